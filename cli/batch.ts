@@ -1,16 +1,16 @@
-/** Commands that take ids, one or several, on the command line or on standard input. */
+/** Runs a command on one or several IDs, given as arguments or on standard input. */
 import type { ManagementClient } from '../daemon/api/client.js';
 import type { Argument, Invocation } from './command.js';
 import { flag } from './option.js';
 import { EXIT, Failure, failureOf, usage } from '../console/failure.js';
 import { checkedId, type Noun, wholeIdOf } from './ids.js';
-import type { Output } from './output.js';
+import { counted, type Output } from './output.js';
 import type { View } from '../console/table.js';
 import { shortId } from '../console/views.js';
 
-const AT_A_TIME = 8;
-// Beyond as many, what was done is one sentence, and not a line for each.
-const MOST_LINES = 20;
+const CONCURRENCY = 8;
+// A larger batch prints one summary instead of one line per ID.
+const MAX_NOTES = 20;
 
 const STDIN = '-';
 
@@ -31,53 +31,54 @@ export const PROJECTS: Argument = {
 
 export const dryRun = flag('-n, --dry-run', 'show what would change, without changing anything');
 
-/** What tokens and projects have in common. */
-interface Thing {
+/** The fields that tokens and projects share. */
+interface Resource {
   id: string;
   name: string | null;
 }
 
-export interface Step<T extends Thing> {
+/** A command on IDs: it shows each resource, or with `change` changes it. */
+export interface BatchCommand<T extends Resource> {
   noun: Noun;
   view: View<T>;
   lookUp: (client: ManagementClient, id: string) => Promise<T>;
-  change?: Change<T>;
+  change?: BatchChange<T>;
 }
 
-/** A change says what it did in messages, and for several things it wants a confirmation. */
-export interface Change<T> {
+/** A change to a resource, with the words of its messages. A batch of changes needs a confirmation. */
+export interface BatchChange<T> {
   verb: string;
-  past: string;
-  /** The command that takes it back. */
+  pastTense: string;
+  /** The command that undoes it. */
   opposite: string;
-  /** Asked before a single one, at a terminal: it concerns more than what is named. */
+  /** Its consequence, shown in a confirmation at a terminal even for one resource, because it affects more than that resource. */
   question?: string;
-  make: (client: ManagementClient, id: string) => Promise<T>;
-  /** Whether it has been made already. */
-  isMade: (thing: T) => boolean;
-  /** What else there is to say about a thing that was changed. */
-  but?: (thing: T) => string | undefined;
+  apply: (client: ManagementClient, id: string) => Promise<T>;
+  /** Whether the resource is already in the state that the change leads to. */
+  isApplied: (thing: T) => boolean;
+  /** An additional sentence about the changed resource. */
+  remark?: (thing: T) => string | undefined;
 }
 
 type WithDryRun = Omit<Invocation, 'options'> & { options: { dryRun?: boolean | undefined } };
 
-/** Takes one step for each id given. Nothing is sent before every one of them can be an id. */
-export async function onEachId<T extends Thing>(invocation: WithDryRun, step: Step<T>): Promise<number> {
+/** Runs the command for each given ID. It validates the form of all IDs before it sends the first request. */
+export async function onEachId<T extends Resource>(invocation: WithDryRun, command: BatchCommand<T>): Promise<number> {
   const { args, options, output } = invocation;
-  const { noun, view, change } = step;
+  const { noun, view, change } = command;
   const ids = await idsIn(invocation, noun);
-  // What is piped in may hold one id today and two tomorrow; a script should not find that out tomorrow.
+  // Standard input always counts as a batch: a script that needs --yes for two IDs should need it for one as well.
   const isSelection = ids.length > 1 || args.includes(STDIN);
-  const isRehearsal = options.dryRun === true;
-  if (change && isSelection && !isRehearsal) {
+  const isDryRun = options.dryRun === true;
+  if (change && isSelection && !isDryRun) {
     await confirmed(`${change.verb} ${counted(ids.length, noun)}?`, invocation);
-  } else if (change?.question !== undefined && !isRehearsal && invocation.input.canAsk) {
+  } else if (change?.question !== undefined && !isDryRun && invocation.input.canAsk) {
     await confirmed(`${change.verb} ${ids[0] ?? ''}? ${change.question}`, invocation);
   }
 
   const client = await invocation.connect();
-  const isLong = ids.length > MOST_LINES;
-  const work = workOf(step, isRehearsal, isLong && !isRehearsal ? null : output);
+  const isLong = ids.length > MAX_NOTES;
+  const work = workOf(command, isDryRun, isLong && !isDryRun ? null : output);
   const { done, exitCode } = await output.counting(change?.verb ?? 'Looking up', ids.length, (tick) =>
     forEach(
       ids,
@@ -95,51 +96,53 @@ export async function onEachId<T extends Thing>(invocation: WithDryRun, step: St
     else if (only !== undefined) await output.one(only, view);
   }
   if (change && isSelection) {
-    const undo = `Undo: give the same ids to llmp ${noun} ${change.opposite}`;
-    const said = summary(change, done, isRehearsal, counted(ids.length, noun));
-    output.note(isLong && !isRehearsal && done.length > 0 ? `${said} ${undo}` : said);
+    const undo = `Undo: pass the same IDs to llmp ${noun} ${change.opposite}`;
+    const text = summary(change, done, isDryRun, counted(ids.length, noun));
+    output.note(isLong && !isDryRun && done.length > 0 ? `${text} ${undo}` : text);
   }
   return exitCode;
 }
 
 async function idsIn({ args, input }: Pick<Invocation, 'args' | 'input'>, noun: Noun): Promise<string[]> {
   const given: string[] = [];
-  for (const arg of args) given.push(...(arg === STDIN ? await input.linesOfStdin('ids') : [arg]));
+  for (const arg of args) given.push(...(arg === STDIN ? await input.linesOfStdin('IDs') : [arg]));
   return [...new Set(given.map((id) => checkedId(noun, id)))];
 }
 
-/** What is done with one thing, and said of it. @param output null: nothing is said. */
-function workOf<T extends Thing>(
-  { noun, lookUp, change }: Step<T>,
-  isRehearsal: boolean,
+/** @returns the function that handles one ID and prints its message. @param output null: print no message. */
+function workOf<T extends Resource>(
+  { noun, lookUp, change }: BatchCommand<T>,
+  isDryRun: boolean,
   output: Output | null,
-): Step<T>['lookUp'] {
+): BatchCommand<T>['lookUp'] {
   if (!change) return lookUp;
-  const { verb, past, opposite, make, isMade, but } = change;
+  const { verb, pastTense, opposite, apply, isApplied, remark } = change;
   return async (client, id) => {
-    const thing = await (isRehearsal ? lookUp : make)(client, id);
+    const thing = await (isDryRun ? lookUp : apply)(client, id);
     if (!output) return thing;
     const shown = `${shortId(thing.id)}${thing.name === null ? '' : ` (${thing.name})`}`;
-    if (!isRehearsal) {
-      const sentences = [`${past} ${shown}.`, but?.(thing), `Undo: llmp ${noun} ${opposite} ${thing.id}`];
+    if (!isDryRun) {
+      const sentences = [`${pastTense} ${shown}.`, remark?.(thing), `Undo: llmp ${noun} ${opposite} ${thing.id}`];
       output.note(sentences.filter((sentence) => sentence !== undefined).join(' '));
-    } else if (isMade(thing)) output.note(`Would leave ${shown} as it is.`);
+    } else if (isApplied(thing)) output.note(`Would leave ${shown} as it is.`);
     else output.note(`Would ${verb.toLowerCase()} ${shown}.`);
     return thing;
   };
 }
 
-function summary<T>({ verb, past, isMade }: Change<T>, done: readonly T[], isRehearsal: boolean, of: string): string {
-  if (!isRehearsal) return `${past} ${done.length} of ${of}.`;
-  return `Would ${verb.toLowerCase()} ${done.filter((thing) => !isMade(thing)).length} of ${of}. Nothing was changed.`;
+function summary<T>(
+  { verb, pastTense, isApplied }: BatchChange<T>,
+  done: readonly T[],
+  isDryRun: boolean,
+  of: string,
+): string {
+  if (!isDryRun) return `${pastTense} ${done.length} of ${of}.`;
+  return `Would ${verb.toLowerCase()} ${done.filter((thing) => !isApplied(thing)).length} of ${of}. Nothing was changed.`;
 }
 
-/** `1 token`, `2 tokens`. */
-export const counted = (count: number, noun: Noun) => `${count} ${noun}${count === 1 ? '' : 's'}`;
-
 /**
- * Does `work` for each id, eight at a time. A failure is reported and does not stop the others, unless it
- * would befall them as well: nobody answers, or the management token is wrong.
+ * Does `work` for each ID, eight at a time. A failure is reported and the other IDs continue, except if the daemon is
+ * unreachable or refuses the management token, because then all other IDs would fail in the same way.
  */
 async function forEach<T>(
   ids: readonly string[],
@@ -149,17 +152,17 @@ async function forEach<T>(
   const waiting = [...ids];
   const done = new Map<string, T>();
   const failed: Failure[] = [];
-  let isOver = false;
+  let isAborted = false;
 
   function report(id: string, failure: Failure): void {
     failed.push(failure);
-    if (isOver) return;
-    isOver = failure.exitCode === EXIT.unreachable || failure.exitCode === EXIT.managementToken;
-    output.fail(ids.length === 1 || isOver ? failure : about(id, failure));
+    if (isAborted) return;
+    isAborted = failure.exitCode === EXIT.unreachable || failure.exitCode === EXIT.managementToken;
+    output.fail(ids.length === 1 || isAborted ? failure : withId(id, failure));
   }
 
   async function worker(): Promise<void> {
-    for (let id = waiting.shift(); id !== undefined && !isOver; id = waiting.shift()) {
+    for (let id = waiting.shift(); id !== undefined && !isAborted; id = waiting.shift()) {
       try {
         done.set(id, await work(id));
       } catch (error) {
@@ -167,16 +170,16 @@ async function forEach<T>(
       }
     }
   }
-  await Promise.all(Array.from({ length: AT_A_TIME }, worker));
+  await Promise.all(Array.from({ length: CONCURRENCY }, worker));
 
   return {
-    // In the order given, whichever was answered first.
+    // In the order in which the IDs were given, not in the order of the responses.
     done: ids.flatMap((id) => (done.has(id) ? [done.get(id) as T] : [])),
     exitCode: exitCodeOf(done.size, failed),
   };
 }
 
-/** One id, or the same misfortune for all, says exactly what it was; otherwise part of the batch failed. */
+/** If all IDs failed with the same exit code, that code; otherwise 1, for a batch that failed in part. */
 function exitCodeOf(doneCount: number, failed: readonly Failure[]): number {
   const [first] = failed;
   if (!first) return EXIT.done;
@@ -184,15 +187,15 @@ function exitCodeOf(doneCount: number, failed: readonly Failure[]): number {
   return doneCount === 0 && isSame ? first.exitCode : EXIT.refused;
 }
 
-function about(id: string, failure: Failure): Failure {
+function withId(id: string, failure: Failure): Failure {
   const message = failure.message.includes(id) ? failure.message : `${id}: ${failure.message}`;
   return new Failure(failure.exitCode, message, failure.explanation);
 }
 
 /**
- * Asks before a change of more than one thing.
+ * Asks for confirmation, unless --yes was given.
  *
- * @throws {Failure} with exit 2 when the answer is no, or nobody can be asked.
+ * @throws {Failure} with exit code 2 if the answer is no, or there is no terminal to ask on.
  */
 export async function confirmed(
   question: string,
@@ -202,5 +205,5 @@ export async function confirmed(
   if (!input.canAsk) {
     throw usage('confirmation required, but there is no terminal', { advice: 'Use --yes to skip the prompt' });
   }
-  if (!(await input.confirm(question))) throw usage('not confirmed, nothing was changed');
+  if (!(await input.confirm(question))) throw usage('not confirmed; nothing was changed');
 }

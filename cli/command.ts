@@ -1,6 +1,6 @@
 /**
- * A command is a declaration: parser, help, man pages and completion are made from it. Nothing here knows
- * the library that parses.
+ * The declaration of a command. The parser, help, man pages and completion are generated from it. It is independent of
+ * the library that parses the command line.
  */
 import type { Kind } from '../config/kinds.js';
 import type { ManagementClient } from '../daemon/api/client.js';
@@ -16,16 +16,16 @@ export interface Argument {
   name: string;
   meaning: string;
   required: boolean;
-  /** One or more of them. */
+  /** Whether it can be repeated. */
   many: boolean;
-  /** None: any text. */
+  /** Without a kind, any text is accepted. */
   kind?: Kind<string>;
   completes?: Completes;
-  /** They are a command line of their own: from the first on nothing is an option of ours. */
+  /** Whether the arguments are another program's command line: options after the first argument belong to that program. */
   isCommandLine?: boolean;
 }
 
-/** What a command gets to run with. */
+/** Everything that a command receives when it runs. */
 export interface Invocation<O extends Options = Options> {
   args: readonly string[];
   options: Values<O>;
@@ -33,23 +33,23 @@ export interface Invocation<O extends Options = Options> {
   shell: Shell;
   input: Input;
   output: Output;
-  /** Where the daemon is, for messages. */
+  /** The daemon's address, for messages. */
   server: string;
-  /** Where the command goes. @throws {Failure} when a context or the file of contexts is amiss. */
+  /** The daemon that the command addresses. @throws {Failure} if the context does not exist, or the contexts file is invalid. */
   destination: () => Destination;
-  /** Finds the management token, asking for it if need be. @throws {Failure} with exit 2 or 3. */
+  /** Finds the management token, and prompts for it if necessary. @throws {Failure} with exit code 2 or 3. */
   connect: () => Promise<ManagementClient>;
-  /** @returns the help of the command or group that `words` lead to. @throws {Failure} when they lead nowhere. */
+  /** @returns the help of the command or group that `words` name. @throws {Failure} if there is none. */
   helpOf: (words: readonly string[]) => Promise<string>;
 }
 
 export interface Command<O extends Options = Options> {
   path: readonly string[];
   alias?: string;
-  /** Asked for by programs only: neither help nor man pages nor completion name it. */
+  /** Whether it is for programs only: help, man pages and completion omit it. */
   isHidden?: boolean;
   summary: string;
-  /** Command lines without the leading `llmp `, each with what it does. */
+  /** Command lines without the leading `llmp `, each with an explanation. */
   examples: readonly (readonly [line: string, what: string])[];
   argument?: Argument;
   options: O;

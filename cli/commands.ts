@@ -1,4 +1,4 @@
-/** The tree of commands as data. What a command must know of the others is handed to it here: none imports this file. */
+/** The command tree. No command imports this file: a command that needs the others, such as `man`, gets them as a parameter. */
 import type { Command } from './command.js';
 import { daemonCommand } from './commands/daemon.js';
 import { demoCommand } from './commands/demo.js';
@@ -7,7 +7,7 @@ import { statusCommand } from './commands/status.js';
 import { aboutCommands, introductionCommand } from './help/about.js';
 import { type Group, Tree, type TreeFor } from './help/tree.js';
 
-/** What runs when no command is named. */
+/** Runs if no command is given. */
 export const rootCommand: Command = introductionCommand;
 
 const tokens = async () => (await import('./commands/token.js')).tokenCommands;
@@ -28,7 +28,7 @@ const completion = async () => [(await import('./completion/completion.js')).com
 const completing = async () => [(await import('./completion/complete.js')).completeCommand(treeFor)];
 const manual = async () => [(await import('./help/man.js')).manCommand(treeFor)];
 
-/** What the management API does. */
+/** Commands on the management API. */
 const MANAGED: Readonly<Record<string, Group>> = {
   token: { summary: 'issue, list, revoke and reactivate tokens', load: tokens },
   project: { summary: 'create, list, activate and deactivate projects', load: projects },
@@ -37,45 +37,45 @@ const MANAGED: Readonly<Record<string, Group>> = {
   events: { summary: 'stream live requests and changes', load: events },
 };
 
-/** By the words that lead to them. */
+/** Command groups by the words that name them. */
 export const GROUPS: Readonly<Record<string, Group>> = {
   ...MANAGED,
   manage: {
-    summary: `${Object.keys(MANAGED).join(', ')}, by their full names`,
+    summary: `long form of ${Object.keys(MANAGED).join(', ')}`,
     load: async () => (await Promise.all(Object.values(MANAGED).map((group) => group.load()))).flat(),
   },
   ...Object.fromEntries(Object.entries(MANAGED).map(([word, group]) => [`manage ${word}`, group])),
   admin: { summary: 'run the Admin UI as a separate process', load: admin },
   tui: { summary: 'open the terminal UI', load: tui },
   usage: { summary: 'report requests and model tokens', load: usage },
-  run: { summary: 'run a command with a temporary token, revoked when the command ends', load: runs },
+  run: { summary: 'run a command with a temporary token that is revoked when the command ends', load: runs },
   migrate: { summary: 'manage the database schema', load: migrations },
-  context: { summary: 'manage contexts: daemons by name', load: contexts },
+  context: { summary: 'manage contexts (named daemons)', load: contexts },
   init: { summary: 'set up a server', load: init },
   doctor: { summary: 'diagnose a deployment and suggest fixes', load: doctor },
   config: { summary: 'show and check settings', load: configuration },
   completion: { summary: 'print a shell completion script', load: completion },
-  man: { summary: 'show a page of the manual', load: manual },
-  __complete: { summary: 'say what may come next', load: completing, isHidden: true },
+  man: { summary: 'show a manual page', load: manual },
+  __complete: { summary: 'list completions for a command line', load: completing, isHidden: true },
 };
 
 const ALWAYS: readonly Command[] = [daemonCommand, dispatcherCommand, demoCommand, statusCommand, ...aboutCommands];
 
-/** What may stand right behind `llmp`. */
+/** The words that can follow `llmp`. */
 export const COMMAND_WORDS: readonly string[] = [
   ...ALWAYS.flatMap(({ path: [word] }) => word ?? []),
   ...Object.entries(GROUPS).flatMap(([words, { isHidden }]) => (words.includes(' ') || isHidden ? [] : [words])),
 ];
 
-/** The commands that `argv` can possibly name. */
+/** The commands that `argv` can name. Only their modules are loaded, which keeps startup fast. */
 export async function commandsFor(argv: readonly string[]): Promise<readonly Command[]> {
   const named = Object.entries(GROUPS).filter(([words]) => words.split(' ').every((word) => argv.includes(word)));
   const loaded = await Promise.all(named.map(([, group]) => group.load()));
   return [...ALWAYS, ...new Set(loaded.flat())];
 }
 
-/** The tree with the commands that `argv` can possibly name. */
+/** The command tree with the commands that `argv` can name. */
 export const treeFor: TreeFor = async (argv) => new Tree(await commandsFor(argv), GROUPS);
 
-/** With every command there is: it loads them all. */
+/** The complete command tree. It loads every command. */
 export const wholeTree = () => treeFor(Object.keys(GROUPS));

@@ -1,42 +1,42 @@
-/** What goes on until ^C: a stream of the daemon, asked for again whenever it ends. */
-import type { Streamed, StreamOptions } from '../daemon/api/client.js';
-import { followed, mayPass } from '../daemon/api/followed.js';
+/** Follows a stream of the daemon until the process is interrupted. */
+import type { StreamItem, StreamOptions } from '../daemon/api/client.js';
+import { followStream, isRetryable } from '../daemon/api/follow-stream.js';
 import type { Invocation } from './command.js';
 import type { Options } from './option.js';
 import { endedBy } from '../console/failure.js';
 import type { Shell } from './shell.js';
 
 /**
- * Shows each item as it comes, and asks again for what comes after the last one whenever the daemon ends the stream or is lost.
+ * Shows each item when it arrives. If the stream ends or the connection breaks, it reconnects and continues after the last item.
  *
- * @param open asks the daemon.
- * @returns the exit code of the signal that ended it; nothing else does but what asking again does not mend.
- * @throws when the first try already fails, or the daemon refuses.
+ * @param open requests the stream.
+ * @returns the exit code of the signal that ended the process.
+ * @throws if the first attempt fails, or the daemon refuses the request.
  */
 export async function follow<T, O extends Options>(
   { shell, output, server }: Pick<Invocation<O>, 'shell' | 'output' | 'server'>,
-  open: (options: StreamOptions) => AsyncIterable<Streamed<T>>,
+  open: (options: StreamOptions) => AsyncIterable<StreamItem<T>>,
   show: (item: T) => Promise<void>,
 ): Promise<number> {
   const ending = untilInterrupted(shell);
-  await followed({
+  await followStream({
     open,
-    item: show,
-    lost() {
-      output.note(`The stream of ${server} has ended; asking again`);
+    onItem: show,
+    onLost() {
+      output.note(`The stream from ${server} ended; reconnecting`);
     },
-    mayPass: (error, isFirst) => !isFirst && mayPass(error),
+    isRetryable: (error, isFirst) => !isFirst && isRetryable(error),
     signal: ending,
     pause: (ms, signal) => shell.pause(ms, signal),
   });
   return endedBy(ending);
 }
 
-/** From now on ^C ends no more than what listens to this. Its reason is the name of the signal. */
+/** @returns a signal that ^C, SIGTERM or SIGHUP aborts, in place of ending the process. Its reason is the name of the signal. */
 export function untilInterrupted(shell: Pick<Shell, 'interrupted'>): AbortSignal {
-  const enough = new AbortController();
+  const controller = new AbortController();
   void shell.interrupted().then((signal) => {
-    enough.abort(signal);
+    controller.abort(signal);
   });
-  return enough.signal;
+  return controller.signal;
 }

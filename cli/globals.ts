@@ -1,4 +1,4 @@
-/** Options that every command understands, anywhere on the line. */
+/** The global options: every command accepts them, anywhere on the command line. */
 import { duration, oneOf } from '../config/kinds.js';
 import { flag, text, value, type Values } from './option.js';
 import { quoted, usage } from '../console/failure.js';
@@ -11,7 +11,7 @@ const format = oneOf(...FORMATS);
 export const GLOBAL_OPTIONS = {
   output: value('-o, --output <FORMAT>', format, `${FORMATS.join(', ')} (LLMP_OUTPUT)`),
   json: flag('--json', 'same as -o json'),
-  quiet: flag('-q, --quiet', 'print only errors on standard error'),
+  quiet: flag('-q, --quiet', 'suppress messages on standard error, except errors'),
   yes: flag('-y, --yes', 'do not ask for confirmation'),
   context: text('-c, --context <NAME>', 'context to use: llmp context list (LLMP_CONTEXT)', 'context'),
   server: text('--server <URL>', 'address of the daemon: http://HOST:PORT, https://… or unix:PATH (LLMP_SERVER)'),
@@ -29,7 +29,7 @@ export const GLOBAL_OPTIONS = {
 
 export type Globals = Values<typeof GLOBAL_OPTIONS>;
 
-/** @throws {Failure} when LLMP_OUTPUT holds something else than a format. */
+/** @throws {Failure} if the value of LLMP_OUTPUT is not a format. */
 export function formatOf(globals: Globals, env: NodeJS.ProcessEnv): Format {
   if (globals.json) return 'json';
   if (globals.output) return globals.output;
@@ -40,7 +40,7 @@ export function formatOf(globals: Globals, env: NodeJS.ProcessEnv): Format {
   return known;
 }
 
-/** The format that a line asks for which could not be understood to its end: who wants JSON wants that of the failure too. */
+/** The output format requested by a command line that could not be parsed, so that a script that asked for JSON gets the error as JSON. */
 export function formatIn(argv: readonly string[]): Format | undefined {
   const end = argv.indexOf('--');
   const words = end === -1 ? argv : argv.slice(0, end);

@@ -1,41 +1,41 @@
-/** From what an operator types to the full id of one project or token. */
+/** Resolves what an operator types (a full ID, a prefix of an ID, or a project name) to the full ID of one project or token. */
 import type { ManagementClient, Page } from '../daemon/api/client.js';
-import { BEGINNING_OF_ID, MAX_PAGE_SIZE, SHORTEST_ID_PREFIX, WHOLE_ID } from '../daemon/api/vocabulary.js';
+import { ID_PREFIX_PATTERN, MAX_PAGE_SIZE, MIN_ID_PREFIX_LENGTH, UUID_PATTERN } from '../daemon/api/vocabulary.js';
 import { EXIT, Failure, quoted, usage } from '../console/failure.js';
 
 export type Noun = 'project' | 'token';
 
 const LARGEST = String(MAX_PAGE_SIZE);
-// So short a list tells an operator which one was meant.
+// How many matches an error lists.
 const AMBIGUOUS_SHOWN = 5;
 
 /**
- * What may stand for a token or a project at all, checked before anything is sent. Names of projects are unique, so
- * one may stand for its project; those of tokens are not.
+ * Checks the form of an ID before anything is sent. A project can be given by its name, because project names are unique;
+ * token names are not.
  *
- * @throws {Failure} when it cannot be an id. A pasted secret is not repeated, and never sent anywhere.
+ * @throws {Failure} if it cannot be an ID. A pasted secret is neither repeated in the message nor sent anywhere.
  */
 export function checkedId(noun: Noun, given: string): string {
   if (/sk-wt-/i.test(given)) {
-    throw usage(`this is a secret, not the id of a ${noun}`, {
-      why: "it is in the shell's history now, so others may come to know it",
-      advice: `Find the token it belongs to with \`llmp token whois\`, and revoke it`,
+    throw usage(`this is a secret, not a ${noun} ID`, {
+      why: "it is now in the shell's history, where others may read it",
+      advice: `Find its token with \`llmp token whois\`, and revoke it`,
     });
   }
-  if (BEGINNING_OF_ID.test(given) || (noun === 'project' && given !== '')) return given;
-  throw usage(`${quoted(given)} cannot be the id of a ${noun}`, {
-    advice: `Give an id, or at least its first ${SHORTEST_ID_PREFIX} characters; see: llmp ${noun} list`,
+  if (ID_PREFIX_PATTERN.test(given) || (noun === 'project' && given !== '')) return given;
+  throw usage(`${quoted(given)} is not a valid ${noun} ID`, {
+    advice: `Give an ID, or at least its first ${MIN_ID_PREFIX_LENGTH} characters. See: llmp ${noun} list`,
   });
 }
 
-/** The full id that `given` stands for, by asking the daemon unless it is a full one already. */
+/** @returns the full ID that `given` identifies. It asks the daemon unless `given` is a full ID. */
 export async function wholeIdOf(client: ManagementClient, noun: Noun, given: string): Promise<string> {
   const beginning = given.toLowerCase();
-  if (WHOLE_ID.test(given)) return beginning;
-  const isBeginning = BEGINNING_OF_ID.test(given);
+  if (UUID_PATTERN.test(given)) return beginning;
+  const isBeginning = ID_PREFIX_PATTERN.test(given);
   const found =
     noun === 'token'
-      ? // The filter finds names as well.
+      ? // The filter `q` also matches names.
         await idsOf(
           (cursor) => client.tokens({ q: beginning, limit: LARGEST, ...cursor }),
           ({ id }) => id.startsWith(beginning),
@@ -47,21 +47,21 @@ export async function wholeIdOf(client: ManagementClient, noun: Noun, given: str
   const [id, ...others] = found;
   if (id === undefined) throw notFound(noun, given);
   if (others.length > 0) {
-    throw usage(`${shown(given)} stands for several ${noun}s`, {
+    throw usage(`${shown(given)} matches several ${noun}s`, {
       why: found.slice(0, AMBIGUOUS_SHOWN).join(' '),
-      advice: 'Give more of the id',
+      advice: 'Give more characters of the ID',
     });
   }
   return id;
 }
 
 function notFound(noun: Noun, given: string): Failure {
-  const is =
-    noun === 'token' ? 'is not the beginning of the id of a token' : 'is neither the name nor the id of a project';
-  return new Failure(EXIT.notFound, `${shown(given)} ${is}`, { code: 'not_found', advice: `See: llmp ${noun} list` });
+  const message =
+    noun === 'token' ? `no token ID starts with ${shown(given)}` : `no project has the name or ID ${shown(given)}`;
+  return new Failure(EXIT.notFound, message, { code: 'not_found', advice: `See: llmp ${noun} list` });
 }
 
-const shown = (given: string) => (BEGINNING_OF_ID.test(given) ? given : quoted(given));
+const shown = (given: string) => (ID_PREFIX_PATTERN.test(given) ? given : quoted(given));
 
 async function idsOf<T extends { id: string }>(
   pageAfter: (cursor: { cursor?: string }) => Promise<Page<T>>,

@@ -1,4 +1,4 @@
-/** What an operator hands in besides the command line: files, standard input, answers to questions. */
+/** Input besides the command line: files, standard input and prompts. */
 import { readFile } from 'node:fs/promises';
 import { text as textOf } from 'node:stream/consumers';
 import { usage } from '../console/failure.js';
@@ -6,11 +6,11 @@ import type { Shell } from './shell.js';
 
 export interface Choice<T extends string> {
   value: T;
-  /** What is shown for it. */
+  /** The text shown for it. */
   name: string;
 }
 
-/** As inquirer has them. */
+/** A question in inquirer's format. */
 type Question = { message: string } & (
   | { type: 'password'; toggleMask: boolean }
   | { type: 'confirm'; default: boolean }
@@ -20,7 +20,7 @@ type Question = { message: string } & (
 
 export class Input {
   readonly #shell: Shell;
-  /** Prompts need a terminal on both sides: answers come from stdin, and stdout belongs to the data. */
+  /** Prompts need a terminal on stdin, for the answers, and on stderr, for the questions: stdout is for data only. */
   readonly canAsk: boolean;
   #stdinUser: string | undefined;
 
@@ -34,29 +34,29 @@ export class Input {
   }
 
   /**
-   * Reads a secret from a file, or from standard input for `-`; one newline at its end is not part of it.
+   * Reads a secret from a file, or from standard input for `-`, without one newline at its end.
    *
-   * @param what names the secret in messages.
+   * @param what the secret's name in messages.
    */
   async secretFrom(path: string, what: string): Promise<string> {
     if (path === '-' && !this.isPiped) {
-      // Typed into a terminal that is only read from, it would be seen.
-      if (!this.canAsk) throw usage(`no way to ask for ${what}`, { advice: 'Pipe it in' });
+      // Reading it directly from the terminal would show it while it is typed.
+      if (!this.canAsk) throw usage(`cannot prompt for ${what}`, { advice: 'Pipe it to standard input' });
       return this.hidden(`Type ${what}:`);
     }
     const content = path === '-' ? await this.#standardInput(what) : await contentOf(path, what);
     return content.replace(/\r?\n$/, '');
   }
 
-  /** The lines piped in, without the empty ones. @param what they are, for messages. */
+  /** The non-empty lines of standard input. @param what their name in messages. */
   async linesOfStdin(what: string): Promise<string[]> {
     if (!this.isPiped)
-      throw usage(`${what} are read from standard input, which is a terminal`, { advice: 'Pipe them in' });
+      throw usage(`${what} must be piped: standard input is a terminal`, { advice: 'Pipe them, one per line' });
     const lines = (await this.#standardInput(what)).split('\n').map((line) => line.trim());
     return lines.filter((line) => line !== '');
   }
 
-  /** Asks without showing what is typed. */
+  /** Prompts without echoing the answer. */
   async hidden(message: string): Promise<string> {
     return String(await this.#ask({ type: 'password', message, toggleMask: false }));
   }
@@ -67,23 +67,25 @@ export class Input {
 
   async #standardInput(what: string): Promise<string> {
     if (this.#stdinUser) {
-      throw usage(`standard input cannot be both ${this.#stdinUser} and ${what}`, { advice: 'Use a file for one' });
+      throw usage(`standard input cannot provide both ${this.#stdinUser} and ${what}`, {
+        advice: 'Use a file for one of them',
+      });
     }
     this.#stdinUser = what;
     return textOf(this.#shell.stdin);
   }
 
-  /** @param problem says what is wrong with an answer, which is then asked for again. */
+  /** @param problem returns what is wrong with an answer, or null. A wrong answer is asked for again. */
   async line(message: string, fallback: string, problem: (answer: string) => string | null): Promise<string> {
     const validate = (answer: string) => problem(answer) ?? true;
     return String(await this.#ask({ type: 'input', message, default: fallback, validate }));
   }
 
-  /** The first choice, unless another one is the fallback. */
+  /** Lets the user choose. The cursor starts at `fallback`, or at the first choice. */
   async choice<T extends string>(message: string, choices: readonly Choice<T>[], fallback?: T): Promise<T> {
     const answer = await this.#ask({ type: 'select', message, choices, default: fallback });
     const chosen = choices.find(({ value }) => value === answer);
-    if (!chosen) throw new RangeError('a choice that was not offered');
+    if (!chosen) throw new RangeError('the answer is not one of the choices');
     return chosen.value;
   }
 

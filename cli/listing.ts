@@ -1,16 +1,20 @@
-/** Whole lists out of pages. */
+/** Fetches lists page by page. */
 import { integer } from '../config/kinds.js';
 import type { Page } from '../daemon/api/client.js';
 import { MAX_PAGE_SIZE } from '../daemon/api/vocabulary.js';
 import { value } from './option.js';
 import type { Output } from './output.js';
 
-// More than anybody reads, and still only ten requests.
+// More than a person reads, and only ten requests.
 const DEFAULT_LIMIT = 10_000;
 
-export const limit = value('--limit <COUNT>', integer(1, 1_000_000), `at most so many; ${DEFAULT_LIMIT} unless given`);
+export const limit = value(
+  '--limit <COUNT>',
+  integer(1, 1_000_000),
+  `maximum number of items (default: ${DEFAULT_LIMIT})`,
+);
 
-/** Fetches pages until the end or `most` items, and says on stderr when the end was not reached. */
+/** Fetches pages until the end, or until `most` items. Prints a message on stderr if the list is incomplete. */
 export async function listed<T>(
   fetchPage: (page: { limit: string; cursor?: string }) => Promise<Page<T>>,
   most: number | undefined,
@@ -27,7 +31,7 @@ export async function listed<T>(
     if (cursor !== null && items.length >= bound) {
       const all = page.total === null ? '' : ` of ${page.total}`;
       const message = `only the first ${items.length}${all} are shown; use --limit for more`;
-      // Who asked for so many knows it; who did not must not take a part for the whole.
+      // Without --limit this is a warning: the user must not mistake a part for the complete list.
       if (most === undefined) output.warn(message);
       else output.note(message);
       return items;

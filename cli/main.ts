@@ -9,21 +9,21 @@ import type { EndingSignal, Shell } from './shell.js';
 
 const { argv, env, stdin, stdout, stderr } = process;
 
-// Every command holds a credential, and some ways to it are open unless one closes them.
-const umask = process.umask(0o077); // Files, a database first of all, are for this user alone.
-process.on('SIGUSR1', () => undefined); // Without a listener it opens the inspector, and with it everything in memory.
+// Every command holds a credential. The following lines close the ways on which Node.js would expose it.
+const umask = process.umask(0o077); // New files, such as a database, are readable by this user only.
+process.on('SIGUSR1', () => undefined); // Without a listener, SIGUSR1 opens the inspector, which can read all memory.
 const NO_REPORTS = { reportOnFatalError: false, reportOnSignal: false, reportOnUncaughtException: false };
-Object.assign(process.report, NO_REPORTS); // The whole environment would be in them.
-if (argv.some((word) => word.startsWith('--management-token'))) process.title = 'llmp'; // All that `ps` shows from now on.
+Object.assign(process.report, NO_REPORTS); // Reports contain the whole environment.
+if (argv.some((word) => word.startsWith('--management-token'))) process.title = 'llmp'; // Hides the arguments from `ps`.
 
-// A shell that waits for what may come next waits no longer than this, whatever file or name server does not answer.
-const COMPLETE_WITHIN_MS = 800;
+// The longest time that a shell waits for completions, even if a file system or name server does not respond.
+const COMPLETION_TIMEOUT_MS = 800;
 if (argv[2] === '__complete') {
-  const end = () => process.kill(process.pid, 'SIGKILL'); // An orderly exit would wait for them.
-  setTimeout(end, COMPLETE_WITHIN_MS - performance.now()).unref();
+  const end = () => process.kill(process.pid, 'SIGKILL'); // An orderly exit would wait for pending file and DNS operations.
+  setTimeout(end, COMPLETION_TIMEOUT_MS - performance.now()).unref();
 }
 
-// `llmp token list | head` is no error: whoever reads has had enough.
+// A closed pipe is not an error: in `llmp token list | head` the reader stops early.
 for (const stream of [stdout, stderr]) {
   stream.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') process.exit(EXIT.closedPipe);
@@ -40,7 +40,7 @@ function program(): string {
 
 function interrupted(): Promise<EndingSignal> {
   return new Promise((resolve) => {
-    // They stay: the ^C that the terminal sends is sent once more by npm, and would cut the cleaning up short.
+    // The listeners are never removed: npm repeats the terminal's ^C, which would interrupt the cleanup.
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
       process.on(signal, () => {
         resolve(signal);
@@ -49,8 +49,8 @@ function interrupted(): Promise<EndingSignal> {
   });
 }
 
-function onSignal(hear: (signal: EndingSignal) => void): void {
-  for (const signal of ['SIGINT', 'SIGQUIT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, hear);
+function onSignal(listener: (signal: EndingSignal) => void): void {
+  for (const signal of ['SIGINT', 'SIGQUIT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, listener);
 }
 
 function start(file: string, args: readonly string[], childEnv: NodeJS.ProcessEnv) {

@@ -1,21 +1,21 @@
-/** An option of a command as it is declared, and the values that a line gives. */
+/** The declaration of a command's option, and the types of option values. */
 import type { Kind } from '../config/kinds.js';
 
-/** What a word stands for, for the completion of it. A `<FILE>` says so by that name, a list of values by its kind. */
+/** What completion offers for a value. Files are recognised by the name `<FILE>`, and lists of values by the option's kind. */
 export type Completes = 'project' | 'token' | 'context' | 'topic' | 'page';
 
 export interface Option<T> {
-  /** Such as `-q, --quiet` or `--name <TEXT>`. Its long name in camel case is its key in the table of options. */
+  /** For example `-q, --quiet` or `--name <TEXT>`. Its long name in camel case is its key in the table of options. */
   flags: string;
   meaning: string;
-  /** None: a flag, or text taken as it is. */
+  /** Absent for a flag, and for text that is not parsed. */
   kind?: Kind<T>;
   completes?: Completes | undefined;
 }
 
-// The type parameter lives in the values only; any option fits in a table.
+// The type parameter affects the values only, so a table can hold any option.
 export type Options = Record<string, Option<unknown>>;
-/** What was given on the line; nothing has a default here. */
+/** The values given on the command line, without defaults. */
 export type Values<O extends Options> = { [K in keyof O]?: O[K] extends Option<infer T> ? T | undefined : never };
 
 export const flag = (flags: string, meaning: string): Option<boolean> => ({ flags, meaning });
@@ -24,7 +24,7 @@ export const text = (flags: string, meaning: string, completes?: Completes): Opt
   meaning,
   completes,
 });
-/** May be given several times. @param flags such as `--set <TEXT...>`. */
+/** An option that can be repeated. @param flags for example `--set <TEXT...>`. */
 export const texts = (flags: string, meaning: string): Option<string[]> => ({ flags, meaning });
 export const value = <T>(flags: string, kind: Kind<T>, meaning: string): Option<T> => ({
   flags,
@@ -32,10 +32,10 @@ export const value = <T>(flags: string, kind: Kind<T>, meaning: string): Option<
   kind,
 });
 
-/** Some of these, separated by commas or given one by one; or all but some, with `!` in front of the first. */
+/** A subset of `all`: values separated by commas or in repeated options. A leading `!` selects all values except the given ones. */
 export function valuesOf(flags: string, all: readonly string[], meaning: string): Option<string> {
   const kind: Kind<string> = {
-    accepts: `one or more of ${all.join(', ')}, separated by commas; with ! in front of the first, all but these`,
+    accepts: `one or more of ${all.join(', ')}, separated by commas; a leading ! selects all others`,
     values: all,
     isList: true,
     parse(given) {

@@ -1,25 +1,25 @@
-/** Data goes to stdout in the format asked for; everything else goes to stderr. */
+/** Output of a command: data goes to stdout in the requested format, messages go to stderr. */
 import { csvCell, plain, visible, visibleJson, withoutSecrets } from '../console/escape.js';
 import { EXIT, type Failure } from '../console/failure.js';
 import type { Format } from './globals.js';
 import type { Shell } from './shell.js';
-import type { Look, View } from '../console/table.js';
+import type { RenderOptions, View } from '../console/table.js';
 
 export interface OutputOptions {
   format: Format;
   quiet: boolean;
   verbose: boolean;
   color: boolean;
-  /** Never shown in a message, wherever it comes from. */
+  /** Masked in all messages. */
   secrets: readonly (string | undefined)[];
-  /** The first words of all commands. Messages name commands as `llmp WORD …`. */
+  /** The first words of all commands, to recognise `llmp WORD …` in messages. */
   commands: readonly string[];
 }
 
 const PROGRESS_AFTER_MS = 300;
 const DEFAULT_WIDTH = 80;
 const DEFAULT_ROWS = 24;
-// The titles, how many there are, three lines of what is wrong, and the cursor.
+// The titles, the line with the count, up to three lines of an error, and the cursor.
 const ROWS_AROUND = 6;
 
 export class Output {
@@ -28,12 +28,12 @@ export class Output {
   #pending = 0;
   #progressTimer: NodeJS.Timeout | undefined;
   #progressShown = false;
-  #hasBegun = false;
-  /** What `again` wrote last, and told last of what is wrong. */
-  #drawn = '';
-  #told: string | null = null;
-  /** What `listAgain` wrote last of each item. */
-  readonly #seen = new Map<string, string>();
+  #hasStreamed = false;
+  /** The last output of `refresh` or `refreshList`, and the message of the last failure they reported. */
+  #lastFrame = '';
+  #lastFailure: string | null = null;
+  /** The last JSON that `refreshList` wrote for each item, by ID. */
+  readonly #lastShown = new Map<string, string>();
 
   constructor(shell: Shell, options: OutputOptions) {
     this.#shell = shell;
@@ -50,34 +50,34 @@ export class Output {
 
   // ---- data
 
-  /** @param whole what JSON shows when it is not simply the items. */
+  /** @param whole the JSON value, if it is not simply the array of items. */
   async list<T>(items: readonly T[], view: View<T>, whole: unknown = items): Promise<void> {
     if (this.#isForPeople) {
       const { tableOf } = await import('../console/table.js');
-      if (items.length > 0) this.#write(await tableOf(items, view.columns, await this.#look()));
+      if (items.length > 0) this.#write(await tableOf(items, view.columns, await this.#renderOptions()));
     } else this.#write(this.#lines(items, view, whole));
   }
 
-  /** One thing: an object rather than an array in JSON, all of its fields on a terminal. */
+  /** Writes a single item: in JSON an object rather than an array, on a terminal all of its fields. */
   async one<T>(item: T, view: View<T>): Promise<void> {
     if (this.#isForPeople) {
       const { detailOf } = await import('../console/table.js');
-      this.#write(detailOf(item, view, await this.#look()));
+      this.#write(detailOf(item, view, await this.#renderOptions()));
     } else this.#write(this.#lines([item], view, item));
   }
 
   /**
-   * One of those that come by and by: a line each, JSON for whoever is no person and did not ask for something else. Resolves
-   * when whoever reads has taken it.
+   * Writes one item of a stream as one line. If the output is not a terminal, the default is JSON. Resolves when the reader
+   * has accepted the data.
    */
-  async next<T>(item: T, view: View<T>): Promise<void> {
-    const isFirst = !this.#hasBegun;
-    this.#hasBegun = true;
+  async stream<T>(item: T, view: View<T>): Promise<void> {
+    const isFirst = !this.#hasStreamed;
+    this.#hasStreamed = true;
     if (this.#isForPeople) {
       const { lineOf } = await import('../console/table.js');
-      const look = await this.#look();
-      if (isFirst) await this.#writeAll(await lineOf(null, view.columns, look));
-      await this.#writeAll(await lineOf(item, view.columns, look));
+      const render = await this.#renderOptions();
+      if (isFirst) await this.#writeAll(await lineOf(null, view.columns, render));
+      await this.#writeAll(await lineOf(item, view.columns, render));
     } else if (this.format === 'csv') {
       const [titles = '', row = ''] = this.#lines([item], view, item).split('\r\n');
       await this.#writeAll(`${isFirst ? `${titles}\r\n` : ''}${row}\r\n`);
@@ -87,19 +87,19 @@ export class Output {
   }
 
   /**
-   * One thing as it is now, time and again: at a terminal in the place of what was there before, with what is wrong below it;
-   * elsewhere as `next`, and what is wrong is told when it begins.
+   * Shows the current state of an item, repeatedly. On a terminal it redraws the item in place, with a failure below it.
+   * Otherwise it writes as `stream` does, and reports a failure once, when it begins.
    */
-  async again<T>(item: T, view: View<T>, failure: Failure | null): Promise<void> {
+  async refresh<T>(item: T, view: View<T>, failure: Failure | null): Promise<void> {
     if (this.#isForPeople && this.#drawsInPlace) {
       const { detailOf } = await import('../console/table.js');
-      const look = await this.#look();
-      await this.#redraw(detailOf(item, view, look), failure, look);
+      const render = await this.#renderOptions();
+      await this.#redraw(detailOf(item, view, render), failure, render);
       return;
     }
-    this.#tellOnce(failure);
+    this.#failOnce(failure);
     if (!this.#isForPeople) {
-      await this.next(item, view);
+      await this.stream(item, view);
       return;
     }
     await this.one(item, view);
@@ -107,54 +107,54 @@ export class Output {
   }
 
   /**
-   * A list as it is now, time and again: at a terminal as much of it as there is room for, in the place of what was there before;
-   * elsewhere each item as `next` when it is new or another than before.
+   * Shows the current state of a list, repeatedly. On a terminal it redraws the list in place, as many items as fit.
+   * Otherwise it writes new and changed items as `stream` does.
    *
-   * @param total how many there are, shown or not.
+   * @param total the number of items, including those not shown.
    */
-  async listAgain<T>(items: readonly T[], view: View<T>, total: number, failure: Failure | null): Promise<void> {
+  async refreshList<T>(items: readonly T[], view: View<T>, total: number, failure: Failure | null): Promise<void> {
     if (this.#isForPeople) {
       const { tableOf } = await import('../console/table.js');
-      const look = await this.#look();
+      const render = await this.#renderOptions();
       const room = Math.max(1, (this.#shell.stdout.rows ?? DEFAULT_ROWS) - ROWS_AROUND);
       const shown = this.#drawsInPlace ? items.slice(0, room) : items;
-      const table = `${await tableOf(shown, view.columns, look)}${shown.length} of ${total}\n`;
-      if (this.#drawsInPlace) await this.#redraw(table, failure, look);
+      const table = `${await tableOf(shown, view.columns, render)}${shown.length} of ${total}\n`;
+      if (this.#drawsInPlace) await this.#redraw(table, failure, render);
       else {
-        this.#tellOnce(failure);
+        this.#failOnce(failure);
         await this.#writeAll(`${table}\n`);
       }
       return;
     }
-    this.#tellOnce(failure);
+    this.#failOnce(failure);
     for (const item of items) {
       const [id, text] = [view.idOf(item), visibleJson(item)];
-      if (this.#seen.get(id) === text) continue;
-      this.#seen.set(id, text);
-      await this.next(item, view);
+      if (this.#lastShown.get(id) === text) continue;
+      this.#lastShown.set(id, text);
+      await this.stream(item, view);
     }
   }
 
-  async #redraw(text: string, failure: Failure | null, look: Look): Promise<void> {
+  async #redraw(text: string, failure: Failure | null, render: RenderOptions): Promise<void> {
     const { rowsOf } = await import('../console/table.js');
     const lines = failure ? this.#linesOf(failure) : [];
     const drawn = text + lines.map((line) => `${this.#shown(line)}\n`).join('');
-    const up = this.#drawn === '' ? '' : `\x1b[${await rowsOf(this.#drawn, look)}A\x1b[J`;
-    this.#drawn = drawn;
+    const up = this.#lastFrame === '' ? '' : `\x1b[${await rowsOf(this.#lastFrame, render)}A\x1b[J`;
+    this.#lastFrame = drawn;
     await this.#writeAll(up + drawn);
   }
 
-  #tellOnce(failure: Failure | null): void {
-    if (failure && failure.message !== this.#told) this.fail(failure);
-    this.#told = failure?.message ?? null;
+  #failOnce(failure: Failure | null): void {
+    if (failure && failure.message !== this.#lastFailure) this.fail(failure);
+    this.#lastFailure = failure?.message ?? null;
   }
 
-  /** Whether nothing else is written in between, on a terminal that can go back to where it was. */
+  /** Whether the terminal can redraw in place, and no trace messages are written in between. */
   get #drawsInPlace(): boolean {
     return this.#shell.env.TERM !== 'dumb' && !this.#options.verbose;
   }
 
-  /** For lists without an end in sight: writes what it is given, a line each, in this format. */
+  /** @returns a function that writes batches of a long list in `format`, one line per item. */
   linesAs<T>(format: 'table' | 'jsonl' | 'csv', view: View<T>): (items: readonly T[]) => void {
     let isBegun = false;
     return (items) => {
@@ -164,12 +164,12 @@ export class Output {
     };
   }
 
-  /** What a check found, in any format and however quiet. */
-  say(finding: string): void {
-    if (!this.#isForPrograms) this.#say(`llmp: ${finding}`);
+  /** The finding of a check, for people. It is written even with --quiet, except if messages are JSON. */
+  finding(finding: string): void {
+    if (!this.#isForPrograms) this.#writeMessage(`llmp: ${finding}`);
   }
 
-  /** Data of our own making that is the same in every format. */
+  /** Data that is the same in every format, such as a script. */
   text(data: string): void {
     this.#write(`${data}\n`);
   }
@@ -196,30 +196,30 @@ export class Output {
 
   // ---- messages
 
-  /** What happened, for a person. A program that asked for JSON has the data. */
+  /** A message for people. It is omitted if the format is JSON, because the data says the same. */
   note(message: string): void {
-    if (!this.#options.quiet && !this.#isForPrograms) this.#say(message);
+    if (!this.#options.quiet && !this.#isForPrograms) this.#writeMessage(message);
   }
 
   warn(message: string): void {
     if (this.#options.quiet) return;
-    if (this.#isForPrograms) this.#say(visibleJson({ warning: message }));
-    else this.#say(`llmp: warning: ${message}`);
+    if (this.#isForPrograms) this.#writeMessage(visibleJson({ warning: message }));
+    else this.#writeMessage(`llmp: warning: ${message}`);
   }
 
   trace(message: string): void {
-    if (this.#options.verbose) for (const line of message.split('\n')) this.#say(line);
+    if (this.#options.verbose) for (const line of message.split('\n')) this.#writeMessage(line);
   }
 
-  /** At most three lines: what, why, what to do. A closed pipe and ^C need no words. */
+  /** Writes a failure in up to three lines: what failed, why, and what to do. It writes nothing after ^C. */
   fail(failure: Failure): void {
     if (failure.exitCode === EXIT.interrupted) return;
     const { why, advice, code, requestId } = failure.explanation;
     if (this.#isForPrograms) {
       const details = { error: failure.message, code, why, advice, request_id: requestId, exit_code: failure.exitCode };
-      this.#say(visibleJson(details));
+      this.#writeMessage(visibleJson(details));
     } else {
-      for (const line of this.#linesOf(failure)) this.#say(line);
+      for (const line of this.#linesOf(failure)) this.#writeMessage(line);
     }
     if (failure.cause instanceof Error) this.trace(failure.cause.stack ?? failure.cause.message);
   }
@@ -228,7 +228,7 @@ export class Output {
     return [`llmp: ${message}`, ...[why, advice].filter((line) => line).map((line) => `  ${line}`)];
   }
 
-  /** Shows on a terminal that `work` is still under way once that takes noticeably long. */
+  /** Waits for `work`. If it takes longer than 300 ms, the terminal shows `what` until it is done. */
   async during<T>(what: string, work: Promise<T>): Promise<T> {
     this.#pending += 1;
     if (this.#shell.stderr.isTTY && !this.#options.quiet) {
@@ -245,7 +245,7 @@ export class Output {
     }
   }
 
-  /** Shows on a terminal how many of `all` are done, as soon as that takes noticeably long. @param work calls `tick` for each. */
+  /** Waits for `work` and, after 300 ms, shows on a terminal how many of `all` are done. @param work calls `tick` for each. */
   async counting<T>(what: string, all: number, work: (tick: () => void) => Promise<T>): Promise<T> {
     const { stderr } = this.#shell;
     const isShown = all > 1 && stderr.isTTY && !this.#options.quiet;
@@ -272,12 +272,12 @@ export class Output {
     return this.format === 'json' || this.format === 'jsonl';
   }
 
-  #say(line: string): void {
+  #writeMessage(line: string): void {
     this.#endProgress();
     this.#shell.stderr.write(`${this.#shown(line)}\n`);
   }
 
-  /** Once for each line: a command that is named as the program was called must not be named so again. */
+  /** Must be applied only once to a line: a second pass would replace the program's name in its own replacement. */
   #shown(line: string): string {
     const { secrets, commands } = this.#options;
     return withoutSecrets(callable(visible(line), this.#shell.program, commands), secrets);
@@ -295,29 +295,33 @@ export class Output {
     await new Promise<void>((resolve) => stdout.once('drain', resolve));
   }
 
-  /** Asked for only when stdout is a terminal. */
-  async #look(): Promise<Look> {
+  /** Used only if stdout is a terminal. */
+  async #renderOptions(): Promise<RenderOptions> {
     const { default: pc } = await import('picocolors');
     const { stdout, env } = this.#shell;
     return {
       colors: pc.createColors(this.#options.color && !env.NO_COLOR && env.TERM !== 'dumb'),
       ascii: isAscii(env),
-      width: stdout.columns || DEFAULT_WIDTH, // Some pseudo-terminals say 0.
+      width: stdout.columns || DEFAULT_WIDTH, // Some pseudo-terminals report 0.
       now: this.#shell.now(),
     };
   }
 }
 
-/** A message whose commands can be typed as they stand, however the program was called: `llmp token …` becomes `npx llmp token …`. */
+/** Replaces `llmp` in commands by the name that the program was called by, so that they can be copied: `npx llmp token …`. */
 function callable(line: string, program: string, commands: readonly string[]): string {
   if (program === 'llmp') return line;
   const named = new RegExp(`(?<![\\w/.-])llmp (?=(?:${commands.join('|')})(?![\\w-]))`, 'g');
   return line.replace(named, () => `${program} `);
 }
 
-/** Whether glyphs are to be avoided: asked for, or the locale names another character set. */
+/** Whether to use ASCII only: LLMP_ASCII requests it, or the locale has another character set than UTF-8. */
 export function isAscii({ LLMP_ASCII, LC_ALL, LC_CTYPE, LANG }: NodeJS.ProcessEnv): boolean {
   if (LLMP_ASCII) return LLMP_ASCII !== '0';
   const locale = LC_ALL || LC_CTYPE || LANG;
   return locale ? !/utf-?8/i.test(locale) : false;
 }
+
+/** A number with its noun: `1 token`, `1,000 tokens`. */
+export const counted = (count: number, noun: string) =>
+  `${count.toLocaleString('en')} ${noun}${count === 1 ? '' : 's'}`;

@@ -1,4 +1,4 @@
-/** The declared commands as a commander program: the only file that knows commander. */
+/** Parses a command line with the commander library, from the declarations. No other file uses commander. */
 import { Argument as NodeArgument, type CommanderError, Command as Node, Option as NodeOption } from 'commander';
 import { readVersion } from '../config/version.js';
 import type { Command } from './command.js';
@@ -9,37 +9,37 @@ import { GLOBAL_OPTIONS, type Globals } from './globals.js';
 import type { Shell } from './shell.js';
 import { pathsOf, Tree } from './help/tree.js';
 
-export type Outcome =
+export type ParseResult =
   | { kind: 'chosen'; command: Command; args: readonly string[]; options: Record<string, unknown> }
-  /** Help or the version was asked for and has been printed. */
+  /** Help or the version was requested, and has been printed. */
   | { kind: 'shown' }
   | { kind: 'failed'; failure: Failure };
 
-export interface Parsed {
-  outcome: Outcome;
-  /** When parsing failed, as far as they were understood. */
+export interface ParsedLine {
+  result: ParseResult;
+  /** If parsing failed, the global options before the error. */
   globals: Globals;
-  /** @throws {Failure} for words that lead nowhere. */
+  /** @throws {Failure} if `words` name no command. */
   helpOf: (words: readonly string[]) => Promise<string>;
 }
 
-export async function parse(argv: readonly string[], shell: Shell): Promise<Parsed> {
-  let outcome: Outcome = { kind: 'shown' };
+export async function parse(argv: readonly string[], shell: Shell): Promise<ParsedLine> {
+  let result: ParseResult = { kind: 'shown' };
   const commands = await commandsFor(argv);
   const tree = new Tree(commands, GROUPS);
   const root = nodesOf(commands, shell, (command, node) => {
-    outcome = { kind: 'chosen', command, args: node.args, options: valuesOf(node, command.options) };
+    result = { kind: 'chosen', command, args: node.args, options: valuesOf(node, command.options) };
   });
   const helpAt = (words: readonly string[]) => helpOf(words, tree, shell);
   try {
     root.parse(argv, { from: 'user' });
   } catch (error) {
-    outcome = await outcomeOf(error, tree);
-    if (error instanceof Stopped && error.reason.code === 'commander.helpDisplayed') {
+    result = await resultOfError(error, tree);
+    if (error instanceof ParsingStopped && error.reason.code === 'commander.helpDisplayed') {
       shell.stdout.write(`${await helpAt(wordsOf(error.node))}\n`);
     }
   }
-  return { outcome, globals: globalsOf(root), helpOf: helpAt };
+  return { result, globals: globalsOf(root), helpOf: helpAt };
 }
 
 async function helpOf(words: readonly string[], tree: Tree, shell: Shell): Promise<string> {
@@ -73,13 +73,13 @@ async function noHelp(words: readonly string[], tree: Tree): Promise<Failure> {
 function nodesOf(commands: readonly Command[], shell: Shell, choose: (command: Command, node: Node) => void): Node {
   const root = prepared(new Node('llmp'), rootCommand.summary)
     .version(readVersion(), '--version', 'print the version')
-    .helpOption('-h, --help', 'explain a command')
+    .helpOption('-h, --help', 'show help for a command')
     .helpCommand(false)
-    .showSuggestionAfterError(false) // It knows neither the global options nor what stands under other words.
-    .configureHelp({ formatHelp: () => '' }) // Help is made from the declarations.
+    .showSuggestionAfterError(false) // help/suggest.ts also knows the global options and the commands of other groups.
+    .configureHelp({ formatHelp: () => '' }) // help/help.ts writes the help, from the declarations.
     .configureOutput({
       writeOut: (text) => void shell.stdout.write(text),
-      writeErr: () => undefined, // What went wrong is reported like every other failure.
+      writeErr: () => undefined, // Parse errors are reported like all other failures.
     });
   declareOptions(root, GLOBAL_OPTIONS);
 
@@ -95,7 +95,7 @@ function nodesOf(commands: readonly Command[], shell: Shell, choose: (command: C
   return root;
 }
 
-/** Finds or makes the node at `path`; the groups that lead to it are there already. */
+/** Finds or creates the node at `path`. The groups on the path already exist. */
 function nodeAt(root: Node, path: readonly string[], summary: string): Node {
   return path.reduce((parent, word) => {
     const known = parent.commands.find((node) => node.name() === word);
@@ -110,11 +110,11 @@ function prepared(node: Node, summary: string): Node {
   return (
     node
       .description(summary)
-      // Every node has the global options itself. Were they looked for across the whole line instead, a value
-      // such as that of `--sort -created_at` would be taken for a bundle of short options.
+      // Every node declares the global options itself. If commander searched the whole line for them, it would take a value
+      // such as `-created_at` in `--sort -created_at` for a group of short options.
       .enablePositionalOptions()
       .exitOverride((error) => {
-        throw new Stopped(node, error);
+        throw new ParsingStopped(node, error);
       })
   );
 }
@@ -147,7 +147,10 @@ function declareOptions(node: Node, options: Options): void {
   }
 }
 
-/** `a` and `b` are `a,b`; `!a` and `!b` are `!a,b`, all but both. The two together mean nothing: what they make no kind accepts. */
+/**
+ * Joins the values of a repeated option: `a` and `b` become `a,b`; `!a` and `!b` become `!a,b`, everything except both. A mixture of the
+ * two forms has no meaning: it becomes a text that no kind accepts.
+ */
 function listOf(before: string, text: string): string {
   if (!before.startsWith('!')) return `${before},${text}`;
   return text.startsWith('!') ? `${before},${text.slice(1)}` : `${text},${before}`;
@@ -155,7 +158,7 @@ function listOf(before: string, text: string): string {
 
 function parsed(name: string, kind: NonNullable<Option<unknown>['kind']>, text: string): unknown {
   const value = kind.parse(text);
-  if (value === undefined) throw new Unacceptable(name, kind, text);
+  if (value === undefined) throw new InvalidValue(name, kind, text);
   return value;
 }
 
@@ -166,16 +169,16 @@ function valuesOf(node: Node, options: Options): Record<string, unknown> {
   return Object.fromEntries(given.map((key) => [key, node.getOptionValue(key) as unknown]));
 }
 
-/** Wherever on the line they stood; the last word counts. */
+/** Collects the global options from the whole line. The last occurrence wins. */
 function globalsOf(node: Node): Globals {
   const below = node.commands.map(globalsOf);
   return Object.assign(valuesOf(node, GLOBAL_OPTIONS), ...below) as Globals;
 }
 
-// ---- ending early
+// ---- errors, help and version
 
-/** commander ended the parse at `node`. */
-class Stopped extends Error {
+/** Commander stopped parsing at `node`: for an error, or because help or the version was requested. */
+class ParsingStopped extends Error {
   readonly node: Node;
   readonly reason: CommanderError;
 
@@ -186,37 +189,37 @@ class Stopped extends Error {
   }
 }
 
-/** A value is not of the kind that is asked for. */
-class Unacceptable extends Error {
-  readonly place: string;
+/** The value of an option or argument does not have the required form. */
+class InvalidValue extends Error {
+  readonly parameter: string;
   readonly kind: NonNullable<Option<unknown>['kind']>;
   readonly given: string;
 
-  constructor(place: string, kind: NonNullable<Option<unknown>['kind']>, given: string) {
-    super(`${place} must be ${kind.accepts}, not ${quoted(given)}`);
-    this.place = place;
+  constructor(parameter: string, kind: NonNullable<Option<unknown>['kind']>, given: string) {
+    super(`${parameter} must be ${kind.accepts}, not ${quoted(given)}`);
+    this.parameter = parameter;
     this.kind = kind;
     this.given = given;
   }
 }
 
-async function outcomeOf(error: unknown, tree: Tree): Promise<Outcome> {
+async function resultOfError(error: unknown, tree: Tree): Promise<ParseResult> {
   const { suggestedCommand, suggestedOption, suggestedValue } = await import('./help/suggest.js');
-  if (error instanceof Unacceptable) {
+  if (error instanceof InvalidValue) {
     const why = suggestedValue(error.given, error.kind.values ?? []);
     return { kind: 'failed', failure: usage(error.message, { why }) };
   }
-  if (!(error instanceof Stopped)) return { kind: 'failed', failure: failureOf(error, '') };
+  if (!(error instanceof ParsingStopped)) return { kind: 'failed', failure: failureOf(error, '') };
   const { node, reason } = error;
   switch (reason.code) {
     case 'commander.helpDisplayed':
     case 'commander.version':
       return { kind: 'shown' };
     case 'commander.help':
-      return withoutCommand(node);
+      return incompleteCommand(node);
     default: {
       const words = wordsOf(node);
-      // `error: unknown option '--nmae=x'`; what follows the =, or stands for a command, may be a secret.
+      // For example `error: unknown option '--nmae=x'`. The text after = may be a secret, and so may an unknown command.
       const what = reason.message.replace(/^error: /, '').replace(/^(unknown option '[^=]*)=.*/s, "$1'");
       const [, option] = /^unknown option '(.*)'$/.exec(what) ?? [];
       const [, word] = /^unknown command '(.*)'$/s.exec(what) ?? [];
@@ -236,11 +239,11 @@ async function outcomeOf(error: unknown, tree: Tree): Promise<Outcome> {
   }
 }
 
-function withoutCommand(node: Node): Outcome {
+function incompleteCommand(node: Node): ParseResult {
   if (!node.parent) return { kind: 'chosen', command: rootCommand, args: [], options: {} };
   const words = wordsOf(node).join(' ');
   const choices = node.commands.map((child) => child.name()).join(', ');
-  const failure = usage(`llmp ${words} needs one of: ${choices}`, { advice: `See: llmp help ${words}` });
+  const failure = usage(`llmp ${words} requires a command: ${choices}`, { advice: `See: llmp help ${words}` });
   return { kind: 'failed', failure };
 }
 

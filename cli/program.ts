@@ -1,4 +1,4 @@
-/** From a command line to an exit code. */
+/** Runs a command line and returns its exit code. */
 import type { Invocation } from './command.js';
 import { COMMAND_WORDS } from './commands.js';
 import { destinationOf, serverWithoutContext } from './connection/destination.js';
@@ -10,17 +10,17 @@ import { parse } from './parser.js';
 import type { Shell } from './shell.js';
 
 /**
- * Parses `argv`, runs the one command it names, and says on stderr what went wrong.
+ * Parses `argv`, runs the command, and reports a failure on stderr.
  *
- * @param argv without the interpreter and the script.
+ * @param argv the arguments without the interpreter and the script.
  * @returns the exit code.
  */
 export async function run(argv: readonly string[], shell: Shell): Promise<number> {
-  const { outcome, globals, helpOf } = await parse(argv, shell);
-  if (outcome.kind === 'shown') return EXIT.done;
+  const { result, globals, helpOf } = await parse(argv, shell);
+  if (result.kind === 'shown') return EXIT.done;
 
   const { env } = shell;
-  // A file of contexts that is amiss is the matter of those commands alone that ask for it.
+  // An invalid contexts file is an error only for commands that use a context.
   const destination = await destinationOf(globals, env).catch((error: unknown) => failureOf(error, ''));
   const server = destination instanceof Failure ? serverWithoutContext(globals, env) : destination.server;
   const outputAs = (format: Format) =>
@@ -34,13 +34,13 @@ export async function run(argv: readonly string[], shell: Shell): Promise<number
     });
   let output = outputAs('table');
   try {
-    const said = outcome.kind === 'failed' ? { output: formatIn(argv) } : {};
-    output = outputAs(formatOf({ ...said, ...globals }, env));
-    if (outcome.kind === 'failed') throw outcome.failure;
+    const requested = result.kind === 'failed' ? { output: formatIn(argv) } : {};
+    output = outputAs(formatOf({ ...requested, ...globals }, env));
+    if (result.kind === 'failed') throw result.failure;
     const input = new Input(shell, globals.input ?? true);
     const invocation: Invocation = {
-      args: outcome.args,
-      options: outcome.options,
+      args: result.args,
+      options: result.options,
       globals,
       shell,
       input,
@@ -56,7 +56,7 @@ export async function run(argv: readonly string[], shell: Shell): Promise<number
       },
       helpOf,
     };
-    return await outcome.command.run(invocation);
+    return await result.command.run(invocation);
   } catch (error) {
     const failure = failureOf(error, server);
     output.fail(failure);

@@ -1,13 +1,13 @@
-/** What the commands share that go by the daemon's settings. */
+/** Options of the commands that read the daemon's settings. */
 import { flag, text } from './option.js';
 
 export const envFile = text(
   '--env-file <FILE>',
-  'a file of settings, one NAME=value per line; environment variables take precedence',
+  'settings file, one NAME=value per line; environment variables take precedence',
 );
 
-/** Of those that run until they are told to stop. */
+/** Options of the commands that run as services. */
 export const serviceOptions = {
   envFile,
-  check: flag('--check', 'check the settings without connecting to anything, and exit'),
+  check: flag('--check', 'check the settings without connecting to anything, then exit'),
 };

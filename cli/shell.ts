@@ -5,10 +5,10 @@ import type { TerminalIo } from '../console/terminal-io.js';
 export type InputStream = Readable & { isTTY?: boolean };
 export type OutputStream = Writable & { isTTY?: boolean; columns?: number; rows?: number };
 
-/** What asks a process to end. */
+/** Signals that request the end of the process. */
 export type EndingSignal = 'SIGINT' | 'SIGQUIT' | 'SIGTERM' | 'SIGHUP';
 
-/** What a command may touch of the world around it. Only main.ts knows the real process; tests hand in their own. */
+/** The process environment as commands see it. Only main.ts accesses the real process; tests provide their own. */
 export interface Shell {
   env: NodeJS.ProcessEnv;
   stdin: InputStream;
@@ -16,16 +16,16 @@ export interface Shell {
   stderr: OutputStream;
   /** Milliseconds since the epoch. */
   now(): number;
-  /** Resolves after so long, or at once when `signal` is aborted. */
+  /** Resolves after `ms` milliseconds, or as soon as `signal` is aborted. */
   pause(ms: number, signal: AbortSignal): Promise<void>;
-  /** What to type, in a shell, to run this program again. */
+  /** The command that started this program, for hints: `llmp`, `npx llmp` or `node PATH`. */
   program: string;
-  /** Resolves at ^C, or when the process is to end for another reason, with the signal; from the call on that no longer ends it by itself. */
+  /** Resolves with the first signal that requests the end of the process. After this call, signals no longer end it by default. */
   interrupted(): Promise<EndingSignal>;
-  /** Calls `hear` at each of these signals; from the call on none of them ends the process by itself. */
-  onSignal(hear: (signal: EndingSignal) => void): void;
-  /** All that a full screen takes. */
+  /** Calls `listener` for each of these signals. After this call, they no longer end the process by default. */
+  onSignal(listener: (signal: EndingSignal) => void): void;
+  /** Terminal access for a full-screen interface. */
   terminal(): Promise<TerminalIo>;
-  /** Starts a program on our own three streams, and with the umask that we were started with. */
+  /** Starts a program that inherits the standard streams, with the umask that llmp was started with. */
   spawn(file: string, args: readonly string[], env: NodeJS.ProcessEnv): ChildProcess;
 }

@@ -1,49 +1,49 @@
-/** What asks a process to end, on its way to the process that it started. */
+/** Forwards signals to a child process. */
 import type { ChildProcess } from 'node:child_process';
 import { constants } from 'node:os';
 import type { EndingSignal, Shell } from './shell.js';
 
-/** Hears signals from its making on, so that they no longer end the process. */
-export class Signals {
+/** Receives the signals that would end this process, from its construction on, and forwards them to a child process, if there is one. */
+export class SignalRelay {
   readonly #shell: Shell;
-  readonly #hurry = new AbortController();
-  #hurryMs = 0;
+  readonly #deadline = new AbortController();
+  #deadlineMs = 0;
   #child: ChildProcess | undefined;
-  /** The first that came. */
+  /** The first signal received. */
   first: EndingSignal | undefined;
 
   constructor(shell: Shell) {
     this.#shell = shell;
     shell.onSignal((signal) => {
-      this.#hear(signal);
+      this.#receive(signal);
     });
   }
 
-  /** Of a process that the first signal ended, as shells have it. */
+  /** 128 plus the number of the first signal, as shells report it. */
   get exitCode(): number {
     return this.first === undefined ? 0 : 128 + constants.signals[this.first];
   }
 
-  /** Aborted so long after the first signal. */
+  /** @returns a signal that is aborted `ms` milliseconds after the first signal. */
   abortedAfter(ms: number): AbortSignal {
-    this.#hurryMs = ms;
-    return this.#hurry.signal;
+    this.#deadlineMs = ms;
+    return this.#deadline.signal;
   }
 
-  /** From now on what is heard goes to this child. */
-  passTo(child: ChildProcess): ChildProcess {
+  /** Forwards all further signals to this child. */
+  forwardTo(child: ChildProcess): ChildProcess {
     this.#child = child;
     return child;
   }
 
-  #hear(signal: EndingSignal): void {
+  #receive(signal: EndingSignal): void {
     if (this.first === undefined) {
       this.first = signal;
       setTimeout(() => {
-        this.#hurry.abort();
-      }, this.#hurryMs).unref();
+        this.#deadline.abort();
+      }, this.#deadlineMs).unref();
     }
-    // A terminal sends what is typed there to the child as well, which would take the second one for impatience.
+    // The terminal sends ^C and ^\ to the child as well. If it received them twice, it might skip its cleanup.
     const isTyped = signal === 'SIGINT' || signal === 'SIGQUIT';
     if (!(isTyped && this.#shell.stdin.isTTY)) this.#child?.kill(signal);
   }

@@ -1,6 +1,6 @@
-/** What is asked for again and again until ^C, to be looked at. */
+/** Refreshes what a command shows every two seconds, until the process is interrupted. */
 import { Unreachable } from '../daemon/api/client.js';
-import { mayPass } from '../daemon/api/followed.js';
+import { isRetryable } from '../daemon/api/follow-stream.js';
 import type { Invocation } from './command.js';
 import type { Options } from './option.js';
 import { endedBy, EXIT, type Failure, failureOf } from '../console/failure.js';
@@ -8,43 +8,43 @@ import { untilInterrupted } from './follow.js';
 
 const REFRESH_MS = 2_000;
 
-/** What there is to show, and why that is not all. */
-export interface Found<T> {
+/** One state to show, and the failure because of which it is incomplete, if any. */
+export interface Snapshot<T> {
   item: T;
   failure: Failure | null;
 }
 
-export interface Watched<T> {
-  find: (signal: AbortSignal) => Promise<Found<T>>;
-  away: () => T;
+export interface WatchOptions<T> {
+  fetch: (signal: AbortSignal) => Promise<Snapshot<T>>;
+  unreachableItem: () => T;
   show: (item: T, failure: Failure | null) => Promise<void>;
 }
 
 /**
- * Shows what is found every two seconds, also while the daemon is away.
+ * Fetches and shows a snapshot every two seconds, also while the daemon is unreachable.
  *
- * @param find is given up when its signal says so.
- * @param away what there is to show when nobody answers.
- * @param show is told what is wrong as well.
- * @returns the exit code of ^C, or of what asking again does not mend: a management token that is refused is not sent a second time.
- * @throws {Unreachable} when nobody answers the first time.
+ * @param fetch stops when its signal is aborted.
+ * @param unreachableItem returns the item to show while the daemon is unreachable.
+ * @param show also receives the failure, if there is one.
+ * @returns the exit code of the signal, or of a failure that a retry cannot fix: a refused management token is not sent a second time.
+ * @throws {Unreachable} if the daemon is unreachable at the first attempt.
  */
 export async function watch<T, O extends Options>(
   { shell, server }: Pick<Invocation<O>, 'shell' | 'server'>,
-  { find, away, show }: Watched<T>,
+  { fetch, unreachableItem, show }: WatchOptions<T>,
 ): Promise<number> {
   const signal = untilInterrupted(shell);
-  const isOver = () => signal.aborted;
+  const isInterrupted = () => signal.aborted;
   for (let isFirst = true; ; isFirst = false) {
-    const { item, failure } = await find(signal).catch((error: unknown): Found<T> => {
-      if (!isOver() && (isFirst || !(error instanceof Unreachable))) throw error;
-      return { item: away(), failure: failureOf(error, server) };
+    const { item, failure } = await fetch(signal).catch((error: unknown): Snapshot<T> => {
+      if (!isInterrupted() && (isFirst || !(error instanceof Unreachable))) throw error;
+      return { item: unreachableItem(), failure: failureOf(error, server) };
     });
-    // Of ^C in a prompt only its failure tells.
-    if (isOver() || failure?.exitCode === EXIT.interrupted) return endedBy(signal);
+    // ^C in a prompt does not abort `signal`; only the exit code of the failure shows it.
+    if (isInterrupted() || failure?.exitCode === EXIT.interrupted) return endedBy(signal);
     await show(item, failure);
-    if (failure && !mayPass(failure.cause)) return failure.exitCode;
+    if (failure && !isRetryable(failure.cause)) return failure.exitCode;
     await shell.pause(REFRESH_MS, signal);
-    if (isOver()) return endedBy(signal);
+    if (isInterrupted()) return endedBy(signal);
   }
 }

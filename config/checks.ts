@@ -1,4 +1,4 @@
-/** What is wrong although each setting is good by itself: combinations, and what the process was started with. */
+/** Checks beyond single settings: invalid combinations, and dangerous options of the process. */
 import { resolve } from 'node:path';
 import type { AllSettings } from './declarations.js';
 import { DISPATCHER_SERVICES } from './dispatcher-services.js';
@@ -8,9 +8,9 @@ import type { Sources } from './sources.js';
 type Key = keyof AllSettings;
 
 interface Check {
-  /** It is made when all of these are good. */
+  /** The settings that it needs. It runs only if all of them are valid. */
   of: readonly Key[];
-  /** @returns undefined when nothing is wrong. */
+  /** @returns undefined if nothing is wrong. */
   problem: (settings: AllSettings) => string | undefined;
 }
 
@@ -19,14 +19,14 @@ const CHECKS: readonly Check[] = [
     of: ['listenAddress', 'managementListenAddress'],
     problem({ listenAddress, managementListenAddress: other }) {
       if (!other || !overlap(listenAddress, other)) return undefined;
-      return 'MANAGEMENT_LISTEN_ADDR must be another address than LISTEN_ADDR';
+      return 'MANAGEMENT_LISTEN_ADDR must differ from LISTEN_ADDR';
     },
   },
   {
     of: ['encryptionKey', 'previousEncryptionKey'],
     problem({ encryptionKey, previousEncryptionKey }) {
       if (!previousEncryptionKey || !encryptionKey?.equals(previousEncryptionKey)) return undefined;
-      return 'ENCRYPTION_KEY_PREVIOUS must be another key than ENCRYPTION_KEY';
+      return 'ENCRYPTION_KEY_PREVIOUS must differ from ENCRYPTION_KEY';
     },
   },
   {
@@ -34,30 +34,30 @@ const CHECKS: readonly Check[] = [
     problem({ databaseDriver, database }) {
       if (databaseDriver === database.driver) return undefined;
       if (database.driver === 'sqlite') {
-        return `DB_DRIVER=${databaseDriver} needs DATABASE_URL, such as ${databaseDriver}://USER:PASSWORD@HOST/NAME`;
+        return `DB_DRIVER=${databaseDriver} requires a DATABASE_URL such as ${databaseDriver}://USER:PASSWORD@HOST/NAME`;
       }
-      return `DATABASE_URL is one of ${database.driver}: set DB_DRIVER=${database.driver}`;
+      return `DATABASE_URL is a ${database.driver} URL; set DB_DRIVER=${database.driver}`;
     },
   },
   {
     of: ['databaseDriver', 'encryptionKey'],
     problem({ databaseDriver, encryptionKey }) {
       if (databaseDriver === 'sqlite' || encryptionKey) return undefined;
-      return `ENCRYPTION_KEY is required with DB_DRIVER=${databaseDriver}: all instances need the same (openssl rand -base64 32)`;
+      return `ENCRYPTION_KEY is required with DB_DRIVER=${databaseDriver}: all instances must use the same key (generate one with: openssl rand -base64 32)`;
     },
   },
   {
     of: ['httpCacheBackend', 'redisAddress'],
     problem({ httpCacheBackend, redisAddress }) {
       if (httpCacheBackend !== 'redis' || redisAddress) return undefined;
-      return 'HTTP_CACHE_BACKEND=redis needs REDIS_ADDR';
+      return 'HTTP_CACHE_BACKEND=redis requires REDIS_ADDR';
     },
   },
   {
     of: ['eventBus', 'redisAddress'],
     problem({ eventBus, redisAddress }) {
       if (eventBus !== 'redis-streams' || redisAddress) return undefined;
-      return 'LLM_PROXY_EVENT_BUS=redis-streams needs REDIS_ADDR';
+      return 'LLM_PROXY_EVENT_BUS=redis-streams requires REDIS_ADDR';
     },
   },
   {
@@ -80,7 +80,7 @@ const CHECKS: readonly Check[] = [
     of: ['auditLogFile', 'auditUseLogFile'],
     problem({ auditLogFile, auditUseLogFile }) {
       if (auditLogFile === null || auditLogFile !== auditUseLogFile) return undefined;
-      return 'AUDIT_USE_LOG_FILE must be another file than AUDIT_LOG_FILE';
+      return 'AUDIT_USE_LOG_FILE must differ from AUDIT_LOG_FILE';
     },
   },
   { of: ['metricsPath'], problem: ({ metricsPath }) => clash('METRICS_PATH', metricsPath, ROUTES) },
@@ -96,7 +96,7 @@ const CHECKS: readonly Check[] = [
 
 const EVERY_ADDRESS = ['::', '0.0.0.0'];
 
-/** Whether one of two addresses is the other or part of it. With port 0 each gets a port of its own. */
+/** Whether two addresses are the same, or one includes the other. Port 0 never overlaps, because each listener gets a free port. */
 function overlap(one: ListenAddress, other: ListenAddress): boolean {
   if ('path' in one || 'path' in other) {
     return 'path' in one && 'path' in other && resolve(one.path) === resolve(other.path);
@@ -106,22 +106,22 @@ function overlap(one: ListenAddress, other: ListenAddress): boolean {
   return one.port === other.port && one.port !== 0 && isSameHost;
 }
 
-/** What is served whatever the settings are. */
+/** Paths that are always served. */
 const ROUTES = ['/v1', '/manage', '/live', '/ready', '/health'];
 
 function clash(name: string, path: string, routes: readonly string[]): string | undefined {
   const taken = routes.find((route) => isBelow(path, route));
-  return taken && `${name}=${path} clashes with ${taken}`;
+  return taken && `${name}=${path} conflicts with ${taken}`;
 }
 
-/** Whether it is `route`, or below it; two that differ in case alone are one to a reader. */
+/** Whether `path` is `route` or below it, ignoring case, because paths that differ only in case would confuse readers. */
 function isBelow(path: string, route: string): boolean {
   const asFolder = (text: string) => `${text.replace(/\/$/, '').toLowerCase()}/`;
   return asFolder(path).startsWith(asFolder(route));
 }
 
-/** @param settings those that are good. */
-export function problemsBetween(settings: Partial<AllSettings>): string[] {
+/** @param settings the valid settings. */
+export function combinationProblems(settings: Partial<AllSettings>): string[] {
   return CHECKS.filter(({ of }) => of.every((key) => key in settings)).flatMap(
     ({ problem }) => problem(settings as AllSettings) ?? [],
   );
@@ -129,11 +129,11 @@ export function problemsBetween(settings: Partial<AllSettings>): string[] {
 
 const DANGEROUS_OPTION = /^--(?:inspect(?:-brk|-wait)?|insecure-http-parser)(?==|$)/;
 
-/** Why no secrets should be entrusted to this process, whatever its settings are. */
-export function problemsAround({ env, execArgv = [] }: Sources): string[] {
+/** Options of the process that would expose secrets or allow request smuggling, whatever the settings are. */
+export function processProblems({ env, execArgv = [] }: Sources): string[] {
   const problems = [];
   if (env.NODE_TLS_REJECT_UNAUTHORIZED === '0') {
-    problems.push('NODE_TLS_REJECT_UNAUTHORIZED=0 would send upstream keys to whoever answers; unset it');
+    problems.push('NODE_TLS_REJECT_UNAUTHORIZED=0 would send upstream keys to unverified servers; unset it');
   }
   const inOptions = (env.NODE_OPTIONS ?? '').split(/[\s"]+/);
   for (const [where, options] of [
@@ -141,11 +141,11 @@ export function problemsAround({ env, execArgv = [] }: Sources): string[] {
     ['the command line of node', execArgv],
   ] as const) {
     for (const option of options) {
-      // Node takes underscores for dashes.
+      // Node accepts underscores in place of dashes.
       const [name] = DANGEROUS_OPTION.exec(option.replaceAll('_', '-')) ?? [];
       if (name?.startsWith('--inspect'))
-        problems.push(`${name} in ${where} opens all secrets to a debugger; remove it`);
-      else if (name) problems.push(`${name} in ${where} lets requests be smuggled through; remove it`);
+        problems.push(`${name} in ${where} exposes all secrets to a debugger; remove it`);
+      else if (name) problems.push(`${name} in ${where} allows request smuggling; remove it`);
     }
   }
   return problems;
@@ -153,30 +153,30 @@ export function problemsAround({ env, execArgv = [] }: Sources): string[] {
 
 const SHORTEST_GOOD_CREDENTIAL = 16;
 
-/** What is allowed and yet hardly meant. @param settings those that are good. */
+/** Warnings about valid values that are probably mistakes. @param settings the valid settings. */
 export function warningsFor(settings: Partial<AllSettings>): string[] {
   const { managementToken, trustedProxies } = settings;
-  const warnings = warningsOfSharing(settings);
+  const warnings = sharedDatabaseWarnings(settings);
   if (managementToken !== undefined && managementToken.length < SHORTEST_GOOD_CREDENTIAL) {
     warnings.push(`MANAGEMENT_TOKEN is shorter than ${SHORTEST_GOOD_CREDENTIAL} characters and can be guessed`);
   }
   if (trustedProxies?.some(({ prefix }) => prefix === 0)) {
-    warnings.push('TRUSTED_PROXIES trusts every address: any client can claim to be any other');
+    warnings.push('TRUSTED_PROXIES trusts all addresses: any client can claim any address');
   }
   return warnings;
 }
 
-/** What several instances on one database do not share. */
-function warningsOfSharing(settings: Partial<AllSettings>): string[] {
+/** Warnings about what several instances on one database do not share. */
+function sharedDatabaseWarnings(settings: Partial<AllSettings>): string[] {
   const { database, redisAddress, httpCacheEnabled, httpCacheBackend } = settings;
   if (!database || database.driver === 'sqlite') return [];
   if ('redisAddress' in settings && !redisAddress) {
     return [
-      'REDIS_ADDR is not set: each instance on the database has a cache, rate limits and events of its own, and hears of a change that another made within a second',
+      'REDIS_ADDR is not set: each instance on this database has its own cache, rate limits and events, and applies changes made on another instance within a second',
     ];
   }
   if (!httpCacheEnabled || httpCacheBackend !== 'memory') return [];
   return [
-    'HTTP_CACHE_BACKEND=memory on a shared database: each instance has a cache of its own, so that an answer is fetched once for each of them',
+    'HTTP_CACHE_BACKEND=memory with a shared database: each instance has its own cache, and fetches each response once',
   ];
 }

@@ -1,27 +1,27 @@
-/** Where the database is: a file for SQLite, or a server with whatever it takes to be let in. */
+/** Parses DATABASE_URL: a file for SQLite, or a server with its credentials. */
 import { isIP, isIPv6 } from 'node:net';
 import type { Kind } from './kinds.js';
 
-/** Of a server, `url` as it was written, password and all: `serverAt` reads it. */
+/** The `url` of a server is unparsed and includes the password; `serverAt` parses it. */
 export type DatabaseAddress = { driver: 'sqlite'; path: string } | { driver: ServerDriver; url: string };
 
 export type ServerDriver = 'postgres' | 'mysql';
 
-/** As libpq has them. `require` encrypts and believes whoever answers; `verify-full` wants the certificate of that very host. */
+/** TLS modes of libpq. `require` encrypts without verifying the server; `verify-full` also verifies the certificate and its host name. */
 const TLS_MODES = ['disable', 'require', 'verify-full'] as const;
 
 export interface DatabaseServerAddress {
   driver: ServerDriver;
-  /** A name or an address; an IPv6 one without brackets. With a socket it is not asked. */
+  /** A name or an address; IPv6 addresses have no brackets. Empty with a socket. */
   host: string;
   port: number;
-  /** Of a unix socket an absolute path: of its folder for PostgreSQL, of itself for MySQL. Null without one. */
+  /** The absolute path of a unix socket: of its folder for PostgreSQL, of the socket for MySQL. Null without one. */
   socket: string | null;
   user: string | undefined;
   password: string | undefined;
   database: string;
   tls: (typeof TLS_MODES)[number];
-  /** The path of the certificates that are believed instead of those of the system; null without one. */
+  /** The path of the trusted certificates that replace those of the system; null without one. */
   rootCertificate: string | null;
 }
 
@@ -36,7 +36,7 @@ const SOCKET: Readonly<Record<ServerDriver, string>> = { postgres: 'host', mysql
 
 export const databaseAddress: Kind<DatabaseAddress> = {
   accepts:
-    'a path, sqlite:PATH, postgres://USER:PASSWORD@HOST:PORT/NAME or mysql://USER:PASSWORD@HOST:PORT/NAME; behind the name of a server ?sslmode=disable, require or verify-full (for MySQL with the name of the server, not its address), &sslrootcert=/PATH with the last, and for a unix socket, without HOST, ?host=/FOLDER for PostgreSQL and ?socket=/PATH for MySQL; what is special in a URL written as %XX',
+    'a path, sqlite:PATH, postgres://USER:PASSWORD@HOST:PORT/NAME or mysql://USER:PASSWORD@HOST:PORT/NAME, with special characters as %XX; after NAME optionally ?sslmode=disable, require or verify-full (the last also with &sslrootcert=/PATH, and for MySQL only with a host name), or for a unix socket, without HOST, ?host=/FOLDER (PostgreSQL) or ?socket=/PATH (MySQL)',
   parse(text) {
     const server = serverAt(text);
     if (server) return { driver: server.driver, url: text };
@@ -54,15 +54,15 @@ export const databaseAddress: Kind<DatabaseAddress> = {
 function sqlitePath(text: string): string | undefined {
   const path = text.replace(/^sqlite:(?:\/\/(?=\/))?/, '');
   if (path === '' || path.includes('\0') || path === ':memory:') return undefined;
-  // Another scheme, or `sqlite://data/llmp.db`, which reads as a relative path and would be /data/llmp.db.
+  // Rejects other schemes, and `sqlite://data/llmp.db`, which looks like a relative path but would mean /data/llmp.db.
   return /^[a-z][a-z0-9+]+:|^\/\//i.test(path) ? undefined : path;
 }
 
-// By hand: URL takes a host to be there, puts right what is wrong, and passes over parameters that nobody knows.
+// The class URL is not used: it requires a host, silently corrects mistakes, and accepts unknown parameters.
 const URL_OF_SERVER =
   /^(?<scheme>[a-z]+):\/\/(?:(?<user>[^:@/?#\s]+)(?::(?<password>[^:@/?#\s]*))?@)?(?<host>\[[0-9a-f:.]+\]|[a-z0-9._-]*)(?::(?<port>[1-9]\d{0,4}))?\/(?<database>[^/?#\s]+)(?:\?(?<parameters>[^?#\s]+))?$/i;
 
-/** @returns undefined for what is no URL of a server, or is one that says what nobody here understands. */
+/** @returns undefined if `text` is not the URL of a server, or contains unknown or invalid parts. */
 export function serverAt(text: string): DatabaseServerAddress | undefined {
   const parts = URL_OF_SERVER.exec(text)?.groups;
   const driver = parts && DRIVERS[parts.scheme?.toLowerCase() ?? ''];
@@ -79,14 +79,14 @@ export function serverAt(text: string): DatabaseServerAddress | undefined {
   const isOneWay = socket === null || (host === '' && tls === 'disable');
   const arePaths = [rootCertificate, socket].every((path) => path === null || /^\/[^/]/.test(path));
   const isRootAsked = rootCertificate === null || tls === 'verify-full';
-  // Of an address mysql2 would make sure that the certificate is one for `localhost`.
+  // For an IP address mysql2 would verify the certificate for `localhost`.
   const isNameKnown = tls !== 'verify-full' || driver === 'postgres' || isIP(host) === 0;
   if (!isAddress || !isOneWay || !arePaths || !isRootAsked || !isNameKnown) return undefined;
   if (tls === undefined || port > 65_535) return undefined;
   return { driver, host, port, socket, user, password, database, tls, rootCertificate };
 }
 
-/** @returns undefined when one is given twice, is none of `known`, or says nothing. */
+/** @returns undefined if a parameter is repeated, unknown or empty. */
 function parametersOf(text: string | undefined, known: readonly string[]): Record<string, string> | undefined {
   const found: Record<string, string> = {};
   for (const each of text?.split('&') ?? []) {
@@ -98,7 +98,7 @@ function parametersOf(text: string | undefined, known: readonly string[]): Recor
   return found;
 }
 
-/** @returns undefined when one is not well encoded, or has control characters. */
+/** @returns undefined if a part is not correctly encoded, or contains control characters. */
 function decoded(words: readonly (string | undefined)[]): (string | undefined)[] | undefined {
   try {
     const all = words.map((word) => word && decodeURIComponent(word));

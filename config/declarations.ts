@@ -1,6 +1,4 @@
-/**
- * Every setting, declared once: types, parsing and all documentation come from here. After a change run `npm run docs`.
- */
+/** The declarations of all settings. Types, parsing and documentation are derived from them; after a change run `npm run docs`. */
 import * as derived from './defaults.js';
 import type { DerivedDefault } from './defaults.js';
 import {
@@ -31,18 +29,18 @@ export interface Setting<T, IsReloadable extends boolean = boolean> {
   name: string;
   kind: Kind<T>;
   meaning: string;
-  /** As it would be written; null: it has none. */
+  /** The default as it would be written; null for none. */
   default: string | DerivedDefault | null;
   isRequired: boolean;
-  /** Its value is shown nowhere. */
+  /** Whether the value must never be shown. */
   isSecret: boolean;
-  /** Applied on SIGHUP. */
+  /** Whether SIGHUP applies a change. */
   isReloadable: IsReloadable;
 }
 
 type Mark = 'isRequired' | 'isSecret' | 'isReloadable';
 
-/** Whether that mark is among them. */
+/** Whether `M` is one of `Marks`. */
 type Has<M extends Mark, Marks extends Mark> = M extends Marks ? true : false;
 
 function setting<T, Marks extends Mark = never>(
@@ -64,7 +62,7 @@ function setting<T, Marks extends Mark = never>(
   };
 }
 
-/** One that may be absent. */
+/** A setting without a default. */
 const optional = <T, Marks extends Mark = never>(name: string, kind: Kind<T>, meaning: string, ...marks: Marks[]) =>
   setting<T | undefined, Marks>(name, kind, null, meaning, ...marks);
 
@@ -73,7 +71,7 @@ const listening = {
     'MANAGEMENT_TOKEN',
     credential,
     null,
-    'The credential of the management API, of the command line and of the Admin UI, compared byte for byte. Read at start only.',
+    'The credential for the management API, the command line and the Admin UI. It is compared byte for byte.',
     'isRequired',
     'isSecret',
   ),
@@ -81,23 +79,28 @@ const listening = {
     'LISTEN_ADDR',
     listenAddress,
     '127.0.0.1:8080',
-    'Where the daemon listens: host:port, [::]:8080, :8080 for all addresses, or unix:/path.',
+    'The listen address of the daemon: host:port, [::]:8080, :8080 for all addresses, or unix:/path.',
   ),
   managementListenAddress: optional(
     'MANAGEMENT_LISTEN_ADDR',
     listenAddress,
-    'Where /manage, the Admin UI and the metrics are served, there and only there, so that /v1 can be public alone.',
+    'A separate listen address for /manage, the Admin UI and the metrics. They are then served only there, so that LISTEN_ADDR can be public.',
   ),
-  maxConnections: setting('MAX_CONNECTIONS', integer(1, 1_000_000), '10000', 'The most client connections at a time.'),
+  maxConnections: setting(
+    'MAX_CONNECTIONS',
+    integer(1, 1_000_000),
+    '10000',
+    'The maximum number of concurrent client connections.',
+  ),
   trustedProxies: optional(
     'TRUSTED_PROXIES',
     networks,
-    'The networks of the proxies in front, separated by commas, whose X-Forwarded-For is believed, which says who the client is, and X-Forwarded-Proto, which says whether a browser came over TLS. Over a unix socket it is believed once there is one of them.',
+    'The networks of trusted reverse proxies, separated by commas. The daemon takes the client address from X-Forwarded-For, and whether a browser uses TLS from X-Forwarded-Proto, only on connections from these networks and, if any network is set, on unix sockets.',
   ),
   corsAllowedOrigins: optional(
     'CORS_ALLOWED_ORIGINS',
     origins,
-    'The origins whose pages may call /v1 and /manage, separated by commas, each exactly as a browser sends it.',
+    'The origins from which web pages may call /v1 and /manage, separated by commas, exactly as browsers send them.',
     'isReloadable',
   ),
 };
@@ -107,48 +110,48 @@ const forwarding = {
     'UPSTREAM_BASE_URL',
     upstreamUrl,
     'https://api.openai.com',
-    'The base URL of the provider, http or https; /v1/… is appended. A trailing /v1, as in the base URL of an SDK, is left out with a warning.',
+    'The base URL of the provider, http or https; /v1/… is appended. A trailing /v1, as in the base URL of an SDK, is ignored with a warning.',
   ),
   requestTimeoutMs: setting(
     'REQUEST_TIMEOUT',
     duration(),
     '600s',
-    "How long the upstream may take for its first byte, counted from the request's last, and then between two pieces; also how long a client may take no byte. Reasoning models think for minutes.",
+    'The time limit for the first byte of the response after the last byte of the request, and for pauses within the response. It also limits how long a client may read nothing. Reasoning models can be silent for minutes.',
     'isReloadable',
   ),
   clientBodyTimeoutMs: setting(
     'CLIENT_BODY_TIMEOUT',
     duration(),
     '30s',
-    'How long a client that is sending may take for the next KiB of its body.',
+    'The time limit for each KiB of a request body.',
     'isReloadable',
   ),
   websocketIdleTimeoutMs: setting(
     'WEBSOCKET_IDLE_TIMEOUT',
     duration(),
     '10m',
-    'How long a WebSocket may be silent on both sides.',
+    'The idle timeout of WebSockets: how long both sides may be silent.',
     'isReloadable',
   ),
   upstreamConnectTimeoutMs: setting(
     'UPSTREAM_CONNECT_TIMEOUT',
     duration(),
     '10s',
-    'How long connecting to the upstream, or waiting for a free connection, may take.',
+    'The time limit for connecting to the upstream, including the wait for a free connection.',
     'isReloadable',
   ),
   upstreamConnections: setting(
     'UPSTREAM_CONNECTIONS',
     integer(1, 65_535),
     '4096',
-    'The most connections to the upstream at a time, WebSockets included.',
+    'The maximum number of concurrent connections to the upstream, including WebSockets.',
   ),
-  maxRequestBytes: setting('MAX_REQUEST_SIZE', size, '50MB', 'The largest request body.'),
+  maxRequestBytes: setting('MAX_REQUEST_SIZE', size, '50MB', 'The maximum size of a request body.'),
   errorShape: setting(
     'ERROR_SHAPE',
     oneOf('auto', 'plain', 'openai'),
     'auto',
-    "The form of the daemon's own errors under /v1: plain is the form of /manage, openai the one that OpenAI's SDKs read. With auto a request gets openai if it has a header X-Stainless-* or OpenAI-*, or if its User-Agent names openai, ai-sdk or Go-http-client, as those of the ai package and of go-openai do. Any other request gets plain.",
+    "The format of the daemon's own errors under /v1: plain is the format of /manage, and openai the one that OpenAI's SDKs read. With auto, the daemon uses openai if the request has a header X-Stainless-* or OpenAI-*, or if its User-Agent contains openai, ai-sdk or Go-http-client, and plain otherwise.",
     'isReloadable',
   ),
 };
@@ -158,88 +161,92 @@ const database = {
     'DB_DRIVER',
     oneOf('sqlite', 'postgres', 'mysql'),
     'sqlite',
-    'The kind of database: a file that this instance alone uses, or a server for several. MariaDB is mysql.',
+    'The type of database: sqlite is a file for a single instance; postgres and mysql are servers for several instances. For MariaDB use mysql.',
   ),
   database: setting(
     'DATABASE_URL',
     databaseAddress,
     derived.databaseUrl,
-    'Where the database is: the path of a file, or postgres://USER:PASSWORD@HOST:PORT/NAME, or mysql://… likewise. Behind the name ?sslmode=require encrypts the connection, and verify-full in place of require makes sure of the server as well, by the certificates of the system or of sslrootcert=/PATH. For a unix socket leave HOST out and say ?host=/FOLDER (PostgreSQL) or ?socket=/PATH (MySQL).',
+    'The database: the path of a file, postgres://USER:PASSWORD@HOST:PORT/NAME or mysql://USER:PASSWORD@HOST:PORT/NAME. ?sslmode=require encrypts the connection; ?sslmode=verify-full also verifies the server, with the certificates of the system or of &sslrootcert=/PATH. For a unix socket omit HOST and add ?host=/FOLDER (PostgreSQL) or ?socket=/PATH (MySQL).',
   ),
   databasePoolSize: setting(
     'DATABASE_POOL_SIZE',
     integer(1, 1000),
     '10',
-    'The most connections to the server of a shared database, one more for looking after changes left aside.',
+    'The maximum number of connections to a database server. The daemon uses one more connection to watch for changes.',
   ),
   autoMigrate: setting(
     'AUTO_MIGRATE',
     flag,
     'true',
-    'Whether the schema is brought up to date at start; otherwise /ready is 503 until `llmp migrate up`.',
+    'Whether the daemon migrates the database schema when it starts. If false, /ready responds with 503 until you run `llmp migrate up`.',
   ),
   encryptionKey: optional(
     'ENCRYPTION_KEY',
     encryptionKey,
-    'Seals the upstream keys at rest: 32 bytes in base64. Without it a key file of mode 0600 is kept beside the file of SQLite; back up both together. Required with a server, for all its instances need the same.',
+    'The key that encrypts upstream keys in the database: 32 bytes in base64. With SQLite the default is a key file with mode 0600 beside the database; back it up as well. Required with a database server; all instances must use the same key.',
     'isSecret',
   ),
   previousEncryptionKey: optional(
     'ENCRYPTION_KEY_PREVIOUS',
     encryptionKey,
-    'The key before: what it sealed can still be read, until `llmp migrate rekey` has sealed all of it with ENCRYPTION_KEY.',
+    'The previous encryption key. The daemon can decrypt upstream keys with it until `llmp migrate rekey` has re-encrypted them with ENCRYPTION_KEY.',
     'isSecret',
   ),
   tokenStaleLimitMs: setting(
     'TOKEN_STALE_LIMIT',
     duration(),
     '60s',
-    'How long requests are let in for a verified token while the database cannot be reached. Requests in flight are not ended.',
+    'How long requests with a verified token are accepted while the database is unreachable. Requests in flight are not interrupted.',
   ),
 };
 
 const redis = {
-  redisAddress: optional('REDIS_ADDR', hostAndPort, 'The Redis that several instances share, host:port.'),
-  redisDatabase: setting('REDIS_DB', integer(0, 15), '0', 'The number of its database.'),
-  redisUsername: optional('REDIS_USERNAME', plainText, 'The user to log in as.'),
-  redisPassword: optional('REDIS_PASSWORD', plainText, 'The password to log in with.', 'isSecret'),
-  redisTls: setting('REDIS_TLS', flag, 'false', 'Whether the connection is encrypted.'),
+  redisAddress: optional(
+    'REDIS_ADDR',
+    hostAndPort,
+    'The address of Redis, host:port. All instances must use the same Redis.',
+  ),
+  redisDatabase: setting('REDIS_DB', integer(0, 15), '0', 'The number of the Redis database.'),
+  redisUsername: optional('REDIS_USERNAME', plainText, 'The user name for Redis.'),
+  redisPassword: optional('REDIS_PASSWORD', plainText, 'The password for Redis.', 'isSecret'),
+  redisTls: setting('REDIS_TLS', flag, 'false', 'Whether the connection to Redis uses TLS.'),
 };
 
 const caching = {
-  httpCacheEnabled: setting('HTTP_CACHE_ENABLED', flag, 'false', 'Whether answers are cached.'),
+  httpCacheEnabled: setting('HTTP_CACHE_ENABLED', flag, 'false', 'Whether responses are cached.'),
   httpCacheBackend: setting(
     'HTTP_CACHE_BACKEND',
     oneOf('redis', 'memory'),
     derived.cacheBackend,
-    'Where they are kept: redis, for all instances, or the memory of this one.',
+    'Where cached responses are stored: redis, shared by all instances, or memory, for this instance only.',
   ),
   httpCacheDefaultTtlSeconds: setting(
     'HTTP_CACHE_DEFAULT_TTL',
     integer(0, 31_536_000),
     '300',
-    'How many seconds an answer that states no lifetime is kept; 0: only answers that state one are kept.',
+    'The lifetime in seconds of cached responses that do not state one; 0: only responses with a stated lifetime are cached.',
     'isReloadable',
   ),
   httpCacheDefaultTtlPaths: setting(
     'HTTP_CACHE_DEFAULT_TTL_PATHS',
     pathPatterns,
     '/v1/models,/v1/models/*',
-    'Which answers without a stated lifetime get it; * is all.',
+    'The paths to which HTTP_CACHE_DEFAULT_TTL applies, separated by commas; * is all.',
     'isReloadable',
   ),
   httpCacheMaxObjectBytes: setting(
     'HTTP_CACHE_MAX_OBJECT_BYTES',
     integer(1, 2 ** 31),
     '1048576',
-    'The largest answer that is kept, in bytes; in Redis at most 16 MiB.',
+    'The maximum size of a cached response in bytes; with Redis never more than 16 MiB.',
     'isReloadable',
   ),
   httpCacheMaxBytes: setting(
     'HTTP_CACHE_MAX_BYTES',
     size,
     '256MB',
-    'How much the cache in memory may hold, some 2 KB for each answer beside its bytes included. Garbage that is not collected yet comes on top: half as much as a rule, more for moments while very many are replaced.',
+    'The maximum size of the cache in memory, including about 2 KB of overhead per response. Uncollected garbage adds to it: usually up to half as much, and more for moments while many responses are replaced.',
     'isReloadable',
   ),
 };
@@ -249,28 +256,28 @@ const rateLimits = {
     'GLOBAL_RATE_LIMIT',
     integer(0, 1_000_000_000),
     '0',
-    'The most requests with a valid token in a window, over all instances that share a Redis; 0 is off.',
+    'The maximum number of requests with a valid token per window, counted over all instances with the same Redis; 0 is unlimited.',
     'isReloadable',
   ),
   ipRateLimit: setting(
     'IP_RATE_LIMIT',
     integer(0, 1_000_000_000),
     '0',
-    'The most requests of a client address in a window, over all instances that share a Redis; 0 is off. An IPv6 network of 64 bits is one address. Behind a proxy set TRUSTED_PROXIES, or all clients are one.',
+    'The maximum number of requests per client address and window, counted over all instances with the same Redis; 0 is unlimited. An IPv6 /64 network counts as one address. Behind a reverse proxy set TRUSTED_PROXIES; otherwise all clients have the same address.',
     'isReloadable',
   ),
   rateLimitWindowMs: setting(
     'RATE_LIMIT_WINDOW',
     duration(),
     '1m',
-    'The length of the fixed windows. /manage and probes do not count.',
+    'The length of the fixed windows of both rate limits. Requests to /manage and probes do not count.',
     'isReloadable',
   ),
   rateLimitOnRedisFailure: setting(
     'RATE_LIMIT_ON_REDIS_FAILURE',
     oneOf('local', 'deny'),
     'local',
-    'While the shared Redis is away: local lets each instance count by itself, deny answers 503.',
+    'What happens while Redis is unreachable: with local each instance counts its own requests; with deny requests get 503.',
     'isReloadable',
   ),
 };
@@ -280,32 +287,32 @@ const events = {
     'LLM_PROXY_EVENT_BUS',
     oneOf('redis-streams', 'in-memory', 'off'),
     derived.eventBus,
-    'Where events of requests and changes are published: to a stream in Redis, for `llmp dispatcher` and all who follow them; in the memory of this instance, for who follows them there; or nowhere.',
+    'Where events about requests and changes are published: redis-streams for `llmp dispatcher` and for `llmp events tail` on any instance, in-memory for `llmp events tail` on this instance only, or off.',
   ),
   observabilityBufferSize: setting(
     'OBSERVABILITY_BUFFER_SIZE',
     integer(1, 1_000_000),
     '2000',
-    'How many events wait while Redis does not take them; beyond that the newest are dropped, and counted.',
+    'How many events are buffered while Redis does not accept them. If the buffer is full, new events are dropped and counted.',
   ),
   observabilityCaptureBodies: setting(
     'OBSERVABILITY_CAPTURE_BODIES',
     flag,
     'false',
-    'Whether events hold the bodies of requests and answers.',
+    'Whether events contain the bodies of requests and responses.',
   ),
   observabilityMaxBodyBytes: setting(
     'OBSERVABILITY_MAX_BODY_BYTES',
     integer(1, 2 ** 26),
     '65536',
-    'How many bytes of each body.',
+    'How many bytes of each body events contain.',
   ),
-  redisStreamKey: setting('REDIS_STREAM_KEY', plainText, 'llmp:events', 'The key of the stream.'),
+  redisStreamKey: setting('REDIS_STREAM_KEY', plainText, 'llmp:events', 'The Redis key of the event stream.'),
   redisStreamMaxLength: setting(
     'REDIS_STREAM_MAX_LEN',
     integer(1, 1_000_000_000),
     '100000',
-    'How many events the stream keeps, or a few more: the oldest go, dispatched or not.',
+    'The approximate maximum length of the event stream. The oldest events are removed, even if they were not dispatched.',
   ),
 };
 
@@ -314,31 +321,31 @@ const dispatcher = {
     'DISPATCHER_SERVICE',
     oneOf(...DISPATCHER_SERVICE_NAMES),
     'file',
-    'What `llmp dispatcher` forwards events to.',
+    'The service to which `llmp dispatcher` forwards events.',
   ),
   dispatcherEndpoint: setting<string | undefined>(
     'DISPATCHER_ENDPOINT',
     fileOrUrl,
     dispatcherEndpoint,
-    `Where it is: the path of a file for ${FILE_SERVICES}, a URL for the others.`,
+    `The address of the service: the path of a file for ${FILE_SERVICES}, a URL for the others.`,
   ),
   dispatcherApiKey: optional(
     'DISPATCHER_API_KEY',
     credential,
-    `The credential for it. Required for ${SERVICES_WITH_KEY}.`,
+    `The API key of the service. Required for ${SERVICES_WITH_KEY}.`,
     'isSecret',
   ),
   dispatcherClaimIdleMs: setting(
     'DISPATCHER_CLAIM_IDLE',
     duration(),
     '60s',
-    'When the event that another dispatcher took and does not answer for is taken over.',
+    'How long an event stays with a dispatcher that does not acknowledge it. After that, another dispatcher takes it over.',
   ),
   dispatcherListenAddress: setting(
     'DISPATCHER_LISTEN_ADDR',
     listenAddress,
     '127.0.0.1:8082',
-    "Where the dispatcher's own /live, /ready and /metrics are. Two dispatchers on one machine need one each.",
+    'The listen address for /live, /ready and /metrics of the dispatcher. Two dispatchers on one machine need different addresses.',
   ),
 };
 
@@ -347,26 +354,31 @@ const audit = {
     'AUDIT_LOG_FILE',
     fileOrNone,
     derived.auditLogFile,
-    'A copy of the audit records of changes, as JSON lines; empty: no file. Never deleted; logrotate may rename it at any time.',
+    'The file for audit records of changes, as JSON lines; empty for no file. llmp never deletes it; logrotate can rename it at any time.',
   ),
   auditUseLogFile: setting(
     'AUDIT_USE_LOG_FILE',
     fileOrNone,
     derived.auditUseLogFile,
-    'The use of tokens, a line per request; empty: no file.',
+    'The file for uses of tokens, one line per request; empty for no file.',
   ),
   auditUseLogMaxBytes: setting(
     'AUDIT_USE_LOG_MAX_SIZE',
     size,
     '100MB',
-    'The size at which that file is put aside and a new one begun.',
+    'The size at which AUDIT_USE_LOG_FILE is rotated.',
   ),
-  auditUseLogMaxFiles: setting('AUDIT_USE_LOG_MAX_FILES', integer(1, 10_000), '10', 'How many of them are kept.'),
+  auditUseLogMaxFiles: setting(
+    'AUDIT_USE_LOG_MAX_FILES',
+    integer(1, 10_000),
+    '10',
+    'The number of rotated files of AUDIT_USE_LOG_FILE; older files are deleted.',
+  ),
   usageRetentionMs: setting(
     'USAGE_RETENTION',
-    retention('keeps them'),
+    retention('forever'),
     '8760h',
-    'How long the hourly usage is kept in the database; 0 keeps it. Records of changes are never deleted.',
+    'How long hourly usage is stored in the database; 0: forever. Audit records of changes are never deleted.',
   ),
 };
 
@@ -375,42 +387,52 @@ const observing = {
     'LOG_LEVEL',
     oneOf('debug', 'info', 'warn', 'error'),
     'info',
-    'The least severe record logged.',
+    'The lowest severity that is logged.',
     'isReloadable',
   ),
   logFormat: setting(
     'LOG_FORMAT',
     oneOf('json', 'text'),
     derived.logFormat,
-    'JSON lines for machines, or text for people. In the journal of systemd either goes without a time, which the journal has, and with its priority in front (journalctl -p warning).',
+    'The log format: JSON lines or text. In the systemd journal, records have no timestamp, because the journal adds one, and start with their priority (journalctl -p warning).',
   ),
   metricsEnabled: setting(
     'ENABLE_METRICS',
     flag,
     'false',
-    'Whether metrics are served, in the format of Prometheus, to whoever asks.',
+    'Whether metrics are served in the Prometheus format. They need no credential.',
   ),
-  metricsPath: setting('METRICS_PATH', pagePath, '/metrics', 'Where they are served, beside /manage.'),
-  adminUiEnabled: setting('ADMIN_UI_ENABLED', flag, 'true', 'Whether the Admin UI is served, where /manage is.'),
-  adminUiPath: setting('ADMIN_UI_PATH', pagesPath, '/admin/', 'Below which path the Admin UI is served.'),
+  metricsPath: setting(
+    'METRICS_PATH',
+    pagePath,
+    '/metrics',
+    'The path of the metrics, on the listen address of /manage.',
+  ),
+  adminUiEnabled: setting(
+    'ADMIN_UI_ENABLED',
+    flag,
+    'true',
+    'Whether the Admin UI is served, on the listen address of /manage.',
+  ),
+  adminUiPath: setting('ADMIN_UI_PATH', pagesPath, '/admin/', 'The path of the Admin UI.'),
 };
 
 const stopping = {
   shutdownDelayMs: setting(
     'SHUTDOWN_DELAY',
-    duration('stop accepting at once'),
+    duration('stop accepting requests at once'),
     '1s',
-    'How long the daemon goes on accepting after SIGTERM, with /ready already 503, so that load balancers notice.',
+    'How long the daemon still accepts requests after SIGTERM. /ready already responds with 503, so that load balancers stop sending requests.',
   ),
   shutdownGraceMs: setting(
     'SHUTDOWN_GRACE',
-    duration('cut at once'),
+    duration('interrupt them at once'),
     '30s',
-    'How long requests in flight may then take.',
+    'How long requests in flight may then take to finish.',
   ),
 };
 
-/** In the order of the documentation. */
+/** The settings by section, in the order of the documentation. */
 export const SECTIONS = {
   Listening: listening,
   Forwarding: forwarding,
@@ -441,23 +463,23 @@ export const DECLARED = {
 
 type Declared = typeof DECLARED;
 
-/** Every setting by its key, as one process reads them. */
+/** The values of all settings by key, as a process reads them. */
 export type AllSettings = { [K in keyof Declared]: Declared[K] extends Setting<infer T> ? T : never };
 
-/** The keys of those that are declared with the mark `isReloadable`. */
+/** The keys of the settings with the mark `isReloadable`. */
 export type ReloadableKey = {
   [K in keyof Declared]: Declared[K]['isReloadable'] extends true ? K : never;
 }[keyof Declared];
 
-/** What a daemon starts with and keeps until it ends. Nothing reloadable is among it, so that nobody can read such a setting once and for all. */
+/** The settings that are fixed when a daemon starts. Reloadable settings are excluded, so that no code can read one of them once and keep it. */
 export type Settings = Omit<AllSettings, ReloadableKey>;
 
-/** What SIGHUP may change while a daemon runs. */
+/** The settings that SIGHUP can change in a running daemon. */
 export type Reloadable = Pick<AllSettings, ReloadableKey>;
 
 /**
- * The reloadable settings that are in force, or some of them. Whoever needs one asks for `live.current` each time: SIGHUP puts
- * another object there. A request asks when it begins, and keeps what it began with.
+ * The current reloadable settings, or some of them. Code that needs one reads `live.current` each time, because SIGHUP replaces that
+ * object. A request reads it when it starts, and uses these values until it ends.
  */
 export interface Live<Key extends ReloadableKey = ReloadableKey> {
   readonly current: Pick<Reloadable, Key>;

@@ -7,17 +7,17 @@
 import { type DerivedDefault, logsFolder } from './defaults.js';
 
 interface DispatcherService {
-  /** What DISPATCHER_ENDPOINT names: a file by its path, or a server by its URL. */
+  /** What DISPATCHER_ENDPOINT is: the path of a file, or the URL of a server. */
   endpoint: 'file' | 'URL';
-  /** Null: DISPATCHER_ENDPOINT is required. */
+  /** Null if DISPATCHER_ENDPOINT is required. */
   defaultEndpoint: string | DerivedDefault | null;
   /** Whether DISPATCHER_API_KEY is required. */
   needsKey: boolean;
 }
 
 const eventsFile: DerivedDefault = {
-  says: './data/events.jsonl, under systemd $LOGS_DIRECTORY/events.jsonl',
-  of: (around) => `${logsFolder(around)}/events.jsonl`,
+  documented: './data/events.jsonl, under systemd $LOGS_DIRECTORY/events.jsonl',
+  resolve: (around) => `${logsFolder(around)}/events.jsonl`,
 };
 
 const SERVICES = {
@@ -43,14 +43,14 @@ export const SERVICES_WITH_KEY = namesOf(({ needsKey }) => needsKey);
 
 /** The default of DISPATCHER_ENDPOINT, which depends on DISPATCHER_SERVICE. */
 export const dispatcherEndpoint: DerivedDefault = {
-  says: DISPATCHER_SERVICE_NAMES.flatMap((name) => {
+  documented: DISPATCHER_SERVICE_NAMES.flatMap((name) => {
     const { defaultEndpoint } = DISPATCHER_SERVICES[name];
     if (defaultEndpoint === null) return [];
-    return `for ${name} ${typeof defaultEndpoint === 'string' ? defaultEndpoint : defaultEndpoint.says}`;
+    return `for ${name} ${typeof defaultEndpoint === 'string' ? defaultEndpoint : defaultEndpoint.documented}`;
   }).join('; '),
-  of(around) {
+  resolve(around) {
     const name = DISPATCHER_SERVICE_NAMES.find((it) => it === around.textOf('DISPATCHER_SERVICE'));
     const fallback = name && DISPATCHER_SERVICES[name].defaultEndpoint;
-    return typeof fallback === 'object' ? fallback?.of(around) : fallback;
+    return typeof fallback === 'object' ? fallback?.resolve(around) : fallback;
   },
 };

@@ -1,14 +1,14 @@
-/** Writes what `readEnvFile` reads: `NAME=value` lines, among whatever else its owner keeps there. */
+/** Edits env files: changes `NAME=value` lines, as `readEnvFile` reads them, and preserves all other lines. */
 import { parseEnv } from 'node:util';
 import { isEnvLine } from './sources.js';
 
-// What means the same to every reader of such files, unquoted.
+// Characters that need no quotes in any reader of env files.
 const PLAIN = /^[\w./:@%+,?&=~[\]*-]*$/;
 
 /**
- * A setting as a line. It is read back before it is believed.
+ * A setting as a line. Each candidate is parsed again to verify that it gives the same value.
  *
- * @returns undefined for what no quotes can hold, such as a line break.
+ * @returns undefined for a value that cannot be quoted, such as one with a line break.
  */
 export function envLine(name: string, value: string): string | undefined {
   const writings = [...(PLAIN.test(value) ? [value] : []), ...[`'`, `"`, '`'].map((quote) => quote + value + quote)];
@@ -17,19 +17,19 @@ export function envLine(name: string, value: string): string | undefined {
     .find((line) => isEnvLine(line) && parseEnv(`${line}\n`)[name] === value);
 }
 
-/** A value by its name; null for one that is to be there no more. */
+/** New values by name; null removes the setting. */
 export type Changes = ReadonlyMap<string, string | null>;
 
 /**
- * Puts the changes into the text of an env file, each where the setting stood before, or at the end. All other lines stay as they are.
+ * Applies changes to the text of an env file. A setting is changed in place, or appended. All other lines do not change.
  *
- * @throws {RangeError} for a value that no line can hold; it is not in the message.
+ * @throws {RangeError} for a value that cannot be written; the message does not contain it.
  */
 export function withChanges(text: string, changes: Changes): string {
   let lines = text === '' ? [] : text.replace(/\n$/, '').split('\n');
   for (const [name, value] of changes) {
     const isIts = (line: string) => new RegExp(`^\\s*(?:export\\s+)?${name}\\s*=`).test(line);
-    const at = lines.findLastIndex(isIts); // The last one was the one that counted.
+    const at = lines.findLastIndex(isIts); // The last occurrence is the effective one.
     const line = value === null ? [] : [lineOrThrow(name, value)];
     const rest = (part: readonly string[]) => part.filter((each) => !isIts(each));
     lines = at === -1 ? [...lines, ...line] : [...rest(lines.slice(0, at)), ...line, ...rest(lines.slice(at + 1))];
@@ -39,6 +39,7 @@ export function withChanges(text: string, changes: Changes): string {
 
 function lineOrThrow(name: string, value: string): string {
   const line = envLine(name, value);
-  if (line === undefined) throw new RangeError(`${name} has a value that no env file can hold; use ${name}_FILE`);
+  if (line === undefined)
+    throw new RangeError(`the value of ${name} cannot be written to an env file; use ${name}_FILE`);
   return line;
 }

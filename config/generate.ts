@@ -1,10 +1,10 @@
-/** `npm run docs`: writes what is generated from the declarations. */
+/** Part of `npm run docs`: writes the files that are generated from the declarations of settings and units. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { exampleFile, manualPage, settingsPage } from './documents.js';
 import { shippedFiles } from './systemd/shipped.js';
 
-// The compiled file stands two folders below.
+// The compiled file is in dist/config.
 const ROOT = join(import.meta.dirname, '../..');
 
 const documents = {

@@ -1,21 +1,21 @@
-/** How the text of a setting becomes a value. Anything odd is refused with the sentence in `accepts`; nothing is guessed. */
+/** Kinds of settings: how their text is parsed. Invalid text is rejected with the description in `accepts`; nothing is guessed. */
 
 import { isIPv6 } from 'node:net';
 
 export interface Kind<T> {
   /** Completes the sentence "NAME must be …". */
   accepts: string;
-  /** @returns undefined when the text is not acceptable. */
+  /** @returns undefined if the text is not valid. */
   parse(text: string): T | undefined;
-  /** All that there is to choose from, where that is few words. */
+  /** All valid values, if there are only a few. */
   values?: readonly string[];
-  /** Several values are taken, separated by commas. An option of the command line may give them one by one. */
+  /** Whether it accepts several values, separated by commas. A command-line option can also be repeated. */
   isList?: boolean;
-  /** What is secret in a text that is not secret as a whole, in every form in which it may turn up. */
+  /** The secret parts of a text, such as a password in a URL, in every form in which they may occur. */
   secretsIn?(text: string): string[];
 }
 
-// Node fires a timer longer than this after one millisecond.
+// Node runs a timer with a longer delay after one millisecond.
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 const LONGEST_RETENTION_MS = 100 * 8760 * 3_600_000; // A hundred years.
 
@@ -36,16 +36,16 @@ function withUnit(text: string, pattern: RegExp, units: Record<string, number>):
   return Number.isSafeInteger(value) ? value : undefined;
 }
 
-/** Milliseconds that drive a timer. `zero` says what a bare 0 means, where it is allowed. */
+/** Milliseconds of a timer. `zero` is the meaning of a bare 0, if it is allowed. */
 export const duration = (zero?: string): Kind<number> => durationUpTo(LONGEST_TIMER_MS, zero);
 
-/** Milliseconds that records are kept for. */
+/** Milliseconds for which records are stored. */
 export const retention = (zero: string): Kind<number> => durationUpTo(LONGEST_RETENTION_MS, zero);
 
 function durationUpTo(longestMs: number, zero?: string): Kind<number> {
   const longest = `${Math.floor(longestMs / 3_600_000)}h`;
   return {
-    accepts: `a duration such as 500ms, 120s, 2m or 1h, at most ${longest}${zero ? `, or 0 (${zero})` : ''}`,
+    accepts: `a duration such as 500ms, 120s, 2m or 1h, up to ${longest}${zero ? `, or 0 (${zero})` : ''}`,
     parse(text) {
       if (zero && text === '0') return 0;
       const ms = withUnit(text, /^(\d{1,12})(ms|s|m|h)$/i, MS_PER);
@@ -87,11 +87,11 @@ export function oneOf<const T extends string>(...values: readonly T[]): Kind<T> 
 }
 
 /**
- * A credential compared byte for byte, so white space around it is a mistake that must not be repaired silently; within
- * it, no `Authorization` header could present it.
+ * A credential that is compared byte for byte. White space around it is a mistake, which must not be corrected silently; white space
+ * within it is impossible in an `Authorization` header.
  */
 export const credential: Kind<string> = {
-  accepts: 'visible ASCII without white space or a newline in it or around it',
+  accepts: 'visible ASCII characters without white space or newlines',
   parse: (text) => (/^[\x21-\x7e]+$/.test(text) ? text : undefined),
 };
 
@@ -131,14 +131,14 @@ function splitAddress(text: string): { host: string; port: number } | undefined 
   return port > 65_535 ? undefined : { host: match[1] ?? match[2] ?? '', port };
 }
 
-/** Words of the operator's own, such as a name or a password elsewhere. */
+/** Free text, such as a name, or a password of another service. */
 export const plainText: Kind<string> = {
-  accepts: 'text without control characters, at most 1000 characters',
+  accepts: 'text without control characters, up to 1000 characters',
   parse: (text) => (/^\P{Cc}{1,1000}$/u.test(text) ? text : undefined),
 };
 
-/** A path, null for none. */
+/** The path of a file, or null for no file. */
 export const fileOrNone: Kind<string | null> = {
-  accepts: 'the path of a file, or empty for none',
+  accepts: 'the path of a file, or empty for no file',
   parse: (text) => (text === '' ? null : /^\P{Cc}+$/u.test(text) && !text.endsWith('/') ? text : undefined),
 };

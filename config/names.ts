@@ -1,7 +1,7 @@
-/** Names that look like settings and are none. */
+/** Detects unknown and misspelled names of settings. */
 import type { EnvFile, Environment } from './sources.js';
 
-/** What the command line reads; the daemon only knows that they are no mistakes. */
+/** Variables of the command line. The daemon does not use them, but they are not mistakes. */
 const COMMAND_LINE = [
   'LLMP_SERVER',
   'LLMP_CONTEXT',
@@ -12,15 +12,15 @@ const COMMAND_LINE = [
 ] as const;
 
 /**
- * Warns of every unknown `LLMP_…` in the environment, whose other variables are anybody's, and of every name in the
- * env file that is no setting, with the nearest known one.
+ * Warns about unknown variables `LLMP_…` in the environment (its other variables may belong to other programs) and about all unknown
+ * names in the env file, and suggests the nearest known name.
  */
 export function unknownNames(env: Environment, file: EnvFile | undefined, settings: readonly string[]): string[] {
   const known = new Set<string>([...settings, ...settings.map((name) => `${name}_FILE`), ...COMMAND_LINE]);
   const isUnknown = (name: string) => !known.has(name);
   const warn = (name: string, where: string) => {
     const likely = nearest(name, [...known]) ?? nearest(name.replace(/^LLMP_/, ''), [...known]);
-    return `${name} in ${where} is no setting${likely === undefined ? '' : `; did you mean ${likely}?`}`;
+    return `${name} in ${where} is not a setting${likely === undefined ? '' : `; did you mean ${likely}?`}`;
   };
   const inEnvironment = Object.keys(env).filter((name) => name.startsWith('LLMP_') && isUnknown(name));
   const inFile = Object.keys(file?.values ?? {}).filter(isUnknown);
@@ -30,7 +30,7 @@ export function unknownNames(env: Environment, file: EnvFile | undefined, settin
   ];
 }
 
-/** @returns the one that takes the fewest edits, undefined when none is near. */
+/** @returns the known name with the smallest edit distance; undefined if none is similar. */
 function nearest(name: string, known: readonly string[]): string | undefined {
   const upper = name.toUpperCase();
   const farthest = Math.max(1, Math.floor(name.length / 3));
@@ -41,7 +41,7 @@ function nearest(name: string, known: readonly string[]): string | undefined {
   return best?.candidate;
 }
 
-/** How many letters must be put in, left out or replaced (Levenshtein). Costs the product of the lengths. */
+/** The Levenshtein distance. Its cost is the product of the lengths. */
 function editsBetween(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, index) => index);
   for (const [done, letter] of Array.from(from).entries()) {

@@ -1,17 +1,17 @@
-/** What SIGHUP changes: the reloadable settings, as far as their feature is in this build. */
+/** Computes the effect of SIGHUP: which settings change, and which need a restart. */
 import { type AllSettings, DECLARED, type Reloadable } from './declarations.js';
-import { isReloadable, type Loaded, shown } from './settings.js';
+import { isReloadable, type Loaded, maskedText } from './settings.js';
 
 export interface Reloaded {
-  /** In force from now on. */
+  /** The settings that are effective now. */
   loaded: Loaded;
-  /** What changed and applies, as it may be logged. */
+  /** Changed and applied settings, by name, with secrets masked for the log. */
   changed: Record<string, { from: string | null; to: string | null }>;
-  /** The names of what changed and waits for a restart. */
+  /** The names of changed settings that need a restart. */
   waiting: string[];
 }
 
-/** @param fresh as read anew; of it only what is reloadable comes into force. */
+/** @param fresh the settings as read again. Only the reloadable ones are applied. */
 export function reloaded(before: Loaded, fresh: Loaded): Reloaded {
   const reloadable: Record<string, unknown> = { ...before.reloadable };
   const found = new Map(before.found);
@@ -28,7 +28,7 @@ export function reloaded(before: Loaded, fresh: Loaded): Reloaded {
     reloadable[key] = fresh.reloadable[key];
     if (is) found.set(key, is);
     else found.delete(key);
-    changed[name] = { from: shown(key, was), to: shown(key, is) };
+    changed[name] = { from: maskedText(key, was), to: maskedText(key, is) };
   }
   const { settings } = before;
   const { warnings } = fresh;

@@ -1,10 +1,10 @@
-/** Manual pages in roff, by the macros of man(7). */
+/** Writes manual pages in roff with the macros of man(7). */
 
-/** @param source where the page is written from, for whoever would change it. */
+/** @param source the source of the page, named in a comment for people who want to change it. */
 export const heading = (name: string, section: number, source: string) => [
   `.\\" Written by npm run docs from ${source}.`,
   `.TH ${name.toUpperCase()} ${section} "" "llmp" "llmp"`,
-  '.nh', // A name divided at the end of a line could not be copied.
+  '.nh', // No hyphenation: a hyphenated name could not be copied.
   '.ad l',
 ];
 
@@ -13,10 +13,10 @@ export const paragraphs = (texts: readonly string[]) => texts.flatMap((text) => 
 export const entries = (list: readonly (readonly [term: string, text: string])[]) =>
   list.flatMap(([term, text]) => ['.TP', `.B ${roff(term)}`, roff(text)]);
 
-/** Lines as they are, such as commands to paste. */
+/** Preformatted lines, such as commands to copy. */
 export const literal = (lines: readonly string[]) => ['.PP', '.RS 4', '.nf', ...lines.map(roffAsIs), '.fi', '.RE'];
 
-/** Text for groff: `words in backquotes` in bold, nothing taken for a request, nothing beyond ASCII. */
+/** Text for groff: `words in backquotes` in bold, no accidental requests, ASCII only. */
 export function roff(text: string): string {
   const parts = text.split(/`([^`]*)`/);
   return firstSafe(parts.map((part, at) => (at % 2 === 1 ? `\\fB${escaped(part)}\\fR` : escaped(part))).join(''));
@@ -24,10 +24,10 @@ export function roff(text: string): string {
 
 const roffAsIs = (line: string) => firstSafe(escaped(line));
 
-/** A dot at the beginning would be a request; an apostrophe is escaped anyhow. */
+/** Protects a leading dot, which would start a request. A leading apostrophe would as well, but it is always escaped. */
 const firstSafe = (line: string) => line.replace(/^\./, '\\&.');
 
-/** Signs that groff shows as others, so that what is copied from a page would not be what was written. */
+/** Characters that groff replaces by typographic ones, so that copied text would not work. */
 const SIGNS: Readonly<Record<string, string>> = {
   '\\': '\\e',
   '-': '\\-',

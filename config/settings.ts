@@ -1,8 +1,8 @@
 /**
- * Reads the settings. Each is an environment variable, and also `NAME_FILE` (the path of a file that holds the
- * value) and a systemd credential of the same name in lower case with dashes. What there is stands in declarations.ts.
+ * Reads the settings. A setting is an environment variable `NAME`, or `NAME_FILE` with the path of a file that contains the value, or a
+ * systemd credential with the name in lower case and dashes. The settings are declared in declarations.ts.
  */
-import { problemsBetween, problemsAround, warningsFor } from './checks.js';
+import { combinationProblems, processProblems, warningsFor } from './checks.js';
 import {
   type AllSettings,
   DECLARED,
@@ -27,22 +27,22 @@ const BY_NAME = new Map<string, Setting<unknown>>(KEYS.map((key) => [DECLARED[ke
 export interface Loaded {
   settings: Settings;
   reloadable: Reloadable;
-  /** As they were found; nothing for one that is not set and has no default. */
+  /** The texts of settings and their sources, without settings that are not set and have no default. */
   found: ReadonlyMap<Key, Found>;
   warnings: string[];
 }
 
-/** For people: what `config show` and `--print-config` say about a setting. */
+/** A setting as `config show` and `--print-config` describe it. */
 export interface DescribedSetting {
   name: string;
-  /** As it is written, secrets masked; null when it is not set and has no default, or could not be read. */
+  /** The text with secrets masked; null if it is not set and has no default, or could not be read. */
   value: string | null;
   /** `environment`, `env file PATH`, `NAME_FILE PATH`, `credential PATH`, `default` or `not set`. */
   origin: string;
-  /** As documented: a value, or words where it depends on others; null: none. */
+  /** The documented default: a value, or a description if it depends on other settings; null for none. */
   default: string | null;
   meaning: string;
-  /** The heading that it stands under in the documentation. */
+  /** Its section in the documentation. */
   section: string;
   isSecret: boolean;
   isRequired: boolean;
@@ -52,7 +52,7 @@ export interface DescribedSetting {
 
 export interface Description {
   settings: DescribedSetting[];
-  /** Why the daemon would refuse to start; none of a secret's value is in it. */
+  /** Reasons why the daemon would not start. They contain no secrets. */
   problems: string[];
   warnings: string[];
 }
@@ -66,12 +66,12 @@ export function loadSettings(env: Environment, more: Omit<Sources, 'env'> = {}):
   const sources = { env, ...more };
   const { settings, found, problems } = examine(sources);
   if (problems.length > 0) throw new SettingsError(problems);
-  // Without a problem none is missing.
-  return { ...apart(settings as AllSettings), found, warnings: warningsOf(settings, found, sources) };
+  // If there are no problems, no setting is missing.
+  return { ...splitByReloadable(settings as AllSettings), found, warnings: warningsOf(settings, found, sources) };
 }
 
-/** Those that a daemon keeps until it ends, and those that SIGHUP changes. */
-function apart(all: AllSettings): Pick<Loaded, 'settings' | 'reloadable'> {
+/** Separates the settings that are fixed at startup from those that SIGHUP can change. */
+function splitByReloadable(all: AllSettings): Pick<Loaded, 'settings' | 'reloadable'> {
   const [fixed, reloadable] = [false, true].map((wanted) =>
     Object.fromEntries(Object.entries(all).filter(([key]) => isReloadable(key as Key) === wanted)),
   );
@@ -81,8 +81,8 @@ function apart(all: AllSettings): Pick<Loaded, 'settings' | 'reloadable'> {
 export const isReloadable = (key: Key): key is ReloadableKey => DECLARED[key].isReloadable;
 
 /**
- * Says of every setting what it is and where it came from, good or not: for `llmp config show` and, by `problems`,
- * `llmp config validate`. Connects to nothing and never throws for what a setting holds; `readEnvFile` may throw before.
+ * Describes all settings with their sources, valid or not, for `llmp config show` and, with `problems`, for `llmp config validate`.
+ * It connects to nothing, and does not throw for invalid values; only `readEnvFile`, which is called before, may throw.
  */
 export function describeSettings(env: Environment, more: Omit<Sources, 'env'> = {}): Description {
   const sources = { env, ...more };
@@ -93,41 +93,41 @@ export function describeSettings(env: Environment, more: Omit<Sources, 'env'> = 
   return { settings: described, problems, warnings: warningsOf(settings, found, sources) };
 }
 
-/** One `NAME=value  # origin` a line, secrets masked. */
+/** The settings as lines `NAME=value  # origin`, with secrets masked. */
 export function asLines(settings: readonly DescribedSetting[]): string {
   return settings.map(({ name, value, origin }) => `${name}=${value ?? ''}  # ${origin}`).join('\n');
 }
 
-/** Some settings. A process that reads them in part has none that could be reloaded: it keeps all of them until it ends. */
+/** A selection of settings, for another process than the daemon. None of them can be reloaded. */
 export interface Part<Wanted extends Key> extends Pick<Loaded, 'found' | 'warnings'> {
   settings: Pick<AllSettings, Wanted>;
 }
 
 /**
- * Reads those settings that another process than the daemon runs with, and checks them as the daemon's are.
+ * Reads and checks the settings `keys`, for another process than the daemon.
  *
- * @throws {SettingsError} with all problems of these at once.
+ * @throws {SettingsError} with all problems of these settings.
  */
 export function loadPart<Wanted extends Key>(sources: Sources, keys: readonly Wanted[]): Part<Wanted> {
   const { settings, found, problems } = readEach(keys, sources);
-  const all = [...problems, ...problemsBetween(settings), ...problemsAround(sources)];
+  const all = [...problems, ...combinationProblems(settings), ...processProblems(sources)];
   if (all.length > 0) throw new SettingsError(all);
   return { settings: settings as Pick<AllSettings, Wanted>, found, warnings: warningsOf(settings, found, sources) };
 }
 
-/** A setting by its name, for whoever asks for its value. */
-export interface Asked {
+/** A setting by its name, for code that validates a new value for it. */
+export interface NamedSetting {
   name: string;
   /** Completes the sentence "NAME must be …". */
   accepts: string;
-  /** Whether it takes that value. */
+  /** Whether a value is valid. */
   takes: (text: string) => boolean;
-  /** Whether there is something in it that must be shown nowhere. */
+  /** Whether a value contains a secret. */
   isSecret: (text: string) => boolean;
 }
 
-/** @returns undefined for a name that is no setting's. */
-export function settingNamed(name: string): Asked | undefined {
+/** @returns undefined if there is no setting with this name. */
+export function settingNamed(name: string): NamedSetting | undefined {
   const declared = BY_NAME.get(name);
   if (!declared) return undefined;
   const { kind, isSecret } = declared;
@@ -139,7 +139,7 @@ export function settingNamed(name: string): Asked | undefined {
   };
 }
 
-/** The values that must be shown nowhere, as they were written; of a URL the password, decoded as well. */
+/** All secret values as written, and passwords in URLs also decoded, so that the log can mask them. */
 export function secretsOf({ found }: Pick<Loaded, 'found'>): string[] {
   return [...found].flatMap(([key, { text }]) => {
     const { isSecret, kind }: Setting<unknown> = DECLARED[key];
@@ -147,29 +147,29 @@ export function secretsOf({ found }: Pick<Loaded, 'found'>): string[] {
   });
 }
 
-/** The same of settings that may be wrong, as far as they can be read. */
-export function secretsAround(env: Environment, more: Omit<Sources, 'env'> = {}): string[] {
+/** The secrets of settings that may be invalid, as far as they can be read. */
+export function secretsIn(env: Environment, more: Omit<Sources, 'env'> = {}): string[] {
   return secretsOf(examine({ env, ...more }));
 }
 
-/** A setting's text as it may be shown. */
-export function shown(key: Key, found: Found | undefined): string | null {
+/** The text of a setting with secrets masked. */
+export function maskedText(key: Key, found: Found | undefined): string | null {
   return found ? masked(DECLARED[key], found.text) : null;
 }
 
-interface Examined {
-  /** Those that are good. */
+interface ReadResult {
+  /** The valid settings. */
   settings: Partial<AllSettings>;
   found: Map<Key, Found>;
   problems: string[];
 }
 
-function examine(sources: Sources): Examined {
+function examine(sources: Sources): ReadResult {
   const { settings, found, problems } = readEach(KEYS, sources);
-  return { settings, found, problems: [...problems, ...problemsBetween(settings), ...problemsAround(sources)] };
+  return { settings, found, problems: [...problems, ...combinationProblems(settings), ...processProblems(sources)] };
 }
 
-function readEach(keys: readonly Key[], sources: Sources): Examined {
+function readEach(keys: readonly Key[], sources: Sources): ReadResult {
   const settings: Record<string, unknown> = {};
   const found = new Map<Key, Found>();
   const problems = new Set<string>();
@@ -186,7 +186,7 @@ function readEach(keys: readonly Key[], sources: Sources): Examined {
   return { settings, found, problems: [...problems] };
 }
 
-/** Whether a secret is not set here and may be a credential that this process is not given; nothing can be said of it then. */
+/** Whether a secret is not set here but may be a credential that systemd withholds from this process. It cannot be checked then. */
 function mayBeWithheld({ name, isSecret, kind }: Setting<unknown>, sources: Sources): boolean {
   const mayBeCredential = isSecret || kind.secretsIn !== undefined;
   return mayBeCredential && sources.areCredentialsWithheld === true && findGiven(name, sources) === undefined;
@@ -203,7 +203,7 @@ function find(declared: Setting<unknown>, sources: Sources): Found | undefined {
     const other = BY_NAME.get(name);
     return other && find(other, sources)?.text;
   };
-  const text = fallback.of({ env: sources.env, isReadByPeople: sources.isReadByPeople ?? false, textOf });
+  const text = fallback.resolve({ env: sources.env, isReadByPeople: sources.isReadByPeople ?? false, textOf });
   return text === undefined ? undefined : { text, origin: 'default' };
 }
 
@@ -237,9 +237,9 @@ function describe(section: string, declared: Setting<unknown>, found: Found | un
   };
 }
 
-/** @returns null when it has none. */
+/** @returns null if there is no default. */
 export function documentedDefault({ default: fallback }: Setting<unknown>): string | null {
-  return typeof fallback === 'object' ? (fallback?.says ?? null) : fallback;
+  return typeof fallback === 'object' ? (fallback?.documented ?? null) : fallback;
 }
 
 const MASK = '********';
@@ -249,8 +249,8 @@ function masked({ isSecret }: Setting<unknown>, text: string): string {
 }
 
 /**
- * A URL in a place that takes no password may have one all the same, and one that takes it may be misspelt: without its slashes, or
- * with the password where the port would be.
+ * Masks credentials in URLs. An invalid URL may contain them as well: where no password is allowed, without slashes, or with the password
+ * in place of the port.
  */
 const withoutCredentials = (text: string) =>
   text.replace(

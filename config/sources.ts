@@ -1,11 +1,11 @@
-/** Where the text of a setting comes from: the environment, the env file, a file that one of these names, a credential. */
+/** The sources of settings: the environment, the env file, files named by either, and systemd credentials. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Everything that is wrong with the configuration, one line each, without a value of a secret. */
+/** All problems of the configuration, one line each, without secrets. */
 export class SettingsError extends Error {
   readonly problems: readonly string[];
   override name = 'SettingsError';
@@ -20,26 +20,26 @@ export interface EnvFile {
   values: Environment;
 }
 
-/** Where settings are read from. What stands in the environment wins over the file. */
+/** The sources to read settings from. The environment takes precedence over the file. */
 export interface Sources {
   env: Environment;
   file?: EnvFile | undefined;
-  /** Whether the log goes to where a person reads it; LOG_FORMAT follows that. */
+  /** Whether the log goes to a terminal or the journal, where people read it. It determines the default of LOG_FORMAT. */
   isReadByPeople?: boolean;
-  /** Options that the process itself was started with. */
+  /** The options of node that the process was started with. */
   execArgv?: readonly string[];
-  /** Whether systemd keeps the unit's credentials from this process: a secret that is not set may be one of them. */
+  /** Whether systemd withholds the unit's credentials from this process. A secret that is not set may be one of them. */
   areCredentialsWithheld?: boolean;
 }
 
-/** Where a value came from. `text` is as written, before parsing. */
+/** The text of a setting before parsing, and its source. */
 export interface Found {
   text: string;
   /** `environment`, `env file PATH`, `NAME_FILE PATH`, `credential PATH` or `default`. */
   origin: string;
 }
 
-// No setting holds a line break, and a quote left open would swallow the settings below it.
+// No setting contains a line break, and an unclosed quote would include the following settings.
 const LINE = /^\s*(?:(?:export\s+)?[A-Za-z_]\w*\s*=\s*(?:(["'`])(?:(?!\1).)*\1\s*(?:#.*)?|[^"'`\s].*)?|#.*)?$/;
 
 export const isEnvLine = (line: string) => LINE.test(line);
@@ -47,8 +47,8 @@ export const isEnvLine = (line: string) => LINE.test(line);
 /**
  * Reads a file of `NAME=value` lines.
  *
- * @throws {SettingsError} when it cannot be read, or with each line that is something else: Node's parser would pass over
- * such a line without a word, and over what follows it.
+ * @throws {SettingsError} if it cannot be read, or with a problem for each invalid line: Node's parser would silently skip such a line
+ * and what follows it.
  */
 export function readEnvFile(path: string): EnvFile {
   let text: string;
@@ -64,7 +64,7 @@ export function readEnvFile(path: string): EnvFile {
   return { path, values: parseEnv(text) };
 }
 
-/** @returns what was given for a setting, undefined when nothing was. @throws {Error} for what cannot be read, or is given twice. */
+/** @returns the given text of a setting, undefined if it is not set. @throws {Error} if it cannot be read, or is set twice. */
 export function findGiven(name: string, { env, file, areCredentialsWithheld }: Sources): Found | undefined {
   const layers = [{ values: env, origin: 'environment' }];
   if (file) layers.push({ values: file.values, origin: `env file ${file.path}` });
@@ -83,17 +83,17 @@ export function findGiven(name: string, { env, file, areCredentialsWithheld }: S
   return undefined;
 }
 
-/** Where systemd has the credentials of its units, one folder for each. */
+/** The folder in which systemd stores the credentials of units. */
 const CREDENTIALS = '/run/credentials/';
 
 /**
- * Whether this process is an ExecReload line of a unit (systemd sets MAINPID) that was given no credentials. systemd 252 gives them to
- * the first such line at most and 257 to none, where the unit has a mount namespace of its own.
+ * Whether this process was started by an ExecReload line of a unit (systemd sets MAINPID) and has no credentials. If the unit has its own
+ * mount namespace, systemd 252 passes credentials to the first such line at most, and systemd 257 to none.
  */
 export const isReloadWithoutCredentials = ({ MAINPID, CREDENTIALS_DIRECTORY }: Environment) =>
   MAINPID !== undefined && (CREDENTIALS_DIRECTORY === undefined || !existsSync(CREDENTIALS_DIRECTORY));
 
-/** What systemd's LoadCredential= is to call it. */
+/** The name of the setting's credential in LoadCredential=. */
 const credentialOf = (name: string) => name.toLowerCase().replaceAll('_', '-');
 
 function readValue(name: string, path: string): string {

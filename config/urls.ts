@@ -1,15 +1,15 @@
-/** Kinds of settings that name hosts, networks, origins and paths. */
+/** Kinds of settings for URLs, networks, origins and paths. */
 import { BlockList, isIP, isIPv6 } from 'node:net';
 import type { Kind } from './kinds.js';
 
-/** An origin, or an origin and a path prefix; the credentials, query and fragment that a URL may carry have no meaning here. */
+/** An origin, optionally with a path prefix. Credentials, query and fragment are not allowed. */
 export const upstreamUrl: Kind<URL> = {
   accepts:
-    'an http or https URL without credentials, query or fragment, such as https://api.openai.com, and not of a link-local or cloud metadata address',
+    'an http or https URL such as https://api.openai.com, without credentials, query or fragment, and not a link-local or cloud metadata address',
   parse(text) {
     const url = plainUrl(text);
     if (!url || isMetadataHost(url.hostname)) return undefined;
-    // The base URL of every SDK ends with it, and the path of every request begins with it.
+    // The base URLs of SDKs end with /v1, but the path of every request already starts with it.
     url.pathname = url.pathname.replace(API_VERSION, '');
     return url;
   },
@@ -17,17 +17,19 @@ export const upstreamUrl: Kind<URL> = {
 
 const API_VERSION = /\/v1\/?$/;
 
-/** What is hardly meant by an upstream's URL, as it was written. */
+/** Warnings about an upstream URL that is probably a mistake. */
 export function warningsOfUpstream(text: string): string[] {
   const url = plainUrl(text);
   if (!url) return [];
   const warnings: string[] = [];
   if (API_VERSION.test(url.pathname)) {
     const base = `${url.origin}${url.pathname.replace(API_VERSION, '')}`;
-    warnings.push(`UPSTREAM_BASE_URL ends with /v1, which is left out: requests are forwarded to ${base}/v1/…`);
+    warnings.push(`UPSTREAM_BASE_URL ends with /v1, which is ignored: requests are forwarded to ${base}/v1/…`);
   }
   if (url.protocol === 'http:' && !isLoopbackHost(url.hostname)) {
-    warnings.push(`UPSTREAM_BASE_URL is http: the keys of your projects go to ${url.hostname} unencrypted. Use https`);
+    warnings.push(
+      `UPSTREAM_BASE_URL uses http: the keys of your projects are sent to ${url.hostname} unencrypted; use https`,
+    );
   }
   return warnings;
 }
@@ -44,7 +46,7 @@ function plainUrl(text: string): URL | undefined {
   return url.username || url.password || url.search || url.hash || /[?#\s]/.test(text) ? undefined : url;
 }
 
-// Clouds hand out a machine's own credentials there, to whoever asks from the machine.
+// At these addresses, clouds return the credentials of a machine to any process on it.
 const METADATA_ADDRESSES = new BlockList();
 METADATA_ADDRESSES.addSubnet('169.254.0.0', 16);
 METADATA_ADDRESSES.addSubnet('fe80::', 10, 'ipv6');
@@ -76,7 +78,7 @@ export interface Network {
   family: 'ipv4' | 'ipv6';
 }
 
-/** Networks, a single address among them. */
+/** Networks, including single addresses. */
 export const networks: Kind<readonly Network[]> = list(
   'addresses or networks such as 10.0.0.0/8 and 2001:db8::/32, separated by commas',
   (text) => {
@@ -91,11 +93,11 @@ export const networks: Kind<readonly Network[]> = list(
 
 /** What browsers send as `Origin`, byte for byte. */
 export const origins: Kind<readonly string[]> = list(
-  'exact origins such as https://app.example, separated by commas; neither * nor a path nor a slash at the end',
+  'exact origins such as https://app.example, separated by commas, without *, path or trailing slash',
   (text) => (plainUrl(text)?.origin === text && !text.includes('*') ? text : undefined),
 );
 
-/** Paths under /v1; a `*` at the end stands for any rest. */
+/** Paths under /v1; a trailing `*` matches any rest. */
 export const pathPatterns: Kind<readonly string[]> = list(
   '* or paths such as /v1/models and /v1/models/*, separated by commas',
   (text) => (text === '*' || /^\/v1(?:\/[\w.~/-]*\*?)?$/.test(text) ? text : undefined),
@@ -111,13 +113,13 @@ function list<T>(accepts: string, parseOne: (text: string) => T | undefined): Ki
   };
 }
 
-/** Where a page is served: without a slash at the end, which `pagesPath` adds. */
+/** The path of a page, without a trailing slash. */
 export const pagePath: Kind<string> = {
   accepts: 'a path such as /metrics',
   parse: (text) => (isPath(text) ? text : undefined),
 };
 
-/** Below which pages are served: with a slash at the end, whether or not it was written. */
+/** The path prefix of several pages. The value always ends with a slash. */
 export const pagesPath: Kind<string> = {
   accepts: 'a path such as /admin/',
   parse(text) {
@@ -126,10 +128,10 @@ export const pagesPath: Kind<string> = {
   },
 };
 
-// A segment of dots alone would be resolved away by the client.
+// Clients remove segments of dots when they resolve a URL.
 const isPath = (text: string) => /^(?:\/(?!\.+(?:\/|$))[\w.~-]+)+$/.test(text);
 
-/** Where events go: a file, or whatever answers at a URL. */
+/** The destination of events: a file or a URL. */
 export const fileOrUrl: Kind<string> = {
   accepts: 'the path of a file, or an http or https URL',
   parse(text) {

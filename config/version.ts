@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 
-/** This build's version, from package.json two folders above the compiled file. */
+/** The version of this build, from package.json two folders above the compiled file. */
 export function readVersion(): string {
   return manifest().version;
 }
 
-/** The releases of Node that it runs on, such as `>=20.19`. */
+/** The supported versions of Node.js, for example `>=20.19`. */
 export function readNodeRange(): string {
   return manifest().engines.node;
 }

@@ -1,38 +1,38 @@
-/** What came from elsewhere, made fit to be shown. A token's name must drive neither the terminal nor a spreadsheet. */
+/** Escapes untrusted text for output: a token's name must not control the terminal, a spreadsheet or a shell. */
 import { csvCell as cellOf } from '../daemon/api/csv.js';
 
-// Controls (ESC and the 8-bit CSI among them), line and paragraph separators, and what turns the writing direction.
-const UNSEEN = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu;
+// Control characters (including ESC and the 8-bit CSI), line and paragraph separators, and characters that change the writing direction.
+const INVISIBLE = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu;
 
-/** `text` on one line, with every control and bidi character spelt out: ESC becomes `\x1b`. */
+/** `text` on one line, with control and bidirectional characters as escape sequences: ESC becomes `\x1b`. */
 export function visible(text: string): string {
-  return text.replace(UNSEEN, (character) => {
+  return text.replace(INVISIBLE, (character) => {
     const code = character.charCodeAt(0).toString(16);
     return code.length > 2 ? `\\u${code.padStart(4, '0')}` : `\\x${code.padStart(2, '0')}`;
   });
 }
 
-/** JSON that shows nothing of what `visible` hides: the same value, with more of it escaped than JSON demands. */
+/** JSON without raw control and bidirectional characters. The value is the same, but more characters are escaped than JSON requires. */
 export function visibleJson(value: unknown, indent?: number): string {
-  return JSON.stringify(value, null, indent).replace(UNSEEN, (character) =>
+  return JSON.stringify(value, null, indent).replace(INVISIBLE, (character) =>
     character === '\n' ? character : `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );
 }
 
-/** One field as text for a machine: null is empty. */
+/** A field as text for machines; null becomes an empty string. */
 export function plain(value: unknown): string {
   if (value === null || value === undefined) return '';
   return typeof value === 'string' ? visible(value) : visibleJson(value);
 }
 
-/** A cell of CSV that neither a terminal nor a spreadsheet runs. */
+/** A CSV cell without control characters, and that a spreadsheet does not evaluate as a formula. */
 export const csvCell = (value: unknown): string => cellOf(plain(value));
 
 const MASK = '********';
-// Masking a shorter one would garble every other word, and it is no secret anyway.
+// Masking shorter text would garble ordinary words, and it is too short to be a secret.
 const SHORTEST_MASKED = 6;
 
-/** Masks what looks like a secret or an upstream key, and everything in `known`. For text that may quote the command line. */
+/** Masks text that looks like a secret or an upstream key, and all `known` secrets. For text that may quote the command line. */
 export function withoutSecrets(text: string, known: readonly (string | undefined)[]): string {
   let masked = text.replace(/\bsk-[\w-]{6,}/g, `sk-${MASK}`);
   for (const secret of known) {
@@ -41,7 +41,7 @@ export function withoutSecrets(text: string, known: readonly (string | undefined
   return masked;
 }
 
-/** One word for a POSIX shell, whatever is in it. */
+/** Quotes `text` as one word for a POSIX shell. */
 export function shellWord(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }

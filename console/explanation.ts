@@ -1,9 +1,9 @@
-/** What is told of a failure besides what happened. */
+/** The details of a failure besides its message. */
 export interface Explanation {
   why?: string;
   /** What to do next. */
   advice?: string;
-  /** For programs; the daemon's own where it gave one. */
+  /** An error code for programs; the daemon's code if it sent one. */
   code?: string;
   requestId?: string | null;
   cause?: unknown;

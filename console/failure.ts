@@ -1,4 +1,4 @@
-/** Everything that can go wrong, with its exit code and what the operator reads about it. */
+/** Failures of commands: exit codes, messages, and the conversion of errors to them. */
 import { ApiError, Unreachable } from '../daemon/api/client.js';
 import { EXIT } from '../daemon/api/vocabulary.js';
 import type { Explanation } from './explanation.js';
@@ -6,26 +6,26 @@ import { whyUnreachable } from './unreachable.js';
 
 export { EXIT };
 
-/** @param ending what `untilInterrupted` gives, aborted. @returns the exit code of the signal that ended a command, as shells have it. */
+/** @param ending the aborted signal of `untilInterrupted`. @returns the exit code for the process signal that aborted it, as in shells. */
 export function endedBy({ reason }: AbortSignal): number {
   if (reason === 'SIGTERM') return EXIT.terminated;
   return reason === 'SIGHUP' ? EXIT.hangUp : EXIT.interrupted;
 }
 
-/** For the documentation, which has them from here. */
+/** The meanings of exit codes for the documentation. */
 export const EXIT_MEANINGS: Readonly<Record<keyof typeof EXIT, string>> = {
   done: 'Success, also if there was nothing to do.',
   refused: 'The API refused the request, or part of a batch failed.',
-  usage: 'Usage error: invalid command line, or a prompt was needed without a terminal (`--yes`).',
+  usage: 'Usage error: invalid command line, or a confirmation was needed without a terminal (use `--yes`).',
   managementToken: 'The management token is missing or wrong.',
   notFound: 'Not found.',
   conflict: 'Conflict: an inactive project, a name that is taken, or a newer schema.',
   unreachable: 'The daemon is unreachable.',
-  tooMany: 'The daemon answered 429: too many requests.',
-  serverError: 'The daemon answered 5xx: an internal error, or something that it needs is unavailable.',
+  tooMany: 'The daemon responded with 429: too many requests.',
+  serverError: 'The daemon responded with 5xx: an internal error, or a dependency is unavailable.',
   checkFailed:
-    'A check failed: `status`, `doctor`, `migrate status --exit-code`, `config validate`, `audit verify` and the like.',
-  unavailable: 'Daemon and dispatcher: the address is in use, or something that they need is unavailable.',
+    'A check failed, for example in `status`, `doctor`, `migrate status --exit-code`, `config validate` or `audit verify`.',
+  unavailable: 'Daemon and dispatcher: the address is in use, or a dependency is unavailable.',
   crash: 'A bug in llmp.',
   permission: 'Daemon and dispatcher: permission denied for a file.',
   configuration: 'Daemon and dispatcher: a setting is wrong, or another daemon uses the database.',
@@ -33,11 +33,11 @@ export const EXIT_MEANINGS: Readonly<Record<keyof typeof EXIT, string>> = {
   noSuchCommand: 'The command of `run` was not found.',
   hangUp: 'The terminal was closed (SIGHUP).',
   interrupted: 'Interrupted by ^C (SIGINT).',
-  closedPipe: 'The reader of the output closed it (SIGPIPE).',
+  closedPipe: 'The reader closed the output pipe (SIGPIPE).',
   terminated: 'Ended by SIGTERM.',
 };
 
-/** An end of a command that is not success: what happened, and optionally why and what to do, one line each. */
+/** The failure of a command: what happened and, optionally, why and what to do, in one line each. */
 export class Failure extends Error {
   readonly exitCode: number;
   readonly explanation: Explanation;
@@ -56,12 +56,12 @@ export function usage(message: string, explanation: Explanation = {}): Failure {
 
 const LONGEST_QUOTED = 12;
 
-/** What an operator typed in the wrong place, unless it is long enough to be a credential. */
+/** Quotes a wrong value, unless it is long enough to be a credential. */
 export function quoted(given: string): string {
-  return given.length <= LONGEST_QUOTED ? JSON.stringify(given) : `what was given (${given.length} characters)`;
+  return given.length <= LONGEST_QUOTED ? JSON.stringify(given) : `the given value (${given.length} characters)`;
 }
 
-/** @param server for messages; only shown when it was fit to be connected to, so it holds no credentials. */
+/** @param server the address for messages. It is shown only if a connection was attempted, so it contains no credentials. */
 export function failureOf(error: unknown, server: string): Failure {
   if (error instanceof Failure) return error;
   if (error instanceof ApiError) return refused(error, server);
@@ -70,9 +70,9 @@ export function failureOf(error: unknown, server: string): Failure {
     return new Failure(EXIT.unreachable, message, { ...explanation, cause: error });
   }
   if (!(error instanceof Error)) return new Failure(EXIT.crash, String(error), { code: 'crash' });
-  // inquirer's way to say that ^C was pressed in a prompt.
+  // Inquirer throws this error if ^C is pressed in a prompt.
   if (error.name === 'ExitPromptError') return new Failure(EXIT.interrupted, 'interrupted', { code: 'interrupted' });
-  // What daemon/ops throws says itself how to exit, in words for the operator.
+  // Errors of daemon/ops contain their exit code and a message for the operator.
   if ('exitCode' in error && typeof error.exitCode === 'number') {
     return new Failure(error.exitCode, error.message, { code: 'failed', cause: error });
   }
@@ -107,7 +107,7 @@ function hint(error: ApiError, server: string): Explanation {
   if (error.code === 'project_inactive') return { advice: 'Activate it first: llmp project activate ID' };
   if (error.status === 429 || error.status >= 500) {
     const wait = error.retryAfterSeconds === null ? 'later' : `in ${error.retryAfterSeconds} s`;
-    return { why: `the daemon at ${server} answered ${error.status}`, advice: `Try again ${wait}` };
+    return { why: `the daemon at ${server} responded with ${error.status}`, advice: `Try again ${wait}` };
   }
   return {};
 }

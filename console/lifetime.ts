@@ -1,12 +1,12 @@
-/** How long a token is to live, as a person says it. */
+/** Parses the lifetime of a token. */
 import type { Kind } from '../config/kinds.js';
 import type { TokenCreate } from '../daemon/api/contract.js';
 import { MAX_DURATION_HOURS } from '../daemon/api/vocabulary.js';
 
-/** As the API takes it: one of the two. */
+/** The lifetime as a field of the API: exactly one of the two. */
 export type Lifetime = Pick<TokenCreate, 'duration_hours' | 'duration_minutes'>;
 
-// Beyond 30 days a token no longer withers so much as it lingers.
+// 30 days. Withering tokens are meant to be short-lived.
 export const LONGEST_RECOMMENDED_HOURS = 720;
 
 export const lifetime: Kind<Lifetime> = {

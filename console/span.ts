@@ -1,7 +1,7 @@
 import type { Kind } from '../config/kinds.js';
 import { MS_PER_UNIT } from '../daemon/api/vocabulary.js';
 
-/** Milliseconds. Days too, unlike in the settings: this drives no timer. */
+/** Milliseconds. Unlike settings it accepts days, because it is never used for a timer. */
 export const span: Kind<number> = {
   accepts: 'a time such as 30m, 2h or 7d',
   parse(given) {
@@ -10,7 +10,7 @@ export const span: Kind<number> = {
   },
 };
 
-/** So long ago, or that very moment. */
+/** A time relative to now, or an absolute one. */
 export type Moment = { agoMs: number } | { at: string };
 
 const TIMESTAMP = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?Z)?$/;

@@ -1,12 +1,12 @@
-/** Tables and details for a person at a terminal. */
+/** Renders tables and details for a terminal. */
 import type { createColors } from 'picocolors';
 import { plain, visible } from './escape.js';
 
 type Colors = ReturnType<typeof createColors>;
 export type Tint = 'green' | 'red' | 'yellow' | 'dim';
 
-/** What the terminal can show, and when "now" is. */
-export interface Look {
+/** How to render: the capabilities of the terminal, and the current time for relative times. */
+export interface RenderOptions {
   colors: Colors;
   ascii: boolean;
   /** Columns of the terminal. */
@@ -15,18 +15,18 @@ export interface Look {
   now: number;
 }
 
-export interface Column<T> {
+export interface TableColumn<T> {
   title: string;
-  /** When the terminal is too narrow, the column of the highest rank goes first; 0 always stays. */
+  /** If the terminal is too narrow, columns with the highest rank are removed first. Rank 0 is never removed. */
   rank: number;
-  show(item: T, look: Look): string;
+  show(item: T, render: RenderOptions): string;
   tint?(item: T): Tint | undefined;
   alignRight?: boolean;
-  /** A long text that may be cut rather than cost other columns their place. */
+  /** Long texts are truncated, so that other columns keep their place. */
   shrinks?: boolean;
-  /** Where lines come one by one, and nobody knows yet how wide the next will be; none: the last. */
+  /** For streamed lines: the fixed width, because later texts are not known yet. The last column needs none. */
   width?: number;
-  /** Where lines come one by one: it is cut to what the others leave of the terminal. */
+  /** For streamed lines: the column takes the remaining width of the terminal. */
   fills?: boolean;
 }
 
@@ -34,11 +34,11 @@ export interface View<T> {
   idOf(item: T): string;
   /** For tab-separated and CSV output, in this order. */
   fields: readonly (keyof T & string)[];
-  columns: readonly Column<T>[];
-  /** What a person reads in place of the name of a field, where that says too little. */
+  columns: readonly TableColumn<T>[];
+  /** Labels for people, for fields whose names are not clear enough. */
   labels?: Readonly<Partial<Record<string, string>>>;
-  /** Fields that a person reads better in another form. */
-  details: Readonly<Partial<Record<string, (item: T, look: Look) => string>>>;
+  /** Formatting for people, for fields whose raw values are hard to read. */
+  details: Readonly<Partial<Record<string, (item: T, render: RenderOptions) => string>>>;
 }
 
 interface Cell {
@@ -47,7 +47,7 @@ interface Cell {
   tint: Tint | undefined;
 }
 
-interface Laid {
+interface ColumnLayout {
   rank: number;
   fills?: boolean;
   alignRight: boolean;
@@ -56,47 +56,55 @@ interface Laid {
 }
 
 const GAP = '  ';
-const SHRUNK_WIDTH = 32;
-// Of a column that takes what is left: narrower than this it says nothing, and other columns go before it.
-const LEAST_FILLED = 24;
+const MAX_SHRINKABLE_WIDTH = 32;
+// The minimum width of a column that fills the line. Other columns are removed before it becomes narrower.
+const MIN_FILL_WIDTH = 24;
 
-/** Every line fits `look.width` as long as the columns of rank 0 do. */
-export async function tableOf<T>(items: readonly T[], columns: readonly Column<T>[], look: Look): Promise<string> {
-  // Loaded only when there is a table to draw: it costs as much as parsing the whole command line.
+/** A table. Every line fits `render.width` if the columns of rank 0 do. */
+export async function tableOf<T>(
+  items: readonly T[],
+  columns: readonly TableColumn<T>[],
+  render: RenderOptions,
+): Promise<string> {
+  // Loaded only for tables, because loading it takes as long as parsing the command line.
   const { default: widthOf } = await import('string-width');
-  const laid = columns.map((column) => lay(items, column, look, widthOf));
-  const shown = fitting(laid, look.width);
+  const laid = columns.map((column) => layoutOf(items, column, render, widthOf));
+  const shown = columnsThatFit(laid, render.width);
   const lines = Array.from({ length: items.length + 1 }, (_, row) =>
     shown
-      .map(({ cells, width, alignRight }) => padded(cells[row], width, alignRight, row === 0, look.colors))
+      .map(({ cells, width, alignRight }) => padded(cells[row], width, alignRight, row === 0, render.colors))
       .join(GAP)
       .trimEnd(),
   );
   return `${lines.join('\n')}\n`;
 }
 
-/** The line of one that comes by itself, or of the titles for null; every column stands where it stood before. */
-export async function lineOf<T>(item: T | null, columns: readonly Column<T>[], look: Look): Promise<string> {
+/** The line of a streamed item, or of the titles if `item` is null. Columns have fixed positions. */
+export async function lineOf<T>(
+  item: T | null,
+  columns: readonly TableColumn<T>[],
+  render: RenderOptions,
+): Promise<string> {
   const { default: widthOf } = await import('string-width');
-  const laid = columns.map((column): Laid => {
+  const laid = columns.map((column): ColumnLayout => {
     const { rank, alignRight = false, title, shrinks, width = 0 } = column;
-    const whole = item === null ? title : visible(column.show(item, look));
-    const text = shrinks ? cut(whole, width, look.ascii ? '~' : '…', widthOf) : whole;
+    const whole = item === null ? title : visible(column.show(item, render));
+    const text = shrinks ? truncated(whole, width, render.ascii ? '~' : '…', widthOf) : whole;
     const cell = { text, width: widthOf(text), tint: item === null ? undefined : column.tint?.(item) };
     return {
       rank,
       alignRight,
       fills: column.fills ?? false,
       cells: [cell],
-      width: column.fills ? LEAST_FILLED : width,
+      width: column.fills ? MIN_FILL_WIDTH : width,
     };
   });
-  const shown = fitting(laid, look.width);
+  const shown = columnsThatFit(laid, render.width);
   const taken = shown.reduce((sum, { width, fills }) => sum + (fills ? 0 : width) + GAP.length, -GAP.length);
   for (const { fills, cells } of shown) {
     const [cell] = cells;
     if (!fills || !cell) continue;
-    cell.text = cut(cell.text, Math.max(LEAST_FILLED, look.width - taken), look.ascii ? '~' : '…', widthOf);
+    cell.text = truncated(cell.text, Math.max(MIN_FILL_WIDTH, render.width - taken), render.ascii ? '~' : '…', widthOf);
     cell.width = widthOf(cell.text);
   }
   const cells = shown.map(({ cells: [cell], width, alignRight, fills }) =>
@@ -105,34 +113,39 @@ export async function lineOf<T>(item: T | null, columns: readonly Column<T>[], l
       fills ? (cell?.width ?? 0) : Math.max(width, cell?.width ?? 0),
       alignRight,
       item === null,
-      look.colors,
+      render.colors,
     ),
   );
   return `${cells.join(GAP).trimEnd()}\n`;
 }
 
-/** One thing: a line for each field. */
-export function detailOf<T>(item: T, view: View<T>, look: Look): string {
+/** A single item, with one line per field. */
+export function detailOf<T>(item: T, view: View<T>, render: RenderOptions): string {
   const labelOf = (field: string) => view.labels?.[field] ?? field;
   const longest = Math.max(...view.fields.map((field) => labelOf(field).length));
   const lines = view.fields.map((field) => {
-    const text = view.details[field]?.(item, look) ?? plain(item[field]);
-    return `${look.colors.dim(labelOf(field).padEnd(longest))}${GAP}${visible(text)}`.trimEnd();
+    const text = view.details[field]?.(item, render) ?? plain(item[field]);
+    return `${render.colors.dim(labelOf(field).padEnd(longest))}${GAP}${visible(text)}`.trimEnd();
   });
   return `${lines.join('\n')}\n`;
 }
 
-/** How many rows of the terminal a text takes that was written from the beginning of one. */
-export async function rowsOf(text: string, { width }: Look): Promise<number> {
+/** The number of terminal rows that a text occupies if it starts at the beginning of a row. */
+export async function rowsOf(text: string, { width }: RenderOptions): Promise<number> {
   const { default: widthOf } = await import('string-width');
   const lines = text.split('\n').slice(0, -1);
   return lines.reduce((rows, line) => rows + Math.max(1, Math.ceil(widthOf(line) / width)), 0);
 }
 
-function lay<T>(items: readonly T[], column: Column<T>, look: Look, widthOf: (text: string) => number): Laid {
+function layoutOf<T>(
+  items: readonly T[],
+  column: TableColumn<T>,
+  render: RenderOptions,
+  widthOf: (text: string) => number,
+): ColumnLayout {
   const cells = items.map((item): Cell => {
-    const whole = visible(column.show(item, look));
-    const text = column.shrinks ? cut(whole, SHRUNK_WIDTH, look.ascii ? '~' : '…', widthOf) : whole;
+    const whole = visible(column.show(item, render));
+    const text = column.shrinks ? truncated(whole, MAX_SHRINKABLE_WIDTH, render.ascii ? '~' : '…', widthOf) : whole;
     return { text, width: widthOf(text), tint: column.tint?.(item) };
   });
   cells.unshift({ text: column.title, width: column.title.length, tint: undefined });
@@ -144,21 +157,21 @@ function lay<T>(items: readonly T[], column: Column<T>, look: Look, widthOf: (te
   };
 }
 
-function cut(text: string, most: number, sign: string, widthOf: (text: string) => number): string {
+function truncated(text: string, most: number, sign: string, widthOf: (text: string) => number): string {
   if (widthOf(text) <= most) return text;
-  let kept = '';
+  let shortened = '';
   for (const { segment } of new Intl.Segmenter().segment(text)) {
-    if (widthOf(kept + segment) > most - 1) break;
-    kept += segment;
+    if (widthOf(shortened + segment) > most - 1) break;
+    shortened += segment;
   }
-  return kept + sign;
+  return shortened + sign;
 }
 
-function fitting(columns: readonly Laid[], width: number): readonly Laid[] {
+function columnsThatFit(columns: readonly ColumnLayout[], width: number): readonly ColumnLayout[] {
   const needed = columns.reduce((sum, column) => sum + column.width, GAP.length * (columns.length - 1));
   const highest = Math.max(...columns.map(({ rank }) => rank));
   if (needed <= width || highest === 0) return columns;
-  return fitting(
+  return columnsThatFit(
     columns.filter(({ rank }) => rank !== highest),
     width,
   );

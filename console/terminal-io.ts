@@ -1,12 +1,12 @@
-/** What the terminal's own code may touch of the world. Tests hand in their own. */
+/** Terminal access for the terminal UI: streams, signals, clock. Tests provide their own. */
 import type { EventEmitter } from 'node:events';
 import { writeSync } from 'node:fs';
 import type { Readable, Writable } from 'node:stream';
 
 export interface Clock {
-  /** Milliseconds that never go back. */
+  /** Milliseconds of a monotonic clock. */
   monotonic(): number;
-  /** @returns takes it back. */
+  /** Runs `action` after `ms` milliseconds. @returns a function that cancels it. */
   after(ms: number, action: () => void): () => void;
 }
 
@@ -20,12 +20,12 @@ export interface TerminalIo {
   stdin: Readable & { isTTY?: boolean; setRawMode?(isRaw: boolean): unknown };
   stdout: Writable & { isTTY?: boolean; columns?: number; rows?: number };
   stderr: Writable;
-  /** Signals come from here, and are sent by it. */
+  /** Emits and sends signals. */
   process: EventEmitter & { pid: number; kill(pid: number, signal: NodeJS.Signals): unknown };
   clock: Clock;
-  /** Writes as much as fits. @returns bytes. @throws EAGAIN where nothing fits, and EIO or EPIPE once nobody is there. */
+  /** Writes as many bytes as fit. @returns their number. @throws EAGAIN if none fit, EIO or EPIPE if the terminal is closed. */
   write(bytes: Uint8Array): number;
-  /** Whether `write` waits for the terminal to read, and with it everything else in the process. */
+  /** Sets whether `write` blocks the process until the terminal reads. */
   setBlocking(isBlocking: boolean): void;
   /** Ends the process at once. */
   exit(code: number): void;
@@ -34,7 +34,7 @@ export interface TerminalIo {
 const machineClock: Clock = {
   monotonic: () => performance.now(),
   after(ms, action) {
-    // Each keeps the process: with the keyboard given back, nothing else would until we are continued.
+    // The timer is not unref'ed: while the terminal UI is suspended and does not read the keyboard, only timers keep the process running.
     const timer = setTimeout(action, ms);
     return () => {
       clearTimeout(timer);
@@ -42,10 +42,11 @@ const machineClock: Clock = {
   },
 };
 
-/** A process whose output is a terminal. Frames go past Node's stream, whose queue could not be taken back. */
+/** The terminal of a process. It writes frames directly to the file descriptor, because output queued in a Node stream cannot be cancelled. */
 export function terminalIo(process: NodeJS.Process): TerminalIo {
   const { env, stdin, stdout, stderr } = process;
-  // Node makes terminals wait. A stopped one would then stop signals, too; without the method it does.
+  // By default Node writes to terminals in blocking mode, in which a stopped terminal also blocks signal handlers. The internal method
+  // that changes the mode may be missing; writes then stay blocking.
   const handle = (stdout as { _handle?: { setBlocking?(isBlocking: boolean): void } })._handle;
   return {
     env,

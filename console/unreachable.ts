@@ -1,8 +1,8 @@
-/** Why no daemon answered, and what mends that. */
+/** Explains why a daemon could not be reached, and how to fix it. */
 import type { Unreachable } from '../daemon/api/client.js';
 import type { Explanation } from './explanation.js';
 
-/** What is wrong with a certificate, by the code of OpenSSL or Node. */
+/** Certificate problems by the error code of OpenSSL or Node. */
 const CERTIFICATE_PROBLEMS: Readonly<Record<string, readonly [why: string, advice: string]>> = {
   DEPTH_ZERO_SELF_SIGNED_CERT: ['the certificate is self-signed', trusting('the certificate')],
   SELF_SIGNED_CERT_IN_CHAIN: [
@@ -21,17 +21,17 @@ const CERTIFICATE_PROBLEMS: Readonly<Record<string, readonly [why: string, advic
     'its certificate authority is not trusted on this machine',
     trusting("the authority's certificate"),
   ],
-  CERT_HAS_EXPIRED: ['it has expired', 'Renew it, or correct the clock of this machine'],
-  CERT_NOT_YET_VALID: ['it is not valid yet', 'Correct the clock of this machine or of the server'],
-  CERT_REVOKED: ['it was revoked', 'Ask the operator of the server'],
-  ERR_TLS_CERT_ALTNAME_INVALID: ['it is for another name', 'Use a name from the certificate in --server'],
+  CERT_HAS_EXPIRED: ['the certificate has expired', 'Renew it, or correct the clock of this machine'],
+  CERT_NOT_YET_VALID: ['the certificate is not valid yet', 'Correct the clock of this machine or of the server'],
+  CERT_REVOKED: ['the certificate was revoked', 'Contact the operator of the server'],
+  ERR_TLS_CERT_ALTNAME_INVALID: ['the certificate is for another name', 'Use a name from the certificate in --server'],
 };
 
 function trusting(what: string): string {
   return `If you trust it, put ${what} into a file and set NODE_EXTRA_CA_CERTS=FILE`;
 }
 
-/** Where the other side does not speak TLS, or speaks none that Node does. */
+/** The server does not use TLS, or no version that Node supports. */
 const isOfTls = (code: string) => code.startsWith('ERR_SSL_');
 
 export function whyUnreachable(error: Unreachable, server: string): Explanation & { message: string } {
@@ -57,7 +57,7 @@ export function whyUnreachable(error: Unreachable, server: string): Explanation 
   }
   if (isOfTls(code)) {
     return {
-      message: `no encrypted connection to ${server}`,
+      message: `cannot establish an encrypted connection to ${server}`,
       why: code,
       advice: 'If the daemon uses plain HTTP, use http:// in --server or LLMP_SERVER',
       code: 'tls_failed',
@@ -71,7 +71,7 @@ export function whyUnreachable(error: Unreachable, server: string): Explanation 
   };
 }
 
-/** fetch puts what the connection said into the cause of its error. */
+/** fetch stores the error of the connection in the cause of its own error. */
 function codeOf(error: unknown): string {
   const cause = error instanceof Error ? error.cause : undefined;
   return typeof cause === 'object' && cause !== null && 'code' in cause ? String(cause.code) : '';

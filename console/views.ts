@@ -1,4 +1,4 @@
-/** How each thing is shown: fields for machines, columns for people. */
+/** Views of all resources: fields for machines, columns for people. */
 import type {
   WireAuditRecord,
   WireCache,
@@ -9,8 +9,8 @@ import type {
   WireTokensRevoked,
   WireTokenState,
 } from '../daemon/api/contract.js';
-import { NO_TOKEN } from '../daemon/api/older.js';
-import type { Column, Look, Tint, View } from './table.js';
+import { UNKNOWN_TOKEN } from '../daemon/api/older-responses.js';
+import type { TableColumn, RenderOptions, Tint, View } from './table.js';
 
 interface StateMark {
   glyph: string;
@@ -19,7 +19,7 @@ interface StateMark {
   tint: Tint;
 }
 
-// State is never colour alone, and never the glyph alone.
+// A state is always shown with its word, never by color or glyph alone.
 const STATES: Record<WireTokenState, StateMark> = {
   active: { glyph: '●', ascii: '*', word: 'active', tint: 'green' },
   expired: { glyph: '○', ascii: '-', word: 'expired', tint: 'dim' },
@@ -28,8 +28,8 @@ const STATES: Record<WireTokenState, StateMark> = {
   project_inactive: { glyph: '◌', ascii: '=', word: 'project off', tint: 'dim' },
 };
 
-/** @param state as the daemon says it: a newer one may know states that this release does not. */
-export function stateShown(state: string, { ascii }: Pick<Look, 'ascii'>): string {
+/** @param state as sent by the daemon. A newer daemon may have states that this release does not know. */
+export function stateShown(state: string, { ascii }: Pick<RenderOptions, 'ascii'>): string {
   const mark = (STATES as Partial<Record<string, StateMark>>)[state];
   return mark ? `${ascii ? mark.ascii : mark.glyph} ${mark.word}` : state;
 }
@@ -41,7 +41,7 @@ export function stateTint(state: string): Tint | undefined {
 const SHORT_ID_LENGTH = 8;
 export const shortId = (id: string) => id.slice(0, SHORT_ID_LENGTH);
 
-// Each is used from some way beyond one of it, so that 90 minutes and 48 hours read like that.
+// Each unit is used only from two or three of it on, so that 90 minutes and 48 hours are shown as 90m and 48h.
 const UNITS = [
   { name: 'd', ms: 86_400_000, fromMs: 3 * 86_400_000 },
   { name: 'h', ms: 3_600_000, fromMs: 2 * 3_600_000 },
@@ -50,25 +50,25 @@ const UNITS = [
 const SECOND = { name: 's', ms: 1000 } as const;
 
 /** `in 12m`, `3h ago`, `now`, or `never` for null. */
-export function relativeTime(timestamp: string | null, { now }: Pick<Look, 'now'>): string {
+export function relativeTime(timestamp: string | null, { now }: Pick<RenderOptions, 'now'>): string {
   if (timestamp === null) return 'never';
   const distance = Date.parse(timestamp) - now;
   if (Number.isNaN(distance)) return timestamp;
-  // A clock may be a little ahead of the other: what just happened is not to come.
+  // The clocks of two machines may differ slightly: a recent event must not appear to be in the future.
   if (Math.abs(distance) < SECOND.ms) return 'now';
   const { name, ms } = UNITS.find(({ fromMs }) => Math.abs(distance) >= fromMs) ?? SECOND;
   const amount = `${Math.round(Math.abs(distance) / ms)}${name}`;
   return distance > 0 ? `in ${amount}` : `${amount} ago`;
 }
 
-function requestsShown({ request_count, max_requests }: WireToken, { ascii }: Look): string {
+function requestsShown({ request_count, max_requests }: WireToken, { ascii }: RenderOptions): string {
   const most = max_requests === 0 ? (ascii ? '-' : '∞') : String(max_requests);
   return `${request_count}/${most}`;
 }
 
-const tokenFields = Object.keys(NO_TOKEN) as (keyof WireToken)[];
+const tokenFields = Object.keys(UNKNOWN_TOKEN) as (keyof WireToken)[];
 
-/** What the terminal UI calls what it shows of a token in a line of its own, in this order. */
+/** Names of the fields that the terminal UI shows in a token's detail, one line each, in this order. */
 const LINE_NAMES = {
   id: 'id',
   obfuscated: 'secret',
@@ -78,7 +78,7 @@ const LINE_NAMES = {
   last_used_at: 'last used',
 } satisfies Partial<Record<keyof WireToken, string>>;
 
-/** They have places of their own on that screen. */
+/** Fields that the terminal UI shows elsewhere on that screen. */
 const WITHOUT_LINE: readonly (keyof WireToken)[] = [
   'name',
   'state',
@@ -90,7 +90,7 @@ const WITHOUT_LINE: readonly (keyof WireToken)[] = [
 
 type Line = readonly [field: keyof WireToken, name: string];
 
-/** The fields that have a line, with its name. One that is named nowhere here comes last, under its own name. */
+/** The fields with a line, and their names. Fields that are not listed above come last, under their own names. */
 export const TOKEN_LINES: readonly Line[] = [
   ...(Object.entries(LINE_NAMES) as [keyof WireToken, string][]),
   ...tokenFields
@@ -98,27 +98,27 @@ export const TOKEN_LINES: readonly Line[] = [
     .map((field): Line => [field, field.replaceAll('_', ' ')]),
 ];
 
-const tokenColumns: readonly Column<WireToken>[] = [
+const tokenColumns: readonly TableColumn<WireToken>[] = [
   { title: 'ID', rank: 0, show: ({ id }) => shortId(id) },
   { title: 'NAME', rank: 1, show: ({ name }) => name ?? '', shrinks: true },
   { title: 'PROJECT', rank: 4, show: ({ project_id }) => shortId(project_id) },
   {
     title: 'STATE',
     rank: 0,
-    show: ({ state }, look) => stateShown(state, look),
+    show: ({ state }, render) => stateShown(state, render),
     tint: ({ state }) => stateTint(state),
   },
-  { title: 'EXPIRES', rank: 2, show: ({ expires_at }, look) => relativeTime(expires_at, look) },
+  { title: 'EXPIRES', rank: 2, show: ({ expires_at }, render) => relativeTime(expires_at, render) },
   { title: 'REQUESTS', rank: 3, show: requestsShown, alignRight: true },
   { title: 'HITS', rank: 6, show: ({ cache_hit_count }) => String(cache_hit_count), alignRight: true },
-  { title: 'LAST USED', rank: 5, show: ({ last_used_at }, look) => relativeTime(last_used_at, look) },
-  { title: 'CREATED', rank: 7, show: ({ created_at }, look) => relativeTime(created_at, look) },
+  { title: 'LAST USED', rank: 5, show: ({ last_used_at }, render) => relativeTime(last_used_at, render) },
+  { title: 'CREATED', rank: 7, show: ({ created_at }, render) => relativeTime(created_at, render) },
   { title: 'SECRET', rank: 8, show: ({ obfuscated }) => obfuscated },
 ];
 
 const tokenDetails: View<WireToken>['details'] = {
-  state: ({ state }, look) => stateShown(state, look),
-  expires_at: ({ expires_at }, look) => `${expires_at} (${relativeTime(expires_at, look)})`,
+  state: ({ state }, render) => stateShown(state, render),
+  expires_at: ({ expires_at }, render) => `${expires_at} (${relativeTime(expires_at, render)})`,
   max_requests: ({ max_requests }) => (max_requests === 0 ? 'unlimited' : String(max_requests)),
   last_used_at: ({ last_used_at }) => last_used_at ?? 'never',
 };
@@ -146,17 +146,17 @@ export const projectView: View<WireProject> = {
     {
       title: 'STATE',
       rank: 0,
-      show: ({ is_active }, look) => stateShown(is_active ? 'active' : 'project_inactive', look),
+      show: ({ is_active }, render) => stateShown(is_active ? 'active' : 'project_inactive', render),
       tint: ({ is_active }) => stateTint(is_active ? 'active' : 'project_inactive'),
     },
     { title: 'KEY', rank: 2, show: keyShown },
-    { title: 'CREATED', rank: 3, show: ({ created_at }, look) => relativeTime(created_at, look) },
-    { title: 'UPDATED', rank: 4, show: ({ updated_at }, look) => relativeTime(updated_at, look) },
+    { title: 'CREATED', rank: 3, show: ({ created_at }, render) => relativeTime(created_at, render) },
+    { title: 'UPDATED', rank: 4, show: ({ updated_at }, render) => relativeTime(updated_at, render) },
   ],
   details: { api_key_hint: keyShown },
 };
 
-function keyShown({ api_key_hint }: WireProject, { ascii }: Look): string {
+function keyShown({ api_key_hint }: WireProject, { ascii }: RenderOptions): string {
   return `${ascii ? '...' : '…'}${api_key_hint}`;
 }
 
@@ -185,7 +185,7 @@ function hitsShown({ hits, misses }: WireCache): string {
   return hits === 0 ? '0' : `${hits} (${Math.round((100 * hits) / (hits + misses))} %)`;
 }
 
-/** What the record is about, in a word or two. */
+/** The subject of an audit record: a token, a project or an address. */
 function subjectOf({ obfuscated, token_id, project_id, client_ip }: WireAuditRecord): string {
   const id = token_id ?? project_id;
   return obfuscated ?? (id === null ? (client_ip ?? '') : shortId(id));
@@ -232,7 +232,7 @@ export interface VerifiedAudit {
   last: number | null;
   torn: number;
   anchors: 'anchored' | 'unanchored';
-  /** Whether the lines were compared with the records in the database. */
+  /** Whether the lines were compared with the audit records in the database. */
   records: 'compared' | 'not_compared';
 }
 
@@ -275,7 +275,7 @@ export const migrationView: View<Migration> = {
     {
       title: 'APPLIED',
       rank: 1,
-      show: ({ applied_at }, look) => (applied_at === null ? '' : relativeTime(applied_at, look)),
+      show: ({ applied_at }, render) => (applied_at === null ? '' : relativeTime(applied_at, render)),
     },
   ],
   details: {},

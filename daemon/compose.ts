@@ -1,12 +1,12 @@
 /**
- * The one place that builds everything: four builders, one upon the other, and what they made is started and stopped here.
+ * Builds, starts and stops a daemon. Four builders depend on each other in this order:
  *
- *   storage     the database, the audit files, and what instances share in Redis
- *   core        the rules: tokens, caps, cache, usage, changes; and how the database comes up
- *   traffic     /v1: requests and upgrades, and all who keep a record of them
+ *   storage     the database, the audit files, and the data that instances share in Redis
+ *   core        the rules: tokens, caps, cache, usage, changes; and the startup of the database
+ *   traffic     /v1: requests and upgrades, and the recorders of completed requests
  *   management  /manage, Admin UI, probes and metrics, and the listeners
  *
- * Tests call it too, with a clock and a log of their own.
+ * Tests use this too, with their own clock and log.
  */
 import { randomUUID } from 'node:crypto';
 import type { Server } from 'node:http';
@@ -18,60 +18,59 @@ import { openStorage, type Storage } from './compose/storage.js';
 import { buildTraffic, type Traffic } from './compose/traffic.js';
 import type { Admission } from './core/admission.js';
 import type { OnEnded } from './core/events.js';
-import type { Neighbours } from './core/neighbours.js';
+import type { ClusterSync } from './core/cluster-sync.js';
 import type { Clock, Log } from './core/ports.js';
 import type { StatusReport } from './core/status.js';
 import type { HourlyUsage } from './core/usage.js';
-import type { EventStreams } from './http/manage/event-stream.js';
-import type { Afterwards } from './http/proxy/afterwards.js';
+import type { EventStreams } from './http/manage/event-streams.js';
+import type { CompletionQueue } from './http/proxy/completion-queue.js';
 import { drain } from './process/drain.js';
-import { DATABASE_WAITS, type DatabaseWaits } from './store/sql/waits.js';
+import { DATABASE_TIMEOUTS, type DatabaseTimeouts } from './store/sql/timeouts.js';
 import { listen } from './process/listen.js';
 import type { AuditFiles } from './store/audit-file/open.js';
 import type { Stores } from './store/open.js';
-import { Opened } from './store/opened.js';
+import { ResourceStack } from './store/resource-stack.js';
 import type { SharedStores } from './store/shared.js';
 
 export interface ComposeOptions {
   settings: Settings;
-  /** Those in force until `apply` is called. */
+  /** The reloadable settings until `apply` is called. */
   reloadable: Reloadable;
   log: Log;
   clock: Clock;
   version: string;
-  /** How long a database server is waited for, in place of what is shipped. */
-  waits?: Readonly<DatabaseWaits>;
-  /** How long a command to Redis may take while a request waits for it, in ms, in place of what is shipped. */
+  /** Overrides how long to wait for a database server. */
+  waits?: Readonly<DatabaseTimeouts>;
+  /** Overrides the timeout in ms of Redis commands that a request waits for. */
   redisCommandMs?: number;
-  /** Told of every request on /v1 that is over. */
+  /** Called for each completed request on /v1. */
   onEnded?: OnEnded;
 }
 
-/** A daemon that listens. */
+/** A running daemon. */
 export interface Daemon {
   server: Server;
-  /** The one that serves /manage, if that is not `server`. */
+  /** The server of /manage, if it is not `server`. */
   managementServer: Server | null;
   stores: Stores;
   shared: SharedStores;
   auditFiles: AuditFiles;
   admission: Admission;
-  afterwards: Afterwards;
+  completions: CompletionQueue;
   streams: EventStreams;
   usage: HourlyUsage;
-  /** Null where this instance has its database for itself. */
-  neighbours: Neighbours | null;
-  /** Rejects when it turns out that the configuration does not fit a database that was away at the start. */
+  /** Null if this instance does not share its database. */
+  neighbours: ClusterSync | null;
+  /** Rejects if the database was unavailable at start and its content turns out not to fit the configuration. */
   failed: Promise<never>;
-  /** Requests that begin from now on go by these. */
+  /** Applies reloadable settings to requests that begin from now on. */
   apply(reloadable: Reloadable): void;
-  /** How this instance does. */
   status(): Promise<StatusReport>;
-  /** Stops as on SIGTERM: takes no more, lets finish what is in flight, settles, closes. */
+  /** Stops as on SIGTERM: refuses new requests, lets requests in flight finish, writes counts, and closes everything. */
   stop(): Promise<void>;
 }
 
-/** All that was built. */
+/** The results of the four builders. */
 interface Parts {
   storage: Storage;
   core: Core;
@@ -79,20 +78,20 @@ interface Parts {
   management: Management;
 }
 
-/** @throws {SettingsError} when the configuration does not fit what is there. */
+/** @throws {SettingsError} if the configuration does not fit the database or the files. */
 export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
-  const opened = new Opened();
+  const opened = new ResourceStack();
   try {
     return await started(options, opened);
   } catch (error) {
-    await opened.close().catch(() => undefined); // Why it does not start is what there is to tell.
+    await opened.close().catch(() => undefined); // The reason for the failed start matters more.
     throw error;
   }
 }
 
-/** @param opened where all goes that must be let go of when this fails. */
-async function started(options: ComposeOptions, opened: Opened): Promise<Daemon> {
-  const { settings, reloadable, log, clock, version, waits = DATABASE_WAITS, redisCommandMs } = options;
+/** @param opened collects the resources that must be closed if this fails. */
+async function started(options: ComposeOptions, opened: ResourceStack): Promise<Daemon> {
+  const { settings, reloadable, log, clock, version, waits = DATABASE_TIMEOUTS, redisCommandMs } = options;
   const live = { current: reloadable };
   const context = { settings, live, log, clock, version, instanceId: randomUUID(), waits, redisCommandMs };
   const parts = await built(context, options.onEnded, opened);
@@ -105,7 +104,7 @@ async function started(options: ComposeOptions, opened: Opened): Promise<Daemon>
     managementServer,
     ...storage,
     admission: core.admission,
-    afterwards: traffic.afterwards,
+    completions: traffic.completions,
     streams: management.streams,
     usage: core.usage,
     neighbours: core.neighbours,
@@ -118,7 +117,7 @@ async function started(options: ComposeOptions, opened: Opened): Promise<Daemon>
   };
 }
 
-async function built(context: BuildContext, onEnded: OnEnded | undefined, opened: Opened): Promise<Parts> {
+async function built(context: BuildContext, onEnded: OnEnded | undefined, opened: ResourceStack): Promise<Parts> {
   const storage = await openStorage(context, opened);
   const core = buildCore(context, storage);
   const { auditFiles, stores, shared } = storage;
@@ -131,23 +130,23 @@ async function built(context: BuildContext, onEnded: OnEnded | undefined, opened
 const serversOf = ({ management: { server, managementServer } }: Parts) =>
   managementServer ? [server, managementServer] : [server];
 
-/** Brings the database up and listens. If that fails, closes all again. */
-async function begin({ settings }: BuildContext, parts: Parts, opened: Opened): Promise<void> {
+/** Connects to the database, and listens. If that fails, closes everything. */
+async function begin({ settings }: BuildContext, parts: Parts, opened: ResourceStack): Promise<void> {
   const { server, managementServer } = parts.management;
   const { managementListenAddress, listenAddress } = settings;
   try {
-    await parts.core.comingUp.begin();
+    await parts.core.startup.begin();
     if (managementServer && managementListenAddress) await listen(managementServer, managementListenAddress);
     await listen(server, listenAddress);
   } catch (error) {
-    // One may listen already, and would keep the process alive.
+    // One server may listen already, and would keep the process alive.
     for (const each of serversOf(parts)) each.close().closeAllConnections();
     await close(parts, opened).catch(() => undefined);
     throw error;
   }
 }
 
-async function stop({ settings, log, clock }: BuildContext, parts: Parts, opened: Opened): Promise<void> {
+async function stop({ settings, log, clock }: BuildContext, parts: Parts, opened: ResourceStack): Promise<void> {
   const { core, traffic, management } = parts;
   await drain({
     servers: serversOf(parts),
@@ -166,15 +165,15 @@ async function stop({ settings, log, clock }: BuildContext, parts: Parts, opened
   await close(parts, opened);
 }
 
-/** In this order: what still writes is closed before what it writes to. */
-async function close({ core, traffic, management }: Parts, opened: Opened): Promise<void> {
-  await core.comingUp.close();
+/** Closes everything in this order: writers before the stores that they write to. */
+async function close({ core, traffic, management }: Parts, opened: ResourceStack): Promise<void> {
+  await core.startup.close();
   await core.neighbours?.close();
   if (core.readiness.isDatabaseReady) await core.admission.retire();
   await traffic.forwarder.close();
   await management.attempts.close();
   await management.logInAttempts.close();
-  traffic.afterwards.settle();
+  traffic.completions.flush();
   await traffic.contents.settled();
   await core.usage.close();
   await opened.close();

@@ -1,4 +1,4 @@
-/** `llmp daemon`: read the settings, compose, listen, stop on a signal. */
+/** `llmp daemon`: reads the settings, starts the daemon, reloads on SIGHUP, and stops on a signal. */
 import { setFlagsFromString } from 'node:v8';
 import { reloaded } from '../config/reload.js';
 import { asLines, describeSettings, type Loaded, loadSettings, secretsOf, SettingsError } from '../config/settings.js';
@@ -6,37 +6,45 @@ import { isReloadWithoutCredentials, readEnvFile, type Sources } from '../config
 import { readVersion } from '../config/version.js';
 import { realClock } from './process/clock.js';
 import { type Daemon, startDaemon } from './compose.js';
-import { CHECKED, complain, EXIT, hangUp, nextCrash, nextSignal, WITHOUT_CREDENTIALS } from './process/ending.js';
+import {
+  CONFIGURATION_VALID,
+  reportFailure,
+  EXIT,
+  hangUp,
+  nextCrash,
+  nextSignal,
+  CREDENTIALS_NOT_CHECKED,
+} from './process/ending.js';
 import { addressOf } from './process/listen.js';
-import { leadsToJournal, STDERR, STDOUT } from './process/journal.js';
+import { isJournalStream, STDERR, STDOUT } from './process/journal.js';
 import { type AdjustableLog, createLog } from './process/log.js';
-import { sightOf } from './compose/status.js';
+import { healthSummaryOf } from './compose/status.js';
 import { Supervisor } from './process/supervisor.js';
 import { SystemdNotify, takeSupervision } from './process/systemd-notify.js';
 
 export interface DaemonOptions {
-  /** Settings in a file; the real environment wins over it. */
+  /** The path of a file with settings. The environment overrides it. */
   envFile?: string;
-  /** Only say whether the settings are good. Connects to nothing. */
+  /** Only checks the settings; connects to nothing. */
   check?: boolean;
-  /** Only show the settings in force. */
+  /** Only prints the settings in force. */
   printConfig?: boolean;
 }
 
-/** @returns the process's exit code, once the daemon has ended. */
+/** Runs until the daemon ends. @returns the exit code of the process. */
 export async function runDaemon(options: DaemonOptions): Promise<number> {
-  // React, where the Admin UI is looked at, would otherwise take it for a developer's machine, where it checks everything and is slow.
+  // For the Admin UI: without this React runs in its slow development mode.
   process.env.NODE_ENV ??= 'production';
   try {
     const { envFile, check = false, printConfig = false } = options;
-    if (check || printConfig) return inspect(sources(envFile), { check, printConfig });
+    if (check || printConfig) return checkSettings(sources(envFile), { check, printConfig });
     return await serve(() => load(envFile));
   } catch (error) {
-    return complain(error, leadsToJournal(process.env.JOURNAL_STREAM, STDERR));
+    return reportFailure(error, isJournalStream(process.env.JOURNAL_STREAM, STDERR));
   }
 }
 
-/** Where the settings come from now: files may say something else next time. @throws {SettingsError} */
+/** Reads the sources of the settings, whose files may change between reloads. @throws {SettingsError} */
 function sources(envFile: string | undefined): Sources {
   return {
     env: process.env,
@@ -46,35 +54,35 @@ function sources(envFile: string | undefined): Sources {
   };
 }
 
-const isLogInJournal = () => leadsToJournal(process.env.JOURNAL_STREAM, STDOUT);
+const isLogInJournal = () => isJournalStream(process.env.JOURNAL_STREAM, STDOUT);
 
 function load(envFile: string | undefined): Loaded {
   const { env, ...more } = sources(envFile);
   return loadSettings(env, more);
 }
 
-function inspect({ env, ...more }: Sources, { check, printConfig }: DaemonOptions): number {
+function checkSettings({ env, ...more }: Sources, { check, printConfig }: DaemonOptions): number {
   const areCredentialsWithheld = isReloadWithoutCredentials(env);
   const { settings, problems, warnings } = describeSettings(env, { ...more, areCredentialsWithheld });
   if (printConfig) process.stdout.write(`${asLines(settings)}\n`);
   for (const warning of warnings) process.stderr.write(`warning: ${warning}\n`);
-  if (problems.length > 0) return complain(new SettingsError(problems));
-  if (check) process.stderr.write(`${CHECKED}${areCredentialsWithheld ? WITHOUT_CREDENTIALS : ''}\n`);
+  if (problems.length > 0) return reportFailure(new SettingsError(problems));
+  if (check) process.stderr.write(`${CONFIGURATION_VALID}${areCredentialsWithheld ? CREDENTIALS_NOT_CHECKED : ''}\n`);
   return 0;
 }
 
 /**
- * V8 would put what a line of code allocates into the old generation at once if most of it survived for a while. A few slow requests
- * are enough for that; from then on such objects, dead as they are, carry the whole of each request along with them until the
- * next full collection, and these are then two fifths of the time. What a server allocates for a request is best kept young.
+ * Disables pretenuring: V8 allocates objects directly in the old generation if most earlier objects of the same line of code survived for a while.
+ * A few slow requests are enough for that. From then on these objects keep all data of their request alive until the next full garbage collection,
+ * and full collections take two fifths of the time. The data of a request belongs in the young generation.
  */
-function keepRequestsYoung(): void {
+function disablePretenuring(): void {
   setFlagsFromString('--no-allocation-site-pretenuring');
 }
 
-/** @param read reads the settings, again on each SIGHUP. @throws what keeps it from starting. */
+/** @param read reads the settings, at start and on each SIGHUP. @throws the reason if the daemon cannot start. */
 async function serve(read: () => Loaded): Promise<number> {
-  keepRequestsYoung();
+  disablePretenuring();
   const supervision = takeSupervision(process.env, process.pid);
   const loaded = read();
   const { settings, reloadable, warnings } = loaded;
@@ -85,12 +93,13 @@ async function serve(read: () => Loaded): Promise<number> {
     stream: process.stdout,
     isInJournal: isLogInJournal(),
   });
-  // Nobody reads the log any more: no reason to stop serving.
+  // A closed log pipe is no reason to stop serving.
   process.stdout.on('error', () => undefined);
   for (const warning of warnings) log.warn(warning);
 
   const supervisor =
-    supervision && new Supervisor({ ...supervision, tell: new SystemdNotify(supervision, log).tell, clock: realClock });
+    supervision &&
+    new Supervisor({ ...supervision, notify: new SystemdNotify(supervision, log).notify, clock: realClock });
   const stopping = () => supervisor?.stopping(settings.shutdownDelayMs + settings.shutdownGraceMs);
   const crashed = nextCrash(log, (code) => process.exit(code));
   const signalled = nextSignal((code) => process.exit(code));
@@ -99,7 +108,7 @@ async function serve(read: () => Loaded): Promise<number> {
   reloadOnHangUp({ starting, supervisor, log, loaded, read });
   const daemon = await starting;
   process.once('exit', () => {
-    endAtOnce(daemon);
+    flushOnExit(daemon);
   });
   const { server, managementServer } = daemon;
   log.info('listening', {
@@ -107,7 +116,7 @@ async function serve(read: () => Loaded): Promise<number> {
     ...(managementServer && { management: addressOf(managementServer) }),
     version: readVersion(),
   });
-  supervisor?.listening(async () => sightOf(await daemon.status()));
+  supervisor?.listening(async () => healthSummaryOf(await daemon.status()));
 
   let code: number;
   try {
@@ -121,24 +130,24 @@ async function serve(read: () => Loaded): Promise<number> {
   return code;
 }
 
-/** The last moment of the process, however it came to it. */
-function endAtOnce({ afterwards, auditFiles }: Daemon): void {
-  afterwards.settle();
-  auditFiles.writeAtOnce();
-  // Node waits for its threads, and one of them for a disk that does not answer.
+/** Writes buffered records when the process exits, for whatever reason. */
+function flushOnExit({ completions: completions, auditFiles }: Daemon): void {
+  completions.flush();
+  auditFiles.flushSync();
+  // On exit Node waits for its threads, and one of them waits for a disk that does not respond.
   if (auditFiles.isHung) process.kill(process.pid, 'SIGKILL');
 }
 
 interface Reloading {
   starting: Promise<Daemon>;
-  /** Null where there is none. */
+  /** Null if systemd does not supervise the process. */
   supervisor: Supervisor | null;
   log: AdjustableLog;
   loaded: Loaded;
   read: () => Loaded;
 }
 
-/** On SIGHUP opens the audit files anew and reads the settings again, and puts the reloadable ones in force; if anything is wrong with them, nothing. */
+/** On SIGHUP reopens the audit files, reads the settings again, and applies the reloadable ones. If any setting is invalid, applies none. */
 function reloadOnHangUp({ starting, supervisor, log, loaded, read }: Reloading): void {
   let inForce = loaded;
   const reload = (daemon: Daemon) => {
@@ -157,13 +166,13 @@ function reloadOnHangUp({ starting, supervisor, log, loaded, read }: Reloading):
     inForce = next.loaded;
     daemon.apply(inForce.reloadable);
     for (const warning of inForce.warnings) log.warn(warning);
-    if (waiting.length > 0) log.warn(`${waiting.join(', ')} changed and will have effect after a restart`);
+    if (waiting.length > 0) log.warn(`${waiting.join(', ')} changed; restart the daemon to apply`);
     log.info('settings reloaded', { changed });
-    log.level = inForce.reloadable.logLevel; // Last: a quieter log is to say that it becomes one.
+    log.level = inForce.reloadable.logLevel; // Last, so that the lines above are logged at the previous level.
     supervisor?.reloaded(true);
   };
   process.on('SIGHUP', () => {
-    // A daemon that does not start says so itself.
+    // If the daemon does not start, `serve` reports it.
     void starting.then(reload, () => undefined);
   });
 }

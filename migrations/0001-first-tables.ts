@@ -16,8 +16,8 @@ export const firstTables: Migration = {
       id: { ...id, primaryKey: true },
       name: { ...text(100), unique: true },
       is_active: flag,
-      api_key: { type: DataTypes.TEXT, allowNull: false }, // sealed, see daemon/store/secrets.ts
-      api_key_id: text(16), // the key it was sealed with
+      api_key: { type: DataTypes.TEXT, allowNull: false }, // encrypted, see daemon/store/secrets.ts
+      api_key_id: text(16), // ID of the encryption key
       api_key_hint: text(4),
       created_at: time,
       updated_at: time,
@@ -29,9 +29,9 @@ export const firstTables: Migration = {
       id: { ...id, primaryKey: true },
       digest: { ...text(64), unique: true }, // SHA-256 of the secret, hex
       project_id: { ...id, references: { model: 'projects', key: 'id' } },
-      // '' and 0 stand for "none" here, so that lists can be sorted and continued by these columns.
+      // '' and 0 mean "none" here, so that lists can be sorted and paged by these columns.
       name: { ...text(100), defaultValue: '' },
-      name_folded: { ...text(200), defaultValue: '' }, // in lower case, to search in
+      name_folded: { ...text(200), defaultValue: '' }, // in lower case, for searching
       last_used_at: { ...time, defaultValue: 0 },
       is_active: flag,
       expires_at: time,
@@ -39,11 +39,11 @@ export const firstTables: Migration = {
       max_requests: count, // 0 = unlimited
       request_count: count,
       cache_hit_count: count,
-      reserved: count, // of a cap: request_count + what live instances hold in leases
+      reserved: count, // units of the cap in use: request_count + the leases of live instances
       obfuscated: text(16),
     });
-    // One for each way a list can be sorted. The usual ones hold all that a state depends on as well, so that a page
-    // of a state is found, and all of it counted, among a million tokens without reading their rows.
+    // One for each sort order of a list. The common ones also contain all columns that a token's state depends on, so that a page
+    // of a state can be found, and all its tokens counted, among a million tokens without reading their rows.
     const ofState = ['is_active', 'expires_at', 'project_id', 'max_requests', 'request_count'];
     const without = (known: string) => ofState.filter((column) => column !== known);
     const indexes: Record<string, string[]> = {
@@ -53,8 +53,8 @@ export const firstTables: Migration = {
       request_count: ['request_count', 'id'],
       name: ['name', 'id'],
       project: ['project_id', 'created_at', 'id', ...without('project_id')],
-      state: [...ofState, 'id', 'name_folded'], // All that a filter looks at.
-      name_folded: ['name_folded', 'id'], // To search in.
+      state: [...ofState, 'id', 'name_folded'], // All columns that a filter uses.
+      name_folded: ['name_folded', 'id'], // For searching.
     };
     for (const [name, columns] of Object.entries(indexes)) {
       await schema.addIndex('tokens', columns, `tokens_${name}`);

@@ -3,8 +3,8 @@ import type { Migration } from './migration.js';
 import { type Schema, time } from './schema.js';
 
 /**
- * Records of changes get the number of their place among all: what a copy of them goes by, and who follows them. They can be
- * searched, and what the copies hold is anchored here.
+ * Audit records of changes get a sequence number, which copies of them and other instances follow. Records become searchable, and
+ * the audit files are anchored here.
  */
 export const auditOrder: Migration = {
   name: '0002-audit-order',
@@ -27,14 +27,14 @@ export const auditOrder: Migration = {
     await schema.createTable('audit_anchors', {
       chain: { type: schema.text(512), allowNull: false, primaryKey: true }, // the path of the file
       line: { ...time, primaryKey: true },
-      head: { type: schema.text(64), allowNull: false }, // SHA-256 of that line, hex
-      seq: { type: DataTypes.BIGINT, allowNull: true }, // of the record in it
+      head: { type: schema.text(64), allowNull: false }, // SHA-256 of that line, in hex
+      seq: { type: DataTypes.BIGINT, allowNull: true }, // of the record in that line
       anchored_at: time,
     });
   },
 };
 
-/** What a search finds, see daemon/store/sql/audit-words.ts. It holds no text, only which records hold a word. */
+/** Word index for searching, see daemon/store/sql/audit-words.ts. It contains no texts, only which records contain a word. */
 async function createWords(schema: Schema): Promise<void> {
   if (schema.dialect === 'sqlite') {
     await schema.run(
@@ -53,7 +53,7 @@ async function number(schema: Schema, record: RecordBefore): Promise<void> {
   const { id } = record;
   await schema.run('UPDATE change_seq SET seq = seq + 1 WHERE id = 1');
   await schema.run('UPDATE audit SET seq = (SELECT seq FROM change_seq WHERE id = 1) WHERE id = $id', { id });
-  // Only on SQLite was there ever a release without them.
+  // Only SQLite ever had a release without these words.
   if (schema.dialect !== 'sqlite') return;
   await schema.run(
     'INSERT INTO audit_words (rowid, words) SELECT recorded_at * 1048576 + seq % 1048576, $words FROM audit WHERE id = $id',

@@ -1,9 +1,8 @@
 import type { Migration } from './migration.js';
 
 /**
- * What tokens were used for, by the hour, and the sums of it that reports go by. None of these tables has a row number of its
- * own on SQLite: they lie in the order of their keys, so that a span of time is one stretch of the file, and no key is
- * stored twice.
+ * Usage of tokens per hour, and the sums for reports. On SQLite these tables have no row ID: they are stored in the order of their
+ * keys, so that a time span is one contiguous part of the file, and no key is stored twice.
  */
 export const usage: Migration = {
   name: '0003-usage',
@@ -13,8 +12,8 @@ export const usage: Migration = {
     const text = (length: number) => `${schema.text(length)} NOT NULL`;
     const counts = ['requests', 'hits', 'prompt_tokens', 'completion_tokens'];
     const counted = (names: readonly string[]) => names.map((name) => `${name} BIGINT NOT NULL`).join(', ');
-    // '' stands for "none" in texts here, for a key holds no null. An id begins with its hour and is made of what the
-    // row counts, see daemon/core/usage.ts.
+    // In text columns '' means "none", because a key cannot contain NULL. An ID begins with its hour and is built from what the row
+    // counts, see daemon/core/usage.ts.
     await schema.createTableAs(
       'usage_hourly',
       `id ${text(64)} PRIMARY KEY, hour_ms BIGINT NOT NULL, token_id ${text(64)},
@@ -24,7 +23,7 @@ export const usage: Migration = {
     );
     await schema.addIndex('usage_hourly', ['token_id', 'hour_ms'], 'usage_hourly_token');
     await schema.addIndex('usage_hourly', ['project_id', 'hour_ms'], 'usage_hourly_project');
-    // Of each kind of sum (token_day, project_hour, project_day): from when on it counts, and for whom.
+    // For each kind of sum (token_day, project_hour, project_day): the start of its time, and its project and token.
     await schema.createTableAs(
       'usage_sums',
       `kind ${text(16)}, from_ms BIGINT NOT NULL, project_id ${text(64)},
@@ -33,7 +32,7 @@ export const usage: Migration = {
       inKeyOrder,
     );
     await schema.addIndex('usage_sums', ['project_id', 'kind', 'from_ms'], 'usage_sums_project');
-    // The last flush of each instance that was committed.
+    // The last committed flush of each instance.
     await schema.createTableAs(
       'usage_flushes',
       `instance_id ${text(64)} PRIMARY KEY, seq BIGINT NOT NULL, flushed_at BIGINT NOT NULL`,

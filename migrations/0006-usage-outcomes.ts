@@ -2,8 +2,8 @@ import type { Migration } from './migration.js';
 import { time } from './schema.js';
 
 /**
- * Of the requests that usage counts: those that the upstream refused or failed, and those that were cut after they were forwarded.
- * What was counted before has 0 of each, and so has what a release that does not know them adds; it goes on as before.
+ * Counts of requests that the upstream refused or failed, and of requests that were cut after they were forwarded. Usage from
+ * before this migration has 0 for each, and so has usage that an older release adds; it continues to work.
  */
 export const usageOutcomes: Migration = {
   name: '0006-usage-outcomes',

@@ -1,19 +1,19 @@
 import { QueryTypes, type Sequelize, type Transaction } from 'sequelize';
 
-// Any number will do that nobody else on the server uses for something.
+// Any number that no other program on the server uses.
 const LOCK_NUMBER = 5_501_077_220;
 const LOCK_NAME = "CONCAT('llmp migrations ', DATABASE())";
-// To change a large table may take long.
+// Changing a large table can take long.
 const WAIT_S = 3_600;
 
-/** Another process was at it for too long. */
+/** Another process held the migration lock for too long. */
 export class MigrationsLocked extends Error {
   override name = 'MigrationsLocked';
 }
 
 /**
- * Runs `work` while no other process migrates the same database. The lock belongs to the connection that the transaction holds on to,
- * and ends with it: nobody who is killed leaves it behind. SQLite has a single process as it is.
+ * Runs `work` while no other process migrates the same database. The lock belongs to the connection of the transaction and ends
+ * with it, so a killed process does not leave it locked. SQLite has only a single process anyway.
  */
 export async function whileAlone<T>(
   sequelize: Sequelize,
@@ -33,12 +33,12 @@ export async function whileAlone<T>(
       return work();
     case 'mysql':
       if (Number(await ask(`SELECT GET_LOCK(${LOCK_NAME}, ${WAIT_S}) AS done`)) !== 1) {
-        throw new MigrationsLocked('another process migrates this database');
+        throw new MigrationsLocked('another process has been migrating this database for too long');
       }
       try {
         return await work();
       } finally {
-        // A connection that is gone has let go of it.
+        // A closed connection has released the lock.
         await ask(`SELECT RELEASE_LOCK(${LOCK_NAME}) AS done`).catch(() => undefined);
       }
     default:

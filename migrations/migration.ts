@@ -8,10 +8,10 @@ export interface MigrationContext {
 }
 
 export interface Migration {
-  /** Sorts in the order of application; never changes once released. */
+  /** Names sort in the order of application. A name never changes once released. */
   name: string;
-  /** The oldest build that still works on the schema after this migration. */
+  /** The oldest build that still works with the schema after this migration. */
   minBuild: string;
-  /** Can be run again where it ran before, or was killed on the way. */
+  /** Must be repeatable: it may have run before, completely or in part. */
   up(context: MigrationContext): Promise<void>;
 }

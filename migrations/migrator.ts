@@ -1,7 +1,8 @@
 /**
- * The schema's history: which migrations there are, which have been applied, and applying the rest.
- * Each one is a transaction together with its own record, so that a kill leaves it done or not begun; on MySQL, which commits every
- * change of a table by itself, done or begun, and then it is run again.
+ * Migrations of the database schema: lists them, records which ones were applied, and applies the pending ones.
+ *
+ * Each migration and its record are committed in one transaction, so that a crash leaves it applied or not started. MySQL commits
+ * every table change on its own; there a migration may be left half done, and is then run again.
  */
 import { QueryTypes, type Sequelize, type Transaction } from 'sequelize';
 import { firstTables } from './0001-first-tables.js';
@@ -23,7 +24,7 @@ export interface MigrationStatus {
   applied: { name: string; appliedAtMs: number }[];
 }
 
-/** The schema was made for newer builds, and this one would damage it. */
+/** The schema was migrated by a newer build, and this one would damage it. */
 export class SchemaTooNew extends Error {
   override name = 'SchemaTooNew';
 }
@@ -34,10 +35,10 @@ interface AppliedRow {
   applied_at: number;
 }
 
-/** What is migrated. */
+/** A database that can be migrated. */
 export interface Migratable {
   readonly sequelize: Sequelize;
-  /** Runs `work` in a transaction of its own, that nobody else writes beside on SQLite. An error takes everything back. */
+  /** Runs `work` in a transaction. On SQLite no other connection writes meanwhile. An error rolls it back. */
   inTransaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T>;
 }
 
@@ -48,7 +49,7 @@ export class Migrator {
   #running: Promise<unknown> = Promise.resolve();
 
   /**
-   * @param build this build's version, such as 1.4.0.
+   * @param build the version of this build, for example 1.4.0.
    * @param now ms since the epoch.
    */
   constructor(database: Migratable, build: string, now: () => number = Date.now) {
@@ -67,7 +68,7 @@ export class Migrator {
     };
   }
 
-  /** @throws {SchemaTooNew} when the schema asks for a newer build than this one. */
+  /** @throws {SchemaTooNew} when the schema requires a newer build. */
   async refuseNewerSchema(): Promise<void> {
     for (const row of await this.#applied()) {
       if (compareVersions(row.min_build, this.#build) > 0) {
@@ -76,7 +77,7 @@ export class Migrator {
     }
   }
 
-  /** Applies what is pending; those who call meanwhile wait for their turn and find nothing to do. */
+  /** Applies the pending migrations. Concurrent calls wait for each other and then find nothing to do. */
   up(): Promise<MigrationStatus> {
     const turn = this.#running.then(() => this.#up());
     this.#running = turn.catch(() => undefined);
@@ -89,7 +90,10 @@ export class Migrator {
     return status.pending.length === 0 ? status : this.#apply(status.pending);
   }
 
-  /** Applies what is pending in order. @throws {Error} that names the migration that failed; its `cause` is the failure. */
+  /**
+   * Applies the pending migrations in order. @throws {Error} with the name of the failed migration; its `cause` is the original
+   * error.
+   */
   async #apply(pending: readonly string[]): Promise<MigrationStatus> {
     for (const migration of MIGRATIONS.filter(({ name }) => pending.includes(name))) {
       await this.#run(migration).catch((error: unknown) => {
@@ -109,7 +113,7 @@ export class Migrator {
           `CREATE TABLE IF NOT EXISTS ${TABLE} (name VARCHAR(100) NOT NULL PRIMARY KEY, min_build VARCHAR(20) NOT NULL, applied_at BIGINT NOT NULL)`,
           { transaction },
         );
-        // While we waited for our turn another process may have done it.
+        // Another process may have applied it while we waited for the lock.
         if (await this.#isApplied(migration, transaction)) return;
         const queryInterface = sequelize.getQueryInterface();
         await migration.up({ schema: new Schema(queryInterface, transaction), queryInterface, transaction });

@@ -4,11 +4,10 @@ import { DataTypes, QueryTypes } from 'sequelize';
 type Columns = Record<string, ModelAttributeColumnOptions>;
 
 /**
- * Changes to the tables, the same on every database.
+ * Schema changes that work alike on every database.
  *
- * Each can be made again where it was made already: MySQL commits them one by one, so that whoever is killed in the middle leaves some
- * of a migration behind. And whatever is a text is compared and put in order byte by byte, as SQLite does by itself: an id in
- * other letters is another id, whatever language the server speaks.
+ * Each change can be repeated: MySQL commits every one on its own, so a killed process may leave part of a migration behind. Texts
+ * are compared and sorted byte by byte, as SQLite does by default: IDs are case-sensitive, whatever the locale of the server.
  */
 export class Schema {
   readonly #queryInterface: QueryInterface;
@@ -25,7 +24,7 @@ export class Schema {
     return this.#queryInterface.sequelize.getDialect();
   }
 
-  /** A type for texts of up to so many characters. */
+  /** Column type for texts of up to `length` characters. */
   text(length: number): string {
     return this.dialect === 'postgres' ? `VARCHAR(${length}) COLLATE "C"` : `VARCHAR(${length})`;
   }
@@ -35,7 +34,7 @@ export class Schema {
     await this.#queryInterface.createTable(name, columns, { transaction: this.#transaction, ...binary });
   }
 
-  /** @param more such as how the table is kept, behind the columns. */
+  /** @param more table options, placed after the columns. */
   async createTableAs(name: string, columns: string, more = ''): Promise<void> {
     const binary = this.isMysql ? 'CHARACTER SET utf8mb4 COLLATE utf8mb4_bin' : '';
     await this.run(`CREATE TABLE IF NOT EXISTS ${name} (${columns}) ${more} ${binary}`);
@@ -46,7 +45,7 @@ export class Schema {
     await this.#queryInterface.addColumn(table, name, column, { transaction: this.#transaction });
   }
 
-  /** @param more `where`: of those rows alone, on databases that can do that; on others of all. */
+  /** @param more `where`: only index these rows, on databases that support it; others index all rows. */
   async addIndex(
     table: string,
     columns: string[],
@@ -86,5 +85,5 @@ export class Schema {
   }
 }
 
-// All times are ms since the epoch: one type that sorts, compares and never meets a session's time zone.
+// All times are ms since the epoch: a type that sorts and compares correctly and is independent of a session's time zone.
 export const time = { type: DataTypes.BIGINT, allowNull: false } as const;

@@ -1,4 +1,4 @@
-/** The screen as Ink has it. */
+/** The screen as an Ink element. */
 import { Text, Transform } from 'ink';
 import type { ReactNode } from 'react';
 import { linesOf } from './lines.js';
@@ -7,8 +7,8 @@ import type { State } from './state/state.js';
 export const frameOf = (state: State): ReactNode => <Frame state={state} />;
 
 /**
- * One node of Ink for however many lines: they have their width already, so that there is nothing to measure or wrap. They come
- * by a transformation because Ink remembers every text that it ever measured, which would be all that was ever shown.
+ * One Ink node for all lines. The lines already have their width, so Ink has nothing to measure or wrap. They are passed through a
+ * transformation because Ink remembers every text that it ever measured, and so would keep everything that was ever shown.
  */
 function Frame({ state }: { state: State }) {
   const lines = linesOf(state).join('\n');

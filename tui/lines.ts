@@ -1,4 +1,4 @@
-/** A state as it is seen: the whole of the screen as lines, from the state alone. */
+/** Renders a state: all lines of the screen, computed from the state alone. */
 import { footer } from './chrome/footer.js';
 import { header } from './chrome/header.js';
 import { messageLine } from './chrome/message.js';
@@ -7,13 +7,13 @@ import { withLayers } from './layers/layers.js';
 import { painted } from './parts/painted.js';
 import { cut, strip, type Strip } from './parts/strip.js';
 import { screen } from './screens/screen.js';
-import { isTooSmall, LEAST } from './state/rows.js';
+import { isTooSmall, MIN_SIZE } from './state/rows.js';
 import type { State } from './state/state.js';
 
-/** Header and tabs above, message and footer below. */
+/** Header and tabs above the screen, message and footer below it. */
 const CHROME_ROWS = 4;
 
-/** As the terminal is to have them, top to bottom. */
+/** The lines as written to the terminal, from top to bottom. */
 export const linesOf = (state: State): string[] => strips(state).map((line) => painted(line, state.look));
 
 function strips(state: State): readonly Strip[] {
@@ -30,6 +30,6 @@ function strips(state: State): readonly Strip[] {
 }
 
 function tooSmall({ size }: State): Strip[] {
-  const words = `llmp needs ${LEAST.columns}x${LEAST.rows}, this is ${size.columns}x${size.rows}`;
+  const words = `llmp needs ${MIN_SIZE.columns}x${MIN_SIZE.rows}, this is ${size.columns}x${size.rows}`;
   return [cut(strip(words), size.columns)];
 }

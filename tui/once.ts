@@ -1,8 +1,8 @@
-/** `llmp tui --once`: one frame, for whoever reads no more than that. */
+/** `llmp tui --once`: prints one frame and exits, for scripts. */
 import { stripVTControlCharacters } from 'node:util';
 import { EXIT } from '../console/failure.js';
 import { Runner } from './effects/runner.js';
-import { firstState, lookOf, type TuiOptions } from './first-state.js';
+import { stateAtStart, lookOf, type TuiOptions } from './options.js';
 import { linesOf } from './lines.js';
 import type { State } from './state/state.js';
 import { Store } from './store.js';
@@ -12,7 +12,7 @@ import type { TerminalIo } from '../console/terminal-io.js';
 
 const WITHIN_MS = 10_000;
 
-/** One frame of it, as soon as all that it shows was answered. @returns exit 6 when nothing was. */
+/** Prints one frame as soon as its data is loaded. @returns exit code 6 when the daemon sent no response. */
 export async function printOnce(io: TerminalIo, options: TuiOptions): Promise<number> {
   const { env, stdout } = io;
   const capabilities = capabilitiesOf(io);
@@ -21,14 +21,14 @@ export async function printOnce(io: TerminalIo, options: TuiOptions): Promise<nu
     rows: stdout.rows ?? (Number(env.LINES) || 24),
   };
   const look = { ...lookOf(capabilities), ...(!stdout.isTTY && { hasColor: false }) };
-  const state = await settled(options, firstState(options, look, size));
+  const state = await settled(options, stateAtStart(options, look, size));
   const lines = linesOf(state).map((line) => fitLine(line, size.columns, capabilities.isUtf8).trimEnd());
   const text = `${lines.join('\n')}\n`;
   stdout.write(stdout.isTTY ? text : stripVTControlCharacters(text));
-  return state.connection.answeredMs === null ? EXIT.unreachable : EXIT.done;
+  return state.connection.respondedMs === null ? EXIT.unreachable : EXIT.done;
 }
 
-/** The state when everything was answered that was asked at first, or after that long. */
+/** The state once the first requests have completed, or after WITHIN_MS. */
 async function settled({ connected, connect, contexts }: TuiOptions, state: State): Promise<State> {
   return new Promise((resolve) => {
     const asked = new Set<string>();
@@ -44,7 +44,7 @@ async function settled({ connected, connect, contexts }: TuiOptions, state: Stat
       {
         act(action) {
           store.act(action);
-          if (action.on === 'answered' || action.on === 'failed') asked.delete(JSON.stringify(action.question));
+          if (action.on === 'loaded' || action.on === 'failed') asked.delete(JSON.stringify(action.request));
           if (asked.size === 0) end();
         },
         connect,
@@ -58,9 +58,9 @@ async function settled({ connected, connect, contexts }: TuiOptions, state: Stat
       state,
       now: Date.now,
       run(effect) {
-        // One look is enough: nothing is followed, and nothing asked again.
-        if (effect.do !== 'ask') return;
-        asked.add(JSON.stringify(effect.question));
+        // One frame needs no streams and no refresh.
+        if (effect.do !== 'load') return;
+        asked.add(JSON.stringify(effect.request));
         runner.run(effect);
       },
       changed: nothing,

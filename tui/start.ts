@@ -1,18 +1,18 @@
-/** `llmp tui`: terminal, state, effects and Ink, put together. What costs time to load is loaded here, and only now. */
+/** `llmp tui`: connects terminal, state, effects and Ink. Modules that are slow to load are imported here, after the start. */
 import type { ReactNode } from 'react';
 import { visible, withoutSecrets } from '../console/escape.js';
 import { Runner } from './effects/runner.js';
-import { firstState, lookOf, type TuiOptions } from './first-state.js';
+import { stateAtStart, lookOf, type TuiOptions } from './options.js';
 import { linesOf } from './lines.js';
 import type { State } from './state/state.js';
 import { Store } from './store.js';
 import type { TerminalIo } from '../console/terminal-io.js';
 import { openTerminal } from './terminal/terminal.js';
 
-/** A change that was sent just before the end is waited for so long: the shell is to be back at once. */
+/** How long to wait at exit for the response to a pending change. It is short because the shell must be back immediately. */
 const LAST_ANSWERS_MS = 150;
 
-/** Runs until it is quit, or ended from outside. What the last change came to is said on stderr. @returns the exit code. */
+/** Runs until the operator quits or a signal ends it. Reports on stderr a change whose result is unknown. @returns the exit code. */
 export async function startTui(io: TerminalIo, options: TuiOptions): Promise<number> {
   const { connected, connect, contexts } = options;
   const secrets = [connected.client.managementToken];
@@ -29,7 +29,7 @@ export async function startTui(io: TerminalIo, options: TuiOptions): Promise<num
         store.act(action);
       },
       async connect(context) {
-        // Its management token may have to be asked for.
+        // Connecting may prompt for the management token.
         const found = await terminal.lend(() => connect(context));
         secrets.push(found.client.managementToken);
         return found;
@@ -43,7 +43,7 @@ export async function startTui(io: TerminalIo, options: TuiOptions): Promise<num
     connected,
   );
   const store: Store = new Store({
-    state: firstState(options, lookOf(terminal.capabilities), terminal.size),
+    state: stateAtStart(options, lookOf(terminal.capabilities), terminal.size),
     now: Date.now,
     run: (effect) => {
       runner.run(effect);
@@ -58,24 +58,24 @@ export async function startTui(io: TerminalIo, options: TuiOptions): Promise<num
   });
   show(store.state);
   store.act({ on: 'began' });
-  // Everything that is asked is on its way by then. Who quits while it loads does not wait for it.
+  // The first requests are in flight by now. Quitting does not wait for this import.
   const loaded = await Promise.race([import('./frame.js'), terminal.ended]);
   if (typeof loaded === 'object') {
     ink.frameOf = loaded.frameOf;
     show(store.state);
   }
   const code = await terminal.ended;
-  const { underWay } = store.state;
-  if (underWay.length > 0) {
-    await runner.lastAnswers(LAST_ANSWERS_MS);
+  const { pendingChanges } = store.state;
+  if (pendingChanges.length > 0) {
+    await runner.drainChanges(LAST_ANSWERS_MS);
     io.stderr.write(`llmp: ${mask(lastWords(store.state))}\n`);
   }
   runner.end();
   return code;
 }
 
-/** What became of a change that was on its way when the screen was left. */
-function lastWords({ underWay, message }: State): string {
-  if (underWay.length === 0) return message?.words ?? '';
-  return 'the daemon has not answered the last change; `llmp audit list` shows whether it was made';
+/** The message printed after the screen is closed, when a change was still pending. */
+function lastWords({ pendingChanges, message }: State): string {
+  if (pendingChanges.length === 0) return message?.words ?? '';
+  return 'the daemon has not confirmed the last change; check it with: llmp audit list';
 }

@@ -1,4 +1,4 @@
-/** Holds the state: actions go in one after the other, each makes the next state, and its effects are carried out. */
+/** Store of the terminal UI: applies actions to the state one at a time, and runs the effects that each one returns. */
 import * as press from './keys/press.js';
 import type { Action, Effect } from './state/exchange.js';
 import type { State } from './state/state.js';
@@ -26,7 +26,7 @@ export class Store {
     return this.#state;
   }
 
-  /** An effect may answer at once: its action waits until the one at hand is through. */
+  /** An effect may dispatch an action synchronously. It is queued until the current action is done. */
   act(action: Action): void {
     this.#waiting.push(action);
     if (this.#isBusy) return;

@@ -1,17 +1,20 @@
 import { listenAddress } from '../../config/kinds.js';
 import { command, type Invocation } from '../command.js';
 import { value } from '../option.js';
-import { wayTo } from '../connection/connection.js';
+import { quietConnectionTo } from '../connection/connection.js';
 import { serviceOptions } from '../service.js';
 import { managementTokenOf } from '../connection/token-source.js';
 
-/** The Admin UI by itself: everything about it is in daemon/admin/, loaded only here. */
+/** `llmp admin`: the Admin UI as a separate process. Its code is in daemon/admin/ and is loaded only if it runs. */
 export const adminCommand = command({
   path: ['admin'],
   summary: 'run the Admin UI as a separate process',
   examples: [
-    ['admin --server http://10.0.0.5:8080', 'pages on http://127.0.0.1:8081/admin/ for a daemon elsewhere'],
-    ['admin --server unix:/run/llmp/manage.sock --listen unix:/run/llmp/admin.sock', 'behind a web server'],
+    ['admin --server http://10.0.0.5:8080', 'serve http://127.0.0.1:8081/admin/ for a daemon on another machine'],
+    [
+      'admin --server unix:/run/llmp/manage.sock --listen unix:/run/llmp/admin.sock',
+      'use unix sockets, for a reverse proxy',
+    ],
   ],
   options: {
     ...serviceOptions,
@@ -20,11 +23,11 @@ export const adminCommand = command({
   async run(invocation) {
     const { shell, options, output } = invocation;
     const { envFile, check = false, listen = { host: '127.0.0.1', port: 8081 } } = options;
-    // A closed pipe ends every other command; this one goes on when nobody reads its log any more.
+    // A closed pipe ends other commands, but a service continues if the reader of its log is gone.
     if (!check) shell.stdout.removeAllListeners('error');
-    const { server, fetch } = await wayTo(invocation);
+    const { server, fetch } = await quietConnectionTo(invocation);
     const managementToken = await namedToken(invocation);
-    if (server.isClearText) output.warn(`the management token goes to ${server.shown} in clear text; use https`);
+    if (server.isClearText) output.warn(`the management token is sent to ${server.shown} in clear text; use https`);
     const { runAdmin } = await import('../../daemon/admin/main.js');
     return runAdmin({
       check,
@@ -38,7 +41,7 @@ export const adminCommand = command({
   },
 });
 
-/** The one that the line or a context names; else it is a setting, as for the daemon. */
+/** The management token from the command line or the context. Without one, the Admin UI reads it as a setting, as the daemon does. */
 async function namedToken(invocation: Invocation): Promise<string | undefined> {
   const { globals, destination } = invocation;
   const { context } = destination();

@@ -1,4 +1,4 @@
-/** `llmp audit …`: what was done, by whom, and whether the record of it is whole. */
+/** `llmp audit …`: lists, exports and follows audit records, and verifies audit files. */
 import { oneOf } from '../../config/kinds.js';
 import type { ManagementClient } from '../../daemon/api/client.js';
 import type { AuditQuery, AuditStreamQuery, WireAuditRecord } from '../../daemon/api/contract.js';
@@ -6,6 +6,7 @@ import { AUDIT_ACTIONS, AUDIT_ACTORS, AUDIT_OUTCOMES, MAX_PAGE_SIZE } from '../.
 import { auditVerify } from './audit-verify.js';
 import { command, type Invocation } from '../command.js';
 import { text, value } from '../option.js';
+import { counted } from '../output.js';
 import { EXIT } from '../../console/failure.js';
 import { checkedId, wholeIdOf } from '../ids.js';
 import { limit, listed } from '../listing.js';
@@ -17,15 +18,15 @@ const filters = {
   actor: value('--actor <ACTOR>', oneOf(...AUDIT_ACTORS), `only by this actor: ${AUDIT_ACTORS.join(', ')}`),
   projectId: text('--project-id <ID>', 'only this project, by name or ID', 'project'),
   tokenId: text('--token-id <ID>', 'only this token', 'token'),
-  outcome: value('--outcome <OUTCOME>', oneOf(...AUDIT_OUTCOMES), 'success, denied or error'),
+  outcome: value('--outcome <OUTCOME>', oneOf(...AUDIT_OUTCOMES), 'only this outcome: success, denied or error'),
 };
 
 const spans = {
-  since: value('--since <TIME>', moment, 'start time: a time ago such as 24h, or a timestamp'),
-  until: value('--until <TIME>', moment, 'end time'),
+  since: value('--since <TIME>', moment, 'start time: a timestamp, or a time before now such as 24h'),
+  until: value('--until <TIME>', moment, 'end time: a timestamp, or a time before now such as 24h'),
   search: text(
     '--search <TEXT>',
-    'only records with words that begin like these, in IDs, addresses, reasons or details',
+    'only records whose IDs, addresses, reasons or details contain words that start with these',
   ),
 };
 
@@ -58,8 +59,8 @@ const list = command({
   path: ['manage', 'audit', 'list'],
   summary: 'list audit records, newest first',
   examples: [
-    ['audit list --since 24h --outcome denied', 'what was denied in the last 24 hours'],
-    ['audit list --token-id 3fa91c2e -o csv', 'all records of a token, for a spreadsheet'],
+    ['audit list --since 24h --outcome denied', 'list what was denied in the last 24 hours'],
+    ['audit list --token-id 3fa91c2e -o csv', 'list all records of a token, for a spreadsheet'],
   ],
   options: { ...spans, ...filters, limit },
   async run(invocation) {
@@ -77,8 +78,8 @@ const exported = command({
   path: ['manage', 'audit', 'export'],
   summary: 'export all audit records as JSON lines or CSV, newest first',
   examples: [
-    ['audit export --since 30d > audit.jsonl', 'the last 30 days, one record per line'],
-    ['audit export -o csv > audit.csv', 'all'],
+    ['audit export --since 30d > audit.jsonl', 'export the last 30 days, one record per line'],
+    ['audit export -o csv > audit.csv', 'export all records'],
   ],
   options: { ...spans, ...filters },
   async run(invocation) {
@@ -98,17 +99,17 @@ const exported = command({
       count += page.items.length;
       cursor = page.next;
     } while (cursor !== null);
-    output.note(`${count} records.`);
+    output.note(`Exported ${counted(count, 'record')}.`);
     return EXIT.done;
   },
 });
 
-const COME_BACK_AFTER_MS = 2_000;
+const RECONNECT_DELAY_MS = 2_000;
 
 const tail = command({
   path: ['manage', 'audit', 'tail'],
-  summary: 'stream new audit records',
-  examples: [['audit tail --action token.revoke', 'every revocation from now on, until ^C']],
+  summary: 'stream new audit records until interrupted',
+  examples: [['audit tail --action token.revoke', 'show every revocation from now on']],
   options: filters,
   async run(invocation) {
     const { output, shell } = invocation;
@@ -128,9 +129,9 @@ const tail = command({
         lastEventId = id;
         lines([item]);
       }
-      // The daemon has ended it, so it comes again, or another one does.
+      // The daemon ended the stream, because it restarts or stops. Another instance may accept the next request.
       if (ending.signal.aborted) return EXIT.done;
-      await shell.pause(COME_BACK_AFTER_MS, ending.signal);
+      await shell.pause(RECONNECT_DELAY_MS, ending.signal);
     }
   },
 });

@@ -1,4 +1,4 @@
-/** `llmp cache …`: the answers that the daemon keeps. */
+/** `llmp cache …`: inspects and purges the response cache. */
 import type { Kind } from '../../config/kinds.js';
 import type { CachePurge } from '../../daemon/api/contract.js';
 import { confirmed, dryRun } from '../batch.js';
@@ -9,7 +9,7 @@ import { checkedId, wholeIdOf } from '../ids.js';
 import { cachePurgedView, cacheView } from '../../console/views.js';
 
 const method: Kind<'GET' | 'POST'> = {
-  accepts: 'GET or POST, the methods whose answers are kept',
+  accepts: 'GET or POST, the methods whose responses are cached',
   parse(given) {
     const upper = given.toUpperCase();
     return upper === 'GET' || upper === 'POST' ? upper : undefined;
@@ -18,24 +18,24 @@ const method: Kind<'GET' | 'POST'> = {
 };
 
 const purgeOptions = {
-  method: value('--method <METHOD>', method, 'with --url: GET or POST'),
-  url: text('--url <PATH>', 'the cached responses to this path and query, in every project; for example /v1/models'),
-  projectId: text('--project-id <ID>', 'all cached responses of this project, by name or ID', 'project'),
-  all: flag('--all', 'all cached responses'),
+  method: value('--method <METHOD>', method, 'the method of --url: GET or POST'),
+  url: text('--url <PATH>', 'purge responses to this path and query in all projects, for example /v1/models'),
+  projectId: text('--project-id <ID>', 'purge all responses of this project, by name or ID', 'project'),
+  all: flag('--all', 'purge all cached responses'),
   dryRun,
 };
 
-/** What is to be purged, before the daemon was asked for the whole id of a project. */
+/** What to purge. The project is as given: its full ID is not known yet. */
 type Selection = { method: 'GET' | 'POST'; url: string } | { project: string } | { all: true };
 
 const purge = command({
   path: ['manage', 'cache', 'purge'],
-  summary: 'remove cached responses',
+  summary: 'purge cached responses',
   examples: [
-    ['cache purge --method GET --url /v1/models', 'the responses to that path without a query'],
+    ['cache purge --method GET --url /v1/models', 'purge the responses to this path without a query'],
     ["cache purge --method GET --url '/v1/models?limit=1' -n", 'count the responses to this path and query'],
-    ['cache purge --project-id web --yes', 'all cached responses of a project'],
-    ['cache purge --all --yes', 'all cached responses'],
+    ['cache purge --project-id web --yes', 'purge all responses of a project'],
+    ['cache purge --all --yes', 'purge all cached responses'],
   ],
   options: purgeOptions,
   async run(invocation) {
@@ -46,35 +46,36 @@ const purge = command({
     const selected: CachePurge =
       'project' in selection ? { project_id: await wholeIdOf(client, 'project', selection.project) } : selection;
 
-    const answer = await client.purgeCache({ ...selected, ...(options.dryRun && { dry_run: true }) });
-    if (output.format !== 'table') await output.one({ purged: shown(selected), ...answer }, cachePurgedView);
-    output.note(`${answer.message}.${options.dryRun ? ' Nothing was changed.' : ''}`);
+    const result = await client.purgeCache({ ...selected, ...(options.dryRun && { dry_run: true }) });
+    if (output.format !== 'table') await output.one({ purged: shown(selected), ...result }, cachePurgedView);
+    output.note(`${result.message}.${options.dryRun ? ' Nothing was changed.' : ''}`);
     return EXIT.done;
   },
 });
 
-/** @throws {Failure} unless exactly one thing is selected. */
+/** @throws {Failure} unless exactly one of the selecting options is given. */
 function selectionOf({ options }: Invocation<typeof purgeOptions>): Selection {
   const { method, url, projectId, all } = options;
   const given = [method ?? url, projectId, all].filter((it) => it !== undefined).length;
-  if (given > 1) throw usage('--method with --url, --project-id and --all exclude each other', { advice: 'Give one' });
+  if (given > 1)
+    throw usage('--method with --url, --project-id and --all exclude each other', { advice: 'Use one of them' });
   if (projectId !== undefined) return { project: checkedId('project', projectId) };
   if (all) return { all };
-  if (given === 0) throw usage('nothing to purge', { advice: 'Give --method and --url, --project-id, or --all' });
-  if (url === undefined) throw usage('no path given', { advice: 'Add --url PATH, such as --url /v1/models' });
+  if (given === 0) throw usage('nothing to purge', { advice: 'Use --method and --url, --project-id, or --all' });
+  if (url === undefined) throw usage('no path given', { advice: 'Add --url PATH, for example --url /v1/models' });
   if (method === undefined) throw usage('no method given', { advice: 'Add --method GET or --method POST' });
-  // Not repeated: a query, or what stands in front of the host, may be a credential.
+  // The message does not repeat the URL: its query or user information may contain a credential.
   if (/^[a-z][a-z\d+.-]*:\/\//i.test(url)) {
     throw usage('--url takes a path, not a full URL', {
-      advice: 'Begin with /v1; --server takes the address of the daemon',
+      advice: 'Give a path that starts with /v1. The address of the daemon goes into --server',
     });
   }
   return { method, url };
 }
 
 async function confirmedPurge(selection: Selection, invocation: Invocation<typeof purgeOptions>): Promise<void> {
-  if ('project' in selection) await confirmed(`Purge every answer of project ${selection.project}?`, invocation);
-  else if ('all' in selection) await confirmed('Purge every answer of every project?', invocation);
+  if ('project' in selection) await confirmed(`Purge all responses of project ${selection.project}?`, invocation);
+  else if ('all' in selection) await confirmed('Purge all responses of all projects?', invocation);
 }
 
 function shown({ method, url, project_id }: CachePurge): string {
@@ -83,14 +84,14 @@ function shown({ method, url, project_id }: CachePurge): string {
 
 const stats = command({
   path: ['manage', 'cache', 'stats'],
-  summary: 'show the size and the hit ratio of the response cache',
-  examples: [['cache stats', 'hits and misses are those since the daemon started']],
+  summary: 'show size, hits and misses of the response cache',
+  examples: [['cache stats', 'show the hits and misses since the daemon started']],
   options: {},
   async run({ output, connect }) {
     const client = await connect();
     const cache = await client.cache();
     await output.one(cache, cacheView);
-    if (cache.backend === 'off') output.note('The cache is off. Turn it on with HTTP_CACHE_ENABLED=true');
+    if (cache.backend === 'off') output.note('The cache is off. Enable it with HTTP_CACHE_ENABLED=true');
     return EXIT.done;
   },
 });

@@ -1,19 +1,19 @@
-/** `llmp config …`: the daemon's settings, read as the daemon would read them. */
+/** `llmp config …`: shows and checks the daemon's settings, read as the daemon reads them. */
 import { describeSettings, type Environment, SettingsError } from '../../config/settings.js';
 import { readEnvFile } from '../../config/sources.js';
 import { command } from '../command.js';
 import { flag } from '../option.js';
 import { EXIT, Failure } from '../../console/failure.js';
 import { envFile } from '../service.js';
-import type { Column, View } from '../../console/table.js';
-import { daemonEnvironment } from '../unit-surroundings.js';
+import type { TableColumn, View } from '../../console/table.js';
+import { daemonEnvironment } from '../unit-environment.js';
 
 const show = command({
   path: ['config', 'show'],
   summary: 'show the effective settings, with secrets masked (exits with 9 if a setting is wrong)',
   examples: [
-    ['config show', 'from the environment and the defaults'],
-    ['config show --origin --env-file /etc/llmp/llmp.env', 'with the source of each setting'],
+    ['config show', 'show settings from the environment and defaults'],
+    ['config show --origin --env-file /etc/llmp/llmp.env', 'also read a file, and show the source of each setting'],
   ],
   options: { envFile, origin: flag('--origin', 'show the source of each setting') },
   async run(invocation) {
@@ -22,10 +22,10 @@ const show = command({
     const file = options.envFile === undefined ? '' : ` --env-file ${options.envFile}`;
     const failure = new Failure(
       EXIT.checkFailed,
-      `the settings are wrong in ${problems.length} ${problems.length === 1 ? 'place' : 'places'}`,
-      { code: 'settings_wrong', why: problems[0] ?? '', advice: `All of it: llmp config validate${file}` },
+      `the settings have ${problems.length} ${problems.length === 1 ? 'error' : 'errors'}`,
+      { code: 'settings_wrong', why: problems[0] ?? '', advice: `List all errors: llmp config validate${file}` },
     );
-    // Nothing to show: the file cannot be read.
+    // The file cannot be read, so there is nothing to show.
     if (rows.length === 0) throw failure;
     if (options.origin) await output.list(rows, originView);
     else
@@ -42,7 +42,7 @@ const show = command({
 const validate = command({
   path: ['config', 'validate'],
   summary: 'check the settings and list all errors (exits with 9 if there are any)',
-  examples: [['config validate --env-file /etc/llmp/llmp.env', 'before a restart']],
+  examples: [['config validate --env-file /etc/llmp/llmp.env', 'check a changed file before a restart']],
   options: { envFile },
   async run(invocation) {
     const { options, output } = invocation;
@@ -83,7 +83,7 @@ function read(env: Environment, path: string | undefined): Reading {
   }
 }
 
-const settingColumns: Column<Setting>[] = [
+const settingColumns: TableColumn<Setting>[] = [
   { title: 'NAME', rank: 0, show: ({ name }) => name },
   { title: 'VALUE', rank: 0, show: ({ value }) => value },
 ];

@@ -1,4 +1,4 @@
-/** `llmp context …`: the daemons that an operator works with, by name. */
+/** `llmp context …`: manages contexts, which are named daemons. */
 import { resolve } from 'node:path';
 import { oneOf } from '../../config/kinds.js';
 import { confirmed } from '../batch.js';
@@ -39,7 +39,7 @@ interface Shown {
 const list = command({
   path: ['context', 'list'],
   summary: 'list contexts',
-  examples: [['context list', 'the one in use has a mark']],
+  examples: [['context list', 'list all contexts; * marks the current one']],
   options: {},
   async run({ shell, output }) {
     const { current, contexts } = await readContexts(shell.env);
@@ -52,8 +52,8 @@ const list = command({
 
 const use = command({
   path: ['context', 'use'],
-  summary: 'use this context by default',
-  examples: [['context use prod', 'until another is used']],
+  summary: 'set the current context',
+  examples: [['context use prod', 'use the context prod for all further commands']],
   argument: NAME,
   options: {},
   async run({ args, shell, output }) {
@@ -64,7 +64,7 @@ const use = command({
     const isBack = before.current !== null && before.current !== name;
     output.note(`Using ${name}.${isBack ? ` Undo: llmp context use ${before.current}` : ''}`);
     for (const variable of ['LLMP_SERVER', 'LLMP_CONTEXT']) {
-      if (shell.env[variable]) output.warn(`${variable} is set, and comes first`);
+      if (shell.env[variable]) output.warn(`${variable} is set and takes precedence`);
     }
     return EXIT.done;
   },
@@ -76,21 +76,25 @@ const add = command({
   examples: [
     [
       'context add prod --server https://llmp.example --token-file ~/.llmp-prod --protected',
-      'changes ask for confirmation',
+      'add a context that asks for confirmation before changes',
     ],
-    ["context add prod --token-command 'pass show llmp/prod'", 'the management token from a password manager'],
-    ['context add prod --readonly', 'refuse changes, to prevent mistakes'],
+    ["context add prod --token-command 'pass show llmp/prod'", 'read the management token from a password manager'],
+    ['context add prod --readonly', 'refuse all changes, to prevent mistakes'],
   ],
   argument: NAME,
   options: {
-    tokenFile: text('--token-file <FILE>', 'a file with the management token, readable by you only'),
+    tokenFile: text('--token-file <FILE>', 'a file that contains the management token, readable by you only'),
     tokenCommand: text('--token-command <COMMAND>', 'a shell command that prints the management token'),
     projectId: text('--project-id <ID>', 'default project for new tokens, by name or ID', 'project'),
-    protected: flag('--protected', 'ask before each change'),
-    noProtected: flag('--no-protected', 'do not ask before changes'),
+    protected: flag('--protected', 'ask for confirmation before each change'),
+    noProtected: flag('--no-protected', 'do not ask for confirmation'),
     readonly: flag('--readonly', 'refuse changes'),
     noReadonly: flag('--no-readonly', 'allow changes'),
-    color: value('--color <COLOR>', oneOf(...CONTEXT_COLORS), `of its name on a screen: ${CONTEXT_COLORS.join(', ')}`),
+    color: value(
+      '--color <COLOR>',
+      oneOf(...CONTEXT_COLORS),
+      `color of the name in the terminal UI: ${CONTEXT_COLORS.join(', ')}`,
+    ),
   },
   async run({ args, options, globals, shell, output }) {
     const [name = ''] = args;
@@ -98,7 +102,7 @@ const add = command({
       throw usage(`${quoted(name)} is not a valid context name`, { advice: 'Use letters, digits, - _ and .' });
     }
     if (options.tokenFile !== undefined && options.tokenCommand !== undefined) {
-      throw usage('--token-file and --token-command exclude each other', { advice: 'Give one' });
+      throw usage('--token-file and --token-command exclude each other', { advice: 'Use one of them' });
     }
     const before = await readContexts(shell.env);
     const known = before.contexts[name];
@@ -121,8 +125,8 @@ const add = command({
 
     const current = before.current ?? name;
     const path = await writeContexts(shell.env, { current, contexts: { ...before.contexts, [name]: context } });
-    const isUsed = current === name ? 'It is in use.' : `Use it: llmp context use ${name}`;
-    output.note(`${known ? 'Changed' : 'Added'} ${name} in ${path}. ${isUsed}`);
+    const hint = current === name ? 'It is the current context.' : `Use it: llmp context use ${name}`;
+    output.note(`${known ? 'Updated' : 'Added'} ${name} in ${path}. ${hint}`);
     return EXIT.done;
   },
 });
@@ -130,7 +134,7 @@ const add = command({
 const remove = command({
   path: ['context', 'remove'],
   summary: 'remove a context',
-  examples: [['context remove staging', 'its file with the management token stays']],
+  examples: [['context remove staging', 'remove a context; its token file is not deleted']],
   argument: NAME,
   options: {},
   async run(invocation) {
@@ -138,7 +142,7 @@ const remove = command({
     const [name = ''] = args;
     const { current, contexts } = await readContexts(shell.env);
     refuseUnknown(name, { current, contexts });
-    if (contexts[name]?.protected) await confirmed(`${name} is protected. Forget it?`, invocation);
+    if (contexts[name]?.protected) await confirmed(`Context ${name} is protected. Remove it?`, invocation);
     const others = Object.fromEntries(Object.entries(contexts).filter(([other]) => other !== name));
     await writeContexts(shell.env, { current: current === name ? null : current, contexts: others });
     output.note(`Removed ${name}.${current === name ? ' Choose another: llmp context use NAME' : ''}`);
@@ -158,8 +162,8 @@ function shown(name: string, context: Context, current: string | null): Shown {
     name,
     is_current: name === current,
     server,
-    // What it runs may name things that a screen should not show.
-    token: tokenCommand === undefined ? (tokenFile ?? 'asked for') : 'from a command',
+    // The command itself is not shown: it may contain confidential names.
+    token: tokenCommand === undefined ? (tokenFile ?? 'prompt') : 'command',
     project_id: projectId ?? null,
     protected: context.protected ?? false,
     readonly: context.readonly ?? false,

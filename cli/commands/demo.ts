@@ -1,4 +1,4 @@
-/** `llmp demo`: everything on one machine, to try it out. What runs is in daemon/demo, loaded only here. */
+/** `llmp demo`: a daemon and a stand-in provider on this machine. Their code is in daemon/demo and is loaded only if the demo runs. */
 import { integer } from '../../config/kinds.js';
 import { ManagementClient } from '../../daemon/api/client.js';
 import type { WireTokenCreated } from '../../daemon/api/contract.js';
@@ -16,8 +16,8 @@ export const demoCommand = command({
   path: ['demo'],
   summary: 'try llmp on this machine, with a stand-in provider and a token',
   examples: [
-    ['demo', 'prints commands to paste into another terminal; ^C stops it and removes everything'],
-    ['demo --port 8080', 'on a port of your choice'],
+    ['demo', 'print commands to paste into another terminal; ^C stops the demo and removes its data'],
+    ['demo --port 8080', 'use this port'],
   ],
   options: {
     port: value('--port <PORT>', integer(1024, 65_535), 'port of the daemon (default: a free port)'),
@@ -73,7 +73,7 @@ async function issueToken({ url, managementToken }: Demo): Promise<WireTokenCrea
   return client.createToken({ project_id: project.id, name: 'demo', duration_hours: 1, max_requests: 100 });
 }
 
-interface Facts {
+interface DemoFacts {
   server: string;
   management_token_file: string;
   project_id: string;
@@ -81,7 +81,7 @@ interface Facts {
   token: string;
 }
 
-const factsOf = ({ url, managementTokenFile }: Demo, token: WireTokenCreated): Facts => ({
+const factsOf = ({ url, managementTokenFile }: Demo, token: WireTokenCreated): DemoFacts => ({
   server: url,
   management_token_file: managementTokenFile,
   project_id: token.project_id,
@@ -89,22 +89,22 @@ const factsOf = ({ url, managementTokenFile }: Demo, token: WireTokenCreated): F
   token: token.token,
 });
 
-const factsView: View<Facts> = {
+const factsView: View<DemoFacts> = {
   idOf: ({ token_id }) => token_id,
   fields: ['server', 'management_token_file', 'project_id', 'token_id', 'token'],
   columns: [],
   details: {},
 };
 
-/** Without comments between the commands: an interactive zsh would take them for arguments. */
+/** There are no comments between the commands, because an interactive zsh would treat them as arguments. */
 const guide = ({ url, managementTokenFile }: Demo, { id, token }: WireTokenCreated, program: string) => `\
-A stand-in provider and the daemon run on this machine, with a project, and a token for an hour and 100 requests.
+A stand-in provider and a daemon are running on this machine, with a project and a token for one hour and 100 requests.
 
-Ask something:
+Send a request:
 
 curl ${url}/v1/chat/completions -H 'Authorization: Bearer ${token}' -H 'Content-Type: application/json' -d '{"model": "demo", "messages": [{"role": "user", "content": "Hello"}]}'
 
-The same word by word, with OpenAI's SDK for Node.js (npm install openai):
+Stream the response with OpenAI's SDK for Node.js (npm install openai):
 
 node --input-type=module <<'END'
 import OpenAI from 'openai';
@@ -118,7 +118,7 @@ for await (const chunk of stream) process.stdout.write(chunk.choices[0]?.delta?.
 console.log();
 END
 
-Or for Python (pip install openai):
+Or with the SDK for Python (pip install openai):
 
 python3 - <<'END'
 from openai import OpenAI
@@ -131,7 +131,7 @@ for chunk in stream:
 print()
 END
 
-A WebSocket, on which it sends back what it is sent (npm install ws):
+Open a WebSocket, on which the provider echoes messages (npm install ws):
 
 node --input-type=module <<'END'
 import WebSocket from 'ws';
@@ -139,30 +139,30 @@ const socket = new WebSocket('${url.replace('http:', 'ws:')}/v1/realtime', { hea
 socket.on('error', ({ message }) => console.error(message));
 socket.on('open', () => socket.send('Hello'));
 socket.on('message', (message) => {
-  console.log('It says', message.toString());
+  console.log('Received', message.toString());
   socket.close();
 });
 END
 
-Now be the operator, in another terminal${program.startsWith('npx ') ? ' in the same folder' : ''}:
+Manage the daemon, in another terminal${program.startsWith('npx ') ? ' in the same folder' : ''}:
 
 export LLMP_SERVER=${url} MANAGEMENT_TOKEN_FILE=${shellWord(managementTokenFile)}
 
-Take the token back, ask again (401), and let it be used again:
+Revoke the token, send the request again (401), and reactivate the token:
 
 ${program} token revoke ${id} --reason 'trying it out'
 ${program} token reactivate ${id}
 
-A token for two requests and one minute; the third gets 429, and after the minute it is 401:
+Issue a token for two requests and one minute. The third request gets 429, and after a minute every request gets 401:
 
 ${program} token generate --max-requests 2 --duration 1m
 
-What there is now:
+Show the tokens, and the state of the daemon:
 
 ${program} token list
 ${program} status
 
-The same in full screen (? shows the keys), and in a browser, where the management token is what \`cat $MANAGEMENT_TOKEN_FILE\` prints:
+Open the terminal UI (? shows the keys), or the Admin UI in a browser. Log in with the management token, which \`cat $MANAGEMENT_TOKEN_FILE\` prints:
 
 ${program} tui
 ${url}/admin/

@@ -1,33 +1,33 @@
-/** Whether the daemon that runs is ready, and the same release as this command line. */
+/** The checks of `llmp doctor` on a running daemon: whether it is ready, and has the same version as this program. */
 import type { ListenAddress } from '../../config/kinds.js';
 import { loadPart, type Settings, SettingsError } from '../../config/settings.js';
 import { readEnvFile } from '../../config/sources.js';
 import { readVersion } from '../../config/version.js';
 import { ManagementClient, Unreachable } from '../../daemon/api/client.js';
-import type { Family, Finding } from '../../daemon/ops/doctor.js';
+import type { CheckGroup, Finding } from '../../daemon/ops/doctor.js';
 import type { Invocation } from '../command.js';
 import { connect, connectionTo } from '../connection/connection.js';
 import { failureOf } from '../../console/failure.js';
 import { Input } from '../input.js';
 import { healthOf } from '../connection/probes.js';
 
-const ANSWER_MS = 3_000;
+const PROBE_TIMEOUT_MS = 3_000;
 
-/** What it takes to ask a daemon, and to be asked for a management token. */
-export type Asking = Pick<Invocation, 'shell' | 'globals' | 'output' | 'destination'>;
+/** The parts of an invocation that the checks need. */
+export type DoctorInputs = Pick<Invocation, 'shell' | 'globals' | 'output' | 'destination'>;
 
-/** Where the daemon's settings are: the environment that it has, and its env file. */
+/** The sources of the daemon's settings: its environment and its env file. */
 interface SettingsSource {
   env: NodeJS.ProcessEnv;
   envFile: string | undefined;
 }
 
-/** The daemon that is named on the line or in the environment, otherwise the one that these settings are for. */
-export function daemonFamily(asking: Asking, source: SettingsSource): Family {
-  return { check: 'daemon', look: (signal) => daemon(asking, source, signal) };
+/** Checks the daemon given on the command line or in the environment, otherwise the daemon with these settings. */
+export function daemonChecks(asking: DoctorInputs, source: SettingsSource): CheckGroup {
+  return { check: 'daemon', run: (signal) => daemon(asking, source, signal) };
 }
 
-async function* daemon(asking: Asking, source: SettingsSource, signal: AbortSignal): AsyncGenerator<Finding> {
+async function* daemon(asking: DoctorInputs, source: SettingsSource, signal: AbortSignal): AsyncGenerator<Finding> {
   const { envFile } = source;
   const check = 'daemon';
   const { globals, shell, output } = asking;
@@ -37,7 +37,7 @@ async function* daemon(asking: Asking, source: SettingsSource, signal: AbortSign
   const ownDestination = own && { server: own.server, context: null };
   const connecting = {
     ...asking,
-    globals: { ...globals, timeout: globals.timeout ?? ANSWER_MS },
+    globals: { ...globals, timeout: globals.timeout ?? PROBE_TIMEOUT_MS },
     destination: ownDestination ? () => ownDestination : asking.destination,
   };
   const connection = await connectionTo(connecting);
@@ -48,7 +48,7 @@ async function* daemon(asking: Asking, source: SettingsSource, signal: AbortSign
     if (status !== 'ready') {
       yield { check, state: 'failed', evidence: `${shown} is not ready: ${missing.join(', ')}`, advice: 'llmp status' };
     } else if (degraded.length > 0) {
-      const evidence = `${shown} is ready, without ${degraded.join(', ')}`;
+      const evidence = `${shown} is ready, but degraded: ${degraded.join(', ')}`;
       yield { check, state: 'warning', evidence, advice: 'llmp status' };
     } else yield { check, state: 'ok', evidence: `${shown} is ready`, advice: null };
   } catch (error) {
@@ -58,7 +58,7 @@ async function* daemon(asking: Asking, source: SettingsSource, signal: AbortSign
     return;
   }
   const ask = async () => {
-    // Their own management token goes to nobody but the daemon that these settings are for.
+    // The management token in these settings is sent only to the daemon that they are for.
     const client = own?.managementToken
       ? new ManagementClient({
           ...connection,
@@ -77,8 +77,8 @@ async function versionFinding(ask: () => Promise<{ version: string }>, server: s
   const own = readVersion();
   try {
     const { version } = await ask();
-    if (version === own) return { check, state: 'ok', evidence: `${version}, like this command line`, advice: null };
-    const evidence = `the daemon is ${version}, this command line ${own}`;
+    if (version === own) return { check, state: 'ok', evidence: `${version}, the same as this program`, advice: null };
+    const evidence = `the daemon has version ${version}, this program ${own}`;
     return {
       check,
       state: 'warning',
@@ -88,19 +88,19 @@ async function versionFinding(ask: () => Promise<{ version: string }>, server: s
   } catch (error) {
     const { message, explanation } = failureOf(error, server);
     if (explanation.code === 'management_token_missing') {
-      return { check, state: 'skipped', evidence: 'only told with a management token', advice: null };
+      return { check, state: 'skipped', evidence: 'needs a management token', advice: null };
     }
     return { check, state: 'failed', evidence: message, advice: explanation.advice ?? 'llmp status' };
   }
 }
 
-interface Own {
+interface OwnDaemon {
   server: string;
   managementToken: string | null;
 }
 
-/** Null when the settings do not say where it is. */
-function ownDaemon({ env, envFile }: SettingsSource): Own | null {
+/** @returns null if the settings are incomplete, so that its address is unknown. */
+function ownDaemon({ env, envFile }: SettingsSource): OwnDaemon | null {
   try {
     const file = envFile === undefined ? undefined : readEnvFile(envFile);
     const { settings } = loadPart({ env, file }, ['listenAddress', 'managementListenAddress']);
@@ -121,7 +121,7 @@ function managementTokenOf(sources: Parameters<typeof loadPart>[0]): Settings['m
   }
 }
 
-/** Where to ask for what listens on all addresses: this machine. */
+/** The URL of a daemon on this machine. A daemon that listens on all addresses is reached on the loopback address. */
 export function urlOf(address: ListenAddress): string {
   if ('path' in address) return `unix:${address.path}`;
   const host = address.host === '::' ? '::1' : address.host === '0.0.0.0' ? '127.0.0.1' : address.host;

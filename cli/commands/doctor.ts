@@ -1,19 +1,19 @@
-/** `llmp doctor`: what is wrong with a deployment, and what mends it. The checks are in daemon/ops, loaded only here. */
+/** `llmp doctor`: diagnoses a deployment and suggests fixes. Most checks are in daemon/ops, and are loaded only if it runs. */
 import type { Finding } from '../../daemon/ops/doctor.js';
 import { command } from '../command.js';
-import { type Asking, daemonFamily } from './doctor-daemon.js';
-import { terminalFamily } from './doctor-terminal.js';
+import { type DoctorInputs, daemonChecks } from './doctor-daemon.js';
+import { terminalChecks } from './doctor-terminal.js';
 import { EXIT } from '../../console/failure.js';
 import { envFile } from '../service.js';
-import type { Column, Look, View } from '../../console/table.js';
-import { daemonEnvironment } from '../unit-surroundings.js';
+import type { TableColumn, RenderOptions, View } from '../../console/table.js';
+import { daemonEnvironment } from '../unit-environment.js';
 
 export const doctorCommand = command({
   path: ['doctor'],
   summary: 'diagnose a deployment and suggest fixes (exits with 9 if a check failed)',
   examples: [
-    ['doctor --env-file /etc/llmp/llmp.env', 'with the settings of the daemon; changes nothing'],
-    ['doctor --env-file llmp.env -o json', 'for a script; warnings do not count as failures'],
+    ['doctor --env-file /etc/llmp/llmp.env', 'check the deployment with these settings'],
+    ['doctor --env-file llmp.env -o json', 'print JSON for a script'],
   ],
   options: { envFile },
   async run(invocation) {
@@ -25,24 +25,28 @@ export const doctorCommand = command({
   },
 });
 
-/** @param signal aborted when nobody waits any more. */
-export async function diagnose(asking: Asking, envFile: string | undefined, signal?: AbortSignal): Promise<Finding[]> {
+/** @param signal is aborted when the caller no longer needs the result. */
+export async function diagnose(
+  asking: DoctorInputs,
+  envFile: string | undefined,
+  signal?: AbortSignal,
+): Promise<Finding[]> {
   const { shell, output } = asking;
-  const { examine } = await import('../../daemon/ops/doctor.js');
+  const { runDoctor: examine } = await import('../../daemon/ops/doctor.js');
   const env = await daemonEnvironment(asking, envFile);
-  const more = [daemonFamily(asking, { env, envFile }), terminalFamily(shell)];
-  return output.during('looking at everything', examine({ env, envFile, more, ...(signal && { signal }) }));
+  const more = [daemonChecks(asking, { env, envFile }), terminalChecks(shell)];
+  return output.during('running checks', examine({ env, envFile, more, ...(signal && { signal }) }));
 }
 
 export const hasFailed = (findings: readonly Finding[]) => findings.some(({ state }) => state === 'failed');
 
 export function summaryOf(findings: readonly Finding[]): string {
   const count = (wanted: Finding['state']) => findings.filter(({ state }) => state === wanted).length;
-  return `${count('failed')} failed, ${count('warning')} warnings, ${count('ok')} good, ${count('skipped')} skipped.`;
+  return `${count('failed')} failed, ${count('warning')} warnings, ${count('ok')} ok, ${count('skipped')} skipped.`;
 }
 
 export async function showFindings(
-  { shell, output }: Pick<Asking, 'shell' | 'output'>,
+  { shell, output }: Pick<DoctorInputs, 'shell' | 'output'>,
   findings: readonly Finding[],
 ): Promise<void> {
   const isForPeople = output.format === 'table' && shell.stdout.isTTY === true;
@@ -50,7 +54,7 @@ export async function showFindings(
   await output.list(rows, findingView, { ok: !hasFailed(findings), checks: findings });
 }
 
-// ---- for people: evidence is wrapped, and what to do stands below it
+// ---- for people: evidence is wrapped, with the advice below it
 
 const DEFAULT_WIDTH = 80;
 const MARKS = {
@@ -59,17 +63,17 @@ const MARKS = {
   failed: { glyph: '✗', ascii: 'x', tint: 'red' },
   skipped: { glyph: '○', ascii: '-', tint: 'dim' },
 } as const;
-// Of the columns in front: the state, and the longest name of a check.
+// The width of the columns before: the state, and the longest name of a check.
 const EVIDENCE_FROM = 36;
 const NARROWEST = 30;
 
-/** A row of the table; one that goes on with the one before has no check and no state. */
+/** A row of the table. A continuation of the row above has no check and no state. */
 type Row = Finding | { check: ''; state: null; evidence: string; advice: null };
 
 function rowsOf(finding: Finding, width: number): Row[] {
   const room = Math.max(NARROWEST, width - EVIDENCE_FROM);
   const [first = '', ...rest] = wrapped(finding.evidence, room);
-  // A command is not cut: it is to be copied.
+  // Advice is not wrapped, so that commands can be copied.
   const more = finding.advice === null ? rest : [...rest, `> ${finding.advice}`];
   return [
     { ...finding, evidence: first },
@@ -87,11 +91,11 @@ function wrapped(text: string, width: number): string[] {
   return lines;
 }
 
-function stateShown({ state }: Row, { ascii }: Look): string {
+function stateShown({ state }: Row, { ascii }: RenderOptions): string {
   return state === null ? '' : `${ascii ? MARKS[state].ascii : MARKS[state].glyph} ${state}`;
 }
 
-const columns: Column<Row>[] = [
+const columns: TableColumn<Row>[] = [
   {
     title: 'STATE',
     rank: 0,

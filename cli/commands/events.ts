@@ -1,17 +1,17 @@
-/** `llmp events …`: what happens on the proxy, as it happens. */
+/** `llmp events …`: streams requests and changes. */
 import type { Kind } from '../../config/kinds.js';
 import { oneOf } from '../../config/kinds.js';
 import type { EventQuery, WireEvent } from '../../daemon/api/contract.js';
-import { EVENT_KINDS, REQUEST_EVENT_KIND, STATUS_LIST } from '../../daemon/api/vocabulary.js';
+import { EVENT_KINDS, REQUEST_EVENT_KIND, STATUS_LIST_PATTERN } from '../../daemon/api/vocabulary.js';
 import { command } from '../command.js';
 import { flag, text, value } from '../option.js';
 import { checkedId, wholeIdOf } from '../ids.js';
-import { type Column, type Tint, type View } from '../../console/table.js';
+import { type TableColumn, type Tint, type View } from '../../console/table.js';
 import { shortId } from '../../console/views.js';
 
 const statuses: Kind<string> = {
-  accepts: 'statuses or classes of them, separated by commas, such as 429 or 4xx,5xx',
-  parse: (given) => (STATUS_LIST.test(given) ? given : undefined),
+  accepts: 'statuses or status classes, separated by commas, such as 429 or 4xx,5xx',
+  parse: (given) => (STATUS_LIST_PATTERN.test(given) ? given : undefined),
   isList: true,
 };
 
@@ -19,15 +19,15 @@ const tail = command({
   path: ['manage', 'events', 'tail'],
   summary: 'stream requests and changes until interrupted',
   examples: [
-    ['events tail', 'everything, one line per event'],
-    ['events tail --project-id web --status 4xx,5xx', 'failed requests of a project'],
-    ['events tail -o jsonl >> events.jsonl', 'for programs; the output is always JSON when piped'],
+    ['events tail', 'show all events, one line per event'],
+    ['events tail --project-id web --status 4xx,5xx', 'show failed requests of a project'],
+    ['events tail -o jsonl >> events.jsonl', 'write events to a file, one JSON object per line'],
   ],
   options: {
     projectId: text('--project-id <ID>', 'only this project, by name or ID', 'project'),
     tokenId: text('--token-id <ID>', 'only this token', 'token'),
-    status: value('--status <LIST>', statuses, 'only requests with these statuses, for example 429 or 4xx,5xx'),
-    kind: value('--kind <KIND>', oneOf(...EVENT_KINDS), `one of ${EVENT_KINDS.join(', ')}`),
+    status: value('--status <LIST>', statuses, 'only requests with these status codes, for example 429 or 4xx,5xx'),
+    kind: value('--kind <KIND>', oneOf(...EVENT_KINDS), `only events of this kind: ${EVENT_KINDS.join(', ')}`),
     follow: flag('-f, --follow', 'follow new events (this is the default)'),
   },
   async run(invocation) {
@@ -45,14 +45,14 @@ const tail = command({
     return follow(
       invocation,
       (position) => client.events(query, position),
-      (event: WireEvent) => output.next(event, eventView),
+      (event: WireEvent) => output.stream(event, eventView),
     );
   },
 });
 
 type RequestEvent = Extract<WireEvent, { kind: typeof REQUEST_EVENT_KIND }>;
 type ChangeEvent = Exclude<WireEvent, RequestEvent>;
-/** With what only one of the two has. */
+/** An event, with optional access to the fields that only one of the two kinds has. */
 type Shown = WireEvent &
   Partial<Omit<RequestEvent, keyof ChangeEvent>> &
   Partial<Omit<ChangeEvent, keyof RequestEvent>>;
@@ -73,7 +73,7 @@ function whatHappened(event: WireEvent): string {
   return `${event.kind} by ${event.actor}${of}`;
 }
 
-const columns: readonly Column<Shown>[] = [
+const columns: readonly TableColumn<Shown>[] = [
   { title: 'TIME', rank: 2, width: 8, show: ({ time }) => time.slice(11, 19) },
   { title: 'STATUS', rank: 0, width: 6, show: ofRequest(({ status }) => String(status)), tint: statusTint },
   { title: 'OUTCOME', rank: 3, width: 14, show: ofRequest(({ code, outcome }) => code ?? outcome), shrinks: true },

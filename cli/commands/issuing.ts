@@ -1,4 +1,4 @@
-/** What the commands have in common that issue a token: `token generate` and `run`. */
+/** Shared parts of the commands that issue tokens: `token generate` and `run`. */
 import { integer } from '../../config/kinds.js';
 import type { ManagementClient } from '../../daemon/api/client.js';
 import type { TokenCreate, TokenCreateTerms } from '../../daemon/api/contract.js';
@@ -10,17 +10,17 @@ import { hoursOf, lifetime, type Lifetime, LONGEST_RECOMMENDED_HOURS } from '../
 import { checkedId, wholeIdOf } from '../ids.js';
 import type { Output } from '../output.js';
 
-/** @param hours how long it lives unless said otherwise. */
+/** @param hours the default lifetime. @param name the meaning of --name. */
 export const issuingOptions = (hours: number, name: string) => ({
   projectId: text(
     '--project-id <ID>',
-    'project, by name or ID (default: LLMP_PROJECT_ID, the project of the context, or the only active project)',
+    "project of the token, by name or ID (default: LLMP_PROJECT_ID, the context's project, or the only active project)",
     'project',
   ),
   duration: value(
     '--duration <HOURS>',
     lifetime,
-    `lifetime: hours, or a time such as 90m, 48h or 7d (default: ${hours}h)`,
+    `lifetime in hours, or with a unit, for example 90m, 48h or 7d (default: ${hours}h)`,
   ),
   maxRequests: value('--max-requests <COUNT>', integer(0, MAX_CAP), 'request cap (default: 0, unlimited)'),
   name: text('--name <TEXT>', name),
@@ -29,10 +29,10 @@ export const issuingOptions = (hours: number, name: string) => ({
 type Wanted = Values<ReturnType<typeof issuingOptions>>;
 
 /**
- * Connects, and finds out for which project the token is to be.
+ * Connects, and determines the project of the new token.
  *
- * @returns what to ask `createToken` for.
- * @throws {Failure} when no project was named and there is not exactly one that is active.
+ * @returns the body for `createToken`.
+ * @throws {Failure} if no project was given and there is not exactly one active project.
  */
 export async function tokenWanted({
   options,
@@ -60,7 +60,9 @@ export async function tokenWanted({
 function warnOfLongLife(duration: Lifetime | undefined, output: Output): void {
   const hours = hoursOf(duration);
   if (hours > LONGEST_RECOMMENDED_HOURS)
-    output.warn(`${hours} hours is more than the recommended ${LONGEST_RECOMMENDED_HOURS} (30 days)`);
+    output.warn(
+      `a lifetime of ${hours} hours exceeds the recommended maximum of ${LONGEST_RECOMMENDED_HOURS} (30 days)`,
+    );
 }
 
 const CHOICES_SHOWN = 20;
@@ -69,11 +71,11 @@ async function onlyActiveProject(client: ManagementClient, output: Output): Prom
   const { items } = await client.projects({ is_active: 'true', limit: String(CHOICES_SHOWN) });
   const [only, ...others] = items;
   if (!only) {
-    throw usage('there is no active project to issue a token for', {
-      advice: 'Create one: llmp project create --name NAME --key-file FILE',
+    throw usage('there is no active project', {
+      advice: 'Create a project: llmp project create --name NAME --key-file FILE',
     });
   }
   if (others.length === 0) return only.id;
   for (const { id, name } of items) output.note(`${id}  ${name}`);
-  throw usage('there are several active projects', { advice: 'Choose one with --project-id or LLMP_PROJECT_ID' });
+  throw usage('there are several active projects', { advice: 'Select one with --project-id or LLMP_PROJECT_ID' });
 }

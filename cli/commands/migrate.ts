@@ -1,17 +1,18 @@
-/** `llmp migrate …`: the database's schema, over the management API or directly. */
+/** `llmp migrate …`: manages the database schema, through the management API or directly. */
 import type { WireMigrations } from '../../daemon/api/contract.js';
 import { wireMigrations } from '../../daemon/api/migrations.js';
 import { command, type Invocation } from '../command.js';
 import { flag, text } from '../option.js';
+import { counted } from '../output.js';
 import { dryRun } from '../batch.js';
 import { EXIT, usage } from '../../console/failure.js';
 import { envFile } from '../service.js';
-import { daemonEnvironment } from '../unit-surroundings.js';
+import { daemonEnvironment } from '../unit-environment.js';
 import { type Migration, migrationView, rekeyedView } from '../../console/views.js';
 
 const whereOptions = {
-  direct: flag('--direct', 'open the database directly; no daemon may be running'),
-  envFile: text('--env-file <FILE>', 'with --direct: a file of settings, as for `llmp daemon`'),
+  direct: flag('--direct', 'open the database directly (SQLite: stop the daemon first)'),
+  envFile: text('--env-file <FILE>', 'with --direct: a settings file, as for `llmp daemon`'),
 };
 
 const status = command({
@@ -19,7 +20,7 @@ const status = command({
   summary: 'show applied and pending migrations',
   examples: [
     ['migrate status --exit-code', 'exit with 9 if migrations are pending'],
-    ['migrate status --direct --env-file llmp.env', 'without a daemon'],
+    ['migrate status --direct --env-file llmp.env', 'read the database without a daemon'],
   ],
   options: { ...whereOptions, exitCode: flag('--exit-code', 'exit with 9 if migrations are pending') },
   async run(invocation) {
@@ -27,7 +28,11 @@ const status = command({
     const migrations = await withMigrations(invocation, (source) => source.status());
     await output.list(rowsOf(migrations), migrationView, migrations);
     const { pending } = migrations;
-    output.note(pending.length === 0 ? 'Up to date.' : `${pending.length} pending. Apply: llmp migrate up`);
+    output.note(
+      pending.length === 0
+        ? 'Up to date.'
+        : `${counted(pending.length, 'migration')} pending. Apply with: llmp migrate up`,
+    );
     return options.exitCode && pending.length > 0 ? EXIT.checkFailed : EXIT.done;
   },
 });
@@ -36,8 +41,8 @@ const up = command({
   path: ['migrate', 'up'],
   summary: 'apply all pending migrations',
   examples: [
-    ['migrate up', 'through the running daemon'],
-    ['migrate up --direct --env-file llmp.env', 'without a daemon'],
+    ['migrate up', 'apply migrations through the running daemon'],
+    ['migrate up --direct --env-file llmp.env', 'apply migrations without a daemon'],
   ],
   options: { ...whereOptions, dryRun },
   async run(invocation) {
@@ -61,18 +66,18 @@ const up = command({
   },
 });
 
-interface Source {
+interface MigrationSource {
   status(): Promise<WireMigrations>;
   up(): Promise<WireMigrations>;
 }
 
 async function withMigrations<T>(
   invocation: Invocation<typeof whereOptions>,
-  work: (source: Source) => Promise<T>,
+  work: (source: MigrationSource) => Promise<T>,
 ): Promise<T> {
   const { options, output, connect } = invocation;
   if (!options.direct) {
-    if (options.envFile !== undefined) throw usage('--env-file is for --direct only', { advice: 'Add --direct' });
+    if (options.envFile !== undefined) throw usage('--env-file requires --direct', { advice: 'Add --direct' });
     const client = await connect();
     return work({ status: () => client.migrations(), up: () => client.migrateUp() });
   }
@@ -98,10 +103,10 @@ function rowsOf({ applied, pending }: WireMigrations): Migration[] {
 
 const rekey = command({
   path: ['migrate', 'rekey'],
-  summary: 'encrypt the upstream keys again, with the new ENCRYPTION_KEY',
+  summary: 're-encrypt the upstream keys with the new ENCRYPTION_KEY',
   examples: [
-    ['migrate rekey --env-file llmp.env', 'while the daemons run with both keys'],
-    ['migrate rekey -n', 'count the keys to encrypt'],
+    ['migrate rekey --env-file llmp.env', 're-encrypt while the daemons run with both keys'],
+    ['migrate rekey -n', 'count the keys to re-encrypt'],
   ],
   options: {
     dryRun,
@@ -110,21 +115,17 @@ const rekey = command({
   async run(invocation) {
     const { options, output } = invocation;
     const { rekey } = await import('../../daemon/ops/rekey.js');
-    const isRehearsal = options.dryRun === true;
-    const work = rekey(await daemonEnvironment(invocation, options.envFile), options.envFile, isRehearsal);
-    const { resealed, unreadable } = await output.during('sealing upstream keys', work);
+    const isDryRun = options.dryRun === true;
+    const work = rekey(await daemonEnvironment(invocation, options.envFile), options.envFile, isDryRun);
+    const { resealed, unreadable } = await output.during('re-encrypting upstream keys', work);
     if (output.format !== 'table') await output.one({ resealed, unreadable: unreadable.length }, rekeyedView);
-    const keys = `${resealed} upstream key${resealed === 1 ? '' : 's'}`;
-    output.note(
-      isRehearsal
-        ? `Would seal ${keys} with ENCRYPTION_KEY. Nothing was changed.`
-        : `Sealed ${keys} with ENCRYPTION_KEY.`,
-    );
+    const keys = counted(resealed, 'upstream key');
+    output.note(isDryRun ? `Would re-encrypt ${keys}. Nothing was changed.` : `Re-encrypted ${keys}.`);
     if (unreadable.length === 0) {
-      if (!isRehearsal) output.note('You can now remove ENCRYPTION_KEY_PREVIOUS.');
+      if (!isDryRun) output.note('You can now remove ENCRYPTION_KEY_PREVIOUS.');
       return EXIT.done;
     }
-    output.say(`neither key opens the upstream key of ${unreadable.join(', ')}`);
+    output.finding(`cannot decrypt the upstream key of ${unreadable.join(', ')} with either encryption key`);
     return EXIT.checkFailed;
   },
 });

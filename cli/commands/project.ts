@@ -1,9 +1,9 @@
-/** `llmp project …`: projects, each of which holds one upstream key. */
+/** `llmp project …`: manages projects. Each project holds one upstream key. */
 import type { ManagementClient } from '../../daemon/api/client.js';
 import type { WireProject } from '../../daemon/api/contract.js';
 import { type Argument, command } from '../command.js';
 import { text } from '../option.js';
-import { type Change, dryRun, onEachId, PROJECTS } from '../batch.js';
+import { type BatchChange, dryRun, onEachId, PROJECTS } from '../batch.js';
 import { shellWord } from '../../console/escape.js';
 import { EXIT, usage } from '../../console/failure.js';
 import { checkedId, wholeIdOf } from '../ids.js';
@@ -21,15 +21,15 @@ const create = command({
   path: ['manage', 'project', 'create'],
   summary: 'create a project',
   examples: [
-    ['project create --name web --key-file key.txt', 'read the upstream key from key.txt'],
-    ['project create --name web < key.txt', 'read the key from standard input'],
+    ['project create --name web --key-file key.txt', 'create a project with the upstream key in key.txt'],
+    ['project create --name web < key.txt', 'read the upstream key from standard input'],
   ],
   options: {
     name: text('--name <TEXT>', 'a unique name of 1 to 100 characters'),
     keyFile,
   },
   async run({ options, input, output, connect }) {
-    if (options.name === undefined) throw usage('a project needs a name', { advice: 'Add --name TEXT' });
+    if (options.name === undefined) throw usage('no project name given', { advice: 'Add --name TEXT' });
     const key = await upstreamKey(options.keyFile, input);
     const client = await connect();
     const project = await client.createProject({ name: options.name, api_key: key });
@@ -41,10 +41,10 @@ const create = command({
   },
 });
 
-/** Never a flag: `ps` and the shell's history would keep it. */
+/** Reads the upstream key. There is no option for its value, because `ps` and the shell's history would expose it. */
 async function upstreamKey(file: string | undefined, input: Input): Promise<string> {
   if (file === undefined && !input.isPiped && !input.canAsk) {
-    throw usage('no upstream key', { advice: 'Use --key-file FILE, or standard input' });
+    throw usage('no upstream key given', { advice: 'Use --key-file FILE, or standard input' });
   }
   const key = await input.secretFrom(file ?? '-', 'the upstream key');
   if (key.trim() === '') throw usage('the upstream key is empty', { advice: 'Use --key-file FILE, or standard input' });
@@ -54,13 +54,13 @@ async function upstreamKey(file: string | undefined, input: Input): Promise<stri
 const list = command({
   path: ['manage', 'project', 'list'],
   summary: 'list projects',
-  examples: [['project list -o id', 'only their ids']],
+  examples: [['project list -o id', 'list only the IDs']],
   options: { limit },
   async run({ options, output, connect }) {
     const client = await connect();
     const projects = await listed((page) => client.projects(page), options.limit, output);
     await output.list(projects, projectView);
-    if (projects.length === 0) output.note('No projects yet: llmp project create --name NAME --key-file FILE');
+    if (projects.length === 0) output.note('No projects. Create one: llmp project create --name NAME --key-file FILE');
     return EXIT.done;
   },
 });
@@ -75,8 +75,8 @@ const get = command({
   path: ['manage', 'project', 'get'],
   summary: 'show projects',
   examples: [
-    ['project get web', 'by its name'],
-    ['project get 3fa91c2e', 'by the first characters of its ID'],
+    ['project get web', 'show a project by name'],
+    ['project get 3fa91c2e', 'show a project by the first characters of its ID'],
   ],
   argument: PROJECTS,
   options: {},
@@ -94,7 +94,7 @@ const ONE_PROJECT: Argument = {
 const update = command({
   path: ['manage', 'project', 'update'],
   summary: 'rename a project',
-  examples: [['project update web --name website', 'its id, tokens and key stay']],
+  examples: [['project update web --name website', 'rename web to website; ID, tokens and key do not change']],
   argument: ONE_PROJECT,
   options: { name: text('--name <TEXT>', 'a unique name of 1 to 100 characters') },
   async run({ args, options: { name }, output, connect }) {
@@ -125,7 +125,7 @@ const setKey = command({
     const client = await connect();
     const project = await client.updateProject(await wholeIdOf(client, 'project', given), { api_key: key });
     if (output.format !== 'table') await output.one(project, projectView);
-    // No undo: nobody can read the former key any more.
+    // There is no undo, because the previous key can no longer be read.
     output.note(`Changed the key of ${shortId(project.id)} (${project.name}). New requests use it.`);
     return EXIT.done;
   },
@@ -135,8 +135,8 @@ const revokeTokens = command({
   path: ['manage', 'project', 'revoke-tokens'],
   summary: 'revoke all tokens of a project',
   examples: [
-    ['project revoke-tokens web --yes', 'tokens issued later are not affected'],
-    ['project revoke-tokens web -n', 'only show which tokens would be revoked'],
+    ['project revoke-tokens web --yes', 'revoke all tokens issued so far'],
+    ['project revoke-tokens web -n', 'show which tokens would be revoked'],
   ],
   argument: ONE_PROJECT,
   options: { dryRun },
@@ -145,37 +145,37 @@ const revokeTokens = command({
 
 const activate = command({
   path: ['manage', 'project', 'activate'],
-  summary: 'activate projects: their tokens work again',
-  examples: [['project activate web', 'its tokens work again, except expired and revoked ones']],
+  summary: 'activate projects, so that their tokens work again',
+  examples: [['project activate web', 'allow its tokens again, except expired and revoked ones']],
   argument: PROJECTS,
   options: { dryRun },
-  run: (invocation) => onEachId(invocation, { ...PROJECT, change: activation }),
+  run: (invocation) => onEachId(invocation, { ...PROJECT, change: activationChange }),
 });
 
 const deactivate = command({
   path: ['manage', 'project', 'deactivate'],
-  summary: 'deactivate projects: their tokens are refused until you activate them again',
-  examples: [['project deactivate web --reason "key leaked"', 'the reason goes into the audit record']],
+  summary: 'deactivate projects, so that their tokens are refused',
+  examples: [['project deactivate web --reason "key leaked"', 'record a reason in the audit log']],
   argument: PROJECTS,
   options: { dryRun },
-  run: (invocation) => onEachId(invocation, { ...PROJECT, change: deactivation }),
+  run: (invocation) => onEachId(invocation, { ...PROJECT, change: deactivationChange }),
 });
 
-const activation: Change<WireProject> = {
+const activationChange: BatchChange<WireProject> = {
   verb: 'Activate',
-  past: 'Activated',
+  pastTense: 'Activated',
   opposite: 'deactivate',
-  make: (client, id) => client.updateProject(id, { is_active: true }),
-  isMade: ({ is_active }) => is_active,
+  apply: (client, id) => client.updateProject(id, { is_active: true }),
+  isApplied: ({ is_active }) => is_active,
 };
 
-const deactivation: Change<WireProject> = {
+const deactivationChange: BatchChange<WireProject> = {
   verb: 'Deactivate',
-  past: 'Deactivated',
+  pastTense: 'Deactivated',
   opposite: 'activate',
-  question: 'All of its tokens are refused until it is activated again.',
-  make: (client, id) => client.updateProject(id, { is_active: false }),
-  isMade: ({ is_active }) => !is_active,
+  question: 'Its tokens will be refused until you activate it again.',
+  apply: (client, id) => client.updateProject(id, { is_active: false }),
+  isApplied: ({ is_active }) => !is_active,
 };
 
 export const projectCommands = [create, list, get, update, setKey, activate, deactivate, revokeTokens];

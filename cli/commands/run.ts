@@ -1,17 +1,18 @@
-/** `llmp run`: a token for as long as a command runs. */
+/** `llmp run`: runs a command with a temporary token. */
 import { constants } from 'node:os';
 import { basename } from 'node:path';
 import type { Kind } from '../../config/kinds.js';
 import { ApiError, type ManagementClient } from '../../daemon/api/client.js';
 import type { TokenCreate, WireToken, WireTokenCreated } from '../../daemon/api/contract.js';
-import { mayPass } from '../../daemon/api/followed.js';
+import { isRetryable } from '../../daemon/api/follow-stream.js';
 import { command, type Invocation } from '../command.js';
 import { value } from '../option.js';
+import { counted } from '../output.js';
 import { visible } from '../../console/escape.js';
 import { EXIT, Failure, failureOf, usage } from '../../console/failure.js';
 import { issuingOptions, tokenWanted } from './issuing.js';
 import { serverOf } from '../connection/server.js';
-import { Signals } from '../signals.js';
+import { SignalRelay } from '../signals.js';
 import { shortId } from '../../console/views.js';
 import { MAX_NAME_LENGTH } from '../../daemon/api/vocabulary.js';
 
@@ -26,10 +27,10 @@ const baseUrl: Kind<string> = {
 
 export const runCommand = command({
   path: ['run'],
-  summary: 'run a command with a temporary token, revoked when the command ends',
+  summary: 'run a command with a temporary token that is revoked when the command ends',
   examples: [
-    ['run -- python3 batch.py', 'sets OPENAI_API_KEY and OPENAI_BASE_URL for the command'],
-    ['run --project-id web --duration 30m --max-requests 500 -- npm test', 'for up to 30 minutes and 500 requests'],
+    ['run -- python3 batch.py', 'set OPENAI_API_KEY and OPENAI_BASE_URL for the command'],
+    ['run --project-id web --duration 30m --max-requests 500 -- npm test', 'allow up to 30 minutes and 500 requests'],
   ],
   argument: {
     name: 'CMD',
@@ -39,70 +40,70 @@ export const runCommand = command({
     isCommandLine: true,
   },
   options: {
-    ...issuingOptions(1, "what it is for; the command's name unless given"),
-    baseUrl: value('--base-url <URL>', baseUrl, 'base URL for the command (default: /v1 of the server)'),
+    ...issuingOptions(1, "name of the token (default: the command's name)"),
+    baseUrl: value('--base-url <URL>', baseUrl, 'OPENAI_BASE_URL for the command (default: /v1 of the server)'),
   },
-  /** @returns the exit code of the command, 128 and the signal's number when a signal ended it. */
+  /** @returns the exit code of the command, or 128 plus the number of the signal that ended it. */
   async run(invocation) {
     const { args, options, shell, output } = invocation;
     const [file = '', ...rest] = args;
     const url = options.baseUrl ?? baseUrlOf(invocation.destination().server);
-    // Whoever reads what is said may be gone before the end: that must not cost the revocation.
+    // The reader of the output may close it early. The token must be revoked nevertheless.
     for (const stream of [shell.stdout, shell.stderr]) stream.removeAllListeners('error').on('error', () => undefined);
 
     const defaults = { duration: { duration_hours: 1 }, name: nameOf(file) };
     const { client, body } = await tokenWanted({ ...invocation, options: { ...defaults, ...options } });
-    await client.mayChange();
-    // From here on no signal ends us: there may be a token to be revoked.
-    const signals = new Signals(shell);
+    await client.confirmChange();
+    // From here on no signal ends this process, because there may be a token to revoke.
+    const signals = new SignalRelay(shell);
     const issued = await issue(client, body, signals);
     if (!issued) return signals.exitCode;
     output.trace(`issued ${issued.id} until ${issued.expires_at}`);
     try {
       if (signals.first) return signals.exitCode;
       const env: NodeJS.ProcessEnv = { ...shell.env, OPENAI_API_KEY: issued.token, OPENAI_BASE_URL: url };
-      // The command is a client: it gets a token, and not what could issue more of them.
+      // The command is a client: it must not be able to issue more tokens.
       delete env.MANAGEMENT_TOKEN;
       delete env.MANAGEMENT_TOKEN_FILE;
-      return await ended(file, () => signals.passTo(shell.spawn(file, rest, env)));
+      return await runChild(file, () => signals.forwardTo(shell.spawn(file, rest, env)));
     } finally {
       await revoke(issued, client, invocation);
     }
   },
 });
 
-/** @throws {Failure} where no client could be told of it. */
+/** @throws {Failure} for a unix socket, which has no base URL for clients. */
 function baseUrlOf(server: string): string {
   const { url, socketPath } = serverOf(server);
   if (socketPath === undefined) return `${url}/v1`;
   throw usage('a unix socket has no base URL', { advice: 'Use --base-url with the TCP address of /v1' });
 }
 
-/** A name as the daemon takes it. */
+/** The default name of the token: the program's name, in the form that the daemon accepts. */
 function nameOf(file: string): string {
   const characters = Array.from(visible(basename(file)).trim());
   return characters.slice(0, MAX_NAME_LENGTH).join('') || 'run';
 }
 
-// A token whose answer comes later than this is nobody's: its secret is lost with the answer.
-const ANSWER_WITHIN_MS = 2_000;
+// How long a signal leaves for the response with the new token. After that, the token's secret is lost, so the token cannot be used.
+const ISSUE_TIMEOUT_MS = 2_000;
 
-/** @returns undefined when a signal came, and no answer soon after. */
+/** @returns undefined if a signal arrived and no response followed in time. */
 async function issue(
   client: ManagementClient,
   body: TokenCreate,
-  signals: Signals,
+  signals: SignalRelay,
 ): Promise<WireTokenCreated | undefined> {
   try {
-    return await client.createToken(body, signals.abortedAfter(ANSWER_WITHIN_MS));
+    return await client.createToken(body, signals.abortedAfter(ISSUE_TIMEOUT_MS));
   } catch (error) {
     if (signals.first) return undefined;
     throw error;
   }
 }
 
-/** @throws {Failure} with 127 or 126, as shells have it, when it could not be started. */
-async function ended(file: string, start: () => ReturnType<Signals['passTo']>): Promise<number> {
+/** @returns the exit code. @throws {Failure} with 127 or 126, as in shells, if the command could not be started. */
+async function runChild(file: string, start: () => ReturnType<SignalRelay['forwardTo']>): Promise<number> {
   try {
     return await new Promise<number>((resolve, reject) => {
       const child = start();
@@ -110,43 +111,43 @@ async function ended(file: string, start: () => ReturnType<Signals['passTo']>): 
         resolve(code ?? 128 + (signal === null ? 0 : constants.signals[signal]));
       });
       child.on('error', (error) => {
-        // With a process it is only a signal that could not be passed on, to one of another user.
+        // If the child runs, the error is about a signal that could not be sent to it, because it belongs to another user.
         if (child.pid === undefined) reject(error);
       });
     });
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'ENOENT') {
-      const explanation = { why: 'there is no such command', code: 'command_not_found', cause: error };
+      const explanation = { why: 'command not found', code: 'command_not_found', cause: error };
       throw new Failure(EXIT.noSuchCommand, `cannot run ${file}`, explanation);
     }
     throw new Failure(EXIT.notExecutable, `cannot run ${file}`, {
-      why: code === 'EACCES' ? 'it may not be executed' : (code ?? 'failed'),
+      why: code === 'EACCES' ? 'permission denied' : (code ?? 'failed'),
       code: 'command_not_executable',
       cause: error,
     });
   }
 }
 
-// As long as a daemon takes to be started anew.
-const TRY_AGAIN_AFTER_MS = [250, 500, 1000, 2000, 4000];
-const ANSWER_TO_TRY_WITHIN_MS = 3_000;
+// Together about as long as a restart of the daemon takes.
+const RETRY_DELAYS_MS = [250, 500, 1000, 2000, 4000];
+const ATTEMPT_TIMEOUT_MS = 3_000;
 
-/** Does not throw: what the command came to stands already. */
+/** Revokes the token. It reports failures and does not throw, so that the exit code stays that of the command. */
 async function revoke(
   { id, expires_at: expiry }: WireTokenCreated,
   client: ManagementClient,
   { shell, output, server }: Pick<Invocation, 'shell' | 'output' | 'server'>,
 ): Promise<void> {
-  const attempt = () => client.updateToken(id, { is_active: false }, AbortSignal.timeout(ANSWER_TO_TRY_WITHIN_MS));
+  const attempt = () => client.updateToken(id, { is_active: false }, AbortSignal.timeout(ATTEMPT_TIMEOUT_MS));
   try {
-    const token = await persistent(attempt, (ms) => shell.pause(ms, new AbortController().signal));
-    output.note(`${used(token)} Revoked ${shortId(id)}.`);
+    const token = await withRetries(attempt, (ms) => shell.pause(ms, new AbortController().signal));
+    output.note(`${usageSummary(token)} Revoked ${shortId(id)}.`);
   } catch (error) {
-    if (error instanceof ApiError && error.status === 404) return; // It is gone, and its project with it.
+    if (error instanceof ApiError && error.status === 404) return; // The token was deleted together with its project.
     const { exitCode, message, explanation } = failureOf(error, server);
     output.fail(
-      new Failure(exitCode, `the token ${shortId(id)} is not revoked, and can be used until ${expiry}`, {
+      new Failure(exitCode, `could not revoke token ${shortId(id)}; it can be used until ${expiry}`, {
         ...explanation,
         why: [message, explanation.why].filter((reason) => reason).join(': '),
         advice: `Revoke it: llmp token revoke ${id}`,
@@ -155,19 +156,19 @@ async function revoke(
   }
 }
 
-async function persistent<T>(attempt: () => Promise<T>, pause: (ms: number) => Promise<unknown>): Promise<T> {
-  for (const delayMs of TRY_AGAIN_AFTER_MS) {
+async function withRetries<T>(attempt: () => Promise<T>, pause: (ms: number) => Promise<unknown>): Promise<T> {
+  for (const delayMs of RETRY_DELAYS_MS) {
     try {
       return await attempt();
     } catch (error) {
-      if (!mayPass(error)) throw error;
+      if (!isRetryable(error)) throw error;
       await pause(delayMs);
     }
   }
   return attempt();
 }
 
-function used({ request_count: uses, max_requests: cap, cache_hit_count: hits }: WireToken): string {
-  const requests = cap === 0 ? `${uses} request${uses === 1 ? '' : 's'}` : `${uses} of ${cap} requests`;
-  return `Used ${requests}${hits === 0 ? '' : `, and ${hits} answer${hits === 1 ? '' : 's'} from the cache`}.`;
+function usageSummary({ request_count: uses, max_requests: cap, cache_hit_count: hits }: WireToken): string {
+  const requests = cap === 0 ? counted(uses, 'request') : `${uses} of ${cap} requests`;
+  return `Used ${requests}${hits === 0 ? '' : `, plus ${counted(hits, 'cache hit')}`}.`;
 }

@@ -1,4 +1,4 @@
-/** `llmp token generate`: the one moment at which a secret can be seen. */
+/** `llmp token generate`: issues a token. Its secret is shown only here. */
 import { type FileHandle, open, unlink } from 'node:fs/promises';
 import type { Kind } from '../../config/kinds.js';
 import type { WireToken, WireTokenCreated } from '../../daemon/api/contract.js';
@@ -11,30 +11,30 @@ import type { Output } from '../output.js';
 import { tokenCreatedView, tokenView } from '../../console/views.js';
 
 const variableName: Kind<string> = {
-  accepts: 'the name of a variable: letters, digits and _, not beginning with a digit',
+  accepts: 'a variable name: letters, digits and _, not starting with a digit',
   parse: (given) => (/^[A-Za-z_][A-Za-z0-9_]*$/.test(given) ? given : undefined),
 };
 
 const options = {
-  ...issuingOptions(24, 'what it is for'),
+  ...issuingOptions(24, 'name of the token, for example its purpose'),
   out: text('--out <FILE>', 'write the secret to a new file with mode 0600 instead of printing it'),
-  env: value('--env <VAR>', variableName, "print export VAR='…' for the shell to evaluate"),
+  env: value('--env <VAR>', variableName, "print the secret as export VAR='…', for evaluation by a shell"),
 };
 
 export const generate = command({
   path: ['manage', 'token', 'generate'],
   summary: 'issue a token, and show its secret once',
   examples: [
-    ['token generate --duration 48', 'for 48 hours, for the only active project'],
-    ['token generate --max-requests 500 --out token.txt', 'up to 500 requests; the secret goes into a file'],
+    ['token generate --duration 48', 'issue a token for 48 hours'],
+    ['token generate --max-requests 500 --out token.txt', 'allow 500 requests, and write the secret to a file'],
     ['token generate -q', 'print only the secret'],
-    ['token generate --env OPENAI_API_KEY', "export OPENAI_API_KEY='sk-wt-…'"],
+    ['token generate --env OPENAI_API_KEY', "print export OPENAI_API_KEY='sk-wt-…'"],
   ],
   options,
   async run(invocation) {
     const { options: given, output } = invocation;
     if (given.out !== undefined && given.env !== undefined) {
-      throw usage('--out and --env exclude each other', { advice: 'Give one' });
+      throw usage('--out and --env exclude each other', { advice: 'Use one of them' });
     }
     if (output.format === 'id' && given.out === undefined && given.env === undefined && !output.isQuiet) {
       throw usage('-o id would lose the secret, which is shown only now', { advice: 'Add --out FILE' });
@@ -51,10 +51,10 @@ async function show(issued: WireTokenCreated, variable: string | undefined, outp
   if (variable !== undefined) output.text(`export ${variable}=${shellWord(secret)}`);
   else if (output.isQuiet) output.text(secret);
   else await output.one(issued, tokenCreatedView);
-  output.note(`The secret is shown only this once. Undo: llmp token revoke ${issued.id}`);
+  output.note(`The secret is not shown again. Undo: llmp token revoke ${issued.id}`);
 }
 
-/** The file is made first: a token whose secret then cannot be kept must not be issued. */
+/** Creates the file first: if the secret cannot be saved, the token must not be issued. */
 async function intoFile(path: string, issue: () => Promise<WireTokenCreated>, output: Output): Promise<void> {
   const file = await newFile(path);
   const issued = await issue().catch(async (error: unknown) => {
@@ -66,7 +66,7 @@ async function intoFile(path: string, issue: () => Promise<WireTokenCreated>, ou
     await file.writeFile(`${issued.token}\n`);
     await file.close();
   } catch (error) {
-    throw new Failure(EXIT.refused, `cannot write the secret to ${path}, so it is lost`, {
+    throw new Failure(EXIT.refused, `cannot write the secret to ${path}; the secret is lost`, {
       why: (error as NodeJS.ErrnoException).code ?? 'failed',
       advice: `Revoke the token: llmp token revoke ${issued.id}`,
       cause: error,
@@ -85,7 +85,7 @@ async function newFile(path: string): Promise<FileHandle> {
     return await open(path, 'wx', OWNER_ONLY);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    if (code === 'EEXIST') throw usage(`${path} exists already and is not overwritten`, { advice: 'Name a new file' });
+    if (code === 'EEXIST') throw usage(`${path} already exists and is not overwritten`, { advice: 'Name a new file' });
     throw usage(`cannot create ${path}`, { why: code ?? 'failed', cause: error });
   }
 }

@@ -1,4 +1,4 @@
-/** `llmp token whois`: from a secret that turned up somewhere to the token it belongs to. */
+/** `llmp token whois`: finds the token of a secret, for example of a leaked one. */
 import { command } from '../command.js';
 import { EXIT, usage } from '../../console/failure.js';
 import { tokenView } from '../../console/views.js';
@@ -7,15 +7,15 @@ export const whois = command({
   path: ['manage', 'token', 'whois'],
   summary: 'find the token of a secret',
   examples: [
-    ['token whois', 'prompts for the secret'],
-    ['token whois -o id < leaked.txt | llmp token revoke - --yes', 'revoke the token of a secret that leaked'],
+    ['token whois', 'prompt for the secret'],
+    ['token whois -o id < leaked.txt | llmp token revoke - --yes', 'revoke the token of a leaked secret'],
   ],
   options: {},
   async run({ input, output, connect }) {
     const secret = await input.secretFrom('-', 'the secret');
-    // Whatever else was pasted, such as a provider's key, is not sent anywhere.
+    // Other input, such as a provider's key pasted by mistake, must not be sent anywhere.
     if (!/^sk-wt-[0-9A-Za-z]+$/.test(secret)) {
-      throw usage('this is not the secret of a token: expected sk-wt-… and nothing else', { advice: 'Paste it again' });
+      throw usage('this is not the secret of a token', { advice: 'Enter only the secret: sk-wt-…' });
     }
     const client = await connect();
     await output.one(await client.lookUpToken({ token: secret }), tokenView);

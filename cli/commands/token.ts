@@ -1,9 +1,9 @@
-/** `llmp token …`: the records of tokens that were issued. Issuing one is in token-generate.ts. */
+/** `llmp token …`: lists, shows, revokes and reactivates tokens. Issuing is in token-generate.ts. */
 import { oneOf } from '../../config/kinds.js';
 import type { ManagementClient, Page } from '../../daemon/api/client.js';
 import type { TokenQuery, WireToken } from '../../daemon/api/contract.js';
 import { MAX_PAGE_SIZE, TOKEN_SORT_FIELDS, TOKEN_SORT_ORDERS, TOKEN_STATES } from '../../daemon/api/vocabulary.js';
-import { type Change, dryRun, onEachId, TOKENS } from '../batch.js';
+import { type BatchChange, dryRun, onEachId, TOKENS } from '../batch.js';
 import { command, type Invocation } from '../command.js';
 import { flag, text, value, valuesOf } from '../option.js';
 import { EXIT, usage } from '../../console/failure.js';
@@ -15,18 +15,18 @@ import { generate } from './token-generate.js';
 import { tokenView } from '../../console/views.js';
 import { whois } from './token-whois.js';
 
-// A page of the API: more than anybody looks at.
-const WATCHED = MAX_PAGE_SIZE;
+// One page of the API, which is more than a screen can show.
+const WATCH_LIMIT = MAX_PAGE_SIZE;
 const sortOrder = oneOf(...TOKEN_SORT_ORDERS);
 
 const list = command({
   path: ['manage', 'token', 'list'],
   summary: 'list tokens',
   examples: [
-    ['token list --active-only --sort expires_at', 'active tokens, those that expire next first'],
-    ['token list --sort -last_used_at --watch', 'refresh every 2 seconds, last used first'],
-    ['token list --state active --state rate_limited', 'tokens in one of two states'],
-    ['token list --expires-within 2h -o csv', 'tokens that expire in the next 2 hours, for a spreadsheet'],
+    ['token list --active-only --sort expires_at', 'list active tokens; those that expire next come first'],
+    ['token list --sort -last_used_at --watch', 'refresh every 2 seconds; recently used tokens come first'],
+    ['token list --state active --state rate_limited', 'list tokens in one of two states'],
+    ['token list --expires-within 2h -o csv', 'list tokens that expire in the next 2 hours, for a spreadsheet'],
   ],
   options: {
     projectId: text('--project-id <ID>', 'only this project, by name or ID', 'project'),
@@ -36,7 +36,7 @@ const list = command({
     sort: value(
       '--sort <FIELD>',
       sortOrder,
-      `${TOKEN_SORT_FIELDS.join(', ')}; prefix with - to sort in descending order`,
+      `sort by ${TOKEN_SORT_FIELDS.join(', ')}; prefix with - for descending order`,
     ),
     limit,
     watch: flag('--watch', 'refresh every 2 seconds until interrupted; when piped, print only new and changed tokens'),
@@ -57,7 +57,7 @@ const list = command({
       }),
     });
     if (options.watch) {
-      const size = String(Math.min(options.limit ?? WATCHED, WATCHED));
+      const size = String(Math.min(options.limit ?? WATCH_LIMIT, WATCH_LIMIT));
       const page = (signal: AbortSignal) => client.tokens({ ...queryOf(shell.now()), limit: size }, signal);
       return watchTokens(page, invocation);
     }
@@ -69,7 +69,7 @@ const list = command({
   },
 });
 
-/** @param page asks for those that there are now. */
+/** @param page fetches the current page of tokens. */
 async function watchTokens(
   page: (signal: AbortSignal) => Promise<Page<WireToken>>,
   invocation: Pick<Invocation, 'shell' | 'output' | 'server'>,
@@ -77,9 +77,10 @@ async function watchTokens(
   const { watch } = await import('../watch.js');
   let known: Page<WireToken> = { items: [], next: null, total: 0 };
   return watch(invocation, {
-    find: async (signal) => ({ item: (known = await page(signal)), failure: null }),
-    away: () => known,
-    show: ({ items, total }, failure) => invocation.output.listAgain(items, tokenView, total ?? items.length, failure),
+    fetch: async (signal) => ({ item: (known = await page(signal)), failure: null }),
+    unreachableItem: () => known,
+    show: ({ items, total }, failure) =>
+      invocation.output.refreshList(items, tokenView, total ?? items.length, failure),
   });
 }
 
@@ -92,7 +93,7 @@ const TOKEN = {
 const get = command({
   path: ['manage', 'token', 'get'],
   summary: 'show tokens, with their request counts',
-  examples: [['token get 3fa91c2e', 'one token, by the first characters of its ID']],
+  examples: [['token get 3fa91c2e', 'show a token by the first characters of its ID']],
   argument: TOKENS,
   options: {},
   run: (invocation) => onEachId(invocation, TOKEN),
@@ -102,23 +103,23 @@ const revoke = command({
   path: ['manage', 'token', 'revoke'],
   summary: 'revoke tokens',
   examples: [
-    ['token revoke 3fa91c2e --reason "leaked in CI log"', 'the reason goes into the audit record'],
-    ['token list -o id --state expired | llmp token revoke - --yes', 'all expired tokens'],
-    ['token revoke --project-id web --yes', 'all tokens of a project'],
-    ['token revoke --project-id web -n -o id', 'only show which tokens would be revoked'],
+    ['token revoke 3fa91c2e --reason "leaked in CI log"', 'revoke a token, and record a reason in the audit log'],
+    ['token list -o id --state expired | llmp token revoke - --yes', 'revoke all expired tokens'],
+    ['token revoke --project-id web --yes', 'revoke all tokens of a project'],
+    ['token revoke --project-id web -n -o id', 'show which tokens would be revoked'],
   ],
   argument: { ...TOKENS, required: false },
   options: {
-    projectId: text('--project-id <ID>', 'all tokens of this project, by name or ID', 'project'),
+    projectId: text('--project-id <ID>', 'revoke all tokens of this project, by name or ID', 'project'),
     dryRun,
   },
   run(invocation) {
     const { args, options } = invocation;
     if (options.projectId === undefined) {
-      if (args.length === 0) throw usage('no token given', { advice: 'Give IDs, or --project-id' });
-      return onEachId(invocation, { ...TOKEN, change: revocation });
+      if (args.length === 0) throw usage('no token given', { advice: 'Give token IDs, or use --project-id' });
+      return onEachId(invocation, { ...TOKEN, change: revocationChange });
     }
-    if (args.length > 0) throw usage('ids and --project-id exclude each other', { advice: 'Give one' });
+    if (args.length > 0) throw usage('token IDs and --project-id exclude each other', { advice: 'Use one of them' });
     return revokeTokensOf(options.projectId, options.dryRun === true, invocation);
   },
 });
@@ -127,30 +128,30 @@ const reactivate = command({
   path: ['manage', 'token', 'reactivate'],
   summary: 'reactivate revoked tokens',
   examples: [
-    ['token reactivate 3fa91c2e', 'its expiry and request count do not change'],
-    ['token reactivate - --yes < ids.txt', 'the tokens whose IDs are in a file'],
+    ['token reactivate 3fa91c2e', 'reactivate a token; expiry and request count do not change'],
+    ['token reactivate - --yes < ids.txt', 'reactivate the tokens whose IDs are in a file'],
   ],
   argument: TOKENS,
   options: { dryRun },
-  run: (invocation) => onEachId(invocation, { ...TOKEN, change: reactivation }),
+  run: (invocation) => onEachId(invocation, { ...TOKEN, change: reactivationChange }),
 });
 
-const revocation: Change<WireToken> = {
+const revocationChange: BatchChange<WireToken> = {
   verb: 'Revoke',
-  past: 'Revoked',
+  pastTense: 'Revoked',
   opposite: 'reactivate',
-  // Revoking by DELETE answers with a sentence only; this way there is a name to show.
-  make: (client, id) => client.updateToken(id, { is_active: false }),
-  isMade: ({ is_active }) => !is_active,
+  // DELETE would respond with a message only; PATCH returns the token, so that its name can be shown.
+  apply: (client, id) => client.updateToken(id, { is_active: false }),
+  isApplied: ({ is_active }) => !is_active,
 };
 
-const reactivation: Change<WireToken> = {
+const reactivationChange: BatchChange<WireToken> = {
   verb: 'Reactivate',
-  past: 'Reactivated',
+  pastTense: 'Reactivated',
   opposite: 'revoke',
-  make: (client, id) => client.updateToken(id, { is_active: true }),
-  isMade: ({ is_active }) => is_active,
-  but: ({ state }) => (state === 'active' ? undefined : `It still cannot be used: ${state}.`),
+  apply: (client, id) => client.updateToken(id, { is_active: true }),
+  isApplied: ({ is_active }) => is_active,
+  remark: ({ state }) => (state === 'active' ? undefined : `It still cannot be used: ${state}.`),
 };
 
 export const tokenCommands = [generate, list, get, revoke, reactivate, whois];

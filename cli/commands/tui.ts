@@ -1,12 +1,12 @@
-/** `llmp tui`: the terminal UI. What runs is in tui/, loaded only here. */
+/** `llmp tui`: the terminal UI. Its code is in tui/ and is loaded only if it runs. */
 import { setFlagsFromString } from 'node:v8';
 import { oneOf } from '../../config/kinds.js';
-import type { ContextShown } from '../../tui/state/exchange.js';
+import type { ContextSummary } from '../../tui/state/exchange.js';
 import type { TerminalIo } from '../../console/terminal-io.js';
 import type { Connected } from '../../tui/effects/runner.js';
 import { command } from '../command.js';
 import { flag, value } from '../option.js';
-import { type Connecting, type Reach, reach } from '../connection/connection.js';
+import { type ConnectInputs, type AuthenticatedConnection, connectWithToken } from '../connection/connection.js';
 import { readContexts } from '../connection/contexts.js';
 import { destinationOf } from '../connection/destination.js';
 import { usage } from '../../console/failure.js';
@@ -20,25 +20,21 @@ export const tuiCommand = command({
   path: ['tui'],
   summary: 'open the terminal UI: tokens, projects, audit log, cache and events',
   examples: [
-    ['tui', '? shows the keys'],
-    ['tui -c prod --readonly', 'look at production without changing anything'],
-    ['tui --screen events', 'requests as they come'],
-    ['tui --once --screen overview', 'print one frame, also without a terminal'],
+    ['tui', 'open the terminal UI; ? shows the keys'],
+    ['tui -c prod --readonly', 'view another daemon without the risk of changing anything'],
+    ['tui --screen events', 'watch requests live'],
+    ['tui --once --screen overview', 'print one frame, even without a terminal'],
   ],
   options: {
-    screen: value(
-      '--screen <SCREEN>',
-      oneOf(...SCREENS),
-      `what is shown first: ${SCREENS.join(', ')}; tokens unless given`,
-    ),
+    screen: value('--screen <SCREEN>', oneOf(...SCREENS), `first screen: ${SCREENS.join(', ')} (default: tokens)`),
     refresh: value('--refresh <DURATION>', span, 'refresh interval (default: 2s)'),
-    readonly: flag('--readonly', 'change nothing'),
+    readonly: flag('--readonly', 'refuse changes'),
     ascii: flag('--ascii', 'use ASCII only (LLMP_ASCII)'),
-    once: flag('--once', 'print one frame, and exit'),
+    once: flag('--once', 'print one frame, then exit'),
   },
   async run(invocation) {
     const { shell, options, globals } = invocation;
-    // Frames are short-lived. V8 would rather let 48 MB of them gather than look more often at what is left of them.
+    // Frames are short-lived garbage. Without this flag V8 grows the young generation to 48 MB instead of collecting more often.
     setFlagsFromString('--semi-space-growth-factor=1');
     const refreshMs = options.refresh ?? DEFAULT_REFRESH_MS;
     if (refreshMs < SHORTEST_REFRESH_MS)
@@ -48,8 +44,8 @@ export const tuiCommand = command({
     const io = await shell.terminal();
     if (!options.once) await refuseUnusable(io);
     const isReadonly = options.readonly ?? false;
-    const connected = connectedTo(await reach(invocation), isReadonly);
-    let current = connected.place.context;
+    const connected = connectedTo(await connectWithToken(invocation), isReadonly);
+    let current = connected.target.context;
     const start = options.once
       ? (await import('../../tui/once.js')).printOnce
       : (await import('../../tui/start.js')).startTui;
@@ -58,13 +54,13 @@ export const tuiCommand = command({
       tab: options.screen ?? 'tokens',
       refreshMs,
       async connect(context) {
-        const other = connectedTo(await reach(await towards(context, invocation)), isReadonly);
+        const other = connectedTo(await connectWithToken(await inputsForContext(context, invocation)), isReadonly);
         current = context;
         return other;
       },
       contexts: () => contextsShown(shell.env, current),
     });
-    // The terminal has been given back and all is written. A connection that a library still holds must not keep the shell waiting.
+    // The terminal is restored and all output is written. An open connection of a library must not delay the exit.
     if (!options.once) io.exit(code);
     return code;
   },
@@ -80,8 +76,8 @@ async function refuseUnusable(io: TerminalIo): Promise<void> {
   });
 }
 
-/** The way to another context, with its own credentials alone: those of the daemon looked at so far are none of its business. */
-async function towards(context: string, invocation: Connecting): Promise<Connecting> {
+/** Inputs for a connection to another context. They contain only its own credentials: those of the previous daemon must not be sent to it. */
+async function inputsForContext(context: string, invocation: ConnectInputs): Promise<ConnectInputs> {
   const env = { ...invocation.shell.env, MANAGEMENT_TOKEN: '', MANAGEMENT_TOKEN_FILE: '' };
   const none = { managementToken: undefined, managementTokenFile: undefined, server: undefined };
   const globals = { ...invocation.globals, ...none, context };
@@ -89,9 +85,12 @@ async function towards(context: string, invocation: Connecting): Promise<Connect
   return { ...invocation, globals, shell: { ...invocation.shell, env }, destination: () => destination };
 }
 
-function connectedTo({ server, context, managementToken, fetch, timeoutMs }: Reach, isReadonly: boolean): Connected {
+function connectedTo(
+  { server, context, managementToken, fetch, timeoutMs }: AuthenticatedConnection,
+  isReadonly: boolean,
+): Connected {
   return {
-    place: {
+    target: {
       server: server.shown,
       context: context?.name ?? null,
       color: context?.color ?? null,
@@ -103,7 +102,7 @@ function connectedTo({ server, context, managementToken, fetch, timeoutMs }: Rea
   };
 }
 
-async function contextsShown(env: NodeJS.ProcessEnv, current: string | null): Promise<ContextShown[]> {
+async function contextsShown(env: NodeJS.ProcessEnv, current: string | null): Promise<ContextSummary[]> {
   const { contexts } = await readContexts(env);
   return Object.entries(contexts).map(([name, context]) => ({
     name,

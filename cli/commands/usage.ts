@@ -1,4 +1,4 @@
-/** `llmp usage`: what tokens were used for. */
+/** `llmp usage`: reports requests and model tokens. */
 import type { Kind } from '../../config/kinds.js';
 import type { ManagementClient } from '../../daemon/api/client.js';
 import type { UsageQuery, WireUsageLine } from '../../daemon/api/contract.js';
@@ -8,7 +8,7 @@ import { text, value } from '../option.js';
 import { EXIT } from '../../console/failure.js';
 import { checkedId, wholeIdOf } from '../ids.js';
 import { moment, timestampOf } from '../../console/span.js';
-import type { Column, View } from '../../console/table.js';
+import type { TableColumn, View } from '../../console/table.js';
 import { shortId } from '../../console/views.js';
 
 const dimensions: Kind<UsageDimension[]> = {
@@ -26,13 +26,17 @@ export const usageCommand = command({
   path: ['usage'],
   summary: 'report requests and model tokens',
   examples: [
-    ['usage --by token,model', 'the last 7 days, by token and model'],
-    ['usage --by day --since 30d --project-id web', 'one project, by day, for 30 days'],
-    ['usage --by project,model --since 2030-01-01 --until 2030-02-01 -o csv', 'a month, for a spreadsheet'],
+    ['usage --by token,model', 'report the last 7 days by token and model'],
+    ['usage --by day --since 30d --project-id web', 'report 30 days of a project by day'],
+    ['usage --by project,model --since 2030-01-01 --until 2030-02-01 -o csv', 'report a month, for a spreadsheet'],
   ],
   options: {
     by: value('--by <LIST>', dimensions, `group by ${USAGE_DIMENSIONS.join(', ')}, or several of them`),
-    since: value('--since <TIME>', moment, 'start time, rounded down to the hour: 24h, 2030-01-31 (default: 7d)'),
+    since: value(
+      '--since <TIME>',
+      moment,
+      'start time, rounded down to the hour, for example 24h or 2030-01-31 (default: 7d)',
+    ),
     until: value('--until <TIME>', moment, 'end time, rounded up to the hour (default: now)'),
     projectId: text('--project-id <ID>', 'only this project, by name or ID', 'project'),
     tokenId: text('--token-id <ID>', 'only this token', 'token'),
@@ -49,7 +53,7 @@ export const usageCommand = command({
       ...(project !== undefined && { project_id: await wholeIdOf(client, 'project', project) }),
       ...(token !== undefined && { token_id: await wholeIdOf(client, 'token', token) }),
     };
-    const lines = await output.during('adding up', client.usage(query));
+    const lines = await output.during('waiting for the report', client.usage(query));
     const isForPeople = output.format === 'table' && shell.stdout.isTTY === true;
     const names = isForPeople ? await namesOf(client, by) : new Map<string, string>();
     await output.list(lines, viewOf(by, names));
@@ -58,7 +62,7 @@ export const usageCommand = command({
   },
 });
 
-/** A page of them at most; others are known by their ids. */
+/** The names of up to one page of projects and tokens. Others are shown by ID. */
 async function namesOf(client: ManagementClient, by: readonly UsageDimension[]): Promise<Map<string, string>> {
   const limit = String(MAX_PAGE_SIZE);
   const [projects, tokens] = await Promise.all([
@@ -73,7 +77,7 @@ const NONE = '-';
 
 function viewOf(by: readonly UsageDimension[], names: ReadonlyMap<string, string>): View<WireUsageLine> {
   const nameOf = (id: string | null | undefined) => (id ? (names.get(id) ?? shortId(id)) : NONE);
-  const dimensionColumns: Record<UsageDimension, Column<WireUsageLine>> = {
+  const dimensionColumns: Record<UsageDimension, TableColumn<WireUsageLine>> = {
     token: { title: 'TOKEN', rank: 0, show: ({ token_id }) => nameOf(token_id), shrinks: true },
     project: { title: 'PROJECT', rank: 0, show: ({ project_id }) => nameOf(project_id), shrinks: true },
     model: { title: 'MODEL', rank: 0, show: ({ model }) => model ?? NONE, shrinks: true },
@@ -110,7 +114,7 @@ const COUNTS = [
   { field: 'errors', title: 'ERRORS', rank: 1 },
   { field: 'prompt_tokens', title: 'PROMPT', rank: 1 },
   { field: 'completion_tokens', title: 'COMPLETION', rank: 1 },
-  // Behind the others: scripts find those by their place.
+  // New fields come last, because scripts read the others by position.
   { field: 'upstream_refused', title: 'UPSTREAM 4XX', rank: 2 },
   { field: 'upstream_errors', title: 'UPSTREAM 5XX', rank: 4 },
   { field: 'cut', title: 'CUT', rank: 5 },

@@ -1,4 +1,4 @@
-/** What only files and the daemon know of what may come next: names and ids. */
+/** Completion candidates that come from files and from the daemon: names and IDs. */
 import { Readable, Writable } from 'node:stream';
 import type { ManagementClient } from '../../daemon/api/client.js';
 import type { Completes } from '../option.js';
@@ -9,38 +9,38 @@ import type { Shell } from '../shell.js';
 import type { Tree } from '../help/tree.js';
 import type { Line } from './line.js';
 
-// With the start of the process it makes less than the 800 ms after which the shell is not kept waiting.
+// Together with the start of the process this is less than the 800 ms that a shell waits (main.ts).
 const ANSWER_WITHIN_MS = 450;
 const GIVE_UP_AFTER_MS = 800;
-const MOST_SHOWN = 200;
+const MAX_CANDIDATES = 200;
 
-/** A word that no shell makes anything else of, whatever a project is called, and whoever answers as the daemon. */
+/** A word without a special meaning in any shell. Others are not offered: names come from the daemon and are not trusted. */
 const HARMLESS = /^[\p{L}\p{N}_][\p{L}\p{N}_.-]*$/u;
 
-/** A word, and what a person may want to know of it, if anything. */
+/** A word, and its description, which may be empty. */
 export interface Candidate {
   word: string;
   meaning: string;
 }
 
-/** Nothing in any trouble: who presses a key waits for no explanation. */
-export async function found(
+/** @returns the candidates; none if there is an error or the time is up, because a completion cannot show an explanation. */
+export async function candidatesFor(
   what: Completes,
   beginning: string,
   line: Line,
   tree: Tree,
   shell: Shell,
 ): Promise<readonly Candidate[]> {
-  const enough = new AbortController();
+  const controller = new AbortController();
   const nothing: readonly Candidate[] = [];
-  const late = shell.pause(ANSWER_WITHIN_MS, enough.signal).then(() => nothing);
+  const late = shell.pause(ANSWER_WITHIN_MS, controller.signal).then(() => nothing);
   try {
     const candidates = await Promise.race([candidatesOf(what, beginning, line, tree, shell), late]);
     return candidates.filter(({ word }) => HARMLESS.test(word));
   } catch {
     return nothing;
   } finally {
-    enough.abort();
+    controller.abort();
   }
 }
 
@@ -78,24 +78,24 @@ async function topics({ args }: Line, tree: Tree): Promise<Candidate[]> {
   return [...words, ...named.map(([word, { summary }]) => ({ word, meaning: summary }))];
 }
 
-/** By its name, or by its id where that is what is being typed, or where a shell would not take the name for one word. */
+/** Offers projects by name. A project is offered by ID if the user is typing an ID, or if its name is not a single word for a shell. */
 async function projects(client: ManagementClient, beginning: string): Promise<Candidate[]> {
-  const { items } = await client.projects({ limit: String(MOST_SHOWN) });
+  const { items } = await client.projects({ limit: String(MAX_CANDIDATES) });
   return items.flatMap(({ id, name, is_active: isActive }) => {
     const byId = { word: id, meaning: name };
     if (!HARMLESS.test(name)) return [byId];
-    const byName = { word: name, meaning: `${id}${isActive ? '' : ', off'}` };
+    const byName = { word: name, meaning: `${id}${isActive ? '' : ', inactive'}` };
     return beginning !== '' && id.startsWith(beginning) ? [byName, byId] : [byName];
   });
 }
 
 async function tokens(client: ManagementClient, beginning: string): Promise<Candidate[]> {
   if (!/^[0-9a-f-]*$/.test(beginning)) return [];
-  const { items } = await client.tokens({ limit: String(MOST_SHOWN), ...(beginning !== '' && { q: beginning }) });
+  const { items } = await client.tokens({ limit: String(MAX_CANDIDATES), ...(beginning !== '' && { q: beginning }) });
   return items.map(({ id, name, state }) => ({ word: id, meaning: name === null ? state : `${name}, ${state}` }));
 }
 
-/** As the command on the line would have it, but that nobody is asked, nothing is run, and nothing said. */
+/** A client with the command line's settings. It never prompts, runs no command and prints nothing. */
 async function clientFor({ given }: Line, shell: Shell): Promise<ManagementClient> {
   const [{ connect }, { destinationOf }, { serverOf }] = await Promise.all([
     import('../connection/connection.js'),
@@ -111,11 +111,11 @@ async function clientFor({ given }: Line, shell: Shell): Promise<ManagementClien
   });
   const silent: Shell = { ...shell, stdin: Readable.from([]), stdout: mute, stderr: mute };
   const destination = await destinationOf(globals, shell.env);
-  // A warning would not be seen.
+  // Without a warning, which completion cannot show, the token must not be sent in clear text.
   if (serverOf(destination.server).isClearText) throw new Error('in clear text');
   delete destination.context?.tokenCommand;
-  const said = { format: 'table', quiet: true, verbose: false, color: false, secrets: [], commands: [] } as const;
-  const output = new Output(silent, said);
+  const options = { format: 'table', quiet: true, verbose: false, color: false, secrets: [], commands: [] } as const;
+  const output = new Output(silent, options);
   const input = new Input(silent, false);
   return connect({ shell: silent, globals, input, output, destination: () => destination });
 }

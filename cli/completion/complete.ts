@@ -1,4 +1,4 @@
-/** `llmp __complete -- WORDS…`, which the scripts of `llmp completion` ask: what may stand in the place of the last word. */
+/** `llmp __complete -- WORDS…`: the candidates for the last word. The scripts of `llmp completion` run it. */
 import { visible } from '../../console/escape.js';
 import { EXIT } from '../../console/failure.js';
 import { command } from '../command.js';
@@ -7,17 +7,17 @@ import type { Completes, Option } from '../option.js';
 import type { Candidate } from './complete-ids.js';
 import { type Line, lineOf, namesOf, optionsOf, takesValue } from './line.js';
 
-/** `files` for what the shell itself completes best. */
+/** `files` lets the shell complete file names, which it does best. */
 type Offer = 'files' | readonly Candidate[];
 
-const HELP: Option<boolean> = { flags: '-h, --help', meaning: 'explain a command' };
+const HELP: Option<boolean> = { flags: '-h, --help', meaning: 'show help for a command' };
 
-/** @param treeFor finds the commands that the line can name. */
+/** @param treeFor loads the commands that the line can name. */
 export const completeCommand = (treeFor: TreeFor) =>
   command({
     path: ['__complete'],
     isHidden: true,
-    summary: 'say what may come next',
+    summary: 'list completions for a command line',
     examples: [],
     argument: { name: 'WORD', meaning: 'the words of the line up to the cursor', required: false, many: true },
     options: {},
@@ -27,22 +27,22 @@ export const completeCommand = (treeFor: TreeFor) =>
       const tree = await treeFor(words);
       const line = lineOf(words, tree);
       const offer = await offerFor(current, line, tree, async (what, beginning) => {
-        const { found } = await import('./complete-ids.js');
-        return found(what, beginning, line, tree, shell);
+        const { candidatesFor } = await import('./complete-ids.js');
+        return candidatesFor(what, beginning, line, tree, shell);
       });
       const isWords = offer !== 'files';
       output.text(isWords ? 'words' : 'files');
       for (const { word, meaning } of isWords ? offer : []) {
-        // A tab or a newline in a meaning would be a word of its own; visible shows it.
+        // `visible` escapes tabs and newlines in a meaning, which would start a new field or word.
         if (word.startsWith(current)) output.text(meaning === '' ? word : `${word}\t${visible(meaning)}`);
       }
       return EXIT.done;
     },
   });
 
-type Find = (what: Completes, beginning: string) => Promise<readonly Candidate[]>;
+type Lookup = (what: Completes, beginning: string) => Promise<readonly Candidate[]>;
 
-async function offerFor(current: string, line: Line, tree: Tree, find: Find): Promise<Offer> {
+async function offerFor(current: string, line: Line, tree: Tree, find: Lookup): Promise<Offer> {
   const { path, command, args, awaiting, takesOptions } = line;
   if (awaiting) return valuesOf(awaiting, current, find);
   if (takesOptions && current.startsWith('-')) return optionsFor(current, line, find);
@@ -55,7 +55,7 @@ async function offerFor(current: string, line: Line, tree: Tree, find: Find): Pr
   return values === 'files' ? values : [...words, ...values.filter(({ word }) => !args.includes(word))];
 }
 
-async function optionsFor(current: string, { command, given }: Line, find: Find): Promise<Offer> {
+async function optionsFor(current: string, { command, given }: Line, find: Lookup): Promise<Offer> {
   const options = optionsOf(command);
   const [, name, beginning] = /^(--[^=]+)=(.*)$/s.exec(current) ?? [];
   if (name !== undefined && beginning !== undefined) {
@@ -74,12 +74,12 @@ async function optionsFor(current: string, { command, given }: Line, find: Find)
 async function valuesOf(
   { flags, kind, completes }: Pick<Option<unknown>, 'flags' | 'kind' | 'completes'>,
   beginning: string,
-  find: Find,
+  find: Lookup,
 ): Promise<Offer> {
   if (/<(?:FILE|DIR|FOLDER)>/.test(flags)) return 'files';
   if (completes) return find(completes, beginning);
   const values = kind?.values ?? [];
-  // Those before the last comma stand.
+  // Only the value after the last comma is completed.
   const [before] = (kind?.isList && /^.*,/s.exec(beginning)) || [''];
   const taken = before.split(',');
   return values.filter((value) => !taken.includes(value)).map((value) => ({ word: before + value, meaning: '' }));

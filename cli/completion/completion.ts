@@ -1,17 +1,17 @@
-/** `llmp completion`: for each shell a thin script that asks `llmp __complete`. */
+/** `llmp completion`: a thin script for each shell, which runs `llmp __complete`. */
 import { oneOf } from '../../config/kinds.js';
 import { command } from '../command.js';
 import { EXIT } from '../../console/failure.js';
 
 /**
- * What llmp offers is taken as words, never evaluated, and each is one that no shell makes more of (cli/completion/complete.ts). Its first
- * line says whether words follow, or names of files are wanted, which shells do better.
+ * The scripts take the output of `llmp __complete` as words and never evaluate it; cli/completion/complete-ids.ts also omits words with
+ * special characters. The first line of the output is `words`, or `files` if the shell is to complete file names itself.
  */
 const SCRIPTS = {
   bash: `# bash completion for llmp. In ~/.bashrc: source <(llmp completion bash)
 _llmp() {
   local rest=\${COMP_LINE:0:COMP_POINT} words=() piece prefix kind word i
-  # bash takes words apart at = and :, llmp wants them whole.
+  # bash splits words at = and :, but llmp needs them whole.
   for ((i = 0; i <= COMP_CWORD; i++)); do
     if ((i == 0)) || [[ $rest == [[:space:]]* ]]; then
       rest=\${rest#"\${rest%%[![:space:]]*}"}
@@ -22,11 +22,11 @@ _llmp() {
     words[\${#words[@]}-1]+=$piece
     rest=\${rest#"$piece"}
   done
-  # Only what stands behind the last = or : is replaced.
+  # bash replaces only the part after the last = or :.
   [[ $piece == [=:]* ]] && piece=
   word=\${words[\${#words[@]}-1]}
   prefix=\${word%"$piece"}
-  words[\${#words[@]}-1]=\${word#[\\"\\']} # An open quote is none of its letters.
+  words[\${#words[@]}-1]=\${word#[\\"\\']} # An open quote is not part of the word.
   COMPREPLY=()
   {
     IFS= read -r kind
@@ -39,7 +39,7 @@ _llmp() {
 complete -F _llmp llmp
 `,
   zsh: `#compdef llmp
-# zsh completion for llmp. In ~/.zshrc, behind compinit: source <(llmp completion zsh)
+# zsh completion for llmp. In ~/.zshrc, after compinit: source <(llmp completion zsh)
 _llmp() {
   local line
   local -a lines candidates
@@ -50,21 +50,21 @@ _llmp() {
     return
   fi
   for line in "\${(@)lines[2,-1]}"; do
-    # A colon parts a word from what it means, and a backslash takes the next sign as it is.
+    # In _describe a colon separates a word from its description, and a backslash escapes the next character.
     line=\${line//\\\\/\\\\\\\\}
     line=\${line//:/\\\\:}
     [[ -n $line ]] && candidates+=("\${line/$'\\t'/:}")
   done
   _describe llmp candidates
 }
-# Autoloaded, the file is the function itself.
+# If zsh autoloads the file, the file is the function itself.
 if [[ $funcstack[1] == _llmp ]]; then _llmp "$@"; else compdef _llmp llmp; fi
 `,
   fish: `# fish completion for llmp: llmp completion fish > ~/.config/fish/completions/llmp.fish
 function __llmp_complete
     set -l words (commandline -opc)
     set -e words[1]
-    set -l current (commandline -ct | string replace -r '^["\\']' '') # An open quote is none of its letters.
+    set -l current (commandline -ct | string replace -r '^["\\']' '') # An open quote is not part of the word.
     set -l lines (command llmp __complete -- $words "$current" 2>/dev/null)
     if test "$lines[1]" = files
         set -l option (string match -r '^--[^=]*=' -- "$current")
@@ -90,7 +90,7 @@ export const completionCommand = command({
   examples: [
     ['completion bash', 'in ~/.bashrc: source <(llmp completion bash)'],
     ['completion zsh', 'in ~/.zshrc, after compinit: source <(llmp completion zsh)'],
-    ['completion fish > ~/.config/fish/completions/llmp.fish', 'once'],
+    ['completion fish > ~/.config/fish/completions/llmp.fish', 'run once; fish loads the file by itself'],
   ],
   argument: { name: 'SHELL', meaning: shells.join(', '), required: true, many: false, kind: shellKind },
   options: {},

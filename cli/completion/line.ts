@@ -1,23 +1,23 @@
-/** A line up to the word that is to be completed, as the parser would read it. */
+/** Interprets an incomplete command line for completion. */
 import type { Command } from '../command.js';
 import { GLOBAL_OPTIONS } from '../globals.js';
 import type { Tree } from '../help/tree.js';
 import type { Option } from '../option.js';
 
-/** The line up to the word in question. */
+/** A command line up to the word to be completed. */
 export interface Line {
   path: readonly string[];
   command: Command | undefined;
   args: readonly string[];
-  /** Texts of options by their keys. */
+  /** Values of options by their keys. */
   given: Readonly<Record<string, string>>;
-  /** The one whose value comes next. */
+  /** The option whose value is the next word. */
   awaiting: Option<unknown> | undefined;
-  /** Whether a word that begins with - is an option. */
+  /** Whether the next word can be an option. */
   takesOptions: boolean;
 }
 
-/** As the parser would read it, except that nothing is a mistake. */
+/** Reads the words as the parser does, but tolerates all errors. */
 export function lineOf(words: readonly string[], tree: Tree): Line {
   let path: readonly string[] = [];
   const args: string[] = [];
@@ -38,7 +38,7 @@ export function lineOf(words: readonly string[], tree: Tree): Line {
     } else if (next) path = next;
     else {
       args.push(word);
-      // What follows the name of a command that is to be run is that command's.
+      // Options after the name of a program to run belong to that program.
       if (tree.commandAt(path)?.argument?.isCommandLine) takesOptions = false;
     }
   }

@@ -1,4 +1,4 @@
-/** How a daemon is asked, and with which management token. */
+/** Connections to a daemon: its address, how to send requests, and the management token. */
 import { ManagementClient } from '../../daemon/api/client.js';
 import { confirmed } from '../batch.js';
 import type { Invocation } from '../command.js';
@@ -10,83 +10,83 @@ import { managementTokenOf } from './token-source.js';
 
 const DEFAULT_TIMEOUT_MS = 30_000;
 
-export interface Connection {
+export interface DaemonConnection {
   server: Server;
   fetch: typeof fetch;
   timeoutMs: number;
 }
 
-export type Connecting = Pick<Invocation, 'shell' | 'globals' | 'input' | 'output' | 'destination'>;
+export type ConnectInputs = Pick<Invocation, 'shell' | 'globals' | 'input' | 'output' | 'destination'>;
 
-/** How requests reach the daemon, with or without a management token. @throws {Failure} for a server that cannot be. */
+/** A connection that shows progress and traces requests, without a management token. @throws {Failure} if the server address is invalid. */
 export async function connectionTo(
-  connecting: Pick<Connecting, 'globals' | 'output' | 'destination'>,
-): Promise<Connection> {
-  const connection = await wayTo(connecting);
+  connecting: Pick<ConnectInputs, 'globals' | 'output' | 'destination'>,
+): Promise<DaemonConnection> {
+  const connection = await quietConnectionTo(connecting);
   return { ...connection, fetch: observed(connection.fetch, connection.server.shown, connecting.output) };
 }
 
-/** The same, without a word of what is asked there. */
-export async function wayTo({
+/** The same without progress and traces. */
+export async function quietConnectionTo({
   globals,
   destination,
-}: Pick<Connecting, 'globals' | 'destination'>): Promise<Connection> {
+}: Pick<ConnectInputs, 'globals' | 'destination'>): Promise<DaemonConnection> {
   const server = serverOf(destination().server);
-  const ask = server.socketPath === undefined ? fetch : await fetchOver(server.socketPath);
-  return { server, fetch: ask, timeoutMs: globals.timeout ?? DEFAULT_TIMEOUT_MS };
+  const request = server.socketPath === undefined ? fetch : await fetchOver(server.socketPath);
+  return { server, fetch: request, timeoutMs: globals.timeout ?? DEFAULT_TIMEOUT_MS };
 }
 
-/** A daemon, and what it takes to ask it. */
-export interface Reach extends Connection {
+/** A connection with its management token and context. */
+export interface AuthenticatedConnection extends DaemonConnection {
   managementToken: string;
   context: Destination['context'];
 }
 
-/** @throws {Failure} with exit 2 for a server that cannot be, 3 without a usable management token. */
-export async function reach(connecting: Connecting): Promise<Reach> {
-  const connection = await wayTo(connecting);
+/** @throws {Failure} with exit code 2 if the server address is invalid, 3 without a usable management token. */
+export async function connectWithToken(connecting: ConnectInputs): Promise<AuthenticatedConnection> {
+  const connection = await quietConnectionTo(connecting);
   const { server } = connection;
   const { context } = connecting.destination();
   const managementToken = await managementTokenOf({ ...connecting, context });
   if (server.isClearText) {
-    connecting.output.warn(`the management token goes to ${server.shown} in clear text; use https`);
+    connecting.output.warn(`the management token is sent to ${server.shown} in clear text; use https`);
   }
   return { ...connection, managementToken, context };
 }
 
-/** @throws {Failure} as `reach` does. */
-export async function connect(connecting: Connecting): Promise<ManagementClient> {
+/** @throws {Failure} as `connectWithToken` does. */
+export async function connect(connecting: ConnectInputs): Promise<ManagementClient> {
   const { globals, output } = connecting;
-  const { server, context, managementToken, timeoutMs, ...there } = await reach(connecting);
+  const { server, context, managementToken, timeoutMs, ...there } = await connectWithToken(connecting);
   return new ManagementClient({
     server: server.url,
     managementToken,
     timeoutMs,
     frontEnd: 'cli',
     reason: globals.reason,
-    beforeChange: guardOf(context, connecting),
+    beforeChange: changeGuardOf(context, connecting),
     fetch: observed(there.fetch, server.shown, output),
   });
 }
 
-/** What a context asks of changes; once for all of a command's. */
-function guardOf(
+/** @returns the check that a context requires before changes: a read-only context rejects them, a protected one asks once per command. */
+function changeGuardOf(
   context: Destination['context'],
-  asking: Pick<Connecting, 'globals' | 'input'>,
+  asking: Pick<ConnectInputs, 'globals' | 'input'>,
 ): (() => Promise<void>) | undefined {
   if (context?.readonly) {
-    const failure = new Failure(EXIT.refused, `context ${context.name} is read-only, nothing was sent`, {
+    const failure = new Failure(EXIT.refused, `context ${context.name} is read-only; nothing was sent`, {
       code: 'context_readonly',
-      advice: `To change that: llmp context add ${context.name} --no-readonly`,
+      advice: `Allow changes: llmp context add ${context.name} --no-readonly`,
     });
     return () => Promise.reject(failure);
   }
   if (!context?.protected) return undefined;
   let answer: Promise<void> | undefined;
-  return () => (answer ??= confirmed(`${context.name} is protected. Change it?`, asking));
+  return () => (answer ??= confirmed(`Context ${context.name} is protected. Make this change?`, asking));
 }
 
-/** undici has no switch for sockets in the global fetch, and is loaded only for this. */
+/** A fetch over a unix socket. The global fetch cannot use sockets, so undici is loaded for this case only. */
 async function fetchOver(socketPath: string): Promise<typeof fetch> {
   const undici = await import('undici');
   const dispatcher = new undici.Agent({ connect: { socketPath } });
@@ -94,7 +94,7 @@ async function fetchOver(socketPath: string): Promise<typeof fetch> {
   return overSocket as unknown as typeof fetch;
 }
 
-/** Shows progress while the daemon is being waited for, and with -v each request and how it went. */
+/** Shows progress while it waits for the daemon, and with -v prints each request with its status and request ID. */
 function observed(ask: typeof fetch, shown: string, output: Output): typeof fetch {
   return async (url, init) => {
     const { pathname, search } = new URL(url instanceof Request ? url.url : url);

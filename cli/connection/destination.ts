@@ -1,4 +1,4 @@
-/** Which daemon a command goes to, and what the operator keeps about it. */
+/** Determines the daemon that a command addresses, and its context. */
 import { dirname, join, resolve } from 'node:path';
 import { type Context, contextsPath, readContexts } from './contexts.js';
 import { quoted, usage } from '../../console/failure.js';
@@ -7,26 +7,26 @@ import type { Globals } from '../globals.js';
 const DEFAULT_SERVER = 'http://127.0.0.1:8080';
 
 export interface Destination {
-  /** As it was given; whether it can be one is found out when it is gone to. */
+  /** The address as given. It is validated when the connection is made. */
   server: string;
-  /** None where the server was named by itself: a context's credentials and limits are for its own server alone. */
+  /** Null if the server was given directly: the credentials and limits of a context are for its own server only. */
   context: (Context & { name: string }) | null;
 }
 
-/** What the line says comes first, then the environment, then the context in use. */
-const saidServer = ({ server, context }: Globals, env: NodeJS.ProcessEnv): string | undefined =>
+/** The server from the command line or, without --context, from the environment. Both take precedence over the current context. */
+const givenServer = ({ server, context }: Globals, env: NodeJS.ProcessEnv): string | undefined =>
   server ?? (context === undefined ? env.LLMP_SERVER || undefined : undefined);
 
-/** For messages, when nothing is known of contexts. */
+/** The server for messages if the contexts file cannot be used. */
 export const serverWithoutContext = (globals: Globals, env: NodeJS.ProcessEnv) =>
-  saidServer(globals, env) ?? DEFAULT_SERVER;
+  givenServer(globals, env) ?? DEFAULT_SERVER;
 
-/** @throws {Failure} for a context that is not there, or a file that cannot be understood. */
+/** @throws {Failure} if the context does not exist, or the contexts file is invalid. */
 export async function destinationOf(globals: Globals, env: NodeJS.ProcessEnv): Promise<Destination> {
   if (globals.server !== undefined && globals.context !== undefined) {
-    throw usage('--server and --context exclude each other', { advice: 'Give one' });
+    throw usage('--server and --context exclude each other', { advice: 'Use one of them' });
   }
-  const server = saidServer(globals, env);
+  const server = givenServer(globals, env);
   if (server !== undefined) return { server, context: null };
   const { current, contexts } = await readContexts(env);
   const name = globals.context ?? (env.LLMP_CONTEXT || current);
@@ -40,7 +40,7 @@ export async function destinationOf(globals: Globals, env: NodeJS.ProcessEnv): P
   };
 }
 
-/** As a shell would read it, but from the folder that the contexts are in. */
+/** Expands `~/`. A relative path is relative to the folder of the contexts file. */
 function pathOf(given: string, env: NodeJS.ProcessEnv): string {
   const path = given.startsWith('~/') && env.HOME ? join(env.HOME, given.slice(2)) : given;
   return resolve(dirname(contextsPath(env) ?? '.'), path);

@@ -1,23 +1,23 @@
-/** The address of a daemon. */
+/** Parses the address of a daemon. */
 import { usage } from '../../console/failure.js';
 
 export interface Server {
   url: string;
   socketPath: string | undefined;
   shown: string;
-  /** Over http, and beyond this machine. */
+  /** Whether it uses http to another machine. */
   isClearText: boolean;
 }
 
-/** @param what names it in messages. @throws {Failure} when `text` is no server; a password in it is not repeated. */
+/** @param what its name in messages. @throws {Failure} if `text` is not a valid address; the message does not repeat a password. */
 export function serverOf(text: string, what = '--server'): Server {
   const socket = /^unix:(.+)$/.exec(text);
   if (socket) return { url: 'http://localhost', socketPath: socket[1], shown: text, isClearText: false };
 
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  // Not quoted, here and below: what is in ps and in the shell's history already need not be in a log as well.
+  // The messages do not quote the value: it may contain a password, which must not reach a log as well.
   if (url?.username || url?.password) {
-    throw usage(`${what} must not contain credentials`, { advice: 'Give the address alone: http://HOST:PORT' });
+    throw usage(`${what} must not contain credentials`, { advice: 'Give only the address: http://HOST:PORT' });
   }
   const isPlain = url && /^https?:$/.test(url.protocol) && url.pathname === '/' && !url.search && !url.hash;
   if (!isPlain) {

@@ -1,4 +1,4 @@
-/** Where the management token comes from: the first source that there is. */
+/** Finds the management token: the first source that is set wins. */
 import { spawn } from 'node:child_process';
 import { stat } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
@@ -11,7 +11,7 @@ import type { Output } from '../output.js';
 import type { Shell } from '../shell.js';
 
 const WHAT = 'the management token';
-// Long enough to type a passphrase.
+// Leaves enough time to type a passphrase.
 const COMMAND_WITHIN_MS = 60_000;
 
 export interface TokenSources {
@@ -22,18 +22,18 @@ export interface TokenSources {
   context: Destination['context'];
 }
 
-/** @throws {Failure} with exit 3 without a usable one, 2 where a named source cannot be read. */
+/** @throws {Failure} with exit code 3 without a usable token, 2 if a given source cannot be read. */
 export async function managementTokenOf(sources: TokenSources): Promise<string> {
-  const token = await found(sources);
+  const token = await firstToken(sources);
   if (credential.parse(token) !== undefined) return token;
-  throw refused(`${WHAT} must be ${credential.accepts}`, 'management_token_malformed');
+  throw tokenFailure(`${WHAT} must be ${credential.accepts}`, 'management_token_malformed');
 }
 
-async function found({ shell, globals, input, output, context }: TokenSources): Promise<string> {
+async function firstToken({ shell, globals, input, output, context }: TokenSources): Promise<string> {
   const { env } = shell;
   if (globals.managementToken !== undefined) {
     output.warn(
-      '--management-token can be seen by others with `ps`; prefer --management-token-file or MANAGEMENT_TOKEN',
+      'other users can see --management-token with `ps`; use --management-token-file or MANAGEMENT_TOKEN instead',
     );
     return globals.managementToken;
   }
@@ -41,26 +41,26 @@ async function found({ shell, globals, input, output, context }: TokenSources): 
 
   const variable = env.MANAGEMENT_TOKEN ? 'MANAGEMENT_TOKEN' : env.MANAGEMENT_TOKEN_FILE ? 'MANAGEMENT_TOKEN_FILE' : '';
   const ofContext = context?.tokenCommand ?? context?.tokenFile;
-  // The variable may be meant for another daemon, and its token would be sent to this one.
+  // The context's source takes precedence: the variable may be meant for another daemon, whose token must not be sent to this one.
   const isOfContext = context !== null && ofContext !== undefined;
   if (variable !== '' && isOfContext) {
-    output.warn(`${variable} is not used: context ${context.name} has a management token of its own`);
+    output.warn(`${variable} is ignored: context ${context.name} has its own management token`);
   }
   if (!isOfContext && env.MANAGEMENT_TOKEN) return env.MANAGEMENT_TOKEN;
   if (!isOfContext && env.MANAGEMENT_TOKEN_FILE) return input.secretFrom(env.MANAGEMENT_TOKEN_FILE, WHAT);
-  if (context?.tokenCommand !== undefined) return printed(context.tokenCommand, context.name, env);
+  if (context?.tokenCommand !== undefined) return outputOfCommand(context.tokenCommand, context.name, env);
   if (context?.tokenFile !== undefined) {
     await refuseShared(context.tokenFile);
     return input.secretFrom(context.tokenFile, WHAT);
   }
   if (input.canAsk) return input.hidden('Management token:');
-  throw refused(`no management token`, 'management_token_missing', {
+  throw tokenFailure(`no management token`, 'management_token_missing', {
     advice: 'Set MANAGEMENT_TOKEN or MANAGEMENT_TOKEN_FILE, or use --management-token-file',
   });
 }
 
-/** What a context's command prints; it may ask for a passphrase on the terminal, and what it says on stderr is seen. */
-async function printed(command: string, context: string, env: NodeJS.ProcessEnv): Promise<string> {
+/** Runs a context's token_command and returns its output. It may prompt for a passphrase on the terminal; its stderr is shown. */
+async function outputOfCommand(command: string, context: string, env: NodeJS.ProcessEnv): Promise<string> {
   const child = spawn(command, {
     shell: true,
     env,
@@ -72,19 +72,21 @@ async function printed(command: string, context: string, env: NodeJS.ProcessEnv)
       resolve(error.message);
     });
     child.once('close', (code, signal) => {
-      resolve(code === 0 ? null : `it ended with ${signal ?? `exit ${code}`}`);
+      resolve(code === 0 ? null : `it ended with ${signal ?? `exit code ${code}`}`);
     });
   });
   const [output, why] = await Promise.all([text(child.stdout), ended]);
   if (why === null) return output.replace(/\r?\n$/, '');
-  throw refused(`the token_command of context ${context} failed`, 'management_token_missing', { why });
+  throw tokenFailure(`the token_command of context ${context} failed`, 'management_token_missing', { why });
 }
 
 async function refuseShared(path: string): Promise<void> {
-  const found = await stat(path).catch(() => null); // That it is not there is told when it is read.
+  const found = await stat(path).catch(() => null); // Reading the file reports that it is missing.
   if (!found || (found.mode & 0o077) === 0) return;
-  throw refused(`${path} can be read by others`, 'management_token_shared', { advice: `chmod 600 ${path}` });
+  throw tokenFailure(`${path} is readable by other users`, 'management_token_shared', {
+    advice: `Run: chmod 600 ${path}`,
+  });
 }
 
-const refused = (message: string, code: string, more: { why?: string; advice?: string } = {}) =>
+const tokenFailure = (message: string, code: string, more: { why?: string; advice?: string } = {}) =>
   new Failure(EXIT.managementToken, message, { code, ...more });

@@ -1,4 +1,4 @@
-/** What llmp says about itself. */
+/** Commands about llmp itself: the introduction, `llmp help` and `llmp version`. */
 import { readVersion } from '../../config/version.js';
 import { command } from '../command.js';
 import { EXIT } from '../../console/failure.js';
@@ -20,8 +20,8 @@ const help = command({
   path: ['help'],
   summary: 'show help for a command or a topic',
   examples: [
-    ['help token generate', 'help for a command'],
-    ['help exit-codes', 'a topic; `llmp help` lists them'],
+    ['help token generate', 'show help for a command'],
+    ['help exit-codes', 'show a topic; `llmp help` lists all topics'],
   ],
   argument: {
     name: 'TOPIC',

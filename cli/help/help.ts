@@ -1,4 +1,4 @@
-/** Help: examples first, then options, then where to read on. */
+/** The text of help: examples first, then options, then further reading. */
 import { readVersion } from '../../config/version.js';
 import type { Argument, Command } from '../command.js';
 import type { Option, Options } from '../option.js';
@@ -7,16 +7,16 @@ import { columnsOf, wrapped } from './prose.js';
 import { TOPICS } from './topics.js';
 import type { Tree, Word } from './tree.js';
 
-/** The first words by what one wants to do; one that is named here and is not there is left out. */
+/** Commands grouped by purpose. A word without a command in this build is omitted. */
 const SECTIONS: readonly (readonly [title: string, words: readonly string[]])[] = [
-  ['Begin', ['init', 'demo', 'doctor']],
-  ['Serve', ['daemon', 'dispatcher', 'admin']],
-  ['Manage', ['tui', 'token', 'project', 'cache', 'audit', 'events', 'manage']],
+  ['Get started', ['init', 'demo', 'doctor']],
+  ['Services', ['daemon', 'dispatcher', 'admin']],
+  ['Management', ['tui', 'token', 'project', 'cache', 'audit', 'events', 'manage']],
   ['Use a token', ['run']],
-  ['Look', ['status', 'usage']],
-  ['Set up', ['config', 'context', 'migrate', 'completion']],
+  ['Monitoring', ['status', 'usage']],
+  ['Configuration', ['config', 'context', 'migrate', 'completion']],
 ];
-const OTHERS = 'Learn';
+const OTHERS = 'Help';
 
 export function sectionsOf(tree: Tree): [title: string, words: Word[]][] {
   const words = tree.wordsUnder([]);
@@ -37,7 +37,7 @@ const FIRST_STEPS: Command['examples'] = [
   ['tui', 'open the terminal UI'],
 ];
 
-/** @param path as it is declared, so that it leads somewhere. @param width in columns. */
+/** @param path the declared path of a command or group. @param width in columns. */
 export function helpOf(tree: Tree, path: readonly string[], width: number): string {
   const command = tree.commandAt(path);
   const sections = path.length === 0 ? rootHelp(tree) : command ? commandHelp(path, command) : groupHelp(tree, path);
@@ -52,14 +52,14 @@ export const introduction = (width: number) =>
       ],
     },
     { examples: FIRST_STEPS },
-    { text: ['All commands: llmp help. One of them: llmp help token generate. The manual: llmp man.'] },
+    { text: ['All commands: llmp help. Help for a command: llmp help token generate. The manual: llmp man.'] },
   ]
     .map((section) => rendered(section, width))
     .join('\n\n');
 
 interface Section {
   title?: string;
-  /** Lines of text, each wrapped. */
+  /** Lines of text, wrapped separately. */
   text?: readonly string[];
   rows?: readonly (readonly [string, string])[];
   /** Command lines without the leading `llmp `. */
@@ -117,7 +117,7 @@ function commandHelp(path: readonly string[], command: Command): Section[] {
   ];
 }
 
-/** `token revoke [ID...] [OPTIONS]`; behind a command line of its own no option is ours. */
+/** For example `token revoke [ID...] [OPTIONS]`. If the arguments are another program's command line, options come before them. */
 export function synopsisOf(path: readonly string[], { argument, options }: Command): string {
   const isBare = Object.keys(options).length === 0;
   const taken = isBare ? [] : ['[OPTIONS]'];
@@ -131,7 +131,7 @@ function argumentShown({ name, many, required }: Argument): string {
   return required ? shown : `[${shown}]`;
 }
 
-/** Long names stand below each other, whether there is a short one or not. */
+/** Aligns the long names of options, with and without a short name. */
 function optionRows(options: Options): (readonly [string, string])[] {
   const hasShort = Object.values(options).some(({ flags }) => /^-\w,/.test(flags));
   const shown = ({ flags }: Option<unknown>) => (hasShort && flags.startsWith('--') ? `    ${flags}` : flags);

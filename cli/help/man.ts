@@ -1,4 +1,4 @@
-/** `llmp man`: the manual, where npm has not put it into man's way as well. */
+/** `llmp man`: shows manual pages, also if npm has not installed them for man(1). */
 import { spawn } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -7,23 +7,23 @@ import { EXIT, quoted, usage } from '../../console/failure.js';
 import type { Shell } from '../shell.js';
 import type { TreeFor } from './tree.js';
 
-// The compiled file stands two folders below.
+// The compiled file is in dist/cli/help.
 const FOLDER = join(import.meta.dirname, '../../../man');
 
-/** @param treeFor for the aliases of commands, whose pages have their names. */
+/** @param treeFor resolves aliases: pages have the names of commands. */
 export const manCommand = (treeFor: TreeFor) =>
   command({
     path: ['man'],
-    summary: 'show a page of the manual',
+    summary: 'show a manual page',
     examples: [
-      ['man', 'what llmp is, its commands, the options of every command'],
-      ['man token', 'llmp-token(1)'],
-      ['man env', 'llmp.env(5), the settings of the daemon'],
-      ['man 7', 'llmp(7), concepts, states and decisions'],
+      ['man', 'llmp(1): overview, commands and global options'],
+      ['man token', 'llmp-token(1): the command `llmp token`'],
+      ['man env', 'llmp.env(5): the settings of the daemon'],
+      ['man 7', 'llmp(7): concepts, token states and design decisions'],
     ],
     argument: {
       name: 'PAGE',
-      meaning: 'a command, env or 7 (default: llmp(1))',
+      meaning: 'a command, `env` or `7` (default: llmp(1))',
       required: false,
       many: true,
       completes: 'page',
@@ -31,18 +31,18 @@ export const manCommand = (treeFor: TreeFor) =>
     options: {},
     async run({ args, shell }) {
       const name = await pageFor(args, treeFor);
-      await shown(join(FOLDER, name), shell);
+      await showPage(join(FOLDER, name), shell);
       return EXIT.done;
     },
   });
 
-/** Of `llmp-token.1` it is `token`. */
+/** The pages and the words that select them: `token` for `llmp-token.1`. */
 export async function pageWords(): Promise<readonly { word: string; name: string }[]> {
   const names = await readdir(FOLDER);
   return names.map((name) => ({ word: name.replace(/^llmp[-.]|\.\d$/g, ''), name }));
 }
 
-/** @returns the name of the file. */
+/** @returns the name of the page's file. */
 async function pageFor(words: readonly string[], treeFor: TreeFor): Promise<string> {
   const [given] = words[0] === 'manage' ? words.slice(1) : words;
   if (given === undefined) return 'llmp.1';
@@ -53,16 +53,16 @@ async function pageFor(words: readonly string[], treeFor: TreeFor): Promise<stri
   if (page) return page.name;
   const { suggestedValue } = await import('./suggest.js');
   const all = pages.map(({ word }) => word);
-  throw usage(`there is no page ${quoted(given)}`, {
+  throw usage(`there is no manual page ${quoted(given)}`, {
     why: suggestedValue(given, all),
-    advice: `There are: ${all.join(', ')}`,
+    advice: `Pages: ${all.join(', ')}`,
   });
 }
 
-/** With man, else as plain text; on a terminal either has a pager. */
-async function shown(path: string, { stdout, env }: Shell): Promise<void> {
+/** Shows a page with man or, if that fails, as plain text. On a terminal both use a pager. */
+async function showPage(path: string, { stdout, env }: Shell): Promise<void> {
   const isTerminal = stdout.isTTY === true;
-  // A path with a slash is a file to every man there is; -l is not.
+  // Every man opens a path with a slash as a file; not every man has the option -l.
   const byMan = await run('man', [path], env, isTerminal ? 'inherit' : 'pipe');
   if (byMan.isDone) {
     stdout.write(byMan.output);
@@ -74,7 +74,7 @@ async function shown(path: string, { stdout, env }: Shell): Promise<void> {
   if (!isPaged) stdout.write(text);
 }
 
-/** @returns what it wrote, unless that went to the terminal. */
+/** @returns the program's output, unless it wrote to the terminal. */
 function run(
   program: string,
   args: readonly string[],
@@ -92,7 +92,7 @@ function run(
     child.on('close', (exitCode) => {
       resolve({ isDone: exitCode === 0, output });
     });
-    // Whoever leaves the pager early does not read the rest.
+    // A user may quit the pager before it has read everything; the write error is then expected.
     child.stdin?.on('error', () => undefined).end(input);
   });
 }

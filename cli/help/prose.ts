@@ -1,10 +1,10 @@
-/** Explanations as data: help shows them on a terminal, man pages in print. */
+/** Documentation text as data. Help renders it for a terminal, and the manual as roff and Markdown. */
 
-/** Text; `words in backquotes` stand out in print. */
+/** A paragraph; `words in backquotes` are set in bold or as code. */
 export type Block =
   | string
   | { entries: readonly (readonly [term: string, text: string])[] }
-  /** As they are, such as commands to paste. */
+  /** Preformatted lines, such as commands to copy. */
   | { lines: readonly string[] };
 
 const LONGEST_LINE = 100;
@@ -12,7 +12,7 @@ const WIDEST_TERM = 32;
 const NARROWEST_TEXT = 24;
 const INDENT = '  ';
 
-/** A terminal's columns, as far as a line is still read with ease. */
+/** The terminal's width, limited to a comfortable line length. */
 export const readableWidth = (columns: number | undefined) => Math.min(columns || LONGEST_LINE, LONGEST_LINE);
 
 export const textOf = (blocks: readonly Block[], width: number) =>
@@ -23,14 +23,14 @@ function linesOf(block: Block, width: number): string[] {
   return 'lines' in block ? block.lines.map((line) => INDENT + line) : columnsOf(block.entries, width);
 }
 
-/** Terms, and beside each what it means. */
+/** Two columns: terms and their explanations. */
 export function columnsOf(entries: readonly (readonly [term: string, text: string])[], width: number): string[] {
   const widest = Math.min(WIDEST_TERM, Math.max(...entries.map(([term]) => term.length)));
   const indent = INDENT.length + widest + INDENT.length;
   return entries.flatMap(([term, text]) => {
     const [first = '', ...others] = wrapped(text, Math.max(NARROWEST_TEXT, width - indent));
     const beside = others.map((line) => `${' '.repeat(indent)}${line}`);
-    // A term too long for its column has a line of its own.
+    // A term that is too long for its column gets its own line.
     if (term.length > widest) return [INDENT + term, `${' '.repeat(indent)}${first}`, ...beside];
     return [`${INDENT}${term.padEnd(widest)}${INDENT}${first}`.trimEnd(), ...beside];
   });

@@ -1,7 +1,7 @@
-/** What was probably meant by a word that is none. */
+/** Suggestions for mistyped commands, options and values. */
 import type { Tree } from './tree.js';
 
-/** Words of other tools for what is called otherwise here. */
+/** Words that other tools use for the same action. */
 const SYNONYMS: Readonly<Record<string, readonly string[]>> = {
   add: ['create', 'generate'],
   create: ['generate'],
@@ -21,10 +21,10 @@ const SYNONYMS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * For a word that does not follow `path`: one that does, or a command elsewhere that ends like that.
+ * Suggests a replacement for an unknown word after `path`: a similar word, a synonym, or a command of another group.
  *
- * @param trees the tree at hand, and how to get the one with every command.
- * @param others what else might have been meant.
+ * @param trees the current tree, and a function that loads the complete one.
+ * @param others additional candidates.
  */
 export async function suggestedCommand(
   path: readonly string[],
@@ -44,7 +44,7 @@ export async function suggestedCommand(
   return question(below.filter((it) => ends.has(it.path.at(-1) ?? '')).map((it) => it.path.join(' ')));
 }
 
-/** @param options as they are declared, such as `-o, --output <FORMAT>`. */
+/** @param options their declarations, for example `-o, --output <FORMAT>`. */
 export function suggestedOption(given: string, options: readonly { flags: string }[]): string {
   const names = options.flatMap(({ flags }) => flags.match(/(?<=^|\s)--[\w-]+/g) ?? []);
   return question(nearest(given, [...names, '--help']));
@@ -52,32 +52,32 @@ export function suggestedOption(given: string, options: readonly { flags: string
 
 export const suggestedValue = (given: string, values: readonly string[]) => question(nearest(given, values));
 
-const MOST_SUGGESTED = 3;
+const MAX_SUGGESTIONS = 3;
 
 function question(words: readonly string[]): string {
-  return words.length === 0 || words.length > MOST_SUGGESTED ? '' : `Did you mean ${words.join(' or ')}?`;
+  return words.length === 0 || words.length > MAX_SUGGESTIONS ? '' : `Did you mean ${words.join(' or ')}?`;
 }
 
-const MOST_EDITS = 3;
-const LEAST_ALIKE = 0.4;
+const MAX_EDITS = 3;
+const MIN_SIMILARITY = 0.4;
 
-/** Those with the fewest edits, unless they are hardly alike. */
+/** @returns the words with the smallest edit distance, if they are similar enough. */
 function nearest(given: string, words: readonly string[]): string[] {
   const bare = (word: string) => word.replace(/^--/, '');
   const rated = words
     .map((word) => ({ word, edits: editsBetween(bare(given), bare(word)) }))
     .filter(({ word, edits }) => {
       const length = Math.max(bare(given).length, bare(word).length);
-      return edits <= MOST_EDITS && (length - edits) / length > LEAST_ALIKE;
+      return edits <= MAX_EDITS && (length - edits) / length > MIN_SIMILARITY;
     });
   const fewest = Math.min(...rated.map(({ edits }) => edits));
   return rated.filter(({ edits }) => edits === fewest).map(({ word }) => word);
 }
 
-/** Letters put in, left out, replaced, or two swapped (the restricted Damerau-Levenshtein distance). */
+/** The restricted Damerau-Levenshtein distance: insertions, deletions, replacements and swaps of neighbouring letters. */
 function editsBetween(one: string, other: string): number {
-  // No word of ours is near one so long.
-  if (Math.abs(one.length - other.length) > MOST_EDITS) return MOST_EDITS + 1;
+  // Such a difference in length already exceeds the limit.
+  if (Math.abs(one.length - other.length) > MAX_EDITS) return MAX_EDITS + 1;
   const rows: number[][] = [Array.from({ length: other.length + 1 }, (_, at) => at)];
   for (let i = 1; i <= one.length; i += 1) {
     const row = [i];

@@ -1,4 +1,4 @@
-/** What concerns every command: `llmp help TOPIC`, and sections of llmp(1). */
+/** Topics that concern all commands: `llmp help TOPIC`, and sections of llmp(1). */
 import { EXIT, EXIT_MEANINGS } from '../../console/failure.js';
 import type { Block } from './prose.js';
 
@@ -20,16 +20,16 @@ export const TOPICS: Readonly<Record<string, Topic>> = {
         entries: [
           ['LLMP_SERVER', 'Address of the daemon, as for `--server` (default: http://127.0.0.1:8080).'],
           ['LLMP_CONTEXT', 'The context to use, as for `-c`.'],
-          ['LLMP_CONFIG', 'The file of contexts (default: llmp/config.toml in `XDG_CONFIG_HOME`, or in ~/.config).'],
+          ['LLMP_CONFIG', 'The contexts file (default: llmp/config.toml in `XDG_CONFIG_HOME` or in ~/.config).'],
           ['MANAGEMENT_TOKEN', 'The management token.'],
           ['MANAGEMENT_TOKEN_FILE', 'A file that contains the management token, as for `--management-token-file`.'],
           ['LLMP_PROJECT_ID', 'Default project for new tokens, by name or ID, as for `--project-id`.'],
           ['LLMP_OUTPUT', 'Output format, as for `-o`.'],
           ['LLMP_ASCII', '1: use ASCII only; 0: use symbols in every locale.'],
           ['NO_COLOR', 'Any value: do not use colors, as with `--no-color`.'],
-          ['TERM', 'dumb: no colors, and no redrawing in place.'],
+          ['TERM', 'dumb: no colors and no redrawing in place.'],
           ['LC_ALL, LC_CTYPE, LANG', 'The locale. If it is not UTF-8, llmp uses ASCII only.'],
-          ['PAGER', 'Pager of `llmp man` if there is no man (default: less).'],
+          ['PAGER', 'The pager that `llmp man` uses if man(1) is not installed (default: less).'],
         ],
       },
     ],
@@ -37,18 +37,18 @@ export const TOPICS: Readonly<Record<string, Topic>> = {
   formatting: {
     summary: 'output formats',
     blocks: [
-      'Data goes to standard output, everything else to standard error. Control characters, for example in the name of a token, are shown as escapes: `\\x1b`.',
+      'Data goes to standard output, messages and errors go to standard error. Control characters, for example in the name of a token, are shown as escape sequences such as `\\x1b`.',
       {
         entries: [
           [
             '-o table',
-            'The default. On a terminal: columns with titles, as many as fit, and relative times. When piped: fields separated by tabs, without titles, and RFC 3339 times.',
+            'The default. On a terminal: as many columns as fit, with titles and relative times. When piped: all fields, separated by tabs, with RFC 3339 times and without titles.',
           ],
           ['-o json, --json', 'One JSON value. Errors are JSON objects on standard error.'],
           ['-o jsonl', 'One JSON value per line.'],
-          ['-o csv', 'CSV with titles. Cells that a spreadsheet would run as a formula begin with an apostrophe.'],
+          ['-o csv', 'CSV with titles. Cells that a spreadsheet would evaluate as a formula begin with an apostrophe.'],
           ['-o id', 'Only IDs, one per line, as input for another command.'],
-          ['-q', 'Only errors on standard error; `token generate` prints only the secret.'],
+          ['-q', 'Suppresses messages on standard error, except errors. `token generate` prints only the secret.'],
         ],
       },
       'A state is shown as a symbol and a word: ● active, ○ expired, ✗ revoked, ▲ limited, ◌ project off. In ASCII the symbols are `*`, `-`, `x`, `!` and `=`.',
@@ -65,28 +65,28 @@ export const TOPICS: Readonly<Record<string, Topic>> = {
     summary: 'exit codes',
     blocks: [
       { entries: exitCodes },
-      'If all of several IDs failed in the same way, the exit code is that of the failure; if only some failed, it is 1. `llmp run` exits with the exit code of its command, or with 128 plus the number of the signal that ended it.',
+      'For several IDs: if all of them failed in the same way, the exit code is that of the failure; otherwise it is 1. `llmp run` exits with the exit code of its command, or with 128 plus the number of the signal that ended the command.',
     ],
   },
   tokens: {
     summary: 'tokens, their states and secrets',
     blocks: [
-      "A token is a right to send requests for a project, with the project's upstream key, until it expires. Its secret, `sk-wt-` and 49 characters, is shown once; what is kept is a digest. An id is not a secret: it names the token in lists, logs and commands, and its first six characters are enough as long as no other begins like it.",
+      "A token allows a client to send requests with a project's upstream key until the token expires. Its secret (`sk-wt-` and 49 characters) is shown once; llmp stores only a digest. The ID of a token is not a secret. It identifies the token in lists, logs and commands; a unique prefix of six or more characters is enough.",
       {
         entries: [
           ['active', 'Requests are accepted.'],
-          ['expired', 'It has expired: 401.'],
-          ['revoked', 'It was revoked; `llmp token reactivate` undoes that: 401.'],
-          ['limited', 'It has reached its cap, `--max-requests`: 429.'],
-          ['project off', 'Its project is deactivated: 403.'],
+          ['expired', 'The lifetime of the token has ended. Requests get 401.'],
+          ['revoked', 'The token was revoked; `llmp token reactivate` undoes that. Requests get 401.'],
+          ['limited', 'The token has reached its request cap (`--max-requests`). Requests get 429.'],
+          ['project off', 'The project is inactive. Requests get 403.'],
         ],
       },
       {
         lines: [
           'llmp token generate --duration 48 --max-requests 500 --name notebook',
           'TOKEN=$(llmp token generate --duration 90m -q)       # for a script',
-          'llmp token revoke 3fa91c2e --reason "leaked"         # refused from the next request',
-          'llmp token reactivate 3fa91c2e                       # undo; the request count stays',
+          'llmp token revoke 3fa91c2e --reason "leaked"         # from now on requests are refused',
+          'llmp token reactivate 3fa91c2e                       # undo; keeps the request count',
           'llmp token whois < leaked.txt                        # find the token of a secret',
         ],
       },
@@ -96,26 +96,42 @@ export const TOPICS: Readonly<Record<string, Topic>> = {
   security: {
     summary: 'how to handle secrets',
     blocks: [
-      'Whoever has the management token may do everything. It is looked for in this order: `--management-token`, which `ps` shows to others; `--management-token-file`, where - is standard input; the command or file of the context in use, so that a token in the environment is not sent to another daemon; `MANAGEMENT_TOKEN`; `MANAGEMENT_TOKEN_FILE`; and on a terminal it is asked for and not shown.',
+      'The management token gives full access to a daemon. llmp uses the first of these that is set:',
       {
         entries: [
-          ['upstream keys', 'Are read from a file, standard input or a prompt, never from an option.'],
-          ['secrets of tokens', 'Are shown once. `--out FILE` writes one with mode 0600 and overwrites nothing.'],
+          ['--management-token', 'Avoid this option: other users can see it with `ps`.'],
+          ['--management-token-file', 'A file; - is standard input.'],
+          [
+            'context',
+            'The token command or token file of the current context. It comes before the environment, so that a token in the environment is not sent to another daemon.',
+          ],
+          ['MANAGEMENT_TOKEN, MANAGEMENT_TOKEN_FILE', 'The environment variables.'],
+          ['prompt', 'On a terminal. The input is not shown.'],
+        ],
+      },
+      'Other secrets and protections:',
+      {
+        entries: [
+          ['upstream keys', 'llmp reads them from a file, standard input or a prompt, never from an option.'],
+          [
+            'token secrets',
+            'A secret is shown once. `--out FILE` writes it to a new file with mode 0600 and never overwrites a file.',
+          ],
           [
             'a leaked secret',
-            'Pass it to `llmp token whois` on standard input. As an argument it would be in the history of the shell, so llmp refuses it there and sends nothing.',
+            'Pass it to `llmp token whois` on standard input. llmp refuses secrets as arguments and does not send them, because the shell stores arguments in its history.',
           ],
           [
             '--server',
-            'Over http to another machine the management token is sent in clear text, and llmp warns about it. Use https or unix:PATH.',
+            'With http to another machine the management token is sent in clear text, and llmp prints a warning. Use https or unix:PATH.',
           ],
           [
             'names',
-            'Names that come from the daemon cannot control the terminal, a spreadsheet or the shell: they are escaped, and completion omits names that are more than one word to the shell.',
+            'Names from the daemon cannot control the terminal, a spreadsheet or the shell: llmp escapes them, and completion omits names with special characters.',
           ],
           [
             'changes',
-            'Are audited, with `--reason`. Changes of several tokens need `--yes` in a script; `-n` shows what would change.',
+            'Every change is audited, with the text of `--reason`. In a script, changes to several tokens need `--yes`; `-n` shows what would change.',
           ],
         ],
       },

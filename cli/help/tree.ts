@@ -1,30 +1,30 @@
-/** The words of the command line, for whatever is made of them: help, man pages, completion, suggestions. */
+/** The tree of commands and groups, for help, man pages, completion and suggestions. */
 import type { Command } from '../command.js';
 
-/** One word that may come next. */
+/** A command or group below a path. */
 export interface Word {
   word: string;
   alias?: string | undefined;
   summary: string;
 }
 
-/** Commands that are loaded together. */
+/** Commands with a common first word, which are loaded together. */
 export interface Group {
   summary: string;
-  /** Holds only what programs ask for. */
+  /** Whether it contains only commands for programs. */
   isHidden?: boolean;
-  /** Loaded when its word is on the line, so that starting costs the same however many commands there are. */
+  /** Called only if its word is on the command line, so that more commands do not slow down startup. */
   load: () => Promise<readonly Command[]>;
 }
 
 type Path = readonly string[];
 
-/** Every path a command goes by: what is under `manage` works without that word as well. */
+/** All paths of a command: commands under `manage` also work without that word. */
 export function pathsOf({ path }: Command): readonly Path[] {
   return path[0] === 'manage' ? [path, path.slice(1)] : [path];
 }
 
-/** @returns the tree with the commands that these words can possibly name. */
+/** @returns the tree with the commands that these words can name. */
 export type TreeFor = (words: Path) => Promise<Tree>;
 
 export class Tree {
@@ -32,8 +32,8 @@ export class Tree {
   readonly #words: readonly (Word & { path: Path })[];
 
   /**
-   * @param commands those of the groups that are asked about.
-   * @param allGroups by the words that lead to them.
+   * @param commands the loaded commands.
+   * @param allGroups all groups, by the words that name them.
    */
   constructor(commands: readonly Command[], allGroups: Readonly<Record<string, Group>>) {
     this.#commands = commands.filter(({ isHidden }) => !isHidden);
@@ -52,13 +52,13 @@ export class Tree {
     }));
   }
 
-  /** What may follow `path`, each word once. */
+  /** The words that can follow `path`, without duplicates. */
   wordsUnder(path: Path): Word[] {
     const under = this.#words.filter((it) => it.path.length === path.length + 1 && startsWith(it.path, path));
     return [...new Map(under.map((it) => [it.word, it])).values()];
   }
 
-  /** The words as they are declared, aliases replaced; undefined unless they all lead somewhere. */
+  /** The declared path for these words, with aliases replaced; undefined if there is no such command or group. */
   resolved(words: Path): Path | undefined {
     let path: Path = [];
     for (const given of words) {
@@ -77,7 +77,7 @@ export class Tree {
     return this.#words.find((it) => isSame(it.path, path))?.summary ?? '';
   }
 
-  /** Every command by its shortest path. */
+  /** All commands with their shortest paths. */
   get commands(): readonly { path: Path; command: Command }[] {
     return this.#commands.map((command) => ({ path: pathsOf(command).at(-1) ?? [], command }));
   }

@@ -1,4 +1,4 @@
-/** The files that `llmp init` finds and writes. */
+/** Reads and writes the files of `llmp init`. */
 import { chmodSync, lstatSync, mkdirSync, readFileSync, type Stats } from 'node:fs';
 import { EXIT, Failure } from '../../console/failure.js';
 import { replaceFile } from './replace-file.js';
@@ -8,18 +8,18 @@ export interface Existing {
   mode: number;
 }
 
-/** Refuses what is not plainly a file of ours to replace. */
+/** The failure for an existing file or folder that llmp did not create, or cannot use, and therefore does not replace. */
 export const foreign = (path: string, why: string): Failure =>
-  new Failure(EXIT.conflict, `${path} is in the way: ${why}`, {
+  new Failure(EXIT.conflict, `cannot use ${path}: ${why}`, {
     code: 'foreign_file',
-    advice: 'Move it away, or choose another folder with --dir',
+    advice: 'Move it, or choose another folder with --dir',
   });
 
-/** @returns null when there is none. @throws {Failure} for what is no file, or cannot be read. */
+/** @returns null if it does not exist. @throws {Failure} if it is not a regular file, or cannot be read. */
 export function existingAt(path: string): Existing | null {
   const found = statOf(path);
   if (!found) return null;
-  if (!found.isFile()) throw foreign(path, 'it is not a plain file');
+  if (!found.isFile()) throw foreign(path, 'it is not a regular file');
   try {
     return { text: readFileSync(path, 'utf8'), mode: found.mode & 0o777 };
   } catch (error) {
@@ -38,33 +38,33 @@ function statOf(path: string): Stats | null {
 
 const codeOf = (error: unknown) => (error as NodeJS.ErrnoException).code ?? 'failed';
 
-/** @throws {Failure} for a folder that somebody else could exchange files in. */
+/** @throws {Failure} if other users can write to the folder: they could replace files in it. */
 export function refuseSharedFolder(dir: string): void {
   const found = statOf(dir);
   if (!found) return;
-  if (!found.isDirectory()) throw foreign(dir, 'it is no folder');
-  if (found.mode & 0o022) throw foreign(dir, `others can write it (chmod 700 ${dir} if it is yours)`);
+  if (!found.isDirectory()) throw foreign(dir, 'it is not a folder');
+  if (found.mode & 0o022) throw foreign(dir, `other users can write to it (chmod 700 ${dir} if it is yours)`);
 }
 
-/** What becomes of a file, in words for the plan; secrets are masked. */
-export interface Planned {
+/** A line of the plan that is shown to the user, with secrets masked. */
+export interface PlannedChange {
   action: 'create' | 'change' | 'keep' | 'restrict';
   path: string;
   what: string;
 }
 
-/** Null: the file stays, and its mode is set. */
-export interface Write {
+/** A file to write. If `text` is null, only its mode is changed. */
+export interface FileWrite {
   path: string;
   text: string | null;
   mode: number;
 }
 
 /**
- * Writes each file whole or not at all, in this order, without a pause in between; whoever is to be able to read one of them before
- * is its owner and, where it is replaced, its owner before.
+ * Writes the files in this order, each one atomically and without yielding to other code. A replaced file keeps its owner; no other
+ * user can read a file while it is written.
  */
-export function writeAll(dir: string, writes: readonly Write[]): void {
+export function writeAll(dir: string, writes: readonly FileWrite[]): void {
   try {
     mkdirSync(dir, { recursive: true, mode: 0o700 });
     for (const { path, text, mode } of writes) {
@@ -75,7 +75,7 @@ export function writeAll(dir: string, writes: readonly Write[]): void {
     throw new Failure(EXIT.refused, `cannot write in ${dir}`, {
       code: 'cannot_write',
       why: error instanceof Error ? error.message : '',
-      advice: 'What was written before is whole; once that is mended, the same command goes on',
+      advice: 'All files written so far are complete. Fix the cause and run the same command again',
       cause: error,
     });
   }

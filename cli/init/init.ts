@@ -1,4 +1,4 @@
-/** `llmp init`: from nothing to a server that can be started. What is there stays as it is unless something else is asked for. */
+/** `llmp init`: sets up a server so that it can be started. Existing files and settings do not change unless the user asks for it. */
 import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -15,14 +15,14 @@ import { urlOf } from '../commands/doctor-daemon.js';
 import { diagnose, hasFailed, showFindings, summaryOf } from '../commands/doctor.js';
 import { shellWord } from '../../console/escape.js';
 import { EXIT, usage } from '../../console/failure.js';
-import { type Planned, writeAll } from './files.js';
+import { type PlannedChange, writeAll } from './files.js';
 import { envFileIn, type Plan, planFor, valuesIn } from './plan.js';
 import type { Shell } from '../shell.js';
 import type { View } from '../../console/table.js';
 
 const options = {
-  dir: text('--dir <FOLDER>', 'target folder (default: /etc/llmp for root, otherwise ~/.config/llmp)'),
-  set: texts('--set <NAME=value...>', 'a setting; secrets as NAME_FILE=FILE (can be repeated)'),
+  dir: text('--dir <FOLDER>', 'target folder (default: /etc/llmp for root, ~/.config/llmp for other users)'),
+  set: texts('--set <NAME=value...>', 'a setting; give secrets as NAME_FILE=FILE (can be repeated)'),
   nonInteractive: flag('--non-interactive', 'do not prompt; keep existing values or use defaults'),
   systemd: flag('--no-systemd', 'do not write a systemd unit'),
   dryRun,
@@ -30,12 +30,12 @@ const options = {
 
 export const initCommand = command({
   path: ['init'],
-  summary: 'set up a server: management token, database, provider, systemd; shows a plan before it writes',
+  summary: 'set up a server: management token, database, provider and systemd unit',
   examples: [
-    ['init', 'prompts, shows the plan, writes the files, and checks the result'],
-    ['init --non-interactive --no-systemd --dir ./llmp', 'use defaults, in one folder'],
-    ['init --non-interactive --set LISTEN_ADDR=:8080 --set DATABASE_URL_FILE=/root/url', 'for a script'],
-    ['init -n', 'only show the plan'],
+    ['init', 'prompt, show the plan, write the files, and check the result'],
+    ['init --non-interactive --no-systemd --dir ./llmp', 'use the defaults, with all files in one folder'],
+    ['init --non-interactive --set LISTEN_ADDR=:8080 --set DATABASE_URL_FILE=/root/url', 'set up from a script'],
+    ['init -n', 'show the plan without writing anything'],
   ],
   options,
   async run(invocation) {
@@ -52,36 +52,42 @@ export const initCommand = command({
     else {
       for (const line of linesOf(plan.planned)) output.note(line);
       const isAsked = isInteractive(invocation) && !globals.yes;
-      if (isAsked && !(await input.confirm('Write this?', true))) throw usage('not confirmed, nothing was written');
+      if (isAsked && !(await input.confirm('Write these files?', true)))
+        throw usage('not confirmed; nothing was written');
     }
     return finish(invocation, wanted.dir, plan);
   },
 });
 
-const NOTHING = 'Nothing to do: everything is there as asked.';
+const NOTHING = 'Nothing to do: all files are up to date.';
 
-type Initing = Invocation<typeof options>;
+type InitInvocation = Invocation<typeof options>;
 
-/** Writes, looks whether it is good, and says what comes next. */
-async function finish(invocation: Initing, dir: string, plan: Plan): Promise<number> {
+/** Writes the files, runs the checks of `llmp doctor`, and prints the next commands. */
+async function finish(invocation: InitInvocation, dir: string, plan: Plan): Promise<number> {
   const { shell, output } = invocation;
-  // From here on ^C waits until the files are whole.
-  const enough = new AbortController();
+  // From here on ^C takes effect only after all files are written.
+  const controller = new AbortController();
   const interrupted = shell.interrupted().then(() => {
-    enough.abort();
+    controller.abort();
     return null;
   });
   writeAll(dir, plan.writes);
-  if (plan.writes.length > 0) output.note(`Written. Looking whether it is good.`);
+  if (plan.writes.length > 0) output.note('Files written. Checking the setup.');
   const asking = { ...invocation, shell: { ...shell, env: withoutSettings(shell.env) } };
-  const findings = await Promise.race([diagnose(asking, plan.envFile, enough.signal), interrupted]);
+  const findings = await Promise.race([diagnose(asking, plan.envFile, controller.signal), interrupted]);
   if (findings === null) return EXIT.interrupted;
   const next = nextCommands(shell, plan);
   await show(invocation, plan, findings, next);
   return hasFailed(findings) ? EXIT.checkFailed : EXIT.done;
 }
 
-async function show(invocation: Initing, plan: Plan, findings: Finding[], next: readonly string[]): Promise<void> {
+async function show(
+  invocation: InitInvocation,
+  plan: Plan,
+  findings: Finding[],
+  next: readonly string[],
+): Promise<void> {
   const { output } = invocation;
   if (output.format === 'json') {
     const whole = { env_file: plan.envFile, planned: plan.planned, ok: !hasFailed(findings), checks: findings, next };
@@ -94,50 +100,51 @@ async function show(invocation: Initing, plan: Plan, findings: Finding[], next: 
   for (const line of next) output.note(`  ${line}`);
 }
 
-// ---- what is wanted
+// ---- the request
 
-/** `--no-input`, which every command takes, means the same here. */
-const isInteractive = ({ options, globals }: Initing) => options.nonInteractive !== true && globals.input !== false;
+/** The global option `--no-input` has the same effect as `--non-interactive`. */
+const isInteractive = ({ options, globals }: InitInvocation) =>
+  options.nonInteractive !== true && globals.input !== false;
 
-async function wantedOf(invocation: Initing) {
+async function wantedOf(invocation: InitInvocation) {
   const { options: given, input, shell } = invocation;
   const dir = resolve(given.dir ?? defaultFolder(shell.env));
-  const said = settingsSaid(given.set ?? []);
+  const setOnLine = settingsGiven(given.set ?? []);
   const asks = isInteractive(invocation);
   if (asks && !input.canAsk) {
-    throw usage('init asks, and there is no terminal to ask at', {
-      advice: 'llmp init --non-interactive --set NAME=value …',
+    throw usage('init needs a terminal for its questions', {
+      advice: 'Without a terminal use: llmp init --non-interactive --set NAME=value …',
     });
   }
   const maySystemd = given.systemd !== false;
-  const answers = asks ? await askAll(input, { dir, said, maySystemd }) : null;
+  const answers = asks ? await askAll(input, { dir, setOnLine, maySystemd }) : null;
   const systemd = answers?.systemd ?? maySystemd;
   if (systemd && !/^[\w./@+-]+$/.test(dir)) {
-    throw usage('the path of the folder is none for a unit of systemd', {
-      advice: 'Use letters and digits, or --no-systemd',
+    throw usage('a systemd unit cannot use this folder: its path has special characters', {
+      advice: 'Use only letters, digits and . / @ + _ - in the path, or --no-systemd',
     });
   }
   return {
     dir,
-    settings: new Map([...(answers?.settings ?? []), ...said]),
+    settings: new Map([...(answers?.settings ?? []), ...setOnLine]),
     secrets: answers?.secrets ?? new Map<string, string>(),
     systemd,
     command: [process.execPath, fileURLToPath(new URL('../main.js', import.meta.url))] as const,
   };
 }
 
-interface Asked {
+interface QuestionInputs {
   dir: string;
-  said: ReadonlyMap<string, string>;
+  setOnLine: ReadonlyMap<string, string>;
   maySystemd: boolean;
 }
 
-async function askAll(input: Initing['input'], { dir, said, maySystemd }: Asked) {
+async function askAll(input: InitInvocation['input'], { dir, setOnLine, maySystemd }: QuestionInputs) {
   const { ask } = await import('./questions.js');
   return ask(input, {
     dir,
-    values: { ...valuesIn(envFileIn(dir)), ...Object.fromEntries(said) },
-    said: new Set(said.keys()),
+    values: { ...valuesIn(envFileIn(dir)), ...Object.fromEntries(setOnLine) },
+    given: new Set(setOnLine.keys()),
     databasePath: (systemd) => join(systemd ? STATE_FOLDER : dir, 'llmp.db'),
     systemd: maySystemd ? existsSync('/run/systemd/system') : null,
   });
@@ -148,38 +155,38 @@ function defaultFolder({ XDG_CONFIG_HOME, HOME }: NodeJS.ProcessEnv): string {
   return join(XDG_CONFIG_HOME || join(HOME || homedir(), '.config'), 'llmp');
 }
 
-/** @throws {Failure} for what is no setting, or not a good one; a secret is refused, for others can read the line. */
-function settingsSaid(given: readonly string[]): Map<string, string> {
-  return new Map(given.map(settingSaid));
+/** @throws {Failure} for an unknown setting, an invalid value, or a secret, because other users can see the command line. */
+function settingsGiven(given: readonly string[]): Map<string, string> {
+  return new Map(given.map(settingGiven));
 }
 
-function settingSaid(given: string): readonly [string, string] {
+function settingGiven(given: string): readonly [string, string] {
   const [, name = '', value = ''] = /^([A-Z_0-9]+)=(.*)$/s.exec(given) ?? [];
-  if (name === '') throw usage('--set takes NAME=value', { advice: 'Such as --set LISTEN_ADDR=127.0.0.1:8080' });
+  if (name === '') throw usage('--set must be NAME=value', { advice: 'For example --set LISTEN_ADDR=127.0.0.1:8080' });
   const setting = settingNamed(name);
   if (!setting) {
     const isFile = settingNamed(name.replace(/_FILE$/, '')) && name.endsWith('_FILE');
-    if (!isFile) throw usage(`--set ${name}: there is no such setting`, { advice: 'All of them: llmp config show' });
+    if (!isFile) throw usage(`--set ${name}: unknown setting`, { advice: 'List all settings: llmp config show' });
     return [name, resolve(value)];
   }
   if (setting.isSecret(value)) {
-    throw usage(`--set ${name} would show a secret to everybody on this machine`, {
-      advice: `Put it into a file, and say --set ${name}_FILE=FILE`,
+    throw usage(`--set ${name} would show a secret to all users of this machine`, {
+      advice: `Put it into a file and use --set ${name}_FILE=FILE`,
     });
   }
   if (!setting.takes(value)) throw usage(`--set ${name} must be ${setting.accepts}`);
   return [name, name === 'DATABASE_URL' ? absolute(value) : value];
 }
 
-/** The daemon may be started somewhere else. */
+/** Makes the path of a SQLite file absolute: the daemon may be started in another folder. */
 function absolute(url: string): string {
   const address = databaseAddress.parse(url);
   return address?.driver === 'sqlite' ? `sqlite:${resolve(address.path)}` : url;
 }
 
-// ---- afterwards
+// ---- after writing
 
-/** So that what was written is looked at, and not what happens to be set here. */
+/** The environment without llmp's variables, so that the checks use the written settings only. */
 function withoutSettings(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const { settings } = describeSettings({});
   const names = new Set(['LLMP_SERVER', 'LLMP_CONTEXT', ...settings.flatMap(({ name }) => [name, `${name}_FILE`])]);
@@ -203,8 +210,8 @@ function nextCommands({ program }: Shell, { envFile, unit }: Plan): string[] {
 
 const word = (path: string) => (/^[\w./:@+-]+$/.test(path) ? path : shellWord(path));
 
-function* linesOf(planned: readonly Planned[]): Generator<string> {
-  yield 'The plan:';
+function* linesOf(planned: readonly PlannedChange[]): Generator<string> {
+  yield 'Plan:';
   let before = '';
   for (const { action, path, what } of planned) {
     if (path !== before) yield `  ${action} ${path}`;
@@ -213,7 +220,7 @@ function* linesOf(planned: readonly Planned[]): Generator<string> {
   }
 }
 
-const plannedView: View<Planned> = {
+const plannedView: View<PlannedChange> = {
   idOf: ({ path }) => path,
   fields: ['action', 'path', 'what'],
   columns: [

@@ -1,4 +1,4 @@
-/** What `llmp init` would write, and why; it reads what is there, and writes nothing. */
+/** Plans what `llmp init` writes. Reads existing files, and writes nothing. */
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,15 +9,15 @@ import { describeSettings, settingNamed, SettingsError } from '../../config/sett
 import { readEnvFile } from '../../config/sources.js';
 import { LOGS_FOLDER, STATE_FOLDER } from '../../config/systemd/unit.js';
 import { EXIT, Failure, usage } from '../../console/failure.js';
-import { type Existing, existingAt, foreign, type Planned, refuseSharedFolder, type Write } from './files.js';
+import { type Existing, existingAt, foreign, type PlannedChange, refuseSharedFolder, type FileWrite } from './files.js';
 import { planUnit } from './unit.js';
 
-export interface Wanted {
+export interface InitRequest {
   /** Absolute. */
   dir: string;
-  /** What was asked for, by `NAME` or `NAME_FILE`. */
+  /** Requested settings by `NAME` or `NAME_FILE`. */
   settings: ReadonlyMap<string, string>;
-  /** Secrets, each to be kept in a file of its own, by `NAME`. */
+  /** Secrets by `NAME`. Each is written to its own file. */
   secrets: ReadonlyMap<string, string>;
   systemd: boolean;
   /** Absolute paths of node and of llmp's script. */
@@ -28,8 +28,8 @@ export interface Plan {
   envFile: string;
   /** Null without a unit. */
   unit: string | null;
-  planned: Planned[];
-  writes: Write[];
+  planned: PlannedChange[];
+  writes: FileWrite[];
   warnings: string[];
 }
 
@@ -38,43 +38,43 @@ type Values = Record<string, string | undefined>;
 const OWN_MODE = 0o600;
 
 export const envFileIn = (dir: string) => join(dir, 'llmp.env');
-/** The name of the file for a secret; as a credential of systemd would be called. */
+/** The file for a secret. It has the name that a systemd credential for the setting has. */
 export const secretFile = (dir: string, name: string) => join(dir, name.toLowerCase().replaceAll('_', '-'));
 
-/** @throws {Failure} for what is in the way, and for settings that no daemon would start with. */
-export function planFor(wanted: Wanted): Plan {
+/** @throws {Failure} if an existing file cannot be used, or a daemon would not start with the settings. */
+export function planFor(wanted: InitRequest): Plan {
   refuseSharedFolder(wanted.dir);
-  const draft = new Draft(wanted);
+  const draft = new PlanBuilder(wanted);
   for (const [name, text] of wanted.settings) draft.set(name, text);
-  for (const [name, secret] of wanted.secrets) draft.keepSecret(name, secret);
-  draft.own('MANAGEMENT_TOKEN', credential, () => randomBytes(24).toString('base64url'));
-  draft.placeDatabase();
+  for (const [name, secret] of wanted.secrets) draft.storeSecret(name, secret);
+  draft.ensureSecret('MANAGEMENT_TOKEN', credential, () => randomBytes(24).toString('base64url'));
+  draft.setStorage();
   return draft.finish();
 }
 
-/** The values in an env file; none where there is no file. @throws {Failure} when it is something else. */
+/** The values in an env file; none if the file does not exist. @throws {Failure} if it is not an env file. */
 export function valuesIn(path: string): Values {
   if (!existingAt(path)) return {};
   try {
     return { ...readEnvFile(path).values };
   } catch (error) {
-    if (error instanceof SettingsError) throw foreign(path, error.problems[0] ?? 'it holds no settings');
+    if (error instanceof SettingsError) throw foreign(path, error.problems[0] ?? 'it contains no settings');
     throw error;
   }
 }
 
-class Draft {
-  readonly #wanted: Wanted;
+class PlanBuilder {
+  readonly #wanted: InitRequest;
   readonly #envFile: string;
   readonly #before: Existing | null;
   readonly #old: Values;
   readonly #values: Values;
   readonly #changes = new Map<string, string | null>();
   readonly #plan: Plan;
-  /** What will be in the files that are not written yet. */
+  /** Contents of planned secret files, by path. */
   readonly #pending = new Map<string, string>();
 
-  constructor(wanted: Wanted) {
+  constructor(wanted: InitRequest) {
     this.#wanted = wanted;
     this.#envFile = envFileIn(wanted.dir);
     this.#before = existingAt(this.#envFile);
@@ -83,7 +83,7 @@ class Draft {
     this.#plan = { envFile: this.#envFile, unit: null, planned: [], writes: [], warnings: [] };
   }
 
-  /** @param name `NAME` or `NAME_FILE`; the other of the two goes. */
+  /** @param name `NAME` or `NAME_FILE`; the other form is removed. */
   set(name: string, text: string): void {
     const other = referredBy(name) ?? `${name}_FILE`;
     if (this.#values[other] !== undefined) {
@@ -95,25 +95,26 @@ class Draft {
     this.#changes.set(name, text);
   }
 
-  /** Puts a secret that was given into a file of its own. */
-  keepSecret(name: string, secret: string): void {
+  /** Plans a file for a secret that the user entered. */
+  storeSecret(name: string, secret: string): void {
     const path = secretFile(this.#wanted.dir, name);
     const existing = existingAt(path);
     const isOurs = this.#old[`${name}_FILE`] === path;
-    if (existing && !isOurs) throw foreign(path, 'it is not what the env file says holds this secret');
+    if (existing && !isOurs) throw foreign(path, `the env file does not name it as ${name}_FILE`);
     if (existing?.text.replace(/\r?\n$/, '') !== secret)
-      this.#writeSecret(path, secret, existing, `${name}: the one that you gave`);
+      this.#writeSecret(path, secret, existing, `${name}: the value that you entered`);
     this.set(`${name}_FILE`, path);
   }
 
-  /** Sees to it that there is this secret: what was there stays. */
-  own(name: string, kind: Kind<unknown>, generate: () => string): void {
+  /** Ensures that a secret exists. An existing one does not change. */
+  ensureSecret(name: string, kind: Kind<unknown>, generate: () => string): void {
     if (this.#textOf(name) !== undefined) return;
     const path = secretFile(this.#wanted.dir, name);
     const existing = existingAt(path);
-    if (!existing) this.#writeSecret(path, generate(), null, `${name}: a new one`);
-    else if (kind.parse(existing.text.replace(/\r?\n$/, '')) === undefined) throw foreign(path, `it holds no ${name}`);
-    else this.#plan.planned.push({ action: 'keep', path, what: `${name}: the one that is there` });
+    if (!existing) this.#writeSecret(path, generate(), null, `${name}: a new, random value`);
+    else if (kind.parse(existing.text.replace(/\r?\n$/, '')) === undefined)
+      throw foreign(path, `it does not contain a valid ${name}`);
+    else this.#plan.planned.push({ action: 'keep', path, what: `${name}: the existing value` });
     this.set(`${name}_FILE`, path);
   }
 
@@ -123,7 +124,8 @@ class Draft {
     this.#pending.set(path, secret);
   }
 
-  placeDatabase(): void {
+  /** Sets defaults for the database and the audit file, and ensures an encryption key for a database server. */
+  setStorage(): void {
     const { dir, systemd } = this.#wanted;
     if (this.#textOf('DATABASE_URL') === undefined && !isServer(this.#textOf('DB_DRIVER'))) {
       this.set('DATABASE_URL', `sqlite:${join(systemd ? STATE_FOLDER : dir, 'llmp.db')}`);
@@ -131,13 +133,13 @@ class Draft {
     const driver = databaseAddress.parse(this.#textOf('DATABASE_URL') ?? '')?.driver;
     const hasDriver = this.#wanted.settings.has('DB_DRIVER');
     if (driver && !hasDriver && driver !== (this.#textOf('DB_DRIVER') ?? 'sqlite')) this.set('DB_DRIVER', driver);
-    if (isServer(driver)) this.own('ENCRYPTION_KEY', encryptionKey, () => randomBytes(32).toString('base64'));
+    if (isServer(driver)) this.ensureSecret('ENCRYPTION_KEY', encryptionKey, () => randomBytes(32).toString('base64'));
     if (this.#textOf('AUDIT_LOG_FILE') === undefined) {
       this.set('AUDIT_LOG_FILE', join(systemd ? LOGS_FOLDER : dir, 'audit.log'));
     }
   }
 
-  /** As the daemon would find it; undefined when it is not set. */
+  /** The value as the daemon would read it; undefined if it is not set. */
   #textOf(name: string): string | undefined {
     const path = this.#values[`${name}_FILE`];
     const isFile = path !== undefined && settingNamed(`${name}_FILE`) === undefined;
@@ -160,7 +162,7 @@ class Draft {
     return this.#plan;
   }
 
-  /** What `config show` would say of them. @throws {Failure} when the daemon would not start. */
+  /** The values as `config show` prints them. @throws {Failure} if the daemon would not start. */
   #shownValues(): ReadonlyMap<string, string | null> {
     const direct = Object.entries(this.#values).map(([name, text]) => {
       const base = referredBy(name);
@@ -181,9 +183,7 @@ class Draft {
     const path = this.#envFile;
     for (const [name, text] of this.#changes) {
       const what =
-        text === null
-          ? `without ${name}`
-          : `${name}=${referredBy(name) === undefined ? (shown.get(name) ?? '') : text}`;
+        text === null ? `remove ${name}` : `${name}=${referredBy(name) === undefined ? (shown.get(name) ?? '') : text}`;
       this.#plan.planned.push({ action, path, what });
     }
     const changes: Changes = this.#changes;
@@ -193,7 +193,7 @@ class Draft {
     this.#plan.writes.push({ path, text, mode });
   }
 
-  /** What is ours and not written anew, and yet is for others to read or write. */
+  /** Restricts the mode of existing files that are not rewritten and that other users can read or write. */
   #restrictOthers(): void {
     const files = Object.entries(this.#values).flatMap(([name, path]) => (referredBy(name) && path ? [path] : []));
     const own = files.filter((path) => path.startsWith(`${this.#wanted.dir}/`));
@@ -229,7 +229,7 @@ class Draft {
   }
 }
 
-/** Whoever gave it to a group alone had a reason. */
+/** The mode without write access for the group and any access for others. Read access for a group alone is deliberate, and stays. */
 const restricted = (mode: number) => (mode & 0o007 ? OWN_MODE : mode & 0o640);
 
 const isServer = (driver: string | undefined) => driver === 'postgres' || driver === 'mysql';
@@ -241,7 +241,7 @@ function referredBy(name: string): string | undefined {
 }
 
 const HEADER = (path: string) => `# Settings of llmp: llmp daemon --env-file ${path}
-# llmp init changes what it is asked to, and leaves all other lines alone. What there is to set: llmp.env(5)
+# llmp init changes only the settings that it is asked to change. All settings are described in llmp.env(5).
 `;
 
 function withChangesOrRefusal(text: string, changes: Changes): string {

@@ -1,4 +1,4 @@
-/** A file of the operator's own, put in place whole or not at all. */
+/** Replaces a file atomically. */
 import {
   chmodSync,
   chownSync,
@@ -14,10 +14,10 @@ import { randomBytes } from 'node:crypto';
 import { basename, dirname, join } from 'node:path';
 
 /**
- * Whoever is to be able to read it before is its owner and, where it is replaced, its owner before.
+ * Writes a temporary file with mode 0600 and renames it. A replaced file keeps its owner.
  *
- * @param before what is there now.
- * @throws what the file system says; nothing of it is left then.
+ * @param before the existing file, if any.
+ * @throws the error of the file system; the temporary file is removed then.
  */
 export function replaceFile(path: string, text: string, mode: number, before: Stats | null): void {
   const temporary = join(dirname(path), `.${basename(path)}.${randomBytes(6).toString('hex')}`);

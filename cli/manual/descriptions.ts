@@ -1,4 +1,4 @@
-/** What the declarations of the commands do not say: the prose of the manual's pages, by the first word of the command line. */
+/** The prose of the manual pages that the declarations of the commands do not contain, by the first word of the command line. */
 import type { Block } from '../help/prose.js';
 import { keyBlocks } from './keys.js';
 
@@ -10,9 +10,9 @@ export interface Description {
 }
 
 export const OVERVIEW: readonly Block[] = [
-  "llmp stands between clients and the API of a language-model provider. The provider's key stays in a project; clients get tokens for it, which expire by themselves, may carry a cap, and can be revoked and brought back.",
-  'One program does all of it. `llmp daemon` is the proxy; `llmp token`, `llmp project` and the others ask a running daemon over its management API, for which they need its address (`--server`, or `llmp context`) and its management token. `llmp(7)` explains concepts and states, `llmp.env(5)` the settings of the daemon.',
-  'Data goes to standard output and everything else to standard error. There is an option for every question that is asked on a terminal, and elsewhere none is asked.',
+  "llmp is a reverse proxy between clients and the API of a language-model provider. Each project holds a provider's API key. Clients get tokens for a project instead of the key: a token expires by itself, can have a request cap, and can be revoked and reactivated.",
+  'The program contains all parts of the system. `llmp daemon` is the proxy. Management commands such as `llmp token` and `llmp project` send requests to the management API of a running daemon. They need its address (`--server`, or `llmp context`) and its management token. `llmp(7)` explains concepts and token states, and `llmp.env(5)` the settings of the daemon.',
+  'Data goes to standard output, messages and errors go to standard error. Every prompt has an option that answers it; without a terminal llmp never prompts.',
 ];
 
 const SETTINGS = ['llmp.env(5)'];
@@ -20,8 +20,8 @@ const SETTINGS = ['llmp.env(5)'];
 export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
   daemon: {
     description: [
-      'Runs the proxy until it is told to end, and logs to standard output, a line each (`LOG_FORMAT`). Settings come from the environment, from the file of `--env-file`, or from systemd credentials, in this order.',
-      'It listens on `LISTEN_ADDR`. `/v1` is for clients, `/manage` for the operator; `/live` and `/ready` say whether it runs, and whether it can serve. `GET /manage/openapi.json` describes the management API as OpenAPI 3.1.',
+      'Runs the proxy until it receives a signal. It logs to standard output, one record per line (`LOG_FORMAT`). Settings come from the environment, from the file in `--env-file`, and from systemd credentials, in this order.',
+      'The daemon listens on `LISTEN_ADDR`. `/v1` is for clients, and `/manage` is for operators. `/live` shows whether the daemon is running, and `/ready` whether it can serve requests. `GET /manage/openapi.json` describes the management API as OpenAPI 3.1.',
     ],
     sections: [
       [
@@ -29,10 +29,10 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
         [
           {
             entries: [
-              ['SIGHUP', 'Reads the settings again and applies those that need no restart.'],
+              ['SIGHUP', 'Reads the settings again and applies those that do not need a restart.'],
               [
                 'SIGTERM, SIGINT',
-                'Ends it: `/ready` answers 503 at once, connections are accepted for `SHUTDOWN_DELAY` more, and what is in flight has `SHUTDOWN_GRACE`. A second one does not wait.',
+                'Stops the daemon. `/ready` responds with 503 immediately, new connections are accepted for `SHUTDOWN_DELAY`, and requests in flight then have `SHUTDOWN_GRACE` to finish. A second signal stops the daemon immediately.',
               ],
             ],
           },
@@ -41,38 +41,38 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
       [
         'SYSTEMD',
         [
-          'The package has `llmp.service`, `llmp@.service` for several instances (`llmp@1` with /etc/llmp/llmp-1.env and folders of its own), and what makes their user and folders, in config/systemd. They start with `/etc/llmp/llmp.env`, which the group llmp may read, and the management token in `/etc/llmp/credentials/management-token`, which root alone may. `ENCRYPTION_KEY`, `ENCRYPTION_KEY_PREVIOUS`, `DATABASE_URL` and `REDIS_PASSWORD` may be credentials too: `/etc/credstore/llmp.encryption-key`, `llmp.database-url` and so on. What stands in the file of settings comes before a credential.',
-          'Each unit sets `MemoryHigh=1G`. Node.js sizes its heap by that limit, to about 550 MB, and the daemon answers 503 while nine tenths of its heap are in use; `systemctl edit llmp` raises the limit. `systemctl reload` checks the settings first, without the credentials: systemd gives these to the daemon alone.',
+          'The package contains units in config/systemd: `llmp.service`, and `llmp@.service` for several instances (`llmp@1` uses /etc/llmp/llmp-1.env and its own folders), with files that create their users and folders. The units read `/etc/llmp/llmp.env`, which the group llmp can read, and the management token in `/etc/llmp/credentials/management-token`, which only root can read. `ENCRYPTION_KEY`, `ENCRYPTION_KEY_PREVIOUS`, `DATABASE_URL` and `REDIS_PASSWORD` can also be credentials: `/etc/credstore/llmp.encryption-key`, `llmp.database-url` and so on. The settings file takes precedence over credentials.',
+          'Each unit sets `MemoryHigh=1G`. Node.js derives a heap limit of about 550 MB from it, and the daemon responds with 503 while more than nine tenths of its heap are in use. Raise the limit with `systemctl edit llmp`. `systemctl reload` checks the settings first, but without credentials, because systemd passes them to the daemon only.',
           {
             entries: [
               [
                 'up',
-                'once it listens and is ready; it also counts as up while migrations wait for an operator, or when a database that it cannot reach has not come for 20 seconds. `systemctl status` then says what is missing, as `/ready` does, and it serves as soon as that comes. Migrations at the start may take their time.',
+                'The unit is up when the daemon listens and is ready. It also counts as up while migrations wait for an operator, and when the database has been unreachable for 20 seconds. `systemctl status` then shows what is missing, as `/ready` does, and the daemon serves requests as soon as it is available. Migrations at startup have no time limit.',
               ],
               [
                 'status line',
-                'what it lacks or does without, requests a second over the last minute, requests in flight, active tokens; five seconds old at most.',
+                'Missing and degraded parts, requests per second over the last minute, requests in flight, and active tokens. It is updated every five seconds.',
               ],
               [
                 'reload',
-                'looks at the settings first: what is wrong with them makes `systemctl reload` fail and changes nothing. Credentials are as they were at the start.',
+                'Checks the settings first. If a setting is wrong, `systemctl reload` fails and nothing changes. Credentials are read at startup only.',
               ],
               [
                 'watchdog',
-                'is content as long as the event loop turns, whatever the database does; a process that stands still for `WatchdogSec=` (60 s) is ended and started again.',
+                'Checks the event loop, not the database. systemd restarts a process that does not respond for `WatchdogSec=` (60 s).',
               ],
               [
                 'stop',
-                'may take `SHUTDOWN_DELAY` and `SHUTDOWN_GRACE` and half a minute for what is then to be written, whatever `TimeoutStopSec=` says.',
+                'Can take `SHUTDOWN_DELAY` plus `SHUTDOWN_GRACE`, plus half a minute to write remaining data, regardless of `TimeoutStopSec=`.',
               ],
-              ['wrong settings', 'exit status 78, after which it is not started again.'],
+              ['wrong settings', 'The daemon exits with status 78 and is not restarted.'],
               [
                 'ports below 1024',
-                'need `AmbientCapabilities=CAP_NET_BIND_SERVICE`, `CapabilityBoundingSet=CAP_NET_BIND_SERVICE` and `PrivateUsers=no` in `systemctl edit llmp`.',
+                'Add `AmbientCapabilities=CAP_NET_BIND_SERVICE`, `CapabilityBoundingSet=CAP_NET_BIND_SERVICE` and `PrivateUsers=no` with `systemctl edit llmp`.',
               ],
             ],
           },
-          'In the journal each record is a line with its priority (`journalctl -u llmp -p warning`), and without a time of its own.',
+          'In the journal each log record is a line with its priority (`journalctl -u llmp -p warning`) and without its own timestamp.',
         ],
       ],
       [
@@ -80,10 +80,10 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
         [
           {
             entries: [
-              ['data/llmp.db', 'The database, unless `DATABASE_URL` says otherwise.'],
+              ['data/llmp.db', 'The database, unless `DATABASE_URL` names another one.'],
               [
                 'data/llmp.db.key',
-                'The encryption key, without `ENCRYPTION_KEY`. Back it up, apart from the database.',
+                'The encryption key, if `ENCRYPTION_KEY` is not set. Back it up separately from the database.',
               ],
               ['data/audit.log, data/audit-use.log', 'The audit files.'],
             ],
@@ -92,13 +92,13 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
       ],
     ],
     exitStatus:
-      '0 after SIGTERM or SIGINT; 69 when an address is in use; 70 for a defect; 77 when a file may not be read or written; 78 when the settings are wrong or another daemon has the database; 130 or 143 at the second signal.',
+      '0 after SIGTERM or SIGINT; 69 if an address is in use; 70 after an internal error; 77 if a file cannot be read or written; 78 if a setting is wrong or another daemon uses the database; 130 or 143 after a second signal.',
     seeAlso: [...SETTINGS, 'systemctl(1)', 'systemd.exec(5)'],
   },
   dispatcher: {
     description: [
-      'Takes the events that daemons publish to the stream in Redis (`REDIS_ADDR`) to a file or a service (`DISPATCHER_SERVICE`). Any number of dispatchers share the work. An event is acknowledged once the back end has it, so that it may come twice, with the same id, and is not lost unless the stream is trimmed first.',
-      'An event that alone is refused, five times, is set aside in `llmp:events:dead`; `--replay-dead` puts those back. A key that is refused pauses everything and is tried again once a minute.',
+      'Reads the events that daemons publish to a Redis stream (`REDIS_ADDR`), and forwards them to a file or a service (`DISPATCHER_SERVICE`). Several dispatchers can share the work. An event is acknowledged after the service has accepted it. Delivery is therefore at least once: an event can be delivered twice, with the same ID, and is lost only if Redis trims the stream first.',
+      'If the service refuses an event five times by itself, the event is moved to `llmp:events:dead`; `--replay-dead` moves such events back. If the service refuses the API key, the dispatcher pauses and tries again once a minute.',
     ],
     sections: [
       [
@@ -106,8 +106,11 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
         [
           {
             entries: [
-              ['SIGHUP', 'Opens the file of `DISPATCHER_SERVICE=file` anew, and tries a refused key again.'],
-              ['SIGTERM, SIGINT', 'Ends it: what is on its way has `SHUTDOWN_GRACE`, the rest is left to others.'],
+              ['SIGHUP', 'Reopens the file of `DISPATCHER_SERVICE=file`, and retries a refused API key.'],
+              [
+                'SIGTERM, SIGINT',
+                'Stops the dispatcher. Deliveries in progress have `SHUTDOWN_GRACE` to finish; other dispatchers take over the remaining events.',
+              ],
             ],
           },
         ],
@@ -115,50 +118,50 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
       [
         'SYSTEMD',
         [
-          '`llmp-dispatcher.service` runs it as a user of its own, who may read `/etc/llmp/llmp.env` and nothing that the daemon keeps. `DISPATCHER_API_KEY` and `REDIS_PASSWORD` may be credentials: `/etc/credstore/llmp.dispatcher-api-key` and `llmp.redis-password`. It is up once it reads the stream, or when Redis has not come for 20 seconds; a back end that fails shows in the status line and stops nothing. Of everything else see llmp-daemon(8).',
+          '`llmp-dispatcher.service` runs as its own user, who can read `/etc/llmp/llmp.env` but none of the data of the daemon. `DISPATCHER_API_KEY` and `REDIS_PASSWORD` can be credentials: `/etc/credstore/llmp.dispatcher-api-key` and `llmp.redis-password`. The unit is up when the dispatcher reads the stream, or when Redis has been unreachable for 20 seconds. A service that fails is shown in the status line and does not stop the unit. For everything else see llmp-daemon(8).',
         ],
       ],
     ],
     exitStatus:
-      '0 after SIGTERM or SIGINT, or with `--once` when all was forwarded; 69 when Redis, the back end or an address cannot be had; 77 when a file may not be written; 78 when the settings are wrong.',
+      '0 after SIGTERM or SIGINT, or with `--once` after all events were forwarded; 69 if Redis, the service or an address is unavailable; 77 if a file cannot be written; 78 if a setting is wrong.',
     seeAlso: SETTINGS,
   },
   init: {
     description: [
-      'Makes a management token, asks where to listen, for the database, Redis and the provider, and writes an env file, the files of secrets with mode 0600, and a unit for systemd. What it will write is shown first; nothing is written before that is confirmed. In the end it looks whether all is good, as llmp-doctor(1) does, and names the next commands.',
-      'What is there stays as it is unless something else is asked for, so it may be run again. Every question has an answer on the line: `--set`, and `--non-interactive` for the rest.',
+      'Generates a management token, asks for the listen address, the database, Redis and the provider, and writes an env file, secret files with mode 0600, and a systemd unit. It first shows what it will write, and asks for confirmation. Then it runs the checks of llmp-doctor(1) and prints the next commands.',
+      'Existing values do not change unless you enter others, so you can run `llmp init` again. Every question has an option: `--set` for a setting, and `--non-interactive` for existing values and defaults.',
     ],
-    exitStatus: '9 when what was written is not good. Else as of every command: llmp(1).',
+    exitStatus: '9 if a check of the written setup failed. For other codes see llmp(1).',
     seeAlso: ['llmp-doctor(1)', 'llmp-daemon(8)', 'llmp.env(5)'],
   },
   doctor: {
     description: [
-      'Looks at settings, files, database, Redis, provider, system, daemon and terminal, changes nothing, and says of each what it found and what mends it. No secret is shown.',
+      'Checks settings, files, database, Redis, provider, system, daemon and terminal. For each check it shows what it found and, if there is a problem, how to fix it. It changes nothing and shows no secrets.',
     ],
-    exitStatus: '9 when a check failed; a warning is no failure. Else as of every command: llmp(1).',
+    exitStatus: '9 if a check failed; a warning is not a failure. For other codes see llmp(1).',
     seeAlso: SETTINGS,
   },
   run: {
     description: [
-      'Issues a token, runs the command with `OPENAI_API_KEY` and `OPENAI_BASE_URL` in its environment and without the management token, passes signals on to it, and revokes the token when it ends, in whatever way. Killed with SIGKILL itself, it leaves a token that withers: an hour later unless `--duration` says otherwise.',
+      'Issues a token, and runs the command with `OPENAI_API_KEY` and `OPENAI_BASE_URL` in its environment and without the management token. llmp forwards signals to the command, and revokes the token when the command ends for any reason. If llmp itself is killed with SIGKILL, the token expires after `--duration`, by default one hour.',
     ],
     exitStatus:
-      'That of the command; 128 and the number of the signal that ended it; 126 when it may not be executed, 127 when there is none. Else as of every command: llmp(1).',
+      "The command's exit code, or 128 plus the number of the signal that ended it; 126 if the command cannot be executed, 127 if it was not found. For other codes see llmp(1).",
     seeAlso: ['llmp-token(1)'],
   },
   tui: {
     description: [
-      'Shows overview, tokens, projects, the audit log, the response cache and events in full screen, asks the daemon for what is shown every two seconds, and follows audit and events as they come. Filter, order and numbers are those of the daemon, not of what happens to be on the screen.',
-      'What takes something away asks before, and a change that the daemon can take back is undone with `u`. A protected context has each change asked about; with `--readonly`, or in a context that is read-only, nothing is sent.',
-      'When the daemon is away, what was known stays on the screen with its age, changes are not sent, and it is tried again by itself. Its secret is shown once after a token is issued, and only when `v` asks for it.',
-      'Copying goes through the terminal (OSC 52), which may refuse it without a word; tmux does unless `set-clipboard` is on.',
+      'Shows an overview, tokens, projects, the audit log, the response cache and events in a full-screen interface. It refreshes the screen every two seconds, and streams audit records and events. Filters, sort orders and totals apply to all data of the daemon, not only to the visible rows.',
+      'Destructive actions ask for confirmation, and `u` undoes a change that the daemon can reverse. In a protected context every change asks for confirmation. With `--readonly`, or in a read-only context, changes are refused.',
+      'While the daemon is unreachable, the last data stays on the screen with its age, changes are not sent, and llmp reconnects by itself. The secret of a new token can be shown once, with `v`.',
+      'Copying uses the terminal (OSC 52). A terminal can ignore the request without an error; tmux does so unless `set-clipboard` is on.',
     ],
     sections: [
       ['KEYS', keyBlocks()],
       [
         'FILTER',
         [
-          'Words that must occur in the name, or begin the id, and `key:value`, all of which must hold. Quotes hold words together, commas part alternatives, and `!` in front negates:',
+          'A filter consists of words, which must be part of the name or the beginning of the ID, and of `key:value` terms. All of them must match. Use quotes around text with spaces, commas between alternatives, and `!` to negate:',
           { lines: ['ci !old project:web state:active,limited expires:<2h used:>90%'] },
         ],
       ],
@@ -167,79 +170,78 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
         [
           {
             entries: [
-              ['LLMP_REDUCED_MOTION', 'Anything but 0: nothing moves that need not.'],
-              ['COLUMNS, LINES', 'The size of the frame of `--once` where there is no terminal.'],
-              ['COLORTERM, FORCE_COLOR', 'How many colours there are, where `TERM` does not tell.'],
+              ['LLMP_REDUCED_MOTION', 'Any value except 0: no animations.'],
+              ['COLUMNS, LINES', 'The size of the frame of `--once` without a terminal.'],
+              ['COLORTERM, FORCE_COLOR', 'The number of colors, if `TERM` does not determine it.'],
             ],
           },
         ],
       ],
     ],
     exitStatus:
-      '0 when it is quit; 2 where there is no terminal; 6 when `--once` had no answer; 129, 130 or 143 when the terminal went, at ^C, and at SIGTERM. Else as of every command: llmp(1).',
+      '0 after quitting; 2 without a terminal; 6 if the daemon did not respond to `--once`; 129 if the terminal was closed, 130 after ^C, 143 after SIGTERM. For other codes see llmp(1).',
     seeAlso: ['llmp-context(1)', 'llmp-token(1)'],
   },
   token: {
     description: [
-      'A token is the right to send requests for a project until it expires. Its secret is shown once, when it is issued; afterwards it is known by its id, of which the first six characters are enough. Names of tokens need not be unique, so they do not stand for one.',
-      'Revoked, a token is refused from the next request on, and what is in flight for it ends. Reactivated, it passes again, with its expiry and its count.',
+      'A token allows a client to send requests for a project until the token expires. Its secret is shown once, when the token is issued. Commands identify a token by its ID; a unique prefix of six or more characters is enough. Names do not identify tokens, because they need not be unique.',
+      'When a token is revoked, new requests are refused and requests in flight are ended. A reactivated token works again, with the same expiry and request count.',
     ],
   },
   project: {
     description: [
-      "A project holds the provider's key, sealed in the database and never shown again. The key is read from a file, from standard input, or at a prompt that does not show it; there is no option for it, since `ps` and the history of the shell would keep it.",
-      'Deactivated, a project has all of its tokens refused, and not one of them changed.',
+      'A project holds an upstream key, which is the API key of the provider. The key is encrypted in the database and never shown again. It is read from a file, from standard input, or from a prompt that does not show it. There is no option for the key, because `ps` and the history of the shell would expose it.',
+      'While a project is inactive its tokens are refused; the tokens themselves do not change.',
     ],
   },
   cache: {
     description: [
-      'The daemon keeps answers where their header fields allow it, with `HTTP_CACHE_ENABLED=true`. A purge removes them before their time; with several instances and Redis, for all of them.',
+      'With `HTTP_CACHE_ENABLED=true` the daemon caches responses whose headers allow it. A purge removes cached responses before they expire; with several instances and Redis it applies to all instances.',
     ],
     seeAlso: SETTINGS,
   },
   audit: {
     description: [
-      'Every change, and every refusal of one, is an audit record in the database, and a line in `AUDIT_LOG_FILE`; each use of a token is a line in `AUDIT_USE_LOG_FILE`. Each line holds the digest of the one before it, so that `verify` finds what was changed, removed, inserted, moved or cut off.',
-      '`verify` reads the files and the database, and asks no daemon. It compares the lines with what the database noted of the file every minute, and each change with its record. Files that logrotate(8) has numbered, dated or compressed with gzip are found and read; those in another folder must be named, and those that another program compressed must be decompressed. Where older files were removed on purpose, `--from-line` says where to begin.',
-      'What it cannot find: uses that were forged or removed behind the last one that is noted, at most a minute before a daemon was killed, and whatever is done by somebody who can write to the database as well.',
-      'A daemon continues only its own chain. When the file is not the one that it wrote, or when the database lacks records that the file has (after a restore, or a failover to a replica that was behind), the daemon logs an error, writes a line whose action is audit.file_replaced, audit.file_cut or audit.database_behind, and reports `audit_file` as degraded in /ready until it is restarted. Look at the files before you restart it.',
+      'Every change, and every refused change, creates an audit record in the database and a line in `AUDIT_LOG_FILE`. Every use of a token is a line in `AUDIT_USE_LOG_FILE`. Each line contains the digest of the line before it. `verify` therefore detects lines that were changed, removed, inserted, moved or cut off.',
+      '`verify` reads the files and the database, and does not need a daemon. It compares the lines with the anchors that the daemon stores in the database every minute, and each change with its record. It finds and reads files that logrotate(8) has renamed with a number or date or compressed with gzip. Name files in other folders as arguments, and decompress files that other programs have compressed. If older files were deleted on purpose, start with `--from-line`.',
+      '`verify` cannot detect uses that were forged or removed after the last anchor, which is at most one minute before a daemon was killed, nor changes by someone who can also write to the database.',
+      'A daemon continues only its own chain. If the file is not the one that it wrote, or the database lacks records that the file contains (after a restore, or a failover to a replica that was not up to date), the daemon logs an error, writes a line with the action audit.file_replaced, audit.file_cut or audit.database_behind, and reports `audit_file` as degraded in /ready until it is restarted. Inspect the files before you restart it.',
     ],
-    exitStatus:
-      'Of `verify`: 9 when the files are not as they were written, or do not say what the database says. Else as of every command: llmp(1).',
+    exitStatus: 'For `verify`: 9 if a file was modified, or does not match the database. For other codes see llmp(1).',
     seeAlso: SETTINGS,
   },
   events: {
     description: [
-      'Requests whose token is known, and changes, as they happen. With Redis they are those of all instances. Off a terminal each is a line of JSON.',
+      'Streams requests with a known token, and changes, as they happen. With Redis it shows the events of all instances. When piped, each event is one line of JSON.',
     ],
     seeAlso: ['llmp-dispatcher(8)'],
   },
   usage: {
     description: [
-      'Adds up requests, hits, refusals, errors, and the model tokens that the provider counted, where it gives counts: a stream of chat completions has them if its client asks for stream_options.include_usage. Usage is written every five seconds and kept for `USAGE_RETENTION`.',
+      'Sums requests, cache hits, refusals, errors, and the model tokens that the provider reports. A streamed chat completion reports model tokens only if its client requests stream_options.include_usage. The daemon writes usage every five seconds and keeps it for `USAGE_RETENTION`.',
     ],
     seeAlso: SETTINGS,
   },
   migrate: {
     description: [
-      'The daemon brings the schema up to date when it starts, unless `AUTO_MIGRATE=false`. Several instances wait for each other, and what was killed in the middle is completed by the next.',
-      '`status` and `up` ask a running daemon; with `--direct` they open the database themselves. `rekey` always does, beside running daemons.',
+      'The daemon migrates the database schema when it starts, unless `AUTO_MIGRATE=false`. Several instances wait for each other, and the next one completes a migration that was interrupted.',
+      '`status` and `up` use a running daemon; with `--direct` they open the database themselves. `rekey` always opens the database, while daemons keep running.',
     ],
     exitStatus:
-      'Of `status --exit-code`: 9 when something is pending. Of `up`: 5 when the schema is newer than this build. Of `rekey`: 9 when neither key opens one. Else as of every command: llmp(1).',
+      'For `status --exit-code`: 9 if migrations are pending. For `up`: 5 if the schema is newer than this build. For `rekey`: 9 if a key could not be decrypted with either encryption key. For other codes see llmp(1).',
     seeAlso: SETTINGS,
   },
   config: {
     description: [
-      "The daemon's settings as it would read them here and now: from this environment and the file of `--env-file`. Nothing is connected to, and no secret is shown.",
+      "Shows or checks the daemon's settings as they are in this environment and the file in `--env-file`. It connects to nothing and shows no secrets.",
     ],
-    exitStatus: '9 when the settings are wrong. Else as of every command: llmp(1).',
+    exitStatus: '9 if a setting is wrong. For other codes see llmp(1).',
     seeAlso: SETTINGS,
   },
   context: {
     description: [
-      'A context is a daemon by name: its address, where its management token comes from (a file, or a command that a shell runs), the project of new tokens, and whether changes are asked about (`--protected`) or not sent at all (`--readonly`). Secrets are not kept in it.',
-      '`-c NAME` or `LLMP_CONTEXT` takes one for a single command; else the one in use counts. `--server` and `LLMP_SERVER` come before it.',
+      'A context is a named daemon: its address, the source of its management token (a file, or a shell command), the default project for new tokens, and whether changes need a confirmation (`--protected`) or are refused (`--readonly`). A context contains no secrets.',
+      '`-c NAME` or `LLMP_CONTEXT` selects a context for one command; the default is the current context. `--server` and `LLMP_SERVER` take precedence over contexts.',
     ],
     sections: [
       [
@@ -249,7 +251,7 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
             entries: [
               [
                 '~/.config/llmp/config.toml',
-                'The contexts; or `LLMP_CONFIG`, or llmp/config.toml in `XDG_CONFIG_HOME`. It must not be writable by others.',
+                'The contexts file. `LLMP_CONFIG` names another one; with `XDG_CONFIG_HOME` it is llmp/config.toml there. It must not be writable by other users.',
               ],
             ],
           },
@@ -259,18 +261,18 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
   },
   status: {
     description: [
-      'What the probes say, and with a management token also how many projects and tokens there are, and how the database, the cache, the audit and the provider are.',
+      'Shows the results of the health probes. With a management token it also shows the numbers of projects and tokens, and the state of the database, the cache, the audit log and the provider.',
     ],
-    exitStatus: '9 when the daemon is not ready. Else as of every command: llmp(1).',
+    exitStatus: '9 if the daemon is not ready. For other codes see llmp(1).',
   },
   demo: {
     description: [
-      'Needs no provider, key, setting or network: the stand-in provider, the daemon and its database live in a temporary folder, which is removed at the end.',
+      'Starts a stand-in provider and a daemon. It needs no provider, key, setting or network. All data is in a temporary folder, which is removed when the demo ends.',
     ],
   },
   completion: {
     description: [
-      'Prints a script that has the shell ask llmp what may come next: commands, options, their values, files, and from the daemon the ids of tokens and the names of projects. What would take long or a question is left out: after 800 ms at the latest there is an answer, and no prompt is shown and no `--token-command` run.',
+      'Prints a script with which the shell completes commands, options, their values and files and, with data from the daemon, token IDs and project names. Completion takes at most 800 ms; it never prompts, and it does not run a `--token-command`.',
     ],
     sections: [
       [
@@ -279,7 +281,7 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
           {
             entries: [
               ['bash', 'In ~/.bashrc: `source <(llmp completion bash)`'],
-              ['zsh', 'In ~/.zshrc, behind compinit: `source <(llmp completion zsh)`'],
+              ['zsh', 'In ~/.zshrc, after compinit: `source <(llmp completion zsh)`'],
               ['fish', 'Once: `llmp completion fish > ~/.config/fish/completions/llmp.fish`'],
             ],
           },
@@ -289,7 +291,7 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
   },
   man: {
     description: [
-      'For where npm has not put the pages into the way of man(1): shows them with it, without it by groff, and without that as plain text; with a pager on a terminal only.',
+      'Shows manual pages, also if npm has not installed them where man(1) finds them. It uses man(1), or prints plain text if man(1) is missing. On a terminal it uses a pager.',
     ],
   },
 };

@@ -1,10 +1,10 @@
-/** `npm run docs`: writes the pages of the commands and of the keys, and names all manual pages in package.json. */
+/** Part of `npm run docs`: writes the manual pages, docs/cli.md and docs/keys.md, and lists all manual pages in package.json. */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { markdownPages } from './markdown.js';
 import { manualPages } from './pages.js';
 
-// The compiled file stands three folders below.
+// The compiled file is in dist/cli/manual.
 const ROOT = join(import.meta.dirname, '../../..');
 const FOLDER = join(ROOT, 'man');
 

@@ -1,4 +1,4 @@
-/** docs/cli.md and docs/keys.md: the command line and the keys of the terminal UI as Markdown, from their declarations. */
+/** Generates docs/cli.md and docs/keys.md from the declarations of commands and keys. */
 import type { Command } from '../command.js';
 import { wholeTree } from '../commands.js';
 import { GLOBAL_OPTIONS } from '../globals.js';
@@ -12,7 +12,7 @@ import { keyBlocks } from './keys.js';
 
 const GENERATED = (source: string) => `<!-- Written by \`npm run docs\` from ${source}. Do not edit it here. -->`;
 
-/** @returns the text of every page by the name of its file in docs/. */
+/** @returns the pages, by the names of their files in docs/. */
 export async function markdownPages(): Promise<ReadonlyMap<string, string>> {
   return new Map([
     ['cli.md', commandLine(await wholeTree())],
@@ -34,7 +34,7 @@ function commandLine(tree: Tree): string {
       `**${title}**`,
       words.map(({ word, summary }) => `- [\`llmp ${word}\`](#llmp-${word}): ${escaped(sentence(summary))}`).join('\n'),
     ]),
-    '## Options of every command',
+    '## Global options',
     optionTable(GLOBAL_OPTIONS),
     ...Object.entries(TOPICS).flatMap(([name, { blocks }]) => [
       `## ${capitalized(name.replaceAll('-', ' '))}`,
@@ -44,7 +44,7 @@ function commandLine(tree: Tree): string {
   ]);
 }
 
-/** A first word of the command line: its description, and each of its commands. */
+/** The section about a first word of the command line, with its commands. */
 function group(tree: Tree, word: string): string[] {
   const own = tree.commandAt([word]);
   const below = tree.wordsUnder([word]).map((next) => [word, next.word]);
@@ -112,7 +112,7 @@ function table(rows: readonly (readonly [term: string, meaning: string])[]): str
 
 const fenced = (lines: readonly string[], language: string) => [`\`\`\`${language}`, ...lines, '```'].join('\n');
 const inCell = (text: string) => text.replaceAll('|', '\\|');
-/** Text outside of code: what HTML or emphasis would be made of stays as it is. */
+/** Escapes characters that Markdown would read as HTML or emphasis, except in code. */
 const escaped = (text: string) =>
   text
     .split(/(`[^`]*`)/)

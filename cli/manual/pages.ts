@@ -1,4 +1,4 @@
-/** The manual: a page for each first word of the command line, and llmp(1) for what they have in common. */
+/** Generates the manual: a page for each first word of the command line, and the overview llmp(1). */
 import { chapter, entries, heading, literal, paragraphs, roff } from '../../config/roff.js';
 import type { Command } from '../command.js';
 import { wholeTree } from '../commands.js';
@@ -10,13 +10,13 @@ import { TOPICS } from '../help/topics.js';
 import type { Tree } from '../help/tree.js';
 import { DESCRIPTIONS, OVERVIEW } from './descriptions.js';
 
-/** Those that run as services; the others are commands of a user. */
+/** Services are in section 8 of the manual, other commands in section 1. */
 const SERVICES: readonly string[] = ['daemon', 'dispatcher', 'admin'];
 const sectionOf = (word: string) => (SERVICES.includes(word) ? 8 : 1);
 
 const SOURCE = 'the declarations in cli/';
 
-/** @returns the text of every page by the name of its file. */
+/** @returns the pages, by the names of their files. */
 export async function manualPages(): Promise<ReadonlyMap<string, string>> {
   const tree = await wholeTree();
   const words = tree.wordsUnder([]).filter(({ word }) => word !== 'manage');
@@ -41,7 +41,7 @@ function overview(tree: Tree): string {
           : ['.TP', `.BR ${roff(`llmp-${word}`)} (${sectionOf(word)})`, roff(sentence(summary))],
       ),
     ]),
-    ...chapter('OPTIONS', ['Every command takes these, anywhere on the line:']),
+    ...chapter('OPTIONS', ['Every command accepts these global options, anywhere on the command line:']),
     ...optionEntries(GLOBAL_OPTIONS),
     ...section('OUTPUT', formatting?.blocks ?? []),
     ...section('ENVIRONMENT', environment?.blocks ?? []),
@@ -75,7 +75,7 @@ function pageOf(tree: Tree, word: string): string {
     ...(own ? ['.SH OPTIONS', ...argumentAndOptions(own), ...paragraphs([OTHER_OPTIONS])] : []),
     ...examples(commands),
     ...(prose?.sections ?? []).flatMap(([title, contents]) => section(title, contents)),
-    ...chapter('EXIT STATUS', [prose?.exitStatus ?? 'As of every command: llmp(1).']),
+    ...chapter('EXIT STATUS', [prose?.exitStatus ?? 'See llmp(1).']),
     ...seeAlso(['llmp(1)', ...(prose?.seeAlso ?? []), 'llmp(7)']),
   ]);
 }
@@ -83,8 +83,8 @@ function pageOf(tree: Tree, word: string): string {
 const OTHER_OPTIONS = 'Global options, such as `-o`, `-q` and `--server`, are described in llmp(1).';
 
 function otherNames(tree: Tree, word: string, own: Command | undefined): string[] {
-  if (own?.alias !== undefined) return [`\`llmp ${own.alias}\` is the same.`];
-  return tree.resolved(['manage', word]) ? [`\`llmp manage ${word}\` is the same.`] : [];
+  if (own?.alias !== undefined) return [`\`llmp ${own.alias}\` is the same command.`];
+  return tree.resolved(['manage', word]) ? [`\`llmp manage ${word}\` is the same command.`] : [];
 }
 
 type Placed = { path: readonly string[]; command: Command };
@@ -114,7 +114,7 @@ function optionEntries(options: Options): string[] {
   return Object.values(options).flatMap(({ flags, meaning }) => ['.TP', flagsShown(flags), roff(sentence(meaning))]);
 }
 
-/** `-o, --output <FORMAT>`: the names in bold, what is to be put in in italics. */
+/** `-o, --output <FORMAT>`: names in bold, the placeholder in italics. */
 function flagsShown(flags: string): string {
   const [, names = flags, value] = /^(.*?)(?: [<[](.*)[>\]])?$/.exec(flags) ?? [];
   const bold = names.split(', ').map((name) => `\\fB${roff(name)}\\fR`);
@@ -126,7 +126,10 @@ function examples(commands: readonly Placed[]): string[] {
   if (all.length === 0) return [];
   return [
     '.SH EXAMPLES',
-    ...all.flatMap(([line, what]) => [...paragraphs([`${what}:`]), ...literal([`llmp ${line}`])]),
+    ...all.flatMap(([line, what]) => [
+      ...paragraphs([sentence(what).replace(/\.$/, ':')]),
+      ...literal([`llmp ${line}`]),
+    ]),
   ];
 }
 
@@ -141,7 +144,7 @@ const blocks = (contents: readonly Block[]) =>
     return 'lines' in block ? literal(block.lines) : entries(block.entries);
   });
 
-/** A phrase as a sentence, unless it begins with a list of words that are to be typed as they are. */
+/** Makes a sentence of a phrase. The first word is not capitalized if it is part of a list of literal values. */
 const sentence = (phrase: string) => `${phrase.replace(/^[a-z]+(?=[ ;'])/, capitalized).replace(/\.$/, '')}.`;
 const capitalized = (word: string) => word.charAt(0).toUpperCase() + word.slice(1);
 

@@ -1,4 +1,4 @@
-/** Our pages without a formatter: of roff only what they use. */
+/** Renders manual pages as plain text. It supports only the part of roff that the pages of llmp use. */
 import { wrapped } from '../help/prose.js';
 
 const WIDTH = 80;
@@ -7,7 +7,7 @@ const BODY_OF_TERM = 14;
 
 const SIGNS: Readonly<Record<string, string>> = { aq: "'", ga: '`', ha: '^', ti: '~' };
 
-/** @param columns of the terminal, if there is one. */
+/** @param columns the width of the terminal, if there is one. */
 export function plainPage(source: string, columns: number | undefined): string {
   const width = Math.min(columns || WIDTH, WIDTH);
   const lines: string[] = [];
@@ -58,11 +58,11 @@ export function plainPage(source: string, columns: number | undefined): string {
       case 'I':
         put(text, indent + offset);
         break;
-      default: // How a line is set.
+      default: // Layout requests.
         continue;
     }
     isBelowTitle = request === 'SH' || request === 'SS' || (isBelowTitle && (request === 'PP' || request === 'TP'));
-    // What follows the line of the term explains it.
+    // The lines after a term are its explanation.
     if (isTerm && request !== 'TP') [indent, isTerm] = [BODY_OF_TERM, false];
   }
   return `${lines.join('\n')}\n`;

@@ -1,9 +1,9 @@
-/** What every unit of llmp has in common: how it is watched, and what it may do. */
+/** Parts that all units of llmp share: supervision and sandboxing. */
 
 /**
- * It tells systemd of itself by systemd-notify, a process of its own: hence NotifyAccess=all. Type=notify-reload is newer than many a
- * systemd. No restart mends a wrong configuration (78), a file that the user may not read or write (77), or a credential that systemd
- * cannot read (243).
+ * NotifyAccess=all, because llmp runs systemd-notify as a child process. Not Type=notify-reload, which older releases of systemd do not support. A
+ * restart does not fix an invalid configuration (78), a file that the user may not read or write (77), or a credential that systemd cannot
+ * read (243).
  */
 export const SUPERVISION = `Type=notify
 NotifyAccess=all
@@ -21,24 +21,24 @@ TasksMax=256
 UMask=0077
 `;
 
-/** Five starts within a minute that all fail are enough: somebody is to look. */
+/** After five failed starts within a minute an operator has to look. */
 export const START_LIMIT = `StartLimitIntervalSec=60
 StartLimitBurst=5
 `;
 
 /**
- * Without the file of a credential systemd fails with 243/CREDENTIALS and names nothing. With an empty one in its place the daemon
- * starts, says which setting is missing, and ends with 78.
+ * If the file of a credential is missing, systemd fails with 243/CREDENTIALS and does not name the file. With an empty default the daemon starts,
+ * reports which setting is missing, and exits with 78.
  */
 export const emptyUnlessLoaded = (credential: string) => `SetCredential=${credential}:\\n\n`;
 
 export interface SandboxOptions {
-  /** It is to listen on a port below 1024: that takes a capability, which counts for nothing in a namespace of users of its own. */
+  /** Listens on a port below 1024, which requires a capability. PrivateUsers= must be off then, because it would make the capability useless. */
   needsLowPort?: boolean;
   protectHome?: 'yes' | 'read-only';
 }
 
-/** MemoryDenyWriteExecute= is not among these: V8 writes machine code and executes it. */
+/** Without MemoryDenyWriteExecute=, because V8 generates machine code and executes it. */
 export function sandbox({ needsLowPort = false, protectHome = 'yes' }: SandboxOptions = {}): string {
   const capabilities = needsLowPort ? 'CAP_NET_BIND_SERVICE' : '';
   return `CapabilityBoundingSet=${capabilities}

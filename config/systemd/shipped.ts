@@ -1,20 +1,20 @@
-/** What comes with the package for systemd: `npm run docs` writes it beside this file. */
+/** The files for systemd in the package. `npm run docs` writes them next to this file. */
 import { emptyUnlessLoaded, sandbox, START_LIMIT, SUPERVISION } from './sandbox.js';
 
-/** Where a package of a distribution has it. */
+/** The path of llmp in the package of a distribution. */
 export const LLMP = '/usr/bin/llmp';
 
 interface Unit {
   what: string;
-  /** Behind `llmp`. */
+  /** The subcommand of llmp. */
   command: string;
-  /** Of its folders below /var/lib, /var/log and /run, and in the journal. */
+  /** The name of its folders below /var/lib, /var/log and /run, and in the journal. */
   name: string;
   envFile: string;
   user: string;
-  /** Files with settings that it needs; the last part is the credential's name. */
+  /** Files with required settings; the last part of the path is the name of the credential. */
   credentials: readonly string[];
-  /** Those that may be in /etc/credstore, with `llmp.` in front of the name. */
+  /** Credentials that may be in /etc/credstore, under their name with the prefix `llmp.`. */
   stored: readonly string[];
 }
 
@@ -30,7 +30,7 @@ const UNITS: Readonly<Record<string, Unit>> = {
   'llmp.service': { ...DAEMON, name: 'llmp', envFile: '/etc/llmp/llmp.env' },
   'llmp@.service': { ...DAEMON, what: `${DAEMON.what}: %i`, name: 'llmp-%i', envFile: '/etc/llmp/llmp-%i.env' },
   'llmp-dispatcher.service': {
-    what: 'llmp, dispatcher of events',
+    what: 'llmp event dispatcher',
     command: 'dispatcher',
     name: 'llmp-dispatcher',
     envFile: '/etc/llmp/llmp.env',
@@ -45,7 +45,7 @@ const HEAD = '# Written by npm run docs from config/systemd/shipped.ts.';
 function unitText({ what, command, name, envFile, user, credentials, stored }: Unit): string {
   const settings = `--env-file ${envFile}`;
   const lastPart = (path: string) => path.slice(path.lastIndexOf('/') + 1);
-  return `${HEAD} What one machine wants otherwise: systemctl edit UNIT
+  return `${HEAD} To change a unit on one machine: systemctl edit UNIT
 
 [Unit]
 Description=${what}
@@ -55,7 +55,7 @@ After=network-online.target postgresql.service mariadb.service mysql.service red
 ${START_LIMIT}
 [Service]
 ExecStart=${LLMP} ${command} ${settings}
-# What is wrong with the settings makes the reload fail, before the process hears of it.
+# Invalid settings make the reload fail before the process is notified.
 ExecReload=${LLMP} ${command} --check ${settings}
 ExecReload=/bin/kill -HUP $MAINPID
 ${SUPERVISION}MemoryHigh=1G
@@ -63,7 +63,7 @@ SyslogIdentifier=${name}
 
 User=${user}
 Group=llmp
-${credentials.map((path) => `LoadCredential=${lastPart(path)}:${path}\n${emptyUnlessLoaded(lastPart(path))}`).join('')}# From /etc/credstore and the like, as far as they are there.
+${credentials.map((path) => `LoadCredential=${lastPart(path)}:${path}\n${emptyUnlessLoaded(lastPart(path))}`).join('')}# From /etc/credstore and similar folders, if they exist.
 ${stored.map((credential) => `LoadCredential=${credential}:llmp.${credential}\n`).join('')}StateDirectory=${name}
 StateDirectoryMode=0700
 LogsDirectory=${name}
@@ -77,22 +77,22 @@ WantedBy=multi-user.target
 `;
 }
 
-/** The dispatcher is a user of its own: what the daemon keeps is none of its business. In the group it may read the settings. */
-const SYSUSERS = `${HEAD} To be installed as /usr/lib/sysusers.d/llmp.conf
+/** The dispatcher has its own user, which cannot read the data of the daemon. As a member of the group it can read the settings. */
+const SYSUSERS = `${HEAD} Install it as /usr/lib/sysusers.d/llmp.conf
 u llmp - "llmp" /var/lib/llmp
-u llmp-dispatcher - "llmp, dispatcher of events" /var/lib/llmp-dispatcher
+u llmp-dispatcher - "llmp event dispatcher" /var/lib/llmp-dispatcher
 m llmp-dispatcher llmp
 `;
 
-/** Credentials are read by systemd, which is root. */
-const TMPFILES = `${HEAD} To be installed as /usr/lib/tmpfiles.d/llmp.conf
+/** Only root can read the credentials: systemd reads them for the unit. */
+const TMPFILES = `${HEAD} Install it as /usr/lib/tmpfiles.d/llmp.conf
 d /etc/llmp 0750 root llmp -
 z /etc/llmp/*.env 0640 root llmp -
 d /etc/llmp/credentials 0700 root root -
 z /etc/llmp/credentials/* 0600 root root -
 `;
 
-/** Texts by the name of the file in config/systemd. */
+/** The texts of the files in config/systemd, by file name. */
 export function shippedFiles(): ReadonlyMap<string, string> {
   return new Map([
     ...Object.entries(UNITS).map(([name, unit]) => [name, unitText(unit)] as const),

@@ -1,26 +1,25 @@
-/** The unit of systemd that `llmp init` writes for its env file. */
+/** The systemd unit that `llmp init` writes for its env file. */
 import { createHash } from 'node:crypto';
 import { sandbox, START_LIMIT, SUPERVISION } from './sandbox.js';
 
 export interface UnitOptions {
-  /** Absolute paths of node and of llmp's script. */
+  /** Absolute paths of node and of the script of llmp. */
   command: readonly [node: string, script: string];
-  /** Absolute. */
+  /** An absolute path. */
   envFile: string;
-  /** Files that settings are read from, by the name of the setting: absolute. */
+  /** Absolute paths of files that settings are read from, by the name of the setting. */
   files: ReadonlyMap<string, string>;
   /** Whether it listens on a port below 1024. */
   needsLowPort: boolean;
 }
 
-/** Where systemd keeps what a unit of this name writes. */
+/** The folders of a unit of this name in systemd. */
 export const STATE_FOLDER = '/var/lib/llmp';
 export const LOGS_FOLDER = '/var/log/llmp';
 
 /**
- * It runs as a user that systemd makes up, who can read none of these files: systemd hands them over as credentials, of which the
- * daemon is told by the environment, which comes before the env file. They are as they were at the start: a change takes a restart, and a
- * reload only opens the audit files anew.
+ * The unit runs as a dynamic user, which cannot read these files. systemd passes them as credentials, and the environment, which overrides the env
+ * file, names their paths. Credentials are copied at start: a change needs a restart, and a reload only reopens the audit files.
  */
 function textOf({ command, envFile, files, needsLowPort }: UnitOptions): string {
   const credentials = [...files].map(([name, path]) => ({
@@ -42,7 +41,7 @@ ${credentials.map(({ name, path, credential }) => `LoadCredential=${credential}:
 ${SUPERVISION}SyslogIdentifier=llmp
 
 DynamicUser=yes
-# A user that systemd makes up has no home folder.
+# A dynamic user has no home folder.
 Environment=HOME=${STATE_FOLDER}
 StateDirectory=llmp
 StateDirectoryMode=0700
@@ -57,24 +56,27 @@ WantedBy=multi-user.target
 
 const specifiersEscaped = (text: string) => text.replaceAll('%', '%%');
 
-/** One word of a command line, as systemd reads it. */
+/** Quotes one word of a command line for systemd. */
 function word(text: string): string {
   const escaped = specifiersEscaped(text).replaceAll('$', '$$$$');
   return /^[\w./%$@+-]+$/.test(escaped) ? escaped : `"${escaped.replace(/["\\]/g, '\\$&')}"`;
 }
 
+const ADVICE =
+  'To change the unit: systemctl edit llmp.service. If you edit this file, llmp init will not update it any more.';
+// The first line, also as earlier versions wrote it.
 const HEAD =
-  /^# Written by llmp init, ([0-9a-f]{16})\. Whoever changes it owns it; better: systemctl edit llmp\.service\n/;
+  /^# Written by llmp init, ([0-9a-f]{16})\. (?:To change the unit: systemctl edit llmp\.service\. If you edit this file, llmp init will not update it any more\.|Whoever changes it owns it; better: systemctl edit llmp\.service)\n/;
 
 const digestOf = (text: string) => createHash('sha256').update(text).digest('hex').slice(0, 16);
 
-/** With a first line that tells whether somebody changed it since. */
+/** The text of the unit. Its first line has a digest, which shows whether the unit was changed by hand. */
 export function unitText(options: UnitOptions): string {
   const text = textOf(options);
-  return `# Written by llmp init, ${digestOf(text)}. Whoever changes it owns it; better: systemctl edit llmp.service\n${text}`;
+  return `# Written by llmp init, ${digestOf(text)}. ${ADVICE}\n${text}`;
 }
 
-/** Whether a unit is as `unitText` wrote it at some time, changed by hand since, or somebody else's. */
+/** Whether a unit was written by `unitText`, changed by hand afterwards, or not written by llmp at all. */
 export function authorOf(unit: string): 'llmp' | 'changed' | 'foreign' {
   const [head = '', digest] = HEAD.exec(unit) ?? [];
   if (digest === undefined) return 'foreign';

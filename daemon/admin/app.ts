@@ -1,16 +1,16 @@
 /**
- * The Admin UI: pages for browsers, made here and finished when they arrive, so that they need no script. All they show and change goes
- * through the management API, by whose rules it is checked and recorded.
+ * The Admin UI: server-rendered pages that work without scripts. They read and change everything through the management API, which
+ * validates and records it.
  *
- * A request meets, in this order: the header fields that protect the browser; the question whether it is of ours, if it may change
- * anything; the files of the pages; the log-in; the session; the hidden token of a form; the page.
+ * The middleware runs in this order: security headers, same-origin check (for requests that can make changes), static assets, login and
+ * logout, session, CSRF token of forms, page.
  */
 import { type ErrorRequestHandler, type RequestHandler, Router } from 'express';
 import { ApiError, Unreachable } from '../api/client.js';
 import { assetRoutes } from './assets.js';
-import { Doorman, type DoormanOptions } from './doorman.js';
+import { Sessions, type SessionsOptions } from './sessions.js';
 import { formReader, type ReadBody } from './forms.js';
-import { Gate, onlyOfOurs } from './gate.js';
+import { SessionGuard, requireSameOrigin } from './session-guard.js';
 import { problemPage } from './pages/problem.js';
 import { Problem, problemIn } from './problem.js';
 import { protection } from './protection.js';
@@ -22,18 +22,18 @@ import { overviewRoutes } from './routes/overview.js';
 import { projectRoutes } from './routes/projects.js';
 import { tokenRoutes } from './routes/tokens.js';
 import { usageRoutes } from './routes/usage.js';
-import { Sealing } from './sealing.js';
-import type { Route } from './visit.js';
+import { CookieCrypto } from './cookie-crypto.js';
+import type { Route } from './page-request.js';
 
-export interface AdminOptions extends Omit<DoormanOptions, 'sealing'> {
-  /** Where the keys of the sessions come from; what was typed is compared with it elsewhere. */
+export interface AdminOptions extends Omit<SessionsOptions, 'cookieCrypto'> {
+  /** The keys of the session cookies are derived from it. The management API checks the token that the user enters. */
   managementToken: string;
   readBody: ReadBody;
   log: { error(message: string, fields?: object): void };
 }
 
-// A change that was sent may have been made although no answer to it came, or the database was lost while it was made.
-const NOT_KNOWN = 'It is not known whether the change was made: look before you send it again.';
+// A change may have been made although its response was lost, or although the connection to the database failed meanwhile.
+const UNKNOWN_OUTCOME = 'It is unknown whether the change was made: check before you try again.';
 
 const ROUTES: readonly Route[] = [
   ...overviewRoutes,
@@ -44,22 +44,22 @@ const ROUTES: readonly Route[] = [
   ...cacheRoutes,
 ];
 
-/** What is served below `path`; it is to be mounted there. */
+/** The Admin UI as a handler, to be mounted at `path`. */
 export function createAdminApp(options: AdminOptions): RequestHandler {
   const { path, clock, log } = options;
   const { assets, routes } = assetRoutes();
   const render = rendering({ base: path, assets, clock });
-  const doorman = new Doorman({ ...options, sealing: new Sealing(options.managementToken) });
+  const sessions = new Sessions({ ...options, cookieCrypto: new CookieCrypto(options.managementToken) });
   const readForm = formReader(options.readBody);
-  const gate = new Gate(path, doorman, render, readForm);
-  const { logInForm, logIn, logOut } = logInHandlers({ path, doorman, render, readForm });
+  const requireSession = new SessionGuard(path, sessions, render, readForm);
+  const { logInForm, logIn, logOut } = logInHandlers({ path, sessions, render, readForm });
 
   const router = Router({ caseSensitive: true, strict: true });
   router.use(protection, (_req, res, next) => {
     res.set('Cache-Control', 'no-store');
     next();
   });
-  router.use(onlyOfOurs(doorman));
+  router.use(requireSameOrigin(sessions));
   router.use(routes);
   router
     .route('/login')
@@ -68,32 +68,32 @@ export function createAdminApp(options: AdminOptions): RequestHandler {
     .all(notAllowed(['GET', 'POST']));
   router
     .route('/logout')
-    .post(gate.behindForm(logOut))
+    .post(requireSession.withForm(logOut))
     .all(notAllowed(['POST']));
   for (const at of new Set(ROUTES.map((route) => route.path))) {
     const here = ROUTES.filter((route) => route.path === at);
     const route = router.route(at);
-    for (const { method, answer } of here) {
-      if (method === 'GET') route.get(gate.page(answer));
-      else route.post(gate.form(answer));
+    for (const { method, handler } of here) {
+      if (method === 'GET') route.get(requireSession.page(handler));
+      else route.post(requireSession.form(handler));
     }
     route.all(notAllowed(here.map(({ method }) => method)));
   }
   router.use(() => {
-    throw new Problem(404, 'No such page', 'There is nothing at this address.');
+    throw new Problem(404, 'Page not found', 'There is no page at this address.');
   });
-  router.use(problems(doorman, render, log));
+  router.use(problemHandler(sessions, render, log));
   return router;
 }
 
 function notAllowed(methods: readonly string[]): RequestHandler {
   return (_req, res) => {
     res.set('Allow', methods.join(', '));
-    throw new Problem(405, 'Not possible here', 'This address is for something else.');
+    throw new Problem(405, 'Method not allowed', 'This address does not support this kind of request.');
   };
 }
 
-function problems(doorman: Doorman, render: Render, log: AdminOptions['log']): ErrorRequestHandler {
+function problemHandler(sessions: Sessions, render: Render, log: AdminOptions['log']): ErrorRequestHandler {
   return async (error: unknown, req, res, next) => {
     const problem = problemIn(error);
     if (problem === null || res.headersSent) {
@@ -104,11 +104,11 @@ function problems(doorman: Doorman, render: Render, log: AdminOptions['log']): E
     const { title, status } = problem;
     const isUnknown =
       status >= 500 && req.method === 'POST' && (error instanceof Unreachable || error instanceof ApiError);
-    const message = isUnknown ? `${problem.message} ${NOT_KNOWN}` : problem.message;
-    if (status >= 500) log.error('a page could not be shown', { requestId, error });
-    const visitor = await doorman.visitorOf(req).catch(() => null);
-    const isLoggedIn = visitor !== null;
+    const message = isUnknown ? `${problem.message} ${UNKNOWN_OUTCOME}` : problem.message;
+    if (status >= 500) log.error('cannot serve a page of the Admin UI', { requestId, error });
+    const session = await sessions.authenticate(req).catch(() => null);
+    const isLoggedIn = session !== null;
     const body = problemPage({ title, children: message, requestId, isLoggedIn });
-    render(res, { title, section: isLoggedIn ? 'none' : null, status, body, formToken: visitor?.formToken ?? null });
+    render(res, { title, section: isLoggedIn ? 'none' : null, status, body, formToken: session?.formToken ?? null });
   };
 }

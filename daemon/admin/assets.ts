@@ -3,12 +3,12 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type RequestHandler, Router } from 'express';
 
-// As written, beside the sources: the compiled file stands in dist/daemon/admin.
+// The source folder: the compiled file is in dist/daemon/admin.
 const FOLDER = join(import.meta.dirname, '../../../daemon/admin/assets');
 
 const TYPES = { css: 'text/css', js: 'text/javascript', svg: 'image/svg+xml' } as const;
 
-/** Where they are, below the base. */
+/** Paths of the assets, relative to the base. */
 export interface Assets {
   style: string;
   script: string;
@@ -16,7 +16,7 @@ export interface Assets {
 }
 
 interface Asset {
-  /** Changes with the bytes, so that it may be kept for good. */
+  /** Contains a hash of the bytes, so that browsers can cache the file indefinitely. */
   name: string;
   type: string;
   bytes: Buffer;
@@ -28,7 +28,7 @@ function read(name: string, extension: keyof typeof TYPES): Asset {
   return { name: `${name}-${digest}.${extension}`, type: `${TYPES[extension]}; charset=utf-8`, bytes };
 }
 
-/** Three files, held in memory. No path of a request ever becomes one of the file system. */
+/** Serves three files from memory. The path of a request is never used as a file path. */
 export function assetRoutes(): { assets: Assets; routes: RequestHandler } {
   const style = read('admin', 'css');
   const script = read('admin', 'js');

@@ -1,21 +1,21 @@
-/** Lists as files: CSV for a spreadsheet, JSON for a program. Each is written while it is read, page by page. */
+/** Exports of lists: CSV for spreadsheets, JSON for programs. They are streamed page by page. */
 import { csvCell } from '../api/csv.js';
-import { refusal, type Download } from './visit.js';
+import { invalidRequest, type Download } from './page-request.js';
 
 type Row = Readonly<Record<string, unknown>>;
 
 /**
- * @param name of the file, without what it ends with.
- * @param pages of rows, one after the other; the first is asked for before anything is sent, so that a refusal is a page.
- * @throws {ApiError} for another format than these two.
+ * @param name file name without the extension.
+ * @param pages pages of rows. The first is loaded before anything is sent, so that an error can be shown as a page.
+ * @throws {ApiError} if the format is neither csv nor json.
  */
-export async function exported<T extends Row>(
+export async function exportDownload<T extends Row>(
   name: string,
   format: string | null,
   columns: readonly (keyof T & string)[],
   pages: AsyncGenerator<readonly T[]>,
 ): Promise<Download> {
-  if (format !== 'csv' && format !== 'json') throw refusal('the format must be csv or json');
+  if (format !== 'csv' && format !== 'json') throw invalidRequest('the format must be csv or json');
   const first = await pages.next();
   const all = async function* () {
     if (!first.done) yield first.value;

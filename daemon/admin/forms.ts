@@ -1,16 +1,16 @@
 import type { Request, Response } from 'express';
 
-/** What a browser makes of a form without files. */
-const FORM = /^application\/x-www-form-urlencoded\s*(?:;\s*charset="?utf-8"?\s*)?$/i;
+/** The content type of forms without files. */
+const FORM_TYPE = /^application\/x-www-form-urlencoded\s*(?:;\s*charset="?utf-8"?\s*)?$/i;
 
-export const isForm = ({ headers }: Request): boolean => FORM.test(headers['content-type'] ?? '');
+export const isForm = ({ headers }: Request): boolean => FORM_TYPE.test(headers['content-type'] ?? '');
 
-/** Reads a small body whole, in good time. */
+/** Reads a small body completely, with a size limit and a timeout. */
 export type ReadBody = (req: Request, res: Response) => Promise<Buffer>;
 
 export type ReadForm = (req: Request, res: Response) => Promise<URLSearchParams>;
 
-/** Reads the fields of a form. Where one comes twice the first counts, as for the query. */
+/** Reads the fields of a form. If a field appears twice the first value counts, as in a query. */
 export const formReader =
   (readBody: ReadBody): ReadForm =>
   async (req, res) =>

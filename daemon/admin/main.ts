@@ -8,10 +8,10 @@ import { adminUi } from './mount.js';
 import { ManagementClient } from '../api/client.js';
 import { realClock } from '../process/clock.js';
 import { drain } from '../process/drain.js';
-import { complain, EXIT, hangUp, nextCrash, nextSignal } from '../process/ending.js';
+import { reportFailure, EXIT, hangUp, nextCrash, nextSignal } from '../process/ending.js';
 import { createApp } from '../http/server/app.js';
-import { Heap } from '../process/heap.js';
-import { Bounds } from '../http/server/bounds.js';
+import { HeapGuard } from '../process/heap-guard.js';
+import { MemoryBounds } from '../http/server/memory-bounds.js';
 import { createHttpServer } from '../http/server/server.js';
 import { addressOf, listen } from '../process/listen.js';
 import { type AdjustableLog, createLog } from '../process/log.js';
@@ -20,14 +20,14 @@ import { Readiness } from '../process/readiness.js';
 export interface AdminRun {
   /** Settings in a file; the real environment wins over it. */
   envFile?: string;
-  /** Only say whether the settings are good. Connects to nothing. */
+  /** Only check the settings, without connecting to anything. */
   check: boolean;
   listen: ListenAddress;
-  /** The daemon, as a URL and as it is called in messages. */
+  /** URL of the daemon, and its form in messages. */
   server: string;
   shownServer: string;
   fetch: typeof fetch;
-  /** None: it is a setting. */
+  /** Default: the setting MANAGEMENT_TOKEN. */
   managementToken?: string;
 }
 
@@ -46,26 +46,26 @@ const KEYS = [
 
 type AdminSettings = Pick<AllSettings, (typeof KEYS)[number]>;
 
-/** @returns the process's exit code, once it has ended. */
+/** Runs until a signal. @returns the exit code of the process. */
 export async function runAdmin(run: AdminRun): Promise<number> {
-  // React would otherwise take it for a developer's machine, where it checks everything and is slow.
+  // Otherwise React runs in development mode, with slow checks.
   process.env.NODE_ENV ??= 'production';
   try {
     const loaded = loadPart(sourcesOf(run), KEYS);
     const { settings, warnings } = loaded;
     if (run.check) {
       for (const warning of warnings) process.stderr.write(`warning: ${warning}\n`);
-      process.stderr.write('the configuration is good\n');
+      process.stderr.write('the configuration is valid\n');
       return 0;
     }
     const { logLevel: level, logFormat: format } = settings;
     const log = createLog({ level, format, secrets: secretsOf(loaded), stream: process.stdout });
-    // Nobody reads the log any more: no reason to stop serving.
+    // A closed log pipe is no reason to stop serving.
     process.stdout.on('error', () => undefined);
     for (const warning of warnings) log.warn(warning);
     return await serve(run, settings, log);
   } catch (error) {
-    return complain(error);
+    return reportFailure(error);
   }
 }
 
@@ -84,19 +84,19 @@ async function serve(run: AdminRun, settings: AdminSettings, log: AdjustableLog)
   const readiness = new Readiness();
   const live = { current: settings };
   const { server, fetch } = run;
-  const clientsAt = { url: server };
-  const admin = adminUi({ ...settings, server, fetch, clientsAt, clock: realClock, live, log });
+  const proxyLocation = { url: server };
+  const admin = adminUi({ ...settings, server, fetch, proxyLocation, clock: realClock, live, log });
   const { managementToken, maxConnections, adminUiPath } = settings;
-  const heap = new Heap(realClock);
-  const front = inFront({ adminUiPath, readiness, heap, client: clientOf(run, managementToken) });
+  const heap = new HeapGuard(realClock);
+  const probes = probeRoutes({ adminUiPath, readiness, heap, client: clientOf(run, managementToken) });
   const listener = createHttpServer({
     proxy: null,
     upgrades: null,
-    offPath: null,
-    app: createApp({ log, probes: front, manage: null, admin, metrics: null, offPath: null }),
+    unknownPathErrors: null,
+    app: createApp({ log, probes: probes, manage: null, admin, metrics: null, unknownPathErrors: null }),
     clock: realClock,
     log,
-    bounds: new Bounds({ clock: realClock, heap, log }),
+    bounds: new MemoryBounds({ clock: realClock, heap, log }),
     maxConnections,
     isDraining: () => readiness.isDraining,
     live,
@@ -125,20 +125,20 @@ async function serve(run: AdminRun, settings: AdminSettings, log: AdjustableLog)
   return code;
 }
 
-const ASKED_WITHIN_MS = 1_000;
+const STATUS_TIMEOUT_MS = 1_000;
 
 const clientOf = ({ server, fetch }: AdminRun, managementToken: string) =>
-  new ManagementClient({ server, managementToken, frontEnd: 'admin', timeoutMs: ASKED_WITHIN_MS, fetch });
+  new ManagementClient({ server, managementToken, frontEnd: 'admin', timeoutMs: STATUS_TIMEOUT_MS, fetch });
 
-interface Front {
+interface ProbeOptions {
   adminUiPath: string;
   readiness: Readiness;
-  heap: Heap;
+  heap: HeapGuard;
   client: ManagementClient;
 }
 
-/** Probes as the daemon has them, and the way from the bare address to the pages. */
-function inFront({ adminUiPath, readiness, heap, client }: Front): RequestHandler {
+/** The probes of the daemon, and a redirect from `/` to the pages. */
+function probeRoutes({ adminUiPath, readiness, heap, client }: ProbeOptions): RequestHandler {
   const router = Router({ caseSensitive: true, strict: true });
   router.get('/', (_req, res) => {
     res.redirect(303, adminUiPath);

@@ -1,30 +1,30 @@
 import type { Live, Settings } from '../../config/settings.js';
-import type { ClientsAt } from './doorman.js';
-import { loadedWhenAsked } from './loading.js';
+import type { ProxyLocation } from './sessions.js';
+import { lazyAdminApp } from './loading.js';
 import { ManagementClient } from '../api/client.js';
 import type { Clock, Log } from '../core/ports.js';
-import type { Mounted } from '../http/server/app.js';
+import type { MountedPages } from '../http/server/app.js';
 import { addressesBehind, tlsBehind } from '../http/client-address.js';
-import { readSmall } from '../http/small-body.js';
+import { readSmallBody } from '../http/small-body.js';
 
-// More than the database may take to say that it does not answer.
+// Longer than the daemon's own timeout for the database.
 const TIMEOUT_MS = 15_000;
 
 export interface AdminUiOptions extends Pick<Settings, 'adminUiPath' | 'managementToken' | 'trustedProxies'> {
-  /** Where the management API is, and how it is reached. */
+  /** URL of the management API, and the `fetch` that connects to it. */
   server: string;
   fetch: typeof fetch;
-  clientsAt: ClientsAt;
+  proxyLocation: ProxyLocation;
   clock: Clock;
   live: Live<'clientBodyTimeoutMs'>;
   log: Log;
 }
 
-/** The Admin UI as it is served, by the daemon or by itself. */
-export function adminUi(options: AdminUiOptions): Mounted {
+/** The Admin UI, for the daemon and for `llmp admin`. */
+export function adminUi(options: AdminUiOptions): MountedPages {
   const { adminUiPath: path, managementToken, trustedProxies, server, clock, live, log } = options;
   const addressOf = addressesBehind(trustedProxies);
-  const pages = loadedWhenAsked({
+  const pages = lazyAdminApp({
     path,
     managementToken,
     clock,
@@ -41,8 +41,8 @@ export function adminUi(options: AdminUiOptions): Mounted {
       }),
     addressOf: (req) => addressOf(req.socket, req.get('x-forwarded-for')),
     isTls: tlsBehind(trustedProxies),
-    clientsAt: options.clientsAt,
-    readBody: (req, res) => readSmall(req, res, { clock, live }),
+    proxyLocation: options.proxyLocation,
+    readBody: (req, res) => readSmallBody(req, res, { clock, live }),
   });
   return { path, pages };
 }

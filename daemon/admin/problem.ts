@@ -1,6 +1,6 @@
 import { ApiError, Unreachable } from '../api/client.js';
 
-/** What is told, as a page, to whoever asked for another. */
+/** An error that is shown as a page. */
 export class Problem extends Error {
   readonly status: number;
   readonly title: string;
@@ -12,25 +12,25 @@ export class Problem extends Error {
   }
 }
 
-/** @returns null for what whoever serves us deals with. */
+/** @returns null for unexpected errors, which the server around the Admin UI handles. */
 export function problemIn(error: unknown): Problem | null {
   if (error instanceof Problem) return error;
   if (error instanceof Unreachable) {
-    return new Problem(503, 'The daemon does not answer', `${error.message}. Try again in a moment.`);
+    return new Problem(503, 'The daemon is not responding', `${error.message}. Try again in a moment.`);
   }
   if (!(error instanceof ApiError)) return null;
-  if (error.status === 404) return new Problem(404, 'Not there', 'What this page was about does not exist.');
+  if (error.status === 404) return new Problem(404, 'Not found', 'This resource does not exist.');
   if (error.status === 401) {
     return new Problem(
       502,
-      'The daemon does not know this Admin UI',
-      'Its MANAGEMENT_TOKEN is another than the daemon’s. Start it again with the same.',
+      'The daemon refused this Admin UI',
+      'Its MANAGEMENT_TOKEN differs from the daemon’s. Restart the Admin UI with the token of the daemon.',
     );
   }
-  if (error.status < 500) return new Problem(400, 'Not understood', `${error.message}.`);
+  if (error.status < 500) return new Problem(400, 'Invalid request', `${error.message}.`);
   return new Problem(
     503,
-    'Not available now',
-    'The database or the audit log cannot be reached. Try again in a moment.',
+    'Temporarily unavailable',
+    'The database or the audit log is unavailable. Try again in a moment.',
   );
 }

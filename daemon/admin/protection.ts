@@ -1,9 +1,8 @@
 import helmet from 'helmet';
 
 /**
- * The header fields that keep a browser from being used against its operator. Nothing that would only work over TLS
- * (Strict-Transport-Security, upgrade-insecure-requests, Cross-Origin-Opener-Policy): on this machine there is none, and elsewhere it
- * is the proxy's to say.
+ * Security headers of all pages. Headers that work only over TLS (Strict-Transport-Security, upgrade-insecure-requests,
+ * Cross-Origin-Opener-Policy) are left out: there is no TLS on localhost, and elsewhere the TLS proxy sets them.
  */
 export const protection = helmet({
   contentSecurityPolicy: {
@@ -19,7 +18,7 @@ export const protection = helmet({
       frameAncestors: ["'none'"],
     },
   },
-  // With `no-referrer`, helmet's own choice, browsers send `Origin: null` with forms.
+  // With `no-referrer`, the default of helmet, browsers send `Origin: null` with forms.
   referrerPolicy: { policy: 'same-origin' },
   xFrameOptions: { action: 'deny' },
   crossOriginResourcePolicy: { policy: 'same-origin' },

@@ -7,18 +7,18 @@ import { FrameContext } from './pages/frame.js';
 
 export interface Rendered {
   title: string;
-  /** Null for who is not logged in. */
+  /** Null if the user is not logged in. */
   section: Section | 'none' | null;
   body: ReactElement;
   formToken: string | null;
-  /** 200 unless stated. */
+  /** Default: 200. */
   status?: number;
   isLive?: boolean;
 }
 
 export type Render = (res: Response, page: Rendered) => void;
 
-/** @param base the path below which all pages are, with a slash at its end. */
+/** @param base base path of all pages, with a trailing slash. */
 export function rendering({ base, assets, clock }: { base: string; assets: Assets; clock: { now(): number } }): Render {
   return (res, { title, section, body, formToken, status = 200, isLive = false }) => {
     const html = renderToStaticMarkup(

@@ -1,13 +1,13 @@
 import type * as z from 'zod';
 import type { FrontEnd, WireProblem } from './contract.js';
-import { eventsIn, NotAStream, Silence, unlessAborted } from './event-stream.js';
+import { readEvents, NotAnEventStream, IdleTimeout, unlessAborted } from './event-stream.js';
 import type { Operations } from './operations.js';
 import { type Route, ROUTES, type Routes } from './routes.js';
 
-// Three heartbeats.
-const SILENCE_MS = 45_000;
+// Three heartbeat intervals.
+const IDLE_TIMEOUT_MS = 45_000;
 
-/** The daemon answered, and the answer was no. `code` is for programs, `message` for people. */
+/** An error response of the daemon. `code` is for programs, `message` for people. */
 export class ApiError extends Error {
   readonly status: number;
   readonly code: string;
@@ -29,40 +29,40 @@ export class ApiError extends Error {
   }
 }
 
-/** No answer came: nothing listens there, the connection broke, or `timeoutMs` passed. */
+/** No response: connection refused or lost, `timeoutMs` exceeded, or the server is not llmp. */
 export class Unreachable extends Error {
   override name = 'Unreachable';
 }
 
 export interface ClientOptions {
-  /** Where the daemon is, such as `http://127.0.0.1:8080`. */
+  /** URL of the daemon, such as `http://127.0.0.1:8080`. */
   server: string;
   managementToken: string;
   frontEnd: FrontEnd;
-  /** The address of whoever acts, where that is not the caller itself: the browser's, for the Admin UI. */
+  /** IP address of the user, if it is not that of this process: the Admin UI sends the browser's. */
   clientIp?: string | undefined;
-  /** Goes into the audit record of every change made through this client; at most 200 characters. */
+  /** Reason for the audit records of all changes made with this client; up to 200 characters. */
   reason?: string | undefined;
   timeoutMs: number;
-  /** Asked before each change is sent, which is not if it throws. */
+  /** Called before each change is sent. If it throws, the change is not sent. */
   beforeChange?: (() => Promise<void>) | undefined;
-  /** Handed in so that the caller decides how to connect (TCP, unix socket, a test's double). */
+  /** Determines how to connect: TCP, Unix socket, or a test double. */
   fetch: typeof fetch;
 }
 
 export interface StreamOptions {
-  /** Goes on behind this event, as far as the daemon has kept what came after it. */
+  /** Resume after this event, if the daemon still has the events since then. */
   lastEventId?: string | undefined;
   /** Ends the stream, without an error. */
   signal?: AbortSignal | undefined;
-  /** Told when the daemon has begun to answer with a stream. */
-  opened?: (() => void) | undefined;
-  /** So long nothing, not even a heartbeat, may come; 45 s unless given. */
-  silenceMs?: number;
+  /** Called when the daemon has started the stream. */
+  onOpen?: (() => void) | undefined;
+  /** Maximum time without data or a heartbeat (default: 45 s). */
+  idleTimeoutMs?: number;
 }
 
-/** An event of a stream. */
-export interface Streamed<T> {
+/** An item of an event stream. */
+export interface StreamItem<T> {
   /** For `lastEventId`. */
   id: string;
   item: T;
@@ -83,35 +83,37 @@ type BodyOf<Op> = Op extends { body: infer Body extends z.ZodType } ? [body: z.i
 type QueryOf<Op> = Op extends { query: infer Query extends z.ZodType }
   ? [query?: Partial<Record<keyof z.input<Query>, string>>]
   : [];
-type AnswerOf<Op> = Op extends { list: infer Item extends z.ZodType }
+type ResponseOf<Op> = Op extends { list: infer Item extends z.ZodType }
   ? Promise<Page<z.infer<Item>>>
   : Op extends { stream: infer Item extends z.ZodType }
-    ? AsyncGenerator<Streamed<z.infer<Item>>>
-    : Op extends { answer: infer Answer extends z.ZodType }
-      ? Promise<z.infer<Answer>>
+    ? AsyncGenerator<StreamItem<z.infer<Item>>>
+    : Op extends { response: infer Response extends z.ZodType }
+      ? Promise<z.infer<Response>>
       : never;
-/** What ends it. What was aborted may have been done all the same: a token issued whose secret nobody knows. */
-type EndOf<Op> = Op extends { stream: z.ZodType } ? [options?: StreamOptions] : [enough?: AbortSignal];
+/** The last argument. An aborted change may still have been made: for example, a token was created but its secret is lost. */
+type OptionsOf<Op> = Op extends { stream: z.ZodType } ? [options?: StreamOptions] : [signal?: AbortSignal];
 
-type NameOf<Name extends keyof Routes> = Routes[Name] extends { call: infer Call extends string } ? Call : Name;
+type NameOf<Name extends keyof Routes> = Routes[Name] extends { clientMethod: infer Method extends string }
+  ? Method
+  : Name;
 
-/** A method for each operation that can succeed: with its id, its body, its query and what ends it, as many of these as it has. */
-type Calls = {
-  [Name in keyof Operations as AnswerOf<Operations[Name]> extends never ? never : NameOf<Name>]: (
+/** A method for each operation that can succeed. Its arguments are the ID, body and query that the operation has, and an abort signal. */
+type Methods = {
+  [Name in keyof Operations as ResponseOf<Operations[Name]> extends never ? never : NameOf<Name>]: (
     ...given: [
       ...IdOf<Operations[Name]>,
       ...BodyOf<Operations[Name]>,
       ...QueryOf<Operations[Name]>,
-      ...EndOf<Operations[Name]>,
+      ...OptionsOf<Operations[Name]>,
     ]
-  ) => AnswerOf<Operations[Name]>;
+  ) => ResponseOf<Operations[Name]>;
 };
 
 /**
- * The management API, typed. Every method throws `ApiError` when the daemon refuses and `Unreachable`
- * when it does not answer. Its methods follow from routes.ts, their types from operations.ts, which is not loaded.
+ * Typed client of the management API. Every method throws `ApiError` for an error response and `Unreachable` without a response. The
+ * methods are created from routes.ts; their types are derived from operations.ts, which is not loaded.
  */
-export type ManagementClient = Caller & Calls;
+export type ManagementClient = Caller & Methods;
 
 class Caller {
   readonly #options: ClientOptions;
@@ -120,49 +122,49 @@ class Caller {
     this.#options = options;
   }
 
-  /** Sends what an operation asks for. @param given what `Calls` says. */
-  ask(route: Route, given: readonly unknown[]): unknown {
-    const { method, gives } = route;
+  /** Sends the request of an operation. @param given the arguments that `Methods` declares. */
+  call(route: Route, given: readonly unknown[]): unknown {
+    const { method, returns } = route;
     const [id, ...rest] = route.path.includes('{id}') ? given : [undefined, ...given];
     const path = route.path.replace('{id}', encodeURIComponent(String(id)));
-    if (gives === 'stream') return this.#stream(path, (rest[0] ?? {}) as Query, rest[1] ?? {});
+    if (returns === 'stream') return this.#stream(path, (rest[0] ?? {}) as Query, rest[1] ?? {});
 
-    const enough = rest.find((it) => it instanceof AbortSignal);
+    const signal = rest.find((it) => it instanceof AbortSignal);
     const fields = rest[0] instanceof AbortSignal ? undefined : rest[0];
     if (method === 'GET') {
       const query = (fields ?? {}) as Query;
-      return gives === 'page'
-        ? this.#page(path, query, enough)
-        : this.#json(method, withQuery(path, query), undefined, enough);
+      return returns === 'page'
+        ? this.#page(path, query, signal)
+        : this.#json(method, withQuery(path, query), undefined, signal);
     }
-    const isRehearsal = (fields as { dry_run?: boolean } | undefined)?.dry_run === true;
-    return route.changesNothing === true || isRehearsal
-      ? this.#json(method, path, fields, enough)
-      : this.#change(method, path, fields, enough);
+    const isDryRun = (fields as { dry_run?: boolean } | undefined)?.dry_run === true;
+    return route.isReadOnly === true || isDryRun
+      ? this.#json(method, path, fields, signal)
+      : this.#change(method, path, fields, signal);
   }
 
-  /** Asks at once what is asked before a change. @throws what `beforeChange` throws. */
-  async mayChange(): Promise<void> {
+  /** Calls `beforeChange` now, ahead of a change. @throws what `beforeChange` throws. */
+  async confirmChange(): Promise<void> {
     await this.#options.beforeChange?.();
   }
 
-  async #change<T>(method: string, path: string, body?: unknown, enough?: AbortSignal): Promise<T> {
-    await this.mayChange();
-    return this.#json<T>(method, path, body, enough);
+  async #change<T>(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
+    await this.confirmChange();
+    return this.#json<T>(method, path, body, signal);
   }
 
-  #json<T>(method: string, path: string, body?: unknown, enough?: AbortSignal): Promise<T> {
-    return within(this.#options.timeoutMs, enough, async (signal) => {
-      return (await answerOf(await this.#send(method, path, body, { signal }))) as T;
+  #json<T>(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
+    return withTimeout(this.#options.timeoutMs, signal, async (requestSignal) => {
+      return (await jsonOf(await this.#send(method, path, body, { signal: requestSignal }))) as T;
     });
   }
 
-  #page<T>(path: string, query: Query, enough?: AbortSignal): Promise<Page<T>> {
-    return within(this.#options.timeoutMs, enough, async (signal) => {
-      const response = await this.#send('GET', withQuery(path, query), undefined, { signal });
+  #page<T>(path: string, query: Query, signal?: AbortSignal): Promise<Page<T>> {
+    return withTimeout(this.#options.timeoutMs, signal, async (requestSignal) => {
+      const response = await this.#send('GET', withQuery(path, query), undefined, { signal: requestSignal });
       const next = /<([^<>]*)>;\s{0,9}rel="next"/.exec(response.headers.get('link') ?? '');
       const total = response.headers.get('x-total-count');
-      const items = await answerOf(response);
+      const items = await jsonOf(response);
       if (!Array.isArray(items)) throw new Unreachable(NOT_LLMP);
       return {
         items: items as T[],
@@ -172,35 +174,35 @@ class Caller {
     });
   }
 
-  /** Ends when the daemon ends it, which is no failure: ask again, behind the last event. */
+  /** Ends without an error when the daemon ends the stream: reconnect after the last event. */
   async *#stream<T>(
     path: string,
     query: Query,
-    { lastEventId, signal, opened, silenceMs = SILENCE_MS }: StreamOptions,
-  ): AsyncGenerator<Streamed<T>> {
-    const silence = new Silence(signal);
+    { lastEventId, signal, onOpen, idleTimeoutMs = IDLE_TIMEOUT_MS }: StreamOptions,
+  ): AsyncGenerator<StreamItem<T>> {
+    const idle = new IdleTimeout(signal);
     try {
-      silence.waits(this.#options.timeoutMs);
+      idle.start(this.#options.timeoutMs);
       const headers = {
         accept: 'text/event-stream',
         ...(lastEventId !== undefined && { 'last-event-id': lastEventId }),
       };
-      const asked = this.#send('GET', withQuery(path, query), undefined, { headers, signal: silence.signal });
-      const response = await unlessAborted(silence.signal, asked);
+      const request = this.#send('GET', withQuery(path, query), undefined, { headers, signal: idle.signal });
+      const response = await unlessAborted(idle.signal, request);
       if (!response.body || !/^text\/event-stream\b/.test(response.headers.get('content-type') ?? '')) {
         throw new Unreachable(NOT_LLMP);
       }
-      opened?.();
-      for await (const { id, data } of eventsIn(response.body, silence, silenceMs)) {
+      onOpen?.();
+      for await (const { id, data } of readEvents(response.body, idle, idleTimeoutMs)) {
         yield { id, item: JSON.parse(data) as T };
       }
     } catch (error) {
       if (signal?.aborted) return;
       if (error instanceof ApiError || error instanceof Unreachable) throw error;
-      const isOther = error instanceof SyntaxError || error instanceof NotAStream;
+      const isOther = error instanceof SyntaxError || error instanceof NotAnEventStream;
       throw new Unreachable(isOther ? NOT_LLMP : connectionProblem(error), { cause: error });
     } finally {
-      silence.end();
+      idle.dispose();
     }
   }
 
@@ -227,46 +229,46 @@ class Caller {
       response = await this.#options.fetch(new URL(path, server), {
         method,
         headers,
-        redirect: 'error', // The management token must not travel to wherever a redirect points.
+        redirect: 'error', // A redirect must not send the management token to another server.
         signal,
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       });
     } catch (error) {
       throw new Unreachable(connectionProblem(error), { cause: error });
     }
-    if (!response.ok) throw await refusalOf(response);
+    if (!response.ok) throw await apiErrorOf(response);
     return response;
   }
 }
 
 for (const [name, route] of Object.entries<Route>(ROUTES)) {
-  Object.defineProperty(Caller.prototype, route.call ?? name, {
+  Object.defineProperty(Caller.prototype, route.clientMethod ?? name, {
     value(this: Caller, ...given: unknown[]) {
-      return this.ask(route, given);
+      return this.call(route, given);
     },
   });
 }
 
-/** Its methods were put there one line above, which the compiler cannot see. */
+/** The loop above adds the methods, which the compiler cannot see. */
 export const ManagementClient = Caller as unknown as new (options: ClientOptions) => ManagementClient;
 
-/** Gives up what is asked for after so long, or when `enough` is aborted. */
-export async function within<T>(
+/** Runs `ask` with a timeout, until `signal` is aborted. @throws {Unreachable} after the timeout. */
+export async function withTimeout<T>(
   timeoutMs: number,
-  enough: AbortSignal | undefined,
+  signal: AbortSignal | undefined,
   ask: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  const silence = new Silence(enough);
+  const idle = new IdleTimeout(signal);
   try {
-    silence.waits(timeoutMs);
-    // `fetch` alone may miss an abort: see `eventsIn`.
-    return await unlessAborted(silence.signal, ask(silence.signal));
+    idle.start(timeoutMs);
+    // `fetch` alone may miss an abort: see `readEvents`.
+    return await unlessAborted(idle.signal, ask(idle.signal));
   } catch (error) {
-    // `ask` says in its own words why it failed; only what it never noticed is said here.
-    if (error === silence.signal.reason) throw new Unreachable(connectionProblem(error), { cause: error });
+    // `ask` reports its own errors; this one is for aborts that it did not notice.
+    if (error === idle.signal.reason) throw new Unreachable(connectionProblem(error), { cause: error });
     throw error;
   } finally {
-    silence.end();
+    idle.dispose();
   }
 }
 
@@ -276,10 +278,10 @@ function withQuery(path: string, query: Query): string {
   return search === '' ? path : `${path}?${search}`;
 }
 
-export const NOT_LLMP = 'what answers there is not llmp';
+export const NOT_LLMP = 'the server is not llmp';
 
-/** The body of a success. The time limit still runs while it arrives, and whatever listens there may not be llmp. */
-async function answerOf(response: Response): Promise<unknown> {
+/** Reads the JSON body of a success, within the same timeout. @throws {Unreachable} if it is not JSON: the server is not llmp. */
+async function jsonOf(response: Response): Promise<unknown> {
   try {
     return await response.json();
   } catch (error) {
@@ -287,23 +289,23 @@ async function answerOf(response: Response): Promise<unknown> {
   }
 }
 
-async function refusalOf(response: Response): Promise<ApiError> {
+async function apiErrorOf(response: Response): Promise<ApiError> {
   const body: unknown = await response.json().catch(() => null);
   const problem = (typeof body === 'object' && body !== null ? body : {}) as Partial<WireProblem>;
   const retryAfter = response.headers.get('retry-after');
   return new ApiError(
     response.status,
     problem.code ?? 'unknown',
-    problem.error ?? `the server answered ${response.status} without saying why; is this llmp?`,
+    problem.error ?? `the server responded with ${response.status} and no error message. Is it llmp?`,
     problem.request_id ?? null,
     retryAfter === null ? null : Number(retryAfter),
   );
 }
 
-/** In a word or two, why no answer came. */
+/** Short reason why there is no response. */
 export function connectionProblem(error: unknown): string {
-  if (!(error instanceof Error)) return 'no answer';
-  if (error.name === 'TimeoutError') return 'no answer in time';
+  if (!(error instanceof Error)) return 'no response';
+  if (error.name === 'TimeoutError') return 'no response in time';
   const cause = error.cause as { code?: string; message?: string } | undefined;
   return cause?.code ?? cause?.message ?? error.message;
 }

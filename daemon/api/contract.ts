@@ -1,4 +1,4 @@
-/** The management API's wire types, inferred from the schemas, and the headers that go with them. Types only: nothing here costs a start. */
+/** Types of the management API, inferred from the schemas. It has only types, so importing it has no startup cost. */
 import type * as z from 'zod';
 import type * as schemas from './schemas.js';
 import type { TokenState } from './vocabulary.js';
@@ -24,7 +24,7 @@ export type WireTokenState = TokenState;
 export type ProjectCreate = z.infer<typeof schemas.projectCreate>;
 export type ProjectPatch = z.infer<typeof schemas.projectPatch>;
 export type TokenCreate = z.infer<typeof schemas.tokenCreate>;
-/** What a form or command for a new token asks for: all of it, beside how long the token lives. One that is forgotten does not compile. */
+/** Values of a form or command that creates a token, except the lifetime. All fields are required, so a forgotten one does not compile. */
 export type TokenCreateTerms = {
   [K in Exclude<keyof TokenCreate, 'duration_hours' | 'duration_minutes'>]-?: undefined extends TokenCreate[K]
     ? TokenCreate[K] | undefined
@@ -32,7 +32,7 @@ export type TokenCreateTerms = {
 };
 export type CachePurge = z.infer<typeof schemas.cachePurge>;
 
-/** Query names and values as they are written on the wire. */
+/** Query parameters as strings, as in the URL. */
 export type ProjectQuery = Partial<Record<keyof z.input<typeof schemas.projectQuery>, string>>;
 export type EventQuery = Partial<Record<keyof z.input<typeof schemas.eventQuery>, string>>;
 export type TokenQuery = Partial<Record<keyof z.input<typeof schemas.tokenQuery>, string>>;

@@ -1,11 +1,11 @@
-/** What a cell of CSV may hold. Names and reasons come from strangers, and spreadsheets run cells that look like formulas. */
+/** Escaping of CSV cells. Names and reasons are untrusted, and spreadsheets execute cells that look like formulas (CSV injection). */
 
-// Full-width forms too: some spreadsheets read them like the others. Leading blanks are skipped by some.
+// Some spreadsheets treat full-width characters like their ASCII forms, and some skip leading spaces.
 const FORMULA = /^(?:[\t\r\n]|\s*[=+\-@＝＋－＠])/;
 
 /**
- * @returns `text` as a cell by RFC 4180. One that a spreadsheet would run as a formula is made text by an apostrophe. One with `;` is
- * quoted: where `;` separates cells, what follows it would be a cell of its own.
+ * @returns `text` as a cell by RFC 4180. An apostrophe turns a formula into text. A text with `;` is quoted, because spreadsheets in
+ * some locales use `;` as the separator.
  */
 export function csvCell(text: string): string {
   const harmless = FORMULA.test(text) ? `'${text}` : text;

@@ -1,70 +1,70 @@
-/** Reads server-sent events, as the HTML standard has them, in Node and in browsers. */
+/** Parser for server-sent events as specified by the HTML standard, for Node.js and browsers. */
 
-export interface StreamedText {
-  /** Empty until there was one. */
+export interface ServerSentEvent {
+  /** ID of the last event that had one; empty before that. */
   id: string;
   data: string;
 }
 
-// Events are far below this: what is longer is something else.
-const LONGEST_CHARACTERS = 4_000_000;
+// Events of llmp are much shorter: a longer one is not from llmp.
+const MAX_EVENT_CHARACTERS = 4_000_000;
 
-/** What answers is no stream of events. */
-export class NotAStream extends Error {
+/** The response is not an event stream. */
+export class NotAnEventStream extends Error {
   override name = 'NotAStream';
 }
 
-/** Puts events together again, however they were taken apart on the way. */
+/** Incremental parser: input may be split at any position. */
 export class EventStreamParser {
-  /** Of a line that goes on. Put together once it ends, for it may come in any number of pieces. */
-  #rest: string[] = [];
-  #restLength = 0;
+  /** Pieces of an incomplete line, joined once when the line ends, however many there are. */
+  #partialLine: string[] = [];
+  #partialLineLength = 0;
   #endsInReturn = false;
   #data: string[] = [];
-  #length = 0;
+  #dataLength = 0;
   #id = '';
 
-  /** @returns the events that this piece completes. @throws {NotAStream} */
-  push(piece: string): StreamedText[] {
-    this.#rest.push(piece);
-    this.#restLength += piece.length;
-    const events = this.#endsInReturn || /[\r\n]/.test(piece) ? this.#linesOf(this.#rest.join('')) : [];
-    if (this.#restLength + this.#length > LONGEST_CHARACTERS) throw new NotAStream('an event without an end');
+  /** @returns the events that this piece completes. @throws {NotAnEventStream} */
+  push(piece: string): ServerSentEvent[] {
+    this.#partialLine.push(piece);
+    this.#partialLineLength += piece.length;
+    const events = this.#endsInReturn || /[\r\n]/.test(piece) ? this.#parseLines(this.#partialLine.join('')) : [];
+    if (this.#partialLineLength + this.#dataLength > MAX_EVENT_CHARACTERS) throw new NotAnEventStream('event too long');
     return events;
   }
 
-  #linesOf(text: string): StreamedText[] {
+  #parseLines(text: string): ServerSentEvent[] {
     // A carriage return at the end may be the first half of a line break.
     const lines = text.split(/\r\n|\n|\r(?!$)/);
     const rest = lines.pop() ?? '';
-    this.#rest = [rest];
-    this.#restLength = rest.length;
+    this.#partialLine = [rest];
+    this.#partialLineLength = rest.length;
     this.#endsInReturn = rest.endsWith('\r');
-    return lines.flatMap((line) => this.#take(line) ?? []);
+    return lines.flatMap((line) => this.#processLine(line) ?? []);
   }
 
-  #take(line: string): StreamedText | undefined {
-    if (line === '') return this.#complete();
+  #processLine(line: string): ServerSentEvent | undefined {
+    if (line === '') return this.#dispatch();
     const colon = line.indexOf(':');
     const field = colon === -1 ? line : line.slice(0, colon);
     const value = colon === -1 ? '' : line.slice(colon + 1).replace(/^ /, '');
     if (field === 'id' && !value.includes('\0')) this.#id = value;
     if (field === 'data') {
       this.#data.push(value);
-      this.#length += value.length;
+      this.#dataLength += value.length;
     }
-    return undefined; // Whatever else there is, a comment too.
+    return undefined; // Other fields and comments are ignored.
   }
 
-  #complete(): StreamedText | undefined {
+  #dispatch(): ServerSentEvent | undefined {
     const lines = this.#data;
     this.#data = [];
-    this.#length = 0;
+    this.#dataLength = 0;
     return lines.length === 0 ? undefined : { id: this.#id, data: lines.join('\n') };
   }
 }
 
-/** What comes of `work`, unless the signal is aborted before that. @throws what `work` throws, and the reason of the abort. */
+/** The result of `work`, unless the signal is aborted first. @throws errors of `work`, or the reason of the abort. */
 export async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   let abort: () => void = () => undefined;
   const aborted = new Promise<never>((_, reject) => {
@@ -81,8 +81,8 @@ export async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): P
   }
 }
 
-/** Aborts its signal when what is waited for does not come in time, or when another signal is aborted. */
-export class Silence {
+/** Idle timeout: aborts its signal when the running timer expires or when another signal is aborted. */
+export class IdleTimeout {
   readonly #other: AbortSignal | undefined;
   readonly #controller = new AbortController();
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -100,43 +100,43 @@ export class Silence {
     return this.#controller.signal;
   }
 
-  waits(ms: number): void {
-    this.heard();
+  start(ms: number): void {
+    this.stop();
     this.#timer = setTimeout(() => {
-      this.#controller.abort(new DOMException('nothing was heard in time', 'TimeoutError'));
+      this.#controller.abort(new DOMException('no data in time', 'TimeoutError'));
     }, ms);
   }
 
-  heard(): void {
+  stop(): void {
     clearTimeout(this.#timer);
   }
 
-  /** Whoever stops reading in the middle leaves no connection behind. */
-  end(): void {
-    this.heard();
+  /** Stops the timer and aborts the signal, so that the connection closes even if the reader stopped early. */
+  dispose(): void {
+    this.stop();
     this.#other?.removeEventListener('abort', this.#abort);
     this.#abort();
   }
 }
 
 /**
- * The events of a response's body, until it ends.
+ * Reads the events of a response body until it ends.
  *
- * The reader is cancelled by the signal itself. The signal that `fetch` was given is not enough: Node holds it weakly, and once the
- * garbage collector has taken the request, an abort reaches neither the body nor the connection.
+ * The signal cancels the reader directly. Passing the signal to `fetch` is not enough: Node.js holds it weakly, and after the request is
+ * garbage-collected, an abort reaches neither the body nor the connection.
  *
- * @param silenceMs so long each piece, be it a heartbeat, may take.
- * @throws {NotAStream}, what the body's reading throws, and the reason of the abort.
+ * @param idleTimeoutMs maximum time between two pieces of data, including heartbeats.
+ * @throws {NotAnEventStream}, errors of reading the body, or the reason of the abort.
  */
-export async function* eventsIn(
+export async function* readEvents(
   body: ReadableStream<Uint8Array>,
-  silence: Silence,
-  silenceMs: number,
-): AsyncGenerator<StreamedText> {
+  idle: IdleTimeout,
+  idleTimeoutMs: number,
+): AsyncGenerator<ServerSentEvent> {
   const parser = new EventStreamParser();
   const decoder = new TextDecoder();
-  const reader = body.getReader(); // Not every browser lets one iterate over the body.
-  const { signal } = silence;
+  const reader = body.getReader(); // Not every browser supports iterating over a body.
+  const { signal } = idle;
   const cancel = () => {
     reader.cancel(signal.reason).catch(() => undefined);
   };
@@ -144,10 +144,10 @@ export async function* eventsIn(
   if (signal.aborted) cancel();
   try {
     for (;;) {
-      silence.waits(silenceMs);
+      idle.start(idleTimeoutMs);
       const { done, value } = await reader.read();
-      silence.heard(); // While nobody asks for more, nobody waits.
-      signal.throwIfAborted(); // A cancelled reader says that the body has ended.
+      idle.stop(); // No timeout while the consumer is busy.
+      signal.throwIfAborted(); // A cancelled reader reports the end of the body.
       if (done) return;
       yield* parser.push(decoder.decode(value, { stream: true }));
     }

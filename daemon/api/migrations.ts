@@ -1,6 +1,6 @@
 import type { WireMigrations } from './contract.js';
 
-/** The state of the schema, wherever it was read. */
+/** State of the database schema, from any source. */
 export interface MigrationReport {
   current: string | null;
   pending: string[];

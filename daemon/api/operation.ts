@@ -1,83 +1,84 @@
-/** What is declared of an operation of the management API. The operations themselves are in daemon/api/operations/. */
+/** The declaration of a management API operation: its types. The operations themselves are in daemon/api/operations/. */
 import type * as z from 'zod';
 import type { Route, Routes } from './routes.js';
 
-/** The groups of operations, in the order in which they are shown, with what each is about. */
+/** The groups of operations, in display order, each with its description. */
 export const TAGS = {
   Projects:
-    'A project stands for a key of a provider. Its tokens are used in place of that key. Projects are never deleted, but deactivated: DELETE is 405.',
+    'A project holds the API key of a provider. Clients use the tokens of the project in place of that key. Projects cannot be deleted, only deactivated: DELETE returns 405.',
   Tokens:
-    'A token is what a client of /v1 uses as its API key. It expires, may have a cap, and can be revoked at any time.',
-  Usage: 'What tokens were used for.',
-  Audit: 'Who changed what, and when.',
-  Events: 'What happens, as it happens.',
-  Cache: 'Answers that are kept and given again.',
-  Status: 'How an instance is.',
+    'Clients of /v1 use a token as their API key. A token expires, can have a request cap, and can be revoked at any time.',
+  Usage: 'Totals of requests and model tokens.',
+  Audit: 'Records of who changed what, and when.',
+  Events: 'A live stream of completed requests and of changes.',
+  Cache: 'Inspect and purge the response cache.',
+  Status: 'The health of an instance.',
   Migrations: 'The state of the database schema.',
-  Sessions: 'Logging in to the Admin UI, or to another front end.',
+  Sessions: 'Login sessions of the Admin UI and of other front ends.',
   Description: 'The description of this API.',
 } as const;
 
 export interface Operation extends Route {
   tag: keyof typeof TAGS;
-  /** A few words, as a title. */
+  /** A title of a few words. */
   summary: string;
   description: string;
   query?: z.ZodObject;
-  /** Other names under which a query name is accepted. They are not described: a client made from both would have one name twice. */
+  /** Other accepted spellings of query parameters. OpenAPI omits them: a client generated from both would define one name twice. */
   aliases?: Record<string, string>;
   body?: z.ZodObject;
-  /** Of the success; 200 unless stated. */
+  /** Status code of a success (default: 200). */
   status?: 200 | 201;
-  /** The success's body. An operation with neither this nor `list` nor `stream` is always refused, and not described. */
-  answer?: z.ZodType;
-  /** In place of `answer`: what the success is a page of. */
+  /** Body of a success. An operation without `response`, `list` and `stream` always fails and is left out of the OpenAPI description. */
+  response?: z.ZodType;
+  /** Instead of `response`: the item type of a paginated list. */
   list?: z.ZodType;
-  /** In place of `answer`: what each of the server-sent events that are the success holds, as JSON. */
+  /** Instead of `response`: the JSON in the `data` field of each server-sent event. */
   stream?: z.ZodType;
-  /** With `list`: how many there are on all pages is not said. */
+  /** With `list`: the response has no total count. */
   isUncounted?: true;
-  /** The answer is the only one that ever holds a secret, and nobody may store it. */
+  /** The response contains a secret, so it must not be stored. Only one operation has this. */
   holdsSecret?: true;
-  /** Kinds of refusal (daemon/core/refusal.ts) beside those that may befall any request. */
+  /** Kinds of refusal (daemon/core/refusal.ts), in addition to those that any request can get. */
   refusals: readonly string[];
   example?: Example;
 }
 
-/** For the OpenAPI description: a body or a query that is accepted as it stands, and an answer as it comes. The tests send each of them. */
-export interface Example<Body = unknown, Answer = unknown, Query = Record<string, unknown>> {
-  /** Values for some of the query names. */
+/** Examples for the OpenAPI description: a valid body or query, and a typical response. The tests send each of them. */
+export interface Example<Body = unknown, Response = unknown, Query = Record<string, unknown>> {
+  /** Values for some of the query parameters. */
   query?: Query;
-  /** Each under a short name that says what it does. */
+  /** Example bodies, by a short title. */
   bodies?: Record<string, Body>;
-  answer?: Answer;
+  response?: Response;
 }
 
-/** What a route says its success is, is what has a schema. */
-type Given<R> = R extends { gives: 'page' }
+/** The schema fields that an operation must declare, from the kind of success that its route declares. */
+type SuccessSchema<R> = R extends { returns: 'page' }
   ? { list: z.ZodType }
-  : R extends { gives: 'stream' }
+  : R extends { returns: 'stream' }
     ? { stream: z.ZodType }
     : { list?: never; stream?: never };
 
 /** Every route with its operation. */
-export type Declared = { [Name in keyof Routes]: Operation & Given<Routes[Name]> };
+export type Declared = { [Name in keyof Routes]: Operation & SuccessSchema<Routes[Name]> };
 
 type Frozen<T> = T extends object ? { readonly [K in keyof T]: Frozen<T[K]> } : T;
 type BodyOf<Op> = Op extends { body: infer Body extends z.ZodType } ? Frozen<z.input<Body>> : never;
-type AnswerOf<Op> = Op extends { list: infer Item extends z.ZodType }
+type ResponseOf<Op> = Op extends { list: infer Item extends z.ZodType }
   ? readonly Frozen<z.input<Item>>[]
-  : Op extends { answer: infer Answer extends z.ZodType }
-    ? Frozen<z.input<Answer>>
+  : Op extends { response: infer Response extends z.ZodType }
+    ? Frozen<z.input<Response>>
     : never;
 type QueryOf<Op> = Op extends { query: infer Query extends z.ZodType }
   ? Partial<Record<keyof z.input<Query>, string | number | boolean>>
   : never;
 
-/** Examples that fit the shapes of their operations. */
+/** Requires each example to match the schemas of its operation. */
 export type Exemplified<Ops> = {
-  [Name in keyof Ops]: { example?: Example<BodyOf<Ops[Name]>, AnswerOf<Ops[Name]>, QueryOf<Ops[Name]>> };
+  [Name in keyof Ops]: { example?: Example<BodyOf<Ops[Name]>, ResponseOf<Ops[Name]>, QueryOf<Ops[Name]>> };
 };
 
-/** Whether an operation is ever anything but refused: a client could do nothing with one that is not. */
-export const canSucceed = ({ answer, list, stream }: Operation): boolean => (answer ?? list ?? stream) !== undefined;
+/** Whether the operation has a success response. Clients have no use for an operation that always fails. */
+export const canSucceed = ({ response, list, stream }: Operation): boolean =>
+  (response ?? list ?? stream) !== undefined;

@@ -1,6 +1,6 @@
 /**
- * What the management API can do, declared once: the routes (daemon/http/manage/routes.ts), the OpenAPI
- * description (daemon/http/manage/openapi.ts) and the tests' check of every answer are made from this list.
+ * The operations of the management API, declared once. The routes (daemon/http/manage/routes.ts), the OpenAPI description
+ * (daemon/http/manage/openapi.ts) and the response checks of the tests are derived from this list.
  */
 import type { Declared, Exemplified } from './operation.js';
 import { projects } from './operations/projects.js';
@@ -27,7 +27,7 @@ const all = {
   ...description,
 };
 
-// An operation that is missing does not compile, nor does an example that its schema would refuse.
+// A missing operation does not compile, nor does an example that does not match its schema.
 export const operations = all satisfies Declared & Exemplified<typeof all>;
 
 export type Operations = typeof operations;

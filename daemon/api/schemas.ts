@@ -1,7 +1,6 @@
 /**
- * The wire shapes of the management API, declared once: what a request may carry and what an answer
- * does carry. Types (contract.ts), validation and the OpenAPI description (both daemon/http) come from here.
- * daemon/api/schemas/fields.ts says which texts a field has.
+ * Schemas of the requests and responses of the management API. Types (contract.ts), validation and the OpenAPI description (both in
+ * daemon/http) are derived from them. daemon/api/schemas/fields.ts explains the description texts.
  */
 export * from './schemas/audit.js';
 export * from './schemas/cache.js';

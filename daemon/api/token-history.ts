@@ -1,40 +1,40 @@
-/** What became of one token. */
+/** History of one token from the audit log. */
 import type { ManagementClient } from './client.js';
 import type { WireAuditRecord } from './contract.js';
 
 export interface TokenHistory {
-  /** The newest first, down to how the token was made. */
+  /** Newest first, down to the creation of the token. */
   changes: readonly WireAuditRecord[];
-  /** Between the last two of them there are more than were asked for. */
-  isCut: boolean;
-  /** Uses are counted by the hour; null: it was never used, as far as that is recorded. */
+  /** Whether changes between the last two are left out because of the limit. */
+  isTruncated: boolean;
+  /** The last hourly record of its use; null if no use is recorded. */
   lastUse: WireAuditRecord | null;
 }
 
 /**
- * Each kind is asked for by itself: a token that is used leaves a record of that every hour, and its changes would be pages away.
- * What is older than the oldest of a full page is left out, except for how the token was made.
+ * Requests each kind of record separately: with an hourly record of its use, the changes of a token would be many pages apart.
+ * Records older than the oldest record of a full page are left out, except for the creation of the token.
  *
- * @param most records of each kind of change; a token is made only once.
- * @param enough gives it up.
+ * @param maxRecords maximum number of records of each kind of change; a token has only one creation.
+ * @param signal aborts the requests.
  */
-export async function historyOf(
+export async function loadTokenHistory(
   client: ManagementClient,
   id: string,
-  most: number,
-  enough?: AbortSignal,
+  maxRecords: number,
+  signal?: AbortSignal,
 ): Promise<TokenHistory> {
   const of = (action: string, limit: number) =>
-    client.auditRecords({ token_id: id, action, limit: String(limit) }, enough);
+    client.auditRecords({ token_id: id, action, limit: String(limit) }, signal);
   const [uses, made, ...others] = await Promise.all([
     of('token.use', 1),
     of('token.create', 1),
-    of('token.revoke', most),
-    of('token.reactivate', most),
+    of('token.revoke', maxRecords),
+    of('token.reactivate', maxRecords),
   ]);
   const from = others.flatMap(({ next, items }) => (next === null ? [] : [items.at(-1)?.time ?? '']));
   const isShown = ({ time }: WireAuditRecord) => from.every((oldest) => time >= oldest);
   const changes = others.flatMap(({ items }) => items).filter(isShown);
   changes.sort((one, other) => other.time.localeCompare(one.time));
-  return { changes: [...changes, ...made.items], isCut: from.length > 0, lastUse: uses.items[0] ?? null };
+  return { changes: [...changes, ...made.items], isTruncated: from.length > 0, lastUse: uses.items[0] ?? null };
 }

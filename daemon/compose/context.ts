@@ -1,20 +1,20 @@
 import type { Live, Settings } from '../../config/settings.js';
 import type { Clock, Log } from '../core/ports.js';
-import type { DatabaseWaits } from '../store/sql/waits.js';
+import type { DatabaseTimeouts } from '../store/sql/timeouts.js';
 
-/** What every builder is given. */
+/** Context that every builder gets. */
 export interface BuildContext {
-  /** For as long as the daemon runs. */
+  /** Settings that are fixed while the daemon runs. */
   settings: Settings;
-  /** Those in force: SIGHUP may put others in their place. A builder reads none of them, but hands this on. */
+  /** Reloadable settings, which SIGHUP may replace. Builders do not read them; they pass this object on. */
   live: Live;
   log: Log;
   clock: Clock;
   version: string;
-  /** Which daemon this is, among all that run or ever ran. */
+  /** Unique among all daemons that run or ever ran. */
   instanceId: string;
-  /** How long a database server is waited for. */
-  waits: Readonly<DatabaseWaits>;
-  /** How long a command to Redis may take while a request waits for it, in ms; as shipped when undefined. */
+  /** How long to wait for a database server. */
+  waits: Readonly<DatabaseTimeouts>;
+  /** The timeout in ms of Redis commands that a request waits for; undefined for the default. */
   redisCommandMs: number | undefined;
 }

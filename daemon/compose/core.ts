@@ -1,20 +1,20 @@
-/** The second builder: the rules of the core upon the storage, and how the database comes up. Nothing here knows of HTTP. */
+/** The second builder: the core on top of the storage, and the startup of the database. It does not depend on HTTP. */
 import type { SettingsError } from '../../config/settings.js';
 import { Migrator } from '../../migrations/migrator.js';
 import { Admission } from '../core/admission.js';
-import { AuditBook } from '../core/audit-book.js';
+import { AuditLog } from '../core/audit-log.js';
 import { ResponseCache } from '../core/cache/response-cache.js';
-import { CacheUpkeep } from '../core/cache/upkeep.js';
-import { Neighbours } from '../core/neighbours.js';
+import { CacheManager } from '../core/cache/cache-manager.js';
+import { ClusterSync } from '../core/cluster-sync.js';
 import { StoreUnavailable } from '../core/ports.js';
 import { publishChanges } from '../core/publishing.js';
 import { RateLimits } from '../core/rate-limit.js';
 import { Registry } from '../core/registry.js';
 import { HourlyUsage } from '../core/usage.js';
 import { Readiness } from '../process/readiness.js';
-import { ComingUp } from '../process/startup.js';
+import { Startup } from '../process/startup.js';
 import { MemoryRateWindows } from '../store/memory/rate-windows.js';
-import { explained } from '../store/sql/failures.js';
+import { withStoreErrors } from '../store/sql/failures.js';
 import type { BuildContext } from './context.js';
 import type { Storage } from './storage.js';
 
@@ -25,34 +25,34 @@ export interface Core {
   readiness: Readiness;
   admission: Admission;
   usage: HourlyUsage;
-  /** Null when nothing is to be cached. */
+  /** Null if the cache is disabled. */
   cache: ResponseCache | null;
-  cacheUpkeep: CacheUpkeep;
+  cacheUpkeep: CacheManager;
   registry: Registry;
-  auditBook: AuditBook;
+  auditBook: AuditLog;
   rateLimits: RateLimits;
-  /** Null where this instance has its database for itself. */
-  neighbours: Neighbours | null;
-  /** Has not begun. */
-  comingUp: ComingUp;
+  /** Null if this instance does not share its database. */
+  neighbours: ClusterSync | null;
+  /** Not started yet. */
+  startup: Startup;
   migrations: {
-    /** As the database says, with its own errors. */
+    /** Rejects with the errors of the database. */
     status: () => Promise<SchemaStatus>;
-    /** The same for operators: rejects with `StoreUnavailable` when the database does not answer. */
-    explainedStatus: () => Promise<SchemaStatus>;
-    /** Rejects so as well, and when the change could not be recorded. @throws {Refusal} `schema_too_new` */
+    /** The same for operators: rejects with `StoreUnavailable` if the database does not respond. */
+    statusForOperators: () => Promise<SchemaStatus>;
+    /** Rejects with `StoreUnavailable` if the database does not respond, or the change could not be recorded. @throws {Refusal} `schema_too_new` */
     up: () => Promise<SchemaStatus>;
   };
-  /** Rejects when the database does not answer. */
+  /** Rejects if the database does not respond. */
   pingDatabase: () => Promise<void>;
-  /** Rejects when it turns out that the configuration does not fit a database that was away at the start. */
+  /** Rejects if the database was unavailable at start and its content turns out not to fit the configuration. */
   failed: Promise<never>;
 }
 
 export function buildCore(context: BuildContext, { stores, auditFiles, shared }: Storage): Core {
   const { settings, live, log, clock, version, instanceId } = context;
-  const { database, records, lookup, ledger, neighbourhood } = stores;
-  const isShared = neighbourhood !== null;
+  const { database, records, lookup, ledger, clusterStore } = stores;
+  const isShared = clusterStore !== null;
   const staleLimitMs = settings.tokenStaleLimitMs;
   const migrator = new Migrator(database, version, () => clock.now());
   const readiness = new Readiness();
@@ -65,33 +65,33 @@ export function buildCore(context: BuildContext, { stores, auditFiles, shared }:
     instanceId,
     staleLimitMs,
     isShared,
-    onContention: (tokenId) => shared.pokes?.send({ kind: 'wanted', tokenId }),
+    onContention: (tokenId) => shared.notifications?.send({ kind: 'wanted', tokenId }),
   });
   const isReady = () => readiness.isDatabaseReady;
   const retentionMs = settings.usageRetentionMs;
   const usage = new HourlyUsage({ store: stores.usage, clock, log, instanceId, isReady, retentionMs });
   const cache = shared.cache && new ResponseCache({ store: shared.cache, clock, live });
-  const cacheUpkeep = new CacheUpkeep({ cache, records, clock, log });
+  const cacheUpkeep = new CacheManager({ cache, records, clock, log });
   const registry = new Registry(records, admission, clock, (projectId) => {
     cacheUpkeep.dropProject(projectId);
   });
-  const auditBook = new AuditBook(records);
+  const auditBook = new AuditLog(records);
   const neighbours =
-    neighbourhood &&
-    new Neighbours({
-      neighbourhood,
+    clusterStore &&
+    new ClusterSync({
+      store: clusterStore,
       admission,
       records,
-      pokes: shared.pokes,
+      notifications: shared.notifications,
       clock,
       log,
       instanceId,
       staleLimitMs,
       onChange: (change) => {
-        cacheUpkeep.heardOf(change);
+        cacheUpkeep.applyRemoteChange(change);
       },
       onLostTrack: () => {
-        cacheUpkeep.lostTrack();
+        cacheUpkeep.dropAll();
       },
       onRecords: () => {
         auditBook.wake();
@@ -111,17 +111,17 @@ export function buildCore(context: BuildContext, { stores, auditFiles, shared }:
   });
 
   const pingDatabase = async () => {
-    await database.ask('SELECT 1');
+    await database.prioritySelect('SELECT 1');
   };
   let fail: (error: SettingsError) => void = () => undefined;
   const failed = new Promise<never>((_resolve, reject) => (fail = reject));
-  failed.catch(() => undefined); // Whoever asks for it hears of it.
-  const comingUp = new ComingUp({
+  failed.catch(() => undefined); // Not an unhandled rejection if no caller awaits it.
+  const startup = new Startup({
     migrator,
     readiness,
     isShared,
     autoMigrate: settings.autoMigrate,
-    firstTryMs: context.waits.firstTryMs,
+    firstTryMs: context.waits.firstAttemptMs,
     async beginServing() {
       await stores.checkEncryptionKey();
       await ledger.enrol(instanceId, clock.now());
@@ -130,7 +130,7 @@ export function buildCore(context: BuildContext, { stores, auditFiles, shared }:
       usage.begin();
     },
     ping: pingDatabase,
-    onHopeless: (error) => {
+    onFatal: (error) => {
       fail(error);
     },
     clock,
@@ -138,10 +138,10 @@ export function buildCore(context: BuildContext, { stores, auditFiles, shared }:
   });
   const migrations: Core['migrations'] = {
     status: () => migrator.status(),
-    explainedStatus: () => explained(migrator.status()),
+    statusForOperators: () => withStoreErrors(migrator.status()),
     up() {
       if (auditFiles.whyNoChanges !== null) return Promise.reject(new StoreUnavailable(auditFiles.whyNoChanges));
-      return comingUp.migrateUp();
+      return startup.migrateUp();
     },
   };
   return {
@@ -154,7 +154,7 @@ export function buildCore(context: BuildContext, { stores, auditFiles, shared }:
     auditBook,
     rateLimits,
     neighbours,
-    comingUp,
+    startup,
     migrations,
     pingDatabase,
     failed,

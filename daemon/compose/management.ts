@@ -1,51 +1,50 @@
-/** The fourth builder: /manage, the Admin UI, probes and metrics, and the listeners that serve all of it. */
+/** The fourth builder: /manage, the Admin UI, probes and metrics, and the listeners that serve them. */
 import { adminUi } from '../admin/mount.js';
-import { ADMIN_UI, MANAGEMENT_API, WrongAttempts } from '../core/attempts.js';
+import { ADMIN_UI, MANAGEMENT_API, FailedAttempts } from '../core/failed-attempts.js';
 import { PopulationCount } from '../core/population.js';
 import type { EventBus, RecordStore } from '../core/ports.js';
-import { Sessions } from '../core/sessions.js';
+import { AdminSessions } from '../core/admin-sessions.js';
 import type { AuditStatus, StatusReport } from '../core/status.js';
 import { tlsBehind } from '../http/client-address.js';
-import { EventStreams } from '../http/manage/event-stream.js';
+import { EventStreams } from '../http/manage/event-streams.js';
 import { fetchFrom } from '../http/manage/in-process.js';
 import type { ManageOptions } from '../http/manage/routes.js';
 import type { Proxy } from '../http/proxy/proxy.js';
 import type { Upgrades } from '../http/proxy/upgrades.js';
-import { createApp, type Mounted } from '../http/server/app.js';
-import { type OffPath, offPath } from '../http/server/off-path.js';
+import { createApp, type MountedPages } from '../http/server/app.js';
+import { type UnknownPathErrors, unknownPathErrors } from '../http/server/unknown-path.js';
 import { type Probes, probeRoutes } from '../http/server/probes.js';
-import type { Scraped } from '../http/server/scrape.js';
+import type { MetricsEndpoint } from '../http/server/metrics-route.js';
 import { createHttpServer, type HttpServer } from '../http/server/server.js';
 import type { BuildContext } from './context.js';
 import type { Core } from './core.js';
 import { type StatusSources, statusOf } from './status.js';
 import type { Traffic } from './traffic.js';
 
-/** What management needs of the storage beside what the core makes of it. */
+/** The parts of the storage that management uses directly. */
 export interface ManagedStorage {
   records: RecordStore;
   auditFiles: { readonly isFailing: boolean; readonly status: AuditStatus };
-  /** Null where there is none. */
+  /** Null if Redis is not configured. */
   redis: { ping(): Promise<void> } | null;
-  /** Null when nothing is published. */
+  /** Null if events are not published. */
   bus: EventBus | null;
 }
 
 export interface Management {
-  /** Those with a wrong credential, at each door. */
-  attempts: WrongAttempts;
-  logInAttempts: WrongAttempts;
+  /** Counters of wrong credentials, for the management API and for the Admin UI. */
+  attempts: FailedAttempts;
+  logInAttempts: FailedAttempts;
   streams: EventStreams;
-  /** How this instance does. */
   status: () => Promise<StatusReport>;
-  /** The one that serves /v1. It does not listen yet. */
+  /** The server of /v1. It does not listen yet. */
   server: HttpServer;
-  /** The one that serves /manage, if that is not `server`. */
+  /** The server of /manage, if it is not `server`. */
   managementServer: HttpServer | null;
 }
 
-/** Where another listener serves what is for operators. */
-const FOR_CLIENTS_ALONE = { manage: null, admin: null, metrics: null };
+/** For the public listener, if another one serves operators. */
+const CLIENTS_ONLY = { manage: null, admin: null, metrics: null };
 
 export function buildManagement(
   context: BuildContext,
@@ -55,8 +54,8 @@ export function buildManagement(
 ): Management {
   const { settings, live, log, clock, version } = context;
   const { records, bus } = storage;
-  const attempts = new WrongAttempts({ door: MANAGEMENT_API, store: records, clock, log });
-  const logInAttempts = new WrongAttempts({ door: ADMIN_UI, store: records, clock, log });
+  const attempts = new FailedAttempts({ surface: MANAGEMENT_API, store: records, clock, log });
+  const logInAttempts = new FailedAttempts({ surface: ADMIN_UI, store: records, clock, log });
   const streams = new EventStreams(clock);
   const probes = probesOf(context, core, traffic, storage);
   const statusSources = statusSourcesOf(context, core, traffic, storage, probes);
@@ -64,13 +63,13 @@ export function buildManagement(
   const manage: ManageOptions = {
     managementToken: settings.managementToken,
     attempts,
-    logIns: { sessions: new Sessions(records, clock), attempts: logInAttempts },
+    logIns: { sessions: new AdminSessions(records, clock), attempts: logInAttempts },
     addressOf: traffic.addressOf,
     registry: core.registry,
     cacheUpkeep: core.cacheUpkeep,
     auditBook: core.auditBook,
     usage: core.usage,
-    migrations: { status: core.migrations.explainedStatus, up: core.migrations.up },
+    migrations: { status: core.migrations.statusForOperators, up: core.migrations.up },
     streams,
     bus,
     status,
@@ -79,13 +78,19 @@ export function buildManagement(
     live,
   };
   const { proxy, upgrades, metrics } = traffic;
-  const serverOf = (serves: Serves) => listenerOf(context, core, traffic, probes, serves);
+  const serverOf = (serves: ServedParts) => listenerOf(context, core, traffic, probes, serves);
   const scraped = metrics && { path: settings.metricsPath, metrics };
   const forOperators = { manage, admin: adminOf(context, manage), metrics: scraped };
-  const forClients = { proxy, upgrades, offPath: offPath({ live, isTls: tlsBehind(settings.trustedProxies) }) };
+  const forClients = {
+    proxy,
+    upgrades,
+    unknownPathErrors: unknownPathErrors({ live, isTls: tlsBehind(settings.trustedProxies) }),
+  };
   const isApart = settings.managementListenAddress !== undefined;
-  const server = serverOf({ ...forClients, ...(isApart ? FOR_CLIENTS_ALONE : forOperators) });
-  const managementServer = isApart ? serverOf({ proxy: null, upgrades: null, offPath: null, ...forOperators }) : null;
+  const server = serverOf({ ...forClients, ...(isApart ? CLIENTS_ONLY : forOperators) });
+  const managementServer = isApart
+    ? serverOf({ proxy: null, upgrades: null, unknownPathErrors: null, ...forOperators })
+    : null;
   return { attempts, logInAttempts, streams, status, server, managementServer };
 }
 
@@ -100,9 +105,9 @@ function probesOf(context: BuildContext, core: Core, { heap }: Traffic, storage:
     degraded: () => (auditFiles.isFailing ? ['audit_file'] : []),
     pingDatabase: async () => {
       await pingDatabase();
-      admission.heardFromDatabase();
+      admission.onDatabaseContact();
     },
-    outlastsDatabase: () => admission.outlastsDatabase,
+    servesWithoutDatabase: () => admission.isWithinStaleLimit,
     pingRedis: redis && (() => redis.ping()),
     isMemoryFull: () => heap.isFull,
     isBusFailing: bus && (() => bus.isFailing),
@@ -133,32 +138,32 @@ function statusSourcesOf(
   };
 }
 
-/** The Admin UI; null when it is not to be served. */
-function adminOf({ settings, live, log, clock }: BuildContext, manage: ManageOptions): Mounted | null {
+/** The Admin UI; null if it is disabled. */
+function adminOf({ settings, live, log, clock }: BuildContext, manage: ManageOptions): MountedPages | null {
   if (!settings.adminUiEnabled) return null;
   const { managementListenAddress, listenAddress } = settings;
   const ownPort = managementListenAddress && 'port' in listenAddress ? listenAddress.port : null;
   return adminUi({
     ...settings,
-    // It asks as every front end does, but within this process: no headers come between but its own, neither a limit nor a free place
-    // among the connections matters, and it works wherever the daemon listens.
+    // The Admin UI uses the management API like every front end, but within this process: connection limits do not apply, proxies cannot change
+    // headers, and it works for every listen address.
     server: 'http://daemon',
-    fetch: fetchFrom(createApp({ log, probes: null, manage, admin: null, metrics: null, offPath: null })),
-    clientsAt: { port: ownPort },
+    fetch: fetchFrom(createApp({ log, probes: null, manage, admin: null, metrics: null, unknownPathErrors: null })),
+    proxyLocation: { port: ownPort },
     clock,
     live,
     log,
   });
 }
 
-/** What a listener serves beside the probes; null for what it does not. */
-interface Serves {
+/** The parts that a listener serves in addition to probes; null for parts that it does not serve. */
+interface ServedParts {
   proxy: Proxy | null;
   upgrades: Upgrades | null;
   manage: ManageOptions | null;
-  admin: Mounted | null;
-  metrics: Scraped | null;
-  offPath: OffPath | null;
+  admin: MountedPages | null;
+  metrics: MetricsEndpoint | null;
+  unknownPathErrors: UnknownPathErrors | null;
 }
 
 function listenerOf(
@@ -166,12 +171,12 @@ function listenerOf(
   { readiness }: Core,
   { bounds, connections }: Traffic,
   probes: Probes,
-  serves: Serves,
+  serves: ServedParts,
 ): HttpServer {
   return createHttpServer({
     proxy: serves.proxy,
     upgrades: serves.upgrades,
-    offPath: serves.offPath,
+    unknownPathErrors: serves.unknownPathErrors,
     app: createApp({ log, probes: probeRoutes(probes), ...serves }),
     clock,
     log,

@@ -1,11 +1,11 @@
-/** What `GET /manage/status` says: the facts of this instance from all who have one. */
+/** Builds the response of `GET /manage/status` from the parts of this instance. */
 import type { ResponseCache } from '../core/cache/response-cache.js';
 import type { PopulationCount } from '../core/population.js';
 import type { Clock, EventBus } from '../core/ports.js';
-import type { Pulse } from '../core/pulse.js';
+import type { RecentTraffic } from '../core/recent-traffic.js';
 import type { AuditStatus, BusStatus, StatusReport } from '../core/status.js';
-import { conditionOf, type Probes } from '../http/server/probes.js';
-import type { Sight } from '../process/supervisor.js';
+import { checkDependencies, type Probes } from '../http/server/probes.js';
+import type { HealthSummary } from '../process/supervisor.js';
 
 export interface StatusSources {
   version: string;
@@ -16,20 +16,20 @@ export interface StatusSources {
   databaseDriver: string;
   migrations: () => Promise<{ current: string | null; pending: readonly string[] }>;
   population: PopulationCount;
-  pulse: Pulse;
-  /** Null when nothing is cached. */
+  pulse: RecentTraffic;
+  /** Null if the cache is disabled. */
   cache: Pick<ResponseCache, 'backend'> | null;
   inFlight: () => number;
-  /** Null when nothing is published. */
+  /** Null if events are not published. */
   bus: Pick<EventBus, 'backend' | 'isFailing' | 'counts'> | null;
   audit: () => AuditStatus;
 }
 
-/** Takes little more than a second at most, whoever is away. */
+/** Takes little more than a second, even if the database and Redis are unavailable. */
 export async function statusOf(sources: StatusSources): Promise<StatusReport> {
   const { probes, clock, pulse, migrations } = sources;
-  const { missing, degraded, isDatabaseUp, isRedisUp } = await conditionOf(probes);
-  // Only of a database that answers: the others would keep everybody waiting.
+  const { missing, degraded, isDatabaseUp, isRedisUp } = await checkDependencies(probes);
+  // Not read from a database that does not respond: the caller would have to wait.
   const schema = isDatabaseUp ? await migrations().catch(() => null) : null;
   return {
     version: sources.version,
@@ -49,13 +49,20 @@ export async function statusOf(sources: StatusSources): Promise<StatusReport> {
     audit: sources.audit(),
     population: isDatabaseUp && schema?.current ? await sources.population.current() : null,
     inFlight: sources.inFlight(),
-    pulse: pulse.report(),
+    traffic: pulse.report(),
     cache: sources.cache?.backend ?? 'off',
   };
 }
 
-/** The same at a glance. */
-export function sightOf({ missing, degraded, inFlight, pulse, population, bus }: StatusReport): Sight {
+/** A short summary of a status report. */
+export function healthSummaryOf({
+  missing,
+  degraded,
+  inFlight,
+  traffic: pulse,
+  population,
+  bus,
+}: StatusReport): HealthSummary {
   return {
     missing,
     degraded: bus.status === 'failing' && !degraded.includes('redis') ? [...degraded, 'event_bus'] : degraded,
@@ -67,7 +74,7 @@ export function sightOf({ missing, degraded, inFlight, pulse, population, bus }:
   };
 }
 
-/** To two digits: more of them would change all the time. */
+/** Rounded to two significant digits: with more, the summary would change all the time. */
 const rounded = (value: number) => String(Number(value.toPrecision(2)));
 
 function busStatus(bus: StatusSources['bus']): BusStatus {

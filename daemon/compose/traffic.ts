@@ -1,32 +1,32 @@
-/** The third builder: requests on /v1, and all who keep a record of them. */
+/** The third builder: requests on /v1, and the recorders of completed requests. */
 import type { Settings } from '../../config/settings.js';
-import { ContentReaders } from '../core/content/reader.js';
+import { ContentReaders } from '../core/content/content-reader.js';
 import type { OnEnded, RequestEnded } from '../core/events.js';
 import type { EventBus, Log } from '../core/ports.js';
 import { publishRequest } from '../core/publishing.js';
-import { Pulse } from '../core/pulse.js';
+import { RecentTraffic } from '../core/recent-traffic.js';
 import type { AuditStatus } from '../core/status.js';
 import { type AddressOf, addressesBehind } from '../http/client-address.js';
-import { HeldBodies } from '../http/held-bodies.js';
-import { Afterwards } from '../http/proxy/afterwards.js';
+import { BufferedBodies } from '../http/buffered-bodies.js';
+import { CompletionQueue } from '../http/proxy/completion-queue.js';
 import { decoder } from '../http/proxy/decoding.js';
-import { Forwarder } from '../http/proxy/forward.js';
+import { Forwarder } from '../http/proxy/forwarder.js';
 import { upgradesAt } from '../http/proxy/http-proxy.js';
 import { createProxy, type Proxy } from '../http/proxy/proxy.js';
 import { createUpgrades, type Upgrades } from '../http/proxy/upgrades.js';
-import { Bounds } from '../http/server/bounds.js';
+import { MemoryBounds } from '../http/server/memory-bounds.js';
 import type { Metrics } from '../metrics/metrics.js';
 import type { Sources } from '../metrics/sources.js';
-import { type Connections, mostDescriptors, withinDescriptors } from '../process/descriptors.js';
-import { Heap } from '../process/heap.js';
+import { type ConnectionLimits, maxDescriptors, limitToDescriptors } from '../process/descriptors.js';
+import { HeapGuard } from '../process/heap-guard.js';
 import type { BuildContext } from './context.js';
 import type { Core } from './core.js';
 
-/** Who hears of each request that is over, beside those that are built here. */
-export interface TrafficListeners {
-  /** Null when nothing is published. */
+/** Recorders of completed requests that are not built here. */
+export interface ExternalRecorders {
+  /** Null if events are not published. */
   bus: EventBus | null;
-  auditFiles: { keep(ended: RequestEnded): void; readonly status: AuditStatus };
+  auditFiles: { record(ended: RequestEnded): void; readonly status: AuditStatus };
   onEnded: OnEnded | undefined;
 }
 
@@ -34,55 +34,55 @@ export interface Traffic {
   proxy: Proxy;
   upgrades: Upgrades;
   forwarder: Forwarder;
-  /** As many as the open files allow. */
-  connections: Connections;
+  /** Connection limits, reduced to the limit of open files. */
+  connections: ConnectionLimits;
   contents: ContentReaders;
-  afterwards: Afterwards;
+  completions: CompletionQueue;
   addressOf: AddressOf;
-  heap: Heap;
-  bounds: Bounds;
-  pulse: Pulse;
-  /** Null when none are served. */
+  heap: HeapGuard;
+  bounds: MemoryBounds;
+  pulse: RecentTraffic;
+  /** Null if metrics are disabled. */
   metrics: Metrics | null;
 }
 
-export async function buildTraffic(context: BuildContext, core: Core, listeners: TrafficListeners): Promise<Traffic> {
+export async function buildTraffic(context: BuildContext, core: Core, external: ExternalRecorders): Promise<Traffic> {
   const { settings, live, log, clock, instanceId } = context;
   const { maxRequestBytes, upstreamBaseUrl } = settings;
   const { admission, rateLimits, cache, readiness } = core;
   const connections = connectionsFor(settings, log);
   const forwarder = new Forwarder({ upstreamBaseUrl, ...connections }, live, clock);
-  const heap = new Heap(clock);
-  const bounds = new Bounds({ clock, heap, log });
-  const afterwards = new Afterwards(clock);
+  const heap = new HeapGuard(clock);
+  const bounds = new MemoryBounds({ clock, heap, log });
+  const completions = new CompletionQueue(clock);
   const mostCaptured = settings.observabilityCaptureBodies ? settings.observabilityMaxBodyBytes : null;
-  const contents = new ContentReaders({ decode: decoder(), mostCaptured });
+  const contents = new ContentReaders({ decode: decoder(), maxCaptured: mostCaptured });
   const addressOf = addressesBehind(settings.trustedProxies);
-  const pulse = new Pulse(clock);
+  const pulse = new RecentTraffic(clock);
   const metrics = settings.metricsEnabled
     ? await metricsOf({
-        // Nobody asks for it before all is built.
+        // Read only after everything is built.
         inFlight: () => ({ http: proxy.inFlight, websocket: upgrades.inFlight }),
-        ...sourcesOf(context, core, listeners),
+        ...sourcesOf(context, core, external),
         shed: () => heap.refused,
         dropped: () => bounds.dropped,
       })
     : null;
-  const keepers = keepersOf({ core, listeners, metrics, pulse });
-  /** What requests and upgrades have in common. */
+  const recorders = recordersOf({ core, external, metrics, pulse });
+  /** Options that requests and upgrades share. */
   const shared = {
     admission,
     rateLimits,
     addressOf,
-    untaken: bounds.untaken,
-    bodies: new HeldBodies(),
+    unreadResponses: bounds.unreadResponses,
+    bodies: new BufferedBodies(),
     clock,
     live,
     isServing: () => readiness.isDatabaseReady && heap.admits(),
     loopMark: `llmp-${instanceId.slice(0, 8)}`,
-    afterwards,
+    completions,
     onEnded(ended: RequestEnded, cause: unknown) {
-      for (const keep of keepers) keep(ended);
+      for (const record of recorders) record(ended);
       logEnded(log, ended, cause);
     },
   };
@@ -95,7 +95,7 @@ export async function buildTraffic(context: BuildContext, core: Core, listeners:
     forwarder,
     connections,
     contents,
-    afterwards,
+    completions,
     addressOf,
     heap,
     bounds,
@@ -104,21 +104,21 @@ export async function buildTraffic(context: BuildContext, core: Core, listeners:
   };
 }
 
-interface Keepers {
+interface RecorderSources {
   core: Core;
-  listeners: TrafficListeners;
+  external: ExternalRecorders;
   metrics: Metrics | null;
-  pulse: Pulse;
+  pulse: RecentTraffic;
 }
 
-/** All who keep a record of requests on /v1, in the order in which they are told. */
-function keepersOf({ core, listeners, metrics, pulse }: Keepers): readonly OnEnded[] {
-  const { bus, auditFiles, onEnded } = listeners;
+/** The recorders of completed requests on /v1, in the order in which they are called. */
+function recordersOf({ core, external, metrics, pulse }: RecorderSources): readonly OnEnded[] {
+  const { bus, auditFiles, onEnded } = external;
   const all: (OnEnded | null)[] = [
-    core.usage.keep,
+    core.usage.record,
     onEnded ?? null,
     (ended) => {
-      auditFiles.keep(ended);
+      auditFiles.record(ended);
     },
     bus &&
       ((ended) => {
@@ -138,25 +138,26 @@ function keepersOf({ core, listeners, metrics, pulse }: Keepers): readonly OnEnd
 function logEnded(log: Log, ended: RequestEnded, cause: unknown): void {
   const level = ended.outcome === 'upstream_error' ? 'warn' : 'debug';
   const isPlain = cause === undefined && ended.requestBody === null && ended.responseBody === null;
-  // What clients and the provider say to each other is for the operators who asked for it; a log has many readers.
+  // Bodies are only for operators who enabled their capture. The log has more readers, so it never contains them.
   log[level]('request ended', isPlain ? ended : { ...ended, requestBody: null, responseBody: null, error: cause });
 }
 
-function connectionsFor(settings: Pick<Settings, keyof Connections>, log: Log): Connections {
-  const connections = withinDescriptors(settings, mostDescriptors());
-  if (connections.maxConnections < settings.maxConnections) log.warn('too few open files are allowed', connections);
+function connectionsFor(settings: Pick<Settings, keyof ConnectionLimits>, log: Log): ConnectionLimits {
+  const connections = limitToDescriptors(settings, maxDescriptors());
+  if (connections.maxConnections < settings.maxConnections)
+    log.warn('limit of open files is too low, reducing connection limits', connections);
   return connections;
 }
 
-/** What the core and the storage count by themselves. */
-function sourcesOf({ clock }: BuildContext, core: Core, { bus, auditFiles }: TrafficListeners) {
+/** Metrics that the core and the storage count themselves. */
+function sourcesOf({ clock }: BuildContext, core: Core, { bus, auditFiles }: ExternalRecorders) {
   const { admission, rateLimits, cache, neighbours } = core;
-  const unheardMs = neighbours && (() => clock.monotonic() - neighbours.upToDateAtMs);
-  return { admission, rateLimits, cache, bus, audit: () => auditFiles.status, unheardMs };
+  const clusterSyncAgeMs = neighbours && (() => clock.monotonic() - neighbours.upToDateAtMs);
+  return { admission, rateLimits, cache, bus, audit: () => auditFiles.status, clusterSyncAgeMs };
 }
 
 async function metricsOf(sources: Sources): Promise<Metrics> {
-  // Who wants none need not load what they are made with.
+  // Loaded only if metrics are enabled.
   const { Metrics } = await import('../metrics/metrics.js');
   return new Metrics(sources);
 }

@@ -1,63 +1,62 @@
-import { InFlight, Member } from './in-flight.js';
+import { LinkedSet, LinkedSetMember } from './linked-set.js';
 import type { KnownToken } from './ports.js';
 import type { Refusal } from './refusal.js';
 import { digestOf } from './token.js';
 
-/** What a read of the database said about a token. Replaced whole, never edited. */
-export interface Known extends KnownToken {
-  /** From here on (monotonic) it must be read again before it is believed. */
+/** State of a token as read from the database. Immutable: replaced as a whole. */
+export interface AccountSnapshot extends KnownToken {
+  /** From this time on (monotonic) it must be read again before use. */
   recheckAtMs: number;
-  /** The token's end in RFC 3339, made when it is first asked for: every answer carries it. */
+  /** Expiry in RFC 3339, formatted on first use because every response carries it. */
   expiresAt: string | null;
-  /** Made when it is first asked for: every look into the cache takes it. */
+  /** Computed on first use because every cache lookup needs it. */
   upstreamKeyDigest: string | null;
 }
 
 /**
- * What this instance holds of one token. The remembered state (`known`), the lease and the unsettled uses
- * are three things: forgetting touches the first only.
+ * In-memory account of one token: cached state (`known`), lease, and unsettled uses. Invalidation drops only the cached state.
  */
 export class Account {
   readonly digest: string;
   readonly tokenId: string;
   readonly projectId: string;
-  /** A token's cap never changes, so it may outlive what is remembered. */
+  /** Stored outside `known`, because the cap of a token never changes. */
   readonly isCapped: boolean;
-  known: Known | null = null;
+  known: AccountSnapshot | null = null;
 
   // The lease: units of a cap that the database has set aside for this instance.
-  /** Units in hand, not yet drawn. */
+  /** Leased units that are not yet drawn. */
   units = 0;
-  /** Units asked for in the tick that is under way. */
+  /** Units requested by the tick in progress. */
   taking = 0;
-  /** Whether the next tick shall ask for units. */
+  /** Whether the next tick requests units. */
   wantsUnits = false;
-  /** Whether the next tick shall give the unspent units back. */
+  /** Whether the next tick gives back the undrawn units. */
   givesBack = false;
-  /** Since when (monotonic) it waits for units that other instances hold; null while it does not. */
-  contendsSinceMs: number | null = null;
-  /** Ends the pause until it asks for them again. */
-  cancelAsking: (() => void) | null = null;
-  /** Uses in the time between two ticks, as last seen. */
+  /** When it began to wait for units held by other instances (monotonic); null while it does not wait. */
+  contendingSinceMs: number | null = null;
+  /** Cancels the timer for requesting them again. */
+  cancelRetry: (() => void) | null = null;
+  /** Recent number of uses per tick interval. */
   pace = 0;
   /** When its uses were last collected (monotonic). */
   collectedAtMs = -Infinity;
-  /** Units the database had left to give when last heard of. */
+  /** Units that were still free in the database, as last reported. */
   left = 0;
-  /** Until then (monotonic) the database need not be asked: it had none left. */
+  /** Until this time (monotonic) no units are requested, because the database had none left. */
   exhaustedUntilMs = 0;
   waiters: { resolve: () => void; reject: (reason: Error) => void }[] = [];
 
-  // Counted here, not yet in the database.
+  // Counted here and not yet written to the database.
   uses = 0;
   hits = 0;
-  /** Part of a tick whose commit is not known yet. */
+  /** Included in a tick that is not known to be committed yet. */
   settlingUses = 0;
   settlingHits = 0;
   lastUsedAtMs = 0;
 
-  readonly inFlight = new InFlight<Pass>();
-  /** Set by each use, cleared by the eviction's hand when it passes by. */
+  readonly inFlight = new LinkedSet<Pass>();
+  /** Set by each use, cleared by the eviction's clock hand (see account-cache.ts). */
   recentlyUsed = true;
 
   constructor(digest: string, tokenId: string, projectId: string, isCapped: boolean) {
@@ -67,7 +66,7 @@ export class Account {
     this.isCapped = isCapped;
   }
 
-  /** Holding units, counts or requests that would be lost with it. */
+  /** Whether it has units, counts or requests that eviction would lose. */
   get isBusy(): boolean {
     return (
       this.units > 0 ||
@@ -90,34 +89,34 @@ export class Account {
   fail(reason: Error): void {
     const { waiters } = this;
     this.waiters = [];
-    this.contendsSinceMs = null;
+    this.contendingSinceMs = null;
     for (const waiter of waiters) waiter.reject(reason);
   }
 }
 
-/** Permission for one request, from its admission to its end. */
-export class Pass extends Member {
+/** Permission for one request, valid from its admission until it ends. */
+export class Pass extends LinkedSetMember {
   readonly account: Account;
-  readonly #known: Known;
+  readonly #known: AccountSnapshot;
   readonly tokenId: string;
   readonly projectId: string;
   readonly obfuscated: string;
   readonly upstreamKey: string;
-  /** Whether its use was counted. */
+  /** Whether its use was drawn. */
   isDrawn = false;
-  /** Whether its request is over; then it can be drawn no more. */
+  /** Whether the request has ended; then no use can be drawn. */
   isFinished = false;
   /** Set when the token was revoked, or the project deactivated, while the request was in flight. */
   ended: Refusal | null = null;
   /**
-   * The last change that what let the request in had seen: it is none of those that a change up to then ends, whenever that is
-   * heard of. Negative when the numbers do not count any more.
+   * Number of the last change that the state used for admission included. Changes up to this number do not end the request, even if
+   * they arrive later. Negative when numbers are no longer comparable (the database was restored).
    */
   changeSeq: number;
-  /** Told at that moment; set by whoever carries the request. */
+  /** Called when `ended` is set; the request's handler sets it. */
   onEnded: ((refusal: Refusal) => void) | null = null;
 
-  constructor(account: Account, known: Known) {
+  constructor(account: Account, known: AccountSnapshot) {
     super();
     this.account = account;
     this.#known = known;
@@ -128,19 +127,19 @@ export class Pass extends Member {
     this.changeSeq = known.changeSeq;
   }
 
-  /** The same permission once more. */
-  again(): Pass {
+  /** A second pass with the same permission. */
+  duplicate(): Pass {
     const pass = new Pass(this.account, this.#known);
     pass.changeSeq = this.changeSeq;
     return pass;
   }
 
-  /** Tells upstream keys apart where the key itself has no place. */
+  /** Identifies the upstream key without revealing it. */
   get upstreamKeyDigest(): string {
     return (this.#known.upstreamKeyDigest ??= digestOf(this.upstreamKey));
   }
 
-  /** Since the epoch. */
+  /** In ms since the epoch. */
   get expiresAtMs(): number {
     return this.#known.token.expiresAtMs;
   }
@@ -150,23 +149,23 @@ export class Pass extends Member {
     return (this.#known.expiresAt ??= new Date(this.#known.token.expiresAtMs).toISOString());
   }
 
-  /** Uses of the cap that are left, at least; null when unlimited. */
+  /** Lower bound of the uses left in the cap; null when unlimited. */
   get remaining(): number | null {
     return this.account.isCapped ? this.account.units + this.account.left : null;
   }
 }
 
-const USUALLY_LEASED = 256;
-const SHARE_OF_REST = 16;
-// Of what a busy token may have beyond the usual: a small share of much.
-const SHARE_OF_MUCH = 256;
+const USUAL_LEASE = 256;
+const DIVISOR_OF_UNITS_LEFT = 16;
+// Above the usual number, a busy token may hold only this small share of the units left.
+const BUSY_DIVISOR = 256;
 
 /**
- * How many units an instance may hold of a cap of which `left` are free: few when few are left, so that
- * what a kill costs, and what other instances cannot have, stays a small share. A token that uses up more between two ticks may hold
- * what it uses in that time, so that it is written no more often than an unlimited one.
+ * Number of units that an instance may hold of a cap with `left` free units. Few when few are left, so that the units lost if the
+ * process is killed, and those not available to other instances, stay a small share. A token that draws more per tick interval may
+ * hold that many, so that it is written no more often than an unlimited token.
  */
 export function leaseTarget(left: number, pace: number): number {
-  const most = Math.max(USUALLY_LEASED, Math.min(pace, left / SHARE_OF_MUCH));
-  return Math.max(1, Math.floor(Math.min(most, left / SHARE_OF_REST)));
+  const most = Math.max(USUAL_LEASE, Math.min(pace, left / BUSY_DIVISOR));
+  return Math.max(1, Math.floor(Math.min(most, left / DIVISOR_OF_UNITS_LEFT)));
 }

@@ -1,16 +1,16 @@
-/** Addresses as they are counted: one for whoever can choose among many. */
+/** Client addresses for rate limits: one key for all addresses that a client can choose from. */
 
 const MAPPED = /^::ffff:(?=\d+\.)/i;
-// Four groups as they are usually written. What begins with zeros may be IPv4.
+// Four groups in canonical form. An address that begins with zeros may be IPv4.
 const PLAIN_PREFIX = /^[1-9a-f][\da-f]{0,3}(?::(?:0|[1-9a-f][\da-f]{0,3})){3}(?=:)/;
 
 /**
- * Of an IPv4 address itself; of an IPv6 one its network of 64 bits, for its user can choose among 2^64. IPv4 within IPv6
- * (`::ffff:a.b.c.d`, however it is written) is IPv4.
+ * Returns an IPv4 address unchanged, and for an IPv6 address its /64 network, because a client can choose among its 2^64 addresses.
+ * IPv4-mapped IPv6 addresses (`::ffff:a.b.c.d`, in any notation) count as IPv4.
  */
 export function networkOf(ip: string): string {
   if (!ip.includes(':')) return ip;
-  const plain = PLAIN_PREFIX.exec(ip); // To take an address apart costs twenty times as much.
+  const plain = PLAIN_PREFIX.exec(ip); // Fast path: parsing the address takes twenty times as long.
   if (plain) return `${plain[0]}::/64`;
   if (MAPPED.test(ip)) return ip.replace(MAPPED, '');
   const groups = groupsOf(ip);
@@ -19,13 +19,13 @@ export function networkOf(ip: string): string {
 
 const hexadecimal = (group: number) => group.toString(16);
 
-/** The eight groups of an IPv6 address. What stands at its end may be none: a zone is cut off, IPv4 is two of them. */
+/** The eight groups of an IPv6 address. A zone is removed; a trailing IPv4 address counts as two groups. */
 function groupsOf(ip: string): number[] {
   const [before = [], after = []] = ip
     .replace(/%.*$/, '')
     .split('::')
     .map((text) => (text === '' ? [] : text.split(':').flatMap(numbersOf)));
-  // A "::" stands for as many zeros as make eight groups.
+  // "::" is expanded to as many zero groups as needed.
   return [...before, ...Array<number>(Math.max(0, 8 - before.length - after.length)).fill(0), ...after];
 }
 

@@ -1,31 +1,31 @@
 /**
  * # Admission
  *
- * Decides whether a request that bears a secret may pass, without asking the database for a token it knows.
+ * Decides whether a request with a token may be forwarded, without asking the database about tokens that are cached.
  *
- * **Remember.** A secret's digest leads to an account: what the database said of its token and project,
- * with the decrypted upstream key. Simultaneous first requests share one read. What was read is kept only if no
- * change touched its token or project since the read began, and is read again after 30 s at the latest.
+ * **Cache.** The digest of a secret maps to an account: the state of its token and project as read from the database, with the
+ * decrypted upstream key. Concurrent first requests share one read. A result is cached only if its token and project did not change
+ * since the read began, and is read again after at most 30 s.
  *
- * **Check, then draw.** `admit` checks (a) exists and is active, (b) not expired, (c) project active, (d) a unit of
- * the cap is free, in this order, and begins again at (a) after whatever it had to
- * wait for. `draw` takes the unit when forwarding is decided, with the same checks, in one go: on one
- * thread nothing comes in between. An answer from the cache, or a refusal, never draws.
+ * **Check, then draw.** `admit` checks that (a) the token exists and is active, (b) it has not expired, (c) its project is active, and
+ * (d) a unit of its cap is free, in this order. After waiting for anything it starts again at (a). `draw` takes the unit when
+ * forwarding is decided, with the same checks and without awaiting, so nothing can change in between (one thread). A response from
+ * the cache and a refusal never draw a unit.
  *
- * **Leases.** The units of a cap are set aside in the database before they are drawn (settlement.ts), so
- * the cap holds whatever is killed when.
+ * **Leases.** Units of a cap are leased in the database before they are drawn (settlement.ts), so the cap holds if a process is killed
+ * at any time.
  *
- * **Forget on change.** A committed change reaches `apply` before its operator gets the answer. What it touches is
- * forgotten, and a revocation or deactivation ends what is in flight, by its kind: a reactivation right behind it
- * saves nobody. Changes of other instances, and those of which the answer to COMMIT was lost, are heard of late, perhaps behind that
- * reactivation. What was let in by a read that had seen the change is not ended by it: its number tells.
+ * **Invalidation.** A committed change reaches `apply` before the operator gets the response. The affected cached state is dropped. A
+ * revocation or deactivation also ends requests in flight, even if a reactivation follows at once. Changes made by other instances, or
+ * whose reply to COMMIT was lost, arrive late, perhaps after that reactivation. A request admitted by a read that had already seen the
+ * change is not ended by it; the change's number shows this.
  *
- * **The database is away.** No request waits for it longer than `DATABASE_WAIT_MS`. What is in flight goes on, and is ended as soon as it is
- * heard that it was revoked. What was verified stays usable for `staleLimitMs` after this instance last knew itself up to
- * date; then, and for tokens never seen or leases used up, the answer is `unavailable`, never `unauthorized`. An instance that has its
- * database for itself is up to date at each word from it; one that shares it, when it has heard all that the others changed (neighbours.ts).
+ * **Database unavailable.** No request waits for it longer than `DATABASE_WAIT_MS`. Requests in flight continue until a revocation is
+ * received. Verified state stays usable for `staleLimitMs` after this instance was last up to date. After that, and for unknown tokens
+ * and used-up leases, the response is `unavailable`, never `unauthorized`. An instance with a database of its own is up to date after
+ * each successful query; an instance that shares it, after it has read all changes made by others (cluster-sync.ts).
  */
-import { Account, type Known, Pass } from './account.js';
+import { Account, type AccountSnapshot, Pass } from './account.js';
 import { Histogram } from './histogram.js';
 import type { Change, Clock, KnownToken, Ledger, Log, NumberedChange, TokenLookup } from './ports.js';
 import { StoreUnavailable } from './ports.js';
@@ -38,20 +38,20 @@ import {
   unauthorized,
   unavailable,
 } from './refusal.js';
-import { Remembered } from './remembered.js';
+import { AccountCache } from './account-cache.js';
 import { Settlement } from './settlement.js';
 import { digestOf, isWellFormedSecret } from './token.js';
-import { DATABASE_WAIT_MS, within } from './within.js';
+import { DATABASE_WAIT_MS, withDatabaseTimeout } from './database-timeout.js';
 
 const RECHECK_AFTER_MS = 30_000;
-const RECHECK_WHILE_AWAY_MS = 1_000;
+const RECHECK_DURING_OUTAGE_MS = 1_000;
 const PROPAGATION_MS = [1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 60_000];
 
-/** A read that has begun; the ids of what changed since make its result worthless. */
+/** A read in progress. Its result is discarded if its token or project is among the changed IDs. */
 interface Read {
   changed: Set<string>;
-  /** Anything may have changed since. */
-  isVoid: boolean;
+  /** Anything may have changed since it began. */
+  isDiscarded: boolean;
   done: Promise<void>;
 }
 
@@ -62,11 +62,11 @@ export interface AdmissionOptions {
   log: Log;
   instanceId: string;
   staleLimitMs: number;
-  /** Whether other instances change tokens too. */
+  /** Whether other instances share the database. */
   isShared?: boolean;
-  /** Told of tokens of which other instances hold units that are wanted here. */
+  /** Called with the ID of a token when this instance needs units that other instances hold. */
   onContention?: (tokenId: string) => void;
-  mostAccounts?: number;
+  maxAccounts?: number;
 }
 
 export class Admission {
@@ -74,72 +74,72 @@ export class Admission {
   readonly #clock: Clock;
   readonly #staleLimitMs: number;
   readonly #isShared: boolean;
-  readonly #remembered: Remembered;
+  readonly #accounts: AccountCache;
   readonly #settlement: Settlement;
   readonly #reads = new Map<string, Read>();
-  /** When this instance last knew every change made so far. */
+  /** Changes made before this time (monotonic) are known. */
   #upToDateAtMs: number;
-  /** The last read found no database. One that stands still takes seconds to be found away. */
-  #isAway = false;
-  /** From when a revocation or deactivation was recorded until it held here, in ms. */
+  /** The last read failed because the database was unavailable. If it hangs, detection takes seconds. */
+  #isDatabaseUnavailable = false;
+  /** Time in ms from recording a revocation or deactivation until this instance enforced it. */
   readonly propagation = new Histogram(PROPAGATION_MS);
 
-  /** Enrol the instance in the ledger first. */
+  /** The instance must be enrolled in the ledger first. */
   constructor(options: AdmissionOptions) {
     this.#lookup = options.lookup;
     this.#clock = options.clock;
     this.#staleLimitMs = options.staleLimitMs;
     this.#isShared = options.isShared ?? false;
-    this.#remembered = new Remembered(options.clock, options.mostAccounts);
+    this.#accounts = new AccountCache(options.clock, options.maxAccounts);
     this.#upToDateAtMs = options.clock.monotonic();
     this.#settlement = new Settlement({
       ...options,
       onContact: () => {
-        this.heardFromDatabase();
+        this.onDatabaseContact();
       },
       onContention: options.onContention ?? (() => undefined),
     });
   }
 
-  /** The database answered somebody here. */
-  heardFromDatabase(): void {
+  /** Called after any successful database query. */
+  onDatabaseContact(): void {
     if (!this.#isShared) this.caughtUp(this.#clock.monotonic());
   }
 
-  /** Every change that was made before then (monotonic) is known here. */
+  /** Every change made before this time (monotonic) is known. */
   caughtUp(atMs: number): void {
     this.#upToDateAtMs = Math.max(this.#upToDateAtMs, atMs);
   }
 
-  /** Whether what was verified may be believed even if the database is away now. */
-  get outlastsDatabase(): boolean {
+  /** Whether verified state may be used even if the database is unavailable now. */
+  get isWithinStaleLimit(): boolean {
     return this.#clock.monotonic() < this.#upToDateAtMs + this.#staleLimitMs;
   }
 
   /**
-   * Admits a request bearing `secret`, and keeps it registered as in flight until `finish`.
+   * Admits a request that presents `secret`, and registers it as in flight until `finish`.
    *
-   * Answers at once for a token that is remembered; otherwise it waits for one read, or for a unit of the cap.
+   * Synchronous for a cached token; otherwise it waits for a read, or for a unit of the cap.
    *
    * @param secret the presented value; neither stored nor logged.
-   * @param digest its digest, for whoever has it at hand.
+   * @param digest its digest, if the caller already has it.
    * @throws {Refusal} (or rejects with) `unauthorized`, `project_inactive`, `request_limit_reached`, `unavailable`.
    */
   admit(secret: string, digest = digestOf(secret)): Pass | Promise<Pass> {
-    const account = this.#believed(digest);
-    if (account && this.#passes(account)) return this.#enter(account);
-    // From here on all go the same way, so that the time of a refusal does not tell what it is for.
-    if (!isWellFormedSecret(secret)) throw unauthorized(); // A typo, or a scanner's guess, never reaches the database.
-    return within(this.#clock, DATABASE_WAIT_MS, (isLate) => this.#admitAfterWaiting(digest, isLate));
+    const account = this.#cachedAccount(digest);
+    if (account && this.#passes(account)) return this.#createPass(account);
+    // From here on all requests take the same path, so that the timing of a refusal does not reveal its reason.
+    if (!isWellFormedSecret(secret)) throw unauthorized(); // Typos and guesses never reach the database.
+    return withDatabaseTimeout(this.#clock, DATABASE_WAIT_MS, (isLate) => this.#admitAfterWaiting(digest, isLate));
   }
 
   async #admitAfterWaiting(digest: string, isLate: () => boolean): Promise<Pass> {
     for (;;) {
       if (isLate()) throw unavailable();
-      const account = this.#believed(digest);
+      const account = this.#cachedAccount(digest);
       if (account === undefined) {
-        if (this.#remembered.isMissing(digest)) throw unauthorized();
-        await this.#readAgain(digest);
+        if (this.#accounts.isMissing(digest)) throw unauthorized();
+        await this.#refresh(digest);
       } else {
         const pass = await this.#enterOrWait(account);
         if (pass) return pass;
@@ -147,11 +147,11 @@ export class Admission {
     }
   }
 
-  /** @returns null when it had to wait, and all is to be checked again. */
-  async #enterOrWait(account: KnownAccount): Promise<Pass | null> {
+  /** @returns null when it had to wait, so that all checks must be repeated. */
+  async #enterOrWait(account: CachedAccount): Promise<Pass | null> {
     const { tokenId, projectId, known } = account;
     try {
-      if (this.#check(account)) return this.#enter(account);
+      if (this.#check(account)) return this.#createPass(account);
       await this.#settlement.unitsFor(account);
       return null;
     } catch (error) {
@@ -161,8 +161,8 @@ export class Admission {
   }
 
   /**
-   * Counts the pass's use; the caller forwards in the same turn. A use stays counted when the upstream
-   * then fails: a failing provider must not hand out free tries.
+   * Draws one use; the caller must forward the request without awaiting anything first. The use stays counted if the upstream
+   * fails: a failing provider must not grant free attempts.
    *
    * @returns a promise only when it has to wait.
    * @throws {Refusal} as `admit`, or the one the pass was ended with.
@@ -172,10 +172,10 @@ export class Admission {
   }
 
   #until({ account }: Pass, isDone: () => boolean): Promise<void> {
-    return within(this.#clock, DATABASE_WAIT_MS, async (isLate) => {
+    return withDatabaseTimeout(this.#clock, DATABASE_WAIT_MS, async (isLate) => {
       do {
-        if (this.#believed(account.digest)) await this.#settlement.unitsFor(account);
-        else await this.#readAgain(account.digest);
+        if (this.#cachedAccount(account.digest)) await this.#settlement.unitsFor(account);
+        else await this.#refresh(account.digest);
         if (isLate()) throw unavailable();
       } while (!isDone());
     });
@@ -191,8 +191,8 @@ export class Admission {
   }
 
   /**
-   * Whether an admitted request may be answered from the cache: checks (a) to (d) once more, for time may have passed. It
-   * costs no use; `countHit` counts it in the same turn.
+   * Checks (a) to (d) again before a request is answered from the cache, because time may have passed. This draws no use; the
+   * caller must call `countHit` without awaiting anything first.
    *
    * @returns a promise only when it has to wait.
    * @throws {Refusal} as `draw`.
@@ -207,30 +207,30 @@ export class Admission {
 
   #stillPasses(pass: Pass): boolean {
     if (pass.ended) throw pass.ended;
-    // Its client left while it waited: what is not forwarded is not counted.
-    if (pass.isFinished) throw new Error('the request is over');
+    // The client disconnected during the wait: a request that is not forwarded is not counted.
+    if (pass.isFinished) throw new Error('the request has ended');
     const { account } = pass;
-    if (!this.#believed(account.digest) || !isKnown(account)) {
-      if (this.#remembered.isMissing(account.digest)) throw unauthorized();
+    if (!this.#cachedAccount(account.digest) || !isCached(account)) {
+      if (this.#accounts.isMissing(account.digest)) throw unauthorized();
       return false;
     }
     return this.#check(account);
   }
 
   /**
-   * A second registration in flight for what outlasts its request, such as an answer that goes on into the cache when its client has
-   * left. `finish` ends it.
+   * Registers a second pass for work that outlasts its request, such as a response still being captured for the cache after its
+   * client disconnected. End it with `finish`.
    *
-   * @param pass not yet finished.
+   * @param pass must not be finished.
    */
-  accompany(pass: Pass): Pass {
+  addCompanion(pass: Pass): Pass {
     const { account } = pass;
-    const companion = pass.again();
+    const companion = pass.duplicate();
     account.inFlight.add(companion);
     return companion;
   }
 
-  /** The request has ended, however it did. */
+  /** Call when the request has ended for any reason. */
   finish(pass: Pass): void {
     pass.isFinished = true;
     pass.onEnded = null;
@@ -238,13 +238,13 @@ export class Admission {
   }
 
   /**
-   * A change was committed, here or elsewhere. It may be heard of behind others that followed it.
+   * Applies a change committed here or by another instance. Changes may arrive out of order.
    *
    * @param recordedAtMs when it was recorded (monotonic).
    */
   apply(change: NumberedChange, recordedAtMs = this.#clock.monotonic()): void {
     this.forget(change);
-    const end = ENDS[change.kind];
+    const end = ENDING_REFUSALS[change.kind];
     if (!end) return;
     this.propagation.observe(this.#clock.monotonic() - recordedAtMs);
     for (const account of this.#accountsOf(change)) {
@@ -252,7 +252,7 @@ export class Admission {
     }
   }
 
-  /** What is remembered of the change's token or project must be read again, and reads under way are worth nothing. */
+  /** Drops the cached state of the change's token or project, and discards the results of reads in progress. */
   forget(change: Change): void {
     for (const { changed } of this.#reads.values()) {
       for (const id of [change.projectId, change.tokenId]) if (id !== null) changed.add(id);
@@ -260,59 +260,59 @@ export class Admission {
     for (const account of this.#accountsOf(change)) account.known = null;
   }
 
-  /** Nothing that is remembered is believed any more: all of it must be read again. */
-  distrust(): void {
-    for (const read of this.#reads.values()) read.isVoid = true;
-    for (const account of this.#remembered.all()) account.known = null;
+  /** Drops all cached state; it must be read again before use. */
+  invalidateAll(): void {
+    for (const read of this.#reads.values()) read.isDiscarded = true;
+    for (const account of this.#accounts.all()) account.known = null;
   }
 
-  /** It cannot be told any more what was changed: distrusts everything, and ends what is in flight for what is not good any more. */
-  async lostTrack(): Promise<void> {
-    this.distrust();
-    const busy = [...this.#remembered.all()].filter(({ inFlight }) => inFlight.size > 0);
-    // The database may have been put back to an earlier day, and its numbers with it.
+  /** Changes may have been missed: drops all cached state, and ends requests in flight whose token is no longer valid. */
+  async resynchronize(): Promise<void> {
+    this.invalidateAll();
+    const busy = [...this.#accounts.all()].filter(({ inFlight }) => inFlight.size > 0);
+    // The database may have been restored from a backup, so that change numbers start again at an earlier value.
     for (const { inFlight } of busy) for (const pass of inFlight.all()) pass.changeSeq = -1;
     for (const account of busy) {
       await this.#read(account.digest);
-      const end = this.#whyEnded(account);
+      const end = this.#refusalFor(account);
       if (end) for (const pass of account.inFlight.all()) endPass(pass, end());
     }
   }
 
-  #whyEnded({ digest, known }: Account): (() => Refusal) | null {
-    if (!known) return this.#remembered.isMissing(digest) ? unauthorized : null;
+  #refusalFor({ digest, known }: Account): (() => Refusal) | null {
+    if (!known) return this.#accounts.isMissing(digest) ? unauthorized : null;
     if (!known.token.isActive) return tokenRevoked;
     return known.projectIsActive ? null : projectInactive;
   }
 
-  /** Other instances wait for units of these tokens. */
-  yieldUnits(tokenIds: Iterable<string>): void {
+  /** Gives back units of these tokens, which other instances wait for. */
+  giveBackUnits(tokenIds: Iterable<string>): void {
     for (const tokenId of tokenIds) {
-      const account = this.#remembered.byTokenId(tokenId);
-      if (account) this.#settlement.yieldUnits(account);
+      const account = this.#accounts.byTokenId(tokenId);
+      if (account) this.#settlement.giveBackUnits(account);
     }
   }
 
-  /** @see Settlement.yieldIdle */
-  yieldIdle(): void {
-    this.#settlement.yieldIdle();
+  /** @see Settlement.giveBackIdleUnits */
+  giveBackIdleUnits(): void {
+    this.#settlement.giveBackIdleUnits();
   }
 
-  /** @see Settlement.showLife */
-  showLife(): Promise<void> {
-    return this.#settlement.showLife();
+  /** @see Settlement.heartbeat */
+  heartbeat(): Promise<void> {
+    return this.#settlement.heartbeat();
   }
 
-  /** A token was created here: makes it known, so that it works even if the database goes away now. */
-  async prepare(digest: string): Promise<void> {
+  /** Caches a token created here, so that it works even if the database becomes unavailable now. */
+  async preload(digest: string): Promise<void> {
     this.#reads.get(digest)?.changed.add(digest);
-    this.#remembered.clearMissing(digest);
-    await this.#read(digest).catch(() => undefined); // Its first request reads it then.
+    this.#accounts.clearMissing(digest);
+    await this.#read(digest).catch(() => undefined); // Then its first request reads it.
   }
 
-  /** Uses and hits of a token that the database does not show yet. */
+  /** Uses and hits of a token that are not yet written to the database. */
   unsettled(tokenId: string): { uses: number; hits: number; lastUsedAtMs: number } {
-    const account = this.#remembered.byTokenId(tokenId);
+    const account = this.#accounts.byTokenId(tokenId);
     if (!account) return { uses: 0, hits: 0, lastUsedAtMs: 0 };
     return {
       uses: account.uses + account.settlingUses,
@@ -321,53 +321,53 @@ export class Admission {
     };
   }
 
-  /** @see Settlement.between */
-  between<T>(read: () => Promise<T>): Promise<T> {
-    return this.#settlement.between(read);
+  /** @see Settlement.readBetweenTicks */
+  readBetweenTicks<T>(read: () => Promise<T>): Promise<T> {
+    return this.#settlement.readBetweenTicks(read);
   }
 
   /**
-   * How many tokens are remembered, how many secrets that are none's, how many requests are in flight, and the units in hand of how
-   * many leases. Looks at each token: a millisecond or so for a hundred thousand.
+   * Number of cached tokens, of digests in the negative cache, of requests in flight, of leases, and of undrawn units in them.
+   * Iterates over all accounts: about 1 ms for 100,000.
    */
   get size(): { accounts: number; missing: number; inFlight: number; leases: number; leasedUnits: number } {
     let [inFlight, leases, leasedUnits] = [0, 0, 0];
-    for (const account of this.#remembered.all()) {
+    for (const account of this.#accounts.all()) {
       inFlight += account.inFlight.size;
       if (account.units === 0) continue;
       leases += 1;
       leasedUnits += account.units;
     }
-    return { accounts: this.#remembered.size, missing: this.#remembered.missing, inFlight, leases, leasedUnits };
+    return { accounts: this.#accounts.size, missing: this.#accounts.missing, inFlight, leases, leasedUnits };
   }
 
-  /** How settling goes. */
+  /** Settlement statistics. */
   get settling(): Pick<Settlement, 'durations' | 'failed'> {
     return this.#settlement;
   }
 
-  /** At shutdown, when nothing is in flight any more. */
+  /** At shutdown, after all requests have ended. */
   retire(): Promise<void> {
-    return this.#settlement.retire(this.#remembered.all());
+    return this.#settlement.retire(this.#accounts.all());
   }
 
-  /** The account of a digest, if what is remembered of it may be believed now. */
-  #believed(digest: string): KnownAccount | undefined {
-    const account = this.#remembered.byDigest(digest);
-    return account && isKnown(account) && this.#clock.monotonic() < account.known.recheckAtMs ? account : undefined;
+  /** The account of a digest, if its cached state may be used now. */
+  #cachedAccount(digest: string): CachedAccount | undefined {
+    const account = this.#accounts.byDigest(digest);
+    return account && isCached(account) && this.#clock.monotonic() < account.known.recheckAtMs ? account : undefined;
   }
 
-  /** Whether checks (a) to (d) would all be passed. */
-  #passes({ known: { token, projectIsActive }, isCapped, units }: KnownAccount): boolean {
+  /** Whether checks (a) to (d) all pass. */
+  #passes({ known: { token, projectIsActive }, isCapped, units }: CachedAccount): boolean {
     return token.isActive && this.#clock.now() < token.expiresAtMs && projectIsActive && (!isCapped || units > 0);
   }
 
   /**
    * Checks (a) to (d).
    *
-   * @returns false when only a unit of the cap is missing and may yet come.
+   * @returns false when only a unit of the cap is missing and may still become available.
    */
-  #check(account: KnownAccount): boolean {
+  #check(account: CachedAccount): boolean {
     const { token, projectIsActive } = account.known;
     if (!token.isActive) throw tokenRevoked();
     if (this.#clock.now() >= token.expiresAtMs) throw tokenExpired();
@@ -377,25 +377,25 @@ export class Admission {
     return false;
   }
 
-  #enter(account: KnownAccount): Pass {
+  #createPass(account: CachedAccount): Pass {
     const pass = new Pass(account, account.known);
     account.inFlight.add(pass);
     account.recentlyUsed = true;
     return pass;
   }
 
-  /** Waits for what the database says; where it is known to be away only if there is nothing to believe meanwhile. */
-  async #readAgain(digest: string): Promise<void> {
+  /** Waits for a read; if the database is known to be unavailable, only when no cached state can be used meanwhile. */
+  async #refresh(digest: string): Promise<void> {
     const read = this.#read(digest);
-    if (this.#isAway && this.#extend(digest)) read.catch(() => undefined);
+    if (this.#isDatabaseUnavailable && this.#extend(digest)) read.catch(() => undefined);
     else await read;
   }
 
-  /** Reads a digest once for all who wait for it. Whether anything came of it, the caller sees when it looks again. */
+  /** Reads a digest once for all concurrent callers. They must look up the account again to see the result. */
   #read(digest: string): Promise<void> {
     let read = this.#reads.get(digest);
     if (!read) {
-      const begun: Read = { changed: new Set(), isVoid: false, done: Promise.resolve() };
+      const begun: Read = { changed: new Set(), isDiscarded: false, done: Promise.resolve() };
       begun.done = this.#readInto(digest, begun).finally(() => this.#reads.delete(digest));
       this.#reads.set(digest, begun);
       read = begun;
@@ -403,66 +403,66 @@ export class Admission {
     return read.done;
   }
 
-  async #readInto(digest: string, read: Pick<Read, 'changed' | 'isVoid'>): Promise<void> {
+  async #readInto(digest: string, read: Pick<Read, 'changed' | 'isDiscarded'>): Promise<void> {
     const { changed } = read;
     const begunAtMs = this.#clock.monotonic();
     try {
       const found = await this.#lookup.byDigest(digest);
-      this.#isAway = false;
+      this.#isDatabaseUnavailable = false;
       if (!this.#isShared) this.caughtUp(begunAtMs);
-      if (read.isVoid) return;
+      if (read.isDiscarded) return;
       if (found === null) {
-        // Unless it was created while we looked.
-        if (changed.size === 0) this.#remembered.setMissing(digest);
+        // Unless the token was created during the read.
+        if (changed.size === 0) this.#accounts.setMissing(digest);
       } else if (!changed.has(found.token.id) && !changed.has(found.token.projectId)) {
-        this.#keep(digest, found, begunAtMs);
+        this.#cache(digest, found, begunAtMs);
       }
     } catch (error) {
-      this.#isAway = error instanceof StoreUnavailable;
-      if (!this.#isAway || !this.#extend(digest)) throw unavailable(error);
+      this.#isDatabaseUnavailable = error instanceof StoreUnavailable;
+      if (!this.#isDatabaseUnavailable || !this.#extend(digest)) throw unavailable(error);
     }
   }
 
-  #keep(digest: string, found: KnownToken, readAtMs: number): void {
+  #cache(digest: string, found: KnownToken, readAtMs: number): void {
     const { token } = found;
-    let account = this.#remembered.byDigest(digest);
+    let account = this.#accounts.byDigest(digest);
     if (!account) {
       account = new Account(digest, token.id, token.projectId, token.maxRequests > 0);
-      // The database's word on what is left; afterwards each take brings newer news than a read could.
+      // Only the first read sets this: afterwards each settlement reports a newer value.
       account.left = Math.max(0, token.maxRequests - found.reserved);
-      for (const idle of this.#remembered.add(account)) this.#settlement.giveBack(idle);
+      for (const idle of this.#accounts.add(account)) this.#settlement.giveBack(idle);
     }
     account.known = { ...found, recheckAtMs: readAtMs + RECHECK_AFTER_MS, expiresAt: null, upstreamKeyDigest: null };
   }
 
-  /** The database is away: what was verified is believed a little longer, up to the limit. */
+  /** The database is unavailable: extends the use of verified state a little, up to the stale limit. */
   #extend(digest: string): boolean {
-    const account = this.#remembered.byDigest(digest);
-    if (!account?.known || !this.outlastsDatabase) return false;
+    const account = this.#accounts.byDigest(digest);
+    if (!account?.known || !this.isWithinStaleLimit) return false;
     const untilMs = this.#upToDateAtMs + this.#staleLimitMs;
-    const recheckAtMs = Math.min(untilMs, this.#clock.monotonic() + RECHECK_WHILE_AWAY_MS);
+    const recheckAtMs = Math.min(untilMs, this.#clock.monotonic() + RECHECK_DURING_OUTAGE_MS);
     account.known = { ...account.known, recheckAtMs };
     return true;
   }
 
   *#accountsOf(change: Change): Iterable<Account> {
     if (change.tokenId !== null) {
-      const account = this.#remembered.byTokenId(change.tokenId);
+      const account = this.#accounts.byTokenId(change.tokenId);
       if (account) yield account;
       return;
     }
-    for (const account of this.#remembered.all()) if (account.projectId === change.projectId) yield account;
+    for (const account of this.#accounts.all()) if (account.projectId === change.projectId) yield account;
   }
 }
 
-type KnownAccount = Account & { known: Known };
+type CachedAccount = Account & { known: AccountSnapshot };
 
-function isKnown(account: Account): account is KnownAccount {
+function isCached(account: Account): account is CachedAccount {
   return account.known !== null;
 }
 
-/** The changes that end what is in flight, and the answer for a client that has not been sent one yet. */
-const ENDS: Partial<Record<Change['kind'], () => Refusal>> = {
+/** The changes that end requests in flight, and the refusal for clients that have not received a response yet. */
+const ENDING_REFUSALS: Partial<Record<Change['kind'], () => Refusal>> = {
   'token.revoked': tokenRevoked,
   'tokens.revoked': tokenRevoked,
   'project.deactivated': projectInactive,

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { AuditAction, AuditActor, AuditOutcome } from '../api/vocabulary.js';
 import { withoutSecrets } from './masking.js';
 
-/** Who acts, and in which request: what every audit record says beside the change itself. */
+/** The actor and request of a change, recorded in every audit record. */
 export interface Caller {
   actor: Exclude<AuditActor, 'token'>;
   requestId: string | null;
@@ -10,7 +10,7 @@ export interface Caller {
   reason: string | null;
 }
 
-/** One line of the audit log. It never holds a secret: tokens appear by id and in their obfuscated form. */
+/** Audit record. It never contains a secret: tokens appear by ID and in obfuscated form. */
 export interface AuditRecord {
   id: string;
   timeMs: number;
@@ -44,7 +44,7 @@ export function auditRecord(
     details: null,
     ...subject,
     ...caller,
-    // "leaked: sk-wt-…" is a reason to revoke, and would keep the secret for ever.
+    // An operator may paste the secret ("leaked: sk-wt-…"), and audit records are permanent.
     reason: caller.reason && withoutSecrets(caller.reason),
     id: randomUUID(),
     timeMs,

@@ -1,78 +1,77 @@
 /**
- * Where events wait for the bus, so that no request ever does.
+ * Buffer between requests and the event bus, so that no request waits for the bus.
  *
- * A request's turn costs a push. What has come together is sent as a batch, one at a time and in order; while a bus takes none,
- * events gather up to a bound. **Beyond it the newest are dropped**, and counted: what waits was there first, and is what led
- * up to the outage. Bodies, where they are captured, have a bound of their own, for an event with them can be a thousand times
- * as large as one without.
+ * A request only appends to an array. Events are sent in batches, one batch at a time and in order. While the bus is unavailable, up
+ * to `size` events are buffered. **Further events are dropped** and counted: the oldest ones are worth more, because they show what
+ * led to the outage. Captured bodies have a separate limit, because an event with bodies can be a thousand times as large.
  */
-import { bodyCharacters, type Happening } from './events.js';
-import { inTime } from './in-time.js';
+import { bodyCharacters, type PublishableEvent } from './events.js';
+import { withTimeout } from './with-timeout.js';
 import type { Clock, Log } from './ports.js';
 
 const GATHER_MS = 20;
-const LARGEST_BATCH = 500;
-const MOST_BODY_CHARACTERS = 64_000_000;
-const TELL_EVERY_MS = 60_000;
+const MAX_BATCH = 500;
+const MAX_BODY_CHARACTERS = 64_000_000;
+const LOG_EVERY_MS = 60_000;
 
 export interface EventBufferOptions {
-  /** How many events may wait, those that are being sent included. */
+  /** Maximum number of buffered events, including those being sent. */
   size: number;
   clock: Clock;
   log: Log;
-  /** Sends all of these. Takes as long as it must, and never rejects; whoever closes the buffer ends it, too. */
-  send: (batch: readonly Happening[]) => Promise<void>;
+  /** Sends a batch. May take any time and never rejects; the caller of `close` must also end a send in progress. */
+  send: (batch: readonly PublishableEvent[]) => Promise<void>;
 }
 
 export class EventBuffer {
   readonly #options: EventBufferOptions;
-  /** So many are sent without waiting for more. */
-  readonly #plenty: number;
-  #waiting: Happening[] = [];
-  #underWay: readonly Happening[] = [];
+  /** A batch of this size is sent without waiting for more events. */
+  readonly #fullBatch: number;
+  #waiting: PublishableEvent[] = [];
+  #sending: readonly PublishableEvent[] = [];
   #bodyCharacters = 0;
   #dropped = 0;
-  #toldAtMs = -Infinity;
+  #loggedAtMs = -Infinity;
   #cancelGathering: (() => void) | null = null;
   #onEmpty: (() => void) | null = null;
   #isClosed = false;
 
   constructor(options: EventBufferOptions) {
     this.#options = options;
-    this.#plenty = Math.min(LARGEST_BATCH, Math.ceil(options.size / 2));
+    this.#fullBatch = Math.min(MAX_BATCH, Math.ceil(options.size / 2));
   }
 
-  /** How many wait or are being sent. */
+  /** Number of events waiting or being sent. */
   get size(): number {
-    return this.#waiting.length + this.#underWay.length;
+    return this.#waiting.length + this.#sending.length;
   }
 
-  /** How many there was no room for. */
+  /** Number of events dropped because the buffer was full or closed. */
   get dropped(): number {
     return this.#dropped;
   }
 
-  /** Never waits, never throws. */
-  push(happening: Happening): void {
-    const characters = bodyCharacters(happening);
+  /** Does not wait and does not throw. */
+  push(event: PublishableEvent): void {
+    const characters = bodyCharacters(event);
     if (this.#isClosed || this.size >= this.#options.size || !this.#hasRoomFor(characters)) {
       this.#drop(1);
       return;
     }
     this.#bodyCharacters += characters;
-    this.#waiting.push(happening);
-    if (this.#underWay.length > 0) return;
-    if (this.#waiting.length === this.#plenty) this.#sendIn(0);
+    this.#waiting.push(event);
+    if (this.#sending.length > 0) return;
+    if (this.#waiting.length === this.#fullBatch) this.#sendIn(0);
     else if (this.#cancelGathering === null) this.#sendIn(GATHER_MS);
   }
 
-  /** Sends what waits, and resolves when all is sent or `withinMs` are over; what is left then is dropped. Takes no more. */
+  /** Accepts no more events and sends the buffered ones. Resolves when all are sent or after `withinMs`; the rest is dropped. */
   async close(withinMs: number): Promise<void> {
     this.#isClosed = true;
     if (this.size > 0) {
       const empty = new Promise<void>((resolve) => (this.#onEmpty = resolve));
-      if (this.#underWay.length === 0) void this.#sendBatch();
-      await inTime(this.#options.clock, withinMs, empty, () => undefined);
+      if (this.#sending.length === 0) void this.#sendBatch();
+      await withTimeout(this.#options.clock, withinMs, empty, () => undefined);
     }
     const left = this.size;
     this.#cancelGathering?.();
@@ -81,7 +80,7 @@ export class EventBuffer {
   }
 
   #hasRoomFor(characters: number): boolean {
-    return characters === 0 || this.#bodyCharacters + characters <= MOST_BODY_CHARACTERS;
+    return characters === 0 || this.#bodyCharacters + characters <= MAX_BODY_CHARACTERS;
   }
 
   #sendIn(ms: number): void {
@@ -94,13 +93,13 @@ export class EventBuffer {
   async #sendBatch(): Promise<void> {
     this.#cancelGathering?.();
     this.#cancelGathering = null;
-    const batch = this.#waiting.splice(0, LARGEST_BATCH);
-    this.#underWay = batch;
+    const batch = this.#waiting.splice(0, MAX_BATCH);
+    this.#sending = batch;
     await this.#options.send(batch);
-    this.#underWay = [];
-    for (const happening of batch) this.#bodyCharacters -= bodyCharacters(happening);
+    this.#sending = [];
+    for (const event of batch) this.#bodyCharacters -= bodyCharacters(event);
     if (this.#waiting.length === 0) this.#onEmpty?.();
-    else if (this.#isClosed || this.#waiting.length >= this.#plenty) void this.#sendBatch();
+    else if (this.#isClosed || this.#waiting.length >= this.#fullBatch) void this.#sendBatch();
     else this.#sendIn(GATHER_MS);
   }
 
@@ -108,8 +107,8 @@ export class EventBuffer {
     this.#dropped += count;
     const { clock, log } = this.#options;
     const nowMs = clock.monotonic();
-    if (nowMs - this.#toldAtMs < TELL_EVERY_MS) return;
-    this.#toldAtMs = nowMs;
-    log.warn('events are dropped: the bus does not take them', { droppedSoFar: this.#dropped });
+    if (nowMs - this.#loggedAtMs < LOG_EVERY_MS) return;
+    this.#loggedAtMs = nowMs;
+    log.warn('event bus unavailable or too slow; dropping new events', { droppedSoFar: this.#dropped });
   }
 }

@@ -5,78 +5,78 @@ export { REQUEST_OUTCOMES as OUTCOMES } from '../api/vocabulary.js';
 export type { ChangeEventKind };
 export type Outcome = RequestOutcome;
 
-/** Model tokens as the provider counted them; null for what it did not say. */
+/** Model tokens as counted by the provider; null for counts it did not report. */
 export interface ModelUsage {
   promptTokens: number | null;
   completionTokens: number | null;
   totalTokens: number | null;
 }
 
-/** What a request and its answer say of themselves, as far as they could be read. */
+/** What was read from the bodies of a request and its response. */
 export interface ContentFacts {
-  /** As the provider named it, otherwise as the client asked for it. */
+  /** The model named by the provider, otherwise the one that the client requested. */
   model: string | null;
-  /** Null when the provider did not say: unknown is never 0. */
+  /** Null when the provider reported none: unknown is never 0. */
   usage: ModelUsage | null;
-  /** Only where bodies are captured, decoded and cut. */
+  /** Decoded and truncated; null unless bodies are captured. */
   requestBody: string | null;
   responseBody: string | null;
 }
 
-/** Of what nobody could read. */
+/** For bodies that were not read. */
 export const NO_CONTENT_FACTS: ContentFacts = { model: null, usage: null, requestBody: null, responseBody: null };
 
-/** What is known of a request once it is over: one value for all who keep a record of it, so that they cannot disagree. */
+/** Summary of a completed request. Usage, events, audit and metrics all use this one value, so that they cannot disagree. */
 export interface RequestEnded extends ContentFacts {
   requestId: string;
   /** When it ended, in ms since the epoch. */
   timeMs: number;
   projectId: string | null;
-  /** Null when no token is known for it. */
+  /** Null when the request had no known token. */
   tokenId: string | null;
-  /** The token's secret as it may be shown. */
+  /** The token's secret, obfuscated for display. */
   obfuscated: string | null;
-  /** Null over a unix socket. */
+  /** Null on a Unix socket. */
   clientIp: string | null;
   method: string;
-  /** Without the query, which may hold anything. */
+  /** Without the query, which may contain secrets. */
   path: string;
-  /** The status sent, or 499 when the client left before any was. */
+  /** The status sent, or 499 when the client disconnected before that. */
   status: number;
-  /** The refusal's code, if it was refused. */
+  /** Code of the refusal, if any. */
   code: string | null;
   outcome: Outcome;
-  /** The upstream was asked, and a use was counted for it. */
+  /** The request was forwarded to the upstream, and a use was counted. */
   isForwarded: boolean;
-  /** A hit was answered without asking the upstream. */
+  /** A hit was answered without the upstream. */
   cache: 'hit' | 'miss';
   durationMs: number;
-  /** From when it was forwarded until the upstream's answer began; null when none did. */
+  /** From forwarding to the start of the upstream's response; null without a response. */
   upstreamMs: number | null;
-  /** From its beginning until its answer began; null when none did. */
+  /** From the start of the request to the start of the response; null without a response. */
   firstByteMs: number | null;
-  /** Of the bodies, as far as they were read and sent. */
+  /** Body bytes received and sent. */
   bytesIn: number;
   bytesOut: number;
-  /** Answered with an event stream, or joined with the upstream by a WebSocket. */
+  /** The response was an event stream, or the connection became a WebSocket. */
   streamed: boolean;
   upstreamRequestId: string | null;
 }
 
-/** Told of each request that is over. It must neither wait nor throw. */
+/** Called for each completed request. Must neither wait nor throw. */
 export type OnEnded = (ended: RequestEnded) => void;
 
-/** What is published: a request that is over, or the record of a change. */
-export type Happening = { kind: 'request'; ended: RequestEnded } | { kind: 'change'; record: AuditRecord };
+/** An event before it is published: a completed request, or the audit record of a change. */
+export type PublishableEvent = { kind: 'request'; ended: RequestEnded } | { kind: 'change'; record: AuditRecord };
 
-/** How much of it is bodies: what can make one event a thousand times as large as another. */
-export function bodyCharacters(happening: Happening): number {
-  if (happening.kind !== 'request') return 0;
-  const { requestBody, responseBody } = happening.ended;
+/** Length of the captured bodies, which can make one event a thousand times as large as another. */
+export function bodyCharacters(event: PublishableEvent): number {
+  if (event.kind !== 'request') return 0;
+  const { requestBody, responseBody } = event.ended;
   return (requestBody === null ? 0 : requestBody.length) + (responseBody === null ? 0 : responseBody.length);
 }
 
-/** The kinds of events that changes are published as. */
+/** Event kind for each audited action that is published. */
 export const CHANGES_PUBLISHED = {
   'token.create': 'token.created',
   'token.revoke': 'token.revoked',

@@ -1,11 +1,11 @@
-/** How many values fell between which bounds. It takes the same memory whatever comes, and some tens of nanoseconds for a value. */
+/** Histogram with fixed bounds: constant memory, and a few tens of nanoseconds per value. */
 export class Histogram {
   readonly bounds: readonly number[];
-  /** One for each bound, the values up to it and above the one before; the last is for those above all bounds. */
+  /** One count per bound, for values up to it and above the previous one; the last count is for values above all bounds. */
   readonly counts: Float64Array;
   sum = 0;
 
-  /** @param bounds rising. */
+  /** @param bounds in increasing order. */
   constructor(bounds: readonly number[]) {
     this.bounds = bounds;
     this.counts = new Float64Array(bounds.length + 1);
@@ -22,7 +22,7 @@ export class Histogram {
   }
 }
 
-/** The place of the first bound that is not below `value`; behind the last where there is none. */
+/** Index of the first bound that is not below `value`; `bounds.length` if there is none. */
 export function bucketOf(bounds: readonly number[], value: number): number {
   let low = 0;
   let high = bounds.length;

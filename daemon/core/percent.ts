@@ -1,12 +1,12 @@
-/** What a text says once it is percent-decoded: a server behind this one may decode it, perhaps more than once. */
+/** Percent-decoding for the search for tokens: the upstream may decode a text, perhaps more than once. */
 
-// Nobody encodes a text more often than this.
-const MOST_DECODINGS = 3;
+// Text is not encoded more often than this in practice.
+const MAX_DECODINGS = 3;
 
-/** The text itself, and what it says once it is percent-decoded one, two and three times. One character stands for each byte. */
+/** The text itself, and the results of percent-decoding it once, twice and three times. Each character represents one byte (latin1). */
 export function percentDecodedForms(text: string): string[] {
   const forms = [text];
-  for (let last = text; last.includes('%') && forms.length <= MOST_DECODINGS; forms.push(last)) {
+  for (let last = text; last.includes('%') && forms.length <= MAX_DECODINGS; forms.push(last)) {
     const decoded = percentDecoded(last);
     if (decoded.length === last.length) break;
     last = decoded;
@@ -14,7 +14,7 @@ export function percentDecodedForms(text: string): string[] {
   return forms;
 }
 
-/** What is no `%` with two hexadecimal digits stays as it is. */
+/** Leaves everything unchanged that is not `%` with two hexadecimal digits. */
 function percentDecoded(text: string): string {
   const bytes = Buffer.from(text, 'latin1');
   let length = 0;
@@ -28,7 +28,7 @@ function percentDecoded(text: string): string {
 
 const PERCENT = 0x25;
 
-/** @returns -1 when the two are not the digits of a byte. */
+/** @returns -1 if they are not two hexadecimal digits. */
 function hexByte(high = 0, low = 0): number {
   const sixteens = hexDigit(high);
   const ones = hexDigit(low);

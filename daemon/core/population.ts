@@ -1,24 +1,24 @@
 import { type Clock, type Population, type RecordStore, StoreUnavailable } from './ports.js';
-import { Spared } from './spared.js';
+import { AdaptiveMemo } from './adaptive-memo.js';
 
-export interface Counted extends Population {
+export interface CountedPopulation extends Population {
   countedAtMs: number;
 }
 
-/** How many projects and tokens there are. A count of a million tokens takes some hundred ms of a database that has other things to do. */
+/** Number of projects and tokens. Memoised, because counting a million tokens takes the database a few hundred ms. */
 export class PopulationCount {
   readonly #store: Pick<RecordStore, 'population'>;
   readonly #clock: Clock;
-  readonly #counted: Spared<Counted>;
+  readonly #counted: AdaptiveMemo<CountedPopulation>;
 
   constructor(store: Pick<RecordStore, 'population'>, clock: Clock) {
     this.#store = store;
     this.#clock = clock;
-    this.#counted = new Spared(clock);
+    this.#counted = new AdaptiveMemo(clock);
   }
 
-  /** @returns null when the database does not say. */
-  async current(): Promise<Counted | null> {
+  /** @returns null when the database is unavailable. */
+  async current(): Promise<CountedPopulation | null> {
     try {
       return await this.#counted.current(async () => {
         const countedAtMs = this.#clock.now();

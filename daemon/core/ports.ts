@@ -1,7 +1,7 @@
-/** What the core asks of the outside. Each port is implemented in daemon/store, daemon/process/log.ts or daemon/compose/. */
+/** Ports of the core: the interfaces it depends on. They are implemented in daemon/store, daemon/process/log.ts and daemon/compose/. */
 export * from './ports/common.js';
 export * from './ports/counting.js';
-export * from './ports/neighbours.js';
+export * from './ports/cluster.js';
 export * from './ports/records.js';
 export * from './ports/usage.js';
 export * from './ports/cache.js';

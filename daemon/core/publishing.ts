@@ -1,4 +1,4 @@
-/** What is published: requests whose token is known, so that a flood of others cannot fill the bus, and changes that were made. */
+/** Publishes requests with a known token (a flood of other requests must not fill the bus) and successful changes. */
 import type { AuditRecord } from './audit.js';
 import { CHANGES_PUBLISHED, type RequestEnded } from './events.js';
 import type { EventBus } from './ports.js';

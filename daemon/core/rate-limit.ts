@@ -1,38 +1,37 @@
 /**
- * How many requests on /v1 one address, and all together, may make in a window.
+ * Rate limits for /v1: requests per window, per client address and in total.
  *
- * **An address** is counted before anything is looked up, whatever it presents: a flood of guesses costs no read of the
- * database. **All together** are counted once their token proved valid, so that nobody without one can use up what the
- * others have.
+ * **Per address.** Requests are counted before any lookup, whatever their credential: a flood of guesses causes no database reads.
+ * **In total.** Requests are counted after their token was verified, so that clients without a token cannot use up the limit.
  *
- * **Shared.** With Redis all instances count together. While it is away each counts by itself, from nothing: at worst an
- * address gets one window more from each. An operator who would rather serve nobody than too many says `deny`.
+ * **Shared windows.** With Redis all instances count together. While it is unavailable, each instance counts by itself, starting at 0:
+ * at worst an address gets one additional window per instance. Operators who prefer to refuse all requests instead choose `deny`.
  *
- * **Off** (a limit of 0) costs nothing. Nothing here waits unless the shared windows do.
+ * A limit of 0 turns a limit off, at no cost. Only shared windows may wait.
  */
 import { networkOf } from './address.js';
-import { type RateTaken, type RateWindow, type RateWindows, StoreUnavailable } from './ports.js';
+import { type RateDecision, type RateWindow, type RateWindows, StoreUnavailable } from './ports.js';
 import { rateLimited, type RateLimitPolicy, unavailable } from './refusal.js';
 
 export interface RateLimitSettings {
-  /** 0: any number, as in the next. */
+  /** 0: no limit; also for `globalRateLimit`. */
   ipRateLimit: number;
   globalRateLimit: number;
   rateLimitWindowMs: number;
   rateLimitOnRedisFailure: 'local' | 'deny';
 }
 
-/** Windows of this process, which are never away. */
+/** Windows in this process, which are always available. */
 export interface LocalRateWindows extends RateWindows {
-  take(key: string, window: RateWindow): RateTaken;
+  take(key: string, window: RateWindow): RateDecision;
 }
 
 export interface RateLimitOptions {
-  /** Those in force: SIGHUP may put others in their place. */
+  /** Current settings; SIGHUP may replace them. */
   live: { readonly current: RateLimitSettings };
-  /** One for each policy: however many addresses there are, they do not push out the window of all. */
+  /** Separate per policy, so that many addresses cannot evict the global window. */
   local: Record<RateLimitPolicy, LocalRateWindows>;
-  /** Null where this instance is alone. */
+  /** Null without Redis. */
   shared: RateWindows | null;
 }
 
@@ -40,34 +39,34 @@ const NO_ADDRESS = 'none';
 
 export class RateLimits {
   readonly #options: RateLimitOptions;
-  /** Requests that were counted here alone because the shared windows were away. */
+  /** Requests counted locally because the shared windows were unavailable. */
   failOpens = 0;
-  /** Requests that were refused because a window was full. */
+  /** Requests refused because a window was full. */
   readonly refusals: Record<RateLimitPolicy, number> = { address: 0, global: 0 };
 
   constructor(options: RateLimitOptions) {
     this.#options = options;
   }
 
-  /** Whether an address need be found out at all. */
+  /** Whether the client address is needed. */
   get countsAddresses(): boolean {
     return this.#options.live.current.ipRateLimit > 0;
   }
 
   /**
-   * Counts a request of an address.
+   * Counts a request from an address.
    *
-   * @param ip null where there is none: all those are one.
-   * @returns a promise only where there is something to wait for.
-   * @throws {Refusal} `rate_limited`, or `unavailable` where it shall not be counted here alone. Or rejects with it.
+   * @param ip null if there is none; all such requests share one window.
+   * @returns a promise only if it has to wait.
+   * @throws {Refusal} (or rejects with) `rate_limited`; `unavailable` if the shared windows are and the setting is `deny`.
    */
   countAddress(ip: string | null): Promise<void> | undefined {
     const limit = this.#options.live.current.ipRateLimit;
     return limit > 0 ? this.#count('address', ip === null ? NO_ADDRESS : networkOf(ip), limit) : undefined;
   }
 
-  /** Counts a request with a valid token, in the same way. */
-  countValid(): Promise<void> | undefined {
+  /** Counts a request with a valid token towards the total, in the same way. */
+  countAuthenticated(): Promise<void> | undefined {
     const limit = this.#options.live.current.globalRateLimit;
     return limit > 0 ? this.#count('global', 'all', limit) : undefined;
   }
@@ -80,7 +79,7 @@ export class RateLimits {
       this.#refuseBeyond(local[policy].take(key, window), policy, window);
       return undefined;
     }
-    let taken: RateTaken | Promise<RateTaken>;
+    let taken: RateDecision | Promise<RateDecision>;
     try {
       taken = shared.take(key, window);
     } catch (error) {
@@ -100,7 +99,7 @@ export class RateLimits {
     );
   }
 
-  #withoutShared(error: unknown, policy: RateLimitPolicy, key: string, window: RateWindow): RateTaken {
+  #withoutShared(error: unknown, policy: RateLimitPolicy, key: string, window: RateWindow): RateDecision {
     if (!(error instanceof StoreUnavailable)) throw error;
     const { live, local } = this.#options;
     if (live.current.rateLimitOnRedisFailure === 'deny') throw unavailable(error);
@@ -108,8 +107,8 @@ export class RateLimits {
     return local[policy].take(key, window);
   }
 
-  #refuseBeyond({ isWithin, resetMs }: RateTaken, policy: RateLimitPolicy, { limit, windowMs }: RateWindow): void {
-    if (isWithin) return;
+  #refuseBeyond({ isAllowed, resetMs }: RateDecision, policy: RateLimitPolicy, { limit, windowMs }: RateWindow): void {
+    if (isAllowed) return;
     this.refusals[policy] += 1;
     throw rateLimited({ policy, limit, windowMs, resetMs });
   }

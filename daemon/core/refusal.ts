@@ -1,7 +1,6 @@
 /**
- * The closed list of reasons to say no. A refusal carries a message fit for the client; what is only for
- * the log travels as its cause. Which status a kind becomes is decided in daemon/http/problems.ts, where a
- * kind without a status does not compile.
+ * The closed list of reasons to refuse a request. The message is for the client; details for the log go into the cause.
+ * daemon/http/problems.ts maps each kind to a status; a kind without one does not compile.
  */
 import { type RecordStore, StoreUnavailable } from './ports.js';
 
@@ -44,7 +43,7 @@ export type RefusalKind =
 
 export type RateLimitPolicy = 'address' | 'global';
 
-/** A window that is full. */
+/** A rate limit window that is full. */
 export interface RateLimitState {
   policy: RateLimitPolicy;
   limit: number;
@@ -61,13 +60,13 @@ export interface RefusalDetails {
   allow?: string;
   /** Sent as `RateLimit` and `RateLimit-Policy`. */
   rateLimit?: RateLimitState;
-  /** What the client can do about it: the end of a sentence that the message begins. */
+  /** What the client can do about it, in a phrase that continues the message. */
   hint?: string;
-  /** Why a token is not good any more. Only whoever has the right secret may learn of it. */
+  /** Why a token is no longer valid. Set only for a client that presented the correct secret. */
   tokenIs?: 'expired' | 'revoked';
 }
 
-/** A token that is known, for the records. */
+/** The known token of a refused request, for its records. */
 export interface KnownSubject {
   tokenId: string;
   projectId: string;
@@ -77,7 +76,7 @@ export interface KnownSubject {
 export class Refusal extends Error {
   readonly kind: RefusalKind;
   override name = 'Refusal';
-  /** The token that was refused, where it is known. */
+  /** The refused token, if known. */
   subject: KnownSubject | null = null;
   readonly retryAfterSeconds: number | undefined;
   readonly allow: string | undefined;
@@ -86,7 +85,7 @@ export class Refusal extends Error {
   readonly tokenIs: 'expired' | 'revoked' | undefined;
 
   constructor(kind: RefusalKind, message: string, details: RefusalDetails = {}) {
-    // Where a refusal was made tells nothing, and to find out is a tenth of what one costs: in a flood, that is much.
+    // No stack trace: it is useless here, and takes a tenth of the cost of a refusal, which matters in a flood.
     const { stackTraceLimit } = Error;
     Error.stackTraceLimit = 0;
     super(message, details.cause === undefined ? undefined : { cause: details.cause });
@@ -100,15 +99,15 @@ export class Refusal extends Error {
   }
 }
 
-// Made anew for each use: a shared error object would carry the first caller's stack and cause.
+// Created for each use: a shared error object would carry the first caller's stack and cause.
 export const managementTokenRefused = () =>
   new Refusal('management_token_refused', 'management token missing or wrong');
-/** Of a log-in: whoever asks for it for somebody else has shown the right token. */
+/** For a log-in with a wrong token. The process that requested it for a user has authenticated itself correctly. */
 export const logInRefused = () => new Refusal('log_in_refused', 'this is not the management token');
 export const unauthorized = () => new Refusal('unauthorized', 'unauthorized');
-/** Also of one in the path. Nothing of the request is forwarded: the target goes on byte for byte, and would take it along. */
+/** For a credential in the query or the path. The request is not forwarded, because the target is sent to the upstream unchanged. */
 export const credentialInTarget = () =>
-  new Refusal('credential_in_query', 'the URL holds a credential, which is not accepted there', {
+  new Refusal('credential_in_query', 'the URL contains a credential, which is not accepted there', {
     hint: 'send the token as `Authorization: Bearer sk-wt-…`',
   });
 /** For the holder of the right secret. */
@@ -117,28 +116,27 @@ export const tokenExpired = () => new Refusal('unauthorized', 'unauthorized', { 
 export const tokenRevoked = () => new Refusal('unauthorized', 'unauthorized', { tokenIs: 'revoked' });
 export const projectInactive = () =>
   new Refusal('project_inactive', 'project is inactive', {
-    hint: 'ask whoever issued the token to activate the project again, or for a token of another one',
+    hint: 'ask the issuer of the token to activate the project, or to issue a token for another project',
   });
 export const limitReached = () =>
   new Refusal('request_limit_reached', 'token request limit reached', { hint: 'ask for another token' });
 export const rateLimited = (rateLimit: RateLimitState) =>
   new Refusal('rate_limited', 'rate limit exceeded', { rateLimit, retryAfterSeconds: wholeSeconds(rateLimit.resetMs) });
-export const loopDetected = () =>
-  new Refusal('loop_detected', 'the request has come back: the upstream leads to this proxy again');
+export const loopDetected = () => new Refusal('loop_detected', 'request loop: the upstream leads back to this proxy');
 export const unavailable = (cause?: unknown) =>
   new Refusal('unavailable', 'temporarily unavailable', { cause, retryAfterSeconds: 1 });
 export const projectNotFound = () => new Refusal('not_found', 'project not found');
 
-/** What a store answers, or its being away as a refusal. */
-export async function reading<T>(answer: Promise<T>): Promise<T> {
+/** Turns `StoreUnavailable` from a store into an `unavailable` refusal. */
+export async function orUnavailable<T>(result: Promise<T>): Promise<T> {
   try {
-    return await answer;
+    return await result;
   } catch (error) {
     throw error instanceof StoreUnavailable ? unavailable(error) : error;
   }
 }
 
-/** Before something is done that is recorded behind it. @throws {Refusal} `unavailable` while no change is made. */
+/** Call before an action that is recorded only afterwards. @throws {Refusal} `unavailable` while changes are refused. */
 export function checkChangeable(store: Pick<RecordStore, 'checkChangeable'>): void {
   try {
     store.checkChangeable();
@@ -147,5 +145,5 @@ export function checkChangeable(store: Pick<RecordStore, 'checkChangeable'>): vo
   }
 }
 
-/** At least one, and never too early. */
+/** Rounded up, and at least 1, so that a client never retries too early. */
 export const wholeSeconds = (ms: number) => Math.max(1, Math.ceil(ms / 1000));

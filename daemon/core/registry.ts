@@ -1,4 +1,4 @@
-/** Projects and tokens: every management change, its place among the changes and its audit record, committed together. */
+/** Registry of projects and tokens: commits each management change together with its number and its audit record. */
 import { randomUUID } from 'node:crypto';
 import type { Admission } from './admission.js';
 import { auditRecord, type AuditSubject, type Caller } from './audit.js';
@@ -17,7 +17,7 @@ import type {
   TokenSort,
 } from './ports.js';
 import { StoreConflict, StoreUnavailable } from './ports.js';
-import { projectNotFound, reading, Refusal, unavailable } from './refusal.js';
+import { projectNotFound, orUnavailable, Refusal, unavailable } from './refusal.js';
 import {
   digestOf,
   isWellFormedSecret,
@@ -31,7 +31,7 @@ import {
   TERM_NAMES,
   UNUSED,
 } from './token.js';
-import { Trail } from './trail.js';
+import { AuditWriter } from './audit-writer.js';
 import { DEFAULT_DURATION_HOURS, MS_PER_UNIT } from '../api/vocabulary.js';
 
 export const DEFAULT_LIFETIME_MS = DEFAULT_DURATION_HOURS * MS_PER_UNIT.h;
@@ -45,7 +45,7 @@ export interface TokenDraft extends TokenTerms {
   lifetimeMs: number;
 }
 
-/** A token as it is shown: with all uses counted so far, and the state they put it in. */
+/** A token for display: includes uses not yet written to the database, and the resulting state. */
 export interface ShownToken extends Token {
   state: TokenState;
 }
@@ -55,7 +55,7 @@ export interface IssuedToken {
   secret: string;
 }
 
-/** What a change did: the value for its caller, what others must hear, what the audit log keeps. */
+/** Result of a change: the value for the caller, the change for other instances, and the audit record's subject. */
 interface Done<T> {
   value: T;
   change: Change;
@@ -69,9 +69,9 @@ export class Registry {
   readonly #admission: Admission;
   readonly #clock: Clock;
   readonly #onKeyChanged: (projectId: string) => void;
-  readonly #trail: Trail;
+  readonly #audit: AuditWriter;
 
-  /** @param onKeyChanged told of a project whose upstream key is another from now on. */
+  /** @param onKeyChanged called after the upstream key of a project was replaced. */
   constructor(
     store: RecordStore,
     admission: Admission,
@@ -82,7 +82,7 @@ export class Registry {
     this.#admission = admission;
     this.#clock = clock;
     this.#onKeyChanged = onKeyChanged;
-    this.#trail = new Trail(store, clock);
+    this.#audit = new AuditWriter(store, clock);
   }
 
   // ---- projects
@@ -123,30 +123,30 @@ export class Registry {
   }
 
   async project(id: string): Promise<Project> {
-    const project = await reading(this.#store.project(id));
+    const project = await orUnavailable(this.#store.project(id));
     if (!project) throw projectNotFound();
     return project;
   }
 
   projects(filter: ProjectFilter, page: PageRequest): Promise<PageOf<Project>> {
-    return reading(this.#store.projects(filter, page));
+    return orUnavailable(this.#store.projects(filter, page));
   }
 
-  /** Records that somebody tried. `id` is null for what cannot be one: that might be a secret put in the wrong place. */
+  /** Records the attempt. `id` is null if it is not a valid ID: it might be a secret in the wrong place. */
   async refuseProjectDeletion(id: string | null, caller: Caller): Promise<never> {
-    const why = 'projects cannot be deleted; deactivate instead';
-    await this.#trail.refused({ action: 'project.delete_refused', projectId: id }, caller, why);
-    throw new Refusal('method_not_allowed', why, { allow: 'GET, PATCH, HEAD, OPTIONS' });
+    const reason = 'projects cannot be deleted; deactivate instead';
+    await this.#audit.recordRefusal({ action: 'project.delete_refused', projectId: id }, caller, reason);
+    throw new Refusal('method_not_allowed', reason, { allow: 'GET, PATCH, HEAD, OPTIONS' });
   }
 
   // ---- tokens
 
-  /** @returns the token and its secret, which exists nowhere else from then on. */
+  /** @returns the token and its secret, which is not stored anywhere. */
   async issueToken(draft: TokenDraft, caller: Caller): Promise<IssuedToken> {
     try {
       return await this.#issueToken(draft, mintSecret(), caller);
     } catch (error) {
-      // The secret, or the id, is another token's already. Twice in a row is no chance any more.
+      // The secret or ID is already in use. If it happens twice in a row, it is not a coincidence.
       if (!(error instanceof StoreConflict)) throw error;
       return this.#issueToken(draft, mintSecret(), caller);
     }
@@ -165,7 +165,7 @@ export class Registry {
     const attempt = {
       action: 'token.create',
       projectId: terms.projectId,
-      // In the order of earlier releases.
+      // Same field order as in earlier releases.
       details: { name: terms.name, duration_minutes: lifetimeMs / 60_000, ...audited(terms) },
     } as const;
     const digest = digestOf(secret);
@@ -182,7 +182,7 @@ export class Registry {
         audit: { ...attempt, tokenId: issued.id, obfuscated: issued.obfuscated },
       };
     });
-    await this.#admission.prepare(digest);
+    await this.#admission.preload(digest);
     return { token: { ...issued, ...UNUSED, state: 'active' }, secret };
   }
 
@@ -194,7 +194,7 @@ export class Registry {
     return this.#setTokenActive(id, true, caller);
   }
 
-  /** Doing it again succeeds and is recorded again: an operator who wants a token dead must not be told no. */
+  /** Idempotent, and recorded each time: revoking a revoked token must not fail. */
   async #setTokenActive(id: string, isActive: boolean, caller: Caller): Promise<ShownToken> {
     const attempt = { action: isActive ? 'token.reactivate' : 'token.revoke', tokenId: id } as const;
     const row = await this.#change(attempt, caller, async (tx) => {
@@ -211,7 +211,7 @@ export class Registry {
     return this.#shown(row);
   }
 
-  /** @returns how many tokens changed. */
+  /** @returns the number of tokens revoked. */
   async revokeTokensOf(projectId: string, caller: Caller): Promise<number> {
     const attempt = { action: 'token.revoke_all', projectId } as const;
     return this.#change(attempt, caller, async (tx) => {
@@ -231,14 +231,14 @@ export class Registry {
   }
 
   async tokens(filter: TokenFilter, sort: TokenSort, page: PageRequest): Promise<PageOf<ShownToken>> {
-    const found = await reading(
-      this.#admission.between(() => this.#store.tokens(filter, sort, page, this.#clock.now())),
+    const found = await orUnavailable(
+      this.#admission.readBetweenTicks(() => this.#store.tokens(filter, sort, page, this.#clock.now())),
     );
     return { ...found, rows: found.rows.map((row) => this.#shown(row)) };
   }
 
   async #found(read: () => Promise<TokenRow | null>): Promise<ShownToken> {
-    const row = await reading(this.#admission.between(read));
+    const row = await orUnavailable(this.#admission.readBetweenTicks(read));
     if (!row) throw tokenNotFound();
     return this.#shown(row);
   }
@@ -254,10 +254,10 @@ export class Registry {
     return { ...counted, state: stateOf(counted, projectIsActive, this.#clock.now()) };
   }
 
-  /** The schema was brought up to date; the migrations themselves are not this class's matter. */
+  /** Records that migrations were applied (elsewhere). */
   async recordMigrations(names: readonly string[], caller: Caller): Promise<void> {
     if (names.length === 0) return;
-    await this.#trail.done({ action: 'migrations.up', details: { names } }, caller);
+    await this.#audit.recordSuccess({ action: 'migrations.up', details: { names } }, caller);
   }
 
   // ---- every change goes through here
@@ -267,12 +267,12 @@ export class Registry {
     caller: Caller,
     work: (tx: ChangeTransaction) => Promise<Done<T>>,
   ): Promise<T> {
-    const begun: Change[] = [];
+    const attempted: Change[] = [];
     let recordedAtMs: number | undefined;
     try {
       const done = await this.#store.change(async (tx) => {
         const result = await work(tx);
-        begun.push(result.change);
+        attempted.push(result.change);
         const now = this.#clock.now();
         recordedAtMs = this.#clock.monotonic();
         const seq = await tx.record(auditRecord(result.audit, caller, 'success', now), result.change);
@@ -281,12 +281,12 @@ export class Registry {
       this.#admission.apply({ ...done.change, seq: done.seq }, recordedAtMs);
       return done.value;
     } catch (error) {
-      // Perhaps only the reply to COMMIT was lost.
-      for (const change of begun) this.#admission.forget(change);
+      // The change may be committed, if only the reply to COMMIT was lost.
+      for (const change of attempted) this.#admission.forget(change);
       if (error instanceof StoreUnavailable) throw unavailable(error);
       const isNameTaken = error instanceof StoreConflict && attempt.action !== 'token.create';
       const refusal = isNameTaken ? nameTaken(error) : error;
-      if (refusal instanceof Refusal) await this.#trail.refused(attempt, caller, refusal.message);
+      if (refusal instanceof Refusal) await this.#audit.recordRefusal(attempt, caller, refusal.message);
       throw refusal;
     }
   }
@@ -300,7 +300,7 @@ function change(kind: Change['kind'], projectId: string, tokenId: string | null 
 
 const HINT_LENGTH = 4;
 
-/** The last characters of a key, unless it is so short that they would give it away. */
+/** The last characters of a key; '' for a short key, of which they would reveal too much. */
 function hintOf(upstreamKey: string): string {
   return upstreamKey.length >= 4 * HINT_LENGTH ? upstreamKey.slice(-HINT_LENGTH) : '';
 }
@@ -317,14 +317,14 @@ function applied(before: Project, changes: ProjectChanges, now: number): Project
   };
 }
 
-/** One change has one kind; a deactivation matters most, for it ends what is in flight. */
+/** A change has one kind. A deactivation takes precedence, because it ends requests in flight. */
 function kindOf(before: Project, after: Project): Change['kind'] {
   if (!after.isActive && before.isActive) return 'project.deactivated';
   if (after.isActive && !before.isActive) return 'project.activated';
   return 'project.updated';
 }
 
-/** Before → after of what was asked for. Of a key only its hint. */
+/** Old and new values of the fields in the request. For a key only its hint. */
 function difference(before: Project, after: Project, asked: ProjectChanges): Record<string, unknown> {
   const pairs: Record<string, unknown> = {};
   if (asked.name !== undefined) pairs.name = [before.name, after.name];
@@ -333,6 +333,6 @@ function difference(before: Project, after: Project, asked: ProjectChanges): Rec
   return pairs;
 }
 
-/** The terms of a token as the audit log has them. */
+/** Terms of a token under their names in the audit log. */
 const audited = (terms: TokenTerms): Record<string, unknown> =>
   Object.fromEntries(Object.entries(TERM_NAMES).map(([term, name]) => [name, terms[term as keyof TokenTerms]]));

@@ -1,32 +1,31 @@
 /**
- * # Settling
+ * # Settlement
  *
- * Uses and hits are counted in memory and written in *ticks*: one transaction for all tokens, every
- * 250 ms while there is something to write, at once when a request waits for units of its cap. A tick
- * settles uses, takes units and gives units back.
+ * Uses and hits are counted in memory and written to the database in *ticks*: one transaction for all tokens, every 250 ms while
+ * there is something to write, and at once when a request waits for units of its cap. A tick settles uses, takes units into leases,
+ * and gives units back.
  *
- * A tick happens once or not at all. Its transaction advances the instance's stored number from seq-1
- * to seq. When it ends in an error nobody knows whether the database committed it, so nothing is
- * guessed: the stored number is read, and as long as it still says seq-1 *the same* tick is sent again. Should a
- * commit that was thought lost arrive late, the repetition finds the number advanced and changes nothing.
- * What a tick took whose report was lost is read off the lease: nobody else changes that.
+ * **Exactly once.** A tick's transaction advances the instance's stored number from seq-1 to seq. After an error it is unknown whether
+ * the tick was committed. So the stored number is read, and only while it is still seq-1, *the same* tick is sent again. If the
+ * first commit arrives late after all, the repetition finds the number advanced and changes nothing. If the result of a committed
+ * tick was lost, the units it took are read from the lease row, which only this instance changes.
  *
- * A kill loses what was counted since the last tick: at most 250 ms of an unlimited token's count. Uses
- * of a capped token are covered by its lease, which counts as used once the instance is known to be dead.
+ * **Loss.** A killed process loses counts since the last tick: at most 250 ms of the uses of unlimited tokens. Uses of a capped token
+ * are covered by its lease, which counts as used once the instance has expired.
  *
- * **Several instances.** When a cap has no units left to take although others hold some, these are asked to give back what they
- * have not drawn, and the requests wait. Nobody holds on to units that nobody draws. An instance that was silent for so long that
- * the others took it for dead finds that out at its next tick: what it had leased, drawn or not, has been counted as used, so it
- * forgets that, and begins anew with nothing in its hands.
+ * **Several instances.** When a cap has no free units but other instances hold undrawn ones, they are asked to give these back, and
+ * requests wait. Idle units are given back in any case. An instance that sent no heartbeat for too long and was expired by the
+ * others learns this from its next tick. Its leases, drawn or not, were counted as used, so it discards them and starts again
+ * without units.
  */
 import { type Account, leaseTarget } from './account.js';
 import { Histogram } from './histogram.js';
 import {
   type Clock,
-  InstanceBuried,
+  InstanceExpired,
   type Ledger,
   type Log,
-  type TakeReport,
+  type LeaseGrant,
   type Tick,
   type TickRow,
 } from './ports.js';
@@ -34,15 +33,15 @@ import { unavailable } from './refusal.js';
 import { SingleRun } from './single-run.js';
 
 const TICK_EVERY_MS = 250;
-const MOST_ROWS = 500; // A tick's transaction stays short enough for management changes to go in between.
-const EXHAUSTED_FOR_MS = 1_000; // A client in a retry loop costs the database one question a second.
-const LONGEST_RETRY_MS = 2_000;
-// Others hear of it within half a second, and give back in the same turn.
-const LONGEST_CONTENTION_MS = 1_500;
-const ASK_AGAIN_MS = 100;
-const IDLE_MS = 1_000;
-const SILENT_FOR_MS = 10_000;
-// Of a full lease: what is left then lasts while the tick is under way, and a tick is for as many uses as possible.
+const MAX_ROWS_PER_TICK = 500; // Keeps a tick's transaction short, so that management changes do not wait long.
+const EXHAUSTED_FOR_MS = 1_000; // A client that retries in a loop costs one query per second.
+const MAX_RETRY_MS = 2_000;
+// Other instances see the request within half a second, and give units back at once.
+const MAX_CONTENTION_MS = 1_500;
+const RETRY_UNITS_AFTER_MS = 100;
+const IDLE_AFTER_MS = 1_000;
+const HEARTBEAT_AFTER_MS = 10_000;
+// Share of a full lease. The rest lasts while the tick is in progress, and each tick settles as many uses as possible.
 const REFILL_BELOW = 1 / 4;
 const DURATIONS_MS = [0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000];
 
@@ -51,9 +50,9 @@ export interface SettlementOptions {
   clock: Clock;
   log: Log;
   instanceId: string;
-  /** Called after every successful word from the database. */
+  /** Called after every successful tick. */
   onContact: () => void;
-  /** Called when units are asked for that other instances hold. */
+  /** Called when units are needed that other instances hold. */
   onContention: (tokenId: string) => void;
 }
 
@@ -69,14 +68,14 @@ export class Settlement {
   readonly #onContact: () => void;
   readonly #onContention: (tokenId: string) => void;
 
-  /** Accounts with something for the next tick. */
-  #due = new Set<Account>();
-  /** Accounts with units in hand, and some that had. */
+  /** Accounts to include in the next ticks. */
+  #pending = new Set<Account>();
+  /** Accounts that hold units, and some that no longer do. */
   readonly #holding = new Set<Account>();
   /** When a tick was last committed (monotonic). */
-  #heardAtMs = -Infinity;
-  /** The database takes this instance for dead, or did when last heard of. */
-  #isBuried = false;
+  #committedAtMs = -Infinity;
+  /** Other instances have expired this one, as last seen. */
+  #isExpired = false;
   #seq = 0;
   #inDoubt: RunningTick | null = null;
   readonly #ticks = new SingleRun(() => {
@@ -84,12 +83,12 @@ export class Settlement {
   });
   #isUrgent = false;
   #cancelTimer: (() => void) | null = null;
-  /** Of ticks in a row. */
+  /** Consecutive failed ticks. */
   #failures = 0;
   #ticksBegun = 0;
-  /** Of the ticks that the database took, in ms. */
+  /** Durations of successful ticks, in ms. */
   readonly durations = new Histogram(DURATIONS_MS);
-  /** Ticks that it did not take, since the start. */
+  /** Failed ticks since the start. */
   failed = 0;
 
   constructor(options: SettlementOptions) {
@@ -101,11 +100,11 @@ export class Settlement {
     this.#onContention = options.onContention;
   }
 
-  /** Counts one use of an account whose lease, if it has one, was drawn from. */
+  /** Counts one use. For a capped account the caller has already drawn the unit. */
   countUse(account: Account): void {
     account.uses += 1;
     account.lastUsedAtMs = this.#clock.now();
-    this.#due.add(account);
+    this.#pending.add(account);
     if (account.isCapped) this.#refillAhead(account);
     this.#schedule();
   }
@@ -113,70 +112,69 @@ export class Settlement {
   countHit(account: Account): void {
     account.hits += 1;
     account.lastUsedAtMs = this.#clock.now();
-    this.#due.add(account);
+    this.#pending.add(account);
     this.#schedule();
   }
 
-  /** Resolves when it is worth looking for a unit again; rejects with `unavailable` when the database is away. */
+  /** Resolves when a unit may be available; rejects with `unavailable` when the database is. */
   unitsFor(account: Account): Promise<void> {
     return new Promise((resolve, reject) => {
       account.waiters.push({ resolve, reject });
-      if (account.cancelAsking === null) this.#askFor(account);
+      if (account.cancelRetry === null) this.#requestUnits(account);
     });
   }
 
   giveBack(account: Account): void {
     if (account.units === 0) return;
     account.givesBack = true;
-    this.#due.add(account);
+    this.#pending.add(account);
     this.#schedule();
   }
 
-  /** Another instance waits for units of this account: gives back what is not drawn, and settles what is, at once. */
-  yieldUnits(account: Account): void {
-    if (!this.#holding.has(account) && !this.#due.has(account)) return;
+  /** Another instance waits for units of this account: gives back undrawn units and settles drawn ones, at once. */
+  giveBackUnits(account: Account): void {
+    if (!this.#holding.has(account) && !this.#pending.has(account)) return;
     this.giveBack(account);
     this.#isUrgent = true;
     this.#schedule();
   }
 
-  /** Gives back what nobody has drawn from for a while. */
-  yieldIdle(): void {
-    const idleSinceMs = this.#clock.now() - IDLE_MS;
+  /** Gives back units of accounts without recent uses. */
+  giveBackIdleUnits(): void {
+    const idleSinceMs = this.#clock.now() - IDLE_AFTER_MS;
     for (const account of this.#holding) {
       if (account.units === 0) this.#holding.delete(account);
       else if (account.lastUsedAtMs < idleSinceMs && account.taking === 0) this.giveBack(account);
     }
   }
 
-  /** Lets the database hear of this instance, and this one of its burial, if it has not for a while. */
-  async showLife(): Promise<void> {
-    if (this.#clock.monotonic() - this.#heardAtMs < SILENT_FOR_MS) return;
+  /** Runs a tick if there was none for a while: it tells the others that this instance is alive, or reveals that it was expired. */
+  async heartbeat(): Promise<void> {
+    if (this.#clock.monotonic() - this.#committedAtMs < HEARTBEAT_AFTER_MS) return;
     await this.#run();
-    if (this.#isBuried) await this.#run();
+    if (this.#isExpired) await this.#run();
   }
 
-  /** Writes what is counted so far. A database that is away is logged, not thrown: the counts wait for it. */
+  /** Writes everything counted so far. If the database is unavailable, this is logged, not thrown; the counts stay in memory. */
   async settle(): Promise<void> {
     await this.#ticks.current;
-    // What is counted meanwhile is not waited for: under load that would never end.
-    let ticks = Math.ceil(this.#due.size / MOST_ROWS) + (this.#inDoubt || this.#isBuried ? 1 : 0);
+    // Does not wait for uses counted meanwhile: under load this would never end.
+    let ticks = Math.ceil(this.#pending.size / MAX_ROWS_PER_TICK) + (this.#inDoubt || this.#isExpired ? 1 : 0);
     while (ticks > 0 && this.#hasWork) {
       const failures = this.#failures;
-      const wasBuried = this.#isBuried;
+      const wasExpired = this.#isExpired;
       await this.#run();
       if (this.#failures > failures) return;
-      // To find out, and to begin anew, writes nothing.
-      if (!wasBuried && !this.#isBuried) ticks -= 1;
+      // A tick that detects the expiry, and one that rejoins, write no counts.
+      if (!wasExpired && !this.#isExpired) ticks -= 1;
     }
   }
 
   /**
-   * Runs `read`, a read of the database, so that what it gives plus `account.uses` and `hits` is the
-   * whole count: no tick is under way meanwhile. Gives up after a few tries under load; then the counts
-   * may lack the last tick.
+   * Runs `read`, a database query, while no tick is in progress, so that its result plus `account.uses` and `account.hits` is the
+   * complete count. Under load it gives up after three attempts; then the result may lack the last tick.
    */
-  async between<T>(read: () => Promise<T>): Promise<T> {
+  async readBetweenTicks<T>(read: () => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       await this.settle();
       const begun = this.#ticksBegun;
@@ -185,47 +183,49 @@ export class Settlement {
     }
   }
 
-  /** At shutdown: settles everything, gives all units back and ends the instance. */
+  /** At shutdown: settles everything, gives all units back and removes the instance. */
   async retire(accounts: Iterable<Account>): Promise<void> {
     for (const account of accounts) this.giveBack(account);
     await this.settle();
     this.#cancelTimer?.();
     this.#cancelTimer = null;
     if (this.#hasWork) {
-      this.#log.error('some uses could not be settled; what was leased counts as used at the next start');
+      this.#log.error(
+        'cannot write all request counts to the database; leased units count as used after the next start',
+      );
       return;
     }
     await this.#ledger.retire(this.#instanceId).catch((error: unknown) => {
-      this.#log.error('the database did not hear that this instance ends; what was leased counts as used', { error });
+      this.#log.error('cannot deregister this instance from the database; leased units count as used', { error });
     });
   }
 
   get #hasWork(): boolean {
-    return this.#due.size > 0 || this.#inDoubt !== null || this.#isBuried;
+    return this.#pending.size > 0 || this.#inDoubt !== null || this.#isExpired;
   }
 
   #refillAhead(account: Account): void {
     const target = leaseTarget(account.left, account.pace);
-    // Single units are never fetched ahead: near the cap an unused one might be the last.
+    // Single units are never leased in advance: near the cap an unused one might be the last.
     if (target > 1 && account.left > 0 && account.units < target * REFILL_BELOW && account.taking === 0) {
-      this.#askFor(account);
+      this.#requestUnits(account);
     }
   }
 
-  #askFor(account: Account): void {
+  #requestUnits(account: Account): void {
     account.wantsUnits = true;
-    this.#due.add(account);
+    this.#pending.add(account);
     this.#isUrgent = true;
     this.#schedule();
   }
 
   #schedule(): void {
-    if (this.#ticks.current) return; // It looks again when it is done.
+    if (this.#ticks.current) return; // The running tick schedules the next one.
     const isUrgent = this.#isUrgent && this.#failures === 0;
     if (isUrgent) {
       void this.#run();
     } else if (this.#cancelTimer === null) {
-      const waitMs = Math.min(LONGEST_RETRY_MS, TICK_EVERY_MS * 2 ** Math.min(this.#failures, 4));
+      const waitMs = Math.min(MAX_RETRY_MS, TICK_EVERY_MS * 2 ** Math.min(this.#failures, 4));
       this.#cancelTimer = this.#clock.after(waitMs, () => void this.#run());
     }
   }
@@ -240,19 +240,20 @@ export class Settlement {
     this.#ticksBegun += 1;
     const begunAtMs = this.#clock.monotonic();
     try {
-      if (this.#isBuried) await this.#beginAnew();
+      if (this.#isExpired) await this.#rejoin();
       else await this.#commit();
-      this.#heard();
+      this.#succeeded();
       this.durations.observe(this.#clock.monotonic() - begunAtMs);
     } catch (error) {
-      if (error instanceof InstanceBuried) {
-        this.#isBuried = true; // What follows this tick is to begin anew.
+      if (error instanceof InstanceExpired) {
+        this.#isExpired = true; // The next tick rejoins.
         return;
       }
       this.#failures += 1;
       this.failed += 1;
-      if (this.#failures === 1) this.#log.warn('the database does not take the counts; keeping them', { error });
-      for (const account of [...(this.#inDoubt?.accounts ?? []), ...this.#due]) account.fail(unavailable(error));
+      if (this.#failures === 1)
+        this.#log.warn('cannot write request counts to the database; keeping them in memory', { error });
+      for (const account of [...(this.#inDoubt?.accounts ?? []), ...this.#pending]) account.fail(unavailable(error));
     }
   }
 
@@ -262,40 +263,40 @@ export class Settlement {
     this.#conclude(tick, await (isRepetition ? this.#commitOnce(tick) : this.#ledger.commit(tick)));
   }
 
-  /** Sends a tick of unknown outcome again, unless the database has it already: only its own number tells. */
-  async #commitOnce(tick: RunningTick): Promise<Map<string, TakeReport>> {
+  /** Sends a tick of unknown outcome again, unless the stored number shows that it was committed. */
+  async #commitOnce(tick: RunningTick): Promise<Map<string, LeaseGrant>> {
     const isCommitted = (await this.#ledger.lastSeq(this.#instanceId)) >= tick.seq;
-    return isCommitted ? this.#readOff(tick) : this.#ledger.commit(tick);
+    return isCommitted ? this.#readGranted(tick) : this.#ledger.commit(tick);
   }
 
-  /** What a tick brought whose report was lost, as far as that can be known. */
-  async #readOff(tick: RunningTick): Promise<Map<string, TakeReport>> {
+  /** Units granted by a committed tick whose result was lost, as far as they can be derived. */
+  async #readGranted(tick: RunningTick): Promise<Map<string, LeaseGrant>> {
     const took = tick.accounts.filter((_, index) => (tick.rows[index]?.take ?? 0) > 0);
     if (took.length === 0) return new Map();
     const held = await this.#ledger.held(
       this.#instanceId,
       took.map(({ tokenId }) => tokenId),
     );
-    const reports = new Map<string, TakeReport>();
+    const reports = new Map<string, LeaseGrant>();
     for (const account of took) {
-      // The rest of it is in hand, or was drawn since.
+      // The lease row includes units held before the tick, and those drawn since.
       const granted = (held.get(account.tokenId) ?? 0) - account.units - account.uses;
-      // That none was granted may have either reason; whoever waits asks again.
+      // If none was granted, the reason is unknown (cap reached, or held elsewhere); waiting requests ask again.
       if (granted > 0) reports.set(account.tokenId, { granted, left: account.left - granted, isHeldElsewhere: false });
     }
     return reports;
   }
 
-  /** Behind its burial, which counted as used all that was leased, drawn or not: what of that is still counted here is not to be written. */
-  async #beginAnew(): Promise<void> {
+  /** Rejoins after the expiry, which counted all leased units as used, drawn or not: uses of leases counted here must not be written again. */
+  async #rejoin(): Promise<void> {
     const tick = this.#inDoubt;
     const seq = await this.#ledger.rejoin(this.#instanceId, this.#clock.now());
-    this.#log.warn('this instance was taken for dead; the units of caps that it held count as used');
+    this.#log.warn('this instance was expired by the others after missing heartbeats; the units it held count as used');
     const isCommitted = tick !== null && seq >= tick.seq;
-    this.#isBuried = false;
+    this.#isExpired = false;
     this.#inDoubt = null;
     this.#seq = seq;
-    const accounts = new Set([...(tick?.accounts ?? []), ...this.#holding, ...this.#due]);
+    const accounts = new Set([...(tick?.accounts ?? []), ...this.#holding, ...this.#pending]);
     this.#holding.clear();
     for (const account of accounts) {
       if (!isCommitted) {
@@ -305,24 +306,24 @@ export class Settlement {
       if (account.isCapped) account.uses = 0;
       account.units = account.taking = account.settlingUses = account.settlingHits = 0;
       account.givesBack = false;
-      this.#due.add(account);
+      this.#pending.add(account);
       account.wake();
     }
   }
 
-  #heard(): void {
-    if (this.#failures > 0) this.#log.info('the database takes the counts again');
+  #succeeded(): void {
+    if (this.#failures > 0) this.#log.info('request counts are written to the database again');
     this.#failures = 0;
-    this.#heardAtMs = this.#clock.monotonic();
+    this.#committedAtMs = this.#clock.monotonic();
     this.#onContact();
   }
 
   #collect(): RunningTick {
-    const accounts = [...this.#due].slice(0, MOST_ROWS);
-    // In one order everywhere, so that two instances' transactions cannot lock each other out.
+    const accounts = [...this.#pending].slice(0, MAX_ROWS_PER_TICK);
+    // Same order on all instances, so that their transactions cannot deadlock.
     accounts.sort((a, b) => (a.tokenId < b.tokenId ? -1 : 1));
-    for (const account of accounts) this.#due.delete(account);
-    this.#isUrgent = [...this.#due].some((account) => account.wantsUnits);
+    for (const account of accounts) this.#pending.delete(account);
+    this.#isUrgent = [...this.#pending].some((account) => account.wantsUnits);
     return {
       instanceId: this.#instanceId,
       seq: this.#seq + 1,
@@ -332,7 +333,7 @@ export class Settlement {
     };
   }
 
-  #conclude(tick: RunningTick, report: Map<string, TakeReport>): void {
+  #conclude(tick: RunningTick, report: Map<string, LeaseGrant>): void {
     this.#seq = tick.seq;
     this.#inDoubt = null;
     for (const [index, account] of tick.accounts.entries()) {
@@ -342,17 +343,17 @@ export class Settlement {
       account.taking = 0;
       account.left += giveBack;
       if (take > 0) this.#receive(account, report.get(account.tokenId));
-      if (account.contendsSinceMs === null) account.wake();
+      if (account.contendingSinceMs === null) account.wake();
     }
   }
 
-  #receive(account: Account, report: TakeReport | undefined): void {
+  #receive(account: Account, report: LeaseGrant | undefined): void {
     if (report?.isHeldElsewhere) {
       account.left = report.left;
       this.#contend(account);
       return;
     }
-    account.contendsSinceMs = null;
+    account.contendingSinceMs = null;
     if (report === undefined) return;
     account.units += report.granted;
     account.left = Math.max(0, report.left);
@@ -360,24 +361,24 @@ export class Settlement {
     else account.exhaustedUntilMs = this.#clock.monotonic() + EXHAUSTED_FOR_MS;
   }
 
-  /** Others have been asked for what they hold: asks again soon, for as long as somebody waits and may. */
+  /** Asks other instances for units, and tries again after a short pause while requests wait, up to `MAX_CONTENTION_MS`. */
   #contend(account: Account): void {
     const nowMs = this.#clock.monotonic();
-    account.contendsSinceMs ??= nowMs;
-    if (nowMs - account.contendsSinceMs >= LONGEST_CONTENTION_MS) {
+    account.contendingSinceMs ??= nowMs;
+    if (nowMs - account.contendingSinceMs >= MAX_CONTENTION_MS) {
       account.fail(unavailable(new Error('other instances hold the units that are left')));
       return;
     }
     this.#onContention(account.tokenId);
-    account.cancelAsking = this.#clock.after(ASK_AGAIN_MS, () => {
-      account.cancelAsking = null;
-      if (account.waiters.length > 0) this.#askFor(account);
-      else account.contendsSinceMs = null;
+    account.cancelRetry = this.#clock.after(RETRY_UNITS_AFTER_MS, () => {
+      account.cancelRetry = null;
+      if (account.waiters.length > 0) this.#requestUnits(account);
+      else account.contendingSinceMs = null;
     });
   }
 }
 
-/** Moves what an account has for the tick out of it. */
+/** Moves an account's pending counts and requests into a row of the tick. */
 function rowOf(account: Account, nowMs: number): TickRow {
   account.pace = (account.uses / Math.max(1, nowMs - account.collectedAtMs)) * TICK_EVERY_MS;
   account.collectedAtMs = nowMs;

@@ -1,19 +1,19 @@
-/** Work that is under way once at a time: whoever asks for it meanwhile waits for the run that is under way. */
+/** Work that runs once at a time: concurrent callers share the run in progress. */
 export class SingleRun<T = void> {
   readonly #afterEach: () => void;
   #current: Promise<T> | null = null;
 
-  /** @param afterEach called when a run is over, however it ended. By then the next one may begin. */
+  /** @param afterEach called after each run, successful or not. The next run may begin by then. */
   constructor(afterEach: () => void = () => undefined) {
     this.#afterEach = afterEach;
   }
 
-  /** The run that is under way. */
+  /** The run in progress. */
   get current(): Promise<T> | null {
     return this.#current;
   }
 
-  /** @param work begins at once if no run is under way; otherwise it is not called. */
+  /** @param work started at once if no run is in progress; otherwise not called. */
   run(work: () => Promise<T>): Promise<T> {
     this.#current ??= work().finally(() => {
       this.#current = null;

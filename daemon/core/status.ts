@@ -1,56 +1,56 @@
-import type { EventBusKind, PartState } from '../api/vocabulary.js';
-import type { Counted } from './population.js';
+import type { EventBusKind, ComponentState } from '../api/vocabulary.js';
+import type { CountedPopulation } from './population.js';
 import type { CacheStore } from './ports.js';
-import type { PulseReport } from './pulse.js';
+import type { RecentTrafficReport } from './recent-traffic.js';
 
-export type PartStatus = Exclude<PartState, 'off'>;
+export type PartStatus = Exclude<ComponentState, 'off'>;
 
-/** Where events go. */
+/** Status of the event bus. */
 export interface BusStatus {
   kind: EventBusKind;
-  status: PartState;
-  /** Waiting here to be published. */
+  status: ComponentState;
+  /** Events buffered on this instance. */
   buffered: number;
-  /** Since this instance started, as the next. */
+  /** Since this instance started; so is `dropped`. */
   published: number;
   dropped: number;
-  /** Published, and not yet taken by a dispatcher; null where nobody can say. */
+  /** Published events not yet taken by a dispatcher; null if unknown. */
   lag: number | null;
 }
 
 export interface AuditStatus {
-  /** Of the files; `off` where none is written. */
-  status: PartState;
-  /** Since this instance started, as the next. */
+  /** Status of the audit files; `off` if none are written. */
+  status: ComponentState;
+  /** Since this instance started; so are the counts below. */
   records: number;
   failures: number;
-  /** Lines of uses there was no room for while their file took none. */
+  /** Use records dropped because their file could not be written and the buffer was full. */
   usesDropped: number;
 }
 
-/** Of one instance, all that a dashboard shows of it at a glance. */
+/** Status of one instance, for dashboards. */
 export interface StatusReport {
   version: string;
   instanceId: string;
   startedAtMs: number;
   uptimeMs: number;
-  /** What it lacks to do its work; empty when it is ready. */
+  /** What is missing for readiness; empty when it is ready. */
   missing: string[];
-  /** What it does without for now. */
+  /** Optional parts that are currently unavailable. */
   degraded: string[];
   database: {
     driver: string;
     status: PartStatus;
-    /** The last migration applied; null where there is none, or it cannot be said. */
+    /** The last applied migration; null if there is none or it is unknown. */
     schema: string | null;
     pendingMigrations: readonly string[];
   };
   redis: PartStatus | 'off';
   bus: BusStatus;
   audit: AuditStatus;
-  /** Null when the database does not say. */
-  population: Counted | null;
+  /** Null when the database is unavailable. */
+  population: CountedPopulation | null;
   inFlight: number;
-  pulse: PulseReport;
+  traffic: RecentTrafficReport;
   cache: CacheStore['backend'] | 'off';
 }

@@ -1,7 +1,7 @@
 import { hash, randomBytes } from 'node:crypto';
 import type { TokenState } from '../api/vocabulary.js';
 
-/** A project as the core knows it. The upstream key is not part of it: only admission asks for that. */
+/** A project. Its upstream key is not included: only admission reads it. */
 export interface Project {
   id: string;
   name: string;
@@ -13,7 +13,7 @@ export interface Project {
   deactivatedAtMs: number | null;
 }
 
-/** What is said of a token when it is created, and stays. */
+/** Terms of a token: set when it is created, never changed. */
 export interface TokenTerms {
   projectId: string;
   name: string | null;
@@ -21,10 +21,10 @@ export interface TokenTerms {
   maxRequests: number;
 }
 
-/** What holds where nothing is said. */
+/** Default terms. */
 export const DEFAULT_TERMS: Omit<TokenTerms, 'projectId'> = { name: null, maxRequests: 0 };
 
-/** What the API and the audit log call these terms. */
+/** Names of the terms in the API and the audit log. */
 export const TERM_NAMES = {
   name: 'name',
   maxRequests: 'max_requests',
@@ -38,16 +38,16 @@ export interface Token extends TokenTerms {
   cacheHitCount: number;
   createdAtMs: number;
   lastUsedAtMs: number | null;
-  /** `sk-wt-` + 4 … 4, for people. */
+  /** For display: `sk-wt-`, the first 4 and the last 4 characters of the secret. */
   obfuscated: string;
 }
 
-/** What is counted of a token that nobody has used yet. */
+/** Counts of a token that was never used. */
 export const UNUSED = { requestCount: 0, cacheHitCount: 0, lastUsedAtMs: null } satisfies Partial<Token>;
 
 export type { TokenState };
 
-/** Where several states hold, the first of this order is the one shown. `now >= expiresAtMs` is expired. */
+/** If several states apply, the first in this order is shown. A token is expired from `expiresAtMs` on, inclusive. */
 export function stateOf(token: Token, projectIsActive: boolean, nowMs: number): TokenState {
   if (!token.isActive) return 'revoked';
   if (nowMs >= token.expiresAtMs) return 'expired';
@@ -66,13 +66,13 @@ export const SECRET_LENGTH = CHECKED_LENGTH + CHECKSUM_LENGTH;
 export const SECRET_REST = `[0-9A-Za-z]{${RANDOM_LENGTH + CHECKSUM_LENGTH}}`;
 const SHAPE = new RegExp(`^${SECRET_PREFIX}${SECRET_REST}$`);
 
-/** A new secret: `sk-wt-`, 256 random bits in base62, and the CRC-32 of all before it in base62. */
+/** Generates a secret: `sk-wt-`, 256 random bits in base62, and a CRC-32 of the preceding characters in base62. */
 export function mintSecret(): string {
   const checked = SECRET_PREFIX + base62(BigInt(`0x${randomBytes(32).toString('hex')}`), RANDOM_LENGTH);
   return checked + base62(BigInt(crc32(checked, checked.length)), CHECKSUM_LENGTH);
 }
 
-/** Whether `text` can be a secret at all: neither a typo nor a guess is. */
+/** Whether `text` has the format and checksum of a secret. Typos and guesses fail. */
 export function isWellFormedSecret(text: string): boolean {
   if (!SHAPE.test(text)) return false;
   let rest = crc32(text, CHECKED_LENGTH);
@@ -80,10 +80,10 @@ export function isWellFormedSecret(text: string): boolean {
     if (text.charCodeAt(i) !== BASE62.charCodeAt(rest % 62)) return false;
     rest = Math.floor(rest / 62);
   }
-  return true; // 62^6 > 2^32: nothing is left of the checksum.
+  return true; // 62^6 > 2^32, so six digits hold the whole checksum.
 }
 
-/** SHA-256 of a secret in hex: what is stored and remembered in the secret's place. */
+/** SHA-256 of a secret in hex, stored instead of the secret. */
 export function digestOf(secret: string): string {
   return hash('sha256', secret, 'hex');
 }

@@ -1,103 +1,103 @@
 /**
- * What tokens are used for, hour by hour.
+ * Usage statistics: sums per hour, token, outcome and model.
  *
- * **Gathered.** Each request that is over is added to a row in memory: of its hour, token, result and model. The rows are written
- * every few seconds, each flush one transaction that happens once or not at all, whatever is heard of it.
+ * **Collection.** Each completed request is added to a row in memory. The rows are written every few seconds. Each flush is one
+ * transaction that is applied exactly once, even if its result is lost.
  *
- * **Bounded.** A row costs the database some hundred bytes for as long as usage is kept, and whoever holds a token could make
- * up models. So only so many models that the provider has answered for count under their names in a day, and far fewer that
- * it has not, of them a few for each token: what fails says of which model, and nobody takes the names away from others. The
- * rest are `other`. All that is known of requests without a known token is how they were refused. While the database is
- * away so many rows wait; what finds no room then is lost, and counted.
+ * **Limits.** A row takes a few hundred bytes in the database until it is removed, and clients could invent model names. Each day, up
+ * to 500 models that the provider answered for are counted by name, and up to 100 that it did not answer for (up to 10 per token, so
+ * that one client cannot use up all names); these show which model failed. All other models count as `other`. For requests without
+ * a known token only the refusal is counted. While the database is unavailable, a bounded number of rows waits in memory; requests
+ * beyond that are lost, and their number is logged.
  */
 import { createHash } from 'node:crypto';
 import { MS_PER_UNIT } from '../api/vocabulary.js';
 import type { Outcome, RequestEnded } from './events.js';
 import type { Clock, Log, UsageCounts, UsageFlush, UsageLine, UsageQuery, UsageRow, UsageStore } from './ports.js';
-import { reading, Refusal } from './refusal.js';
+import { orUnavailable, Refusal } from './refusal.js';
 import { SingleRun } from './single-run.js';
 
 export const HOUR_MS = MS_PER_UNIT.h;
 export const DAY_MS = MS_PER_UNIT.d;
-/** We said no, unless it was cut. */
+/** Outcomes counted as refused by this proxy, unless the response was cut off after it began. */
 export const REFUSED: readonly Outcome[] = ['refused', 'revoked'];
-/** Nobody got what they asked for. A client that left is none of them, nor one whom the upstream refused. */
+/** Outcomes counted as errors. Client disconnects and refusals by the upstream are not among them. */
 export const FAILED: readonly Outcome[] = ['upstream_error', 'timeout', 'truncated', 'drained'];
 
-const FLUSH_EVERY_MS = 5_000; // A hard kill forgets the usage of at most this long.
-// One transaction keeps the others waiting, the ticks of capped tokens among them.
-const MOST_IN_A_FLUSH = 1_000;
-/** Rows that may wait while the database is away. */
-const MOST_WAITING = 20_000;
-const MOST_MODELS = 500;
-const MOST_UNANSWERED = 100;
-const MOST_UNANSWERED_OF_A_TOKEN = 10;
+const FLUSH_EVERY_MS = 5_000; // A killed process loses the usage of up to this period.
+// Bounds the transaction, because others wait for it, among them ticks that lease units.
+const MAX_ROWS_PER_FLUSH = 1_000;
+/** Maximum number of rows waiting while the database is unavailable. */
+const MAX_WAITING_ROWS = 20_000;
+const MAX_MODELS = 500;
+const MAX_UNANSWERED_MODELS = 100;
+const MAX_UNANSWERED_PER_TOKEN = 10;
 const OTHER = 'other';
-const FORGET_EVERY_MS = HOUR_MS;
-// Not while a start keeps the database busy.
-const FORGET_FIRST_AFTER_MS = 600_000;
-// More lines than anybody reads, and about what an answer may weigh.
-const MOST_LINES = 50_000;
+const REMOVE_EVERY_MS = HOUR_MS;
+// Delayed, because the database is busy during startup.
+const FIRST_REMOVAL_AFTER_MS = 600_000;
+// More lines than a person reads, and about the maximum size of a response.
+const MAX_LINES = 50_000;
 
 export interface HourlyUsageOptions {
   store: UsageStore;
   clock: Clock;
   log: Log;
   instanceId: string;
-  /** Before it the tables may be missing. */
+  /** Whether migrations are applied; before that the tables may be missing. */
   isReady: () => boolean;
-  /** How long usage is kept; 0: for ever. */
+  /** How long usage is stored; 0: without limit. */
   retentionMs: number;
-  /** Rows that may wait. Requests beyond them are not counted, and that is logged. */
-  mostWaiting?: number;
+  /** Maximum number of rows waiting in memory. Requests beyond it are not counted, which is logged. */
+  maxWaiting?: number;
 }
 
 export class HourlyUsage {
   readonly #options: HourlyUsageOptions;
-  readonly #mostWaiting: number;
-  /** By what tells them apart. */
+  readonly #maxWaiting: number;
+  /** Rows to write, by hour, token, outcome, code and model. */
   #rows = new Map<string, UsageRow>();
-  /** Of unknown outcome. */
+  /** A flush of unknown outcome. */
   #sent: UsageFlush | null = null;
   #seq = 0;
   readonly #flushing = new SingleRun();
   #cancelFlush: (() => void) | null = null;
-  #cancelForgetting: (() => void) | null = null;
+  #cancelRemoval: (() => void) | null = null;
   #isClosed = false;
-  /** Those that the provider has answered for today. */
+  /** Models that the provider answered for today. */
   readonly #models = new Set<string>();
-  /** Those that it was asked for today and has not answered for. */
+  /** Models that were requested today without a successful response. */
   readonly #unanswered = new Set<string>();
-  /** How many of them each token asked for first. */
+  /** How many of those each token was the first to request. */
   readonly #unansweredOf = new Map<string, number>();
   #modelsDayMs = 0;
-  /** Requests that found no room. */
+  /** Requests not counted because too many rows were waiting. */
   #lost = 0;
 
   constructor(options: HourlyUsageOptions) {
     this.#options = options;
-    this.#mostWaiting = options.mostWaiting ?? MOST_WAITING;
+    this.#maxWaiting = options.maxWaiting ?? MAX_WAITING_ROWS;
   }
 
-  /** Rows that wait to be written. */
+  /** Number of rows waiting to be written. */
   get waiting(): number {
     return this.#rows.size + (this.#sent?.rows.length ?? 0);
   }
 
-  /** From when on there are tables: forgets what is old, every hour. */
+  /** Call when the tables exist. Removes old usage every hour. */
   begin(): void {
-    this.#forgetIn(FORGET_FIRST_AFTER_MS);
+    this.#scheduleRemoval(FIRST_REMOVAL_AFTER_MS);
   }
 
-  #forgetIn(ms: number): void {
-    this.#cancelForgetting = this.#options.clock.after(ms, () => {
-      void this.#forget();
-      this.#forgetIn(FORGET_EVERY_MS);
+  #scheduleRemoval(ms: number): void {
+    this.#cancelRemoval = this.#options.clock.after(ms, () => {
+      void this.#removeOld();
+      this.#scheduleRemoval(REMOVE_EVERY_MS);
     });
   }
 
-  readonly keep = (ended: RequestEnded): void => {
-    // A preflight, which is no use of anything.
+  readonly record = (ended: RequestEnded): void => {
+    // A CORS preflight is not usage.
     if (ended.tokenId === null && ended.outcome === 'ok') return;
     const row = this.#rowOf(ended);
     if (!row) {
@@ -123,10 +123,10 @@ export class HourlyUsage {
     const code = ended.code ?? '';
     const model = tokenId === '' ? '' : this.#modelOf(ended, tokenId, hourMs);
     const { outcome } = ended;
-    // None of the parts but the last can hold a line break, so no two lists of them are the same text.
+    // Only the last part can contain a line break, so the key is unambiguous.
     const key = `${hourMs}\n${tokenId}\n${outcome}\n${code}\n${model}`;
     const known = this.#rows.get(key);
-    if (known || this.#rows.size >= this.#mostWaiting) return known;
+    if (known || this.#rows.size >= this.#maxWaiting) return known;
     const projectId = ended.projectId ?? '';
     const row = {
       id: idOf(hourMs, key),
@@ -158,17 +158,17 @@ export class HourlyUsage {
   }
 
   #nameAnswered(model: string): boolean {
-    if (this.#models.size >= MOST_MODELS) return false;
+    if (this.#models.size >= MAX_MODELS) return false;
     this.#models.add(model);
     return true;
   }
 
   #nameUnanswered(model: string, tokenId: string): boolean {
     if (this.#unanswered.has(model)) return true;
-    const asked = this.#unansweredOf.get(tokenId) ?? 0;
-    if (this.#unanswered.size >= MOST_UNANSWERED || asked >= MOST_UNANSWERED_OF_A_TOKEN) return false;
+    const requested = this.#unansweredOf.get(tokenId) ?? 0;
+    if (this.#unanswered.size >= MAX_UNANSWERED_MODELS || requested >= MAX_UNANSWERED_PER_TOKEN) return false;
     this.#unanswered.add(model);
-    this.#unansweredOf.set(tokenId, asked + 1);
+    this.#unansweredOf.set(tokenId, requested + 1);
     return true;
   }
 
@@ -179,15 +179,15 @@ export class HourlyUsage {
     this.#cancelFlush ??= this.#options.clock.after(FLUSH_EVERY_MS, () => {
       this.#cancelFlush = null;
       this.flush().catch((error: unknown) => {
-        this.#options.log.warn('usage cannot be written now', { waiting: this.waiting, error });
-        this.#flushLater(); // Which tries again.
+        this.#options.log.warn('cannot write usage to the database, retrying', { waiting: this.waiting, error });
+        this.#flushLater(); // Tries again.
       });
     });
   }
 
-  /** Writes all that there is. @throws {StoreUnavailable} when some of it still waits. */
+  /** Writes all waiting rows. @throws {StoreUnavailable} when some are still waiting. */
   async flush(): Promise<void> {
-    // Who calls while another flush is under way may have added to what that one did not take.
+    // The caller may have added rows that a flush in progress does not include.
     await this.#flushing.current?.catch(() => undefined);
     await this.#flushing.run(() => this.#flushAll());
   }
@@ -205,59 +205,60 @@ export class HourlyUsage {
     }
     this.#cancelFlush?.();
     this.#cancelFlush = null;
-    if (this.#lost > 0) log.warn('usage is missing: more than there was room for', { requests: this.#lost });
+    if (this.#lost > 0)
+      log.warn('usage of some requests was lost: too many rows waiting for the database', { requests: this.#lost });
     this.#lost = 0;
   }
 
   #take(): UsageRow[] {
     const taken: UsageRow[] = [];
     for (const [key, row] of this.#rows) {
-      if (taken.length === MOST_IN_A_FLUSH) break;
+      if (taken.length === MAX_ROWS_PER_FLUSH) break;
       taken.push(row);
       this.#rows.delete(key);
     }
     return taken;
   }
 
-  /** At shutdown: writes what is not written yet, if that can be done. */
+  /** At shutdown: writes the waiting rows if possible. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#cancelFlush?.();
-    this.#cancelForgetting?.();
+    this.#cancelRemoval?.();
     await this.flush().catch((error: unknown) => {
-      this.#options.log.warn('usage is lost', { waiting: this.waiting, error });
+      this.#options.log.warn('usage lost: cannot write it at shutdown', { waiting: this.waiting, error });
     });
   }
 
-  // ---- reading, and forgetting
+  // ---- reports and removal
 
   /**
-   * Adds up, what is not written yet included. Times are in order, and within each whoever had most requests comes first.
+   * Usage report, including rows not written yet. Sorted by time, then by number of requests, highest first.
    *
-   * @throws {Refusal} `invalid_request` when that is too long a list, `unavailable` when the database is away.
+   * @throws {Refusal} `invalid_request` when the report is too long, `unavailable` when the database is.
    */
   async report(query: UsageQuery): Promise<UsageLine[]> {
-    await reading(this.flush());
-    const lines = await reading(this.#options.store.report(query, MOST_LINES));
-    if (lines.length > MOST_LINES) {
+    await orUnavailable(this.flush());
+    const lines = await orUnavailable(this.#options.store.report(query, MAX_LINES));
+    if (lines.length > MAX_LINES) {
       throw new Refusal(
         'invalid_request',
-        `more than ${MOST_LINES} lines: choose a shorter time, or less to tell apart`,
+        `the report has more than ${MAX_LINES} lines: choose a shorter period or fewer groups`,
       );
     }
-    return lines.sort(inOrder);
+    return lines.sort(byTimeAndRequests);
   }
 
-  /** Whole days only, so that what is left of the hours adds up to what is left of the sums. */
-  async #forget(): Promise<void> {
+  /** Removes whole days only, so that the remaining hours still add up to the remaining totals. */
+  async #removeOld(): Promise<void> {
     const { store, clock, log, retentionMs } = this.#options;
     if (retentionMs === 0) return;
     const beforeMs = clock.now() - retentionMs;
     try {
-      // In small steps, between which others have their turn.
-      while (!this.#isClosed && (await store.forgetBefore(beforeMs - (beforeMs % DAY_MS))));
+      // In small steps, so that other transactions can run in between.
+      while (!this.#isClosed && (await store.removeBefore(beforeMs - (beforeMs % DAY_MS))));
     } catch (error) {
-      log.warn('old usage cannot be removed now', { error });
+      log.warn('cannot remove old usage from the database, retrying in an hour', { error });
     }
   }
 }
@@ -275,17 +276,17 @@ const noUsage = (): UsageCounts => ({
 const timeOf = ({ hourMs, dayMs }: UsageLine) => hourMs ?? dayMs ?? 0;
 const nameOf = ({ tokenId, projectId, model }: UsageLine) => `${projectId ?? ''}\n${tokenId ?? ''}\n${model ?? ''}`;
 
-function inOrder(a: UsageLine, b: UsageLine): number {
+function byTimeAndRequests(a: UsageLine, b: UsageLine): number {
   return timeOf(a) - timeOf(b) || b.requests - a.requests || (nameOf(a) < nameOf(b) ? -1 : 1);
 }
 
-/** The ids of an hour's rows are not below this one, and those of earlier hours are. */
+/** Lower bound of the row IDs of an hour; IDs of earlier hours are below it. */
 export function firstIdOf(hourMs: number): string {
   const hex = hourMs.toString(16).padStart(12, '0');
   return `${hex.slice(0, 8)}-${hex.slice(8)}-`;
 }
 
-/** A UUID (RFC 9562, version 8) with the hour in front, where version 7 has the time. The rest is a digest. */
+/** A UUID (RFC 9562, version 8) that begins with the hour, as version 7 begins with the time. The rest is a digest of the key. */
 function idOf(hourMs: number, key: string): string {
   const digest = createHash('sha256').update(key).digest('hex');
   return `${firstIdOf(hourMs)}8${digest.slice(0, 3)}-8${digest.slice(3, 6)}-${digest.slice(6, 18)}`;

@@ -1,4 +1,4 @@
-/** What the use of a token is in the words of the audit log. */
+/** Maps outcomes of requests to outcomes of audit records. */
 import type { AuditRecord } from './audit.js';
 import { OUTCOMES, type Outcome } from './events.js';
 
@@ -7,6 +7,6 @@ export function auditOutcomeOf(outcome: Outcome): AuditRecord['outcome'] {
   return outcome === 'refused' || outcome === 'revoked' ? 'denied' : 'error';
 }
 
-/** All that are this one to the audit log. */
+/** All request outcomes that map to an audit outcome. */
 export const outcomesOf = (audited: AuditRecord['outcome']): Outcome[] =>
   OUTCOMES.filter((outcome) => auditOutcomeOf(outcome) === audited);

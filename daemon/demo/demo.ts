@@ -1,4 +1,4 @@
-/** Everything on one machine and nothing to configure: a stand-in provider, and a daemon on a temporary database. */
+/** `llmp demo`: a daemon with a temporary database, and a stand-in provider on this machine. It needs no configuration. */
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
@@ -12,9 +12,9 @@ import type { RequestEnded } from '../core/events.js';
 import { startStandIn } from './provider.js';
 
 export interface DemoOptions {
-  /** Where the daemon listens on 127.0.0.1; 0: on a free port. */
+  /** The port of the daemon on 127.0.0.1; 0 for a free port. */
   port: number;
-  /** The upstream key that the stand-in expects of the daemon. */
+  /** The upstream key that the stand-in provider expects. */
   upstreamKey: string;
   onEnded: (ended: RequestEnded) => void;
   onProblem: (message: string) => void;
@@ -23,7 +23,7 @@ export interface DemoOptions {
 export interface Demo {
   url: string;
   managementToken: string;
-  /** Holds the management token, mode 0600, so that it need not stand on a command line. */
+  /** A file of mode 0600 with the management token, so that it does not have to appear on a command line. */
   managementTokenFile: string;
   /** Ends everything and removes the folder. */
   stop(): Promise<void>;
@@ -38,7 +38,7 @@ export async function startDemo({ port, upstreamKey, onEnded, onProblem }: DemoO
   const provider = await startStandIn(upstreamKey);
   let daemon: Daemon;
   try {
-    // Settings of its own only: what is in the environment may belong to a real daemon.
+    // Only these settings: the environment may contain those of a real daemon.
     const { settings, reloadable } = loadSettings({
       MANAGEMENT_TOKEN: managementToken,
       STATE_DIRECTORY: folder,
@@ -67,7 +67,7 @@ export async function startDemo({ port, upstreamKey, onEnded, onProblem }: DemoO
   };
 }
 
-/** Of mode 0700, and removed whatever ends the process, unless that is `kill -9`. */
+/** Creates a folder of mode 0700, which is removed on exit, unless the process is ended by `kill -9`. */
 function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'llmp-demo-'));
   process.once('exit', () => {

@@ -1,12 +1,12 @@
-/** A stand-in for the provider that runs on this machine: it quotes what it is asked, word by word if that is wanted. */
+/** Stand-in provider on this machine. It responds by quoting the request, as a stream word by word. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
 import { WebSocketServer } from 'ws';
-import { completion, json, models, problem, streamChat, uploadedFile } from './answers.js';
+import { completion, json, models, problem, streamChat, uploadedFile } from './responses.js';
 
-// Long enough to be seen, short enough not to be waited for.
+// Long enough to be visible, and short enough not to be annoying.
 const BETWEEN_WORDS_MS = 120;
 
 export interface StandIn {
@@ -14,7 +14,7 @@ export interface StandIn {
   stop(): Promise<void>;
 }
 
-/** @param key the only credential it accepts: a request that bears anything else was not forwarded as it should be. */
+/** @param key the only credential that it accepts. A request with another one was not forwarded correctly. */
 export async function startStandIn(key: string): Promise<StandIn> {
   const server = createServer((req, res) => {
     serve(key, req, res).catch(() => res.destroy());
@@ -37,14 +37,14 @@ export async function startStandIn(key: string): Promise<StandIn> {
   };
 }
 
-const LARGEST_MESSAGE_BYTES = 1024 * 1024;
+const MAX_MESSAGE_BYTES = 1024 * 1024;
 
-/** /v1/realtime sends back what it is sent. */
+/** Echoes the messages on /v1/realtime. */
 function echo(key: string, server: Server): WebSocketServer {
   const realtime = new WebSocketServer({
     server,
     path: '/v1/realtime',
-    maxPayload: LARGEST_MESSAGE_BYTES,
+    maxPayload: MAX_MESSAGE_BYTES,
     verifyClient: ({ req }: { req: IncomingMessage }) => req.headers.authorization === `Bearer ${key}`,
   });
   realtime.on('connection', (client) => {
@@ -61,7 +61,7 @@ function echo(key: string, server: Server): WebSocketServer {
 async function serve(key: string, req: IncomingMessage, res: ServerResponse): Promise<void> {
   const body = await buffer(req);
   if (req.headers.authorization !== `Bearer ${key}`) {
-    json(res, 401, problem('this is not the key of the project', 'invalid_api_key'));
+    json(res, 401, problem('wrong API key: expected the upstream key of the demo project', 'invalid_api_key'));
     return;
   }
   const { pathname } = new URL(req.url ?? '', 'http://provider');
@@ -75,7 +75,7 @@ async function serve(key: string, req: IncomingMessage, res: ServerResponse): Pr
       json(res, 200, uploadedFile(body));
       return;
     default:
-      json(res, 404, problem(`the stand-in has no ${req.method} ${pathname}`, 'unknown_url'));
+      json(res, 404, problem(`the stand-in provider does not support ${req.method} ${pathname}`, 'unknown_url'));
   }
 }
 
@@ -92,9 +92,9 @@ async function chat(body: Buffer, res: ServerResponse): Promise<void> {
     return;
   }
   const model = typeof request.model === 'string' ? request.model : 'demo';
-  const answer = `You said ${textOf(request.messages?.at(-1)?.content)}. I am only a stand-in on your own machine, and have nothing to add.`;
-  if (request.stream === true) await streamChat(res, model, spoken(answer));
-  else json(res, 200, completion(model, answer));
+  const reply = `You said ${textOf(request.messages?.at(-1)?.content)}. I am a stand-in provider on your own machine, and only repeat your message.`;
+  if (request.stream === true) await streamChat(res, model, words(reply));
+  else json(res, 200, completion(model, reply));
 }
 
 function chatRequest(body: Buffer): ChatRequest | null {
@@ -107,13 +107,13 @@ function chatRequest(body: Buffer): ChatRequest | null {
   }
 }
 
-/** What was asked, quoted; content may also be a list of parts. */
+/** Quotes the content of a message, which may also be a list of parts. */
 function textOf(content: unknown): string {
   return JSON.stringify(content ?? '');
 }
 
-async function* spoken(answer: string): AsyncGenerator<string> {
-  for (const word of answer.split(/(?<= )/)) {
+async function* words(reply: string): AsyncGenerator<string> {
+  for (const word of reply.split(/(?<= )/)) {
     yield word;
     await pause(BETWEEN_WORDS_MS);
   }

@@ -1,19 +1,19 @@
-/** How long to wait before the next try: twice as long each time, and never in step with others. */
+/** Exponential backoff with jitter. */
 export class Backoff {
   readonly #firstMs: number;
-  readonly #longestMs: number;
+  readonly #maxMs: number;
   #nextMs: number;
 
-  constructor(firstMs: number, longestMs: number) {
+  constructor(firstMs: number, maxMs: number) {
     this.#firstMs = firstMs;
-    this.#longestMs = longestMs;
+    this.#maxMs = maxMs;
     this.#nextMs = firstMs;
   }
 
-  /** @returns ms, between half of what it is and all of it. */
+  /** @returns the next delay in ms: a random value between half the current delay and all of it. */
   next(): number {
     const waitMs = this.#nextMs * (0.5 + Math.random() / 2);
-    this.#nextMs = Math.min(2 * this.#nextMs, this.#longestMs);
+    this.#nextMs = Math.min(2 * this.#nextMs, this.#maxMs);
     return waitMs;
   }
 

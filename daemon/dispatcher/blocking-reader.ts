@@ -3,7 +3,7 @@ import type { RedisAddress } from '../store/redis/address.js';
 import { newClient } from '../store/redis/connection.js';
 import type { Entry } from './entry.js';
 
-const ANSWER_WITHIN_MS = 5_000; // Beyond the time it is to wait for entries.
+const RESPONSE_WITHIN_MS = 5_000; // In addition to the time that Redis waits for entries.
 
 export interface ReadFrom {
   key: string;
@@ -13,7 +13,7 @@ export interface ReadFrom {
 
 type Reply = [key: string, entries: [id: string, fields: string[] | null][]][] | null;
 
-/** Reads what is new for a group, waiting for it, on a connection that is used for nothing else: whatever came behind would wait too. */
+/** Blocking reader of new entries of a consumer group. It has its own connection, because a blocking read delays all later commands. */
 export class BlockingReader {
   readonly #address: RedisAddress;
   readonly #from: ReadFrom;
@@ -25,8 +25,8 @@ export class BlockingReader {
   }
 
   /**
-   * @param blockMs how long to wait for the first entry; 0: not at all.
-   * @throws what Redis or the network says; the connection is another one next time. What was read then is pending for this consumer.
+   * @param blockMs how long to wait for the first entry; 0 to not wait.
+   * @throws errors of Redis or the network, and then closes the connection. Redis may have made entries pending for this consumer.
    */
   async read(count: number, blockMs: number): Promise<Entry[]> {
     const { key, group, consumer } = this.#from;
@@ -42,15 +42,15 @@ export class BlockingReader {
     }
   }
 
-  /** Ends a read that waits, with an error. */
+  /** Ends a blocking read with an error. */
   close(): void {
     this.#client?.disconnect();
     this.#client = null;
   }
 
   async #connect(): Promise<Redis> {
-    const client = newClient(this.#address, { commandMs: LONGEST_BLOCK_MS + ANSWER_WITHIN_MS });
-    client.on('error', () => undefined); // Whoever reads is told.
+    const client = newClient(this.#address, { commandMs: MAX_BLOCK_MS + RESPONSE_WITHIN_MS });
+    client.on('error', () => undefined); // `read` throws it.
     try {
       await client.connect();
       return client;
@@ -61,5 +61,5 @@ export class BlockingReader {
   }
 }
 
-/** The most that a read may wait. */
-export const LONGEST_BLOCK_MS = 1_000;
+/** The longest that a read may block. */
+export const MAX_BLOCK_MS = 1_000;

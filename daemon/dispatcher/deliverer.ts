@@ -1,34 +1,33 @@
 /**
- * Delivers what is in hand. In the main lane go batches, one after the other. What a back end refused, or choked on, goes beside
- * them, each event alone and at its own pace, so that it delays no other.
+ * Delivers pending events. One loop sends batches, one after the other. Events that the backend refused or failed on are isolated: a second
+ * loop sends each of them alone, with its own backoff, so that they do not delay other events.
  *
- * **Refused** (`rejected`) as one of several, an event is tried alone at once: maybe it was another's fault. Refused alone it is
- * blamed: the next try is a delivery that Redis counts, and after the last of them it is set aside.
+ * **`rejected`**: An event that was refused in a batch is sent alone at once, because another event may have been the cause. An event that was
+ * refused alone is blamed: its next attempt is another delivery that Redis counts, and after `MAX_DELIVERIES` it moves to the dead letters.
  *
- * **Not now** (`retry`) for a whole batch means that the back end is away. Everything waits, nothing is blamed, and the next batch is half
- * as large, so that one that chokes on a single event is found out. An event that fails alone although others are delivered is
- * blamed too.
+ * **`retry`** for a whole batch means that the backend is unavailable. All events wait and none is blamed. The next batch is half as large, so
+ * that a single event on which the backend fails is found. An event that fails alone while others are delivered is blamed too.
  */
 import { setMaxListeners } from 'node:events';
 import type { Clock, Log } from '../core/ports.js';
 import { SingleRun } from '../core/single-run.js';
-import { type Backend, Unauthorized, type Verdict } from './backends/backend.js';
-import { countOf, type Held, type InHand } from './in-hand.js';
+import { type Backend, Unauthorized, type DeliveryResult } from './backends/backend.js';
+import { deliveryCountOf, type PendingDelivery, type PendingDeliveries } from './pending-deliveries.js';
 import type { DispatcherMetrics } from './metrics.js';
-import type { Outlook } from './outlook.js';
-import { type EventStream, MOST_DELIVERIES } from './stream.js';
+import type { BackendHealth } from './backend-health.js';
+import { type EventStream, MAX_DELIVERIES } from './stream.js';
 
-const MOST_ALONE_AT_ONCE = 8;
-const FAILURES_TO_GO_APART = 3;
-const LONGEST_SLEEP_MS = 1_000;
+const MAX_ISOLATED_AT_ONCE = 8;
+const FAILURES_BEFORE_ISOLATION = 3;
+const MAX_SLEEP_MS = 1_000;
 const REDIS_RETRY_MS = 500;
-const CHOKED_DELAY_MS = 1_000; // For the first time, then twice as long each time: choking may hurt the back end.
+const FIRST_BLAMED_DELAY_MS = 1_000; // Doubles with each delivery: an event on which the backend fails may harm it.
 
 export interface DelivererOptions {
   backend: Backend;
   stream: EventStream;
-  inHand: InHand;
-  outlook: Outlook;
+  pending: PendingDeliveries;
+  backendHealth: BackendHealth;
   metrics: DispatcherMetrics;
   clock: Clock;
   log: Log;
@@ -38,265 +37,269 @@ export class Deliverer {
   readonly #options: DelivererOptions;
   readonly #abort = new AbortController();
   #isStopping = false;
-  #mostAtOnce: number;
+  #batchLimit: number;
   readonly #acknowledging = new SingleRun();
-  #lanes: Promise<unknown> = Promise.resolve();
+  #loops: Promise<unknown> = Promise.resolve();
 
   constructor(options: DelivererOptions) {
     this.#options = options;
-    this.#mostAtOnce = options.backend.batch.mostEvents;
-    setMaxListeners(0, this.#abort.signal); // Each delivery under way listens: Node would take them for a leak.
+    this.#batchLimit = options.backend.batch.maxEvents;
+    setMaxListeners(0, this.#abort.signal); // Each delivery in flight adds a listener; without this Node warns of a leak.
   }
 
   start(): void {
-    this.#lanes = Promise.all([this.#runMain(), this.#runApart()]);
+    this.#loops = Promise.all([this.#runBatches(), this.#runIsolated()]);
   }
 
-  /** Begins no delivery any more, and gives those under way so long. */
+  /** Starts no more deliveries, and lets those in flight finish for up to `graceMs`. */
   async stop(graceMs: number): Promise<void> {
-    const { clock, inHand } = this.#options;
+    const { clock, pending } = this.#options;
     this.#isStopping = true;
-    inHand.changed.wake();
+    pending.changed.wake();
     const cancel = clock.after(graceMs, () => {
       this.#abort.abort();
     });
-    await this.#lanes;
+    await this.#loops;
     cancel();
   }
 
-  /** Acknowledges what was delivered. What Redis does not take now is kept for the next time. */
+  /** Acknowledges delivered events. If Redis is unavailable, they are acknowledged by a later call. */
   acknowledge(): Promise<void> {
     return this.#acknowledging.run(() => this.#acknowledgeAll());
   }
 
   async #acknowledgeAll(): Promise<void> {
-    const { stream, inHand } = this.#options;
+    const { stream, pending } = this.#options;
     try {
-      while (inHand.delivered.size > 0) {
-        const ids = [...inHand.delivered];
+      while (pending.delivered.size > 0) {
+        const ids = [...pending.delivered];
         await stream.acknowledge(ids);
-        for (const id of ids) inHand.delivered.delete(id);
-        inHand.changed.wake();
+        for (const id of ids) pending.delivered.delete(id);
+        pending.changed.wake();
       }
     } catch {
-      // The connection has said so.
+      // The connection has logged it.
     }
   }
 
-  // ---- the lanes
+  // ---- the two loops
 
-  async #runMain(): Promise<void> {
-    const { inHand, outlook } = this.#options;
+  async #runBatches(): Promise<void> {
+    const { pending, backendHealth } = this.#options;
     while (!this.#isStopping) {
-      const batch = outlook.waitMs > 0 ? [] : inHand.nextBatch(this.#mostAtOnce);
+      const batch = backendHealth.waitMs > 0 ? [] : pending.nextBatch(this.#batchLimit);
       if (batch.length === 0) {
-        const waitMs = outlook.waitMs || inHand.gatheringMs || LONGEST_SLEEP_MS;
-        await inHand.changed.wait(Math.min(waitMs, LONGEST_SLEEP_MS));
+        const waitMs = backendHealth.waitMs || pending.gatheringMs || MAX_SLEEP_MS;
+        await pending.changed.wait(Math.min(waitMs, MAX_SLEEP_MS));
         continue;
       }
-      await this.#try(batch);
+      await this.#attempt(batch);
     }
   }
 
-  async #runApart(): Promise<void> {
-    const { inHand, outlook } = this.#options;
+  async #runIsolated(): Promise<void> {
+    const { pending, backendHealth } = this.#options;
     const running = new Set<Promise<void>>();
     while (!this.#isStopping) {
-      const most = outlook.isFailing ? 1 : MOST_ALONE_AT_ONCE;
-      const canBegin = running.size < most && outlook.waitMs === 0;
-      const held = canBegin ? inHand.nextApart() : undefined;
-      if (!held) {
-        const waitMs = canBegin ? inHand.apartInMs : outlook.waitMs || LONGEST_SLEEP_MS;
-        await inHand.changed.wait(Math.min(waitMs, LONGEST_SLEEP_MS));
+      const limit = backendHealth.isFailing ? 1 : MAX_ISOLATED_AT_ONCE;
+      const canStart = running.size < limit && backendHealth.waitMs === 0;
+      const item = canStart ? pending.nextIsolated() : undefined;
+      if (!item) {
+        const waitMs = canStart ? pending.nextIsolatedInMs : backendHealth.waitMs || MAX_SLEEP_MS;
+        await pending.changed.wait(Math.min(waitMs, MAX_SLEEP_MS));
         continue;
       }
-      held.isInFlight = true;
-      const attempt = this.#tryAlone(held).finally(() => {
-        held.isInFlight = false;
+      item.isInFlight = true;
+      const attempt = this.#attemptIsolated(item).finally(() => {
+        item.isInFlight = false;
         running.delete(attempt);
-        inHand.changed.wake();
+        pending.changed.wake();
       });
       running.add(attempt);
     }
     await Promise.all(running);
   }
 
-  async #tryAlone(held: Held): Promise<void> {
-    if (held.deadBecause !== null) return this.#setAside(held, held.deadBecause);
-    if (held.isBlamed && !(await this.#takeAgain(held))) return;
-    await this.#try([held]);
+  async #attemptIsolated(item: PendingDelivery): Promise<void> {
+    if (item.deadLetterReason !== null) return this.#moveToDeadLetters(item, item.deadLetterReason);
+    if (item.isBlamed && !(await this.#startAnotherDelivery(item))) return;
+    await this.#attempt([item]);
   }
 
-  /** Another delivery of one that was blamed, by Redis' count. @returns whether there is to be one. */
-  async #takeAgain(held: Held): Promise<boolean> {
-    const { stream, inHand, metrics } = this.#options;
-    const taken = await stream.take([held.id], 'alone').catch(() => null);
+  /** Makes Redis count another delivery of a blamed event. @returns whether the event may be delivered again. */
+  async #startAnotherDelivery(item: PendingDelivery): Promise<boolean> {
+    const { stream, pending, metrics } = this.#options;
+    const taken = await stream.take([item.id], 'alone').catch(() => null);
     if (!taken?.[0]) {
-      inHand.putApart(held, REDIS_RETRY_MS);
+      pending.isolate(item, REDIS_RETRY_MS);
       return false;
     }
     const [it] = taken;
     if (it.kind === 'taken') {
-      held.deliveries = it.deliveries;
-      held.isCounted = true;
-      held.isBlamed = false;
+      item.deliveries = it.deliveries;
+      item.isCounted = true;
+      item.isBlamed = false;
       return true;
     }
-    metrics.gone(it);
-    inHand.drop(held);
+    metrics.notTaken(it);
+    pending.drop(item);
     return false;
   }
 
-  // ---- one try
+  // ---- one attempt
 
-  async #try(batch: readonly Held[]): Promise<void> {
-    const { inHand } = this.#options;
+  async #attempt(batch: readonly PendingDelivery[]): Promise<void> {
+    const { pending } = this.#options;
     const before = batch[0]?.triedAtMs ?? null;
     await this.#count(batch);
-    for (const held of batch) held.isInFlight = true;
-    const verdicts = await this.#deliver(batch);
-    if (verdicts === null) this.#waitForBackEnd(batch);
-    else await this.#settle(batch, verdicts, before);
+    for (const item of batch) item.isInFlight = true;
+    const results = await this.#deliver(batch);
+    if (results === null) this.#waitForCredential(batch);
+    else await this.#applyResults(batch, results, before);
     await this.#uncount(batch);
-    for (const held of batch) held.isInFlight = false;
-    inHand.changed.wake();
+    for (const item of batch) item.isInFlight = false;
+    pending.changed.wake();
   }
 
-  /** @returns null when the credential was refused. */
-  async #deliver(batch: readonly Held[]): Promise<Verdict[] | null> {
-    const { backend, clock, outlook, metrics, log } = this.#options;
+  /** @returns null if the credential was refused. */
+  async #deliver(batch: readonly PendingDelivery[]): Promise<DeliveryResult[] | null> {
+    const { backend, clock, backendHealth, metrics, log } = this.#options;
     const nowMs = clock.monotonic();
-    for (const held of batch) held.triedAtMs = nowMs;
+    for (const item of batch) item.triedAtMs = nowMs;
     try {
-      const verdicts = await backend.deliver(
+      const results = await backend.deliver(
         batch.map(({ delivery }) => delivery),
         this.#abort.signal,
       );
-      metrics.took(clock.monotonic() - nowMs);
-      return verdicts;
+      metrics.responded(clock.monotonic() - nowMs);
+      return results;
     } catch (error) {
       if (error instanceof Unauthorized) {
-        outlook.unauthorized(error.message);
+        backendHealth.unauthorized(error.message);
         return null;
       }
-      // A back end of ours that cannot make its format of an event. Which one that was shows when each is tried alone.
-      log.error('an event could not be put into the form of the back end', { error });
-      return batch.map(() => ({ kind: 'rejected', why: 'cannot be put into the form of the back end' }));
+      // Our code cannot convert one of the events to the format of the backend. Sending each alone shows which one.
+      log.error('cannot convert an event to the format of the backend', { error });
+      return batch.map(() => ({ kind: 'rejected', why: 'cannot be converted to the format of the backend' }));
     }
   }
 
-  async #settle(batch: readonly Held[], verdicts: readonly Verdict[], triedBeforeMs: number | null): Promise<void> {
-    const { inHand, outlook, metrics } = this.#options;
-    const of = <K extends Verdict['kind']>(kind: K) =>
-      batch.flatMap((held, index) => {
-        const verdict = verdicts[index] ?? { kind: 'retry', why: 'no verdict' };
-        return verdict.kind === kind ? [{ held, verdict: verdict as Extract<Verdict, { kind: K }> }] : [];
+  async #applyResults(
+    batch: readonly PendingDelivery[],
+    results: readonly DeliveryResult[],
+    triedBeforeMs: number | null,
+  ): Promise<void> {
+    const { pending, backendHealth, metrics } = this.#options;
+    const of = <K extends DeliveryResult['kind']>(kind: K) =>
+      batch.flatMap((item, index) => {
+        const result = results[index] ?? { kind: 'retry', why: 'no result' };
+        return result.kind === kind ? [{ item, result: result as Extract<DeliveryResult, { kind: K }> }] : [];
       });
     const [delivered, rejected, retried] = [of('delivered'), of('rejected'), of('retry')];
 
-    // Asked before this delivery says that others go through.
-    const othersGoThrough = outlook.hasDeliveredSince(triedBeforeMs);
-    for (const { held } of delivered) {
-      inHand.delivered.add(held.id);
-      inHand.drop(held);
+    // Read before the results of this batch are recorded: it is about earlier deliveries.
+    const othersDelivered = backendHealth.hasDeliveredSince(triedBeforeMs);
+    for (const { item } of delivered) {
+      pending.delivered.add(item.id);
+      pending.drop(item);
     }
     metrics.delivered(delivered.length);
     metrics.retried(rejected.length + retried.length);
     if (delivered.length > 0) {
-      if (outlook.succeeded()) inHand.hurry();
-      this.#mostAtOnce = Math.min(2 * this.#mostAtOnce, this.#options.backend.batch.mostEvents);
-    } else if (rejected.length > 0) outlook.answered();
+      if (backendHealth.succeeded()) pending.retryNow();
+      this.#batchLimit = Math.min(2 * this.#batchLimit, this.#options.backend.batch.maxEvents);
+    } else if (rejected.length > 0) backendHealth.responded();
 
-    for (const { held, verdict } of rejected) {
-      if (batch.length > 1) inHand.putApart(held, 0);
-      else await this.#blame(held, verdict.why);
+    for (const { item, result } of rejected) {
+      if (batch.length > 1) pending.isolate(item, 0);
+      else await this.#blame(item, result.why);
     }
-    if (retried.length === batch.length) await this.#failed(retried, othersGoThrough);
-    // Answered one by one: the back end is there, and wants these later.
-    else for (const { held, verdict } of retried) this.#waitApart(held, verdict.afterMs);
+    if (retried.length === batch.length) await this.#batchFailed(retried, othersDelivered);
+    // The backend is available, and asked for a retry of these events only.
+    else for (const { item, result } of retried) this.#retryIsolated(item, result.afterMs);
     if (delivered.length > 0) await this.acknowledge();
   }
 
-  /** None was taken. */
-  async #failed(
-    retried: readonly { held: Held; verdict: { why: string; afterMs?: number } }[],
-    othersGoThrough: boolean,
+  /** The backend accepted none of the events. */
+  async #batchFailed(
+    retried: readonly { item: PendingDelivery; result: { why: string; afterMs?: number } }[],
+    othersDelivered: boolean,
   ): Promise<void> {
-    const { inHand, outlook } = this.#options;
+    const { pending, backendHealth } = this.#options;
     const [first] = retried;
     if (!first || this.#abort.signal.aborted) return;
-    const afterMs = Math.max(0, ...retried.map(({ verdict }) => verdict.afterMs ?? 0));
-    const { why } = first.verdict;
-    if (retried.length === 1 && afterMs === 0 && othersGoThrough && first.held.isApart) {
-      await this.#blame(first.held, why, CHOKED_DELAY_MS * 2 ** first.held.deliveries);
+    const afterMs = Math.max(0, ...retried.map(({ result }) => result.afterMs ?? 0));
+    const { why } = first.result;
+    if (retried.length === 1 && afterMs === 0 && othersDelivered && first.item.isIsolated) {
+      await this.#blame(first.item, why, FIRST_BLAMED_DELAY_MS * 2 ** first.item.deliveries);
       return;
     }
-    const ids = retried.map(({ held }) => held.id);
-    outlook.failed(ids, why, afterMs);
-    this.#mostAtOnce = Math.max(1, Math.floor(retried.length / 2));
-    for (const { held } of retried) {
-      held.failures++;
-      const isSuspect = retried.length === 1 || (held.failures >= FAILURES_TO_GO_APART && othersGoThrough);
-      if (held.isApart || isSuspect) this.#waitApart(held, afterMs);
+    const ids = retried.map(({ item }) => item.id);
+    backendHealth.failed(ids, why, afterMs);
+    this.#batchLimit = Math.max(1, Math.floor(retried.length / 2));
+    for (const { item } of retried) {
+      item.failures++;
+      const isSuspect = retried.length === 1 || (item.failures >= FAILURES_BEFORE_ISOLATION && othersDelivered);
+      if (item.isIsolated || isSuspect) this.#retryIsolated(item, afterMs);
       else {
-        held.isCounted = false;
-        inHand.putBack(held);
+        item.isCounted = false;
+        pending.requeue(item);
       }
     }
   }
 
-  #waitForBackEnd(batch: readonly Held[]): void {
-    const { inHand, metrics } = this.#options;
+  #waitForCredential(batch: readonly PendingDelivery[]): void {
+    const { pending, metrics } = this.#options;
     metrics.retried(batch.length);
-    for (const held of batch) {
-      held.isCounted = false;
-      if (!held.isApart) inHand.putBack(held);
+    for (const item of batch) {
+      item.isCounted = false;
+      if (!item.isIsolated) pending.requeue(item);
     }
   }
 
-  #waitApart(held: Held, afterMs = 0): void {
-    held.isCounted = false;
-    this.#options.inHand.putApart(held, Math.max(afterMs, held.backoff.next()));
+  #retryIsolated(item: PendingDelivery, afterMs = 0): void {
+    item.isCounted = false;
+    this.#options.pending.isolate(item, Math.max(afterMs, item.backoff.next()));
   }
 
-  // ---- whose fault it is
+  // ---- blame and delivery counts
 
-  /** It was not delivered, and that is its own fault. */
-  async #blame(held: Held, why: string, leastMs = 0): Promise<void> {
-    if (held.deliveries >= MOST_DELIVERIES) return this.#setAside(held, why);
-    held.isBlamed = true;
-    this.#options.inHand.putApart(held, Math.max(leastMs, held.backoff.next()));
+  /** Records that the event itself caused the failure: its next attempt counts as another delivery. */
+  async #blame(item: PendingDelivery, why: string, minDelayMs = 0): Promise<void> {
+    if (item.deliveries >= MAX_DELIVERIES) return this.#moveToDeadLetters(item, why);
+    item.isBlamed = true;
+    this.#options.pending.isolate(item, Math.max(minDelayMs, item.backoff.next()));
   }
 
-  async #setAside(held: Held, why: string): Promise<void> {
-    const { stream, inHand, metrics, log } = this.#options;
-    const { id, deliveries, delivery } = held;
-    held.deadBecause = why;
+  async #moveToDeadLetters(item: PendingDelivery, why: string): Promise<void> {
+    const { stream, pending, metrics, log } = this.#options;
+    const { id, deliveries, delivery } = item;
+    item.deadLetterReason = why;
     try {
-      const pushedOut = await stream.setAside(id, deliveries, why, delivery.json);
-      metrics.setAside(pushedOut);
-      log.error('an event was set aside as a dead letter', { event: delivery.event.id, deliveries, reason: why });
-      inHand.drop(held);
+      const evicted = await stream.moveToDeadLetters(id, deliveries, why, delivery.json);
+      metrics.deadLettered(evicted);
+      log.error('event moved to dead letters', { event: delivery.event.id, deliveries, reason: why });
+      pending.drop(item);
     } catch {
-      inHand.putApart(held, REDIS_RETRY_MS);
+      pending.isolate(item, REDIS_RETRY_MS);
     }
   }
 
-  /** Before a try: should it be the end of this process, Redis has counted it. */
-  async #count(batch: readonly Held[]): Promise<void> {
+  /** Before an attempt: if the attempt ends this process, Redis has counted the delivery. */
+  async #count(batch: readonly PendingDelivery[]): Promise<void> {
     const uncounted = batch.filter(({ isCounted }) => !isCounted);
-    for (const held of uncounted) held.isCounted = true;
-    await this.#tellCounts(uncounted);
+    for (const item of uncounted) item.isCounted = true;
+    await this.#writeCounts(uncounted);
   }
 
-  /** After a try that was nobody's fault. */
-  async #uncount(batch: readonly Held[]): Promise<void> {
-    await this.#tellCounts(batch.filter(({ isCounted }) => !isCounted));
+  /** After an attempt that failed for a reason other than the event. */
+  async #uncount(batch: readonly PendingDelivery[]): Promise<void> {
+    await this.#writeCounts(batch.filter(({ isCounted }) => !isCounted));
   }
 
-  async #tellCounts(some: readonly Held[]): Promise<void> {
+  async #writeCounts(some: readonly PendingDelivery[]): Promise<void> {
     if (some.length === 0) return;
-    const counts = new Map(some.map((held) => [held.id, countOf(held)]));
-    await this.#options.stream.hold(counts).catch(() => undefined); // Redis is away: it counts what it knows.
+    const counts = new Map(some.map((item) => [item.id, deliveryCountOf(item)]));
+    await this.#options.stream.renewClaims(counts).catch(() => undefined); // Redis is unavailable, and keeps its previous counts.
   }
 }

@@ -1,19 +1,19 @@
-/** Builds a dispatcher and runs it. Tests call it too, with a clock and a log of their own. */
+/** Builds and runs a dispatcher. Tests use this too, with their own clock and log. */
 import type { AddressInfo } from 'node:net';
 import { randomUUID } from 'node:crypto';
 import type { Server } from 'node:http';
-import { inTime } from '../core/in-time.js';
+import { withTimeout } from '../core/with-timeout.js';
 import type { Clock, Log } from '../core/ports.js';
 import { listen } from '../process/listen.js';
-import type { Sight } from '../process/supervisor.js';
+import type { HealthSummary } from '../process/supervisor.js';
 import { redisAddressFrom } from '../store/redis/address.js';
 import type { Backend } from './backends/backend.js';
 import { consumerName } from './consumer-name.js';
 import { Deliverer } from './deliverer.js';
-import { InHand } from './in-hand.js';
+import { PendingDeliveries } from './pending-deliveries.js';
 import { Intake } from './intake.js';
 import { DispatcherMetrics } from './metrics.js';
-import { Outlook } from './outlook.js';
+import { BackendHealth } from './backend-health.js';
 import { createProbeServer } from './probes.js';
 import type { DispatcherSettings } from './settings.js';
 import { EventStream } from './stream.js';
@@ -26,32 +26,31 @@ export interface DispatcherOptions {
   backend: Backend;
   clock: Clock;
   log: Log;
-  /** Ends once all there is has been dispatched. Listens nowhere: another dispatcher may be running. */
+  /** Ends when the events in the stream are delivered. Does not listen, because another dispatcher may be running. */
   isOnce?: boolean;
 }
 
 export interface Dispatcher {
-  /** Where it listens; null when it does not. */
+  /** The address that it listens on; null if it does not listen. */
   address: AddressInfo | string | null;
   metrics: DispatcherMetrics;
-  /** How it does. */
-  sight(): Sight;
-  /** Resolves, when it is to run once, as soon as all is dispatched, or with why it gave up. */
-  done: Promise<'done' | GaveUp>;
-  /** Opens the back end's files anew, and asks one that was failing at once. */
+  health(): HealthSummary;
+  /** With `isOnce`, resolves when all events are delivered, or with the reason for giving up. Never resolves otherwise. */
+  done: Promise<'done' | GiveUpReason>;
+  /** Reopens the files of the backend, and ends the delay of a backend that was failing. */
   reopen(): Promise<void>;
-  /** Stops reading, gives deliveries under way `SHUTDOWN_GRACE`, and leaves what is undelivered to whoever comes next. */
+  /** Stops reading, lets deliveries in flight finish within `SHUTDOWN_GRACE`, and releases undelivered events to other dispatchers. */
   stop(): Promise<void>;
 }
 
-/** Nothing could be delivered, or read, for `SHUTDOWN_GRACE`. */
-export type GaveUp = 'redis away' | 'back end failing' | 'credential refused';
+/** Why a dispatcher that runs once gave up: no event could be read or delivered for `SHUTDOWN_GRACE`, or the credential was refused. */
+export type GiveUpReason = 'Redis unavailable' | 'backend unavailable' | 'credential refused';
 
 export function openStream(settings: DispatcherSettings, consumer: string, clock: Clock, log: Log): EventStream {
   const address = redisAddressFrom(settings);
-  if (!address) throw new TypeError('settings that were not checked');
-  const { redisStreamKey: key, redisStreamMaxLength: mostDead } = settings;
-  return new EventStream({ address, key, consumer, mostDead, clock, log });
+  if (!address) throw new TypeError('the settings were not validated: REDIS_ADDR is missing');
+  const { redisStreamKey: key, redisStreamMaxLength: maxDeadLetters } = settings;
+  return new EventStream({ address, key, consumer, maxDeadLetters, clock, log });
 }
 
 export async function startDispatcher(options: DispatcherOptions): Promise<Dispatcher> {
@@ -59,88 +58,88 @@ export async function startDispatcher(options: DispatcherOptions): Promise<Dispa
   const { dispatcherClaimIdleMs: claimIdleMs, dispatcherListenAddress, shutdownGraceMs } = settings;
   const consumer = isOnce ? { name: `once:${randomUUID()}`, isStable: false } : consumerName(dispatcherListenAddress);
 
-  const inHand = new InHand(clock, backend.batch);
-  const outlook = new Outlook(clock, log);
+  const pending = new PendingDeliveries(clock, backend.batch);
+  const backendHealth = new BackendHealth(clock, log);
   const metrics = new DispatcherMetrics({
-    inHand: () => inHand.size,
-    isPaused: () => outlook.isPaused,
-    isFailing: () => outlook.isFailing,
+    pending: () => pending.size,
+    isPaused: () => backendHealth.isPaused,
+    isFailing: () => backendHealth.isFailing,
   });
   const stream = openStream(settings, consumer.name, clock, log);
-  const deliverer = new Deliverer({ backend, stream, inHand, outlook, metrics, clock, log });
-  const intake = new Intake({ stream, inHand, metrics, clock, log, claimIdleMs, isOnce });
+  const deliverer = new Deliverer({ backend, stream, pending, backendHealth, metrics, clock, log });
+  const intake = new Intake({ stream, pending, metrics, clock, log, claimIdleMs, isOnce });
 
   let isDraining = false;
   const state = () => ({
     missing: [
-      ...(intake.trouble ? [intake.trouble] : []),
-      ...(outlook.isPaused ? ['credential'] : []),
+      ...(intake.problem ? [intake.problem] : []),
+      ...(backendHealth.isPaused ? ['credential'] : []),
       ...(isDraining ? ['draining'] : []),
     ],
-    degraded: outlook.isFailing && !outlook.isPaused ? ['back_end'] : [],
+    degraded: backendHealth.isFailing && !backendHealth.isPaused ? ['back_end'] : [],
   });
   const server = isOnce
     ? null
     : createProbeServer({ registry: metrics.registry, state, isDraining: () => isDraining, clock, log });
-  // Nothing is read before it listens: who else listens there may have the same name.
+  // Listens before it reads: a dispatcher that already listens on this address has the same consumer name.
   if (server) await listen(server, dispatcherListenAddress);
   await stream.connection.open();
   deliverer.start();
   const reading = intake.run();
-  const stopUpkeep = startUpkeep({ stream, inHand, deliverer, intake, metrics, clock, claimIdleMs });
+  const stopUpkeep = startUpkeep({ stream, pending, deliverer, intake, metrics, clock, claimIdleMs });
   const done = isOnce ? untilDone() : new Promise<never>(() => undefined);
 
-  /** Once the intake has ended, waits until nothing is in hand; or gives up. */
-  async function untilDone(): Promise<'done' | GaveUp> {
-    let awaySinceMs: number | null = null;
+  /** Waits until the intake has ended and every event is delivered and acknowledged, or gives up. */
+  async function untilDone(): Promise<'done' | GiveUpReason> {
+    let unavailableSinceMs: number | null = null;
     for (;;) {
-      if (intake.hasEnded && inHand.size === 0 && inHand.delivered.size === 0) return 'done';
+      if (intake.hasEnded && pending.size === 0 && pending.delivered.size === 0) return 'done';
       const nowMs = clock.monotonic();
-      awaySinceMs = intake.trouble === null ? null : (awaySinceMs ?? nowMs);
-      if (awaySinceMs !== null && nowMs - awaySinceMs > shutdownGraceMs) return 'redis away';
-      const { failingSinceMs, isPaused } = outlook;
+      unavailableSinceMs = intake.problem === null ? null : (unavailableSinceMs ?? nowMs);
+      if (unavailableSinceMs !== null && nowMs - unavailableSinceMs > shutdownGraceMs) return 'Redis unavailable';
+      const { failingSinceMs, isPaused } = backendHealth;
       if (isPaused) return 'credential refused';
-      if (failingSinceMs !== null && nowMs - failingSinceMs > shutdownGraceMs) return 'back end failing';
-      await inHand.changed.wait(100);
+      if (failingSinceMs !== null && nowMs - failingSinceMs > shutdownGraceMs) return 'backend unavailable';
+      await pending.changed.wait(100);
     }
   }
 
   return {
     address: server?.address() ?? null,
     metrics,
-    sight: () => ({ ...state(), figures: [`${inHand.size} events in hand`] }),
+    health: () => ({ ...state(), figures: [`${pending.size} events pending`] }),
     done,
     async reopen() {
       await backend.reopen?.();
-      outlook.hurry();
-      inHand.changed.wake();
+      backendHealth.retryNow();
+      pending.changed.wake();
     },
     async stop() {
       isDraining = true;
-      server?.promiseNoMore();
-      log.info('draining', { in_hand: inHand.size });
+      server?.stopKeepAlive();
+      log.info('draining', { in_hand: pending.size });
       intake.stop();
       await Promise.all([reading, deliverer.stop(shutdownGraceMs)]);
       stopUpkeep();
-      await inTime(clock, RELEASE_WITHIN_MS, leave(), () => undefined);
+      await withTimeout(clock, RELEASE_WITHIN_MS, releaseEvents(), () => undefined);
       stream.close();
       await backend.close();
-      if (server) await closed(server);
+      if (server) await closeServer(server);
     },
   };
 
-  async function leave(): Promise<void> {
+  async function releaseEvents(): Promise<void> {
     try {
       await deliverer.acknowledge();
-      await stream.release(inHand.countsToRelease());
+      await stream.release(pending.deliveryCountsOnRelease());
       if (!consumer.isStable) await stream.leave();
     } catch {
-      // Redis is away: others take over after a while, and what was delivered is delivered again, with the same id.
+      // Redis is unavailable. Other dispatchers take over after DISPATCHER_CLAIM_IDLE; delivered but unacknowledged events are sent again, with the same id.
     }
   }
 }
 
-function closed(server: Server): Promise<void> {
+function closeServer(server: Server): Promise<void> {
   return new Promise((resolve) => {
     server.close(() => {
       resolve();

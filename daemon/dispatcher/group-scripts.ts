@@ -1,14 +1,14 @@
-/** What the dispatcher does to its group, and to the dead letters, in one piece. ARGV begins as in scripts.ts. */
+/** Lua scripts on the consumer group and on the dead letters. ARGV begins as in scripts.ts. */
 import type { Script } from '../store/redis/connection.js';
 import { HEAD } from './scripts.js';
 
-/** @returns 1 when there was no group. What is in the stream already is for it. */
+/** Creates the group, which starts at the beginning of the stream. @returns 1 if it did not exist. */
 export const CREATE_GROUP: Script = {
   name: 'llmpCreateGroup',
   lua: `${HEAD}
 local created = redis.pcall('XGROUP', 'CREATE', key, group, '0', 'MKSTREAM', 'ENTRIESREAD', '0')
 if type(created) == 'table' and created.err and not string.find(created.err, 'BUSYGROUP') then
-  -- Before Redis 7, which counts what was read.
+  -- Redis before version 7 does not know ENTRIESREAD.
   created = redis.pcall('XGROUP', 'CREATE', key, group, '0', 'MKSTREAM')
 end
 if not created.err then return 1 end
@@ -18,11 +18,11 @@ return created
 };
 
 /**
- * How far behind the group is. Redis' own numbers go wrong when unread entries are trimmed: it counts them as still to come, for ever.
- * What is missing between what was added, what was read and what is there was trimmed unread. It is returned once, to whichever
- * dispatcher asks first, and the group's count is put right.
+ * Measures the lag of the group. The numbers of Redis are wrong after unread entries were trimmed: it counts those as unread permanently. The
+ * entries that were added, but neither read nor still present, were trimmed unread. Their number is returned once, to the dispatcher that
+ * asks first, and the script corrects the count of the group.
  *
- * ARGV: the key of dead letters. @returns [lag, pending, trimmed unread, dead letters]; before Redis 7 lag and trimmed are -1.
+ * ARGV: the key of the dead letters. @returns [lag, pending, trimmed unread, dead letters]; lag and trimmed are -1 before Redis 7.
  */
 export const MEASURE: Script = {
   name: 'llmpMeasure',
@@ -32,7 +32,7 @@ local function fieldsOf(list)
   for i = 1, #list, 2 do fields[list[i]] = list[i + 1] end
   return fields
 end
-local function isBehind(one, other)
+local function isBefore(one, other)
   local oneMs, oneSeq = string.match(one, '(%d+)-(%d+)')
   local otherMs, otherSeq = string.match(other, '(%d+)-(%d+)')
   if oneMs ~= otherMs then return tonumber(oneMs) < tonumber(otherMs) end
@@ -50,8 +50,8 @@ local added, read, length = stream['entries-added'], its['entries-read'], stream
 if not added or not read then return { -1, its.pending, -1, dead } end
 local last, first = its['last-delivered-id'], stream['recorded-first-entry-id']
 local unread = nil
-if not isBehind(last, stream['last-generated-id']) then unread = 0
-elseif length == 0 or isBehind(last, first) then unread = length end
+if not isBefore(last, stream['last-generated-id']) then unread = 0
+elseif length == 0 or isBefore(last, first) then unread = length end
 if not unread then return { added - read, its.pending, 0, dead } end
 local trimmed = added - read - unread
 if trimmed ~= 0 then redis.call('XGROUP', 'SETID', key, group, last, 'ENTRIESREAD', added - unread) end
@@ -59,7 +59,7 @@ return { unread, its.pending, math.max(0, trimmed), dead }
 `,
 };
 
-/** Removes consumers that are gone: idle for so long, with nothing pending; or this one. ARGV: idle ms, or -1 for this one. @returns how many. */
+/** Removes consumers with nothing pending: this one, or all others that are idle. ARGV: the idle time in ms, or -1 for this one. @returns how many. */
 export const DROP_CONSUMERS: Script = {
   name: 'llmpDropConsumers',
   lua: `${HEAD}
@@ -79,23 +79,23 @@ return dropped
 };
 
 /**
- * Puts dead letters back into the stream as they were, oldest first. ARGV: the key of dead letters, the id of the last one,
- * how many at most. @returns how many it put back.
+ * Moves dead letters back to the stream with their original fields, oldest first. ARGV: the key of the dead letters, the ID of the last one to
+ * move, the maximum number. @returns how many it moved.
  */
 export const REPLAY: Script = {
   name: 'llmpReplay',
   lua: `${HEAD}
-local OURS = 6
+local OWN_FIELDS = 6 -- Names and values that moveToDeadLetters in scripts.ts appended.
 local letters = redis.call('XRANGE', ARGV[4], '-', ARGV[5], 'COUNT', ARGV[6])
 for _, letter in ipairs(letters) do
-  redis.call('XADD', key, '*', unpack(letter[2], 1, #letter[2] - OURS))
+  redis.call('XADD', key, '*', unpack(letter[2], 1, #letter[2] - OWN_FIELDS))
   redis.call('XDEL', ARGV[4], letter[1])
 end
 return #letters
 `,
 };
 
-/** ARGV: the key of dead letters. @returns the id of the newest, or nothing. */
+/** ARGV: the key of the dead letters. @returns the ID of the newest, or nothing. */
 export const NEWEST_DEAD: Script = {
   name: 'llmpNewestDead',
   lua: `

@@ -1,31 +1,31 @@
 /**
- * Posting to a back end over HTTP, and what its answer means for what was posted.
+ * HTTP client that posts to a backend, and derives from the response what happened to the posted events.
  *
- * Redirects are never followed: they would carry the credential to wherever the answer points.
+ * It never follows redirects, because they would send the credential to another address.
  */
 import { Agent, request } from 'undici';
 import { httpDateMs } from '../core/cache/http-date.js';
 import type { Clock } from '../core/ports.js';
-import { Unauthorized, type Verdict } from './backends/backend.js';
+import { Unauthorized, type DeliveryResult } from './backends/backend.js';
 
 const TIMEOUT_MS = 20_000;
 const CONNECT_MS = 5_000;
-const MOST_CONNECTIONS = 16;
-const MOST_ANSWER_BYTES = 256 * 1024;
-const LONGEST_RETRY_AFTER_MS = 3_600_000; // Whoever asks for more is asked again after an hour.
+const MAX_CONNECTIONS = 16;
+const MAX_RESPONSE_BYTES = 256 * 1024;
+const MAX_RETRY_AFTER_MS = 3_600_000; // A longer Retry-After is cut to an hour.
 
 export interface Post {
   url: string;
   headers: Record<string, string>;
   body: string | Buffer;
-  /** Aborts it. */
+  /** Aborts the request. */
   signal: AbortSignal;
 }
 
-/** What became of a post. A refused credential is thrown. */
-export type Posted =
-  /** `body`: the answer's text, cut at 256 KiB. Some back ends refuse part of what they accept. */
-  { kind: 'accepted'; body: string } | Exclude<Verdict, { kind: 'delivered' }>;
+/** Result of a post. A refused credential is thrown instead. */
+export type PostResult =
+  /** `body` is the text of the response, cut at 256 KiB. Some backends report there which events they refused. */
+  { kind: 'accepted'; body: string } | Exclude<DeliveryResult, { kind: 'delivered' }>;
 
 export class HttpClient {
   readonly #agent: Agent;
@@ -33,28 +33,28 @@ export class HttpClient {
   readonly #timeoutMs: number;
 
   /**
-   * @param timeoutMs from the beginning of a post to the end of its answer.
-   * @param connections how many posts are under way at most.
+   * @param timeoutMs limit from the start of a post to the end of its response.
+   * @param connections maximum number of posts in flight.
    */
-  constructor(clock: Clock, { timeoutMs = TIMEOUT_MS, connections = MOST_CONNECTIONS } = {}) {
+  constructor(clock: Clock, { timeoutMs = TIMEOUT_MS, connections = MAX_CONNECTIONS } = {}) {
     this.#clock = clock;
     this.#timeoutMs = timeoutMs;
     this.#agent = new Agent({
       connections,
       connect: { timeout: CONNECT_MS },
-      // The timer below is the one that counts; undici's can be half a second late.
+      // The timer in `post` is the exact limit; the timers of undici can be half a second late.
       headersTimeout: 2 * timeoutMs,
       bodyTimeout: 2 * timeoutMs,
     });
   }
 
   /**
-   * Posts once. What goes wrong on the way, a time-out and an abort included, is `retry`.
+   * Posts once. A network error, a timeout or an abort results in `retry`.
    *
-   * @throws {Unauthorized} when the back end does not accept the credential.
+   * @throws {Unauthorized} if the backend refuses the credential.
    */
-  async post({ url, headers, body, signal }: Post): Promise<Posted> {
-    // Not AbortSignal.any: a signal that outlives many posts would keep something of each.
+  async post({ url, headers, body, signal }: Post): Promise<PostResult> {
+    // Not AbortSignal.any: with a long-lived signal it leaks memory for each post.
     const giveUp = new AbortController();
     const onAbort = () => {
       giveUp.abort();
@@ -65,19 +65,19 @@ export class HttpClient {
     signal.addEventListener('abort', onAbort);
     if (signal.aborted) giveUp.abort();
     try {
-      const answer = await request(url, {
+      const response = await request(url, {
         method: 'POST',
         headers,
         body,
         dispatcher: this.#agent,
         signal: giveUp.signal,
       });
-      const text = await readSome(answer.body);
-      return this.#judge(answer.statusCode, text, answer.headers['retry-after']);
+      const text = await readLimited(response.body);
+      return this.#resultOf(response.statusCode, text, response.headers['retry-after']);
     } catch (error) {
       if (error instanceof Unauthorized) throw error;
       if (signal.aborted) return { kind: 'retry', why: 'aborted' };
-      if (giveUp.signal.aborted) return { kind: 'retry', why: `no answer within ${this.#timeoutMs} ms` };
+      if (giveUp.signal.aborted) return { kind: 'retry', why: `no response within ${this.#timeoutMs} ms` };
       return { kind: 'retry', why: `unreachable${codeOf(error)}` };
     } finally {
       cancel();
@@ -89,49 +89,49 @@ export class HttpClient {
     await this.#agent.destroy();
   }
 
-  #judge(status: number, body: string, retryAfter: string | string[] | undefined): Posted {
+  #resultOf(status: number, body: string, retryAfter: string | string[] | undefined): PostResult {
     const why = `status ${status}`;
     if (status >= 200 && status < 300) return { kind: 'accepted', body };
     if (status === 401 || status === 403 || status === 407) throw new Unauthorized(why);
-    if (IS_ABOUT_THE_BODY.has(status)) return { kind: 'rejected', why };
-    const afterMs = this.#waitOf(retryAfter);
+    if (BODY_REJECTED_STATUSES.has(status)) return { kind: 'rejected', why };
+    const afterMs = this.#retryAfterMs(retryAfter);
     return { kind: 'retry', why, ...(afterMs !== undefined && { afterMs }) };
   }
 
-  /** @param value seconds, or a date of HTTP. */
-  #waitOf(value: string | string[] | undefined): number | undefined {
+  /** @param value a number of seconds, or an HTTP date. */
+  #retryAfterMs(value: string | string[] | undefined): number | undefined {
     if (typeof value !== 'string') return undefined;
     const waitMs = /^\d+$/.test(value)
       ? Number(value) * 1000
       : httpDateMs(value, this.#clock.now()) - this.#clock.now();
-    return Number.isNaN(waitMs) ? undefined : Math.min(Math.max(0, waitMs), LONGEST_RETRY_AFTER_MS);
+    return Number.isNaN(waitMs) ? undefined : Math.min(Math.max(0, waitMs), MAX_RETRY_AFTER_MS);
   }
 }
 
 /**
- * The statuses that say that this body will never do. Any other failure, of 404 and redirects too, is that of the address, of the
- * account or of the moment: no event is to blame for it.
+ * Statuses that reject the body itself. All other failures, including 404 and redirects, are caused by the address, the account or a temporary
+ * condition, and not by an event.
  */
-const IS_ABOUT_THE_BODY = new Set([400, 411, 413, 414, 415, 422, 431]);
+const BODY_REJECTED_STATUSES = new Set([400, 411, 413, 414, 415, 422, 431]);
 
-/** The same verdict for each of `count` deliveries that were posted together. */
-export function verdictsOf(posted: Posted, count: number): Verdict[] {
-  const verdict: Verdict = posted.kind === 'accepted' ? { kind: 'delivered' } : posted;
-  return Array<Verdict>(count).fill(verdict);
+/** The result of a post, for each of the `count` events that were posted together. */
+export function sameResultFor(posted: PostResult, count: number): DeliveryResult[] {
+  const result: DeliveryResult = posted.kind === 'accepted' ? { kind: 'delivered' } : posted;
+  return Array<DeliveryResult>(count).fill(result);
 }
 
-async function readSome(body: AsyncIterable<Uint8Array>): Promise<string> {
+async function readLimited(body: AsyncIterable<Uint8Array>): Promise<string> {
   const pieces: Uint8Array[] = [];
   let bytes = 0;
   for await (const piece of body) {
     pieces.push(piece);
     bytes += piece.length;
-    if (bytes >= MOST_ANSWER_BYTES) break; // Ends the connection with it.
+    if (bytes >= MAX_RESPONSE_BYTES) break; // Also closes the connection.
   }
-  return Buffer.concat(pieces).subarray(0, MOST_ANSWER_BYTES).toString('utf8');
+  return Buffer.concat(pieces).subarray(0, MAX_RESPONSE_BYTES).toString('utf8');
 }
 
-/** ` (ECONNREFUSED)`, or nothing. An error's message could quote the other side. */
+/** ` (ECONNREFUSED)`, or nothing. The message of the error is left out, because it may quote the backend. */
 function codeOf(error: unknown): string {
   const { code } = error as { code?: unknown };
   return typeof code === 'string' && /^[A-Z_]+$/.test(code) ? ` (${code})` : '';

@@ -1,43 +1,43 @@
 /**
- * Brings events from the stream in hand, as long as there is room: first those that are pending for this consumer since an earlier
- * life, then those that another dispatcher took and did not answer for, then new ones.
+ * Reads events from the stream while there is capacity for pending deliveries: first the events that are pending for this consumer since an
+ * earlier run, then events that another dispatcher took and did not acknowledge in time, then new ones.
  */
 import type { Clock, Log } from '../core/ports.js';
-import { RedisAway, RedisRefused } from '../store/redis/connection.js';
+import { RedisUnavailable, RedisErrorReply } from '../store/redis/connection.js';
 import { Backoff } from './backoff.js';
 import { deliveryOf } from './entry.js';
-import type { Held, InHand } from './in-hand.js';
+import type { PendingDelivery, PendingDeliveries } from './pending-deliveries.js';
 import type { DispatcherMetrics } from './metrics.js';
 import type { EventStream } from './stream.js';
 
 const BLOCK_MS = 500;
 const PAGE = 100;
-const LONGEST_SWEEP_MS = 5_000;
+const MAX_SWEEP_MS = 5_000;
 
 export interface IntakeOptions {
   stream: EventStream;
-  inHand: InHand;
+  pending: PendingDeliveries;
   metrics: DispatcherMetrics;
   clock: Clock;
   log: Log;
-  /** After how long another's events are taken over. */
+  /** How long an event may be idle before it is taken over from another dispatcher. */
   claimIdleMs: number;
-  /** Ends when there is nothing more to read. */
+  /** Ends when the stream has no more events. */
   isOnce: boolean;
 }
 
-type Step = 'on' | 'nothing left';
+type Progress = 'continue' | 'finished';
 
 export class Intake {
   readonly #options: IntakeOptions;
   readonly #backoff = new Backoff(100, 5_000);
-  /** What keeps events from being read; null when nothing does. */
-  #trouble: 'redis' | 'stream' | null = 'redis';
+  /** What prevents reading events; null if nothing does. */
+  #problem: 'redis' | 'stream' | null = 'redis';
   #isStopping = false;
   #hasEnded = false;
   #hadGroup = false;
   #needsGroup = true;
-  /** Behind which own pending entries are looked for; null when all were found. */
+  /** The ID after which to list own pending entries; null when all are listed. */
   #ownAfter: string | null = '-';
   #alone: string[] = [];
   #cursor = '0-0';
@@ -48,28 +48,28 @@ export class Intake {
     this.#options = options;
   }
 
-  /** There was nothing more to read. */
+  /** Whether `run` has ended because the stream has no more events. */
   get hasEnded(): boolean {
     return this.#hasEnded;
   }
 
-  get trouble(): 'redis' | 'stream' | null {
-    return this.#options.stream.connection.isUp ? this.#trouble : 'redis';
+  get problem(): 'redis' | 'stream' | null {
+    return this.#options.stream.connection.isReady ? this.#problem : 'redis';
   }
 
-  /** Reads until it is stopped, or there is nothing more. */
+  /** Reads until `stop` is called, or with `isOnce` until the stream has no more events. */
   async run(): Promise<void> {
-    const { inHand } = this.#options;
+    const { pending } = this.#options;
     while (!this.#isStopping) {
       try {
-        const step = await this.#step();
-        this.#trouble = null;
+        const progress = await this.#readOnce();
+        this.#problem = null;
         this.#backoff.reset();
-        this.#hasEnded = step === 'nothing left';
+        this.#hasEnded = progress === 'finished';
         if (this.#hasEnded) return;
       } catch (error) {
-        this.#judge(error);
-        await inHand.changed.wait(this.#backoff.next());
+        this.#handleFailure(error);
+        await pending.changed.wait(this.#backoff.next());
       }
     }
   }
@@ -77,101 +77,100 @@ export class Intake {
   stop(): void {
     this.#isStopping = true;
     this.#options.stream.stopReading();
-    this.#options.inHand.changed.wake();
+    this.#options.pending.changed.wake();
   }
 
-  async #step(): Promise<Step> {
-    const { stream, inHand, clock, isOnce } = this.#options;
-    if (this.#needsGroup) await this.#makeGroup();
-    const { room } = inHand;
-    if (room === 0) {
-      await inHand.changed.wait(BLOCK_MS);
-      return 'on';
+  async #readOnce(): Promise<Progress> {
+    const { stream, pending, clock, isOnce } = this.#options;
+    if (this.#needsGroup) await this.#createGroup();
+    const { capacity } = pending;
+    if (capacity === 0) {
+      await pending.changed.wait(BLOCK_MS);
+      return 'continue';
     }
     const [nextAlone] = this.#alone;
     if (nextAlone !== undefined) {
       await this.#takeAlone(nextAlone);
       this.#alone.shift();
-      return 'on';
+      return 'continue';
     }
     if (this.#ownAfter !== null) {
-      await this.#takeOwn(this.#ownAfter, Math.min(room, PAGE));
-      return 'on';
+      await this.#takeOwn(this.#ownAfter, Math.min(capacity, PAGE));
+      return 'continue';
     }
     if (clock.monotonic() >= this.#sweepAtMs) {
-      await this.#claim(Math.min(room, PAGE));
-      return 'on';
+      await this.#claim(Math.min(capacity, PAGE));
+      return 'continue';
     }
-    const entries = await stream.readNew(room, isOnce ? 0 : BLOCK_MS);
+    const entries = await stream.readNew(capacity, isOnce ? 0 : BLOCK_MS);
     for (const { id, fields } of entries) if (fields) await this.#admit(id, fields, 1, 'together');
-    inHand.changed.wake();
-    return isOnce && entries.length === 0 && this.#isSweptOnce ? 'nothing left' : 'on';
+    pending.changed.wake();
+    return isOnce && entries.length === 0 && this.#isSweptOnce ? 'finished' : 'continue';
   }
 
-  async #makeGroup(): Promise<void> {
+  async #createGroup(): Promise<void> {
     const { stream, log, metrics } = this.#options;
     const isNew = await stream.createGroup();
     if (isNew && this.#hadGroup) {
       metrics.groupRecreated();
       log.error(
-        'the consumer group was gone, and with it what was known of deliveries: all that is in the stream is delivered anew',
+        'consumer group was missing and has been created again; all events in the stream will be delivered again',
       );
-    } else if (isNew) log.info('made the consumer group');
+    } else if (isNew) log.info('consumer group created');
     this.#needsGroup = false;
     this.#hadGroup = true;
   }
 
   async #takeOwn(after: string, count: number): Promise<void> {
-    const { stream, inHand } = this.#options;
+    const { stream, pending } = this.#options;
     const ids = await stream.listOwn(after, count);
-    const unknown = ids.filter((id) => !inHand.has(id));
+    const unknown = ids.filter((id) => !pending.has(id));
     if (unknown.length > 0) await this.#take(unknown);
     const last = ids.at(-1);
     this.#ownAfter = last !== undefined && ids.length === count ? `(${last}` : null;
   }
 
   async #claim(count: number): Promise<void> {
-    const { stream, inHand, clock, claimIdleMs, metrics } = this.#options;
+    const { stream, pending, clock, claimIdleMs, metrics } = this.#options;
     const { next, ids, trimmed } = await stream.claim(claimIdleMs, this.#cursor, count);
     metrics.trimmedPending(trimmed);
     this.#cursor = next;
-    const unknown = ids.filter((id) => !inHand.has(id));
+    const unknown = ids.filter((id) => !pending.has(id));
     if (unknown.length > 0) await this.#take(unknown);
     if (next !== '0-0') return;
     this.#isSweptOnce = true;
-    this.#sweepAtMs = clock.monotonic() + Math.min(claimIdleMs / 4, LONGEST_SWEEP_MS);
+    this.#sweepAtMs = clock.monotonic() + Math.min(claimIdleMs / 4, MAX_SWEEP_MS);
   }
 
   async #take(ids: readonly string[]): Promise<void> {
-    const { stream, inHand } = this.#options;
+    const { stream, pending } = this.#options;
     for (const it of await stream.take(ids, 'together')) {
       if (it.kind === 'taken') await this.#admit(it.id, it.fields, it.deliveries, 'together');
       else if (it.kind === 'alone') this.#alone.push(it.id);
-      else this.#gone(it);
+      else this.#recordNotTaken(it);
     }
-    inHand.changed.wake();
+    pending.changed.wake();
   }
 
-  /** Others wait until it was tried, so that if it is the end of this process none of them was in its hand. */
+  /** Reads no other events until this one was attempted: if the attempt ends this process, no other event is involved. */
   async #takeAlone(id: string): Promise<void> {
-    const { stream, inHand } = this.#options;
+    const { stream, pending } = this.#options;
     const [it] = await stream.take([id], 'alone');
     if (it?.kind !== 'taken') {
-      if (it) this.#gone(it);
+      if (it) this.#recordNotTaken(it);
       return;
     }
-    const held = await this.#admit(it.id, it.fields, it.deliveries, 'alone');
-    while (held && inHand.find(id) === held && isUntried(held) && !this.#isStopping)
-      await inHand.changed.wait(BLOCK_MS);
+    const item = await this.#admit(it.id, it.fields, it.deliveries, 'alone');
+    while (item && pending.find(id) === item && isUntried(item) && !this.#isStopping)
+      await pending.changed.wait(BLOCK_MS);
   }
 
-  #gone(it: Parameters<DispatcherMetrics['gone']>[0]): void {
+  #recordNotTaken(it: Parameters<DispatcherMetrics['notTaken']>[0]): void {
     const { metrics, log } = this.#options;
-    metrics.gone(it);
+    metrics.notTaken(it);
     if (it.kind === 'dead')
-      log.error('an event was set aside: no dispatcher that took it answered for it', { entry: it.id });
-    if (it.kind === 'trimmed')
-      log.warn('an event was trimmed from the stream before it was delivered', { entry: it.id });
+      log.error('event moved to dead letters: no dispatcher that took it acknowledged it', { entry: it.id });
+    if (it.kind === 'trimmed') log.warn('event trimmed from the stream before it was delivered', { entry: it.id });
   }
 
   async #admit(
@@ -179,20 +178,20 @@ export class Intake {
     fields: readonly string[],
     deliveries: number,
     how: 'together' | 'alone',
-  ): Promise<Held | null> {
-    const { stream, inHand, metrics, log } = this.#options;
+  ): Promise<PendingDelivery | null> {
+    const { stream, pending, metrics, log } = this.#options;
     const delivery = deliveryOf(fields);
-    if (delivery) return inHand.add(id, delivery, deliveries, how);
-    metrics.setAside(await stream.setAside(id, deliveries, 'not an event', ''));
-    log.error('an entry of the stream that is not an event was set aside', { entry: id });
+    if (delivery) return pending.add(id, delivery, deliveries, how);
+    metrics.deadLettered(await stream.moveToDeadLetters(id, deliveries, 'not an event', ''));
+    log.error('stream entry is not an event, moved to dead letters', { entry: id });
     return null;
   }
 
-  /** What went wrong with reading, and what is to be done before the next try. */
-  #judge(error: unknown): void {
-    if (this.#isStopping) return; // Stopping ends a read that waits.
+  /** Logs why reading failed, and prepares the next attempt. */
+  #handleFailure(error: unknown): void {
+    if (this.#isStopping) return; // `stop` ends a blocking read with an error.
     const { log } = this.#options;
-    // What was read just now may be pending for us without our knowing.
+    // The failed read may have made entries pending for this consumer, so list them again.
     this.#ownAfter = '-';
     this.#alone = [];
     const code = codeOf(error);
@@ -200,21 +199,21 @@ export class Intake {
       this.#needsGroup = true;
       return;
     }
-    const trouble = code === 'WRONGTYPE' ? 'stream' : 'redis';
-    if (trouble === 'stream' && this.#trouble !== 'stream') {
-      log.error('REDIS_STREAM_KEY holds something that is no stream: no event can be read');
-    } else if (!(error instanceof RedisAway) && !(error instanceof RedisRefused) && this.#trouble === null) {
-      log.warn('reading the stream failed', { reason: code ?? 'the connection ended' });
+    const problem = code === 'WRONGTYPE' ? 'stream' : 'redis';
+    if (problem === 'stream' && this.#problem !== 'stream') {
+      log.error('cannot read events: the Redis key named by REDIS_STREAM_KEY is not a stream');
+    } else if (!(error instanceof RedisUnavailable) && !(error instanceof RedisErrorReply) && this.#problem === null) {
+      log.warn('cannot read the event stream, retrying', { reason: code ?? 'connection closed' });
     }
-    this.#trouble = trouble;
+    this.#problem = problem;
   }
 }
 
-/** The word that an error of Redis begins with. */
+/** The code at the beginning of a Redis error, such as NOGROUP. */
 function codeOf(error: unknown): string | null {
-  if (error instanceof RedisRefused) return error.code;
+  if (error instanceof RedisErrorReply) return error.code;
   const { name, message } = error as Error;
   return name === 'ReplyError' ? (message.split(' ', 1)[0] ?? null) : null;
 }
 
-const isUntried = (held: Held): boolean => held.triedAtMs === null || held.isInFlight;
+const isUntried = (item: PendingDelivery): boolean => item.triedAtMs === null || item.isInFlight;

@@ -1,31 +1,39 @@
-/** `llmp dispatcher`: read the settings, compose, forward events, stop on a signal. */
+/** `llmp dispatcher`: reads the settings, builds the dispatcher, delivers events, and stops on a signal. */
 import { secretsOf } from '../../config/settings.js';
 import { isReloadWithoutCredentials, readEnvFile, type Sources } from '../../config/sources.js';
 import { readVersion } from '../../config/version.js';
 import { realClock } from '../process/clock.js';
-import { CHECKED, complain, EXIT, hangUp, nextCrash, nextSignal, WITHOUT_CREDENTIALS } from '../process/ending.js';
-import { leadsToJournal, STDERR, STDOUT } from '../process/journal.js';
+import {
+  CONFIGURATION_VALID,
+  reportFailure,
+  EXIT,
+  hangUp,
+  nextCrash,
+  nextSignal,
+  CREDENTIALS_NOT_CHECKED,
+} from '../process/ending.js';
+import { isJournalStream, STDERR, STDOUT } from '../process/journal.js';
 import { createLog, type AdjustableLog } from '../process/log.js';
 import { Supervisor } from '../process/supervisor.js';
 import { SystemdNotify, takeSupervision } from '../process/systemd-notify.js';
 import { openBackend } from './backends/open.js';
-import { type Dispatcher, type GaveUp, openStream, startDispatcher } from './dispatcher.js';
+import { type Dispatcher, type GiveUpReason, openStream, startDispatcher } from './dispatcher.js';
 import { type DispatcherSettings, loadDispatcherSettings } from './settings.js';
 
 export interface DispatcherRun {
-  /** Settings in a file; the real environment wins over it. */
+  /** The path of a file with settings. The environment overrides it. */
   envFile?: string;
-  /** Only say whether the settings are good. Connects to nothing. */
+  /** Only checks the settings; connects to nothing. */
   check?: boolean;
-  /** Dispatch what there is, and end. */
+  /** Delivers the events that are in the stream, then exits. */
   once?: boolean;
-  /** Put the dead letters back into the stream, and end. */
+  /** Moves the dead letters back to the stream, then exits. */
   replayDead?: boolean;
 }
 
-/** @returns the process's exit code, once the dispatcher has ended. */
+/** Runs until the dispatcher ends. @returns the exit code of the process. */
 export async function runDispatcher(run: DispatcherRun): Promise<number> {
-  // Timers and connections that are lost keep no process alive; this does.
+  // Unreferenced timers and lost connections do not keep the process alive; this timer does.
   const alive = setInterval(() => undefined, 2 ** 30);
   try {
     const areCredentialsWithheld = run.check === true && isReloadWithoutCredentials(process.env);
@@ -33,7 +41,7 @@ export async function runDispatcher(run: DispatcherRun): Promise<number> {
     const { settings, warnings } = loaded;
     if (run.check) {
       for (const warning of warnings) process.stderr.write(`warning: ${warning}\n`);
-      process.stderr.write(`${CHECKED}${areCredentialsWithheld ? WITHOUT_CREDENTIALS : ''}\n`);
+      process.stderr.write(`${CONFIGURATION_VALID}${areCredentialsWithheld ? CREDENTIALS_NOT_CHECKED : ''}\n`);
       return 0;
     }
     const log = createLog({
@@ -43,12 +51,12 @@ export async function runDispatcher(run: DispatcherRun): Promise<number> {
       stream: process.stdout,
       isInJournal: isLogInJournal(),
     });
-    // Nobody reads the log any more: no reason to stop dispatching.
+    // A closed log pipe is no reason to stop delivering events.
     process.stdout.on('error', () => undefined);
     for (const warning of warnings) log.warn(warning);
     return run.replayDead ? await replay(settings, log) : await dispatch(settings, log, run.once ?? false);
   } catch (error) {
-    return complain(error, leadsToJournal(process.env.JOURNAL_STREAM, STDERR));
+    return reportFailure(error, isJournalStream(process.env.JOURNAL_STREAM, STDERR));
   } finally {
     clearInterval(alive);
   }
@@ -63,18 +71,19 @@ function sources(envFile: string | undefined): Sources {
   };
 }
 
-const isLogInJournal = () => leadsToJournal(process.env.JOURNAL_STREAM, STDOUT);
+const isLogInJournal = () => isJournalStream(process.env.JOURNAL_STREAM, STDOUT);
 
-const GAVE_UP_EXIT: Readonly<Record<GaveUp, number>> = {
-  'redis away': EXIT.unavailable,
-  'back end failing': EXIT.unavailable,
+const GIVE_UP_EXIT: Readonly<Record<GiveUpReason, number>> = {
+  'Redis unavailable': EXIT.unavailable,
+  'backend unavailable': EXIT.unavailable,
   'credential refused': EXIT.permission,
 };
 
 async function dispatch(settings: DispatcherSettings, log: AdjustableLog, isOnce: boolean): Promise<number> {
   const supervision = takeSupervision(process.env, process.pid);
   const supervisor =
-    supervision && new Supervisor({ ...supervision, tell: new SystemdNotify(supervision, log).tell, clock: realClock });
+    supervision &&
+    new Supervisor({ ...supervision, notify: new SystemdNotify(supervision, log).notify, clock: realClock });
   const stopping = () => supervisor?.stopping(settings.shutdownGraceMs);
   const crashed = nextCrash(log, (code) => process.exit(code));
   const signalled = nextSignal((code) => process.exit(code));
@@ -84,16 +93,16 @@ async function dispatch(settings: DispatcherSettings, log: AdjustableLog, isOnce
   const backend = await openBackend(dispatcherService, { endpoint, apiKey, clock: realClock, log, version });
   const dispatcher = await startDispatcher({ settings, backend, clock: realClock, log, isOnce });
   log.info('dispatching', { service: dispatcherService, address: addressOf(dispatcher), version });
-  supervisor?.listening(() => Promise.resolve(dispatcher.sight()));
+  supervisor?.listening(() => Promise.resolve(dispatcher.health()));
   process.on('SIGHUP', () => {
     supervisor?.reloading();
     dispatcher.reopen().then(
       () => {
-        log.info('files opened anew');
+        log.info('files reopened');
         supervisor?.reloaded(true);
       },
       (error: unknown) => {
-        log.error('files could not be opened anew', { error });
+        log.error('cannot reopen files', { error });
         supervisor?.reloaded(false);
       },
     );
@@ -107,11 +116,11 @@ async function dispatch(settings: DispatcherSettings, log: AdjustableLog, isOnce
     return ended;
   }
   if (ended === 'done') {
-    log.info('all there was is dispatched');
+    log.info('all events delivered');
     return 0;
   }
-  log.error('gave up; what is not delivered stays in the stream', { reason: ended });
-  return GAVE_UP_EXIT[ended];
+  log.error('giving up; undelivered events stay in the stream', { reason: ended });
+  return GIVE_UP_EXIT[ended];
 }
 
 async function replay(settings: DispatcherSettings, log: AdjustableLog): Promise<number> {
@@ -119,10 +128,10 @@ async function replay(settings: DispatcherSettings, log: AdjustableLog): Promise
   try {
     await stream.connection.open();
     const count = await stream.replayDead();
-    log.info('dead letters are back in the stream', { count });
+    log.info('dead letters moved back to the stream', { count });
     return 0;
   } catch (error) {
-    log.error('dead letters could not be put back', { error });
+    log.error('cannot move dead letters back to the stream', { error });
     return EXIT.unavailable;
   } finally {
     stream.close();

@@ -1,42 +1,46 @@
-/** What a dispatcher counts. Labels have few values, whatever the events hold. */
+/** Prometheus metrics of a dispatcher. Labels have few values, whatever the events contain. */
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
-import type { Measured, Taken } from './stream.js';
+import type { Measured, TakeResult } from './stream.js';
 
 const SECONDS = [0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20];
 
 export class DispatcherMetrics {
   readonly registry = new Registry();
-  readonly #delivered = this.#counter('delivered', 'Events that the back end took.');
-  readonly #retried = this.#counter('retried', 'Deliveries of an event that the back end did not take.');
-  readonly #dead = this.#counter('dead', 'Events set aside as dead letters.');
-  readonly #deadLost = this.#counter('dead_letters_lost', 'Dead letters that made room for later ones.');
+  readonly #delivered = this.#counter('delivered', 'Events that the backend accepted.');
+  readonly #retried = this.#counter('retried', 'Deliveries of events that the backend did not accept.');
+  readonly #dead = this.#counter('dead', 'Events moved to the dead letters.');
+  readonly #deadLost = this.#counter('dead_letters_lost', 'Dead letters that were evicted by newer ones.');
   readonly #trimmed = new Counter({
     name: 'llmp_dispatcher_trimmed_total',
-    help: 'Events trimmed from the stream before they were delivered: read by nobody (unread), or by a dispatcher (pending).',
+    help: 'Events trimmed from the stream before delivery: not read by any dispatcher (unread), or read by one (pending).',
     labelNames: ['state'],
     registers: [this.registry],
   });
-  readonly #recreated = this.#counter('group_recreated', 'How often the consumer group was gone and made anew.');
+  readonly #recreated = this.#counter('group_recreated', 'How often the consumer group was missing and created again.');
   readonly #lag = this.#gauge(
     'lag_events',
-    'Events in the stream that no dispatcher has read; -1 where Redis does not tell.',
+    'Events in the stream that no dispatcher has read; -1 before Redis 7, which does not report it.',
   );
-  readonly #pending = this.#gauge('pending_events', 'Events read by any dispatcher and not acknowledged.');
+  readonly #pending = this.#gauge('pending_events', 'Events read by any dispatcher and not acknowledged yet.');
   readonly #deadLetters = this.#gauge('dead_letters', 'Dead letters in Redis.');
   readonly #delivery = new Histogram({
     name: 'llmp_dispatcher_delivery_seconds',
-    help: 'How long the back end took to answer for a batch.',
+    help: 'Time until the backend responded to a batch.',
     buckets: SECONDS,
     registers: [this.registry],
   });
 
-  /** @param state is asked when metrics are read. */
-  constructor(state: { inHand: () => number; isPaused: () => boolean; isFailing: () => boolean }) {
+  /** @param state is read on each scrape. */
+  constructor(state: { pending: () => number; isPaused: () => boolean; isFailing: () => boolean }) {
     collectDefaultMetrics({ register: this.registry });
     for (const it of ['unread', 'pending']) this.#trimmed.inc({ state: it }, 0);
-    this.#asked('in_hand_events', 'Events read by this dispatcher and not delivered yet.', state.inHand);
-    this.#asked('paused', '1 while the back end refuses the credential.', () => Number(state.isPaused()));
-    this.#asked('back_end_failing', '1 while the back end takes nothing.', () => Number(state.isFailing()));
+    this.#computedGauge('in_hand_events', 'Events read by this dispatcher and not delivered yet.', state.pending);
+    this.#computedGauge('paused', '1 while the backend refuses the credential, otherwise 0.', () =>
+      Number(state.isPaused()),
+    );
+    this.#computedGauge('back_end_failing', '1 while the backend accepts no events, otherwise 0.', () =>
+      Number(state.isFailing()),
+    );
   }
 
   delivered(count: number): void {
@@ -47,15 +51,15 @@ export class DispatcherMetrics {
     this.#retried.inc(count);
   }
 
-  /** @param pushedOut how many older dead letters made room. */
-  setAside(pushedOut: number): void {
+  /** @param evicted how many older dead letters were evicted. */
+  deadLettered(evicted: number): void {
     this.#dead.inc();
-    this.#deadLost.inc(pushedOut);
+    this.#deadLost.inc(evicted);
   }
 
-  /** @param taken what could not be taken. */
-  gone(taken: Taken): void {
-    if (taken.kind === 'dead') this.setAside(taken.deadLettersLost);
+  /** Counts an entry that could not be taken for delivery. */
+  notTaken(taken: TakeResult): void {
+    if (taken.kind === 'dead') this.deadLettered(taken.deadLettersLost);
     if (taken.kind === 'trimmed') this.trimmedPending(1);
   }
 
@@ -67,7 +71,7 @@ export class DispatcherMetrics {
     this.#recreated.inc();
   }
 
-  took(ms: number): void {
+  responded(ms: number): void {
     this.#delivery.observe(ms / 1000);
   }
 
@@ -86,7 +90,7 @@ export class DispatcherMetrics {
     return new Gauge({ name: `llmp_dispatcher_${name}`, help, registers: [this.registry] });
   }
 
-  #asked(name: string, help: string, value: () => number): void {
+  #computedGauge(name: string, help: string, value: () => number): void {
     const gauge: Gauge = new Gauge({
       name: `llmp_dispatcher_${name}`,
       help,

@@ -1,9 +1,8 @@
 /**
- * What the dispatcher does to the stream in one piece. Redis' own delivery count is the one that matters: it is raised when an
- * event is taken for a delivery, so that one which kills whoever delivers it gives itself away, and lowered again when the back
- * end was away, for which no event is to blame.
+ * Lua scripts on the event stream. Redis keeps the delivery count of an event. The count is raised before a delivery, so that an event that
+ * crashes its dispatcher is found out, and lowered again if the backend was unavailable, because no event is to blame for that.
  *
- * ARGV of each: the stream's key, the group, this consumer; then its own.
+ * ARGV of each script: the key of the stream, the group, this consumer, then its own arguments.
  */
 import type { Script } from '../store/redis/connection.js';
 
@@ -15,11 +14,12 @@ end
 `;
 
 /**
- * A dead letter has the fields of its entry, and ours behind them, so that a replay can leave those out. The oldest make room for
- * more than are to be kept; how many did is returned. An entry that is gone is made again from what is known of it.
+ * Moves an entry to the dead letters. A dead letter has the fields of the entry, followed by our own fields, which a replay removes again. If the
+ * entry was trimmed, it is restored from `json`. The oldest dead letters above the maximum are evicted. Returns how many were evicted, or -1 if
+ * nothing of the entry is left.
  */
-const SET_ASIDE = `
-local function setAside(deadKey, mostKept, id, deliveries, why, json)
+const MOVE_FUNCTION = `
+local function moveToDeadLetters(deadKey, maxLetters, id, deliveries, why, json)
   local entry = redis.call('XRANGE', key, id, id)[1]
   local fields = entry and entry[2] or json and { 'event', json }
   redis.call('XACK', key, group, id)
@@ -28,12 +28,12 @@ local function setAside(deadKey, mostKept, id, deliveries, why, json)
     fields[#fields + 1] = it
   end
   local before = redis.call('XLEN', deadKey)
-  redis.call('XADD', deadKey, 'MAXLEN', '~', mostKept, '*', unpack(fields))
+  redis.call('XADD', deadKey, 'MAXLEN', '~', maxLetters, '*', unpack(fields))
   return before + 1 - redis.call('XLEN', deadKey)
 end
 `;
 
-/** Own pending entries behind an id: `[id, deliveries]` each. ARGV: the id, how many. */
+/** Lists own pending entries after an ID: `[id, deliveries]` each. ARGV: the ID, the maximum number. */
 export const LIST_OWN: Script = {
   name: 'llmpListOwn',
   lua: `${HEAD}
@@ -45,7 +45,7 @@ return listed
 `,
 };
 
-/** Makes entries ours that nobody has answered for; no delivery yet. ARGV: idle ms, cursor, how many. @returns [next cursor, ids, how many were gone]. */
+/** Claims entries that no consumer acknowledged in time; this does not count as a delivery. ARGV: idle ms, cursor, maximum number. @returns [next cursor, ids, number of trimmed entries]. */
 export const CLAIM: Script = {
   name: 'llmpClaim',
   lua: `${HEAD}
@@ -55,28 +55,29 @@ return { reply[1], reply[2], reply[3] and #reply[3] or 0 }
 };
 
 /**
- * Takes own pending entries for a delivery, which counts. ARGV: the key of dead letters, how many are kept, the most deliveries of
- * an entry, from how many on it is taken alone only, whether this is alone (0 or 1), ids.
+ * Takes own pending entries for a delivery, which Redis counts. ARGV: the key of the dead letters, their maximum number, the maximum of deliveries
+ * of an entry, from how many deliveries on an entry is only taken alone, whether this call takes one alone (0 or 1), ids.
  *
- * @returns for each `[id, what, deliveries, fields]`; `what` is `taken`, `alone` (left), `dead` (set aside), `trimmed` or `lost`.
+ * @returns for each `[id, what, deliveries, fields]`; `what` is `taken`, `alone` (must be taken alone), `dead` (moved to the dead letters),
+ *   `trimmed` or `lost`.
  */
 export const TAKE: Script = {
   name: 'llmpTake',
-  lua: `${HEAD}${SET_ASIDE}
-local deadKey, mostKept, most, aloneFrom, isAlone = ARGV[4], ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8] == '1'
+  lua: `${HEAD}${MOVE_FUNCTION}
+local deadKey, maxLetters, most, aloneFrom, isAlone = ARGV[4], ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8] == '1'
 local function take(id)
   local pending = owned(id)
   if not pending then return { id, 'lost' } end
   local deliveries = pending[4]
   if deliveries >= most then
-    local pushedOut = setAside(deadKey, mostKept, id, deliveries, 'never answered for')
-    if pushedOut < 0 then return { id, 'trimmed' } end
-    return { id, 'dead', deliveries, {}, pushedOut }
+    local evicted = moveToDeadLetters(deadKey, maxLetters, id, deliveries, 'never acknowledged')
+    if evicted < 0 then return { id, 'trimmed' } end
+    return { id, 'dead', deliveries, {}, evicted }
   end
   if deliveries >= aloneFrom and not isAlone then return { id, 'alone', deliveries } end
   local entry = redis.call('XCLAIM', key, group, me, 0, id)[1]
   if not entry then
-    redis.call('XACK', key, group, id) -- Redis 7 has dropped it already.
+    redis.call('XACK', key, group, id) -- Redis 7 has already dropped it.
     return { id, 'trimmed' }
   end
   return { id, 'taken', deliveries + 1, entry[2] }
@@ -89,8 +90,8 @@ return taken
 `,
 };
 
-/** Refreshes the claim on own entries, and says how often they were delivered. ARGV: idle ms, then id and count of each. @returns those that are another's by now. */
-export const HOLD: Script = {
+/** Sets the idle time and the delivery count of own entries. ARGV: idle ms, then ID and count of each. @returns the entries that another consumer took over. */
+export const RENEW_CLAIMS: Script = {
   name: 'llmpHold',
   lua: `${HEAD}
 local lost = {}
@@ -114,10 +115,10 @@ return redis.call('XACK', key, group, unpack(ARGV, 4))
 `,
 };
 
-/** ARGV: the key of dead letters, how many are kept, id, deliveries, why, the event. @returns how many dead letters it pushed out. */
-export const SET_EVENT_ASIDE: Script = {
+/** ARGV: the key of the dead letters, their maximum number, id, deliveries, why, the event. @returns how many older dead letters were evicted. */
+export const MOVE_TO_DEAD_LETTERS: Script = {
   name: 'llmpSetAside',
-  lua: `${HEAD}${SET_ASIDE}
-return setAside(ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9] ~= '' and ARGV[9])
+  lua: `${HEAD}${MOVE_FUNCTION}
+return moveToDeadLetters(ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9] ~= '' and ARGV[9])
 `,
 };

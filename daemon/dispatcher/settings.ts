@@ -1,4 +1,4 @@
-/** The settings that a dispatcher runs with. The daemon's others, its management token among them, are none of its business. */
+/** Settings of a dispatcher. It does not read other settings of the daemon, such as the management token. */
 import { DISPATCHER_SERVICES } from '../../config/dispatcher-services.js';
 import { type AllSettings, loadPart, SettingsError } from '../../config/settings.js';
 import type { Sources } from '../../config/sources.js';
@@ -29,17 +29,17 @@ export function loadDispatcherSettings(sources: Sources) {
   const loaded = loadPart(sources, KEYS);
   const { eventBus, redisAddress, dispatcherService, dispatcherEndpoint, dispatcherApiKey } = loaded.settings;
   const problems: string[] = [];
-  // The bus follows REDIS_ADDR, unless it is set: what is missing is named before what follows from it.
+  // The default of the event bus depends on REDIS_ADDR, so a missing REDIS_ADDR is reported instead of its consequence.
   if (!redisAddress) problems.push('REDIS_ADDR is required: the dispatcher reads events from Redis');
   if (eventBus !== 'redis-streams' && (redisAddress || loaded.found.get('eventBus')?.origin !== 'default')) {
     problems.push(
-      `LLM_PROXY_EVENT_BUS=${eventBus} leaves nothing to dispatch; it must be redis-streams here and for the daemon`,
+      `LLM_PROXY_EVENT_BUS=${eventBus} gives the dispatcher no events; set it to redis-streams here and for the daemon`,
     );
   }
   if (dispatcherEndpoint === undefined) {
     problems.push(`DISPATCHER_ENDPOINT is required with DISPATCHER_SERVICE=${dispatcherService}`);
   }
-  // The setting is not there at all when credentials are withheld from this process.
+  // The setting is absent if this process gets no credentials.
   const lacksKey = 'dispatcherApiKey' in loaded.settings && dispatcherApiKey === undefined;
   if (lacksKey && DISPATCHER_SERVICES[dispatcherService].needsKey) {
     problems.push(`DISPATCHER_API_KEY is required with DISPATCHER_SERVICE=${dispatcherService}`);

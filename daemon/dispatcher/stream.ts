@@ -1,4 +1,3 @@
-/** The stream of events as one consumer of the group sees it. */
 import type { Clock, Log } from '../core/ports.js';
 import type { RedisAddress } from '../store/redis/address.js';
 import { type Argument, RedisConnection, type Script } from '../store/redis/connection.js';
@@ -8,43 +7,44 @@ import * as groupScripts from './group-scripts.js';
 import * as scripts from './scripts.js';
 
 export const GROUP = 'llmp-dispatchers';
-export const MOST_DELIVERIES = 5;
-/** What was taken twice and never answered for may be what ended its dispatcher: it is taken alone, so that no other gets the blame. */
+export const MAX_DELIVERIES = 5;
+/** An event that was taken twice and never acknowledged may have crashed its dispatcher: it is taken alone, so that no other event is blamed. */
 const ALONE_FROM_DELIVERIES = 2;
 const COMMAND_MS = 2_000;
-const AT_ONCE = 200; // Entries in a script: Redis does nothing else meanwhile.
+const ENTRIES_PER_SCRIPT = 200; // Redis runs nothing else while a script runs.
 
 export interface StreamOptions {
   address: RedisAddress;
   key: string;
   consumer: string;
-  /** How many dead letters are kept. */
-  mostDead: number;
+  /** Maximum number of dead letters. */
+  maxDeadLetters: number;
   clock: Clock;
   log: Log;
 }
 
-/** What became of an entry that was to be taken for a delivery. */
-export type Taken =
+/** Result of taking an entry for a delivery. */
+export type TakeResult =
   | { kind: 'taken'; id: string; deliveries: number; fields: string[] }
-  /** It was delivered so often that it is to be taken alone, and was left. */
+  /** Not taken: it was delivered so often that it must be taken alone. */
   | { kind: 'alone'; id: string }
-  /** It was delivered too often, and is a dead letter now. */
+  /** It was delivered too often, and was moved to the dead letters. */
   | { kind: 'dead'; id: string; deadLettersLost: number }
-  /** It is no more in the stream. */
+  /** It is no longer in the stream. */
   | { kind: 'trimmed'; id: string }
-  /** It is another's, or was acknowledged. */
+  /** Another consumer took it over, or it was acknowledged. */
   | { kind: 'lost'; id: string };
 
 export interface Measured {
-  /** Events that no dispatcher has read; null where Redis, before 7, does not tell. */
+  /** Events that no dispatcher has read; null before Redis 7, which does not report it. */
   lag: number | null;
   pending: number;
-  /** Events that were trimmed before anybody read them, since somebody last asked. */
+  /** Events that were trimmed before any dispatcher read them, since the last measurement. */
   trimmedUnread: number;
   deadLetters: number;
 }
 
+/** Redis stream of events, from the view of one consumer of the group. */
 export class EventStream {
   readonly connection: RedisConnection;
   readonly #options: StreamOptions;
@@ -57,56 +57,56 @@ export class EventStream {
     this.#reader = new BlockingReader(address, { key, group: GROUP, consumer });
   }
 
-  /** @returns whether there was none. */
+  /** @returns whether the group did not exist. */
   async createGroup(): Promise<boolean> {
     return (await this.#run(groupScripts.CREATE_GROUP)) === 1;
   }
 
-  /** What no dispatcher has read yet; each delivery of it is counted as the first. */
+  /** Reads entries that no dispatcher has read yet. Redis counts this as their first delivery. */
   readNew(count: number, blockMs: number): Promise<Entry[]> {
     return this.#reader.read(count, blockMs);
   }
 
-  /** Ids of entries that are pending for this consumer, in order, from the one behind `after` on. */
+  /** IDs of the entries that are pending for this consumer, in order, starting after `after`. */
   async listOwn(after: string, count: number): Promise<string[]> {
     const listed = (await this.#run(scripts.LIST_OWN, after, count)) as [Buffer, number][];
     return listed.map(([id]) => id.toString());
   }
 
-  /** Makes this consumer's what nobody has answered for in `idleMs`. */
+  /** Claims entries that their consumer has not acknowledged for `idleMs`. */
   async claim(idleMs: number, cursor: string, count: number) {
     const reply = (await this.#run(scripts.CLAIM, idleMs, cursor, count)) as [Buffer, Buffer[], number];
     return { next: reply[0].toString(), ids: reply[1].map(String), trimmed: reply[2] };
   }
 
-  /** Takes own pending entries for a delivery each. */
-  async take(ids: readonly string[], how: 'together' | 'alone'): Promise<Taken[]> {
-    const { mostDead } = this.#options;
+  /** Takes own pending entries for delivery; Redis counts one delivery for each. */
+  async take(ids: readonly string[], how: 'together' | 'alone'): Promise<TakeResult[]> {
+    const { maxDeadLetters } = this.#options;
     const isAlone = how === 'alone' ? 1 : 0;
-    const limits = [this.#deadKey, mostDead, MOST_DELIVERIES, ALONE_FROM_DELIVERIES, isAlone];
+    const limits = [this.#deadKey, maxDeadLetters, MAX_DELIVERIES, ALONE_FROM_DELIVERIES, isAlone];
     const reply = await this.#run(scripts.TAKE, ...limits, ...ids);
     return (reply as [Buffer, Buffer, number?, Buffer[]?, number?][]).map(takenFrom);
   }
 
-  /** Says that entries are still in hand, and how often each was delivered. @returns those that another one has taken over. */
-  hold(counts: ReadonlyMap<string, number>): Promise<string[]> {
-    return this.#holdAs(0, counts);
+  /** Renews the claim on pending entries, and sets their delivery counts. @returns the entries that another consumer took over. */
+  renewClaims(counts: ReadonlyMap<string, number>): Promise<string[]> {
+    return this.#setIdleAndCounts(0, counts);
   }
 
-  /** Leaves entries to whoever comes first. */
+  /** Releases entries, so that any consumer can claim them at once. */
   async release(counts: ReadonlyMap<string, number>): Promise<void> {
-    await this.#holdAs(RELEASED_IDLE_MS, counts);
+    await this.#setIdleAndCounts(RELEASED_IDLE_MS, counts);
   }
 
   async acknowledge(ids: readonly string[]): Promise<void> {
     for (const some of chunks(ids)) await this.#run(scripts.ACKNOWLEDGE, ...some);
   }
 
-  /** Makes a dead letter of an event, and acknowledges it. @returns how many older dead letters had to make room. */
-  async setAside(id: string, deliveries: number, why: string, json: string): Promise<number> {
-    const { mostDead } = this.#options;
-    const args = [this.#deadKey, mostDead, id, deliveries, why, json];
-    return Math.max(0, (await this.#run(scripts.SET_EVENT_ASIDE, ...args)) as number);
+  /** Moves an event to the dead letters, and acknowledges it. @returns how many older dead letters were evicted. */
+  async moveToDeadLetters(id: string, deliveries: number, why: string, json: string): Promise<number> {
+    const { maxDeadLetters } = this.#options;
+    const args = [this.#deadKey, maxDeadLetters, id, deliveries, why, json];
+    return Math.max(0, (await this.#run(scripts.MOVE_TO_DEAD_LETTERS, ...args)) as number);
   }
 
   async measure(): Promise<Measured> {
@@ -115,28 +115,33 @@ export class EventStream {
     return { lag: lag < 0 ? null : lag, pending, trimmedUnread: Math.max(0, trimmedUnread), deadLetters };
   }
 
-  /** Removes consumers that were not seen for so long and have nothing pending. */
+  /** Removes consumers that were idle for `idleMs` and have nothing pending. */
   async dropIdleConsumers(idleMs: number): Promise<void> {
     await this.#run(groupScripts.DROP_CONSUMERS, idleMs);
   }
 
-  /** Removes this consumer, unless something is pending for it. */
+  /** Removes this consumer, unless entries are pending for it. */
   async leave(): Promise<void> {
     await this.#run(groupScripts.DROP_CONSUMERS, -1);
   }
 
-  /** Puts all dead letters that there are back into the stream. @returns how many. */
+  /** Moves all current dead letters back to the stream. @returns how many. */
   async replayDead(): Promise<number> {
     const newest = (await this.#run(groupScripts.NEWEST_DEAD, this.#deadKey)) as Buffer | null;
     if (!newest) return 0;
     for (let replayed = 0; ;) {
-      const some = (await this.#run(groupScripts.REPLAY, this.#deadKey, newest.toString(), AT_ONCE)) as number;
+      const some = (await this.#run(
+        groupScripts.REPLAY,
+        this.#deadKey,
+        newest.toString(),
+        ENTRIES_PER_SCRIPT,
+      )) as number;
       replayed += some;
       if (some === 0) return replayed;
     }
   }
 
-  /** Ends a read that waits. */
+  /** Ends a blocking read. */
   stopReading(): void {
     this.#reader.close();
   }
@@ -155,20 +160,20 @@ export class EventStream {
     return this.connection.run(script, [key, GROUP, consumer, ...args]);
   }
 
-  async #holdAs(idleMs: number, counts: ReadonlyMap<string, number>): Promise<string[]> {
+  async #setIdleAndCounts(idleMs: number, counts: ReadonlyMap<string, number>): Promise<string[]> {
     const lost: string[] = [];
     for (const some of chunks([...counts])) {
-      const reply = (await this.#run(scripts.HOLD, idleMs, ...some.flat())) as Buffer[];
+      const reply = (await this.#run(scripts.RENEW_CLAIMS, idleMs, ...some.flat())) as Buffer[];
       lost.push(...reply.map(String));
     }
     return lost;
   }
 }
 
-const RELEASED_IDLE_MS = 86_400_000; // Longer than anybody waits before taking over.
+const RELEASED_IDLE_MS = 86_400_000; // A day: longer than a usual DISPATCHER_CLAIM_IDLE.
 
 function* chunks<T>(all: readonly T[]): Generator<readonly T[]> {
-  for (let at = 0; at < all.length; at += AT_ONCE) yield all.slice(at, at + AT_ONCE);
+  for (let at = 0; at < all.length; at += ENTRIES_PER_SCRIPT) yield all.slice(at, at + ENTRIES_PER_SCRIPT);
 }
 
 function takenFrom([id, what, deliveries = 0, fields = [], deadLettersLost = 0]: [
@@ -177,7 +182,7 @@ function takenFrom([id, what, deliveries = 0, fields = [], deadLettersLost = 0]:
   number?,
   Buffer[]?,
   number?,
-]): Taken {
+]): TakeResult {
   const its = { id: id.toString() };
   switch (what.toString()) {
     case 'taken':

@@ -1,39 +1,39 @@
-/** What a dispatcher does now and then, whether or not there are events. */
+/** Periodic tasks of a dispatcher: renewing claims, acknowledging, measuring the stream, and removing dead consumers. */
 import type { Clock } from '../core/ports.js';
 import type { Deliverer } from './deliverer.js';
-import type { InHand } from './in-hand.js';
+import type { PendingDeliveries } from './pending-deliveries.js';
 import type { Intake } from './intake.js';
 import type { DispatcherMetrics } from './metrics.js';
 import type { EventStream } from './stream.js';
 
 const MEASURE_EVERY_MS = 2_000;
 const ACKNOWLEDGE_EVERY_MS = 500;
-const LONGEST_HOLD_MS = 20_000;
-const CLEAN_EVERY_MS = 60_000;
-/** A dispatcher that lives is seen within its time for taking over. */
-const GONE_AFTER_CLAIMS = 10;
+const MAX_RENEWAL_MS = 20_000;
+const REMOVE_CONSUMERS_EVERY_MS = 60_000;
+/** After this many claim idle times without a sign of life a consumer is removed. */
+const REMOVE_AFTER_CLAIM_IDLE_TIMES = 10;
 
 export interface UpkeepOptions {
   stream: EventStream;
-  inHand: InHand;
+  pending: PendingDeliveries;
   deliverer: Deliverer;
-  intake: Pick<Intake, 'trouble'>;
+  intake: Pick<Intake, 'problem'>;
   metrics: DispatcherMetrics;
   clock: Clock;
   claimIdleMs: number;
 }
 
-/** @returns stops it. What Redis does not take is tried again the next time. */
+/** A task that fails because Redis is unavailable runs again next time. @returns a function that stops the tasks. */
 export function startUpkeep(options: UpkeepOptions): () => void {
-  const { stream, inHand, deliverer, intake, metrics, clock, claimIdleMs } = options;
-  // Until the intake has made its consumer group, Redis would refuse these commands, and the log would say so.
-  const whileReading = (action: () => Promise<void>) => () => (intake.trouble ? Promise.resolve() : action());
+  const { stream, pending, deliverer, intake, metrics, clock, claimIdleMs } = options;
+  // Before the intake has created the consumer group, Redis would refuse these commands, and the log would report it.
+  const whileReading = (action: () => Promise<void>) => () => (intake.problem ? Promise.resolve() : action());
   const stops = [
-    // What is in hand, the slow delivery and what waits for the back end, is not to be taken over by another.
-    every(clock, Math.min(claimIdleMs / 3, LONGEST_HOLD_MS), async () => {
-      for (const id of await stream.hold(inHand.counts())) {
-        const held = inHand.find(id);
-        if (held && !held.isInFlight) inHand.drop(held);
+    // Other dispatchers must not take over pending events, such as those of a slow delivery or an unavailable backend.
+    every(clock, Math.min(claimIdleMs / 3, MAX_RENEWAL_MS), async () => {
+      for (const id of await stream.renewClaims(pending.deliveryCounts())) {
+        const item = pending.find(id);
+        if (item && !item.isInFlight) pending.drop(item);
       }
     }),
     every(clock, ACKNOWLEDGE_EVERY_MS, () => deliverer.acknowledge()),
@@ -46,8 +46,8 @@ export function startUpkeep(options: UpkeepOptions): () => void {
     ),
     every(
       clock,
-      Math.min(CLEAN_EVERY_MS, GONE_AFTER_CLAIMS * claimIdleMs),
-      whileReading(() => stream.dropIdleConsumers(GONE_AFTER_CLAIMS * claimIdleMs)),
+      Math.min(REMOVE_CONSUMERS_EVERY_MS, REMOVE_AFTER_CLAIM_IDLE_TIMES * claimIdleMs),
+      whileReading(() => stream.dropIdleConsumers(REMOVE_AFTER_CLAIM_IDLE_TIMES * claimIdleMs)),
     ),
   ];
   return () => {

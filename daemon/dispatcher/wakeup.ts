@@ -1,6 +1,6 @@
 import type { Clock } from '../core/ports.js';
 
-/** Something to wait for that somebody else brings about. */
+/** Signal that wakes all current waiters, each of which also has a timeout. */
 export class Wakeup {
   readonly #clock: Clock;
   readonly #waiting = new Set<() => void>();
@@ -9,15 +9,15 @@ export class Wakeup {
     this.#clock = clock;
   }
 
-  /** Resolves when somebody wakes, and after `mostMs` in any case. */
-  wait(mostMs: number): Promise<void> {
+  /** Resolves on the next `wake()`, and after `timeoutMs` at the latest. */
+  wait(timeoutMs: number): Promise<void> {
     return new Promise((resolve) => {
       const done = () => {
         cancel();
         this.#waiting.delete(done);
         resolve();
       };
-      const cancel = this.#clock.after(Math.max(0, mostMs), done);
+      const cancel = this.#clock.after(Math.max(0, timeoutMs), done);
       this.#waiting.add(done);
     });
   }

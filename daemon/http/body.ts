@@ -1,26 +1,26 @@
 import type { IncomingMessage } from 'node:http';
 import type { RequestFields } from './fields.js';
-import { type HeldBody, PIECE_OVERHEAD_BYTES } from './held-bodies.js';
+import { type BufferedBody, CHUNK_OVERHEAD_BYTES } from './buffered-bodies.js';
 import { Refusal } from '../core/refusal.js';
 import { bodyTooLarge } from './shape.js';
 
-/** The client's connection ended before its request did. Nobody is left to answer. */
+/** The client's connection ended before its request was complete. No response can be sent. */
 export class ClientGone extends Error {
   override name = 'ClientGone';
 }
 
-// A whole body in one piece is forwarded twice as fast as a stream, and up to here costs little to hold.
-const LARGEST_HELD = 64 * 1024;
+// A complete body in one chunk is forwarded twice as fast as a stream, and up to this size it costs little memory.
+const MAX_BUFFERED_BYTES = 64 * 1024;
 
 export type RequestBody = Buffer | AsyncIterable<Buffer> | null;
 
-/** Who is waited for while a body comes from the client and goes to the upstream. */
-export interface Turns {
+/** Timeouts while a body is read from the client and sent to the upstream. */
+export interface BodyTimeouts {
   waitForClient(): void;
-  /** Something has come from the client. */
+  /** Data has arrived from the client. */
   received(bytes: number): void;
   waitForUpstream(): void;
-  waitForNobody(): void;
+  pause(): void;
 }
 
 type Framing = Pick<RequestFields, 'contentLength' | 'transferEncoding'>;
@@ -30,9 +30,9 @@ export const framingOf = ({ headers }: IncomingMessage): Framing => ({
   transferEncoding: headers['transfer-encoding'],
 });
 
-/** Whether the body is small and its length declared, so that it may be held before anything is spent on it. */
-export function isHeld({ contentLength }: Framing): boolean {
-  return contentLength !== undefined && Number(contentLength) <= LARGEST_HELD;
+/** Whether the body is small and has a declared length, so that it can be buffered completely before a use is drawn. */
+export function isBufferable({ contentLength }: Framing): boolean {
+  return contentLength !== undefined && Number(contentLength) <= MAX_BUFFERED_BYTES;
 }
 
 export function hasBody({ contentLength, transferEncoding }: Framing): boolean {
@@ -40,121 +40,130 @@ export function hasBody({ contentLength, transferEncoding }: Framing): boolean {
 }
 
 /**
- * Hands over the whole body once it is there; nothing if the client leaves before. When the memory for held bodies is full, hands over
- * the same piece by piece, from its beginning.
+ * Buffers the body and passes it to `onBody` when it is complete; never if the client disconnects first. If the memory for buffered
+ * bodies is full, it passes the body chunk by chunk, from its beginning.
  */
-export function holdBody(
+export function bufferBody(
   req: IncomingMessage,
-  held: HeldBody,
-  turns: Turns,
+  buffered: BufferedBody,
+  timeouts: BodyTimeouts,
   onBody: (body: RequestBody) => void,
 ): void {
-  const pieces: Buffer[] = [];
-  const hold = (piece: Buffer) => {
-    turns.received(piece.length);
-    if (held.isReleased) return; // The request was refused; its rest is read away.
-    pieces.push(piece);
-    if (!held.takes(piece.length + PIECE_OVERHEAD_BYTES)) {
+  const chunks: Buffer[] = [];
+  const hold = (chunk: Buffer) => {
+    timeouts.received(chunk.length);
+    if (buffered.isReleased) return; // The request was refused; the rest of its body is read and dropped.
+    chunks.push(chunk);
+    if (!buffered.reserve(chunk.length + CHUNK_OVERHEAD_BYTES)) {
       req.off('data', hold).off('end', finish).pause();
-      held.release();
-      turns.waitForNobody();
-      const first = { value: joined(pieces), done: false } as const;
-      onBody(within(LARGEST_HELD, first, piecesOf(req, turns), turns));
-    } else if (!req.complete) turns.waitForClient();
+      buffered.release();
+      timeouts.pause();
+      const first = { value: concatenated(chunks), done: false } as const;
+      onBody(withinLimit(MAX_BUFFERED_BYTES, first, chunksOf(req, timeouts), timeouts));
+    } else if (!req.complete) timeouts.waitForClient();
   };
   const finish = () => {
-    if (held.isReleased) return;
-    held.finish();
-    turns.waitForNobody();
-    onBody(joined(pieces));
+    if (buffered.isReleased) return;
+    buffered.complete();
+    timeouts.pause();
+    onBody(concatenated(chunks));
   };
-  turns.waitForClient();
+  timeouts.waitForClient();
   req.on('data', hold).on('end', finish);
 }
 
 /**
- * The body piece by piece, read no faster than it is taken. Resolves when it has begun: until then nothing need be spent on it.
+ * The body as a stream, read no faster than it is consumed. Resolves when its first chunk has arrived: until then no use has to be drawn.
  *
  * @throws {ClientGone}
- * @throws {Refusal} `body_too_large` from the iterable, at the piece that passes the limit.
+ * @throws {Refusal} `body_too_large` from the iterable, at the chunk that exceeds the limit.
  */
-export async function streamBody(req: IncomingMessage, maxBytes: number, turns: Turns): Promise<AsyncIterable<Buffer>> {
-  const pieces = piecesOf(req, turns);
+export async function streamBody(
+  req: IncomingMessage,
+  maxBytes: number,
+  timeouts: BodyTimeouts,
+): Promise<AsyncIterable<Buffer>> {
+  const chunks = chunksOf(req, timeouts);
   try {
-    return within(maxBytes, await pieces.next(), pieces, turns);
+    return withinLimit(maxBytes, await chunks.next(), chunks, timeouts);
   } catch {
     throw new ClientGone();
   } finally {
-    turns.waitForNobody();
+    timeouts.pause();
   }
 }
 
-function piecesOf(req: IncomingMessage, turns: Turns): Pieces {
-  // Not destroyed on return: that would take the connection, and with it an early answer.
-  const pieces = req.iterator({ destroyOnReturn: false }) as Pieces;
+function chunksOf(req: IncomingMessage, timeouts: BodyTimeouts): Chunks {
+  // Destroying the request on return would close the connection, and lose an early response.
+  const chunks = req.iterator({ destroyOnReturn: false }) as Chunks;
   return {
     async next() {
-      turns.waitForClient();
-      const piece = await pieces.next();
-      turns.received(piece.value?.length ?? 0);
-      return piece;
+      timeouts.waitForClient();
+      const chunk = await chunks.next();
+      timeouts.received(chunk.value?.length ?? 0);
+      return chunk;
     },
   };
 }
 
 /**
- * The whole body, if it is no larger than that and there is memory for it; else the same piece by piece, from its beginning.
+ * The complete body, if it is at most `maxBytes` and there is memory for it; else the same body chunk by chunk, from its beginning.
  *
  * @throws {ClientGone}
  * @throws {Refusal} as the body does.
  */
-export async function gatherBody(
+export async function collectBody(
   body: AsyncIterable<Buffer>,
-  mostBytes: number,
-  held: HeldBody,
+  maxBytes: number,
+  buffered: BufferedBody,
 ): Promise<Buffer | AsyncIterable<Buffer>> {
-  const pieces: Buffer[] = [];
-  const rest = body[Symbol.asyncIterator]() as Pieces;
+  const chunks: Buffer[] = [];
+  const rest = body[Symbol.asyncIterator]() as Chunks;
   try {
-    for (let bytes = 0; bytes <= mostBytes;) {
-      const piece = await rest.next();
-      if (piece.done) {
-        held.finish();
-        return joined(pieces);
+    for (let bytes = 0; bytes <= maxBytes;) {
+      const chunk = await rest.next();
+      if (chunk.done) {
+        buffered.complete();
+        return concatenated(chunks);
       }
-      pieces.push(piece.value);
-      bytes += piece.value.length;
-      if (!held.takes(piece.value.length + PIECE_OVERHEAD_BYTES)) break;
+      chunks.push(chunk.value);
+      bytes += chunk.value.length;
+      if (!buffered.reserve(chunk.value.length + CHUNK_OVERHEAD_BYTES)) break;
     }
-    held.release();
+    buffered.release();
   } catch (error) {
     throw error instanceof Refusal ? error : new ClientGone();
   }
-  return following(pieces, rest);
+  return collectedThenRest(chunks, rest);
 }
 
-/** In one piece. One alone is not copied. */
-function joined(pieces: readonly Buffer[]): Buffer {
-  const [first] = pieces;
-  return pieces.length === 1 && first ? first : Buffer.concat(pieces);
+/** All chunks as one. A single chunk is not copied. */
+function concatenated(chunks: readonly Buffer[]): Buffer {
+  const [first] = chunks;
+  return chunks.length === 1 && first ? first : Buffer.concat(chunks);
 }
 
-/** What has come, and then what comes. Of what has come nothing is held once it is taken. */
-async function* following(pieces: Buffer[], rest: Pieces): AsyncGenerator<Buffer> {
-  yield joined(pieces.splice(0));
-  for (let piece = await rest.next(); !piece.done; piece = await rest.next()) yield piece.value;
+/** The collected chunks, then the rest of the body. Frees the collected chunks when they are taken. */
+async function* collectedThenRest(chunks: Buffer[], rest: Chunks): AsyncGenerator<Buffer> {
+  yield concatenated(chunks.splice(0));
+  for (let chunk = await rest.next(); !chunk.done; chunk = await rest.next()) yield chunk.value;
 }
 
-type Piece = IteratorResult<Buffer, undefined>;
-type Pieces = Pick<AsyncIterator<Buffer, undefined>, 'next'>;
+type Chunk = IteratorResult<Buffer, undefined>;
+type Chunks = Pick<AsyncIterator<Buffer, undefined>, 'next'>;
 
-async function* within(maxBytes: number, first: Piece, pieces: Pieces, turns: Turns): AsyncGenerator<Buffer> {
+async function* withinLimit(
+  maxBytes: number,
+  first: Chunk,
+  chunks: Chunks,
+  timeouts: BodyTimeouts,
+): AsyncGenerator<Buffer> {
   let bytes = 0;
-  for (let piece = first; !piece.done; piece = await pieces.next()) {
-    bytes += piece.value.length;
+  for (let chunk = first; !chunk.done; chunk = await chunks.next()) {
+    bytes += chunk.value.length;
     if (bytes > maxBytes) throw bodyTooLarge();
-    turns.waitForUpstream();
-    yield piece.value;
+    timeouts.waitForUpstream();
+    yield chunk.value;
   }
-  turns.waitForUpstream();
+  timeouts.waitForUpstream();
 }

@@ -1,9 +1,9 @@
 /**
- * What pages of other origins may do on /v1 and /manage (the CORS protocol of the Fetch standard). A page of a listed
- * origin may send any request and read the answer; any other may do no more than it could without being asked.
+ * CORS for /v1 and /manage (the protocol of the Fetch standard). A page of a listed origin may send any request and read the response.
+ * Pages of other origins can do no more than browsers allow without CORS.
  *
- * A page must itself know the credential it puts into `Authorization`. What a browser would add of its own accord
- * (`Access-Control-Allow-Credentials`) means nothing here and is never allowed.
+ * A page must itself know the credential for `Authorization`. Credentials that a browser adds by itself
+ * (`Access-Control-Allow-Credentials`) are not used here and never allowed.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Reloadable } from '../../config/settings.js';
@@ -22,28 +22,28 @@ const EXPOSED = [
   'RateLimit-Policy',
   'X-Token-Expires-At',
   'X-Token-Requests-Remaining',
-  // of the management API's lists
+  // Lists of the management API.
   'ETag',
   'Link',
   'X-Total-Count',
 ].join(', ');
-// How long a page may go on sending what it asked about, after its origin was taken off the list.
+// Also how long a page may keep sending requests after its origin was removed from the list.
 const MAX_AGE_SECONDS = 600;
 
-// Nobody is listed: no answer depends on the origin.
-const SAME_FOR_ALL: CorsFields = {};
-// Also on the answer to a request without an origin, which a cache could otherwise keep for those that have one.
-const BY_ORIGIN: CorsFields = { Vary: 'Origin' };
+// No origin is listed: no response depends on the origin.
+const NO_CORS: CorsFields = {};
+// Also on responses to requests without an origin; otherwise a cache could serve them to requests that have one.
+const VARY_BY_ORIGIN: CorsFields = { Vary: 'Origin' };
 
-/** What an answer carries, a refusal too. */
+/** CORS headers of a response, also of a refusal. */
 export function corsFields(settings: CorsSettings, req: IncomingMessage): CorsFields {
-  if (!settings.corsAllowedOrigins) return SAME_FOR_ALL;
+  if (!settings.corsAllowedOrigins) return NO_CORS;
   const origin = allowedOrigin(settings, req);
-  if (origin === null) return BY_ORIGIN;
-  return { ...BY_ORIGIN, 'Access-Control-Allow-Origin': origin, 'Access-Control-Expose-Headers': EXPOSED };
+  if (origin === null) return VARY_BY_ORIGIN;
+  return { ...VARY_BY_ORIGIN, 'Access-Control-Allow-Origin': origin, 'Access-Control-Expose-Headers': EXPOSED };
 }
 
-/** What the answer to a preflight carries. Its status is 204 whoever asks: the browser goes by these. */
+/** CORS headers of the response to a preflight. Its status is always 204; browsers decide by these headers. */
 export function preflightFields(settings: CorsSettings, req: IncomingMessage): CorsFields {
   const vary = { Vary: 'Origin, Access-Control-Request-Headers' };
   const origin = allowedOrigin(settings, req);
@@ -53,18 +53,18 @@ export function preflightFields(settings: CorsSettings, req: IncomingMessage): C
     ...vary,
     'Access-Control-Allow-Origin': origin,
     'Access-Control-Allow-Methods': METHODS,
-    // Named one by one: `*` would leave out `Authorization`.
+    // Listed one by one: `*` would not include `Authorization`.
     ...(names.length > 0 && { 'Access-Control-Allow-Headers': names.join(', ') }),
     'Access-Control-Max-Age': String(MAX_AGE_SECONDS),
   };
 }
 
-// Byte for byte: no list of beginnings or endings that https://app.example.evil.example would match.
+// Compared byte for byte: a prefix or suffix match would accept https://app.example.evil.example.
 function allowedOrigin({ corsAllowedOrigins }: CorsSettings, { headers: { origin } }: IncomingMessage): string | null {
   return origin !== undefined && corsAllowedOrigins?.includes(origin) ? origin : null;
 }
 
-// `*` is a name by the grammar, but would be read as "any".
+// `*` is a valid name, but would mean any header.
 const NAME = /^(?!\*$)[\w!#$%&'*+.^`|~-]+$/;
 
 function validNames(requested: string | undefined): string[] {

@@ -6,21 +6,21 @@ import { credentialInTarget } from '../core/refusal.js';
 import { digestOf, SECRET_LENGTH } from '../core/token.js';
 import { holdsToken } from '../core/token-in-text.js';
 
-/** The credential of `Authorization: Bearer <credential>`: any letter case of the scheme, exactly one space. */
+/** The credential of `Authorization: Bearer <credential>`. The scheme may be in any letter case and is followed by exactly one space. */
 export function bearerOf(authorization: string | undefined): string | null {
   return (authorization !== undefined && /^bearer ([\x21-\x7e]+)$/i.exec(authorization)?.[1]) || null;
 }
 
-export interface Presented {
+export interface PresentedToken {
   secret: string;
   digest: string;
 }
 
-// What a connection's last request presented. Most clients present the same again, and a digest is a twentieth of a request's work.
-const lastPresented = new WeakMap<Socket, Presented & { authorization: string }>();
+// The token of a connection's last request. Most clients send the same one again, and a digest takes a twentieth of a request's time.
+const lastPresented = new WeakMap<Socket, PresentedToken & { authorization: string }>();
 
-/** @returns the secret in `authorization` with its digest, which is remembered while the connection's requests bear the same. */
-export function presentedIn(authorization: string | undefined, socket: Socket): Presented | null {
+/** @returns the secret in `authorization` with its digest, which is cached as long as the connection's requests present the same. */
+export function presentedTokenIn(authorization: string | undefined, socket: Socket): PresentedToken | null {
   if (authorization === undefined) return null;
   const last = lastPresented.get(socket);
   if (last && isSame(last.authorization, authorization)) return last;
@@ -31,7 +31,7 @@ export function presentedIn(authorization: string | undefined, socket: Socket): 
   return presented;
 }
 
-/** In a time that tells nothing: whoever is in front of us may have put requests of several clients on one connection. */
+/** Compares in constant time: a proxy in front may send requests of several clients on one connection. */
 function isSame(one: string, other: string): boolean {
   if (one.length !== other.length) return false;
   let difference = 0;
@@ -40,13 +40,13 @@ function isSame(one: string, other: string): boolean {
 }
 
 export interface Subprotocols {
-  /** What a page puts among them because a browser lets it set no `Authorization`. */
+  /** The token, which a browser's WebSocket can send only here: it cannot set `Authorization`. */
   credential: string | null;
-  /** Those that are for the upstream. */
+  /** The subprotocols to offer to the upstream. */
   offered: string[];
 }
 
-/** Query parameters in which APIs take a credential, in lower case. */
+/** Query parameters in which APIs accept a credential, in lower case. */
 const CREDENTIAL_PARAMETERS: ReadonlySet<string> = new Set([
   'key',
   'api_key',
@@ -59,8 +59,8 @@ const CREDENTIAL_PARAMETERS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * The target is forwarded byte for byte, and many write it down on its way. So a request whose target holds a withering
- * token, or anything in a parameter that is for a credential, is refused, even if the right token stands in its header.
+ * Refuses a request whose target contains a withering token, or any value in a parameter meant for credentials, even if a valid token is
+ * in its header. The target is forwarded byte for byte, and many servers on the way log it.
  *
  * @throws {Refusal}
  */
@@ -69,7 +69,7 @@ export function checkNoCredentialIn(target: string): void {
   if (holdsToken(target) || (query !== -1 && holdsCredential(target.slice(query + 1)))) throw credentialInTarget();
 }
 
-/** A parameter without a value, as in `?key=`, is no credential. */
+/** A parameter without a value, as in `?key=`, is not a credential. */
 const holdsCredential = (query: string): boolean =>
   query.split(/[&;]/).some((parameter) => {
     const equals = parameter.indexOf('=');
@@ -79,40 +79,41 @@ const holdsCredential = (query: string): boolean =>
     );
   });
 
-const CREDENTIAL = 'openai-insecure-api-key.';
-// Like the header fields of these names: who pays is the project's matter.
-const NOT_OFFERED = ['openai-organization.', 'openai-project.'];
+const CREDENTIAL_PREFIX = 'openai-insecure-api-key.';
+// As for the headers of these names: the project decides who pays.
+const NOT_FORWARDED_PREFIXES = ['openai-organization.', 'openai-project.'];
 
-/** What a WebSocket's handshake names in `Sec-WebSocket-Protocol`. */
+/** Parses `Sec-WebSocket-Protocol` of a WebSocket handshake. */
 export function subprotocolsOf(field: string | undefined): Subprotocols {
   const names = (field ?? '')
     .split(',')
     .map((name) => name.trim())
     .filter((name) => name !== '');
   const begins = (beginning: string) => (name: string) => name.toLowerCase().startsWith(beginning);
-  const credentials = names.filter(begins(CREDENTIAL));
+  const credentials = names.filter(begins(CREDENTIAL_PREFIX));
   return {
-    // One of two would be a choice that somebody else may make otherwise.
-    credential: credentials.length === 1 ? credentials.join().slice(CREDENTIAL.length) : null,
-    offered: names.filter((name) => ![CREDENTIAL, ...NOT_OFFERED].some((it) => begins(it)(name)) && !holdsToken(name)),
+    // With two credentials, another server might choose the other one.
+    credential: credentials.length === 1 ? credentials.join().slice(CREDENTIAL_PREFIX.length) : null,
+    offered: names.filter(
+      (name) => ![CREDENTIAL_PREFIX, ...NOT_FORWARDED_PREFIXES].some((it) => begins(it)(name)) && !holdsToken(name),
+    ),
   };
 }
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest();
 
-/** @returns tells in constant time whether a presented value is the expected one. */
-export function exactly(expected: string): (presented: string) => boolean {
+/** @returns a test in constant time whether a presented value equals `expected`. */
+export function constantTimeMatcher(expected: string): (presented: string) => boolean {
   const digest = sha256(expected);
-  // Both sides are hashed first: timingSafeEqual wants equal lengths, and a length check in front of it
-  // would tell a guesser how long the credential is.
+  // Both values are hashed first: timingSafeEqual requires equal lengths, and a length check would reveal the length of the credential.
   return (presented) => timingSafeEqual(sha256(presented), digest);
 }
 
 const REQUEST_ID = /^[A-Za-z0-9_-]{1,64}$/;
 
-/** The client's own id if it can do no harm in a log, else a new one. */
+/** The client's request ID if it is harmless in a log, else a new one. */
 export function requestIdOf(presented: string | string[] | undefined): string {
-  // It is stored and logged, so a secret put in the wrong place is none.
+  // The ID is stored and logged, so a value that contains a secret is not accepted.
   const isFit = typeof presented === 'string' && REQUEST_ID.test(presented) && !holdsSecret(presented);
   return isFit ? presented : newRequestId();
 }
@@ -121,7 +122,7 @@ const ID_BYTES = 16;
 const randomBytes = Buffer.alloc(256 * ID_BYTES);
 let used = randomBytes.length;
 
-/** Random as a UUID is, which Node puts together from twenty pieces of text. */
+/** As random as a UUID, but faster: Node builds a UUID from twenty strings. */
 function newRequestId(): string {
   if (used === randomBytes.length) {
     randomFillSync(randomBytes);

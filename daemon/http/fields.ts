@@ -1,4 +1,4 @@
-/** A request's header fields, read in one go: what we look at ourselves, and what may go on to the upstream. */
+/** A request's headers, parsed in one pass: those that the proxy itself interprets, and those to forward to the upstream. */
 import { SECRET_LENGTH } from '../core/token.js';
 import { holdsToken } from '../core/token-in-text.js';
 
@@ -6,19 +6,19 @@ export interface RequestFields {
   host: string | undefined;
   authorization: string | undefined;
   requestId: string | undefined;
-  /** Several fields are joined, as they mean one list. */
+  /** Several headers are joined, since they are one list. */
   forwardedFor: string | undefined;
   cacheControl: string | undefined;
-  /** The marks of proxies that the request came through; several fields are joined, as they mean one list. */
+  /** Marks of the proxies that the request passed; several headers are joined, since they are one list. */
   cdnLoop: string | undefined;
   contentLength: string | undefined;
-  /** Several fields are joined, as they mean one list. */
+  /** Several headers are joined, since they are one list. */
   transferEncoding: string | undefined;
-  hosts: number;
-  authorizations: number;
-  /** As they stood on the wire. */
+  hostCount: number;
+  authorizationCount: number;
+  /** Size of all headers on the wire. */
   bytes: number;
-  /** Names and values in turn: those that may go on. */
+  /** Headers to forward: names and values in turn. */
   forwarded: string[];
 }
 
@@ -35,7 +35,7 @@ type FieldKind =
   | 'cdn-loop'
   | 'x-forwarded-for';
 
-/** Meant for the next hop only (RFC 9110, 7.6.1). */
+/** For the next hop only (RFC 9110, 7.6.1). */
 export const HOP_BY_HOP = [
   'connection',
   'keep-alive',
@@ -47,7 +47,7 @@ export const HOP_BY_HOP = [
   'http2-settings',
 ];
 
-const LOOKED_AT: ReadonlySet<string> = new Set<FieldKind>([
+const INTERPRETED: ReadonlySet<string> = new Set<FieldKind>([
   'host',
   'authorization',
   'connection',
@@ -60,8 +60,8 @@ const LOOKED_AT: ReadonlySet<string> = new Set<FieldKind>([
 ]);
 
 /**
- * In these fields the APIs of providers take a credential. Nothing in them goes on, whatever it is: the project's key is
- * what authenticates. (`Authorization`, `Proxy-*` and `Cookie` do not go on either.)
+ * Headers in which providers' APIs accept a credential. They are never forwarded, whatever their value: the upstream request is
+ * authenticated with the project's key. (`Authorization`, `Proxy-*` and `Cookie` are not forwarded either.)
  */
 const CREDENTIAL_FIELDS = [
   'x-api-key',
@@ -75,7 +75,7 @@ const CREDENTIAL_FIELDS = [
 const NOT_SENT_UPSTREAM = new Set([
   ...HOP_BY_HOP,
   ...CREDENTIAL_FIELDS,
-  'openai-organization', // Who pays is the project's matter.
+  'openai-organization', // The project decides who pays.
   'openai-project',
   'cookie',
   'expect',
@@ -85,35 +85,35 @@ const NOT_SENT_UPSTREAM = new Set([
   'prototype',
 ]);
 
-const MOST_REMEMBERED = 1_000;
-const LONGEST_REMEMBERED = 64;
+const MAX_REMEMBERED = 1_000;
+const MAX_REMEMBERED_LENGTH = 64;
 
 /**
- * `classify` with a memory by the spelling on the wire: lower-casing each name and asking about it costs more than all
- * the rest. Peers spell few names in few ways; what is thought up beyond that is not remembered.
+ * Memoizes `classify` by a header's spelling on the wire: lower-casing and classifying each name would take longer than all other
+ * parsing. Clients use few names in few spellings; the number and length of remembered names are limited.
  */
-export function remembering<Kind>(classify: (lowerCaseName: string) => Kind): (name: string) => Kind {
+export function memoizedByName<Kind>(classify: (lowerCaseName: string) => Kind): (name: string) => Kind {
   const kinds = new Map<string, Kind>();
   return (name) => {
     let kind = kinds.get(name);
     if (kind === undefined) {
       kind = classify(name.toLowerCase());
-      if (kinds.size < MOST_REMEMBERED && name.length <= LONGEST_REMEMBERED) kinds.set(name, kind);
+      if (kinds.size < MAX_REMEMBERED && name.length <= MAX_REMEMBERED_LENGTH) kinds.set(name, kind);
     }
     return kind;
   };
 }
 
-const kindOf = remembering<FieldKind>((lower) => {
-  if (LOOKED_AT.has(lower)) return lower as FieldKind;
-  // Some servers read `_` as `-`, so a name with one could stand in for a field that is dropped here.
+const kindOf = memoizedByName<FieldKind>((lower) => {
+  if (INTERPRETED.has(lower)) return lower as FieldKind;
+  // Some servers treat `_` as `-`, so a name with `_` could stand for a header that is dropped here.
   if (NOT_SENT_UPSTREAM.has(lower) || lower.includes('_')) return 'dropped';
-  // Of a WebSocket's handshake, whose fields are made anew (upgrade.ts); elsewhere a credential that stands in one would go on.
+  // Headers of WebSocket handshakes are rebuilt in handshake.ts. In other requests one could carry a credential, so they are dropped.
   if (lower.startsWith('sec-websocket-')) return 'dropped';
   return lower.startsWith('x-forwarded-') || lower.startsWith('proxy-') ? 'dropped' : 'forwarded';
 });
 
-/** @param rawHeaders names and values in turn. */
+/** Parses the headers of a request. @param rawHeaders names and values in turn. */
 export function readFields(rawHeaders: readonly string[]): RequestFields {
   const forwarded: string[] = [];
   const fields: RequestFields = {
@@ -125,8 +125,8 @@ export function readFields(rawHeaders: readonly string[]): RequestFields {
     cdnLoop: undefined,
     contentLength: undefined,
     transferEncoding: undefined,
-    hosts: 0,
-    authorizations: 0,
+    hostCount: 0,
+    authorizationCount: 0,
     bytes: 0,
     forwarded,
   };
@@ -145,47 +145,47 @@ export function readFields(rawHeaders: readonly string[]): RequestFields {
         break;
       case 'host':
         fields.host = value;
-        fields.hosts += 1;
+        fields.hostCount += 1;
         break;
       case 'authorization':
         fields.authorization = value;
-        fields.authorizations += 1;
+        fields.authorizationCount += 1;
         break;
       case 'transfer-encoding':
-        fields.transferEncoding = joined(fields.transferEncoding, value);
+        fields.transferEncoding = joinValues(fields.transferEncoding, value);
         break;
       case 'x-request-id':
-        fields.requestId = joined(fields.requestId, value);
+        fields.requestId = joinValues(fields.requestId, value);
         break;
       case 'cache-control':
-        fields.cacheControl = joined(fields.cacheControl, value);
+        fields.cacheControl = joinValues(fields.cacheControl, value);
         forwarded.push(name, value);
         break;
       case 'cdn-loop':
-        fields.cdnLoop = joined(fields.cdnLoop, value);
+        fields.cdnLoop = joinValues(fields.cdnLoop, value);
         break;
       case 'x-forwarded-for':
-        fields.forwardedFor = joined(fields.forwardedFor, value);
+        fields.forwardedFor = joinValues(fields.forwardedFor, value);
         break;
       case 'connection':
-        connection = joined(connection, value);
+        connection = joinValues(connection, value);
         break;
       case 'dropped':
     }
   }
-  const named = namedByConnection(connection);
+  const named = connectionOptions(connection);
   if (named) fields.forwarded = without(forwarded, named);
   return fields;
 }
 
 /**
- * The fields without those that hold a withering token in their name or value: wherever else a client puts its token, the
+ * The fields without any header that contains a withering token in its name or value: wherever else a client sends its token, the
  * upstream never gets it. Called for admitted requests only, since others are not forwarded.
  */
 export function withoutTokens(fields: RequestFields): RequestFields {
   const { forwarded, cacheControl, cdnLoop } = fields;
   let isClean = cdnLoop === undefined || !holdsToken(cdnLoop);
-  // What stands in Cache-Control stands here as well. Most names and values are too short to be looked at.
+  // `forwarded` includes Cache-Control. Most names and values are too short to contain a token.
   for (const text of forwarded) if (text.length >= SECRET_LENGTH && holdsToken(text)) isClean = false;
   if (isClean) return fields;
   const rest: string[] = [];
@@ -197,12 +197,12 @@ export function withoutTokens(fields: RequestFields): RequestFields {
   return { ...fields, forwarded: rest, cacheControl: clean(cacheControl), cdnLoop: clean(cdnLoop) };
 }
 
-/** Several fields of one name mean one list. */
-export const joined = (before: string | undefined, value: string) =>
+/** Joins the values of several headers of one name, which are one list. */
+export const joinValues = (before: string | undefined, value: string) =>
   before === undefined ? value : `${before}, ${value}`;
 
-/** The fields that a `Connection` header names as meant for this hop only; null when it names none. */
-export function namedByConnection(value: string | undefined): ReadonlySet<string> | null {
+/** The headers that a `Connection` header lists as for this hop only; null if it lists none. */
+export function connectionOptions(value: string | undefined): ReadonlySet<string> | null {
   if (value === undefined || /^(?:keep-alive|close)$/i.test(value)) return null;
   return new Set(value.split(',').map((name) => name.trim().toLowerCase()));
 }
@@ -212,7 +212,7 @@ function without(fields: readonly string[], named: ReadonlySet<string>): string[
   for (let i = 0; i < fields.length; i += 2) {
     const name = fields[i] ?? '';
     const lower = name.toLowerCase();
-    // Framing is not the client's to name away.
+    // The client must not remove the framing in this way.
     if (!named.has(lower) || lower === 'content-length') rest.push(name, fields[i + 1] ?? '');
   }
   return rest;

@@ -1,4 +1,4 @@
-/** What `JSON.parse` decides without a word, and other readers decide otherwise. */
+/** Finds JSON that `JSON.parse` accepts but other parsers may read differently. */
 
 export type Ambiguity = 'repeated name' | 'rounded number';
 
@@ -6,13 +6,13 @@ const STRING = /"[^"\\]*(?:\\.[^"\\]*)*"/y;
 const NUMBER = /-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?/y;
 
 /**
- * Whether an object names a field twice, of which `JSON.parse` takes the last (`"\u0061"` is `"a"`), or a number
- * would be rounded to a whole one (`2147483647.0000001`). In one pass over the text.
+ * Returns why the text is ambiguous, or null: an object has a field twice, of which `JSON.parse` takes the last (`"\u0061"` is `"a"`), or
+ * a number would be rounded to an integer (`2147483647.0000001`). One pass over the text.
  *
  * @param text valid JSON.
  */
 export function ambiguityIn(text: string): Ambiguity | null {
-  /** The names in each object that is open; null for an array. */
+  /** Field names of each open object; null for an array. */
   const open: (Set<string> | null)[] = [];
   let isName = false;
   for (let at = 0; at < text.length;) {
@@ -48,8 +48,8 @@ function taken(pattern: RegExp, text: string, at: number): string {
 }
 
 /**
- * Whether the number is the one that JavaScript makes of it, where that is a whole one. Others are told as they are by
- * whoever expects a whole number.
+ * Whether JavaScript reads the number exactly, if it reads it as an integer. Other numbers are refused by the fields that require
+ * integers.
  */
 function isExact(literal: string): boolean {
   const value = Number(literal);
@@ -59,7 +59,7 @@ function isExact(literal: string): boolean {
   return digits === kept && (digits === '' || exponent === keptExponent);
 }
 
-/** The digits of a number without zeros at either end, and the power of ten that stands behind them. */
+/** The significant digits of a number, without zeros at either end, and their power of ten. */
 function significantOf(literal: string): [digits: string, exponent: number] {
   const [mantissa = '', power = '0'] = literal.toLowerCase().replace(/^-/, '').split('e');
   const [whole = '', fraction = ''] = mantissa.split('.');

@@ -1,18 +1,18 @@
 import type { ServerResponse } from 'node:http';
 import { type RateLimitState, Refusal, type RefusalKind, wholeSeconds } from '../core/refusal.js';
-import { errorBody, type ErrorType } from './dialect.js';
-import { closeGently } from './endings.js';
+import { errorBody, type ErrorType } from './error-format.js';
+import { closeAfterRequest } from './connection-ends.js';
 import type { Wording } from './wording.js';
 
 interface Problem {
   status: number;
-  /** What OpenAI's API calls errors of this kind. By the status unless stated. */
+  /** The `type` in OpenAI's error format. Default: by the status. */
   type?: ErrorType;
-  /** For programs; never changes its meaning. The kind itself unless stated. */
+  /** Error code for programs; its meaning never changes. Default: the refusal's kind. */
   code?: string;
-  /** To ask again would be answered in the same way, and SDKs are told so: left alone they repeat many a request. */
+  /** A retry would get the same response. SDKs are told so, because many retry by default. */
   isFinal?: boolean;
-  /** Where the next request on the connection would begin cannot be told, so there is none. */
+  /** The connection must be closed, because the start of a next request on it cannot be recognised. */
   endsConnection?: boolean;
 }
 
@@ -50,7 +50,7 @@ const PROBLEMS: Record<RefusalKind, Problem> = {
   upstream_timeout: { status: 504 },
 };
 
-/** What a refusal of this kind becomes. */
+/** Status, code and other properties of the response to a refusal of this kind. */
 export const problemOf = (kind: RefusalKind): Required<Problem> => ({
   code: kind,
   type: typeOf(PROBLEMS[kind].status),
@@ -68,33 +68,33 @@ function typeOf(status: number): ErrorType {
 export const statusOf = (refusal: Refusal): number => problemOf(refusal.kind).status;
 export const codeOf = (refusal: Refusal): string => problemOf(refusal.kind).code;
 
-/** Any error as a refusal fit for a client; what it was before is the cause, for the log. */
+/** Converts any error to a refusal that is safe to send to a client. The original error is the cause, for the log. */
 export function asRefusal(error: unknown): Refusal {
   return error instanceof Refusal ? error : new Refusal('internal', 'internal error', { cause: error });
 }
 
-// For management, whose clients are our own.
-const PLAIN: Wording = { dialect: 'plain', goesByStatus: false, hint: undefined, hasToken: false };
+// Errors of the management API always have this format.
+const PLAIN: Wording = { format: 'plain', retriesByStatus: false, hint: undefined, hasToken: false };
 
-/** The status that a client of /v1 is answered. One that repeats every 429 and 5xx gets 403 for what is not to be repeated. */
-export function statusFor(refusal: Refusal, { goesByStatus }: Wording): number {
+/** The status for a client of /v1. A client that retries every 429 and 5xx gets 403 if a retry is pointless. */
+export function statusFor(refusal: Refusal, { retriesByStatus }: Wording): number {
   const { status, isFinal } = problemOf(refusal.kind);
-  return goesByStatus && isFinal && (status === 429 || status >= 500) ? 403 : status;
+  return retriesByStatus && isFinal && (status === 429 || status >= 500) ? 403 : status;
 }
 
 /**
- * The header fields and the body of an error answer.
+ * Headers and body of an error response.
  *
- * @param wording for a client of /v1.
+ * @param wording for a client of /v1; undefined for the management API.
  */
-export function problemAnswer(
+export function problemResponse(
   refusal: Refusal,
   requestId: string,
   wording?: Wording,
 ): { headers: Record<string, string>; body: string } {
   const { code, type, isFinal } = problemOf(refusal.kind);
-  const { dialect, hint } = wording ?? PLAIN;
-  const body = errorBody(dialect, { message: refusal.message, hint, type, code, requestId });
+  const { format, hint } = wording ?? PLAIN;
+  const body = errorBody(format, { message: refusal.message, hint, type, code, requestId });
   const headers: Record<string, string> = {
     'Content-Type': 'application/json; charset=utf-8',
     'Content-Length': String(Buffer.byteLength(body)),
@@ -108,20 +108,23 @@ export function problemAnswer(
   return { headers, body };
 }
 
-/** As RFC 6750 has it, 3: with an error only where a token was sent. */
+/** Value of `WWW-Authenticate` (RFC 6750, 3): with an error only if a token was sent. */
 function challengeOf({ tokenIs }: Refusal, wording: Wording | undefined): string {
   if (!wording?.hasToken) return 'Bearer';
   const description = tokenIs === undefined ? '' : `, error_description="${tokenIs}"`;
   return `Bearer error="invalid_token"${description}`;
 }
 
-/** As draft-ietf-httpapi-ratelimit-headers has them: what is left and until when, and what is allowed in which time. */
+/** Headers of draft-ietf-httpapi-ratelimit-headers: the remaining requests and the time until the reset, and the limit and its window. */
 const rateLimitFields = ({ policy, limit, windowMs, resetMs }: RateLimitState) => ({
   RateLimit: `"${policy}";r=0;t=${wholeSeconds(resetMs)}`,
   'RateLimit-Policy': `"${policy}";q=${limit};w=${wholeSeconds(windowMs)}`,
 });
 
-/** Answers with a problem, unless an answer has begun: then the connection is destroyed, so that nobody takes a cut answer for a whole one. */
+/**
+ * Sends an error response. If a response has begun, it destroys the connection instead, so that the client cannot take the truncated
+ * response for a complete one.
+ */
 export function sendProblem(
   res: ServerResponse,
   refusal: Refusal,
@@ -133,11 +136,11 @@ export function sendProblem(
     res.destroy();
     return;
   }
-  const { headers, body } = problemAnswer(refusal, requestId, wording);
-  // What was set for the answer that is not to be must not travel with this one.
+  const { headers, body } = problemResponse(refusal, requestId, wording);
+  // Headers that were set for another response must not be sent with this one.
   for (const name of res.getHeaderNames()) res.removeHeader(name);
   if (problemOf(refusal.kind).endsConnection) res.shouldKeepAlive = false;
-  if (!res.req.complete) closeGently(res.req);
+  if (!res.req.complete) closeAfterRequest(res.req);
   res.writeHead(statusFor(refusal, wording ?? PLAIN), { ...headers, ...extraHeaders });
   res.end(body);
 }

@@ -1,76 +1,76 @@
 /**
- * Whether a request on /v1 has a shape that can be forwarded without two readers reading it differently. What Node's
- * parser accepts and another might not, or might read otherwise, ends here.
+ * Checks the shape of requests on /v1. Refuses what Node's parser accepts but another server might reject or read differently, so that no
+ * two servers on the way read a request differently (request smuggling).
  */
 import type { IncomingMessage } from 'node:http';
 import { percentDecodedForms } from '../core/percent.js';
 import { Refusal } from '../core/refusal.js';
 import { readFields, type RequestFields } from './fields.js';
 
-export const LONGEST_TARGET = 8 * 1024;
-export const MOST_HEADERS = 100;
-export const LARGEST_HEADERS = 32 * 1024;
+export const MAX_TARGET_LENGTH = 8 * 1024;
+export const MAX_HEADERS = 100;
+export const MAX_HEADER_BYTES = 32 * 1024;
 
 const ALLOW = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS';
 
 const malformed = (what: string) => new Refusal('malformed_request', what);
 
 /**
- * What holds for every request, whatever its target.
+ * Checks that apply to every request, whatever its target.
  *
- * @returns the header fields, which are read on the way.
+ * @returns the headers, parsed on the way.
  * @throws {Refusal}
  */
 export function checkMessage(req: IncomingMessage): RequestFields {
   const { httpVersion, rawHeaders } = req;
   if (httpVersion !== '1.1' && httpVersion !== '1.0') {
-    throw new Refusal('http_version_not_supported', 'HTTP version not supported');
+    throw new Refusal('http_version_not_supported', 'HTTP version not supported: use HTTP/1.1');
   }
-  if (rawHeaders.length > 2 * MOST_HEADERS) throw headersTooLarge();
+  if (rawHeaders.length > 2 * MAX_HEADERS) throw headersTooLarge();
   const fields = readFields(rawHeaders);
-  if (fields.bytes > LARGEST_HEADERS) throw headersTooLarge();
+  if (fields.bytes > MAX_HEADER_BYTES) throw headersTooLarge();
   checkHost(httpVersion, fields);
-  checkCoding(httpVersion, fields);
+  checkTransferCoding(httpVersion, fields);
   return fields;
 }
 
 /**
- * What holds on /v1.
+ * Checks that apply to /v1.
  *
- * @returns the header fields.
+ * @returns the headers.
  * @throws {Refusal}
  */
 export function checkShape(req: IncomingMessage, maxBodyBytes: number): RequestFields {
   const fields = checkMessage(req);
   if (req.method === 'TRACE' || req.method === 'CONNECT') throw methodNotAllowed();
   checkTarget(req.url ?? '');
-  // Node keeps the first of two and says nothing.
-  if (fields.authorizations > 1) throw malformed('more than one Authorization header');
+  // Node silently keeps the first of two.
+  if (fields.authorizationCount > 1) throw malformed('the request has more than one Authorization header');
   if (Number(fields.contentLength ?? 0) > maxBodyBytes) throw bodyTooLarge();
   return fields;
 }
 
 export const methodNotAllowed = () => new Refusal('method_not_allowed', 'method not allowed', { allow: ALLOW });
 
-const PLAIN_TARGET = /^\/v1(?:\/[\w-]+)*$/;
+const SIMPLE_TARGET = /^\/v1(?:\/[\w-]+)*$/;
 const VISIBLE_ASCII = /^[\x21-\x7e]*$/;
-// A segment of one or two dots, perhaps with what some servers cut off a segment: parameters (`..;x`), a query, a fragment, spaces.
+// A segment of one or two dots, including forms where some servers strip a suffix: parameters (`..;x`), a query, a fragment, spaces.
 const DOT_SEGMENT = /(?:^|[/\\])\.{1,2}(?:[\0-\x20;?#][^/\\]*)?(?=[/\\]|$)/;
-// `.`, `/` and `\` in more bytes than UTF-8 allows, which lenient decoders take for the character.
+// `.`, `/` and `\` in overlong UTF-8, which lenient decoders accept.
 const OVERLONG = /\xc0[\xae\xaf]|\xc1\x9c|\xe0\x80[\xae\xaf]|\xe0\x81\x9c/;
 
 function checkTarget(target: string): void {
-  if (target.length > LONGEST_TARGET) throw new Refusal('uri_too_long', 'request target too long');
-  if (!isPlainTarget(target)) throw targetNotPlain(target);
+  if (target.length > MAX_TARGET_LENGTH)
+    throw new Refusal('uri_too_long', 'request target too long: the limit is 8 KiB');
+  if (!isNormalizedTarget(target)) throw targetNotNormalized(target);
 }
 
 /**
- * One plain form, so that what is routed, cached and forwarded is the same thing. An encoded slash in a segment (`%2F`) is
- * data and stays as it is; but what an upstream that decodes the path first would read as a way out of it is refused, even
- * if it is encoded several times over.
+ * Whether a target is normalized, so that routing, cache and upstream see the same path. An encoded slash in a segment (`%2F`) is data
+ * and stays as it is. A path that could leave /v1 on an upstream that decodes it first is refused, even if it is encoded several times.
  */
-export function isPlainTarget(target: string): boolean {
-  if (PLAIN_TARGET.test(target)) return true;
+export function isNormalizedTarget(target: string): boolean {
+  if (SIMPLE_TARGET.test(target)) return true;
   const path = pathOf(target);
   return (
     VISIBLE_ASCII.test(target) &&
@@ -82,48 +82,53 @@ export function isPlainTarget(target: string): boolean {
   );
 }
 
-export const targetNotPlain = (target: string) =>
-  new Refusal('malformed_request', 'the request target is not in its plain form', {
-    ...(pathOf(target).includes('//') && { hint: 'does the base URL end with a slash?' }),
-  });
+export const targetNotNormalized = (target: string) =>
+  new Refusal(
+    'malformed_request',
+    'the request target is not a normalized path (no absolute URL, "//", "\\", "#", dot segments or invalid percent-encoding)',
+    {
+      ...(pathOf(target).includes('//') && { hint: 'remove the slash at the end of the base URL' }),
+    },
+  );
 
-/** A target without its query. */
+/** The path of a target, without its query. */
 export function pathOf(target: string): string {
   const query = target.indexOf('?');
   return query === -1 ? target : target.slice(0, query);
 }
 
-/** A name or an address, perhaps with a port. */
+/** Whether a text is a host name or an address, with or without a port. */
 export const isHost = (text: string) => HOST.test(text);
 
 const HOST = /^(?:[A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/;
 
-function checkHost(httpVersion: string, { hosts, host }: RequestFields): void {
-  // Node keeps the first of two and says nothing.
-  if (hosts > 1 || (hosts === 0 && httpVersion === '1.1')) throw malformed('exactly one Host header is needed');
-  if (host !== undefined && !isHost(host)) throw malformed('the Host header is not a host');
+function checkHost(httpVersion: string, { hostCount: hosts, host }: RequestFields): void {
+  // Node silently keeps the first of two.
+  if (hosts > 1 || (hosts === 0 && httpVersion === '1.1'))
+    throw malformed('the request must have exactly one Host header');
+  if (host !== undefined && !isHost(host)) throw malformed('the Host header is not a valid host name or address');
 }
 
 export const headersTooLarge = () => new Refusal('headers_too_large', 'too many or too large headers');
 
-function checkCoding(httpVersion: string, { transferEncoding }: RequestFields): void {
+function checkTransferCoding(httpVersion: string, { transferEncoding }: RequestFields): void {
   if (transferEncoding === undefined) return;
-  // Node from 22 on says so itself.
-  if (transferEncoding === '') throw malformed('Transfer-Encoding without a coding');
+  // Node 22 and later refuse this themselves.
+  if (transferEncoding === '') throw malformed('the Transfer-Encoding header is empty');
   if (transferEncoding.toLowerCase() !== 'chunked') {
-    throw new Refusal('transfer_coding_not_supported', 'transfer coding not supported');
+    throw new Refusal('transfer_coding_not_supported', 'transfer coding not supported: use chunked, or Content-Length');
   }
-  if (httpVersion === '1.0') throw malformed('HTTP/1.0 has no transfer codings');
+  if (httpVersion === '1.0') throw malformed('an HTTP/1.0 request must not have a Transfer-Encoding header');
 }
 
 /**
- * Of a request that expects something before it goes on: there is one thing a server can give.
+ * Checks the `Expect` header of a request that has one. Only 100-continue is supported.
  *
  * @throws {Refusal}
  */
 export function checkExpectation({ headers }: IncomingMessage): void {
   if (headers.expect?.toLowerCase() !== '100-continue') {
-    throw new Refusal('expectation_failed', 'expectation not supported');
+    throw new Refusal('expectation_failed', 'the value of Expect is not supported: use 100-continue');
   }
 }
 

@@ -1,4 +1,4 @@
-/** The body of a request that is not forwarded: small, and soon there. That of a management request is JSON in UTF-8. */
+/** Small request bodies that are not forwarded, such as the JSON of management requests. */
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Live } from '../../config/settings.js';
@@ -10,21 +10,24 @@ import { bodyTooLarge } from './shape.js';
 
 export interface SmallBodyOptions {
   clock: Clock;
-  /** Those in force: SIGHUP may put others in their place. */
+  /** The current settings: SIGHUP may replace them. */
   live: Live<'clientBodyTimeoutMs'>;
 }
 
-const LARGEST_BODY = 64 * 1024;
+const MAX_BODY_BYTES = 64 * 1024;
 const JSON_TYPE = /^application\/json\s*(?:;\s*charset="?utf-8"?\s*)?$/i;
 
-/** @throws {Refusal} of which no word repeats the body: it may hold a secret. */
+/** Reads a JSON body in UTF-8. @throws {Refusal} whose text never quotes the body, which may contain a secret. */
 export async function readJson(req: IncomingMessage, res: ServerResponse, options: SmallBodyOptions): Promise<unknown> {
   const { 'content-type': type = '', 'content-encoding': coding = 'identity' } = req.headers;
   if (!JSON_TYPE.test(type) || coding.toLowerCase() !== 'identity') {
-    throw new Refusal('unsupported_media_type', 'the body must be plain application/json in UTF-8');
+    throw new Refusal(
+      'unsupported_media_type',
+      'the body must be uncompressed JSON in UTF-8, with Content-Type: application/json',
+    );
   }
-  const bytes = await readSmall(req, res, options);
-  // Decoding would put U+FFFD where they are, and keep a name nobody sent.
+  const bytes = await readSmallBody(req, res, options);
+  // Decoding would replace invalid bytes with U+FFFD, and store a name that the client did not send.
   if (!isUtf8(bytes)) throw new Refusal('invalid_request', 'the body is not valid UTF-8');
   const text = bytes.toString();
   let value: unknown;
@@ -33,7 +36,7 @@ export async function readJson(req: IncomingMessage, res: ServerResponse, option
   } catch {
     throw new Refusal('invalid_request', 'the body is not valid JSON');
   }
-  // Two readers would read these differently: one that audits requests, say, and this one.
+  // Other readers, such as an auditing proxy, might read such a body differently.
   const ambiguity = ambiguityIn(text);
   if (ambiguity !== null) throw new Refusal('invalid_request', AMBIGUITIES[ambiguity]);
   return value;
@@ -44,24 +47,28 @@ const AMBIGUITIES = {
   'rounded number': 'the body holds a number that would be rounded: send a whole number',
 };
 
-/** Reads a body that is small, whatever is in it. @throws {Refusal} when it is not, or is late. */
-export async function readSmall(req: IncomingMessage, res: ServerResponse, options: SmallBodyOptions): Promise<Buffer> {
-  if (Number(req.headers['content-length'] ?? 0) > LARGEST_BODY) throw bodyTooLarge();
-  if (awaitsContinue(req)) res.writeContinue();
+/** Reads a small body of any type. @throws {Refusal} if it is too large or too slow. */
+export async function readSmallBody(
+  req: IncomingMessage,
+  res: ServerResponse,
+  options: SmallBodyOptions,
+): Promise<Buffer> {
+  if (Number(req.headers['content-length'] ?? 0) > MAX_BODY_BYTES) throw bodyTooLarge();
+  if (expectsContinue(req)) res.writeContinue();
   return wholeBody(req, options);
 }
 
-/** Whether the client holds its body back until it is told to go on. Node has refused any other expectation. */
-const awaitsContinue = ({ headers, httpVersion }: IncomingMessage) =>
+/** Whether the client waits for 100 Continue. Node has already refused any other expectation. */
+const expectsContinue = ({ headers, httpVersion }: IncomingMessage) =>
   headers.expect !== undefined && httpVersion === '1.1';
 
 function wholeBody(req: IncomingMessage, { clock, live }: SmallBodyOptions): Promise<Buffer> {
   const { socket } = req;
   let stop: () => void = () => undefined;
   const whole = new Promise<Buffer>((resolve, reject) => {
-    const pieces: Buffer[] = [];
+    const chunks: Buffer[] = [];
     let bytes = 0;
-    // For all of it, not for silence as on /v1: so little does not take longer.
+    // A limit for the complete body, unlike on /v1, where it is per KiB: a body this small needs no more.
     const cancel = clock.after(live.current.clientBodyTimeoutMs, () => {
       reject(new Refusal('request_timeout', 'the request body did not arrive in time'));
     });
@@ -72,16 +79,16 @@ function wholeBody(req: IncomingMessage, { clock, live }: SmallBodyOptions): Pro
       cancel();
       socket.off('close', onGone);
     };
-    req.on('data', (piece: Buffer) => {
-      bytes += piece.length;
-      if (bytes <= LARGEST_BODY) pieces.push(piece);
+    req.on('data', (chunk: Buffer) => {
+      bytes += chunk.length;
+      if (bytes <= MAX_BODY_BYTES) chunks.push(chunk);
       else reject(bodyTooLarge());
     });
     req.on('end', () => {
-      resolve(Buffer.concat(pieces));
+      resolve(Buffer.concat(chunks));
     });
     req.on('error', onGone);
-    // Node forgets a request that was answered before its end, and then tells it nothing.
+    // Node forgets a request whose response was sent before its end, and emits no more events on it.
     socket.on('close', onGone);
   });
   return whole.finally(() => {

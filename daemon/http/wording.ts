@@ -1,75 +1,77 @@
-/** How a refusal is worded for a client of /v1: in its dialect, and with what it can do about it. */
+/** Error texts for clients of /v1: the format that the client reads, and a hint what to do. */
 import type { IncomingMessage } from 'node:http';
 import type { Reloadable } from '../../config/settings.js';
 import type { Refusal } from '../core/refusal.js';
 import { isWellFormedSecret, SECRET_PREFIX } from '../core/token.js';
 import { holdsToken } from '../core/token-in-text.js';
 import { bearerOf, subprotocolsOf } from './credentials.js';
-import { type Dialect, dialectFor, goesByStatus } from './dialect.js';
+import { type ErrorFormat, errorFormatFor, retriesByStatus } from './error-format.js';
 
 export type WordingSettings = Pick<Reloadable, 'errorShape'>;
 
 export interface Wording {
-  dialect: Dialect;
-  /** What the client can do about it. */
+  format: ErrorFormat;
+  /** What the client can do about the error. */
   hint: string | undefined;
-  /** Whether only another status keeps the client from repeating what has no use. */
-  goesByStatus: boolean;
-  /** Whether a token was sent where a token belongs, whatever it is worth. */
+  /** Whether the client decides by the status whether to retry, so that only another status prevents pointless retries. */
+  retriesByStatus: boolean;
+  /** Whether a token was sent in the right place, valid or not. */
   hasToken: boolean;
 }
 
 export function wordingFor(refusal: Refusal, req: IncomingMessage, { errorShape }: WordingSettings): Wording {
   const client = {
-    dialect: dialectFor(errorShape, req.rawHeaders),
-    goesByStatus: goesByStatus(errorShape, req.rawHeaders),
+    format: errorFormatFor(errorShape, req.rawHeaders),
+    retriesByStatus: retriesByStatus(errorShape, req.rawHeaders),
   };
   if (refusal.kind !== 'unauthorized') return { ...client, hint: refusal.hint, hasToken: false };
-  const token = presentedBy(req);
+  const token = presentedToken(req);
   return { ...client, hint: refusal.hint ?? credentialHint(req, token), hasToken: token !== null };
 }
 
-/** For a request that could not be read: nothing is known of its client. */
-export const wordingOfUnread = (refusal: Refusal, { errorShape }: WordingSettings): Wording => ({
-  dialect: errorShape === 'auto' ? 'plain' : errorShape,
-  goesByStatus: false,
+/** For a request that could not be parsed: nothing is known of its client. */
+export const wordingForUnreadable = (refusal: Refusal, { errorShape }: WordingSettings): Wording => ({
+  format: errorShape === 'auto' ? 'plain' : errorShape,
+  retriesByStatus: false,
   hint: refusal.hint,
   hasToken: false,
 });
 
-function presentedBy({ headers }: IncomingMessage): string | null {
+function presentedToken({ headers }: IncomingMessage): string | null {
   const { authorization } = headers;
   return authorization === undefined
     ? subprotocolsOf(headers['sec-websocket-protocol']).credential
     : bearerOf(authorization);
 }
 
-const SEND_IT = 'Send it as `Authorization: Bearer sk-wt-…`.';
-const SEND_ONE = 'Send one as `Authorization: Bearer sk-wt-…`.';
+const HOW_TO_SEND_IT = 'Send it as `Authorization: Bearer sk-wt-…`.';
+const HOW_TO_SEND_ONE = 'Send one as `Authorization: Bearer sk-wt-…`.';
 
 /**
- * Why a credential was refused, by its form and its place alone. A whole token always gets the same words, so that
- * nobody learns from them which tokens there are.
+ * Hint why a credential was refused, by its form and its place only. All well-formed tokens get the same text, so that clients cannot
+ * find out which tokens exist.
  */
 function credentialHint(req: IncomingMessage, token: string | null): string {
-  if (token !== null && isWellFormedSecret(token)) return `the token is unknown, expired or revoked. ${SEND_IT}`;
-  const place = placeOfToken(req.rawHeaders, token === null);
-  if (place !== null) return `the token was sent in ${place}. ${SEND_IT}`;
+  if (token !== null && isWellFormedSecret(token))
+    return 'the token is unknown, expired or revoked. Ask its issuer for a new one.';
+  const place = locationOfToken(req.rawHeaders, token === null);
+  if (place !== null) return `the token was sent in ${place}. ${HOW_TO_SEND_IT}`;
   const key = token ?? credentialElsewhere(req) ?? '';
-  if (key.startsWith(SECRET_PREFIX)) return `the token is not whole: characters are missing or wrong. ${SEND_IT}`;
+  if (key.startsWith(SECRET_PREFIX)) return `the token is incomplete or mistyped: copy it again. ${HOW_TO_SEND_IT}`;
   const beginning = PROVIDER_KEYS.find((it) => key.startsWith(it));
   if (beginning !== undefined) {
-    return `a provider's key (\`${beginning}…\`) is not accepted, a withering token is needed. ${SEND_ONE}`;
+    return `this is a provider's API key (\`${beginning}…\`), but a withering token is needed. ${HOW_TO_SEND_ONE}`;
   }
-  if (token !== null) return `this is not a withering token. ${SEND_ONE}`;
-  if (req.headers.authorization !== undefined) return `the Authorization header has no bearer token. ${SEND_ONE}`;
-  return `the request has no token. ${SEND_ONE}`;
+  if (token !== null) return `this is not a withering token. ${HOW_TO_SEND_ONE}`;
+  if (req.headers.authorization !== undefined)
+    return `the Authorization header has no bearer token. ${HOW_TO_SEND_ONE}`;
+  return `the request has no token. ${HOW_TO_SEND_ONE}`;
 }
 
-/** How the keys of providers begin, the longer ones first. */
+/** Prefixes of providers' keys, the longer ones first. */
 const PROVIDER_KEYS = ['sk-proj-', 'sk-svcacct-', 'sk-ant-', 'sk-or-', 'sk-', 'AIza', 'gsk_', 'xai-', 'pplx-', 'hf_'];
 
-/** Where the SDKs of other providers put a key. */
+/** Headers in which the SDKs of other providers send a key. */
 const KEY_FIELDS = [
   'x-api-key',
   'api-key',
@@ -80,15 +82,15 @@ const KEY_FIELDS = [
 ];
 
 /**
- * @param inAuthorization whether a token in `Authorization` is misplaced too, because it is no bearer token there.
- * @returns where a token stands that does not belong there, as it is told to the client.
+ * @param inAuthorization whether a token in `Authorization` is misplaced too, because it is not a bearer token there.
+ * @returns the wrong place of a token, worded for the client; null if there is none.
  */
-function placeOfToken(rawHeaders: readonly string[], inAuthorization: boolean): string | null {
+function locationOfToken(rawHeaders: readonly string[], inAuthorization: boolean): string | null {
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = (rawHeaders[i] ?? '').toLowerCase();
     if (!holdsToken(rawHeaders[i + 1] ?? '')) continue;
     if (name === 'authorization') {
-      if (inAuthorization) return 'another form';
+      if (inAuthorization) return 'the Authorization header without `Bearer`';
       continue;
     }
     return KEY_FIELDS.includes(name) ? `the header \`${name}\`` : 'another header';

@@ -1,6 +1,6 @@
 /**
- * Metrics that are kept elsewhere, in plain numbers, and handed to prom-client when they are asked for. Its own counters look their
- * labels up by a text made anew each time, which takes microseconds of every request.
+ * Metric families whose values are plain numbers stored elsewhere and read at each scrape. prom-client's own counters look up labels
+ * by a string that they build each time, which would cost microseconds per request.
  */
 import { type Metric, Registry } from 'prom-client';
 import type { Histogram } from '../core/histogram.js';
@@ -8,37 +8,37 @@ import type { Histogram } from '../core/histogram.js';
 export type Labels = Readonly<Record<string, string>>;
 
 export interface Sample {
-  /** Where it is not the family's own. */
+  /** Set if it differs from the family's name. */
   metricName?: string;
   labels: Labels;
   value: number;
 }
 
-/** One number, or many; null is what cannot be said now. */
+/** One number or several samples; null if the value is not available now. */
 type Value = number | null | Iterable<Sample>;
-type Ask = () => Value | Promise<Value>;
+type ReadValue = () => Value | Promise<Value>;
 
-/** All that is served, by name. */
+/** All metric families that are served. */
 export class Families {
   readonly registry = new Registry();
   readonly #preparations: (() => void)[] = [];
 
-  counter(name: string, help: string, ask: Ask): void {
+  counter(name: string, help: string, ask: ReadValue): void {
     this.#add(name, help, 'counter', ask);
   }
 
-  gauge(name: string, help: string, ask: Ask): void {
+  gauge(name: string, help: string, ask: ReadValue): void {
     this.#add(name, help, 'gauge', ask);
   }
 
-  /** Of times in ms, served in seconds. @param byLabels one, or one for each set of labels. */
+  /** A histogram of times in ms, served in seconds. @param byLabels one histogram, or one for each set of labels. */
   histogram(name: string, help: string, byLabels: Histogram | readonly (readonly [Labels, Histogram])[]): void {
     const all = Array.isArray(byLabels) ? (byLabels as [Labels, Histogram][]) : [[{}, byLabels as Histogram] as const];
     this.#add(name, help, 'histogram', () => all.flatMap(([labels, it]) => samplesOf(name, labels, it)));
   }
 
-  /** Has `action` run before everything is asked for: what several are made of is found out once. */
-  beforeEach(action: () => void): void {
+  /** Runs `action` before each scrape, to compute values that several families share. */
+  beforeScrape(action: () => void): void {
     this.#preparations.push(action);
   }
 
@@ -47,32 +47,32 @@ export class Families {
     return this.registry.metrics();
   }
 
-  #add(name: string, help: string, type: 'counter' | 'gauge' | 'histogram', ask: Ask): void {
+  #add(name: string, help: string, type: 'counter' | 'gauge' | 'histogram', ask: ReadValue): void {
     const metric = {
       name,
       help,
       type,
       aggregator: 'sum',
-      get: async () => ({ name, help, type, aggregator: 'sum', values: [...(await answerOf(ask))] }),
+      get: async () => ({ name, help, type, aggregator: 'sum', values: [...(await samplesFrom(ask))] }),
       reset: () => undefined,
     };
-    // prom-client's type knows its own classes only; what it calls is `get`.
+    // prom-client's type only allows its own classes, but it only calls `get`.
     this.registry.registerMetric(metric as unknown as Metric);
   }
 }
 
-async function answerOf(ask: Ask): Promise<Iterable<Sample>> {
+async function samplesFrom(ask: ReadValue): Promise<Iterable<Sample>> {
   try {
     const value = await ask();
     if (value === null) return [];
     return typeof value === 'number' ? [{ labels: {}, value }] : value;
   } catch {
-    // What one family is made of may be away; that must not take the others with it.
+    // The source of one family may be unavailable; the others must still be served.
     return [];
   }
 }
 
-/** A number for each value of one label. */
+/** One sample for each value of a label. */
 export const byLabel = (label: string, values: Readonly<Record<string, number>>): Sample[] =>
   Object.entries(values).map(([name, value]) => ({ labels: { [label]: name }, value }));
 

@@ -1,4 +1,4 @@
-/** What an instance says of itself to Prometheus. No label holds anything that clients or operators named but models. */
+/** Prometheus metrics of an instance. Except for model names, no label contains text chosen by clients or operators. */
 import type { RequestEnded } from '../core/events.js';
 import { SingleRun } from '../core/single-run.js';
 import { byLabel, Families } from './family.js';
@@ -24,13 +24,13 @@ export class Metrics {
     return this.#families.registry.contentType;
   }
 
-  /** Part of every request: it neither waits nor throws. */
+  /** Called for every request: does not block or throw. */
   record(ended: RequestEnded): void {
     this.#requests.record(ended);
     this.#models.record(ended);
   }
 
-  /** The text that Prometheus reads. Those who ask at the same time get the same one. */
+  /** Renders the text for Prometheus. Concurrent scrapes share one result. */
   render(): Promise<string> {
     return this.#rendering.run(() => this.#families.render());
   }
@@ -39,34 +39,36 @@ export class Metrics {
 function addRequests(families: Families, requests: RequestMetrics): void {
   families.counter(
     'llmp_requests_total',
-    'Requests on /v1 that are over. The code `none` stands for those that were not refused.',
+    'Completed requests on /v1. The code `none` marks requests that were not refused.',
     () => requests.requests(),
   );
-  families.counter('llmp_request_outcomes_total', 'Requests on /v1 that are over, by how they ended.', () =>
+  families.counter('llmp_request_outcomes_total', 'Completed requests on /v1, by outcome.', () =>
     byLabel('outcome', requests.outcomes),
   );
-  families.counter('llmp_upstream_failures_total', 'Requests that failed because of the upstream.', () =>
-    byLabel('kind', requests.upstreamFailures),
+  families.counter(
+    'llmp_upstream_failures_total',
+    'Requests that failed because of the upstream, by kind of failure.',
+    () => byLabel('kind', requests.upstreamFailures),
   );
-  families.counter('llmp_request_bytes_total', 'Bytes of bodies read from clients.', () => requests.bytesIn);
-  families.counter('llmp_response_bytes_total', 'Bytes of bodies sent to clients.', () => requests.bytesOut);
-  families.histogram('llmp_request_duration_seconds', 'From the beginning of a request to its end.', [
+  families.counter('llmp_request_bytes_total', 'Bytes of request bodies read from clients.', () => requests.bytesIn);
+  families.counter('llmp_response_bytes_total', 'Bytes of response bodies sent to clients.', () => requests.bytesOut);
+  families.histogram('llmp_request_duration_seconds', 'Duration of requests on /v1.', [
     [{ cache: 'miss' }, requests.duration.miss],
     [{ cache: 'hit' }, requests.duration.hit],
   ]);
   families.histogram(
     'llmp_time_to_first_byte_seconds',
-    'From the beginning of a request until its answer began, unless it was refused.',
+    'Time from the start of a request until its response begins, except for refused requests.',
     requests.firstByte,
   );
   families.histogram(
     'llmp_upstream_duration_seconds',
-    "From forwarding a request until the upstream's answer began.",
+    "Time from forwarding a request until the upstream's response begins.",
     requests.upstream,
   );
   families.histogram(
     'llmp_overhead_seconds',
-    'What the proxy adds until the answer of a forwarded request begins: its time to first byte less that of the upstream. The arrival of a small body is part of it.',
+    'Latency that the proxy adds to a forwarded request: time to first byte minus the time of the upstream. Includes the arrival of a small request body.',
     requests.overhead,
   );
 }
@@ -74,12 +76,12 @@ function addRequests(families: Families, requests: RequestMetrics): void {
 function addModels(families: Families, models: ModelMetrics): void {
   families.counter(
     'llmp_model_tokens_total',
-    'Model tokens as providers counted them, answers from the cache left out.',
+    'Model tokens as counted by the provider, without responses from the cache.',
     () => models.tokens(),
   );
   families.counter(
     'llmp_model_usage_missing_total',
-    'Answers of models that did not say how many tokens they took.',
+    'Model responses that did not report their token usage.',
     () => models.missing,
   );
 }

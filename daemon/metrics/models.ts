@@ -2,21 +2,21 @@ import type { RequestEnded } from '../core/events.js';
 import { holdsSecret } from '../core/masking.js';
 import type { Sample } from './family.js';
 
-const MOST_MODELS = 50;
+const MAX_MODELS = 50;
 const OTHER = 'other';
 const LOOKS_LIKE_A_MODEL = /^[\w.:/@+-]{1,64}$/;
 
 /**
- * Model tokens by model. The first models whose tokens a provider counted get a series each, all later ones share one: whoever
- * invents names gets no answer with a count.
+ * Model tokens by model. The first 50 models for which a provider counts tokens have their own series; all later ones share one.
+ * Invented names create no series, because the provider does not answer them with a token count.
  */
 export class ModelMetrics {
   readonly #models = new Map<string, { prompt: number; completion: number }>();
-  /** Answers that could be read, and did not say how many tokens they took. */
+  /** Responses that could be parsed but did not report their token usage. */
   missing = 0;
 
   record({ model, usage, outcome, cache }: RequestEnded): void {
-    if (cache === 'hit') return; // Paid for when the upstream gave it.
+    if (cache === 'hit') return; // Counted when the upstream sent the response.
     if (usage === null) {
       if (model !== null && outcome === 'ok') this.missing += 1;
       return;
@@ -37,7 +37,7 @@ export class ModelMetrics {
     const known = this.#models.get(model ?? OTHER);
     if (known) return known;
     const isNameable = model !== null && LOOKS_LIKE_A_MODEL.test(model) && !holdsSecret(model);
-    const name = isNameable && this.#models.size < MOST_MODELS ? model : OTHER;
+    const name = isNameable && this.#models.size < MAX_MODELS ? model : OTHER;
     const existing = this.#models.get(name);
     if (existing) return existing;
     const counted = { prompt: 0, completion: 0 };

@@ -1,6 +1,6 @@
 /**
- * What is counted of every request on /v1. Labels are few and closed: whatever clients and providers send, it falls into one of
- * these. Noting a request takes well under a microsecond: one place in an array for each combination, none of them made on the way.
+ * Counters of every request on /v1. Labels have few, fixed values, whatever clients and providers send. Recording a request takes
+ * well under a microsecond: one array element per combination of labels, without allocation.
  */
 import { OUTCOMES, type RequestEnded } from '../core/events.js';
 import { Histogram } from '../core/histogram.js';
@@ -10,7 +10,7 @@ const OTHER = 'other';
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'OTHER'];
 const CLASSES = ['1xx', '2xx', '3xx', '4xx', '5xx', OTHER];
 const CACHE = ['miss', 'hit'];
-/** The codes of refusals on /v1; the first is that of what was not refused. */
+/** Error codes of refusals on /v1; `none` for requests that were not refused. */
 const CODES = [
   'none',
   'malformed_request',
@@ -37,13 +37,13 @@ const CODES = [
   OTHER,
 ];
 
-/** Ways in which an upstream fails. `status_5xx` is an answer of its own, which was passed on. */
+/** Kinds of upstream failure. `status_5xx` is a response of the upstream that was passed on. */
 const UPSTREAM_FAILURES = ['unreachable', 'key_rejected', 'malformed', 'timeout', 'truncated', 'status_5xx'] as const;
 type UpstreamFailure = (typeof UPSTREAM_FAILURES)[number];
 
-// In ms. A model may think for minutes; a hit takes less than one.
-const WHOLE = [1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1e3, 2.5e3, 5e3, 1e4, 3e4, 6e4, 12e4, 3e5, 6e5];
-const OURS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1e3, 2.5e3];
+// In ms. A model may take minutes; a cache hit takes less than 1 ms.
+const REQUEST_BOUNDS = [1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1e3, 2.5e3, 5e3, 1e4, 3e4, 6e4, 12e4, 3e5, 6e5];
+const OVERHEAD_BOUNDS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1e3, 2.5e3];
 
 const placesIn = (values: readonly string[]) => new Map(values.map((value, place) => [value, place]));
 const METHOD_PLACES = placesIn(METHODS);
@@ -56,10 +56,10 @@ export class RequestMetrics {
     UpstreamFailure,
     number
   >;
-  readonly duration = { miss: new Histogram(WHOLE), hit: new Histogram(WHOLE) };
-  readonly firstByte = new Histogram(WHOLE);
-  readonly upstream = new Histogram(WHOLE);
-  readonly overhead = new Histogram(OURS);
+  readonly duration = { miss: new Histogram(REQUEST_BOUNDS), hit: new Histogram(REQUEST_BOUNDS) };
+  readonly firstByte = new Histogram(REQUEST_BOUNDS);
+  readonly upstream = new Histogram(REQUEST_BOUNDS);
+  readonly overhead = new Histogram(OVERHEAD_BOUNDS);
   bytesIn = 0;
   bytesOut = 0;
 
@@ -82,7 +82,7 @@ export class RequestMetrics {
     }
   }
 
-  /** By method, status class, cache and code, of those combinations that there were. */
+  /** By method, status class, cache and code; only combinations that have occurred. */
   *requests(): Iterable<Sample> {
     for (const [place, value] of this.#requests.entries()) if (value > 0) yield { labels: labelsAt(place), value };
   }
@@ -111,7 +111,7 @@ function labelsAt(place: number): Record<string, string> {
 
 const divided = (place: number, by: number): [number, number] => [Math.floor(place / by), place % by];
 
-/** Undefined for what was not the upstream's fault. */
+/** Undefined if the upstream was not the cause. */
 function upstreamFailureOf({ code, status, outcome }: RequestEnded): UpstreamFailure | undefined {
   if (code !== null) {
     const kind = code.startsWith('upstream_') ? code.slice('upstream_'.length) : '';

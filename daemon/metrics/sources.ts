@@ -1,4 +1,4 @@
-/** What the parts of an instance count by themselves, and serve when they are asked for. */
+/** Metrics whose values other parts of the instance count. */
 import type { Admission } from '../core/admission.js';
 import type { ResponseCache } from '../core/cache/response-cache.js';
 import type { EventBus } from '../core/ports.js';
@@ -7,86 +7,86 @@ import type { AuditStatus } from '../core/status.js';
 import { byLabel, type Families } from './family.js';
 
 export interface Sources {
-  /** Requests on /v1 that are not over, by kind. */
+  /** Requests on /v1 in flight, by kind. */
   inFlight: () => Record<'http' | 'websocket', number>;
   admission: Pick<Admission, 'size' | 'settling' | 'propagation'>;
   rateLimits: Pick<RateLimits, 'failOpens' | 'refusals'>;
-  /** Null when nothing is cached. */
+  /** Null when caching is disabled. */
   cache: Pick<ResponseCache, 'backend' | 'hits' | 'misses' | 'size'> | null;
-  /** Null when nothing is published. */
+  /** Null when events are disabled. */
   bus: Pick<EventBus, 'counts'> | null;
   audit: () => AuditStatus;
-  /** For how long it has not been known what other instances changed, in ms; null where there are none. */
-  unheardMs: (() => number) | null;
+  /** Time since the last synchronisation with other instances, in ms; null if the database is not shared. */
+  clusterSyncAgeMs: (() => number) | null;
   /** Requests refused because the heap was almost full. */
   shed: () => number;
-  /** Connections ended because clients held too much memory. */
+  /** Connections closed because clients held too much memory. */
   dropped: () => number;
 }
 
 export function addSources(families: Families, sources: Sources): void {
-  const { inFlight, admission, rateLimits, cache, bus, audit, unheardMs, shed, dropped } = sources;
-  families.gauge('llmp_in_flight_requests', 'Requests on /v1 that are not over.', () => byLabel('kind', inFlight()));
-  families.counter('llmp_ratelimit_refusals_total', 'Requests refused because a window was full.', () =>
+  const { inFlight, admission, rateLimits, cache, bus, audit, clusterSyncAgeMs, shed, dropped } = sources;
+  families.gauge('llmp_in_flight_requests', 'Requests on /v1 in flight, by kind.', () => byLabel('kind', inFlight()));
+  families.counter('llmp_ratelimit_refusals_total', 'Requests refused by a rate limit.', () =>
     byLabel('policy', { ...rateLimits.refusals }),
   );
   families.counter(
     'llmp_ratelimit_failopen_total',
-    'Requests that were counted by this instance alone because Redis was away.',
+    'Requests counted by this instance alone because Redis was unavailable.',
     () => rateLimits.failOpens,
   );
-  families.counter('llmp_requests_shed_total', 'Requests refused because nine tenths of the heap were full.', shed);
+  families.counter('llmp_requests_shed_total', 'Requests refused because the heap was more than 90 % full.', shed);
   families.counter(
     'llmp_connections_dropped_total',
-    'Connections ended because of what was sent on them and could not be served yet, or answered and was not read.',
+    'Connections closed because they held too much memory: requests waiting to be served, or responses that the client did not read.',
     dropped,
   );
   addAdmission(families, admission);
   families.gauge(
-    'llmp_neighbours_unheard_seconds',
-    'For how long this instance has not heard what others that share its database changed. Half a second or less is usual.',
-    () => unheardMs && unheardMs() / 1000,
+    'llmp_cluster_sync_age_seconds',
+    'Time since this instance last read the changes of other instances from the database. Normally half a second or less.',
+    () => clusterSyncAgeMs && clusterSyncAgeMs() / 1000,
   );
   if (cache) addCache(families, cache);
   if (bus) addEvents(families, bus);
   families.counter('llmp_audit_records_total', 'Lines written to the audit files.', () => audit().records);
   families.counter(
     'llmp_audit_write_failures_total',
-    'Writes that an audit file did not take.',
+    'How often writing to an audit file has started to fail.',
     () => audit().failures,
   );
   families.counter(
     'llmp_audit_use_lines_dropped_total',
-    'Lines of uses there was no room for while their audit file took none.',
+    'Lines of token uses dropped because the audit file could not be written for too long.',
     () => audit().usesDropped,
   );
-  families.gauge('llmp_audit_failing', '1 while an audit file cannot be written.', () =>
+  families.gauge('llmp_audit_failing', '1 while an audit file cannot be written, or after it was tampered with.', () =>
     Number(audit().status === 'failing'),
   );
 }
 
 function addAdmission(families: Families, admission: Sources['admission']): void {
   let { size } = admission;
-  families.beforeEach(() => {
+  families.beforeScrape(() => {
     ({ size } = admission);
   });
-  families.gauge('llmp_admission_tokens', 'Tokens that are remembered.', () => size.accounts);
-  families.gauge('llmp_admission_unknown', "Secrets that are remembered to be no token's.", () => size.missing);
-  families.gauge('llmp_leases_held', 'Capped tokens of which units are in hand.', () => size.leases);
-  families.gauge('llmp_leases_units', 'Units of caps in hand, not yet used.', () => size.leasedUnits);
+  families.gauge('llmp_admission_tokens', 'Tokens cached in memory.', () => size.accounts);
+  families.gauge('llmp_admission_unknown', 'Unknown token secrets cached in memory.', () => size.missing);
+  families.gauge('llmp_leases_held', 'Capped tokens for which this instance holds leased units.', () => size.leases);
+  families.gauge('llmp_leases_units', 'Leased units of caps that are not used yet.', () => size.leasedUnits);
   families.histogram(
     'llmp_settle_duration_seconds',
-    'Writing a tick of counted uses, of those that the database took.',
+    'Duration of successful settlements: writes of request counts to the database.',
     admission.settling.durations,
   );
   families.counter(
     'llmp_settle_failures_total',
-    'Ticks of counted uses that the database did not take; they are sent again.',
+    'Failed settlements. They are retried.',
     () => admission.settling.failed,
   );
   families.histogram(
     'llmp_revocation_propagation_seconds',
-    'From when a revocation or deactivation was recorded until this instance refused.',
+    'Time from recording a revocation or deactivation until this instance refuses the tokens.',
     admission.propagation,
   );
 }
@@ -94,46 +94,50 @@ function addAdmission(families: Families, admission: Sources['admission']): void
 function addCache(families: Families, cache: NonNullable<Sources['cache']>): void {
   const { backend } = cache;
   let size: Promise<{ entries: number; bytes: number }> | null = null;
-  families.beforeEach(() => {
+  families.beforeScrape(() => {
     size = cache.size();
-    size.catch(() => undefined); // Whoever asks for it hears of it.
+    size.catch(() => undefined); // The families that use it handle the error.
   });
-  const shared = 'With the backend redis all instances say the same: do not add it up.';
-  families.gauge('llmp_cache_entries', `Answers in the cache. ${shared}`, async () =>
+  const shared = 'With the backend redis, all instances report the same value: use max, not sum.';
+  families.gauge('llmp_cache_entries', `Responses in the cache. ${shared}`, async () =>
     byLabel('backend', { [backend]: (await size)?.entries ?? 0 }),
   );
-  families.gauge('llmp_cache_bytes', `Bytes in the cache. ${shared}`, async () =>
+  families.gauge('llmp_cache_bytes', `Size of the cache in bytes. ${shared}`, async () =>
     byLabel('backend', { [backend]: (await size)?.bytes ?? 0 }),
   );
-  families.counter('llmp_cache_hits_total', 'Requests answered from the cache.', () => cache.hits);
+  families.counter('llmp_cache_hits_total', 'Requests served from the cache.', () => cache.hits);
   families.counter(
     'llmp_cache_misses_total',
-    'Requests that might have been answered from the cache, and were not.',
+    'Cacheable requests that were not served from the cache.',
     () => cache.misses,
   );
 }
 
 function addEvents(families: Families, bus: NonNullable<Sources['bus']>): void {
-  families.counter('llmp_events_published_total', 'Events that the bus took.', () => bus.counts.published);
+  families.counter('llmp_events_published_total', 'Events accepted by the event bus.', () => bus.counts.published);
   families.counter(
     'llmp_events_dropped_total',
-    'Events there was no room for while the bus took none.',
+    'Events dropped because the buffer was full, or the daemon stopped, while the event bus accepted none.',
     () => bus.counts.dropped,
   );
   families.counter(
     'llmp_events_failed_total',
-    'Batches of events that the bus did not take; they are sent again.',
+    'Batches of events that the event bus did not accept. They are sent again.',
     () => bus.counts.failed,
   );
-  families.gauge('llmp_events_buffered', 'Events that wait here for the bus.', () => bus.counts.buffered);
+  families.gauge(
+    'llmp_events_buffered',
+    'Events buffered in this instance until the event bus accepts them.',
+    () => bus.counts.buffered,
+  );
   families.gauge(
     'llmp_events_lag',
-    'Events in the stream that no dispatcher has read, for all instances: do not add it up.',
+    'Events in the stream that no dispatcher has read yet. All instances report the same value: use max, not sum.',
     () => bus.counts.lag,
   );
   families.counter(
     'llmp_events_trimmed_unread_total',
-    'Events that were gone from the stream before a dispatcher read them, as each instance saw it: do not add it up.',
+    'Events removed from the stream before a dispatcher read them. All instances count the same events: use max, not sum.',
     () => bus.counts.trimmedUnread,
   );
 }

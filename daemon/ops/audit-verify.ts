@@ -1,7 +1,4 @@
-/**
- * `llmp audit verify`: whether audit files are as they were written, and say the same as the database. Beside a running daemon, or
- * without one.
- */
+/** `llmp audit verify`: verifies that audit files are unchanged, complete, and consistent with the database. Works with or without a running daemon. */
 import { lstatSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -13,39 +10,39 @@ import { RecordCheck } from '../store/audit-file/record-check.js';
 import { allRotationsOf, compressionOf, isRotationOf } from '../store/audit-file/rotations.js';
 import { NotARegularFile, tailOf } from '../store/audit-file/tail.js';
 import { check, type Checked, type Fault } from '../store/audit-file/verification.js';
-import { type AuditKnowledge, knowledgeOf } from './audit-knowledge.js';
+import { type AuditReference, auditReferenceOf } from './audit-reference.js';
 import { VerificationError } from './verification-error.js';
 import { EXIT } from '../api/vocabulary.js';
 
 export { VerificationError };
 export type { Fault };
 
-export interface Verdict extends Checked {
+export interface AuditVerification extends Checked {
   /** In the order of their lines. */
   files: string[];
-  /** Files that were left aside, since a plain one of the same name is there. */
+  /** Compressed files that were ignored, because the same file exists uncompressed. */
   ignored: string[];
-  /** Whether there was something in the database to compare with. */
+  /** Whether the database had anchors to compare the files with. */
   isAnchored: boolean;
   /** Whether the lines were compared with the records in the database. */
   isCompared: boolean;
 }
 
 export interface VerifyOptions {
-  /** None: AUDIT_LOG_FILE and those it was before. */
+  /** The files to verify. Empty: AUDIT_LOG_FILE and its rotated files. */
   files: readonly string[];
-  /** AUDIT_USE_LOG_FILE and those it was before. */
+  /** Verifies AUDIT_USE_LOG_FILE and its rotated files instead. */
   ofUses: boolean;
-  /** Lines before that one are left aside, whether they are there or not. */
+  /** The first line to verify. Earlier lines are ignored, and may be missing. */
   fromLine: number | null;
 }
 
-/** @throws {VerificationError} when nothing can be said. */
+/** @throws {VerificationError} if the files cannot be verified. */
 export async function verifyAudit(
   env: Environment,
   envFile: string | undefined,
   options: VerifyOptions,
-): Promise<Verdict> {
+): Promise<AuditVerification> {
   const { files: given, ofUses } = options;
   const settings = settingsOf(env, envFile);
   const [changes, uses] = [settings.auditLogFile, settings.auditUseLogFile].map((it) => it && resolve(it));
@@ -54,27 +51,27 @@ export async function verifyAudit(
     const [name, what] = ofUses ? ['AUDIT_USE_LOG_FILE', 'of uses'] : ['AUDIT_LOG_FILE', 'of changes'];
     throw new VerificationError(
       EXIT.usage,
-      `${name} is empty: there is no audit file ${what}. Name the files to verify`,
+      `${name} is empty: no audit file ${what} is configured. Name the files to verify`,
     );
   }
   const chain = given.length > 0 ? chainOf(given, [changes, uses]) : (own ?? null);
-  const knowledge = chain ? await knowledgeOf(settings.database, chain, chain === changes) : null;
+  const reference = chain ? await auditReferenceOf(settings.database, chain, chain === changes) : null;
   try {
-    return await verified(options, chain, knowledge);
+    return await verifyFiles(options, chain, reference);
   } finally {
-    await knowledge?.close();
+    await reference?.close();
   }
 }
 
-/** @param chain the path of the file that the chain ends with; null where no setting names it. */
-async function verified(
+/** @param chain the path of the last file of the chain; null if no setting names it. */
+async function verifyFiles(
   { files: given, ofUses, fromLine }: VerifyOptions,
   chain: string | null,
-  knowledge: AuditKnowledge | null,
-): Promise<Verdict> {
+  reference: AuditReference | null,
+): Promise<AuditVerification> {
   const isLast = chain !== null && (given.length === 0 || given.some((file) => resolve(file) === chain));
-  if (isLast && knowledge?.records) await caughtUp(chain, knowledge.records.last);
-  const { files, ignored } = readable(given.length > 0 ? given : await existing(chain ?? ''));
+  if (isLast && reference?.records) await waitForCopiedRecords(chain, reference.records.last);
+  const { files, ignored } = readableFiles(given.length > 0 ? given : await existing(chain ?? ''));
   const nothing = {
     ...{ files, ignored, torn: [], first: null, last: null },
     ...{ lines: 0, anchored: 0, isAnchored: false, isCompared: false },
@@ -88,63 +85,65 @@ async function verified(
   }
   if (given.length > 0) refuseTwoChains(numbered);
   const isWhole = given.length === 0 && !ofUses;
-  const begins = fromLine ?? (isWhole ? 1 : (numbered[0]?.line ?? 1));
-  const task = { numbered, begins, isWhole: isWhole && fromLine === null, isLast, fromLine, knowledge };
-  const verdict = await verdictOn(task);
-  const front = given.length === 0 && ofUses && fromLine === null ? frontFault(begins, knowledge) : null;
-  return { ...nothing, ...verdict, files: numbered.map(({ file }) => file), fault: front ?? verdict.fault };
+  const firstLine = fromLine ?? (isWhole ? 1 : (numbered[0]?.line ?? 1));
+  const task = { numbered, firstLine, isWhole: isWhole && fromLine === null, isLast, fromLine, reference };
+  const verification = await verifyLines(task);
+  const front = given.length === 0 && ofUses && fromLine === null ? frontFault(firstLine, reference) : null;
+  return { ...nothing, ...verification, files: numbered.map(({ file }) => file), fault: front ?? verification.fault };
 }
 
 interface Task {
   numbered: readonly Numbered[];
-  begins: number;
+  firstLine: number;
   isWhole: boolean;
   isLast: boolean;
   fromLine: number | null;
-  knowledge: AuditKnowledge | null;
+  reference: AuditReference | null;
 }
 
-async function verdictOn({ numbered, begins, isWhole, isLast, fromLine, knowledge }: Task) {
-  const anchors = knowledge?.anchors ?? [];
-  const front = anchors.find(({ line }) => line === begins - 1)?.head ?? null;
-  const before = begins === 1 ? BEGINNING.digest : front;
-  const records = knowledge?.records && new RecordCheck(knowledge.records.after, isWhole);
+async function verifyLines({ numbered, firstLine, isWhole, isLast, fromLine, reference }: Task) {
+  const anchors = reference?.anchors ?? [];
+  const front = anchors.find(({ line }) => line === firstLine - 1)?.head ?? null;
+  const before = firstLine === 1 ? BEGINNING.digest : front;
+  const records = reference?.records && new RecordCheck(reference.records.after, isWhole);
   const read = () => linesFrom(numbered, fromLine);
-  let behind = begins;
+  let nextLine = firstLine;
   const onLine = async (number: number, line: FoundLine) => {
-    behind = number + 1;
+    nextLine = number + 1;
     await records?.take(number, line);
   };
   try {
-    const checked = await check({ read, begins, before, anchors, isToEnd: isLast, onLine });
+    const checked = await check({ read, begins: firstLine, before, anchors, isToEnd: isLast, onLine });
     const isAnchored = checked.anchored > 0 || (front !== null && checked.lines > 0);
     const newest = anchors.at(-1);
-    // The database knows the chain, and nothing of these lines: they may be another one.
-    const isUnknown = newest !== undefined && !isAnchored && newest.line < behind;
+    // The database has anchors of this file, but none for these lines: they may belong to another chain.
+    const isUnknown = newest !== undefined && !isAnchored && newest.line < nextLine;
     const fault =
       checked.fault ??
-      (isUnknown ? ({ kind: 'unanchored', line: begins, file: null, at: null } satisfies Fault) : null) ??
-      (await records?.fault(isLast ? (knowledge?.records?.last ?? null) : null, behind)) ??
-      forged(knowledge, behind);
-    // Of a fault it is enough to know whether there was something to find it by.
+      (isUnknown ? ({ kind: 'unanchored', line: firstLine, file: null, at: null } satisfies Fault) : null) ??
+      (await records?.fault(isLast ? (reference?.records?.last ?? null) : null, nextLine)) ??
+      forged(reference, nextLine);
+    // After a fault it only matters whether there were anchors at all.
     const isComparable = fault ? anchors.length > 0 : isAnchored;
     return { ...checked, fault, isAnchored: isComparable, isCompared: records != null };
   } catch (error) {
     if (!(error instanceof UnreadableFile)) throw error;
-    return { fault: error.fault(behind) };
+    return { fault: error.fault(nextLine) };
   }
 }
 
-/** A row in the database that no daemon has written. */
-function forged(knowledge: AuditKnowledge | null, behind: number): Fault | null {
-  const place = knowledge?.records?.forged ?? null;
-  return place === null ? null : { kind: 'missing_record', line: behind, file: null, at: null, detail: String(place) };
+/** Reports a row in the database that no daemon has written. */
+function forged(reference: AuditReference | null, nextLine: number): Fault | null {
+  const place = reference?.records?.forged ?? null;
+  return place === null
+    ? null
+    : { kind: 'missing_record', line: nextLine, file: null, at: null, detail: String(place) };
 }
 
-/** Of the files of uses the oldest ones go, and the database knows which: those that are kept begin behind them. */
-function frontFault(begins: number, knowledge: AuditKnowledge | null): Fault | null {
-  const removed = knowledge?.ends[0]?.line;
-  if (removed === undefined || begins <= removed + 1) return null;
+/** The daemon deletes the oldest use files, and the database records which: the remaining files must begin right after them. */
+function frontFault(firstLine: number, reference: AuditReference | null): Fault | null {
+  const removed = reference?.ends[0]?.line;
+  if (removed === undefined || firstLine <= removed + 1) return null;
   return { kind: 'removed', line: removed + 1, file: null, at: null };
 }
 
@@ -155,15 +154,15 @@ function chainOf(given: readonly string[], known: readonly (string | null | unde
   );
 }
 
-const MOST_LOOKS = 20;
-const LOOK_EVERY_MS = 100;
+const MAX_POLLS = 20;
+const POLL_EVERY_MS = 100;
 
-/** A daemon that runs copies what was committed within moments: it is given them. */
-async function caughtUp(path: string, last: number): Promise<void> {
-  for (let look = 0; look < MOST_LOOKS; look++) {
+/** Waits up to 2 s until a running daemon has copied the committed records to the file. */
+async function waitForCopiedRecords(path: string, last: number): Promise<void> {
+  for (let poll = 0; poll < MAX_POLLS; poll++) {
     const tail = await tailOf(path).catch(() => null);
     if (!tail || (tail.seq ?? 0) >= last) return;
-    await pause(LOOK_EVERY_MS);
+    await pause(POLL_EVERY_MS);
   }
 }
 
@@ -179,18 +178,18 @@ function settingsOf(env: Environment, envFile: string | undefined) {
 
 interface Numbered {
   file: string;
-  /** The number of its first line; null where it has none. */
+  /** The number of its first line; null if the file has no line. */
   line: number | null;
 }
 
 async function existing(path: string): Promise<string[]> {
   const files = [...(await allRotationsOf(path)), ...(isThere(path) ? [path] : [])];
   if (files.length > 0) return files;
-  throw new VerificationError(EXIT.notFound, `there is no audit file ${path}`);
+  throw new VerificationError(EXIT.notFound, `audit file ${path} does not exist`);
 }
 
-/** What is compressed with gzip is read as it is; while it is being compressed both are there, and the plain one counts. */
-function readable(found: readonly string[]): { files: string[]; ignored: string[] } {
+/** Selects the files to read. Files compressed with gzip are read directly. While a file is being compressed, both exist, and the plain one is used. */
+function readableFiles(found: readonly string[]): { files: string[]; ignored: string[] } {
   const files: string[] = [];
   const ignored: string[] = [];
   for (const file of found) {
@@ -198,40 +197,36 @@ function readable(found: readonly string[]): { files: string[]; ignored: string[
     const isTwice = compression !== null && found.includes(file.slice(0, -compression.length - 1));
     if (isTwice) ignored.push(file);
     else if (compression === null || compression === 'gz') files.push(file);
-    else
-      throw new VerificationError(
-        EXIT.usage,
-        `${file} is compressed with another program than gzip: decompress it first`,
-      );
+    else throw new VerificationError(EXIT.usage, `${file} is not compressed with gzip. Decompress it first`);
   }
   return { files, ignored };
 }
 
-/** By the numbers in them, whatever their names say. */
+/** Sorts the files by the line numbers in them, independent of their names. */
 async function inOrder(files: readonly string[]): Promise<Numbered[]> {
   const numbered: Numbered[] = [];
-  for (const file of files) numbered.push({ file, line: await explained(file, firstLineOf(file)) });
+  for (const file of files) numbered.push({ file, line: await withFileErrors(file, firstLineOf(file)) });
   return numbered.sort((a, b) => (a.line ?? Infinity) - (b.line ?? Infinity));
 }
 
-/** As `*.log` names them: the lines of one would be taken for lines that somebody put into the other. */
+/** Refuses files of two chains, for example from `*.log`: the lines of one would be reported as inserted into the other. */
 function refuseTwoChains(files: readonly Numbered[]): void {
   const [first, second] = files.filter(({ line }) => line === 1).map(({ file }) => file);
   if (first === undefined || second === undefined) return;
-  throw new VerificationError(EXIT.usage, `${first} and ${second} begin a chain each: verify one after the other`);
+  throw new VerificationError(EXIT.usage, `${first} and ${second} belong to different chains. Verify them separately`);
 }
 
-/** @param fromLine lines before that one are left out. */
+/** @param fromLine earlier lines are skipped. */
 async function* linesFrom(files: readonly Numbered[], fromLine: number | null): AsyncGenerator<FoundLine> {
-  let isBegun = fromLine === null;
+  let hasStarted = fromLine === null;
   for (const { file } of files) {
     const lines = linesIn(file);
     try {
       for (;;) {
-        const next = await explained(file, lines.next());
+        const next = await withFileErrors(file, lines.next());
         if (next.done) break;
-        isBegun ||= next.value.number !== null && next.value.number >= (fromLine ?? 1);
-        if (isBegun) yield next.value;
+        hasStarted ||= next.value.number !== null && next.value.number >= (fromLine ?? 1);
+        if (hasStarted) yield next.value;
       }
     } finally {
       await lines.return(undefined);
@@ -239,7 +234,7 @@ async function* linesFrom(files: readonly Numbered[], fromLine: number | null): 
   }
 }
 
-/** A file under the name of an audit file that is none, or is damaged. That is for the operator to hear as a finding. */
+/** A file that has the name of an audit file, but is damaged or something else. It is reported as a finding. */
 class UnreadableFile extends Error {
   readonly file: string;
 
@@ -253,12 +248,12 @@ class UnreadableFile extends Error {
   }
 }
 
-async function explained<T>(file: string, answer: Promise<T>): Promise<T> {
+async function withFileErrors<T>(file: string, answer: Promise<T>): Promise<T> {
   try {
     return await answer;
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    if (code === 'ENOENT') throw new VerificationError(EXIT.notFound, `there is no file ${file}`, error);
+    if (code === 'ENOENT') throw new VerificationError(EXIT.notFound, `${file} does not exist`, error);
     if (code === 'EACCES') throw new VerificationError(EXIT.permission, `no permission to read ${file}`, error);
     if (error instanceof Unreadable || error instanceof NotARegularFile) throw new UnreadableFile(file, error);
     if (code === 'ENXIO' || code === 'ELOOP') throw new UnreadableFile(file, error as Error);

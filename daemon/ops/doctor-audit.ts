@@ -1,26 +1,35 @@
-/** Whether the audit files can be written: while that of changes cannot, no change is made. */
+/** Doctor check of the audit files. While the audit file of changes cannot be written, the daemon refuses changes. */
 import { constants } from 'node:fs/promises';
-import { type Around, failed, type Family, type Finding, partOf, skipped, WRONG_SETTINGS } from './doctor-finding.js';
-import { existingFolder, may, roomIn } from './doctor-folder.js';
+import {
+  type DoctorContext,
+  failed,
+  type CheckGroup,
+  type Finding,
+  validSettings,
+  skipped,
+  INVALID_SETTINGS,
+} from './doctor-finding.js';
+import { existingFolder, hasAccess, freeSpaceFinding } from './doctor-folder.js';
 
-export function auditFamily(around: Around): Family {
-  return { check: 'audit', look: () => audit(around) };
+export function auditChecks(context: DoctorContext): CheckGroup {
+  return { check: 'audit', run: () => audit(context) };
 }
 
-async function* audit(around: Around): AsyncGenerator<Finding> {
-  const settings = partOf(around, ['auditLogFile', 'auditUseLogFile']);
+async function* audit(context: DoctorContext): AsyncGenerator<Finding> {
+  const settings = validSettings(context, ['auditLogFile', 'auditUseLogFile']);
   if (!settings) {
-    yield skipped('audit', WRONG_SETTINGS);
+    yield skipped('audit', INVALID_SETTINGS);
     return;
   }
   const paths = [settings.auditLogFile, settings.auditUseLogFile].filter((path) => path !== null);
   const folders = new Set<string>();
   for (const path of paths) {
-    if ((await may(path, constants.F_OK)) && !(await may(path, constants.W_OK))) {
-      yield failed('audit', `${path} cannot be written by this user`, `ls -l ${path}`);
+    if ((await hasAccess(path, constants.F_OK)) && !(await hasAccess(path, constants.W_OK))) {
+      yield failed('audit', `${path} cannot be written by this user`, `Grant write permission: ls -l ${path}`);
     }
     folders.add(await existingFolder(path));
   }
-  for (const folder of folders) yield await roomIn('audit', folder);
-  if (folders.size === 0) yield skipped('audit', 'no file is kept (AUDIT_LOG_FILE and AUDIT_USE_LOG_FILE are empty)');
+  for (const folder of folders) yield await freeSpaceFinding('audit', folder);
+  if (folders.size === 0)
+    yield skipped('audit', 'no audit files are configured (AUDIT_LOG_FILE and AUDIT_USE_LOG_FILE are empty)');
 }

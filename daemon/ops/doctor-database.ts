@@ -1,72 +1,72 @@
-/** Whether the database is there, its schema is one for this build, and the encryption key opens what is sealed in it. */
+/** Doctor checks of the database: it is available, its schema fits this release, and the encryption key decrypts its upstream keys. */
 import { readFile } from 'node:fs/promises';
 import { type DatabaseAddress, type DatabaseServerAddress, serverAt } from '../../config/database-url.js';
 import { readVersion } from '../../config/version.js';
 import { Migrator, SchemaTooNew } from '../../migrations/migrator.js';
 import { realClock } from '../process/clock.js';
 import { openDatabase } from '../store/open.js';
-import { BadKeyFile, keyIn, SecretBox } from '../store/secrets.js';
+import { InvalidKeyFile, readEncryptionKeyFile, SecretBox } from '../store/secrets.js';
 import type { Database } from '../store/sql/database.js';
-import { explained } from '../store/sql/failures.js';
-import { trySealed } from '../store/sql/resealing.js';
+import { withStoreErrors } from '../store/sql/failures.js';
+import { checkSealedKeys } from '../store/sql/resealing.js';
 import type { ReadOnlyDatabase } from '../store/sql/sqlite-reader.js';
 import {
-  type Around,
+  type DoctorContext,
   clockFinding,
   codeOf,
   failed,
-  type Family,
+  type CheckGroup,
   type Finding,
   ok,
-  partOf,
+  validSettings,
   skipped,
   warning,
-  WRONG_SETTINGS,
+  INVALID_SETTINGS,
 } from './doctor-finding.js';
-import { lookAtFile } from './doctor-sqlite.js';
+import { checkDatabaseFile } from './doctor-sqlite.js';
 
-const MOST_KEYS = 1_000;
+const MAX_KEYS = 1_000;
 
-export function databaseFamily(around: Around): Family {
-  return { check: 'database', look: (signal) => database(around, signal) };
+export function databaseChecks(context: DoctorContext): CheckGroup {
+  return { check: 'database', run: (signal) => database(context, signal) };
 }
 
-async function* database(around: Around, signal: AbortSignal): AsyncGenerator<Finding> {
-  const address = partOf(around, ['databaseDriver', 'database'])?.database;
+async function* database(context: DoctorContext, signal: AbortSignal): AsyncGenerator<Finding> {
+  const address = validSettings(context, ['databaseDriver', 'database'])?.database;
   if (!address) {
-    yield skipped('database', WRONG_SETTINGS);
+    yield skipped('database', INVALID_SETTINGS);
     return;
   }
   let opened: ReadOnlyDatabase | null = null;
-  const letGo = () => {
+  const closeDatabase = () => {
     void opened?.close().catch(() => undefined);
   };
-  signal.addEventListener('abort', letGo);
+  signal.addEventListener('abort', closeDatabase);
   try {
-    if (address.driver === 'sqlite') opened = yield* lookAtFile(address.path);
+    if (address.driver === 'sqlite') opened = yield* checkDatabaseFile(address.path);
     else {
       const server = openDatabase({ database: address }, realClock);
       opened = server;
-      yield* lookAtServer(address.url, server);
+      yield* checkServer(address.url, server);
     }
     if (!opened) return;
-    const hasTables = yield* lookAtSchema(opened, around);
-    if (hasTables) yield await keyFinding(opened, address, around);
+    const hasTables = yield* checkSchema(opened, context);
+    if (hasTables) yield await keyFinding(opened, address, context);
   } catch (error) {
     yield failed('database', messageOf(error), adviceFor(address));
   } finally {
-    signal.removeEventListener('abort', letGo);
+    signal.removeEventListener('abort', closeDatabase);
     await opened?.close().catch(() => undefined);
   }
 }
 
 const messageOf = (error: unknown) => (error instanceof Error && error.message !== '' ? error.message : codeOf(error));
 
-/** What asks the same database without llmp. */
+/** A command that tests the database without llmp. */
 function adviceFor(address: DatabaseAddress): string {
-  if (address.driver === 'sqlite') return `sqlite3 'file:${address.path}?mode=ro' 'PRAGMA quick_check'`;
+  if (address.driver === 'sqlite') return `Check the file: sqlite3 'file:${address.path}?mode=ro' 'PRAGMA quick_check'`;
   const server = serverAt(address.url);
-  return server ? probe(server) : 'Check DATABASE_URL';
+  return server ? `Test the connection: ${probe(server)}` : 'Check DATABASE_URL';
 }
 
 function probe({ driver, host, port, socket, user, database: name }: DatabaseServerAddress): string {
@@ -79,7 +79,7 @@ function probe({ driver, host, port, socket, user, database: name }: DatabaseSer
 
 // ---- a server
 
-async function* lookAtServer(url: string, database: Database): AsyncGenerator<Finding> {
+async function* checkServer(url: string, database: Database): AsyncGenerator<Finding> {
   const beganMs = Date.now();
   const [row] = await database.select<{ version: string; now: number }>(
     `SELECT version() AS version, ${database.dialect.now('0')} AS now`,
@@ -87,7 +87,7 @@ async function* lookAtServer(url: string, database: Database): AsyncGenerator<Fi
   const tookMs = Date.now() - beganMs;
   const server = serverAt(url);
   const where = server?.socket ?? `${server?.host ?? ''}:${server?.port ?? ''}`;
-  yield ok('database', `${nameOf(row?.version ?? '')} at ${where}, answered in ${tookMs} ms`);
+  yield ok('database', `${nameOf(row?.version ?? '')} at ${where}, responded in ${tookMs} ms`);
   if (server && server.socket === null && server.tls === 'disable' && !/^(?:127\.|::1$|localhost$)/.test(server.host)) {
     yield warning(
       'database',
@@ -105,69 +105,78 @@ function nameOf(version: string): string {
   return `${/mariadb/i.test(version) ? 'MariaDB' : 'MySQL'} ${number}`;
 }
 
-// ---- what is in it
+// ---- schema and encryption key
 
-/** @returns whether there is anything in it. */
-async function* lookAtSchema(database: ReadOnlyDatabase, around: Around): AsyncGenerator<Finding, boolean> {
+/** @returns whether the database has tables. */
+async function* checkSchema(database: ReadOnlyDatabase, context: DoctorContext): AsyncGenerator<Finding, boolean> {
   const check = 'schema';
   const migrator = new Migrator(database, readVersion());
-  const migrate = `llmp migrate up --direct${around.withFile}`;
-  const { current, pending } = await explained(migrator.status());
+  const migrate = `llmp migrate up --direct${context.envFileOption}`;
+  const { current, pending } = await withStoreErrors(migrator.status());
   try {
-    await explained(migrator.refuseNewerSchema());
+    await withStoreErrors(migrator.refuseNewerSchema());
   } catch (error) {
     if (!(error instanceof SchemaTooNew)) throw error;
-    yield failed(check, error.message, 'Install that release, or restore a backup from before it');
+    yield failed(check, error.message, 'Install that release, or restore a backup from before the migration');
     return true;
   }
-  const isAutomatic = partOf(around, ['autoMigrate'])?.autoMigrate ?? true;
-  if (pending.length === 0) yield ok(check, `${current ?? ''}, nothing pending`);
+  const isAutomatic = validSettings(context, ['autoMigrate'])?.autoMigrate ?? true;
+  if (pending.length === 0) yield ok(check, `${current ?? ''}, no pending migrations`);
   else if (!isAutomatic)
-    yield failed(check, `${pending.length} pending, and AUTO_MIGRATE=false: ${pending.join(', ')}`, migrate);
-  else if (current === null) yield ok(check, 'empty: the tables are made at the first start');
-  else yield warning(check, `${pending.length} pending until the next start: ${pending.join(', ')}`, migrate);
+    yield failed(check, `${pending.length} pending migrations, and AUTO_MIGRATE=false: ${pending.join(', ')}`, migrate);
+  else if (current === null) yield ok(check, 'empty; the first start creates the tables');
+  else
+    yield warning(
+      check,
+      `${pending.length} pending migrations, which the next start applies: ${pending.join(', ')}`,
+      migrate,
+    );
   return current !== null;
 }
 
-async function keyFinding(database: ReadOnlyDatabase, address: DatabaseAddress, around: Around): Promise<Finding> {
+async function keyFinding(
+  database: ReadOnlyDatabase,
+  address: DatabaseAddress,
+  context: DoctorContext,
+): Promise<Finding> {
   const check = 'encryption key';
-  const keys = partOf(around, ['databaseDriver', 'database', 'encryptionKey', 'previousEncryptionKey']);
-  if (!keys) return skipped(check, WRONG_SETTINGS);
-  const given = keys.encryptionKey ?? (await keyBeside(address));
+  const keys = validSettings(context, ['databaseDriver', 'database', 'encryptionKey', 'previousEncryptionKey']);
+  if (!keys) return skipped(check, INVALID_SETTINGS);
+  const given = keys.encryptionKey ?? (await readKeyFile(address));
   if (!Buffer.isBuffer(given)) return given;
   const box = new SecretBox(given, keys.previousEncryptionKey);
-  const { opened, unreadable, isPreviousNeeded } = await trySealed(database, box, MOST_KEYS);
+  const { opened, unreadable, isPreviousNeeded } = await checkSealedKeys(database, box, MAX_KEYS);
   if (unreadable.length > 0) {
     const [first = ''] = unreadable;
     return failed(
       check,
-      `does not open the upstream keys of ${unreadable.length} of ${unreadable.length + opened} projects, such as ${first}`,
-      'Set ENCRYPTION_KEY, or the key file beside the database, to what it was; the key before goes into ENCRYPTION_KEY_PREVIOUS',
+      `cannot decrypt the upstream keys of ${unreadable.length} of ${unreadable.length + opened} projects, such as ${first}`,
+      'Restore the original ENCRYPTION_KEY or key file. If you changed the key, set ENCRYPTION_KEY_PREVIOUS to the old one',
     );
   }
   if (isPreviousNeeded) {
     return warning(
       check,
-      'some upstream keys are still sealed with the one before',
-      `llmp migrate rekey${around.withFile}`,
+      'some upstream keys are still encrypted with the previous key',
+      `llmp migrate rekey${context.envFileOption}`,
     );
   }
   return ok(
     check,
-    opened === 0 ? 'there is one, and nothing sealed with it yet' : `opens the upstream keys of ${opened} projects`,
+    opened === 0 ? 'present; no upstream key is encrypted yet' : `decrypts the upstream keys of ${opened} projects`,
   );
 }
 
-/** Of SQLite; a server's is a setting. */
-async function keyBeside(address: DatabaseAddress): Promise<Buffer | Finding> {
+/** Reads the key file next to an SQLite database. With a database server the key is a setting. */
+async function readKeyFile(address: DatabaseAddress): Promise<Buffer | Finding> {
   const check = 'encryption key';
-  if (address.driver !== 'sqlite') return skipped(check, WRONG_SETTINGS);
+  if (address.driver !== 'sqlite') return skipped(check, INVALID_SETTINGS);
   const path = `${address.path}.key`;
   try {
-    await readFile(path); // So that a file system that stands still holds up nobody else.
-    return keyIn(path);
+    await readFile(path); // Asynchronous, so that a hanging file system does not block the other checks.
+    return readEncryptionKeyFile(path);
   } catch (error) {
-    const why = error instanceof BadKeyFile ? error.message : `${path}: ${codeOf(error)}`;
-    return failed(check, why, `Restore ${path} from the backup, or set ENCRYPTION_KEY`);
+    const why = error instanceof InvalidKeyFile ? error.message : `cannot read ${path}: ${codeOf(error)}`;
+    return failed(check, why, `Restore ${path} from a backup, or set ENCRYPTION_KEY`);
   }
 }

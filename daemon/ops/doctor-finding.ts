@@ -1,16 +1,16 @@
-/** What `llmp doctor` finds, and what its checks look at. */
+/** Findings of `llmp doctor`, and the context in which its checks run. */
 import { type AllSettings, type Environment, loadPart, SettingsError } from '../../config/settings.js';
 import type { EnvFile, Sources } from '../../config/sources.js';
 
-/** Only `failed` is a reason to exit 9. What does not apply, or cannot be looked at because of another failure, is `skipped`. */
+/** Only `failed` makes the command exit with 9. `skipped`: does not apply, or could not be checked because of another failure. */
 export type State = 'ok' | 'warning' | 'failed' | 'skipped';
 
 export interface Finding {
   check: string;
   state: State;
-  /** What was seen. */
+  /** What was found. */
   evidence: string;
-  /** The command that mends it, or what to do; null where nothing is to be done. */
+  /** What to do, or the command that fixes it; null if nothing needs to be done. */
   advice: string | null;
 }
 
@@ -34,60 +34,63 @@ export const skipped = (check: string, evidence: string): Finding => ({
   advice: null,
 });
 
-/** Checks that build on each other. They change nothing: no file is made, no lock taken, nothing migrated. */
-export interface Family {
-  /** What it is called when it does not end in time. */
+/** Group of checks that depend on each other. They change nothing: they create no file, take no lock and migrate nothing. */
+export interface CheckGroup {
+  /** Name of the check that is reported if the group does not finish in time. */
   check: string;
-  /** @param signal aborted when nobody waits any more: what is open is to be let go. */
-  look: (signal: AbortSignal) => AsyncIterable<Finding>;
+  /** @param signal aborted when the result is no longer needed: the group must close what it opened. */
+  run: (signal: AbortSignal) => AsyncIterable<Finding>;
 }
 
-export interface Around {
+/** The environment and the env file of the deployment. */
+export interface DoctorContext {
   env: Environment;
-  /** Null without one, or when it cannot be read. */
+  /** Null if there is no env file, or if it cannot be read. */
   file: EnvFile | null;
-  /** Whether there is one that cannot be read: then nobody knows what the settings are. */
-  isFileUnread: boolean;
-  /** Behind a command that is advised, so that it reads the same settings: ` --env-file FILE`. */
-  withFile: string;
+  /** Whether there is an env file that cannot be read: then the settings are unknown. */
+  isFileUnreadable: boolean;
+  /** ` --env-file FILE` or empty: appended to commands in advice, so that they read the same settings. */
+  envFileOption: string;
 }
 
-export const sourcesOf = ({ env, file }: Around): Sources => ({ env, file: file ?? undefined });
+export const sourcesOf = ({ env, file }: DoctorContext): Sources => ({ env, file: file ?? undefined });
 
-/** Those settings, or null when they are wrong: `settings` has said how. */
-export function partOf<Wanted extends keyof AllSettings>(
-  around: Around,
+/** Some settings, or null if they are invalid, which the check `settings` reports. */
+export function validSettings<Wanted extends keyof AllSettings>(
+  context: DoctorContext,
   keys: readonly Wanted[],
 ): Pick<AllSettings, Wanted> | null {
-  if (around.isFileUnread) return null;
+  if (context.isFileUnreadable) return null;
   try {
-    return loadPart({ env: withoutDangers(around.env), file: around.file ?? undefined }, keys).settings;
+    return loadPart({ env: withoutNodeOptions(context.env), file: context.file ?? undefined }, keys).settings;
   } catch (error) {
     if (error instanceof SettingsError) return null;
     throw error;
   }
 }
 
-// What is wrong with the process itself is wrong once, and no reason not to look at anything else.
-function withoutDangers({ NODE_TLS_REJECT_UNAUTHORIZED: _, NODE_OPTIONS: __, ...env }: Environment): Environment {
+// Dangerous Node options are reported once by the check `settings`, and must not prevent the other checks.
+function withoutNodeOptions({ NODE_TLS_REJECT_UNAUTHORIZED: _, NODE_OPTIONS: __, ...env }: Environment): Environment {
   return env;
 }
 
-export const WRONG_SETTINGS = 'not looked at: its settings are wrong';
+export const INVALID_SETTINGS = 'not checked: its settings are invalid';
 
-/** A system's error in a word, such as ECONNREFUSED, or what it says. */
+/** The code of a system error, such as ECONNREFUSED; otherwise the message. */
 export function codeOf(error: unknown): string {
   const { code } = error as NodeJS.ErrnoException;
   return typeof code === 'string' ? code : error instanceof Error ? error.message : String(error);
 }
 
-const MOST_SKEW_MS = 5_000;
+const MAX_SKEW_MS = 5_000;
 
 /**
- * @param theirMs what the other clock said, in ms since the epoch.
- * @param askedMs ours when it was asked.
- * @param answeredMs ours when it had answered.
- * @param resolutionMs how finely it tells the time.
+ * Compares another clock with the clock of this machine.
+ *
+ * @param theirMs the time of the other clock, in ms since the epoch.
+ * @param askedMs the local time of the request.
+ * @param answeredMs the local time of the response.
+ * @param resolutionMs the resolution of the other clock.
  */
 export function clockFinding(
   whose: string,
@@ -96,15 +99,16 @@ export function clockFinding(
   resolutionMs = 1,
 ): Finding {
   const check = `clock, ${whose}`;
-  // It said so at some time in between, and what it did not say is below its resolution.
-  const ahead = askedMs - (theirMs + resolutionMs);
-  const behind = theirMs - answeredMs;
-  const skewMs = Math.max(ahead, behind, 0);
-  if (skewMs <= MOST_SKEW_MS) return ok(check, `within ${Math.max(1, Math.ceil(skewMs / 1000))} s of this machine's`);
-  const direction = ahead > 0 ? 'behind' : 'ahead of';
+  // The other clock was read between request and response, and rounded down to its resolution.
+  const behindMs = askedMs - (theirMs + resolutionMs);
+  const aheadMs = theirMs - answeredMs;
+  const skewMs = Math.max(behindMs, aheadMs, 0);
+  if (skewMs <= MAX_SKEW_MS)
+    return ok(check, `within ${Math.max(1, Math.ceil(skewMs / 1000))} s of this machine's clock`);
+  const direction = behindMs > 0 ? 'behind' : 'ahead of';
   return warning(
     check,
-    `${Math.round(skewMs / 1000)} s ${direction} this machine's: tokens expire by this one`,
-    'timedatectl set-ntp true',
+    `${Math.round(skewMs / 1000)} s ${direction} this machine's clock, which decides when tokens expire`,
+    'Synchronise the clocks: timedatectl set-ntp true',
   );
 }

@@ -1,23 +1,23 @@
-/** Whether this machine can run a daemon: Node, and how many files and sockets it may have open. */
-import { mostDescriptors, withinDescriptors } from '../process/descriptors.js';
+/** Doctor checks of this machine: the version of Node.js, and the limit of open files and sockets. */
+import { maxDescriptors, limitToDescriptors } from '../process/descriptors.js';
 import {
-  type Around,
-  type Family,
+  type DoctorContext,
+  type CheckGroup,
   type Finding,
   failed,
   ok,
-  partOf,
+  validSettings,
   skipped,
   warning,
-  WRONG_SETTINGS,
+  INVALID_SETTINGS,
 } from './doctor-finding.js';
 import { readNodeRange } from '../../config/version.js';
 
-export function nodeFamily(version = process.versions.node): Family {
-  return { check: 'node', look: () => node(version) };
+export function nodeChecks(version = process.versions.node): CheckGroup {
+  return { check: 'node', run: () => node(version) };
 }
 
-// eslint-disable-next-line @typescript-eslint/require-await -- as the others are
+// eslint-disable-next-line @typescript-eslint/require-await -- has the type of the other checks
 async function* node(version: string): AsyncGenerator<Finding> {
   const range = readNodeRange();
   const needed = range.replace(/^>=/, '');
@@ -25,35 +25,35 @@ async function* node(version: string): AsyncGenerator<Finding> {
     yield failed(
       'node',
       `Node.js ${version}; llmp needs ${needed} or newer`,
-      'Install a newer one: https://nodejs.org',
+      'Install a newer release: https://nodejs.org',
     );
-  } else yield ok('node', `Node.js ${version}, ${needed} or newer is needed`);
+  } else yield ok('node', `Node.js ${version} (${needed} or newer is required)`);
 }
 
-export function descriptorsFamily(around: Around, most = mostDescriptors()): Family {
-  return { check: 'descriptors', look: () => descriptors(around, most) };
+export function descriptorChecks(context: DoctorContext, limit = maxDescriptors()): CheckGroup {
+  return { check: 'descriptors', run: () => descriptors(context, limit) };
 }
 
-// eslint-disable-next-line @typescript-eslint/require-await -- as the others are
-async function* descriptors(around: Around, most: number): AsyncGenerator<Finding> {
+// eslint-disable-next-line @typescript-eslint/require-await -- has the type of the other checks
+async function* descriptors(context: DoctorContext, limit: number): AsyncGenerator<Finding> {
   const check = 'descriptors';
-  const wanted = partOf(around, ['maxConnections', 'upstreamConnections']);
+  const wanted = validSettings(context, ['maxConnections', 'upstreamConnections']);
   if (!wanted) {
-    yield skipped(check, WRONG_SETTINGS);
+    yield skipped(check, INVALID_SETTINGS);
     return;
   }
-  if (most === Infinity) {
-    yield skipped(check, 'this system does not say how many there may be');
+  if (limit === Infinity) {
+    yield skipped(check, 'this system does not report its limit of open files');
     return;
   }
-  const { maxConnections, upstreamConnections } = withinDescriptors(wanted, most);
+  const { maxConnections, upstreamConnections } = limitToDescriptors(wanted, limit);
   if (maxConnections === wanted.maxConnections && upstreamConnections === wanted.upstreamConnections) {
-    yield ok(check, `${most} files and sockets may be open here, enough for all connections that the settings allow`);
+    yield ok(check, `limit of ${limit} open files, enough for the connections that the settings allow`);
     return;
   }
   yield warning(
     check,
-    `${most} files and sockets may be open here: room for ${maxConnections} clients and ${upstreamConnections} connections to the upstream, not ${wanted.maxConnections} and ${wanted.upstreamConnections}`,
-    'ulimit -n 65536; under systemd LimitNOFILE=65536',
+    `limit of ${limit} open files: enough for ${maxConnections} client and ${upstreamConnections} upstream connections, but the settings allow ${wanted.maxConnections} and ${wanted.upstreamConnections}`,
+    'Raise the limit: ulimit -n 65536, or LimitNOFILE=65536 in the unit of systemd',
   );
 }

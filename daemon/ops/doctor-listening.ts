@@ -1,33 +1,33 @@
-/** Whether the daemon could listen where it is to listen, or does so already. */
+/** Doctor checks of the listen addresses: whether the daemon can listen on them, or already does. */
 import { access, constants, stat } from 'node:fs/promises';
 import { request, type RequestOptions } from 'node:http';
 import { connect, createServer, type Socket } from 'node:net';
 import { dirname } from 'node:path';
 import type { ListenAddress } from '../../config/kinds.js';
 import {
-  type Around,
+  type DoctorContext,
   codeOf,
   failed,
-  type Family,
+  type CheckGroup,
   type Finding,
   ok,
-  partOf,
+  validSettings,
   skipped,
   warning,
-  WRONG_SETTINGS,
+  INVALID_SETTINGS,
 } from './doctor-finding.js';
 
-const ANSWER_MS = 3_000;
+const RESPONSE_MS = 3_000;
 
-const PLACES = [
+const LISTENERS = [
   { name: 'LISTEN_ADDR', key: 'listenAddress', check: 'listening' },
   { name: 'MANAGEMENT_LISTEN_ADDR', key: 'managementListenAddress', check: 'listening, management' },
 ] as const;
 
-export function listeningFamily(around: Around): Family[] {
-  return PLACES.map(({ name, key, check }) => ({
+export function listeningChecks(context: DoctorContext): CheckGroup[] {
+  return LISTENERS.map(({ name, key, check }) => ({
     check,
-    look: (signal) => listening(check, name, () => partOf(around, [key]), key, signal),
+    run: (signal) => listening(check, name, () => validSettings(context, [key]), key, signal),
   }));
 }
 
@@ -43,61 +43,86 @@ async function* listening(
   const part = settings();
   const address = part?.[key];
   if (address) yield await findingOf(check, name, address, signal);
-  else if (!part) yield skipped(check, WRONG_SETTINGS);
+  else if (!part) yield skipped(check, INVALID_SETTINGS);
 }
 
 async function findingOf(check: string, name: string, address: ListenAddress, signal: AbortSignal): Promise<Finding> {
   const shown = shownAs(address);
-  if ('port' in address && address.port === 0) return ok(check, 'any free port');
+  if ('port' in address && address.port === 0) return ok(check, 'port 0: the system chooses a free port');
   const refusal = await connectionTo(address, signal);
-  if (refusal === null) return held(check, name, address, signal);
-  if ('path' in address) return freeSocket(check, address.path, refusal);
+  if (refusal === null) return inUseFinding(check, name, address, signal);
+  if ('path' in address) return socketFinding(check, address.path, refusal);
   const why = await bindingProblem(address);
   if (why === null) return ok(check, `${shown} is free`);
   const advice: Partial<Record<string, string>> = {
-    EACCES: `Take a port above 1023 for ${name}, or under systemd AmbientCapabilities=CAP_NET_BIND_SERVICE`,
-    EADDRNOTAVAIL: `This machine does not have that address (ip address); change ${name}`,
+    EACCES: `Use a port above 1023 for ${name}, or set AmbientCapabilities=CAP_NET_BIND_SERVICE in the unit of systemd`,
+    EADDRNOTAVAIL: `Set ${name} to an address of this machine: ip address`,
   };
-  return failed(check, `${shown}: ${why}`, advice[why] ?? `ss -ltnp 'sport = :${address.port}'`);
+  return failed(
+    check,
+    `cannot listen on ${shown}: ${why}`,
+    advice[why] ?? `Find the program: ss -ltnp 'sport = :${address.port}'`,
+  );
 }
 
-/** Somebody answers there: it had better be us. */
-async function held(check: string, name: string, address: ListenAddress, signal: AbortSignal): Promise<Finding> {
+/** The address accepts connections: checks whether it is llmp that does. */
+async function inUseFinding(
+  check: string,
+  name: string,
+  address: ListenAddress,
+  signal: AbortSignal,
+): Promise<Finding> {
   const shown = shownAs(address);
-  const answer = await ready(address, signal);
+  const answer = await askReady(address, signal);
   if (answer === null) {
     const advice = 'port' in address ? `ss -ltnp 'sport = :${address.port}'` : `ss -lxp src ${address.path}`;
-    return failed(check, `${shown} is held by another program`, `${advice}; or change ${name}`);
+    return failed(
+      check,
+      `${shown} is in use by another program`,
+      `Stop that program, or change ${name}. Find it with: ${advice}`,
+    );
   }
-  if (answer.status === 200) return ok(check, `${shown} is held by a running llmp, which is ready`);
+  if (answer.status === 200) return ok(check, `${shown} is in use by a running llmp, which is ready`);
   const missing = answer.missing.join(', ') || 'unknown';
-  return warning(check, `${shown} is held by a running llmp, which is not ready: ${missing}`, 'llmp status');
+  return warning(
+    check,
+    `${shown} is in use by a running llmp, which is not ready: ${missing}`,
+    'See the details: llmp status',
+  );
 }
 
-async function freeSocket(check: string, path: string, refusal: string): Promise<Finding> {
+async function socketFinding(check: string, path: string, refusal: string): Promise<Finding> {
   const folder = dirname(path);
   try {
     await access(folder, constants.W_OK | constants.X_OK);
     if (refusal === 'ENOENT') return ok(check, `unix:${path} is free`);
     if (refusal === 'ECONNREFUSED' && (await stat(path)).isSocket()) {
-      return ok(check, `unix:${path} is left over from a daemon before; the next one takes it`);
+      return ok(check, `unix:${path} was left behind by a stopped daemon; the next start replaces it`);
     }
-    return failed(check, `unix:${path} is in the way: ${refusal}`, `ls -l ${path}`);
+    return failed(
+      check,
+      `unix:${path} exists and is not a usable socket: ${refusal}`,
+      `Move it, or listen on another path: ls -l ${path}`,
+    );
   } catch (error) {
-    return failed(check, `no socket can be made in ${folder}: ${codeOf(error)}`, `ls -ld ${folder}`);
+    return failed(
+      check,
+      `cannot create a socket in ${folder}: ${codeOf(error)}`,
+      `Create the folder, or grant write permission: ls -ld ${folder}`,
+    );
   }
 }
 
-/** Where to ask for what listens on all addresses. */
+/** The address to connect to; for a listener on all addresses, the loopback address. */
 const reachable = (host: string) => (host === '::' ? '::1' : host === '0.0.0.0' ? '127.0.0.1' : host);
 
 const targetOf = (address: ListenAddress) =>
   'path' in address ? { path: address.path } : { host: reachable(address.host), port: address.port };
 
-/** @returns null when somebody takes it, otherwise why not. */
+/** @returns null if the connection is accepted, otherwise the reason. */
 function connectionTo(address: ListenAddress, signal: AbortSignal): Promise<string | null> {
   return new Promise((resolve) => {
-    const socket: Socket = connect({ ...targetOf(address), timeout: ANSWER_MS, signal });
+    const socket: Socket = connect({ ...targetOf(address), timeout: RESPONSE_MS, signal });
     const settle = (outcome: string | null) => {
       socket.destroy();
       resolve(outcome);
@@ -114,7 +139,7 @@ function connectionTo(address: ListenAddress, signal: AbortSignal): Promise<stri
   });
 }
 
-/** Listens for an instant; nobody listened there a moment ago. */
+/** Listens for a moment on an address that does not accept connections. @returns null if that works, otherwise the reason. */
 function bindingProblem(address: { host: string; port: number }): Promise<string | null> {
   return new Promise((resolve) => {
     const server = createServer((socket) => socket.destroy());
@@ -134,18 +159,18 @@ interface Ready {
   missing: string[];
 }
 
-/** What `/ready` says; null for whoever is not llmp. */
-function ready(address: ListenAddress, signal: AbortSignal): Promise<Ready | null> {
+/** The response of `/ready`; null if the other program is not llmp. */
+function askReady(address: ListenAddress, signal: AbortSignal): Promise<Ready | null> {
   const target: RequestOptions =
     'path' in address
       ? { socketPath: address.path, path: '/ready' }
       : { host: reachable(address.host), port: address.port, path: '/ready' };
   return new Promise((resolve) => {
-    const asked = request({ ...target, agent: false, signal, timeout: ANSWER_MS }, (response) => {
+    const asked = request({ ...target, agent: false, signal, timeout: RESPONSE_MS }, (response) => {
       let text = '';
       response.setEncoding('utf8').on('data', (piece: string) => {
         text += piece;
-        if (text.length > MOST_TEXT) asked.destroy();
+        if (text.length > MAX_TEXT) asked.destroy();
       });
       response.once('end', () => {
         resolve(readyIn(response.statusCode ?? 0, text));
@@ -162,7 +187,7 @@ function ready(address: ListenAddress, signal: AbortSignal): Promise<Ready | nul
   });
 }
 
-const MOST_TEXT = 10_000;
+const MAX_TEXT = 10_000;
 
 function readyIn(status: number, text: string): Ready | null {
   if (status !== 200 && status !== 503) return null;

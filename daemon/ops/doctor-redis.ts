@@ -1,30 +1,30 @@
-/** Whether Redis answers, and keeps what is put into it. */
+/** Doctor checks of Redis: whether it is available, and whether it preserves events. */
 import { redisAddressFrom } from '../store/redis/address.js';
 import { newClient } from '../store/redis/connection.js';
 import {
-  type Around,
+  type DoctorContext,
   clockFinding,
   codeOf,
   failed,
-  type Family,
+  type CheckGroup,
   type Finding,
   ok,
-  partOf,
+  validSettings,
   skipped,
   warning,
-  WRONG_SETTINGS,
+  INVALID_SETTINGS,
 } from './doctor-finding.js';
 
-const ANSWER_MS = 2_000;
+const RESPONSE_MS = 2_000;
 
 type Redis = ReturnType<typeof newClient>;
 
-export function redisFamily(around: Around): Family {
-  return { check: 'redis', look: (signal) => redis(around, signal) };
+export function redisChecks(context: DoctorContext): CheckGroup {
+  return { check: 'redis', run: (signal) => redis(context, signal) };
 }
 
-async function* redis(around: Around, signal: AbortSignal): AsyncGenerator<Finding> {
-  const settings = partOf(around, [
+async function* redis(context: DoctorContext, signal: AbortSignal): AsyncGenerator<Finding> {
+  const settings = validSettings(context, [
     'redisAddress',
     'redisDatabase',
     'redisUsername',
@@ -34,33 +34,33 @@ async function* redis(around: Around, signal: AbortSignal): AsyncGenerator<Findi
   ]);
   const address = settings && redisAddressFrom(settings);
   if (!address) {
-    yield skipped('redis', settings ? 'REDIS_ADDR is not set' : WRONG_SETTINGS);
+    yield skipped('redis', settings ? 'REDIS_ADDR is not set' : INVALID_SETTINGS);
     return;
   }
   const { host, port } = address;
   const where = `${host.includes(':') ? `[${host}]` : host}:${port}`;
-  const client = newClient(address, { commandMs: ANSWER_MS, name: 'llmp-doctor' });
+  const client = newClient(address, { commandMs: RESPONSE_MS, name: 'llmp-doctor' });
   let broken: unknown = null;
   client.on('error', (error: unknown) => (broken ??= error));
-  const letGo = () => {
+  const disconnect = () => {
     client.disconnect();
   };
-  signal.addEventListener('abort', letGo);
+  signal.addEventListener('abort', disconnect);
   try {
     await client.connect();
     const info = factsIn(await client.info());
-    if (broken) throw broken as Error; // Such as a database that there is not.
+    if (broken) throw broken as Error; // For example a database number that does not exist.
     yield* findings(info, where, settings.eventBus === 'redis-streams', client);
   } catch (error) {
     const why = messageOf(broken ?? error);
     yield failed(
       'redis',
       `${where}: ${why}`,
-      `redis-cli -h ${host} -p ${port}${address.isEncrypted ? ' --tls' : ''} ping`,
+      `Test the connection: redis-cli -h ${host} -p ${port}${address.isEncrypted ? ' --tls' : ''} ping`,
     );
   } finally {
-    signal.removeEventListener('abort', letGo);
-    letGo();
+    signal.removeEventListener('abort', disconnect);
+    disconnect();
   }
 }
 
@@ -74,7 +74,7 @@ async function* findings(
   if (info.get('role') === 'slave') {
     yield failed(
       'redis',
-      `${where}: Redis ${version}, a replica, which takes no writes`,
+      `${where}: Redis ${version} is a replica, which accepts no writes`,
       'Set REDIS_ADDR to the primary',
     );
     return;
@@ -87,54 +87,46 @@ async function* findings(
   if (hasEvents) yield await persistence(info, client);
 }
 
-/** The stream of events never expires: a policy for all keys may take it as a whole, what is not dispatched included. */
+/** The event stream has no expiry. A policy for all keys can evict the whole stream, including undelivered events. */
 function memory(info: ReadonlyMap<string, string>, hasEvents: boolean): Finding {
   const check = 'redis memory';
-  const most = Number(info.get('maxmemory') ?? 0);
+  const maxMemory = Number(info.get('maxmemory') ?? 0);
   const policy = info.get('maxmemory_policy') ?? 'unknown';
-  if (most === 0) return ok(check, `no limit (maxmemory 0, ${policy})`);
-  const shown = `maxmemory ${Math.round(most / 2 ** 20)} MiB, ${policy}`;
+  if (maxMemory === 0) return ok(check, `no limit (maxmemory 0, ${policy})`);
+  const shown = `maxmemory ${Math.round(maxMemory / 2 ** 20)} MiB, ${policy}`;
   if (hasEvents && policy.startsWith('allkeys')) {
-    return warning(
-      check,
-      `${shown}: may evict the stream of events`,
-      'redis-cli config set maxmemory-policy volatile-lru',
-    );
+    return warning(check, `${shown}: may evict the event stream`, 'redis-cli config set maxmemory-policy volatile-lru');
   }
   if (policy === 'noeviction') {
     return warning(
       check,
-      `${shown}: when it is full, what is cached keeps everything else out`,
+      `${shown}: when the memory is full of cached responses, Redis refuses all other writes`,
       'redis-cli config set maxmemory-policy volatile-lru',
     );
   }
   return ok(check, shown);
 }
 
-/** Whether events outlive the process. */
+/** Whether events survive a restart of Redis. */
 async function persistence(info: ReadonlyMap<string, string>, client: Redis): Promise<Finding> {
   const check = 'redis persistence';
-  const mend = 'redis-cli config set appendonly yes';
+  const fix = 'redis-cli config set appendonly yes';
   for (const [fact, what] of [
     ['aof_last_write_status', 'the append-only file'],
     ['rdb_last_bgsave_status', 'the last snapshot'],
   ] as const) {
     if (info.has(fact) && info.get(fact) !== 'ok')
-      return warning(check, `${what} could not be written`, 'redis-cli info persistence');
+      return warning(check, `Redis could not write ${what}`, 'Check the log of Redis: redis-cli info persistence');
   }
   if (info.get('aof_enabled') === '1') return ok(check, 'append-only file');
-  // Managed ones do not say.
+  // Managed Redis services refuse CONFIG.
   const save = await client.config('GET', 'save').then(
     (answer) => answer[1] ?? '',
     () => null,
   );
-  if (save === null) return skipped(check, 'no append-only file, and it does not say whether it saves snapshots');
-  if (save !== '') return ok(check, `snapshots (save ${save}): a crash forgets the events since the last`);
-  return warning(
-    check,
-    'neither append-only file nor snapshots: with Redis all events go that are not dispatched',
-    mend,
-  );
+  if (save === null) return skipped(check, 'no append-only file; Redis does not report whether it saves snapshots');
+  if (save !== '') return ok(check, `snapshots (save ${save}): a crash loses the events since the last one`);
+  return warning(check, 'neither append-only file nor snapshots: a restart of Redis loses undelivered events', fix);
 }
 
 const factsIn = (info: string) =>

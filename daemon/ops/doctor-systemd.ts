@@ -1,20 +1,20 @@
-/** What systemd says of the unit, where there is one. */
+/** Doctor check of the unit of systemd, if one is installed. */
 import { execFile } from 'node:child_process';
 import { access } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Around, failed, type Family, type Finding, ok, skipped, warning } from './doctor-finding.js';
+import { type DoctorContext, failed, type CheckGroup, type Finding, ok, skipped, warning } from './doctor-finding.js';
 
 const UNIT = 'llmp.service';
-// As systemd has them; SYSTEMD_UNIT_PATH names others.
+// The default folders of systemd; SYSTEMD_UNIT_PATH overrides them.
 const FOLDERS =
   '/etc/systemd/system:/run/systemd/system:/usr/local/lib/systemd/system:/usr/lib/systemd/system:/lib/systemd/system';
-const ANSWER_MS = 3_000;
+const RESPONSE_MS = 3_000;
 
-export function systemdFamily(around: Around): Family {
-  return { check: 'systemd', look: (signal) => systemd(around, signal) };
+export function systemdChecks(context: DoctorContext): CheckGroup {
+  return { check: 'systemd', run: (signal) => systemd(context, signal) };
 }
 
-async function* systemd({ env }: Around, signal: AbortSignal): AsyncGenerator<Finding> {
+async function* systemd({ env }: DoctorContext, signal: AbortSignal): AsyncGenerator<Finding> {
   const check = 'systemd';
   const folders = (env.SYSTEMD_UNIT_PATH || FOLDERS).split(':').filter((folder) => folder !== '');
   const paths = await Promise.all(folders.map((folder) => existing(join(folder, UNIT))));
@@ -25,17 +25,21 @@ async function* systemd({ env }: Around, signal: AbortSignal): AsyncGenerator<Fi
   }
   const facts = await show(env, signal);
   if (!facts) {
-    yield ok(check, `${path} is there; systemd does not run here`);
+    yield ok(check, `${path} exists; systemd is not running`);
     return;
   }
   const state = facts.get('ActiveState') ?? 'unknown';
   const shown = `${facts.get('FragmentPath') || path}: ${state} (${facts.get('SubState') ?? ''}), ${facts.get('UnitFileState') || 'not enabled'}`;
   if (facts.get('LoadState') === 'bad-setting' || facts.get('LoadState') === 'error') {
-    yield failed(check, `${path} cannot be loaded`, `systemd-analyze verify ${path}`);
+    yield failed(check, `systemd cannot load ${path}`, `Find the error: systemd-analyze verify ${path}`);
   } else if (state === 'failed') {
-    yield failed(check, `${shown}, exit ${facts.get('ExecMainStatus') ?? '?'}`, `journalctl -u ${UNIT} -n 50`);
+    yield failed(
+      check,
+      `${shown}, exit ${facts.get('ExecMainStatus') ?? '?'}`,
+      `Read the log: journalctl -u ${UNIT} -n 50`,
+    );
   } else if (facts.get('NeedDaemonReload') === 'yes') {
-    yield warning(check, `${shown}; the file has changed since it was loaded`, 'systemctl daemon-reload');
+    yield warning(check, `${shown}; the file was changed after systemd loaded it`, 'systemctl daemon-reload');
   } else if (state !== 'active') {
     yield warning(check, shown, `systemctl enable --now ${UNIT}`);
   } else {
@@ -54,10 +58,10 @@ async function existing(path: string): Promise<string | null> {
 
 const FACTS = 'LoadState,ActiveState,SubState,UnitFileState,FragmentPath,ExecMainStatus,NeedDaemonReload';
 
-/** Null where nobody can be asked. */
-function show({ PATH }: Around['env'], signal: AbortSignal): Promise<ReadonlyMap<string, string> | null> {
+/** Null if systemctl fails, for example because systemd is not running. */
+function show({ PATH }: DoctorContext['env'], signal: AbortSignal): Promise<ReadonlyMap<string, string> | null> {
   return new Promise((resolve) => {
-    const options = { timeout: ANSWER_MS, signal, env: { PATH, LC_ALL: 'C' } };
+    const options = { timeout: RESPONSE_MS, signal, env: { PATH, LC_ALL: 'C' } };
     execFile('systemctl', ['show', UNIT, '-p', FACTS], options, (error, stdout) => {
       const pairs = stdout.split('\n').map((line) => line.split('=', 2) as [string, string]);
       resolve(error ? null : new Map(pairs));

@@ -1,50 +1,54 @@
-/** Whether the provider can be reached, and has an API where requests go. It is asked without a key: to be refused for that is good. */
+/** Doctor checks of the provider: whether it is reachable, and has an API at UPSTREAM_BASE_URL. They send no key, so a refusal is a good result. */
 import { lookup } from 'node:dns/promises';
 import { request } from 'node:http';
 import { connect, isIP, type Socket } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import {
-  type Around,
+  type DoctorContext,
   clockFinding,
   codeOf,
   failed,
-  type Family,
+  type CheckGroup,
   type Finding,
   ok,
-  partOf,
+  validSettings,
   skipped,
   warning,
-  WRONG_SETTINGS,
+  INVALID_SETTINGS,
 } from './doctor-finding.js';
 
 const DAY_MS = 86_400_000;
-const FEW_DAYS = 14;
-/** For each of connecting, TLS and an answer. */
-const ANSWER_MS = 4_000;
+const WARN_BELOW_DAYS = 14;
+/** Limit for each of these: the connection, the TLS handshake, and the response. */
+const RESPONSE_MS = 4_000;
 const DATE_RESOLUTION_MS = 1_000;
 
-export function upstreamFamily(around: Around): Family {
-  return { check: 'upstream', look: (signal) => upstream(around, signal) };
+export function upstreamChecks(context: DoctorContext): CheckGroup {
+  return { check: 'upstream', run: (signal) => upstream(context, signal) };
 }
 
-async function* upstream(around: Around, signal: AbortSignal): AsyncGenerator<Finding> {
-  const url = partOf(around, ['upstreamBaseUrl'])?.upstreamBaseUrl;
+async function* upstream(context: DoctorContext, signal: AbortSignal): AsyncGenerator<Finding> {
+  const url = validSettings(context, ['upstreamBaseUrl'])?.upstreamBaseUrl;
   if (!url) {
-    yield skipped('upstream', WRONG_SETTINGS);
+    yield skipped('upstream', INVALID_SETTINGS);
     return;
   }
   const isEncrypted = url.protocol === 'https:';
   const host = url.hostname.replace(/^\[|\]$/g, '');
   const port = Number(url.port || (isEncrypted ? 443 : 80));
   const opened: Socket[] = [];
-  const letGo = () => {
-    opened.at(-1)?.destroy(); // And with it what it stands on: that first would be the end of Node 20.
+  const closeConnection = () => {
+    opened.at(-1)?.destroy(); // Also destroys the sockets below it. Destroying those first crashes Node 20.
   };
-  signal.addEventListener('abort', letGo);
+  signal.addEventListener('abort', closeConnection);
   try {
     const address = await addressOf(host);
     if (typeof address !== 'string') {
-      yield failed('upstream', `${host} does not resolve: ${address.code}`, `getent hosts ${host}`);
+      yield failed(
+        'upstream',
+        `cannot resolve ${host}: ${address.code}`,
+        `Check UPSTREAM_BASE_URL and DNS: getent hosts ${host}`,
+      );
       return;
     }
     const beganMs = performance.now();
@@ -54,14 +58,14 @@ async function* upstream(around: Around, signal: AbortSignal): AsyncGenerator<Fi
     if (refused) {
       yield failed(
         'upstream',
-        `no connection to ${host} (${address}) port ${port}: ${refused}`,
-        `nc -vz ${host} ${port}`,
+        `cannot connect to ${host} (${address}) port ${port}: ${refused}`,
+        `Test the connection: nc -vz ${host} ${port}`,
       );
       return;
     }
     let socket = tcp;
     if (isEncrypted) {
-      // Looked at rather than refused: what is wrong with it is to be told.
+      // An invalid certificate is accepted here, so that the finding can say what is wrong with it.
       const tls = connectTls({
         socket: tcp,
         rejectUnauthorized: false,
@@ -73,8 +77,8 @@ async function* upstream(around: Around, signal: AbortSignal): AsyncGenerator<Fi
       if (broken) {
         yield failed(
           'upstream',
-          `${host} port ${port} does not speak TLS: ${broken}`,
-          `openssl s_client -connect ${host}:${port}`,
+          `TLS handshake with ${host} port ${port} failed: ${broken}`,
+          `Test TLS: openssl s_client -connect ${host}:${port}`,
         );
         return;
       }
@@ -85,38 +89,42 @@ async function* upstream(around: Around, signal: AbortSignal): AsyncGenerator<Fi
     }
     const connectedMs = performance.now() - beganMs;
     const askedAtMs = Date.now();
-    const answer = await answerOf(socket, url);
+    const response = await responseOf(socket, url);
     const how = `${url.origin} (${address}) connected in ${Math.round(connectedMs)} ms`;
-    if ('failure' in answer) {
-      yield failed('upstream', `${how}, and does not answer HTTP: ${answer.failure}`, `curl -sSI ${url.origin}`);
-      return;
-    }
-    if (answer.status === 404) {
+    if ('failure' in response) {
       yield failed(
         'upstream',
-        `${how}, and answered 404 to GET ${modelsPath(url)}: there is no API at UPSTREAM_BASE_URL`,
-        'Compare UPSTREAM_BASE_URL with the base URL in the documentation of the provider, without /v1',
+        `${how}, but sent no HTTP response: ${response.failure}`,
+        `Test HTTP: curl -sSI ${url.origin}`,
+      );
+      return;
+    }
+    if (response.status === 404) {
+      yield failed(
+        'upstream',
+        `${how}, but responded with 404 to GET ${modelsPath(url)}: no API found at UPSTREAM_BASE_URL`,
+        'Set UPSTREAM_BASE_URL to the base URL in the documentation of the provider, without /v1',
       );
       return;
     }
     yield isEncrypted || isLoopback(address)
-      ? ok('upstream', `${how}, answered ${answer.status}`)
+      ? ok('upstream', `${how}, responded with ${response.status}`)
       : warning(
           'upstream',
-          `${how}, answered ${answer.status}; keys go there in clear text`,
+          `${how}, responded with ${response.status}; upstream keys are sent unencrypted`,
           'Use https in UPSTREAM_BASE_URL',
         );
-    const theirsMs = Date.parse(answer.date ?? '');
+    const theirsMs = Date.parse(response.date ?? '');
     if (!Number.isNaN(theirsMs)) {
       yield clockFinding('upstream', theirsMs, [askedAtMs, Date.now()], DATE_RESOLUTION_MS);
     }
   } finally {
-    signal.removeEventListener('abort', letGo);
-    letGo();
+    signal.removeEventListener('abort', closeConnection);
+    closeConnection();
   }
 }
 
-const LATE = `no answer within ${ANSWER_MS / 1000} s`;
+const TIMED_OUT = `no response within ${RESPONSE_MS / 1000} s`;
 
 const isLoopback = (address: string) => address === '::1' || address.startsWith('127.');
 
@@ -128,7 +136,7 @@ async function addressOf(host: string): Promise<string | { code: string }> {
   }
 }
 
-/** @returns null when it got there, otherwise why not. */
+/** @returns null if the event occurred, otherwise the reason. */
 function outcomeOf(socket: Socket, event: 'connect' | 'secureConnect'): Promise<string | null> {
   return new Promise((resolve) => {
     socket.once(event, () => {
@@ -140,8 +148,8 @@ function outcomeOf(socket: Socket, event: 'connect' | 'secureConnect'): Promise<
     socket.once('close', () => {
       resolve('closed');
     });
-    socket.setTimeout(ANSWER_MS, () => {
-      resolve(LATE);
+    socket.setTimeout(RESPONSE_MS, () => {
+      resolve(TIMED_OUT);
     });
   });
 }
@@ -152,24 +160,25 @@ function certificateFinding(socket: TLSSocket, where: string): Finding {
   const daysLeft = Math.floor((Date.parse(end) - Date.now()) / DAY_MS);
   const shown = `${socket.getProtocol() ?? 'TLS'}, valid until ${end}`;
   if (!socket.authorized) {
-    // Node's types promise an Error, and Node gives a text.
+    // A string in Node, although its types declare an Error.
     const why = String(socket.authorizationError);
     return failed(
       check,
-      `${shown}; it is not believed: ${why}`,
-      `openssl s_client -connect ${where}; an authority of your own goes into NODE_EXTRA_CA_CERTS=FILE`,
+      `${shown}; it is not trusted: ${why}`,
+      `For a private certificate authority set NODE_EXTRA_CA_CERTS=FILE. See the certificate: openssl s_client -connect ${where}`,
     );
   }
-  if (daysLeft < FEW_DAYS) return warning(check, `${shown}, ${daysLeft} days`, 'Ask the provider to renew it');
-  return ok(check, `${shown}, ${daysLeft} days`);
+  if (daysLeft < WARN_BELOW_DAYS)
+    return warning(check, `${shown}, ${daysLeft} days left`, 'Ask the provider to renew it');
+  return ok(check, `${shown}, ${daysLeft} days left`);
 }
 
-/** Every OpenAI-compatible API has it. */
+/** Every OpenAI-compatible API has this path. */
 const modelsPath = (url: URL) => `${url.pathname.replace(/\/+$/, '')}/v1/models`;
 
-type Answer = { status: number; date: string | undefined } | { failure: string };
+type ProbeResponse = { status: number; date: string | undefined } | { failure: string };
 
-function answerOf(socket: Socket, url: URL): Promise<Answer> {
+function responseOf(socket: Socket, url: URL): Promise<ProbeResponse> {
   return new Promise((resolve) => {
     const asked = request({
       method: 'GET',
@@ -179,14 +188,14 @@ function answerOf(socket: Socket, url: URL): Promise<Answer> {
       createConnection: () => socket,
     });
     asked.once('response', (response) => {
-      response.destroy(); // Its body is not wanted.
+      response.destroy(); // The body is not needed.
       resolve({ status: response.statusCode ?? 0, date: response.headers.date });
     });
     asked.once('error', (error) => {
       resolve({ failure: codeOf(error) });
     });
-    asked.setTimeout(ANSWER_MS, () => {
-      resolve({ failure: LATE });
+    asked.setTimeout(RESPONSE_MS, () => {
+      resolve({ failure: TIMED_OUT });
     });
     asked.end();
   });

@@ -1,73 +1,82 @@
-/** `llmp doctor`: every check of a deployment, beside each other, each in its own time. */
-import { secretsAround, SettingsError } from '../../config/settings.js';
+/** `llmp doctor`: runs all checks of a deployment at the same time, each group with its own time limit. */
+import { secretsIn, SettingsError } from '../../config/settings.js';
 import { readEnvFile } from '../../config/sources.js';
-import { inTime } from '../core/in-time.js';
+import { withTimeout } from '../core/with-timeout.js';
 import type { Clock } from '../core/ports.js';
-import { auditFamily } from './doctor-audit.js';
-import { databaseFamily } from './doctor-database.js';
-import { type Around, codeOf, failed, type Family, type Finding } from './doctor-finding.js';
-import { descriptorsFamily, nodeFamily } from './doctor-host.js';
-import { listeningFamily } from './doctor-listening.js';
-import { filesFamily, settingsFamily } from './doctor-settings.js';
-import { redisFamily } from './doctor-redis.js';
-import { systemdFamily } from './doctor-systemd.js';
-import { upstreamFamily } from './doctor-upstream.js';
+import { auditChecks } from './doctor-audit.js';
+import { databaseChecks } from './doctor-database.js';
+import { type DoctorContext, codeOf, failed, type CheckGroup, type Finding } from './doctor-finding.js';
+import { descriptorChecks, nodeChecks } from './doctor-host.js';
+import { listeningChecks } from './doctor-listening.js';
+import { fileChecks, settingsChecks } from './doctor-settings.js';
+import { redisChecks } from './doctor-redis.js';
+import { systemdChecks } from './doctor-systemd.js';
+import { upstreamChecks } from './doctor-upstream.js';
 
-export type { Family, Finding };
+export type { CheckGroup, Finding };
 
-// Longer than any of the limits that connections have by themselves: what they say is more than that it took too long.
+// Longer than the timeouts of the checks themselves, whose findings say more than a timeout of the whole group.
 const LIMIT_MS = 6_000;
 
 export interface DoctorOptions {
   env: NodeJS.ProcessEnv;
   envFile: string | undefined;
-  /** Checks that are somebody else's to make, such as of the terminal. */
-  more?: readonly Family[];
-  /** How long the checks of a family may take together. */
+  /** Further checks, which the caller defines, such as that of the terminal. */
+  more?: readonly CheckGroup[];
+  /** Time limit of each group of checks. */
   limitMs?: number;
-  /** Aborted when nobody waits any more. */
+  /** Aborted when the result is no longer needed. */
   signal?: AbortSignal;
 }
 
-/** Looks at everything and changes nothing. No secret is in what it finds. */
-export async function examine({
+/** Runs all checks, which change nothing. Findings contain no secrets. */
+export async function runDoctor({
   env,
   envFile,
   more = [],
   limitMs = LIMIT_MS,
   signal,
 }: DoctorOptions): Promise<Finding[]> {
-  const { around, problems } = read(env, envFile);
+  const { context, problems } = read(env, envFile);
   const families = [
-    settingsFamily(around, problems),
-    filesFamily(around),
-    nodeFamily(),
-    descriptorsFamily(around),
-    databaseFamily(around),
-    auditFamily(around),
-    redisFamily(around),
-    upstreamFamily(around),
-    ...listeningFamily(around),
-    systemdFamily(around),
+    settingsChecks(context, problems),
+    fileChecks(context),
+    nodeChecks(),
+    descriptorChecks(context),
+    databaseChecks(context),
+    auditChecks(context),
+    redisChecks(context),
+    upstreamChecks(context),
+    ...listeningChecks(context),
+    systemdChecks(context),
     ...more,
   ];
-  const found = await Promise.all(families.map((family) => within(limitMs, family, signal)));
-  const secrets = secretsAround(env, { file: around.file ?? undefined });
+  const found = await Promise.all(families.map((family) => runWithin(limitMs, family, signal)));
+  const secrets = secretsIn(env, { file: context.file ?? undefined });
   return found.flat().map((finding) => masked(finding, secrets));
 }
 
-function read(env: NodeJS.ProcessEnv, path: string | undefined): { around: Around; problems: readonly string[] } {
-  const around = { env, file: null, isFileUnread: false, withFile: path === undefined ? '' : ` --env-file ${path}` };
+function read(
+  env: NodeJS.ProcessEnv,
+  path: string | undefined,
+): { context: DoctorContext; problems: readonly string[] } {
+  const context = {
+    env,
+    file: null,
+    isFileUnreadable: false,
+    envFileOption: path === undefined ? '' : ` --env-file ${path}`,
+  };
   try {
-    return { around: { ...around, file: path === undefined ? null : readEnvFile(path) }, problems: [] };
+    return { context: { ...context, file: path === undefined ? null : readEnvFile(path) }, problems: [] };
   } catch (error) {
-    if (error instanceof SettingsError) return { around: { ...around, isFileUnread: true }, problems: error.problems };
+    if (error instanceof SettingsError)
+      return { context: { ...context, isFileUnreadable: true }, problems: error.problems };
     throw error;
   }
 }
 
-/** Unlike the daemon's its timers keep the process alive: nothing else may while what is looked at hangs. */
-const wakefulClock: Pick<Clock, 'after'> = {
+/** A clock whose timers keep the process alive, unlike those of the daemon: while a check hangs, nothing else may do so. */
+const referencedClock: Pick<Clock, 'after'> = {
   after(ms, action) {
     const timer = setTimeout(action, ms);
     return () => {
@@ -76,31 +85,37 @@ const wakefulClock: Pick<Clock, 'after'> = {
   },
 };
 
-/** What a family found in that time; one that hangs is a finding too. */
-async function within(limitMs: number, { check, look }: Family, signal?: AbortSignal): Promise<Finding[]> {
+/** Runs a group of checks. If it does not finish in time, that is a finding too. */
+async function runWithin(limitMs: number, { check, run }: CheckGroup, signal?: AbortSignal): Promise<Finding[]> {
   const found: Finding[] = [];
-  const enough = new AbortController();
-  const gather = async () => {
-    for await (const finding of look(AbortSignal.any([enough.signal, ...(signal ? [signal] : [])])))
+  const finished = new AbortController();
+  const collect = async () => {
+    for await (const finding of run(AbortSignal.any([finished.signal, ...(signal ? [signal] : [])])))
       found.push(finding);
     return null;
   };
-  const ended = gather().catch((error: unknown) => failed(check, `cannot be looked at: ${codeOf(error)}`, 'See why'));
-  const last = await inTime(wakefulClock, limitMs, ended, () =>
-    failed(check, `no answer within ${limitMs / 1000} s`, 'Look whether what it depends on stands still'),
+  const ended = collect().catch((error: unknown) =>
+    failed(check, `the check failed: ${codeOf(error)}`, 'Fix the cause, and run llmp doctor again'),
   );
-  enough.abort();
+  const last = await withTimeout(referencedClock, limitMs, ended, () =>
+    failed(
+      check,
+      `no response within ${limitMs / 1000} s`,
+      'Check whether the service or the disk that it needs hangs',
+    ),
+  );
+  finished.abort();
   return last ? [...found, last] : [...found];
 }
 
 const MASK = '********';
-// To mask less would garble words, and is no secret.
-const SHORTEST_MASKED = 6;
+// Masking shorter values would garble ordinary words, and they are too short to be secrets.
+const MIN_MASKED_LENGTH = 6;
 
 function masked({ check, state, evidence, advice }: Finding, secrets: readonly string[]): Finding {
   const withoutSecrets = (text: string) =>
     secrets
-      .filter(({ length }) => length >= SHORTEST_MASKED)
+      .filter(({ length }) => length >= MIN_MASKED_LENGTH)
       .reduce((shown, secret) => shown.replaceAll(secret, MASK), text);
   return { check, state, evidence: withoutSecrets(evidence), advice: advice && withoutSecrets(advice) };
 }

@@ -1,4 +1,4 @@
-/** `llmp migrate … --direct`: the schema, when no daemon runs to ask. */
+/** `llmp migrate … --direct`: migrates the schema without a daemon. */
 import { existsSync } from 'node:fs';
 import type { DatabaseAddress } from '../../config/database-url.js';
 import { type Environment, loadPart, SettingsError } from '../../config/settings.js';
@@ -10,11 +10,11 @@ import { realClock } from '../process/clock.js';
 import { StoreUnavailable } from '../core/ports.js';
 import { PathInUse } from '../store/lock.js';
 import { openDatabase } from '../store/open.js';
-import { explained as explainedByStore } from '../store/sql/failures.js';
+import { withStoreErrors as asStoreError } from '../store/sql/failures.js';
 import { lockDatabase } from '../store/sql/sqlite.js';
 import { EXIT } from '../api/vocabulary.js';
 
-/** What stands in the way, in words for the operator, and the exit code that says so. */
+/** A failure that the operator can correct, with the exit code of the command. */
 export class DirectMigrationError extends Error {
   readonly exitCode: number;
   override name = 'DirectMigrationError';
@@ -30,24 +30,24 @@ export interface DirectMigrations {
   close(): Promise<void>;
 }
 
-/** Opens the database that the settings name. A missing one is not created: it would be the wrong one. */
+/** Opens the database that the settings name. A missing database is not created, because the path is probably wrong. */
 export function directMigrations(env: Environment, envFile?: string): DirectMigrations {
-  const { address, database } = opened(env, envFile);
+  const { address, database } = openFromSettings(env, envFile);
   const migrator = new Migrator(database, readVersion());
   return {
-    status: () => explained(migrator.status()),
-    up: () => explained(whileLocked(address, () => migrator.up())),
+    status: () => asOperatorError(migrator.status()),
+    up: () => asOperatorError(whileLocked(address, () => migrator.up())),
     close: () => database.close(),
   };
 }
 
-/** @throws {DirectMigrationError} for a file that is not there. */
+/** @throws {DirectMigrationError} if the database file does not exist. */
 export function refuseMissing(address: DatabaseAddress): void {
   if (address.driver !== 'sqlite' || existsSync(address.path)) return;
-  throw new DirectMigrationError(EXIT.notFound, `there is no database ${address.path}`);
+  throw new DirectMigrationError(EXIT.notFound, `database ${address.path} does not exist. Check DATABASE_URL`);
 }
 
-function opened(env: Environment, envFile: string | undefined) {
+function openFromSettings(env: Environment, envFile: string | undefined) {
   try {
     const file = envFile === undefined ? undefined : readEnvFile(envFile);
     const address = loadPart({ env, file }, ['databaseDriver', 'database']).settings.database;
@@ -59,7 +59,7 @@ function opened(env: Environment, envFile: string | undefined) {
   }
 }
 
-/** On a server the migrator sees to it by itself that there is one at a time, daemons included. */
+/** Locks an SQLite database. On a database server the migrator itself excludes other migrators, including daemons. */
 async function whileLocked<T>(address: DatabaseAddress, work: () => Promise<T>): Promise<T> {
   if (address.driver !== 'sqlite') return work();
   const unlock = await lockDatabase(address.path);
@@ -70,23 +70,27 @@ async function whileLocked<T>(address: DatabaseAddress, work: () => Promise<T>):
   }
 }
 
-/** @throws {DirectMigrationError} for what an operator can do something about. */
-export async function explained<T>(answer: Promise<T>): Promise<T> {
+/** @throws {DirectMigrationError} for failures that an operator can correct. */
+export async function asOperatorError<T>(result: Promise<T>): Promise<T> {
   try {
-    return await explainedByStore(answer);
+    return await asStoreError(result);
   } catch (error) {
     if (error instanceof PathInUse) {
-      throw new DirectMigrationError(EXIT.conflict, `${error.message}; ask it instead: llmp migrate up`, error);
+      throw new DirectMigrationError(
+        EXIT.conflict,
+        `${error.message}. Let the running daemon migrate: llmp migrate up`,
+        error,
+      );
     }
     if (error instanceof SchemaTooNew || error instanceof MigrationsLocked) {
       throw new DirectMigrationError(EXIT.conflict, error.message, error);
     }
     const text = error instanceof Error ? error.message : String(error);
     if (/SQLITE_(?:CANTOPEN|READONLY)|EACCES|EPERM/.test(text)) {
-      throw new DirectMigrationError(EXIT.permission, `no permission for the database: ${text}`, error);
+      throw new DirectMigrationError(EXIT.permission, `no permission to open the database: ${text}`, error);
     }
     if (/SQLITE_NOTADB/.test(text))
-      throw new DirectMigrationError(EXIT.configuration, 'this is no llmp database', error);
+      throw new DirectMigrationError(EXIT.configuration, 'the file is not an llmp database. Check DATABASE_URL', error);
     if (error instanceof StoreUnavailable) {
       throw new DirectMigrationError(EXIT.unavailable, `the database is unavailable: ${text}`, error);
     }

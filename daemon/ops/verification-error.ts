@@ -1,4 +1,4 @@
-/** What stands in the way of a verification, in words for the operator, and the exit code that says so. */
+/** A reason why audit files cannot be verified, with the exit code of the command. */
 export class VerificationError extends Error {
   readonly exitCode: number;
   override name = 'VerificationError';

@@ -1,6 +1,6 @@
 import type { Clock } from '../core/ports.js';
 
-/** The machine's own. */
+/** The system clock. Its timers do not keep the process alive. */
 export const realClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),

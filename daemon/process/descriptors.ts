@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs';
 import type { Settings } from '../../config/settings.js';
 
-/** For the database, the audit files, Redis, what Node itself has open, and those who are to be told that there is no room. */
+/** Descriptors for the database, the audit files, Redis, Node itself, and connections that are accepted only to be refused. */
 const RESERVED = 64;
 
-export type Connections = Pick<Settings, 'maxConnections' | 'upstreamConnections'>;
+export type ConnectionLimits = Pick<Settings, 'maxConnections' | 'upstreamConnections'>;
 
-/** How many files and sockets this process may have open at a time; Infinity where the system does not say. */
-export function mostDescriptors(): number {
+/** The limit of open files and sockets of this process; Infinity if the system does not report it. */
+export function maxDescriptors(): number {
   try {
     const limit = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1];
     return limit === undefined ? Infinity : Number(limit);
@@ -17,12 +17,15 @@ export function mostDescriptors(): number {
 }
 
 /**
- * How many connections there may be, so that a crowd of clients takes the last descriptor neither from the upstream nor from the
- * database: with none left even a file that was open before cannot be opened again.
+ * Reduces the connection limits to the limit of descriptors. So many clients cannot use up the descriptors that upstream connections, the database
+ * and files need: without a free descriptor the process cannot even reopen a file.
  */
-export function withinDescriptors({ maxConnections, upstreamConnections }: Connections, most: number): Connections {
-  const room = Math.max(2, most - RESERVED);
-  // Who is served needs one of each kind.
-  const upstream = Math.min(upstreamConnections, Math.floor(room / 2));
-  return { maxConnections: Math.min(maxConnections, room - upstream), upstreamConnections: upstream };
+export function limitToDescriptors(
+  { maxConnections, upstreamConnections }: ConnectionLimits,
+  descriptors: number,
+): ConnectionLimits {
+  const available = Math.max(2, descriptors - RESERVED);
+  // Each client that is served needs one connection of each kind.
+  const upstream = Math.min(upstreamConnections, Math.floor(available / 2));
+  return { maxConnections: Math.min(maxConnections, available - upstream), upstreamConnections: upstream };
 }

@@ -7,24 +7,24 @@ import type { Readiness } from './readiness.js';
 const SWEEP_EVERY_MS = 50;
 const LAST_ACCEPTS_MS = 50;
 
-/** A listener, which can be told to promise no client any more that its connection stays. */
-export type Drained = Server & { promiseNoMore(): void };
+/** A server that can stop offering keep-alive to its clients. */
+export type DrainableServer = Server & { stopKeepAlive(): void };
 
 export interface DrainOptions {
-  servers: readonly Drained[];
+  servers: readonly DrainableServer[];
   readiness: Readiness;
   clock: Clock;
   log: Log;
   settings: Pick<Settings, 'shutdownDelayMs' | 'shutdownGraceMs'>;
-  /** Ends the answers that would go on as long as their clients want. */
+  /** Ends responses without an end, such as event streams. */
   endStreams: () => void;
-  /** Ends what is still in flight when the time is up. */
+  /** Aborts all requests in flight when the grace period is over. */
   cutAll: () => void;
 }
 
 /**
- * Takes the daemon out of service: `/ready` says so at once, it goes on accepting for a moment so that load
- * balancers notice, then it stops listening and lets what is in flight finish, as long as the grace lasts.
+ * Takes the daemon out of service. `/ready` fails at once, and the daemon accepts connections for `SHUTDOWN_DELAY`, so that load balancers notice.
+ * Then it stops listening, and requests in flight may finish within `SHUTDOWN_GRACE`.
  */
 export async function drain({
   servers,
@@ -37,13 +37,13 @@ export async function drain({
 }: DrainOptions): Promise<void> {
   readiness.isDraining = true;
   log.info('draining');
-  // Those that begin later see to it themselves.
-  for (const server of servers) server.promiseNoMore();
+  // For current connections. New ones check `isDraining` themselves.
+  for (const server of servers) server.stopKeepAlive();
   await new Promise<void>((resolve) => clock.after(settings.shutdownDelayMs, resolve));
 
-  const closed = Promise.all(servers.map((server) => closedOf(server, clock)));
-  endStreams(); // Not before: who comes back at once is to find another instance.
-  // Again and again: an answer whose head went out before has promised to keep its connection, which is idle once it ends.
+  const closed = Promise.all(servers.map((server) => closeListener(server, clock)));
+  endStreams(); // Not earlier: a client that reconnects at once must reach another instance.
+  // Repeatedly: a response whose header was sent before draining has offered keep-alive, so its connection becomes idle afterwards.
   let cancelSweep: () => void = () => undefined;
   const sweep = () => {
     for (const server of servers) server.closeIdleConnections();
@@ -51,7 +51,7 @@ export async function drain({
   };
   sweep();
   const cancel = clock.after(settings.shutdownGraceMs, () => {
-    log.warn('cutting the requests that did not finish in time');
+    log.warn('shutdown grace period is over, aborting requests in flight');
     cutAll();
     for (const server of servers) server.closeAllConnections();
   });
@@ -61,17 +61,18 @@ export async function drain({
 }
 
 /**
- * Whoever has connected and is not accepted yet when a listener closes gets a reset, perhaps for a request. Nobody can connect any more to a
- * unix socket whose path is gone, and those who have are accepted before it closes. Over TCP there is no such thing: there the moment is only short.
+ * Closes a listener without losing connections that the kernel has established and the process has not accepted yet: these would be reset. A unix
+ * socket is first unlinked, so that no client can connect any more, and then the waiting connections are accepted. TCP has no such step, so there
+ * a short window remains.
  */
-async function closedOf(server: Server, clock: Clock): Promise<void> {
+async function closeListener(server: Server, clock: Clock): Promise<void> {
   const address = server.address();
   if (typeof address === 'string') {
     rmSync(address, { force: true });
     await new Promise<void>((resolve) => clock.after(LAST_ACCEPTS_MS, resolve));
   }
   await new Promise<void>((resolve) => {
-    // Right behind the event loop's own accepting.
+    // After the event loop has accepted waiting connections.
     setImmediate(() =>
       server.close(() => {
         resolve();

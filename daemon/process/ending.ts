@@ -1,4 +1,4 @@
-/** How a process that serves comes to its end, and what it says of it. */
+/** How a server process ends: signals, crashes, exit codes, and the message on stderr. */
 import { isatty } from 'node:tty';
 import { SettingsError } from '../../config/settings.js';
 import { EXIT } from '../api/vocabulary.js';
@@ -8,19 +8,19 @@ import { maskText } from './log.js';
 
 export { EXIT };
 
-/** What `--check` says. */
-export const CHECKED = 'the configuration is good';
-/** Follows it on a reload, for which systemd gives no credentials. */
-export const WITHOUT_CREDENTIALS = '; the credentials of the unit were not checked';
+/** The message of `--check`. */
+export const CONFIGURATION_VALID = 'the configuration is valid';
+/** Appended on a reload, for which systemd does not pass credentials. */
+export const CREDENTIALS_NOT_CHECKED = '; credentials of the unit were not checked';
 
-// At a terminal one ^C arrives twice: from the terminal, and passed on by npm.
+// One Ctrl-C on a terminal arrives twice: from the terminal, and forwarded by npm.
 const SAME_KEYPRESS_MS = 200;
 
-/** @returns 0 at the first signal, `hangUp` when the terminal is gone. @param exit ends the process: a second signal does not wait. */
+/** @returns 0 after the first signal, `hangUp` if the terminal was closed. @param exit ends the process at once, on a second signal. */
 export function nextSignal(exit: (code: number) => void): Promise<number> {
   return new Promise((resolve) => {
     let firstAtMs: number | null = null;
-    // A terminal that is gone does not come back: what makes a service reload ends a daemon that was started there.
+    // SIGHUP reloads a service. But a daemon that was started on a terminal ends when that terminal is closed.
     const terminals = [0, 1, 2].filter((descriptor) => isatty(descriptor));
     process.on('SIGHUP', () => {
       if (terminals.some((descriptor) => !isatty(descriptor))) resolve(EXIT.hangUp);
@@ -39,22 +39,23 @@ export function nextSignal(exit: (code: number) => void): Promise<number> {
   });
 }
 
-/** Ends by the signal itself: Node aborts when it is to restore a terminal that is gone. */
+/** Ends the process by the signal itself: with a normal exit Node would abort while restoring the closed terminal. */
 export function hangUp(): void {
   process.removeAllListeners('SIGHUP');
   process.kill(process.pid, 'SIGHUP');
 }
 
 /**
- * After an error nobody expected nothing in memory can be trusted: finish what is in flight, and end.
+ * Handles uncaught errors. After one, the state in memory cannot be trusted: the process finishes requests in flight, and ends. The error is logged
+ * with secrets masked, which Node itself would print.
  *
- * @param exit ends the process: a second one waits for nothing. Node, left to itself, would print it as it is, secrets included.
+ * @param exit ends the process at once, on a second uncaught error.
  */
 export function nextCrash(log: Log, exit: (code: number) => void): Promise<number> {
   return new Promise((resolve) => {
     let isEnding = false;
     const crash = (error: unknown) => {
-      log.error(isEnding ? 'another unexpected error, ending at once' : 'unexpected error, stopping', { error });
+      log.error(isEnding ? 'another unexpected error, exiting at once' : 'unexpected error, shutting down', { error });
       if (isEnding) exit(1);
       isEnding = true;
       resolve(1);
@@ -66,16 +67,16 @@ export function nextCrash(log: Log, exit: (code: number) => void): Promise<numbe
 
 const PERMISSION = new Set(['EACCES', 'EPERM', 'EROFS', 'SQLITE_CANTOPEN', 'SQLITE_READONLY']);
 
-/** Says on stderr why the process does not run. @param isInJournal whether that is the journal. @returns its exit code. */
-export function complain(error: unknown, isInJournal = false): number {
-  const say = (text: string) => process.stderr.write(`${isInJournal ? PRIORITY.error : ''}llmp: ${text}\n`);
+/** Writes to stderr why the process ends. @param isInJournal whether stderr is the journal of systemd. @returns the exit code. */
+export function reportFailure(error: unknown, isInJournal = false): number {
+  const write = (text: string) => process.stderr.write(`${isInJournal ? PRIORITY.error : ''}llmp: ${text}\n`);
   if (error instanceof SettingsError) {
-    for (const problem of error.problems) say(problem);
+    for (const problem of error.problems) write(problem);
     return EXIT.configuration;
   }
   const code = codeOf(error);
-  // A driver's words can hold the connection string, and with it a password.
-  say(maskText(error instanceof Error ? error.message : String(error)));
+  // The message of a database driver may contain the connection string, and with it a password.
+  write(maskText(error instanceof Error ? error.message : String(error)));
   if (code === 'EADDRINUSE' || code === 'EADDRNOTAVAIL') return EXIT.unavailable;
   return PERMISSION.has(code) || /SQLITE_(?:CANTOPEN|READONLY)/.test(String(error)) ? EXIT.permission : EXIT.crash;
 }

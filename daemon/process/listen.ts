@@ -2,7 +2,7 @@ import { chmodSync, lstatSync, unlinkSync } from 'node:fs';
 import { connect, type Server } from 'node:net';
 import type { ListenAddress } from '../../config/kinds.js';
 
-/** Listens there; a unix socket is for its owner and group. */
+/** Listens on an address. A unix socket is accessible to its owner and group. */
 export async function listen(server: Server, address: ListenAddress): Promise<void> {
   if ('path' in address) await removeStaleSocket(address.path);
   await new Promise<void>((resolve, reject) => {
@@ -15,7 +15,7 @@ export async function listen(server: Server, address: ListenAddress): Promise<vo
   if ('path' in address) chmodSync(address.path, 0o660);
 }
 
-/** Where it listens: with port 0, the one it was given. */
+/** The address that the server listens on; for port 0, with the port that the system chose. */
 export function addressOf(server: Server): string | null {
   const address = server.address();
   if (address === null || typeof address === 'string') return address;
@@ -23,23 +23,22 @@ export function addressOf(server: Server): string | null {
 }
 
 /**
- * A socket outlives a killed daemon. One that nobody answers on is in the way of nobody else, and is removed; anything else
- * at that path belongs to somebody, and stays.
+ * Removes the socket that a killed daemon left behind. A socket that accepts connections stays, and so does any other file.
  *
- * @throws when it is no socket.
+ * @throws if the path exists and is not a socket.
  */
 async function removeStaleSocket(path: string): Promise<void> {
-  const there = lstatSync(path, { throwIfNoEntry: false });
-  if (!there) return;
-  if (!there.isSocket()) {
-    const message = `${path} exists and is not a socket, so it is left alone: move it away, or listen at another path`;
+  const found = lstatSync(path, { throwIfNoEntry: false });
+  if (!found) return;
+  if (!found.isSocket()) {
+    const message = `${path} exists and is not a socket. Move it, or listen on another path.`;
     throw Object.assign(new Error(message), { code: 'EADDRINUSE' });
   }
-  if (!(await isAnswered(path))) unlinkSync(path);
+  if (!(await isInUse(path))) unlinkSync(path);
 }
 
-/** Whether somebody listens there, or may: then listening will say so. */
-function isAnswered(path: string): Promise<boolean> {
+/** Whether a process listens on the socket. Also true if that is not certain: then listening fails with the reason. */
+function isInUse(path: string): Promise<boolean> {
   return new Promise((resolve) => {
     const probe = connect(path);
     probe.once('connect', () => {

@@ -2,19 +2,19 @@ import winston from 'winston';
 import { MASK, withoutSecrets } from '../core/masking.js';
 import type { Log, LogLevel } from '../core/ports.js';
 import { PRIORITY } from './journal.js';
-import { Flood } from './log-flood.js';
+import { LogRateLimiter } from './log-rate-limiter.js';
 
 const SECRET_KEY = /authorization|cookie|password|secret|credential|token$|(?:api|encryption|upstream)[-_]?key/i;
-// Beside what looks like a secret anywhere: the credential of a header, and the passwords of a connection string.
+// In addition to the patterns of llmp and provider secrets: credentials of headers, and passwords of connection strings.
 const SECRET_TEXT = /(?<=\b(?:bearer|basic) )[^\s"',]+|(?<=:\/\/[^\s/:@]*:)[^\s/"']+(?=@)|(?<=\bpassword=)[^\s&"',]+/gi;
-const DEEPEST = 6;
+const MAX_DEPTH = 6;
 
-/** Hides what gives itself away as a secret by its pattern. */
+/** Masks secrets that can be recognised by their pattern. */
 export const maskText = (text: string): string => withoutSecrets(text).replace(SECRET_TEXT, MASK);
 
-/** Hides secrets in anything that is to be logged: by the name of a field, by their pattern, and by value. */
+/** Masks secrets in a value to be logged: by field name, by pattern, and by known value. */
 export function masker(secrets: readonly string[]): (value: unknown) => unknown {
-  // Short ones would blot out innocent text; those are warned about at start.
+  // Short secrets would mask ordinary text. A warning about them is logged at start.
   const known = secrets.filter((secret) => secret.length >= 8);
 
   const maskKnown = (text: string) => maskText(known.reduce((masked, secret) => masked.replaceAll(secret, MASK), text));
@@ -22,9 +22,9 @@ export function masker(secrets: readonly string[]): (value: unknown) => unknown 
   const mask = (value: unknown, depth: number): unknown => {
     if (typeof value === 'string') return maskKnown(value);
     if (typeof value !== 'object' || value === null) return value;
-    if (depth > DEEPEST) return '…';
+    if (depth > MAX_DEPTH) return '…';
     if (value instanceof Date) return value;
-    if (ArrayBuffer.isView(value)) return '…'; // Bytes would be shown by number.
+    if (ArrayBuffer.isView(value)) return '…'; // JSON would show the bytes as numbers.
     if (Array.isArray(value)) return value.map((item) => mask(item, depth + 1));
     if (value instanceof Error) return mask(plainError(value), depth + 1);
     return Object.fromEntries(
@@ -34,7 +34,7 @@ export function masker(secrets: readonly string[]): (value: unknown) => unknown 
   return (value) => mask(value, 0);
 }
 
-/** Of an error only what is known to be harmless once masked: some libraries hang whole requests on theirs. */
+/** The fields of an error that are safe after masking. Some libraries attach whole requests to their errors. */
 function plainError(error: Error): Record<string, unknown> {
   const { code } = error as { code?: unknown };
   return {
@@ -49,15 +49,15 @@ function plainError(error: Error): Record<string, unknown> {
 export interface LogOptions {
   level: LogLevel;
   format: 'json' | 'text';
-  /** Values that must never appear. */
+  /** Values that must never appear in the log. */
   secrets: readonly string[];
   stream: NodeJS.WritableStream;
-  /** Whether that leads to the journal of systemd, which knows the time, and takes the level from in front of a line. */
+  /** Whether `stream` is the journal of systemd, which adds the time itself and reads the level from a prefix. */
   isInJournal?: boolean;
 }
 
 export interface AdjustableLog extends Log {
-  /** The least severe that is written; may be set at any time. */
+  /** The least severe level that is written. May be changed at any time. */
   level: LogLevel;
 }
 
@@ -79,15 +79,15 @@ export function createLog({ level, format, secrets, stream, isInJournal = false 
     transports: [new winston.transports.Stream({ stream, eol: '\n' })],
   });
   let current = level;
-  const flood = new Flood((name, fields) => {
-    logger.log(name, 'records were left out of the log', fields);
+  const flood = new LogRateLimiter((name, fields) => {
+    logger.log(name, 'log records dropped', fields);
   });
   const at =
     (name: LogLevel): Log[LogLevel] =>
     (message, fields) => {
-      // Winston does most of its work before it looks at the level, and asks each transport too; the proxy logs each request at debug.
+      // Checked here because winston checks the level late, and the proxy logs each request at debug.
       if (SEVERITY[name] > SEVERITY[current]) return;
-      if (flood.lets(name, message, stream)) logger.log(name, message, fields);
+      if (flood.allows(name, message, stream)) logger.log(name, message, fields);
     };
   return {
     debug: at('debug'),
@@ -113,9 +113,9 @@ function asMessage({ level: _, message, ...fields }: winston.Logform.Transformab
   return JSON.stringify(message).slice(1, -1) + rest;
 }
 
-const LINE = Symbol.for('message'); // Where winston keeps what is written.
+const LINE = Symbol.for('message'); // Where winston stores the line to write.
 
-/** JSON quoting escapes what would forge a line or drive a terminal, all but what lies beyond ASCII. */
+/** Escapes control characters that could forge a line or control a terminal, and that JSON quoting leaves as they are. */
 const printable = winston.format((info) =>
   Object.assign(info, {
     [LINE]: String(info[LINE]).replace(
@@ -125,7 +125,7 @@ const printable = winston.format((info) =>
   }),
 );
 
-/** What comes from elsewhere stands behind it, and so is no priority. */
+/** Prepends the priority. Logged text follows it, and so cannot set the priority. */
 const prioritised = winston.format((info) =>
   Object.assign(info, { [LINE]: PRIORITY[info.level as LogLevel] + String(info[LINE]) }),
 );

@@ -1,13 +1,13 @@
-/** Whether this instance can do its work now, and if not, what is missing. */
+/** Readiness of this instance, and what it is missing if it is not ready. */
 export class Readiness {
   isDraining = false;
   isDatabaseReady = false;
-  /** Names of migrations that wait for `llmp migrate up`. */
+  /** Names of the migrations that need `llmp migrate up`. */
   pendingMigrations: readonly string[] = [];
 
-  /** Why no change may be made yet: what is sealed with an encryption key must not be before that is known to be the right one. */
+  /** Why changes are refused; null if they are allowed. Nothing may be encrypted before the encryption key is verified. */
   get whyNoChanges(): string | null {
-    return this.isDatabaseReady ? null : 'the database has not come, or its schema is not up to date';
+    return this.isDatabaseReady ? null : 'the database is unavailable, or its schema is not up to date';
   }
 
   get missing(): string[] {

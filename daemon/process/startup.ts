@@ -1,62 +1,62 @@
-/** From a daemon that is composed to one that serves: the database answers, its schema is right, the instance is enrolled. */
 import { SettingsError } from '../../config/settings.js';
 import { type MigrationStatus, type Migrator, SchemaTooNew } from '../../migrations/migrator.js';
-import { inTime } from '../core/in-time.js';
+import { withTimeout } from '../core/with-timeout.js';
 import { type Clock, type Log, StoreUnavailable } from '../core/ports.js';
 import { Refusal } from '../core/refusal.js';
 import { SingleRun } from '../core/single-run.js';
 import type { Readiness } from './readiness.js';
-import { explained } from '../store/sql/failures.js';
+import { withStoreErrors } from '../store/sql/failures.js';
 
 const FIRST_RETRY_MS = 250;
-const LONGEST_RETRY_MS = 2_000;
+const MAX_RETRY_MS = 2_000;
 const PING_EVERY_MS = 1_000;
 
-export interface ComingUpOptions {
+export interface StartupOptions {
   migrator: Migrator;
   readiness: Readiness;
-  /** Whether a database that is away is waited for, and others may bring its schema up to date. */
+  /** Whether the database is a server that other instances use too: then startup waits for it, and another instance may migrate it. */
   isShared: boolean;
   autoMigrate: boolean;
-  /** How long `begin` waits for a database that is away, or that another instance migrates, maybe for an hour. */
+  /** How long `begin` waits for a database that is unavailable, or that another instance migrates, which may take an hour. */
   firstTryMs: number;
-  /** Everything that needs the tables to be there. */
+  /** Starts everything that needs the tables. */
   beginServing: () => Promise<void>;
-  /** Gives up all connections when the database does not answer. */
+  /** Closes all connections if the database does not respond. */
   ping: () => Promise<void>;
-  /** Told when the configuration turns out to be wrong after all. */
-  onHopeless: (error: SettingsError) => void;
+  /** Called if the configuration turns out to be wrong after `begin` returned. */
+  onFatal: (error: SettingsError) => void;
   clock: Clock;
   log: Log;
 }
 
-export class ComingUp {
-  readonly #options: ComingUpOptions;
+/** Startup of the database side: waits for the database, checks or migrates its schema, and registers the instance. Retries until it succeeds. */
+export class Startup {
+  readonly #options: StartupOptions;
   #retryMs = FIRST_RETRY_MS;
   #isClosed = false;
   #cancelRetry: (() => void) | null = null;
-  #failure = '';
-  readonly #trying = new SingleRun();
+  #lastWarning = '';
+  readonly #attempt = new SingleRun();
 
-  constructor(options: ComingUpOptions) {
+  constructor(options: StartupOptions) {
     this.#options = options;
   }
 
-  /** Tries for a while, and goes on trying where it may be a matter of time. @throws {SettingsError} @throws {StoreUnavailable} */
+  /** Makes the first attempt. For a shared database, continues in the background after `firstTryMs`. @throws {SettingsError} @throws {StoreUnavailable} */
   async begin(): Promise<void> {
     const { isShared, firstTryMs, clock } = this.#options;
-    const first = this.#try();
+    const first = this.#tryNow();
     if (!isShared) return first;
     try {
-      await inTime(clock, firstTryMs, first, () => undefined);
+      await withTimeout(clock, firstTryMs, first, () => undefined);
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
-      this.#complain(error);
+      this.#warnOnce(error);
     }
-    this.#tryLater();
+    this.#scheduleRetry();
   }
 
-  /** Brings the schema up to date, whether or not that was left to an operator. @throws {Refusal} when it is for newer builds. */
+  /** Migrates the schema, also with AUTO_MIGRATE=false. @throws {Refusal} if the schema needs a newer release. */
   async migrateUp(): Promise<MigrationStatus> {
     try {
       return await this.#migrate();
@@ -68,27 +68,27 @@ export class ComingUp {
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#cancelRetry?.();
-    await this.#trying.current?.catch(() => undefined);
+    await this.#attempt.current?.catch(() => undefined);
   }
 
-  #try(): Promise<void> {
-    return this.#trying.run(async () => {
-      const stopPinging = this.#ping();
+  #tryNow(): Promise<void> {
+    return this.#attempt.run(async () => {
+      const stopPinging = this.#startPinging();
       try {
-        await this.#comeUp();
+        await this.#prepareDatabase();
       } finally {
         stopPinging();
       }
     });
   }
 
-  /** Migrations wait for as long as it takes, on a connection that may have ceased to lead anywhere. */
-  #ping(): () => void {
+  /** Detects a dead connection: migrations themselves have no timeout. */
+  #startPinging(): () => void {
     const { clock, ping } = this.#options;
     let cancel: () => void = () => undefined;
     const again = () => {
       cancel = clock.after(PING_EVERY_MS, () => {
-        ping().catch(() => undefined); // Whoever waits is told.
+        ping().catch(() => undefined); // The attempt fails too, and reports it.
         again();
       });
     };
@@ -98,19 +98,19 @@ export class ComingUp {
     };
   }
 
-  async #comeUp(): Promise<void> {
+  async #prepareDatabase(): Promise<void> {
     const { migrator, readiness, autoMigrate } = this.#options;
-    await refuseForeignSchema(migrator);
+    await refuseNewerSchema(migrator);
     if (autoMigrate) {
       await this.#migrate();
     } else {
-      readiness.pendingMigrations = (await explained(migrator.status())).pending;
+      readiness.pendingMigrations = (await withStoreErrors(migrator.status())).pending;
       if (readiness.pendingMigrations.length === 0) await this.#serve();
     }
   }
 
   async #migrate(): Promise<MigrationStatus> {
-    const report = await explained(this.#options.migrator.up());
+    const report = await withStoreErrors(this.#options.migrator.up());
     await this.#serve();
     return report;
   }
@@ -123,40 +123,40 @@ export class ComingUp {
     readiness.isDatabaseReady = true;
   }
 
-  #tryLater(): void {
-    const { isShared, readiness, clock, log, onHopeless } = this.#options;
+  #scheduleRetry(): void {
+    const { isShared, readiness, clock, log, onFatal: onHopeless } = this.#options;
     if (!isShared || this.#isClosed || readiness.isDatabaseReady) return;
     this.#cancelRetry = clock.after(this.#retryMs, () => {
-      this.#retryMs = Math.min(2 * this.#retryMs, LONGEST_RETRY_MS);
-      this.#try().then(
+      this.#retryMs = Math.min(2 * this.#retryMs, MAX_RETRY_MS);
+      this.#tryNow().then(
         () => {
-          if (readiness.isDatabaseReady) log.info('the database has come');
-          this.#tryLater();
+          if (readiness.isDatabaseReady) log.info('database connected');
+          this.#scheduleRetry();
         },
         (error: unknown) => {
           if (error instanceof SettingsError) {
             onHopeless(error);
             return;
           }
-          this.#complain(error);
-          this.#tryLater();
+          this.#warnOnce(error);
+          this.#scheduleRetry();
         },
       );
     });
   }
 
-  /** Once for each reason there is. */
-  #complain(error: unknown): void {
+  /** Logs a failure, unless it is the same as the last one. */
+  #warnOnce(error: unknown): void {
     const failure = error instanceof Error ? error.message : String(error);
-    if (failure === this.#failure) return;
-    this.#failure = failure;
-    this.#options.log.warn('the database is away, or not as it should be; the daemon serves when it is', { error });
+    if (failure === this.#lastWarning) return;
+    this.#lastWarning = failure;
+    this.#options.log.warn('database unavailable, retrying', { error });
   }
 }
 
-async function refuseForeignSchema(migrator: Migrator): Promise<void> {
+async function refuseNewerSchema(migrator: Migrator): Promise<void> {
   try {
-    await explained(migrator.refuseNewerSchema());
+    await withStoreErrors(migrator.refuseNewerSchema());
   } catch (error) {
     throw error instanceof SchemaTooNew ? new SettingsError([`DATABASE_URL: ${error.message}`]) : error;
   }

@@ -1,28 +1,29 @@
 /**
- * # What systemd is told
+ * Notifications to systemd:
  *
- * That the process lives (WATCHDOG) as long as its event loop turns, whatever the database does. That it starts, and may take its time for
- * migrations (EXTEND_TIMEOUT_USEC). That it is up (READY): it listens and can do its work, or it listens and what it lacks does not come
- * within `PATIENCE_MS`. A database that is away after the start does not make the unit fail, so one that is away before does not either: the
- * status says what is missing, and `/ready` does. How it does, in a line (STATUS), when that has changed, every five seconds at most. And that
- * it reads its settings again (RELOADING … READY), or stops (STOPPING).
+ * - WATCHDOG while the event loop runs, independent of the database.
+ * - EXTEND_TIMEOUT_USEC during the start, because migrations may take long.
+ * - READY when the process listens and is ready, or has listened for `MAX_WAIT_FOR_READY_MS` without becoming ready. An unavailable database does
+ *   not make a running unit fail, so it does not make a starting one fail either; STATUS and `/ready` report it.
+ * - STATUS, a health summary in one line, when it has changed, every five seconds at most.
+ * - RELOADING and then READY for a reload, STOPPING for the shutdown.
  */
 import type { Clock } from '../core/ports.js';
-import type { Message } from './systemd-notify.js';
+import type { NotifyMessage } from './systemd-notify.js';
 
-/** How a service does, at a glance. */
-export interface Sight {
-  /** What it lacks to do its work; empty when it is ready. */
+/** Short summary of the health of a service. */
+export interface HealthSummary {
+  /** What prevents the service from being ready; empty if it is ready. */
   missing: readonly string[];
-  /** What it does without for now. */
+  /** What is unavailable, although the service is ready. */
   degraded: readonly string[];
-  /** Such as `3 requests in flight`. */
+  /** For example `3 in flight`. */
   figures: readonly string[];
 }
 
 export interface SupervisorOptions {
-  tell: (message: Message) => void;
-  /** Null where nobody watches. */
+  notify: (message: NotifyMessage) => void;
+  /** Null if systemd has no watchdog for the service. */
   watchdogMs: number | null;
   clock: Clock;
 }
@@ -30,114 +31,115 @@ export interface SupervisorOptions {
 const EXTEND_EVERY_MS = 10_000;
 const EXTEND_BY_MS = 30_000;
 /** Less than TimeoutStartSec= of the units. */
-const PATIENCE_MS = 20_000;
-const LOOK_EVERY_MS = 5_000;
-const FIRST_LOOKS_EVERY_MS = 250;
-/** Beside what the settings give requests in flight: for writing what was counted, and closing. */
+const MAX_WAIT_FOR_READY_MS = 20_000;
+const READ_EVERY_MS = 5_000;
+const FIRST_READS_EVERY_MS = 250;
+/** In addition to the time for requests in flight: for writing counts to the database, and closing. */
 const CLOSING_MS = 30_000;
-/** Nobody else can mend it, and who is to may wait for the unit to be up. */
-const FOR_OPERATORS = 'pending migrations';
+/** Only an operator can end this condition, and may wait for the unit to become active first. */
+const NEEDS_OPERATOR = 'pending migrations';
 
 type Phase = 'starting' | 'waiting' | 'up' | 'stopping';
 
 export class Supervisor {
-  readonly #tell: (message: Message) => void;
+  readonly #notify: (message: NotifyMessage) => void;
   readonly #clock: Clock;
   #phase: Phase = 'starting';
-  /** What was said last. */
-  #status = '';
-  #sight = 'starting';
+  /** The status that was sent last. */
+  #sentStatus = '';
+  #summary = 'starting';
   #hasReloadFailed = false;
-  #waitsSinceMs = 0;
-  #look: () => Promise<Sight> = () => Promise.reject(new Error('nothing to be seen yet'));
+  #listeningSinceMs = 0;
+  #readHealth: () => Promise<HealthSummary> = () => Promise.reject(new Error('not listening yet'));
 
-  constructor({ tell, watchdogMs, clock }: SupervisorOptions) {
-    this.#tell = tell;
+  constructor({ notify: tell, watchdogMs, clock }: SupervisorOptions) {
+    this.#notify = tell;
     this.#clock = clock;
-    this.#say();
-    this.#extend();
-    if (watchdogMs !== null) this.#live(watchdogMs / 2);
+    this.#sendStatus();
+    this.#extendStartTimeout();
+    if (watchdogMs !== null) this.#keepWatchdogAlive(watchdogMs / 2);
   }
 
-  /** It listens. @param look says how it does from now on. */
-  listening(look: () => Promise<Sight>): void {
+  /** The process listens. @param readHealth returns the current health. */
+  listening(readHealth: () => Promise<HealthSummary>): void {
     if (this.#phase !== 'starting') return;
     this.#phase = 'waiting';
-    this.#waitsSinceMs = this.#clock.monotonic();
-    this.#look = look;
-    void this.#lookOn();
+    this.#listeningSinceMs = this.#clock.monotonic();
+    this.#readHealth = readHealth;
+    void this.#watchHealth();
   }
 
   reloading(): void {
     if (this.#phase !== 'up') return;
-    // By the clock that systemd compares it with.
-    this.#tell({ RELOADING: '1', MONOTONIC_USEC: String(process.hrtime.bigint() / 1000n) });
+    // CLOCK_MONOTONIC, as systemd requires.
+    this.#notify({ RELOADING: '1', MONOTONIC_USEC: String(process.hrtime.bigint() / 1000n) });
   }
 
-  /** @param isGood whether what was read is in force. */
-  reloaded(isGood: boolean): void {
+  /** @param hasSucceeded whether the new settings are in force. */
+  reloaded(hasSucceeded: boolean): void {
     if (this.#phase !== 'up') return;
-    this.#hasReloadFailed = !isGood;
-    this.#say({ READY: '1' });
+    this.#hasReloadFailed = !hasSucceeded;
+    this.#sendStatus({ READY: '1' });
   }
 
-  /** @param withinMs what the settings give those in flight. */
+  /** @param withinMs how long requests in flight may take. */
   stopping(withinMs: number): void {
     if (this.#phase === 'stopping') return;
     this.#phase = 'stopping';
-    this.#sight = 'stopping';
-    this.#say({ STOPPING: '1', EXTEND_TIMEOUT_USEC: usec(withinMs + CLOSING_MS) });
+    this.#summary = 'stopping';
+    this.#sendStatus({ STOPPING: '1', EXTEND_TIMEOUT_USEC: usec(withinMs + CLOSING_MS) });
   }
 
-  /** @param message what is said whether or not the status is another. */
-  #say(message?: Message): void {
-    const status = this.#sight + (this.#hasReloadFailed ? '; a reload failed, the settings are those from before' : '');
-    if (message === undefined && status === this.#status) return;
-    this.#status = status;
-    this.#tell({ ...message, STATUS: status });
+  /** Sends the status if it has changed. @param message fields that are sent in any case. */
+  #sendStatus(message?: NotifyMessage): void {
+    const status =
+      this.#summary + (this.#hasReloadFailed ? '; the last reload failed, previous settings are in force' : '');
+    if (message === undefined && status === this.#sentStatus) return;
+    this.#sentStatus = status;
+    this.#notify({ ...message, STATUS: status });
   }
 
-  #extend(): void {
+  #extendStartTimeout(): void {
     if (this.#phase !== 'starting') return;
-    this.#tell({ EXTEND_TIMEOUT_USEC: usec(EXTEND_BY_MS) });
+    this.#notify({ EXTEND_TIMEOUT_USEC: usec(EXTEND_BY_MS) });
     this.#clock.after(EXTEND_EVERY_MS, () => {
-      this.#extend();
+      this.#extendStartTimeout();
     });
   }
 
-  #live(everyMs: number): void {
-    this.#tell({ WATCHDOG: '1' });
+  #keepWatchdogAlive(everyMs: number): void {
+    this.#notify({ WATCHDOG: '1' });
     this.#clock.after(everyMs, () => {
-      this.#live(everyMs);
+      this.#keepWatchdogAlive(everyMs);
     });
   }
 
-  async #lookOn(): Promise<void> {
-    const sight = await this.#look().catch(() => null);
+  async #watchHealth(): Promise<void> {
+    const health = await this.#readHealth().catch(() => null);
     if (this.#phase === 'stopping') return;
-    if (sight) this.#show(sight);
-    this.#clock.after(this.#phase === 'up' ? LOOK_EVERY_MS : FIRST_LOOKS_EVERY_MS, () => {
-      void this.#lookOn();
+    if (health) this.#report(health);
+    this.#clock.after(this.#phase === 'up' ? READ_EVERY_MS : FIRST_READS_EVERY_MS, () => {
+      void this.#watchHealth();
     });
   }
 
-  #show(sight: Sight): void {
-    this.#sight = statusLine(sight);
-    const comesUp = this.#phase !== 'up' && this.#isUp(sight);
-    if (comesUp) this.#phase = 'up';
-    this.#say(comesUp ? { READY: '1' } : undefined);
+  #report(health: HealthSummary): void {
+    this.#summary = statusLine(health);
+    const becomesUp = this.#phase !== 'up' && this.#isUp(health);
+    if (becomesUp) this.#phase = 'up';
+    this.#sendStatus(becomesUp ? { READY: '1' } : undefined);
   }
 
-  #isUp({ missing }: Sight): boolean {
-    const isOutOfPatience = this.#clock.monotonic() - this.#waitsSinceMs >= PATIENCE_MS;
-    return missing.length === 0 || missing.includes(FOR_OPERATORS) || isOutOfPatience;
+  #isUp({ missing }: HealthSummary): boolean {
+    const hasWaitedLong = this.#clock.monotonic() - this.#listeningSinceMs >= MAX_WAIT_FOR_READY_MS;
+    return missing.length === 0 || missing.includes(NEEDS_OPERATOR) || hasWaitedLong;
   }
 }
 
-export function statusLine({ missing, degraded, figures }: Sight): string {
-  const state = missing.length > 0 ? `not ready, for want of ${list(missing)}` : 'ready';
-  const without = degraded.length > 0 ? `, without ${list(degraded)}` : '';
-  return [state + without, ...figures].join('; ');
+export function statusLine({ missing, degraded, figures }: HealthSummary): string {
+  const state = missing.length > 0 ? `not ready (missing: ${list(missing)})` : 'ready';
+  const limits = degraded.length > 0 ? [`degraded (${list(degraded)})`] : [];
+  return [state, ...limits, ...figures].join('; ');
 }
 
 const list = (names: readonly string[]) => names.join(', ').replaceAll('_', ' ');

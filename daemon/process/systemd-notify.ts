@@ -1,31 +1,31 @@
 /**
- * The way to systemd: systemd-notify, a process of its own for each message, because Node has no datagram sockets of the unix kind. It
- * takes some ten milliseconds, is waited for by nobody, and knows nothing but the socket: no setting, and so no secret, is in its environment.
+ * Sends messages to systemd with the program systemd-notify, one process per message, because Node does not support unix datagram sockets. A message
+ * takes about ten milliseconds, and nothing waits for it. The environment of the program contains the socket, but no settings and so no secrets.
  */
 import { spawn } from 'node:child_process';
 import type { Log } from '../core/ports.js';
 
-/** What systemd says to a service that it supervises. */
+/** What systemd passes to a service that it supervises. */
 export interface Supervision {
   socket: string;
-  /** Where systemd-notify is looked for. */
+  /** The PATH in which systemd-notify is searched. */
   path: string | undefined;
-  /** Within which something must be heard of the service; null where nobody watches. */
+  /** The watchdog timeout; null if systemd has no watchdog for the service. */
   watchdogMs: number | null;
 }
 
-/** As sd_notify(3) has them. */
-export type Message = Readonly<Record<string, string>>;
+/** The fields of a message, as in sd_notify(3). */
+export type NotifyMessage = Readonly<Record<string, string>>;
 
 const NAMES = ['NOTIFY_SOCKET', 'WATCHDOG_USEC', 'WATCHDOG_PID'] as const;
-const GIVE_UP_MS = 10_000;
-/** What says how things are: the latest is all that counts. */
-const IS_OF_NOW = new Set(['STATUS', 'WATCHDOG']);
+const TIMEOUT_MS = 10_000;
+/** Fields of which only the latest value matters: a waiting message is updated instead of sending another one. */
+const REPLACEABLE_FIELDS = new Set(['STATUS', 'WATCHDOG']);
 
 /**
- * Takes it out of the environment, so that nobody who is started from here takes it to be meant for him.
+ * Reads and removes the variables, so that child processes do not use them.
  *
- * @returns null where systemd does not want to be told.
+ * @returns null if systemd does not supervise this process.
  */
 export function takeSupervision(env: Record<string, string | undefined>, pid: number): Supervision | null {
   const [socket, usec, watched] = NAMES.map((name) => env[name]);
@@ -35,11 +35,11 @@ export function takeSupervision(env: Record<string, string | undefined>, pid: nu
   return { socket, path: env.PATH, watchdogMs: isWatched ? Number(usec) / 1000 : null };
 }
 
-/** Sends one message after the other, in the order in which they were said. */
+/** Queue of messages to systemd, which are sent one after the other. */
 export class SystemdNotify {
   readonly #supervision: Supervision;
   readonly #log: Log;
-  readonly #waiting: Message[] = [];
+  readonly #waiting: NotifyMessage[] = [];
   #isSending = false;
   #isFailing = false;
 
@@ -48,9 +48,10 @@ export class SystemdNotify {
     this.#log = log;
   }
 
-  readonly tell = (message: Message): void => {
+  readonly notify = (message: NotifyMessage): void => {
     const last = this.#waiting.at(-1);
-    if (last && isOfNow(last) && isOfNow(message)) this.#waiting[this.#waiting.length - 1] = { ...last, ...message };
+    if (last && isReplaceable(last) && isReplaceable(message))
+      this.#waiting[this.#waiting.length - 1] = { ...last, ...message };
     else this.#waiting.push(message);
     this.#sendNext();
   };
@@ -61,30 +62,30 @@ export class SystemdNotify {
     this.#isSending = true;
     this.#send(message, (failure) => {
       this.#isSending = false;
-      if (failure !== null && !this.#isFailing) this.#log.warn('systemd cannot be told how things are', { failure });
+      if (failure !== null && !this.#isFailing) this.#log.warn('cannot notify systemd', { failure });
       this.#isFailing = failure !== null;
       this.#sendNext();
     });
   }
 
-  /** @param done is called once, with what went wrong if anything did. */
-  #send(message: Message, done: (failure: string | null) => void): void {
+  /** @param done is called once, with the failure or null. */
+  #send(message: NotifyMessage, done: (failure: string | null) => void): void {
     const { socket, path } = this.#supervision;
     const fields = Object.entries(message).map(([name, value]) => `${name}=${value}`);
     const child = spawn('systemd-notify', fields, {
       env: { NOTIFY_SOCKET: socket, ...(path !== undefined && { PATH: path }) },
       stdio: 'ignore',
-      timeout: GIVE_UP_MS,
+      timeout: TIMEOUT_MS,
       killSignal: 'SIGKILL',
     });
-    child.unref(); // The end of the daemon does not wait for it.
+    child.unref(); // The daemon may end before it.
     child.once('error', (error: NodeJS.ErrnoException) => {
       done(error.code ?? error.message);
     });
     child.once('exit', (code, signal) => {
-      done(code === 0 ? null : `systemd-notify ended with ${code ?? signal ?? 'nothing'}`);
+      done(code === 0 ? null : `systemd-notify exited with ${code ?? signal ?? 'an unknown status'}`);
     });
   }
 }
 
-const isOfNow = (message: Message) => Object.keys(message).every((name) => IS_OF_NOW.has(name));
+const isReplaceable = (message: NotifyMessage) => Object.keys(message).every((name) => REPLACEABLE_FIELDS.has(name));

@@ -1,13 +1,13 @@
-/** Events as they lie in the stream and reach the back ends. */
+/** JSON shape of events, as stored in the stream and delivered to the dispatcher's back ends. */
 import type { ChangeEventKind, Outcome } from '../core/events.js';
 
 interface EventBase {
   schema: 1;
-  /** A UUIDv7. A delivery that is repeated repeats it. */
+  /** UUIDv7. A repeated delivery has the same ID. */
   id: string;
   /** RFC 3339, UTC. */
   time: string;
-  /** Of the daemon that published it. */
+  /** The daemon that published it. */
   instance: string;
   project_id: string | null;
   token_id: string | null;
@@ -38,7 +38,7 @@ export interface RequestEventJson extends EventBase {
   streamed: boolean;
   model: string | null;
   usage: UsageJson;
-  /** Text, only where bodies are captured. A cut one ends with `…[cut: N of M bytes]`. */
+  /** Null unless bodies are captured. A truncated body ends with `…[cut: N of M bytes]`. */
   request_body: string | null;
   response_body: string | null;
 }
@@ -47,7 +47,7 @@ export interface ChangeEventJson extends EventBase {
   kind: ChangeEventKind;
   request_id: string | null;
   actor: string;
-  /** How many tokens or answers it was about, where it may be several. */
+  /** How many tokens or stored responses were affected, for changes that can affect several. */
   count: number | null;
 }
 

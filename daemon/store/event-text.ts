@@ -1,35 +1,41 @@
-/** The JSON of events, built by hand: `JSON.stringify` would take twice as long, and this is done for every request. */
-import { CHANGES_PUBLISHED, type Happening, type ModelUsage, type RequestEnded } from '../core/events.js';
+/** JSON serialisation of events. Built by hand because `JSON.stringify` takes twice as long, and this runs for every request. */
+import { CHANGES_PUBLISHED, type PublishableEvent, type ModelUsage, type RequestEnded } from '../core/events.js';
 import type { AuditRecord } from '../core/audit.js';
 import { withoutSecrets } from '../core/masking.js';
 import { uniqueId } from './unique-ids.js';
 
-/** No event is larger, in bytes of UTF-8. */
-export const LARGEST_EVENT_BYTES = 512 * 1024;
-// What an upstream calls its requests and models; more of it would be something else.
-const LONGEST_NAME = 256;
+/** Maximum size of an event, in bytes of UTF-8. */
+export const MAX_EVENT_BYTES = 512 * 1024;
+// Limit for request IDs and model names from the upstream. Anything longer is not a real name.
+const MAX_NAME_LENGTH = 256;
 
 /**
- * The event of what happened, with an id of its own, in one line.
+ * Serialises an event on one line, with a new event ID.
  *
- * @param instance which daemon this is.
+ * @param instance the daemon that publishes it.
  */
-export function eventText(happening: Happening, instance: string): string {
-  if (happening.kind === 'change') return changeText(happening.record, instance);
-  const { ended } = happening;
+export function eventText(event: PublishableEvent, instance: string): string {
+  if (event.kind === 'change') return changeText(event.record, instance);
+  const { ended } = event;
   const id = uniqueId(ended.timeMs);
   if (ended.requestBody === null && ended.responseBody === null) return requestText(ended, id, instance, null, null);
 
   const request = bodyOf(ended.requestBody);
   const response = bodyOf(ended.responseBody);
-  // To make what is too large for certain would take as long as all the rest.
-  if ((request?.length ?? 0) + (response?.length ?? 0) < LARGEST_EVENT_BYTES) {
+  // Skip serialising an event that is certain to be too large: that would take as long as everything else here.
+  if ((request?.length ?? 0) + (response?.length ?? 0) < MAX_EVENT_BYTES) {
     const whole = requestText(ended, id, instance, request, response);
-    if (Buffer.byteLength(whole) <= LARGEST_EVENT_BYTES) return whole;
+    if (Buffer.byteLength(whole) <= MAX_EVENT_BYTES) return whole;
   }
   const bare = requestText(ended, id, instance, null, null);
-  const room = Math.floor((LARGEST_EVENT_BYTES - Buffer.byteLength(bare)) / 2);
-  return requestText(ended, id, instance, request && fitted(request, room), response && fitted(response, room));
+  const room = Math.floor((MAX_EVENT_BYTES - Buffer.byteLength(bare)) / 2);
+  return requestText(
+    ended,
+    id,
+    instance,
+    request && truncatedToFit(request, room),
+    response && truncatedToFit(response, room),
+  );
 }
 
 function requestText(
@@ -73,7 +79,7 @@ function usageText(usage: ModelUsage | null): string {
 let writtenMs = NaN;
 let written = '';
 
-/** Many events end in the same millisecond. */
+/** Cached, because many events share the same millisecond. */
 function timeText(timeMs: number): string {
   if (timeMs !== writtenMs) {
     writtenMs = timeMs;
@@ -82,50 +88,52 @@ function timeText(timeMs: number): string {
   return written;
 }
 
-/** To the microsecond. */
+/** Rounded to the microsecond. */
 const msText = (ms: number | null) => (ms === null ? 'null' : String(Math.round(ms * 1000) / 1000));
 
-// Neither what JSON escapes nor half a surrogate pair, which has no UTF-8.
+// Characters that JSON escapes, DEL, and everything beyond ASCII: half a surrogate pair has no encoding in UTF-8.
 // eslint-disable-next-line no-control-regex
-const NEEDS_CARE = /["\\\u0000-\u001f\u007f-\uffff]/;
+const NEEDS_ESCAPING = /["\\\u0000-\u001f\u007f-\uffff]/;
 
-/** With U+FFFD for each half a surrogate pair, which has no UTF-8. */
+/** Replaces each unpaired surrogate with U+FFFD, because it has no encoding in UTF-8. */
 const wellFormed = (text: string) => Buffer.from(text).toString();
 
 function quoted(text: string): string {
-  return NEEDS_CARE.test(text) ? JSON.stringify(wellFormed(text)) : `"${text}"`;
+  return NEEDS_ESCAPING.test(text) ? JSON.stringify(wellFormed(text)) : `"${text}"`;
 }
 
 const quotedOrNull = (text: string | null) => (text === null ? 'null' : quoted(text));
 
-/** Of the upstream's making, or the client's. */
+/** For values chosen by the upstream or the client: they may contain a secret and have any length. */
 const nameText = (text: string | null) =>
-  text === null ? 'null' : quoted(withoutSecrets(text.length > LONGEST_NAME ? text.slice(0, LONGEST_NAME) : text));
+  text === null
+    ? 'null'
+    : quoted(withoutSecrets(text.length > MAX_NAME_LENGTH ? text.slice(0, MAX_NAME_LENGTH) : text));
 
-/** What fits in no event is left out at once; what is in it may repeat a credential that nobody meant to keep. */
-const bodyOf = (body: string | null) => body && withoutSecrets(cut(body, LARGEST_EVENT_BYTES));
+/** Truncates a body to the maximum event size at once, and masks credentials that it may repeat. */
+const bodyOf = (body: string | null) => body && withoutSecrets(truncated(body, MAX_EVENT_BYTES));
 
 const MARKED = /…\[cut: \d+ of (\d+) bytes\]$/;
-const LONGEST_MARK_BYTES = 60;
+const MAX_MARK_BYTES = 60;
 const CHUNK = 1_000;
 
-/** @param room so many bytes the JSON of it may have. */
-function fitted(body: string, room: number): string {
-  // Chunk by chunk, so that no character is escaped more than twice, however long the body.
+/** @param room how many bytes the body may take as JSON. */
+function truncatedToFit(body: string, room: number): string {
+  // Chunk by chunk, so that no character is escaped more than twice, however long the body is.
   let size = 2;
   for (let at = 0; at < body.length; at += CHUNK) {
     size += Buffer.byteLength(quoted(body.slice(at, at + CHUNK))) - 2;
-    if (size > room - LONGEST_MARK_BYTES) return cut(body, at);
+    if (size > room - MAX_MARK_BYTES) return truncated(body, at);
   }
   return body;
 }
 
-/** With a mark at its end that says how much there was, even where some had been cut before. */
-function cut(body: string, mostCharacters: number): string {
-  if (body.length <= mostCharacters) return body;
-  const marked = MARKED.exec(body.slice(-LONGEST_MARK_BYTES));
+/** Appends a mark with the original size, also when the body was truncated before. */
+function truncated(body: string, maxCharacters: number): string {
+  if (body.length <= maxCharacters) return body;
+  const marked = MARKED.exec(body.slice(-MAX_MARK_BYTES));
   const wholeBytes = marked?.[1] ?? String(Buffer.byteLength(body));
   const textLength = body.length - (marked?.[0].length ?? 0);
-  const kept = body.slice(0, Math.min(mostCharacters, textLength)).replace(/[\ud800-\udbff]$/, '');
-  return `${kept}…[cut: ${Buffer.byteLength(kept)} of ${wholeBytes} bytes]`;
+  const text = body.slice(0, Math.min(maxCharacters, textLength)).replace(/[\ud800-\udbff]$/, '');
+  return `${text}…[cut: ${Buffer.byteLength(text)} of ${wholeBytes} bytes]`;
 }

@@ -3,39 +3,38 @@ import { access, constants, lstat, readlink, realpath, stat } from 'node:fs/prom
 import { basename, dirname, join, resolve } from 'node:path';
 import sqlite3 from 'sqlite3';
 
-/** Another process has it. */
+/** The path or file is locked by another process. */
 export class PathInUse extends Error {
   override name = 'PathInUse';
 }
 
 /**
- * Claims a path for this process: an exclusive transaction of SQLite on a small file beside it, held for life. The kernel
- * lets go of it when the process dies, however it dies; a file with a process id in it would not. Node has no locks of its
- * own.
+ * Locks a path for this process with an exclusive SQLite transaction on a small file next to it (`PATH.lock`). The kernel releases
+ * the lock when the process dies, however it dies, which a PID file cannot do. Node.js has no file locks of its own.
  *
- * @returns releases it.
+ * @returns a function that releases the lock.
  * @throws {PathInUse}
  */
 export async function lockPath(path: string): Promise<() => Promise<void>> {
-  const connection = await opened(path, sqlite3.OPEN_READWRITE | sqlite3.OPEN_CREATE);
+  const connection = await openLockFile(path, sqlite3.OPEN_READWRITE | sqlite3.OPEN_CREATE);
   try {
-    // SQLite opens a file that this user may not write for reading alone, and its exclusive transaction then excludes nobody.
+    // SQLite opens a file without write permission as read-only, and an exclusive transaction on it excludes no other process.
     await access(`${path}.lock`, constants.W_OK);
     await execute(connection, 'BEGIN EXCLUSIVE');
   } catch (error) {
-    await closed(connection);
+    await close(connection);
     if (codeOf(error) !== 'SQLITE_BUSY') throw error;
     throw new PathInUse(`${path} is in use by another llmp process`, { cause: error });
   }
-  return () => closed(connection);
+  return () => close(connection);
 }
 
 /**
- * Claims a file for this process under whatever names it has: a hard link, or a mount of it elsewhere, leads to the same inode. The
- * claim is an abstract socket of Linux, which is on no disk, and goes with the process. Where there are none, and in another
- * network namespace, only `lockPath` excludes.
+ * Locks a file for this process by its inode, so that other names of it (a hard link, a bind mount) are locked too. The lock is a
+ * Linux abstract socket, which is not on any disk and ends with the process. On other platforms, and for processes in another
+ * network namespace, only `lockPath` protects the file.
  *
- * @returns releases it.
+ * @returns a function that releases the lock.
  * @throws {PathInUse}
  */
 export function lockInode(path: string, { dev, ino }: { dev: bigint; ino: bigint }): Promise<() => Promise<void>> {
@@ -44,7 +43,7 @@ export function lockInode(path: string, { dev, ino }: { dev: bigint; ino: bigint
   return new Promise((resolved, reject) => {
     const server = createServer((socket) => socket.destroy());
     server.unref();
-    // For as long as it listens: anybody on this machine can connect, and a connection that cannot be accepted is an error, too.
+    // This listener stays for the socket's lifetime: any local user can connect, and a failed accept is an error as well.
     server.on('error', (error: NodeJS.ErrnoException) => {
       if (error.code !== 'EADDRINUSE') resolved(nothing);
       else reject(new PathInUse(`${path} is in use by another llmp process`, { cause: error }));
@@ -63,10 +62,10 @@ export function lockInode(path: string, { dev, ino }: { dev: bigint; ino: bigint
 }
 
 /**
- * Claims a file for this process under whatever names it has. One that is not there yet has no other names than links to its path; it is
- * claimed by itself from the next time on.
+ * Locks a file for this process under all of its names. A file that does not exist yet can only have symbolic links as other names;
+ * its inode is locked the next time.
  *
- * @returns releases it.
+ * @returns a function that releases the lock.
  * @throws {PathInUse}
  */
 export async function lockFile(path: string): Promise<() => Promise<void>> {
@@ -84,12 +83,12 @@ export async function lockFile(path: string): Promise<() => Promise<void>> {
   }
 }
 
-const MOST_LINKS = 40;
+const MAX_LINKS = 40;
 
-/** The path of a file without symbolic links, whether the file is there yet or not. Its folder must be. */
+/** Resolves symbolic links. The file need not exist yet, but its folder must. */
 export async function withoutLinks(path: string): Promise<string> {
   let at = path;
-  for (let links = 0; links < MOST_LINKS; links++) {
+  for (let links = 0; links < MAX_LINKS; links++) {
     at = join(await realpath(dirname(at)), basename(at));
     const isLink = await lstat(at).then(
       (found) => found.isSymbolicLink(),
@@ -101,23 +100,23 @@ export async function withoutLinks(path: string): Promise<string> {
   throw new Error(`${path} leads through too many symbolic links`);
 }
 
-/** Whether a process has claimed it, this one included. Claims nothing, and makes no file. */
+/** Whether any process holds the lock, this one included. Takes no lock and creates no file. */
 export async function isLocked(path: string): Promise<boolean> {
   const connection = await withoutLinks(path)
-    .then((file) => opened(file, sqlite3.OPEN_READONLY))
+    .then((file) => openLockFile(file, sqlite3.OPEN_READONLY))
     .catch(() => null);
-  if (!connection) return false; // Nobody ever claimed it.
+  if (!connection) return false; // There is no lock file.
   try {
     await execute(connection, 'PRAGMA busy_timeout = 0; SELECT COUNT(*) FROM sqlite_schema');
     return false;
   } catch (error) {
     return codeOf(error) === 'SQLITE_BUSY';
   } finally {
-    await closed(connection);
+    await close(connection);
   }
 }
 
-function opened(path: string, mode: number): Promise<sqlite3.Database> {
+function openLockFile(path: string, mode: number): Promise<sqlite3.Database> {
   return new Promise((resolve, reject) => {
     const connection = new sqlite3.Database(`${path}.lock`, mode, (error) => {
       if (error) reject(error);
@@ -135,7 +134,7 @@ function execute(connection: sqlite3.Database, sql: string): Promise<void> {
   });
 }
 
-function closed(connection: sqlite3.Database): Promise<void> {
+function close(connection: sqlite3.Database): Promise<void> {
   return new Promise((resolve) => {
     connection.close(() => {
       resolve();

@@ -1,22 +1,22 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { type DatabaseAddress, serverAt } from '../../config/database-url.js';
 import { type Settings, SettingsError } from '../../config/settings.js';
-import type { Clock, Ledger, Neighbourhood, RecordStore, TokenLookup, UsageStore } from '../core/ports.js';
+import type { Clock, Ledger, ClusterStore, RecordStore, TokenLookup, UsageStore } from '../core/ports.js';
 import { PathInUse } from './lock.js';
-import { Opened } from './opened.js';
+import { ResourceStack } from './resource-stack.js';
 import type { AnchorStore } from './audit-file/chain.js';
-import { BadKeyFile, keyFromFile, SecretBox } from './secrets.js';
+import { InvalidKeyFile, readOrCreateKeyFile, SecretBox } from './secrets.js';
 import { SqlAnchors } from './sql/anchors.js';
 import type { Database } from './sql/database.js';
 import { ServerDatabase } from './sql/server-database.js';
 import { SqliteDatabase } from './sql/sqlite-database.js';
-import { SqlNeighbourhood } from './sql/instances.js';
+import { SqlClusterStore } from './sql/instances.js';
 import { SqlLedger } from './sql/ledger.js';
 import { SqlRecords } from './sql/records.js';
 import { lockDatabase } from './sql/sqlite.js';
 import { SqlTokenLookup } from './sql/tokens.js';
-import { Totals } from './sql/totals.js';
-import { DATABASE_WAITS, type DatabaseWaits } from './sql/waits.js';
+import { ListTotals } from './sql/list-totals.js';
+import { DATABASE_TIMEOUTS, type DatabaseTimeouts } from './sql/timeouts.js';
 import { SqlUsage } from './sql/usage.js';
 
 export type StoreSettings = Pick<Settings, 'database' | 'encryptionKey'> &
@@ -24,8 +24,8 @@ export type StoreSettings = Pick<Settings, 'database' | 'encryptionKey'> &
 
 export interface StoreOptions {
   clock: Pick<Clock, 'after' | 'monotonic'>;
-  /** For a server, in place of those that are shipped. */
-  waits?: Readonly<DatabaseWaits>;
+  /** Timeouts for a database server. Default: `DATABASE_TIMEOUTS`. */
+  timeouts?: Readonly<DatabaseTimeouts>;
 }
 
 export interface Stores {
@@ -34,40 +34,42 @@ export interface Stores {
   anchors: AnchorStore;
   lookup: TokenLookup;
   ledger: Ledger;
-  /** Null where this process has the database for itself. */
-  neighbourhood: Neighbourhood | null;
+  /** Null for SQLite, which only this process uses. */
+  clusterStore: ClusterStore | null;
   usage: UsageStore;
-  /** Once there are tables: refuses a database whose upstream keys this process cannot open. @throws {SettingsError} */
+  /** Checks that this process can decrypt the upstream keys in the database. Call it after the migrations. @throws {SettingsError} */
   checkEncryptionKey(): Promise<void>;
-  /** 32 bytes that come from the encryption key and serve this purpose alone. */
+  /** Derives a 32-byte key for one purpose from the encryption key. */
   deriveKey(purpose: string): Buffer;
   close(): Promise<void>;
 }
 
 /**
- * Opens the database: a file for this process alone, a server beside other instances. A server is not connected to; it may be away.
+ * Opens the database: a SQLite file that only this process uses, or a server that is shared with other instances. Does not connect
+ * to a server, which may be unavailable at this time.
  *
- * @throws {SettingsError} when the file is another process's, or the encryption key is not the right one.
+ * @throws {SettingsError} when another process uses the file, or the encryption key is not the right one.
  */
 export async function openStores(
   settings: StoreSettings,
-  { clock, waits = DATABASE_WAITS }: StoreOptions,
+  { clock, timeouts = DATABASE_TIMEOUTS }: StoreOptions,
 ): Promise<Stores> {
-  const opened = new Opened();
+  const opened = new ResourceStack();
   try {
     const isShared = settings.database.driver !== 'sqlite';
-    if (settings.database.driver === 'sqlite') opened.add({ close: await lockedFor(settings.database.path) });
-    const box = boxOf(settings);
-    const database = opened.add(openDatabase(settings, clock, waits));
-    // A file that cannot be opened, or is no database, shows here.
-    if (settings.database.driver === 'sqlite') await openedAt(settings.database.path, database.select('SELECT 1'));
+    if (settings.database.driver === 'sqlite') opened.add({ close: await lockForProcess(settings.database.path) });
+    const box = secretBoxFor(settings);
+    const database = opened.add(openDatabase(settings, clock, timeouts));
+    // Fails here if the file cannot be opened or is not a database.
+    if (settings.database.driver === 'sqlite')
+      await withAccessError(settings.database.path, database.select('SELECT 1'));
     return {
       database,
-      records: new SqlRecords(database, box, new Totals(clock)),
+      records: new SqlRecords(database, box, new ListTotals(clock)),
       anchors: new SqlAnchors(database),
       lookup: new SqlTokenLookup(database, box),
       ledger: new SqlLedger(database, { isShared }),
-      neighbourhood: isShared ? new SqlNeighbourhood(database) : null,
+      clusterStore: isShared ? new SqlClusterStore(database) : null,
       usage: new SqlUsage(database),
       checkEncryptionKey: () => checkEncryptionKey(database, box),
       deriveKey: (purpose) => box.derive(purpose),
@@ -79,22 +81,25 @@ export async function openStores(
   }
 }
 
-async function lockedFor(path: string): Promise<() => Promise<void>> {
+async function lockForProcess(path: string): Promise<() => Promise<void>> {
   try {
-    return await openedAt(path, lockDatabase(path));
+    return await withAccessError(path, lockDatabase(path));
   } catch (error) {
     throw error instanceof PathInUse ? new SettingsError([`DATABASE_URL: ${error.message}`]) : error;
   }
 }
 
-/** The database file is not for the user of this process. `code` is that of SQLite. */
+/** The user of this process has no access to the database file. `code` is the SQLite error code. */
 export class DatabaseNotAccessible extends Error {
   override name = 'DatabaseNotAccessible';
   readonly code = 'SQLITE_CANTOPEN';
 }
 
-/** @throws {DatabaseNotAccessible} in place of SQLite's words and the file system's, which do not say what is needed. */
-async function openedAt<T>(path: string, opening: Promise<T>): Promise<T> {
+/**
+ * @throws {DatabaseNotAccessible} in place of the error of SQLite or the file system, which does not say which permissions are
+ * needed.
+ */
+async function withAccessError<T>(path: string, opening: Promise<T>): Promise<T> {
   try {
     return await opening;
   } catch (error) {
@@ -106,14 +111,14 @@ async function openedAt<T>(path: string, opening: Promise<T>): Promise<T> {
   }
 }
 
-// What looks after the schema, the keys or the anchors does one thing after the other.
-const FEW_CONNECTIONS = 2;
+// Tools for the schema, keys and anchors run one statement at a time.
+const TOOL_CONNECTIONS = 2;
 
-/** Neither claims a file nor connects to a server. @throws {SettingsError} */
+/** Takes no lock on a file and does not connect to a server. @throws {SettingsError} */
 export function openDatabase(
-  { database, databasePoolSize: poolSize = FEW_CONNECTIONS }: Pick<StoreSettings, 'database' | 'databasePoolSize'>,
+  { database, databasePoolSize: poolSize = TOOL_CONNECTIONS }: Pick<StoreSettings, 'database' | 'databasePoolSize'>,
   clock: Pick<Clock, 'after'>,
-  waits: Readonly<DatabaseWaits> = DATABASE_WAITS,
+  timeouts: Readonly<DatabaseTimeouts> = DATABASE_TIMEOUTS,
 ): Database {
   if (database.driver === 'sqlite') return new SqliteDatabase(database.path);
   return new ServerDatabase({
@@ -121,7 +126,7 @@ export function openDatabase(
     url: database.url,
     poolSize,
     clock,
-    waits,
+    timeouts,
     certificates: certificatesFor(database.url),
   });
 }
@@ -137,16 +142,16 @@ function certificatesFor(url: string): string | null {
 }
 
 /** @throws {SettingsError} */
-export function boxOf({ database, encryptionKey, previousEncryptionKey }: StoreSettings): SecretBox {
-  return new SecretBox(encryptionKey ?? keyBeside(database), previousEncryptionKey);
+export function secretBoxFor({ database, encryptionKey, previousEncryptionKey }: StoreSettings): SecretBox {
+  return new SecretBox(encryptionKey ?? keyFromKeyFile(database), previousEncryptionKey);
 }
 
-function keyBeside(database: DatabaseAddress): Buffer {
+function keyFromKeyFile(database: DatabaseAddress): Buffer {
   if (database.driver !== 'sqlite') throw new SettingsError(['ENCRYPTION_KEY is required with a shared database']);
   try {
-    return keyFromFile(`${database.path}.key`, !existsSync(database.path));
+    return readOrCreateKeyFile(`${database.path}.key`, !existsSync(database.path));
   } catch (error) {
-    throw error instanceof BadKeyFile ? new SettingsError([`ENCRYPTION_KEY: ${error.message}`]) : error;
+    throw error instanceof InvalidKeyFile ? new SettingsError([`ENCRYPTION_KEY: ${error.message}`]) : error;
   }
 }
 
@@ -154,7 +159,7 @@ async function checkEncryptionKey(database: Database, box: SecretBox): Promise<v
   const sealedWith = await database.select<{ id: string }>('SELECT DISTINCT api_key_id AS id FROM projects');
   if (sealedWith.some(({ id }) => !box.keyIds.includes(id))) {
     throw new SettingsError([
-      'ENCRYPTION_KEY: upstream keys in the database were sealed with another key; if that is the one before, set ENCRYPTION_KEY_PREVIOUS',
+      'ENCRYPTION_KEY: the upstream keys in the database are encrypted with another key. If that is the previous key, set ENCRYPTION_KEY_PREVIOUS',
     ]);
   }
 }

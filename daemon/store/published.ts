@@ -1,24 +1,24 @@
 import type { EventFacts, PublishedEvent } from '../core/ports.js';
 import type { EventJson } from './event-json.js';
 
-/** An event that is read again. */
+/** A published event, as read back from the stream or from memory. */
 export class StoredEvent implements PublishedEvent {
-  readonly place: string;
+  readonly streamId: string;
   readonly json: string;
   #facts: EventFacts | null = null;
 
-  constructor(place: string, json: string) {
-    this.place = place;
+  constructor(streamId: string, json: string) {
+    this.streamId = streamId;
     this.json = json;
   }
 
-  /** Looked for once, however many ask. */
+  /** Parsed once, on first use. */
   get facts(): EventFacts {
     return (this.#facts ??= factsOf(this.json));
   }
 }
 
-const OF_NOTHING: EventFacts = { kind: '', projectId: null, tokenId: null, status: null };
+const UNKNOWN_FACTS: EventFacts = { kind: '', projectId: null, tokenId: null, status: null };
 
 function factsOf(json: string): EventFacts {
   try {
@@ -26,34 +26,34 @@ function factsOf(json: string): EventFacts {
     const { kind = '', project_id: projectId = null, token_id: tokenId = null } = event ?? {};
     return { kind, projectId, tokenId, status: event && 'status' in event ? (event.status ?? null) : null };
   } catch {
-    return OF_NOTHING; // Somebody else put it there.
+    return UNKNOWN_FACTS; // Another program wrote this entry.
   }
 }
 
-/** Those who wait for something to happen. */
-export class Waiting {
-  readonly #waiting = new Set<() => void>();
+/** Set of callers that wait for a signal. */
+export class Waiters {
+  readonly #resumes = new Set<() => void>();
 
   wake(): void {
-    if (this.#waiting.size === 0) return;
-    const all = [...this.#waiting];
-    this.#waiting.clear();
+    if (this.#resumes.size === 0) return;
+    const all = [...this.#resumes];
+    this.#resumes.clear();
     for (const resume of all) resume();
   }
 
-  get isAnybody(): boolean {
-    return this.#waiting.size > 0;
+  get hasAny(): boolean {
+    return this.#resumes.size > 0;
   }
 
-  /** Resolves at the next `wake`, or when `signal` is aborted. */
+  /** Resolves at the next `wake` or when `signal` is aborted. */
   next(signal: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       const done = () => {
-        this.#waiting.delete(done);
+        this.#resumes.delete(done);
         signal.removeEventListener('abort', done);
         resolve();
       };
-      this.#waiting.add(done);
+      this.#resumes.add(done);
       signal.addEventListener('abort', done);
       if (signal.aborted) done();
     });

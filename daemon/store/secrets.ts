@@ -1,6 +1,6 @@
 /**
- * Secrets at rest: AES-256-GCM. What is sealed is bound to its place (the additional data), so that a row
- * copied to another project does not open, and names the key it was sealed with, so that keys can be changed.
+ * Encryption of secrets at rest with AES-256-GCM. Each ciphertext is bound to its place (as additional data), so that a row copied
+ * to another project cannot be decrypted. It names the key that it was encrypted with, so that keys can be rotated.
  */
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto';
 import { chmodSync, closeSync, existsSync, fsyncSync, mkdirSync, openSync, readFileSync, writeSync } from 'node:fs';
@@ -11,45 +11,45 @@ const TAG_BYTES = 16;
 const KEY_BYTES = 32;
 
 export interface Sealed {
-  /** nonce, ciphertext and tag in base64. */
+  /** Nonce, ciphertext and tag, in base64. */
   text: string;
   keyId: string;
 }
 
-/** What was sealed cannot be opened: another key, another place, or tampered with. */
-export class CannotOpen extends Error {
-  override name = 'CannotOpen';
+/** Decryption failed: wrong key, wrong place, or modified ciphertext. */
+export class DecryptionFailed extends Error {
+  override name = 'DecryptionFailed';
 }
 
 export class SecretBox {
   readonly #key: Buffer;
-  /** By their ids: all that it can open with. */
+  /** All keys that can decrypt, by ID. */
   readonly #keys: ReadonlyMap<string, Buffer>;
-  /** Of the key that it seals with. */
+  /** ID of the key used for encryption. */
   readonly keyId: string;
 
-  /** @param previous what was sealed with it can still be opened. */
+  /** @param previous the previous key, used only for decryption. */
   constructor(key: Buffer, previous?: Buffer) {
     const keys = previous ? [previous, key] : [key];
     if (keys.some(({ length }) => length !== KEY_BYTES)) {
-      throw new RangeError(`an encryption key has ${KEY_BYTES} bytes`);
+      throw new RangeError(`an encryption key must have ${KEY_BYTES} bytes`);
     }
     this.#key = key;
     this.#keys = new Map(keys.map((each) => [idOf(each), each]));
     this.keyId = idOf(key);
   }
 
-  /** Of all keys that it can open with. */
+  /** IDs of all keys that can decrypt. */
   get keyIds(): string[] {
     return [...this.#keys.keys()];
   }
 
-  /** A key of 32 bytes for another purpose, which tells nothing about this one. */
+  /** Derives a 32-byte key for another purpose. It reveals nothing about the encryption key. */
   derive(purpose: string): Buffer {
     return Buffer.from(hkdfSync('sha256', this.#key, '', `llmp ${purpose}`, KEY_BYTES));
   }
 
-  /** @param place where the secret stands, such as `project:<id>:api_key`. */
+  /** @param place where the secret is stored, for example `project:<id>:api_key`. */
   seal(secret: string, place: string): Sealed {
     const nonce = randomBytes(NONCE_BYTES);
     const cipher = createCipheriv('aes-256-gcm', this.#key, nonce).setAAD(Buffer.from(place));
@@ -57,10 +57,10 @@ export class SecretBox {
     return { text: Buffer.concat([nonce, body, cipher.getAuthTag()]).toString('base64'), keyId: this.keyId };
   }
 
-  /** @throws {CannotOpen} */
+  /** @throws {DecryptionFailed} */
   open(sealed: Sealed, place: string): string {
     const key = this.#keys.get(sealed.keyId);
-    if (!key) throw new CannotOpen(`sealed with another key (${sealed.keyId})`);
+    if (!key) throw new DecryptionFailed(`encrypted with another key (${sealed.keyId})`);
     const bytes = Buffer.from(sealed.text, 'base64');
     try {
       const opener = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, NONCE_BYTES), {
@@ -69,42 +69,42 @@ export class SecretBox {
       opener.setAAD(Buffer.from(place)).setAuthTag(bytes.subarray(-TAG_BYTES));
       return opener.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES), undefined, 'utf8') + opener.final('utf8');
     } catch (error) {
-      throw new CannotOpen('not sealed here, or tampered with', { cause: error });
+      throw new DecryptionFailed('not encrypted for this place, or modified', { cause: error });
     }
   }
 }
 
-/** Tells keys apart without telling anything about them. */
+/** Identifies a key without revealing anything about it. */
 const idOf = (key: Buffer): string =>
   createHash('sha256').update('llmp key id\0').update(key).digest('hex').slice(0, 16);
 
-/** The key file cannot serve as one. */
-export class BadKeyFile extends Error {
-  override name = 'BadKeyFile';
+/** The key file is missing or does not contain a valid key. */
+export class InvalidKeyFile extends Error {
+  override name = 'InvalidKeyFile';
 }
 
-/** Reads the key file. @throws {BadKeyFile} when that is not what it is. */
-export function keyIn(path: string): Buffer {
+/** Reads the key file. @throws {InvalidKeyFile} */
+export function readEncryptionKeyFile(path: string): Buffer {
   const key = Buffer.from(readFileSync(path, 'utf8').trim(), 'base64');
-  if (key.length !== KEY_BYTES) throw new BadKeyFile(`${path} does not hold ${KEY_BYTES} bytes in base64`);
+  if (key.length !== KEY_BYTES) throw new InvalidKeyFile(`${path} does not contain ${KEY_BYTES} bytes in base64`);
   return key;
 }
 
 /**
- * Reads the key file, or makes one of mode 0600 when there is none and none can have been in use.
+ * Reads the key file, or creates it with mode 0600 if it does not exist and no key can have been in use.
  *
- * @param mayCreate false when a database exists already: a new key could not open what it holds.
- * @throws {BadKeyFile}
+ * @param mayCreate false if the database exists already: a new key could not decrypt what it contains.
+ * @throws {InvalidKeyFile}
  */
-export function keyFromFile(path: string, mayCreate: boolean): Buffer {
+export function readOrCreateKeyFile(path: string, mayCreate: boolean): Buffer {
   if (existsSync(path)) {
-    const key = keyIn(path);
+    const key = readEncryptionKeyFile(path);
     chmodSync(path, 0o600);
     return key;
   }
   if (!mayCreate) {
-    throw new BadKeyFile(
-      `${path} is missing, and the database beside it was sealed with it; restore it or set ENCRYPTION_KEY`,
+    throw new InvalidKeyFile(
+      `${path} is missing, and the upstream keys in the database are encrypted with it: restore the file or set ENCRYPTION_KEY`,
     );
   }
   const key = randomBytes(KEY_BYTES);
@@ -112,7 +112,7 @@ export function keyFromFile(path: string, mayCreate: boolean): Buffer {
   const file = openSync(path, 'wx', 0o600);
   try {
     writeSync(file, `${key.toString('base64')}\n`);
-    fsyncSync(file); // Before anything is sealed with it.
+    fsyncSync(file); // The key must be on disk before it is used.
   } finally {
     closeSync(file);
   }

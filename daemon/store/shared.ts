@@ -1,5 +1,5 @@
 import type { Live, Settings } from '../../config/settings.js';
-import type { CacheStore, Clock, EventBus, Log, Pokes, RateWindows } from '../core/ports.js';
+import type { CacheStore, Clock, EventBus, Log, Notifications, RateWindows } from '../core/ports.js';
 import { MemoryEventBus } from './memory/event-bus.js';
 import { MemoryResponseCache } from './memory/response-cache.js';
 import { type RedisAddress, redisAddressFrom, type RedisSettings } from './redis/address.js';
@@ -8,14 +8,14 @@ import type { RedisConnection } from './redis/connection.js';
 export interface SharedStores {
   /** Null without REDIS_ADDR. */
   redis: RedisConnection | null;
-  /** Null when nothing is to be cached. */
+  /** Null when caching is disabled. */
   cache: CacheStore | null;
-  /** Null where this instance counts alone. */
+  /** Null when each instance counts on its own. */
   rateWindows: RateWindows | null;
-  /** Null when nothing is to be published. */
+  /** Null when events are disabled. */
   bus: EventBus | null;
-  /** Null where no other instance can be told of anything but by the database. */
-  pokes: Pokes | null;
+  /** Null when instances learn about changes only from the database. */
+  notifications: Notifications | null;
   close(): Promise<void>;
 }
 
@@ -33,19 +33,19 @@ export interface SharedStoresOptions {
   live: Live<'httpCacheMaxBytes'>;
   clock: Clock;
   log: Log;
-  /** Which daemon this is, for those who read its events. */
+  /** Identifies this daemon in the events that it publishes. */
   instanceId: string;
-  /** Of 32 bytes, each for one purpose. */
+  /** Derives a 32-byte key for one purpose. */
   deriveKey: (purpose: string) => Buffer;
   /** Whether other instances use the same database. */
   isShared: boolean;
-  /** How long a command to Redis may take while a request waits for it, in ms; as shipped when undefined. */
+  /** Timeout in ms for Redis commands that a request waits for. Default when undefined: `COMMAND_MS` in redis/connection.ts. */
   redisCommandMs: number | undefined;
 }
 
 /**
- * What instances share where there is Redis, and each has for itself otherwise. Waits for the first try to reach Redis, half a
- * second at most; one that is away keeps nobody from starting.
+ * Opens the stores that instances share through Redis, or local ones without Redis. Waits for the first connection attempt, up to
+ * about half a second; an unavailable Redis does not prevent the daemon from starting.
  */
 export async function openSharedStores(options: SharedStoresOptions): Promise<SharedStores> {
   const { settings, live, clock, log, instanceId, deriveKey, isShared, redisCommandMs } = options;
@@ -59,36 +59,38 @@ export async function openSharedStores(options: SharedStoresOptions): Promise<Sh
       cache: memory,
       rateWindows: null,
       bus: localBus,
-      pokes: null,
+      notifications: null,
       close: () => Promise.resolve(),
     };
   }
 
-  // Who has no Redis need not load what talks to it.
-  const [{ RedisConnection }, { RedisPokes }, { RedisRateWindows }, { RedisResponseCache }] = await Promise.all([
-    import('./redis/connection.js'),
-    import('./redis/pokes.js'),
-    import('./redis/rate-windows.js'),
-    import('./redis/response-cache.js'),
-  ]);
+  // Without Redis these modules are not loaded.
+  const [{ RedisConnection }, { RedisNotifications }, { RedisRateWindows }, { RedisResponseCache }] = await Promise.all(
+    [
+      import('./redis/connection.js'),
+      import('./redis/notifications.js'),
+      import('./redis/rate-windows.js'),
+      import('./redis/response-cache.js'),
+    ],
+  );
   const redis = new RedisConnection({ address, clock, log, commandMs: redisCommandMs });
   const isCached = settings.httpCacheEnabled && !isInMemory;
   const cache = isCached
     ? new RedisResponseCache({ connection: redis, clock, key: deriveKey('response cache') })
     : null;
   const redisBus = settings.eventBus === 'redis-streams' ? await redisBusOf(address, options) : null;
-  const pokes = isShared
-    ? new RedisPokes({ address, sender: redis, key: deriveKey('pokes'), instanceId, clock, log })
+  const notifications = isShared
+    ? new RedisNotifications({ address, sender: redis, key: deriveKey('pokes'), instanceId, clock, log })
     : null;
-  await Promise.all([redis.open(), redisBus?.open(), pokes?.open()]);
+  await Promise.all([redis.open(), redisBus?.open(), notifications?.open()]);
   return {
     redis,
     cache: cache ?? memory,
     rateWindows: new RedisRateWindows(redis, clock),
     bus: redisBus ?? localBus,
-    pokes,
+    notifications,
     async close() {
-      pokes?.close();
+      notifications?.close();
       await redisBus?.close();
       await cache?.close();
       redis.close();

@@ -7,7 +7,10 @@ const VARIANTS = '89ab';
 const pool = Buffer.allocUnsafe(POOLED * BYTES_EACH);
 let used = pool.length;
 
-/** A UUIDv7 (RFC 9562, 5.7). Asking the system for random bytes once for each would cost more than all the rest of an event. */
+/**
+ * Returns a UUIDv7 (RFC 9562, section 5.7). Random bytes are drawn in bulk: one system call per ID would cost more than the rest of
+ * an event.
+ */
 export function uniqueId(timeMs: number): string {
   if (used === pool.length) {
     randomFillSync(pool);

@@ -56,7 +56,7 @@ describe('the Admin UI in a browser', function () {
   const heading = (name: string) => page.getByRole('heading', { name, exact: true, level: 1 }).waitFor();
 
   for (const javaScriptEnabled of [true, false]) {
-    it(`goes the whole way ${javaScriptEnabled ? 'with' : 'without'} JavaScript`, async () => {
+    it(`supports all tasks ${javaScriptEnabled ? 'with' : 'without'} JavaScript`, async () => {
       await open({ javaScriptEnabled });
       await logIn();
 
@@ -68,29 +68,29 @@ describe('the Admin UI in a browser', function () {
 
       await click('link', 'New token');
       await page.getByLabel('Name').fill('ci');
-      await page.getByLabel('Requests at most').fill('50');
+      await page.getByLabel('Request cap').fill('50');
       await click('button', 'Issue token');
       await heading('Token issued');
       const secret = (await page.getByLabel('Secret of the token').textContent()) ?? '';
       expect(secret).to.match(/^sk-wt-[0-9A-Za-z]{49}$/);
       await page.reload();
-      await heading('Its secret was shown');
-      await click('link', 'To the token');
+      await heading('Secret already shown');
+      await click('link', 'Go to the token');
       await heading('ci');
 
       await click('link', 'Revoke…');
-      // On top of the page where scripts run, else a page of its own.
+      // A dialog with scripts, otherwise a separate page.
       if (javaScriptEnabled) await page.getByRole('dialog', { name: 'Revoke ci?' }).waitFor();
       else await heading('Revoke ci?');
       await page.getByLabel('Reason').fill('leaked');
       await click('button', 'Revoke');
-      await page.getByText('Revoked. It is refused from the next request on').waitFor();
+      await page.getByText('Token revoked. It is refused from the next request on').waitFor();
       expect((await daemon.call(secret)).status).to.equal(401);
       expect(await lastAuditOf(daemon)).to.include({ action: 'token.revoke', actor: 'admin', reason: 'leaked' });
 
       await click('link', 'Reactivate…');
       await click('button', 'Reactivate');
-      await page.getByText('Reactivated.').waitFor();
+      await page.getByText('Token reactivated.').waitFor();
 
       await goTo('Tokens');
       await page.getByLabel('State').selectOption('active');
@@ -100,9 +100,9 @@ describe('the Admin UI in a browser', function () {
 
       await goTo('Cache');
       await page.getByRole('button', { name: 'Count…' }).last().click();
-      await heading('Purge 0 answers?');
+      await heading('Purge 0 responses?');
       await click('button', 'Purge');
-      await page.getByText('0 answers purged.').waitFor();
+      await page.getByText('0 responses purged.').waitFor();
 
       await goTo('Audit');
       await page.getByRole('link', { name: 'token.revoke' }).click();
@@ -117,7 +117,7 @@ describe('the Admin UI in a browser', function () {
     });
   }
 
-  it('P18 P05 shows neither a secret nor a page on going back: not after the next page, not after the log-out', async () => {
+  it('P18 P05 shows no secret on going back, and no page on going back after the logout', async () => {
     const project = await daemon.createProject({ name: 'web' });
     await open();
     await logIn();
@@ -128,7 +128,7 @@ describe('the Admin UI in a browser', function () {
     await click('link', 'I have stored it');
     await page.getByRole('link', { name: 'Revoke…' }).waitFor();
     await page.goBack();
-    await heading('Its secret was shown');
+    await heading('Secret already shown');
     expect(await page.content()).not.to.include(secret);
 
     await page.goto(`${base()}tokens`);
@@ -140,7 +140,7 @@ describe('the Admin UI in a browser', function () {
     expect(await window.context.cookies()).to.deep.equal([]);
   });
 
-  it('P05 P06 keeps a cookie that its own scripts do not see, and nothing else: P07 neither storage nor history has the token', async () => {
+  it('P05 P06 P07 stores only a cookie that scripts cannot read; storage and history do not contain the token', async () => {
     await open();
     await logIn();
     const [cookie, ...others] = await window.context.cookies();
@@ -152,12 +152,12 @@ describe('the Admin UI in a browser', function () {
     expect(seen).not.to.include(MANAGEMENT_TOKEN).and.not.to.include('llmp-admin');
   });
 
-  it('says what is wrong with a wrong token, and nothing is in the field again', async () => {
+  it('shows an error for a wrong token and clears the field', async () => {
     await open();
     await page.goto(`${base()}tokens?state=active`);
     await page.getByLabel('Management token').fill('not-the-token');
     await page.keyboard.press('Enter');
-    await page.getByRole('alert').getByText('This is not the management token.').waitFor();
+    await page.getByRole('alert').getByText('Wrong management token.').waitFor();
     expect(await page.getByLabel('Management token').inputValue()).to.equal('');
     await page.getByLabel('Management token').fill(MANAGEMENT_TOKEN);
     await page.keyboard.press('Enter');
@@ -170,7 +170,7 @@ describe('the Admin UI in a browser', function () {
     let foreignUrl: string;
 
     beforeEach(async () => {
-      // Another port of this machine: the same site to the browser, and another origin; by another name, another site as well.
+      // Another port of localhost is another origin but the same site; another host name is also another site.
       foreign = createServer((_req, res) => {
         res.setHeader('content-type', 'text/html');
         res.end(`<!doctype html><title>evil</title>
@@ -187,23 +187,23 @@ describe('the Admin UI in a browser', function () {
       foreign.closeAllConnections();
     });
 
-    it('P04 changes nothing by a form from there, by whichever name of the machine', async () => {
+    it('P04 changes nothing by a form from there, under any host name', async () => {
       await open();
       await logIn();
       const before = await storedIn(daemon);
       for (const url of [foreignUrl, foreignUrl.replace('localhost', '127.0.0.1')]) {
         await page.goto(url);
         await click('button', 'Send');
-        await heading('Not from here');
+        await heading('Cross-site request refused');
       }
       expect(await storedIn(daemon)).to.deep.equal(before);
     });
 
-    it('P03 is shown in no frame', async () => {
+    it('P03 is not shown in a frame', async () => {
       await open();
       await logIn();
       await page.goto(foreignUrl);
-      await eventually('the browser says that it refused', () =>
+      await eventually('the browser reports that it refused', () =>
         window.complaints.some((text) => /frame-ancestors|X-Frame-Options|ERR_BLOCKED_BY_RESPONSE/i.test(text)),
       );
       const framed = page.frames().find((frame) => frame.url().startsWith(base()));
@@ -211,7 +211,7 @@ describe('the Admin UI in a browser', function () {
     });
   });
 
-  it('P01 P02 runs no name, wherever it is shown, and no page breaks its policy', async () => {
+  it('P01 P02 never runs a name as a script, and no page violates its content security policy', async () => {
     const project = await daemon.createProject({ name: EVIL.slice(0, 100) });
     const token = await daemon.createToken(project.id, { name: EVIL.slice(0, 100) });
     await open();
@@ -233,7 +233,7 @@ describe('the Admin UI in a browser', function () {
       expect(await page.title(), to).to.match(/ · llmp$/);
       expect(await page.locator('main img, main script').count(), to).to.equal(0);
     }
-    // In a dialog too, and in what is put into a page later.
+    // Also in a dialog, and after an automatic refresh.
     await page.goto(`${base()}tokens/${token.id}`);
     await click('link', 'Revoke…');
     await page.getByRole('dialog').getByRole('heading').waitFor();
@@ -251,7 +251,7 @@ describe('the Admin UI in a browser', function () {
       await page.clock.install();
     });
 
-    it('keeps a page up to date, unless it is paused', async () => {
+    it('refreshes a page automatically, unless it is paused', async () => {
       const token = await daemon.createToken(project.id, { name: 'ci' });
       await logIn();
       await page.goto(`${base()}tokens`);
@@ -270,7 +270,7 @@ describe('the Admin UI in a browser', function () {
       expect(window.complaints).to.deep.equal([]);
     });
 
-    it('says how old it is when no answer comes, and goes to the log-in when the session is over', async () => {
+    it('shows its age without a response, and goes to the login when the session has ended', async () => {
       await logIn();
       await page.getByText('● live').waitFor();
       await window.context.setOffline(true);
@@ -284,9 +284,9 @@ describe('the Admin UI in a browser', function () {
       await page.getByText('Your session has ended.').waitFor();
     });
 
-    it('says that it is stale while the daemon hangs, pretends nothing, and is live again by itself (finding A4)', async () => {
+    it('shows that it is stale while the daemon hangs, and recovers automatically (finding A4)', async () => {
       const token = await daemon.createToken(project.id, { name: 'ci' });
-      // It takes connections and requests, and says nothing, as a stopped process does.
+      // It accepts connections and requests without responding, like a stopped process.
       const hanging = new Set<ServerResponse>();
       let hangs = false;
       const front = createServer((req, res) => {
@@ -317,10 +317,10 @@ describe('the Admin UI in a browser', function () {
       await page.clock.runFor(20_000);
       await page.getByText(/▲ stale [23]\ds/).waitFor();
 
-      // No dialog opens that could not do what it asks.
+      // The confirmation dialog does not open while the daemon is not responding.
       await click('link', 'Revoke…');
       await page.clock.runFor(6_000);
-      await page.getByRole('alert').getByText('The daemon does not answer').waitFor();
+      await page.getByRole('alert').getByText('The daemon is not responding').waitFor();
       expect(await page.getByRole('dialog').count()).to.equal(0);
 
       hangs = false;
@@ -328,11 +328,11 @@ describe('the Admin UI in a browser', function () {
       await page.clock.runFor(6_000);
       await page.getByText('● live').waitFor();
 
-      // A change that nobody answers.
+      // A change without a response.
       await click('link', 'Revoke…');
       await page.getByRole('dialog', { name: 'Revoke ci?' }).waitFor();
       hangs = true;
-      // Playwright waits while a page is on its way, so time is made quick in the page itself.
+      // Playwright waits while a page loads, so the timers are shortened in the page itself.
       await page.evaluate(`{
         const real = setTimeout;
         globalThis.setTimeout = (run, ms) => real(run, ms / 20);
@@ -341,8 +341,8 @@ describe('the Admin UI in a browser', function () {
           .observe(document.body, { subtree: true, childList: true, characterData: true });
       }`);
       await page.getByRole('button', { name: 'Revoke', exact: true }).click();
-      await page.getByRole('alert').getByText('No answer within 20 seconds. It is not known').waitFor();
-      expect(await page.evaluate('said.join()')).to.include('has not answered yet');
+      await page.getByRole('alert').getByText('No response within 20 seconds. It is unknown').waitFor();
+      expect(await page.evaluate('said.join()')).to.include('has not responded yet');
       expect([...hanging].filter(({ req }) => req.method === 'POST')).to.have.length(1);
       expect((await daemon.token(token.id)).state).to.equal('active');
       front.close();
@@ -361,7 +361,7 @@ describe('the Admin UI in a browser', function () {
       expect(await page.evaluate('navigator.clipboard.readText()')).to.equal(secret);
     });
 
-    it('asks in a dialog that a key pressed too soon closes, and gives the focus back', async () => {
+    it('closes a confirmation dialog on an early key press, and restores the focus', async () => {
       const token = await daemon.createToken(project.id, { name: 'ci' });
       await logIn();
       await page.goto(`${base()}tokens/${token.id}`);
@@ -385,7 +385,7 @@ describe('the Admin UI in a browser', function () {
     await page.keyboard.press('Enter');
     await heading('Overview');
     await page.keyboard.press('Tab');
-    expect(await page.evaluate('document.activeElement.textContent')).to.equal('Skip to the content');
+    expect(await page.evaluate('document.activeElement.textContent')).to.equal('Skip to content');
     await page.keyboard.press('Enter');
     expect(await page.evaluate('document.activeElement.id')).to.equal('main');
     const reached: unknown[] = [];
@@ -395,7 +395,7 @@ describe('the Admin UI in a browser', function () {
       reached.push(await page.evaluate('document.activeElement.textContent.trim()'));
     }
     expect(reached).to.deep.equal([
-      'Skip to the content',
+      'Skip to content',
       'llmp',
       'Overview',
       'Tokens',
@@ -408,7 +408,7 @@ describe('the Admin UI in a browser', function () {
   });
 
   describe('at every width, light and dark', () => {
-    it('every word that can be chosen is to be read whole (finding A19)', async () => {
+    it('selects are wide enough for all their options (finding A19)', async () => {
       await daemon.createProject({ name: 'web' });
       await open();
       await logIn();
@@ -423,7 +423,7 @@ describe('the Admin UI in a browser', function () {
 
     for (const colorScheme of ['light', 'dark'] as const) {
       for (const width of [320, 768, 1280]) {
-        it(`${width} px, ${colorScheme}: nothing sticks out, and axe finds nothing wrong`, async () => {
+        it(`${width} px, ${colorScheme}: nothing overflows, and axe finds no problems`, async () => {
           const project = await daemon.createProject({ name: 'a-name-without-any-place-to-break-it-'.repeat(2) });
           const token = await daemon.createToken(project.id, { name: 'W'.repeat(100), max_requests: 2147483647 });
           await daemon.manage('DELETE', `/manage/tokens/${token.id}`, undefined, { 'x-audit-reason': 'x'.repeat(200) });
@@ -464,7 +464,7 @@ describe('the Admin UI in a browser', function () {
   });
 });
 
-/** In the page: the choices that are narrower than the longest of their words. Names of projects may be of any length. */
+/** Runs in the page: the selects that are narrower than their longest option. Project names may be of any length. */
 const TOO_NARROW = `() => [...document.querySelectorAll('select:not([name=project_id])')].filter((select) => {
   const free = select.cloneNode(true);
   free.style = 'position: absolute; width: max-content';
@@ -474,14 +474,14 @@ const TOO_NARROW = `() => [...document.querySelectorAll('select:not([name=projec
   return select.offsetWidth < needed;
 }).map(({ name }) => name)`;
 
-/** Nothing needs to be scrolled sideways, and axe finds nothing that is serious. */
+/** Checks that the page does not scroll horizontally and that axe finds no violations. */
 async function expectFine(page: Page, what: string): Promise<void> {
   const root = 'document.documentElement';
   const [wide, narrow] = await page.evaluate<[number, number]>(`[${root}.scrollWidth, ${root}.clientWidth]`);
   expect(wide, `${what}: wider than the window`).to.be.at.most(narrow);
-  // By the debugger, past the policy of the page.
+  // Through the debugger, which is not subject to the content security policy.
   await page.evaluate(AXE);
   const { violations } = await page.evaluate<axe.AxeResults>('axe.run()');
-  const told = violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`);
-  expect(told, what).to.deep.equal([]);
+  const found = violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`);
+  expect(found, what).to.deep.equal([]);
 }

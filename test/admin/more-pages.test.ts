@@ -1,4 +1,4 @@
-/** What an operator wants beside single changes: several at once, what was used, files of it, and how a new token is used. */
+/** Bulk changes, usage reports, exports, and code examples for new tokens. */
 import { expect } from 'chai';
 import { mkdirSync, renameSync } from 'node:fs';
 import { csvCell } from '../../daemon/api/csv.js';
@@ -9,37 +9,37 @@ import { TestClock } from '../support/clock.js';
 import { eventually } from '../support/eventually.js';
 import { auditOf } from '../support/management.js';
 import { startProvider } from '../support/provider.js';
-import { Visitor } from './visitor.js';
+import { TestBrowser } from './test-browser.js';
 
 describe('the pages of the Admin UI', () => {
   let daemon: TestDaemon;
-  let visitor: Visitor;
+  let browser: TestBrowser;
   let project: WireProject;
 
   beforeEach(async () => {
     daemon = await startDaemon();
     project = await daemon.createProject({ name: 'web' });
-    visitor = new Visitor(daemon.managementUrl);
-    await visitor.logIn(MANAGEMENT_TOKEN);
+    browser = new TestBrowser(daemon.managementUrl);
+    await browser.logIn(MANAGEMENT_TOKEN);
   });
   afterEach(() => daemon.stop());
 
-  /** Sends a form in which a field may come more than once. */
+  /** Sends a form in which fields can be repeated. */
   const send = (to: string, fields: string[][]) => {
-    const form = new URLSearchParams([['form_token', visitor.formToken], ...(fields as [string, string][])]);
+    const form = new URLSearchParams([['form_token', browser.formToken], ...(fields as [string, string][])]);
     const headers = {
-      origin: `http://${visitor.host}`,
+      origin: `http://${browser.host}`,
       'content-type': 'application/x-www-form-urlencoded',
     };
-    return visitor.send('POST', to, headers, form.toString());
+    return browser.send('POST', to, headers, form.toString());
   };
 
   describe('for several tokens at once', () => {
-    it('revoke those that are marked, after asking, each with a record of its own (finding A19)', async () => {
+    it('revoke the selected tokens after a confirmation, with one record each (finding A19)', async () => {
       const tokens = [];
       for (const name of ['one', 'two', 'three', 'four']) tokens.push(await daemon.createToken(project.id, { name }));
       await daemon.manage('DELETE', `/manage/tokens/${tokens[2]!.id}`);
-      const { html } = await visitor.get('tokens');
+      const { html } = await browser.get('tokens');
       for (const { id } of tokens) expect(html).to.include(`name="id" value="${id}"`);
       const marked = tokens.slice(0, 3).map(({ id }) => ['id', id]);
 
@@ -50,7 +50,7 @@ describe('the pages of the Admin UI', () => {
 
       const confirmed = [['what', 'revoke'], ['confirmed', 'yes'], ['reason', 'leaked'], ...marked];
       const done = await send('tokens/marked', confirmed);
-      expect(done.html).to.include('2 tokens revoked.').and.to.include('1 token was revoked before.');
+      expect(done.html).to.include('2 tokens revoked.').and.to.include('1 token was already revoked.');
       const records = (await auditOf(daemon)).slice(before);
       expect(records.map(({ action, reason, token_id: id }) => [action, reason, id])).to.have.deep.members([
         ['token.revoke', 'leaked', tokens[0]!.id],
@@ -62,7 +62,7 @@ describe('the pages of the Admin UI', () => {
       expect(back.html).to.include('3 tokens reactivated.');
     });
 
-    it('say which were not changed, and change nothing without the hidden token of the form (finding A19)', async () => {
+    it('list tokens that were not changed, and change nothing without the CSRF token (finding A19)', async () => {
       const { id } = await daemon.createToken(project.id);
       const missing = '00000000-0000-4000-8000-000000000000';
       const fields = [
@@ -70,11 +70,11 @@ describe('the pages of the Admin UI', () => {
         ['confirmed', 'yes'],
         ['id', id],
       ];
-      const own = visitor.formToken;
-      visitor.formToken = 'another';
+      const own = browser.formToken;
+      browser.formToken = 'another';
       expect((await send('tokens/marked', fields)).status).to.equal(403);
       expect((await daemon.token(id)).state).to.equal('active');
-      visitor.formToken = own;
+      browser.formToken = own;
 
       const long = await send('tokens/marked', [...fields, ['reason', 'x'.repeat(201)]]);
       expect(long.status).to.equal(400);
@@ -84,10 +84,10 @@ describe('the pages of the Admin UI', () => {
         .to.include('1 token revoked.')
         .and.to.include('1 token not revoked:')
         .and.to.include('not found');
-      expect((await send('tokens/marked', [['what', 'revoke']])).html).to.include('no token is marked');
+      expect((await send('tokens/marked', [['what', 'revoke']])).html).to.include('no tokens selected');
     });
 
-    it('do not call a change refused of which nobody knows whether it was made (finding A4) (finding A19)', async () => {
+    it('report changes with an unknown result as unknown, not as refused (finding A4) (finding A19)', async () => {
       const { id } = await daemon.createToken(project.id);
       const path = changesFile(daemon);
       await allCopied(daemon);
@@ -102,7 +102,7 @@ describe('the pages of the Admin UI', () => {
       ];
       const { html } = await send('tokens/marked', fields);
       expect(html)
-        .to.include('It is not known whether 1 token was revoked.')
+        .to.include('It is unknown whether 1 token was revoked.')
         .and.to.include('temporarily unavailable')
         .and.not.to.include('not revoked');
     });
@@ -114,80 +114,80 @@ describe('the pages of the Admin UI', () => {
         const { token } = await daemon.createToken(project.id, name === undefined ? {} : { name });
         for (let i = 0; i < times; i++) await (await daemon.call(token)).text();
       }
-      daemon.daemon.afterwards.settle();
+      daemon.daemon.completions.flush();
     };
 
-    it('add up by model, token, project and day (finding A19)', async () => {
+    it('group requests by model, token, project and day (finding A19)', async () => {
       await use(2, ['frontend', 'ci']);
       for (const by of ['token', 'model', 'project', 'day', 'token,model']) {
-        const { status, html } = await visitor.get(`usage?by=${by}&since_hours=24`);
+        const { status, html } = await browser.get(`usage?by=${by}&since_hours=24`);
         expect(status, by).to.equal(200);
         expect(html, by).to.include('4 requests').and.to.include('Upstream refused').and.to.include('Prompt tokens');
       }
-      const byToken = await visitor.get('usage?by=token');
+      const byToken = await browser.get('usage?by=token');
       expect(byToken.html).to.include('>frontend</bdi>').and.to.include('>ci</bdi>');
-      expect((await visitor.get('usage?by=project')).html).to.include('>web</bdi>');
-      const wrong = await visitor.get('usage?by=everything');
+      expect((await browser.get('usage?by=project')).html).to.include('>web</bdi>');
+      const wrong = await browser.get('usage?by=everything');
       expect(wrong.status).to.equal(400);
       expect(wrong.html).to.include('must be one of model token');
     });
 
-    it('lead from page to page (finding A19)', async () => {
+    it('have several pages (finding A19)', async () => {
       await use(1, Array.from({ length: 51 }));
-      const first = await visitor.get('usage?by=token');
-      expect(first.html).to.include('51 lines').and.to.include('rel="next"');
-      const second = await visitor.get('usage?by=token&cursor=2');
+      const first = await browser.get('usage?by=token');
+      expect(first.html).to.include('51 rows').and.to.include('rel="next"');
+      const second = await browser.get('usage?by=token&cursor=2');
       expect(second.html.match(/<th scope="row"/g)).to.have.length(1);
     });
 
-    it('come as CSV and as JSON, with the filter of the page (finding A19)', async () => {
+    it('export CSV and JSON with the filter of the page (finding A19)', async () => {
       await use(1, ['one', 'two']);
-      const { html } = await visitor.get('usage?by=day,token');
+      const { html } = await browser.get('usage?by=day,token');
       expect(html).to.include('/admin/usage/export?by=day%2Ctoken&amp;format=csv');
-      const csv = await visitor.get('usage/export?by=day,token&format=csv');
+      const csv = await browser.get('usage/export?by=day,token&format=csv');
       expect(csv.headers.get('content-type')).to.equal('text/csv; charset=utf-8');
       expect(csv.headers.get('content-disposition')).to.equal('attachment; filename="usage.csv"');
       const lines = csv.html.trimEnd().split('\r\n');
       expect(lines[0]).to.match(/^day,token_id,requests,hits,/);
       expect(lines).to.have.length(3);
-      const json = JSON.parse((await visitor.get('usage/export?by=model&format=json')).html) as { requests: number }[];
+      const json = JSON.parse((await browser.get('usage/export?by=model&format=json')).html) as { requests: number }[];
       expect(json.map(({ requests }) => requests)).to.deep.equal([2]);
-      expect((await visitor.get('usage/export?by=model&format=xml')).status).to.equal(400);
+      expect((await browser.get('usage/export?by=model&format=xml')).status).to.equal(400);
     });
   });
 
   describe('of the audit log', () => {
-    it('come as files, page after page, without a formula in any cell (finding A19)', async () => {
+    it('export files without formulas in their cells (finding A19)', async () => {
       const reasons = ['=HYPERLINK("http://evil")', '+1', '-1', '@SUM(1)', '＝1+1', 'plain, "quoted"'];
       for (const reason of reasons) {
         const { id } = await daemon.createToken(project.id);
-        await visitor.post(`tokens/${id}/revoke`, { reason });
+        await browser.post(`tokens/${id}/revoke`, { reason });
       }
-      const csv = await visitor.get('audit/export?action=token.revoke&format=csv');
+      const csv = await browser.get('audit/export?action=token.revoke&format=csv');
       expect(csv.status).to.equal(200);
       const lines = csv.html.trimEnd().split('\r\n');
       expect(lines).to.have.length(1 + reasons.length);
       expect(csv.html).not.to.match(/(?:^|,)"?[=+\-@＝]/m);
       expect(csv.html).to.include(`"'=HYPERLINK(""http://evil"")"`).and.to.include('"plain, ""quoted"""');
-      const json = JSON.parse((await visitor.get('audit/export?action=token.revoke&format=json')).html) as {
+      const json = JSON.parse((await browser.get('audit/export?action=token.revoke&format=json')).html) as {
         reason: string;
       }[];
       expect(json.map(({ reason }) => reason)).to.have.members(reasons);
-      expect((await visitor.get('audit')).html).to.include('/admin/audit/export?format=csv');
-      const stranger = new Visitor(daemon.managementUrl);
+      expect((await browser.get('audit')).html).to.include('/admin/audit/export?format=csv');
+      const stranger = new TestBrowser(daemon.managementUrl);
       expect((await stranger.get('audit/export?format=csv')).status).to.equal(303);
     });
 
-    it('come whole where one page of the API does not hold them (finding A19)', async () => {
+    it('export all records even if they need several pages of the API (finding A19)', async () => {
       const { id } = await daemon.createToken(project.id);
       for (let i = 0; i < 101; i++) {
         await daemon.manage('PATCH', `/manage/tokens/${id}`, { is_active: i % 2 === 1 });
       }
-      const { html } = await visitor.get(`audit/export?format=json&token_id=${id}`);
+      const { html } = await browser.get(`audit/export?format=json&token_id=${id}`);
       expect(JSON.parse(html)).to.have.length(102);
     });
 
-    it('have cells that no spreadsheet runs (finding A19)', () => {
+    it('escape cells that spreadsheets would run as formulas (finding A19)', () => {
       for (const start of ['=', '+', '-', '@', '＝', '＋', '－', '＠', '\t=', '\r=', '\n=', ' =', '\t1', '\r1']) {
         expect(csvCell(`${start}1`).replace(/^"/, ''), JSON.stringify(start)).to.match(/^'/);
       }
@@ -196,7 +196,7 @@ describe('the pages of the Admin UI', () => {
     });
   });
 
-  it('show the changes of a token below days of its use (finding A7)', async () => {
+  it('show the changes of a token despite many records of its use (finding A7)', async () => {
     const { id, token } = await daemon.createToken(project.id, { duration_hours: 500 });
     await daemon.manage('PATCH', `/manage/tokens/${id}`, { is_active: false });
     await daemon.manage('PATCH', `/manage/tokens/${id}`, { is_active: true });
@@ -205,33 +205,33 @@ describe('the pages of the Admin UI', () => {
       await (await daemon.call(token)).text();
     }
     await eventually('its uses are recorded', async () => {
-      daemon.daemon.afterwards.settle();
+      daemon.daemon.completions.flush();
       await daemon.daemon.usage.flush();
       const listed = await daemon.manage('GET', `/manage/audit?token_id=${id}&action=token.use`);
       return (listed.body as unknown[]).length >= 15;
     });
-    await visitor.logIn(MANAGEMENT_TOKEN);
-    const { html } = await visitor.get(`tokens/${id}`);
+    await browser.logIn(MANAGEMENT_TOKEN);
+    const { html } = await browser.get(`tokens/${id}`);
     for (const action of ['token.create', 'token.revoke', 'token.reactivate', 'token.use']) {
       expect(html, action).to.match(new RegExp(`>${action}(?: × 1)?<`));
     }
   });
 
-  it('say how long a token may live in the unit of the form (finding A19)', async () => {
+  it('give the maximum lifetime of a token in the unit of the form (finding A19)', async () => {
     for (const [duration, unit, most] of [
       ['366', 'days', '365 days'],
       ['8761', 'hours', '8760 hours'],
       ['525601', 'minutes', '525600 minutes'],
     ] as const) {
-      const seen = await visitor.post('tokens/new', { project_id: project.id, duration, unit });
+      const seen = await browser.post('tokens/new', { project_id: project.id, duration, unit });
       expect(seen.status).to.equal(400);
-      expect(seen.html).to.include(`How long it is valid must be from 1 to ${most}.`);
+      expect(seen.html).to.include(`The lifetime must be from 1 to ${most}.`);
     }
   });
 
-  it('show how a new token is used, without repeating its secret (finding A19)', async () => {
-    const seen = await visitor.follow(
-      visitor.post('tokens/new', { project_id: project.id, duration: '1', unit: 'hours' }),
+  it('show code examples for a new token without its secret (finding A19)', async () => {
+    const seen = await browser.follow(
+      browser.post('tokens/new', { project_id: project.id, duration: '1', unit: 'hours' }),
     );
     const base = `${daemon.url}/v1`;
     expect(seen.html).to.include(`export OPENAI_BASE_URL=${base}`).and.to.include(`curl ${base}/chat/completions`);
@@ -241,29 +241,29 @@ describe('the pages of the Admin UI', () => {
       expect(seen.html).to.include(`data-copy="snippet-${id}"`);
   });
 
-  it('name the port of clients where the Admin UI has one of its own (finding A19)', async () => {
+  it('show the port for clients if the Admin UI has a separate port (finding A19)', async () => {
     const own = await startDaemon({ env: { MANAGEMENT_LISTEN_ADDR: '127.0.0.1:0', LISTEN_ADDR: '127.0.0.1:18473' } });
     const { id } = await own.createProject();
-    const there = new Visitor(own.managementUrl);
+    const there = new TestBrowser(own.managementUrl);
     await there.logIn(MANAGEMENT_TOKEN);
     const seen = await there.follow(there.post('tokens/new', { project_id: id, duration: '1', unit: 'hours' }));
     expect(seen.html).to.include('export OPENAI_BASE_URL=http://127.0.0.1:18473/v1');
     await own.stop();
   });
 
-  it('lead from the figures of the overview to what they count (finding A19)', async () => {
-    const { html } = await visitor.get();
+  it('link the numbers of the overview to their details (finding A19)', async () => {
+    const { html } = await browser.get();
     const links = [...html.matchAll(/<dd><a href="\/admin\/([^"]*)"/g)].map(([, to = '']) =>
       to.replaceAll('&amp;', '&'),
     );
     expect(links).to.have.length(4);
-    for (const to of links) expect((await visitor.get(to)).status, to).to.equal(200);
+    for (const to of links) expect((await browser.get(to)).status, to).to.equal(200);
     expect(links[0]).to.equal('tokens?state=active');
   });
 
-  it('draw requests and errors by scales that are written beside them (finding A19)', async () => {
+  it('draw requests and errors with labelled scales (finding A19)', async () => {
     const provider = await startProvider();
-    // In the middle of an hour: what is used there is one bar.
+    // In the middle of an hour, so that all requests are in one bar.
     const clock = new TestClock({ standsStill: false, startMs: Date.UTC(2026, 10, 23, 12, 30) });
     const used = await startDaemon({ upstream: provider.url, clock });
     const { id } = await used.createProject();
@@ -271,15 +271,15 @@ describe('the pages of the Admin UI', () => {
     for (let i = 0; i < 6; i++) await (await used.call(token)).text();
     await provider.stop();
     for (let i = 0; i < 3; i++) await (await used.call(token)).text();
-    used.daemon.afterwards.settle();
-    const there = new Visitor(used.managementUrl);
+    used.daemon.completions.flush();
+    const there = new TestBrowser(used.managementUrl);
     await there.logIn(MANAGEMENT_TOKEN);
     const { html } = await there.get();
     const charts = [...html.matchAll(/<figure[^]*?<\/figure>/g)].map(([chart]) => ({
       scale: [...chart.matchAll(/<span>(\d+)<\/span>/g)].map(([, number]) => number),
       heights: [...chart.matchAll(/<rect[^>]* height="([\d.]+)"/g)].map(([, height]) => Number(height)),
     }));
-    // Of 96: nine tenths, and three quarters.
+    // Nine tenths and three quarters of the height of 96.
     expect(charts).to.deep.equal([
       { scale: ['10', '5', '0'], heights: [86.4] },
       { scale: ['4', '2', '0'], heights: [72] },

@@ -1,4 +1,4 @@
-/** A daemon that has been in use for more than a day: what the pages look like then. */
+/** A daemon with more than a day of traffic, for tests and screenshots. */
 import type { WireProject, WireTokenCreated } from '../../daemon/api/contract.js';
 import { TestClock } from '../support/clock.js';
 import { startDaemon, type TestDaemon } from '../support/daemon.js';
@@ -14,12 +14,12 @@ export interface Scene {
   stop(): Promise<void>;
 }
 
-/** How many requests an hour of the day brings: a working day, and a quiet night. */
+/** Number of requests in an hour of the day: busy by day, quiet at night. */
 const busyAt = (hour: number) => Math.round(3 + 12 * Math.max(0, Math.sin((hour - 6) / 4.2)) + ((hour * 7) % 4));
 
 const USERS = ['frontend', 'ci-deploy', 'batch-night', 'frontend', 'notebook'] as const;
 
-export async function furnishedScene(): Promise<Scene> {
+export async function startScene(): Promise<Scene> {
   let isFailing = false;
   const provider = await startProvider();
   provider.answer = (_req, res) => {
@@ -55,7 +55,7 @@ export async function furnishedScene(): Promise<Scene> {
       const { token } = tokens[USERS[call % USERS.length]!]!;
       await (await daemon.call(token, `/v1/models?page=${hour}-${call % 7}`)).text();
     }
-    daemon.daemon.afterwards.settle();
+    daemon.daemon.completions.flush();
     clock.advance(HOUR_MS);
   }
 

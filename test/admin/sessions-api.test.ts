@@ -1,4 +1,4 @@
-/** What the management API has for a front end whose users log in. */
+/** The session operations of the management API, for front ends with a login. */
 import { expect } from 'chai';
 import type { WireSession } from '../../daemon/api/contract.js';
 import { canary } from '../support/canaries.js';
@@ -8,7 +8,7 @@ import { type AuditRow, auditOf } from '../support/management.js';
 
 const AS_ADMIN = { 'x-llmp-actor': 'admin', 'x-llmp-client-ip': '203.0.113.7' };
 
-describe('the sessions of the Admin UI, at the management API', () => {
+describe('sessions in the management API', () => {
   let daemon: TestDaemon;
 
   beforeEach(async () => {
@@ -28,7 +28,7 @@ describe('the sessions of the Admin UI, at the management API', () => {
     return rows;
   };
 
-  it('begin with the management token, and are recorded with the address of the browser', async () => {
+  it('start with the management token, and are recorded with the address of the browser', async () => {
     const answer = await logIn();
     expect(answer.status).to.equal(201);
     const body = answer.body as WireSession;
@@ -38,7 +38,7 @@ describe('the sessions of the Admin UI, at the management API', () => {
     expect((await daemon.manage('GET', `/manage/sessions/${body.id}`)).body).to.deep.equal(body);
   });
 
-  it('end once, and stay ended, whoever asks and after a restart too', async () => {
+  it('end once, and remain ended after a restart', async () => {
     const { id } = (await logIn()).body as { id: string };
     const other = (await logIn()).body as { id: string };
     const path = `/manage/sessions/${id}`;
@@ -53,7 +53,7 @@ describe('the sessions of the Admin UI, at the management API', () => {
     expect((await daemon.manage('GET', `/manage/sessions/${other.id}`)).body).to.have.property('ended_at', null);
   });
 
-  it('are not found where none began, nor by the id of something else', async () => {
+  it('are not found by an unknown ID, or by the ID of another resource', async () => {
     const project = await daemon.createProject();
     for (const id of [project.id, '00000000-0000-4000-8000-000000000000', 'admin']) {
       expect((await daemon.manage('GET', `/manage/sessions/${id}`)).status).to.equal(404);
@@ -61,7 +61,7 @@ describe('the sessions of the Admin UI, at the management API', () => {
     }
   });
 
-  it('are refused with 403 to a wrong token, which is recorded by the browser’s address and nowhere shown', async () => {
+  it('are refused with 403 for a wrong token, which is recorded with the address of the browser but never shown', async () => {
     const wrong = canary('management');
     const answer = await logIn(wrong);
     expect(answer.status).to.equal(403);
@@ -71,7 +71,7 @@ describe('the sessions of the Admin UI, at the management API', () => {
     expect(JSON.stringify([row, answer.body, daemon.logged])).not.to.include(wrong);
   });
 
-  it('P08 eleven wrong tokens in a minute from one browser are slowed down; the right one and other browsers never', async () => {
+  it('P08 are rate-limited after ten wrong tokens in a minute from one browser, but not for a correct token or other browsers', async () => {
     for (let i = 0; i < 10; i++) expect((await logIn('wrong')).status).to.equal(403);
     const slowed = await logIn('wrong');
     expect(slowed.status).to.equal(429);
@@ -82,7 +82,7 @@ describe('the sessions of the Admin UI, at the management API', () => {
     expect((await logIn('wrong')).status).to.equal(403);
   });
 
-  it('P08 guesses at the log-in leave the management API’s own count alone', async () => {
+  it('P08 have a separate limit: wrong tokens at the login do not count as wrong credentials of requests', async () => {
     for (let i = 0; i < 11; i++) await logIn('wrong', { 'x-llmp-actor': 'admin' });
     const answer = await daemon.manage('GET', '/manage/projects', undefined, { authorization: 'Bearer wrong' });
     expect(answer.status).to.equal(401);

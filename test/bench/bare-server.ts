@@ -1,7 +1,6 @@
 /**
- * A process: the yardstick of a cache hit. What node:http alone takes to answer the model list out of memory: no upstream,
- * no admission, no look-up. It does not change in a commit that changes the daemon.
- *
+ * A process: the baseline for a cache hit. What node:http alone takes to return the model list from memory: no upstream, no admission, no
+ * lookup. It does not change in a commit that changes the daemon.
  * `node bare-server.js` prints `listening URL` when it is ready.
  */
 import { createServer } from 'node:http';

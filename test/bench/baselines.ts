@@ -1,4 +1,4 @@
-/** What the daemon is compared with, as far as it is on the machine. */
+/** The baselines for the daemon, as far as they are installed. */
 import { writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
@@ -42,10 +42,10 @@ export async function startBaselines(bench: Bench, upstreamUrl: string): Promise
   return started.filter((baseline) => baseline !== null);
 }
 
-/** Answers the list of models by itself: what Node alone takes for what is kept. */
+/** Returns the list of models itself: what Node alone takes for a cached response. */
 export const startBareServer = (bench: Bench) => startAlone(bench, 'bare-server');
 
-/** Answers chats by itself: what Node alone takes. */
+/** Responds to chats itself: what Node alone takes. */
 const startProviderAlone = (bench: Bench) => startAlone(bench, 'provider');
 
 async function startAlone({ processes, cores }: Bench, script: string): Promise<Measurable> {
@@ -67,7 +67,7 @@ async function startNginx({ processes, cores }: Bench, upstreamUrl: string): Pro
   return { name: 'nginx, proxy_pass', service, target: { url, headers: NO_HEADERS } };
 }
 
-/** One process, so that its processor time is all there is. */
+/** One process, so that its CPU time is all there is. */
 const nginxConfiguration = (dir: string, port: number, upstream: string) => `
 daemon off;
 master_process off;
@@ -94,7 +94,7 @@ http {
 }
 `;
 
-/** `npm install --no-save @portkey-ai/gateway` puts it on the machine; NODE_PATH may say where else it is. */
+/** `npm install --no-save @portkey-ai/gateway` installs it; NODE_PATH may name another place. */
 async function startPortkey({ processes, cores }: Bench, upstreamUrl: string): Promise<Measurable | null> {
   const script = portkeyScript();
   if (script === null) return null;

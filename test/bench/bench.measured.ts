@@ -25,7 +25,7 @@ describe('npm run bench', function () {
   let output: string;
   let errors: string;
 
-  /** In a process group of its own, so that one can ask whether any of it is left. */
+  /** In a separate process group, so that the test can check whether any of it is left. */
   function start(...args: string[]): Promise<unknown[]> {
     child = spawn(process.execPath, [BENCH, ...args], { detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
     [output, errors] = ['', ''];
@@ -46,7 +46,7 @@ describe('npm run bench', function () {
     }
   }
 
-  it('prints what the daemon and its yardstick took, as a table and as JSON, and leaves no process behind', async () => {
+  it('prints the figures of the daemon and its baselines, as a table and as JSON, and leaves no process running', async () => {
     const [code] = await start('--rounds', '1', '--seconds', '1', '--warm-up', '0');
     expect(code, errors).to.equal(0);
     const { profile, rows, figures } = JSON.parse(output.trim().split('\n').at(-1) ?? '') as Output;
@@ -64,7 +64,7 @@ describe('npm run bench', function () {
 
   it('ends everything it started when it is interrupted', async () => {
     const ended = start('capped', '--seconds', '60');
-    await eventually('it is under way', () => errors.includes('warming up'), 60_000);
+    await eventually('it is running', () => errors.includes('warming up'), 60_000);
     process.kill(-child.pid!, 'SIGINT'); // As a terminal does: to all of them.
     expect((await ended)[0], errors).to.equal(130);
     expect(isAnythingLeft()).to.equal(false);
@@ -72,7 +72,7 @@ describe('npm run bench', function () {
 
   for (const generator of loadGenerators) {
     const isThere = generator === 'autocannon' || installed(generator) !== null;
-    (isThere ? it : it.skip)(`takes a run by ${generator} for void when a single answer is an error`, async () => {
+    (isThere ? it : it.skip)(`discards a run by ${generator} if a single response is an error`, async () => {
       let answers = 0;
       const server = createServer((_req, res) => {
         res.writeHead(++answers === 20 ? 503 : 200).end();
@@ -93,7 +93,7 @@ describe('npm run bench', function () {
     });
   }
 
-  it('says what it takes when it is asked for something else', async () => {
+  it('explains its options when an option is invalid', async () => {
     expect(await start('faster')).to.deep.equal([2, null]);
     expect(errors).to.include('no profile faster').and.to.include('profiles: throughput, ');
     expect(() => parseOptions(['--rounds', '0'])).to.throw(UsageError, '--rounds is a whole number of at least 1');
@@ -102,7 +102,7 @@ describe('npm run bench', function () {
 });
 
 describe("a benchmark's figures", () => {
-  it('stand beside their goals, reached or not, and unknown where nothing was measured', () => {
+  it('are shown with their goals, reached or not, and unknown if nothing was measured', () => {
     const lines = figureTable([
       { what: 'a ratio', value: 0.7512, unit: '', goal: { atLeast: 0.75 } },
       { what: 'another', value: 0.7488, unit: '', goal: { atLeast: 0.75 } },

@@ -1,4 +1,4 @@
-/** The daemon under measurement: the built command in a process of its own, on a new SQLite file, with everything switched on that keeps a record. */
+/** The measured daemon: the built command in a separate process, on a new SQLite file, with all records turned on. */
 import { dirname, join } from 'node:path';
 import type { WireProject, WireTokenCreated } from '../../daemon/api/contract.js';
 import { temporaryFolder } from '../support/daemon.js';
@@ -9,7 +9,7 @@ import type { Bench } from './run.js';
 
 const COMMAND = join(import.meta.dirname, '../../cli/main.js');
 
-/** Nobody keeps a record of requests but the counts. */
+/** Only the counts of requests are recorded. */
 export const NO_RECORDS = {
   ENABLE_METRICS: 'false',
   LLM_PROXY_EVENT_BUS: 'off',
@@ -18,11 +18,11 @@ export const NO_RECORDS = {
 };
 
 export interface Daemon extends Service {
-  /** Issues a token. @param maxRequests 0: as many as one likes. @returns the daemon as seen with it. */
+  /** Issues a token. @param maxRequests 0: unlimited. @returns the daemon as a target with this token. */
   targetWithToken(maxRequests: number): Promise<Target>;
 }
 
-/** @param settings beside those that every one has. */
+/** @param settings in addition to those that every daemon has. */
 export async function startDaemon(
   bench: Bench,
   upstreamUrl: string,
@@ -44,7 +44,7 @@ export async function startDaemon(
   };
 }
 
-/** Started without a project. @param databasePath is created where there is none. */
+/** Starts without a project. @param databasePath is created if it does not exist. */
 export async function spawnDaemon(
   { processes, cores }: Bench,
   upstreamUrl: string,

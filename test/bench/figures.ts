@@ -1,4 +1,4 @@
-/** Figures, the goals they have, and how both are shown. */
+/** Figures, their goals, and how both are printed. */
 
 export interface Figure {
   what: string;
@@ -54,7 +54,7 @@ const amount = (value: number, unit: string) => (Number.isNaN(value) ? 'unknown'
 const goalText = (goal: Goal, unit: string) =>
   'atMost' in goal ? `≤ ${amount(goal.atMost, unit)}` : `≥ ${amount(goal.atLeast, unit)}`;
 
-/** Three digits that mean something. */
+/** Three significant digits. */
 function number(value: number): string {
   const rounded = Number(value.toPrecision(3));
   return Math.abs(rounded) < 1000 ? String(rounded) : String(Math.round(value));
@@ -66,7 +66,7 @@ export function median(values: readonly number[]): number {
   return ((sorted[Math.ceil(middle) - 1] ?? NaN) + (sorted[Math.floor(middle)] ?? NaN)) / 2;
 }
 
-/** Null when one of them is. */
+/** Null if one of them is. */
 export function medianOrNull(values: readonly (number | null)[]): number | null {
   const known = values.filter((value) => value !== null);
   return known.length < values.length ? null : median(known);

@@ -1,7 +1,6 @@
 /**
- * A process: the yardstick. The least that a forwarder on node:http and undici does, written as its documentation
- * suggests: no admission, no check, no time-out. It does not change in a commit that changes the daemon.
- *
+ * A process: the baseline. The least that a forwarder with node:http and undici does, written as its documentation suggests: no admission,
+ * no check, no timeout. It does not change in a commit that changes the daemon.
  * `node forwarder.js UPSTREAM_URL` prints `listening URL` when it is ready.
  */
 import { createServer, type IncomingHttpHeaders } from 'node:http';

@@ -1,23 +1,23 @@
-/** Load: the same small request over some connections for some seconds, by wrk or else autocannon, in a process of its own. */
+/** Load: the same small request on some connections for some seconds, by wrk or else autocannon, in a separate process. */
 import { writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { temporaryFolder } from '../support/daemon.js';
-import { type Asked, CHAT } from './asked.js';
+import { type BenchRequest, CHAT } from './requests.js';
 import { installed } from './machine.js';
 import { Failure, type Program } from './processes.js';
 import type { Bench } from './run.js';
 
-/** What load is put on. */
+/** The target of a load. */
 export interface Target {
   /** The base URL. */
   url: string;
   headers: Record<string, string>;
-  /** A chat, if nothing else is said. */
-  asked?: Asked;
-  /** It has the answer in its cache. */
+  /** A chat by default. */
+  asked?: BenchRequest;
+  /** Its cache contains the response. */
   isHit?: boolean;
-  /** It refuses whatever comes, as it is meant to. */
+  /** It refuses everything, as intended. */
   isFull?: boolean;
 }
 
@@ -30,46 +30,49 @@ export interface LoadResult {
 
 export interface LoadOptions {
   connections: number;
-  /** A whole number: wrk takes no other. */
+  /** A whole number, because wrk accepts no other. */
   seconds: number;
 }
 
 const MS_PER_S = 1_000;
-// As long as autocannon's own: on a busy machine an answer may take longer than the two seconds that wrk gives it.
+// The default of autocannon: on a busy machine a response may take longer than wrk's two seconds.
 const PATIENCE = ['--timeout', '10s'];
 const END_WITHIN_MS = 15_000; // After the last second of load.
 
-/** One request, looked at closely, so that no error page is measured. @throws unless it is answered as it is meant to be. */
+/** Checks one request closely, so that no error page is measured. @throws unless it gets the expected response. */
 export async function probe({ url, headers, asked = CHAT, isHit = false, isFull = false }: Target): Promise<void> {
-  const { method, path, body, answeredWith } = asked;
+  const { method, path, body, expectedPart: answeredWith } = asked;
   const response = await fetch(url + path, { method, headers: headersOf(headers, asked), body });
   const text = await response.text();
   const [status, part] = isFull ? [429, '"rate_limited"'] : [200, answeredWith];
   if (response.status !== status || !text.includes(part)) {
-    throw new Failure(`${url} does not answer with ${part}: ${response.status} ${text.slice(0, 500)}`);
+    throw new Failure(`${url} does not respond with ${part}: ${response.status} ${text.slice(0, 500)}`);
   }
-  if (isHit && response.headers.get('x-proxy-cache') !== 'hit') throw new Failure(`${url} has not kept ${path}`);
+  if (isHit && response.headers.get('x-proxy-cache') !== 'hit') throw new Failure(`${url} has not cached ${path}`);
 }
 
-/** @throws when a single answer was not 200 (or was, of one that is full), or a connection failed: the figures would mean nothing. */
+/**
+ * @throws if a single response was not 200 (or was 200, for a target that refuses everything), or a connection failed: the figures would
+ * mean nothing.
+ */
 export async function load(bench: Bench, target: Target, options: LoadOptions): Promise<LoadResult> {
   const { failures, output, ...result } = await attempt(bench, target, options);
   if (failures > 0 || result.requests === 0) {
     throw new Failure(
-      `void: ${failures} failures beside ${result.requests} good answers from ${target.url}\n${output}`,
+      `void: ${failures} failures beside ${result.requests} good responses from ${target.url}\n${output}`,
     );
   }
   return result;
 }
 
 /** A run in which requests may fail. */
-export interface Attempted extends LoadResult {
+export interface AttemptResult extends LoadResult {
   failures: number;
-  /** Of the load generator. */
+  /** The output of the load generator. */
   output: string;
 }
 
-export async function attempt(bench: Bench, target: Target, options: LoadOptions): Promise<Attempted> {
+export async function attempt(bench: Bench, target: Target, options: LoadOptions): Promise<AttemptResult> {
   const generator = bench.options.load === 'wrk' ? wrk : autocannon;
   const { program, parse } = generator(target, options);
   const output = await bench.processes.run(
@@ -93,7 +96,7 @@ interface Generator {
 function wrk({ url, headers, asked = CHAT }: Target, { connections, seconds }: LoadOptions): Generator {
   const { method, path, body } = asked;
   const script = join(temporaryFolder(), 'request.lua');
-  // A string of JSON in plain ASCII is one of Lua's as well.
+  // A JSON string in plain ASCII is also a string in Lua.
   const lines = [
     `wrk.method = "${method}"`,
     ...(body === null ? [] : [`wrk.body = ${JSON.stringify(body)}`]),
@@ -163,5 +166,5 @@ interface AutocannonResult {
   errors: number;
 }
 
-const headersOf = (headers: Record<string, string>, { body }: Asked): Record<string, string> =>
+const headersOf = (headers: Record<string, string>, { body }: BenchRequest): Record<string, string> =>
   body === null ? headers : { 'content-type': 'application/json', ...headers };

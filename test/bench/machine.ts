@@ -1,9 +1,9 @@
-/** What the machine is, where a process may run on it, and what one has used. */
+/** What the machine is, where a process may run on it, and what a process has used. */
 import { accessSync, constants, readFileSync } from 'node:fs';
 import { arch, cpus, platform } from 'node:os';
 import { delimiter, join } from 'node:path';
 
-/** Core numbers as `taskset -c` takes them; null: wherever the kernel likes. */
+/** Core numbers in the form of `taskset -c`; null: the kernel decides. */
 export interface Cores {
   /** For what is measured. */
   measured: string | null;
@@ -12,11 +12,11 @@ export interface Cores {
 }
 
 const MS_PER_S = 1_000;
-const TICKS_PER_S = 100; // What Linux counts processor time in towards programs, on every machine Node runs on.
+const TICKS_PER_S = 100; // The unit in which Linux reports CPU time to programs, on every machine Node runs on.
 
 /** The path of a command, as a shell would find it. */
 export function installed(command: string): string | null {
-  // Debian keeps nginx where only root looks.
+  // Debian installs nginx where only root's PATH leads.
   for (const folder of [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/usr/local/sbin']) {
     const path = join(folder, command);
     try {
@@ -31,7 +31,7 @@ export function installed(command: string): string | null {
 
 export function divideCores(): Cores {
   const allowed = installed('taskset') === null ? [] : allowedCores();
-  const measured = allowed.pop(); // The last: the kernel does more of its own work on the first.
+  const measured = allowed.pop(); // The last one, because the kernel does more of its own work on the first.
   if (measured === undefined || allowed.length === 0) return { measured: null, others: null };
   return { measured, others: allowed.join() };
 }
@@ -50,16 +50,16 @@ export function describeMachine({ measured, others }: Cores): string {
   return `${model} x${cpus().length}, ${platform()} ${arch()}, Node ${process.version}, ${pinning}`;
 }
 
-/** The processor time a process has used so far, all its threads; null where there is no /proc. */
+/** The CPU time that a process has used so far, all its threads; null without /proc. */
 export function cpuMs(pid: number): number | null {
   const stat = readProc(pid, 'stat');
   if (stat === null) return null;
-  // From the third field on: the second is the command in brackets, which can hold anything.
+  // From the third field on: the second is the command in brackets, which can contain anything.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return ((Number(fields[11]) + Number(fields[12])) / TICKS_PER_S) * MS_PER_S;
 }
 
-/** The memory a process has in RAM, now or at its highest so far; NaN where there is no /proc. */
+/** The resident memory of a process, now or at its highest so far; NaN without /proc. */
 export function rssMb(pid: number, which: 'now' | 'highest'): number {
   const field = { now: /^VmRSS:\s*(\d+) kB$/m, highest: /^VmHWM:\s*(\d+) kB$/m }[which];
   return (Number(field.exec(readProc(pid, 'status') ?? '')?.[1]) * 1024) / 1e6;

@@ -1,15 +1,15 @@
 /**
- * `npm run bench -- [PROFILE] [--rounds N] [--seconds N] …`: measurements, not tests. A profile prints its tables on
- * standard output, then the same as one line of JSON; progress goes to standard error.
+ * `npm run bench -- [PROFILE] [--rounds N] [--seconds N] …`: measurements, not tests. A profile prints its tables on standard output, then
+ * the same as one line of JSON. Progress goes to standard error.
  *
- *   profiles/     one for each question; what it starts, measures, and what is to be reached
- *   rounds.ts     several services under the same load, in turn
- *   load.ts       the load: wrk or autocannon
- *   baselines.ts  what the daemon is compared with; forwarder.ts and bare-server.ts are the yardsticks among them
- *   asked.ts      the requests the load consists of
- *   daemon.ts     the daemon under measurement; redis.ts a Redis for it
- *   processes.ts  starts, watches and ends all of these, each a process of its own
- *   machine.ts    which process runs on which core, and what it has used
+ * profiles/     one for each question; what it starts, measures, and its goals
+ * rounds.ts     several services under the same load, in turn
+ * load.ts       the load: wrk or autocannon
+ * baselines.ts  what the daemon is compared with, among them forwarder.ts and bare-server.ts
+ * asked.ts      the requests of the load
+ * daemon.ts     the measured daemon; redis.ts a Redis for it
+ * processes.ts  starts, watches and ends all of these, each as a separate process
+ * machine.ts    which process runs on which core, and what it has used
  */
 import { figureTable, isReached, rowTable } from './figures.js';
 import { describeMachine, divideCores } from './machine.js';

@@ -7,7 +7,7 @@ export interface Options {
   warmUpSeconds: number;
   connections: number;
   load: LoadGenerator;
-  /** Of the profile `streams`: how many at a time. */
+  /** Of the profile `streams`: the number of concurrent streams. */
   streams: number;
   /** Of the profile `memory`: how long the load lasts. */
   minutes: number;

@@ -1,14 +1,14 @@
-/** The processes a run consists of: started, watched, and ended whatever happens. */
+/** The processes of a run: started, watched, and ended whatever happens. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 export interface Program {
-  /** As error messages call it. */
+  /** The name in error messages. */
   name: string;
   command: string;
   args: readonly string[];
   env?: Record<string, string>;
-  /** As `taskset -c` takes them; null: any. */
+  /** In the form of `taskset -c`; null: any. */
   cores: string | null;
 }
 
@@ -17,21 +17,21 @@ export interface Service {
   name: string;
   pid: number;
   url: string;
-  /** Ends it in its own way, and waits until it is gone. */
+  /** Stops it in its own way, and waits until it has ended. */
   stop(): Promise<void>;
 }
 
-/** How a service lets know that it listens: by a line of its output that has the address, or by answering there. */
+/** How to know that a service listens: it prints a line with the address, or it responds there. */
 export type Readiness = { prints: RegExp } | { answersAt: string };
 
-/** What went wrong, in words that need no stack. */
+/** An expected failure, whose message needs no stack. */
 export class Failure extends Error {}
 
 const START_TIMEOUT_MS = 20_000;
 const STOP_TIMEOUT_MS = 10_000;
 const POLL_EVERY_MS = 20;
 const DEATH_KNOWN_WITHIN_MS = 1_000;
-const MOST_OUTPUT = 64 * 1024; // Characters of it that are kept, for error messages.
+const MOST_OUTPUT = 64 * 1024; // The number of characters of output that are kept for error messages.
 
 export class Processes {
   readonly #children = new Set<Child>();
@@ -42,10 +42,10 @@ export class Processes {
   });
 
   constructor() {
-    this.#aDeath.catch(() => undefined); // Nobody may be waiting for it just then.
+    this.#aDeath.catch(() => undefined); // Perhaps no caller waits for it.
   }
 
-  /** Starts a service and waits until it listens. @throws with what it printed, when it ends instead. */
+  /** Starts a service and waits until it listens. @throws with its output, if it ends instead. */
   async start(program: Program, readiness: Readiness): Promise<Service> {
     const child = this.#spawn(program);
     const { name } = program;
@@ -60,7 +60,7 @@ export class Processes {
     return { name, pid: child.pid, url, stop: () => child.stop() };
   }
 
-  /** Runs a program to its end. @returns what it printed. @throws when it fails or takes too long. */
+  /** Runs a program to its end. @returns its output. @throws if it fails or takes too long. */
   async run(program: Program, timeoutMs: number): Promise<string> {
     const child = this.#spawn(program);
     const late = () => `${program.name} has not ended after ${timeoutMs} ms: ${child.output}`;
@@ -73,7 +73,7 @@ export class Processes {
     }
   }
 
-  /** Waits for `work` so long as every service lives. */
+  /** Waits for `work` while every service lives. */
   async whileAllLive<T>(work: Promise<T>, timeoutMs: number, late: () => string): Promise<T> {
     const over = new AbortController();
     const timeout = sleep(timeoutMs, undefined, { signal: over.signal }).then(() => {
@@ -87,7 +87,7 @@ export class Processes {
     }
   }
 
-  /** @returns the end of a service, if that is what lies behind `error`: a connection breaks before its end is known. */
+  /** @returns the end of a service, if that caused `error`: a connection breaks before the end is known. */
   async reasonFor(error: unknown): Promise<unknown> {
     try {
       return await this.whileAllLive(sleep(DEATH_KNOWN_WITHIN_MS, error), 2 * DEATH_KNOWN_WITHIN_MS, () => '');
@@ -96,7 +96,7 @@ export class Processes {
     }
   }
 
-  /** Ends whatever still runs; nothing starts any more. */
+  /** Ends everything that still runs. Nothing starts afterwards. */
   async endAll(): Promise<void> {
     this.#isEnding = true;
     await Promise.all([...this.#children].map((child) => child.stop()));
@@ -149,7 +149,7 @@ class Child {
   async stop(): Promise<void> {
     this.isStopping = true;
     this.#process.kill('SIGTERM');
-    this.#process.kill('SIGCONT'); // One that was made to stand still hears of it only when it goes on.
+    this.#process.kill('SIGCONT'); // A frozen process receives the signal only when it continues.
     const insist = setTimeout(() => this.#process.kill('SIGKILL'), STOP_TIMEOUT_MS);
     await this.exit;
     clearTimeout(insist);
@@ -176,5 +176,5 @@ async function answering(child: Child, url: string): Promise<string> {
       await sleep(POLL_EVERY_MS);
     }
   }
-  return new Promise(() => undefined); // Whoever waits hears of the end first.
+  return new Promise(() => undefined); // Callers that wait are notified of the end first.
 }

@@ -1,9 +1,9 @@
 /**
- * A process: the stand-in provider, a bare node:http server. Started a second time as the baseline `bare node:http`.
- * A chat completion, the list of models, or with `?pieces=N&every_ms=N` an event stream. Prints `listening URL` when it is ready.
+ * A process: the provider stand-in, a bare node:http server. It also runs a second time as the baseline `bare node:http`. It returns a chat
+ * completion, the list of models, or with `?pieces=N&every_ms=N` an event stream. It prints `listening URL` when it is ready.
  */
 import { createServer, type ServerResponse } from 'node:http';
-import { completion } from '../../daemon/demo/answers.js';
+import { completion } from '../../daemon/demo/responses.js';
 import { announce } from './announce.js';
 import { modelList } from './model-list.js';
 import { DONE, stampedPiece } from './piece.js';

@@ -1,4 +1,4 @@
-/** A Redis of the run's own, that keeps nothing on disk. */
+/** A Redis for the run, which stores nothing on disk. */
 import { temporaryFolder } from '../support/daemon.js';
 import { freePort } from '../support/ports.js';
 import { installed } from './machine.js';
@@ -6,14 +6,14 @@ import type { Service } from './processes.js';
 import type { Bench } from './run.js';
 
 export interface Redis extends Service {
-  /** As REDIS_ADDR takes it. */
+  /** In the form of REDIS_ADDR. */
   address: string;
-  /** As if its machine stood still: connections stay, nothing answers. */
+  /** As if its machine were frozen: connections stay, nothing responds. */
   freeze(): void;
   resume(): void;
 }
 
-/** @returns null where there is no redis-server. */
+/** @returns null without redis-server. */
 export async function startRedis({ processes, cores }: Bench): Promise<Redis | null> {
   const command = installed('redis-server');
   if (command === null) return null;

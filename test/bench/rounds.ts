@@ -1,4 +1,4 @@
-/** Several services under the same load, in turn and several times over, so that what else the machine does meets all alike. */
+/** Several services under the same load, in turn and several times, so that other load on the machine affects all of them equally. */
 import type { Measurable } from './baselines.js';
 import { median, medianOrNull, type Row } from './figures.js';
 import { load, probe } from './load.js';
@@ -6,18 +6,18 @@ import { cpuMs } from './machine.js';
 import type { Bench } from './run.js';
 
 /** One service in one round. */
-export interface Measured {
+export interface RoundResult {
   requestsPerS: number;
   p50Ms: number;
   p99Ms: number;
-  /** Processor time a request took; null where the system does not say. It hardly depends on what else the machine does. */
+  /** CPU time per request; null if the system does not report it. It hardly depends on other load on the machine. */
   cpuUs: number | null;
-  /** How much of the time it was running, from 0 to 1 (of one core). Much below 1 it was not what limited the load. */
+  /** The share of the time in which it was running, from 0 to 1 (of one core). If it is much below 1, it did not limit the load. */
   busy: number | null;
 }
 
 /** The rounds of each service, by its name. */
-export type Rounds = ReadonlyMap<string, readonly Measured[]>;
+export type Rounds = ReadonlyMap<string, readonly RoundResult[]>;
 
 export async function compare(bench: Bench, services: readonly Measurable[]): Promise<Rounds> {
   const { rounds, warmUpSeconds } = bench.options;
@@ -27,7 +27,7 @@ export async function compare(bench: Bench, services: readonly Measurable[]): Pr
     console.error(`${name}: warming up`);
     await load(bench, target, { ...bench.options, seconds: warmUpSeconds });
   }
-  const measured = new Map<string, Measured[]>(services.map(({ name }) => [name, []]));
+  const measured = new Map<string, RoundResult[]>(services.map(({ name }) => [name, []]));
   for (let round = 1; round <= rounds; round++) {
     for (const service of services) {
       const result = await measure(bench, service);
@@ -38,7 +38,7 @@ export async function compare(bench: Bench, services: readonly Measurable[]): Pr
   return measured;
 }
 
-async function measure(bench: Bench, { service, target }: Measurable): Promise<Measured> {
+async function measure(bench: Bench, { service, target }: Measurable): Promise<RoundResult> {
   const before = cpuMs(service.pid);
   const { requests, seconds, p50Ms, p99Ms } = await load(bench, target, bench.options);
   const after = cpuMs(service.pid);
@@ -68,18 +68,23 @@ export const rowsOf = (rounds: Rounds): Row[] =>
 
 const BUSY_ENOUGH = 0.9;
 
-/** @returns what to say when one of `names` was not what limited the load, so that its requests/s say little of it. */
+/** @returns a warning if one of `names` did not limit the load, so that its requests/s mean little. */
 export function idleWarning(rounds: Rounds, ...names: string[]): string | undefined {
   const idle = names.filter((name) => {
     const busy = medianOrNull((rounds.get(name) ?? []).map((round) => round.busy));
     return busy !== null && busy < BUSY_ENOUGH;
   });
   if (idle.length === 0) return undefined;
-  return `${idle.join(' and ')} had time left, or was kept from its core: go by the processor time, not by requests/s`;
+  return `${idle.join(' and ')} had idle time, or did not get its core: compare the CPU time, not requests/s`;
 }
 
-/** The median over the rounds of one service's figure divided by another's in the same round; NaN where one is unknown. */
-export function ratio(rounds: Rounds, one: string, other: string, read: (measured: Measured) => number | null): number {
+/** The median over the rounds of one service's figure divided by another's in the same round; NaN if one is unknown. */
+export function ratio(
+  rounds: Rounds,
+  one: string,
+  other: string,
+  read: (measured: RoundResult) => number | null,
+): number {
   const others = rounds.get(other) ?? [];
   const ratios = (rounds.get(one) ?? []).map((measured, round) => {
     const divisor = others[round];

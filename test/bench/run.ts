@@ -1,4 +1,4 @@
-/** What every profile is handed, and what it gives back. */
+/** What every profile gets and returns. */
 import type { Figure, Row } from './figures.js';
 import type { Cores } from './machine.js';
 import type { Options } from './options.js';
@@ -11,10 +11,10 @@ export interface Bench {
 }
 
 export interface Report {
-  /** What was measured, for the table in front. */
+  /** What was measured, for the first table. */
   rows?: Row[];
   figures: Figure[];
-  /** What to know before believing them. */
+  /** What to know before trusting them. */
   warning?: string | undefined;
 }
 

@@ -1,7 +1,6 @@
 /**
- * A process: many event streams at a time, begun one after another so that their pieces do not all come at once.
- *
- * `node stream-client.js '{"url": …}'` prints what it saw as JSON.
+ * A process: many concurrent event streams, started one after another so that their pieces do not all arrive at once.
+ * `node stream-client.js '{"url": …}'` prints the results as JSON.
  */
 import { Agent, type IncomingMessage, request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -12,24 +11,24 @@ export interface StreamOrder {
   url: string;
   headers: Record<string, string>;
   streams: number;
-  /** Over how long their beginnings are spread. */
+  /** The time over which their starts are spread. */
   spreadMs: number;
-  /** How many pieces each has. */
+  /** The number of pieces of each. */
   pieces: number;
-  /** A stream without a piece for this long has stalled. */
+  /** A stream without a piece for this long counts as stalled. */
   stallMs: number;
 }
 
 export interface StreamResult {
-  /** Those that brought all their pieces, and were ended properly. */
+  /** Streams with all of their pieces and a proper end. */
   complete: number;
   stalled: number;
-  /** The most that there were at the same time. */
+  /** The highest number at the same time. */
   together: number;
   longestSilenceMs: number;
   /** From the request to the first piece. */
   firstByteMs: { p50: number; p99: number };
-  /** From the provider's writing a piece to its arrival here. */
+  /** From the moment the provider writes a piece to its arrival here. */
   pieceMs: { p50: number; p99: number };
 }
 
@@ -102,11 +101,11 @@ function answerTo(): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const { url, headers, stallMs } = order;
     const asked = request(url, { method: 'POST', agent, headers: { 'content-type': 'application/json', ...headers } });
-    // A socket without a byte for this long is given up.
+    // A socket without a byte for this long is closed.
     asked.setTimeout(stallMs, () => asked.destroy(new Error('stalled')));
     asked.on('response', (response) => {
       if (response.statusCode === 200) resolve(response);
-      else reject(new Error(`answered with ${response.statusCode}`));
+      else reject(new Error(`got status ${response.statusCode}`));
     });
     asked.on('error', reject);
     asked.end('{"model":"gpt-4o-mini","stream":true,"messages":[{"role":"user","content":"Say hello."}]}');

@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { expect } from 'chai';
-import { Visitor } from '../admin/visitor.js';
+import { TestBrowser } from '../admin/test-browser.js';
 import { canary } from '../support/canaries.js';
 import { MANAGEMENT_TOKEN, startDaemon, temporaryFolder, type TestDaemon } from '../support/daemon.js';
 import { lastAuditOf } from '../support/management.js';
@@ -33,7 +33,7 @@ describe('llmp admin', function () {
     await daemon.stop();
   });
 
-  /** @returns where it listens. */
+  /** @returns its address. */
   async function serve(args: readonly string[] = [], env: NodeJS.ProcessEnv = { MANAGEMENT_TOKEN }): Promise<string> {
     child = start(['admin', '--server', daemon.managementUrl, '--listen', '127.0.0.1:0', ...args], env);
     for await (const line of createInterface({ input: child.stdout })) {
@@ -43,9 +43,9 @@ describe('llmp admin', function () {
     throw new Error('it does not listen');
   }
 
-  it('serves the pages for a daemon elsewhere, and its changes are recorded with the browser’s address', async () => {
+  it('serves the pages for a daemon elsewhere, and audits changes with the browser’s address', async () => {
     const url = await serve([], { MANAGEMENT_TOKEN, TRUSTED_PROXIES: '127.0.0.1' });
-    const visitor = new Visitor(url, { headers: { 'x-forwarded-for': '203.0.113.7' } });
+    const visitor = new TestBrowser(url, { headers: { 'x-forwarded-for': '203.0.113.7' } });
     expect(await visitor.get('/')).to.include({ status: 303, to: '/admin/' });
     await visitor.logIn(MANAGEMENT_TOKEN);
     expect(await lastAuditOf(daemon)).to.include({ action: 'admin.login', actor: 'admin', client_ip: '203.0.113.7' });
@@ -61,35 +61,35 @@ describe('llmp admin', function () {
     }
   });
 
-  it('takes its settings from a file, and the token from a file too', async () => {
+  it('reads its settings and its token from files', async () => {
     const dir = temporaryFolder();
     writeFileSync(join(dir, 'management-token'), `${MANAGEMENT_TOKEN}\n`, { mode: 0o600 });
     const envFile = join(dir, 'llmp.env');
     writeFileSync(envFile, `MANAGEMENT_TOKEN_FILE=${join(dir, 'management-token')}\nADMIN_UI_PATH=/ops/\n`);
-    const visitor = new Visitor(await serve(['--env-file', envFile], {}), { base: '/ops/' });
+    const visitor = new TestBrowser(await serve(['--env-file', envFile], {}), { base: '/ops/' });
     expect((await visitor.logIn(MANAGEMENT_TOKEN)).to).to.equal('/ops/');
     expect((await visitor.get('tokens')).status).to.equal(200);
   });
 
-  it('says so when its management token is not the daemon’s, and lets nobody in by its own', async () => {
+  it('reports that its management token is not the daemon’s, and does not accept it for a login', async () => {
     const own = canary('management');
-    const visitor = new Visitor(await serve([], { MANAGEMENT_TOKEN: own }));
+    const visitor = new TestBrowser(await serve([], { MANAGEMENT_TOKEN: own }));
     for (const token of [own, MANAGEMENT_TOKEN]) {
       const seen = await visitor.logIn(token);
       expect(seen.status).to.equal(502);
-      expect(seen.html).to.include('The daemon does not know this Admin UI');
+      expect(seen.html).to.include('The daemon refused this Admin UI');
       expect(seen.cookies).to.be.empty;
     }
     expect((await visitor.get('/ready')).status).to.equal(503);
   });
 
-  it('says so while the daemon does not answer, and stays up', async () => {
-    const visitor = new Visitor(await serve());
+  it('reports that the daemon does not respond, and keeps running', async () => {
+    const visitor = new TestBrowser(await serve());
     await visitor.logIn(MANAGEMENT_TOKEN);
     daemon.daemon.server.close().closeAllConnections();
     const seen = await visitor.get();
     expect(seen.status).to.equal(503);
-    expect(seen.html).to.include('The daemon does not answer');
+    expect(seen.html).to.include('The daemon is not responding');
     expect((await visitor.get('/ready')).status).to.equal(503);
     expect((await visitor.get('/live')).status).to.equal(200);
   });
@@ -107,7 +107,7 @@ describe('llmp admin', function () {
     const wrong = await ended(start(['admin', '--check'], { MANAGEMENT_TOKEN, ADMIN_UI_PATH: '/' }));
     expect(wrong.exitCode).to.equal(78);
     const good = await ended(start(['admin', '--check'], { MANAGEMENT_TOKEN }));
-    expect(good).to.include({ exitCode: 0, err: 'the configuration is good\n' });
+    expect(good).to.include({ exitCode: 0, err: 'the configuration is valid\n' });
     expect((await ended(start(['admin', '--listen', 'nowhere'], { MANAGEMENT_TOKEN }))).exitCode).to.equal(2);
   });
 });

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { WireAuditRecord, WireProject, WireTokenCreated } from '../../daemon/api/contract.js';
-import { chained, fieldsOf } from '../../daemon/store/audit-file/chain.js';
+import { chainLines, fieldsOf } from '../../daemon/store/audit-file/chain.js';
 import { allCopied, changesFile, copied, rawLines } from '../support/audit-files.js';
 import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
@@ -31,7 +31,7 @@ describe('llmp audit, against a daemon', () => {
       expect(await listed('--since 24h')).to.deep.equal(['token.revoke', 'token.create', 'project.create']);
     });
 
-    it('narrows by each of its filters', async () => {
+    it('applies each of its filters', async () => {
       expect(await listed('--action token.create')).to.deep.equal(['token.create']);
       expect(await listed(`--token-id ${token.id.slice(0, 8)}`)).to.deep.equal(['token.revoke', 'token.create']);
       expect(await listed('--project-id Alpha --outcome success --actor management')).to.have.length(3);
@@ -45,7 +45,7 @@ describe('llmp audit, against a daemon', () => {
       for (const shown of ['TIME', 'ACTION', 'OUTCOME', 'token.revoke', 'leaked']) expect(out).to.include(shown);
     });
 
-    it('refuses a time that is none, and an action that is none', async () => {
+    it('refuses an invalid time or action', async () => {
       expect((await here('audit list --since yesterday')).exitCode).to.equal(2);
       expect((await here('audit list --action nonsense')).exitCode).to.equal(2);
     });
@@ -117,12 +117,12 @@ describe('llmp audit, against a daemon', () => {
     const without = (index: number) => lines.filter((_, each) => each !== index);
     const rechained = (from: readonly string[]) => rawTextOf(fieldsOf(Buffer.from(from.join('\n'))));
     const rawTextOf = (fields: readonly string[]) =>
-      chained(fields, { line: 0, digest: '0'.repeat(64) })
+      chainLines(fields, { line: 0, digest: '0'.repeat(64) })
         .bytes.toString()
         .trimEnd()
         .split('\n');
 
-    it('N09: finds whole what is whole, over rotations and torn lines too', async () => {
+    it('N09: accepts complete files, also with rotations and torn lines', async () => {
       expect(await verified()).to.deep.equal(WHOLE);
       writeFileSync(
         `${path}.2`,
@@ -144,26 +144,26 @@ describe('llmp audit, against a daemon', () => {
       expect((await verified(`${path}-20261122`, `${path}.2`)).verdict).to.equal('whole');
     });
 
-    it('N09: names a line that was changed, wherever it stands', async () => {
+    it('N09: names a changed line at any position', async () => {
       for (const index of [0, 4, 8]) {
         put(lines.map((line, each) => (each === index ? line.replace('success', 'denied_') : line)));
         expect(await verified()).to.deep.equal(fault('changed', index + 1, index + 1));
       }
       put(lines.map((line, each) => (each === 4 ? line.replace(/"prev":"../, '"prev":"zz') : line)));
       expect(await verified()).to.deep.equal(fault('changed', 5, 5));
-      // The last one is proved by its anchor alone.
+      // Only its anchor protects the last line.
       put(lines.map((line, each) => (each === 9 ? line.replace('success', 'denied_') : line)));
       expect(await verified()).to.include({ exitCode: 9, verdict: 'rewritten' });
     });
 
-    it('N09: names a line that was removed, and those in front', async () => {
+    it('N09: names a removed line, and removed first lines', async () => {
       put(without(4));
       expect(await verified()).to.deep.equal(fault('removed', 5, 5));
       put(lines.slice(2));
       expect(await verified()).to.deep.equal(fault('removed', 1, 1));
     });
 
-    it('N09: names a line that was inserted: one made up, one twice, and one that is none', async () => {
+    it('N09: names an inserted line: forged, duplicated or invalid', async () => {
       const [forged] = rawTextOf(['"action":"token.revoke"}']);
       for (const foreign of [forged!, lines[1]!, 'nonsense', lines[4]!.replace('success', 'denied')]) {
         put([...lines.slice(0, 4), foreign, ...lines.slice(4)]);
@@ -176,7 +176,7 @@ describe('llmp audit, against a daemon', () => {
       expect(await verified()).to.deep.equal(fault('reordered', 6, 5));
     });
 
-    it('N09: finds by its anchors that the end was cut off, and that all was made anew', async () => {
+    it('N09: detects with the anchors that the end was cut off, or that everything was rewritten', async () => {
       put(lines.slice(0, 7));
       expect(await verified()).to.deep.equal(fault('cut_off', 8, null));
       put(rechained(without(4)));
@@ -185,7 +185,7 @@ describe('llmp audit, against a daemon', () => {
       expect(await verified()).to.include({ exitCode: 9, verdict: 'rewritten' });
     });
 
-    it('N09: tells of a torn line that was chained over, which is no fault', async () => {
+    it('N09: reports a torn line that the chain continued after, which is not a fault', async () => {
       put(lines);
       writeFileSync(path, readFileSync(path, 'utf8') + lines[9]!.slice(0, 50));
       daemon = await startDaemon({ dir: daemon.dir });
@@ -195,7 +195,7 @@ describe('llmp audit, against a daemon', () => {
       expect(await verified()).to.deep.equal({ ...WHOLE, torn: 1 });
     });
 
-    it('says that without a database it is unanchored', async () => {
+    it('reports that it is unanchored without a database', async () => {
       const env = { ...settings(), DATABASE_URL: join(daemon.dir, 'none.db') };
       const { exitCode, out, err } = await llmp('audit verify', { env });
       expect(exitCode).to.equal(0);
@@ -203,7 +203,7 @@ describe('llmp audit, against a daemon', () => {
       expect(err).to.include('unanchored');
     });
 
-    it('runs beside a daemon, and says what is wrong in words', async () => {
+    it('runs beside a daemon, and describes faults in words', async () => {
       daemon = await startDaemon({ dir: daemon.dir });
       expect((await verified()).exitCode).to.equal(0);
       put(without(4));
@@ -212,15 +212,15 @@ describe('llmp audit, against a daemon', () => {
       await daemon.stop();
     });
 
-    it('is 2 for files of two chains, as *.log names them, and not a tale of lines that somebody put in', async () => {
+    it('exits with 2 for files of two chains, such as *.log, and does not report inserted lines', async () => {
       const other = `${path}.of-another`;
       writeFileSync(other, readFileSync(path));
       const { exitCode, err } = await llmp(['audit', 'verify', path, other], { env: settings() });
       expect(exitCode).to.equal(2);
-      expect(err).to.include('begin a chain each');
+      expect(err).to.include('belong to different chains');
     });
 
-    it('is 4 when there is no such file', async () => {
+    it('exits with 4 if the file does not exist', async () => {
       expect((await llmp(`audit verify ${path}.7`, { env: settings() })).exitCode).to.equal(4);
     });
   });

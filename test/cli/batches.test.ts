@@ -29,7 +29,7 @@ describe('several tokens or projects at once', () => {
   const areActive = async (ids: string[]) => Promise.all(ids.map(async (id) => (await daemon.token(id)).is_active));
 
   describe('with - for the ids on standard input', () => {
-    it('revokes what a list printed: a line each and a summary', async () => {
+    it('revokes the tokens of a list, with a line for each and a summary', async () => {
       const ids = await issued(10);
       const { out: stdin } = await here('token list -o id');
       const { exitCode, out, err } = await here('token revoke - --yes', { stdin });
@@ -54,14 +54,14 @@ describe('several tokens or projects at once', () => {
       expect((await here('project get - -o id', { stdin: project })).out).to.equal(`${project}\n`);
     });
 
-    it('takes them beside ids on the line, shortened or repeated, and past empty lines', async () => {
+    it('accepts them with IDs on the command line, as prefixes or duplicates, and with empty lines', async () => {
       const [one = '', two = ''] = await issued(2);
       const stdin = `\r\n${two.slice(0, 8)}\r\n\n  ${one}\n${one}`;
       const { err } = await here(['token', 'revoke', one, '-', '--yes'], { stdin });
       expect(err).to.contain('Revoked 2 of 2 tokens.');
     });
 
-    it('wants --yes also for a single one', async () => {
+    it('requires --yes even for a single one', async () => {
       const [id = ''] = await issued(1);
       const { exitCode, err } = await here('token revoke -', { stdin: id });
       expect(exitCode).to.equal(2);
@@ -69,13 +69,13 @@ describe('several tokens or projects at once', () => {
       expect(await areActive([id])).to.deep.equal([true]);
     });
 
-    it('is content when there are none', async () => {
+    it('succeeds if there are none', async () => {
       const { exitCode, err } = await here('token revoke - --yes', { stdin: '' });
       expect({ exitCode, err }).to.deep.equal({ exitCode: 0, err: 'Revoked 0 of 0 tokens.\n' });
       expect((await here('token revoke - --yes --json', { stdin: '' })).out).to.equal('[]\n');
     });
 
-    it('sends nothing when one of them cannot be an id, and does not repeat a secret', async () => {
+    it('sends nothing if one of them is not a valid ID, and does not repeat a secret', async () => {
       const [id = ''] = await issued(1);
       const secret = `sk-wt-${'a'.repeat(49)}`;
       const { exitCode, err } = await here('token revoke - --yes', { stdin: `${id}\n${secret}\n` });
@@ -84,7 +84,7 @@ describe('several tokens or projects at once', () => {
       expect(await areActive([id])).to.deep.equal([true]);
     });
 
-    it('does the rest when one of them fails, and exits 1', async () => {
+    it('continues with the rest when one of them fails, and exits with 1', async () => {
       const [id = ''] = await issued(1);
       const { exitCode, err } = await here('token revoke - --yes', { stdin: `${NONE}\n${id}\n` });
       expect(exitCode).to.equal(1);
@@ -92,23 +92,23 @@ describe('several tokens or projects at once', () => {
       expect(await areActive([id])).to.deep.equal([false]);
     });
 
-    it('does not wait for a terminal to be typed into', async () => {
+    it('does not wait for input on a terminal', async () => {
       const { exitCode, err } = await here('token revoke - --yes', { terminal: 80 });
       expect(exitCode).to.equal(2);
-      expect(err).to.contain('Pipe them in');
+      expect(err).to.contain('Pipe them, one per line');
     });
 
-    it('cannot take the management token from there as well', async () => {
+    it('cannot also read the management token from there', async () => {
       const { exitCode, err } = await llmp('token revoke - --yes --management-token-file -', {
         env: { LLMP_SERVER: daemon.url },
         stdin: NONE,
       });
       expect(exitCode).to.equal(2);
-      expect(err).to.contain('standard input cannot be both');
+      expect(err).to.contain('standard input cannot provide both');
     });
   });
 
-  it('are counted on a terminal as soon as they take noticeably long (finding A12)', async () => {
+  it('show a counter on a terminal if they take long (finding A12)', async () => {
     const slow = await startStandIn();
     let asked = 0;
     slow.answer = (_req, res) => {
@@ -116,7 +116,7 @@ describe('several tokens or projects at once', () => {
         answerJson(res, 200, { id: NONE, name: null, is_active: false, state: 'revoked' });
       };
       asked += 1;
-      // Longer than nothing is said of a batch.
+      // Longer than the delay before the counter is shown.
       if (asked === 1) setTimeout(answer, 350);
       else answer();
     };
@@ -125,12 +125,12 @@ describe('several tokens or projects at once', () => {
     const { exitCode, err } = await llmp(['token', 'revoke', '--yes', ...ids], { env, terminal: 80 });
     await slow.stop();
     expect(exitCode).to.equal(0);
-    // The line is erased before anything else is said.
+    // The line is erased before other output.
     expect(err).to.match(/\r[^\r]*: 9 of 9\x1b\[K\r\x1b\[KRevoked /); // eslint-disable-line no-control-regex -- erases a line
     expect(err).to.match(/Revoked 9 of 9 tokens\.\n$/);
   });
 
-  it('asks the daemon for eight at a time', async () => {
+  it('sends eight requests at a time', async () => {
     const waiting: (() => void)[] = [];
     let most = 0;
     const slow = await startStandIn();
@@ -145,7 +145,7 @@ describe('several tokens or projects at once', () => {
       most = Math.max(most, waiting.length);
       if (waiting.length === 8) void answerAll();
     };
-    /** After some round trips, in which a ninth request would have come as well. */
+    /** After some round trips, in which a ninth request would have arrived. */
     async function answerAll(): Promise<void> {
       for (let i = 0; i < 3; i++) await fetch(`${slow.url}/live`);
       for (const answer of waiting.splice(0)) answer();
@@ -158,7 +158,7 @@ describe('several tokens or projects at once', () => {
   });
 
   describe('a dry run', () => {
-    /** Runs it and checks that nothing was written, not even an audit record. */
+    /** Runs the command and checks that nothing was written, not even an audit record. */
     async function rehearsed(args: string | string[], situation?: Situation): Promise<Captured> {
       const before = await storedIn(daemon);
       const answer = await here(args, situation);
@@ -166,7 +166,7 @@ describe('several tokens or projects at once', () => {
       return answer;
     }
 
-    it('says for each token what would happen, and needs no confirmation', async () => {
+    it('shows for each token what would happen, and needs no confirmation', async () => {
       const [one = '', two = ''] = await issued(2);
       await here(`token revoke ${one}`);
       const revoking = await rehearsed(`token revoke ${one} ${two} -n`);
@@ -180,7 +180,7 @@ describe('several tokens or projects at once', () => {
       expect(reactivating.err).to.contain(`Would reactivate ${one.slice(0, 8)} (t0).`);
     });
 
-    it('says it for projects', async () => {
+    it('does the same for projects', async () => {
       const { id, name } = await daemon.createProject();
       const shown = `${id.slice(0, 8)} (${name})`;
       expect((await rehearsed(`project deactivate ${id} -n`)).err).to.equal(`Would deactivate ${shown}.\n`);
@@ -200,18 +200,18 @@ describe('several tokens or projects at once', () => {
       });
     }
 
-    it('answers with the things as they are when a format is asked for', async () => {
+    it('prints the unchanged items if a format is given', async () => {
       const [id = ''] = await issued(1);
       const { out, err } = await rehearsed(`token revoke ${id} -n --json`);
       expect(JSON.parse(out)).to.include({ id, is_active: true });
       expect(err).to.equal('');
     });
 
-    it('exits as the real thing would when there is no such token', async () => {
+    it('exits as the real command does for an unknown token', async () => {
       expect((await rehearsed(`token revoke ${NONE} -n`)).exitCode).to.equal(4);
     });
 
-    it('is refused by a command that has none, rather than overlooked', async () => {
+    it('is refused, and not ignored, by a command without this option', async () => {
       const { id } = await daemon.createProject();
       for (const args of [`project update ${id} --name other -n`, 'token generate -n', `-n token revoke ${NONE}`]) {
         expect((await rehearsed(args)).exitCode).to.equal(2);
@@ -220,7 +220,7 @@ describe('several tokens or projects at once', () => {
   });
 
   describe('all tokens of a project', () => {
-    it('come back by the undo line, to the letter', async () => {
+    it('are reactivated by the printed undo command, unchanged', async () => {
       const ids = await issued(3);
       const { project_id: project } = await daemon.token(ids[0] ?? '');
       const { err } = await here(`token revoke --project-id ${project} --yes`);
@@ -230,13 +230,13 @@ describe('several tokens or projects at once', () => {
       expect(await areActive(ids)).to.deep.equal([true, true, true]);
     });
 
-    it('have no such line when that would bring back others too', async () => {
+    it('have no such command if it would also reactivate other tokens', async () => {
       const [one = '', two = ''] = await issued(2);
       await here(`token revoke ${one}`);
       const { project_id: project } = await daemon.token(two);
       const { err } = await here(`project revoke-tokens ${project} --yes`);
       expect(err).to.contain(
-        `Revoked 1 token of project ${project.slice(0, 8)}. To undo, choose from: llmp token list`,
+        `Revoked 1 token of project ${project.slice(0, 8)}. To undo, reactivate tokens from: llmp token list`,
       );
       expect(err).not.to.contain('reactivate -');
     });
@@ -252,7 +252,7 @@ describe('several tokens or projects at once', () => {
     });
   });
 
-  it('give their reason to the audit record, whatever is changed', async () => {
+  it('record the reason in the audit log, for every change', async () => {
     const reason = 'Schlüssel weg, 100%';
     const [id = ''] = await issued(1);
     const { project_id: project } = await daemon.token(id);
@@ -279,7 +279,7 @@ describe('several tokens or projects at once', () => {
   });
 
   describe('a project by its name', () => {
-    it('is found wherever an id of one is expected', async () => {
+    it('is accepted wherever a project ID is expected', async () => {
       const web = await daemon.createProject({ name: 'web front' });
       const other = await daemon.createProject({ name: 'web' });
       expect((await here(['project', 'get', 'web front', '-o', 'id'])).out).to.equal(`${web.id}\n`);
@@ -295,16 +295,16 @@ describe('several tokens or projects at once', () => {
       expect((await here(['token', 'revoke', '--project-id', 'web front', '-y'])).err).to.contain('Revoked 2 tokens');
     });
 
-    it('is the whole name, in its letters', async () => {
+    it('must be the full name, with the same letter case', async () => {
       await daemon.createProject({ name: 'website' });
       for (const name of ['web', 'Website', 'websites']) {
         const { exitCode, err } = await here(`project get ${name}`);
         expect(exitCode).to.equal(4);
-        expect(err).to.contain('neither the name nor the id of a project').and.to.contain('llmp project list');
+        expect(err).to.contain('no project has the name or ID').and.to.contain('llmp project list');
       }
     });
 
-    it('is refused where it begins the id of another one', async () => {
+    it("is refused if it is also a prefix of another project's ID", async () => {
       const one = await daemon.createProject();
       const two = await daemon.createProject({ name: one.id.slice(0, 8) });
       const { exitCode, err } = await here(`project deactivate ${one.id.slice(0, 8)}`);
@@ -312,12 +312,12 @@ describe('several tokens or projects at once', () => {
       expect(err).to.contain(one.id).and.to.contain(two.id);
     });
 
-    it('may look like the beginning of an id', async () => {
+    it('may look like a prefix of an ID', async () => {
       const { id } = await daemon.createProject({ name: 'deadbeef' });
       expect((await here('project get deadbeef -o id')).out).to.equal(`${id}\n`);
     });
 
-    it('is looked for on every page', async () => {
+    it('is searched on all pages', async () => {
       const daemonOfPages = await startStandIn();
       const page = (count: number, more: object[] = []) => [
         ...Array.from({ length: count }, () => ({ id: NONE, name: 'x' })),

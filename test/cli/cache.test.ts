@@ -17,18 +17,18 @@ describe('llmp cache', () => {
     const here = (args: string, situation: Situation = {}): Promise<Captured> =>
       llmp(args, { env: { LLMP_SERVER: daemon.url, MANAGEMENT_TOKEN }, ...situation });
 
-    it('purge says that it is off, and exits 0', async () => {
+    it('purge reports that it is off, and exits with 0', async () => {
       for (const words of ['cache', 'manage cache']) {
         const { exitCode, out, err } = await here(`${words} purge --method GET --url /v1/models`);
         expect({ exitCode, out, err }).to.deep.equal({
           exitCode: 0,
           out: '',
-          err: '0 answers purged: the cache is off.\n',
+          err: '0 responses purged: the cache is off.\n',
         });
       }
     });
 
-    it('purge is recorded as the work of the CLI, with its reason', async () => {
+    it('purge is audited as an action of the CLI, with its reason', async () => {
       await here('cache purge --method get --url /v1/models?a=1 --reason prices');
       const { action, actor, reason, count, details } = await lastAuditOf(daemon);
       expect({ action, actor, reason, count }).to.deep.equal({
@@ -40,7 +40,7 @@ describe('llmp cache', () => {
       expect(JSON.parse(details ?? '')).to.deep.equal({ method: 'GET', url: '/v1/models?a=1' });
     });
 
-    it('purge finds a project by its name or the beginning of its id', async () => {
+    it('purge finds a project by name or a prefix of its ID', async () => {
       const { id, name } = await daemon.createProject({ name: 'web' });
       for (const given of [id, id.slice(0, 8), name]) {
         const { exitCode, out } = await here(`cache purge --project-id ${given} --yes --json`);
@@ -51,7 +51,7 @@ describe('llmp cache', () => {
       expect((await here('cache purge --project-id nobody --yes')).exitCode).to.equal(4);
     });
 
-    it('purge shows what the daemon says of a path that is not in its plain form', async () => {
+    it('purge shows the error of the daemon for a path that is not normalized', async () => {
       const { exitCode, err } = await here('cache purge --method GET --url /v1/../manage');
       expect(exitCode).to.equal(1);
       expect(err).to.contain('llmp: url must be a path under /v1 in its plain form');
@@ -61,7 +61,7 @@ describe('llmp cache', () => {
       expect(await here('cache stats')).to.deep.equal({
         exitCode: 0,
         out: 'off\t0\t0\t0\t0\n',
-        err: 'The cache is off. Turn it on with HTTP_CACHE_ENABLED=true\n',
+        err: 'The cache is off. Enable it with HTTP_CACHE_ENABLED=true\n',
       });
       const { out, err } = await here('manage cache stats --json');
       expect(err).to.equal('');
@@ -72,27 +72,27 @@ describe('llmp cache', () => {
       expect((await here('cache stats -q')).err).to.equal('');
     });
 
-    it('without a verb names the choices', async () => {
+    it('without a second word lists the choices', async () => {
       const { exitCode, err } = await here('cache');
       expect(exitCode).to.equal(2);
       expect(err).to.contain('purge, stats');
     });
 
-    it('leaves no record of a dry run', async () => {
+    it('creates no audit record for a dry run', async () => {
       const before = (await auditOf(daemon)).length;
       const { err } = await here('cache purge --all --dry-run');
-      expect(err).to.equal('0 answers would be purged: the cache is off. Nothing was changed.\n');
+      expect(err).to.equal('0 responses would be purged: the cache is off. Nothing was changed.\n');
       expect(await auditOf(daemon)).to.have.lengthOf(before);
     });
   });
 
-  describe('against a daemon that answers', () => {
+  describe('against a daemon that responds', () => {
     let daemon: StandIn;
 
     beforeEach(async () => {
       daemon = await startStandIn();
       daemon.answer = (_req, res) => {
-        answerJson(res, 200, { message: '3 answers purged', purged_count: 3 });
+        answerJson(res, 200, { message: '3 responses purged', purged_count: 3 });
       };
     });
     afterEach(() => daemon.stop());
@@ -100,17 +100,17 @@ describe('llmp cache', () => {
     const here = (args: string | string[], situation: Situation = {}): Promise<Captured> =>
       llmp(args, { env: { LLMP_SERVER: daemon.url, MANAGEMENT_TOKEN }, ...situation });
 
-    it('purge repeats what was purged, and asks nothing for a single path', async () => {
+    it('purge shows what was purged, and does not ask for a single path', async () => {
       const { exitCode, out, err } = await here('cache purge --method GET --url /v1/models', { terminal: 80 });
-      expect({ exitCode, out, err }).to.deep.equal({ exitCode: 0, out: '', err: '3 answers purged.\n' });
+      expect({ exitCode, out, err }).to.deep.equal({ exitCode: 0, out: '', err: '3 responses purged.\n' });
       expect(daemon.asked.map(({ method, url }) => `${method} ${url}`)).to.deep.equal(['POST /manage/cache/purge']);
     });
 
-    it('purge gives a program what was purged and how many', async () => {
+    it('purge prints what was purged and how many as JSON', async () => {
       const purge = 'cache purge --method POST --url /v1/embeddings';
       expect(JSON.parse((await here(`${purge} --json`)).out)).to.deep.equal({
         purged: 'POST /v1/embeddings',
-        message: '3 answers purged',
+        message: '3 responses purged',
         purged_count: 3,
       });
       expect((await here(`${purge} -o csv`)).out).to.equal('purged,purged_count\r\n"POST /v1/embeddings",3\r\n');
@@ -119,7 +119,7 @@ describe('llmp cache', () => {
     });
 
     for (const selection of ['--all', '--project-id 3fa91c2e-0000-4000-8000-000000000000']) {
-      it(`purge ${selection.split(' ')[0]} asks on a terminal, and wants --yes elsewhere`, async () => {
+      it(`purge ${selection.split(' ')[0]} asks on a terminal, and requires --yes otherwise`, async () => {
         const purge = `cache purge ${selection}`;
         const refused = await here(purge);
         expect(refused.exitCode).to.equal(2);
@@ -142,7 +142,7 @@ describe('llmp cache', () => {
       ['a path and a project', '--method GET --url /v1/models --project-id web', 'exclude each other'],
       ['a project and everything', '--project-id web --all', 'exclude each other'],
       ['a path and everything', '--url /v1/models --all', 'exclude each other'],
-      ['a method that is not kept', '--method DELETE --url /v1/models', 'GET or POST'],
+      ['a method that is not cached', '--method DELETE --url /v1/models', 'GET or POST'],
       ['a word too many', '--all /v1/models', 'too many arguments'],
     ] as const) {
       it(`purge of ${what} is refused before anything is sent`, async () => {
@@ -153,22 +153,22 @@ describe('llmp cache', () => {
       });
     }
 
-    it('purge of a full URL says where the daemon belongs, and does not repeat what may be a secret', async () => {
+    it('purge of a full URL explains --server, and does not repeat what may be a secret', async () => {
       const key = canary('upstream');
       const { exitCode, err } = await here(`cache purge --method GET --url http://host:8080/v1/models?key=${key}`);
       expect(exitCode).to.equal(2);
-      expect(err).to.contain('not a full URL').and.to.contain('Begin with /v1').and.to.contain('--server');
+      expect(err).to.contain('not a full URL').and.to.contain('starts with /v1').and.to.contain('--server');
       expect(err).not.to.contain(key);
       expect(daemon.asked).to.deep.equal([]);
     });
 
-    it('purge refuses a secret where the id of a project belongs', async () => {
+    it('purge refuses a secret in place of a project ID', async () => {
       const { exitCode, err } = await here(`cache purge --project-id sk-wt-${'b'.repeat(49)} --yes`);
       expect(exitCode).to.equal(2);
       expect(err).not.to.contain('bbb');
     });
 
-    it('exits 8 when the cache cannot be reached, and says when to try again', async () => {
+    it('exits with 8 if the cache is unreachable, and shows when to try again', async () => {
       daemon.answer = refuse(503, 'unavailable', 'temporarily unavailable', { 'retry-after': '1' });
       for (const args of ['cache purge --all --yes', 'cache stats']) {
         const { exitCode, out, err } = await here(args);
@@ -177,7 +177,7 @@ describe('llmp cache', () => {
       }
     });
 
-    it('stats shows a person what part of the requests it answered', async () => {
+    it('stats shows the hit ratio on a terminal', async () => {
       daemon.answer = (_req, res) => {
         answerJson(res, 200, { backend: 'redis', entries: 12, bytes: 34567, hits: 1, misses: 2 });
       };

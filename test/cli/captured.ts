@@ -1,4 +1,4 @@
-/** The real command line, run in this process with streams and an environment of the test's own. */
+/** Runs the real command line in this process, with streams and an environment from the test. */
 import { spawn } from 'node:child_process';
 import { EventEmitter } from 'node:events';
 import { PassThrough, Writable } from 'node:stream';
@@ -15,26 +15,26 @@ export interface Captured {
 
 export interface Situation {
   env?: NodeJS.ProcessEnv;
-  /** What is piped in. */
+  /** The content of standard input. */
   stdin?: string;
-  /** All three streams are a terminal of this many columns. */
+  /** Makes all three streams a terminal with this many columns. */
   terminal?: number;
   /** Typed at the first prompt, on a terminal. */
   answer?: string;
-  /** Hears every piece of stderr as it is written. */
+  /** Receives every piece of stderr when it is written. */
   onErr?: (text: string) => void;
-  /** Hears every piece of stdout as it is written. */
+  /** Receives every piece of stdout when it is written. */
   onOut?: (text: string) => void;
-  /** When ^C is pressed; at once unless given. */
+  /** Resolves when ^C is pressed; by default at once. */
   interrupted?: Promise<unknown>;
   nowMs?: number;
-  /** What was typed to call it; `llmp` unless given. */
+  /** The name that the program was called by (default: `llmp`). */
   program?: string;
-  /** Instead of waiting for so long. */
+  /** Replaces waiting. */
   pause?: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
-/** @param args the command line without `llmp`; a text is split at its spaces. */
+/** @param args the command line without `llmp`; a text is split at spaces. */
 export async function llmp(args: string | readonly string[], situation: Situation = {}): Promise<Captured> {
   const { env = {}, terminal, answer, nowMs } = situation;
   let isAnswered = answer === undefined;
@@ -59,7 +59,7 @@ export async function llmp(args: string | readonly string[], situation: Situatio
     program: situation.program ?? 'llmp',
     interrupted: () => (situation.interrupted ?? Promise.resolve()).then(() => 'SIGINT'),
     onSignal: () => undefined,
-    // Enough to say that there is none, and for a single frame; the rest wants a real one.
+    // Enough to report that there is no terminal, and for a single frame. Other uses need a real one.
     terminal: () =>
       Promise.resolve({
         env,
@@ -94,7 +94,7 @@ class Recorder extends Writable {
     this.columns = columns ?? 0;
   }
 
-  /** Like the process's own streams it is not ended by what was piped into it. */
+  /** Like the streams of the process, it is not ended when a piped stream ends. */
   override end(): this {
     return this;
   }

@@ -15,7 +15,7 @@ const PROJECTS = [
 ];
 
 interface Completing {
-  /** Whether it must be there where tests run for all. */
+  /** Whether the shell must be installed in CI. */
   isRequired: boolean;
   argv: (folder: string) => string[];
   files: Record<string, string>;
@@ -89,7 +89,7 @@ for (const [name, shell] of Object.entries(SHELLS)) {
       await daemon.stop();
     });
 
-    /** Presses Tab until it did: on a machine that is too busy the shell is given nothing after 800 ms, and one presses again. */
+    /** Presses Tab until it has an effect: on a busy machine completion may end after 800 ms without a result. */
     async function completes(typed: string, shown: RegExp | string): Promise<void> {
       await terminal.type(typed);
       for (let tries = 1; ; tries += 1) {
@@ -103,35 +103,35 @@ for (const [name, shell] of Object.entries(SHELLS)) {
       }
     }
 
-    it('goes from a command to the id of a token', async () => {
+    it('completes from a command to a token ID', async () => {
       await completes('llmp tok', /^ready> llmp token\s*$/m);
       await completes('rev', /^ready> llmp token revoke\s*$/m);
       await completes('3f', /^ready> llmp token revoke 3fa91c2e-0000-4000-8000-000000000001\s*$/m);
     });
 
-    it('knows values of options, apart and behind =', async () => {
+    it('completes values of options, as separate words and after =', async () => {
       await completes('llmp token list --state exp', /--state expired\s*$/m);
       await completes('--sort=last', /--state expired --sort=last_used_at\s*$/m);
       await completes('-o js', /-o json/m);
     });
 
-    it('knows an address with colons in it', async () => {
+    it('completes after an address with colons', async () => {
       await completes(`llmp --server ${daemon.url} project get web`, /get website\s*$/m);
     });
 
-    it('goes on within quotes, and behind other commands', async () => {
+    it('completes within quotes, and after other commands', async () => {
       await completes('llmp "tok', /^ready> llmp "token"/m);
       await terminal.press('C-u');
       await completes('true; llmp   token  rea', /^ready> true; llmp {3}token {2}reactivate\s*$/m);
     });
 
-    it('leaves files to the shell', async () => {
+    it('leaves file names to the shell', async () => {
       await completes('llmp daemon --env-file my', /--env-file (my\\ settings\.env|'my settings\.env')/);
       await terminal.press('C-u');
       await completes('llmp daemon --env-file=my', /--env-file='?my\\? settings\.env/);
     });
 
-    it('evaluates nothing of what projects are called, and offers it by id', async () => {
+    it('never evaluates project names, and offers such projects by ID', async () => {
       await completes('llmp project get ', /88ab10f3[\s\S]*99ab10f3|99ab10f3[\s\S]*88ab10f3/);
       if (shell.showsMeanings)
         expect(await terminal.screen())
@@ -150,7 +150,7 @@ for (const [name, shell] of Object.entries(SHELLS)) {
 describe('what a shell waits for', () => {
   const BUSY_MACHINE_MS = 10_000;
 
-  it('ends when a file does not answer, without a word', async function () {
+  it('ends without output when a file does not respond', async function () {
     this.timeout(BUSY_MACHINE_MS * 2);
     const pipe = join(temporaryFolder(), 'pipe');
     execFileSync('mkfifo', [pipe]);
@@ -159,11 +159,11 @@ describe('what a shell waits for', () => {
     expect({ out, err, signal }).to.deep.equal({ out: 'words\n', err: '', signal: 'SIGKILL' });
   });
 
-  it('ends by itself when a daemon does not answer', async function () {
+  it('ends by itself when a daemon does not respond', async function () {
     this.timeout(BUSY_MACHINE_MS * 5);
     const daemon = await startStandIn();
     daemon.answer = () => undefined;
-    // On a busy machine the program may need all of its 800 ms to start, and is then killed; a user presses Tab again.
+    // On a busy machine the program may need all of its 800 ms to start, and is then killed; a user would press Tab again.
     let tries = 0;
     let completion;
     do {

@@ -28,7 +28,7 @@ const TOKENS = [
   { id: '$(touch pwned)', name: 'hostile daemon', state: 'active' },
 ];
 
-/** The words that may stand where the last of `words` does. */
+/** The candidates for the last of `words`. */
 async function offered(words: readonly string[], situation: Situation = {}): Promise<string[]> {
   const { exitCode, out, err } = await complete(words, situation);
   expect({ exitCode, err }).to.deep.equal({ exitCode: 0, err: '' });
@@ -39,7 +39,7 @@ async function offered(words: readonly string[], situation: Situation = {}): Pro
 const complete = (words: readonly string[], situation: Situation): Promise<Captured> =>
   llmp(['__complete', '--', ...words], { pause: untilAborted, ...situation });
 
-/** However busy the machine is, the answer is waited for. */
+/** Removes the time limit, so that a busy machine does not affect the result. */
 const untilAborted = (_ms: number, signal: AbortSignal) =>
   new Promise<void>((resolve) => {
     signal.addEventListener('abort', () => {
@@ -87,13 +87,13 @@ describe('completion offers', () => {
     });
   }
 
-  it('every first word there is help for, with what it is for', async () => {
+  it('all commands with their summaries', async () => {
     const { out } = await complete([''], {});
     expect(out).to.contain('\nstatus\t').and.to.contain('\ntoken\tissue, list');
     expect(out).not.to.contain('__complete');
   });
 
-  it('ids and names wherever one is taken', async () => {
+  it('IDs and names wherever one is accepted', async () => {
     const what = { 'project-id': 'project', 'token-id': 'token', context: 'context' };
     for (const { path, command } of (await wholeTree()).commands) {
       for (const option of [...Object.values(command.options), ...Object.values(GLOBAL_OPTIONS)]) {
@@ -108,7 +108,7 @@ describe('completion offers', () => {
     expect(await offered(['token', 'list', '--state', 'active', '--s'])).to.have.members(['--sort', '--server']);
   });
 
-  it('contexts, without asking anybody', async () => {
+  it('contexts, without a request', async () => {
     const file = join(temporaryFolder(), 'config.toml');
     writeFileSync(
       file,
@@ -147,18 +147,18 @@ describe('completion offers', () => {
       expect(daemon.asked.map(({ url }) => url)).to.deep.equal(['/manage/tokens?limit=200&q=3f']);
     });
 
-    it('no id a second time', async () => {
+    it('no ID twice', async () => {
       expect(await offered(['token', 'get', TOKENS[0]!.id, ''], { env })).to.deep.equal([TOKENS[1]!.id]);
     });
 
-    it('names of projects, and ids where those are typed', async () => {
+    it('project names, and IDs if the user types an ID', async () => {
       expect(await offered(['project', 'get', 'w'], { env })).to.deep.equal(['web']);
       expect(await offered(['token', 'list', '--project-id', 's'], { env })).to.deep.equal(['staging.eu-1']);
       expect(await offered(['token', 'list', '--project-id=we'], { env })).to.deep.equal(['--project-id=web']);
       expect(await offered(['project', 'get', '77ab'], { env })).to.have.members([WEB.id, OFF.id]);
     });
 
-    it('of names that a shell would read only the ids, the name made visible on one line', async () => {
+    it('only IDs for names that are special to a shell, with the escaped name on one line', async () => {
       const { out } = await complete(['project', 'get', ''], { env });
       const lines = out.trimEnd().split('\n').slice(1);
       expect(lines).to.have.length(2 + HOSTILE.length);
@@ -167,7 +167,7 @@ describe('completion offers', () => {
       expect(out).to.contain('\tnew\\x0aline\\x09tab\n').and.to.contain('\\x1b[31mred');
     });
 
-    it('by the server, the file of the management token and the context on the line', async () => {
+    it('with the server, the management token file and the context of the command line', async () => {
       const file = join(temporaryFolder(), 'token');
       writeFileSync(file, MANAGEMENT_TOKEN);
       const words = ['--server', daemon.url, 'project', '--management-token-file', file, 'get', 'w'];
@@ -177,7 +177,7 @@ describe('completion offers', () => {
       ).to.deep.equal(['web']);
     });
 
-    it('nothing without credentials, and asks for none, not even on a terminal', async () => {
+    it('nothing without credentials, and no prompt, even on a terminal', async () => {
       for (const terminal of [undefined, 80]) {
         const situation = { env: { LLMP_SERVER: daemon.url }, ...(terminal !== undefined && { terminal }) };
         expect(await offered(['token', 'revoke', ''], situation)).to.deep.equal([]);
@@ -198,12 +198,12 @@ describe('completion offers', () => {
       expect(await offered(words, { env: { LLMP_SERVER: daemon.url }, stdin: MANAGEMENT_TOKEN })).to.deep.equal([]);
     });
 
-    it('nothing over clear text beyond this machine', async () => {
+    it('nothing over clear text to another machine', async () => {
       const far = { LLMP_SERVER: 'http://llmp.example:8080', MANAGEMENT_TOKEN };
       expect(await offered(['token', 'revoke', ''], { env: far })).to.deep.equal([]);
     });
 
-    it('nothing when it refuses, fails, answers something else, or is not there', async () => {
+    it('nothing if it refuses, fails, sends something else, or is unreachable', async () => {
       for (const answer of [
         refuse(401, 'unauthorized', 'no'),
         refuse(503, 'unavailable', 'no'),
@@ -219,7 +219,7 @@ describe('completion offers', () => {
       await daemon.stop().catch(() => undefined);
     });
 
-    it('nothing of a daemon that takes too long, but options and words all the same', async () => {
+    it('nothing from a slow daemon, but options and words', async () => {
       daemon.answer = () => undefined;
       const pause = () => Promise.resolve();
       expect(await offered(['token', 'revoke', ''], { env, pause })).to.deep.equal([]);
@@ -235,7 +235,7 @@ describe('completion offers', () => {
 });
 
 describe('llmp completion', () => {
-  it('prints a script for each shell, which the shell can read', async () => {
+  it('prints a valid script for each shell', async () => {
     for (const shell of ['bash', 'zsh', 'fish']) {
       const { exitCode, out, err } = await llmp(['completion', shell]);
       expect({ exitCode, err }).to.deep.equal({ exitCode: 0, err: '' });

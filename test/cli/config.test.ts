@@ -15,7 +15,7 @@ describe('llmp config', () => {
   }
 
   describe('show', () => {
-    it('shows every setting in force, with secrets masked', async () => {
+    it('shows all effective settings, with secrets masked', async () => {
       const env = { MANAGEMENT_TOKEN, LOG_LEVEL: 'debug' };
       const { exitCode, out, err } = await llmp('config show', { env });
       expect({ exitCode, err }).to.deep.equal({ exitCode: 0, err: '' });
@@ -28,7 +28,7 @@ describe('llmp config', () => {
       expect(out).not.to.contain(MANAGEMENT_TOKEN);
     });
 
-    it('says with --origin where each comes from: the environment before the file before the defaults', async () => {
+    it('shows sources with --origin: the environment before the file before the defaults', async () => {
       const envFile = fileWith(
         `MANAGEMENT_TOKEN_FILE=${fileWith(MANAGEMENT_TOKEN)}\nLOG_LEVEL=warn\nLOG_FORMAT=text\n`,
       );
@@ -54,12 +54,12 @@ describe('llmp config', () => {
         .and.to.match(/^LISTEN_ADDR +127\.0\.0\.1:8080 +default$/m);
     });
 
-    it('shows a value of several lines as one', async () => {
+    it('shows a value with several lines on one line', async () => {
       const { out } = await llmp('config show', { env: { MANAGEMENT_TOKEN, DATABASE_URL: 'a\u001b[2J\nb' } });
       expect(out).to.contain('DATABASE_URL\ta\\x1b[2J\\x0ab\n');
     });
 
-    it('exits 9 when a daemon would not start with them, and shows them all the same (finding A18)', async () => {
+    it('exits with 9 if a daemon would not start with them, but shows them (finding A18)', async () => {
       const { exitCode, out, err } = await llmp('config show', { env: { MANAGEMENT_TOKEN, LOG_LEVEL: 'loud' } });
       expect(exitCode).to.equal(9);
       expect(out).to.contain('LOG_LEVEL\tloud\n');
@@ -68,12 +68,12 @@ describe('llmp config', () => {
   });
 
   describe('validate', () => {
-    it('exits 0 when a daemon would start with them', async () => {
+    it('exits with 0 if a daemon would start with them', async () => {
       const { exitCode, out, err } = await llmp('config validate', { env: { MANAGEMENT_TOKEN } });
       expect({ exitCode, out, err }).to.deep.equal({ exitCode: 0, out: '', err: 'The settings are valid.\n' });
     });
 
-    it('exits 9 with every problem a line, without the value of a secret', async () => {
+    it('exits with 9 and one line per problem, without secrets', async () => {
       const envFile = fileWith('MANAGEMENT_TOKEN=has spaces in-it\nMAX_REQUEST_SIZE=50\n');
       const { exitCode, out } = await llmp(`config validate --env-file ${envFile}`, { env: { LOG_LEVEL: 'loud' } });
       expect(exitCode).to.equal(9);
@@ -86,7 +86,7 @@ describe('llmp config', () => {
       expect(out).not.to.contain('spaces in-it');
     });
 
-    it('tells a program what is wrong, and what is only unwise', async () => {
+    it('reports errors and warnings as JSON', async () => {
       const bad = await llmp('config validate --json', { env: {} });
       expect(JSON.parse(bad.out)).to.deep.equal({
         valid: false,
@@ -100,7 +100,7 @@ describe('llmp config', () => {
       expect(warnings.join()).to.contain('shorter than 16');
     });
 
-    it('exits 9 when the file cannot be read', async () => {
+    it('exits with 9 if the file cannot be read', async () => {
       const { exitCode, out } = await llmp('config validate --env-file /nowhere/llmp.env', {
         env: { MANAGEMENT_TOKEN },
       });

@@ -28,13 +28,13 @@ describe('the connection to the daemon', () => {
       return path;
     }
 
-    it('I06 comes from the flag first, with a warning that ps can show it', async () => {
+    it('I06 comes first from the option, with a warning that ps shows it', async () => {
       const { err } = await llmp(`token list --management-token ${ANOTHER_TOKEN}`, { env });
       expect(credentials()).to.deep.equal([`Bearer ${ANOTHER_TOKEN}`]);
       expect(err).to.contain('`ps`').and.not.to.contain(ANOTHER_TOKEN);
     });
 
-    it('then from the file of the flag, without the newline at its end', async () => {
+    it('then from the file of the option, without the newline at its end', async () => {
       await llmp(`token list --management-token-file ${fileWith(`${ANOTHER_TOKEN}\n`)}`, { env });
       expect(credentials()).to.deep.equal([`Bearer ${ANOTHER_TOKEN}`]);
     });
@@ -62,7 +62,7 @@ describe('the connection to the daemon', () => {
       expect(err).to.contain('Management token:').and.not.to.contain(ANOTHER_TOKEN);
     });
 
-    it('and ^C in that prompt is exit 130, without a word', async () => {
+    it('and ^C in that prompt exits with 130, without a message', async () => {
       const { exitCode, err } = await llmp('token list', {
         env: { LLMP_SERVER: daemon.url },
         terminal: 80,
@@ -73,7 +73,7 @@ describe('the connection to the daemon', () => {
       expect(daemon.asked).to.deep.equal([]);
     });
 
-    it('and else the command exits 3, having sent nothing', async () => {
+    it('and otherwise the command exits with 3 and sends nothing', async () => {
       const { exitCode, err } = await llmp('token list', { env: { LLMP_SERVER: daemon.url } });
       expect(exitCode).to.equal(3);
       expect(err).to.contain('no management token').and.to.contain('MANAGEMENT_TOKEN');
@@ -143,12 +143,12 @@ describe('the connection to the daemon', () => {
 
     it('Q11 gets a warning when the management token would cross a network in clear text', async () => {
       const away = await llmp('token list --server http://llmp.invalid:1 --timeout 100ms', { env });
-      expect(away.err).to.contain('warning: the management token goes to http://llmp.invalid:1 in clear text');
+      expect(away.err).to.contain('warning: the management token is sent to http://llmp.invalid:1 in clear text');
       expect((await llmp('token list', { env })).err).not.to.contain('clear text');
     });
   });
 
-  describe('a refusal becomes an exit code', () => {
+  describe('refusals and exit codes', () => {
     for (const [status, code, exitCode] of [
       [400, 'invalid_request', 1],
       [400, 'project_inactive', 5],
@@ -169,12 +169,12 @@ describe('the connection to the daemon', () => {
       });
     }
 
-    it('with the time to wait, where the daemon gives one', async () => {
+    it('with the time to wait, if the daemon sends one', async () => {
       daemon.answer = refuse(503, 'unavailable', 'temporarily unavailable', { 'retry-after': '7' });
       expect((await llmp('token list', { env })).err).to.contain('in 7 s');
     });
 
-    it('Q06 nobody listening is exit 6, with what to do', async () => {
+    it('Q06 a refused connection exits with 6, with advice', async () => {
       await daemon.stop();
       const { exitCode, err } = await llmp('token list', { env });
       expect(exitCode).to.equal(6);
@@ -186,10 +186,10 @@ describe('the connection to the daemon', () => {
       daemon.answer = () => undefined;
       const { exitCode, err } = await llmp('token list --timeout 50ms', { env });
       expect(exitCode).to.equal(6);
-      expect(err).to.contain('no answer in time');
+      expect(err).to.contain('no response in time');
     });
 
-    it('an answer that stops half way is exit 6', async () => {
+    it('an incomplete response exits with 6', async () => {
       daemon.answer = (_req, res) => {
         res.writeHead(200, { 'content-length': '100' });
         res.write('[');
@@ -230,10 +230,10 @@ describe('the connection to the daemon', () => {
     });
   });
 
-  describe('a shortened id', () => {
+  describe('a prefix of an ID', () => {
     const [ONE, TWO] = ['3fa91c2e-1111-4111-8111-111111111111', '3fa91c2e-2222-4222-8222-222222222222'];
 
-    it('that begins two ids is refused, naming both, and nothing is changed', async () => {
+    it('that matches two IDs is refused with both of them, and nothing is changed', async () => {
       daemon.answer = (_req, res) => {
         answerJson(res, 200, [{ id: ONE }, { id: TWO }]);
       };
@@ -243,7 +243,7 @@ describe('the connection to the daemon', () => {
       expect(daemon.asked.map(({ method }) => method)).to.deep.equal(['GET']);
     });
 
-    it('is looked for on every page, among tokens that only have such a name', async () => {
+    it('is searched on all pages, among tokens that only have such a name', async () => {
       daemon.answer = (req, res) => {
         const isFirst = !req.url?.includes('cursor=');
         const headers = isFirst ? { link: '</manage/tokens?cursor=more>; rel="next"' } : {};
@@ -255,7 +255,7 @@ describe('the connection to the daemon', () => {
     });
   });
 
-  it('does nothing more in a batch once nobody answers', async () => {
+  it('stops a batch when the daemon does not respond', async () => {
     const ids = Array.from({ length: 30 }, (_, i) => `3fa91c2e-0000-4000-8000-0000000000${10 + i}`);
     daemon.answer = (req) => req.destroy();
     const { exitCode, err } = await llmp(['token', 'revoke', '--yes', ...ids], { env });
@@ -264,7 +264,7 @@ describe('the connection to the daemon', () => {
     expect(daemon.asked.length).to.be.at.most(16);
   });
 
-  it('tells with -v what it asked', async () => {
+  it('prints its requests with -v', async () => {
     const { err } = await llmp('project list -v', { env });
     expect(err).to.contain('GET /manage/projects?limit=1000 200');
     expect(err).not.to.contain(MANAGEMENT_TOKEN);

@@ -47,8 +47,8 @@ describe('contexts', () => {
     );
   };
 
-  describe('are kept', () => {
-    it('in ~/.config/llmp/config.toml, or in XDG_CONFIG_HOME, or where LLMP_CONFIG says, for their owner alone', async () => {
+  describe('are stored', () => {
+    it('in ~/.config/llmp/config.toml, or in XDG_CONFIG_HOME, or in the file LLMP_CONFIG, for their owner only', async () => {
       const xdg = join(home, 'xdg');
       const other = join(home, 'other.toml');
       for (const [more, where] of [
@@ -81,7 +81,7 @@ readonly = true
       const { out } = await llmp('context list --json', { env });
       expect(JSON.parse(out)).to.deep.equal([
         {
-          ...{ name: 'a', is_current: true, server: 'https://a.example', token: 'from a command', project_id: null },
+          ...{ name: 'a', is_current: true, server: 'https://a.example', token: 'command', project_id: null },
           ...{ protected: true, readonly: false, color: 'red' },
         },
         {
@@ -91,7 +91,7 @@ readonly = true
       ]);
     });
 
-    it('and changed in part: what is not named stays', async () => {
+    it('and updated in part: other properties do not change', async () => {
       await add('prod', `--token-file ${tokenFile()} --protected --color red`);
       await llmp('context add prod --project-id web --no-protected', { env });
       const { out } = await llmp('context list --json', { env });
@@ -101,7 +101,7 @@ readonly = true
       expect(readFileSync(path(), 'utf8')).to.contain('pass show prod').and.not.to.contain('token_file');
     });
 
-    it('the first is in use at once, another after `context use`, none after it was removed', async () => {
+    it('with the first as the current one, another after `context use`, and none after it was removed', async () => {
       await add('one');
       await add('two');
       expect(await namesOf()).to.deep.equal(['one*', 'two']);
@@ -120,7 +120,7 @@ readonly = true
         .and.to.match(new RegExp(`\\* +prod +${daemon.url}.+protected, read-only`));
     });
 
-    it('never with credentials in the address, nor under a name that a shell makes something of', async () => {
+    it('never with credentials in the address, or with a name that is special to a shell', async () => {
       const canaryUrl = `https://user:${canary('management')}@host`;
       expect((await llmp(`context add prod --server ${canaryUrl}`, { env })).exitCode).to.equal(2);
       for (const name of ['$(id)', 'a b', '../up', '-x', '\u001b[2J', '']) {
@@ -129,21 +129,21 @@ readonly = true
       expect(existsSync(path())).to.equal(false);
     });
 
-    it('not without a home: that is exit 2, with what to set', async () => {
+    it('only if the user has a home folder; otherwise the exit code is 2, with advice', async () => {
       const { exitCode, err } = await llmp(`context add prod --server ${daemon.url}`, { env: {} });
       expect(exitCode).to.equal(2);
       expect(err).to.contain('LLMP_CONFIG');
     });
   });
 
-  describe('decide where a command goes', () => {
-    it('and which management token it takes there', async () => {
+  describe('determine the daemon of a command', () => {
+    it('and its management token', async () => {
       await add('prod');
       expect((await llmp('token list', { env })).exitCode).to.equal(0);
       expect(credentials()).to.deep.equal([`Bearer ${MANAGEMENT_TOKEN}`]);
     });
 
-    it('by -c first, then by LLMP_CONTEXT, then by the one in use', async () => {
+    it('first by -c, then by LLMP_CONTEXT, then by the current context', async () => {
       write('current = "nowhere"\n[contexts.nowhere]\nserver = "http://127.0.0.1:9"\n');
       await add('prod');
       for (const [line, more] of [
@@ -157,7 +157,7 @@ readonly = true
       expect((await llmp('token list', { env: { ...env, MANAGEMENT_TOKEN } })).exitCode).to.equal(6);
     });
 
-    it('but not where a server is named: no credential of a context goes to another server', async () => {
+    it('but not if a server is given: no credential of a context is sent to another server', async () => {
       write(`current = "prod"\n[contexts.prod]\nserver = "http://127.0.0.1:9"\ntoken_file = "${tokenFile()}"\n`);
       for (const [line, more] of [
         [`token list --server ${daemon.url}`, {}],
@@ -170,7 +170,7 @@ readonly = true
       expect((await llmp(`-c prod token list --server ${daemon.url}`, { env })).exitCode).to.equal(2);
     });
 
-    it('and which project new tokens are of', async () => {
+    it('and the project of new tokens', async () => {
       const real: TestDaemon = await startDaemon();
       try {
         await real.createProject({ name: 'one' });
@@ -186,7 +186,7 @@ readonly = true
       }
     });
 
-    it('one that is not there is exit 2, and nothing is sent', async () => {
+    it('an unknown one exits with 2, and nothing is sent', async () => {
       await add('prod');
       const { exitCode, err } = await llmp('-c prid token list', { env });
       expect(exitCode).to.equal(2);
@@ -205,10 +205,10 @@ readonly = true
       await llmp(['context', 'add', 'prod', '--token-command', 'exit 7'], { env });
       const { exitCode, err } = await llmp('token list', { env });
       expect(exitCode).to.equal(3);
-      expect(err).to.contain('prod').and.to.contain('exit 7');
+      expect(err).to.contain('prod').and.to.contain('exit code 7');
     });
 
-    it('comes from its file only if nobody else can read that', async () => {
+    it('comes from its file only if other users cannot read the file', async () => {
       await add('prod', `--token-file ${tokenFile(0o640)}`);
       const { exitCode, err } = await llmp('token list', { env });
       expect(exitCode).to.equal(3);
@@ -220,12 +220,12 @@ readonly = true
       await add('prod');
       for (const line of ['token list', '-c prod token list']) {
         const { err } = await llmp(line, { env: { ...env, MANAGEMENT_TOKEN: ANOTHER_TOKEN } });
-        expect(err).to.contain('MANAGEMENT_TOKEN is not used: context prod has a management token of its own');
+        expect(err).to.contain('MANAGEMENT_TOKEN is ignored: context prod has its own management token');
       }
       expect(credentials()).to.deep.equal(Array(2).fill(`Bearer ${MANAGEMENT_TOKEN}`));
     });
 
-    it('of the environment is used where the context has none', async () => {
+    it('of the environment is used if the context has none', async () => {
       await llmp(['context', 'add', 'bare', '--server', daemon.url], { env });
       await llmp('-c bare token list', { env: { ...env, MANAGEMENT_TOKEN: ANOTHER_TOKEN } });
       expect(credentials()).to.deep.equal([`Bearer ${ANOTHER_TOKEN}`]);
@@ -236,7 +236,7 @@ readonly = true
     const ID = '00000000-0000-4000-8000-000000000000';
     const changes = () => daemon.asked.filter(({ method }) => method !== 'GET');
 
-    it('read-only sends no change, but questions, and rehearsals', async () => {
+    it('read-only refuses changes, but allows queries and dry runs', async () => {
       await add('prod', `--token-file ${tokenFile()} --readonly`);
       for (const line of [
         `token revoke ${ID}`,
@@ -255,7 +255,7 @@ readonly = true
       expect(changes().map(({ url }) => url)).to.deep.equal(['/manage/cache/purge']);
     });
 
-    it('protected asks before a change, once, and wants --yes where nobody can be asked', async () => {
+    it('protected asks once before a change, and requires --yes without a terminal', async () => {
       await add('prod', `--token-file ${tokenFile()} --protected`);
       expect((await llmp(`token revoke ${ID}`, { env })).exitCode).to.equal(2);
       expect(changes()).to.deep.equal([]);
@@ -265,17 +265,17 @@ readonly = true
       expect(changes()).to.have.lengthOf(2);
     });
 
-    it('protected is not forgotten without a word either', async () => {
+    it('protected asks before the context is removed', async () => {
       await add('prod', '--protected');
       expect((await llmp('context remove prod', { env })).exitCode).to.equal(2);
       expect((await llmp('context remove prod --yes', { env })).exitCode).to.equal(0);
     });
   });
 
-  describe('in a file that is amiss', () => {
+  describe('in an invalid file', () => {
     const files: Record<string, [content: string, says: RegExp]> = {
       'no TOML': ['current = \n', /line 1/],
-      'an unknown word': ['[contexts.prod]\nserver = "http://a"\ntokenfile = "x"\n', /unknown "tokenfile"/],
+      'an unknown word': ['[contexts.prod]\nserver = "http://a"\ntokenfile = "x"\n', /unknown property "tokenfile"/],
       'a value of another kind': ['[contexts.prod]\nserver = "http://a"\nprotected = "yes"\n', /true or false/],
       'no server': ['[contexts.prod]\ncolor = "red"\n', /has no server/],
       'an address with credentials': [
@@ -285,7 +285,7 @@ readonly = true
       'a colour that there is not': ['[contexts.prod]\nserver = "http://a"\ncolor = "mauve"\n', /one of red/],
     };
     for (const [what, [content, says]] of Object.entries(files)) {
-      it(`${what} is exit 2 and says where`, async () => {
+      it(`${what} exits with 2 and names the place`, async () => {
         write(content);
         const { exitCode, err } = await llmp('token list', { env: { ...env, MANAGEMENT_TOKEN } });
         expect(exitCode).to.equal(2);
@@ -294,7 +294,7 @@ readonly = true
       });
     }
 
-    it('that others can write nothing is taken from it', async () => {
+    it('that others can write are not used', async () => {
       write(
         `current = "prod"\n[contexts.prod]\nserver = "${daemon.url}"\ntoken_command = "touch ${home}/ran"\n`,
         0o622,
@@ -306,8 +306,8 @@ readonly = true
     });
 
     for (const what of ['file', 'folder'] as const) {
-      it(`whose ${what} belongs to another user nothing is taken from it (finding C6)`, async function () {
-        if (process.getuid?.() !== 0) this.skip(); // Only root can give a file away.
+      it(`whose ${what} belongs to another user are not used (finding C6)`, async function () {
+        if (process.getuid?.() !== 0) this.skip(); // Only root can change the owner of a file.
         write(`current = "prod"\n[contexts.prod]\nserver = "${daemon.url}"\ntoken_command = "touch ${home}/ran"\n`);
         const path = contextsPath(env) ?? '';
         chownSync(what === 'file' ? path : dirname(path), 65_534, 65_534);
@@ -319,16 +319,16 @@ readonly = true
       });
     }
 
-    it('in a folder that others can write nothing is taken from it (finding C6)', async () => {
+    it('in a folder that others can write are not used (finding C6)', async () => {
       write(`current = "prod"\n[contexts.prod]\nserver = "${daemon.url}"\ntoken_command = "touch ${home}/ran"\n`);
       chmodSync(dirname(contextsPath(env) ?? ''), 0o777);
       const { exitCode, err } = await llmp('token list', { env });
       expect(exitCode).to.equal(2);
-      expect(err).to.contain('can be written by others');
+      expect(err).to.contain('is writable by other users');
       expect(existsSync(join(home, 'ran'))).to.equal(false);
     });
 
-    it('what does not ask for a daemon is not kept from its work', async () => {
+    it('do not affect commands that need no daemon', async () => {
       write('current = \n');
       expect((await llmp('help token', { env })).exitCode).to.equal(0);
       expect(

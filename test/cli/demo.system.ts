@@ -18,7 +18,7 @@ const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 
 interface Demo {
   child: ChildProcessByStdio<null, Readable, Readable>;
-  /** Where it put its temporary folder. */
+  /** The temporary folder of the demo. */
   tmp: string;
   out: string;
   err: string;
@@ -35,7 +35,7 @@ describe('llmp demo', function () {
     }
   });
 
-  /** Runs it, and waits until it says that it is ready or is over. */
+  /** Starts the demo, and waits until it is ready or has ended. */
   async function start(...options: string[]): Promise<Demo> {
     const tmp = temporaryFolder();
     const env = { PATH: process.env.PATH, TMPDIR: tmp, MANAGEMENT_TOKEN: canary('management'), LOG_LEVEL: 'nonsense' };
@@ -57,17 +57,17 @@ describe('llmp demo', function () {
     return demo;
   }
 
-  /** The line of what it printed that matches, as it stands. */
+  /** The part of its output that matches, unchanged. */
   const printed = ({ out }: Demo, pattern: RegExp): string =>
     pattern.exec(out)?.[0] ?? `no ${String(pattern)} in ${out}`;
 
-  /** Pasted into a shell, in a clone. @returns what it printed. */
+  /** Runs commands in a shell, in a clone of the repository. @returns their output. */
   async function pasted(commands: string): Promise<string> {
     const { stdout } = await promisify(execFile)('bash', ['-c', commands], { cwd: ROOT });
     return stdout;
   }
 
-  /** What a program is told with --json. */
+  /** The output with --json. */
   interface Facts {
     server: string;
     management_token_file: string;
@@ -81,24 +81,24 @@ describe('llmp demo', function () {
   }
   const hello = { model: 'demo', messages: [{ role: 'user' as const, content: 'Hello "you"' }] };
 
-  it('prints a curl line and a program for the OpenAI SDK that work as they stand', async () => {
+  it('prints a curl command and an OpenAI SDK program that work unchanged', async () => {
     const demo = await start();
     const answer = await pasted(printed(demo, /^curl .*$/m));
     expect(JSON.parse(answer)).to.have.nested.property('choices[0].message.content').that.contains('"Hello"');
     expect(await pasted(printed(demo, /^node --input-type[^]*?^END$/m))).to.contain('You said "Hello".');
   });
 
-  it('prints a program for a WebSocket that works as it stands, and prints no warning for it', async () => {
+  it('prints a WebSocket program that works unchanged, and no warning about it', async () => {
     const demo = await start();
     const program = printed(demo, /^node --input-type=module <<'END'\nimport WebSocket [^]*?^END$/m);
-    expect(await pasted(program)).to.equal('It says Hello\n');
+    expect(await pasted(program)).to.equal('Received Hello\n');
     await eventually('it is listed', () => demo.err.includes('/v1/realtime'));
     expect(demo.err)
       .to.match(/^101 GET \/v1\/realtime \d+ ms$/m)
       .and.not.to.match(/warning/i);
   });
 
-  it('prints the Python program without a mistake in its syntax', async function () {
+  it('prints a Python program with valid syntax', async function () {
     const demo = await start();
     const [, program = ''] = /^python3 - <<'END'\n([^]*?)^END$/m.exec(demo.out) ?? [];
     expect(program).to.contain('OpenAI(base_url=');
@@ -108,7 +108,7 @@ describe('llmp demo', function () {
     await pasted(`python3 -c 'import ast, sys; ast.parse(sys.argv[1])' '${program}'`);
   });
 
-  it('prints how to take the token back, and to bring it back, from another terminal', async () => {
+  it('prints how to revoke and reactivate the token from another terminal', async () => {
     const demo = await start();
     const curl = printed(demo, /^curl .*$/m);
     const status = async () => (await pasted(`${curl} -s -o /dev/null -w '%{http_code}'`)).trim();
@@ -146,7 +146,7 @@ describe('llmp demo', function () {
     expect(wrong).to.include({ status: 404 });
   });
 
-  it('keeps everything in a folder of its own that nobody else can read, and the secret off the command line', async () => {
+  it('stores everything in a private folder, and no secret on the command line', async () => {
     const { demo, facts } = await startForProgram();
     const [folder = '', ...others] = readdirSync(demo.tmp);
     expect(others).to.deep.equal([]);
@@ -158,13 +158,13 @@ describe('llmp demo', function () {
   });
 
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-    it(`ends with 0 at ${signal}, also a repeated one, and leaves nothing behind`, async () => {
+    it(`ends with 0 at ${signal}, also a repeated one, and removes all files`, async () => {
       const { demo, client } = await startForProgram();
-      // Neither a request in flight keeps it, nor a connection that is kept alive.
+      // Neither a request in flight nor a keep-alive connection prevents the end.
       const stream = await client.chat.completions.create({ ...hello, stream: true });
       const pieces = stream[Symbol.asyncIterator]();
       await pieces.next();
-      // npm sends the ^C of the terminal once more, while it is cleaning up.
+      // npm repeats the terminal's ^C during the cleanup.
       const again = setInterval(() => {
         if (readdirSync(demo.tmp).length > 0) demo.child.kill(signal);
       }, 1);
@@ -176,7 +176,7 @@ describe('llmp demo', function () {
     });
   }
 
-  it('leaves nothing behind when nobody reads what it prints', async () => {
+  it('leaves no files when the reader of its output is gone', async () => {
     const demo = await start();
     const curl = printed(demo, /^curl .*$/m);
     demo.child.stderr.destroy(); // Where each request is to be listed.
@@ -185,7 +185,7 @@ describe('llmp demo', function () {
     expect(readdirSync(demo.tmp)).to.deep.equal([]);
   });
 
-  it('listens on the port that is asked for, and says so when it is in use', async () => {
+  it('listens on the requested port, and reports when it is in use', async () => {
     const other = createServer().listen(0, '127.0.0.1');
     await once(other, 'listening');
     const { port } = other.address() as AddressInfo;
@@ -198,7 +198,7 @@ describe('llmp demo', function () {
     expect((await start('--port', String(port))).out).to.contain(`http://127.0.0.1:${port}/v1`);
   });
 
-  it('takes a port above 1023 only', async () => {
+  it('accepts only ports above 1023', async () => {
     expect((await llmp('demo --port 80')).exitCode).to.equal(2);
   });
 });

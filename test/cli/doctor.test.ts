@@ -6,7 +6,7 @@ import { type AddressInfo, createServer, type Server } from 'node:net';
 import { createServer as createTlsServer } from 'node:https';
 import { join } from 'node:path';
 import { Sequelize } from 'sequelize';
-import { examine, type Finding } from '../../daemon/ops/doctor.js';
+import { runDoctor, type Finding } from '../../daemon/ops/doctor.js';
 import { canary, canaryEncryptionKey } from '../support/canaries.js';
 import { selfSigned } from '../support/certificates.js';
 import { MANAGEMENT_TOKEN, startDaemon, temporaryFolder, type TestDaemon } from '../support/daemon.js';
@@ -19,7 +19,7 @@ import { answerJson, type StandIn, startStandIn } from './stand-in.js';
 
 interface Diagnosis extends Captured {
   findings: Finding[];
-  /** All findings of a check, in a text to look for words in. */
+  /** All findings of a check as one text. */
   of: (check: string) => string;
 }
 
@@ -60,13 +60,13 @@ describe('llmp doctor', () => {
   }
 
   describe('before a daemon ever started', () => {
-    it('finds nothing wrong with good settings, and makes nothing', async () => {
+    it('finds no problems with valid settings, and creates nothing', async () => {
       const { exitCode, findings, of } = await diagnosed();
       expect(findings.filter(({ state }) => state === 'failed' || state === 'warning')).to.deep.equal([]);
       expect(exitCode).to.equal(0);
-      expect(of('database')).to.contain('made at the first start');
+      expect(of('database')).to.contain('the first start creates it');
       expect(of('listening')).to.contain('is free');
-      expect(of('upstream')).to.contain('answered 200');
+      expect(of('upstream')).to.contain('responded with 200');
       expect(readdirSync(dir)).to.deep.equal([]);
     });
 
@@ -77,19 +77,19 @@ describe('llmp doctor', () => {
       ]);
     });
 
-    it('is a table on a terminal, with what to do below what was seen, and lines for scripts elsewhere', async () => {
+    it('is a table on a terminal, with advice below the evidence, and lines for scripts otherwise', async () => {
       const more = { ...env, UPSTREAM_BASE_URL: `http://127.0.0.1:${await freePort()}`, TERM: 'xterm' };
       const shown = await llmp('doctor --no-color', { env: more, terminal: 100 });
       expect(shown.exitCode).to.equal(9);
       expect(shown.out).to.match(/^STATE +CHECK +EVIDENCE\n/);
-      expect(shown.out).to.match(/^✗ failed +upstream .*ECONNREFUSED\n +> nc -vz 127/m);
-      expect(shown.out).to.match(/^● ok +terminal +TERM=xterm, 16 colours, UTF-8/m);
+      expect(shown.out).to.match(/^✗ failed +upstream .*ECONNREFUSED\n +> Test the connection: nc -vz 127/m);
+      expect(shown.out).to.match(/^● ok +terminal +TERM=xterm, 16 colors, UTF-8/m);
       expect(shown.err).to.match(/^1 failed, /m);
       const piped = await llmp('doctor', { env: more });
-      expect(piped.out).to.match(/^upstream\tfailed\t.*ECONNREFUSED\tnc -vz 127\.0\.0\.1 \d+$/m);
+      expect(piped.out).to.match(/^upstream\tfailed\t.*ECONNREFUSED\tTest the connection: nc -vz 127\.0\.0\.1 \d+$/m);
     });
 
-    it('has a line of JSON each with -o jsonl', async () => {
+    it('prints one JSON line per check with -o jsonl', async () => {
       const { out } = await llmp('doctor -o jsonl', { env });
       const lines = out.trimEnd().split('\n');
       expect(lines.map((line) => Object.keys(JSON.parse(line) as object))).to.deep.equal(
@@ -99,13 +99,13 @@ describe('llmp doctor', () => {
   });
 
   describe('of the settings', () => {
-    it('tells every problem and every warning, and only problems fail', async () => {
+    it('reports all problems and warnings; only problems are failures', async () => {
       const bad = await diagnosed({ LOG_LEVEL: 'loud', MAX_REQUEST_SIZE: '50', LLMP_SERVR: 'x' });
       expect(bad.exitCode).to.equal(9);
       expect(bad.of('settings'))
         .to.contain('failed: LOG_LEVEL must be one of')
         .and.contain('failed: MAX_REQUEST_SIZE must be')
-        .and.contain('warning: LLMP_SERVR in the environment is no setting; did you mean LLMP_SERVER?')
+        .and.contain('warning: LLMP_SERVR in the environment is not a setting; did you mean LLMP_SERVER?')
         .and.contain('llmp config validate');
       expect(bad.of('upstream'), 'what is not wrong is looked at').to.contain('ok:');
       const unwise = await diagnosed({ MANAGEMENT_TOKEN: 'short' });
@@ -113,7 +113,7 @@ describe('llmp doctor', () => {
       expect(unwise.exitCode).to.equal(0);
     });
 
-    it('says where they come from, and fails for an env file that everybody can read', async () => {
+    it('reports their source, and fails for a world-readable env file', async () => {
       const file = join(dir, 'llmp.env');
       writeFileSync(file, `MANAGEMENT_TOKEN=${MANAGEMENT_TOKEN}\n`, { mode: 0o600 });
       delete env.MANAGEMENT_TOKEN;
@@ -121,12 +121,12 @@ describe('llmp doctor', () => {
       chmodSync(file, 0o644);
       const { exitCode, of } = await diagnosed({}, `--env-file ${file}`);
       expect(of('files')).to.equal(
-        `failed: the env file ${file} has mode 0644: everybody on this machine can read it > chmod 600 ${file}`,
+        `failed: the env file ${file} has mode 0644: every user of this machine can read it > chmod 600 ${file}`,
       );
       expect(exitCode).to.equal(9);
     });
 
-    it('fails for a token file that others can read, and lets the group of an env file without secrets do so', async () => {
+    it('fails for a token file that others can read, but accepts a group-readable env file without secrets', async () => {
       const [file, token] = [join(dir, 'llmp.env'), join(dir, 'management-token')];
       writeFileSync(file, `MANAGEMENT_TOKEN_FILE=${token}\n`);
       chmodSync(file, 0o640);
@@ -138,18 +138,18 @@ describe('llmp doctor', () => {
       expect(of('files')).to.contain(`chmod 600 ${token}`);
     });
 
-    it('fails for an env file that is not there, and looks at the rest', async () => {
+    it('fails for a missing env file, and runs the other checks', async () => {
       const { exitCode, of } = await diagnosed({}, '--env-file /nowhere/llmp.env');
       expect(exitCode).to.equal(9);
       expect(of('settings')).to.contain('cannot read /nowhere/llmp.env: ENOENT');
       expect(of('node')).to.contain('ok:');
-      expect(of('database'), 'nobody knows which').to.match(/^skipped: .*settings are wrong/);
+      expect(of('database'), 'the database is unknown').to.match(/^skipped: .*settings are invalid/);
     });
 
-    it('fails for an audit file in a place where there can be none', async () => {
+    it('fails for an audit file that cannot be created', async () => {
       writeFileSync(join(dir, 'file'), '');
       const { of } = await diagnosed({ AUDIT_LOG_FILE: join(dir, 'file', 'audit.log') });
-      expect(of('audit')).to.match(/^failed: .*file cannot be written by this user > ls -ld/);
+      expect(of('audit')).to.match(/^failed: .*file cannot be written by this user > Grant write permission: ls -ld/);
     });
   });
 
@@ -162,7 +162,7 @@ describe('llmp doctor', () => {
       await daemon.stop();
     }
 
-    /** Everything that could change of the files in the folder. */
+    /** Contents and metadata of all files in the folder. */
     const state = () =>
       readdirSync(dir).map((name) => {
         const path = join(dir, name);
@@ -170,46 +170,46 @@ describe('llmp doctor', () => {
         return [name, mode, mtimeMs, ino, createHash('sha256').update(readFileSync(path)).digest('hex')];
       });
 
-    it('opens what is sealed in it, and changes nothing', async () => {
+    it('decrypts the stored keys, and changes nothing', async () => {
       await used();
       const before = state();
       const { exitCode, of } = await diagnosed();
-      expect(of('database')).to.match(/SQLite 3\.\d+.*in use by nobody/);
-      expect(of('schema')).to.match(/^ok: 0006\S*, nothing pending/);
-      expect(of('encryption key')).to.contain('opens the upstream keys of 1 projects');
+      expect(of('database')).to.match(/SQLite 3\.\d+.*not in use/);
+      expect(of('schema')).to.match(/^ok: 0006\S*, no pending migrations/);
+      expect(of('encryption key')).to.contain('decrypts the upstream keys of 1 projects');
       expect(of('disk') + of('audit')).to.match(/GB free.*\n?.*GB free/s);
       expect(exitCode).to.equal(0);
       expect(state()).to.deep.equal(before);
     });
 
-    it('sees that a running llmp has it, and does not mind', async () => {
+    it('accepts that a running llmp uses it', async () => {
       daemon = await startDaemon({ dir });
       await daemon.createProject();
       const { of, exitCode } = await diagnosed();
       expect(of('database')).to.contain('in use by a running llmp');
-      expect(of('encryption key')).to.contain('opens the upstream keys of 1 projects');
+      expect(of('encryption key')).to.contain('decrypts the upstream keys of 1 projects');
       expect(exitCode).to.equal(0);
       expect((await daemon.manage('GET', '/manage/projects')).status).to.equal(200);
       await daemon.stop();
     });
 
-    it('changes nothing of what a daemon left that was killed', async () => {
+    it('changes no files of a killed daemon', async () => {
       const killed = await spawnDaemon({ MANAGEMENT_TOKEN, DATABASE_URL: join(dir, 'llmp.db') });
       await killed.kill();
       const before = state().filter(([name]) => !String(name).endsWith('-shm')); // All readers share it.
       const { of, exitCode } = await diagnosed();
-      expect(of('database')).to.contain('in use by nobody');
+      expect(of('database')).to.contain('not in use');
       expect(of('schema')).to.match(/^ok: 0006/);
       expect(exitCode).to.equal(0);
       expect(state().filter(([name]) => !String(name).endsWith('-shm'))).to.deep.equal(before);
     });
 
-    it('fails when the key file is another one, or is gone', async () => {
+    it('fails when the key file is wrong or missing', async () => {
       await used();
       const key = join(dir, 'llmp.db.key');
       writeFileSync(key, `${canaryEncryptionKey()}\n`);
       const wrong = await diagnosed();
-      expect(wrong.of('encryption key')).to.match(/^failed: does not open the upstream keys of 1 of 1 projects/);
+      expect(wrong.of('encryption key')).to.match(/^failed: cannot decrypt the upstream keys of 1 of 1 projects/);
       expect(wrong.exitCode).to.equal(9);
       rmSync(key);
       const gone = await diagnosed();
@@ -217,7 +217,7 @@ describe('llmp doctor', () => {
       expect(existsSync(key)).to.equal(false);
     });
 
-    it('warns while upstream keys are sealed with the key before', async () => {
+    it('warns while upstream keys are encrypted with the previous key', async () => {
       const [before, after] = [canaryEncryptionKey(), canaryEncryptionKey()];
       await used({ ENCRYPTION_KEY: before });
       const { of } = await diagnosed({ ENCRYPTION_KEY: after, ENCRYPTION_KEY_PREVIOUS: before });
@@ -242,7 +242,7 @@ describe('llmp doctor', () => {
       expect(exitCode).to.equal(9);
     });
 
-    it('fails for a file that is no database, and for one that everybody can read', async () => {
+    it('fails for a file that is not a database, and for a world-readable one', async () => {
       writeFileSync(join(dir, 'llmp.db'), 'this is a diary, and not a database', { mode: 0o600 });
       expect((await diagnosed()).of('database')).to.match(/failed: .*(?:not a database|NOTADB)/);
       rmSync(join(dir, 'llmp.db'));
@@ -260,25 +260,25 @@ describe('llmp doctor', () => {
       server = await DatabaseServer.shared('postgres');
     });
 
-    it('names it and its version, and compares clocks; an empty one is good', async () => {
+    it('reports its version, and compares clocks; an empty database is valid', async () => {
       const DATABASE_URL = await server!.newDatabase();
       const { of, exitCode } = await diagnosed({
         DB_DRIVER: 'postgres',
         DATABASE_URL,
         ENCRYPTION_KEY: canaryEncryptionKey(),
       });
-      expect(of('database')).to.match(/^ok: PostgreSQL \d+.* at 127\.0\.0\.1:\d+, answered in/);
+      expect(of('database')).to.match(/^ok: PostgreSQL \d+.* at 127\.0\.0\.1:\d+, responded in/);
       expect(of('schema')).to.match(/^ok: empty/);
       expect(of('clock, database')).to.match(/^ok: within/);
       expect(exitCode).to.equal(0);
     });
 
-    it('fails when it is not there, and shows no password', async () => {
+    it('fails when it is unreachable, and shows no password', async () => {
       const password = canary('password');
       const DATABASE_URL = `postgres://llmp:${password}@127.0.0.1:${await freePort()}/llmp`;
       const diagnosis = await diagnosed({ DB_DRIVER: 'postgres', DATABASE_URL, ENCRYPTION_KEY: canaryEncryptionKey() });
       expect(diagnosis.of('database')).to.match(
-        /^failed: .*ECONNREFUSED.* > psql -h 127\.0\.0\.1 -p \d+ -U llmp -d llmp/,
+        /^failed: .*ECONNREFUSED.* > Test the connection: psql -h 127\.0\.0\.1 -p \d+ -U llmp -d llmp/,
       );
       expect(diagnosis.out).not.to.contain(password);
     });
@@ -292,7 +292,7 @@ describe('llmp doctor', () => {
     });
     after(() => redis?.stop());
 
-    it('warns of a policy that may evict events, and of events that a restart forgets', async () => {
+    it('warns about a policy that may evict events, and about events that a restart loses', async () => {
       const { of, exitCode } = await diagnosed({ REDIS_ADDR: redis!.address });
       expect(of('redis')).to.match(/^ok: 127\.0\.0\.1:\d+: Redis \d/);
       expect(of('redis memory')).to.match(/^warning: maxmemory 64 MiB, allkeys-lru: may evict .*volatile-lru/);
@@ -304,9 +304,9 @@ describe('llmp doctor', () => {
       expect(mended.of('redis memory') + mended.of('redis persistence')).not.to.contain('warning');
     });
 
-    it('fails when it is not there', async () => {
+    it('fails when it is unreachable', async () => {
       const { of, exitCode } = await diagnosed({ REDIS_ADDR: `127.0.0.1:${await freePort()}` });
-      expect(of('redis')).to.match(/^failed: .*ECONNREFUSED.*> redis-cli -h 127/);
+      expect(of('redis')).to.match(/^failed: .*ECONNREFUSED.*> Test the connection: redis-cli -h 127/);
       expect(exitCode).to.equal(9);
     });
   });
@@ -314,10 +314,12 @@ describe('llmp doctor', () => {
   describe('of the upstream', () => {
     it('fails for a name that does not resolve', async () => {
       const { of } = await diagnosed({ UPSTREAM_BASE_URL: 'https://nowhere.invalid' });
-      expect(of('upstream')).to.match(/^failed: nowhere\.invalid does not resolve: \w+ > getent hosts/);
+      expect(of('upstream')).to.match(
+        /^failed: cannot resolve nowhere\.invalid: \w+ > Check UPSTREAM_BASE_URL and DNS: getent hosts/,
+      );
     });
 
-    it('fails for a certificate that vouches for itself, and sends it nothing', async () => {
+    it('fails for a self-signed certificate, and sends nothing', async () => {
       let requests = 0;
       const server = createTlsServer(selfSigned({ name: 'localhost' }), (_req, res) => {
         requests++;
@@ -336,16 +338,16 @@ describe('llmp doctor', () => {
         answerJson(res, 404, {});
       };
       const { of, exitCode } = await diagnosed();
-      expect(of('upstream')).to.match(/^failed: .*answered 404 to GET \/v1\/models.*UPSTREAM_BASE_URL/);
+      expect(of('upstream')).to.match(/^failed: .*responded with 404 to GET \/v1\/models.*UPSTREAM_BASE_URL/);
       expect(exitCode).to.equal(9);
     });
 
-    it('warns of a clock that is minutes away', async () => {
+    it('warns about a clock that is minutes off', async () => {
       upstream.answer = (_req, res) => {
         answerJson(res, 401, {}, { date: new Date(Date.now() + 600_000).toUTCString() });
       };
       const { of, exitCode } = await diagnosed();
-      expect(of('upstream'), 'any answer counts').to.contain('answered 401');
+      expect(of('upstream'), 'any answer counts').to.contain('responded with 401');
       expect(of('clock, upstream')).to.match(/^warning: (?:59\d|600) s ahead of this machine's/);
       expect(exitCode).to.equal(0);
     });
@@ -358,51 +360,53 @@ describe('llmp doctor', () => {
       other = null;
     });
 
-    it('fails when another program has it', async () => {
+    it('fails when another program uses it', async () => {
       other = createServer((socket) => {
         socket.on('error', () => undefined).end('SSH-2.0-not-llmp\r\n');
       }).listen(0, '127.0.0.1');
       await once(other, 'listening');
       const { port } = other.address() as AddressInfo;
       const { of, exitCode } = await diagnosed({ LISTEN_ADDR: `127.0.0.1:${port}` });
-      expect(of('listening')).to.match(/^failed: 127\.0\.0\.1:\d+ is held by another program > ss -ltnp/);
+      expect(of('listening')).to.match(
+        /^failed: 127\.0\.0\.1:\d+ is in use by another program > Stop that program, or change LISTEN_ADDR\. Find it with: ss -ltnp/,
+      );
       expect(exitCode).to.equal(9);
     });
 
     it('fails for an address that this machine does not have', async () => {
       const { of } = await diagnosed({ LISTEN_ADDR: '192.0.2.1:8080' });
-      expect(of('listening')).to.match(/^failed: 192\.0\.2\.1:8080: EADDRNOTAVAIL|no answer/);
+      expect(of('listening')).to.match(/^failed: cannot listen on 192\.0\.2\.1:8080: EADDRNOTAVAIL|no response/);
     });
 
-    it('is content when a running llmp has it, which is ready and of this release', async () => {
+    it('passes when a ready llmp of this release uses it', async () => {
       const daemon = await startDaemon({ dir });
       const { of, exitCode } = await diagnosed({ LISTEN_ADDR: new URL(daemon.url).host });
       await daemon.stop();
-      expect(of('listening')).to.contain('held by a running llmp, which is ready');
+      expect(of('listening')).to.contain('in use by a running llmp, which is ready');
       expect(of('daemon')).to.match(/^ok: http:.* is ready/);
-      expect(of('daemon version')).to.match(/^ok: 0\.1\.0, like/);
+      expect(of('daemon version')).to.match(/^ok: 0\.1\.0, the same as this program/);
       expect(exitCode).to.equal(0);
     });
 
-    it('takes a socket that was left over for free', async () => {
+    it('treats a stale socket as free', async () => {
       expect((await diagnosed({ LISTEN_ADDR: `unix:${join(dir, 'llmp.sock')}` })).of('listening')).to.contain(
         'is free',
       );
       writeFileSync(join(dir, 'file'), '');
       const { of } = await diagnosed({ LISTEN_ADDR: `unix:${join(dir, 'file')}` });
-      expect(of('listening')).to.match(/^failed: .* is in the way/);
+      expect(of('listening')).to.match(/^failed: .* exists and is not a usable socket/);
     });
   });
 
   describe('of a daemon that is named', () => {
-    it('fails when nobody answers there', async () => {
+    it('fails when it does not respond', async () => {
       const server = `http://127.0.0.1:${await freePort()}`;
       const { of, exitCode } = await diagnosed({}, `--server ${server}`);
       expect(of('daemon')).to.match(/^failed: .*> llmp daemon/);
       expect(exitCode).to.equal(9);
     });
 
-    it('warns when it is another release', async () => {
+    it('warns when its release differs', async () => {
       const daemon = await startStandIn();
       daemon.answer = (req, res) => {
         if (req.url === '/manage/status') answerJson(res, 200, { version: '0.0.7' });
@@ -410,23 +414,23 @@ describe('llmp doctor', () => {
       };
       const { of } = await diagnosed({ LLMP_SERVER: daemon.url });
       await daemon.stop();
-      expect(of('daemon version')).to.match(/^warning: the daemon is 0\.0\.7/);
+      expect(of('daemon version')).to.match(/^warning: the daemon has version 0\.0\.7/);
     });
   });
 
-  it('says so of a check that hangs, and does not wait for it', async () => {
+  it('reports a check that hangs, and does not wait for it', async () => {
     const silent = createServer().listen(0, '127.0.0.1');
     await once(silent, 'listening');
     const { port } = silent.address() as AddressInfo;
     const hanging = { ...env, UPSTREAM_BASE_URL: `http://127.0.0.1:${port}` };
-    const findings = await examine({ env: hanging, envFile: undefined, limitMs: 500 });
+    const findings = await runDoctor({ env: hanging, envFile: undefined, limitMs: 500 });
     silent.close();
     const of = (check: string) => findings.filter((each) => each.check === check).map(({ evidence }) => evidence);
-    expect(of('upstream')).to.deep.equal(['no answer within 0.5 s']);
+    expect(of('upstream')).to.deep.equal(['no response within 0.5 s']);
     expect(of('node')).to.have.lengthOf(1);
   });
 
-  it('looks at a unit of systemd that is there', async () => {
+  it('checks an existing systemd unit', async () => {
     writeFileSync(join(dir, 'llmp.service'), '[Service]\nExecStart=/bin/true\n');
     expect((await diagnosed()).of('systemd')).to.match(/llmp\.service/);
   });

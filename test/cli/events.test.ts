@@ -25,7 +25,7 @@ describe('llmp events tail', function () {
     });
     after(() => scene.close());
 
-    /** Runs until it is heard: what is published before it asks is not for it. */
+    /** Runs the command until it receives an event: it does not get events published before it connects. */
     async function tail(args: string, situation: Situation = {}): Promise<Running> {
       const { streams } = scene.daemon.daemon;
       running = new Running(scene.daemon.url, args, situation);
@@ -51,13 +51,13 @@ describe('llmp events tail', function () {
       });
     }
 
-    it('leaves no stream behind', async () => {
+    it('leaves no open stream', async () => {
       const tailing = await tail('events tail');
       await tailing.press();
       await eventually('it has gone', () => scene.daemon.daemon.streams.size === 0);
     });
 
-    it('shows what was asked for only', async () => {
+    it('shows only matching events', async () => {
       const other = await scene.daemon.createProject({ name: 'elsewhere' });
       const { token } = await scene.daemon.createToken(other.id);
       scene.provider.answer = (_req, res) => {
@@ -78,7 +78,7 @@ describe('llmp events tail', function () {
       ]);
     });
 
-    it('shows a person a line each, under titles, in columns that stay where they are', async () => {
+    it('shows one line per event on a terminal, under titles, in fixed columns', async () => {
       const tailing = await tail('events tail', {
         terminal: 120,
         env: { LLMP_SERVER: scene.daemon.url, MANAGEMENT_TOKEN, NO_COLOR: '1' },
@@ -95,7 +95,7 @@ describe('llmp events tail', function () {
       expect(change.slice(titles.indexOf('WHAT'))).to.equal('token.created by management');
     });
 
-    it('leaves columns out where there is no room for them', async () => {
+    it('omits columns that do not fit', async () => {
       const tailing = await tail('events tail', { terminal: 40 });
       await scene.get();
       await eventually('a line', () => tailing.out.split('\n').length === 3);
@@ -117,7 +117,7 @@ describe('llmp events tail', function () {
       await eventually('an id', () => /^[0-9a-f-]{36}\n$/.test(ids.out));
     });
 
-    it('refuses what cannot be a status, a kind or an id before it asks anybody', async () => {
+    it('refuses an invalid status, kind or ID before it sends a request', async () => {
       for (const args of [
         '--status 6xx',
         '--status',
@@ -143,7 +143,7 @@ describe('llmp events tail', function () {
     });
     afterEach(() => standIn.stop());
 
-    it('goes on behind the last event when the stream ends or breaks', async () => {
+    it('continues after the last event when the stream ends or breaks', async () => {
       let asked = 0;
       standIn.answer = (_req, res) => {
         asked += 1;
@@ -165,14 +165,14 @@ describe('llmp events tail', function () {
         '2-0',
         '2-0',
       ]);
-      expect(running.err).to.include('has ended; asking again');
+      expect(running.err).to.include('ended; reconnecting');
       expect((await running.press()).exitCode).to.equal(130);
     });
 
-    it('says why when the first try fails, or the daemon refuses', async () => {
-      standIn.answer = refuse(404, 'not_found', 'nothing is published: LLM_PROXY_EVENT_BUS is off');
+    it('reports the reason when the first attempt fails, or the daemon refuses', async () => {
+      standIn.answer = refuse(404, 'not_found', 'no events are published: LLM_PROXY_EVENT_BUS is off');
       const refused = new Running(standIn.url, 'events tail');
-      await eventually('it says so', () => refused.err.includes('nothing is published'));
+      await eventually('it says so', () => refused.err.includes('no events are published'));
       expect((await refused.press()).exitCode).to.equal(4);
       const unreachable = new Running('http://127.0.0.1:9', 'events tail');
       await eventually('it says so', () => unreachable.err !== '');

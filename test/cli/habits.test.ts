@@ -1,4 +1,4 @@
-/** What an operator expects of a command line by habit. */
+/** Behaviour that operators expect of a command line. */
 import { expect } from 'chai';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -27,7 +27,7 @@ describe('the command line, as operators use it', function () {
 
   const run = (line: string, more: Parameters<typeof llmp>[1] = {}): Promise<Captured> => llmp(line, { env, ...more });
 
-  it('takes several states, in one option or in several (finding A12)', async () => {
+  it('accepts several states, in one option or in repeated ones (finding A12)', async () => {
     const [active, revoked] = [await daemon.createToken(projectId), await daemon.createToken(projectId)];
     await run(`token revoke ${revoked.id}`);
     for (const given of ['--state active,revoked', '--state active --state revoked']) {
@@ -45,42 +45,42 @@ describe('the command line, as operators use it', function () {
     }
   });
 
-  it('takes the parts of a report in one option or in several (finding A12)', async () => {
+  it('accepts the parts of a report in one option or in repeated ones (finding A12)', async () => {
     const fields = async (line: string) => (await run(`usage -o csv ${line}`)).out.split('\r\n')[0];
     expect(await fields('--by token --by model'))
       .to.equal(await fields('--by token,model'))
       .and.to.include('model');
   });
 
-  it('shows no example that it does not take (finding A12)', async () => {
+  it('shows no invalid example (finding A12)', async () => {
     const commands = (await Promise.all(Object.values(GROUPS).map(({ load }) => load()))).flat();
     const examples = commands.flatMap(({ examples }) => examples).map(([line]) => line);
     expect(examples).to.have.length.above(50);
     for (const line of examples) {
       const [words = ''] = line.split(/ [|<>]/);
       const argv = words.match(/'[^']*'|\S+/g)?.map((word) => word.replaceAll("'", '')) ?? [];
-      const { outcome } = await parse(argv, { env } as Shell);
+      const { result: outcome } = await parse(argv, { env } as Shell);
       expect(outcome.kind === 'failed' ? outcome.failure.message : 'chosen', line).to.equal('chosen');
     }
   });
 
-  it('takes days where it takes hours (finding A12)', async () => {
+  it('accepts days as well as hours (finding A12)', async () => {
     const { out } = await run('token generate --duration 7d --json');
     const { created_at: from, expires_at: to } = JSON.parse(out) as { created_at: string; expires_at: string };
     expect((Date.parse(to) - Date.parse(from)) / 86_400_000).to.be.closeTo(7, 0.01);
     expect((await run('token generate --duration 366d')).exitCode).to.equal(2);
   });
 
-  it('says of a long batch what was done in one sentence (finding A12)', async () => {
+  it('summarises a long batch in one sentence (finding A12)', async () => {
     const tokens = await Promise.all(Array.from({ length: 25 }, () => daemon.createToken(projectId)));
     const { err, exitCode } = await run(`token revoke --yes ${tokens.map(({ id }) => id).join(' ')}`);
     expect(exitCode).to.equal(0);
     expect(err.trim().split('\n')).to.deep.equal([
-      'Revoked 25 of 25 tokens. Undo: give the same ids to llmp token reactivate',
+      'Revoked 25 of 25 tokens. Undo: pass the same IDs to llmp token reactivate',
     ]);
   });
 
-  it('asks before a project is deactivated, where there is somebody to ask (finding A12)', async () => {
+  it('asks on a terminal before it deactivates a project (finding A12)', async () => {
     const other = await daemon.createProject({ name: 'another' });
     const { exitCode, err } = await run(`project deactivate ${other.id}`, { terminal: 100, answer: 'n\r' });
     expect(err).to.include('not confirmed');
@@ -94,13 +94,13 @@ describe('the command line, as operators use it', function () {
     expect(err).to.include('token.revoke');
   });
 
-  it('says what a migration would apply, and applies nothing (finding A12)', async () => {
+  it('shows which migrations would be applied, and applies none (finding A12)', async () => {
     const { exitCode, err } = await run('migrate up --dry-run');
     expect(exitCode).to.equal(0);
     expect(err).to.include('Would apply nothing. Nothing was changed.');
   });
 
-  it('names the demo and the terminal UI where nothing was asked (finding A12)', async () => {
+  it('mentions the demo and the terminal UI in the introduction (finding A12)', async () => {
     const { out } = await llmp([], { env });
     expect(out).to.include('llmp demo').and.to.include('llmp tui');
   });
@@ -110,34 +110,34 @@ describe('the command line, as operators use it', function () {
     expect(JSON.parse(out)).to.have.keys('version', 'node');
   });
 
-  it('names commands as it was called (finding A12)', async () => {
+  it('names commands by the name it was called by (finding A12)', async () => {
     const { err } = await run(`token generate`, { program: 'npx llmp' });
     expect(err)
       .to.include('Undo: npx llmp token revoke')
       .and.not.to.match(/(?<!npx )llmp token/);
     const failed = await run('token get none', { program: 'npx llmp' });
     expect(failed.err)
-      .to.match(/see: npx llmp token list/)
+      .to.match(/See: npx llmp token list/)
       .and.not.to.include('npx npx');
   });
 
-  it('names commands as it was called, once, and takes no other words for commands (finding A12)', async () => {
+  it('replaces the name in commands once, and nowhere else (finding A12)', async () => {
     const { err } = await run('token lst', { program: 'npx llmp' });
     expect(err).to.include('See: npx llmp help token');
     const foreign = join(temporaryFolder(), 'foreign.db');
     writeFileSync(foreign, 'no database'.repeat(1_000));
     const direct = await run('migrate status --direct', { env: { DATABASE_URL: foreign }, program: 'npx llmp' });
-    expect(direct.err).to.include('this is no llmp database');
+    expect(direct.err).to.include('not an llmp database');
   });
 
-  it('says in words how a daemon is (finding A12)', async () => {
+  it('describes the health of a daemon in words (finding A12)', async () => {
     const { out } = await run('status --no-color', { terminal: 120 });
     expect(out)
       .to.match(/^uptime +\d+s \(started/m)
       .and.not.to.match(/uptime_s|event_bus/);
   });
 
-  it('keeps a line of `events tail` to the width of the terminal (finding A12)', async () => {
+  it('limits lines of `events tail` to the width of the terminal (finding A12)', async () => {
     const secret = (await daemon.createToken(projectId)).token;
     for (const width of [80, 100]) {
       let press: (value?: unknown) => void = () => undefined;
@@ -158,7 +158,7 @@ describe('the command line, as operators use it', function () {
     }
   });
 
-  it('ends by SIGTERM as by SIGTERM (finding A12)', async () => {
+  it('exits with the code of SIGTERM after SIGTERM (finding A12)', async () => {
     const child = start(['events', 'tail'], env);
     const exit = ended(child);
     let isHeard = false;
@@ -171,7 +171,7 @@ describe('the command line, as operators use it', function () {
     expect((await exit).exitCode).to.equal(143);
   });
 
-  it('shows settings that are not complete, and says so (finding A18)', async () => {
+  it('shows incomplete settings, and reports the problem (finding A18)', async () => {
     const { out, err, exitCode } = await llmp('config show', { env: { LISTEN_ADDR: '127.0.0.1:9999' } });
     expect(out).to.include('127.0.0.1:9999');
     expect(err).to.include('MANAGEMENT_TOKEN is required');
@@ -185,15 +185,15 @@ describe('the command line, as operators use it', function () {
     expect(exitCode).to.equal(0);
   });
 
-  it('keeps formulas out of spreadsheets, whatever separates their cells (finding C9)', () => {
+  it('disables formulas in spreadsheets with any cell separator (finding C9)', () => {
     expect(csvCell('a;=1+1')).to.equal('"a;=1+1"');
     for (const sign of ['＝', '＋', '－', '＠']) expect(csvCell(`${sign}1`)).to.equal(`'${sign}1`);
   });
 
-  it('takes the base URL of an SDK for that of the provider, and warns (finding A14)', () => {
+  it('accepts the base URL of an SDK as that of the provider, with a warning (finding A14)', () => {
     const warnings = (url: string) =>
       describeSettings({ MANAGEMENT_TOKEN, UPSTREAM_BASE_URL: url, DATABASE_URL: 'sqlite:x' }).warnings.join('\n');
-    expect(warnings('https://api.openai.com/v1')).to.include('/v1, which is left out');
+    expect(warnings('https://api.openai.com/v1')).to.include('/v1, which is ignored');
     expect(warnings('https://api.groq.com/openai/v1/')).to.include('https://api.groq.com/openai/v1/…');
     expect(warnings('https://api.openai.com')).to.equal('');
     expect(warnings('http://provider.example')).to.include('unencrypted');

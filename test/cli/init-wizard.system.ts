@@ -33,24 +33,24 @@ describe(`llmp init, at a terminal${WITHOUT_TMUX}`, () => {
     return (terminal = await Terminal.open(argv, { env: { SYSTEMD_UNIT_PATH: dir }, cwd: temporaryFolder() }));
   }
 
-  /** Takes what is proposed, or types over it. */
+  /** Accepts the proposed answer, or replaces it by `text`. */
   async function answer(it: Terminal, question: string, text?: string): Promise<void> {
     await it.shows(question);
     if (text !== undefined) await it.type(text);
     await it.press('Enter');
   }
 
-  it('asks, shows the plan, writes it, and says what comes next', async () => {
+  it('asks, shows the plan, writes the files, and prints the next commands', async () => {
     const it = await opened();
     const port = await freePort();
-    await answer(it, 'The management token:');
+    await answer(it, 'Management token:');
     await answer(it, 'Listen on:', `127.0.0.1:${port}`);
-    await answer(it, 'The database:');
-    await answer(it, 'Its file:');
+    await answer(it, 'Database:');
+    await answer(it, 'Database file:');
     await answer(it, 'Redis');
-    await answer(it, 'The provider to forward to:', upstream.url);
-    const plan = await it.shows('Write this?');
-    expect(plan).to.contain(`LISTEN_ADDR=127.0.0.1:${port}`).and.to.contain('MANAGEMENT_TOKEN: a new one');
+    await answer(it, 'Base URL of the provider:', upstream.url);
+    const plan = await it.shows('Write these files?');
+    expect(plan).to.contain(`LISTEN_ADDR=127.0.0.1:${port}`).and.to.contain('MANAGEMENT_TOKEN: a new, random value');
     expect(existsSync(dir), 'nothing is written before').to.equal(false);
     await it.press('Enter');
     expect(await it.exit()).to.equal(0);
@@ -64,20 +64,20 @@ describe(`llmp init, at a terminal${WITHOUT_TMUX}`, () => {
     for (const name of readdirSync(dir)) expect(statSync(join(dir, name)).mode & 0o777).to.equal(0o600);
   });
 
-  it('keeps a password that was typed out of sight, and in a file of its own', async () => {
+  it('does not echo a password, and stores it in a separate file', async () => {
     const it = await opened('--set', `UPSTREAM_BASE_URL=${upstream.url}`, '--set', 'LISTEN_ADDR=127.0.0.1:0');
     const password = canary('password');
-    await answer(it, 'The management token:');
-    await it.shows('The database:');
+    await answer(it, 'Management token:');
+    await it.shows('Database:');
     await it.press('Down', 'Enter');
     await answer(it, 'without the password', `postgres://llmp@127.0.0.1:${await freePort()}/llmp`);
-    await it.shows('Its password');
+    await it.shows('Database password');
     await it.typeSecret(password);
     await it.press('Enter');
     await answer(it, 'Redis');
-    expect(await it.shows('Write this?')).to.contain('ENCRYPTION_KEY: a new one');
+    expect(await it.shows('Write these files?')).to.contain('ENCRYPTION_KEY: a new, random value');
     await it.press('Enter');
-    expect(await it.exit(), 'nobody listens there').to.equal(9);
+    expect(await it.exit(), 'no server listens there').to.equal(9);
     const end = await it.screen(true);
     expect(end).to.contain('ECONNREFUSED').and.not.to.contain(password);
     expect(readFileSync(join(dir, 'llmp.env'), 'utf8'))
@@ -86,18 +86,18 @@ describe(`llmp init, at a terminal${WITHOUT_TMUX}`, () => {
     expect(readFileSync(join(dir, 'database-url'), 'utf8')).to.contain(password);
   });
 
-  it('asks again for an answer that cannot be', async () => {
+  it('asks again after an invalid answer', async () => {
     const it = await opened();
-    await answer(it, 'The management token:');
+    await answer(it, 'Management token:');
     await answer(it, 'Listen on:', 'everywhere');
     await it.shows('It must be host:port');
     await it.press('C-c');
     expect(await it.exit()).to.equal(130);
   });
 
-  it('leaves nothing behind when ^C is pressed in the middle, nor when the plan is refused', async () => {
+  it('writes nothing after ^C, or if the plan is declined', async () => {
     const it = await opened();
-    await answer(it, 'The management token:');
+    await answer(it, 'Management token:');
     await it.shows('Listen on:');
     await it.press('C-c');
     expect(await it.exit()).to.equal(130);
@@ -111,39 +111,39 @@ describe(`llmp init, at a terminal${WITHOUT_TMUX}`, () => {
       REDIS_ADDR: 'redis:1',
     };
     const again = await opened(...Object.entries(set).flatMap(([name, value]) => ['--set', `${name}=${value}`]));
-    await answer(again, 'The management token:');
-    await answer(again, 'Write this?', 'n');
+    await answer(again, 'Management token:');
+    await answer(again, 'Write these files?', 'n');
     expect(await again.exit()).to.equal(2);
     expect(existsSync(dir)).to.equal(false);
   });
 
-  it('proposes what is there when it is run again, and has nothing to do', async () => {
+  it('proposes existing values when it is run again, and changes nothing', async () => {
     const set = ['--set', `UPSTREAM_BASE_URL=${upstream.url}`, '--set', 'LISTEN_ADDR=127.0.0.1:0'];
     const first = await opened(...set, '--non-interactive');
     expect(await first.exit()).to.equal(0);
     await first.close();
     const it = await opened();
     await answer(it, 'Listen on: (127.0.0.1:0)');
-    await answer(it, 'The database:');
-    await answer(it, 'Its file:');
+    await answer(it, 'Database:');
+    await answer(it, 'Database file:');
     await answer(it, 'Redis');
-    await answer(it, 'The provider to forward to:');
+    await answer(it, 'Base URL of the provider:');
     expect(await it.exit()).to.equal(0);
-    expect(await it.screen(true)).to.contain('Nothing to do: everything is there as asked.');
+    expect(await it.screen(true)).to.contain('Nothing to do: all files are up to date.');
   });
 
-  it('asks on standard error, so that standard output is data alone', async () => {
+  it('prompts on standard error, so that standard output contains only data', async () => {
     const file = join(temporaryFolder(), 'stdout');
     const argv = [process.execPath, MAIN, 'init', '--dir', dir, '--no-systemd', '-n'];
     const line = `${argv.map((each) => `'${each}'`).join(' ')} > '${file}'`;
     const it = (terminal = await Terminal.open(['sh', '-c', line], { cwd: temporaryFolder() }));
     for (const question of [
-      'The management token:',
+      'Management token:',
       'Listen on:',
-      'The database:',
-      'Its file:',
+      'Database:',
+      'Database file:',
       'Redis',
-      'The provider',
+      'Base URL of the provider',
     ]) {
       await answer(it, question);
     }

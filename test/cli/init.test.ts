@@ -23,7 +23,7 @@ import { type StandIn, startStandIn } from './stand-in.js';
 
 const MAIN = fileURLToPath(new URL('../../cli/main.js', import.meta.url));
 
-/** Says why a test is skipped here; where everything must be there it fails instead. */
+/** The reason for a skipped test, for its title. In CI the test fails instead. */
 const WITHOUT_SYSTEMD =
   process.env.CI !== 'true' && spawnSync('systemd-analyze', ['--version']).error ? ' (skipped: no systemd here)' : '';
 
@@ -52,14 +52,14 @@ describe('llmp init --non-interactive', () => {
 
   const NEVER = new Promise<void>(() => undefined);
 
-  /** With an upstream that is there, and a port that is free. */
+  /** Runs init in `dir`. `good()` adds a reachable upstream and a free port. */
   const init = (...args: string[]): Promise<Captured> =>
     llmp(['init', '--non-interactive', '--dir', dir, ...args], { interrupted: NEVER, env: { SYSTEMD_UNIT_PATH: dir } });
   const good = () => ['--no-systemd', '--set', `UPSTREAM_BASE_URL=${upstream.url}`, '--set', 'LISTEN_ADDR=127.0.0.1:0'];
   const file = (name: string) => readFileSync(join(dir, name), 'utf8');
   const modeOf = (name: string) => statSync(join(dir, name)).mode & 0o777;
 
-  it('writes what a daemon starts with, for its owner alone', async () => {
+  it('writes files with which a daemon starts, for their owner only', async () => {
     const { exitCode, err } = await init(...good());
     expect(exitCode, err).to.equal(0);
     expect(readdirSync(dir).sort()).to.deep.equal(['llmp.env', 'management-token']);
@@ -73,7 +73,7 @@ describe('llmp init --non-interactive', () => {
     expect(readdirSync(dir)).to.include.members(['llmp.db', 'llmp.db.key']);
   });
 
-  it('ends with what doctor finds, and three commands to go on with', async () => {
+  it('ends with the findings of doctor and three next commands', async () => {
     const { out, err } = await init(...good(), '-o', 'json');
     const report = JSON.parse(out) as Report;
     expect(report.ok).to.equal(true);
@@ -85,14 +85,14 @@ describe('llmp init --non-interactive', () => {
     expect(out).not.to.contain(file('management-token').trim());
   });
 
-  it('exits 9 when what it wrote is not good for a daemon here, with the reason', async () => {
+  it('exits with 9 and the reason if a daemon cannot run with the written setup', async () => {
     const port = await freePort();
     const { exitCode, out } = await init('--no-systemd', '--set', `UPSTREAM_BASE_URL=http://127.0.0.1:${port}`);
     expect(exitCode).to.equal(9);
     expect(out).to.match(/^upstream\tfailed\t.*ECONNREFUSED/m);
   });
 
-  it('with -n says what it would write, and writes nothing', async () => {
+  it('with -n shows the plan, and writes nothing', async () => {
     const { exitCode, out, err } = await init(...good(), '-n');
     expect(exitCode).to.equal(0);
     expect(out).to.contain(`create\t${join(dir, 'llmp.env')}\tLISTEN_ADDR=127.0.0.1:0\n`);
@@ -100,7 +100,7 @@ describe('llmp init --non-interactive', () => {
     expect(() => readdirSync(dir)).to.throw('ENOENT');
   });
 
-  it('has every file whole when ^C is pressed once it writes', async () => {
+  it('completes all files when ^C is pressed while it writes', async () => {
     const pressed = { interrupted: Promise.resolve(), env: {} };
     const { exitCode } = await llmp(['init', '--non-interactive', '--dir', dir, ...good()], pressed);
     expect(exitCode).to.equal(130);
@@ -108,7 +108,7 @@ describe('llmp init --non-interactive', () => {
     expect(file('llmp.env')).to.match(/\nAUDIT_LOG_FILE=.*\n$/);
   });
 
-  it('leaves no part of a file behind when there is no room for it', async () => {
+  it('leaves no partial file when the disk is full', async () => {
     await init(...good());
     const before = file('llmp.env');
     rmSync(join(dir, 'management-token'));
@@ -135,7 +135,7 @@ describe('llmp init --non-interactive', () => {
   });
 
   describe('run again', () => {
-    it('has nothing to do, and keeps secrets', async () => {
+    it('changes nothing, including secrets', async () => {
       await init(...good());
       const before = [file('llmp.env'), file('management-token')];
       const { exitCode, err } = await init('--no-systemd');
@@ -144,7 +144,7 @@ describe('llmp init --non-interactive', () => {
       expect([file('llmp.env'), file('management-token')]).to.deep.equal(before);
     });
 
-    it('changes what was asked, where it stands, and leaves all other lines alone', async () => {
+    it('changes the given settings in place, and no other lines', async () => {
       await init(...good());
       appendFileSync(join(dir, 'llmp.env'), "\n# mine\nexport LOG_LEVEL='debug' # loud\n#LOG_FORMAT=text\n");
       const before = file('llmp.env');
@@ -159,31 +159,31 @@ describe('llmp init --non-interactive', () => {
       expect(file('management-token')).to.equal(token);
     });
 
-    it('replaces a setting by the file that holds it, and takes back what others could read', async () => {
+    it('replaces a setting by its file, and restricts a file that others can read', async () => {
       await init(...good(), '--set', 'REDIS_USERNAME=llmp');
       const name = join(temporaryFolder(), 'name');
       writeFileSync(name, 'other\n');
       chmodSync(join(dir, 'management-token'), 0o644);
       const { err } = await init('--no-systemd', '--set', `REDIS_USERNAME_FILE=${name}`);
-      expect(err).to.contain('without REDIS_USERNAME').and.to.contain('mode 0644 becomes 0600');
+      expect(err).to.contain('remove REDIS_USERNAME').and.to.contain('mode 0644 becomes 0600');
       expect(readEnvFile(join(dir, 'llmp.env')).values).to.include({ REDIS_USERNAME_FILE: name });
       expect(file('llmp.env')).not.to.match(/^REDIS_USERNAME=/m);
       expect(modeOf('management-token')).to.equal(0o600);
     });
 
-    it('goes on after it was killed between two files', async () => {
+    it('continues after it was killed between two files', async () => {
       mkdirSync(dir);
       const token = canary('management');
       writeFileSync(join(dir, 'management-token'), `${token}\n`, { mode: 0o600 });
       const { exitCode, err } = await init(...good());
       expect(exitCode).to.equal(0);
-      expect(err).to.contain('MANAGEMENT_TOKEN: the one that is there');
+      expect(err).to.contain('MANAGEMENT_TOKEN: the existing value');
       expect(file('management-token').trim()).to.equal(token);
     });
   });
 
   describe('refuses', () => {
-    it('a secret on the line, and does not repeat it', async () => {
+    it('a secret on the command line, and does not repeat it', async () => {
       const token = canary('management');
       const password = canary('password');
       const url = `DATABASE_URL=postgres://llmp:${password}@127.0.0.1/llmp`;
@@ -197,14 +197,14 @@ describe('llmp init --non-interactive', () => {
       }
     });
 
-    it('what is no setting, or no value for it, or a combination that no daemon starts with', async () => {
+    it('an unknown setting, an invalid value, or a combination with which no daemon starts', async () => {
       for (const [set, why] of [
-        ['LISTEN_ADR=:80', 'no such setting'],
+        ['LISTEN_ADR=:80', 'unknown setting'],
         ['LISTEN_ADDR=everywhere', 'must be host:port'],
         ['listen', 'NAME=value'],
-        ['LLM_PROXY_EVENT_BUS=redis-streams', 'needs REDIS_ADDR'],
+        ['LLM_PROXY_EVENT_BUS=redis-streams', 'requires REDIS_ADDR'],
         ['MANAGEMENT_TOKEN_FILE=/nowhere/token', 'cannot read /nowhere/token'],
-        ['REDIS_STREAM_KEY=\'"`', 'no env file can hold'],
+        ['REDIS_STREAM_KEY=\'"`', 'cannot be written to an env file'],
       ] as const) {
         const { exitCode, err } = await init('--no-systemd', '--set', set);
         expect({ exitCode, err }, set).to.have.property('exitCode', 2);
@@ -213,7 +213,7 @@ describe('llmp init --non-interactive', () => {
       expect(() => readdirSync(dir), 'nothing is written').to.throw('ENOENT');
     });
 
-    it('what is in the way and not its own', async () => {
+    it('existing files that it did not write', async () => {
       const refused = async (prepare: () => void, ...args: string[]) => {
         dir = join(temporaryFolder(), 'llmp');
         mkdirSync(dir);
@@ -221,7 +221,7 @@ describe('llmp init --non-interactive', () => {
         const before = readdirSync(dir).map((name) => [name, statSync(join(dir, name)).mtimeMs]);
         const { exitCode, err } = await init(...good().slice(args.length), ...args);
         expect(exitCode, err).to.equal(5);
-        expect(err).to.contain('is in the way');
+        expect(err).to.contain('cannot use');
         expect(readdirSync(dir).map((name) => [name, statSync(join(dir, name)).mtimeMs])).to.deep.equal(before);
       };
       await refused(() => {
@@ -249,13 +249,13 @@ describe('llmp init --non-interactive', () => {
   });
 
   describe('for a database on a server', () => {
-    it('names the driver, and makes an encryption key once', async () => {
+    it('sets the driver, and generates an encryption key once', async () => {
       const url = join(temporaryFolder(), 'database-url');
       writeFileSync(url, `postgres://llmp:${canary('password')}@127.0.0.1:${await freePort()}/llmp`, { mode: 0o600 });
       const args = [...good(), '--set', `DATABASE_URL_FILE=${url}`];
       const { exitCode, err } = await init(...args);
-      expect(exitCode, 'nobody is there').to.equal(9);
-      expect(err).to.contain('DB_DRIVER=postgres').and.to.contain('ENCRYPTION_KEY: a new one');
+      expect(exitCode, 'no server is there').to.equal(9);
+      expect(err).to.contain('DB_DRIVER=postgres').and.to.contain('ENCRYPTION_KEY: a new, random value');
       const key = file('encryption-key');
       expect(Buffer.from(key, 'base64')).to.have.lengthOf(32);
       expect(modeOf('encryption-key')).to.equal(0o600);
@@ -264,10 +264,10 @@ describe('llmp init --non-interactive', () => {
     });
   });
 
-  describe('with a unit for systemd', () => {
+  describe('with a systemd unit', () => {
     const set = () => ['--set', `UPSTREAM_BASE_URL=${upstream.url}`, '--set', 'LISTEN_ADDR=127.0.0.1:0', '-q'];
 
-    it('keeps the data where the unit may write, and hands secrets over as credentials', async () => {
+    it('stores data where the unit can write, and passes secrets as credentials', async () => {
       await init(...set());
       const unit = file('llmp.service');
       expect(unit).to.contain(`LoadCredential=management-token:${join(dir, 'management-token')}\n`);
@@ -276,7 +276,7 @@ describe('llmp init --non-interactive', () => {
       expect(file('llmp.env')).to.contain('DATABASE_URL=sqlite:/var/lib/llmp/llmp.db\n');
     });
 
-    it(`is sound to systemd itself${WITHOUT_SYSTEMD}`, async function () {
+    it(`is valid for systemd itself${WITHOUT_SYSTEMD}`, async function () {
       if (WITHOUT_SYSTEMD) this.skip();
       await init(...set());
       const unit = join(dir, 'llmp.service');
@@ -284,17 +284,17 @@ describe('llmp init --non-interactive', () => {
       expect({ status: verified.status, stderr: verified.stderr }).to.deep.equal({ status: 0, stderr: '' });
     });
 
-    it('writes it anew when a setting asks for that, unless somebody changed it by hand', async () => {
+    it('updates it when a setting requires that, unless it was edited by hand', async () => {
       await init(...set());
       await init('--set', 'LISTEN_ADDR=127.0.0.1:443', '-q');
       expect(file('llmp.service')).to.contain('AmbientCapabilities=CAP_NET_BIND_SERVICE\n');
       appendFileSync(join(dir, 'llmp.service'), '# mine\n');
       const { err } = await init('--set', 'LISTEN_ADDR=127.0.0.1:0');
-      expect(err).to.contain('was changed by hand, and stays as it is');
+      expect(err).to.contain('was edited by hand and is not changed');
       expect(file('llmp.service')).to.contain('# mine').and.to.contain('CAP_NET_BIND_SERVICE');
     });
 
-    it('refuses one that it did not write, and a database that the unit could not write', async () => {
+    it('refuses a unit that it did not write, and a database that the unit cannot write', async () => {
       mkdirSync(dir);
       writeFileSync(join(dir, 'llmp.service'), '[Service]\n');
       const foreign = await init(...set());

@@ -11,7 +11,7 @@ import { type StandIn, startStandIn } from './stand-in.js';
 const DIST = resolve(import.meta.dirname, '../..');
 const HOOK = new URL('../support/module-hook.js', import.meta.url).href;
 
-// What a command loads decides how long it takes to start, and can be told apart from what else the machine does.
+// Loaded modules determine the startup time and, unlike a time measurement, do not depend on the load of the machine.
 describe('what a command loads', () => {
   let daemon: StandIn;
 
@@ -20,7 +20,7 @@ describe('what a command loads', () => {
   });
   after(() => daemon.stop());
 
-  /** Packages by name, and our own files by their path. */
+  /** Packages by name, and files of llmp by path. */
   async function loadedBy(args: string): Promise<{ packages: string[]; files: string[] }> {
     const path = join(temporaryFolder(), 'loaded');
     writeFileSync(path, '');
@@ -58,18 +58,18 @@ describe('what a command loads', () => {
     'project list',
     'token list -o json',
   ]) {
-    it(`llmp ${args}: of all packages only the one that parses, and of the daemon only the client`, async () => {
+    it(`llmp ${args}: only the package that parses, and of the daemon only the client`, async () => {
       const { packages, files } = await loadedBy(args);
       expect(packages).to.deep.equal(['commander']);
       const ofDaemon = files.filter((file) => file.startsWith('daemon/'));
-      const client = ['client', 'csv', 'event-stream', 'older', 'routes', 'vocabulary'].map(
+      const client = ['client', 'csv', 'event-stream', 'older-responses', 'routes', 'vocabulary'].map(
         (name) => `daemon/api/${name}.js`,
       );
       expect(ofDaemon).to.have.members(client);
     });
   }
 
-  it('llmp --version: no command that was not asked for', async () => {
+  it('llmp --version: no other command', async () => {
     const { files } = await loadedBy('--version');
     expect(files).to.include('cli/parser.js');
     for (const file of [
@@ -83,7 +83,7 @@ describe('what a command loads', () => {
     }
   });
 
-  it('llmp daemon: nothing of the Admin UI, which is loaded when it is looked at', async () => {
+  it('llmp daemon: nothing of the Admin UI, which is loaded on demand', async () => {
     const { packages, files } = await loadedBy('daemon --check');
     expect(packages).to.include('express');
     for (const name of ['react', 'react-dom', 'helmet']) expect(packages).not.to.include(name);
@@ -93,7 +93,7 @@ describe('what a command loads', () => {
     ]);
   });
 
-  it('llmp usage and llmp audit list: no more than that', async () => {
+  it('llmp usage and llmp audit list: nothing else', async () => {
     for (const args of ['usage', 'audit list']) expect((await loadedBy(args)).packages).to.deep.equal(['commander']);
   });
 });

@@ -14,7 +14,7 @@ const FOLDER = resolve(import.meta.dirname, '../../../man');
 const files = readdirSync(FOLDER);
 const sourceOf = (name: string) => readFileSync(join(FOLDER, name), 'utf8');
 
-/** Formatted, without bold and underlining; null without groff. */
+/** The page as groff formats it, without bold and underlining; null without groff. */
 function formatted(source: string): { text: string; complaints: string } | null {
   const options = ['-man', '-Tutf8', '-ww', '-P-cbou'];
   const { status, stdout, stderr } = spawnSync('groff', options, { input: source, encoding: 'utf8' });
@@ -49,13 +49,13 @@ describe('the manual', () => {
   });
 
   for (const name of files) {
-    it(`has ${name} formatted without a complaint, and the same without groff`, function () {
+    it(`has ${name} formatted without warnings, and the same text without groff`, function () {
       const page = formatted(sourceOf(name));
       if (!page) return this.skip();
       expect(page.complaints).to.equal('');
       expect(page.text).not.to.match(/\\\[|\\\(/);
       const words = (text: string) => text.trim().split('\n').slice(1).join(' ').split(/\s+/).join(' ');
-      // Below the text groff repeats the title.
+      // groff repeats the title below the text.
       const [, body] = /^([\s\S]*)\n.*\n$/.exec(page.text) ?? [];
       expect(words(plainPage(sourceOf(name), 80))).to.equal(words(body ?? ''));
     });
@@ -72,7 +72,7 @@ describe('the pages on commands and keys in docs/', () => {
 });
 
 describe('llmp man', () => {
-  /** A path of programs with this man in it alone. */
+  /** A PATH that contains only this man program. */
   function withMan(script: string): NodeJS.ProcessEnv {
     const folder = join(temporaryFolder(), 'bin');
     mkdirSync(folder);
@@ -113,7 +113,7 @@ describe('llmp man', () => {
     expect(out).to.match(/^LLMP-TOKEN\(1\)\n/);
   });
 
-  it('has a pager on a terminal only', async () => {
+  it('uses a pager only on a terminal', async () => {
     const kept = join(temporaryFolder(), 'paged');
     const env = { PATH: '/bin:/usr/bin', PAGER: `cat > '${kept}'` };
     const noMan = { ...env, PATH: `${withMan('exit 3').PATH ?? ''}:/bin:/usr/bin` };
@@ -125,7 +125,7 @@ describe('llmp man', () => {
     expect(without.out).to.match(/^LLMP-TOKEN\(1\)\n/);
   });
 
-  it('exits 2 for a page that there is not, and says what was meant', async () => {
+  it('exits with 2 for an unknown page, and suggests one', async () => {
     const { exitCode, err } = await llmp('man tokn');
     expect(exitCode).to.equal(2);
     expect(err).to.contain('Did you mean token?').and.to.contain('env');

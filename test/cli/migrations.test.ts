@@ -70,7 +70,7 @@ describe('llmp migrate', () => {
       expect((await direct('status --exit-code', daemon.databasePath)).exitCode).to.equal(0);
     });
 
-    it('exits 5 when a daemon has the database', async () => {
+    it('exits with 5 when a daemon uses the database', async () => {
       await withDaemon({});
       const { exitCode, err } = await direct('up', daemon.databasePath);
       await daemon.stop();
@@ -78,7 +78,7 @@ describe('llmp migrate', () => {
       expect(err).to.contain('llmp migrate up');
     });
 
-    it('exits 4 without a database, and makes none', async () => {
+    it('exits with 4 without a database, and creates none', async () => {
       const path = join(temporaryFolder(), 'none.db');
       expect((await direct('up', path)).exitCode).to.equal(4);
       expect(existsSync(path)).to.equal(false);

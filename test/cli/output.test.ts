@@ -22,7 +22,7 @@ function token(fields: Partial<WireToken> = {}): WireToken {
   });
 }
 
-// What a hostile name could hold: clear the screen, set the title, the 8-bit CSI, a bell, a newline, a turned direction.
+// Content of a hostile name: clear the screen, set the title, the 8-bit CSI, a bell, a newline, a turned direction.
 const HOSTILE = '\u001b[2J\u001b]0;x\u0007\u009b31m\n\t\u202e';
 
 describe('the output', () => {
@@ -45,7 +45,7 @@ describe('the output', () => {
   }
 
   describe('off a terminal', () => {
-    it('is tab separated, with whole ids and RFC 3339 times, without colour or title', async () => {
+    it('is separated by tabs, with full IDs and RFC 3339 times, without colors and titles', async () => {
       const { out } = await listing([token(), token({ name: null, last_used_at: null })]);
       const [first, second] = out.trimEnd().split('\n');
       expect(first?.split('\t')).to.deep.equal([
@@ -131,7 +131,7 @@ describe('the output', () => {
       expect((await listing([], '-o json')).out).to.equal('[]\n');
     });
 
-    it('jsonl is an object a line', async () => {
+    it('jsonl is one object per line', async () => {
       const { out } = await listing([token(), token({ name: 'two' })], '-o jsonl');
       expect(
         out
@@ -141,7 +141,7 @@ describe('the output', () => {
       ).to.deep.equal([token(), token({ name: 'two' })]);
     });
 
-    it('id is an id a line', async () => {
+    it('id is one ID per line', async () => {
       expect((await listing([token()], '-oid')).out).to.equal(`${token().id}\n`);
     });
 
@@ -219,7 +219,7 @@ describe('the output', () => {
     });
   });
 
-  it('shows one thing with all of its fields on a terminal', async () => {
+  it('shows a single item with all of its fields on a terminal', async () => {
     daemon.answer = (_req, res) => {
       answerJson(res, 200, token({ max_requests: 0 }));
     };
@@ -232,7 +232,7 @@ describe('the output', () => {
     expect(out).to.contain('state            ● active\n').and.to.contain('max_requests     unlimited\n');
   });
 
-  it('says that a list without a limit was cut', async () => {
+  it('warns that a list without a limit was truncated', async () => {
     daemon.answer = (_req, res) => {
       const page = Array.from({ length: 1000 }, () => token());
       const headers = { link: '</manage/tokens?cursor=next>; rel="next"', 'x-total-count': '20000' };
@@ -243,7 +243,7 @@ describe('the output', () => {
     expect(err).to.contain('warning: only the first 10000 of 20000');
   });
 
-  it('shows on a terminal that an answer is being waited for, and wipes that away', async () => {
+  it('shows on a terminal that it waits for a response, and erases that', async () => {
     let answerNow = () => undefined as unknown;
     daemon.answer = (_req, res) => {
       answerNow = () => {

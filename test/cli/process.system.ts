@@ -27,7 +27,7 @@ describe('the process', () => {
     expect(refused.out).to.equal('');
   });
 
-  it('ends quietly with 141 when nobody reads its output any more', async () => {
+  it('exits silently with 141 when the reader of its output is gone', async () => {
     const asked = new Promise<() => void>((resolve) => {
       daemon.answer = (_req, res) => {
         resolve(() => {
@@ -80,7 +80,7 @@ describe('the process', () => {
     expect(bad.err).to.contain('MANAGEMENT_TOKEN is required');
   });
 
-  it('lets the daemon go on when nobody reads its log any more', async () => {
+  it('lets the daemon continue when the reader of its log is gone', async () => {
     const child = start(['daemon'], {
       MANAGEMENT_TOKEN,
       LISTEN_ADDR: '127.0.0.1:0',

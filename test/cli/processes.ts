@@ -1,4 +1,4 @@
-/** The command line as a process of its own, for what only a process can show. */
+/** Runs the command line as a separate process, for behaviour that only a process has. */
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Readable, Writable } from 'node:stream';
@@ -16,7 +16,7 @@ export interface Ended {
   err: string;
 }
 
-/** Starts `llmp` with this environment and no other. */
+/** Starts `llmp` with exactly this environment. */
 export function start(args: readonly string[], env: NodeJS.ProcessEnv = {}): Process {
   return spawn(process.execPath, ['--', MAIN, ...args], {
     env: { PATH: process.env.PATH, ...env },
@@ -24,7 +24,7 @@ export function start(args: readonly string[], env: NodeJS.ProcessEnv = {}): Pro
   });
 }
 
-/** @param stdin what is piped in before it ends. */
+/** @param stdin the content of standard input. */
 export async function ended(child: Process, stdin = ''): Promise<Ended> {
   child.stdin.on('error', () => undefined); // It may end before it has read all of it.
   child.stdin.end(stdin);

@@ -20,7 +20,7 @@ describe('llmp project, against a daemon', () => {
   const hint = UPSTREAM_KEY.slice(-4);
 
   describe('create', () => {
-    it('takes the upstream key from a file, and shows no more than its hint', async () => {
+    it('reads the upstream key from a file, and shows only its hint', async () => {
       const file = join(temporaryFolder(), 'key.txt');
       writeFileSync(file, `${UPSTREAM_KEY}\n`);
       const { exitCode, out, err } = await here(`project create --name web --key-file ${file} --json`);
@@ -29,7 +29,7 @@ describe('llmp project, against a daemon', () => {
       expect(out + err).not.to.contain(UPSTREAM_KEY);
     });
 
-    it('takes the upstream key from standard input', async () => {
+    it('reads the upstream key from standard input', async () => {
       const { out } = await here('manage project create --name web --json', { stdin: `${UPSTREAM_KEY}\n` });
       expect((JSON.parse(out) as WireProject).api_key_hint).to.equal(hint);
     });
@@ -51,7 +51,7 @@ describe('llmp project, against a daemon', () => {
       expect(err).to.contain('--key-file');
     });
 
-    it('has no option that takes the key itself', async () => {
+    it('has no option for the key itself', async () => {
       const { exitCode, err } = await here(`project create --name web --api-key=${UPSTREAM_KEY}`);
       expect(exitCode).to.equal(2);
       expect(err).to.contain("unknown option '--api-key'").and.not.to.contain(UPSTREAM_KEY);
@@ -69,7 +69,7 @@ describe('llmp project, against a daemon', () => {
       expect(err).to.contain('a project of this name exists already');
     });
 
-    it('repeats no key that the daemon refuses', async () => {
+    it('does not repeat a key that the daemon refuses', async () => {
       const odd = `with space-${canary('upstream')}`;
       const { exitCode, err } = await here('project create --name web', { stdin: odd });
       expect(exitCode).to.equal(1);
@@ -85,7 +85,7 @@ describe('llmp project, against a daemon', () => {
   });
 
   describe('update', () => {
-    it('renames a project, says how to undo it, and that works', async () => {
+    it('renames a project, and prints an undo command that works', async () => {
       const { id } = await daemon.createProject({ name: "the cat's" });
       const { exitCode, out, err } = await here(`project update ${id.slice(0, 8)} --name web`);
       expect({ exitCode, out }).to.deep.equal({ exitCode: 0, out: '' });
@@ -94,12 +94,12 @@ describe('llmp project, against a daemon', () => {
       expect(JSON.parse((await here('project get web --json')).out)).to.include({ id, name: 'web' });
     });
 
-    it('answers with the project when a format is asked for', async () => {
+    it('prints the project if a format is given', async () => {
       const { id } = await daemon.createProject();
       expect(JSON.parse((await here(`project update ${id} --name web --json`)).out)).to.include({ id, name: 'web' });
     });
 
-    it('exits 2 without anything to change, 5 when the name is taken, 4 without such a project', async () => {
+    it('exits with 2 without a change, 5 if the name is taken, 4 for an unknown project', async () => {
       const one = await daemon.createProject();
       await daemon.createProject({ name: 'taken' });
       expect((await here(`project update ${one.id}`)).exitCode).to.equal(2);
@@ -128,14 +128,14 @@ describe('llmp project, against a daemon', () => {
       });
     }
 
-    it('is asked for nothing with --no-input, and refuses an empty key', async () => {
+    it('does not prompt with --no-input, and refuses an empty key', async () => {
       await daemon.createProject({ name: 'web' });
       expect((await here('project set-key web --no-input', { terminal: 80 })).exitCode).to.equal(2);
       expect((await here('project set-key web', { stdin: '\n' })).exitCode).to.equal(2);
     });
   });
 
-  it('deactivates and activates, and says how to undo it', async () => {
+  it('deactivates and activates, and prints an undo command', async () => {
     const { id, name } = await daemon.createProject();
     const off = await here(`project deactivate ${id.slice(0, 8)}`);
     expect(off.err).to.equal(`Deactivated ${id.slice(0, 8)} (${name}). Undo: llmp project activate ${id}\n`);

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { SecretBox } from '../../daemon/store/secrets.js';
-import { placeOfKey } from '../../daemon/store/sql/projects.js';
+import { upstreamKeyContext } from '../../daemon/store/sql/projects.js';
 import { reseal } from '../../daemon/store/sql/resealing.js';
 import { SqliteDatabase } from '../../daemon/store/sql/sqlite-database.js';
 import { canaryEncryptionKey } from '../support/canaries.js';
@@ -64,14 +64,14 @@ describe('llmp migrate rekey', () => {
       return rows.map(({ id }) => id);
     });
 
-  it('brings a running daemon that knows both keys from the one to the other', async () => {
+  it('moves a running daemon with both keys from the old key to the new one', async () => {
     await stop();
     await start(both);
     await keyGoesOut();
     const { exitCode, err } = await rekey();
     expect({ exitCode, err }).to.deep.equal({
       exitCode: 0,
-      err: 'Sealed 1 upstream key with ENCRYPTION_KEY.\nYou can now remove ENCRYPTION_KEY_PREVIOUS.\n',
+      err: 'Re-encrypted 1 upstream key.\nYou can now remove ENCRYPTION_KEY_PREVIOUS.\n',
     });
     await keyGoesOut();
     await stop();
@@ -80,24 +80,24 @@ describe('llmp migrate rekey', () => {
     expect(JSON.parse((await rekey('-o json')).out)).to.deep.equal({ resealed: 0, unreadable: 0 });
   });
 
-  it('is what a daemon that knows the new key alone asks for', async () => {
+  it('is requested by a daemon that has only the new key', async () => {
     await stop();
     const failure = await start({ ENCRYPTION_KEY: SECOND }).catch((error: unknown) => error);
     expect((failure as Error).message).to.include('ENCRYPTION_KEY_PREVIOUS');
   });
 
-  it('counts and changes nothing in a rehearsal', async () => {
+  it('only counts with --dry-run', async () => {
     const before = await keyIds();
     const { exitCode, err } = await rekey('-n');
     expect({ exitCode, err }).to.deep.equal({
       exitCode: 0,
-      err: 'Would seal 1 upstream key with ENCRYPTION_KEY. Nothing was changed.\n',
+      err: 'Would re-encrypt 1 upstream key. Nothing was changed.\n',
     });
     expect(await keyIds()).to.deep.equal(before);
   });
 
-  it('is 9 and names the project whose upstream key neither key opens, and seals the others', async () => {
-    const foreign = boxOf(THIRD).seal('x', placeOfKey('foreign'));
+  it('exits with 9 and names the project whose upstream key cannot be decrypted, and re-encrypts the others', async () => {
+    const foreign = boxOf(THIRD).seal('x', upstreamKeyContext('foreign'));
     await inDatabase((database) =>
       database.transact((tx) =>
         tx.execute(
@@ -109,11 +109,11 @@ describe('llmp migrate rekey', () => {
     );
     const { exitCode, err } = await rekey();
     expect(exitCode).to.equal(9);
-    expect(err).to.include('neither key opens the upstream key of foreign').and.not.to.include('can go');
+    expect(err).to.include('cannot decrypt the upstream key of foreign').and.not.to.include('can go');
     expect(await keyIds()).to.have.members([boxOf(THIRD).keyId, boxOf(SECOND).keyId]);
   });
 
-  it('seals what a key is changed to while it is at it, and not what it was', async () => {
+  it('does not overwrite a key that is changed while it runs', async () => {
     const box = boxOf(SECOND, FIRST);
     await inDatabase(async (database) => {
       const select = database.select.bind(database);
@@ -123,7 +123,7 @@ describe('llmp migrate rekey', () => {
         if (!isChanged && rows.length > 0) {
           isChanged = true;
           const [{ id }] = rows as unknown as [{ id: string }];
-          const { text, keyId } = boxOf(FIRST).seal('another', placeOfKey(id));
+          const { text, keyId } = boxOf(FIRST).seal('another', upstreamKeyContext(id));
           await database.transact((tx) =>
             tx.execute('UPDATE projects SET api_key = $text, api_key_id = $keyId WHERE id = $id', { text, keyId, id }),
           );
@@ -133,18 +133,18 @@ describe('llmp migrate rekey', () => {
       expect((await reseal(database, box, false)).resealed).to.equal(1);
       const [row] = await select<{ id: string; api_key: string; api_key_id: string }>('SELECT * FROM projects');
       expect(row!.api_key_id).to.equal(box.keyId);
-      expect(box.open({ text: row!.api_key, keyId: row!.api_key_id }, placeOfKey(row!.id))).to.equal('another');
+      expect(box.open({ text: row!.api_key, keyId: row!.api_key_id }, upstreamKeyContext(row!.id))).to.equal('another');
     });
   });
 
-  it('goes on where it was when it is killed', async function () {
+  it('continues where it was after it was killed', async function () {
     this.timeout(60_000);
     const rows = 1_000;
     const first = boxOf(FIRST);
     await inDatabase((database) =>
       database.transact(async (tx) => {
         for (let n = 0; n < rows; n++) {
-          const { text, keyId } = first.seal(`key ${n}`, placeOfKey(`p${n}`));
+          const { text, keyId } = first.seal(`key ${n}`, upstreamKeyContext(`p${n}`));
           await tx.execute(
             `INSERT INTO projects (id, name, is_active, api_key, api_key_id, api_key_hint, created_at, updated_at)
              VALUES ($id, $id, $yes, $text, $keyId, '', 1, 1)`,
@@ -171,11 +171,11 @@ describe('llmp migrate rekey', () => {
       );
       expect(all).to.have.lengthOf(rows);
       for (const { id, api_key: text, api_key_id: keyId } of all) {
-        expect(second.open({ text, keyId }, placeOfKey(id))).to.equal(`key ${id.slice(1)}`);
+        expect(second.open({ text, keyId }, upstreamKeyContext(id))).to.equal(`key ${id.slice(1)}`);
       }
     });
 
-    /** Until some have been sealed anew, and not all. */
+    /** Waits until some but not all keys are re-encrypted. */
     async function waitForOneMore(): Promise<void> {
       const begun = await countLeft();
       while ((await countLeft()) === begun && begun > 0) await sleep(1);

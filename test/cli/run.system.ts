@@ -15,7 +15,7 @@ import { aWireToken } from '../support/factories.js';
 
 const NODE = process.execPath;
 
-/** Says `ready`, then names the signal that it gets, and ends with 3. */
+/** A program that prints `ready` and the signal that it receives, and exits with 3. */
 const HEARS = `for (const signal of ['SIGINT', 'SIGQUIT', 'SIGTERM', 'SIGHUP'])
   process.on(signal, () => { console.log(signal); setTimeout(() => process.exit(3), 50); });
 console.log('ready');
@@ -47,7 +47,7 @@ describe('llmp run', () => {
     return only;
   }
 
-  /** Waits for the first that it prints. */
+  /** Waits for its first output. */
   async function printed(child: Process): Promise<string> {
     const [piece] = (await once(child.stdout, 'data')) as [Buffer];
     return piece.toString().trim();
@@ -60,7 +60,7 @@ for (let i = 0; i < 2; i++) {
   console.log(answer.status, (await answer.json()).data[0].id);
 }`;
 
-    it('finds a key and a base URL in its environment that work, and what was used is told at the end', async () => {
+    it('gets a working key and base URL in its environment, and its use is reported at the end', async () => {
       const command = ['--max-requests', '10', '--', NODE, '--input-type=module', '-e', CALLS];
       const { exitCode, out, err } = await ended(run(command));
       expect(out).to.equal('200 gpt-test\n200 gpt-test\n');
@@ -70,7 +70,7 @@ for (let i = 0; i < 2; i++) {
       expect(exitCode).to.equal(0);
     });
 
-    it('does not get the management token, whichever way that came', async () => {
+    it('does not get the management token from any source', async () => {
       const file = join(temporaryFolder(), 'management-token');
       writeFileSync(file, MANAGEMENT_TOKEN);
       const SHOWS = 'console.log(Object.keys(process.env).filter((name) => /MANAGEMENT|OPENAI/.test(name)).join())';
@@ -80,7 +80,7 @@ for (let i = 0; i < 2; i++) {
       }
     });
 
-    it('has our streams, and the umask that we were started with', async () => {
+    it('inherits the streams and the original umask', async () => {
       const lines = Array.from({ length: 20_000 }, (_, line) => `line ${line}\n`).join('');
       const command = `node "$0" run -q -- sh -c 'cat; umask; echo done >&2'`;
       const child = spawn('sh', ['-c', `umask 027; PATH='${process.env.PATH ?? ''}' ${command}`, MAIN], {
@@ -92,7 +92,7 @@ for (let i = 0; i < 2; i++) {
       expect(err).to.equal('done\n');
     });
 
-    it('gets its arguments as they are, also without the -- in front', async () => {
+    it('gets its arguments unchanged, also without a leading --', async () => {
       const SHOWS = 'console.log(JSON.stringify(process.argv.slice(1)))';
       for (const front of [['--', NODE], [NODE]]) {
         const { out } = await ended(run([...front, '-e', SHOWS, '--', '-q', '--json', '--server', 'x y', '']));
@@ -100,7 +100,7 @@ for (let i = 0; i < 2; i++) {
       }
     });
 
-    it('decides the exit code, also when a signal ends it', async () => {
+    it('determines the exit code, also when a signal ends it', async () => {
       expect((await ended(run(['sh', '-c', 'exit 7']))).exitCode).to.equal(7);
       expect((await ended(run(['sh', '-c', 'kill -KILL $$']))).exitCode).to.equal(137);
       expect((await tokens()).map(({ state }) => state)).to.deep.equal(['revoked', 'revoked']);
@@ -120,7 +120,7 @@ for (let i = 0; i < 2; i++) {
   });
 
   describe('the token', () => {
-    it('is for an hour and named after the command, unless said otherwise', async () => {
+    it('is for an hour and named after the command by default', async () => {
       await ended(run(['-q', '--', 'true']));
       await ended(run(['-q', '--duration', '5m', '--name', 'nightly', '--', 'true']));
       const lives = (await tokens()).map(({ name, expires_at: end, created_at: start }) => ({
@@ -133,7 +133,7 @@ for (let i = 0; i < 2; i++) {
       ]);
     });
 
-    it('is for the project of --project-id, then of LLMP_PROJECT_ID; with several and none named it is exit 2', async () => {
+    it('is for the project of --project-id, then of LLMP_PROJECT_ID; without either, several projects exit with 2', async () => {
       const { id, name } = await daemon.createProject();
       await ended(run(['-q', '--project-id', name, '--', 'true']));
       await ended(run(['-q', '--', 'true'], { LLMP_PROJECT_ID: id.slice(0, 8) }));
@@ -142,7 +142,7 @@ for (let i = 0; i < 2; i++) {
       expect({ exitCode, out }).to.deep.equal({ exitCode: 2, out: '' });
     });
 
-    it('has a name that the daemon takes, whatever the command is called', async () => {
+    it('has a valid name for any command', async () => {
       for (const file of [`/nowhere/\u001b[2J${'x'.repeat(200)}`, '/nowhere/ ', '\u202e']) {
         expect((await ended(run(['-q', '--', file]))).exitCode).to.equal(127);
       }
@@ -150,7 +150,7 @@ for (let i = 0; i < 2; i++) {
       expect(names).to.have.members([`\\x1b[2J${'x'.repeat(93)}`, 'run', '\\u202e']);
     });
 
-    it('of a protected context is confirmed once, and its revocation is not asked about', async () => {
+    it('of a protected context needs one confirmation, and none for its revocation', async () => {
       const config = { LLMP_CONFIG: join(temporaryFolder(), 'config.toml') };
       await llmp(`context add prod --server ${daemon.url} --protected`, { env: config });
       const inContext = { ...config, MANAGEMENT_TOKEN };
@@ -163,7 +163,7 @@ for (let i = 0; i < 2; i++) {
     });
 
     for (const stream of ['stdout', 'stderr'] as const) {
-      it(`is revoked when nobody reads ${stream} any more, and the command goes on`, async () => {
+      it(`is revoked when the reader of ${stream} is gone, and the command continues`, async () => {
         const child = run(['-v', '--', NODE, '-e', `console.log('ready'); setTimeout(() => process.exit(4), 100);`]);
         await printed(child);
         child[stream].destroy();
@@ -173,7 +173,7 @@ for (let i = 0; i < 2; i++) {
       });
     }
 
-    it('is revoked when nobody ever read stderr', async () => {
+    it('is revoked if stderr is never read', async () => {
       const child = run(['-v', '--', 'sh', '-c', 'exit 4']);
       child.stderr.destroy();
       const [exitCode] = (await once(child, 'exit')) as [number];
@@ -184,7 +184,7 @@ for (let i = 0; i < 2; i++) {
 
   describe('a signal', () => {
     for (const signal of ['SIGTERM', 'SIGHUP', 'SIGINT', 'SIGQUIT'] as const) {
-      it(`${signal} goes to the command, whose exit code counts, and the token is revoked`, async () => {
+      it(`${signal} is forwarded to the command, whose exit code is returned, and the token is revoked`, async () => {
         const child = run(['-q', '--', NODE, '-e', HEARS]);
         expect(await printed(child)).to.equal('ready');
         child.kill(signal);
@@ -196,7 +196,7 @@ for (let i = 0; i < 2; i++) {
       });
     }
 
-    it('that ends the command is the exit code', async () => {
+    it('that ends the command determines the exit code', async () => {
       const child = run(['-q', '--', 'sh', '-c', 'echo ready; exec sleep 60']);
       await printed(child);
       child.kill('SIGTERM');
@@ -227,16 +227,16 @@ for (let i = 0; i < 2; i++) {
   });
 });
 
-describe('llmp run, with a daemon that is slow or away', () => {
+describe('llmp run, with a slow or unreachable daemon', () => {
   const ISSUED: WireTokenCreated = {
     ...aWireToken({ expires_at: '2030-01-01T12:00:00.000Z', request_count: 3, cache_hit_count: 1 }),
     token: `sk-wt-${'a'.repeat(49)}`,
   };
   let daemon: StandIn;
   let env: NodeJS.ProcessEnv;
-  /** How the token is revoked, the second time and so on. */
+  /** The responses to the second and further revocation requests. */
   let revocations: StandIn['answer'][];
-  /** Resolves with the answer to be given when a token is asked for, unless that is answered at once. */
+  /** Resolves with the response to a request for a token; by default the response is immediate. */
   let held: Promise<ServerResponse>;
   let isHeld: boolean;
 
@@ -278,7 +278,7 @@ describe('llmp run, with a daemon that is slow or away', () => {
     expect(asked()).to.deep.equal(['POST /manage/tokens', REVOCATION]);
   });
 
-  it('does not wait long, after a signal, for a token that does not come', async () => {
+  it('does not wait long for a token after a signal', async () => {
     isHeld = true;
     const child = start(['run', '--', 'echo', 'started'], env);
     await held;
@@ -288,27 +288,27 @@ describe('llmp run, with a daemon that is slow or away', () => {
 
   const inProcess = () => llmp(['run', '--', NODE, '-e', 'process.exit(5)'], { env, pause: () => Promise.resolve() });
 
-  it('tries again to revoke, when the daemon was away', async () => {
+  it('retries the revocation if the daemon was unreachable', async () => {
     revocations = [(_, res) => res.destroy(), refuse(503, 'unavailable', 'later')];
     const { exitCode, err } = await inProcess();
     expect(exitCode).to.equal(5);
-    expect(err).to.equal('Used 3 requests, and 1 answer from the cache. Revoked 3fa91c2e.\n');
+    expect(err).to.equal('Used 3 requests, plus 1 cache hit. Revoked 3fa91c2e.\n');
     expect(asked()).to.deep.equal(['POST /manage/tokens', REVOCATION, REVOCATION, REVOCATION]);
   });
 
-  it('says which token is left, until when and what to do, when the daemon stays away', async () => {
+  it('reports the remaining token, its expiry and advice if the daemon stays unreachable', async () => {
     revocations = Array.from({ length: 20 }, () => (_, res) => res.destroy());
     const { exitCode, err } = await inProcess();
     expect(exitCode).to.equal(5);
     expect(err.trimEnd().split('\n')).to.deep.equal([
-      'llmp: the token 3fa91c2e is not revoked, and can be used until 2030-01-01T12:00:00.000Z',
+      'llmp: could not revoke token 3fa91c2e; it can be used until 2030-01-01T12:00:00.000Z',
       `  cannot reach the daemon at ${daemon.url}: UND_ERR_SOCKET`,
       `  Revoke it: llmp token revoke ${ISSUED.id}`,
     ]);
     expect(asked()).to.have.length(7);
   });
 
-  it('does not try again what the daemon refuses, and is content when the token is gone', async () => {
+  it('does not retry a refused revocation, and succeeds if the token no longer exists', async () => {
     revocations = [refuse(401, 'management_token_refused', 'no')];
     expect((await inProcess()).err)
       .to.contain('refused the management token')
@@ -317,17 +317,17 @@ describe('llmp run, with a daemon that is slow or away', () => {
     expect(await inProcess()).to.deep.equal({ exitCode: 5, out: '', err: '' });
   });
 
-  it('says what is left however quiet it is to be', async () => {
+  it('reports a remaining token even with -q', async () => {
     revocations = [refuse(401, 'management_token_refused', 'no')];
     const { err } = await llmp(['run', '-q', '--', NODE, '-e', ''], { env });
-    expect(err).to.contain('is not revoked');
+    expect(err).to.contain('could not revoke');
   });
 
   describe('the base URL', () => {
-    // What it prints is its base URL; where a socket is the server nothing else tells that.
+    // The command prints its base URL, which with a unix socket is not visible otherwise.
     const SHOWS = ['--', NODE, '-p', 'process.env.OPENAI_BASE_URL'];
 
-    it('is the one given, where /v1 is elsewhere', async () => {
+    it('is the given one if /v1 is elsewhere', async () => {
       const { out } = await ended(start(['run', '--base-url', 'https://llm.example/v1', ...SHOWS], env));
       expect(out).to.equal('https://llm.example/v1\n');
     });

@@ -1,7 +1,7 @@
 import { MANAGEMENT_TOKEN } from '../support/daemon.js';
 import { type Captured, llmp, type Situation } from './captured.js';
 
-/** A command that goes on until ^C. */
+/** Runs a command that continues until ^C. */
 export class Running {
   out = '';
   err = '';

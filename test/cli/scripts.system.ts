@@ -28,7 +28,7 @@ describe('llmp in a script', function () {
     await daemon.stop();
   });
 
-  /** In real bash, with `llmp` as a function; its exit code is the last line of what it prints on stdout. */
+  /** Runs a script in real bash, with `llmp` as a function. The exit code is the last line of stdout. */
   async function bash(script: string, env: NodeJS.ProcessEnv = {}): Promise<{ out: string; err: string }> {
     const llmp = `llmp() { '${process.execPath}' -- '${MAIN}' "$@"; }`;
     const { stdout: out, stderr: err } = await run('bash', ['--norc', '-c', `${llmp}\n${script}`], {
@@ -37,7 +37,7 @@ describe('llmp in a script', function () {
     return { out, err };
   }
 
-  it('ends with 141 and without a word when `head` has had enough', async () => {
+  it('exits with 141 and no message when `head` closes the pipe', async () => {
     const { out, err } = await bash(
       `llmp token list -q -o id --server "$MANY" --limit 100000 | head -n 2; echo "\${PIPESTATUS[@]}"`,
     );
@@ -46,7 +46,7 @@ describe('llmp in a script', function () {
     expect(err).to.equal('');
   });
 
-  it('ends with 141 when nobody reads its messages', async () => {
+  it('exits with 141 when the reader of its messages is gone', async () => {
     const { out } = await bash(
       `{ llmp token list --server "$MANY" -v 2>&1 >&3 | head -n 1 >/dev/null; echo "\${PIPESTATUS[0]}"; } 3>/dev/null`,
     );
@@ -61,7 +61,7 @@ describe('llmp in a script', function () {
     expect((await bash('llmp project list >&-; echo $?')).out).to.equal('0\n');
   });
 
-  it('fails with 1 when what it writes to is full', async () => {
+  it('exits with 1 when the output device is full', async () => {
     const { out, err } = await bash('llmp project list > /dev/full; echo $?');
     expect(out).to.equal('1\n');
     expect(err)
@@ -70,7 +70,7 @@ describe('llmp in a script', function () {
       .and.not.to.match(/^\s+at /m);
   });
 
-  it('asks nothing where there is no terminal, and says what would have been an answer', async () => {
+  it('does not prompt without a terminal, and names the option to use instead', async () => {
     const bare = { MANAGEMENT_TOKEN: undefined };
     const { out, err } = await bash('llmp token list </dev/null; echo $?', bare);
     expect(out).to.equal('3\n');
@@ -80,12 +80,12 @@ describe('llmp in a script', function () {
     expect(several.err).to.contain('--yes');
   });
 
-  it('stops what goes on for ever when its reader goes', async () => {
+  it('stops streaming commands when the reader closes the pipe', async () => {
     const { out } = await bash(`llmp status --watch | head -n 1 >/dev/null; echo "\${PIPESTATUS[0]}"`);
     expect(out).to.equal('141\n');
   });
 
-  it('hands ids from one command to the next', async () => {
+  it('passes IDs from one command to the next', async () => {
     const { out } = await bash(`set -eo pipefail
 llmp token generate -q --duration 2 >/dev/null
 llmp token generate -q --duration 3 >/dev/null

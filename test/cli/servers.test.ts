@@ -1,4 +1,4 @@
-/** The commands that open the database themselves, where it is a server. */
+/** Commands that open the database themselves, on database servers. */
 import { expect } from 'chai';
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -35,7 +35,7 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
     const start = (ENCRYPTION_KEY = FIRST): Promise<TestDaemon> =>
       startDaemon({ dir, env: { ...env, ENCRYPTION_KEY } });
 
-    it('migrate --direct brings the schema up to date, also beside a daemon', async () => {
+    it('migrate --direct migrates the schema, also beside a daemon', async () => {
       expect((await llmp('migrate status --exit-code --direct', { env })).exitCode).to.equal(9);
       const { exitCode, err } = await llmp('migrate up --direct', { env });
       expect(err).to.match(/^Applied 0001/);
@@ -47,26 +47,26 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
       expect(existsSync(daemon.databasePath)).to.equal(false);
     });
 
-    it('migrate rekey seals with the new key what the one before sealed', async () => {
+    it('migrate rekey re-encrypts keys of the previous key', async () => {
       const daemon = await start();
       await daemon.createProject();
       await daemon.stop();
       const both = { ...env, ENCRYPTION_KEY: SECOND, ENCRYPTION_KEY_PREVIOUS: FIRST };
       expect((await llmp('migrate rekey', { env: both })).err).to.equal(
-        'Sealed 1 upstream key with ENCRYPTION_KEY.\nYou can now remove ENCRYPTION_KEY_PREVIOUS.\n',
+        'Re-encrypted 1 upstream key.\nYou can now remove ENCRYPTION_KEY_PREVIOUS.\n',
       );
       const again = await start(SECOND);
       expect((await again.manage('GET', '/manage/projects')).status).to.equal(200);
       await again.stop();
     });
 
-    it('migrate rekey wants the key that instances share', async () => {
+    it('migrate rekey requires the key that instances share', async () => {
       const { exitCode, err } = await llmp('migrate rekey', { env: { ...env, ENCRYPTION_KEY_PREVIOUS: FIRST } });
       expect(exitCode).to.equal(78);
       expect(err).to.include(`ENCRYPTION_KEY is required with DB_DRIVER=${kind}`);
     });
 
-    it('N09 audit verify compares with what this machine noted, and not another with such a file', async () => {
+    it('N09 audit verify uses the anchors of this machine, not of another one with such a file', async () => {
       const daemon = await start();
       const { id } = await daemon.createProject();
       for (let n = 0; n < 3; n++) await daemon.createToken(id);
@@ -95,7 +95,7 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
       expect(exitCode).to.equal(0);
     });
 
-    it('I03 is 69 where nobody answers, and its complaint without the password', async () => {
+    it('I03 exits with 69 without a server, and the message has no password', async () => {
       const daemon = await start();
       await daemon.createProject();
       await daemon.stop();
@@ -113,7 +113,7 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
       }
     });
 
-    it('is 78 where the certificates cannot be read', async () => {
+    it('exits with 78 if the certificates cannot be read', async () => {
       const DATABASE_URL = `${kind}://db/llmp?sslmode=verify-full&sslrootcert=/nowhere/ca.pem`;
       const { exitCode, err } = await llmp('migrate status --direct', { env: { ...env, DATABASE_URL } });
       expect(exitCode).to.equal(78);

@@ -1,4 +1,4 @@
-/** A server that answers what a real daemon cannot be made to answer, and remembers what it was asked. */
+/** A server with responses that a real daemon cannot be made to send. It records its requests. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
@@ -15,7 +15,7 @@ export interface StandIn {
   stop(): Promise<void>;
 }
 
-/** @param socketPath listens there rather than on a free port. */
+/** @param socketPath the socket to listen on, in place of a free port. */
 export async function startStandIn(socketPath?: string): Promise<StandIn> {
   const server = createServer((req, res) => {
     standIn.asked.push({ method: req.method ?? '', url: req.url ?? '', headers: req.headers });

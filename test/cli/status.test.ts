@@ -22,7 +22,7 @@ describe('llmp status', () => {
   const at = ({ url }: { url: string }) => ({ LLMP_SERVER: url, MANAGEMENT_TOKEN });
 
   describe('of a daemon', () => {
-    it('is its health, and how many projects and tokens there are in which state', async () => {
+    it('shows health, and the numbers of projects and tokens by state', async () => {
       const daemon = await withDaemon();
       const [on, off] = [await daemon.createProject(), await daemon.createProject()];
       await daemon.createToken(on.id, { duration_hours: 1 });
@@ -36,7 +36,7 @@ describe('llmp status', () => {
       const { exitCode, out, err } = await llmp('status --json', { env: at(daemon) });
       expect({ exitCode, err }).to.deep.equal({ exitCode: 0, err: '' });
       const { database, event_bus: bus, audit, uptime_s: uptime, ...shown } = JSON.parse(out) as Record<string, object>;
-      // The clock goes on by itself between the requests, too.
+      // The clock also advances between the requests.
       expect(uptime).to.be.within(HOUR_MS / 1000, HOUR_MS / 1000 + 30);
       expect(database).to.include({ driver: 'sqlite', status: 'ok' });
       expect(bus).to.include({ kind: 'in-memory', status: 'ok', dropped: 0 });
@@ -68,7 +68,7 @@ describe('llmp status', () => {
       expect(ascii.out).to.match(/^[\x00-\x7f]*$/);
     });
 
-    it('exits 9 when it is not ready, and says what is missing', async () => {
+    it('exits with 9 if it is not ready, and shows what is missing', async () => {
       const daemon = await withDaemon({ AUTO_MIGRATE: 'false' });
       const { exitCode, out } = await llmp('status --json', { env: at(daemon) });
       expect(exitCode).to.equal(9);
@@ -94,7 +94,7 @@ describe('llmp status', () => {
     });
   });
 
-  it('exits 6 when nobody answers', async () => {
+  it('exits with 6 when the daemon does not respond', async () => {
     const { exitCode, out, err } = await llmp('status', {
       env: { LLMP_SERVER: 'http://127.0.0.1:9', MANAGEMENT_TOKEN },
     });
@@ -123,7 +123,7 @@ describe('llmp status', () => {
       expect(JSON.parse(err)).to.include({ error: 'temporarily unavailable' });
     });
 
-    it('names what the daemon does without, and is still 0', async () => {
+    it('shows degraded parts, and exits with 0', async () => {
       daemon.answer = (req, res) => {
         answerJson(res, 200, req.url === '/ready' ? { status: 'ready', degraded: ['redis'] } : HEALTH);
       };
@@ -151,7 +151,7 @@ describe('llmp status', () => {
       cache: { backend: 'memory', hit_ratio: 0.5 },
       upstream: { p50_ms: 10, p95_ms: 20 },
     };
-    /** Each field of it, however deep. */
+    /** All fields, also nested ones. */
     const paths = Object.entries(WHOLE).flatMap(([name, value]) => [
       [name],
       ...(typeof value === 'object' && !Array.isArray(value) ? Object.keys(value).map((inner) => [name, inner]) : []),
@@ -163,7 +163,7 @@ describe('llmp status', () => {
       return copy;
     };
 
-    it('is shown although it is older and lacks a field, whichever (finding A17)', async () => {
+    it('is shown even if it is older and lacks any field (finding A17)', async () => {
       for (const path of paths) {
         daemon.answer = (req, res) => {
           answerJson(res, 200, req.url?.startsWith('/manage') ? without(path) : HEALTH);
@@ -177,7 +177,7 @@ describe('llmp status', () => {
       }
     });
 
-    it('is said to be older, with its release (finding A17)', async () => {
+    it('is reported as older, with its release (finding A17)', async () => {
       daemon.answer = (req, res) => {
         answerJson(res, 200, req.url?.startsWith('/manage') ? without(['requests', 'per_second']) : HEALTH);
       };

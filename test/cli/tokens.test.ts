@@ -57,11 +57,11 @@ describe('llmp token, against a daemon', () => {
       });
     }
 
-    it('warns above 720 hours, and issues the token all the same', async () => {
+    it('warns above 720 hours, but issues the token', async () => {
       await daemon.createProject();
       const { exitCode, err } = await here('token generate --duration 721');
       expect(exitCode).to.equal(0);
-      expect(err).to.contain('warning: 721 hours');
+      expect(err).to.contain('warning: a lifetime of 721 hours');
       expect((await here('token generate --duration 720')).err).not.to.contain('warning');
     });
 
@@ -81,10 +81,10 @@ describe('llmp token, against a daemon', () => {
     it('Q04 refuses a --env that is not the name of a variable', async () => {
       const { exitCode, err } = await here(['token', 'generate', '--env', 'A=1;rm']);
       expect(exitCode).to.equal(2);
-      expect(err).to.contain('--env must be the name of a variable');
+      expect(err).to.contain('--env must be a variable name');
     });
 
-    it('I17 writes the secret to a file of its own with --out, and shows it nowhere', async () => {
+    it('I17 writes the secret to a new file with --out, and shows it nowhere', async () => {
       await daemon.createProject();
       const file = join(temporaryFolder(), 'token.txt');
       const { out, err } = await here(`token generate --out ${file} --json`);
@@ -94,7 +94,7 @@ describe('llmp token, against a daemon', () => {
       expect(JSON.parse(out)).to.have.property('id');
     });
 
-    it('does not overwrite a file with --out, and issues no token then', async () => {
+    it('does not overwrite a file with --out, and issues no token in that case', async () => {
       await daemon.createProject();
       const file = join(temporaryFolder(), 'token.txt');
       writeFileSync(file, 'precious');
@@ -104,7 +104,7 @@ describe('llmp token, against a daemon', () => {
       expect((await here('token list -o id')).out).to.equal('');
     });
 
-    it('leaves no file behind when the daemon refuses', async () => {
+    it('leaves no file when the daemon refuses the request', async () => {
       const project = await daemon.createProject();
       await daemon.manage('PATCH', `/manage/projects/${project.id}`, { is_active: false });
       const file = join(temporaryFolder(), 'token.txt');
@@ -122,7 +122,7 @@ describe('llmp token, against a daemon', () => {
       expect(err).to.contain(one.id).and.to.contain(two.id).and.to.contain('--project-id');
     });
 
-    it('takes LLMP_PROJECT_ID, and --project-id before it, both shortened', async () => {
+    it('uses LLMP_PROJECT_ID, or --project-id first, both as prefixes', async () => {
       const [one, two] = [await daemon.createProject(), await daemon.createProject()];
       const env = { LLMP_PROJECT_ID: one.id.slice(0, 8) };
       const byEnvironment = JSON.parse((await here('token generate --json', { env })).out) as WireToken;
@@ -165,7 +165,7 @@ describe('llmp token, against a daemon', () => {
       expect(await idsOf(`--project-id ${one.id.slice(0, 6)} --active-only`)).to.deep.equal([active.id]);
     });
 
-    it('finds what expires within a time, and not what has expired', async () => {
+    it('finds tokens that expire within a time, and not expired ones', async () => {
       const project = await daemon.createProject();
       await daemon.createToken(project.id, { duration_minutes: 1 });
       const soon = await daemon.createToken(project.id, { duration_minutes: 90 });
@@ -175,14 +175,14 @@ describe('llmp token, against a daemon', () => {
       expect(out).to.equal(`${soon.id}\n`);
     });
 
-    it('sorts downwards by a field with - in front', async () => {
+    it('sorts in descending order by a field with a leading -', async () => {
       const project = await daemon.createProject();
       for (const name of ['b', 'c', 'a']) await daemon.createToken(project.id, { name });
       const { out } = await here('token list --sort -name');
       expect(out.split('\n').map((line) => line.split('\t')[1])).to.deep.equal(['c', 'b', 'a', undefined]);
     });
 
-    it('says so on stderr when there is none', async () => {
+    it('reports on stderr that there are none', async () => {
       const { exitCode, out, err } = await here('token list');
       expect({ exitCode, out }).to.deep.equal({ exitCode: 0, out: '' });
       expect(err).to.equal('No matching tokens.\n');
@@ -196,28 +196,28 @@ describe('llmp token, against a daemon', () => {
       expect(JSON.parse(out)).to.include({ id, request_count: 0, cache_hit_count: 0 });
     });
 
-    it('takes the beginning of an id in any letter case', async () => {
+    it('accepts a prefix of an ID in any letter case', async () => {
       const { id } = await daemon.createToken((await daemon.createProject()).id);
       expect((await here(`token get ${id.slice(0, 13).toUpperCase()} -o id`)).out).to.equal(`${id}\n`);
     });
 
-    it('exits 4 when there is no such token, whole id or shortened', async () => {
+    it('exits with 4 for an unknown token, by full ID or prefix', async () => {
       expect((await here('token get 00000000-0000-4000-8000-000000000000')).exitCode).to.equal(4);
       expect((await here('token get 00000000')).exitCode).to.equal(4);
     });
 
-    it('does not take a name for an id', async () => {
+    it('does not accept a name as an ID', async () => {
       await daemon.createToken((await daemon.createProject()).id, { name: 'deadbeef' });
       expect((await here('token get deadbeef')).exitCode).to.equal(4);
     });
 
-    it('refuses what cannot be an id, and does not repeat what may be a credential', async () => {
+    it('refuses an invalid ID, and does not repeat what may be a credential', async () => {
       const { exitCode, err } = await here('token get an-upstream-key-of-another-provider');
       expect(exitCode).to.equal(2);
-      expect(err).to.contain('cannot be the id of a token').and.not.to.contain('upstream');
+      expect(err).to.contain('is not a valid token ID').and.not.to.contain('upstream');
     });
 
-    it('refuses a beginning of fewer than 6 characters', async () => {
+    it('refuses a prefix of fewer than 6 characters', async () => {
       const { exitCode, err } = await here('token get 3fa91');
       expect(exitCode).to.equal(2);
       expect(err).to.contain('at least its first 6 characters');
@@ -225,7 +225,7 @@ describe('llmp token, against a daemon', () => {
   });
 
   describe('revoke and reactivate', () => {
-    it('ends a token, says how to undo it, and that works', async () => {
+    it('revokes a token, and prints an undo command that works', async () => {
       const { id } = await daemon.createToken((await daemon.createProject()).id, { name: 'ci-deploy' });
       const { exitCode, out, err } = await here(`token revoke ${id.slice(0, 8)}`);
       expect({ exitCode, out }).to.deep.equal({ exitCode: 0, out: '' });
@@ -247,14 +247,14 @@ describe('llmp token, against a daemon', () => {
       expect((await here(`token reactivate ${id}`)).err).to.contain('It still cannot be used: expired.');
     });
 
-    it('answers with the changed token as data when a format is asked for', async () => {
+    it('prints the changed token as data if a format is given', async () => {
       const { id } = await daemon.createToken((await daemon.createProject()).id);
       const { out, err } = await here(`token revoke ${id} --json`);
       expect(JSON.parse(out)).to.include({ id, state: 'revoked' });
       expect(err).to.equal('');
     });
 
-    it('does several with --yes: a line each, and a summary', async () => {
+    it('revokes several tokens with --yes, with a line for each and a summary', async () => {
       const project = await daemon.createProject();
       const tokens = [];
       for (let i = 0; i < 12; i++) tokens.push(await daemon.createToken(project.id));
@@ -274,7 +274,7 @@ describe('llmp token, against a daemon', () => {
       expect((await daemon.token(id)).is_active).to.equal(false);
     });
 
-    it('wants --yes for several where nobody can be asked', async () => {
+    it('requires --yes for several tokens without a terminal', async () => {
       const project = await daemon.createProject();
       const [one, two] = [await daemon.createToken(project.id), await daemon.createToken(project.id)];
       const { exitCode, err } = await here(`token revoke ${one.id} ${two.id}`);
@@ -317,7 +317,7 @@ describe('llmp token, against a daemon', () => {
   });
 
   describe('whois', () => {
-    it('says which token a secret on standard input belongs to, and does not show the secret', async () => {
+    it('finds the token of a secret on standard input, and does not show the secret', async () => {
       const { id, token } = await daemon.createToken((await daemon.createProject()).id, { name: 'leaked' });
       const { exitCode, out, err } = await here('token whois --json -v', { stdin: `${token}\n` });
       expect(exitCode).to.equal(0);
@@ -337,7 +337,7 @@ describe('llmp token, against a daemon', () => {
     it('does not read the secret from a terminal that would show it', async () => {
       const { exitCode, err } = await here('token whois --no-input', { terminal: 120 });
       expect(exitCode).to.equal(2);
-      expect(err).to.contain('Pipe it in');
+      expect(err).to.contain('Pipe it to standard input');
     });
 
     it('exits 4 for the secret of no token', async () => {
@@ -346,7 +346,7 @@ describe('llmp token, against a daemon', () => {
       expect(err).not.to.contain('ccc');
     });
 
-    it('sends and repeats nothing that is no such secret', async () => {
+    it('neither sends nor repeats text that is not such a secret', async () => {
       const key = 'sk-proj-0123456789';
       const env = { LLMP_SERVER: 'http://127.0.0.1:9' };
       for (const stdin of [key, '', `Bearer sk-wt-${'c'.repeat(49)}`]) {
@@ -356,7 +356,7 @@ describe('llmp token, against a daemon', () => {
       }
     });
 
-    it('takes no secret on the command line, and does not repeat it', async () => {
+    it('accepts no secret on the command line, and does not repeat it', async () => {
       const { exitCode, err } = await here(`token whois sk-wt-${'c'.repeat(49)}`);
       expect(exitCode).to.equal(2);
       expect(err).not.to.contain('ccc');

@@ -30,7 +30,7 @@ describe('llmp usage', () => {
   const here = (args: string, situation: Situation = {}): Promise<Captured> =>
     llmp(args, { env: { LLMP_SERVER: daemon.url, MANAGEMENT_TOKEN }, ...situation });
 
-  it('adds everything up (finding A13)', async () => {
+  it('sums all requests (finding A13)', async () => {
     const { exitCode, out } = await here('usage --json');
     expect(exitCode).to.equal(0);
     expect(JSON.parse(out)).to.deep.equal([
@@ -48,7 +48,7 @@ describe('llmp usage', () => {
     ]);
   });
 
-  it('tells apart what it is asked to, in every format', async () => {
+  it('groups as requested, in every format', async () => {
     const by = 'usage --by model,token --since 24h';
     expect((await here(by)).out).to.equal(`${token.id}\tgpt-test\t2\t0\t0\t0\t20\t6\t0\t0\t0\n`);
     expect((await here(`${by} -o csv`)).out).to.equal(
@@ -67,7 +67,7 @@ describe('llmp usage', () => {
     expect(line).to.match(/^ci-deploy +web +\d{4}-\d\d-\d\d +2 +0 +0 +0 +20 +6 +0/);
   });
 
-  it('narrows to a project, a token and a time', async () => {
+  it('filters by project, token and time', async () => {
     const requests = async (args: string) => (await here(`usage ${args}`)).out.split('\t')[0];
     expect(await requests('--project-id web')).to.equal('2');
     expect(await requests(`--token-id ${token.id.slice(0, 8)}`)).to.equal('2');
@@ -77,7 +77,7 @@ describe('llmp usage', () => {
     expect(empty).to.deep.equal({ exitCode: 0, out: '', err: 'No requests in this period.\n' });
   });
 
-  it('refuses what it does not understand', async () => {
+  it('refuses invalid options', async () => {
     for (const args of [
       '--by tokens',
       '--by token,token',

@@ -5,7 +5,7 @@ import { llmp } from './captured.js';
 import { canary } from '../support/canaries.js';
 
 describe('the command line', () => {
-  it('says what llmp is when nothing else is asked of it', async () => {
+  it('prints an introduction without a command', async () => {
     const { exitCode, out, err } = await llmp([]);
     expect({ exitCode, err }).to.deep.equal({ exitCode: 0, err: '' });
     expect(out.match(/^ {2}llmp /gm)).to.have.length(5);
@@ -44,7 +44,7 @@ describe('the command line', () => {
       }
     });
 
-    it('explains one command with its options and examples, whichever way it is asked for', async () => {
+    it('shows a command with its options and examples, in every form of the request', async () => {
       const { out } = await llmp('help token generate');
       expect(out).to.contain('--max-requests <COUNT>').and.to.contain('llmp token generate --duration 48');
       expect((await llmp('token generate --help')).out.trim()).to.equal(out.trim());
@@ -58,14 +58,14 @@ describe('the command line', () => {
       }
     });
 
-    it('shows examples before options, and then where to read on', async () => {
+    it('shows examples before options, and further reading last', async () => {
       const { out } = await llmp('help token list');
       const [examples, own, more] = ['Examples:', '--project-id <ID>', 'llmp man token'].map((it) => out.indexOf(it));
       expect(examples).to.be.greaterThan(0).and.below(own!);
       expect(own).to.be.below(more!);
     });
 
-    it('keeps within the width of the terminal', async () => {
+    it('fits the width of the terminal', async () => {
       for (const args of ['help', 'help token generate', 'help formatting']) {
         const { out } = await llmp(args, { terminal: 60 });
         const long = out.split('\n').filter((line) => line.length > 60 && !line.startsWith('  llmp '));
@@ -73,7 +73,7 @@ describe('the command line', () => {
       }
     });
 
-    it('has topics, which it lists', async () => {
+    it('lists its topics', async () => {
       const { out } = await llmp('help');
       for (const topic of ['environment', 'formatting', 'exit-codes', 'tokens', 'security']) {
         expect(out).to.contain(`\n  help ${topic} `);
@@ -97,7 +97,7 @@ describe('the command line', () => {
       }
     });
 
-    it('exits 2 for a topic that is none, and says what was meant', async () => {
+    it('exits with 2 for an unknown topic, and suggests one', async () => {
       expect(await llmp('help exit-code')).to.include({ exitCode: 2, out: '' });
       expect((await llmp('help exit-code')).err).to.contain('Did you mean exit-codes?');
       expect((await llmp('help token generat')).err).to.contain('Did you mean generate?');
@@ -132,7 +132,7 @@ describe('the command line', () => {
       }
     });
 
-    it('that is like nothing gets no suggestion', async () => {
+    it('that is not similar to anything gets no suggestion', async () => {
       for (const args of ['zzzzzzzz', 'token list --zzzzzz', 'token list --state zzzzz']) {
         expect((await llmp(args)).err, args).not.to.contain('Did you mean');
       }
@@ -145,18 +145,18 @@ describe('the command line', () => {
       expect(err).to.contain('--management-tokn').and.not.to.contain(value);
     });
 
-    it('that puts a secret in the place of a command does not repeat it', async () => {
+    it('that has a secret in place of a command does not repeat it', async () => {
       const secret = `sk-wt-${'b'.repeat(49)}`;
       expect((await llmp(`token ${secret}`)).err).not.to.contain('bbb');
     });
 
-    it('of leaving out the verb names the choices', async () => {
+    it('that omits the second word lists the choices', async () => {
       const { exitCode, err } = await llmp('token');
       expect(exitCode).to.equal(2);
       expect(err).to.contain('generate, list, get, revoke, reactivate, whois');
     });
 
-    it('of one word too many is refused', async () => {
+    it('with one word too many is refused', async () => {
       expect((await llmp('token list everything')).exitCode).to.equal(2);
     });
   });

@@ -8,7 +8,7 @@ import { answerJson, refuse, type StandIn, startStandIn } from './stand-in.js';
 
 const HEALTH = { status: 'ok', uptime_s: 1, checks: { database: 'ok' } };
 
-/** The rows that a terminal shows after what was written to it. */
+/** The rows that a terminal shows after this output. */
 function screenOf(written: string, columns: number): string[] {
   const rows = [''];
   let [row, column] = [0, 0];
@@ -35,7 +35,7 @@ describe('what is watched', () => {
     pauses = [];
   });
 
-  /** Time stands still between one view and the next. */
+  /** The clock does not advance between refreshes. */
   const pause = (ms: number, signal: AbortSignal) =>
     new Promise<void>((resolve) => {
       pauses.push(ms);
@@ -75,7 +75,7 @@ describe('what is watched', () => {
     it('prints a line of JSON every two seconds until ^C, of which it says nothing', async () => {
       const watching = await watch(daemon.url);
       await daemon.createProject();
-      daemon.clock.advance(3_000); // Nobody counts again right away.
+      daemon.clock.advance(3_000); // Counts are cached for a moment.
       await refresh();
       await refresh();
       expect(linesOf(watching).map(({ status, projects }) => [status, projects])).to.deep.equal([
@@ -111,7 +111,7 @@ describe('what is watched', () => {
       });
     }
 
-    it('appends on a terminal that cannot go back', async () => {
+    it('appends on a terminal that cannot move the cursor', async () => {
       const env = { LLMP_SERVER: daemon.url, MANAGEMENT_TOKEN, TERM: 'dumb' };
       const watching = await watch(daemon.url, '', { terminal: 80, env });
       await refresh();
@@ -136,7 +136,7 @@ describe('what is watched', () => {
     });
     afterEach(() => daemon.stop());
 
-    it('goes on while the daemon is away, says so once, and shows it again when it is back', async () => {
+    it('continues while the daemon is unreachable, reports that once, and shows it again afterwards', async () => {
       const watching = await watch(daemon.url);
       daemon.answer = beAway;
       await refresh();
@@ -152,7 +152,7 @@ describe('what is watched', () => {
       expect(watching.err.match(/cannot reach the daemon/g)).to.have.length(1);
     });
 
-    it('says on a terminal what is wrong below what it shows, and no more once it is over', async () => {
+    it('shows an error below the output on a terminal, until it is resolved', async () => {
       const watching = await watch(daemon.url, '', { terminal: 80 });
       const screen = () => screenOf(watching.out, 80).join('\n');
       expect(screen())
@@ -171,7 +171,7 @@ describe('what is watched', () => {
       expect(watching.err).to.equal('');
     });
 
-    it('exits 6 when nobody answers the first time', async () => {
+    it('exits with 6 when the daemon does not respond at first', async () => {
       const env = { LLMP_SERVER: 'http://127.0.0.1:9' };
       const { exitCode, out } = await llmp('status --watch', { env, interrupted: new Promise(() => undefined) });
       expect({ exitCode, out }).to.deep.equal({ exitCode: 6, out: '' });
@@ -191,18 +191,18 @@ describe('what is watched', () => {
       expect(daemon.asked.filter(({ url }) => url === '/manage/status')).to.have.length(1);
     });
 
-    it('shows the health alone without a management token, and says so once', async () => {
+    it('shows only the health without a management token, and reports that once', async () => {
       const watching = await watch(daemon.url, '', { env: { LLMP_SERVER: daemon.url } });
       await refresh();
       expect(linesOf(watching).map(({ status, tokens }) => [status, tokens])).to.deep.equal([
         ['ready', null],
         ['ready', null],
       ]);
-      expect(watching.err).to.equal('Only the health is shown, because no management token was given.\n');
+      expect(watching.err).to.equal('Showing only the health, because no management token was given.\n');
     });
 
     for (const path of ['/health', '/manage/status']) {
-      it(`ends at ^C also while it waits for ${path}, and leaves no request behind`, async () => {
+      it(`ends at ^C also while it waits for ${path}, and leaves no open request`, async () => {
         const watching = await watch(daemon.url);
         const left = new Promise<void>((resolve) => {
           daemon.answer = (req, res) => {
@@ -231,7 +231,7 @@ describe('what is watched', () => {
     });
     afterEach(() => daemon.stop());
 
-    it('is the list in the same place of a terminal, as much of it as there is room for', async () => {
+    it('redraws the list in place on a terminal, as many rows as fit', async () => {
       const first = await daemon.createToken(projectId, { name: 'first' });
       const watching = await watchBy('token list --watch --sort created_at', daemon.url, { terminal: 120 });
       const screen = () => screenOf(watching.out, 120);
@@ -249,7 +249,7 @@ describe('what is watched', () => {
       expect((await watching.press()).exitCode).to.equal(130);
     });
 
-    it('is elsewhere a line for each token that is new or has changed', async () => {
+    it('otherwise prints a line for each new or changed token', async () => {
       const first = await daemon.createToken(projectId, { name: 'first' });
       const watching = await watchBy('token list --watch', daemon.url);
       await refresh();
@@ -261,7 +261,7 @@ describe('what is watched', () => {
       expect(lines.slice(1).sort()).to.deep.equal(['first revoked', 'second active']);
     });
 
-    it('stays on the screen while the daemon is away, with what is wrong below it', async () => {
+    it('stays on the screen while the daemon is unreachable, with the error below it', async () => {
       await daemon.createToken(projectId, { name: 'first' });
       const watching = await watchBy('token list --watch', daemon.url, { terminal: 120 });
       await daemon.stop();

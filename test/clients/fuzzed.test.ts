@@ -1,4 +1,4 @@
-/** Requests made up from the description, by schemathesis: what it finds is nothing but what is listed here as its opinion. */
+/** Fuzzing with Schemathesis, which generates requests from the OpenAPI description. Only the findings listed here are allowed. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
@@ -10,48 +10,44 @@ const FORBIDDEN = 'ST401';
 const ACCEPTED = 'ST201';
 const REJECTED = 'ST202';
 
-/** What it reports and is as it should be: its code, what stands in the report, and why it is no defect. */
-const OPINIONS: [code: string, said: RegExp, why: string][] = [
-  [FORBIDDEN, /too_many_attempts/, 'whoever tries one wrong credential after the other is slowed down with 429'],
-  [REJECTED, /cursor must be the cursor of a Link header/, 'a cursor is made by the daemon; nobody can make one up'],
-  [REJECTED, /since must not be after until/, 'a rule between two parameters, which OpenAPI can only say in words'],
+/** Findings that are not defects: code, text of the report, and why the behaviour is correct. */
+const ALLOWED_FINDINGS: [code: string, text: RegExp, why: string][] = [
+  [FORBIDDEN, /too_many_attempts/, 'repeated wrong credentials are rate-limited with 429'],
+  [REJECTED, /cursor must be the cursor of a Link header/, 'a cursor comes from the daemon and cannot be generated'],
+  [REJECTED, /since must not be after until/, 'a rule between two parameters, which OpenAPI can express only as text'],
   [REJECTED, /active_only and state contradict/, 'likewise'],
   [
     REJECTED,
-    /give exactly one of method with url/,
-    'likewise between fields: said in words, because generators fail at more',
+    /give exactly one of: method with url/,
+    'a rule between fields: expressed as text, because generators do not support more',
   ],
-  [REJECTED, /duration_hours and duration_minutes exclude each other/, 'likewise'],
+  [REJECTED, /give either duration_hours or duration_minutes/, 'likewise'],
   [
     REJECTED,
     /(?:since|until|expires_after|expires_before) must be an RFC 3339 timestamp/,
-    'a pattern cannot say which days a month has',
+    'a pattern cannot express the number of days in a month',
   ],
+  [REJECTED, /q must be .* at least one letter or digit/, 'no portable pattern can express what a letter is'],
   [
     REJECTED,
-    /q must be .* a letter or a digit among them/,
-    'no pattern that all engines read can say what a letter is',
+    /name must be .* not only spaces/,
+    'regular expression engines differ in what a space is, and few support line separators',
   ],
-  [REJECTED, /name must be .* not only spaces/, 'engines differ in what a space is, and few know line separators'],
-  [REJECTED, /words must be/, 'engines differ in what a space is'],
-  [
-    REJECTED,
-    /url must be a path under \/v1 in its plain form/,
-    'a pattern cannot say what the plain form of a path is',
-  ],
-  [REJECTED, /Last-Event-ID must be/, 'such an id is made by the daemon; nobody can make one up'],
+  [REJECTED, /words must be/, 'regular expression engines differ in what a space is'],
+  [REJECTED, /url must be a path under \/v1 in its plain form/, 'a pattern cannot express the plain form of a path'],
+  [REJECTED, /Last-Event-ID must be/, 'the ID comes from the daemon and cannot be generated'],
   [
     ACCEPTED,
     /parameter `(?:project_id|token_id)` in query/,
-    'a filter by what is no id finds nothing, as older clients know it',
+    'a filter by an invalid ID matches nothing, which older clients rely on',
   ],
 ];
 
-/** What it says of requests, one by one. */
-const findings = (output: string): { code: string; said: string }[] =>
-  Array.from(output.matchAll(/^- (ST\d+) [\s\S]*?st replay/gm), ([said, code = '']) => ({ code, said }));
+/** The findings in the report. */
+const findings = (output: string): { code: string; text: string }[] =>
+  Array.from(output.matchAll(/^- (ST\d+) [\s\S]*?st replay/gm), ([text, code = '']) => ({ code, text }));
 
-describe('requests made up from the description', function () {
+describe('requests generated from the OpenAPI description', function () {
   this.timeout(600_000);
   let server: Server;
   before(async () => {
@@ -59,19 +55,19 @@ describe('requests made up from the description', function () {
   });
   after(() => server.stop());
 
-  it('find nothing but what is listed as an opinion, and no error in the log (finding H9) (finding H11)', async function () {
+  it('cause only allowed findings, and no errors in the log (finding H9) (finding H11)', async function () {
     const python = await orPending(this, 'what schemathesis finds', pythonTools());
     const folder = workFolder(join(python, '../..'));
     writeFileSync(join(folder, 'openapi.json'), JSON.stringify(DESCRIPTION));
-    // By the environment, because everybody can read a command line.
+    // The token is passed in the environment, because other users can read a command line.
     const settings = [
       'headers = { Authorization = "Bearer ${LLMP_TOKEN}" }',
-      // Rules that only words can say; each request would fail by them.
+      // Headers with rules that OpenAPI can express only as text; otherwise every request would fail.
       'parameters = { "header.X-Llmp-Client-IP" = "192.0.2.10", "header.X-Audit-Reason" = "a%20test" }',
       'seed = 1',
     ];
     writeFileSync(join(folder, 'schemathesis.toml'), settings.join('\n'));
-    // Streams go on for ever.
+    // Streams do not end.
     const without = ['streamEvents', 'followAudit'].flatMap((id) => ['--exclude-operation-id', id]);
     const bounds = ['--max-examples', '8', '--request-timeout', '10', '--phases', 'examples,coverage,fuzzing'];
     const options = ['run', 'openapi.json', '--url', server.url, '--no-color', '--continue-on-failure'];
@@ -80,14 +76,14 @@ describe('requests made up from the description', function () {
       env: server.env,
       timeoutMs: 400_000,
     });
-    expect(output, 'a whole run').to.match(/[1-9]\d* generated/);
+    expect(output, 'complete run').to.match(/[1-9]\d* generated/);
     const found = findings(output);
     const unexpected = found.filter(
-      ({ code, said }) => !OPINIONS.some(([of, pattern]) => of === code && pattern.test(said)),
+      ({ code, text }) => !ALLOWED_FINDINGS.some(([of, pattern]) => of === code && pattern.test(text)),
     );
-    expect(unexpected.map(({ said }) => said)).to.deep.equal([]);
+    expect(unexpected.map(({ text }) => text)).to.deep.equal([]);
     const counted = Array.from(output.matchAll(/^ {2}❌ ST\d+ .*: (\d+)$/gm), ([, count]) => Number(count));
-    expect(found.length, 'findings that were read').to.equal(counted.reduce((sum, count) => sum + count, 0));
+    expect(found.length, 'parsed findings').to.equal(counted.reduce((sum, count) => sum + count, 0));
     expect(server.errors()).to.deep.equal([]);
   });
 });

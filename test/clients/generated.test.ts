@@ -1,4 +1,4 @@
-/** Clients that other people's generators make from the description: each compiles, and does the main job with a daemon. */
+/** Clients that third-party generators create from the OpenAPI description: each compiles and works with a daemon. */
 import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
@@ -9,7 +9,7 @@ import { goTools, npmTools, orPending, pythonTools, succeed, workFolder } from '
 const PROGRAMS = join(import.meta.dirname, '../../../test/clients/programs');
 const DONE = 'the main job is done\n';
 
-describe('a client generated from the description compiles and does the main job', function () {
+describe('a client generated from the OpenAPI description compiles and works', function () {
   this.timeout(600_000);
   let server: Server;
   before(async () => {
@@ -17,7 +17,7 @@ describe('a client generated from the description compiles and does the main job
   });
   after(() => server.stop());
 
-  /** A folder with the description in it, and these programs. */
+  /** Creates a folder with the description and these programs. */
   function stage(parent: string, ...programs: string[]): string {
     const folder = workFolder(parent);
     writeFileSync(join(folder, 'openapi.json'), JSON.stringify(DESCRIPTION));
@@ -25,17 +25,17 @@ describe('a client generated from the description compiles and does the main job
     return folder;
   }
 
-  /** Checks the types, and runs the program against the daemon. */
+  /** Type-checks the program and runs it with the daemon. */
   async function doMainJob(npm: string, folder: string, program: string): Promise<void> {
     const bin = (name: string) => join(npm, 'node_modules/.bin', name);
     await succeed(bin('tsc'), ['-p', '.'], { cwd: folder });
     const bundle = ['--bundle', '--platform=node', '--format=esm', '--outfile=program.mjs', '--log-level=error'];
     await succeed(bin('esbuild'), [`${program}.ts`, ...bundle], { cwd: folder });
-    const said = await succeed(process.execPath, ['program.mjs', program], { cwd: folder, env: server.env });
-    expect(said).to.equal(DONE);
+    const output = await succeed(process.execPath, ['program.mjs', program], { cwd: folder, env: server.env });
+    expect(output).to.equal(DONE);
   }
 
-  it('in TypeScript, by openapi-typescript with openapi-fetch (finding H1) (finding H11)', async function () {
+  it('in TypeScript, with openapi-typescript with openapi-fetch (finding H1) (finding H11)', async function () {
     const npm = await orPending(this, 'a client of openapi-typescript', npmTools());
     const folder = stage(npm, 'common.ts', 'openapi-fetch.ts', 'tsconfig.json');
     const generator = join(npm, 'node_modules/.bin/openapi-typescript');
@@ -43,7 +43,7 @@ describe('a client generated from the description compiles and does the main job
     await doMainJob(npm, folder, 'openapi-fetch');
   });
 
-  it('in TypeScript, by hey-api (finding H1) (finding H11)', async function () {
+  it('in TypeScript, with hey-api (finding H1) (finding H11)', async function () {
     const npm = await orPending(this, 'a client of hey-api', npmTools());
     const folder = stage(npm, 'common.ts', 'hey-api.ts', 'tsconfig.json');
     const plugins = ['@hey-api/client-fetch', '@hey-api/typescript', '@hey-api/sdk'];
@@ -52,7 +52,7 @@ describe('a client generated from the description compiles and does the main job
     await doMainJob(npm, folder, 'hey-api');
   });
 
-  it('in TypeScript, by OpenAPI Generator (finding H8) (finding H12)', async function () {
+  it('in TypeScript, with OpenAPI Generator (finding H8) (finding H12)', async function () {
     const npm = await orPending(this, 'a client of OpenAPI Generator', npmTools());
     const python = await orPending(this, 'a client of OpenAPI Generator', pythonTools());
     const folder = stage(npm, 'common.ts', 'typescript-fetch.ts', 'tsconfig.json');
@@ -61,21 +61,21 @@ describe('a client generated from the description compiles and does the main job
     await doMainJob(npm, folder, 'typescript-fetch');
   });
 
-  it('in Python, by openapi-python-client (finding H1) (finding H8)', async function () {
+  it('in Python, with openapi-python-client (finding H1) (finding H8)', async function () {
     const python = await orPending(this, 'a client of openapi-python-client', pythonTools());
     const folder = stage(join(python, '../..'), 'main.py');
     writeFileSync(join(folder, 'config.yml'), 'post_hooks: []\n');
     const options = ['generate', '--path', 'openapi.json', '--config', 'config.yml', '--meta', 'none'];
-    const said = await succeed(join(python, 'openapi-python-client'), [...options, '--output-path', 'llmp_client'], {
+    const output = await succeed(join(python, 'openapi-python-client'), [...options, '--output-path', 'llmp_client'], {
       cwd: folder,
     });
-    expect(said, 'what it could not generate').not.to.match(/warning|unsupported|invalid/i);
+    expect(output, 'warnings of the generator').not.to.match(/warning|unsupported|invalid/i);
     expect(await succeed(join(python, 'python'), ['main.py', 'python'], { cwd: folder, env: server.env })).to.equal(
       DONE,
     );
   });
 
-  it('in Go, by oapi-codegen (finding H2) (finding H3) (finding H6) (finding H7)', async function () {
+  it('in Go, with oapi-codegen (finding H2) (finding H3) (finding H6) (finding H7)', async function () {
     const { generator, env, module } = await orPending(this, 'a client of oapi-codegen', goTools());
     const folder = stage(join(generator, '../..'), 'main.go');
     mkdirSync(join(folder, 'llmp'));

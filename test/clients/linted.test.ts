@@ -1,11 +1,11 @@
-/** What linters and validators of OpenAPI say of the description: nothing. */
+/** Linters and validators find no problems in the OpenAPI description. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { DESCRIPTION } from '../support/description.js';
 import { npmTools, orPending, pythonTools, run, workFolder } from './tools.js';
 
-describe('of the description nothing is said', function () {
+describe('the OpenAPI description has no problems', function () {
   this.timeout(600_000);
 
   function stage(parent: string): string {
@@ -14,8 +14,8 @@ describe('of the description nothing is said', function () {
     return folder;
   }
 
-  it('by Redocly, with its recommended rules (finding H11) (finding H12)', async function () {
-    const npm = await orPending(this, 'what Redocly says', npmTools());
+  it('in Redocly, with its recommended rules (finding H11) (finding H12)', async function () {
+    const npm = await orPending(this, 'Redocly', npmTools());
     const redocly = join(npm, 'node_modules/.bin/redocly');
     const { code, output } = await run(redocly, ['lint', '--extends=recommended', '--format=json', 'openapi.json'], {
       cwd: stage(npm),
@@ -26,8 +26,8 @@ describe('of the description nothing is said', function () {
     expect(code).to.equal(0);
   });
 
-  it('by Spectral, with its rules for OpenAPI (finding H12)', async function () {
-    const npm = await orPending(this, 'what Spectral says', npmTools());
+  it('in Spectral, with its OpenAPI rules (finding H12)', async function () {
+    const npm = await orPending(this, 'Spectral', npmTools());
     const folder = stage(npm);
     writeFileSync(join(folder, 'rules.yaml'), 'extends: ["spectral:oas"]\n');
     const spectral = join(npm, 'node_modules/.bin/spectral');
@@ -37,14 +37,14 @@ describe('of the description nothing is said', function () {
     expect(output).to.include('No results');
   });
 
-  it('by openapi-spec-validator (finding H4)', async function () {
-    const python = await orPending(this, 'what openapi-spec-validator says', pythonTools());
+  it('in openapi-spec-validator (finding H4)', async function () {
+    const python = await orPending(this, 'openapi-spec-validator', pythonTools());
     const folder = stage(join(python, '../..'));
     const { code, output } = await run(join(python, 'openapi-spec-validator'), ['openapi.json'], { cwd: folder });
     expect({ code, output }).to.deep.equal({ code: 0, output: 'openapi.json: OK\n' });
   });
 
-  it('by the regular expressions of Python, which read each of its patterns (finding H4)', async function () {
+  it('in Python, which can compile all its patterns (finding H4)', async function () {
     const python = await orPending(this, 'the patterns in Python', pythonTools());
     const folder = stage(join(python, '../..'));
     writeFileSync(

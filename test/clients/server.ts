@@ -1,4 +1,4 @@
-/** A daemon in a process of its own, for programs that are none of ours. */
+/** Starts a daemon in a separate process, for third-party programs. */
 import { join } from 'node:path';
 import { canary } from '../support/canaries.js';
 import { temporaryFolder } from '../support/daemon.js';
@@ -6,9 +6,9 @@ import { launchDaemon } from '../support/process.js';
 
 export interface Server {
   url: string;
-  /** Where it is and what its management token is, for a program's environment. */
+  /** URL and management token of the daemon, as environment variables for a program. */
   env: { LLMP_URL: string; LLMP_TOKEN: string };
-  /** What it logged at the level `error`. */
+  /** Log lines with the level `error`. */
   errors(): string[];
   stop(): Promise<void>;
 }

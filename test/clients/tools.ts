@@ -1,6 +1,6 @@
 /**
- * Other people's tools, in environments of their own: pinned, installed once, and kept in the temporary folder between runs.
- * Nothing of them becomes a dependency of this project.
+ * Third-party tools in separate environments: with pinned versions, installed once, and reused between runs from the temporary folder.
+ * They do not become dependencies of this project.
  */
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -15,6 +15,7 @@ const NPM = {
   '@stoplight/spectral-cli': '6.16.3',
   '@types/node': '20.19.43',
   esbuild: '0.28.2',
+  'http-cache-tests': '0.4.5',
   'openapi-fetch': '0.17.0',
   'openapi-typescript': '7.13.0',
   typescript: '5.9.3',
@@ -27,16 +28,16 @@ const PYTHON = {
 };
 const GO = { 'github.com/oapi-codegen/oapi-codegen/v2': 'v2.8.2', 'github.com/oapi-codegen/runtime': 'v1.8.0' };
 
-/** A tool that is not there, because it is not on this machine or its registry does not answer. */
+/** A tool is not installed and cannot be: it or its package manager is missing, or the registry is unreachable. */
 export class Unavailable extends Error {}
 
 export interface Ran {
   code: number | null;
-  /** Both of its outputs. */
+  /** stdout and stderr. */
   output: string;
 }
 
-/** Runs a program until it ends, or kills it with all that it started after `timeoutMs`. */
+/** Runs a program until it exits, or kills its process group after `timeoutMs`. */
 export function run(
   command: string,
   args: readonly string[],
@@ -69,14 +70,14 @@ export function run(
   });
 }
 
-/** The same, for what must succeed. @throws with all that it said. */
+/** Runs a program that must succeed. @throws with its output otherwise. */
 export async function succeed(...asked: Parameters<typeof run>): Promise<string> {
   const { code, output } = await run(...asked);
   if (code !== 0) throw new Error(`${asked[0]} ${asked[1].join(' ')} ended with ${code}:\n${output}`);
   return output;
 }
 
-/** Installs what is not there yet in these versions. @throws {Unavailable} */
+/** Installs these versions, unless they are installed. @throws {Unavailable} */
 async function prepared(name: string, pins: object, install: (folder: string) => Promise<unknown>): Promise<string> {
   const folder = join(HOME, name);
   const stamp = join(folder, 'installed.json');
@@ -106,7 +107,7 @@ export const npmTools = (): Promise<string> =>
     await succeed('npm', ['install', ...options, ...at(NPM, '@')], { cwd: folder, timeoutMs: INSTALL_MS });
   });
 
-/** @returns the folder with the programs of Python. */
+/** @returns the `bin` folder of the virtual environment. */
 export const pythonTools = async (): Promise<string> =>
   join(
     await prepared('python', PYTHON, async (folder) => {
@@ -120,7 +121,7 @@ export const pythonTools = async (): Promise<string> =>
 export interface GoTools {
   generator: string;
   env: Record<string, string>;
-  /** A module that has what the generated client requires: its go.mod and its go.sum. */
+  /** Folder with a go.mod and go.sum that contain the requirements of the generated client. */
   module: string;
 }
 
@@ -146,7 +147,7 @@ export async function goTools(): Promise<GoTools> {
   return { generator: join(folder, 'bin/oapi-codegen'), env: envOf(folder), module: join(folder, 'module') };
 }
 
-/** Waits for tools, or leaves the tests out that need them and says so. */
+/** Waits for tools. If they are unavailable, reports that and skips the test. */
 export async function orPending<Tools>(test: Mocha.Context, what: string, tools: Promise<Tools>): Promise<Tools> {
   try {
     return await tools;
@@ -159,7 +160,7 @@ export async function orPending<Tools>(test: Mocha.Context, what: string, tools:
 
 const folders: string[] = [];
 
-/** A folder inside the npm tools' one, where programs find their packages; removed when the process ends. */
+/** Creates a folder in the folder of the tools, where programs find their packages. It is removed when the process exits. */
 export function workFolder(parent: string): string {
   const folder = mkdtempSync(join(parent, 'work-'));
   if (folders.push(folder) === 1) {

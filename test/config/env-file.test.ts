@@ -23,7 +23,7 @@ describe('a setting written into an env file', () => {
   ];
 
   for (const value of VALUES) {
-    it(`is read back as it was: ${JSON.stringify(value)}`, () => {
+    it(`is read with the same value: ${JSON.stringify(value)}`, () => {
       const line = envLine('REDIS_USERNAME', value);
       expect(line).not.to.equal(undefined);
       const path = file('llmp.env', `LOG_LEVEL=info\n${line ?? ''}\nLOG_FORMAT=text\n`);
@@ -31,14 +31,14 @@ describe('a setting written into an env file', () => {
     });
   }
 
-  it('is refused when no quotes hold it', () => {
+  it('is refused if it cannot be quoted', () => {
     for (const value of ['two\nlines', `'"\``]) {
       expect(envLine('REDIS_USERNAME', value)).to.equal(undefined);
       expect(() => withChanges('', new Map([['REDIS_USERNAME', value]]))).to.throw(RangeError, 'REDIS_USERNAME_FILE');
     }
   });
 
-  it('takes the place of the last one, and of all of them', () => {
+  it('replaces the last occurrence, and removes the others', () => {
     const text = 'A=1\n# note\nLOG_LEVEL=info\n export LOG_LEVEL = warn # why\nLOG_LEVELS=x\n';
     expect(withChanges(text, new Map([['LOG_LEVEL', 'debug']]))).to.equal(
       'A=1\n# note\nLOG_LEVEL=debug\nLOG_LEVELS=x\n',

@@ -8,7 +8,7 @@ import { MANAGEMENT_TOKEN } from '../support/settings.js';
 const keysOf = (value: object) => Object.keys(value).sort();
 
 describe('reloadable settings', () => {
-  it('are apart from those that a daemon keeps until it ends', () => {
+  it('are separate from those that are fixed at startup', () => {
     const { settings, reloadable } = loadSettings({ MANAGEMENT_TOKEN });
     const declared = Object.entries(DECLARED);
     const marked = declared.filter(([, { isReloadable }]) => isReloadable).map(([key]) => key);
@@ -17,34 +17,34 @@ describe('reloadable settings', () => {
     expect(keysOf(settings)).to.have.length(declared.length - marked.length);
   });
 
-  it('cannot be read where a daemon starts', () => {
-    expect(refusedByTheCompiler).to.be.a('function'); // That it was compiled is the test.
+  it('cannot be read during startup', () => {
+    expect(refusedByTheCompiler).to.be.a('function'); // The test is that it compiles.
   });
 });
 
 /**
- * What the compiler refuses. Nothing here runs: the build fails as soon as one of the lines marked stops being an error, or the first
- * two start to be one.
+ * Code that the compiler rejects. It never runs. The build fails if one of the marked lines stops being an error, or one of the first two
+ * becomes one.
  */
 function refusedByTheCompiler(loaded: Loaded, live: Live, { settings: built }: BuildContext, daemon: Daemon): void {
   const { settings } = loaded;
   settings.maxConnections;
   live.current.requestTimeoutMs;
-  // @ts-expect-error It is reloadable: who read it here would keep it until the daemon ends.
+  // @ts-expect-error It is reloadable: a value read here would never change.
   settings.requestTimeoutMs;
-  // @ts-expect-error The same for what the builders of the daemon are given.
+  // @ts-expect-error The same applies to the settings that are passed to the parts of the daemon.
   built.ipRateLimit;
-  // @ts-expect-error No piece can be given it as part of the settings that the daemon starts with.
+  // @ts-expect-error No part can receive it as one of the fixed settings.
   settings satisfies Pick<AllSettings, 'errorShape'>;
-  // @ts-expect-error It is not reloadable: no SIGHUP changes it, though who asks for it each time would think so.
+  // @ts-expect-error It is not reloadable: reading it each time would suggest that SIGHUP changes it.
   live.current.maxConnections;
-  // @ts-expect-error Nor can a piece declare that it asks for it each time.
+  // @ts-expect-error A part cannot declare that it reads it each time.
   live satisfies Live<'maxRequestBytes'>;
-  // @ts-expect-error SIGHUP puts the reloadable ones in force, and not others.
+  // @ts-expect-error SIGHUP applies only reloadable settings.
   daemon.apply(settings);
 }
 
-/** The compiler makes both types of the declarations: each key is in one of them, and some are reloadable. */
+/** Checks of the derived types: each key is in exactly one of them, and some keys are reloadable. */
 type Both = Extract<keyof Settings, keyof Reloadable>;
 type Neither = Exclude<keyof AllSettings, keyof Settings | keyof Reloadable>;
 true satisfies [Both, Neither] extends [never, never] ? true : false;

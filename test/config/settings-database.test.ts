@@ -77,12 +77,12 @@ describe('DATABASE_URL of a server', () => {
     'a password where the port would be': 'postgres://me:hidden/llmp',
     'too few slashes': 'postgres:/me:hidden@db/llmp',
     'no slashes': 'mysql:me:hidden@db/llmp',
-    'a parameter that nobody knows': 'postgres://db/llmp?password=hidden',
+    'an unknown parameter': 'postgres://db/llmp?password=hidden',
     'a parameter twice': 'postgres://db/llmp?sslmode=require&sslmode=disable',
     'a parameter without a value': 'postgres://db/llmp?sslmode=',
-    'no parameter behind the question mark': 'postgres://db/llmp?',
+    'no parameter after the question mark': 'postgres://db/llmp?',
     'TLS if there is any': 'postgres://db/llmp?sslmode=prefer',
-    'a certificate that nobody looks at': 'postgres://db/llmp?sslmode=require&sslrootcert=/ca.pem',
+    'a certificate that is not used': 'postgres://db/llmp?sslmode=require&sslrootcert=/ca.pem',
     'a certificate without its path': 'postgres://db/llmp?sslmode=verify-full&sslrootcert=ca.pem',
     'an address in place of the name to make sure of': 'mysql://127.0.0.1/llmp?sslmode=verify-full',
     'a host and a socket': 'mysql://db/llmp?socket=/run/mysqld.sock',
@@ -101,28 +101,28 @@ describe('DATABASE_URL of a server', () => {
     });
   }
 
-  it('that is of another kind than DB_DRIVER is refused with what to set', () => {
+  it('that does not match DB_DRIVER is refused, with the value to set', () => {
     const url = `postgres://me:${canary('password')}@db/llmp`;
     expect(problemsWith({ DATABASE_URL: url })).to.deep.equal([
-      'DATABASE_URL is one of postgres: set DB_DRIVER=postgres',
+      'DATABASE_URL is a postgres URL; set DB_DRIVER=postgres',
     ]);
     expect(problemsWith({ ...MYSQL, DATABASE_URL: url })).to.deep.equal([
-      'DATABASE_URL is one of postgres: set DB_DRIVER=postgres',
+      'DATABASE_URL is a postgres URL; set DB_DRIVER=postgres',
     ]);
     for (const env of [{}, { DATABASE_URL: '/var/lib/llmp.db' }] as Environment[]) {
       expect(problemsWith({ ...MYSQL, ...env })).to.deep.equal([
-        'DB_DRIVER=mysql needs DATABASE_URL, such as mysql://USER:PASSWORD@HOST/NAME',
+        'DB_DRIVER=mysql requires a DATABASE_URL such as mysql://USER:PASSWORD@HOST/NAME',
       ]);
     }
   });
 
-  it('is refused without an ENCRYPTION_KEY, which all instances need', () => {
+  it('is refused without ENCRYPTION_KEY, which all instances need', () => {
     const [problem, ...others] = problemsWith({ DB_DRIVER: 'mysql', DATABASE_URL: 'mysql://db/llmp' });
     expect(problem).to.match(/^ENCRYPTION_KEY is required with DB_DRIVER=mysql/);
     expect(others).to.deep.equal([]);
   });
 
-  it('has a password that is shown nowhere, and is none that the log shows, encoded or not', () => {
+  it('has a password that is shown nowhere and is masked in the log, encoded or not', () => {
     const password = `${canary('password')}/@`;
     const written = encodeURIComponent(password);
     const env = { MANAGEMENT_TOKEN, ...POSTGRES, DATABASE_URL: `postgres://me:${written}@db/llmp?sslmode=require` };
@@ -137,22 +137,22 @@ describe('a database that instances share', () => {
   const warningsWith = (env: Environment) =>
     loadSettings({ MANAGEMENT_TOKEN, ...POSTGRES, DATABASE_URL: 'postgres://db/llmp', ...env }).warnings;
 
-  it('is warned about without the Redis that they need for the rest', () => {
+  it('causes a warning without Redis', () => {
     const [warning, ...others] = warningsWith({ HTTP_CACHE_ENABLED: 'true' });
-    expect(warning).to.match(/^REDIS_ADDR is not set: .*cache, rate limits and events of its own.*within a second$/);
+    expect(warning).to.match(/^REDIS_ADDR is not set: .*cache, rate limits and events.*within a second$/);
     expect(others).to.deep.equal([]);
   });
 
-  it('is warned about when each keeps a cache of its own although there is Redis', () => {
+  it('causes a warning if each has its own cache although Redis is used', () => {
     const redis = { REDIS_ADDR: 'redis:6379' };
     expect(warningsWith({ ...redis, HTTP_CACHE_ENABLED: 'true' })).to.deep.equal([]);
     expect(warningsWith({ ...redis, HTTP_CACHE_BACKEND: 'memory' })).to.deep.equal([]);
     const [warning, ...others] = warningsWith({ ...redis, HTTP_CACHE_BACKEND: 'memory', HTTP_CACHE_ENABLED: 'true' });
-    expect(warning).to.match(/^HTTP_CACHE_BACKEND=memory on a shared database/);
+    expect(warning).to.match(/^HTTP_CACHE_BACKEND=memory with a shared database/);
     expect(others).to.deep.equal([]);
   });
 
-  it('is not what SQLite is', () => {
+  it('does not include SQLite', () => {
     expect(loadSettings({ MANAGEMENT_TOKEN, HTTP_CACHE_ENABLED: 'true' }).warnings).to.deep.equal([]);
   });
 });

@@ -35,13 +35,13 @@ describe('docs/settings.md', () => {
 describe('the example file', () => {
   const example = exampleFile();
 
-  it('is an env file that lacks nothing but a management token', () => {
+  it('is a valid env file, except for the management token', () => {
     const given = readEnvFile(file('llmp.env', example));
     expect(given.values).to.deep.equal({ MANAGEMENT_TOKEN: '' });
     expect(problemsOf({}, { file: given })).to.deep.equal(['MANAGEMENT_TOKEN is required']);
   });
 
-  it('has every setting, and as its default what is taken', () => {
+  it('has every setting, with a valid default', () => {
     const lines = example.match(/^#?[A-Z_]+=.*$/gm)?.map((line) => line.replace(/^#/, '')) ?? [];
     expect(lines.map((line) => line.split('=')[0])).to.deep.equal(settings.map(({ name }) => name));
     const given = readEnvFile(file('llmp.env', lines.filter((line) => !line.endsWith('=')).join('\n')));
@@ -50,7 +50,7 @@ describe('the example file', () => {
 });
 
 describe('llmp(7)', () => {
-  it('is formatted without a complaint', function () {
+  it('is formatted without warnings', function () {
     const { status, stderr, stdout } = spawnSync('groff', ['-man', '-Tutf8', '-ww'], {
       input: textOf('man/llmp.7'),
       encoding: 'utf8',
@@ -63,7 +63,7 @@ describe('llmp(7)', () => {
       .and.not.to.match(/\\\[|\\\(/);
   });
 
-  it('comes with the package, as every page does', () => {
+  it('is in the package, like all pages', () => {
     const { man } = JSON.parse(textOf('package.json')) as { man: string[] };
     expect(man).to.deep.equal(readdirSync(join(ROOT, 'man')).map((page) => `./man/${page}`));
   });
@@ -77,13 +77,13 @@ describe('llmp.env(5)', () => {
     expect(entries).to.include.members(settings.map(({ name }) => name));
   });
 
-  it('is formatted without a complaint', function () {
+  it('is formatted without warnings', function () {
     if (groff('--version').status !== 0) this.skip();
     const { stderr, stdout } = groff('-man', '-Tutf8', '-ww');
     expect(stderr).to.equal('');
     expect(stdout)
       .to.include('/v1/… is appended')
-      .and.to.include("request's last")
+      .and.to.include("daemon's own errors")
       .and.not.to.match(/\\\[|\\\(/);
   });
 });

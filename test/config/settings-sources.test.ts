@@ -38,7 +38,7 @@ describe('an env file', () => {
     ['no name', '=debug'],
     ['a name that is none', 'LOG LEVEL=debug'],
     ['a quote that stays open', 'LOG_LEVEL="debug'],
-    ['more behind the quotes', 'LOG_LEVEL="debug" info'],
+    ['text after the quotes', 'LOG_LEVEL="debug" info'],
   ] as const) {
     it(`with ${what} in a line is refused, naming the line and not what is in it`, () => {
       const path = file('llmp.env', `LOG_FORMAT=json\n${line}\nLISTEN_ADDR=:8081\n`);
@@ -46,12 +46,12 @@ describe('an env file', () => {
     });
   }
 
-  it('with several such lines is refused for all of them', () => {
+  it('with several such lines is refused with a problem for each', () => {
     const path = file('llmp.env', 'one\nLOG_LEVEL=info\ntwo');
     expect(problemsIn(() => readEnvFile(path))).to.have.length(2);
   });
 
-  it('that is not there is refused', () => {
+  it('that does not exist is refused', () => {
     const path = join(temporaryFolder(), 'none');
     expect(problemsIn(() => readEnvFile(path))).to.deep.equal([`--env-file: cannot read ${path}: ENOENT`]);
   });
@@ -75,13 +75,13 @@ describe('a setting', () => {
     );
   });
 
-  it('comes from the env file then, or the file that it names', () => {
+  it('then comes from the env file, or the file that it names', () => {
     const path = file('level', 'warn\n');
     expect(originOf('LOG_LEVEL', {}, 'LOG_LEVEL=debug')).to.equal('debug from env file F');
     expect(originOf('LOG_LEVEL', {}, `LOG_LEVEL_FILE=${path}`)).to.equal(`warn from LOG_LEVEL_FILE ${path}`);
   });
 
-  it('comes from a credential after both', () => {
+  it('comes last from a credential', () => {
     const dir = temporaryFolder();
     file('log-level', 'warn\n', dir);
     const env = { CREDENTIALS_DIRECTORY: dir };
@@ -89,12 +89,12 @@ describe('a setting', () => {
     expect(originOf('LOG_LEVEL', env, 'LOG_LEVEL=debug')).to.equal('debug from env file F');
   });
 
-  it('has its default at last, or none', () => {
+  it('has its default otherwise, or none', () => {
     expect(originOf('LOG_LEVEL', {})).to.equal('info from default');
     expect(originOf('REDIS_ADDR', {})).to.equal('null from not set');
   });
 
-  it('that the env file gives twice, itself and as a file, is refused', () => {
+  it('that the env file sets twice, directly and as a file, is refused', () => {
     const given = envFile('LOG_LEVEL=debug\nLOG_LEVEL_FILE=/x');
     expect(problemsWith({}, { file: given })).to.deep.equal(['LOG_LEVEL and LOG_LEVEL_FILE are both set; keep one']);
   });
@@ -104,13 +104,13 @@ describe('settings described', () => {
   const described = (env: Environment) => describeSettings(env);
   const one = (env: Environment, name: string) => described(env).settings.find((setting) => setting.name === name)!;
 
-  it('say what each is for, its default, and whether SIGHUP applies it', () => {
+  it('include the meaning, the default, and whether SIGHUP applies a change', () => {
     expect(one({ MANAGEMENT_TOKEN, LOG_LEVEL: 'debug' }, 'LOG_LEVEL')).to.deep.equal({
       name: 'LOG_LEVEL',
       value: 'debug',
       origin: 'environment',
       default: 'info',
-      meaning: 'The least severe record logged.',
+      meaning: 'The lowest severity that is logged.',
       section: 'Logs, metrics and Admin UI',
       isSecret: false,
       isRequired: false,
@@ -118,18 +118,18 @@ describe('settings described', () => {
     });
     expect(one({}, 'HTTP_CACHE_BACKEND')).to.include({
       value: 'memory',
-      default: 'redis with REDIS_ADDR, else memory',
+      default: 'redis with REDIS_ADDR, otherwise memory',
     });
   });
 
-  it('are all there although some are wrong, with the problems beside them', () => {
+  it('are complete even if some are invalid, and include the problems', () => {
     const { settings, problems } = described({ LOG_LEVEL: 'loud' });
     expect(problems).to.have.length(2);
     expect(settings.find(({ name }) => name === 'LOG_LEVEL')).to.include({ value: 'loud', origin: 'environment' });
     expect(settings.find(({ name }) => name === 'MANAGEMENT_TOKEN')).to.include({ value: null, origin: 'not set' });
   });
 
-  it('show no secret, wrong ones and those in URLs included', () => {
+  it('show no secrets, including invalid ones and those in URLs', () => {
     const secrets = {
       MANAGEMENT_TOKEN: `${canary('management')} hidden`,
       ENCRYPTION_KEY: canaryEncryptionKey(),
@@ -162,7 +162,7 @@ describe('an unknown name', () => {
   ] as const) {
     it(`${name} in the environment is warned about with ${nearest}`, () => {
       expect(warnings({ [name]: 'x' })).to.deep.equal([
-        `${name} in the environment is no setting; did you mean ${nearest}?`,
+        `${name} in the environment is not a setting; did you mean ${nearest}?`,
       ]);
     });
   }
@@ -175,22 +175,22 @@ describe('an unknown name', () => {
     ['MAX_REQUEST_SIZES', 'MAX_REQUEST_SIZE'],
   ] as const) {
     it(`${name} in the env file is warned about with ${nearest}`, () => {
-      expect(warnings({}, `${name}=x`)).to.deep.equal([`${name} in F is no setting; did you mean ${nearest}?`]);
+      expect(warnings({}, `${name}=x`)).to.deep.equal([`${name} in F is not a setting; did you mean ${nearest}?`]);
     });
   }
 
-  it('that is like none is warned about without a guess', () => {
+  it('that is not similar to any setting causes a warning without a suggestion', () => {
     expect(warnings({ LLMP_ENTIRELY_DIFFERENT_THING: 'x' }, 'TZ=UTC')).to.deep.equal([
-      'LLMP_ENTIRELY_DIFFERENT_THING in the environment is no setting',
-      'TZ in F is no setting',
+      'LLMP_ENTIRELY_DIFFERENT_THING in the environment is not a setting',
+      'TZ in F is not a setting',
     ]);
   });
 
-  it('of another program in the environment is none of ours', () => {
+  it('of another program in the environment is ignored', () => {
     expect(warnings({ REQUEST_TIMOUT: 'x', PATH: 'x', LLM_PROXY_OTHER: 'x' })).to.deep.equal([]);
   });
 
-  it('is none that the command line knows', () => {
+  it('does not include variables of the command line', () => {
     const names = ['SERVER', 'CONTEXT', 'PROJECT_ID', 'OUTPUT', 'CONFIG', 'ASCII'].map((name) => `LLMP_${name}`);
     expect(warnings(Object.fromEntries(names.map((name) => [name, 'x'])))).to.deep.equal([]);
   });

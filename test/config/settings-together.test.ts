@@ -5,36 +5,36 @@ import { MANAGEMENT_TOKEN, problemsOf, problemsWith } from '../support/settings.
 const key = (byte: number) => Buffer.alloc(32, byte).toString('base64');
 const warningsWith = (env: Environment) => loadSettings({ MANAGEMENT_TOKEN, ...env }).warnings;
 
-describe('settings that are good each by itself', () => {
+describe('settings that are valid individually', () => {
   const refused: Record<string, [Environment, string]> = {
-    'METRICS_PATH in the API': [{ METRICS_PATH: '/v1/x' }, 'METRICS_PATH=/v1/x clashes with /v1'],
-    'METRICS_PATH in the API, in other letters': [{ METRICS_PATH: '/V1' }, 'METRICS_PATH=/V1 clashes with /v1'],
+    'METRICS_PATH in the API': [{ METRICS_PATH: '/v1/x' }, 'METRICS_PATH=/v1/x conflicts with /v1'],
+    'METRICS_PATH in the API, in other letters': [{ METRICS_PATH: '/V1' }, 'METRICS_PATH=/V1 conflicts with /v1'],
     'METRICS_PATH in the management API': [
       { METRICS_PATH: '/manage/tokens' },
-      'METRICS_PATH=/manage/tokens clashes with /manage',
+      'METRICS_PATH=/manage/tokens conflicts with /manage',
     ],
-    'METRICS_PATH on a probe': [{ METRICS_PATH: '/health' }, 'METRICS_PATH=/health clashes with /health'],
-    'ADMIN_UI_PATH on the API': [{ ADMIN_UI_PATH: '/v1' }, 'ADMIN_UI_PATH=/v1/ clashes with /v1'],
+    'METRICS_PATH on a probe': [{ METRICS_PATH: '/health' }, 'METRICS_PATH=/health conflicts with /health'],
+    'ADMIN_UI_PATH on the API': [{ ADMIN_UI_PATH: '/v1' }, 'ADMIN_UI_PATH=/v1/ conflicts with /v1'],
     'ADMIN_UI_PATH on the management API': [
       { ADMIN_UI_PATH: '/manage' },
-      'ADMIN_UI_PATH=/manage/ clashes with /manage',
+      'ADMIN_UI_PATH=/manage/ conflicts with /manage',
     ],
-    'ADMIN_UI_PATH on a probe': [{ ADMIN_UI_PATH: '/ready/' }, 'ADMIN_UI_PATH=/ready/ clashes with /ready'],
+    'ADMIN_UI_PATH on a probe': [{ ADMIN_UI_PATH: '/ready/' }, 'ADMIN_UI_PATH=/ready/ conflicts with /ready'],
     'metrics among the pages of the Admin UI': [
       { ENABLE_METRICS: 'true', METRICS_PATH: '/admin/metrics' },
-      'METRICS_PATH=/admin/metrics clashes with /admin/',
+      'METRICS_PATH=/admin/metrics conflicts with /admin/',
     ],
     'the Admin UI below the metrics': [
       { ENABLE_METRICS: 'true', ADMIN_UI_PATH: '/metrics/ui' },
-      'ADMIN_UI_PATH=/metrics/ui/ clashes with /metrics',
+      'ADMIN_UI_PATH=/metrics/ui/ conflicts with /metrics',
     ],
     'a cache in a Redis that is not there': [
       { HTTP_CACHE_BACKEND: 'redis' },
-      'HTTP_CACHE_BACKEND=redis needs REDIS_ADDR',
+      'HTTP_CACHE_BACKEND=redis requires REDIS_ADDR',
     ],
     'events on a Redis that is not there': [
       { LLM_PROXY_EVENT_BUS: 'redis-streams' },
-      'LLM_PROXY_EVENT_BUS=redis-streams needs REDIS_ADDR',
+      'LLM_PROXY_EVENT_BUS=redis-streams requires REDIS_ADDR',
     ],
     'an object larger than the cache': [
       { HTTP_CACHE_MAX_BYTES: '1MB' },
@@ -42,15 +42,15 @@ describe('settings that are good each by itself', () => {
     ],
     'one address for two servers': [
       { LISTEN_ADDR: ':8080', MANAGEMENT_LISTEN_ADDR: '[::]:8080' },
-      'MANAGEMENT_LISTEN_ADDR must be another address than LISTEN_ADDR',
+      'MANAGEMENT_LISTEN_ADDR must differ from LISTEN_ADDR',
     ],
     'one key before and after': [
       { ENCRYPTION_KEY: key(1), ENCRYPTION_KEY_PREVIOUS: key(1) },
-      'ENCRYPTION_KEY_PREVIOUS must be another key than ENCRYPTION_KEY',
+      'ENCRYPTION_KEY_PREVIOUS must differ from ENCRYPTION_KEY',
     ],
     'one file for changes and uses': [
       { AUDIT_LOG_FILE: 'x.log', AUDIT_USE_LOG_FILE: 'x.log' },
-      'AUDIT_USE_LOG_FILE must be another file than AUDIT_LOG_FILE',
+      'AUDIT_USE_LOG_FILE must differ from AUDIT_LOG_FILE',
     ],
     'a URL where a file is wanted': [
       { DISPATCHER_ENDPOINT: 'https://x.example' },
@@ -69,7 +69,7 @@ describe('settings that are good each by itself', () => {
   }
 
   for (const name of ['METRICS_PATH', 'ADMIN_UI_PATH']) {
-    it(`H18 are refused where nothing else would be served: ${name}=/`, () => {
+    it(`H18 are refused if they would replace everything else: ${name}=/`, () => {
       expect(problemsWith({ [name]: '/' })).to.deep.equal([
         `${name} must be a path such as /${name === 'METRICS_PATH' ? 'metrics' : 'admin/'}, not "/"`,
       ]);
@@ -94,18 +94,18 @@ describe('settings that are good each by itself', () => {
     'two keys': { ENCRYPTION_KEY: key(1), ENCRYPTION_KEY_PREVIOUS: key(2) },
   };
   for (const [what, env] of Object.entries(accepted)) {
-    it(`are taken together: ${what}`, () => {
+    it(`are accepted together: ${what}`, () => {
       loadSettings({ MANAGEMENT_TOKEN, ...env });
     });
   }
 
-  it('are reported together with those that are wrong by themselves', () => {
+  it('are reported together with invalid settings', () => {
     const env = { LOG_LEVEL: 'loud', METRICS_PATH: '/v1', NODE_TLS_REJECT_UNAUTHORIZED: '0' };
     const names = problemsOf(env).map((problem) => /^[A-Z_]+/.exec(problem)?.[0]);
     expect(names).to.deep.equal(['MANAGEMENT_TOKEN', 'LOG_LEVEL', 'METRICS_PATH', 'NODE_TLS_REJECT_UNAUTHORIZED']);
   });
 
-  it('are not judged by another that could not be read', () => {
+  it('are not checked against a setting that could not be read', () => {
     const [problem, ...others] = problemsWith({ HTTP_CACHE_BACKEND: 'redis', REDIS_ADDR: 'localhost' });
     expect(problem).to.match(/^REDIS_ADDR must be host:port/);
     expect(others).to.deep.equal([]);
@@ -119,7 +119,7 @@ describe('settings that are good each by itself', () => {
 });
 
 describe('DB_DRIVER', () => {
-  it('M13 is refused when it is none of those that there are', () => {
+  it('M13 is refused if it is not a known driver', () => {
     expect(problemsWith({ DB_DRIVER: 'mssql' })).to.deep.equal([
       'DB_DRIVER must be one of sqlite, postgres, mysql, not "mssql"',
     ]);
@@ -127,10 +127,10 @@ describe('DB_DRIVER', () => {
 });
 
 describe('a warning', () => {
-  it('is given when TRUSTED_PROXIES trusts everybody', () => {
+  it('is given if TRUSTED_PROXIES trusts all addresses', () => {
     for (const TRUSTED_PROXIES of ['10.0.0.0/8,0.0.0.0/0', '::/0']) {
       expect(warningsWith({ TRUSTED_PROXIES })).to.include(
-        'TRUSTED_PROXIES trusts every address: any client can claim to be any other',
+        'TRUSTED_PROXIES trusts all addresses: any client can claim any address',
       );
     }
     expect(warningsWith({ TRUSTED_PROXIES: '10.0.0.0/8' }).join()).not.to.include('every address');
@@ -138,20 +138,20 @@ describe('a warning', () => {
 });
 
 describe('dangerous surroundings', () => {
-  const tls = 'NODE_TLS_REJECT_UNAUTHORIZED=0 would send upstream keys to whoever answers; unset it';
+  const tls = 'NODE_TLS_REJECT_UNAUTHORIZED=0 would send upstream keys to unverified servers; unset it';
 
-  it('are refused: certificates that are not checked', () => {
+  it('are refused: disabled certificate checks', () => {
     expect(problemsWith({ NODE_TLS_REJECT_UNAUTHORIZED: '0' })).to.deep.equal([tls]);
     expect(loadSettings({ MANAGEMENT_TOKEN, NODE_TLS_REJECT_UNAUTHORIZED: '1' }).warnings).to.deep.equal([]);
   });
 
   for (const [option, why] of [
-    ['--inspect', 'opens all secrets to a debugger'],
-    ['--inspect=0.0.0.0:9229', 'opens all secrets to a debugger'],
-    ['--inspect-brk', 'opens all secrets to a debugger'],
-    ['--inspect_brk=9229', 'opens all secrets to a debugger'],
-    ['--insecure-http-parser', 'lets requests be smuggled through'],
-    ['--insecure_http_parser', 'lets requests be smuggled through'],
+    ['--inspect', 'exposes all secrets to a debugger'],
+    ['--inspect=0.0.0.0:9229', 'exposes all secrets to a debugger'],
+    ['--inspect-brk', 'exposes all secrets to a debugger'],
+    ['--inspect_brk=9229', 'exposes all secrets to a debugger'],
+    ['--insecure-http-parser', 'allows request smuggling'],
+    ['--insecure_http_parser', 'allows request smuggling'],
   ] as const) {
     const name = option.replaceAll('_', '-').replace(/=.*/, '');
 
@@ -168,7 +168,7 @@ describe('dangerous surroundings', () => {
     });
   }
 
-  it('are not what only looks like them', () => {
+  it('do not include similar names', () => {
     const NODE_OPTIONS = '--inspect-port=0 --enable-source-maps --title=--inspect';
     loadSettings({ MANAGEMENT_TOKEN, NODE_OPTIONS }, { execArgv: ['--', '--max-http-header-size=1'] });
   });

@@ -17,7 +17,7 @@ const load = (env: Environment = {}) => loadSettings({ MANAGEMENT_TOKEN, ...env 
 const describedWith = (env: Environment = {}) => asLines(describeSettings({ MANAGEMENT_TOKEN, ...env }).settings);
 
 describe('settings', () => {
-  it('need nothing but a management token', () => {
+  it('require only a management token', () => {
     const { settings, reloadable, warnings } = load();
     expect(warnings).to.deep.equal([]);
     expect({ ...settings, ...reloadable }).to.deep.equal({
@@ -84,7 +84,7 @@ describe('settings', () => {
     });
   });
 
-  describe('that depend on others when they are not set', () => {
+  describe('whose defaults depend on other settings', () => {
     const settingsWith = (env: Environment) => load(env).settings;
 
     it('put the database into STATE_DIRECTORY under systemd, the first of several', () => {
@@ -103,7 +103,7 @@ describe('settings', () => {
       });
     });
 
-    it('put the record of uses beside AUDIT_LOG_FILE', () => {
+    it('put the file of uses into the folder of AUDIT_LOG_FILE', () => {
       const AUDIT_LOG_FILE_FILE = file('where', '/audit/changes\n');
       for (const env of [{ AUDIT_LOG_FILE: '/audit/changes' }, { AUDIT_LOG_FILE_FILE }]) {
         expect(settingsWith(env)).to.include({
@@ -113,7 +113,7 @@ describe('settings', () => {
       }
     });
 
-    it('keep the record of uses when that of changes is turned off', () => {
+    it('write the file of uses even if that of changes is turned off', () => {
       expect(settingsWith({ AUDIT_LOG_FILE: '', LOGS_DIRECTORY: '/var/log/llmp' })).to.include({
         auditLogFile: null,
         auditUseLogFile: '/var/log/llmp/audit-use.log',
@@ -131,7 +131,7 @@ describe('settings', () => {
       });
     });
 
-    it('log as text where people read it, unless told otherwise', () => {
+    it('log as text where people read it, by default', () => {
       const formatOf = (env: Environment) =>
         loadSettings({ MANAGEMENT_TOKEN, ...env }, { isReadByPeople: true }).settings.logFormat;
       expect(formatOf({})).to.equal('text');
@@ -140,12 +140,12 @@ describe('settings', () => {
     });
   });
 
-  it('report all problems at once, each with the name and what is accepted', () => {
+  it('report all problems at once, each with the name and accepted values', () => {
     const problems = problemsOf({ LISTEN_ADDR: 'nowhere', REQUEST_TIMEOUT: '50', LOG_LEVEL: 'loud' });
     expect(problems).to.deep.equal([
       'MANAGEMENT_TOKEN is required',
       'LISTEN_ADDR must be host:port, [::]:8080, :8080 or unix:/path, not "nowhere"',
-      'REQUEST_TIMEOUT must be a duration such as 500ms, 120s, 2m or 1h, at most 596h, not "50"',
+      'REQUEST_TIMEOUT must be a duration such as 500ms, 120s, 2m or 1h, up to 596h, not "50"',
       'LOG_LEVEL must be one of debug, info, warn, error, not "loud"',
     ]);
   });
@@ -174,7 +174,7 @@ describe('settings', () => {
       });
     }
 
-    it('H06 of fewer than 16 characters is taken with a warning that does not repeat it', () => {
+    it('H06 of fewer than 16 characters is accepted with a warning that does not repeat it', () => {
       const { settings, warnings } = load({ MANAGEMENT_TOKEN: '15-characters-x' });
       expect(settings.managementToken).to.equal('15-characters-x');
       expect(warnings).to.have.length(1);
@@ -191,17 +191,17 @@ describe('settings', () => {
       for (const end of ['', '\n', '\r\n']) expect(tokenIn(MANAGEMENT_TOKEN + end)).to.equal(MANAGEMENT_TOKEN);
     });
 
-    it('lose no more than that', () => {
+    it('lose nothing else', () => {
       for (const end of ['\n\n', ' \n', ' ']) expect(() => tokenIn(MANAGEMENT_TOKEN + end)).to.throw(SettingsError);
     });
 
-    it('that is empty are as good as none', () => {
+    it('that is empty are not set', () => {
       expect(problemsOf({ MANAGEMENT_TOKEN_FILE: file('token', '\n') })).to.deep.equal([
         'MANAGEMENT_TOKEN is required',
       ]);
     });
 
-    it('may be any, not only secrets', () => {
+    it('may be any setting, not only secrets', () => {
       expect(load({ LOG_LEVEL_FILE: file('level', 'debug\n') }).reloadable.logLevel).to.equal('debug');
     });
 
@@ -230,7 +230,7 @@ describe('settings', () => {
       expect(loadSettings(env).settings.managementToken).to.equal(MANAGEMENT_TOKEN);
     });
 
-    it('give way to the environment', () => {
+    it('yield to the environment', () => {
       const env = withCredential('management-token', 'the-credential-of-systemd', { MANAGEMENT_TOKEN });
       expect(loadSettings(env).settings.managementToken).to.equal(MANAGEMENT_TOKEN);
     });
@@ -253,7 +253,7 @@ describe('settings', () => {
       expect(described).not.to.include(MANAGEMENT_TOKEN).and.not.to.include(key);
     });
 
-    it('are known to the log, which masks them by value', () => {
+    it('are passed to the log, which masks their values', () => {
       const secrets = {
         ENCRYPTION_KEY: key,
         REDIS_PASSWORD: canary('password'),
@@ -285,7 +285,7 @@ describe('settings', () => {
     });
   });
 
-  it('are described one a line with where each came from', () => {
+  it('are described one per line with their sources', () => {
     const path = file('level', 'warn');
     const lines = describedWith({ LISTEN_ADDR: ':8081', LOG_LEVEL_FILE: path }).split('\n');
     expect(lines).to.include.members([

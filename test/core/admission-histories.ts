@@ -1,4 +1,4 @@
-/** Histories of admission by the number, for the quick suite and for the long one. */
+/** Runs random histories of admission, for the quick suite and the long one. */
 import { type HistoryOptions, runHistory, type Sabotage, Violation } from '../support/model.js';
 
 const STEPS = 120;
@@ -19,7 +19,7 @@ export async function runHistories(count: number, options: Kind, firstSeed: numb
   return totals;
 }
 
-/** How many histories it takes to notice a store that was broken on purpose; null: not within `most`. */
+/** Number of histories needed to detect a deliberately broken store; null if more than `most`. */
 export async function historiesToNotice(sabotage: Sabotage, kind: Kind, most: number): Promise<number | null> {
   for (let n = 1; n <= most; n++) {
     try {

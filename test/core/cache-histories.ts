@@ -1,10 +1,10 @@
-/** Histories of the response cache by the number, for the quick suite and for the long one. */
+/** Runs random histories of the response cache, for the quick suite and the long one. */
 import { expect } from 'chai';
 import { type HistoryOptions, runHistory, type Totals } from '../support/cache-model/history.js';
 
 const STEPS = 80;
 
-/** @throws when one of them shows what must not be, or when together they did too little. */
+/** @throws when a history violates an invariant, or when all together did too little. */
 export async function checkHistories(
   count: number,
   options: Omit<HistoryOptions, 'seed' | 'steps'>,

@@ -2,19 +2,19 @@ import { inRedis } from '../support/cache-model/redis.js';
 import { TestRedis, WITHOUT_REDIS } from '../support/redis.js';
 import { checkHistories } from './cache-histories.js';
 
-/** How many histories of each kind; more by hand, for hours. */
+/** Number of histories of each kind. Set it higher for runs of hours. */
 const SEEDS = Number(process.env.CACHE_MODEL_SEEDS ?? 500);
 const FIRST_SEED = Number(process.env.CACHE_MODEL_FIRST_SEED ?? 1);
 
-describe('the response cache, in many random histories of requests, answers, changes, purges and time', function () {
+describe('the response cache, in many random histories of requests, responses, changes, purges and delays', function () {
   this.timeout(0);
 
   for (const [what, instances, isGated] of [
     ['in memory', 1, false],
-    ['in a store that takes its time', 1, true],
-    ['in a store that two instances share', 2, true],
+    ['in a slow store', 1, true],
+    ['in a store shared by two instances', 2, true],
   ] as const) {
-    it(`answers nobody with what is another's, cut, old or purged, nor anybody who is to be refused, ${what}`, async () => {
+    it(`never serves a response that is another project's, truncated, stale or purged, nor to a refused request, ${what}`, async () => {
       await checkHistories(SEEDS, { instances, isGated }, FIRST_SEED);
     });
   }
@@ -31,7 +31,7 @@ describe('the response cache, in many random histories of requests, answers, cha
     });
 
     for (const instances of [1, 2]) {
-      it(`does the same with ${instances === 1 ? 'one instance' : 'two that share it'}`, async () => {
+      it(`keeps the same guarantees with ${instances === 1 ? 'one instance' : 'two instances'}`, async () => {
         await checkHistories(Math.ceil(SEEDS / 5), { instances, isGated: true, open: inRedis(redis) }, FIRST_SEED);
       });
     }

@@ -2,18 +2,18 @@ import { inRedis } from '../support/cache-model/redis.js';
 import { TestRedis, WITHOUT_REDIS } from '../support/redis.js';
 import { checkHistories } from './cache-histories.js';
 
-/** How many histories of each kind. Many more are in cache.model.long.ts. */
+/** Number of histories of each kind. cache.model.long.ts runs many more. */
 const SEEDS = 25;
 
-describe('the response cache, in random histories of requests, answers, changes, purges and time', function () {
+describe('the response cache, in random histories of requests, responses, changes, purges and delays', function () {
   this.timeout(0);
 
   for (const [what, instances, isGated] of [
     ['in memory', 1, false],
-    ['in a store that takes its time', 1, true],
-    ['in a store that two instances share', 2, true],
+    ['in a slow store', 1, true],
+    ['in a store shared by two instances', 2, true],
   ] as const) {
-    it(`answers nobody with what is another's, cut, old or purged, nor anybody who is to be refused, ${what}`, async () => {
+    it(`never serves a response that is another project's, truncated, stale or purged, nor to a refused request, ${what}`, async () => {
       await checkHistories(SEEDS, { instances, isGated });
     });
   }
@@ -30,7 +30,7 @@ describe('the response cache, in random histories of requests, answers, changes,
     });
 
     for (const instances of [1, 2]) {
-      it(`does the same with ${instances === 1 ? 'one instance' : 'two that share it'}`, async () => {
+      it(`keeps the same guarantees with ${instances === 1 ? 'one instance' : 'two instances'}`, async () => {
         await checkHistories(10, { instances, isGated: true, open: inRedis(redis) });
       });
     }

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { ServerResponse } from 'node:http';
 import { eventually } from '../support/eventually.js';
 import { type Answer } from '../support/provider.js';
-import { type Fields, head, type RawAnswer } from '../support/raw.js';
+import { type Fields, head, type RawResponse } from '../support/raw.js';
 import { expectRefusal } from '../support/refusals.js';
 import { Scene } from '../support/scene.js';
 
@@ -23,8 +23,8 @@ describe('the response cache', () => {
 
   const get = (target: string, fields: Fields = {}, secret = scene.secret) =>
     scene.send(head(`GET ${target}`, secret, fields));
-  const cacheOf = (answer: RawAnswer) => answer.header('x-proxy-cache');
-  /** Answers with these header fields, and a body that tells the answers apart. */
+  const cacheOf = (answer: RawResponse) => answer.header('x-proxy-cache');
+  /** Responds with these headers, and a body that identifies the response. */
   const answering =
     (headers: Record<string, string>, status = 200): Answer =>
     (_req, res) => {
@@ -32,7 +32,7 @@ describe('the response cache', () => {
     };
   const hits = async () => (await scene.daemon.token(scene.token.id)).cache_hit_count;
 
-  it('answers the second of two alike without asking the upstream', async () => {
+  it('answers the second of two identical requests without the upstream', async () => {
     const first = await get('/v1/models');
     const second = await get('/v1/models');
     expect([cacheOf(first), cacheOf(second)]).to.deep.equal(['miss', 'hit']);
@@ -42,7 +42,7 @@ describe('the response cache', () => {
     expect(await hits()).to.equal(1);
   });
 
-  it('says of a hit how old it is, how long it lives, and nothing of the request it was made for', async () => {
+  it('sends the age and lifetime of a hit, and nothing from the request that it was stored for', async () => {
     scene.provider.answer = answering({
       'Cache-Control': 'max-age=100',
       'X-Request-ID': 'upstreams-own',
@@ -64,7 +64,7 @@ describe('the response cache', () => {
     expect(Math.abs(Date.parse(hit.header('date') ?? '') - Date.now())).to.be.below(5_000);
   });
 
-  it('asks anew once the answer has lived its life', async () => {
+  it('asks the upstream again when the response has expired', async () => {
     scene.provider.answer = answering({ 'Cache-Control': 'max-age=60' });
     await get('/v1/a');
     scene.daemon.clock.advance(59_000);
@@ -73,7 +73,7 @@ describe('the response cache', () => {
     expect(cacheOf(await get('/v1/a'))).to.equal('miss');
   });
 
-  it('counts the life of an answer from its request on, however long the answer took', async () => {
+  it('counts the lifetime of a response from its request on, however long the response took', async () => {
     let upstream: ServerResponse | undefined;
     scene.provider.answer = (_req, res) => {
       upstream = res.writeHead(200, { 'Cache-Control': 'max-age=60' });
@@ -83,7 +83,7 @@ describe('the response cache', () => {
     await client.seen('slow');
     scene.daemon.clock.advance(20_000);
     upstream?.end();
-    await client.answer();
+    await client.response();
     const hit = await get('/v1/slow');
     expect([cacheOf(hit), hit.header('age'), hit.header('cache-status')]).to.deep.equal([
       'hit',
@@ -94,7 +94,7 @@ describe('the response cache', () => {
     expectRefusal(await get('/v1/slow', { 'Cache-Control': 'only-if-cached' }), NOT_CACHED);
   });
 
-  it('gives answers that state no lifetime the default one where it applies, and elsewhere on request only', async () => {
+  it('gives responses without a lifetime the default on configured paths, and elsewhere only if the client opts in', async () => {
     scene.provider.answer = answering({});
     for (const target of ['/v1/models', '/v1/models/gpt-test', '/v1/models?limit=2']) {
       await get(target);
@@ -108,7 +108,7 @@ describe('the response cache', () => {
     }
   });
 
-  it('does not freeze for others what one client opted in to', async () => {
+  it('does not serve a response to other clients that one client opted in to', async () => {
     scene.provider.answer = answering({ ETag: '"v"' });
     await get('/v1/batches/b', { 'Cache-Control': 'public' });
     const polled = [await get('/v1/batches/b'), await get('/v1/batches/b')];
@@ -120,7 +120,7 @@ describe('the response cache', () => {
     expect((await get('/v1/batches/b', { 'Cache-Control': 'public' })).text).to.equal('answer 1');
   });
 
-  it('lets an answer that takes longer to be made than it is kept by default live its life', async () => {
+  it('gives a response its full default lifetime even if it took longer than that to generate', async () => {
     scene.provider.answer = (_req, res) => {
       scene.daemon.clock.advance(400_000);
       res.end('slowly made');
@@ -131,7 +131,7 @@ describe('the response cache', () => {
     expect([cacheOf(hit), hit.header('age')]).to.deep.equal(['hit', '400']);
   });
 
-  it('keeps a POST only if its client asks for it, each body by itself', async () => {
+  it('stores a POST only if its client opts in, separately for each body', async () => {
     scene.provider.answer = answering({});
     const post = (body: string, fields: Fields = {}) => scene.send(scene.post(fields, body));
     const OPTED_IN = { 'Cache-Control': 'public' };
@@ -143,7 +143,7 @@ describe('the response cache', () => {
     expect(cacheOf(await post('{"a":1}'))).to.equal('miss');
   });
 
-  it('keeps a POST sent in chunks as well, and none larger than 1 MiB', async () => {
+  it('also stores a chunked POST, but none larger than 1 MiB', async () => {
     scene.provider.answer = (_req, res, { body }) => {
       res.end(String(body.length));
     };
@@ -162,7 +162,7 @@ describe('the response cache', () => {
     }
   });
 
-  it('answers HEAD from what GET brought, and keeps nothing of a HEAD', async () => {
+  it('answers HEAD from the stored response to GET, and stores no response to HEAD', async () => {
     scene.provider.answer = answering({ 'Cache-Control': 'max-age=60', 'Content-Type': 'text/plain' });
     const askHead = () => scene.send(head('HEAD /v1/h', scene.secret), 'HEAD');
     expect(cacheOf(await askHead())).to.equal('miss');
@@ -175,7 +175,7 @@ describe('the response cache', () => {
     ]);
   });
 
-  it('answers 304 from a fresh answer that the client holds already', async () => {
+  it('answers 304 if the client already has the fresh response', async () => {
     scene.provider.answer = answering({ 'Cache-Control': 'max-age=60', ETag: '"v1"', 'Content-Type': 'text/plain' });
     await get('/v1/e');
     for (const condition of ['"v1"', 'W/"v1"', '"v0", "v1"', '*']) {
@@ -189,7 +189,7 @@ describe('the response cache', () => {
     await scene.expectSpent(1);
   });
 
-  it('asks whether a stale answer is still right, and goes on with it if so', async () => {
+  it('revalidates a stale response, and uses it if it is confirmed', async () => {
     scene.provider.answer = (req, res) => {
       if (req.headers['if-none-match'] === '"v1"') {
         res.writeHead(304, { ETag: '"v1"', 'Cache-Control': 'max-age=30', 'X-New': 'yes' }).end();
@@ -210,7 +210,7 @@ describe('the response cache', () => {
     expect(cacheOf(await get('/v1/s'))).to.equal('miss');
   });
 
-  it('keeps a new answer in the place of a stale one', async () => {
+  it('replaces a stale response with a new one', async () => {
     scene.provider.answer = answering({ ETag: '"changes"', 'Cache-Control': 'max-age=60' });
     await get('/v1/s');
     scene.daemon.clock.advance(61_000);
@@ -218,7 +218,7 @@ describe('the response cache', () => {
     expect((await get('/v1/s')).text).to.equal('answer 2');
   });
 
-  it('does what the request wants: no-store, no-cache, max-age, min-fresh, only-if-cached', async () => {
+  it('follows the request directives no-store, no-cache, max-age, min-fresh and only-if-cached', async () => {
     scene.provider.answer = answering({ 'Cache-Control': 'max-age=60' });
     const wish = (text: string) => get('/v1/w', { 'Cache-Control': text });
     expectRefusal(await wish('only-if-cached'), NOT_CACHED);
@@ -239,7 +239,7 @@ describe('the response cache', () => {
   });
 
   for (const method of ['PUT', 'POST', 'PATCH', 'DELETE']) {
-    it(`forgets what GET brought when ${method} has changed it`, async () => {
+    it(`removes the stored response to GET when ${method} has changed the resource`, async () => {
       scene.provider.answer = answering({ 'Cache-Control': 'max-age=60' });
       await get('/v1/files/f');
       await get('/v1/files/f', { Accept: 'text/plain' });
@@ -251,7 +251,7 @@ describe('the response cache', () => {
     });
   }
 
-  it('forgets nothing when the change was refused', async () => {
+  it('removes nothing when the change was refused', async () => {
     scene.provider.answer = (req, res) => {
       res.writeHead(req.method === 'GET' ? 200 : 409, { 'Cache-Control': 'max-age=60' }).end('x');
     };
@@ -260,12 +260,12 @@ describe('the response cache', () => {
     expect(cacheOf(await get('/v1/files/f'))).to.equal('hit');
   });
 
-  describe('of identical requests at the same time', () => {
-    /** Answers held back until they are let go. */
+  describe('coalesces identical requests:', () => {
+    /** Responses held back until `letGo`. */
     const held: ServerResponse[] = [];
     beforeEach(() => {
       held.length = 0;
-      scene.daemon.clock.advance(10_000); // What the test before let go of is joined again.
+      scene.daemon.clock.advance(10_000); // Ends the suspension of coalescing by the previous test.
       scene.provider.answer = (_req, res) => {
         held.push(res);
       };
@@ -274,7 +274,7 @@ describe('the response cache', () => {
       for (const res of held.splice(0)) res.writeHead(200, headers).end(`answer ${scene.provider.received.length}`);
     };
 
-    it('only one goes to the upstream', async () => {
+    it('only one is sent to the upstream', async () => {
       const asked = Array.from({ length: 200 }, () => get('/v1/one'));
       await scene.inFlight(200);
       await scene.reached(1);
@@ -286,7 +286,7 @@ describe('the response cache', () => {
       expect(await hits()).to.equal(199);
     });
 
-    it('one that wants a younger answer than the others get asks for itself', async () => {
+    it('one that requires a younger response than the others get asks the upstream itself', async () => {
       const leader = get('/v1/one');
       await scene.reached(1);
       const followers = [get('/v1/one', { 'Cache-Control': 'max-age=3' }), get('/v1/one')];
@@ -298,11 +298,11 @@ describe('the response cache', () => {
       expect(answers.map(({ text }) => text)).to.deep.equal(['answer 1', 'answer 2', 'answer 1']);
     });
 
-    it('all ask for themselves as soon as it is seen that the answer will not be kept', async () => {
+    it('all ask the upstream themselves as soon as the response turns out not to be storable', async () => {
       const asked = Array.from({ length: 5 }, () => get('/v1/not'));
       await scene.inFlight(5);
       await scene.reached(1);
-      held.splice(0).map((res) => res.writeHead(200, { 'Cache-Control': 'no-store' }).write('begun')); // And goes on.
+      held.splice(0).map((res) => res.writeHead(200, { 'Cache-Control': 'no-store' }).write('begun')); // Does not end yet.
       await scene.reached(5);
       letGo();
       scene.provider.server.closeAllConnections();
@@ -310,7 +310,7 @@ describe('the response cache', () => {
       expect(answers.filter(({ status }) => status === 'fulfilled')).to.have.lengthOf(4);
     });
 
-    it('they are not joined again for ten seconds after that', async () => {
+    it('they are not coalesced again for ten seconds after that', async () => {
       scene.provider.answer = answering({ 'Cache-Control': 'no-store' });
       await Promise.all([get('/v1/not'), get('/v1/not')]);
       scene.provider.answer = (_req, res) => {
@@ -330,7 +330,7 @@ describe('the response cache', () => {
       await scene.reached(3);
     });
 
-    it('none fails when the one that asks is revoked: the next asks in its place', async () => {
+    it('none fails when the token of the leader is revoked: the next one takes over', async () => {
       const other = await scene.daemon.createToken(scene.project.id);
       const leader = get('/v1/one');
       await scene.reached(1);
@@ -345,7 +345,7 @@ describe('the response cache', () => {
       expect(answers.map(cacheOf).sort()).to.deep.equal(['hit', 'miss']);
     });
 
-    it('none fails when the client of the one that asks leaves: the answer is waited for without it', async () => {
+    it('none fails when the client of the leader disconnects: its response is still read', async () => {
       const leader = await scene.client(head('GET /v1/one', scene.secret));
       await scene.reached(1);
       const followers = [get('/v1/one'), get('/v1/one')];
@@ -358,7 +358,7 @@ describe('the response cache', () => {
       expect(scene.daemon.ended[0]?.outcome).to.equal('client_closed');
     });
 
-    it('none fails when the upstream does: each asks for itself', async () => {
+    it('none fails when the upstream fails: each asks again itself', async () => {
       const leader = get('/v1/one').catch((error: unknown) => error);
       await scene.reached(1);
       const followers = [get('/v1/one'), get('/v1/one')];
@@ -377,7 +377,7 @@ describe('the response cache', () => {
       expect((await Promise.all(followers)).map(({ status }) => status)).to.deep.equal([200, 200]);
     });
 
-    it('a thousand that wait are refused one by one when the cap of their token is used up meanwhile', async () => {
+    it('a thousand that wait are refused one by one when the cap of their token is used up meanwhile (no deep recursion)', async () => {
       const capped = await scene.daemon.createToken(scene.project.id, { max_requests: 1 });
       const leader = get('/v1/one');
       await scene.reached(1);
@@ -394,7 +394,7 @@ describe('the response cache', () => {
       await scene.reached(2);
     });
 
-    it('one that waits is refused when it is revoked, and the others are not', async () => {
+    it('one that waits is refused when its token is revoked, and the others are not', async () => {
       const other = await scene.daemon.createToken(scene.project.id);
       const leader = get('/v1/one');
       await scene.reached(1);
@@ -406,7 +406,7 @@ describe('the response cache', () => {
       expect((await leader).status).to.equal(200);
     });
 
-    it('one that waits and differs by what the answer varies by asks for itself', async () => {
+    it('one that waits and needs another variant asks the upstream itself', async () => {
       const leader = get('/v1/one', { 'X-Flavour': 'a' });
       await scene.reached(1);
       const [same, other] = [get('/v1/one', { 'X-Flavour': 'a' }), get('/v1/one', { 'X-Flavour': 'b' })];
@@ -421,7 +421,7 @@ describe('the response cache', () => {
       expect((await get('/v1/one', { 'X-Flavour': 'b' })).text).to.equal('answer 2');
     });
 
-    it('the answer is not kept, and nobody that came later gets it, if a purge came between', async () => {
+    it('after a purge, the response is neither stored nor sent to later requests', async () => {
       const leader = get('/v1/one');
       await scene.reached(1);
       await scene.daemon.manage('POST', '/manage/cache/purge', { method: 'GET', url: '/v1/one' });

@@ -29,7 +29,7 @@ describe('a capped token', function () {
     return counts;
   }
 
-  it('F01 lets exactly as many of 1,000 parallel requests reach the upstream as it has left', async () => {
+  it('F01 lets exactly as many of 1,000 concurrent requests reach the upstream as it has uses left', async () => {
     const project = await daemon.createProject();
     const token = await daemon.createToken(project.id, { max_requests: 100 });
     expect(await callAtOnce(token.token, 1_000)).to.deep.equal({ 200: 100, 429: 900 });
@@ -37,7 +37,7 @@ describe('a capped token', function () {
     expect(await daemon.token(token.id)).to.include({ request_count: 100, state: 'rate_limited' });
   });
 
-  it('keeps to its cap over a restart, and gives back what was leased and not used', async () => {
+  it('keeps its cap across a restart, and gives back leased units that were not used', async () => {
     const project = await daemon.createProject();
     const token = await daemon.createToken(project.id, { max_requests: 1_000 });
     expect(await callAtOnce(token.token, 30)).to.deep.equal({ 200: 30 });
@@ -49,7 +49,7 @@ describe('a capped token', function () {
     expect(provider.received).to.have.length(1_000);
   });
 
-  it('F21 counts a use that the upstream then fails', async () => {
+  it('F21 counts a use even if the upstream fails', async () => {
     const project = await daemon.createProject();
     const token = await daemon.createToken(project.id, { max_requests: 2 });
     provider.answer = (_req, res) => {
@@ -59,7 +59,7 @@ describe('a capped token', function () {
     expect(await daemon.token(token.id)).to.include({ request_count: 2 });
   });
 
-  it('tells its client how many requests remain, and none when unlimited', async () => {
+  it('reports the number of requests left to its client, unless it is unlimited', async () => {
     const project = await daemon.createProject();
     const capped = await daemon.createToken(project.id, { max_requests: 40 });
     const unlimited = await daemon.createToken(project.id);

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { type ContentReader, ContentReaders } from '../../daemon/core/content/reader.js';
+import { type ContentReader, ContentReaders } from '../../daemon/core/content/content-reader.js';
 import { heldAfterCollection } from '../faults/support/heap.js';
 
 const KIB = 1024;
@@ -10,28 +10,28 @@ function eventOf(content: string): Buffer {
   return Buffer.from(`data: ${JSON.stringify(chunk)}\n\n`);
 }
 
-/** A piece as it comes off a socket: a small part of a large buffer. */
+/** A chunk as read from a socket: a small slice of a large buffer. */
 function received(bytes: Buffer): Buffer {
   const buffer = Buffer.allocUnsafeSlow(64 * KIB);
   return buffer.subarray(0, bytes.copy(buffer));
 }
 
 describe('the memory of a reader of event streams', () => {
-  /** @returns what a reader holds when all have been fed, in bytes. */
+  /** @returns bytes held per reader after all have been fed. */
   function heldByEach(count: number, feed: (reader: ContentReader) => void, capture = false): number {
-    const readers = new ContentReaders({ decode: () => null, mostCaptured: capture ? 64 * KIB : null });
+    const readers = new ContentReaders({ decode: () => null, maxCaptured: capture ? 64 * KIB : null });
     const before = heldAfterCollection();
     const all = Array.from({ length: count }, () => readers.begin());
     for (const reader of all) {
-      reader.answered('text/event-stream', null);
+      reader.responseStarted('text/event-stream', null);
       feed(reader);
     }
     const held = heldAfterCollection() - before;
-    expect(all).to.have.length(count); // They are in use until here.
+    expect(all).to.have.length(count); // Keeps the readers alive until here.
     return held / count;
   }
 
-  it('is a few KiB each for a thousand that go on, wherever their pieces end', () => {
+  it('is a few KiB each for a thousand open streams, wherever their chunks end', () => {
     const event = eventOf('word ');
     const held = heldByEach(1_000, (reader) => {
       for (let n = 0; n < 40; n++) reader.piece(Buffer.from(event));
@@ -40,7 +40,7 @@ describe('the memory of a reader of event streams', () => {
     expect(held).to.be.lessThan(16 * KIB);
   });
 
-  it('is that of its two ends for an event that does not end', () => {
+  it('is that of its head and tail for an event that never ends', () => {
     const held = heldByEach(100, (reader) => {
       reader.piece(Buffer.from('data: '));
       for (let n = 0; n < 100; n++) reader.piece(Buffer.alloc(4 * KIB, 'a'));
@@ -48,7 +48,7 @@ describe('the memory of a reader of event streams', () => {
     expect(held).to.be.lessThan(192 * KIB);
   });
 
-  it('is what may be captured and its ends for a message spelled in single characters', () => {
+  it('is that of the capture limit, head and tail for a message sent in single characters', () => {
     const event = eventOf('a');
     const feed = (reader: ContentReader) => {
       for (let n = 0; n < 20_000; n++) reader.piece(Buffer.from(event));

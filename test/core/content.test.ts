@@ -1,13 +1,13 @@
 import { gzipSync, brotliCompressSync, deflateRawSync, deflateSync } from 'node:zlib';
 import { expect } from 'chai';
-import { ContentReaders } from '../../daemon/core/content/reader.js';
+import { ContentReaders } from '../../daemon/core/content/content-reader.js';
 import type { ContentFacts, ModelUsage } from '../../daemon/core/events.js';
 import { decoder } from '../../daemon/http/proxy/decoding.js';
 
 const readers = (capture = false, most = 65_536) =>
-  new ContentReaders({ decode: decoder(), mostCaptured: capture ? most : null });
+  new ContentReaders({ decode: decoder(), maxCaptured: capture ? most : null });
 
-interface Told {
+interface Exchange {
   type?: string;
   coding?: string;
   asked?: string | Buffer;
@@ -17,22 +17,22 @@ interface Told {
   requestType?: string;
 }
 
-async function factsOf(told: Told): Promise<ContentFacts> {
-  const all = readers(told.capture !== undefined, told.capture?.most);
+async function factsOf(exchange: Exchange): Promise<ContentFacts> {
+  const all = readers(exchange.capture !== undefined, exchange.capture?.most);
   const reader = all.begin();
-  if (told.asked !== undefined) reader.asked(Buffer.from(told.asked));
-  reader.answered(told.type ?? 'application/json', told.coding ?? null);
-  for (const piece of told.pieces) reader.piece(piece);
+  if (exchange.asked !== undefined) reader.requestBody(Buffer.from(exchange.asked));
+  reader.responseStarted(exchange.type ?? 'application/json', exchange.coding ?? null);
+  for (const piece of exchange.pieces) reader.piece(piece);
   const facts = await reader.facts({
     isServed: true,
-    requestType: () => told.requestType ?? 'application/json',
-    upstreamKey: told.upstreamKey ?? null,
+    requestType: () => exchange.requestType ?? 'application/json',
+    upstreamKey: exchange.upstreamKey ?? null,
   });
   expect(all.copiedBytes, 'bytes still held').to.equal(0);
   return facts;
 }
 
-const ofJson = (value: unknown, more: Partial<Told> = {}) =>
+const ofJson = (value: unknown, more: Partial<Exchange> = {}) =>
   factsOf({ pieces: [Buffer.from(typeof value === 'string' ? value : JSON.stringify(value))], ...more });
 const counts = (
   promptTokens: number | null,
@@ -56,11 +56,11 @@ const CHAT = {
   service_tier: 'default',
 };
 
-describe('what an answer in JSON says of itself', () => {
-  const TOLD: [what: string, body: unknown, model: string | null, usage: ModelUsage | null][] = [
+describe('the model and usage of a JSON response', () => {
+  const RESPONSES: [what: string, body: unknown, model: string | null, usage: ModelUsage | null][] = [
     ['a chat completion', CHAT, 'gpt-test-1', counts(9, 12, 21)],
-    ['one without usage', { ...CHAT, usage: undefined }, 'gpt-test-1', null],
-    ['one whose usage is null', { ...CHAT, usage: null }, 'gpt-test-1', null],
+    ['a chat completion without usage', { ...CHAT, usage: undefined }, 'gpt-test-1', null],
+    ['a chat completion whose usage is null', { ...CHAT, usage: null }, 'gpt-test-1', null],
     [
       'a completion',
       {
@@ -86,7 +86,7 @@ describe('what an answer in JSON says of itself', () => {
       counts(36, 87, 123),
     ],
     [
-      'embeddings, whose model stands behind',
+      'embeddings, with the model at the end',
       {
         object: 'list',
         data: [{ embedding: [0.1, 0.2] }],
@@ -111,54 +111,54 @@ describe('what an answer in JSON says of itself', () => {
     ],
     ['a moderation', { id: 'modr-1', model: 'omni-moderation', results: [] }, 'omni-moderation', null],
     ['a list of models', { object: 'list', data: [{ id: 'a', object: 'model' }] }, null, null],
-    ['only one of the counts', { model: 'm', usage: { completion_tokens: 4 } }, 'm', counts(null, 4, null)],
-    ['a usage that is within something else', { model: 'm', x: { usage: { prompt_tokens: 1 } } }, 'm', null],
+    ['a single count', { model: 'm', usage: { completion_tokens: 4 } }, 'm', counts(null, 4, null)],
+    ['a nested usage, which is ignored', { model: 'm', x: { usage: { prompt_tokens: 1 } } }, 'm', null],
     [
-      'a model that is within something else',
+      'a nested model, which is ignored',
       { x: { model: 'm' }, usage: { prompt_tokens: 1 } },
       null,
       counts(1, null, null),
     ],
     [
-      'usage in front, and a liar behind',
+      'usage at the beginning, and a false one nested at the end',
       { usage: { prompt_tokens: 1 }, model: 'm', x: { usage: { prompt_tokens: 2 } } },
       'm',
       counts(1, null, null),
     ],
-    ['the prototype', '{"__proto__":{"model":"m","usage":{"prompt_tokens":1}}}', null, null],
+    ['members of __proto__, which are ignored', '{"__proto__":{"model":"m","usage":{"prompt_tokens":1}}}', null, null],
     [
-      'the last of two',
+      'the last of duplicates',
       '{"model":"m","usage":{"prompt_tokens":1},"usage":{"prompt_tokens":2}}',
       'm',
       counts(2, null, null),
     ],
-    ['names that only look like it', '{"a\\"usage":{"prompt_tokens":1},"a\\"model":"m"}', null, null],
-    ['a byte order mark in front', `\ufeff${JSON.stringify(CHAT)}`, 'gpt-test-1', counts(9, 12, 21)],
-    ['much space', JSON.stringify(CHAT, null, 8).replaceAll('\n', '\r\n\t'), 'gpt-test-1', counts(9, 12, 21)],
-    ['no JSON', '{"model":"m","usage":{"prompt_tokens":1}', 'm', null],
-    ['nothing', '', null, null],
+    ['names that only look similar', '{"a\\"usage":{"prompt_tokens":1},"a\\"model":"m"}', null, null],
+    ['a leading byte order mark', `\ufeff${JSON.stringify(CHAT)}`, 'gpt-test-1', counts(9, 12, 21)],
+    ['much white space', JSON.stringify(CHAT, null, 8).replaceAll('\n', '\r\n\t'), 'gpt-test-1', counts(9, 12, 21)],
+    ['truncated JSON', '{"model":"m","usage":{"prompt_tokens":1}', 'm', null],
+    ['an empty body', '', null, null],
     ['an array', [CHAT], null, null],
   ];
-  for (const [what, body, model, usage] of TOLD) {
-    it(`is read: ${what}`, async () => {
+  for (const [what, body, model, usage] of RESPONSES) {
+    it(`are read: ${what}`, async () => {
       expect(await ofJson(body)).to.deep.equal({ model, usage, requestBody: null, responseBody: null });
     });
   }
 
-  const NONSENSE = [-1, 1.5, 1e10, 2 ** 60, '12', true, null, [], {}, 'NaN'];
-  for (const value of NONSENSE) {
-    it(`is not believed: ${JSON.stringify(value)} tokens`, async () => {
+  const IMPLAUSIBLE = [-1, 1.5, 1e10, 2 ** 60, '12', true, null, [], {}, 'NaN'];
+  for (const value of IMPLAUSIBLE) {
+    it(`are ignored if implausible: ${JSON.stringify(value)} tokens`, async () => {
       const { usage } = await ofJson({ model: 'm', usage: { prompt_tokens: value, completion_tokens: 7 } });
       expect(usage).to.deep.equal(counts(null, 7, null));
     });
   }
 
-  it('is missing where every count is nonsense', async () => {
+  it('are missing if all counts are invalid', async () => {
     expect((await ofJson({ usage: { prompt_tokens: -1, total_tokens: 'x' } })).usage).to.equal(null);
     for (const usage of [[1], 'x', 3, true]) expect((await ofJson({ usage })).usage).to.equal(null);
   });
 
-  it('names models in 200 printable characters at most', async () => {
+  it('are limited to 200 printable characters for the model', async () => {
     expect((await ofJson({ model: 'x'.repeat(300) })).model).to.equal('x'.repeat(200));
     expect((await ofJson({ model: 'a\u0000b\u001b[31m\u202ec\ud800' })).model).to.equal('ab[31mc');
     expect((await ofJson({ model: 'modèle-✓' })).model).to.equal('modèle-✓');
@@ -166,7 +166,7 @@ describe('what an answer in JSON says of itself', () => {
       expect((await ofJson({ model })).model).to.equal(null);
   });
 
-  it('is read at the ends of megabytes', async () => {
+  it('are read at both ends of a body of megabytes', async () => {
     const numbers = `[${Array.from({ length: 400_000 }, () => '0.012345678').join(',')}]`;
     const body = Buffer.from(
       `{"object":"list","data":[{"embedding":${numbers}}],"model":"embed-1","usage":{"prompt_tokens":8,"total_tokens":8}}`,
@@ -177,22 +177,22 @@ describe('what an answer in JSON says of itself', () => {
     }
   });
 
-  it('costs little where it is nested a million deep', async () => {
+  it('are read quickly from a body nested a million levels deep', async () => {
     const deep = `{"model":"m","x":${'['.repeat(1e6)}${']'.repeat(1e6)},"usage":{"prompt_tokens":1}}`;
     expect(await ofJson(deep)).to.deep.include({ model: 'm', usage: counts(1, null, null) });
     const deepInside = `{"usage":{"prompt_tokens":1,"x":${'{"usage":'.repeat(3_000)}1${'}'.repeat(3_000)}}}`;
     expect((await ofJson(deepInside)).usage).to.deep.equal(counts(1, null, null));
   });
 
-  it('is none of other kinds of answers', async () => {
+  it('are not read from other content types', async () => {
     expect((await ofJson(CHAT, { type: 'audio/mpeg' })).usage).to.equal(null);
     expect((await ofJson(CHAT, { type: 'application/json; charset=utf-8' })).usage).to.deep.equal(counts(9, 12, 21));
     expect((await ofJson(CHAT, { type: 'application/vnd.x+json' })).model).to.equal('gpt-test-1');
   });
 });
 
-describe('the model that was asked for', () => {
-  it('stands in where the answer names none', async () => {
+describe('the requested model', () => {
+  it('is used if the response names none', async () => {
     const audio = { type: 'audio/mpeg', pieces: [Buffer.from('ID3')] };
     expect((await factsOf({ ...audio, asked: '{"model":"tts-1","input":"hi"}' })).model).to.equal('tts-1');
     expect((await factsOf({ ...audio, asked: ' \n{"input":"hi","model":"tts-1"}' })).model).to.equal('tts-1');
@@ -208,14 +208,14 @@ describe('the model that was asked for', () => {
     expect((await ofJson({ text: 'x' }, { asked: body })).model).to.equal('whisper-1');
   });
 
-  it('is found in a body that comes in pieces', async () => {
+  it('is found in a streamed body', async () => {
     const reader = readers().begin();
     const body = Buffer.from(`{"model":"m","input":"${'x'.repeat(200_000)}"}`);
     const passed: Buffer[] = [];
     async function* source() {
       for (const piece of cutInto(body, 7_777)) yield await Promise.resolve(piece);
     }
-    for await (const piece of reader.askedInPieces(source())) passed.push(piece);
+    for await (const piece of reader.streamedRequestBody(source())) passed.push(piece);
     expect(Buffer.concat(passed).equals(body)).to.equal(true);
     expect(reader.facts({ isServed: true, requestType: () => undefined, upstreamKey: null })).to.deep.include({
       model: 'm',
@@ -237,7 +237,7 @@ const chunk = (delta: object, more: object = {}) =>
     ...more,
   });
 
-/** Streams as they are sent, by what is to be found in them. */
+/** Streams as providers send them, with the expected result. */
 const STREAMS: Record<string, { events: string[]; model: string | null; usage: ModelUsage | null; response: string }> =
   {
     'chat with usage at its end': {
@@ -259,7 +259,7 @@ const STREAMS: Record<string, { events: string[]; model: string | null; usage: M
       response:
         '{"id":"c","object":"chat.completion","created":1,"model":"gpt-s","choices":[{"index":0,"message":{"role":"assistant","content":"Grüß \\"usage\\":{\\"prompt_tokens\\":99} 🙂"},"finish_reason":null}],"usage":{"prompt_tokens":3,"completion_tokens":5,"total_tokens":8}}',
     },
-    'chat whose usage rises from chunk to chunk': {
+    'chat with a cumulative usage in each chunk': {
       events: [
         chunk({ content: 'a' }, { usage: { prompt_tokens: 3, completion_tokens: 1 } }),
         chunk({ content: 'b' }, { usage: { prompt_tokens: 3, completion_tokens: 2 } }),
@@ -319,11 +319,11 @@ const STREAMS: Record<string, { events: string[]; model: string | null; usage: M
 
 const NAMED_EVENT = /"type":"([^"]*)"/;
 
-/** The same events as different servers would send them. */
+/** The same events in the formatting of different servers. */
 const WAYS: Record<string, (events: readonly string[]) => string> = {
-  'line feeds': (events) => events.map((data) => `data: ${data}\n\n`).join(''),
-  'both line ends': (events) => events.map((data) => `data:${data}\r\n\r\n`).join(''),
-  'carriage returns': (events) => events.map((data) => `data: ${data}\r\r`).join(''),
+  LF: (events) => events.map((data) => `data: ${data}\n\n`).join(''),
+  CRLF: (events) => events.map((data) => `data:${data}\r\n\r\n`).join(''),
+  CR: (events) => events.map((data) => `data: ${data}\r\r`).join(''),
   'names, ids, comments and a byte order mark': (events) =>
     `\ufeff: hello\n\n${events.map((data) => `: ping "usage"\nevent: ${NAMED_EVENT.exec(data)?.[1] ?? 'x'}\nid: 7\ndata: ${data}\nretry: 1\n\n`).join(':\n\n')}`,
   'several lines of data': (events) =>
@@ -333,7 +333,7 @@ const WAYS: Record<string, (events: readonly string[]) => string> = {
   'no empty line at its end': (events) => events.map((data) => `data: ${data}`).join('\n\n'),
 };
 
-/** Of the same seed the same numbers, below 1. */
+/** Pseudo-random numbers below 1, the same for the same seed. */
 function randomNumbers(seed: number): () => number {
   let state = seed;
   return () => {
@@ -342,20 +342,20 @@ function randomNumbers(seed: number): () => number {
   };
 }
 
-describe('what an event stream says of itself', () => {
+describe('the model and usage of an event stream', () => {
   for (const [what, { events, model, usage, response }] of Object.entries(STREAMS)) {
     for (const [way, sent] of Object.entries(WAYS)) {
       const body = Buffer.from(sent(events));
       const factsOfPieces = (pieces: readonly Buffer[], most?: number) =>
         factsOf({ type: 'text/event-stream; charset=utf-8', pieces, ...(most !== undefined && { capture: { most } }) });
 
-      it(`is the same wherever its pieces end: ${what}, with ${way}`, async () => {
-        const said = { model, usage, requestBody: null, responseBody: null };
-        expect(await factsOfPieces([body])).to.deep.equal(said);
-        expect(await factsOfPieces(cutInto(body, 1)), 'byte by byte').to.deep.equal(said);
+      it(`are the same wherever its chunks end: ${what}, with ${way}`, async () => {
+        const expected = { model, usage, requestBody: null, responseBody: null };
+        expect(await factsOfPieces([body])).to.deep.equal(expected);
+        expect(await factsOfPieces(cutInto(body, 1)), 'byte by byte').to.deep.equal(expected);
         for (let at = 1; at < body.length; at++) {
           const facts = await factsOfPieces([body.subarray(0, at), body.subarray(at)]);
-          expect(facts, `cut at ${at}`).to.deep.equal(said);
+          expect(facts, `cut at ${at}`).to.deep.equal(expected);
         }
         const random = randomNumbers(body.length);
         for (let run = 0; run < 50; run++) {
@@ -365,11 +365,11 @@ describe('what an event stream says of itself', () => {
             pieces.push(body.subarray(at, at + size));
             at += size;
           }
-          expect(await factsOfPieces(pieces), `run ${run}`).to.deep.equal(said);
+          expect(await factsOfPieces(pieces), `run ${run}`).to.deep.equal(expected);
         }
       });
 
-      it(`spells one message: ${what}, with ${way}`, async () => {
+      it(`are captured as one message: ${what}, with ${way}`, async () => {
         for (const pieces of [[body], cutInto(body, 1), cutInto(body, 13)]) {
           const { responseBody } = await factsOfPieces(pieces, 65_536);
           expect(responseBody).to.equal(response === '' ? body.toString() : response);
@@ -380,14 +380,14 @@ describe('what an event stream says of itself', () => {
 
   const stream = (pieces: readonly Buffer[]) => factsOf({ type: 'text/event-stream', pieces });
 
-  it('is told as far as it came', async () => {
+  it('are read as far as the stream was received', async () => {
     const body = Buffer.from(
       `data: ${chunk({ content: 'a' }, { usage: { prompt_tokens: 3, completion_tokens: 1 } })}\n\ndata: {"id":"c","mod`,
     );
     expect(await stream([body])).to.deep.include({ model: 'gpt-s', usage: counts(3, 1, null) });
   });
 
-  it('is read at the ends of an event of megabytes', async () => {
+  it('are read at both ends of an event of megabytes', async () => {
     const completed = `{"type":"response.completed","response":{"id":"r","model":"gpt-r","output":"${'x'.repeat(3e6)}","usage":{"input_tokens":36,"output_tokens":87,"total_tokens":123},"metadata":{"a":"b"}}}`;
     const body = Buffer.from(`event: response.completed\ndata: ${completed}\n\n`);
     for (const size of [body.length, 65_536, 1_000]) {
@@ -396,7 +396,7 @@ describe('what an event stream says of itself', () => {
     }
   });
 
-  it('goes on behind an event that makes no sense', async () => {
+  it('are read after an invalid event', async () => {
     const good = `data: ${chunk({ content: 'a' }, { usage: { prompt_tokens: 3 } })}\n\n`;
     for (const bad of [
       'data: {"usage":{"prompt_tokens":\n\n',
@@ -410,21 +410,21 @@ describe('what an event stream says of itself', () => {
     }
   });
 
-  it('takes no time of note for a line that never ends, byte by byte', async () => {
+  it('are read in linear time from an endless line that arrives byte by byte', async () => {
     const begun = performance.now();
     const reader = readers().begin();
-    reader.answered('text/event-stream', null);
+    reader.responseStarted('text/event-stream', null);
     const byte = Buffer.from('x');
     reader.piece(Buffer.from('data: '));
     for (let n = 0; n < 2_000_000; n++) reader.piece(byte);
     reader.piece(Buffer.from(`\n\ndata: ${chunk({}, { usage: { prompt_tokens: 3 } })}\n\n`));
     const facts = await reader.facts({ isServed: true, requestType: () => undefined, upstreamKey: null });
     expect(facts.usage).to.deep.equal(counts(3, null, null));
-    expect(performance.now() - begun).to.be.below(10_000); // Were each byte to cost what came before it, an hour.
+    expect(performance.now() - begun).to.be.below(10_000); // Quadratic time would take an hour.
   });
 });
 
-describe('what a compressed answer says of itself', () => {
+describe('the model and usage of a compressed response', () => {
   const CODINGS: Record<string, (body: Buffer) => Buffer> = {
     gzip: gzipSync,
     'x-gzip': gzipSync,
@@ -432,27 +432,27 @@ describe('what a compressed answer says of itself', () => {
     br: brotliCompressSync,
   };
   const chat = Buffer.from(JSON.stringify(CHAT));
-  const said = { model: 'gpt-test-1', usage: counts(9, 12, 21) };
+  const expected = { model: 'gpt-test-1', usage: counts(9, 12, 21) };
 
   for (const [coding, compress] of Object.entries({
     ...CODINGS,
-    'deflate, without what it begins with': deflateRawSync,
+    'deflate, without its header': deflateRawSync,
   })) {
     const name = coding.split(',')[0]!;
-    it(`is read in ${coding}`, async () => {
-      expect(await factsOf({ coding: name, pieces: cutInto(compress(chat), 10) })).to.deep.include(said);
+    it(`are read in ${coding}`, async () => {
+      expect(await factsOf({ coding: name, pieces: cutInto(compress(chat), 10) })).to.deep.include(expected);
     });
 
-    it(`is read in ${coding}, when there is much of it`, async () => {
+    it(`are read in ${coding} from a large response`, async () => {
       const noise = Array.from({ length: 20_000 }, (_, n) => ((n * 2_654_435_761) >>> 0).toString(36)).join('');
       const body = Buffer.from(JSON.stringify({ ...CHAT, choices: [noise] }));
       const compressed = compress(body);
       expect(compressed.length).to.be.above(20_000);
-      expect(await factsOf({ coding: name, pieces: cutInto(compressed, 1_000) })).to.deep.include(said);
+      expect(await factsOf({ coding: name, pieces: cutInto(compressed, 1_000) })).to.deep.include(expected);
     });
 
-    it(`is told as far as it came in ${coding}`, async () => {
-      const { events } = STREAMS['chat whose usage rises from chunk to chunk']!;
+    it(`are read in ${coding} as far as it was received`, async () => {
+      const { events } = STREAMS['chat with a cumulative usage in each chunk']!;
       const body = Buffer.from(
         `data: ${events[0]!}\n\n${Array.from({ length: 3_000 }, (_, n) => `: ${((n * 2_654_435_761) >>> 0).toString(36)}\n\n`).join('')}`,
       );
@@ -465,7 +465,7 @@ describe('what a compressed answer says of itself', () => {
     });
   }
 
-  it('is missing where there is too much of it, or it is something else', async () => {
+  it('are missing if it is too large or invalid', async () => {
     const nothing = { model: null, usage: null };
     const bomb = gzipSync(Buffer.from(`{"model":"m","x":"${' '.repeat(8e6)}","usage":{"prompt_tokens":1}}`));
     expect(await factsOf({ coding: 'gzip', pieces: [bomb] })).to.deep.include(nothing);
@@ -474,15 +474,15 @@ describe('what a compressed answer says of itself', () => {
     expect(await factsOf({ coding: 'gzip', pieces: [chat] })).to.deep.include(nothing);
     expect(await factsOf({ coding: 'gzip, br', pieces: [gzipSync(chat)] })).to.deep.include(nothing);
     expect(await factsOf({ coding: 'gzip', pieces: [] })).to.deep.include(nothing);
-    expect(await factsOf({ coding: 'identity', pieces: [chat] })).to.deep.include(said);
+    expect(await factsOf({ coding: 'identity', pieces: [chat] })).to.deep.include(expected);
   });
 
-  it('is kept for no more than so many at a time', () => {
+  it('are read only while all buffered responses stay within the memory limit', () => {
     const all = readers();
     const million = Buffer.alloc(1_000_000);
     const open = Array.from({ length: 200 }, () => {
       const reader = all.begin();
-      reader.answered('application/json', 'br');
+      reader.responseStarted('application/json', 'br');
       reader.piece(million);
       return reader;
     });
@@ -491,11 +491,12 @@ describe('what a compressed answer says of itself', () => {
   });
 });
 
-describe('bodies, where they are asked for', () => {
+describe('captured bodies', () => {
   const KEY = 'a-key-of-the-provider';
-  const shown = (told: Partial<Told>) => factsOf({ pieces: [], capture: { most: 100 }, upstreamKey: KEY, ...told });
+  const shown = (exchange: Partial<Exchange>) =>
+    factsOf({ pieces: [], capture: { most: 100 }, upstreamKey: KEY, ...exchange });
 
-  it('are shown as they were sent', async () => {
+  it('are unchanged', async () => {
     const facts = await shown({ asked: '{"model":"m"}', pieces: [Buffer.from('{"a":'), Buffer.from('"é"}')] });
     expect([facts.requestBody, facts.responseBody]).to.deep.equal(['{"model":"m"}', '{"a":"é"}']);
   });
@@ -507,11 +508,11 @@ describe('bodies, where they are asked for', () => {
     );
   });
 
-  it('are none where there are none', async () => {
+  it('are null for empty bodies', async () => {
     expect(await shown({})).to.deep.include({ requestBody: null, responseBody: null });
   });
 
-  it('say what they are where they are no text', async () => {
+  it('state the size and type of binary data', async () => {
     const facts = await shown({
       type: 'audio/mpeg; x=y',
       pieces: [Buffer.alloc(70_000)],
@@ -524,13 +525,13 @@ describe('bodies, where they are asked for', () => {
     ]);
   });
 
-  it('are cut between characters, and say so', async () => {
+  it('are truncated between characters, and marked', async () => {
     for (let n = 0; n < 4; n++) {
       const text = 'x'.repeat(n) + '🙂'.repeat(5_000);
       const { responseBody } = await shown({ type: 'text/plain', pieces: cutInto(Buffer.from(text), 999) });
-      const kept = n + Math.floor((100 - n) / 4) * 4;
+      const length = n + Math.floor((100 - n) / 4) * 4;
       expect(responseBody).to.equal(
-        `${text.slice(0, n + Math.floor((100 - n) / 4) * 2)}…[cut: ${kept} of ${text.length * 2 - n} bytes]`,
+        `${text.slice(0, n + Math.floor((100 - n) / 4) * 2)}…[cut: ${length} of ${text.length * 2 - n} bytes]`,
       );
     }
   });
@@ -541,7 +542,7 @@ describe('bodies, where they are asked for', () => {
     expect(JSON.parse(JSON.stringify({ responseBody }))).to.deep.equal({ responseBody });
   });
 
-  it('hide secrets, wherever the cut goes', async () => {
+  it('mask secrets, wherever they are truncated', async () => {
     const token = `sk-wt-${'A1b2'.repeat(12)}`;
     for (const secret of [token, KEY, 'sk-proj-abcdefgh12345678']) {
       for (let before = 0; before < 110; before++) {
@@ -563,13 +564,13 @@ describe('bodies, where they are asked for', () => {
     }
   });
 
-  it('hide many secrets before the end of what is held', async () => {
+  it('mask many secrets before the end of the buffer', async () => {
     const text = `${`${KEY} `.repeat(60)}${'x'.repeat(50)}`;
     const { responseBody } = await shown({ type: 'text/plain', pieces: [Buffer.from(text)] });
     expect(responseBody).to.not.include('a-key');
   });
 
-  it('of a stream that is nested too deeply are shown as they are', async () => {
+  it('of a stream that is nested too deeply show the stream itself', async () => {
     const body = `data: {"type":"response.completed","response":{"x":${'['.repeat(20_000)}${']'.repeat(20_000)}}}\n\n`;
     const { responseBody } = await shown({ type: 'text/event-stream', pieces: [Buffer.from(body)] });
     expect(responseBody).to.match(/^data: \{"type":"response\.completed".*…\[cut: 100 of \d+ bytes\]$/);
@@ -585,14 +586,14 @@ describe('bodies, where they are asked for', () => {
   });
 });
 
-describe('what an answer out of the cache says of itself', () => {
-  it('is its model, and that it took nothing', () => {
+describe('the model and usage of a cached response', () => {
+  it('are the model, and no tokens', () => {
     const all = readers();
     const answer = { headers: ['Content-Type', 'application/json'], body: Buffer.from(JSON.stringify(CHAT)) };
     for (let n = 0; n < 2; n++) {
       const reader = all.begin();
-      reader.asked(Buffer.from('{"model":"alias"}'));
-      reader.replayed(answer);
+      reader.requestBody(Buffer.from('{"model":"alias"}'));
+      reader.replayedFromCache(answer);
       const facts = reader.facts({ isServed: true, requestType: () => undefined, upstreamKey: null });
       expect(facts).to.deep.equal({ model: 'gpt-test-1', usage: null, requestBody: null, responseBody: null });
     }

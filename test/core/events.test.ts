@@ -6,13 +6,13 @@ import type {
   WireProblem,
   WireRequestEvent,
 } from '../../daemon/api/contract.js';
-import type { Happening, RequestEnded } from '../../daemon/core/events.js';
+import type { PublishableEvent, RequestEnded } from '../../daemon/core/events.js';
 import { mintSecret } from '../../daemon/core/token.js';
-import { eventText, LARGEST_EVENT_BYTES } from '../../daemon/store/event-text.js';
+import { eventText, MAX_EVENT_BYTES } from '../../daemon/store/event-text.js';
 import { uniqueId } from '../../daemon/store/unique-ids.js';
 import { eventually } from '../support/eventually.js';
 import { Follower } from '../support/follower.js';
-import { SOME_REQUEST } from '../support/happenings.js';
+import { SOME_REQUEST } from '../support/request-follower.js';
 import { problemOf } from '../support/inspected-events.js';
 import { rawRequest } from '../support/management.js';
 import { head } from '../support/raw.js';
@@ -44,7 +44,7 @@ describe('events', function () {
   afterEach(async () => {
     await Promise.all(followers.map((it) => it.leave()));
     followers = [];
-    await eventually('nobody follows', () => scene.daemon.daemon.streams.size === 0);
+    await eventually('there are no followers', () => scene.daemon.daemon.streams.size === 0);
     await scene.end();
   });
   after(() => scene.close());
@@ -54,15 +54,15 @@ describe('events', function () {
     const before = streams.size;
     const follower = new EventFollower(scene.daemon.url, query, lastEventId);
     followers.push(follower);
-    await eventually('it follows', () => streams.size > before);
+    await eventually('the follower is connected', () => streams.size > before);
     return follower;
   }
 
   describe('of requests', () => {
-    it('say what is known of one, once it is over', async () => {
+    it('contain the facts of a completed request', async () => {
       const follower = await follow();
       const answer = await scene.send(scene.post({ 'X-Request-ID': 'mine' }, 'hello'));
-      await eventually('it is told', () => follower.items.length === 1);
+      await eventually('the event arrives', () => follower.items.length === 1);
       const [event] = follower.requests;
       expect(event).to.deep.include({
         schema: 1,
@@ -89,7 +89,7 @@ describe('events', function () {
       expect(Math.abs(Date.parse(event!.time) - scene.daemon.clock.now())).to.be.below(60_000);
     });
 
-    it('are there for those whose token is known, refused ones too, and for no other', async () => {
+    it('are published for requests with a known token, including refused ones, and for no others', async () => {
       const capped = await scene.daemon.createToken(scene.project.id, { max_requests: 1 });
       const revoked = await scene.daemon.createToken(scene.project.id);
       await scene.daemon.manage('DELETE', `/manage/tokens/${revoked.id}`);
@@ -101,7 +101,7 @@ describe('events', function () {
       await scene.get(capped.token);
       await scene.get(revoked.token);
       await scene.get();
-      await eventually('the last is told', () => follower.items.at(-1)?.token_id === scene.token.id);
+      await eventually('the last event arrives', () => follower.items.at(-1)?.token_id === scene.token.id);
       expect(
         follower.requests.map(({ token_id: id, status, code, outcome }) => [id, status, code, outcome]),
       ).to.deep.equal([
@@ -112,7 +112,7 @@ describe('events', function () {
       ]);
     });
 
-    it('say how those ended that did not end well', async () => {
+    it('contain the outcome of requests that failed', async () => {
       const follower = await follow();
       scene.provider.answer = (_req, res) => {
         res.writeHead(503).end();
@@ -126,7 +126,7 @@ describe('events', function () {
       const client = await scene.client(head('GET /v1/models', scene.secret));
       await scene.inFlight(1);
       client.destroy();
-      await eventually('all are told', () => follower.items.length === 3);
+      await eventually('all events arrive', () => follower.items.length === 3);
       expect(follower.requests.map(({ status, code, outcome }) => [status, code, outcome])).to.deep.equal([
         [503, null, 'upstream_error'],
         [502, 'upstream_unreachable', 'upstream_error'],
@@ -136,7 +136,7 @@ describe('events', function () {
   });
 
   describe('of changes', () => {
-    it('follow every change that was made, and none that was refused', async () => {
+    it('are published for each change that was made, and for none that was refused', async () => {
       const follower = await follow();
       const manage: typeof scene.daemon.manage = (...given) => scene.daemon.manage(...given);
       const project = await scene.daemon.createProject();
@@ -150,7 +150,7 @@ describe('events', function () {
       await manage('POST', '/manage/tokens', { project_id: 'x' });
       await manage('POST', '/manage/cache/purge', { all: true, dry_run: true });
       await manage('POST', '/manage/cache/purge', { all: true });
-      await eventually('the last is told', () => follower.items.at(-1)?.kind === 'cache.purged');
+      await eventually('the last event arrives', () => follower.items.at(-1)?.kind === 'cache.purged');
       expect(follower.changes.map((it) => [it.kind, it.project_id, it.token_id, it.actor, it.count])).to.deep.equal([
         ['project.changed', project.id, null, 'management', null],
         ['project.changed', project.id, null, 'management', null],
@@ -165,47 +165,47 @@ describe('events', function () {
   });
 
   describe('/manage/events/stream', () => {
-    it('begins with what comes next', async () => {
+    it('begins with the next event', async () => {
       await scene.get();
       const follower = await follow();
       await scene.get(scene.secret, { 'X-Request-ID': 'second' });
-      await eventually('it is told', () => follower.items.length === 1);
+      await eventually('the event arrives', () => follower.items.length === 1);
       expect(follower.requests[0]!.request_id).to.equal('second');
     });
 
-    it('goes on behind the event that a client has, as one that was never away sees it', async () => {
+    it('continues after the last event that a client has, with the same events as an uninterrupted stream', async () => {
       const all = await follow();
       for (let i = 0; i < 250; i++) await scene.get(scene.secret, { 'X-Request-ID': `r${i}` });
-      await eventually('all are told', () => all.items.length === 250);
-      const late = await follow({}, all.places[99]);
+      await eventually('all events arrive', () => all.items.length === 250);
+      const late = await follow({}, all.positions[99]);
       await eventually('it has the rest', () => late.items.length === 150);
       expect(late.items).to.deep.equal(all.items.slice(100));
-      expect(late.places).to.deep.equal(all.places.slice(100));
+      expect(late.positions).to.deep.equal(all.positions.slice(100));
     });
 
-    it('begins with the oldest that is kept for who was away too long, or comes from before a restart', async () => {
+    it('begins with the oldest stored event if the client was disconnected for too long, or since before a restart', async () => {
       const { bus } = scene.daemon.daemon.shared;
       const all = await follow();
       await scene.get();
-      await eventually('it is told', () => all.items.length === 1);
-      const [first] = all.places;
+      await eventually('the event arrives', () => all.items.length === 1);
+      const [first] = all.positions;
       for (let i = 0; i < 1_500; i++) bus!.publish({ kind: 'request', ended: { ...SOME_REQUEST, requestId: `n${i}` } });
       for (const lastEventId of [first, '1-1', '9999999999999-1']) {
         const late = await follow({}, lastEventId);
-        await eventually('it has what is kept', () => late.items.length === 1_000);
+        await eventually('it has all stored events', () => late.items.length === 1_000);
         expect(late.requests[0]!.request_id).to.equal('n500');
         expect(late.requests.at(-1)!.request_id).to.equal('n1499');
       }
     });
 
-    it('refuses an id that no event has', async () => {
+    it('refuses an invalid event ID', async () => {
       for (const id of ['x', '1', '1-', '1-1-1', '-1-1', `1-${'1'.repeat(40)}`]) {
         const answer = await scene.daemon.manage('GET', '/manage/events/stream', undefined, { 'last-event-id': id });
         expect([answer.status, (answer.body as WireProblem).code], id).to.deep.equal([400, 'invalid_request']);
       }
     });
 
-    it('lets through what the filters name', async () => {
+    it('sends only the events that match the filters', async () => {
       const { id: elsewhere } = await scene.daemon.createProject();
       const other = await scene.daemon.createToken(elsewhere);
       scene.provider.answer = (req, res) => {
@@ -226,7 +226,7 @@ describe('events', function () {
       }
       await scene.daemon.createToken(scene.project.id);
       await scene.daemon.createToken(elsewhere);
-      await eventually('the last is told', () => kind!.items.length === 1 && ofProject!.items.length === 6);
+      await eventually('the last event arrives', () => kind!.items.length === 1 && ofProject!.items.length === 6);
       expect(statuses(ofProject!)).to.deep.equal([200, 201, 404, 429, 500]);
       expect(statuses(ofToken!)).to.deep.equal([404, 429]);
       expect(statuses(bad!)).to.deep.equal([404, 429, 500, 404, 429, 500]);
@@ -235,14 +235,14 @@ describe('events', function () {
       expect(kind!.changes[0]!.project_id).to.equal(elsewhere);
     });
 
-    it('refuses filters that nothing can fit', async () => {
+    it('refuses filters that no event can match', async () => {
       for (const query of ['status=6xx', 'status=4XX', 'status=', 'status=4xx,', 'kind=x', 'since=1', 'token_id=']) {
         const answer = await scene.daemon.manage('GET', `/manage/events/stream?${query}`);
         expect([answer.status, (answer.body as WireProblem).code], query).to.deep.equal([400, 'invalid_request']);
       }
     });
 
-    it('is behind the management token', async () => {
+    it('requires the management token', async () => {
       const answer = await rawRequest(scene.daemon, {
         path: '/manage/events/stream',
         headers: { authorization: undefined },
@@ -250,10 +250,10 @@ describe('events', function () {
       expect(answer.status).to.equal(401);
     });
 
-    it('ends when the daemon stops, and keeps it from nothing', async () => {
+    it('ends when the daemon stops, without delaying it', async () => {
       const own = await Scene.open({ SHUTDOWN_GRACE: '60s' });
       const follower = new EventFollower(own.daemon.url);
-      await eventually('it follows', () => own.daemon.daemon.streams.size === 1);
+      await eventually('the follower is connected', () => own.daemon.daemon.streams.size === 1);
       const beganAt = performance.now();
       await own.daemon.stop();
       expect(performance.now() - beganAt).to.be.below(10_000);
@@ -261,23 +261,23 @@ describe('events', function () {
       await own.provider.stop();
     });
 
-    it('tells of an answer that goes on when it is over', async () => {
+    it('sends the event of a streamed response when the stream has ended', async () => {
       const follower = await follow({ kind: 'request.completed' });
       const { client } = await scene.midStream();
       expect(follower.items).to.be.empty;
       client.destroy();
-      await eventually('it is told', () => follower.items.length === 1);
+      await eventually('the event arrives', () => follower.items.length === 1);
       expect(follower.requests[0]).to.include({ streamed: true, outcome: 'client_closed', status: 200 });
     });
   });
 
-  it('are nowhere when they are off: 404 says so, and /health', async () => {
+  it('are not available when they are off: the stream returns 404, and /health reports it', async () => {
     const off = await Scene.open({ LLM_PROXY_EVENT_BUS: 'off' });
     await off.get();
     const answer = await off.daemon.manage('GET', '/manage/events/stream');
     expect([answer.status, (answer.body as WireProblem).error]).to.deep.equal([
       404,
-      'nothing is published: LLM_PROXY_EVENT_BUS is off',
+      'no events are published: LLM_PROXY_EVENT_BUS is off',
     ]);
     const health = await fetch(`${off.daemon.url}/health`);
     expect(await health.json()).to.deep.include({
@@ -292,12 +292,12 @@ describe('the text of an event', () => {
   const eventOf = (fields: Partial<RequestEnded>): WireRequestEvent => {
     const text = eventText({ kind: 'request', ended: { ...SOME_REQUEST, ...fields } }, 'i');
     expect(problemOf(text)).to.equal(null);
-    expect(Buffer.byteLength(text)).to.be.at.most(LARGEST_EVENT_BYTES);
-    expect(Buffer.from(text).toString()).to.equal(text); // UTF-8 has all of it.
+    expect(Buffer.byteLength(text)).to.be.at.most(MAX_EVENT_BYTES);
+    expect(Buffer.from(text).toString()).to.equal(text); // Everything is valid UTF-8.
     return JSON.parse(text) as WireRequestEvent;
   };
 
-  it('is JSON whatever a client writes', () => {
+  it('is valid JSON whatever a client sends', () => {
     for (const odd of [
       '"',
       '\\',
@@ -329,7 +329,7 @@ describe('the text of an event', () => {
     }
   });
 
-  it('K19 has U+FFFD for half a surrogate pair, which has no UTF-8', () => {
+  it('K19 contains U+FFFD for an unpaired surrogate, which UTF-8 cannot encode', () => {
     expect(eventOf({ model: 'a\ud83d', requestBody: '\ude00b' })).to.deep.include({
       model: 'a\ufffd',
       request_body: '\ufffdb',
@@ -343,27 +343,27 @@ describe('the text of an event', () => {
     ['pairs', '\u{1f600}'.repeat(200_000)],
     ['more than any event', 'x'.repeat(20_000_000)],
   ] as const) {
-    it(`K19 cuts bodies of ${what} to what fits, and says so`, () => {
+    it(`K19 truncates bodies of ${what} to the limit, and marks them`, () => {
       const bytes = Buffer.byteLength(body);
       const { request_body: request, response_body: response } = eventOf({ requestBody: body, responseBody: body });
       for (const cut of [request!, response!]) {
-        const [mark = '', kept, whole] = /…\[cut: (\d+) of (\d+) bytes\]$/.exec(cut) ?? [];
-        expect(whole).to.equal(String(bytes));
+        const [mark = '', length, total] = /…\[cut: (\d+) of (\d+) bytes\]$/.exec(cut) ?? [];
+        expect(total).to.equal(String(bytes));
         const text = cut.slice(0, -mark.length);
         expect(body.startsWith(text)).to.equal(true);
-        expect(Buffer.byteLength(text)).to.equal(Number(kept));
+        expect(Buffer.byteLength(text)).to.equal(Number(length));
         expect(text.length).to.be.above(30_000);
       }
     });
   }
 
-  it('K19 says of one that was cut before how much there was in the first place', () => {
+  it('K19 states the original size of a body that was already truncated', () => {
     const { response_body: body } = eventOf({ responseBody: `${'x'.repeat(600_000)}…[cut: 600000 of 987654 bytes]` });
     expect(body).to.match(/x…\[cut: \d{6} of 987654 bytes\]$/);
     expect(body!.match(/cut:/g)).to.have.length(1);
   });
 
-  it('holds no credential that somebody wrote into a body, or called a model', () => {
+  it('contains no credential that was sent in a body or as a model name', () => {
     const secret = mintSecret();
     const event = eventOf({
       model: secret,
@@ -375,7 +375,7 @@ describe('the text of an event', () => {
     expect(event.request_body).to.match(/^"key":"/);
   });
 
-  it('bounds what an upstream calls things', () => {
+  it('limits the length of names from the upstream', () => {
     const { model, upstream_request_id: id } = eventOf({
       model: 'm'.repeat(70_000),
       upstreamRequestId: 'r'.repeat(70_000),
@@ -383,7 +383,7 @@ describe('the text of an event', () => {
     expect([model!.length, id!.length]).to.deep.equal([256, 256]);
   });
 
-  it('tells what the provider counted from what it did not', () => {
+  it('distinguishes counts of 0 from counts that the provider did not report', () => {
     expect(eventOf({ usage: { promptTokens: 0, completionTokens: null, totalTokens: 3 } }).usage).to.deep.equal({
       prompt_tokens: 0,
       completion_tokens: null,
@@ -393,12 +393,12 @@ describe('the text of an event', () => {
     expect(eventOf({ usage: null }).usage.source).to.equal('missing');
   });
 
-  it('has an id that is unique, and begins with its time', () => {
-    const happening: Happening = { kind: 'request', ended: SOME_REQUEST };
-    const ids = Array.from({ length: 5_000 }, () => (JSON.parse(eventText(happening, 'i')) as WireEvent).id);
+  it('has a unique ID that begins with its time', () => {
+    const event: PublishableEvent = { kind: 'request', ended: SOME_REQUEST };
+    const ids = Array.from({ length: 5_000 }, () => (JSON.parse(eventText(event, 'i')) as WireEvent).id);
     expect(new Set(ids).size).to.equal(5_000);
     expect(new Set(ids.map((id) => id.slice(0, 15)))).to.deep.equal(new Set(['00000000-03e8-7'.slice(0, 15)]));
     expect(new Set(ids.map((id) => id[19]))).to.deep.equal(new Set(['8', '9', 'a', 'b']));
-    expect(uniqueId(Date.UTC(2022, 1, 22, 19, 22, 22))).to.match(/^017f22e2-79b0-7/); // As in RFC 9562.
+    expect(uniqueId(Date.UTC(2022, 1, 22, 19, 22, 22))).to.match(/^017f22e2-79b0-7/); // The example in RFC 9562.
   });
 });

@@ -1,13 +1,13 @@
-/** What stays leased where one daemon has the database for itself, and what becomes of it. */
+/** Units that stay leased by a single daemon, and what happens to them when it stops or crashes. */
 import { expect } from 'chai';
 import type { WireTokenCreated } from '../../daemon/api/contract.js';
 import { Fleet } from '../support/fleet.js';
 
 const CAP = 1_000;
-// A sixteenth of what the cap has left.
+// 1/16 of the units left.
 const MOST_LEASED = CAP / 16;
 
-describe('units of a cap that nobody draws any more, on SQLite', function () {
+describe('leased units that are not drawn, on SQLite', function () {
   this.timeout(60_000);
   let fleet: Fleet;
   let token: WireTokenCreated;
@@ -19,14 +19,14 @@ describe('units of a cap that nobody draws any more, on SQLite', function () {
   });
   afterEach(() => fleet.stop());
 
-  it('are not leased any more when the daemon has stopped, and none counts as used (finding G4)', async () => {
+  it('are given back when the daemon stops, so none counts as used (finding G4)', async () => {
     await fleet.at(0).stop();
     expect(await fleet.counted(token.id)).to.deep.equal({ requestCount: 5, reserved: 5, leased: 0 });
     await fleet.at(0).begin();
     expect(await fleet.counted(token.id)).to.deep.equal({ requestCount: 5, reserved: 5, leased: 0 });
   });
 
-  it('count as used after a crash, and are no more than a sixteenth of what was left (finding G4)', async () => {
+  it('count as used after a crash, and are at most 1/16 of the units left (finding G4)', async () => {
     await fleet.at(0).kill();
     await fleet.at(0).begin();
     const { requestCount, reserved, leased } = await fleet.counted(token.id);

@@ -1,4 +1,4 @@
-/** The model of a request in what is kept of it: events, usage, audit. */
+/** The model of a request in its records: events, usage, audit. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
@@ -8,10 +8,10 @@ import { permit } from '../support/leaks.js';
 import { json } from '../support/provider.js';
 import { Scene } from '../support/scene.js';
 
-// Of the shape of providers' keys, and keys of nobody.
+// In the format of providers' keys, but invalid.
 const letters = (count: number) => 'aB3dE6gH9jK2mN5pQ8rS1tU4vW7xY0z'.repeat(2).slice(0, count);
 
-describe('the model that is kept of a request', () => {
+describe('the recorded model of a request', () => {
   let scene: Scene;
 
   beforeEach(async () => {
@@ -25,18 +25,18 @@ describe('the model that is kept of a request', () => {
     await scene.inFlight(0);
     return answer;
   };
-  const told = (requests: number) => eventually('all are over', () => scene.daemon.ended.length === requests);
+  const recorded = (requests: number) => eventually('all requests end', () => scene.daemon.ended.length === requests);
   const echoing = (model: unknown) => {
     scene.provider.answer = (_req, res) => {
       json(res, 200, { ...(model !== undefined && { model }), usage: { prompt_tokens: 1 } });
     };
   };
 
-  /** Everything that the daemon keeps of the model. */
-  const kept = async () => {
+  /** Everything that the daemon records about the model. */
+  const records = async () => {
     const usage: unknown = (await scene.daemon.manage('GET', '/manage/usage?by=model')).body;
     const audit: unknown = (await scene.daemon.manage('GET', '/manage/audit?action=token.use')).body;
-    await scene.daemon.stop(); // What is not written by then is lost.
+    await scene.daemon.stop(); // Writes all that is still buffered.
     const file = readFileSync(join(scene.daemon.dir, 'audit-use.log'), 'utf8');
     return JSON.stringify([scene.daemon.ended, usage, audit]) + file;
   };
@@ -51,46 +51,46 @@ describe('the model that is kept of a request', () => {
   };
   for (const [what, secretOf] of Object.entries(SECRETS)) {
     for (const [where, around] of Object.entries({ alone: '', 'within a name': 'openai/' })) {
-      it(`does not hold ${what}, ${where}, that a client sent (finding C5)`, async () => {
+      it(`does not contain ${what}, ${where}, that a client sent (finding C5)`, async () => {
         const secret = secretOf();
         echoing(undefined);
         await chat({ model: around + secret });
-        await told(1);
+        await recorded(1);
         expect(scene.daemon.ended[0]!.model).to.equal(`${around}********`);
-        expect(await kept()).not.to.include(secret);
+        expect(await records()).not.to.include(secret);
       });
 
-      it(`does not hold ${what}, ${where}, that a provider repeated (finding C5)`, async () => {
+      it(`does not contain ${what}, ${where}, that a provider repeated (finding C5)`, async () => {
         permit(
-          /^forwarded answer /,
+          /^forwarded response /,
           ['upstream', 'token', 'unknown'],
           'the provider repeats it, and its bytes are its own',
         );
         const secret = secretOf();
         echoing(around + secret);
         await chat({ model: 'm' });
-        await told(1);
+        await recorded(1);
         expect(scene.daemon.ended[0]!.model).to.equal(`${around}********`);
-        expect(await kept()).not.to.include(secret);
+        expect(await records()).not.to.include(secret);
       });
     }
   }
 
-  it('does not hold the part of a key in front of where a name is cut (finding C5)', async () => {
+  it('does not contain the part of a key before the truncation of a name (finding C5)', async () => {
     echoing(undefined);
     await chat({ model: `${'a'.repeat(190)}/${UPSTREAM_KEY}` });
-    await told(1);
+    await recorded(1);
     expect(scene.daemon.ended[0]!.model).to.equal(`${'a'.repeat(190)}/********`);
   });
 
-  it('does not hold a key with control characters in between (finding C5)', async () => {
+  it('does not contain a key with control characters in between (finding C5)', async () => {
     echoing(undefined);
     await chat({ model: UPSTREAM_KEY.split('').join('\u0000\u0007') });
-    await told(1);
+    await recorded(1);
     expect(scene.daemon.ended[0]!.model).to.equal('********');
   });
 
-  it('is what it was for names that only resemble keys', async () => {
+  it('is unchanged for names that only resemble keys', async () => {
     const names = [
       'task-classifier-2024',
       'xai-grok-2-vision-latest',
@@ -101,7 +101,7 @@ describe('the model that is kept of a request', () => {
     ];
     echoing(undefined);
     for (const model of names) await chat({ model });
-    await told(names.length);
+    await recorded(names.length);
     expect(scene.daemon.ended.map(({ model }) => model)).to.deep.equal(names);
   });
 
@@ -111,10 +111,10 @@ describe('the model that is kept of a request', () => {
       .join('');
   const IN_FORMS: [what: string, body: string, model: string | null][] = [
     ['the first field', `${form({ model: 'whisper-1' })}--xyz--\r\n`, 'whisper-1'],
-    ['behind others', `${form({ file: 'RIFF'.repeat(100), n: '1', model: 'whisper-1' })}--xyz--`, 'whisper-1'],
-    ['behind a field of line breaks', `${form({ a: '\r\n\r\n--\r\n--xy\r\n', model: 'm' })}--xyz--`, 'm'],
+    ['after other fields', `${form({ file: 'RIFF'.repeat(100), n: '1', model: 'whisper-1' })}--xyz--`, 'whisper-1'],
+    ['after a field of line breaks', `${form({ a: '\r\n\r\n--\r\n--xy\r\n', model: 'm' })}--xyz--`, 'm'],
     [
-      'in a header of several lines',
+      'in a part header of several lines',
       '--b\r\nX: y\r\ncontent-disposition:form-data;filename="a;";NAME="model"\r\n\r\nm\r\n--b--',
       'm',
     ],
@@ -123,43 +123,43 @@ describe('the model that is kept of a request', () => {
       '--b\r\nContent-Disposition: form-data; filename="a; name=\\"model\\"; b"; name="f"\r\n\r\nm\r\n--b--',
       null,
     ],
-    ['of several lines', `${form({ model: 'a\r\nb' })}--xyz--`, null],
-    ['empty', `${form({ model: '' })}--xyz--`, null],
-    ['without an end', '--b\r\nContent-Disposition: form-data; name="model"\r\n\r\nm', null],
-    ['behind the end of the form', `--xyz--\r\n${form({ model: 'm' })}`, null],
+    ['a value of several lines', `${form({ model: 'a\r\nb' })}--xyz--`, null],
+    ['an empty value', `${form({ model: '' })}--xyz--`, null],
+    ['an unterminated part', '--b\r\nContent-Disposition: form-data; name="model"\r\n\r\nm', null],
+    ['after the end of the form', `--xyz--\r\n${form({ model: 'm' })}`, null],
     [
-      'behind an empty part',
+      'after an empty part',
       '--b\r\n\r\n\r\n--b\r\nContent-Disposition: form-data; name="model"\r\n\r\nm\r\n--b--',
       'm',
     ],
-    ['no field', `${form({ mode: 'm', models: 'm' })}--xyz--`, null],
+    ['a form without the field', `${form({ mode: 'm', models: 'm' })}--xyz--`, null],
   ];
   for (const [what, body, model] of IN_FORMS) {
     it(`is read from a form: ${what} (finding B3)`, async () => {
       echoing(undefined);
       await chat(body, scene.secret, 'multipart/form-data; boundary=xyz');
-      await told(1);
+      await recorded(1);
       expect(scene.daemon.ended[0]!.model).to.equal(model);
     });
   }
 
-  it('is not looked for in a request that was refused (finding B3)', async () => {
+  it('is not searched for in a refused request (finding B3)', async () => {
     const capped = await scene.daemon.createToken(scene.project.id, { max_requests: 1 });
     echoing(undefined);
-    // Both are admitted, and then there is a use for one of them.
+    // Both are admitted, but only one use is left.
     const body = '{"model":"m"}';
     const whole = scene.post({ 'Content-Type': 'application/json' }, body, capped.token);
     const clients = [await scene.client(whole.slice(0, -1)), await scene.client(whole.slice(0, -1))];
     await scene.inFlight(2);
     for (const client of clients) client.send(body.slice(-1));
-    await told(2);
+    await recorded(2);
     expect(scene.daemon.ended.map(({ status, model }) => [status, model])).to.have.deep.members([
       [200, 'm'],
       [429, null],
     ]);
   });
 
-  it('takes no time worth mentioning in forms that are made for it, with a token of one use (finding B3)', async () => {
+  it('is found quickly even in forms crafted to be slow, with a token of one use (finding B3)', async () => {
     const capped = await scene.daemon.createToken(scene.project.id, { max_requests: 1 });
     const line = '\r\ncontent-disposition:;name="model"';
     const body = `--b${line.repeat(Math.floor(60_000 / line.length))}`;
@@ -169,7 +169,7 @@ describe('the model that is kept of a request', () => {
         scene.send(scene.post({ 'Content-Type': 'multipart/form-data' }, body, capped.token)),
       ),
     );
-    await told(40);
+    await recorded(40);
     const { user, system } = process.cpuUsage(begun);
     // Both ends of 40 requests run in this process; one search for the model alone took 200 ms.
     expect((user + system) / 1000).to.be.below(1_500);

@@ -1,12 +1,12 @@
 import { expect } from 'chai';
 import { type Environment, loadSettings } from '../../config/settings.js';
-import { type RateTaken, StoreUnavailable } from '../../daemon/core/ports.js';
+import { type RateDecision, StoreUnavailable } from '../../daemon/core/ports.js';
 import { RateLimits, type RateLimitSettings } from '../../daemon/core/rate-limit.js';
 import type { Refusal } from '../../daemon/core/refusal.js';
 import { mintSecret } from '../../daemon/core/token.js';
 import { MemoryRateWindows } from '../../daemon/store/memory/rate-windows.js';
 import { TestClock } from '../support/clock.js';
-import { chunk, head, type RawAnswer, RawClient } from '../support/raw.js';
+import { chunk, head, type RawResponse, RawClient } from '../support/raw.js';
 import { expectRefusal, LIMIT_REACHED, MALFORMED, RATE_LIMITED, UNAUTHORIZED } from '../support/refusals.js';
 import { Scene } from '../support/scene.js';
 import { MANAGEMENT_TOKEN } from '../support/settings.js';
@@ -28,8 +28,8 @@ async function getsThrough(times = 1): Promise<void> {
   for (let i = 0; i < times; i++) expect((await scene.get()).status).to.equal(200);
 }
 
-/** What a refusal says of its window: seconds, and the policy with what it allows. */
-function windowOf(answer: RawAnswer): { waitS: number; policy: string } {
+/** The rate limit headers of a refusal: seconds left, and the policy with its limit. */
+function windowOf(answer: RawResponse): { waitS: number; policy: string } {
   expectRefusal(answer, RATE_LIMITED);
   const waitS = Number(answer.header('retry-after'));
   const policy = answer.header('ratelimit-policy') ?? '';
@@ -38,10 +38,10 @@ function windowOf(answer: RawAnswer): { waitS: number; policy: string } {
   return { waitS, policy };
 }
 
-describe('a limit for each address', () => {
+describe('a limit per address', () => {
   afterEach(() => scene.close());
 
-  it('lets as many requests through in a window, refuses the others, and begins anew with the next', async () => {
+  it('admits that many requests per window, refuses the others, and starts again with the next window', async () => {
     await open({ IP_RATE_LIMIT: '3', RATE_LIMIT_WINDOW: '60s' });
     await getsThrough(3);
     const { waitS, policy } = windowOf(await scene.get());
@@ -55,7 +55,7 @@ describe('a limit for each address', () => {
     windowOf(await scene.get());
   });
 
-  it('counts whatever is presented, and asks nobody about it', async () => {
+  it('counts requests with any credential, without looking it up', async () => {
     await open({ IP_RATE_LIMIT: '3' });
     for (const secret of [null, mintSecret(), 'no-secret']) expectRefusal(await scene.get(secret), UNAUTHORIZED);
     const { database } = scene.daemon.daemon.stores;
@@ -64,12 +64,12 @@ describe('a limit for each address', () => {
     expect(database.statements).to.equal(before);
   });
 
-  it('is one for each of them', async () => {
+  it('counts each address separately', async () => {
     await open({ IP_RATE_LIMIT: '1' });
     const from = async (address: string) => {
       const client = await RawClient.to(scene.daemon.url, address);
       client.send(head('GET /v1/models', scene.secret));
-      return client.answer().finally(() => {
+      return client.response().finally(() => {
         client.destroy();
       });
     };
@@ -78,7 +78,7 @@ describe('a limit for each address', () => {
     expect((await from('127.0.0.3')).status).to.equal(200);
   });
 
-  it('counts neither OPTIONS nor what has no shape, nor /manage and probes', async () => {
+  it('counts neither OPTIONS nor malformed requests, nor /manage and probes', async () => {
     await open({ IP_RATE_LIMIT: '1' });
     for (let i = 0; i < 3; i++) {
       expect((await scene.send(head('OPTIONS /v1/models', null))).status).to.equal(204);
@@ -100,24 +100,29 @@ describe('a limit for each address', () => {
     expect(scene.provider.received).to.have.length(2);
   });
 
-  it('is recorded as a refusal of nobody known', async () => {
+  it('is recorded as a refusal without a known token', async () => {
     await open({ IP_RATE_LIMIT: '1' });
     await getsThrough();
     scene.daemon.ended.length = 0;
     windowOf(await scene.get());
-    expect(await scene.onlyEnd()).to.include({ outcome: 'refused', code: 'rate_limited', status: 429, tokenId: null });
+    expect(await scene.onlyRecord()).to.include({
+      outcome: 'refused',
+      code: 'rate_limited',
+      status: 429,
+      tokenId: null,
+    });
   });
 
-  it('lets a connection go on to its next request', async () => {
+  it('leaves the connection open for the next request', async () => {
     await open({ IP_RATE_LIMIT: '1' });
     const client = await scene.client(head('GET /v1/models', scene.secret).repeat(3));
-    expect((await client.answer()).status).to.equal(200);
-    for (let i = 0; i < 2; i++) windowOf(await client.answer());
+    expect((await client.response()).status).to.equal(200);
+    for (let i = 0; i < 2; i++) windowOf(await client.response());
     expect(client.isClosed).to.equal(false);
   });
 });
 
-describe('a limit for all', () => {
+describe('a global limit', () => {
   afterEach(() => scene.close());
 
   it('counts the requests of all tokens and addresses together', async () => {
@@ -132,7 +137,7 @@ describe('a limit for all', () => {
     await getsThrough(4);
   });
 
-  it('counts those with a valid token only', async () => {
+  it('counts only requests with a valid token', async () => {
     await open({ GLOBAL_RATE_LIMIT: '2' });
     const revoked = await scene.daemon.createToken(scene.project.id);
     const spent = await scene.daemon.createToken(scene.project.id, { max_requests: 1 });
@@ -147,12 +152,12 @@ describe('a limit for all', () => {
     expectRefusal(await scene.get(mintSecret()), UNAUTHORIZED);
   });
 
-  it('refuses before anything is spent, the body not read, and the record names the token', async () => {
+  it('refuses before a use is drawn or the body is read, and records the token', async () => {
     await open({ GLOBAL_RATE_LIMIT: '1' });
     await getsThrough();
     scene.daemon.ended.length = 0;
     windowOf(await scene.send(scene.post({ 'Transfer-Encoding': 'chunked' }, chunk('begun'))));
-    expect(await scene.onlyEnd()).to.include({ outcome: 'refused', code: 'rate_limited', tokenId: scene.token.id });
+    expect(await scene.onlyRecord()).to.include({ outcome: 'refused', code: 'rate_limited', tokenId: scene.token.id });
     await scene.expectSpent(1);
     await scene.inFlight(0);
   });
@@ -165,7 +170,7 @@ describe('a limit for all', () => {
     await scene.expectSpent(2);
   });
 
-  it('stands beside the one for addresses', async () => {
+  it('applies in addition to the limit per address', async () => {
     await open({ GLOBAL_RATE_LIMIT: '1', IP_RATE_LIMIT: '3' });
     await getsThrough();
     expect(windowOf(await scene.get()).policy).to.match(/^"global"/);
@@ -173,7 +178,7 @@ describe('a limit for all', () => {
     expect(windowOf(await scene.get()).policy).to.match(/^"address"/);
   });
 
-  it('can be read of by a page of a listed origin', async () => {
+  it('has headers that a page of an allowed origin can read', async () => {
     await open({ GLOBAL_RATE_LIMIT: '1', CORS_ALLOWED_ORIGINS: 'https://app.example' });
     await getsThrough();
     const answer = await scene.get(scene.secret, { Origin: 'https://app.example' });
@@ -195,20 +200,20 @@ describe('limits that SIGHUP changes', () => {
   });
   afterEach(() => scene.close());
 
-  it('let the difference through in the same window when they are higher', async () => {
+  it('admit the difference in the same window when they are raised', async () => {
     change({ IP_RATE_LIMIT: '4' });
     await getsThrough(2);
     expect(windowOf(await scene.get()).policy).to.equal('"address";q=4;w=3600');
   });
 
-  it('refuse at once when they are lower', async () => {
+  it('refuse at once when they are lowered', async () => {
     change({ IP_RATE_LIMIT: '3' });
     await getsThrough();
     change({ IP_RATE_LIMIT: '1' });
     windowOf(await scene.get());
   });
 
-  it('refuse nobody when they are off, and count from nothing when the window is over', async () => {
+  it('refuse no request when they are off, and start at 0 after the window', async () => {
     change({ IP_RATE_LIMIT: '0' });
     await getsThrough(5);
     change({});
@@ -217,7 +222,7 @@ describe('limits that SIGHUP changes', () => {
     await getsThrough(2);
   });
 
-  it('go by a new length of the window at once', async () => {
+  it('apply a new window length at once', async () => {
     scene.daemon.clock.advance(20_000);
     change({ RATE_LIMIT_WINDOW: '1m' });
     expect(windowOf(await scene.get()).waitS).to.be.within(35, 40);
@@ -226,7 +231,7 @@ describe('limits that SIGHUP changes', () => {
     windowOf(await scene.get());
   });
 
-  it('come into force where there were none', async () => {
+  it('can be turned on', async () => {
     change({ IP_RATE_LIMIT: '0', GLOBAL_RATE_LIMIT: '1' });
     await getsThrough();
     expect(windowOf(await scene.get()).policy).to.equal('"global";q=1;w=3600');
@@ -235,7 +240,7 @@ describe('limits that SIGHUP changes', () => {
 
 describe('limits that several instances share', () => {
   let current: RateLimitSettings;
-  let take: () => RateTaken | Promise<RateTaken>;
+  let take: () => RateDecision | Promise<RateDecision>;
   let limits: RateLimits;
 
   beforeEach(() => {
@@ -252,7 +257,7 @@ describe('limits that several instances share', () => {
     });
   });
 
-  const away = () => new StoreUnavailable('Redis is away');
+  const unavailable = () => new StoreUnavailable('Redis is unavailable');
   /** The kind of the refusal, or null. */
   const counted = async (count: () => Promise<void> | undefined): Promise<string | null> => {
     try {
@@ -263,25 +268,25 @@ describe('limits that several instances share', () => {
     }
   };
   const address = () => counted(() => limits.countAddress('203.0.113.7'));
-  const all = () => counted(() => limits.countValid());
+  const all = () => counted(() => limits.countAuthenticated());
 
   for (const [when, fail] of [
     [
-      'at once',
+      'synchronously',
       () => {
-        throw away();
+        throw unavailable();
       },
     ],
-    ['later', () => Promise.reject(away())],
+    ['asynchronously', () => Promise.reject(unavailable())],
   ] as const) {
-    it(`count in this process while the windows are away, told of it ${when}`, async () => {
+    it(`count in this process while the shared windows are unavailable, failing ${when}`, async () => {
       take = fail;
       expect([await address(), await address(), await address()]).to.deep.equal([null, null, 'rate_limited']);
       expect([await all(), await all(), await all()]).to.deep.equal([null, null, 'rate_limited']);
       expect(limits.failOpens).to.equal(6);
     });
 
-    it(`refuse with unavailable where nobody may pass uncounted, told of it ${when}`, async () => {
+    it(`refuse with unavailable if they fail ${when} and the setting is deny`, async () => {
       take = fail;
       current = { ...current, rateLimitOnRedisFailure: 'deny' };
       expect([await address(), await all()]).to.deep.equal(['unavailable', 'unavailable']);
@@ -289,39 +294,39 @@ describe('limits that several instances share', () => {
     });
   }
 
-  it('go by what the shared windows say as soon as they are back', async () => {
-    take = () => Promise.reject(away());
+  it('use the shared windows as soon as they are available again', async () => {
+    take = () => Promise.reject(unavailable());
     for (let i = 0; i < 3; i++) await address();
-    take = () => Promise.resolve({ isWithin: true, resetMs: 1 });
+    take = () => Promise.resolve({ isAllowed: true, resetMs: 1 });
     expect(await address()).to.equal(null);
-    take = () => ({ isWithin: false, resetMs: 1 });
+    take = () => ({ isAllowed: false, resetMs: 1 });
     expect(await address()).to.equal('rate_limited');
   });
 
-  it('wait for nothing where their windows do not', () => {
-    take = () => ({ isWithin: true, resetMs: 1 });
-    expect([limits.countAddress('203.0.113.7'), limits.countValid()]).to.deep.equal([undefined, undefined]);
+  it('are synchronous if their windows are', () => {
+    take = () => ({ isAllowed: true, resetMs: 1 });
+    expect([limits.countAddress('203.0.113.7'), limits.countAuthenticated()]).to.deep.equal([undefined, undefined]);
   });
 
-  it('never ask to come back too early, nor in no time', () => {
+  it('never send a Retry-After that is too early, or 0', () => {
     for (const [resetMs, seconds] of [
       [0.2, 1],
       [1_000, 1],
       [1_000.5, 2],
     ] as const) {
-      take = () => ({ isWithin: false, resetMs });
-      expect(() => limits.countValid())
+      take = () => ({ isAllowed: false, resetMs });
+      expect(() => limits.countAuthenticated())
         .to.throw()
         .with.property('retryAfterSeconds', seconds);
     }
   });
 
-  it('do not ask them when they are off', () => {
+  it('do not use the shared windows when they are off', () => {
     take = () => {
       throw new Error('asked');
     };
     current = { ...current, ipRateLimit: 0, globalRateLimit: 0 };
     expect(limits.countsAddresses).to.equal(false);
-    expect([limits.countAddress('203.0.113.7'), limits.countValid()]).to.deep.equal([undefined, undefined]);
+    expect([limits.countAddress('203.0.113.7'), limits.countAuthenticated()]).to.deep.equal([undefined, undefined]);
   });
 });

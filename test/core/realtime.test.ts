@@ -1,11 +1,11 @@
-/** What is kept of realtime connections: their model, and the tokens of their responses. */
+/** Records of realtime connections: their model, and the tokens of their responses. */
 import { once } from 'node:events';
 import { randomInt } from 'node:crypto';
 import { expect } from 'chai';
-import { RealtimeReader } from '../../daemon/core/content/realtime.js';
+import { RealtimeReader } from '../../daemon/core/content/realtime-reader.js';
 import type { ModelUsage } from '../../daemon/core/events.js';
 import { UPSTREAM_KEY } from '../support/daemon.js';
-import { heard, Realtime } from '../support/realtime.js';
+import { nextMessage, Realtime } from '../support/realtime.js';
 import { Scene } from '../support/scene.js';
 
 const done = (usage: object | null, more: object = {}) =>
@@ -23,7 +23,7 @@ const counts = (promptTokens: number, completionTokens: number, totalTokens: num
   totalTokens,
 });
 
-describe('what is kept of a realtime connection', () => {
+describe('the record of a realtime connection', () => {
   let scene: Scene;
   let realtime: Realtime;
 
@@ -44,16 +44,16 @@ describe('what is kept of a realtime connection', () => {
     const { client, socket } = await begin(target, perMessageDeflate);
     const arrived: Promise<string>[] = [];
     for (const message of messages) {
-      const arriving = heard(client);
+      const arriving = nextMessage(client);
       socket.send(message);
       arrived.push(Promise.resolve(await arriving));
     }
     expect(await Promise.all(arrived)).to.deep.equal(messages.map(String));
     client.close();
-    return scene.onlyEnd();
+    return scene.onlyRecord();
   };
 
-  it('is its model, the tokens of its responses, and a line of usage (finding D5)', async () => {
+  it('contains its model, the tokens of its responses, and a line of usage (finding D5)', async () => {
     const ended = await talk('/v1/realtime?model=gpt-realtime&x=1', [
       '{"type":"session.created","session":{"model":"gpt-other"}}',
       delta(20_000),
@@ -73,26 +73,26 @@ describe('what is kept of a realtime connection', () => {
     });
   });
 
-  it('is its model alone where the connection is compressed (finding D5)', async () => {
+  it('contains only its model if the connection is compressed (finding D5)', async () => {
     const ended = await talk('/v1/realtime?model=gpt-realtime', [done(USAGE, { output: ['x'.repeat(5_000)] })], true);
     expect(ended).to.deep.include({ model: 'gpt-realtime', usage: null });
   });
 
-  it('is nothing where nothing is said (finding D5)', async () => {
+  it('contains neither if the connection reports none (finding D5)', async () => {
     expect(await talk('/v1/realtime', [delta(1)])).to.deep.include({ model: null, usage: null });
   });
 
-  it('is counted as cut when its token is revoked (finding D5)', async () => {
+  it('is counted as cut off when its token is revoked (finding D5)', async () => {
     const { client } = await begin('/v1/realtime?model=gpt-realtime');
     const closed = once(client, 'close');
     await scene.daemon.manage('DELETE', `/manage/tokens/${scene.token.id}`);
     await closed;
-    expect(await scene.onlyEnd()).to.include({ outcome: 'revoked', model: 'gpt-realtime' });
+    expect(await scene.onlyRecord()).to.include({ outcome: 'revoked', model: 'gpt-realtime' });
     const body: unknown = (await scene.daemon.manage('GET', '/manage/usage?by=model')).body;
     expect((body as object[])[0]).to.include({ model: 'gpt-realtime', requests: 1, refused: 0, cut: 1 });
   });
 
-  it('holds no key that stands in place of the model (finding C5) (finding D5)', async () => {
+  it('contains no key that was sent as the model (finding C5) (finding D5)', async () => {
     const ended = await talk(`/v1/realtime?model=${encodeURIComponent(`a/${UPSTREAM_KEY}`)}`, []);
     expect(ended.model).to.equal('a/********');
   });
@@ -113,7 +113,7 @@ describe('a reader of realtime frames', () => {
     const reader = new RealtimeReader('/v1/realtime');
     for (let at = 0; at < bytes.length;) {
       const size = pieceSize();
-      reader.piece(bytes.subarray(at, at + size));
+      reader.chunk(bytes.subarray(at, at + size));
       at += size;
     }
     return reader.facts({ isServed: true, requestType: () => undefined, upstreamKey: null }).usage;
@@ -138,16 +138,16 @@ describe('a reader of realtime frames', () => {
       [frame(''), frame(delta(70_000)), frame(delta(300)), frame(''), frame(whole), frame('', { opcode: 8 })],
       counts(132, 121, 253),
     ],
-    'a word in a text': [[frame(JSON.stringify({ type: 'x', delta: `"response.done" ${whole}` }))], null],
+    'the event name within a text': [[frame(JSON.stringify({ type: 'x', delta: `"response.done" ${whole}` }))], null],
     bytes: [[frame(whole, { opcode: 2 })], null],
     'compressed messages': [[frame(whole, { rsv: 0x40 })], null],
     'frames that are masked, as only a client does': [[frame(whole, { masked: 0x80 }), frame(whole)], null],
-    'no frames': [[Buffer.from('HTTP/1.1 200 OK\r\n\r\n')], null],
+    'data that is not frames': [[Buffer.from('HTTP/1.1 200 OK\r\n\r\n')], null],
     'a response without usage': [[frame(done(null))], null],
-    'numbers that are none': [[frame(done({ total_tokens: -1, input_tokens: '1', output_tokens: 1e12 }))], null],
+    'implausible counts': [[frame(done({ total_tokens: -1, input_tokens: '1', output_tokens: 1e12 }))], null],
   };
   for (const [what, [frames, usage]] of Object.entries(FRAMES)) {
-    it(`reads ${what}, wherever its pieces end (finding D5)`, () => {
+    it(`reads ${what}, wherever its chunks end (finding D5)`, () => {
       const bytes = Buffer.concat(frames);
       for (const size of [bytes.length, 1, 2, 3, 1_000]) {
         expect(

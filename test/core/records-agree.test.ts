@@ -17,7 +17,7 @@ interface Use {
   details: { code: string | null; status?: number; outcome?: string; cache?: string };
 }
 
-/** One run of everything that can become of a request, and then what each of those says who keep a record. */
+/** Produces every possible outcome of a request once, and then compares all records of them. */
 describe(`metrics, events, usage and audit agree${WITHOUT_REDIS}`, function () {
   this.timeout(60_000);
   let redis: TestRedis;
@@ -41,7 +41,7 @@ describe(`metrics, events, usage and audit agree${WITHOUT_REDIS}`, function () {
     known = ended.filter(({ tokenId }) => tokenId !== null);
     metrics = await (await fetch(`${scene.daemon.url}/metrics`)).text();
     usage = (await scene.daemon.manage('GET', '/manage/usage?by=token')).body as typeof usage;
-    await scene.daemon.stop(); // What is not written by then is lost.
+    await scene.daemon.stop(); // Writes all that is still buffered.
   });
   after(async () => {
     await scene.provider.stop();
@@ -56,11 +56,11 @@ describe(`metrics, events, usage and audit agree${WITHOUT_REDIS}`, function () {
     };
     for (let n = 0; n < 5; n++) await scene.send(scene.post(chat, '{"model":"gpt-4o"}'));
     (await scene.midStream()).client.destroy();
-    await eventually('the client is gone', () => daemon.ended.length === 6);
+    await eventually('the client disconnects', () => daemon.ended.length === 6);
     (await scene.midStream()).upstream.destroy();
-    await eventually('the stream is cut', () => daemon.ended.length === 7);
+    await eventually('the stream is truncated', () => daemon.ended.length === 7);
     provider.answer = undefined;
-    for (let n = 0; n < 3; n++) await scene.get(); // The first is kept, and answers the others.
+    for (let n = 0; n < 3; n++) await scene.get(); // The first response is stored, and answers the others.
     for (const status of [500, 404, 401]) {
       provider.answer = (_req, res) => {
         json(res, status, {});
@@ -75,7 +75,7 @@ describe(`metrics, events, usage and audit agree${WITHOUT_REDIS}`, function () {
     for (let n = 0; n < 3; n++) await scene.get(null);
     await scene.send('GET /v1/models HTTP/1.1\r\nHost: a\r\nbroken line\r\n\r\n');
     await scene.send(head('CONNECT evil.example:443', scene.secret));
-    await eventually('all are over', () => daemon.ended.length === 24);
+    await eventually('all requests end', () => daemon.ended.length === 24);
   }
 
   const sum = (numbers: readonly number[]) => numbers.reduce((total, each) => total + each, 0);
@@ -92,7 +92,7 @@ describe(`metrics, events, usage and audit agree${WITHOUT_REDIS}`, function () {
       .split('\n')
       .map((line) => JSON.parse(line) as Use);
 
-  it('an event is published for each request whose token is known, and says what became of it', async () => {
+  it('an event with the outcome is published for each request with a known token', async () => {
     const entries = await redis.client.xrange('llmp:events', '-', '+');
     const events = entries
       .map(([, fields]) => JSON.parse(fields[1] ?? '') as EventJson)
@@ -103,14 +103,14 @@ describe(`metrics, events, usage and audit agree${WITHOUT_REDIS}`, function () {
     expect(new Set(events.map(({ id }) => id)).size).to.equal(known.length);
   });
 
-  it('a line of the audit log stands for each of them', () => {
+  it('the audit log has a line for each of them', () => {
     const lines = uses().filter(({ token_id }) => token_id !== null);
     expect(
       lines.map(({ request_id, details: it }) => [request_id, it.status, it.code, it.outcome, it.cache]),
     ).to.have.deep.members(known.map(facts));
   });
 
-  it('the others are counted there, by how they were refused', () => {
+  it('the audit log counts the others by refusal code', () => {
     const unknown = ended.filter(({ tokenId }) => tokenId === null);
     const counted = uses().filter(({ token_id }) => token_id === null);
     expect(sum(counted.map(({ count }) => count ?? 0))).to.equal(unknown.length);
@@ -119,7 +119,7 @@ describe(`metrics, events, usage and audit agree${WITHOUT_REDIS}`, function () {
     }
   });
 
-  it('the usage adds up to them', () => {
+  it('the usage adds up to the same numbers', () => {
     const of = (outcomes: readonly string[]) => known.filter(({ outcome }) => outcomes.includes(outcome)).length;
     expect(sum(usage.map(({ requests }) => requests))).to.be.oneOf([known.length, ended.length]);
     expect(sum(usage.map(({ hits }) => hits)))

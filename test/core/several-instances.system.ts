@@ -4,11 +4,11 @@ import { expect } from 'chai';
 import type { WireAuditRecord, WireProject, WireTokenCreated } from '../../daemon/api/contract.js';
 import { canary } from '../support/canaries.js';
 import { DatabaseServer, type ServerKind, WITHOUT } from '../support/database-servers.js';
-import type { TestAnswer, TestDaemon } from '../support/daemon.js';
+import type { TestResponse, TestDaemon } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
 import { Follower } from '../support/follower.js';
 import { TestRedis, WITHOUT_REDIS } from '../support/redis.js';
-import { Several } from '../support/several.js';
+import { DaemonGroup } from '../support/daemon-group.js';
 
 const NAMES: Record<ServerKind, string> = { postgres: 'PostgreSQL', mysql: 'MariaDB' };
 
@@ -22,8 +22,8 @@ for (const kind of ['postgres', 'mysql'] as const) {
       server = await DatabaseServer.shared(kind);
     });
 
-    describe('connected by the database alone', () => {
-      behave(() => Several.start(server, { count: 3 }));
+    describe('connected only by the database', () => {
+      behave(() => DaemonGroup.start(server, { count: 3 }));
     });
 
     describe(`connected by Redis as well${WITHOUT_REDIS}`, () => {
@@ -33,19 +33,19 @@ for (const kind of ['postgres', 'mysql'] as const) {
         redis = await TestRedis.start();
       });
       after(() => redis.stop());
-      behave(() => Several.start(server, { count: 3, env: { REDIS_ADDR: redis.address } }));
+      behave(() => DaemonGroup.start(server, { count: 3, env: { REDIS_ADDR: redis.address } }));
     });
 
-    it('F18 that start at once on an empty database migrate it once', async () => {
-      const several = await Several.start(server, { count: 4 });
+    it('F18 started concurrently on an empty database migrate it once', async () => {
+      const several = await DaemonGroup.start(server, { count: 4 });
       for (const daemon of several.daemons) expect((await daemon.manage('GET', '/ready')).status).to.equal(200);
       const body = (await several.at(0).manage('GET', '/manage/migrations')).body as unknown;
       expect((body as { pending: unknown[] }).pending).to.deep.equal([]);
       await several.stop();
     });
 
-    it('with caches of their own: what one purges, or gives another upstream key, is gone from all', async () => {
-      const several = await Several.start(server, { env: { HTTP_CACHE_ENABLED: 'true' } });
+    it('with separate caches: a purge or a new upstream key on one removes the entries on all', async () => {
+      const several = await DaemonGroup.start(server, { env: { HTTP_CACHE_ENABLED: 'true' } });
       const [one, other] = [several.at(0), several.at(1)];
       const project = await one.createProject();
       const { token } = await one.createToken(project.id);
@@ -61,7 +61,7 @@ for (const kind of ['postgres', 'mysql'] as const) {
           async () => {
             const path = `/manage/projects/${project.id}`;
             await one.manage('PATCH', path, { api_key: canary('upstream'), is_active: false });
-            await eventually('it is gone at once', async () => (await entriesOf(other)) === 0);
+            await eventually('it is removed at once', async () => (await entriesOf(other)) === 0);
             await one.manage('PATCH', path, { is_active: true });
           },
         ],
@@ -78,8 +78,8 @@ for (const kind of ['postgres', 'mysql'] as const) {
   });
 }
 
-function behave(start: () => Promise<Several>): void {
-  let several: Several;
+function behave(start: () => Promise<DaemonGroup>): void {
+  let several: DaemonGroup;
   let one: TestDaemon;
   let other: TestDaemon;
   let project: WireProject;
@@ -100,11 +100,11 @@ function behave(start: () => Promise<Several>): void {
 
   const statusAt = async (daemon: TestDaemon, secret = token.token) => (await daemon.call(secret)).status;
 
-  it('serve a token as soon as one of them has issued it', async () => {
+  it('accept a token as soon as one of them has issued it', async () => {
     for (const daemon of several.daemons) expect(await statusAt(daemon)).to.equal(200);
   });
 
-  it('refuse what one of them revoked, and serve it again once it is reactivated', async () => {
+  it('refuse a token that one of them revoked, and accept it again after reactivation', async () => {
     for (const daemon of several.daemons) expect(await statusAt(daemon)).to.equal(200);
     for (const isActive of [false, true, false]) {
       expect((await one.manage('PATCH', `/manage/tokens/${token.id}`, { is_active: isActive })).status).to.equal(200);
@@ -113,13 +113,13 @@ function behave(start: () => Promise<Several>): void {
     }
   });
 
-  it('refuse all tokens of a project that one of them revoked together', async () => {
+  it('refuse all tokens of a project after a bulk revocation on one of them', async () => {
     expect(await statusAt(other)).to.equal(200);
     expect((await one.manage('POST', `/manage/projects/${project.id}/tokens/revoke`)).status).to.equal(200);
     await eventually('the other knows', async () => (await statusAt(other)) === 401, 2_000);
   });
 
-  it('F15 refuse a project that one of them deactivated, and serve it again, no token rewritten', async () => {
+  it('F15 refuse a project that one of them deactivated, and accept it again, with its tokens unchanged', async () => {
     expect(await statusAt(other)).to.equal(200);
     for (const [isActive, status] of [
       [false, 403],
@@ -131,7 +131,7 @@ function behave(start: () => Promise<Several>): void {
     expect((await other.token(token.id)).is_active).to.equal(true);
   });
 
-  it('end what is in flight with another when its token is revoked, by the change’s kind alone', async () => {
+  it('end a request in flight on another instance when its token is revoked, even if it is reactivated at once', async () => {
     several.provider.answer = (_req, res) => {
       res.writeHead(200, { 'content-type': 'text/event-stream' });
       res.write('data: 1\n\n');
@@ -148,7 +148,7 @@ function behave(start: () => Promise<Several>): void {
     await eventually('it is recorded', () => other.ended.some(({ outcome }) => outcome === 'revoked'));
   });
 
-  it('take another upstream key from the next request on', async () => {
+  it('use a new upstream key from the next request on', async () => {
     const upstreamKey = canary('upstream');
     expect(await statusAt(other)).to.equal(200);
     await one.manage('PATCH', `/manage/projects/${project.id}`, { api_key: upstreamKey });
@@ -159,14 +159,14 @@ function behave(start: () => Promise<Several>): void {
     });
   });
 
-  it('admit every request up to a cap, whichever of them it comes to, and none beyond', async () => {
+  it('admit every request up to a cap, on any of them, and none beyond', async () => {
     const capped = await one.createToken(project.id, { max_requests: 20 });
     for (let n = 0; n < 20; n++) expect(await statusAt(several.at(n % 3), capped.token), `request ${n}`).to.equal(200);
     for (const daemon of several.daemons) expect(await statusAt(daemon, capped.token)).to.equal(429);
     await eventually('all are counted', async () => (await one.token(capped.id)).request_count === 20);
   });
 
-  it('F02 admit exactly as many as a cap allows of many at once', async () => {
+  it('F02 admit exactly as many concurrent requests as a cap allows', async () => {
     const capped = await one.createToken(project.id, { max_requests: 100 });
     const statuses = await Promise.all(
       Array.from({ length: 500 }, (_, n) => statusAt(several.at(n % 3), capped.token)),
@@ -176,15 +176,15 @@ function behave(start: () => Promise<Several>): void {
     expect(several.provider.received).to.have.lengthOf(100);
   });
 
-  it('give back what nobody draws', async () => {
+  it('give back units that are not drawn', async () => {
     const capped = await one.createToken(project.id, { max_requests: 1_000 });
     for (const daemon of several.daemons) expect(await statusAt(daemon, capped.token)).to.equal(200);
     const unspent = () => several.daemons.some(({ daemon }) => daemon.admission.size.leasedUnits > 0);
     expect(unspent()).to.equal(true);
-    await eventually('nobody holds any', () => !unspent());
+    await eventually('no instance holds any', () => !unspent());
   });
 
-  it('go on beyond the first page of every list, whichever of them is asked for the next (finding A1)', async () => {
+  it('continue every list beyond its first page on any of them (finding A1)', async () => {
     for (let n = 0; n < 3; n++) {
       await one.createToken(project.id, { name: `page ${n}`, max_requests: 5 });
       await one.createProject();
@@ -201,7 +201,7 @@ function behave(start: () => Promise<Several>): void {
       const walked: string[] = [];
       let next: string | undefined = list;
       while (next !== undefined && walked.length <= whole.length) {
-        const page: TestAnswer = await several.at(walked.length % 3).manage('GET', next);
+        const page: TestResponse = await several.at(walked.length % 3).manage('GET', next);
         expect(page.status, `${next}: ${JSON.stringify(page.body)}`).to.equal(200);
         walked.push(...(page.body as { id: string }[]).map(({ id }) => id));
         next = /^<([^>]+)>; rel="next"$/.exec(page.headers.get('link') ?? '')?.[1];
@@ -211,13 +211,13 @@ function behave(start: () => Promise<Several>): void {
     }
   });
 
-  it('tell followers of the audit log of each other’s records, and copy them to their own files', async () => {
+  it('show followers of the audit log each other’s records, and copy them to their own files', async () => {
     const follower = new Follower<WireAuditRecord>(other.managementUrl, (client, options) =>
       client.auditStream({}, options),
     );
     await follower.opened;
     await one.manage('DELETE', `/manage/tokens/${token.id}`);
-    await eventually('the follower hears of it', () =>
+    await eventually('the follower receives it', () =>
       follower.items.some(({ action, token_id: id }) => action === 'token.revoke' && id === token.id),
     );
     await eventually('it is in the other’s file', () =>

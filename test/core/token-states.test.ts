@@ -33,7 +33,7 @@ describe('a token', () => {
   const statusOf = async (secret: string) => (await daemon.call(secret)).status;
 
   describe('the state', () => {
-    it('is the first that holds of revoked, expired, project_inactive, rate_limited, active', async () => {
+    it('is the first that applies of revoked, expired, project_inactive, rate_limited, active', async () => {
       const { id, token } = await daemon.createToken(project.id, { max_requests: 1, duration_hours: 1 });
       const states = [(await daemon.token(id)).state];
       const change = async (action: () => unknown) => {
@@ -49,7 +49,7 @@ describe('a token', () => {
       expect(states).to.deep.equal(['active', 'rate_limited', 'project_inactive', 'expired', 'revoked']);
     });
 
-    it('F09 is expired from the very moment of expires_at', async () => {
+    it('F09 is expired from expires_at on, inclusive', async () => {
       const { id, token } = await daemon.createToken(project.id, { duration_minutes: 1 });
       daemon.clock.advance(60_000);
       expect([(await daemon.token(id)).state, await statusOf(token)]).to.deep.equal(['expired', 401]);
@@ -58,7 +58,7 @@ describe('a token', () => {
       expect([stateOf(record, true, 999), stateOf(record, true, 1_000)]).to.deep.equal(['active', 'expired']);
     });
 
-    it('is rate_limited as soon as no further use would be admitted', async () => {
+    it('is rate_limited as soon as no use is left', async () => {
       const { id, token } = await daemon.createToken(project.id, { max_requests: 2 });
       expect([await statusOf(token), (await daemon.token(id)).state]).to.deep.equal([200, 'active']);
       expect([await statusOf(token), (await daemon.token(id)).state]).to.deep.equal([200, 'rate_limited']);
@@ -68,7 +68,7 @@ describe('a token', () => {
   });
 
   describe('uses', () => {
-    it('are counted at once, with the time of the last', async () => {
+    it('are counted at once, with the time of the last use', async () => {
       const { id, token } = await daemon.createToken(project.id);
       const before = daemon.clock.now();
       await daemon.call(token);
@@ -97,7 +97,7 @@ describe('a token', () => {
       ['DELETE', (id: string) => bodyOf(daemon.manage('DELETE', `/manage/tokens/${id}`))],
       ['PATCH', (id: string) => setActive(id, false)],
     ] as const) {
-      it(`by ${how} ends the token from the next request on, and can be repeated`, async () => {
+      it(`by ${how} ends the token from the next request on, and is idempotent`, async () => {
         const { id, token } = await daemon.createToken(project.id);
         expect(await statusOf(token)).to.equal(200);
         const answer = await revoke(id);
@@ -107,7 +107,7 @@ describe('a token', () => {
       });
     }
 
-    it('by DELETE says that the token was revoked; by PATCH it answers with the token', async () => {
+    it('by DELETE returns a message; by PATCH it returns the token', async () => {
       const { id } = await daemon.createToken(project.id);
       expect(await bodyOf(daemon.manage('DELETE', `/manage/tokens/${id}`))).to.deep.equal({ message: 'token revoked' });
       expect(await setActive(id, false)).to.deep.equal(await daemon.token(id));
@@ -120,7 +120,7 @@ describe('a token', () => {
       { is_active: 0 },
       { is_active: false, name: 'x' },
     ]) {
-      it(`S06 by PATCH with ${JSON.stringify(body)} is 400 and changes nothing`, async () => {
+      it(`S06 by PATCH with ${JSON.stringify(body)} returns 400 and changes nothing`, async () => {
         const { id } = await daemon.createToken(project.id);
         problemOf(await daemon.manage('PATCH', `/manage/tokens/${id}`, body), 400, 'invalid_request');
         expect((await daemon.token(id)).is_active).to.equal(true);
@@ -128,7 +128,7 @@ describe('a token', () => {
     }
 
     for (const id of [UNKNOWN_ID, 'nonsense']) {
-      it(`S08 is 404 for the token ${id}, as is its detail`, async () => {
+      it(`S08 returns 404 for the token ${id}, as does GET`, async () => {
         const path = `/manage/tokens/${id}`;
         const answers = [
           await daemon.manage('GET', path),
@@ -141,7 +141,7 @@ describe('a token', () => {
   });
 
   describe('reactivation', () => {
-    it('lets a revoked token pass again from the next request on', async () => {
+    it('makes a revoked token valid again from the next request on', async () => {
       const { id, token } = await daemon.createToken(project.id);
       await setActive(id, false);
       expect(await statusOf(token)).to.equal(401);
@@ -172,7 +172,7 @@ describe('a token', () => {
   });
 
   describe('bulk revocation', () => {
-    it('revokes every token of the project and no other, and counts those that changed', async () => {
+    it('revokes all tokens of the project and no others, and returns how many changed', async () => {
       const mine = [await daemon.createToken(project.id), await daemon.createToken(project.id)];
       const revoked = await daemon.createToken(project.id);
       await setActive(revoked.id, false);
@@ -183,13 +183,13 @@ describe('a token', () => {
       expect(await statusOf(other.token)).to.equal(200);
     });
 
-    it('F13 a second time counts none', async () => {
+    it('F13 returns 0 the second time', async () => {
       await daemon.createToken(project.id);
       expect((await revokeAll(project.id)).revoked_count).to.equal(1);
       expect((await revokeAll(project.id)).revoked_count).to.equal(0);
     });
 
-    it('covers expired tokens too, and those of an inactive project', async () => {
+    it('includes expired tokens, and tokens of an inactive project', async () => {
       await daemon.createToken(project.id, { duration_minutes: 1 });
       daemon.clock.advance(60_000);
       await setProjectActive(false);
@@ -197,13 +197,13 @@ describe('a token', () => {
     });
 
     for (const id of [UNKNOWN_ID, 'nonsense']) {
-      it(`is 404 for the project ${id}`, async () => {
+      it(`returns 404 for the project ${id}`, async () => {
         const answer = await daemon.manage('POST', `/manage/projects/${id}/tokens/revoke`);
         expect(problemOf(answer, 404, 'not_found')).to.equal('project not found');
       });
     }
 
-    it('F11 beside creations leaves each token either counted or usable, never both', async () => {
+    it('F11 concurrent with creations leaves each token either counted or usable, never both', async () => {
       const creations = Array.from({ length: 50 }, () => daemon.createToken(project.id));
       const { revoked_count } = await revokeAll(project.id);
       const created = await Promise.all(creations);
@@ -212,7 +212,7 @@ describe('a token', () => {
     });
   });
 
-  it('F17 that comes into the database by another way passes within 5 s of being refused as unknown', async () => {
+  it('F17 inserted into the database by another program is valid within 5 s of being refused as unknown', async () => {
     const { id, token } = await daemon.createToken(project.id);
     const [row] = await daemon.daemon.stores.database.select<{ digest: string }>('SELECT digest FROM tokens');
     await daemon.stop();

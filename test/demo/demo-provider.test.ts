@@ -16,7 +16,7 @@ describe("the demo's stand-in provider", () => {
   const realtime = (key: string, path = '/v1/realtime') =>
     new WebSocket(standIn.url.replace('http:', 'ws:') + path, { headers: { authorization: `Bearer ${key}` } });
 
-  it('echoes text and bytes on /v1/realtime as what they are', async () => {
+  it('echoes text and binary messages on /v1/realtime', async () => {
     const client = realtime(KEY);
     await once(client, 'open');
     for (const [sent, isBinary] of [
@@ -32,7 +32,7 @@ describe("the demo's stand-in provider", () => {
     await once(client, 'close');
   });
 
-  it('refuses another key there, and another path', async () => {
+  it('refuses another key on /v1/realtime, and another path', async () => {
     for (const [client, status] of [
       [realtime('sk-wt-forwarded-as-it-was'), 401],
       [realtime(KEY, '/v1/elsewhere'), 400],
@@ -42,7 +42,7 @@ describe("the demo's stand-in provider", () => {
     }
   });
 
-  it('ends with a conversation open', async () => {
+  it('stops while a connection is open', async () => {
     const client = realtime(KEY);
     await once(client, 'open');
     const closed = once(client, 'close');

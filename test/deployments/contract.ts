@@ -1,4 +1,4 @@
-/** The one contract of every deployment. Reports and lists come first: what follows adds to what they add up. */
+/** The contract that every deployment fulfils. Reports and lists come first, because the later parts add to what they sum up. */
 import { behavesInTheAdminUi } from './contract/admin.js';
 import { behavesInAudit } from './contract/audit.js';
 import { behavesAtCaps } from './contract/caps.js';
@@ -6,25 +6,25 @@ import { behavesInChanges } from './contract/changes.js';
 import { behavesOnTheCommandLine } from './contract/cli.js';
 import { behavesInLists } from './contract/lists.js';
 import { behavesInOperation } from './contract/operations.js';
-import type { Given } from './contract/part.js';
+import type { ContractContext } from './contract/context.js';
 import { behavesInTheTerminalUi } from './contract/tui.js';
 import { behavesInUsage } from './contract/usage.js';
-import { furnish, type Furnished } from './furnished.js';
-import { without } from './rows.js';
+import { insertTestData, type TestData } from './test-data.js';
+import { skipReason } from './deployments.js';
 import { type Deployment, System } from './system.js';
 
-export function keepsTheContract(deployment: Deployment): void {
-  const why = without(deployment);
+export function fulfilsTheContract(deployment: Deployment): void {
+  const why = skipReason(deployment);
   describe(`llmp on ${deployment.name}${why}`, function () {
     this.timeout(60_000);
     let system: System | undefined;
-    let furnished: Furnished;
-    const given: Given = {
+    let furnished: TestData;
+    const given: ContractContext = {
       get system() {
-        if (!system) throw new Error('it does not run');
+        if (!system) throw new Error('it is not running');
         return system;
       },
-      get furnished() {
+      get testData() {
         return furnished;
       },
     };
@@ -33,7 +33,7 @@ export function keepsTheContract(deployment: Deployment): void {
       this.timeout(180_000);
       if (why) this.skip();
       system = await System.start(deployment);
-      furnished = await furnish(system);
+      furnished = await insertTestData(system);
     });
     after(() => system?.stop());
 

@@ -1,4 +1,4 @@
-import { keepsTheContract } from './contract.js';
-import { ROWS } from './rows.js';
+import { fulfilsTheContract } from './contract.js';
+import { DEPLOYMENTS } from './deployments.js';
 
-keepsTheContract(ROWS.mysql);
+fulfilsTheContract(DEPLOYMENTS.mysql);

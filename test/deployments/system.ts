@@ -1,10 +1,10 @@
-/** A deployment that runs: processes of the built program, the servers they use, and every way in that its users have. */
+/** A running deployment: processes of the built program, the servers that they use, and all of its interfaces. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { realClock } from '../../daemon/process/clock.js';
 import { openDatabase } from '../../daemon/store/open.js';
 import type { Bind, Database } from '../../daemon/store/sql/database.js';
-import { Visitor } from '../admin/visitor.js';
+import { TestBrowser } from '../admin/test-browser.js';
 import { type Ended, ended, start } from '../cli/processes.js';
 import { canaryEncryptionKey } from '../support/canaries.js';
 import { MANAGEMENT_TOKEN, temporaryFolder } from '../support/daemon.js';
@@ -17,28 +17,28 @@ import { TestRedis } from '../support/redis.js';
 
 export interface Deployment {
   name: string;
-  /** null: SQLite, which one instance has for itself. Otherwise there are two, connected by Redis as well. */
+  /** null: SQLite with a single instance. Otherwise there are two instances, also connected by Redis. */
   server: ServerKind | null;
   isBehindNginx: boolean;
 }
 
-/** An answer of the management API. */
-export interface Answer {
+/** A response of the management API. */
+export interface ManageResponse {
   status: number;
   headers: Headers;
-  // What an answer holds is for the test to say.
+  // The test knows what a response contains.
   // eslint-disable-next-line @typescript-eslint/no-explicit-any
   body: any;
 }
 
-export interface Asked {
+export interface RequestOptions {
   headers?: Record<string, string>;
   body?: unknown;
-  /** The instance that is asked; the next in turn unless given, as if something in front of them spread the requests. */
+  /** The index of the instance; by default the next in turn, as if a load balancer spread the requests. */
   at?: number;
 }
 
-/** What the provider says of every completion that it gives. */
+/** The usage that the provider reports for every completion. */
 export const PROMPT_TOKENS = 7;
 export const COMPLETION_TOKENS = 11;
 
@@ -116,7 +116,7 @@ export class System {
     await this.#server?.remove();
   }
 
-  /** How many instances there are. */
+  /** The number of instances. */
   get count(): number {
     return this.#fleet.members.length;
   }
@@ -129,9 +129,9 @@ export class System {
     return this.#fleet.at(at);
   }
 
-  // ---- the ways in
+  // ---- interfaces
 
-  async manage(method: string, path: string, { headers = {}, body, at }: Asked = {}): Promise<Answer> {
+  async manage(method: string, path: string, { headers = {}, body, at }: RequestOptions = {}): Promise<ManageResponse> {
     const response = await fetch(this.instance(at).url + path, {
       method,
       headers: {
@@ -146,8 +146,8 @@ export class System {
     return { status: response.status, headers: response.headers, body: isJson ? (JSON.parse(text) as unknown) : text };
   }
 
-  /** The body of a success. @throws for anything else. */
-  async ask<Body>(method: string, path: string, asked: Asked = {}): Promise<Body> {
+  /** The body of a success. @throws otherwise. */
+  async ask<Body>(method: string, path: string, asked: RequestOptions = {}): Promise<Body> {
     const answer = await this.manage(method, path, asked);
     if (answer.status >= 300) {
       const why = `${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`;
@@ -156,14 +156,14 @@ export class System {
     return answer.body as Body;
   }
 
-  /** The last of what the instances have logged and that is worth a look. */
+  /** The last log lines of the instances that need attention. */
   get complaints(): string[] {
     const logged = this.#fleet.members.flatMap((member) => member.logged);
     return logged.filter((line) => /"level":"(?:warn|error)"/.test(line)).slice(-10);
   }
 
-  /** Follows `Link` from the first page to the last. @returns the items, and what `X-Total-Count` said at first. */
-  // The caller says what is listed there.
+  /** Follows `Link` from the first page to the last. @returns the items, and the first `X-Total-Count`. */
+  // The caller knows the type of the items.
   // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters
   async walk<Item>(path: string): Promise<{ items: Item[]; pages: number; total: number | null }> {
     const items: Item[] = [];
@@ -172,7 +172,7 @@ export class System {
     let pages = 0;
     for (; next !== undefined; pages++) {
       if (pages > 1_000) throw new Error(`${path}: pages without an end`);
-      const page: Answer = await this.manage('GET', next);
+      const page: ManageResponse = await this.manage('GET', next);
       if (page.status !== 200) throw new Error(`page ${pages + 1} of ${path}: ${JSON.stringify(page.body)}`);
       items.push(...(page.body as Item[]));
       const said = page.headers.get('x-total-count');
@@ -182,7 +182,7 @@ export class System {
     return { items, pages, total };
   }
 
-  /** A request on /v1 with a token: through nginx where there is one. */
+  /** A request on /v1 with a token: through nginx if there is one. */
   call(secret: string, path = '/v1/models', init: RequestInit & { at?: number } = {}): Promise<Response> {
     const base = this.#nginx?.url ?? this.instance(init.at).url;
     return fetch(base + path, {
@@ -191,7 +191,7 @@ export class System {
     });
   }
 
-  /** @returns its status, once the answer is whole. */
+  /** @returns its status, once the response is complete. */
   async completion(secret: string, model: string, at?: number): Promise<number> {
     const response = await this.call(secret, '/v1/chat/completions', {
       method: 'POST',
@@ -210,14 +210,14 @@ export class System {
   }
 
   /** A browser that is sent to one instance after the other. */
-  visitor(from?: Visitor): Visitor {
-    const visitor = new Visitor(this.instance().url, { host: 'localhost' });
+  visitor(from?: TestBrowser): TestBrowser {
+    const visitor = new TestBrowser(this.instance().url, { host: 'localhost' });
     for (const [name, kept] of from?.cookies ?? []) visitor.cookies.set(name, kept);
     visitor.formToken = from?.formToken ?? '';
     return visitor;
   }
 
-  // ---- behind their back
+  // ---- without the daemons
 
   /** `audit verify` for the files of an instance, with the daemon's settings. */
   verify(at: number): Promise<Ended> {
@@ -246,7 +246,7 @@ export class System {
     return this.#database;
   }
 
-  /** Everything that instances count by themselves is in the database: they write it within a second. */
+  /** Waits until all counts of the instances are in the database: they write them within a second. */
   async settled(tokenId: string, requests: number): Promise<void> {
     await eventually(`${requests} requests are counted`, async () => {
       const [row] = await this.select<{ n: unknown }>('SELECT request_count AS n FROM tokens WHERE id = $tokenId', {
@@ -272,7 +272,7 @@ const answerAsProvider: Provider['answer'] = (_req, res, { url, body }) => {
   json(res, 200, { object: 'list', data: [] });
 };
 
-/** Runs `work` for each, so many at a time. */
+/** Runs `work` for each item, with a limit on how many at a time. */
 export async function each<Item>(items: readonly Item[], work: (item: Item, index: number) => Promise<unknown>) {
   const waiting = items.map((item, index) => ({ item, index }));
   const worker = async () => {

@@ -3,24 +3,24 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import type { EventJson } from '../../daemon/store/event-json.js';
 import { temporaryFolder } from '../support/daemon.js';
-import { dispatch } from '../support/dispatcher.js';
+import { startTestDispatcher } from '../support/dispatcher.js';
 import { eventually } from '../support/eventually.js';
 import { head } from '../support/raw.js';
 import { TestRedis, WITHOUT_REDIS } from '../support/redis.js';
 import { Scene } from '../support/scene.js';
 
-describe(`from a daemon to a back end${WITHOUT_REDIS}`, function () {
+describe(`from a daemon to a backend${WITHOUT_REDIS}`, function () {
   this.timeout(60_000);
 
   before(function () {
     if (WITHOUT_REDIS) this.skip();
   });
 
-  it('goes an event for each request of a token, and for each change', async () => {
+  it('an event is delivered for each request of a token, and for each change', async () => {
     const redis = await TestRedis.start();
     const path = join(temporaryFolder(), 'events.jsonl');
     const scene = await Scene.open({ REDIS_ADDR: redis.address });
-    const dispatcher = await dispatch({ redis, env: { DISPATCHER_ENDPOINT: path } });
+    const dispatcher = await startTestDispatcher({ redis, env: { DISPATCHER_ENDPOINT: path } });
     const events = (): EventJson[] =>
       !existsSync(path)
         ? []
@@ -31,9 +31,9 @@ describe(`from a daemon to a back end${WITHOUT_REDIS}`, function () {
     try {
       for (let n = 0; n < 5; n++) await scene.send(head(`GET /v1/models?n=${n}`, scene.secret));
       const requests = () => events().filter(({ kind }) => kind === 'request.completed');
-      await eventually('all have arrived', () => requests().length === 5, 30_000);
+      await eventually('all request events', () => requests().length === 5, 30_000);
       expect(requests().map(({ token_id: id }) => id)).to.deep.equal(Array<string>(5).fill(scene.token.id));
-      await eventually('so has the change', () => events().some(({ kind }) => kind === 'token.created'));
+      await eventually('the event of the change', () => events().some(({ kind }) => kind === 'token.created'));
       expect(new Set(events().map(({ id }) => id)).size).to.equal(events().length);
       expect(await dispatcher.metric('dead_total')).to.equal(0);
     } finally {

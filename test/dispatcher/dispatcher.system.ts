@@ -20,23 +20,23 @@ describe('llmp dispatcher does not start', function () {
   for (const [what, env, problem] of [
     ['without REDIS_ADDR', {}, 'REDIS_ADDR is required'],
     [
-      'K18 with events in the memory of the daemon',
+      'K18 with the in-memory event bus',
       { ...SOMEWHERE, LLM_PROXY_EVENT_BUS: 'in-memory' },
       'LLM_PROXY_EVENT_BUS=in-memory',
     ],
-    ['K18 with events off', { ...SOMEWHERE, LLM_PROXY_EVENT_BUS: 'off' }, 'LLM_PROXY_EVENT_BUS=off'],
+    ['K18 with the event bus off', { ...SOMEWHERE, LLM_PROXY_EVENT_BUS: 'off' }, 'LLM_PROXY_EVENT_BUS=off'],
     [
-      'with a webhook that is nowhere',
+      'with a webhook without an endpoint',
       { ...SOMEWHERE, DISPATCHER_SERVICE: 'webhook' },
       'DISPATCHER_ENDPOINT is required',
     ],
     [
-      'with a file where a URL is wanted',
+      'with a path instead of a URL',
       { ...SOMEWHERE, DISPATCHER_SERVICE: 'webhook', DISPATCHER_ENDPOINT: 'events.jsonl' },
       'DISPATCHER_ENDPOINT must be a URL',
     ],
     [
-      'with a URL where a file is wanted',
+      'with a URL instead of a path',
       { ...SOMEWHERE, DISPATCHER_ENDPOINT: 'https://x.example' },
       'DISPATCHER_ENDPOINT must be the path',
     ],
@@ -46,7 +46,7 @@ describe('llmp dispatcher does not start', function () {
       'DISPATCHER_API_KEY_FILE: cannot read',
     ],
   ] as const) {
-    it(`${what}: it exits 78 and names the setting`, async () => {
+    it(`${what}: exits with 78 and names the setting`, async () => {
       for (const options of [[], ['--check']]) {
         const { exit, printed } = launchDispatcher(env, ...options);
         expect(await exit).to.equal(78);
@@ -55,7 +55,7 @@ describe('llmp dispatcher does not start', function () {
     });
   }
 
-  it('on an address that is taken: it exits 69', async () => {
+  it('on an address that is in use: exits with 69', async () => {
     const server = createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');
     const { port } = server.address() as { port: number };
@@ -92,20 +92,20 @@ describe(`llmp dispatcher${WITHOUT_REDIS}`, function () {
     return it;
   }
   const pending = async () => (await redis.client.xpending(STREAM, GROUP))[0] as number;
-  const arrived = (ids: readonly string[]) => eventually('all has arrived', () => receiver.hasAll(ids), 30_000);
+  const arrived = (ids: readonly string[]) => eventually('all events', () => receiver.hasAll(ids), 30_000);
 
-  it('L11 at SIGTERM lets what is on its way arrive, acknowledges it, reads no more, and ends with 0', async () => {
+  it('L11 on SIGTERM finishes and acknowledges deliveries in flight, reads no more, and exits with 0', async () => {
     let answerNow: () => void = () => undefined;
     const slow = new Promise<void>((resolve) => (answerNow = resolve));
     receiver.answer = () => slow.then(() => ({}));
     await publish(redis.client, idsOf('first', 100));
     const { child, exit, printed } = start();
-    await eventually('it is on its way', () => receiver.posts.length > 0, 30_000);
+    await eventually('a delivery in flight', () => receiver.posts.length > 0, 30_000);
     const sent = receiver.posts.flatMap(({ ids }) => ids);
     child.kill('SIGTERM');
-    await eventually('it drains', () => printed.stdout.includes('draining'));
-    // A read that was begun before is ended a moment later.
-    await eventually('it reads no more', async () =>
+    await eventually('draining', () => printed.stdout.includes('draining'));
+    // A blocking read that was started before ends a moment later.
+    await eventually('no blocking read', async () =>
       (await redis.client.info('clients')).includes('blocked_clients:0'),
     );
     await publish(redis.client, ['later']);
@@ -116,11 +116,11 @@ describe(`llmp dispatcher${WITHOUT_REDIS}`, function () {
     expect(await pending()).to.equal(0);
   });
 
-  it('L11 at SIGTERM gives up after SHUTDOWN_GRACE what does not arrive, and leaves it to the next', async () => {
+  it('L11 on SIGTERM releases undelivered events to other dispatchers after SHUTDOWN_GRACE', async () => {
     receiver.answer = () => new Promise(() => undefined);
     await publish(redis.client, idsOf('event', 10));
     const { child, exit } = start({ SHUTDOWN_GRACE: '200ms' });
-    await eventually('it is on its way', () => receiver.posts.length > 0, 30_000);
+    await eventually('a delivery in flight', () => receiver.posts.length > 0, 30_000);
     child.kill('SIGTERM');
     expect(await exit).to.equal(0);
     expect(await pending()).to.equal(10);
@@ -129,25 +129,25 @@ describe(`llmp dispatcher${WITHOUT_REDIS}`, function () {
     await arrived(idsOf('event', 10));
   });
 
-  it('L11 ends at once at a second signal', async () => {
+  it('L11 exits at once on a second signal', async () => {
     receiver.answer = () => new Promise(() => undefined);
     await publish(redis.client, ['event']);
     const { child, exit, printed } = start();
-    await eventually('it is on its way', () => receiver.posts.length > 0, 30_000);
+    await eventually('a delivery in flight', () => receiver.posts.length > 0, 30_000);
     child.kill('SIGTERM');
-    await eventually('it drains', () => printed.stdout.includes('draining'));
-    await new Promise((resolve) => setTimeout(resolve, 300)); // One within 200 ms would be the same key pressed once.
+    await eventually('draining', () => printed.stdout.includes('draining'));
+    await new Promise((resolve) => setTimeout(resolve, 300)); // A second signal within 200 ms counts as the same key press.
     child.kill('SIGTERM');
     expect(await exit).to.equal(143);
   });
 
-  it('serves its probes and metrics', async () => {
+  it('serves probes and metrics', async () => {
     const url = `http://127.0.0.1:${await freePort()}`;
     start({ DISPATCHER_LISTEN_ADDR: url.slice('http://'.length) });
     await publish(redis.client, idsOf('event', 3));
     await arrived(idsOf('event', 3));
     expect(await (await fetch(`${url}/live`)).json()).to.deep.equal({ status: 'ok' });
-    await eventually('it is ready', async () => (await fetch(`${url}/ready`)).status === 200);
+    await eventually('ready', async () => (await fetch(`${url}/ready`)).status === 200);
     const text = await (await fetch(`${url}/metrics`)).text();
     expect(text).to.match(/^llmp_dispatcher_delivered_total 3$/m);
     for (const name of ['lag_events', 'retried_total', 'dead_total', 'paused', 'trimmed_total{state="unread"}']) {
@@ -157,11 +157,11 @@ describe(`llmp dispatcher${WITHOUT_REDIS}`, function () {
     expect((await fetch(`${url}/elsewhere`)).status).to.equal(404);
     expect((await fetch(`${url}/live`, { method: 'POST' })).status).to.equal(405);
     await redis.kill();
-    await eventually('it is not ready', async () => (await fetch(`${url}/ready`)).status === 503);
+    await eventually('not ready', async () => (await fetch(`${url}/ready`)).status === 503);
     expect(await (await fetch(`${url}/ready`)).json()).to.deep.include({ missing: ['redis'] });
   });
 
-  it('reads its settings from a file, and writes to a file that SIGHUP has it open anew', async () => {
+  it('reads its settings from a file, and reopens its events file on SIGHUP', async () => {
     const dir = temporaryFolder();
     const [events, envFile] = [join(dir, 'events.jsonl'), join(dir, 'llmp.env')];
     writeFileSync(
@@ -173,17 +173,17 @@ describe(`llmp dispatcher${WITHOUT_REDIS}`, function () {
     const has = (path: string, id: string) => () =>
       existsSync(path) && readFileSync(path, 'utf8').includes(`"id":"${id}"`);
     await publish(redis.client, ['one']);
-    await eventually('it is written', has(events, 'one'), 30_000);
+    await eventually('the first event in the file', has(events, 'one'), 30_000);
     renameSync(events, `${events}.1`);
     it.child.kill('SIGHUP');
-    await eventually('it is opened anew', () => it.printed.stdout.includes('files opened anew'));
+    await eventually('the file is reopened', () => it.printed.stdout.includes('files reopened'));
     await publish(redis.client, ['two']);
-    await eventually('the next is in the new file', has(events, 'two'));
+    await eventually('the second event in the new file', has(events, 'two'));
     expect(has(`${events}.1`, 'two')()).to.equal(false);
   });
 
   describe('--once', () => {
-    it('dispatches what there is, what others left included, and ends with 0', async () => {
+    it('delivers all events, including those that other dispatchers left, and exits with 0', async () => {
       const ids = idsOf('event', 250);
       await publish(redis.client, ids);
       await redis.client.xgroup('CREATE', STREAM, GROUP, '0');
@@ -196,7 +196,7 @@ describe(`llmp dispatcher${WITHOUT_REDIS}`, function () {
       expect(await start({}, '--once').exit, 'with nothing to do').to.equal(0);
     });
 
-    it('ends with 69 when the back end takes nothing for SHUTDOWN_GRACE, and with 77 when it refuses the key', async () => {
+    it('exits with 69 if the backend accepts nothing for SHUTDOWN_GRACE, and with 77 if it refuses the key', async () => {
       await publish(redis.client, idsOf('event', 3));
       receiver.answer = () => ({ status: 503 });
       expect(await start({ SHUTDOWN_GRACE: '300ms' }, '--once').exit).to.equal(69);
@@ -208,7 +208,7 @@ describe(`llmp dispatcher${WITHOUT_REDIS}`, function () {
     });
   });
 
-  it('--replay-dead puts dead letters back as they were, and ends', async () => {
+  it('--replay-dead moves dead letters back to the stream unchanged, and exits', async () => {
     receiver.answer = ({ ids }) => ({ status: ids.some((id) => id.startsWith('bad')) ? 422 : 200 });
     await publish(redis.client, ['good', 'bad-1', 'bad-2']);
     expect(await start({}, '--once').exit).to.equal(0);

@@ -25,7 +25,7 @@ behavesAsVendor({
   keyOf: ({ id }) => id,
 });
 
-describe('what helicone is sent', () => {
+describe('what the helicone backend sends', () => {
   let vendor: Vendor;
   let sdk: HeliconeManualLogger;
 
@@ -47,7 +47,7 @@ describe('what helicone is sent', () => {
     usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 },
   };
 
-  /** What came, and the one log in it. */
+  /** The headers and the log of the only post. */
   function taken(): { headers: Record<string, unknown>; log: Log } {
     const [received, ...more] = vendor.receiver.received.splice(0);
     expect(more).to.be.empty;
@@ -60,7 +60,7 @@ describe('what helicone is sent', () => {
     return taken();
   }
 
-  /** Without the times, which differ from run to run, and `meta`, which the SDK leaves empty for servers that read the fields. */
+  /** Removes times, which differ between runs, and `meta`, which the SDK leaves empty because servers read the headers. */
   function comparable({ providerRequest: { meta: _meta, ...request }, providerResponse, timing }: Log) {
     const shape = Object.entries(timing).map(([name, it]) => [
       name,
@@ -73,7 +73,7 @@ describe('what helicone is sent', () => {
   const only = (headers: Record<string, unknown>) =>
     Object.fromEntries(CREDENTIAL_AND_LABELS.map((name) => [name, headers[name]]));
 
-  it('is what its SDK sends for the same chat', async () => {
+  it('equals what the SDK sends for the same chat', async () => {
     const ours = await sentFor(
       requestEvent({ request_body: JSON.stringify(REQUEST), response_body: JSON.stringify(RESPONSE) }),
     );
@@ -96,7 +96,7 @@ describe('what helicone is sent', () => {
     expect(ours.headers).to.include({ authorization: `Bearer ${vendor.key}`, 'helicone-user-id': TOKEN_ID });
   });
 
-  it('is what its SDK sends for the same chat as a stream: text, and when it began', async () => {
+  it('equals what the SDK sends for the same chat as a stream: text, and the time of the first token', async () => {
     const request = { ...REQUEST, stream: true };
     const text = JSON.stringify(RESPONSE);
     const ours = await sentFor(
@@ -115,7 +115,7 @@ describe('what helicone is sent', () => {
     expect(ours.log.timing.timeToFirstToken).to.equal(1495);
   });
 
-  it('is what its SDK sends for a caller that left, and for a call that failed by itself', async () => {
+  it('equals what the SDK sends if the caller disconnected, and if the call failed without an error status', async () => {
     const never = new ReadableStream();
     for (const [outcome, fail] of [
       ['client_closed', (log: ReturnType<typeof sdk.logBuilder>) => log.toReadableStream(never as never).cancel()],
@@ -135,7 +135,7 @@ describe('what helicone is sent', () => {
     }
   });
 
-  it('tells when it began and ended', async () => {
+  it('has start and end times', async () => {
     const { log } = await sentFor(requestEvent());
     const at = ({ seconds, milliseconds }: Log['timing']['startTime']) => seconds * 1000 + milliseconds;
     expect(new Date(at(log.timing.startTime)).toISOString()).to.equal('2026-11-22T06:00:01.000Z');
@@ -144,7 +144,7 @@ describe('what helicone is sent', () => {
     expect(log.timing.endTime.milliseconds).to.equal(500);
   });
 
-  it('has an id that Helicone takes for a request, the same in fields and `meta`, another for each event', async () => {
+  it('has a request ID that Helicone accepts, the same in headers and `meta`, and different for each event', async () => {
     const TAKEN = /^[0-9a-f]{8}-[0-9a-f]{4}-[1-5][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
     const [one, other] = [await sentFor(requestEvent()), await sentFor(requestEvent())];
     expect(one.headers['helicone-request-id']).to.match(TAKEN);
@@ -152,7 +152,7 @@ describe('what helicone is sent', () => {
     expect(other.headers['helicone-request-id']).to.not.equal(one.headers['helicone-request-id']);
   });
 
-  it('says whose it was and how it went, in fields that no text can break', async () => {
+  it('has project and outcome in headers, in which no value can inject another header', async () => {
     const event = requestEvent({
       path: '/v1/chat/completions',
       code: 'request_limit_reached',
@@ -171,7 +171,7 @@ describe('what helicone is sent', () => {
     expect(log.providerResponse.status).to.equal(429);
   });
 
-  it('has the model and the usage where there are no bodies, and neither where they are unknown', async () => {
+  it('has model and usage if there are no bodies, and neither if they are unknown', async () => {
     const { log } = await sentFor(requestEvent());
     expect(log.providerRequest.json).to.deep.equal({ model: 'gpt-test' });
     expect(log.providerResponse.json).to.deep.equal({ model: 'gpt-test', usage: RESPONSE.usage });
@@ -180,14 +180,14 @@ describe('what helicone is sent', () => {
     expect(unknown.log.providerResponse.json).to.deep.equal({});
   });
 
-  it('has a body that was cut as text', async () => {
+  it('has a cut body as text', async () => {
     const cut = '{"model":"gpt-te…[cut: 16 of 900 bytes]';
     const { log } = await sentFor(requestEvent({ request_body: cut, response_body: cut }));
     expect(log.providerRequest.json).to.deep.equal({ model: 'gpt-test', text: cut });
     expect(log.providerResponse).to.include({ textBody: cut }).and.deep.include({ json: {} });
   });
 
-  it('is what its SDK sends of an operation of one’s own, for a change and for what asks no model', async () => {
+  it('equals what the SDK sends for a custom operation, for changes and for requests that call no model', async () => {
     const change = await sentFor(changeEvent());
     const operation = { _type: 'data' as const, name: 'token.revoked', actor: 'management-token', count: 1 };
     const of = { project_id: PROJECT_ID, token_id: TOKEN_ID };
@@ -204,16 +204,16 @@ describe('what helicone is sent', () => {
     expect(list.log.providerResponse.json).to.deep.equal({ _type: 'data', name: 'GET /v1/models', status: 'success' });
   });
 
-  it('is tried again when the answer is 200 and an error', async () => {
+  it('is retried if the response is 200 with an error', async () => {
     vendor.receiver.answer = (_req, res) => {
       json(res, 200, { error: 'could not keep it' });
     };
     expect(await vendor.deliver(...deliveriesOf(requestEvent()))).to.deep.equal([
-      { kind: 'retry', why: 'accepted, but the answer has an error' },
+      { kind: 'retry', why: 'accepted, but the response has an error' },
     ]);
   });
 
-  it('is a few logs at a time, each with a verdict of its own', async () => {
+  it('is up to 32 logs at a time, each with its own result', async () => {
     const events = Array.from({ length: 40 }, () => requestEvent());
     let most = 0;
     let now = 0;
@@ -227,15 +227,15 @@ describe('what helicone is sent', () => {
       else res.end('ok');
     };
     const delivering = vendor.deliver(...deliveriesOf(...events));
-    await eventually('thirty-two wait for an answer', () => now === 32);
+    await eventually('32 logs in flight', () => now === 32);
     answer();
-    const verdicts = await delivering;
+    const results = await delivering;
     expect(most).to.equal(32);
-    expect(verdicts.splice(11, 1)).to.deep.equal([{ kind: 'retry', why: 'status 503', afterMs: 2000 }]);
-    expect(verdicts).to.deep.equal(Array(39).fill({ kind: 'delivered' }));
+    expect(results.splice(11, 1)).to.deep.equal([{ kind: 'retry', why: 'status 503', afterMs: 2000 }]);
+    expect(results).to.deep.equal(Array(39).fill({ kind: 'delivered' }));
   });
 
-  it('does not make Node warn of a leak while thirty-two logs are under way', async () => {
+  it('does not cause a leak warning of Node with 32 logs in flight', async () => {
     const warnings: string[] = [];
     const note = ({ name }: Error) => warnings.push(name);
     process.on('warning', note);
@@ -243,29 +243,29 @@ describe('what helicone is sent', () => {
       for (let batch = 0; batch < 2; batch++) {
         await vendor.deliver(...deliveriesOf(...Array.from({ length: 40 }, () => requestEvent())));
       }
-      await new Promise(setImmediate); // Node tells of a warning in the next turn.
+      await new Promise(setImmediate); // Node emits warnings in the next turn of the event loop.
     } finally {
       process.off('warning', note);
     }
     expect(warnings).to.be.empty;
   });
 
-  it('keeps nothing of a batch on the signal that stops the dispatcher', async () => {
+  it('leaves no listener on the signal that stops the dispatcher', async () => {
     const { signal } = new AbortController();
     await vendor.backend.deliver(deliveriesOf(requestEvent(), requestEvent()), signal);
     expect(getEventListeners(signal, 'abort')).to.be.empty;
   });
 
-  it('is given up together, 25 s after the first of a batch, when nothing is answered', async () => {
+  it('is given up 25 s after the start of a batch if the vendor does not respond', async () => {
     vendor.receiver.answer = () => undefined;
     const delivering = vendor.deliver(...deliveriesOf(...Array.from({ length: 200 }, () => requestEvent())));
-    await eventually('logs wait for an answer', () => vendor.receiver.received.length === 32);
+    await eventually('logs in flight', () => vendor.receiver.received.length === 32);
     vendor.clock.advance(25_000);
-    const verdicts = await delivering;
-    expect(verdicts.map(({ kind }) => kind)).to.deep.equal(Array(200).fill('retry'));
+    const results = await delivering;
+    expect(results.map(({ kind }) => kind)).to.deep.equal(Array(200).fill('retry'));
   });
 
-  it('stops soon when the key is refused', async () => {
+  it('stops soon if the key is refused', async () => {
     vendor.receiver.answer = (_req, res) => {
       json(res, 401, {});
     };

@@ -32,7 +32,7 @@ behavesAsVendor({
   keyOf: ({ id }) => id,
 });
 
-describe('what lunary is sent', () => {
+describe('what the lunary backend sends', () => {
   let vendor: Vendor;
   let provider: Provider;
   let openai: OpenAI;
@@ -52,7 +52,7 @@ describe('what lunary is sent', () => {
     await provider.stop();
   });
 
-  /** What the SDK sends for a chat, without what differs from run to run. */
+  /** What the SDK sends for a chat, without the parts that differ between runs. */
   async function recorded(chat: OpenAI.ChatCompletionCreateParamsNonStreaming): Promise<Event[]> {
     vendor.receiver.received.length = 0;
     await Promise.resolve(monitorOpenAI(openai).chat.completions.create(chat)).catch(() => undefined);
@@ -94,7 +94,7 @@ describe('what lunary is sent', () => {
     ],
   };
 
-  it('is what its SDK sends for the same chat, and who and what else it was', async () => {
+  it('equals what the SDK sends for the same chat, plus user and metadata', async () => {
     const answered: string[] = [];
     provider.answer = (_req, res) => {
       const body = {
@@ -123,7 +123,7 @@ describe('what lunary is sent', () => {
     ]);
   });
 
-  it('has who and what else where its SDK has them', async () => {
+  it('has user and metadata where the SDK has them', async () => {
     await lunary.wrapModel(() => Promise.resolve('Hi'), {
       nameParser: () => 'gpt-test',
       inputParser: () => 'Hello',
@@ -137,7 +137,7 @@ describe('what lunary is sent', () => {
     expect(start).to.include({ userId: TOKEN_ID }).and.have.nested.property('metadata.requestId', 'req-1');
   });
 
-  it('tells of a failure as its SDK does, but by a code', async () => {
+  it('reports a failure as the SDK does, but with a code', async () => {
     provider.answer = (_req, res) => {
       json(res, 404, { error: { message: 'no such model', type: 'invalid_request_error', code: 'model_not_found' } });
     };
@@ -152,7 +152,7 @@ describe('what lunary is sent', () => {
     expect(refused[1]!['error']).to.deep.equal({ message: 'request_limit_reached' });
   });
 
-  it('has neither input, output nor parameters without bodies, and no usage that is unknown', async () => {
+  it('has no input, output and parameters without bodies, and no unknown usage', async () => {
     const [start, end] = await sentFor(requestEvent({ usage: NO_USAGE, model: null }));
     expect(start).to.not.have.any.keys('input', 'params', 'name');
     expect(end).to.not.have.any.keys('output', 'tokensUsage', 'name');
@@ -160,14 +160,14 @@ describe('what lunary is sent', () => {
     expect(half!['tokensUsage']).to.deep.equal({ prompt: 7 });
   });
 
-  it('has a body that was cut as text', async () => {
+  it('has a cut body as text', async () => {
     const cut = '{"model":"gpt-te…[cut: 16 of 900 bytes]';
     const [start, end] = await sentFor(requestEvent({ request_body: cut, response_body: cut }));
     expect(start!['input']).to.equal(cut);
     expect(end!['output']).to.equal(cut);
   });
 
-  it('is an embedding for an embedding, and a tool for what asks no model', async () => {
+  it('is of type embed for embeddings, and of type tool for requests that call no model', async () => {
     const body = { request_body: '{"model":"e","input":"words"}' };
     const [embedding] = await sentFor(requestEvent({ path: '/v1/embeddings', ...body }));
     expect(embedding).to.include({ type: 'embed', input: 'words' });
@@ -175,28 +175,28 @@ describe('what lunary is sent', () => {
     expect(list).to.include({ type: 'tool', name: 'GET /v1/models' });
   });
 
-  it('is not sent part by part to a vendor that goes away while the event that is to blame is looked for', async () => {
+  it('is not sent in parts any more if the vendor becomes unavailable during the search for a refused event', async () => {
     vendor.receiver.answer = (_req, res) => {
       json(res, vendor.receiver.received.length === 1 ? 400 : 503, {});
     };
-    const verdicts = await vendor.deliver(...deliveriesOf(...Array.from({ length: 8 }, () => requestEvent())));
-    expect(verdicts).to.deep.equal(Array(8).fill({ kind: 'retry', why: 'status 503' }));
+    const results = await vendor.deliver(...deliveriesOf(...Array.from({ length: 8 }, () => requestEvent())));
+    expect(results).to.deep.equal(Array(8).fill({ kind: 'retry', why: 'status 503' }));
     expect(vendor.receiver.received).to.have.length(2);
   });
 
-  it('is nothing for a change: there is no place for one', async () => {
+  it('is nothing for a change, which Lunary does not support', async () => {
     expect(await vendor.deliver(...deliveriesOf(changeEvent()))).to.deep.equal([{ kind: 'delivered' }]);
     expect(vendor.receiver.received).to.be.empty;
   });
 
-  describe('of its answer', () => {
+  describe('from its response', () => {
     const answerWith = (resultsOf: (events: Event[]) => unknown) => {
       vendor.receiver.answer = (_req, res, received) => {
         json(res, 200, resultsOf(eventsIn(received)));
       };
     };
 
-    it('a run that is there already is delivered', async () => {
+    it('a run that exists already counts as delivered', async () => {
       answerWith((events) => ({
         results: events.map(({ runId, event }) =>
           event === 'start'
@@ -207,7 +207,7 @@ describe('what lunary is sent', () => {
       expect(await vendor.deliver(...deliveriesOf(requestEvent()))).to.deep.equal([{ kind: 'delivered' }]);
     });
 
-    it('a run that it refuses is rejected, and no other', async () => {
+    it('only the refused run is rejected', async () => {
       const [good, bad] = [requestEvent(), requestEvent()];
       answerWith((events) => ({
         results: events.map(({ runId, event }) =>
@@ -223,7 +223,7 @@ describe('what lunary is sent', () => {
       expect(vendor.receiver.received).to.have.length(1);
     });
 
-    it('a run without a result, and no results at all, are tried again', async () => {
+    it('a run without a result, and a response without results, are retried', async () => {
       answerWith(() => ({ results: [] }));
       expect((await vendor.deliver(...deliveriesOf(requestEvent())))[0]).to.include({ kind: 'retry' });
       answerWith(() => ({ message: 'welcome to this hotel' }));

@@ -1,4 +1,4 @@
-/* eslint-disable @typescript-eslint/no-deprecated -- the constants of the GenAI conventions have moved to where no package is */
+/* eslint-disable @typescript-eslint/no-deprecated -- the constants of the GenAI conventions have moved to a repository without a package */
 import { OTLPMetricExporter } from '@opentelemetry/exporter-metrics-otlp-http';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { MeterProvider, PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics';
@@ -13,7 +13,7 @@ import { type Attribute, type Metrics, METRICS_PATH, openCollector, TRACES, valu
 import { isAsRecorded } from './recordings.js';
 import { Vendor } from './vendor.js';
 
-describe('the metrics of a collector', () => {
+describe('the metrics that a collector gets', () => {
   let vendor: Vendor;
 
   beforeEach(async () => {
@@ -21,7 +21,7 @@ describe('the metrics of a collector', () => {
   });
   afterEach(() => vendor.close());
 
-  /** What was sent when the time for the metrics came. */
+  /** The metrics of the next export. */
   async function metricsAfter(...events: RequestEventJson[]): Promise<Metrics> {
     await vendor.deliver(...deliveriesOf(...events));
     const before = vendor.bodies(METRICS_PATH).length;
@@ -34,7 +34,7 @@ describe('the metrics of a collector', () => {
     sent.resourceMetrics[0]!.scopeMetrics[0]!.metrics.find(({ name }) => name === metric.name)?.histogram.dataPoints ??
     [];
 
-  it('is what the SDK and its exporter send for the same measurements', async () => {
+  it('equal what the SDK and its exporter send for the same measurements', async () => {
     const ours = await metricsAfter(requestEvent());
     const exporter = new OTLPMetricExporter({ url: vendor.receiver.url + METRICS_PATH });
     const reader = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 3_600_000 });
@@ -67,7 +67,7 @@ describe('the metrics of a collector', () => {
     expect(comparable(ours)).to.deep.equal(comparable(theirs!));
   });
 
-  /** Without the times and the instance, which differ. */
+  /** Removes the times and the instance, which differ. */
   const comparable = (sent: Metrics) =>
     JSON.parse(
       JSON.stringify(sent, (key, value: unknown) =>
@@ -75,7 +75,7 @@ describe('the metrics of a collector', () => {
       ),
     ) as unknown;
 
-  it('is in the units and buckets of the conventions, cumulative', async () => {
+  it('are cumulative, with the units and buckets of the conventions', async () => {
     const sent = await metricsAfter(requestEvent());
     const metrics = sent.resourceMetrics[0]!.scopeMetrics[0]!.metrics;
     expect(metrics.map(({ name, unit }) => ({ name, unit }))).to.have.deep.members([
@@ -91,7 +91,7 @@ describe('the metrics of a collector', () => {
     ]);
   });
 
-  it('counts no usage that is unknown, and failures by their kind', async () => {
+  it('do not count unknown usage, and count failures by type', async () => {
     const failed = requestEvent({ usage: NO_USAGE, status: 503, outcome: 'upstream_error', model: null });
     const sent = await metricsAfter(failed, requestEvent({ method: 'GET', path: '/v1/models', model: null }));
     expect(pointsOf(sent, METRICS.tokenUsage)).to.be.empty;
@@ -104,12 +104,12 @@ describe('the metrics of a collector', () => {
     });
   });
 
-  it('makes good with the next sending what a failed one would have said, and sends no span again', async () => {
+  it('make up for a failed export with the next one, and no span is sent again', async () => {
     vendor.receiver.answer = (_req, res, { url }) => {
       json(res, url === METRICS_PATH ? 503 : 200, {});
     };
     await metricsAfter(requestEvent());
-    await eventually('it is told', () => vendor.logged.length === 1);
+    await eventually('a warning in the log', () => vendor.logged.length === 1);
     vendor.receiver.answer = (_req, res) => {
       json(res, 200, {});
     };
@@ -118,23 +118,23 @@ describe('the metrics of a collector', () => {
     expect(vendor.bodies(TRACES)).to.have.length(2);
   });
 
-  it('delivers spans to a collector that takes no metrics, and says so once', async () => {
+  it('do not affect spans if the collector refuses metrics, which is logged once', async () => {
     vendor.receiver.answer = (_req, res, { url }) => {
       json(res, url === METRICS_PATH ? 401 : 200, {});
     };
     for (let i = 0; i < 3; i++) await metricsAfter(requestEvent());
-    await vendor.backend.close(); // Waits for their answers.
+    await vendor.backend.close(); // Waits for the responses.
     expect(vendor.logged).to.have.length(1);
     expect(vendor.bodies(TRACES)).to.have.length(3);
   });
 
-  it('counts no answer out of the cache: no model was asked', async () => {
+  it('do not count responses from the cache, because no model was called', async () => {
     const sent = await metricsAfter(requestEvent({ cache: 'hit', duration_ms: 1 }), requestEvent());
     expect(pointsOf(sent, METRICS.duration)[0]).to.include({ count: 1, sum: 1.5 });
     expect(pointsOf(sent, METRICS.tokenUsage).map(({ count }) => count)).to.deep.equal([1, 1]);
   });
 
-  it('counts only what was delivered', async () => {
+  it('count only delivered events', async () => {
     const [good, bad] = [requestEvent({ duration_ms: 1000 }), requestEvent({ duration_ms: 9000 })];
     vendor.receiver.answer = (_req, res, { body, url }) => {
       json(res, url === TRACES && body.includes(bad.id.replaceAll('-', '')) ? 400 : 200, {});
@@ -143,7 +143,7 @@ describe('the metrics of a collector', () => {
     expect(pointsOf(sent, METRICS.duration)[0]).to.include({ count: 1, sum: 1 });
   });
 
-  it('is of few series, however many models there are', async () => {
+  it('have a limited number of series, however many models there are', async () => {
     const events = Array.from({ length: 3000 }, (_, i) => requestEvent({ model: `model-${i}` }));
     const sent = await metricsAfter(...events);
     const points = pointsOf(sent, METRICS.duration);
@@ -151,7 +151,7 @@ describe('the metrics of a collector', () => {
     expect(points.reduce((sum, { count }) => sum + count, 0)).to.equal(3000);
   });
 
-  it('goes where the spans go, if the endpoint is theirs', async () => {
+  it('go to the collector of the spans if the endpoint is that of traces', async () => {
     const other = new Vendor();
     await other.open('otlp', `/collector${TRACES}/`);
     other.receiver.answer = (_req, res) => {
@@ -165,20 +165,20 @@ describe('the metrics of a collector', () => {
     ]);
   });
 
-  it('is sent before the end', async () => {
+  it('are exported on close', async () => {
     await vendor.deliver(...deliveriesOf(requestEvent()));
     expect(vendor.bodies(METRICS_PATH)).to.be.empty;
     await vendor.backend.close();
     expect(vendor.bodies(METRICS_PATH)).to.have.length(1);
   });
 
-  it('is sent once more at the end if it was on its way', async () => {
+  it('are exported again on close if an export was in flight', async () => {
     await vendor.deliver(...deliveriesOf(requestEvent()));
     vendor.receiver.answer = (_req, res) => {
       if (vendor.bodies(METRICS_PATH).length > 1) json(res, 200, {});
     };
     vendor.clock.advance(10_000);
-    await eventually('metrics are on their way', () => vendor.bodies(METRICS_PATH).length === 1);
+    await eventually('an export in flight', () => vendor.bodies(METRICS_PATH).length === 1);
     await vendor.backend.close();
     const [first, second] = vendor.bodies<Metrics>(METRICS_PATH);
     expect(pointsOf(second!, METRICS.duration)[0]).to.include({ count: 1 });
@@ -186,7 +186,7 @@ describe('the metrics of a collector', () => {
     expect(vendor.logged).to.be.empty;
   });
 
-  it('keeps nobody at the end whose collector is silent', async () => {
+  it('do not delay close for more than 3 s if the collector does not respond', async () => {
     await vendor.deliver(...deliveriesOf(requestEvent()));
     vendor.receiver.answer = () => undefined;
     const closed = vendor.backend.close();

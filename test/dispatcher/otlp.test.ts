@@ -1,4 +1,4 @@
-/* eslint-disable @typescript-eslint/no-deprecated -- the constants of the GenAI conventions have moved to where no package is */
+/* eslint-disable @typescript-eslint/no-deprecated -- the constants of the GenAI conventions have moved to a repository without a package */
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { SpanKind } from '@opentelemetry/api';
 import { resourceFromAttributes } from '@opentelemetry/resources';
@@ -21,7 +21,7 @@ behavesAsVendor({
   keyOf: ({ id }) => id.replaceAll('-', ''),
 });
 
-describe('the spans of a collector', () => {
+describe('a span that a collector gets', () => {
   let vendor: Vendor;
 
   beforeEach(async () => {
@@ -36,7 +36,7 @@ describe('the spans of a collector', () => {
     return lastTraces().resourceSpans[0]!.scopeSpans[0]!.spans[0]!;
   }
 
-  it('is what the SDK and its exporter send for the same span', async () => {
+  it('equals what the SDK and its exporter send for the same span', async () => {
     const event = requestEvent({ id: '0197f2b0-0000-7000-8000-000000000001' });
     await vendor.deliver(...deliveriesOf(event));
     const exporter = new OTLPTraceExporter({
@@ -86,14 +86,14 @@ describe('the spans of a collector', () => {
     expect(ours!.headers).to.include({ authorization, 'content-type': type, 'user-agent': 'llmp/1.2.3' });
   });
 
-  it('has the event’s id as that of the trace', async () => {
+  it('has the event ID as its trace ID', async () => {
     const event = requestEvent();
     const { traceId, spanId } = await spanFor(event);
     expect(traceId).to.equal(event.id.replaceAll('-', ''));
     expect(spanId).to.equal(traceId.slice(16));
   });
 
-  it('is of the daemon that served it', async () => {
+  it('has the daemon that served the request as its resource', async () => {
     const events = [requestEvent(), requestEvent({ instance: 'proxy-2' }), requestEvent()];
     await vendor.deliver(...deliveriesOf(...events));
     const of = lastTraces().resourceSpans.map(({ resource, scopeSpans }) => ({
@@ -119,7 +119,7 @@ describe('the spans of a collector', () => {
     });
   }
 
-  it('speaks the format of OpenAI, or of Anthropic for /v1/messages', async () => {
+  it('has the provider openai, or anthropic for /v1/messages', async () => {
     const providerOf = async (path: string) =>
       valuesOf((await spanFor(requestEvent({ path }))).attributes)['gen_ai.provider.name'];
     expect(await providerOf('/v1/chat/completions')).to.equal('openai');
@@ -127,14 +127,14 @@ describe('the spans of a collector', () => {
     expect(await providerOf('/v1/threads/t1/messages')).to.equal(undefined);
   });
 
-  it('is an HTTP request and nothing else for what asks no model', async () => {
+  it('is a plain HTTP request if no model is called', async () => {
     const span = await spanFor(requestEvent({ method: 'GET', path: '/v1/models', model: null, usage: NO_USAGE }));
     expect(span.name).to.equal('GET');
     expect(valuesOf(span.attributes)).to.include({ 'http.request.method': 'GET', 'url.path': '/v1/models' });
     expect(span.attributes.filter(({ key }) => key.startsWith('gen_ai.'))).to.be.empty;
   });
 
-  it('fails with our code, with how it ended, or with the status', async () => {
+  it('has the error code, the outcome or the status as its error type', async () => {
     for (const [more, type] of [
       [{ outcome: 'refused', code: 'request_limit_reached', status: 429 }, 'request_limit_reached'],
       [{ outcome: 'truncated' }, 'truncated'],
@@ -149,13 +149,13 @@ describe('the spans of a collector', () => {
     expect(valuesOf((await spanFor(requestEvent())).attributes)).to.not.have.property('error.type');
   });
 
-  it('has no status that was not sent', async () => {
+  it('has no status if no response was sent', async () => {
     const span = await spanFor(requestEvent({ outcome: 'client_closed', status: 499 }));
     expect(valuesOf(span.attributes)).to.include({ 'error.type': 'client_closed' });
     expect(valuesOf(span.attributes)).to.not.have.property('http.response.status_code');
   });
 
-  it('has no usage that is unknown, and the half that is known', async () => {
+  it('has only the usage that is known', async () => {
     const span = await spanFor(requestEvent({ usage: NO_USAGE }));
     expect(span.attributes.filter(({ key }) => key.startsWith('gen_ai.usage.'))).to.be.empty;
     const half = await spanFor(requestEvent({ usage: { ...NO_USAGE, prompt_tokens: 0, source: 'provider' } }));
@@ -163,7 +163,7 @@ describe('the spans of a collector', () => {
     expect(valuesOf(half.attributes)).to.not.have.property('gen_ai.usage.output_tokens');
   });
 
-  it('has the model that was asked for apart from the one that answered', async () => {
+  it('has the requested model and the model of the response', async () => {
     const span = await spanFor(requestEvent({ model: 'gpt-test-0613', request_body: '{"model":"gpt-test"}' }));
     expect(span.name).to.equal('chat gpt-test');
     expect(valuesOf(span.attributes)).to.include({
@@ -172,7 +172,7 @@ describe('the spans of a collector', () => {
     });
   });
 
-  it('has the messages of a chat in the shape of the conventions, only where there are bodies', async () => {
+  it('has the messages of a chat in the format of the conventions, only if there are bodies', async () => {
     const call = { id: 'c1', type: 'function', function: { name: 'weather', arguments: '{"city":"Paris"}' } };
     const request = {
       messages: [
@@ -217,7 +217,7 @@ describe('the spans of a collector', () => {
     expect(bare.attributes.filter(({ key }) => key.endsWith('.messages'))).to.be.empty;
   });
 
-  it('has the messages of a response', async () => {
+  it('has the messages of the responses API', async () => {
     const request = { instructions: 'Be terse.', input: 'Weather?' };
     const response = {
       status: 'completed',
@@ -246,34 +246,34 @@ describe('the spans of a collector', () => {
     ]);
   });
 
-  it('has no messages of a body that was cut', async () => {
+  it('has no messages if the body was cut', async () => {
     const cut = '{"model":"gpt-te…[cut: 16 of 900 bytes]';
     const span = await spanFor(requestEvent({ request_body: cut, response_body: cut }));
     expect(span.attributes.filter(({ key }) => key.endsWith('.messages'))).to.be.empty;
   });
 
-  it('is nothing for a change: there is no place for one', async () => {
+  it('is not sent for a change, which spans cannot express', async () => {
     expect(await vendor.deliver(...deliveriesOf(changeEvent()))).to.deep.equal([{ kind: 'delivered' }]);
     expect(vendor.receiver.received).to.be.empty;
   });
 
-  it('is not sent again when a collector refuses some of a batch, which is told', async () => {
+  it('is not sent again if the collector refuses some spans of a batch, which is logged', async () => {
     vendor.receiver.answer = (_req, res) => {
       json(res, 200, { partialSuccess: { rejectedSpans: '1', errorMessage: `about ${vendor.key}` } });
     };
-    const verdicts = await vendor.deliver(...deliveriesOf(requestEvent(), requestEvent()));
-    expect(verdicts).to.deep.equal([{ kind: 'delivered' }, { kind: 'delivered' }]);
+    const results = await vendor.deliver(...deliveriesOf(requestEvent(), requestEvent()));
+    expect(results).to.deep.equal([{ kind: 'delivered' }, { kind: 'delivered' }]);
     expect(vendor.bodies(TRACES)).to.have.length(1);
     expect(vendor.logged).to.have.length(1);
     expect(vendor.logged[0]).to.include('"refused":1').and.not.include(vendor.key);
   });
 
-  it('is rejected when a collector refuses all of a batch, and is not sent again', async () => {
+  it('is rejected if the collector refuses all spans of a batch, and not sent again', async () => {
     vendor.receiver.answer = (_req, res) => {
       json(res, 200, { partialSuccess: { rejectedSpans: 2 } });
     };
-    const verdicts = await vendor.deliver(...deliveriesOf(requestEvent(), requestEvent()));
-    expect(verdicts.map(({ kind }) => kind)).to.deep.equal(['rejected', 'rejected']);
+    const results = await vendor.deliver(...deliveriesOf(requestEvent(), requestEvent()));
+    expect(results.map(({ kind }) => kind)).to.deep.equal(['rejected', 'rejected']);
     expect(vendor.bodies(TRACES)).to.have.length(1);
   });
 });

@@ -1,4 +1,4 @@
-/** OTLP as a collector reads it, as far as the tests look. */
+/** The parts of OTLP messages that the tests read. */
 import { json } from '../support/provider.js';
 import { Vendor } from './vendor.js';
 
@@ -45,7 +45,7 @@ export interface Metrics {
 export const valuesOf = (attributes: Attribute[]) =>
   Object.fromEntries(attributes.map(({ key, value }) => [key, value.stringValue ?? value.intValue]));
 
-/** The back end in front of a collector that takes everything. */
+/** The backend with a collector that accepts everything. */
 export async function openCollector(): Promise<Vendor> {
   const vendor = new Vendor();
   await vendor.open('otlp');

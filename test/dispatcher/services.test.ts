@@ -12,7 +12,7 @@ import { problemsIn } from '../support/settings.js';
 
 const AROUND = { REDIS_ADDR: '127.0.0.1:6379' };
 
-describe('the services that a dispatcher can forward to', () => {
+describe('the services that a dispatcher can deliver to', () => {
   let folder: string;
 
   before(() => {
@@ -34,7 +34,7 @@ describe('the services that a dispatcher can forward to', () => {
       expect(problemsIn(() => load(env))).to.deep.equal([`${name} is required with DISPATCHER_SERVICE=${service}`]);
     };
 
-    it(`${service} has a back end`, async () => {
+    it(`${service} has a backend`, async () => {
       const backend = await openBackend(service, {
         endpoint: isUrl ? good : join(folder, 'events.jsonl'),
         apiKey: canary('dispatcher'),
@@ -42,8 +42,8 @@ describe('the services that a dispatcher can forward to', () => {
         log: recordingLog().log,
         version: '1.2.3',
       });
-      expect(backend.batch.mostEvents).to.be.above(0);
-      expect(backend.batch.mostBytes).to.be.above(0);
+      expect(backend.batch.maxEvents).to.be.above(0);
+      expect(backend.batch.maxBytes).to.be.above(0);
       expect(await backend.deliver([], new AbortController().signal)).to.deep.equal([]);
       await backend.close();
     });
@@ -54,7 +54,7 @@ describe('the services that a dispatcher can forward to', () => {
       else expect(load(env).dispatcherApiKey).to.equal(undefined);
     });
 
-    it(`${service} takes ${isUrl ? 'a URL and no path' : 'a path and no URL'}`, () => {
+    it(`${service} accepts ${isUrl ? 'a URL, but no path' : 'a path, but no URL'}`, () => {
       const key = { DISPATCHER_API_KEY: canary('dispatcher') };
       expect(load({ ...key, DISPATCHER_ENDPOINT: good }).dispatcherEndpoint).to.equal(good);
       const bad = isUrl ? './events.jsonl' : 'http://127.0.0.1:1';
@@ -63,7 +63,7 @@ describe('the services that a dispatcher can forward to', () => {
       ]);
     });
 
-    it(`${service} ${defaultEndpoint === null ? 'requires an endpoint' : 'has a default endpoint that is acceptable'}`, () => {
+    it(`${service} ${defaultEndpoint === null ? 'requires an endpoint' : 'has a valid default endpoint'}`, () => {
       const key = { DISPATCHER_API_KEY: canary('dispatcher') };
       if (defaultEndpoint === null) requires('DISPATCHER_ENDPOINT', key);
       else expect(load(key).dispatcherEndpoint).to.be.a('string');
@@ -76,7 +76,7 @@ describe('the services that a dispatcher can forward to', () => {
     ['helicone', 'https://api.worker.helicone.ai'],
     ['otlp', 'http://localhost:4318'],
   ] as const) {
-    it(`${service} is at ${endpoint} by default`, () => {
+    it(`${service} has the default endpoint ${endpoint}`, () => {
       const env = { ...AROUND, DISPATCHER_SERVICE: service, DISPATCHER_API_KEY: canary('dispatcher') };
       expect(loadDispatcherSettings({ env }).settings.dispatcherEndpoint).to.equal(endpoint);
     });

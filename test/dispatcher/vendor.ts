@@ -1,7 +1,12 @@
-/** A back end in front of a stand-in for its vendor, and what all vendors' back ends have in common. */
+/** A backend with a stand-in for its vendor, and tests that all vendors' backends share. */
 import { expect } from 'chai';
 import type { ServerResponse } from 'node:http';
-import { type Backend, type Delivery, Unauthorized, type Verdict } from '../../daemon/dispatcher/backends/backend.js';
+import {
+  type Backend,
+  type Delivery,
+  Unauthorized,
+  type DeliveryResult,
+} from '../../daemon/dispatcher/backends/backend.js';
 import { openBackend } from '../../daemon/dispatcher/backends/open.js';
 import type { Settings } from '../../config/settings.js';
 import type { RequestEventJson } from '../../daemon/store/event-json.js';
@@ -35,11 +40,11 @@ export class Vendor {
     await this.receiver.stop();
   }
 
-  deliver(...deliveries: Delivery[]): Promise<Verdict[]> {
+  deliver(...deliveries: Delivery[]): Promise<DeliveryResult[]> {
     return this.backend.deliver(deliveries, new AbortController().signal);
   }
 
-  /** What was posted to `path` and has arrived whole, as JSON. */
+  /** The complete bodies that were posted to `path`, as JSON. */
   bodies<T>(path: string): T[] {
     const arrived = this.receiver.received.filter(({ url, body }) => url === path && body.length > 0);
     return arrived.map(({ body }) => JSON.parse(body.toString()) as T);
@@ -50,15 +55,15 @@ export interface Format {
   service: 'lunary' | 'helicone' | 'otlp';
   /** Where events are posted. */
   path: string;
-  /** Answers as the vendor does when it has kept everything. */
+  /** Responds as the vendor does if it stored everything. */
   accept: (res: ServerResponse, received: Received) => void;
-  /** What stands for `event` in a body that was posted. */
+  /** The text that identifies `event` in a posted body. */
   keyOf: (event: RequestEventJson) => string;
 }
 
-/** What every vendor's back end does, whatever its format. */
+/** Tests of behaviour that does not depend on the format. */
 export function behavesAsVendor({ service, path, accept, keyOf }: Format): void {
-  describe(`the back end ${service}`, () => {
+  describe(`the backend ${service}`, () => {
     let vendor: Vendor;
 
     beforeEach(async () => {
@@ -69,9 +74,9 @@ export function behavesAsVendor({ service, path, accept, keyOf }: Format): void 
       };
     });
     afterEach(async () => {
-      const told = JSON.stringify(vendor.logged);
+      const logged = JSON.stringify(vendor.logged);
       await vendor.close();
-      expect(told).not.to.include(vendor.key);
+      expect(logged).not.to.include(vendor.key);
     });
 
     const answerWith = (status: number, headers: Record<string, string> = {}) => {
@@ -80,7 +85,7 @@ export function behavesAsVendor({ service, path, accept, keyOf }: Format): void 
       };
     };
 
-    it('delivers a batch with the key', async () => {
+    it('sends the key with each batch', async () => {
       const events = [requestEvent(), requestEvent()];
       expect(await vendor.deliver(...deliveriesOf(...events))).to.deep.equal([
         { kind: 'delivered' },
@@ -96,7 +101,7 @@ export function behavesAsVendor({ service, path, accept, keyOf }: Format): void 
       for (const event of events) expect(sent).to.include(keyOf(event));
     });
 
-    it('knows an event by the same id when it is delivered again, and sends it once when a batch has it twice', async () => {
+    it('gives a repeated event the same ID, and sends it once if a batch has it twice', async () => {
       const event = requestEvent();
       await vendor.deliver(...deliveriesOf(event));
       await vendor.deliver(...deliveriesOf(event, event));
@@ -105,20 +110,18 @@ export function behavesAsVendor({ service, path, accept, keyOf }: Format): void 
       expect(more).to.be.empty;
     });
 
-    it('rejects the one event that the vendor will not have, and delivers the others of its batch', async () => {
+    it('rejects only the event that the vendor refuses, and delivers the others of its batch', async () => {
       const events = Array.from({ length: 7 }, () => requestEvent());
       vendor.receiver.answer = (_req, res, received) => {
         if (received.body.includes(keyOf(events[4]!))) json(res, 400, { error: 'no' });
         else accept(res, received);
       };
-      const verdicts = await vendor.deliver(...deliveriesOf(...events));
-      expect(verdicts.map(({ kind }) => kind)).to.deep.equal(
-        events.map((_, i) => (i === 4 ? 'rejected' : 'delivered')),
-      );
-      expect(verdicts[4]).to.deep.equal({ kind: 'rejected', why: 'status 400' });
+      const results = await vendor.deliver(...deliveriesOf(...events));
+      expect(results.map(({ kind }) => kind)).to.deep.equal(events.map((_, i) => (i === 4 ? 'rejected' : 'delivered')));
+      expect(results[4]).to.deep.equal({ kind: 'rejected', why: 'status 400' });
     });
 
-    it('blames no event when the key is refused', async () => {
+    it('blames no event if the key is refused', async () => {
       answerWith(401);
       const failure = await vendor.deliver(...deliveriesOf(requestEvent(), requestEvent())).then(
         () => undefined,
@@ -128,14 +131,14 @@ export function behavesAsVendor({ service, path, accept, keyOf }: Format): void 
       expect((failure as Error).message).to.equal('status 401');
     });
 
-    it('tries again after as long as the vendor asks for', async () => {
+    it('retries after the time that the vendor asks for', async () => {
       answerWith(429, { 'retry-after': '7' });
       expect(await vendor.deliver(...deliveriesOf(requestEvent()))).to.deep.equal([
         { kind: 'retry', why: 'status 429', afterMs: 7000 },
       ]);
     });
 
-    it('tries again after a failure of the vendor, and posts once each time', async () => {
+    it('retries after a failure of the vendor, and posts once each time', async () => {
       answerWith(500);
       expect(await vendor.deliver(...deliveriesOf(requestEvent()))).to.deep.equal([
         { kind: 'retry', why: 'status 500' },
@@ -147,24 +150,24 @@ export function behavesAsVendor({ service, path, accept, keyOf }: Format): void 
       expect(vendor.receiver.received).to.have.length(2);
     });
 
-    it('gives a silent vendor 20 s', async () => {
+    it('waits 20 s for a vendor that does not respond', async () => {
       vendor.receiver.answer = () => undefined;
-      const verdicts = vendor.deliver(...deliveriesOf(requestEvent()));
-      await eventually('it was posted', () => vendor.receiver.received.length === 1);
+      const results = vendor.deliver(...deliveriesOf(requestEvent()));
+      await eventually('a post', () => vendor.receiver.received.length === 1);
       vendor.clock.advance(20_000);
-      expect(await verdicts).to.deep.equal([{ kind: 'retry', why: 'no answer within 20000 ms' }]);
+      expect(await results).to.deep.equal([{ kind: 'retry', why: 'no response within 20000 ms' }]);
     });
 
-    it('lets go at once when it is told to stop', async () => {
+    it('aborts at once when it is stopped', async () => {
       vendor.receiver.answer = () => undefined;
       const stop = new AbortController();
-      const verdicts = vendor.backend.deliver(deliveriesOf(requestEvent()), stop.signal);
-      await eventually('it was posted', () => vendor.receiver.received.length === 1);
+      const results = vendor.backend.deliver(deliveriesOf(requestEvent()), stop.signal);
+      await eventually('a post', () => vendor.receiver.received.length === 1);
       stop.abort();
-      expect(await verdicts).to.deep.equal([{ kind: 'retry', why: 'aborted' }]);
+      expect(await results).to.deep.equal([{ kind: 'retry', why: 'aborted' }]);
     });
 
-    it('takes the key to no other host', async () => {
+    it('never sends the key to another host', async () => {
       const elsewhere = await startProvider();
       try {
         for (const status of [301, 302, 307, 308]) {
@@ -179,7 +182,7 @@ export function behavesAsVendor({ service, path, accept, keyOf }: Format): void 
       }
     });
 
-    it('takes an endpoint that names the path already', async () => {
+    it('accepts an endpoint that already contains the path', async () => {
       const other = new Vendor();
       await other.open(service, path);
       other.receiver.answer = (_req, res, received) => {

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { canary, secretsIn } from '../support/canaries.js';
-import { dispatch, type TestDispatcher } from '../support/dispatcher.js';
+import { startTestDispatcher, type TestDispatcher } from '../support/dispatcher.js';
 import { changeEvent, requestEvent } from '../support/event-json.js';
 import { STREAM } from '../support/events.js';
 import { json, type Provider, startProvider } from '../support/provider.js';
@@ -29,7 +29,7 @@ describe(`a dispatcher for a vendor${WITHOUT_REDIS}`, function () {
   });
 
   for (const [service, path] of Object.entries(PATHS)) {
-    it(`brings ${service} every request once, and acknowledges all events`, async () => {
+    it(`delivers every request to ${service} once, and acknowledges all events`, async () => {
       const key = canary('dispatcher');
       vendor.answer = (_req, res, { body }) => {
         const { events = [] } = JSON.parse(body.toString()) as { events?: { runId: string }[] };
@@ -40,7 +40,7 @@ describe(`a dispatcher for a vendor${WITHOUT_REDIS}`, function () {
         await redis.client.xadd(STREAM, '*', 'event', JSON.stringify(event));
       }
       const env = { DISPATCHER_SERVICE: service, DISPATCHER_ENDPOINT: vendor.url, DISPATCHER_API_KEY: key };
-      dispatcher = await dispatch({ redis, env, isOnce: true });
+      dispatcher = await startTestDispatcher({ redis, env, isOnce: true });
       expect(await dispatcher.done).to.equal('done');
 
       const posted = vendor.received.filter(({ url }) => url === path).map(({ body }) => body.toString());

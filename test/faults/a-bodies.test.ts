@@ -21,33 +21,33 @@ const SECOND_MS = 1000;
 describe('A: bodies', () => {
   const { stage, it } = staged({ env: { MAX_REQUEST_SIZE: '200KB', CLIENT_BODY_TIMEOUT: '30s' } });
 
-  describe('a chunk that is broken behind a good one that the upstream has', () => {
+  describe('a broken chunk after a good one that the upstream already has', () => {
     const BROKEN: Record<string, string> = {
-      'a size that is no number': 'zz\r\nbad\r\n',
+      'a size that is not a number': 'zz\r\nbad\r\n',
       'a size with 0x': '0x2\r\nab\r\n',
       'a size beyond 64 bits': '10000000000000002\r\nab\r\n',
       'more data than its size': '2\r\nabc\r\n',
-      'data that end with LF': '2\r\nab\n0\r\n\r\n',
+      'data that ends with LF': '2\r\nab\n0\r\n\r\n',
       'LF in an extension': '2;a\nb\r\nab\r\n',
-      'a trailer that is no field': '0\r\nno field\r\n\r\n',
+      'a trailer without a colon': '0\r\nno field\r\n\r\n',
     };
     for (const [what, broken] of Object.entries(BROKEN)) {
-      it(`A10 ${what}: 400, the connection is closed, the upstream request aborted`, async () => {
+      it(`A10 ${what}: 400, the connection closes, and the upstream request is aborted`, async () => {
         const client = await stage.client(stage.post('', CHUNKED) + chunk('good'));
         const exchange = await stage.upstream.only();
-        await eventually('the good chunk is there', () => exchange.request.body.toString() === 'good');
+        await eventually('the good chunk has arrived', () => exchange.request.body.toString() === 'good');
         client.send(broken + LAST_CHUNK + stage.get({}, '/v1/smuggled'));
-        expectRefusal(await client.answer(), MALFORMED);
+        expectRefusal(await client.response(), MALFORMED);
         await client.closed;
         await exchange.closed();
         expect(client.pending.toString()).to.equal('');
-        expect(exchange.request.isWhole, 'whole at the upstream').to.equal(false);
+        expect(exchange.request.isComplete, 'complete at the upstream').to.equal(false);
         expect(exchange.request.body.toString()).to.match(/^good(?:ab)?$/);
-        expect(await stage.onlyEnd()).to.include({ status: 400, outcome: 'refused', code: 'malformed_request' });
+        expect(await stage.onlyRecord()).to.include({ status: 400, outcome: 'refused', code: 'malformed_request' });
       });
     }
 
-    it('A10 in the middle of the answer: the connection is cut, for words of ours would be taken for the answer', async () => {
+    it('A10 a broken chunk while the response is being sent: the connection is cut, because an error text would look like part of the response', async () => {
       stage.upstream.script = (exchange) => {
         exchange.send('HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf');
       };
@@ -59,35 +59,35 @@ describe('A: bodies', () => {
       await (await stage.upstream.only()).closed();
     });
 
-    it('A10 on /manage: 400, the connection is closed, and nothing is changed', async () => {
+    it('A10 a broken chunk on /manage: 400, the connection closes, and nothing changes', async () => {
       const fields = { ...CHUNKED, 'Content-Type': 'application/json' };
       const client = await stage.client(
         head('POST /manage/projects', MANAGEMENT_TOKEN, fields) + chunk('{"name":"from a broken chunk",'),
       );
       client.send('zz\r\n');
-      expectRefusal(await client.answer(), elsewhere(MALFORMED));
+      expectRefusal(await client.response(), elsewhere(MALFORMED));
       await client.closed;
       expect(client.pending.toString()).to.equal('');
       expect((await stage.daemon.manage('GET', '/manage/projects')).body).to.have.lengthOf(1);
     });
   });
 
-  it('A11 extensions as long as they may be do not reach the upstream, however many there are', async () => {
+  it('A11 chunk extensions of the maximum length do not reach the upstream, even with many chunks', async () => {
     const longest = 'x'.repeat(16_000);
     const body = 'abcdefghijklmnopqrstuvwxyz';
     const client = await stage.client(stage.post('', CHUNKED));
     for (const letter of body) client.send(`1;${longest}\r\n${letter}\r\n`);
     client.send(LAST_CHUNK);
-    expect((await client.answer()).status).to.equal(200);
+    expect((await client.response()).status).to.equal(200);
     const { request } = await stage.upstream.only();
     expect(request.body.toString()).to.equal(body);
     expect(Buffer.concat(stage.upstream.received).length, 'bytes at the upstream').to.be.below(2_000);
   });
 
-  describe('a body that trickles', () => {
-    /** Sends a byte every ten seconds, as long as it is taken. @returns the seconds that have passed. */
+  describe('a body at one byte per ten seconds', () => {
+    /** Sends a byte every ten seconds until the daemon responds. @returns the seconds that have passed. */
     async function trickle(client: RawClient): Promise<number> {
-      const socket = stage.servedTo(client);
+      const socket = stage.serverSocket(client);
       for (let seconds = 0; seconds < 600; seconds += 10) {
         if (client.pending.length > 0) return seconds;
         const before = socket.bytesRead;
@@ -96,30 +96,30 @@ describe('A: bodies', () => {
         stage.daemon.clock.advance(10 * SECOND_MS);
         await turn();
       }
-      throw new Error('taken for ten minutes');
+      throw new Error('read for ten minutes');
     }
 
-    it('A21 is 408 within CLIENT_BODY_TIMEOUT when it is held: nothing is spent', async () => {
+    it('A21 a slow body that is buffered gets 408 within CLIENT_BODY_TIMEOUT, and no use is spent', async () => {
       const client = await stage.client(stage.post('', { 'Content-Length': '1000' }));
       await stage.inFlight(1);
       expect(await trickle(client)).to.be.within(30, 60);
-      expectRefusal(await client.answer(), REQUEST_TIMEOUT);
-      expect(await stage.onlyEnd()).to.include({ status: 408, outcome: 'timeout' });
+      expectRefusal(await client.response(), REQUEST_TIMEOUT);
+      expect(await stage.onlyRecord()).to.include({ status: 408, outcome: 'timeout' });
       await stage.expectNothingSpent();
     });
 
-    it('A21 is 408 within CLIENT_BODY_TIMEOUT when it streams: the upstream request is aborted, the use stays counted', async () => {
+    it('A21 a slow body that is streamed gets 408 within CLIENT_BODY_TIMEOUT: the upstream request is aborted, and the use stays counted', async () => {
       const client = await stage.client(stage.post('', { 'Content-Length': '150000' }) + 'beginning');
       const exchange = await stage.upstream.only();
       expect(await trickle(client)).to.be.within(30, 60);
-      expectRefusal(await client.answer(), REQUEST_TIMEOUT);
+      expectRefusal(await client.response(), REQUEST_TIMEOUT);
       await exchange.closed();
-      expect(exchange.request.isWhole, 'whole at the upstream').to.equal(false);
-      expect(await stage.onlyEnd()).to.include({ status: 408, outcome: 'timeout' });
+      expect(exchange.request.isComplete, 'complete at the upstream').to.equal(false);
+      expect(await stage.onlyRecord()).to.include({ status: 408, outcome: 'timeout' });
       expect(await stage.uses()).to.equal(1);
     });
 
-    it('A21 is taken while a KiB comes within CLIENT_BODY_TIMEOUT, however long it takes in all', async () => {
+    it('A21 a body may take any time in all, if each KiB arrives within CLIENT_BODY_TIMEOUT', async () => {
       const client = await stage.client(stage.post('', { 'Content-Length': String(100 * 1024) }));
       await stage.inFlight(1);
       const arrived = () => stage.upstream.exchanges[0]?.request.body.length;
@@ -128,7 +128,7 @@ describe('A: bodies', () => {
         await eventually('it has arrived', () => arrived() === (kib + 1) * 1024);
         if (kib < 99) stage.daemon.clock.advance(20 * SECOND_MS);
       }
-      expect((await client.answer()).status).to.equal(200);
+      expect((await client.response()).status).to.equal(200);
       expect((await stage.upstream.only()).request.body).to.have.lengthOf(100 * 1024);
     });
   });
@@ -137,55 +137,55 @@ describe('A: bodies', () => {
     const expecting = (fields: Fields = {}, secret = stage.secret) =>
       head('POST /v1/echo', secret, { Expect: '100-continue', 'Content-Length': '5', ...fields });
 
-    it('A32 is answered with 100 once the request is admitted, and is not passed on', async () => {
+    it('A32 the client gets 100 when its request is admitted, and Expect is not forwarded', async () => {
       const client = await stage.client(expecting());
-      expect(await client.answer()).to.include({ status: 100 });
+      expect(await client.response()).to.include({ status: 100 });
       await stage.expectNothingSpent();
       client.send('hello');
-      expect((await client.answer()).status).to.equal(200);
+      expect((await client.response()).status).to.equal(200);
       const exchange = await stage.upstream.only();
       expect(exchange.request.body.toString()).to.equal('hello');
       expect(exchange.all('expect')).to.deep.equal([]);
     });
 
-    it('A32 in any letter case, and with the body sent unasked', async () => {
+    it('A32 Expect works in any letter case, and if the client sends its body without waiting', async () => {
       const client = await stage.client(`${expecting({ Expect: '100-Continue' })}hello`);
-      expect(await client.answer()).to.include({ status: 100 });
-      expect((await client.answer()).status).to.equal(200);
+      expect(await client.response()).to.include({ status: 100 });
+      expect((await client.response()).status).to.equal(200);
       expect((await stage.upstream.only()).request.body.toString()).to.equal('hello');
     });
 
-    it('A32 with a bad token gets its 401 and no 100, and the connection is closed', async () => {
+    it('A32 a bad token gets 401 without a 100, and the connection closes', async () => {
       const client = await stage.client(expecting({}, mintSecret()));
-      expectRefusal(await client.answer(), UNAUTHORIZED);
+      expectRefusal(await client.response(), UNAUTHORIZED);
       await client.closed;
       await stage.expectNothingSpent();
     });
 
-    it('A32 with a body that would be too large gets its 413 and no 100, and the connection is closed', async () => {
+    it('A32 a body above the limit gets 413 without a 100, and the connection closes', async () => {
       const client = await stage.client(expecting({ 'Content-Length': '200001' }));
-      expectRefusal(await client.answer(), BODY_TOO_LARGE);
+      expectRefusal(await client.response(), BODY_TOO_LARGE);
       await client.closed;
       await stage.expectNothingSpent();
     });
 
     for (const expectation of ['200-foo', '100-continue, 200-foo', 'x100-continue', '']) {
-      it(`A33 any other is 417: '${expectation}'`, async () => {
+      it(`A33 any other expectation gets 417: '${expectation}'`, async () => {
         const client = await stage.client(expecting({ Expect: expectation }));
-        expectRefusal(await client.answer(), EXPECTATION_FAILED);
+        expectRefusal(await client.response(), EXPECTATION_FAILED);
         await client.closed;
         expect(client.pending.toString()).to.equal('');
         await stage.expectNothingSpent();
       });
     }
 
-    it('A33 also in two fields, and where the proxy is not asked', async () => {
+    it('A33 another expectation gets 417 also in two headers, and outside of /v1', async () => {
       for (const [request, refused] of [
         [expecting({ Expect: ['100-continue', '200-foo'] }), EXPECTATION_FAILED],
         [head('GET /live', null, { Expect: '200-foo' }), elsewhere(EXPECTATION_FAILED)],
       ] as const) {
         const client = await stage.client(request);
-        expectRefusal(await client.answer(), refused);
+        expectRefusal(await client.response(), refused);
         await client.closed;
       }
     });

@@ -17,17 +17,17 @@ describe('A: connections', () => {
     const inChunks = `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${chunk('all ')}${chunk('of it')}${LAST_CHUNK}`;
 
     for (const [what, fields] of Object.entries({
-      'that close': {},
-      'that would stay': { Connection: 'keep-alive' },
-      'that claim to know chunks': { TE: 'chunked', Connection: 'TE, keep-alive' },
+      'without a Connection header': {},
+      'with Connection: keep-alive': { Connection: 'keep-alive' },
+      'with TE: chunked': { TE: 'chunked', Connection: 'TE, keep-alive' },
     })) {
-      it(`A15 ${what} get an answer without a length as it is, and its end is theirs`, async () => {
+      it(`A15 HTTP/1.0 clients ${what} get a response of unknown length unchunked, and the connection closes after it`, async () => {
         stage.upstream.script = (exchange) => {
           exchange.send(inChunks);
         };
         const client = await stage.client(old(stage.get(fields)));
         await client.closed;
-        const answer = await client.answer();
+        const answer = await client.response();
         expect(answer).to.include({ status: 200, text: 'all of it' });
         expect(answer.header('transfer-encoding')).to.equal(undefined);
         expect(answer.header('connection')).to.equal('close');
@@ -35,18 +35,18 @@ describe('A: connections', () => {
       });
     }
 
-    it('A15 need no Host, and are closed behind a probe too', async () => {
+    it('A15 HTTP/1.0 clients need no Host header, and their connections close after a probe too', async () => {
       const client = await stage.client(old(head('GET /live', null, { Host: [], Connection: 'keep-alive' })));
-      expect((await client.answer()).text).to.equal('{"status":"ok"}');
+      expect((await client.response()).text).to.equal('{"status":"ok"}');
       await client.closed;
     });
   });
 
-  describe('that keep the daemon waiting', () => {
-    /** Node keeps this time itself: it cannot be moved, but it can be made short. */
+  describe('that make the daemon wait', () => {
+    /** Node measures this time itself. A test cannot move it, but can make it short. */
     async function withShortTimeout(run: () => Promise<void>): Promise<void> {
       const { server } = stage.daemon.daemon;
-      expect(server.headersTimeout, 'as shipped').to.equal(10_000);
+      expect(server.headersTimeout, 'default settings').to.equal(10_000);
       server.headersTimeout = 50;
       try {
         await run();
@@ -56,43 +56,43 @@ describe('A: connections', () => {
     }
 
     async function expectCutOff(client: RawClient): Promise<void> {
-      expectRefusal(await client.answer(), REQUEST_TIMEOUT);
+      expectRefusal(await client.response(), REQUEST_TIMEOUT);
       await client.closed;
       expect(client.pending.toString()).to.equal('');
     }
 
-    it('A19 with a head that comes byte by byte get 408 and are closed, whatever they go on sending', () =>
+    it('A19 a head that arrives byte by byte gets 408, and the connection closes although the client keeps sending', () =>
       withShortTimeout(async () => {
         const client = await stage.client('GET /v1/models HTTP/1.1\r\nX-Slow: ');
         while (client.pending.length === 0) {
           client.send('x');
-          await sleep(SLOWLY_MS); // Not as fast as it goes: that would be too large a head before it is too late.
+          await sleep(SLOWLY_MS); // Not as fast as possible: the head would become too large before it times out.
         }
         await expectCutOff(client);
         await stage.expectNothingSpent();
       }));
 
-    it('A19 with the head of their second request too', () =>
+    it('A19 the head of a second request on the connection has the same limit', () =>
       withShortTimeout(async () => {
         const client = await stage.client(stage.get());
-        expect((await client.answer()).status).to.equal(200);
+        expect((await client.response()).status).to.equal(200);
         client.send('GET /v1/mod');
         await expectCutOff(client);
         expect(await stage.uses()).to.equal(1);
       }));
 
-    it('A20 and send nothing get 408 and are closed', () =>
+    it('A20 a connection on which nothing is sent gets 408 and closes', () =>
       withShortTimeout(async () => {
         await expectCutOff(await stage.client());
       }));
 
-    it('A37 with a megabyte of empty lines get 408 and are closed', () =>
+    it('A37 a megabyte of empty lines gets 408, and the connection closes', () =>
       withShortTimeout(async () => {
         await expectCutOff(await stage.client('\r\n'.repeat(500_000)));
         await stage.expectNothingSpent();
       }));
 
-    it('A36 and have closed their side are taken to have left: nothing more is sent, the upstream request is aborted', async () => {
+    it('A36 a client that half-closes its connection counts as disconnected: it gets nothing more, and its upstream request is aborted', async () => {
       stage.upstream.script = () => undefined;
       const client = await stage.client(stage.get());
       const exchange = await stage.upstream.only();
@@ -100,49 +100,49 @@ describe('A: connections', () => {
       await client.closed;
       await exchange.closed();
       expect(client.pending.toString()).to.equal('');
-      expect(await stage.onlyEnd()).to.include({ outcome: 'client_closed' });
+      expect(await stage.onlyRecord()).to.include({ outcome: 'client_closed' });
     });
   });
 });
 
-describe('A: more connections than there may be', () => {
+describe('A: more connections than MAX_CONNECTIONS', () => {
   const { stage, it } = staged({ env: { MAX_CONNECTIONS: '20' } });
 
   const isBusy = ({ target }: Exchange) => target === '/v1/busy';
   const busyUpstream = (exchange: Exchange) => {
-    if (!isBusy(exchange)) exchange.answer();
+    if (!isBusy(exchange)) exchange.respond();
   };
 
-  it('A22 who only holds connections keeps nobody out, and who waits for an answer is left alone', async () => {
+  it('A22 idle connections do not keep new clients out, and connections that wait for a response are not closed', async () => {
     stage.upstream.script = busyUpstream;
     const busy = await stage.client(stage.get({}, '/v1/busy'));
     const exchange = await stage.upstream.only();
     for (let i = 0; i < 60; i++) {
       const idle = await stage.client(stage.get());
-      expect((await idle.answer()).status, `client ${i}`).to.equal(200);
+      expect((await idle.response()).status, `client ${i}`).to.equal(200);
       expect(stage.connections, 'connections').to.be.at.most(20);
     }
-    exchange.answer(200, '', 'busy');
-    expect((await busy.answer()).text).to.equal('busy');
+    exchange.respond(200, '', 'busy');
+    expect((await busy.response()).text).to.equal('busy');
   });
 
-  it('A22 where all wait for an answer, one too many is turned away, and served as soon as one has it', async () => {
+  it('A22 if all connections wait for a response, one more is closed at once; it is served as soon as one of them has its response', async () => {
     stage.upstream.script = busyUpstream;
     const clients: RawClient[] = [];
-    await eventually('one is turned away', async () => {
+    await eventually('the extra one is closed', async () => {
       clients.push(await stage.client(stage.get({}, '/v1/busy')));
       return clients.some(({ isClosed }) => isClosed);
     });
     expect(stage.connections, 'connections').to.be.at.most(20);
     const { exchanges } = stage.upstream;
     await eventually(
-      'those that were not are upstream',
+      'the others are upstream',
       () => exchanges.length === clients.filter(({ isClosed }) => !isClosed).length,
     );
-    exchanges[0]?.answer();
+    exchanges[0]?.respond();
     await eventually('one more is served', async () => {
       const client = await stage.client(stage.get());
-      return (await client.answer().catch(() => null))?.status === 200;
+      return (await client.response().catch(() => null))?.status === 200;
     });
   });
 });

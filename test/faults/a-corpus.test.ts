@@ -17,17 +17,17 @@ import { corpus, withSecret } from './support/corpus.js';
 import { staged } from './support/stage.js';
 
 interface Outcome {
-  /** What the upstream gets, each answered with 200: method, target and body. */
+  /** The requests that reach the upstream, each answered with 200: method, target and body. */
   served: readonly string[];
-  /** Answered with 204 and not passed on. */
+  /** The request is a preflight: it gets 204 and is not forwarded. */
   isPreflight?: boolean;
-  /** The answer behind those to the requests served. */
+  /** The refusal after the responses to the served requests. */
   refused?: Expected;
-  /** The same when it comes in small pieces, where what is refused can be told less exactly. */
+  /** The refusal if the bytes arrive in small pieces, where the daemon can tell less exactly what is wrong. */
   refusedInPieces?: Expected;
-  /** The refused one may have begun at the upstream, which must not see the end of it. */
+  /** The refused request may have begun at the upstream, which must not see its end. */
   isBrokenOff?: boolean;
-  /** Whether the connection is closed behind the last answer, whatever else was sent. */
+  /** Whether the connection is closed after the last response, whatever else was sent. */
   isClosed: boolean;
 }
 
@@ -82,7 +82,7 @@ const CORPUS: Record<string, Outcome> = {
   'A05-options-in-chunks-with-a-request-inside': PREFLIGHT,
   'A05-propfind-in-chunks-with-a-request-inside': served(`PROPFIND /v1/echo ${INSIDE}`),
   'A06-get-with-1001-headers-then-chunked': refused(HEADERS_TOO_LARGE),
-  'A07-credential-behind-1001-headers': refused(HEADERS_TOO_LARGE),
+  'A07-credential-after-1001-headers': refused(HEADERS_TOO_LARGE),
   'A08-101-headers': refused(HEADERS_TOO_LARGE),
   'A08-15-kb-of-target': refused(URI_TOO_LONG),
   'A08-40-kb-of-headers': refused(HEADERS_TOO_LARGE),
@@ -103,7 +103,7 @@ const CORPUS: Record<string, Outcome> = {
   'A09-nul-in-a-header': refused(MALFORMED),
   'A09-nul-in-a-name': refused(MALFORMED),
   'A09-nul-in-the-target': refused(MALFORMED),
-  'A09-space-behind-the-version': refused(MALFORMED),
+  'A09-space-after-the-version': refused(MALFORMED),
   'A09-space-in-the-target': refused(MALFORMED),
   'A09-tabs-in-the-request-line': refused(MALFORMED),
   'A10-chunk-ended-by-lf': BROKEN_OFF,
@@ -122,15 +122,15 @@ const CORPUS: Record<string, Outcome> = {
   'A10-size-negative': BROKEN_OFF,
   'A10-size-not-hexadecimal': BROKEN_OFF,
   'A10-size-with-0x': BROKEN_OFF,
-  'A10-size-with-space-before': BROKEN_OFF,
-  'A10-size-with-space-behind': BROKEN_OFF,
+  'A10-size-with-space-before-it': BROKEN_OFF,
+  'A10-size-with-space-after-it': BROKEN_OFF,
   'A10-trailer-with-a-coding': BROKEN_OFF,
   'A10-trailer-with-a-length': BROKEN_OFF,
   'A10-trailer-without-colon': BROKEN_OFF,
   'A10-trailers': served('POST /v1/echo good'),
   'A11-extension-of-17-kb': BROKEN_OFF,
-  'A12-other-credential-before': refused(MALFORMED),
-  'A12-other-credential-behind': refused(MALFORMED),
+  'A12-second-credential-before-the-token': refused(MALFORMED),
+  'A12-second-credential-after-the-token': refused(MALFORMED),
   'A13-host-with-list': refused(MALFORMED),
   'A13-host-with-path': refused(MALFORMED),
   'A13-host-with-space': refused(MALFORMED),
@@ -153,11 +153,11 @@ const CORPUS: Record<string, Outcome> = {
   'A14-rtsp': last(served('GET /v1/models ')),
   'A15-http-1.0': last(served('GET /v1/models ')),
   'A15-http-1.0-in-chunks': refused(MALFORMED),
-  'A15-http-1.0-that-wants-to-stay': last(served('GET /v1/models ')),
+  'A15-http-1.0-with-keep-alive': last(served('GET /v1/models ')),
   'A15-http-1.0-with-a-length': last(served('POST /v1/echo hello')),
-  'A16-three-in-a-row': served('GET /v1/models ', 'POST /v1/echo hello', 'DELETE /v1/files/1 '),
-  'A17-last-one-then-more': last(served('GET /v1/models ')),
-  'A18-garbage-behind-a-request': thenRefused(served('GET /v1/models '), MALFORMED),
+  'A16-three-pipelined-requests': served('GET /v1/models ', 'POST /v1/echo hello', 'DELETE /v1/files/1 '),
+  'A17-request-after-connection-close': last(served('GET /v1/models ')),
+  'A18-garbage-after-a-request': thenRefused(served('GET /v1/models '), MALFORMED),
   'A18-more-body-than-declared': thenRefused(served('POST /v1/echo hello'), MALFORMED),
   'A23-absolute-target': refused(MALFORMED),
   'A24-absolute-target-to-manage': refused(MALFORMED),
@@ -168,7 +168,7 @@ const CORPUS: Record<string, Outcome> = {
   'A31-method-empty': refused(MALFORMED),
   'A31-method-in-lower-case': refused(MALFORMED),
   'A31-method-unknown': refused(MALFORMED),
-  'A34-names-that-stand-in-for-others': served('POST /v1/echo hello'),
+  'A34-names-that-could-be-read-as-others': served('POST /v1/echo hello'),
   'A35-delete-with-a-length': served('DELETE /v1/echo hello'),
   'A35-get-with-a-length': served('GET /v1/echo hello'),
   'A35-get-with-length-0': served('GET /v1/echo '),
@@ -178,12 +178,20 @@ const CORPUS: Record<string, Outcome> = {
   'A37-empty-lines-before-a-request': served('GET /v1/models '),
   'A37-empty-lines-between-requests': served('GET /v1/models ', 'GET /v1/models '),
   'A38-second-request-with-a-broken-chunk': thenBrokenOff(served('GET /v1/models ')),
-  'A38-secret-behind-letters-in-the-target': open(refused(CREDENTIAL_IN_URL)),
+  'A38-secret-after-letters-in-the-target': open(refused(CREDENTIAL_IN_URL)),
 };
+
+function summaryOf({ served, isPreflight, refused, isBrokenOff }: Outcome): string {
+  const results =
+    served.length > 0 ? [`${served.length === 1 ? 'a request' : `${served.length} requests`} served`] : [];
+  if (isPreflight) results.push('204, not forwarded');
+  if (refused) results.push(`${refused.status}${isBrokenOff ? ', the upstream request is aborted' : ''}`);
+  return results.join(', then ');
+}
 
 const SMALL_BYTES = 3_000;
 
-describe('A: the corpus', () => {
+describe('A: the corpus of requests that once broke a proxy', () => {
   const { stage, it } = staged();
 
   async function sendInPieces(client: RawClient, bytes: Buffer): Promise<void> {
@@ -194,34 +202,35 @@ describe('A: the corpus', () => {
     }
   }
 
-  /** @param before how many requests had reached the upstream before. */
+  /** @param before the number of requests that had reached the upstream before. */
   async function expectOutcome(client: RawClient, outcome: Outcome, before: number): Promise<void> {
     for (const request of outcome.served) {
-      expect((await client.answer(request.split(' ')[0])).status).to.equal(200);
+      expect((await client.response(request.split(' ')[0])).status).to.equal(200);
     }
-    if (outcome.isPreflight) expect((await client.answer()).status).to.equal(204);
-    if (outcome.refused) expectRefusal(await client.answer(), outcome.refused);
+    if (outcome.isPreflight) expect((await client.response()).status).to.equal(204);
+    if (outcome.refused) expectRefusal(await client.response(), outcome.refused);
     if (outcome.isClosed) {
       await client.closed;
     } else {
-      // What follows is read from where it begins, and nothing else was answered in between.
+      // The next request is read from its first byte, and nothing else was responded to in between.
       client.send(stage.get({}, '/v1/next'));
-      expect((await client.answer()).status).to.equal(200);
+      expect((await client.response()).status).to.equal(200);
     }
-    expect(client.pending.toString('latin1'), 'bytes behind the last answer').to.equal('');
+    expect(client.pending.toString('latin1'), 'bytes after the last response').to.equal('');
     const exchanges = stage.upstream.exchanges.slice(before);
     const broken = exchanges.splice(outcome.isBrokenOff ? outcome.served.length : Infinity);
     expect(broken.length).to.be.at.most(1);
     await broken[0]?.closed();
-    expect(broken[0]?.request.isWhole ?? false, 'whole at the upstream').to.equal(false);
+    expect(broken[0]?.request.isComplete ?? false, 'complete at the upstream').to.equal(false);
     const requests = exchanges.map(({ method, target, request: { body } }) => `${method} ${target} ${body.toString()}`);
     expect(requests).to.deep.equal([...outcome.served, ...(outcome.isClosed ? [] : ['GET /v1/next '])]);
   }
 
   for (const { name, text } of corpus()) {
     const outcome = CORPUS[name];
-    it(`${name.slice(0, 3)} ${name.slice(4).replaceAll('-', ' ')}`, async () => {
-      if (!outcome) throw new Error(`say in CORPUS what becomes of ${name}.http`);
+    const title = `${name.slice(0, 3)} ${name.slice(4).replaceAll('-', ' ')}`;
+    it(outcome ? `${title}: ${summaryOf(outcome)}` : title, async () => {
+      if (!outcome) throw new Error(`add the expected outcome of ${name}.http to CORPUS`);
       const bytes = withSecret(text, stage.secret);
       await expectOutcome(await stage.client(bytes), outcome, 0);
       const before = stage.upstream.exchanges.length;

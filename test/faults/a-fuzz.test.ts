@@ -2,15 +2,15 @@ import { expect } from 'chai';
 import { fuzz } from './support/fuzz.js';
 
 const MUTANTS = 2_500;
-// Always the same here, so that a run can be repeated; a-fuzz.long.ts looks for new ones.
+// A fixed seed, so that every run is the same. a-fuzz.long.ts looks for new mutants.
 const SEED = 1;
 
 describe('A: mutants of the corpus', function () {
   this.timeout(120_000);
 
-  it(`A38 ${MUTANTS} of them break nothing: the upstream sees whole requests that were admitted, however it reads`, async () => {
+  it(`A38 ${MUTANTS} mutated requests: the upstream sees only complete, admitted requests, with either of two parsers`, async () => {
     const { forwarded, refused } = await fuzz(SEED, MUTANTS);
-    // If all were turned away at the door, nothing was tried.
+    // If all mutants were refused early, nothing would have been tested.
     expect(forwarded).to.be.above(MUTANTS / 10);
     expect([...refused]).to.include.members([400, 401, 405, 431, 501, 505]);
   });

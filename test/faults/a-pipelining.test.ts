@@ -17,7 +17,7 @@ describe('A: several requests on one connection', () => {
   const manage = (start: string) => head(start, MANAGEMENT_TOKEN);
   const targets = () => stage.upstream.exchanges.map(({ target }) => target);
 
-  /** Answers each request with its target, but those to `/v1/slow` only when told to. */
+  /** Responds to each request with its target. A response to `/v1/slow` waits until the test sends it. */
   function slowUpstream(): { reached: Promise<Exchange>; mostAtOnce: () => number } {
     let atOnce = 0;
     let mostAtOnce = 0;
@@ -25,27 +25,27 @@ describe('A: several requests on one connection', () => {
       stage.upstream.script = async (exchange) => {
         mostAtOnce = Math.max(mostAtOnce, ++atOnce);
         await exchange.whole();
-        // Long enough for any other that would come at the same time.
+        // Long enough for any other request that would arrive at the same time.
         for (let i = 0; i < 10; i++) await turn();
         atOnce -= 1;
         if (exchange.target === '/v1/slow') resolve(exchange);
-        else exchange.answer(200, '', exchange.target);
+        else exchange.respond(200, '', exchange.target);
       };
     });
     return { reached, mostAtOnce: () => mostAtOnce };
   }
 
-  /** The texts of the next answers. */
+  /** The bodies of the next responses. */
   async function texts(client: RawClient, answers: number): Promise<string[]> {
     const all: string[] = [];
-    while (all.length < answers) all.push((await client.answer()).text);
+    while (all.length < answers) all.push((await client.response()).text);
     return all;
   }
 
-  it('A16 answers three in order', async () => {
+  it('A16 three pipelined requests get their responses in order', async () => {
     stage.upstream.script = async (exchange) => {
       await exchange.whole();
-      exchange.answer(200, '', `${exchange.target} ${exchange.request.body.toString()}`);
+      exchange.respond(200, '', `${exchange.target} ${exchange.request.body.toString()}`);
     };
     const client = await stage.client(
       get('first') +
@@ -59,10 +59,10 @@ describe('A: several requests on one connection', () => {
     expect(targets()).to.deep.equal(['/v1/first', '/v1/second', '/v1/third']);
   });
 
-  describe('A17 of 200, one is in flight upstream', () => {
+  describe('with 200 pipelined requests', () => {
     const names = Array.from({ length: 200 }, (_, index) => `number-${index}`);
 
-    it('A17 at a time, and they are answered in order', async () => {
+    it('A17 one request at a time is in flight upstream, and the responses come in order', async () => {
       const { mostAtOnce } = slowUpstream();
       const client = await stage.client(names.map((name) => get(name)).join(''));
       expect(await texts(client, 200)).to.deep.equal(names.map((name) => `/v1/${name}`));
@@ -71,7 +71,7 @@ describe('A: several requests on one connection', () => {
       expect(await stage.uses()).to.equal(200);
     });
 
-    it('A17 also when they have bodies, which are not read ahead without end', async () => {
+    it('A17 requests with bodies are served in order too, and are not read ahead without limit', async () => {
       const { reached } = slowUpstream();
       const body = 'x'.repeat(20_000);
       const client = await stage.client(
@@ -79,15 +79,15 @@ describe('A: several requests on one connection', () => {
       );
       const slow = await reached;
       await expectReadingStops(client, 4 * body.length);
-      slow.answer(200, '', '/v1/slow');
+      slow.respond(200, '', '/v1/slow');
       expect(await texts(client, 201)).to.deep.equal(['/v1/slow', ...names.map((name) => `/v1/${name}`)]);
       expect(stage.upstream.exchanges.slice(1).every(({ request }) => request.body.toString() === body)).to.equal(true);
     });
   });
 
-  /** Waits until the daemon reads no more from `client`, and sees that it has read little beyond `bytes`. */
+  /** Waits until the daemon stops reading from `client`, and checks that it has read little more than `bytes`. */
   async function expectReadingStops(client: RawClient, bytes = 0): Promise<void> {
-    const socket = stage.servedTo(client);
+    const socket = stage.serverSocket(client);
     let before = -1;
     await eventually('reading stops', async () => {
       for (let i = 0; i < 10; i++) await turn();
@@ -98,17 +98,17 @@ describe('A: several requests on one connection', () => {
     expect(socket.bytesRead, 'bytes read ahead').to.be.at.most(bytes + 3 * READ_BYTES);
   }
 
-  it('A17 does not read on for one that sends without end, and serves it in order all the same', async () => {
+  it('A17 a client that never stops sending is not read ahead, and is served in order', async () => {
     const { reached } = slowUpstream();
     const more = get('more').repeat(3_000);
     const client = await stage.client(get('slow') + more);
     const slow = await reached;
     await expectReadingStops(client);
-    slow.answer(200, '', 'done');
+    slow.respond(200, '', 'done');
     await texts(client, 600);
   });
 
-  it('A17 of thousands in one read four are parsed, the others when there is room (finding B1)', async () => {
+  it('A17 of thousands of requests in one read, four are parsed and the others when there is space (finding B1)', async () => {
     const { reached } = slowUpstream();
     const client = await stage.client(get('slow'));
     const slow = await reached;
@@ -117,50 +117,50 @@ describe('A: several requests on one connection', () => {
     client.send('GET /none HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(1_500));
     await expectReadingStops(client);
     expect(made, 'requests that wait').to.equal(4);
-    slow.answer(200, '', 'slow');
-    expect((await client.answer()).text).to.equal('slow');
-    for (let answers = 0; answers < 1_500; answers++) expect((await client.answer()).status).to.equal(404);
+    slow.respond(200, '', 'slow');
+    expect((await client.response()).text).to.equal('slow');
+    for (let answers = 0; answers < 1_500; answers++) expect((await client.response()).status).to.equal(404);
     expect(made).to.equal(1_500);
   });
 
-  // Reading stops at four that wait, and goes on at two.
+  // Reading stops when four requests wait and continues at two.
   for (let count = 1; count <= 13; count++) {
-    it(`A17 of ${count} in one read behind another each is answered, and one that comes later (finding B1)`, async () => {
+    it(`A17 ${count} requests in one read after another: each gets its response, and so does a later one (finding B1)`, async () => {
       const { reached } = slowUpstream();
       const client = await stage.client(get('slow') + 'GET /none HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(count));
-      (await reached).answer(200, '', 'slow');
-      expect((await client.answer()).text).to.equal('slow');
-      for (let answers = 0; answers < count; answers++) expect((await client.answer()).status).to.equal(404);
+      (await reached).respond(200, '', 'slow');
+      expect((await client.response()).text).to.equal('slow');
+      for (let answers = 0; answers < count; answers++) expect((await client.response()).status).to.equal(404);
       client.send(get('later'));
-      expect((await client.answer()).text).to.equal('/v1/later');
+      expect((await client.response()).text).to.equal('/v1/later');
     });
   }
 
   const NONE = 'GET /none HTTP/1.1\r\nHost: a\r\n\r\n';
 
-  it('A17 when exactly as many as may wait have come, the connection stays open (finding B1)', async () => {
+  it('A17 the connection stays open when exactly the maximum number of requests waits (finding B1)', async () => {
     const { reached } = slowUpstream();
     const client = await stage.client(get('slow') + NONE.repeat(4));
-    (await reached).answer(200, '', 'slow');
-    expect((await client.answer()).text).to.equal('slow');
-    for (let answers = 0; answers < 4; answers++) expect((await client.answer()).status).to.equal(404);
+    (await reached).respond(200, '', 'slow');
+    expect((await client.response()).text).to.equal('slow');
+    for (let answers = 0; answers < 4; answers++) expect((await client.response()).status).to.equal(404);
     for (let i = 0; i < 10; i++) await turn();
     stage.daemon.clock.advance(10 * SECOND_MS);
-    expect(stage.servedTo(client).destroyed).to.equal(false);
+    expect(stage.serverSocket(client).destroyed).to.equal(false);
   });
 
-  it('A17 also behind a request that asked for another protocol: none of them is lost (finding B1)', async () => {
+  it('A17 no request is lost if it is pipelined after a request for a protocol upgrade (finding B1)', async () => {
     const { reached } = slowUpstream();
     const client = await stage.client(get('slow', { Connection: 'Upgrade', Upgrade: 'h2c' }));
     const slow = await reached;
     client.send(NONE.repeat(8_000));
     await expectReadingStops(client);
-    slow.answer(200, '', 'slow');
-    expect((await client.answer()).text).to.equal('slow');
-    for (let answers = 0; answers < 8_000; answers++) expect((await client.answer()).status).to.equal(404);
+    slow.respond(200, '', 'slow');
+    expect((await client.response()).text).to.equal('slow');
+    for (let answers = 0; answers < 8_000; answers++) expect((await client.response()).status).to.equal(404);
   });
 
-  describe('while one waits behind another', () => {
+  describe('while one request waits for another', () => {
     const LEAVING: Record<string, (client: RawClient) => void> = {
       'closes its connection': (client) => {
         client.destroy();
@@ -168,12 +168,12 @@ describe('A: several requests on one connection', () => {
       'resets it': (client) => {
         client.socket.resetAndDestroy();
       },
-      'closes its side of it': (client) => {
+      'half-closes it': (client) => {
         client.socket.end();
       },
     };
     for (const [what, leave] of Object.entries(LEAVING)) {
-      it(`A17 and its client ${what}: the first is aborted, the other never begins`, async () => {
+      it(`A17 the client ${what}: the first request is aborted, and the second never begins`, async () => {
         const { reached } = slowUpstream();
         const client = await stage.client(
           get('slow') + get('second') + manage(`DELETE /manage/tokens/${stage.token.id}`),
@@ -182,32 +182,32 @@ describe('A: several requests on one connection', () => {
         leave(client);
         await slow.closed();
         await client.closed;
-        expect(await stage.onlyEnd()).to.include({ outcome: 'client_closed', path: '/v1/slow' });
+        expect(await stage.onlyRecord()).to.include({ outcome: 'client_closed', path: '/v1/slow' });
         expect(targets()).to.deep.equal(['/v1/slow']);
         expect(await stage.daemon.token(stage.token.id)).to.include({ is_active: true, request_count: 1 });
       });
     }
 
-    it('A17 and the token is revoked: both are refused, in order', async () => {
+    it('A17 the token is revoked: both requests are refused, in order', async () => {
       const { reached } = slowUpstream();
       const client = await stage.client(get('slow') + get('second'));
       await reached;
       await stage.daemon.manage('DELETE', `/manage/tokens/${stage.token.id}`);
-      expectRefusal(await client.answer(), UNAUTHORIZED);
-      expectRefusal(await client.answer(), UNAUTHORIZED);
+      expectRefusal(await client.response(), UNAUTHORIZED);
+      expectRefusal(await client.response(), UNAUTHORIZED);
       expect(targets()).to.deep.equal(['/v1/slow']);
     });
 
-    it('A17 and the upstream answers the first in time no more: 504, and the other is served', async () => {
+    it('A17 the upstream does not respond to the first in time: 504, and the second is served', async () => {
       const { reached } = slowUpstream();
       const client = await stage.client(get('slow') + get('second'));
       await reached;
       stage.daemon.clock.advance(60 * SECOND_MS);
-      expectRefusal(await client.answer(), UPSTREAM_TIMEOUT);
+      expectRefusal(await client.response(), UPSTREAM_TIMEOUT);
       expect(await texts(client, 1)).to.deep.equal(['/v1/second']);
     });
 
-    it('A17 and the answer to the first is cut off: the other never begins', async () => {
+    it('A17 the response to the first is cut: the second never begins', async () => {
       const { reached } = slowUpstream();
       const client = await stage.client(get('slow') + get('second'));
       const slow = await reached;
@@ -217,43 +217,43 @@ describe('A: several requests on one connection', () => {
       expect(targets()).to.deep.equal(['/v1/slow']);
     });
 
-    it('A17 and the first said that it is the last: the other is not served', async () => {
+    it('A17 the first request has Connection: close: the second is not served', async () => {
       const { reached } = slowUpstream();
       const client = await stage.client(get('slow', { Connection: 'close' }) + get('second'));
-      (await reached).answer(200, '', 'the last');
+      (await reached).respond(200, '', 'the last');
       expect(await texts(client, 1)).to.deep.equal(['the last']);
       await client.closed;
       expect(client.pending.toString()).to.equal('');
       expect(targets()).to.deep.equal(['/v1/slow']);
     });
 
-    it('A17 and a probe and a change of management behind it: each is done when it is its turn', async () => {
+    it('A17 a pipelined probe and a management change are each done in their turn', async () => {
       const { reached } = slowUpstream();
       const revoke = manage(`DELETE /manage/tokens/${stage.token.id}`);
       const client = await stage.client(get('slow') + head('GET /live', null) + revoke + get('late'));
       const slow = await reached;
       expect((await stage.daemon.token(stage.token.id)).is_active).to.equal(true);
-      slow.answer(200, '', 'slow');
+      slow.respond(200, '', 'slow');
       expect(await texts(client, 3)).to.deep.equal(['slow', '{"status":"ok"}', '{"message":"token revoked"}']);
-      expectRefusal(await client.answer(), UNAUTHORIZED);
+      expectRefusal(await client.response(), UNAUTHORIZED);
       expect(targets()).to.deep.equal(['/v1/slow']);
     });
 
-    it('A17 and asks whether to go on: it is told so behind the answer to the first', async () => {
+    it('A17 the second request expects 100-continue: the 100 is sent after the response to the first', async () => {
       const { reached } = slowUpstream();
       const client = await stage.client(
         get('slow') + stage.post('', { Expect: '100-continue', 'Content-Length': '4' }),
       );
       const slow = await reached;
       expect(client.pending.toString()).to.equal('');
-      slow.answer(200, '', 'slow');
-      expect(await client.answer()).to.include({ status: 200, text: 'slow' });
-      expect(await client.answer()).to.include({ status: 100 });
+      slow.respond(200, '', 'slow');
+      expect(await client.response()).to.include({ status: 200, text: 'slow' });
+      expect(await client.response()).to.include({ status: 100 });
       client.send('body');
       expect(await texts(client, 1)).to.deep.equal(['/v1/echo']);
     });
 
-    it('A17 A28 and is a CONNECT: the connection ends, for no answer may overtake another', async () => {
+    it('A17 A28 the second request is a CONNECT: the connection closes, because no response may overtake another', async () => {
       const { reached } = slowUpstream();
       const client = await stage.client(get('slow'));
       const slow = await reached;
@@ -264,40 +264,40 @@ describe('A: several requests on one connection', () => {
     });
   });
 
-  describe('and then something that cannot be read', () => {
-    it('A18 the first is answered, then 400, and the connection is closed', async () => {
+  describe('followed by bytes that cannot be parsed', () => {
+    it('A18 garbage after a valid request: the request gets its response, then 400, and the connection closes', async () => {
       const { reached } = slowUpstream();
       const client = await stage.client(`${get('slow')}${get('second')}\0 garbage`);
       const slow = await reached;
       expect(client.pending.toString()).to.equal('');
-      slow.answer(200, '', 'slow');
+      slow.respond(200, '', 'slow');
       expect(await texts(client, 2)).to.deep.equal(['slow', '/v1/second']);
-      expectRefusal(await client.answer(), MALFORMED);
+      expectRefusal(await client.response(), MALFORMED);
       await client.closed;
       expect(client.pending.toString()).to.equal('');
       expect(await stage.uses()).to.equal(2);
     });
 
-    it('A18 in the body of the second: that one is refused in its turn, and never begins', async () => {
+    it('A18 garbage in the body of the second request: it is refused in its turn and never begins', async () => {
       const { reached } = slowUpstream();
       const second = stage.post('', { 'Transfer-Encoding': 'chunked' }, '/v1/second') + chunk('good');
       const client = await stage.client(`${get('slow')}${second}zz\r\n`);
-      (await reached).answer(200, '', 'slow');
+      (await reached).respond(200, '', 'slow');
       expect(await texts(client, 1)).to.deep.equal(['slow']);
-      expectRefusal(await client.answer(), MALFORMED);
+      expectRefusal(await client.response(), MALFORMED);
       await client.closed;
       expect(client.pending.toString()).to.equal('');
       expect(targets()).to.deep.equal(['/v1/slow']);
       expect(await stage.uses()).to.equal(1);
     });
 
-    it('A18 in the rest of a request that was refused early: nothing is said a second time', async () => {
+    it('A18 garbage in the rest of a request that was refused early: no second error is sent', async () => {
       const request = head('POST /v1/echo', 'sk-wt-none', { 'Transfer-Encoding': 'chunked' }) + chunk('good');
       const timers = stage.daemon.clock.pending;
       const client = await stage.client(request);
-      expectRefusal(await client.answer(), UNAUTHORIZED);
+      expectRefusal(await client.response(), UNAUTHORIZED);
       client.send('zz\r\n');
-      await eventually('it is waited for the rest', () => stage.daemon.clock.pending > timers);
+      await eventually('the daemon waits for the rest', () => stage.daemon.clock.pending > timers);
       stage.daemon.clock.advance(2 * SECOND_MS);
       await client.closed;
       expect(client.pending.toString()).to.equal('');
@@ -310,19 +310,19 @@ describe('A: several requests on one connection while the daemon stops', () => {
   before(() => stage.open());
   after(() => stage.close());
 
-  it('A17 the one in flight is answered as the last, those behind it are not begun (finding F7)', async () => {
+  it('A17 during a shutdown the request in flight gets the last response, and pipelined requests after it never begin (finding F7)', async () => {
     await stage.begin();
     const slow = new Promise<Exchange>((resolve) => {
       stage.upstream.script = (exchange) => {
         if (exchange.target === '/v1/1') resolve(exchange);
-        else exchange.answer(200, '', exchange.target);
+        else exchange.respond(200, '', exchange.target);
       };
     });
     const client = await stage.client(stage.get({}, '/v1/1') + stage.get({}, '/v1/2') + stage.get({}, '/v1/3'));
     const first = await slow;
     const stopped = stage.daemon.daemon.stop();
-    first.answer(200, '', '/v1/1');
-    const last = await client.answer();
+    first.respond(200, '', '/v1/1');
+    const last = await client.response();
     expect(last).to.include({ status: 200, text: '/v1/1' });
     expect(last.header('connection')).to.equal('close');
     await client.closed;

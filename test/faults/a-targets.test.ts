@@ -9,7 +9,7 @@ const LONGEST = 8 * 1024;
 describe('A: targets and methods', () => {
   const { stage, it } = staged();
 
-  it('A08 a target of 8 KiB passes as it is; one byte more is 414', async () => {
+  it('A08 a target of 8 KiB is forwarded unchanged; one byte more gets 414', async () => {
     const longest = '/v1/models?'.padEnd(LONGEST, 'a');
     expect((await stage.ask(stage.get({}, longest))).status).to.equal(200);
     expect((await stage.upstream.only()).target).to.equal(longest);
@@ -17,7 +17,7 @@ describe('A: targets and methods', () => {
     expect(await stage.uses()).to.equal(1);
   });
 
-  it('A08 100 header fields pass', async () => {
+  it('A08 a request with 100 headers is forwarded', async () => {
     expect((await stage.ask(stage.get({ 'X-A': Array<string>(98).fill('b') }))).status).to.equal(200);
     expect((await stage.upstream.only()).all('x-a')).to.have.lengthOf(98);
   });
@@ -47,7 +47,7 @@ describe('A: targets and methods', () => {
     ],
     A26: ['*', 'v1/models', 'admin', 'llmp.test:80', '?x=/v1/models'],
   };
-  // What a server that decodes the path first, once or more often, would read as a way out of /v1.
+  // Targets that a server would read as a path outside of /v1 if it decodes the path first, once or several times.
   const WAYS_OUT = [
     '/v1/..%2f..%2f',
     '/v1/..%2F..%2Fmanage/projects',
@@ -107,9 +107,9 @@ describe('A: targets and methods', () => {
   ];
   for (const [id, targets] of Object.entries(REFUSED)) {
     for (const target of targets) {
-      it(`${id} ${target} is 400, ends the connection, and goes nowhere`, async () => {
+      it(`${id} ${target} gets 400, the connection closes, and nothing is forwarded`, async () => {
         const client = await stage.client(stage.get({}, target) + stage.get({}, '/v1/smuggled'));
-        expectRefusal(await client.answer(), MALFORMED);
+        expectRefusal(await client.response(), MALFORMED);
         await client.closed;
         expect(client.pending.toString()).to.equal('');
         await stage.expectNothingSpent();
@@ -118,7 +118,7 @@ describe('A: targets and methods', () => {
   }
 
   for (const target of WAYS_OUT) {
-    it(`A25 ${target} is 400, as a plain request and as a WebSocket, and goes nowhere (finding C4)`, async () => {
+    it(`A25 ${target} gets 400, as a request and as a WebSocket, and nothing is forwarded (finding C4)`, async () => {
       expectRefusal(await stage.ask(stage.get({}, target)), MALFORMED);
       const websocket = { Connection: 'Upgrade', Upgrade: 'websocket', 'Sec-WebSocket-Version': '13' };
       expectRefusal(await stage.ask(head(`GET ${target}`, stage.secret, websocket)), MALFORMED);
@@ -133,12 +133,12 @@ describe('A: targets and methods', () => {
     });
   }
 
-  it('A25 /v1%2fmodels is not below /v1: 404, and it goes nowhere', async () => {
+  it('A25 /v1%2fmodels is not under /v1: 404, and nothing is forwarded', async () => {
     expect((await stage.ask(stage.get({}, '/v1%2fmodels'))).status).to.equal(404);
     await stage.expectNothingSpent();
   });
 
-  it('A24 A25 no other spelling of /manage is served, not even with the right token', async () => {
+  it('A24 A25 no other spelling of /manage is served, even with the management token', async () => {
     for (const target of [
       'http://llmp.test/manage/projects',
       '//llmp.test/manage/projects',
@@ -160,20 +160,20 @@ describe('A: targets and methods', () => {
     await stage.expectNothingSpent();
   });
 
-  it('A26 OPTIONS */x is 400', async () => {
+  it('A26 OPTIONS */x gets 400', async () => {
     const client = await stage.client(head('OPTIONS */x', stage.secret));
-    expectRefusal(await client.answer(), MALFORMED);
+    expectRefusal(await client.response(), MALFORMED);
     await client.closed;
   });
 
-  it('A27 OPTIONS * is 204, and neither passed on nor counted', async () => {
+  it('A27 OPTIONS * gets 204; it is neither forwarded nor counted', async () => {
     for (const request of [head('OPTIONS *', null), head('OPTIONS *', stage.secret)]) {
       expect(await stage.ask(request)).to.include({ status: 204, text: '' });
     }
     await stage.expectNothingSpent();
   });
 
-  it('A34 fields whose names could stand in for others, or for parts of an object, do not reach the upstream', async () => {
+  it('A34 header names that could be read as other headers, or as object properties, do not reach the upstream', async () => {
     const names = ['Content_Length', 'X_Forwarded_For', 'Transfer_Encoding', '__proto__', 'constructor', 'prototype'];
     const request = stage.post('hello', { 'X-A': 'b' }).replace('X-A', `${names.join(': 500\r\n')}: 500\r\nX-A`);
     expect((await stage.ask(request)).status).to.equal(200);
@@ -183,24 +183,24 @@ describe('A: targets and methods', () => {
     expect(exchange.request.body.toString()).to.equal('hello');
   });
 
-  it('A28 CONNECT is 405, whatever comes behind it is not tunnelled, and the connection ends', async () => {
+  it('A28 CONNECT gets 405, bytes after it are not tunnelled, and the connection closes', async () => {
     const client = await stage.client(head('CONNECT evil.example:443', stage.secret));
-    expectRefusal(await client.answer(), METHOD_NOT_ALLOWED);
+    expectRefusal(await client.response(), METHOD_NOT_ALLOWED);
     client.send(stage.get({}, '/v1/smuggled'));
     await client.closed;
     expect(client.pending.toString()).to.equal('');
     await stage.expectNothingSpent();
     const record = { method: 'CONNECT', path: '', status: 405, outcome: 'refused', code: 'method_not_allowed' };
-    expect(await stage.onlyEnd()).to.include({ ...record, clientIp: '127.0.0.1' });
+    expect(await stage.onlyRecord()).to.include({ ...record, clientIp: '127.0.0.1' });
   });
 
-  it('A09 what the parser gives up leaves a record like any other refusal', async () => {
+  it('A09 a request that the parser rejects leaves a record like any other refusal', async () => {
     await stage.ask('GET /v1/models HTTP/1.1\r\nHost: a\r\nbroken line\r\n\r\n');
     const record = { method: '', path: '', status: 400, outcome: 'refused', code: 'malformed_request' };
-    expect(await stage.onlyEnd()).to.include({ ...record, tokenId: null, clientIp: '127.0.0.1' });
+    expect(await stage.onlyRecord()).to.include({ ...record, tokenId: null, clientIp: '127.0.0.1' });
   });
 
-  it('A28 A29 a 405 names the methods there are', async () => {
+  it('A28 A29 a 405 lists the allowed methods', async () => {
     for (const method of ['TRACE', 'CONNECT']) {
       const answer = await stage.ask(head(`${method} /v1/models`, stage.secret));
       expectRefusal(answer, METHOD_NOT_ALLOWED);
@@ -208,7 +208,7 @@ describe('A: targets and methods', () => {
     }
   });
 
-  it('A28 survives a CONNECT whose sender resets the connection', async () => {
+  it('A28 the daemon survives a CONNECT whose sender resets the connection', async () => {
     const client = await stage.client(head('CONNECT evil.example:443', stage.secret));
     await client.seen('method_not_allowed');
     client.socket.resetAndDestroy();
@@ -216,11 +216,11 @@ describe('A: targets and methods', () => {
     expect((await stage.ask(stage.get())).status).to.equal(200);
   });
 
-  it('A29 TRACE reflects nothing of what it was sent, on /v1 and elsewhere', async () => {
+  it('A29 TRACE reflects nothing, on /v1 and elsewhere', async () => {
     const fields = { Cookie: 'session=a-cookie', 'X-Marker': 'a-marker' };
     for (const target of ['/v1/models', '/live', '/manage/projects', '/nothing', '*']) {
       const client = await stage.client(head(`TRACE ${target}`, MANAGEMENT_TOKEN, fields));
-      const answer = await client.answer();
+      const answer = await client.response();
       expect(answer.status, target).to.be.within(400, 405);
       const bytes = JSON.stringify(answer.fields) + answer.text;
       for (const sent of ['a-cookie', 'a-marker', MANAGEMENT_TOKEN]) expect(bytes).not.to.include(sent);

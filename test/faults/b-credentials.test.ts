@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { secretsIn } from '../support/canaries.js';
 import { chunk, type Fields, head } from '../support/raw.js';
 import { CREDENTIAL_IN_URL, expectRefusal } from '../support/refusals.js';
-import { sentBeside } from './support/fields.js';
+import { extraRequestHeaders } from './support/extra-headers.js';
 import { staged } from './support/stage.js';
 
 const WEBSOCKET: Fields = {
@@ -15,10 +15,10 @@ const WEBSOCKET: Fields = {
 const base64 = (text: string) => Buffer.from(text).toString('base64');
 const percent = (text: string) => Buffer.from(text).toString('hex').replace(/../g, '%$&');
 
-/** The ways in which software writes a token into a field or a URL. */
+/** The ways in which software puts a token into a header or URL. */
 const WRITINGS: Record<string, (secret: string) => string> = {
   'as it is': (secret) => secret,
-  'behind a scheme': (secret) => `Token token="${secret}"`,
+  'after a scheme': (secret) => `Token token="${secret}"`,
   'in the middle of a word': (secret) => `x${secret}y`,
   'with its last character wrong': (secret) => secret.slice(0, -1) + (secret.endsWith('a') ? 'b' : 'a'),
   'with encoded hyphens': (secret) => secret.replaceAll('-', '%2D'),
@@ -31,16 +31,16 @@ const WRITINGS: Record<string, (secret: string) => string> = {
   'in base64 that is percent-encoded': (secret) => percent(base64(`u:${secret}`)),
 };
 
-describe('B: a token in a second place', () => {
+describe("B: the client's token in a second place", () => {
   const { stage, it } = staged();
 
-  /** Whatever was sent to the upstream, in whatever encoding. */
+  /** Checks everything that was sent to the upstream, in any encoding. */
   const expectNoTokenSent = () => {
     expect(secretsIn(Buffer.concat(stage.upstream.received)).filter(({ kind }) => kind === 'token')).to.deep.equal([]);
   };
 
   for (const [what, write] of Object.entries(WRITINGS)) {
-    it(`B06 goes upstream in no header field: ${what} (finding C10)`, async () => {
+    it(`B06 the token is not forwarded in any header: ${what} (finding C10)`, async () => {
       const written = write(stage.secret);
       const other = write((await stage.issue()).token);
       const fields: Fields = {
@@ -53,7 +53,7 @@ describe('B: a token in a second place', () => {
         'X-Request-ID': written,
       };
       expect((await stage.ask(stage.get(fields))).status).to.equal(200);
-      expect(sentBeside(stage, await stage.upstream.only())).to.deep.equal([
+      expect(extraRequestHeaders(stage, await stage.upstream.only())).to.deep.equal([
         ['X-Fine', 'a'],
         ['X-Fine', 'b'],
       ]);
@@ -61,7 +61,7 @@ describe('B: a token in a second place', () => {
       expect(await stage.uses()).to.equal(1);
     });
 
-    it(`B06 goes upstream in no field of a WebSocket's handshake: ${what} (finding C10)`, async () => {
+    it(`B06 the token is not forwarded in a header of a WebSocket handshake: ${what} (finding C10)`, async () => {
       stage.upstream.script = (exchange) => {
         exchange.switchProtocols();
       };
@@ -74,7 +74,7 @@ describe('B: a token in a second place', () => {
           'Sec-WebSocket-Protocol': `realtime, ${/^[\w%-]+$/.test(written) ? written : stage.secret}`,
         }),
       );
-      expect((await client.answer()).status).to.equal(101);
+      expect((await client.response()).status).to.equal(101);
       const exchange = await stage.upstream.only();
       expect(exchange.all('x-fine')).to.deep.equal(['a']);
       expect(exchange.all('sec-websocket-extensions')).to.deep.equal([]);
@@ -83,7 +83,7 @@ describe('B: a token in a second place', () => {
     });
 
     if (/ |"/.test(write('sk-wt-'))) continue;
-    it(`B06 in the target is refused, counted nowhere and written down nowhere: ${what} (finding C10)`, async () => {
+    it(`B06 the token in the target: the request is refused, not counted, and the token is not recorded: ${what} (finding C10)`, async () => {
       const written = write(stage.secret);
       const targets = [
         `/v1/models?a=${written}`,
@@ -108,33 +108,33 @@ describe('B: a token in a second place', () => {
     });
   }
 
-  it('B06 goes upstream in no name of a header field (finding C10)', async () => {
+  it('B06 the token is not forwarded in the name of a header (finding C10)', async () => {
     expect((await stage.ask(stage.get({ [stage.secret]: 'a', [`X-${stage.secret}`]: 'b' }))).status).to.equal(200);
-    expect(sentBeside(stage, await stage.upstream.only())).to.deep.equal([]);
+    expect(extraRequestHeaders(stage, await stage.upstream.only())).to.deep.equal([]);
   });
 
-  it('B06 B13 goes upstream in no trailer (finding C10)', async () => {
+  it('B06 B13 the token is not forwarded in a trailer (finding C10)', async () => {
     const body = `${chunk('{}')}0\r\nX-Checksum: ${stage.secret}\r\n\r\n`;
     const answer = await stage.ask(stage.post(body, { 'Transfer-Encoding': 'chunked', Trailer: 'X-Checksum' }));
     expect(answer.status).to.equal(200);
     expectNoTokenSent();
   });
 
-  it('B06 is not known again by its look alone: other fields of its length pass (finding C10)', async () => {
+  it('B06 other values with the length of a token are forwarded (finding C10)', async () => {
     const fields: Fields = {
       'X-Shown': stage.token.token.slice(0, 10).padEnd(80, '*'),
       'X-Key': `sk-proj-${'a'.repeat(60)}`,
-      'X-Encoded': base64('nothing that is a token, but long enough to hold one'.repeat(3)),
-      'X-Percent': percent('nothing that is a token, but long enough to hold one'),
+      'X-Encoded': base64('this is not a token, although it is long enough for one'.repeat(3)),
+      'X-Percent': percent('this is not a token, although it is long enough for one'),
       'X-Broken': `%zz${'%'.repeat(80)}`,
       'X-Prefixes': 'sk-wt-'.repeat(40),
     };
     expect((await stage.ask(stage.get(fields))).status).to.equal(200);
-    expect(sentBeside(stage, await stage.upstream.only())).to.deep.equal(Object.entries(fields));
+    expect(extraRequestHeaders(stage, await stage.upstream.only())).to.deep.equal(Object.entries(fields));
   });
 });
 
-describe('B: a credential of another kind', () => {
+describe('B: another kind of credential', () => {
   const { stage, it } = staged();
 
   const FIELDS = [
@@ -148,9 +148,9 @@ describe('B: a credential of another kind', () => {
     'Proxy-Authorization',
   ];
   for (const name of FIELDS) {
-    it(`B06 stays here, whatever it is: ${name} (finding C10)`, async () => {
+    it(`B06 the credential ${name} is never forwarded, whatever its value (finding C10)`, async () => {
       expect((await stage.ask(stage.get({ [name]: ['anything', stage.secret] }))).status).to.equal(200);
-      expect(sentBeside(stage, await stage.upstream.only())).to.deep.equal([]);
+      expect(extraRequestHeaders(stage, await stage.upstream.only())).to.deep.equal([]);
     });
   }
 
@@ -171,7 +171,7 @@ describe('B: a credential of another kind', () => {
     'key=%20',
   ];
   for (const query of QUERIES) {
-    it(`B06 in the query is 401, even beside the right token: ?${query} (finding C10)`, async () => {
+    it(`B06 a credential in the query gets 401, even with a valid token in the header: ?${query} (finding C10)`, async () => {
       const target = `/v1/models?${query}`;
       expectRefusal(await stage.ask(stage.get({}, target)), CREDENTIAL_IN_URL);
       expectRefusal(await stage.ask(head(`GET ${target}`, stage.secret, WEBSOCKET)), CREDENTIAL_IN_URL);
@@ -180,7 +180,7 @@ describe('B: a credential of another kind', () => {
   }
 
   for (const query of ['key=', 'key', 'keys=a', 'a=key', 'order=key=a', 'page_token=a', 'cachekey=b']) {
-    it(`B06 is not seen where there is none: ?${query} (finding C10)`, async () => {
+    it(`B06 a query without a credential is not refused: ?${query} (finding C10)`, async () => {
       expect((await stage.ask(stage.get({}, `/v1/models?${query}`))).status).to.equal(200);
       expect((await stage.upstream.only()).target).to.equal(`/v1/models?${query}`);
     });

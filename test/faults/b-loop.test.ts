@@ -6,7 +6,7 @@ import { ask, head } from '../support/raw.js';
 import { expectRefusal, LOOP_DETECTED } from '../support/refusals.js';
 import { ScriptedUpstream } from './support/upstream.js';
 
-/** A way to wherever it is told, which may be settled after others were told of it. */
+/** A forwarder to an address that is set later, after other parts know the forwarder's own address. */
 class Way {
   leadsTo = '';
   connections = 0;
@@ -45,7 +45,7 @@ async function tokenFor(daemon: TestDaemon, key?: string): Promise<{ id: string;
   return { ...(await daemon.createToken(project.id)), projectId: project.id };
 }
 
-describe('B: an upstream that leads back here', () => {
+describe('B: an upstream that leads back to the daemon', () => {
   const way = new Way();
   const provider = new ScriptedUpstream();
   let daemons: TestDaemon[];
@@ -72,10 +72,10 @@ describe('B: an upstream that leads back here', () => {
   const endsOf = ({ ended }: TestDaemon) => ended.map(({ status, outcome }) => ({ status, outcome }));
 
   for (const request of ['GET /v1/models', 'POST /v1/chat/completions'] as const) {
-    it(`B11 is found out at the first return, and costs one use: ${request}`, async () => {
+    it(`B11 a loop is detected when the request first returns, and costs one use: ${request}`, async () => {
       const daemon = await daemonOn(url);
       way.leadsTo = daemon.url;
-      // The worst there can be: the key is good for the next round.
+      // The worst case: the key is a valid token for the next round.
       const { id, token, projectId } = await tokenFor(daemon);
       await daemon.manage('PATCH', `/manage/projects/${projectId}`, { api_key: token });
       expectRefusal(await ask(daemon.url, head(request, token, { 'Content-Length': '0' })), LOOP_DETECTED);
@@ -88,7 +88,7 @@ describe('B: an upstream that leads back here', () => {
     });
   }
 
-  it('B11 is found out over another instance too, whatever a client says it came through', async () => {
+  it('B11 a loop through another instance is detected, whatever Via the client sends', async () => {
     const second = await daemonOn(url);
     const first = await daemonOn(second.url);
     way.leadsTo = first.url;
@@ -107,7 +107,7 @@ describe('B: an upstream that leads back here', () => {
     expect(endsOf(second)).to.deep.equal([{ status: 508, outcome: 'upstream_error' }]);
   });
 
-  it('B11 is not seen in one instance behind another', async () => {
+  it('B11 two instances in a row are not a loop', async () => {
     const second = await daemonOn(provider.url);
     const first = await daemonOn(second.url);
     const onSecond = await tokenFor(second);

@@ -1,4 +1,4 @@
-/** Requests of several projects follow each other on one connection to the upstream. None may get the answer to another. */
+/** Requests of several projects follow each other on one connection to the upstream. None may get the response to another. */
 import { expect } from 'chai';
 import { METHODS } from 'node:http';
 import { createServer, type Server, type Socket } from 'node:net';
@@ -7,8 +7,8 @@ import { startDaemon, type TestDaemon } from '../support/daemon.js';
 import { ask, chunk, head, LAST_CHUNK } from '../support/raw.js';
 
 /**
- * Reads no bodies: what stands behind a head is the next request to it. It answers each request as soon as the next one
- * arrives or a moment has passed, as a server does that thinks for a while.
+ * An upstream that reads no bodies: it takes bytes after a head for the next request. Like a server that takes a while, it responds to each
+ * request when the next one arrives or a moment has passed.
  */
 class DeafToBodies {
   url = '';
@@ -34,13 +34,13 @@ class DeafToBodies {
     socket.on('data', (piece: Buffer) => {
       bytes += piece.toString('latin1');
       for (let end = bytes.indexOf('\r\n\r\n'); end !== -1; end = bytes.indexOf('\r\n\r\n')) {
-        // Behind the length of a chunk, as some servers skip empty lines and nonsense in front of a request.
+        // The request comes after the length of a chunk. Some servers skip empty lines and garbage before a request.
         const request = bytes.slice(0, end).split('\r\n');
         const start = request.find((line) => / HTTP\/1\.1$/.test(line));
         if (start !== undefined) waiting.push(start);
         bytes = bytes.slice(end + 4);
       }
-      // What came in one go with the first is answered later, to whoever asks next.
+      // The response to a request that arrived together with the first is sent later, to the next request.
       if (isFirst || waiting.length > 1) answer();
       else setTimeout(answer, 20);
       isFirst = false;
@@ -77,7 +77,7 @@ describe('B: an upstream that does not read bodies', () => {
   });
 
   const SMUGGLED = head('GET /v1/smuggled', null);
-  // POST, PUT and PATCH have bodies that every server reads; OPTIONS, CONNECT and TRACE are not forwarded.
+  // POST, PUT and PATCH have bodies that every server reads. OPTIONS, CONNECT and TRACE are not forwarded.
   const methods = ['GET', 'HEAD', 'DELETE', 'QUERY', 'PROPFIND', 'PROPPATCH', 'REPORT', 'SEARCH', 'M-SEARCH', 'LOCK'];
   const FRAMINGS: [what: string, framed: (method: string) => string][] = [
     [
@@ -91,10 +91,10 @@ describe('B: an upstream that does not read bodies', () => {
   ];
   for (const method of methods) {
     for (const [what, framed] of FRAMINGS) {
-      it(`B07 answers no other project's request with what stood in the body of ${method}, ${what} (finding C7)`, async () => {
+      it(`B07 a request inside the body of ${method}, ${what}, does not get a response that another project receives (finding C7)`, async () => {
         const before = upstream.connections;
         const first = await ask(daemon.url, framed(method), method);
-        if (!METHODS.includes(method)) return; // Older releases of Node know no QUERY.
+        if (!METHODS.includes(method)) return; // Older releases of Node do not know QUERY.
         expect(first.status).to.equal(200);
         for (let i = 0; i < 3; i++) {
           const answer = await ask(daemon.url, head(`GET /v1/mine/${i}`, victim));
@@ -105,7 +105,7 @@ describe('B: an upstream that does not read bodies', () => {
     }
   }
 
-  it('keeps its connection behind requests without a body (finding C7)', async () => {
+  it('the upstream connection is reused after requests without a body (finding C7)', async () => {
     await ask(daemon.url, head('GET /v1/a', victim));
     const before = upstream.connections;
     for (const method of ['DELETE', 'PROPFIND', 'GET']) {

@@ -5,7 +5,7 @@ import { expect } from 'chai';
 import { Authority, selfSigned } from '../support/certificates.js';
 import { TestClock } from '../support/clock.js';
 import { eventually } from '../support/eventually.js';
-import { nameAddresses, trust } from '../support/names.js';
+import { overrideDns, trustAuthority } from '../support/network-overrides.js';
 import { type RawClient } from '../support/raw.js';
 import { expectRefusal, UNREACHABLE } from '../support/refusals.js';
 import { type Stage, staged } from './support/stage.js';
@@ -15,11 +15,11 @@ const DAY_MS = 86_400_000;
 
 const portOf = (server: Server) => (server.address() as AddressInfo).port;
 
-/** The 502 to a GET and to a POST, at once, with nothing of the cause in it. */
+/** Expects a 502 to a GET and to a POST, at once, without the cause in it. */
 async function expectUnreachable(stage: Stage, clientOf = (bytes: string) => stage.client(bytes)): Promise<void> {
   for (const bytes of [stage.get(), stage.post('{"a":1}')]) {
     const client = await clientOf(bytes);
-    const answer = await client.answer();
+    const answer = await client.response();
     expectRefusal(answer, UNREACHABLE);
     expect(answer.text).to.match(
       /^\{"error":"upstream unreachable","code":"upstream_unreachable","request_id":"[^"]+"\}$/,
@@ -27,39 +27,39 @@ async function expectUnreachable(stage: Stage, clientOf = (bytes: string) => sta
   }
   expect(stage.daemon.ended).to.have.lengthOf(2);
   for (const ended of stage.daemon.ended) expect(ended).to.include({ outcome: 'upstream_error', status: 502 });
-  expect(await stage.uses(), 'uses: it may have been heard').to.equal(2);
+  expect(await stage.uses(), 'uses: the upstream may have received it').to.equal(2);
   expect(Buffer.concat(stage.upstream.received).toString('latin1'), 'bytes at the upstream').to.equal('');
 }
 
 describe('C: an upstream that cannot be connected to', () => {
   const still = () => new TestClock({ standsStill: true });
 
-  describe('because nobody listens there', () => {
+  describe('because the connection is refused', () => {
     const { stage, it } = staged({ clock: still(), upstreamUrl: () => 'http://127.0.0.1:9' });
-    it('C01 502 at once', () => expectUnreachable(stage));
+    it('C01 a refused connection gives 502 at once', () => expectUnreachable(stage));
   });
 
-  describe('because there is no such name', () => {
+  describe('because its name does not exist', () => {
     const { stage, it } = staged({ clock: still(), upstreamUrl: () => 'http://provider.test' });
     let restore: () => void;
     before(() => {
-      restore = nameAddresses(() => null);
+      restore = overrideDns(() => null);
     });
     after(() => {
       restore();
     });
-    it('C01 502 at once', () => expectUnreachable(stage));
+    it('C01 a name that does not exist gives 502 at once', () => expectUnreachable(stage));
   });
 
-  describe('because it takes for ever', () => {
-    /** 502 when UPSTREAM_CONNECT_TIMEOUT is over, and not before. */
+  describe('because it takes too long', () => {
+    /** Expects a 502 when UPSTREAM_CONNECT_TIMEOUT has passed, and not before. */
     async function expectUnreachableInTime(stage: Stage): Promise<void> {
       const { clock, daemon } = stage.daemon;
       await expectUnreachable(stage, async (bytes): Promise<RawClient> => {
-        daemon.afterwards.settle(); // The records of the request before have timers of their own.
+        daemon.completions.flush(); // The records of the previous request have timers too.
         const timersBefore = clock.pending;
         const client = await stage.client(bytes);
-        await eventually('it is forwarded', () => clock.pending >= timersBefore + 2); // The answer's time, and the connection's.
+        await eventually('it is forwarded', () => clock.pending >= timersBefore + 2); // The timers of the response and of the connection.
         await new Promise(setImmediate);
         clock.advance(CONNECT_TIMEOUT_MS - 1);
         expect(stage.daemon.daemon.admission.size.inFlight).to.equal(1);
@@ -70,24 +70,25 @@ describe('C: an upstream that cannot be connected to', () => {
     }
     const env = { UPSTREAM_CONNECT_TIMEOUT: `${CONNECT_TIMEOUT_MS}ms` };
 
-    describe('to learn its address', () => {
+    describe('to resolve its name', () => {
       const { stage, it } = staged({ clock: still(), env, upstreamUrl: () => 'http://provider.test' });
       let restore: () => void;
       before(() => {
-        restore = nameAddresses(() => undefined);
+        restore = overrideDns(() => undefined);
       });
       after(() => {
         restore();
       });
-      it('C01 502 after UPSTREAM_CONNECT_TIMEOUT', () => expectUnreachableInTime(stage));
+      it('C01 a name that does not resolve gives 502 after UPSTREAM_CONNECT_TIMEOUT', () =>
+        expectUnreachableInTime(stage));
     });
 
-    describe('to be accepted', () => {
+    describe('to accept the connection', () => {
       let listener: ChildProcess;
       let port = 0;
       const fillers: Socket[] = [];
       before(async () => {
-        // A process that listens, stands still, and has its queue full: to further connections the kernel says nothing.
+        // A process that listens, is blocked and has a full queue. The kernel ignores further connections.
         const script = `require('net').createServer().listen({ port: 0, host: '127.0.0.1', backlog: 1 }, function () { console.log(this.address().port) })`;
         listener = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'] });
         const [said] = (await once(listener.stdout!, 'data')) as [Buffer];
@@ -101,10 +102,11 @@ describe('C: an upstream that cannot be connected to', () => {
         for (const socket of fillers) socket.destroy();
         listener.kill('SIGKILL');
       });
-      it('C01 502 after UPSTREAM_CONNECT_TIMEOUT', () => expectUnreachableInTime(stage));
+      it('C01 a connection that is not accepted gives 502 after UPSTREAM_CONNECT_TIMEOUT', () =>
+        expectUnreachableInTime(stage));
     });
 
-    describe('to speak TLS', () => {
+    describe('to complete the TLS handshake', () => {
       const silent = createServer();
       const sockets: Socket[] = [];
       before(async () => {
@@ -121,11 +123,12 @@ describe('C: an upstream that cannot be connected to', () => {
         for (const socket of sockets) socket.destroy();
         silent.close();
       });
-      it('C01 502 after UPSTREAM_CONNECT_TIMEOUT', () => expectUnreachableInTime(stage));
+      it('C01 a TLS handshake that does not finish gives 502 after UPSTREAM_CONNECT_TIMEOUT', () =>
+        expectUnreachableInTime(stage));
     });
   });
 
-  describe('because it speaks no TLS', () => {
+  describe('because it does not speak TLS', () => {
     const plain = createServer((socket) => {
       socket.on('error', () => undefined).once('data', () => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'));
     });
@@ -135,7 +138,7 @@ describe('C: an upstream that cannot be connected to', () => {
     });
     const { stage, it } = staged({ clock: still(), upstreamUrl: () => `https://127.0.0.1:${portOf(plain)}` });
     after(() => plain.close());
-    it('C01 502 at once', () => expectUnreachable(stage));
+    it('C01 an upstream without TLS at an https URL gives 502 at once', () => expectUnreachable(stage));
   });
 
   describe('because of its certificate', () => {
@@ -145,8 +148,8 @@ describe('C: an upstream that cannot be connected to', () => {
     const restores: (() => void)[] = [];
     before(() => {
       restores.push(
-        nameAddresses(() => '127.0.0.1'),
-        trust(authority.certificate),
+        overrideDns(() => '127.0.0.1'),
+        trustAuthority(authority.certificate),
       );
     });
     after(() => {
@@ -154,8 +157,8 @@ describe('C: an upstream that cannot be connected to', () => {
     });
 
     const REFUSED = {
-      'vouches for itself': selfSigned({ name }),
-      'was issued by a stranger': new Authority('A stranger').issue({ name }),
+      'is self-signed': selfSigned({ name }),
+      'was issued by an unknown CA': new Authority('A stranger').issue({ name }),
       'has expired': authority.issue({
         name,
         from: new Date(Date.now() - 2 * DAY_MS),
@@ -166,14 +169,14 @@ describe('C: an upstream that cannot be connected to', () => {
         from: new Date(Date.now() + DAY_MS),
         to: new Date(Date.now() + 2 * DAY_MS),
       }),
-      'is that of another host': authority.issue({ name: 'other.test' }),
+      'is for another host': authority.issue({ name: 'other.test' }),
     };
     for (const [what, certificate] of Object.entries(REFUSED)) {
       describe(`which ${what}`, () => {
         const { stage, it } = staged({ clock: still(), certificate, upstreamUrl: toName });
-        it('C01 C34 502 at once', () => expectUnreachable(stage));
+        it('C01 C34 an invalid certificate gives 502 at once', () => expectUnreachable(stage));
 
-        it('C34 502 also if the environment says that certificates do not matter', async () => {
+        it('C34 an invalid certificate gives 502 even if the environment turns certificate checks off', async () => {
           process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0';
           try {
             await expectUnreachable(stage);
@@ -184,18 +187,18 @@ describe('C: an upstream that cannot be connected to', () => {
       });
     }
 
-    describe('or can be, because it is in order', () => {
+    describe('or can be, because the certificate is valid', () => {
       const { stage, it } = staged({ certificate: authority.issue({ name }), upstreamUrl: toName });
-      it('C34 is answered', async () => {
+      it('C34 an upstream with a valid certificate is reached', async () => {
         expect((await stage.ask(stage.post('{"a":1}'))).text).to.equal('{"ok":true}');
         expect((await stage.upstream.only()).all('host')).to.deep.equal([new URL(toName(stage.upstream.url)).host]);
       });
 
-      it('C07 a GET whose idle connection it closes is repeated over TLS too', async () => {
+      it('C07 a GET on an idle TLS connection that the upstream closes is repeated', async () => {
         expect((await stage.ask(stage.get())).status).to.equal(200);
         stage.upstream.script = (exchange) => {
           if (exchange.isReused) exchange.fin();
-          else exchange.answer(200, '', '"again"');
+          else exchange.respond(200, '', '"again"');
         };
         expect((await stage.ask(stage.get())).text).to.equal('"again"');
         expect(stage.upstream.exchanges.map(({ isReused }) => isReused)).to.deep.equal([false, true, false]);
@@ -210,20 +213,20 @@ describe('C: an upstream that moves to another address', () => {
   let address = oldAddress;
   let restore: () => void;
   before(() => {
-    restore = nameAddresses(() => address);
+    restore = overrideDns(() => address);
   });
   const { stage, it } = staged({ upstreamUrl: (url) => url.replace(oldAddress, 'provider.test') });
   after(() => {
     restore();
   });
 
-  it('C33 is found there within a minute, however busy its connections are', async () => {
+  it('C33 when the upstream moves to another address, the new address is used within a minute, even with busy connections', async () => {
     await stage.upstream.listen(Number(new URL(stage.upstream.url).port), newAddress);
     const { clock } = stage.daemon;
     const asked: unknown[] = [];
     stage.upstream.script = (exchange) => {
       asked.push(exchange.socket.localAddress);
-      exchange.answer(200, 'Keep-Alive: timeout=120\r\n'); // It may be idle for as long as the clock is moved.
+      exchange.respond(200, 'Keep-Alive: timeout=120\r\n'); // The upstream connection may be idle for as long as the clock is moved.
     };
     await stage.ask(stage.get());
     address = newAddress;

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { head, type RawAnswer } from '../support/raw.js';
+import { head, type RawResponse } from '../support/raw.js';
 import { expectRefusal, UPSTREAM_MALFORMED } from '../support/refusals.js';
 import { staged } from './support/stage.js';
 
@@ -14,11 +14,11 @@ const FIELDS_OF_A_REFUSAL = [
 ];
 const OK = 'HTTP/1.1 200 OK\r\n';
 
-describe('C: an upstream whose answer is not as it should be', () => {
+describe('C: an upstream with a malformed response', () => {
   const { stage, it } = staged();
 
-  /** The answer on a connection of its own, if the upstream says this and then nothing, without ending. */
-  async function answerTo(says: string, request = stage.get()): Promise<RawAnswer> {
+  /** The response on a separate connection, if the upstream sends this, then nothing, and does not close. */
+  async function answerTo(says: string, request = stage.get()): Promise<RawResponse> {
     stage.upstream.script = async (exchange) => {
       await exchange.whole();
       exchange.send(says);
@@ -26,21 +26,21 @@ describe('C: an upstream whose answer is not as it should be', () => {
     return stage.ask(request, /^\S+/.exec(request)?.[0]);
   }
 
-  /** The next request gets its own answer, whatever the one before left behind. */
+  /** Checks that the next request gets its own response, whatever the previous one left behind. */
   async function expectNextIsAnswered(): Promise<void> {
     stage.upstream.script = (exchange) => {
-      exchange.answer(200, '', '"the next one"');
+      exchange.respond(200, '', '"the next one"');
     };
     expect((await stage.ask(stage.get())).text).to.equal('"the next one"');
   }
 
   const EXTRA: Record<string, string> = {
     'a few bytes': 'EXTRA',
-    'a whole answer': `${OK}Content-Length: 7\r\n\r\n"stale"`,
-    'the beginning of an answer': OK,
+    'a whole response': `${OK}Content-Length: 7\r\n\r\n"stale"`,
+    'the beginning of a response': OK,
   };
   for (const [what, extra] of Object.entries(EXTRA)) {
-    it(`C09 the bytes beyond Content-Length are nobody's: ${what}`, async () => {
+    it(`C09 bytes after Content-Length reach no client: ${what}`, async () => {
       const answer = await answerTo(`${OK}Content-Length: 2\r\n\r\n{}${extra}`);
       expect(answer).to.include({ status: 200, text: '{}' });
       const [exchange] = stage.upstream.exchanges;
@@ -49,7 +49,7 @@ describe('C: an upstream whose answer is not as it should be', () => {
       expect(stage.upstream.exchanges[1]).to.include({ isReused: false });
     });
 
-    it(`C09 nor are those that come later, while the connection is idle: ${what}`, async () => {
+    it(`C09 bytes that arrive later, on the idle connection, reach no client either: ${what}`, async () => {
       await answerTo(`${OK}Content-Length: 2\r\n\r\n{}`);
       const [exchange] = stage.upstream.exchanges;
       exchange!.send(extra);
@@ -59,13 +59,13 @@ describe('C: an upstream whose answer is not as it should be', () => {
   }
 
   const MALFORMED: Record<string, string> = {
-    'a length beside a transfer coding': `${OK}Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n`,
-    'a transfer coding beside a length': `${OK}Transfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n2\r\n{}\r\n0\r\n\r\n`,
+    'a length and a transfer coding': `${OK}Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n`,
+    'a transfer coding and a length': `${OK}Transfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n2\r\n{}\r\n0\r\n\r\n`,
     'two lengths': `${OK}Content-Length: 1\r\nContent-Length: 2\r\n\r\nab`,
     'one length twice': `${OK}Content-Length: 2\r\nContent-Length: 2\r\n\r\nab`,
-    'a length that is none': `${OK}Content-Length: 2x\r\n\r\nab`,
-    'a length below zero': `${OK}Content-Length: -2\r\n\r\nab`,
-    'a length beyond all numbers': `${OK}Content-Length: 99999999999999999999999\r\n\r\nab`,
+    'a length that is not a number': `${OK}Content-Length: 2x\r\n\r\nab`,
+    'a negative length': `${OK}Content-Length: -2\r\n\r\nab`,
+    'a length that overflows': `${OK}Content-Length: 99999999999999999999999\r\n\r\nab`,
     'a broken header name': `${OK}X A: b\r\n\r\n`,
     'a header without a colon': `${OK}Nothing\r\n\r\n`,
     'a control character in a header': `${OK}X-A: \x01\r\n\r\n`,
@@ -88,12 +88,16 @@ describe('C: an upstream whose answer is not as it should be', () => {
     'another transfer coding in a line of its own': `${OK}Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n`,
   };
   for (const [what, says] of Object.entries(MALFORMED)) {
-    it(`C10 C16 ${what}: 502 without a field of it, and the connection is given up`, async () => {
+    it(`C10 C16 ${what}: 502 without any of its headers, and the connection is discarded`, async () => {
       const answer = await answerTo(says);
       expectRefusal(answer, UPSTREAM_MALFORMED);
       expect(answer.fields.map(([name]) => name)).to.have.members(FIELDS_OF_A_REFUSAL);
       await (await stage.upstream.only()).closed();
-      expect(await stage.onlyEnd()).to.include({ outcome: 'upstream_error', status: 502, code: 'upstream_malformed' });
+      expect(await stage.onlyRecord()).to.include({
+        outcome: 'upstream_error',
+        status: 502,
+        code: 'upstream_malformed',
+      });
       expect(await stage.uses()).to.equal(1);
     });
   }
@@ -105,7 +109,7 @@ describe('C: an upstream whose answer is not as it should be', () => {
     none: '',
   };
   for (const [what, reason] of Object.entries(REASONS)) {
-    it(`C11 the reason phrase does not travel: ${what}`, async () => {
+    it(`C11 the reason phrase is not forwarded: ${what}`, async () => {
       stage.upstream.script = (exchange) => {
         exchange.send(`HTTP/1.1 404 ${reason}\r\nContent-Length: 2\r\n\r\n{}`);
       };
@@ -116,7 +120,7 @@ describe('C: an upstream whose answer is not as it should be', () => {
   }
 
   for (const fields of ['', 'Upgrade: x\r\nConnection: upgrade\r\n', 'Upgrade: websocket\r\nConnection: upgrade\r\n']) {
-    it(`C12 an unasked 101 with ${JSON.stringify(fields)}: 502`, async () => {
+    it(`C12 a 101 that was not requested, with ${JSON.stringify(fields)}: 502`, async () => {
       expectRefusal(await answerTo(`HTTP/1.1 101 Switching Protocols\r\n${fields}\r\n`), UPSTREAM_MALFORMED);
       await (await stage.upstream.only()).closed();
     });
@@ -129,21 +133,21 @@ describe('C: an upstream whose answer is not as it should be', () => {
     'both, many times': 'HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n'.repeat(100),
   };
   for (const [what, says] of Object.entries(INTERIM)) {
-    it(`C13 an interim answer is passed over, and the final one given once: ${what}`, async () => {
+    it(`C13 interim responses are dropped, and the final one is delivered once: ${what}`, async () => {
       stage.upstream.script = (exchange) => {
         exchange.send(`${says}${OK}Content-Length: 2\r\nX-Theirs: a\r\n\r\n{}`);
       };
       const client = await stage.client(stage.get());
-      const answer = await client.answer();
+      const answer = await client.response();
       expect(answer).to.include({ status: 200, text: '{}' });
       expect(answer.all('x-theirs')).to.deep.equal(['a']);
       expect(answer.all('link')).to.be.empty;
       client.send(stage.get());
-      expect((await client.answer()).text, 'nothing was left over').to.equal('{}');
+      expect((await client.response()).text, 'nothing was left over').to.equal('{}');
     });
   }
 
-  it('C13 an unasked 100 is a mistake: 502', async () => {
+  it('C13 a 100 that was not requested: 502', async () => {
     const answer = await answerTo(`HTTP/1.1 100 Continue\r\n\r\n${OK}Content-Length: 2\r\n\r\n{}`);
     expectRefusal(answer, UPSTREAM_MALFORMED);
     await (await stage.upstream.only()).closed();
@@ -161,21 +165,21 @@ describe('C: an upstream whose answer is not as it should be', () => {
     ['304', 'HTTP/1.1 304 Not Modified\r\nETag: "a"\r\n\r\n', []],
   ];
   for (const [what, says, length] of BODILESS) {
-    it(`C14 an answer that has no body ends with its head, whatever follows: ${what}`, async () => {
+    it(`C14 a response without a body ends with its head, whatever follows: ${what}`, async () => {
       stage.upstream.script = (exchange) => {
         exchange.send(says);
       };
       const client = await stage.client(stage.get());
-      const answer = await client.answer();
+      const answer = await client.response();
       expect(answer.status).to.equal(Number(what.slice(0, 3)));
       expect(answer.all('content-length')).to.deep.equal(length);
       expect(answer.all('transfer-encoding')).to.be.empty;
-      expect(await stage.onlyEnd()).to.include({ outcome: 'ok', status: answer.status });
+      expect(await stage.onlyRecord()).to.include({ outcome: 'ok', status: answer.status });
       stage.upstream.script = (exchange) => {
-        exchange.answer(200, '', '"the next one"');
+        exchange.respond(200, '', '"the next one"');
       };
       client.send(stage.get());
-      expect((await client.answer()).text, 'on the same connection').to.equal('"the next one"');
+      expect((await client.response()).text, 'on the same connection').to.equal('"the next one"');
     });
   }
 
@@ -183,45 +187,45 @@ describe('C: an upstream whose answer is not as it should be', () => {
     ['with a length', 'Content-Length: 200\r\n', ''],
     ['in chunks', 'Transfer-Encoding: chunked\r\n', ''],
     ['without either', '', ''],
-    ['and a body against all rules', 'Content-Length: 2\r\n', '{}'],
+    ['and a forbidden body', 'Content-Length: 2\r\n', '{}'],
   ];
   for (const [what, fields, body] of HEADS) {
-    it(`C15 the answer to HEAD ends with its head: ${what}`, async () => {
+    it(`C15 the response to HEAD ends with its head: ${what}`, async () => {
       stage.upstream.script = (exchange) => {
         exchange.send(`${OK}${fields}\r\n${body}`);
       };
       const client = await stage.client(head('HEAD /v1/models', stage.secret));
-      const answer = await client.answer('HEAD');
+      const answer = await client.response('HEAD');
       expect(answer.status).to.equal(200);
       expect(answer.all('content-length')).to.deep.equal(fields.match(/\d+/g) ?? []);
-      expect(await stage.onlyEnd()).to.include({ outcome: 'ok' });
+      expect(await stage.onlyRecord()).to.include({ outcome: 'ok' });
       stage.upstream.script = (exchange) => {
-        exchange.answer(200, '', '"the next one"');
+        exchange.respond(200, '', '"the next one"');
       };
       client.send(stage.get());
-      expect((await client.answer()).text).to.equal('"the next one"');
+      expect((await client.response()).text).to.equal('"the next one"');
     });
   }
 
   const ENDLESS: Record<string, string> = {
     'of HTTP/1.0': 'HTTP/1.0 200 OK\r\n\r\nall of it',
     'of HTTP/1.1': 'HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nall of it',
-    'that names neither length nor end': 'HTTP/1.1 200 OK\r\n\r\nall of it',
+    'without a length': 'HTTP/1.1 200 OK\r\n\r\nall of it',
   };
   for (const [what, says] of Object.entries(ENDLESS)) {
     for (const [version, body] of [
       ['HTTP/1.1', '9\r\nall of it\r\n0\r\n\r\n'],
       ['HTTP/1.0', 'all of it'],
     ] as const) {
-      it(`C17 an answer ${what} is whole when its connection has ended: to a client of ${version}`, async () => {
+      it(`C17 a response ${what} is complete when its connection ends: to a client of ${version}`, async () => {
         stage.upstream.script = (exchange) => {
           exchange.send(says);
         };
         const client = await stage.client(stage.get().replace('HTTP/1.1', version));
         await client.seen('all of it');
-        expect(stage.daemon.ended, 'not yet whole').to.be.empty;
+        expect(stage.daemon.ended, 'not yet complete').to.be.empty;
         (await stage.upstream.only()).fin();
-        expect(await stage.onlyEnd()).to.include({ outcome: 'ok', status: 200 });
+        expect(await stage.onlyRecord()).to.include({ outcome: 'ok', status: 200 });
         await client.seen(body);
         expect(client.pending.toString().split('\r\n\r\n').slice(1).join('\r\n\r\n')).to.equal(body);
         if (version === 'HTTP/1.0') await client.closed;

@@ -2,21 +2,21 @@ import { expect } from 'chai';
 import { TestClock } from '../support/clock.js';
 import { eventually } from '../support/eventually.js';
 import { CLOSED_UNANSWERED, expectRefusal, UNREACHABLE } from '../support/refusals.js';
-import { head, chunk, LAST_CHUNK, type RawAnswer } from '../support/raw.js';
+import { head, chunk, LAST_CHUNK, type RawResponse } from '../support/raw.js';
 import { staged } from './support/stage.js';
 import type { Exchange } from './support/upstream.js';
 
-describe('C: an upstream that closes an idle connection just as a request goes out on it', () => {
+describe('C: an upstream that closes an idle connection just as a request is sent on it', () => {
   const { stage, it } = staged();
 
-  /** What is answered to `bytes`, and what reached the upstream, if every connection that carried a request before does `onReuse`. */
+  /** The response to `bytes`, and the requests that reached the upstream, if every reused connection does `onReuse`. */
   async function askOnReused(
     bytes: string,
     onReuse: (exchange: Exchange) => void,
     onFresh: (exchange: Exchange) => void = (exchange) => {
-      exchange.answer();
+      exchange.respond();
     },
-  ): Promise<{ answer: RawAnswer; exchanges: Exchange[] }> {
+  ): Promise<{ answer: RawResponse; exchanges: Exchange[] }> {
     expect((await stage.ask(stage.get())).status).to.equal(200);
     stage.upstream.script = async (exchange) => {
       await exchange.whole();
@@ -40,25 +40,25 @@ describe('C: an upstream that closes an idle connection just as a request goes o
   };
   for (const [what, bytes] of Object.entries(REPEATED)) {
     for (const closes of [ends, resets]) {
-      it(`C07 is asked once more, on a fresh connection: ${what}, when it ${closes.name}`, async () => {
+      it(`C07 ${what} on a connection that the upstream ${closes.name}: one retry on a new connection`, async () => {
         const { answer, exchanges } = await askOnReused(bytes(), closes);
         expect(answer.status).to.equal(200);
         const [first, second] = exchanges;
         expect(exchanges.map(({ isReused }) => isReused)).to.deep.equal([true, false]);
         expect(second!.bytes.toString()).to.equal(first!.bytes.toString()).and.not.equal('');
-        expect(await stage.uses(), 'the one before, and this one').to.equal(2);
+        expect(await stage.uses(), 'the previous one and this one').to.equal(2);
       });
     }
   }
 
-  it('C07 is not asked a third time: 502', async () => {
+  it('C07 a request is not sent a third time: 502', async () => {
     const { answer, exchanges } = await askOnReused(stage.get(), ends, ends);
     expectRefusal(answer, UNREACHABLE);
     expect(exchanges.map(({ isReused }) => isReused)).to.deep.equal([true, false]);
     expect(await stage.uses()).to.equal(2);
   });
 
-  it('C07 is not asked again once it has sent a byte: 502', async () => {
+  it('C07 a request is not retried after the upstream sent a byte: 502', async () => {
     const { answer, exchanges } = await askOnReused(stage.get(), (exchange) => {
       exchange.send('H');
       exchange.fin();
@@ -67,7 +67,7 @@ describe('C: an upstream that closes an idle connection just as a request goes o
     expect(exchanges).to.have.lengthOf(1);
   });
 
-  it('C07 is not asked again for a client that has left', async () => {
+  it('C07 a request is not retried after its client disconnected', async () => {
     let close: () => void = () => undefined;
     expect((await stage.ask(stage.get())).status).to.equal(200);
     stage.upstream.script = (exchange) => {
@@ -91,23 +91,23 @@ describe('C: an upstream that closes an idle connection just as a request goes o
       ]),
     ),
     'DELETE without a body': () => head('DELETE /v1/files/a', stage.secret),
-    'GET with a body that streams': () =>
+    'GET with a streamed body': () =>
       head('GET /v1/models', stage.secret, { 'Transfer-Encoding': 'chunked' }) + chunk('hello') + LAST_CHUNK,
   };
   for (const [what, bytes] of Object.entries(NOT_REPEATED)) {
     for (const closes of [ends, resets]) {
-      it(`C08 is never asked again, and its client is told that it may have been received: ${what}, when it ${closes.name} (finding D6)`, async () => {
+      it(`C08 ${what} on a connection that the upstream ${closes.name}: no retry, and the client is told that it may have been received (finding D6)`, async () => {
         const { answer, exchanges } = await askOnReused(bytes(), closes);
         expectRefusal(answer, CLOSED_UNANSWERED);
         expect(exchanges.map(({ isReused }) => isReused)).to.deep.equal([true]);
-        expect(await stage.uses(), 'counted all the same').to.equal(2);
+        expect(await stage.uses(), 'counted nevertheless').to.equal(2);
       });
     }
   }
 });
 
 describe('C: an upstream that closes idle connections without notice', () => {
-  // It stands still: then the limits are exact.
+  // The clock stands still, so the limits are exact.
   const clock = new TestClock({ standsStill: true });
   const { stage, it } = staged({ clock });
 
@@ -118,10 +118,10 @@ describe('C: an upstream that closes idle connections without notice', () => {
     ['keep-alive: max=5, Timeout=20\r\n', 19_000],
   ];
   for (const [said, lastsMs] of LIMITS) {
-    it(`C08 gets no request on a connection that was idle for more than ${lastsMs} ms (${said.trim() || 'it says nothing'}) (finding D6)`, async () => {
+    it(`C08 a connection that was idle for more than ${lastsMs} ms is not reused (${said.trim() || 'no Keep-Alive header'}) (finding D6)`, async () => {
       stage.upstream.script = async (exchange) => {
         await exchange.whole();
-        exchange.answer(200, said);
+        exchange.respond(200, said);
       };
       const idleFor = [0, lastsMs, lastsMs + 1, lastsMs, lastsMs + 60_000];
       for (const ms of idleFor) {

@@ -9,11 +9,11 @@ const REQUEST_TIMEOUT_MS = 5 * SECOND_MS;
 const HEAD = 'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n';
 
 describe('C: an upstream that streams', () => {
-  // It stands still: what arrives without its being moved did not wait for any time to pass.
+  // The clock stands still: whatever arrives without moving it did not wait for a timer.
   const clock = new TestClock({ standsStill: true });
   const { stage, it } = staged({ env: { REQUEST_TIMEOUT: `${REQUEST_TIMEOUT_MS}ms` }, clock });
 
-  /** A stream whose head the client has seen, and nothing else. */
+  /** A stream of which the client has seen the head only. */
   async function begun(head = HEAD): Promise<{ client: RawClient; exchange: Exchange }> {
     stage.upstream.script = (exchange) => {
       exchange.send(head);
@@ -25,7 +25,7 @@ describe('C: an upstream that streams', () => {
     return { client, exchange: await stage.upstream.only() };
   }
 
-  /** Sends `text`, and waits until the client has just that, in chunks that came with it. */
+  /** Sends `text`, and waits until the client has received exactly that, in its own chunks. */
   async function pass(client: RawClient, exchange: Exchange, text: string): Promise<void> {
     const onTheWire = Buffer.from(chunk(text), 'latin1');
     exchange.send(onTheWire);
@@ -38,10 +38,10 @@ describe('C: an upstream that streams', () => {
     exchange.send(LAST_CHUNK);
     await client.seen(LAST_CHUNK);
     expect(client.pending.toString()).to.equal(LAST_CHUNK);
-    expect(await stage.onlyEnd()).to.include({ outcome: 'ok', status: 200 });
+    expect(await stage.onlyRecord()).to.include({ outcome: 'ok', status: 200 });
   }
 
-  it('C21 an event a second for half an hour: each arrives at once, and alone', async () => {
+  it('C21 an event every second for half an hour: each arrives at once, and separately', async () => {
     const { client, exchange } = await begun();
     const tookMs: number[] = [];
     for (let second = 0; second < 1_800; second++) {
@@ -51,11 +51,11 @@ describe('C: an upstream that streams', () => {
       clock.advance(SECOND_MS);
     }
     await finish(client, exchange);
-    // The bound is on each; on a machine that does other things as well the median says as much.
+    // The bound is for each event. On a busy machine the median shows the same.
     expect(tookMs.sort((a, b) => a - b)[900]).to.be.below(50);
   });
 
-  it('C22 one that goes on for long after REQUEST_TIMEOUT is not cut while it talks', async () => {
+  it('C22 a stream that lasts much longer than REQUEST_TIMEOUT is not cut while data arrives', async () => {
     const { client, exchange } = await begun();
     for (let sentMs = 0; sentMs < 60 * SECOND_MS; sentMs += REQUEST_TIMEOUT_MS - 1) {
       clock.advance(REQUEST_TIMEOUT_MS - 1);
@@ -69,7 +69,7 @@ describe('C: an upstream that streams', () => {
     'after an event': 'data: a\n\n',
     'within an event': 'data: a',
   })) {
-    it(`C23 one that falls silent ${what} loses its client after REQUEST_TIMEOUT, and not before`, async () => {
+    it(`C23 a stream that falls silent ${what}: the client is cut off after REQUEST_TIMEOUT, and not before`, async () => {
       const { client, exchange } = await begun();
       clock.advance(REQUEST_TIMEOUT_MS - 1);
       if (says !== '') {
@@ -77,21 +77,21 @@ describe('C: an upstream that streams', () => {
         clock.advance(REQUEST_TIMEOUT_MS - 1);
       }
       await new Promise(setImmediate);
-      expect(stage.daemon.ended, 'not yet over').to.be.empty;
+      expect(stage.daemon.ended, 'not yet ended').to.be.empty;
       clock.advance(1);
       await client.closed;
-      // Between two events it is told why, and then cut all the same.
+      // Between two events the client gets an error event, and is then cut off nevertheless.
       const why = 'data: {"error":"upstream timed out","code":"upstream_timeout","request_id":"';
       const rest = client.pending.toString();
-      if (says.endsWith('data: a')) expect(rest, 'no end of the answer').to.equal('');
-      else expect(rest, 'no end of the answer').to.match(new RegExp(`^\\w+\\r\\n${why}\\w+"\\}\\n\\n\\r\\n$`));
+      if (says.endsWith('data: a')) expect(rest, 'no end of the response').to.equal('');
+      else expect(rest, 'no end of the response').to.match(new RegExp(`^\\w+\\r\\n${why}\\w+"\\}\\n\\n\\r\\n$`));
       await exchange.closed();
-      expect(await stage.onlyEnd()).to.include({ outcome: 'timeout', status: 200 });
+      expect(await stage.onlyRecord()).to.include({ outcome: 'timeout', status: 200 });
       expect(await stage.uses()).to.equal(1);
     });
   }
 
-  it('C24 a byte a second passes for as long as it likes: REQUEST_TIMEOUT is for silence, and there is no other', async () => {
+  it('C24 a byte a second is forwarded for any time: REQUEST_TIMEOUT limits silence, and nothing limits the whole', async () => {
     const bytes = 600;
     const { client, exchange } = await begun(`HTTP/1.1 200 OK\r\nContent-Length: ${bytes}\r\n\r\n`);
     for (let i = 1; i <= bytes; i++) {
@@ -100,31 +100,31 @@ describe('C: an upstream that streams', () => {
       clock.advance(SECOND_MS);
     }
     expect(client.pending.toString()).to.equal('x'.repeat(bytes));
-    expect(await stage.onlyEnd()).to.include({ outcome: 'ok' });
+    expect(await stage.onlyRecord()).to.include({ outcome: 'ok' });
   });
 
-  it('C24 interim answers do not prolong the wait for the final one', async () => {
+  it('C24 interim responses do not extend the time for the final one', async () => {
     stage.upstream.script = () => undefined;
     const client = await stage.client(stage.get());
     const exchange = await stage.upstream.only();
     for (let waitedMs = 0; waitedMs < REQUEST_TIMEOUT_MS; waitedMs += SECOND_MS) {
       expect(stage.daemon.ended).to.be.empty;
       exchange.send('HTTP/1.1 102 Processing\r\n\r\n');
-      // Nothing shows that it has been read; that it is not always, would not fail this.
+      // Nothing shows that it has been read. If it was not, the test passes anyway.
       for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate);
       clock.advance(SECOND_MS);
     }
-    expect((await client.answer()).status).to.equal(504);
+    expect((await client.response()).status).to.equal(504);
   });
 
   const TEXT = 'event: é🙂\r\ndata: {"choices":[{"delta":{"content":"wörld ￼"}}]}\n\ndata: [DONE]\n\n';
-  it('C25 pieces that end anywhere, also within a character, a name or a line end, pass as they are', async () => {
+  it('C25 pieces that end anywhere, even within a character, a name or a line end, are forwarded unchanged', async () => {
     const { client, exchange } = await begun();
     for (const byte of Buffer.from(TEXT)) await pass(client, exchange, String.fromCharCode(byte));
     await finish(client, exchange);
   });
 
-  it('C25 so do those that end within the framing of a chunk', async () => {
+  it('C25 pieces that end within the framing of a chunk are forwarded unchanged', async () => {
     const onTheWire = Buffer.from(chunk(Buffer.from(TEXT).toString('latin1')) + LAST_CHUNK, 'latin1');
     for (const at of [
       1,

@@ -1,4 +1,6 @@
-/** Lists the ids of the matrix with what stands for each: how many tests, or a line of README.md. Exits 1 when one has neither. */
+/**
+ * Lists the rows of docs/faults.md with what covers each: the number of tests, or the reason from README.md. Exits 1 if a row has neither.
+ */
 import { uncovered, whatCovers } from './support/coverage.js';
 
 const coverage = await whatCovers();

@@ -3,24 +3,24 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { eventually } from '../support/eventually.js';
 import { seededRandom } from '../support/model.js';
 import { chunk, head, LAST_CHUNK } from '../support/raw.js';
-import { Measured } from './support/measured.js';
+import { MeasuredDaemon } from './support/measured-daemon.js';
 
 const CLIENTS = 10_000;
 const AT_ONCE = 200;
 const SECOND_MS = 1000;
 
-describe('D: a daemon whose clients leave', function () {
+describe('D: a daemon whose clients disconnect', function () {
   this.timeout(300_000);
-  let stage: Measured;
+  let stage: MeasuredDaemon;
 
   beforeEach(async () => {
-    stage = await Measured.start();
-    // Nobody is ever answered: what is left behind stays.
+    stage = await MeasuredDaemon.start();
+    // The upstream never responds, so anything that leaks stays.
     stage.upstream.script = () => undefined;
   });
   afterEach(() => stage.stop());
 
-  /** Connects, sends, and leaves after at most a few milliseconds. */
+  /** Connects, sends, and disconnects after up to a few milliseconds. */
   async function comeAndGo(random: () => number): Promise<void> {
     const requests = [
       head('GET /v1/models', stage.secret),
@@ -44,11 +44,11 @@ describe('D: a daemon whose clients leave', function () {
     await Promise.all(callers);
   }
 
-  it('D05 has nothing left of 10,000 that connect, send and leave: no socket, no descriptor, no timer, no memory', async () => {
+  it('D05 10,000 clients connect, send and disconnect: no socket, descriptor, timer or memory is left', async () => {
     const random = seededRandom(5);
     const descriptors = stage.descriptors;
     const heldMb: number[] = [];
-    // The first time also pays for what is made once: compiled code, connections to be used again.
+    // The first run also pays for what is made once: compiled code, and connections for reuse.
     for (let time = 0; time < 2; time++) {
       await comeAndGoMany(random);
       await stage.quiet();
@@ -57,12 +57,12 @@ describe('D: a daemon whose clients leave', function () {
       heldMb.push(await stage.heldMb());
     }
     expect(stage.upstream.exchanges.length, 'requests at the upstream').to.be.above(CLIENTS / 2);
-    expect(heldMb[1]! - heldMb[0]!, 'MB more than after the first time').to.be.below(5);
+    expect(heldMb[1]! - heldMb[0]!, 'MB more than after the first run').to.be.below(5);
     expect(await stage.load()).to.be.below(0.05);
   });
 
-  it('D01 closes the upstream request within 50 ms of its client, 99 times in a hundred', async () => {
-    /** The 99th of a hundred, in milliseconds. */
+  it('D01 the upstream request closes within 50 ms of its client (99th percentile)', async () => {
+    /** The 99th of a hundred samples, in milliseconds. */
     const percentile = async () => {
       const tookMs: number[] = [];
       for (let i = 0; i < 200; i++) {
@@ -78,7 +78,7 @@ describe('D: a daemon whose clients leave', function () {
       }
       return tookMs.sort((a, b) => a - b)[Math.floor(tookMs.length * 0.99)]!;
     };
-    // The best of a few, for others may use the machine meanwhile.
+    // The best of a few tries, because other programs may use the machine meanwhile.
     let bestMs = Infinity;
     for (let attempt = 0; attempt < 5 && bestMs >= 50; attempt++) bestMs = Math.min(bestMs, await percentile());
     expect(bestMs).to.be.below(50);

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
-import { takeDatabaseAway } from '../support/outage.js';
+import { makeDatabaseUnreachable } from '../support/database-outage.js';
 import { chunk, head, type RawClient } from '../support/raw.js';
 import { eventually } from '../support/eventually.js';
 import { staged } from './support/stage.js';
@@ -9,10 +9,10 @@ import type { Exchange } from './support/upstream.js';
 
 const MINUTE_MS = 60_000;
 
-describe('D: clients that leave', () => {
+describe('D: clients that disconnect', () => {
   const { stage, it } = staged({ env: { REQUEST_TIMEOUT: '60s', CLIENT_BODY_TIMEOUT: '30s' } });
 
-  /** Destroys the client. @returns after how many milliseconds the upstream connection was closed. */
+  /** Destroys the client. @returns the number of milliseconds until the upstream connection was closed. */
   async function leave(client: RawClient, exchange: Exchange): Promise<number> {
     const leftAtMs = performance.now();
     const closed = new Promise<void>((resolve) => exchange.socket.once('close', resolve));
@@ -24,7 +24,7 @@ describe('D: clients that leave', () => {
   const silent = () => undefined;
 
   for (const method of ['GET', 'POST'] as const) {
-    it(`D01 a ${method} takes the upstream request with it before the first byte, at once`, async () => {
+    it(`D01 a client disconnects before the first byte of the response to a ${method}: the upstream request is aborted at once`, async () => {
       stage.upstream.script = silent;
       const tookMs: number[] = [];
       for (let round = 1; round <= 20; round++) {
@@ -36,26 +36,26 @@ describe('D: clients that leave', () => {
         expect(client.pending.toString(), 'bytes at the client').to.equal('');
         expect(exchange.request.body.toString()).to.equal(method === 'GET' ? '' : '{"a":1}');
       }
-      await eventually('all are over', () => stage.daemon.ended.length === tookMs.length);
+      await eventually('all have ended', () => stage.daemon.ended.length === tookMs.length);
       for (const ended of stage.daemon.ended) expect(ended).to.include({ outcome: 'client_closed', status: 499 });
       expect(await stage.uses(), 'uses: they were forwarded').to.equal(tookMs.length);
-      expect(stage.upstream.sockets.size, 'connections made for nobody').to.equal(0);
-      // The bound is on the 99th of a hundred; on a machine that does other things as well the median says as much.
+      expect(stage.upstream.sockets.size, 'connections that no request needs').to.equal(0);
+      // The bound is for the 99th percentile. On a busy machine the median shows the same.
       expect(tookMs.sort((a, b) => a - b)[10]).to.be.below(50);
     });
   }
 
-  it('D01 requests that wait behind another on their connection end with it', async () => {
+  it('D01 a client disconnects: its pipelined requests end too', async () => {
     stage.upstream.script = silent;
     const client = await stage.client(stage.get() + stage.post('{}') + stage.get());
     await leave(client, await stage.upstream.only());
-    await stage.allGone();
+    await stage.allDisconnected();
     expect(await stage.uses()).to.equal(1);
     expect(stage.upstream.exchanges, 'requests at the upstream').to.have.lengthOf(1);
   });
 
   for (const [what, fields] of Object.entries({ 'in chunks': 'Transfer-Encoding: chunked', 'without a length': '' })) {
-    it(`D02 an event stream ${what} that is left is not read any further`, async () => {
+    it(`D02 a client leaves an event stream ${what}: nothing more is read from the upstream`, async () => {
       let pumped = Promise.resolve();
       stage.upstream.script = (exchange) => {
         exchange.send(`HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n${fields}${fields && '\r\n'}\r\n`);
@@ -68,63 +68,63 @@ describe('D: clients that leave', () => {
       expect(await leave(client, exchange)).to.be.below(1_000);
       await pumped;
       expect(exchange.sentBytes, 'of a billion').to.be.below(100e6);
-      expect(await stage.onlyEnd()).to.include({ outcome: 'client_closed', status: 200 });
+      expect(await stage.onlyRecord()).to.include({ outcome: 'client_closed', status: 200 });
       expect(await stage.uses()).to.equal(1);
     });
   }
 
-  describe('in the middle of an upload', () => {
+  describe('during an upload', () => {
     const UPLOADS = {
       'in chunks': { fields: { 'Transfer-Encoding': 'chunked' }, begins: chunk('the beginning') },
       'of a declared length': { fields: { 'Content-Length': '100000' }, begins: 'the beginning' },
     };
     for (const [what, { fields, begins }] of Object.entries(UPLOADS)) {
-      it(`D03 ${what} abort it: the upstream cannot take it for whole, and the use stays counted`, async () => {
+      it(`D03 an upload ${what} of which only a part was sent: the upstream request is aborted and the use stays counted`, async () => {
         stage.upstream.script = silent;
         const client = await stage.client(stage.post('', fields) + begins);
         const exchange = await stage.upstream.only();
-        await eventually('the beginning is there', () => exchange.request.body.length > 0);
+        await eventually('the beginning has arrived', () => exchange.request.body.length > 0);
         expect(await leave(client, exchange)).to.be.below(1_000);
-        expect(exchange.request).to.include({ isWhole: false });
+        expect(exchange.request).to.include({ isComplete: false });
         expect(exchange.request.body.toString()).to.equal('the beginning');
-        expect(await stage.onlyEnd()).to.include({ outcome: 'client_closed', status: 499 });
+        expect(await stage.onlyRecord()).to.include({ outcome: 'client_closed', status: 499 });
         expect(await stage.uses()).to.equal(1);
       });
     }
 
-    it('D03 of a small body spend nothing: it is held until it is whole', async () => {
+    it('D03 an unfinished small body: it is buffered until it is complete, so no use is spent', async () => {
       const client = await stage.client(stage.post('', { 'Content-Length': '100' }) + 'the beginning');
       await stage.inFlight(1);
       client.destroy();
-      expect(await stage.onlyEnd()).to.include({ outcome: 'client_closed', status: 499 });
+      expect(await stage.onlyRecord()).to.include({ outcome: 'client_closed', status: 499 });
       await stage.expectNothingSpent();
     });
 
-    it('D03 do not come back when their answer was there already', async () => {
+    it('D03 the response arrived before the upload ended: it stays the recorded outcome', async () => {
       stage.upstream.script = (exchange) => {
-        exchange.answer(413);
+        exchange.respond(413);
       };
       const client = await stage.client(stage.post('', { 'Transfer-Encoding': 'chunked' }) + chunk('the beginning'));
-      expect((await client.answer()).status).to.equal(413);
+      expect((await client.response()).status).to.equal(413);
       client.send(chunk('more'));
       client.send(chunk('and more'));
       client.destroy();
-      expect(await stage.onlyEnd()).to.include({ outcome: 'upstream_refused', status: 413 });
+      expect(await stage.onlyRecord()).to.include({ outcome: 'upstream_refused', status: 413 });
     });
   });
 
   it('D04 while the database is asked: nothing is forwarded', async () => {
-    stage.daemon.clock.advance(MINUTE_MS); // What is remembered is read again.
+    stage.daemon.clock.advance(MINUTE_MS); // A minute later, known tokens are read from the database again.
     let proceed: () => void = silent;
     const gate = new Promise<void>((resolve) => {
       proceed = resolve;
     });
-    const slow = takeDatabaseAway(stage.daemon, (reach) => gate.then(reach));
+    const slow = makeDatabaseUnreachable(stage.daemon, (reach) => gate.then(reach));
     try {
       const client = await stage.client(stage.post('{}'));
       await eventually('the database is asked', () => slow.attempts > 0);
       client.destroy();
-      expect(await stage.onlyEnd()).to.include({ outcome: 'client_closed', status: 499 });
+      expect(await stage.onlyRecord()).to.include({ outcome: 'client_closed', status: 499 });
     } finally {
       slow.end();
       proceed();
@@ -136,13 +136,13 @@ describe('D: clients that leave', () => {
   describe('right after the last byte', () => {
     const BODY = 'x'.repeat(300_000);
     const ANSWERS: Record<string, (exchange: Exchange) => void> = {
-      'of a small answer': (exchange) => {
-        exchange.answer();
+      'of a small response': (exchange) => {
+        exchange.respond();
       },
-      'of a large answer': (exchange) => {
-        exchange.answer(200, '', BODY);
+      'of a large response': (exchange) => {
+        exchange.respond(200, '', BODY);
       },
-      'of an answer in chunks': (exchange) => {
+      'of a chunked response': (exchange) => {
         exchange.send(`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${chunk(BODY)}0\r\n\r\n`);
       },
     };
@@ -151,32 +151,32 @@ describe('D: clients that leave', () => {
         close: (client: RawClient) => client.socket.destroy(),
         reset: (client: RawClient) => client.socket.resetAndDestroy(),
       })) {
-        it(`D08 ${what} they ${how} the connection: that is a success`, async () => {
+        it(`D08 after the last byte ${what}, the client ${how} the connection: it counts as a success`, async () => {
           stage.upstream.script = script;
           for (let round = 1; round <= 10; round++) {
             const client = await stage.client(stage.get());
-            expect((await client.answer()).status).to.equal(200);
+            expect((await client.response()).status).to.equal(200);
             go(client);
-            await eventually('it is over', () => stage.daemon.ended.length === round);
+            await eventually('it has ended', () => stage.daemon.ended.length === round);
           }
           for (const ended of stage.daemon.ended) expect(ended).to.include({ outcome: 'ok', status: 200 });
         });
       }
     }
 
-    it('D08 of an answer in full before the connection is asked to close: that is a success', async () => {
+    it('D08 after a complete response with Connection: close, the client disconnects: it counts as a success', async () => {
       const client = await stage.client(stage.get({ Connection: 'close' }));
       await client.seen('{"ok":true}');
       client.socket.resetAndDestroy();
-      expect(await stage.onlyEnd()).to.include({ outcome: 'ok', status: 200 });
+      expect(await stage.onlyRecord()).to.include({ outcome: 'ok', status: 200 });
     });
   });
 });
 
-describe('D: clients that leave while they wait for a connection', () => {
+describe('D: clients that disconnect while they wait for an upstream connection', () => {
   const { stage, it } = staged({ env: { UPSTREAM_CONNECTIONS: '1', UPSTREAM_CONNECT_TIMEOUT: '1h' } });
 
-  it('D04 are forgotten at once, and those behind them get it', async () => {
+  it('D04 a waiting request whose client disconnects is dropped at once, and the next one gets the connection', async () => {
     stage.upstream.script = () => undefined;
     const first = await stage.client(stage.get());
     const exchange = await stage.upstream.only();
@@ -189,25 +189,25 @@ describe('D: clients that leave while they wait for a connection', () => {
     await stage.inFlight(7);
     for (const client of waiting) client.destroy();
     await stage.inFlight(2);
-    await eventually('only the timers of those that wait are left', () => stage.daemon.clock.pending <= timers + 2);
+    await eventually('only the timers of waiting requests are left', () => stage.daemon.clock.pending <= timers + 2);
     expect(stage.daemon.ended.map(({ outcome, status }) => `${outcome} ${String(status)}`)).to.deep.equal(
       waiting.map(() => 'client_closed 499'),
     );
 
     stage.upstream.script = (each) => {
-      each.answer();
+      each.respond();
     };
-    exchange.answer();
-    expect((await first.answer()).status).to.equal(200);
-    expect((await last.answer()).status).to.equal(200);
+    exchange.respond();
+    expect((await first.response()).status).to.equal(200);
+    expect((await last.response()).status).to.equal(200);
     expect(stage.upstream.exchanges.map(({ target }) => target)).to.deep.equal(['/v1/models', '/v1/last']);
     expect(await stage.uses(other)).to.equal(0);
   });
 });
 
-describe('D: clients that leave while the connection to the upstream is made', () => {
+describe('D: clients that disconnect while the upstream connection is being made', () => {
   const openings: Socket[] = [];
-  // It takes connections, and no part in the TLS handshake.
+  // It accepts connections and never completes the TLS handshake.
   const silent = createServer((socket) => {
     openings.push(socket.on('error', () => undefined).resume());
   });
@@ -221,13 +221,13 @@ describe('D: clients that leave while the connection to the upstream is made', (
   });
   after(() => silent.close());
 
-  it('D04 end that too, and the next one makes its own', async () => {
+  it('D04 the connection attempt ends with its client, and the next request makes its own', async () => {
     for (let round = 1; round <= 3; round++) {
       const client = await stage.client(stage.post('{}'));
-      await eventually('a connection is begun', () => openings.length === round);
+      await eventually('a connection attempt began', () => openings.length === round);
       client.destroy();
-      await eventually('it is ended', () => openings.at(-1)!.destroyed);
-      await eventually('it is over', () => stage.daemon.ended.length === round);
+      await eventually('it has closed', () => openings.at(-1)!.destroyed);
+      await eventually('it has ended', () => stage.daemon.ended.length === round);
     }
     for (const ended of stage.daemon.ended) expect(ended).to.include({ outcome: 'client_closed', status: 499 });
     expect(openings, 'connections').to.have.lengthOf(3);

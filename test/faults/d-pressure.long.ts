@@ -2,30 +2,30 @@ import { expect } from 'chai';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { eventually } from '../support/eventually.js';
 import { chunk, head, LAST_CHUNK, type RawClient } from '../support/raw.js';
-import { Measured } from './support/measured.js';
-import { pumping, stalled } from './support/pressure.js';
+import { MeasuredDaemon } from './support/measured-daemon.js';
+import { pumping, untilStalled } from './support/pressure.js';
 import type { Exchange } from './support/upstream.js';
 
 const SECOND_MS = 1000;
 const LOOK_EVERY_MS = 500;
 
-describe('D: the memory of a daemon', function () {
+describe('D: memory of a daemon', function () {
   this.timeout(300_000);
-  let stage: Measured;
+  let stage: MeasuredDaemon;
   let descriptors: number;
   let residentMb: number;
   let clients: RawClient[];
 
   async function begin(env: Record<string, string> = {}): Promise<void> {
-    stage = await Measured.start(env);
+    stage = await MeasuredDaemon.start(env);
     clients = [];
-    // What is made at the first request is not what is measured.
+    // What the first request allocates is not measured.
     stage.upstream.script = (exchange) => {
-      exchange.answer(200, 'Connection: close\r\n');
+      exchange.respond(200, 'Connection: close\r\n');
     };
     const client = await stage.client();
     client.send(head('GET /v1/models', stage.secret, { Connection: 'close' }));
-    await client.answer();
+    await client.response();
     await client.closed;
     descriptors = stage.descriptors;
     await stage.upstream.begin();
@@ -48,11 +48,11 @@ describe('D: the memory of a daemon', function () {
   const sum = (of: (exchange: Exchange) => number) => () =>
     stage.upstream.exchanges.reduce((total, exchange) => total + of(exchange), 0);
 
-  it('D06 grows by less than 100 MB for 100 clients that take nothing of 2 GB each, and cuts them after REQUEST_TIMEOUT', async () => {
+  it('D06 100 clients that read nothing of 2 GB each: less than 100 MB more memory, and their connections are closed after REQUEST_TIMEOUT', async () => {
     await begin({ REQUEST_TIMEOUT: '15s' });
     stage.upstream.script = pumping(2e9);
     await call(100, head('GET /v1/models', stage.secret), false);
-    const sent = await stalled(
+    const sent = await untilStalled(
       sum(({ sentBytes }) => sentBytes),
       LOOK_EVERY_MS,
     );
@@ -64,11 +64,11 @@ describe('D: the memory of a daemon', function () {
     for (const client of clients) await client.closed;
   });
 
-  it('D06 grows by less than 256 MB for 1,000 clients that take nothing, and nothing is left when they leave', async () => {
+  it('D06 1,000 clients that read nothing: less than 256 MB more memory, and nothing is left when they disconnect', async () => {
     await begin();
     stage.upstream.script = pumping(2e9);
     await call(1_000, head('GET /v1/models', stage.secret), false);
-    await stalled(
+    await untilStalled(
       sum(({ sentBytes }) => sentBytes),
       LOOK_EVERY_MS,
     );
@@ -79,7 +79,7 @@ describe('D: the memory of a daemon', function () {
     expect(await stage.load()).to.be.below(0.05);
   });
 
-  it('D07 grows by less than 100 MB for 100 uploads of which the upstream takes nothing', async () => {
+  it('D07 100 uploads that the upstream does not read: less than 100 MB more memory', async () => {
     await begin({ MAX_REQUEST_SIZE: '2GB', REQUEST_TIMEOUT: '15s' });
     stage.upstream.script = (exchange) => {
       exchange.socket.pause();
@@ -95,15 +95,15 @@ describe('D: the memory of a daemon', function () {
       socket.on('drain', write);
       write();
     }
-    await stalled(() => written.reduce((total, each) => total + each, 0), LOOK_EVERY_MS);
+    await untilStalled(() => written.reduce((total, each) => total + each, 0), LOOK_EVERY_MS);
     expect(Math.max(...written), 'bytes that a client could send').to.be.below(16e6);
     expect(stage.peakMb - residentMb, 'MB more').to.be.below(100);
-    // Behind what nobody reads their end is not to be seen: it is the upstream's silence that ends the requests.
+    // The end of a connection is not seen before the unread bytes. The upstream's silence ends these requests.
     for (const client of clients) client.destroy();
     await stage.closed(descriptors, 30 * SECOND_MS);
   });
 
-  it('D09 answers others within 50 ms while 30 streams of 5 MB are left together', async () => {
+  it('D09 30 streams of 5 MB are disconnected together: other requests get a response within 50 ms', async () => {
     await begin();
     const event = `data: ${'x'.repeat(1_000)}\n\n`;
     stage.upstream.script = async (exchange) => {
@@ -112,13 +112,13 @@ describe('D: the memory of a daemon', function () {
         if (!exchange.send(event)) await sleep(1);
       }
     };
-    /** How long /live took around the moment, the 99th of a hundred, in milliseconds. */
+    /** The 99th percentile of the duration of /live around that moment, in milliseconds. */
     const percentile = async () => {
       clients = [];
       stage.upstream.exchanges = [];
       await call(30, head('GET /v1/chat', stage.secret), true);
       await eventually(
-        'all have their 5 MB',
+        'each has received 5 MB',
         () => clients.every(({ socket }) => socket.bytesRead > 5e6),
         30 * SECOND_MS,
       );
@@ -128,7 +128,7 @@ describe('D: the memory of a daemon', function () {
         if (i === 50) for (const client of clients) client.destroy();
         const askedAtMs = performance.now();
         bystander.send('GET /live HTTP/1.1\r\nHost: llmp.test\r\n\r\n');
-        await bystander.answer();
+        await bystander.response();
         tookMs.push(performance.now() - askedAtMs);
       }
       bystander.destroy();
@@ -140,7 +140,7 @@ describe('D: the memory of a daemon', function () {
     await stage.closed(descriptors, 5 * SECOND_MS);
   });
 
-  it('D09 carries 1,000 streams at once, each whole and its own', async () => {
+  it('D09 1,000 streams at once: each client gets all of its own stream', async () => {
     await begin();
     const STREAMS = 1_000;
     const events = (target: string) => Array.from({ length: 20 }, (_, i) => `data: ${target} ${i}\n\n`);
@@ -160,11 +160,11 @@ describe('D: the memory of a daemon', function () {
     const texts = Array.from({ length: STREAMS }, async (_, i) => {
       const client = await stage.client();
       client.send(head(`GET /v1/stream/${i}`, stage.secret));
-      const { text } = await client.answer();
+      const { text } = await client.response();
       client.destroy();
       return text;
     });
-    await eventually('all are there', () => stage.upstream.exchanges.length === STREAMS, 60 * SECOND_MS);
+    await eventually('all have arrived', () => stage.upstream.exchanges.length === STREAMS, 60 * SECOND_MS);
     allAreThere();
     for (const [i, text] of (await Promise.all(texts)).entries()) {
       expect(text).to.equal(events(`/v1/stream/${i}`).join(''));

@@ -6,7 +6,7 @@ import { eventually } from '../support/eventually.js';
 import { seededRandom } from '../support/model.js';
 import { chunk, head, LAST_CHUNK, type RawClient } from '../support/raw.js';
 import { expectRefusal, UNAUTHORIZED, UPSTREAM_TIMEOUT } from '../support/refusals.js';
-import { pumping, stalled } from './support/pressure.js';
+import { pumping, untilStalled } from './support/pressure.js';
 import { staged } from './support/stage.js';
 import type { Exchange, Script } from './support/upstream.js';
 
@@ -15,15 +15,15 @@ const LOOK_EVERY_MS = 60;
 const REQUEST_TIMEOUT_MS = 120 * SECOND_MS;
 const PIECE_BYTES = 64 * 1024;
 const GIGABYTE = 1e9;
-// What the kernel keeps on the way through two loopback connections, with room to spare.
+// What the kernel buffers on two loopback connections, with a margin.
 const MOST_UNDERWAY_BYTES = 40e6;
-// Of an upload: the kernel's buffers, which grow as it sees fit; on Linux they come to 8 MB as a rule.
+// What the kernel buffers of an upload. It chooses the size of its buffers, usually 8 MB on Linux.
 const MOST_UPLOADED_BYTES = 16e6;
 
-describe('D: clients that do not read, and upstreams that do not', () => {
+describe('D: clients that do not read, and upstreams that do not read', () => {
   const { stage, it } = staged({ env: { REQUEST_TIMEOUT: '120s', MAX_REQUEST_SIZE: '1GB' } });
 
-  /** A client that has asked for `bytes` and takes none; the upstream has been told to wait. */
+  /** A client that requested `bytes` and reads none, after the upstream was paused. */
   async function stalledReader(
     bytes: number,
     secret = stage.secret,
@@ -35,11 +35,11 @@ describe('D: clients that do not read, and upstreams that do not', () => {
     client.send(head('GET /v1/models', secret));
     await eventually('it is at the upstream', () => stage.upstream.exchanges.length > before);
     const exchange = stage.upstream.exchanges[before]!;
-    expect(await stalled(() => exchange.sentBytes, LOOK_EVERY_MS)).to.be.below(MOST_UNDERWAY_BYTES);
+    expect(await untilStalled(() => exchange.sentBytes, LOOK_EVERY_MS)).to.be.below(MOST_UNDERWAY_BYTES);
     return { client, exchange };
   }
 
-  it('D06 while many take nothing their upstreams wait, and each is cut after REQUEST_TIMEOUT', async () => {
+  it('D06 many clients read nothing: their upstreams are paused, and each connection is closed after REQUEST_TIMEOUT', async () => {
     const READERS = 30;
     stage.upstream.script = pumping(GIGABYTE);
     for (let i = 0; i < READERS; i++) {
@@ -49,31 +49,31 @@ describe('D: clients that do not read, and upstreams that do not', () => {
     }
     const { exchanges } = stage.upstream;
     await eventually('all are at the upstream', () => exchanges.length === READERS);
-    const sent = await stalled(() => exchanges.reduce((sum, { sentBytes }) => sum + sentBytes, 0), LOOK_EVERY_MS);
+    const sent = await untilStalled(() => exchanges.reduce((sum, { sentBytes }) => sum + sentBytes, 0), LOOK_EVERY_MS);
     expect(sent).to.be.below(READERS * MOST_UNDERWAY_BYTES);
-    expect(stage.daemon.ended, 'over before their time').to.be.empty;
+    expect(stage.daemon.ended, 'ended too early').to.be.empty;
     stage.daemon.clock.advance(REQUEST_TIMEOUT_MS);
     await eventually('all are cut', () => stage.daemon.ended.length === READERS);
     for (const exchange of exchanges) await exchange.closed();
     for (const ended of stage.daemon.ended) expect(ended).to.include({ outcome: 'client_closed', status: 200 });
   });
 
-  it('D06 a client that takes something now and then is not cut, and gets everything', async () => {
+  it('D06 a client that reads a little now and then is not cut off and gets everything', async () => {
     const { client, exchange } = await stalledReader(100e6);
     client.discard();
     for (let i = 0; i < 3; i++) {
       stage.daemon.clock.advance(REQUEST_TIMEOUT_MS - SECOND_MS);
       const before = exchange.sentBytes;
       client.socket.resume();
-      await eventually('the upstream may go on', () => exchange.sentBytes > before);
+      await eventually('the upstream may continue', () => exchange.sentBytes > before);
       client.socket.pause();
     }
     client.socket.resume();
-    await eventually('all is there', () => client.socket.bytesRead > 100e6);
-    expect(await stage.onlyEnd()).to.include({ outcome: 'ok' });
+    await eventually('everything has arrived', () => client.socket.bytesRead > 100e6);
+    expect(await stage.onlyRecord()).to.include({ outcome: 'ok' });
   });
 
-  /** An upload of which the upstream takes nothing, at the point where nothing moves any more. */
+  /** An upload that the upstream does not read, when all buffers are full. */
   async function stalledUpload(): Promise<{ client: RawClient; exchange: Exchange }> {
     stage.upstream.script = (exchange) => {
       exchange.socket.pause();
@@ -88,50 +88,50 @@ describe('D: clients that do not read, and upstreams that do not', () => {
     client.socket.on('drain', write);
     write();
     const exchange = await stage.upstream.only();
-    expect(await stalled(() => written, LOOK_EVERY_MS)).to.be.below(MOST_UPLOADED_BYTES);
+    expect(await untilStalled(() => written, LOOK_EVERY_MS)).to.be.below(MOST_UPLOADED_BYTES);
     return { client, exchange };
   }
 
   async function expectAborted(exchange: Exchange): Promise<void> {
     exchange.socket.resume();
     await exchange.closed();
-    expect(exchange.request).to.include({ isWhole: false });
-    expect(await stage.onlyEnd()).to.include({ outcome: 'timeout', status: 504 });
+    expect(exchange.request).to.include({ isComplete: false });
+    expect(await stage.onlyRecord()).to.include({ outcome: 'timeout', status: 504 });
     expect(await stage.uses()).to.equal(1);
   }
 
-  it('D07 an upstream that takes nothing of an upload holds the client up, until 504', async () => {
+  it('D07 an upstream that does not read an upload blocks the client, until 504', async () => {
     const { client, exchange } = await stalledUpload();
-    expect(stage.daemon.ended, 'over before its time').to.be.empty;
+    expect(stage.daemon.ended, 'ended too early').to.be.empty;
     stage.daemon.clock.advance(REQUEST_TIMEOUT_MS);
-    expectRefusal(await client.answer(), UPSTREAM_TIMEOUT);
+    expectRefusal(await client.response(), UPSTREAM_TIMEOUT);
     await expectAborted(exchange);
     client.destroy();
   });
 
-  it('D03 D07 a client that leaves meanwhile is not seen to, behind what nobody reads, but ends with the same', async () => {
+  it('D03 D07 a client that disconnects from a blocked upload is not noticed before the unread bytes: the request ends with the 504', async () => {
     const { client, exchange } = await stalledUpload();
     client.destroy();
     stage.daemon.clock.advance(REQUEST_TIMEOUT_MS);
     await expectAborted(exchange);
-    await stage.allGone();
+    await stage.allDisconnected();
   });
 
-  /** A client that takes nothing, with an answer on its way to it of which the upstream's part is over. */
+  /** A client that does not read a response that the upstream has sent completely. */
   async function stuckAnswer(): Promise<{ client: RawClient; answered: number }> {
     stage.upstream.script = (exchange) => {
-      if (exchange.target !== '/v1/stream') exchange.answer(200, '', 'x'.repeat(30_000));
+      if (exchange.target !== '/v1/stream') exchange.respond(200, '', 'x'.repeat(30_000));
     };
     const client = await stage.client();
     client.socket.pause();
     client.send(stage.get().repeat(1_000));
     await eventually('some are answered', () => stage.daemon.ended.length > 0);
-    const answered = await stalled(() => stage.daemon.ended.length, LOOK_EVERY_MS);
+    const answered = await untilStalled(() => stage.daemon.ended.length, LOOK_EVERY_MS);
     expect(answered).to.be.below(1_000);
     return { client, answered };
   }
 
-  it('D06 a client that takes nothing of an answer that the upstream has given whole is cut too', async () => {
+  it('D06 a client that does not read a response which the upstream has completed is cut off too', async () => {
     const { answered } = await stuckAnswer();
     stage.daemon.clock.advance(REQUEST_TIMEOUT_MS);
     await stage.inFlight(0);
@@ -139,7 +139,7 @@ describe('D: clients that do not read, and upstreams that do not', () => {
     expect(stage.daemon.ended[answered]).to.include({ outcome: 'client_closed', status: 200 });
   });
 
-  it('D01 D08 a client that leaves with its answer on the way takes no connection with it that carries another request by then', async () => {
+  it('D01 D08 a client disconnects during its response: the upstream connection, now used by another request, stays open', async () => {
     const { client, answered } = await stuckAnswer();
     const other = await stage.client(stage.get({}, '/v1/stream'));
     const { exchanges } = stage.upstream;
@@ -149,18 +149,18 @@ describe('D: clients that do not read, and upstreams that do not', () => {
     client.destroy();
     await stage.inFlight(1);
     expect(stage.daemon.ended[answered]).to.include({ outcome: 'client_closed', status: 200 });
-    stream.answer(200, '', 'its own');
-    expect((await other.answer()).text).to.equal('its own');
+    stream.respond(200, '', "the other client's response");
+    expect((await other.response()).text).to.equal("the other client's response");
   });
 
   describe('a slow reader', () => {
-    it('D10 may finish when its token expires meanwhile', async () => {
+    it('D10 the token of a slow reader expires: the stream may finish', async () => {
       const { token: secret } = await stage.issue({ duration_minutes: 1 });
       const { client } = await stalledReader(20e6, secret);
       stage.daemon.clock.advance(61 * SECOND_MS);
       expectRefusal(await stage.ask(head('GET /v1/models', secret)), UNAUTHORIZED);
       client.discard();
-      await eventually('all is there', () => client.socket.bytesRead > 20e6);
+      await eventually('everything has arrived', () => client.socket.bytesRead > 20e6);
       await stage.inFlight(0);
       expect(stage.daemon.ended.map(({ outcome }) => outcome)).to.deep.equal(['refused', 'ok']);
     });
@@ -175,12 +175,12 @@ describe('D: clients that do not read, and upstreams that do not', () => {
       },
     };
     for (const [what, change] of Object.entries(CHANGES)) {
-      it(`D10 is cut within a second when ${what}, and the upstream with it`, async () => {
+      it(`D10 a slow reader is cut off within a second when ${what}, and so is its upstream request`, async () => {
         const { client, exchange } = await stalledReader(GIGABYTE);
         const begun = performance.now();
         await change();
         await exchange.closed();
-        expect(await stage.onlyEnd()).to.include({ outcome: 'revoked', status: 200 });
+        expect(await stage.onlyRecord()).to.include({ outcome: 'revoked', status: 200 });
         expect(performance.now() - begun).to.be.below(SECOND_MS);
         client.discard();
         await client.closed;
@@ -193,7 +193,7 @@ describe('D: clients that do not read, and upstreams that do not', () => {
 describe('D: many clients', () => {
   const { stage, it } = staged();
 
-  /** What this process has open, apart from the two ends of each connection to the upstream that is kept for later. */
+  /** The open descriptors of this process, without both ends of each idle connection to the upstream. */
   const descriptors = () => readdirSync('/proc/self/fd').length - 2 * stage.upstream.sockets.size;
 
   const SCRIPTS: Record<string, Script> = {
@@ -203,11 +203,11 @@ describe('D: many clients', () => {
     },
     '/v1/pumped': pumping(GIGABYTE),
     '/v1/answered': (exchange) => {
-      exchange.answer();
+      exchange.respond();
     },
   };
 
-  it('D05 of 300 that connect, send and leave at any moment nothing is left', async () => {
+  it('D05 300 clients connect, send and disconnect at random moments: nothing is left', async () => {
     const random = seededRandom(5);
     const oneOf = <T>(choices: readonly T[]) => choices[Math.floor(random() * choices.length)]!;
     const secrets = [stage.secret, mintSecret()];
@@ -228,11 +228,11 @@ describe('D: many clients', () => {
       else client.socket.resetAndDestroy();
     };
     for (let round = 0; round < 15; round++) await Promise.all(Array.from({ length: 20 }, comeAndGo));
-    await stage.allGone();
+    await stage.allDisconnected();
     await eventually('all descriptors are closed', () => descriptors() <= before);
   });
 
-  it('D09 a hundred streams at once all arrive, each event for its own client', async () => {
+  it('D09 a hundred streams at once: each client gets its own events', async () => {
     const events = Array.from({ length: 20 }, (_, i) => `event ${i}\n\n`);
     stage.upstream.script = SCRIPTS['/v1/silent']!;
     const clients = await Promise.all(
@@ -249,7 +249,7 @@ describe('D: many clients', () => {
     }
     for (const exchange of exchanges) exchange.send(LAST_CHUNK);
     for (const [i, client] of clients.entries()) {
-      const { text } = await client.answer();
+      const { text } = await client.response();
       expect(text).to.equal(events.map((event) => `data: /v1/stream/${i} ${event}`).join(''));
     }
     expect(await stage.uses()).to.equal(clients.length);

@@ -3,7 +3,7 @@ import { RateLimits } from '../../daemon/core/rate-limit.js';
 import { mintSecret } from '../../daemon/core/token.js';
 import { MemoryRateWindows } from '../../daemon/store/memory/rate-windows.js';
 import { TestClock } from '../support/clock.js';
-import { type Fields, head, type RawAnswer } from '../support/raw.js';
+import { type Fields, head, type RawResponse } from '../support/raw.js';
 import { expectRefusal, RATE_LIMITED, UNAUTHORIZED } from '../support/refusals.js';
 import { heapAfterCollection } from './support/heap.js';
 import { type Stage, staged } from './support/stage.js';
@@ -16,15 +16,15 @@ const HANDSHAKE: Fields = {
   'Sec-WebSocket-Version': '13',
 };
 
-/** The answers to requests that are all sent at the same moment. */
-async function atOnce(stage: Stage, requests: readonly string[]): Promise<RawAnswer[]> {
+/** The responses to requests that are all sent at the same moment. */
+async function atOnce(stage: Stage, requests: readonly string[]): Promise<RawResponse[]> {
   const clients = await Promise.all(requests.map(() => stage.client()));
   for (const [index, client] of clients.entries()) client.send(requests[index] ?? '');
-  return Promise.all(clients.map((client) => client.answer()));
+  return Promise.all(clients.map((client) => client.response()));
 }
 
-/** How many were let through, where each of the others is refused by a limit that says when to come back. */
-function letThrough(answers: readonly RawAnswer[], passed = 200): number {
+/** The number of requests that were let through. Each other one must be refused by a rate limit with Retry-After. */
+function letThrough(answers: readonly RawResponse[], passed = 200): number {
   const refused = answers.filter(({ status }) => status !== passed);
   for (const answer of refused) {
     expectRefusal(answer, RATE_LIMITED);
@@ -40,7 +40,7 @@ describe('E: a limit for all requests', () => {
     stage.daemon.clock.advance(WINDOW_MS);
   };
 
-  it('E12 lets exactly as many through when four times as many come at the same moment, window after window', async () => {
+  it('E12 four times as many requests as the limit: exactly the limit is let through, in each window', async () => {
     for (let window = 0; window < 3; window++) {
       nextWindow();
       expect(letThrough(await atOnce(stage, Array<string>(4 * LIMIT).fill(stage.get())))).to.equal(LIMIT);
@@ -48,7 +48,7 @@ describe('E: a limit for all requests', () => {
     expect(await stage.uses()).to.equal(3 * LIMIT);
   });
 
-  it('E12 lets exactly as many through of several tokens, requests with bodies and handshakes together', async () => {
+  it('E12 requests of several tokens, requests with bodies and WebSocket handshakes count together, exactly', async () => {
     nextWindow();
     const other = await stage.issue();
     const requests = [
@@ -65,7 +65,7 @@ describe('E: a limit for all requests', () => {
     expect((await stage.uses()) + (await stage.uses(other))).to.equal(LIMIT);
   });
 
-  it('E12 is not used up by tokens nobody was given', async () => {
+  it('E12 unknown tokens do not use the limit', async () => {
     nextWindow();
     const guesses = Array.from({ length: 2 * LIMIT }, () => head('GET /v1/models', mintSecret()));
     for (const answer of await atOnce(stage, guesses)) expectRefusal(answer, UNAUTHORIZED);
@@ -88,7 +88,7 @@ describe('E: a limit for each address', () => {
     X_Forwarded_For: (address) => ({ X_Forwarded_For: address, 'X-Llmp-Client-IP': address }),
   };
   for (const [what, fields] of Object.entries(FORGED)) {
-    it(`B05 E13 is not escaped by ${what}`, async () => {
+    it(`B05 E13 the limit cannot be bypassed by ${what}`, async () => {
       nextWindow();
       const requests = Array.from({ length: 20 }, (_, i) => stage.get(fields(`203.0.113.${i}`)));
       expect(letThrough(await atOnce(stage, requests))).to.equal(LIMIT);
@@ -98,26 +98,26 @@ describe('E: a limit for each address', () => {
 
   for (const [what, fields] of [
     ['tokens', {}],
-    ['tokens of handshakes', HANDSHAKE],
+    ['WebSocket handshakes', HANDSHAKE],
   ] as const) {
-    it(`E15 H11 spares the database a flood of ${what} that nobody was given`, async () => {
+    it(`E15 H11 a flood of unknown ${what} above the limit causes no database lookups`, async () => {
       nextWindow();
       const { database } = stage.daemon.daemon.stores;
       const before = await stage.databaseAtRest();
       const flood = Array.from({ length: 40 * LIMIT }, () => head('GET /v1/models', mintSecret(), fields));
       expect(letThrough(await atOnce(stage, flood), 401)).to.equal(LIMIT);
-      // A lookup for each request that was let through, and what the daemon asks by itself meanwhile, but none for each token.
+      // A lookup for each request that was let through, and the daemon's own queries, but none for each token.
       expect(database.statements - before, 'statements').to.be.below(flood.length / 4);
       await stage.expectNothingSpent();
     });
   }
 });
 
-describe('E: a limit for each address, behind a proxy', () => {
+describe('E: a limit for each address, with a proxy in front', () => {
   const LIMIT = 3;
   const { stage, it } = staged({ env: { IP_RATE_LIMIT: String(LIMIT), TRUSTED_PROXIES: '127.0.0.1' } });
 
-  /** How many are let through of requests by clients that the proxy names so. */
+  /** The number of requests that are let through, when the proxy reports these client addresses. */
   const letThroughOf = async (...clients: string[]) =>
     letThrough(
       await atOnce(
@@ -126,13 +126,13 @@ describe('E: a limit for each address, behind a proxy', () => {
       ),
     );
 
-  it('E13 is one for a whole IPv6 network of 64 bits', async () => {
+  it('E13 one limit applies to an IPv6 network of 64 bits', async () => {
     const sweep = Array.from({ length: 20 }, (_, i) => `2001:db8:0:1:${(i * 977).toString(16)}::${i + 1}`);
     expect(await letThroughOf(...sweep)).to.equal(LIMIT);
     expect(await letThroughOf('2001:db8:0:2::1'), 'the next network').to.equal(1);
   });
 
-  it('E13 is one for IPv4 however it is written', async () => {
+  it('E13 one limit applies to an IPv4 address in all of its notations', async () => {
     const same = [
       '203.0.113.9',
       '::ffff:203.0.113.9',
@@ -144,7 +144,7 @@ describe('E: a limit for each address, behind a proxy', () => {
     expect(await letThroughOf('::ffff:203.0.113.10'), 'the next address').to.equal(1);
   });
 
-  it('E13 goes by what the proxy wrote, not by what the client wrote in front', async () => {
+  it("E13 the address that the proxy appended counts, not the client's own entries in front of it", async () => {
     const forged = Array.from({ length: 10 }, (_, i) => `198.51.100.${i}, 203.0.113.20`);
     expect(await letThroughOf(...forged)).to.equal(LIMIT);
   });
@@ -153,9 +153,9 @@ describe('E: a limit for each address, behind a proxy', () => {
 describe('E: a table of addresses', () => {
   const MILLION = 1_000_000;
   const MOST_KEPT = 100_000;
-  const LARGEST_GROWTH = 40_000_000; // Bytes. All of them would be ten times that.
+  const LARGEST_GROWTH = 40_000_000; // Bytes. All addresses would take ten times as much.
 
-  it('E14 is bounded whatever comes, and neither the window of all nor that of a busy address is lost', function () {
+  it('E14 a million addresses: memory is bounded, and neither the global window nor that of an active address is lost', function () {
     this.timeout(120_000);
     const clock = new TestClock({ standsStill: true });
     const local = { address: new MemoryRateWindows(clock), global: new MemoryRateWindows(clock, 1) };
@@ -167,7 +167,7 @@ describe('E: a table of addresses', () => {
       shared: null,
     });
     const before = heapAfterCollection();
-    void limits.countValid();
+    void limits.countAuthenticated();
     void limits.countAddress('203.0.113.7');
     for (let i = 0; i < MILLION; i++) {
       void limits.countAddress(`2001:db8:${(i >> 16).toString(16)}:${(i & 0xffff).toString(16)}::1`);
@@ -175,7 +175,7 @@ describe('E: a table of addresses', () => {
     }
     expect(local.address.size).to.equal(MOST_KEPT);
     expect(heapAfterCollection() - before, 'growth of the heap').to.be.below(LARGEST_GROWTH);
-    expect(() => limits.countValid()).to.throw('rate limit exceeded');
+    expect(() => limits.countAuthenticated()).to.throw('rate limit exceeded');
     expect(() => limits.countAddress('203.0.113.7')).to.throw('rate limit exceeded');
   });
 });

@@ -3,8 +3,8 @@ import { expect } from 'chai';
 import { startDaemon, type TestDaemon } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
 import { type Provider, startProvider } from '../support/provider.js';
-import { ask, type Fields, head, type RawAnswer, RawClient } from '../support/raw.js';
-import { TestRedis, UNHURRIED_REDIS_MS, WITHOUT_REDIS } from '../support/redis.js';
+import { ask, type Fields, head, type RawResponse, RawClient } from '../support/raw.js';
+import { TestRedis, LENIENT_REDIS_TIMEOUT_MS, WITHOUT_REDIS } from '../support/redis.js';
 import { expectRefusal, RATE_LIMITED, UNAUTHORIZED, UNAVAILABLE } from '../support/refusals.js';
 
 const HANDSHAKE: Fields = {
@@ -42,12 +42,12 @@ describe(`E: limits that instances share through Redis${WITHOUT_REDIS}`, functio
     await redis.stop();
   });
 
-  /** An instance with a database of its own. */
+  /** An instance with a separate database. */
   async function open(env: Record<string, string>): Promise<Instance> {
     const daemon = await startDaemon({
       upstream: provider.url,
       env: { REDIS_ADDR: redis.address, RATE_LIMIT_WINDOW: '10m', ...env },
-      redisCommandMs: UNHURRIED_REDIS_MS,
+      redisCommandMs: LENIENT_REDIS_TIMEOUT_MS,
     });
     const project = await daemon.createProject();
     const { token: secret, id: tokenId } = await daemon.createToken(project.id);
@@ -56,9 +56,9 @@ describe(`E: limits that instances share through Redis${WITHOUT_REDIS}`, functio
     return instance;
   }
 
-  const get = ({ daemon, secret }: Instance): Promise<RawAnswer> => ask(daemon.url, head('GET /v1/models', secret));
+  const get = ({ daemon, secret }: Instance): Promise<RawResponse> => ask(daemon.url, head('GET /v1/models', secret));
 
-  function letThrough(answers: readonly RawAnswer[]): number {
+  function letThrough(answers: readonly RawResponse[]): number {
     const refused = answers.filter(({ status }) => status !== 200);
     for (const answer of refused) {
       expectRefusal(answer, RATE_LIMITED);
@@ -69,7 +69,7 @@ describe(`E: limits that instances share through Redis${WITHOUT_REDIS}`, functio
   }
 
   for (const name of ['GLOBAL_RATE_LIMIT', 'IP_RATE_LIMIT']) {
-    it(`E12 ${name} lets as many through over two instances, asked by 200 at the same moment`, async () => {
+    it(`E12 200 requests at the same moment to two instances: ${name} lets exactly the limit through`, async () => {
       const LIMIT = 50;
       const env = { [name]: String(LIMIT), RATE_LIMIT_ON_REDIS_FAILURE: 'deny' };
       const both = [await open(env), await open(env)];
@@ -78,7 +78,7 @@ describe(`E: limits that instances share through Redis${WITHOUT_REDIS}`, functio
     });
   }
 
-  it('E12 K07 each instance counts by itself while Redis is away, and no request fails for it', async () => {
+  it('E12 K07 while Redis is unreachable, each instance counts by itself and no request fails', async () => {
     const env = { GLOBAL_RATE_LIMIT: '5' };
     const both = [await open(env), await open(env)];
     await redis.kill();
@@ -86,7 +86,7 @@ describe(`E: limits that instances share through Redis${WITHOUT_REDIS}`, functio
     expect(letThrough(answers)).to.equal(10);
   });
 
-  it('E12 K07 nobody passes uncounted where RATE_LIMIT_ON_REDIS_FAILURE is deny, until Redis is back', async () => {
+  it('E12 K07 with RATE_LIMIT_ON_REDIS_FAILURE=deny no request passes uncounted, until Redis is reachable again', async () => {
     const instance = await open({ IP_RATE_LIMIT: '1000', RATE_LIMIT_ON_REDIS_FAILURE: 'deny' });
     expect((await get(instance)).status).to.equal(200);
     await redis.kill();
@@ -101,7 +101,7 @@ describe(`E: limits that instances share through Redis${WITHOUT_REDIS}`, functio
     await eventually('requests pass again', async () => (await get(instance)).status === 200, 10_000);
   });
 
-  /** Holds up what is counted from now on. @returns how many wait, and what lets them go on. */
+  /** Blocks counting from now on. @returns how many requests wait, and a function that lets them continue. */
   function holdCounts({ daemon }: Instance) {
     const windows = daemon.daemon.shared.rateWindows!;
     const take = windows.take.bind(windows);
@@ -130,7 +130,7 @@ describe(`E: limits that instances share through Redis${WITHOUT_REDIS}`, functio
       ['', {}],
       [' with its handshake', HANDSHAKE],
     ] as const) {
-      it(`D04 a client${which} that leaves while ${what} is counted has left: nothing is forwarded, no pass is kept`, async () => {
+      it(`D04 a client${which} disconnects while ${what} is counted: nothing is forwarded, and no admission stays open`, async () => {
         const instance = await open(env);
         const { daemon, secret } = instance;
         const { waiting, release } = holdCounts(instance);
@@ -138,7 +138,7 @@ describe(`E: limits that instances share through Redis${WITHOUT_REDIS}`, functio
         client.send(head('GET /v1/models', secret, fields));
         await eventually('it is being counted', () => waiting.length === 1);
         client.destroy();
-        await eventually('it is over', () => daemon.ended.length === 1);
+        await eventually('it has ended', () => daemon.ended.length === 1);
         expect(daemon.ended[0]).to.include({ outcome: 'client_closed', status: 499 });
         await release();
         expect(daemon.daemon.admission.size.inFlight).to.equal(0);
@@ -151,7 +151,7 @@ describe(`E: limits that instances share through Redis${WITHOUT_REDIS}`, functio
     ['request', {}],
     ['handshake', HANDSHAKE],
   ] as const) {
-    it(`a ${which} whose token is revoked while it is counted is refused, and not forwarded`, async () => {
+    it(`a ${which} whose token is revoked while it is being counted is refused and not forwarded`, async () => {
       const instance = await open({ GLOBAL_RATE_LIMIT: '9' });
       const { daemon, secret } = instance;
       const { waiting, release } = holdCounts(instance);
@@ -159,7 +159,7 @@ describe(`E: limits that instances share through Redis${WITHOUT_REDIS}`, functio
       client.send(head('GET /v1/models', secret, fields));
       await eventually('it is being counted', () => waiting.length === 1);
       await daemon.manage('DELETE', `/manage/tokens/${instance.tokenId}`);
-      expectRefusal(await client.answer(), UNAUTHORIZED);
+      expectRefusal(await client.response(), UNAUTHORIZED);
       await release();
       expect(provider.received).to.deep.equal([]);
       client.destroy();

@@ -8,20 +8,16 @@ import { staged } from './support/stage.js';
 import type { Exchange } from './support/upstream.js';
 
 const SECOND_MS = 1000;
-// How many turns of the event loop the answer has on its way before the time is up; at last as many as it needs.
+// The number of turns of the event loop between the response and the timeout; the last ones are as many as it needs.
 const TURNS = Array.from({ length: 40 }, (_, turns) => turns);
 
-describe('E: time that is up just as something happens', () => {
+describe('E: a timeout at the same moment as an event', () => {
   const { stage, it } = staged({ env: { REQUEST_TIMEOUT: '60s', CLIENT_BODY_TIMEOUT: '30s' } });
   const HEAD = 'HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n';
 
-  /**
-   * What a client has to show once all is over: one answer, or one that is cut, and never a word behind it.
-   *
-   * @returns the status, or "cut".
-   */
+  /** Checks what the client received: one response, or a cut one, and no byte after it. @returns the status, or "cut". */
   async function onlyAnswer(client: RawClient): Promise<number | 'cut'> {
-    const answer = await client.answer().catch(() => null);
+    const answer = await client.response().catch(() => null);
     if (!answer) {
       expect(client.pending.toString().match(/HTTP\/1\.1 /g) ?? [], 'status lines').to.have.lengthOf(1);
       return 'cut';
@@ -29,11 +25,11 @@ describe('E: time that is up just as something happens', () => {
     if (answer.status === 504) expectRefusal(answer, UPSTREAM_TIMEOUT);
     if (answer.status === 408) expectRefusal(answer, REQUEST_TIMEOUT);
     if (answer.status === 200) expect(answer.text).to.equal('0123456789');
-    expect(client.pending.toString(), 'behind the answer').to.equal('');
+    expect(client.pending.toString(), 'bytes after the response').to.equal('');
     return answer.status;
   }
 
-  /** Plays one race for each number of turns. @returns what came of them. */
+  /** Runs one race for each number of turns. @returns the results. */
   async function race(
     request: () => string,
     isReady: (exchange: Exchange) => boolean,
@@ -46,7 +42,7 @@ describe('E: time that is up just as something happens', () => {
       await eventually('it is at the upstream', () => stage.upstream.exchanges.length > turns);
       const exchange = stage.upstream.exchanges[turns]!;
       await eventually('it is as far as it should be', () => isReady(exchange));
-      for (let i = 0; i < 5; i++) await turn(); // The daemon is to be done with sending, and to wait for what comes.
+      for (let i = 0; i < 5; i++) await turn(); // The daemon must have finished sending and wait for what arrives.
       await strike(exchange, client, turns);
       results.add(await onlyAnswer(client));
       client.destroy();
@@ -64,10 +60,10 @@ describe('E: time that is up just as something happens', () => {
     stage.daemon.clock.advance(60 * SECOND_MS);
   };
 
-  it('E16 headers that arrive with the end of REQUEST_TIMEOUT: a 504, or an answer that is cut', async () => {
+  it('E16 response headers arrive as REQUEST_TIMEOUT ends: a 504, or a response that is cut', async () => {
     const results = await race(
       () => stage.get(),
-      ({ request }) => request.isWhole,
+      ({ request }) => request.isComplete,
       async (exchange, client, turns) => {
         exchange.send(`${HEAD}01234`);
         await after(turns, client);
@@ -77,10 +73,10 @@ describe('E: time that is up just as something happens', () => {
     expect([...results]).to.have.members([504, 'cut']);
   });
 
-  it('E16 a whole answer that arrives with the end of REQUEST_TIMEOUT: a 504, or that answer', async () => {
+  it('E16 a whole response arrives as REQUEST_TIMEOUT ends: a 504, or that response', async () => {
     const results = await race(
       () => stage.get(),
-      ({ request }) => request.isWhole,
+      ({ request }) => request.isComplete,
       async (exchange, client, turns) => {
         exchange.send(`${HEAD}0123456789`);
         await after(turns, client);
@@ -90,7 +86,7 @@ describe('E: time that is up just as something happens', () => {
     expect([...results]).to.have.members([504, 200]);
   });
 
-  it('E16 headers that arrive with the end of REQUEST_TIMEOUT while a body is being sent', async () => {
+  it('E16 response headers arrive as REQUEST_TIMEOUT ends and a body is being sent: exactly one response', async () => {
     const results = await race(
       () => stage.post('', { 'Transfer-Encoding': 'chunked' }) + chunk('the beginning'),
       ({ request }) => request.body.length > 0,
@@ -105,7 +101,7 @@ describe('E: time that is up just as something happens', () => {
     expect([...results]).to.include('cut');
   });
 
-  it('E16 a whole answer that arrives with the end of CLIENT_BODY_TIMEOUT', async () => {
+  it('E16 a whole response arrives as CLIENT_BODY_TIMEOUT ends: exactly one response', async () => {
     const results = await race(
       () => stage.post('', { 'Transfer-Encoding': 'chunked' }) + chunk('the beginning'),
       ({ request }) => request.body.length > 0,
@@ -115,22 +111,22 @@ describe('E: time that is up just as something happens', () => {
         stage.daemon.clock.advance(30 * SECOND_MS);
       },
     );
-    // Either will do, a word behind it would not. On a busy machine the answer may be first every time.
+    // Either result is correct, but nothing may follow it. On a busy machine the response may always be first.
     for (const result of results) expect(result).to.be.oneOf([408, 200]);
     expect([...results]).to.include(200);
   });
 });
 
-// What they come to is in e-timeouts.long.ts, for Node's time cannot be moved.
-describe('E: time that is left to Node', () => {
+// e-timeouts.long.ts shows these timeouts in real time, because a test cannot move Node's timers.
+describe("E: Node's own timeouts", () => {
   const { stage, it } = staged();
 
-  it('E09 has no limit for a whole request', () => {
+  it('E09 a whole request has no time limit', () => {
     expect(stage.daemon.daemon.server.requestTimeout).to.equal(0);
     return Promise.resolve();
   });
 
-  it('E10 lets an idle client keep its connection longer than a load balancer does, and says so', async () => {
+  it('E10 an idle client connection stays open longer than a load balancer keeps it, and Keep-Alive says so', async () => {
     const answer = await stage.ask(stage.get());
     const timeoutS = Number(/^timeout=(\d+)$/.exec(answer.header('keep-alive') ?? '')?.[1]);
     expect(timeoutS).to.be.within(65, 120);
@@ -138,52 +134,52 @@ describe('E: time that is left to Node', () => {
   });
 });
 
-describe('E: connections to the upstream that are kept', () => {
+describe('E: idle connections to the upstream', () => {
   const { stage, it } = staged();
 
   const answering = (fields: string) => async (exchange: Exchange) => {
     await exchange.whole();
-    exchange.answer(200, fields);
+    exchange.respond(200, fields);
   };
 
-  it('E11 are closed by us before the upstream would, when it says how long it keeps them', async () => {
+  it('E11 an idle connection is closed by the daemon before the upstream closes it, when the upstream states its timeout', async () => {
     stage.upstream.script = answering('Keep-Alive: timeout=3\r\n');
     for (let i = 0; i < 2; i++) expect((await stage.ask(stage.post('{}'))).status).to.equal(200);
     const [first, second] = stage.upstream.exchanges;
-    expect(second!.socket, 'the connection of the second').to.equal(first!.socket);
+    expect(second!.socket, "the second request's connection").to.equal(first!.socket);
     await second!.closed(3 * SECOND_MS);
   });
 
   for (const timeout of [0, 1, 2]) {
-    it(`E11 are not kept when that is too short to be sure: ${timeout} s`, async () => {
+    it(`E11 a connection is not reused when its stated timeout is too short to be safe: ${timeout} s`, async () => {
       stage.upstream.script = answering(`Keep-Alive: timeout=${timeout}\r\n`);
       expect((await stage.ask(stage.post('{}'))).status).to.equal(200);
       await (await stage.upstream.only()).closed();
     });
   }
 
-  it('E11 and closed by the upstream right behind an answer do not cost the next request anything', async () => {
+  it('E11 a connection that the upstream closes right after a response does not affect the next request', async () => {
     stage.upstream.script = async (exchange) => {
       await exchange.whole();
-      exchange.answer();
+      exchange.respond();
       exchange.fin();
     };
     const client = await stage.client();
     for (let round = 1; round <= 100; round++) {
       client.send(stage.post(`{"round":${round}}`));
-      expect((await client.answer()).status, `round ${round}`).to.equal(200);
+      expect((await client.response()).status, `round ${round}`).to.equal(200);
     }
     expect(stage.upstream.exchanges.map(({ request }) => request.body.toString())).to.deep.equal(
       Array.from({ length: 100 }, (_, i) => `{"round":${i + 1}}`),
     );
   });
 
-  describe('and closed by the upstream at random', () => {
+  describe('that the upstream closes at random moments', () => {
     const LONGEST_PAUSE_MS = 8;
 
     /**
-     * How many of many requests with pauses between them came to nothing, while idle connections are closed. With both
-     * ends in one process many closings meet a request that is on its way.
+     * The number of requests that failed, of many with pauses between them, while idle connections are closed. With both ends in one
+     * process, many closings meet a request that is on its way.
      */
     async function failures(request: () => string): Promise<{ asked: number; failed: number }> {
       const random = seededRandom(11);
@@ -191,7 +187,7 @@ describe('E: connections to the upstream that are kept', () => {
       let failed = 0;
       stage.upstream.script = async (exchange) => {
         await exchange.whole();
-        exchange.answer();
+        exchange.respond();
         setTimeout(() => {
           const isIdle = stage.upstream.exchanges.findLast(({ socket }) => socket === exchange.socket) === exchange;
           if (isIdle) exchange.fin();
@@ -202,7 +198,7 @@ describe('E: connections to the upstream that are kept', () => {
         for (let i = 0; i < 50; i++) {
           await sleep(random() * LONGEST_PAUSE_MS);
           client.send(request());
-          const answer = await client.answer();
+          const answer = await client.response();
           asked += 1;
           if (answer.status === 200) continue;
           expectRefusal(answer, UNREACHABLE);
@@ -213,11 +209,11 @@ describe('E: connections to the upstream that are kept', () => {
       return { asked, failed };
     }
 
-    it('E11 cost no GET', async () => {
+    it('E11 random closings of idle connections: no GET fails', async () => {
       expect(await failures(() => stage.get())).to.deep.equal({ asked: 400, failed: 0 });
     });
 
-    it('E11 cost a POST no more than itself: 502, and it is not sent again', async () => {
+    it('E11 random closings of idle connections: a POST may fail with 502, and is not sent again', async () => {
       const { asked } = await failures(() => stage.post('{}'));
       expect(stage.upstream.exchanges.length).to.be.at.most(asked);
     });

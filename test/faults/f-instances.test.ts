@@ -3,20 +3,20 @@ import { expect } from 'chai';
 import type { WireProject } from '../../daemon/api/contract.js';
 import { realClock } from '../../daemon/process/clock.js';
 import { StoreUnavailable } from '../../daemon/core/ports.js';
-import type { Connection } from '../../daemon/store/sql/database.js';
+import type { SqlTransaction } from '../../daemon/store/sql/database.js';
 import { ServerDatabase } from '../../daemon/store/sql/server-database.js';
-import { DATABASE_WAITS } from '../../daemon/store/sql/waits.js';
+import { DATABASE_TIMEOUTS, type DatabaseTimeouts } from '../../daemon/store/sql/timeouts.js';
 import { DatabaseServer, type ServerKind, WITHOUT } from '../support/database-servers.js';
 import { TestClock } from '../support/clock.js';
 import { eventually } from '../support/eventually.js';
-import { Several } from '../support/several.js';
-import { tally } from './support/at-once.js';
-import { oneAfterAnother } from './support/one-after-another.js';
+import { DaemonGroup } from '../support/daemon-group.js';
+import { tally } from './support/concurrent-requests.js';
+import { runSequentialRequests } from './support/sequential-requests.js';
 
-// Long runs have many more.
+// The long runs have many more.
 const SEEDS = 4;
-/** After which the server ends a transaction in which nothing happens. */
-const WAITS = { ...DATABASE_WAITS, pauseMs: 1_000 };
+/** The server ends a transaction after it was idle for this time. */
+const TIMEOUTS = { ...DATABASE_TIMEOUTS, idleTransactionMs: 1_000 } satisfies DatabaseTimeouts;
 
 for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'MariaDB' }) as [ServerKind, string][]) {
   describe(`F: several instances on ${name}${WITHOUT[kind]}`, function () {
@@ -28,18 +28,18 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
       server = await DatabaseServer.shared(kind);
     });
 
-    it(`admit each of as many requests as a cap allows, one after another, wherever it comes (${SEEDS} seeds)`, async () => {
-      const several = await Several.start(server, { count: 4 });
-      await oneAfterAnother(several, 1, SEEDS);
+    it(`sequential requests at random instances are admitted up to exactly the cap (${SEEDS} seeds)`, async () => {
+      const several = await DaemonGroup.start(server, { count: 4 });
+      await runSequentialRequests(several, 1, SEEDS);
       await several.stop();
     });
 
-    it('hold nobody up for long when one of them stands still in the middle of a transaction', async () => {
+    it('an instance that is paused within a transaction does not block the others for long', async () => {
       const url = await server.newDatabase();
       const [one, other] = [1, 2].map(
-        () => new ServerDatabase({ dialect: kind, url, poolSize: 2, clock: realClock, waits: WAITS }),
+        () => new ServerDatabase({ dialect: kind, url, poolSize: 2, clock: realClock, timeouts: TIMEOUTS }),
       ) as [ServerDatabase, ServerDatabase];
-      const change = (tx: Connection) => tx.execute('UPDATE held SET n = n + 1');
+      const change = (tx: SqlTransaction) => tx.execute('UPDATE held SET n = n + 1');
       await one.sequelize.query('CREATE TABLE held (n INTEGER NOT NULL)');
       await one.transact((tx) => tx.execute('INSERT INTO held (n) VALUES (0)'));
       let hasChanged: () => void = () => undefined;
@@ -48,7 +48,7 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
         .transact(async (tx) => {
           await change(tx);
           hasChanged();
-          await sleep(WAITS.pauseMs + 1_000);
+          await sleep(TIMEOUTS.idleTransactionMs + 1_000);
           await change(tx);
         })
         .catch((error: unknown) => error);
@@ -59,14 +59,14 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
       await Promise.all([one.close(), other.close()]);
     });
 
-    describe('whose clocks differ by half a minute, and one by an hour', () => {
+    describe('with clocks that differ by half a minute, and one by an hour', () => {
       const SKEWS_MS = [0, 30_000, -30_000, 3_600_000];
       const MINUTE_MS = 60_000;
-      let several: Several;
+      let several: DaemonGroup;
       let project: WireProject;
 
       before(async () => {
-        several = await Several.start(server, {
+        several = await DaemonGroup.start(server, {
           count: SKEWS_MS.length,
           clockOf(index) {
             const clock = new TestClock();
@@ -84,9 +84,9 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
         for (const { clock } of several.daemons) clock.setWall(byMs);
       };
 
-      it('J16 let no token live longer than its lifetime and the skew', async () => {
+      it('J16 no token lives longer than its lifetime and the clock difference', async () => {
         const token = await several.at(0).createToken(project.id, { duration_minutes: 2 });
-        // One that is ahead ends it early, by as much.
+        // An instance whose clock is ahead ends it earlier by the difference.
         expect(await statusesOf(token.token)).to.deep.equal([200, 200, 200, 401]);
         moveAll(2 * MINUTE_MS - 25_000);
         expect(await statusesOf(token.token)).to.deep.equal([200, 401, 200, 401]);
@@ -96,7 +96,7 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
         expect(await statusesOf(token.token)).to.deep.equal([401, 401, 401, 401]);
       });
 
-      it('J16 tell each other of changes, and measure no time below nothing until they were told', async () => {
+      it('J16 instances learn of changes, and no measured time is negative', async () => {
         const token = await several.at(2).createToken(project.id);
         for (const isActive of [false, true, false]) {
           const changed = await several.at(2).manage('PATCH', `/manage/tokens/${token.id}`, { is_active: isActive });
@@ -107,12 +107,12 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
         for (const { daemon } of several.daemons) expect(daemon.admission.propagation.sum).to.be.at.least(0);
       });
 
-      it('J16 take nobody for dead who lives, and keep caps', async () => {
+      it('J16 no live instance is declared expired, and caps hold', async () => {
         const capped = await several.at(0).createToken(project.id, { max_requests: 50 });
         for (let round = 0; round < 4; round++) {
           for (const { clock, daemon } of several.daemons) {
-            clock.advance(11_000); // Longer than from one heartbeat to the next.
-            await daemon.neighbours?.ask();
+            clock.advance(11_000); // Longer than the time between two heartbeats.
+            await daemon.neighbours?.poll();
           }
         }
         const asked = Array.from({ length: 120 }, (_, n) => several.at(n % SKEWS_MS.length).call(capped.token));
@@ -121,7 +121,7 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
         const { database } = several.at(0).daemon.stores;
         const instances = await database.select<Record<'buried_at', unknown>>('SELECT buried_at FROM instances');
         expect(instances.map(({ buried_at: at }) => Number(at))).to.deep.equal(SKEWS_MS.map(() => 0));
-        for (const { logged } of several.daemons) expect(logged.join('')).not.to.include('taken for dead');
+        for (const { logged } of several.daemons) expect(logged.join('')).not.to.include('declared expired');
       });
     });
   });

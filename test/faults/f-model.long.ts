@@ -10,7 +10,7 @@ const SEED = Number(process.env.KILL_SEED ?? 1_000);
 
 describe('F: many random histories of processes', () => {
   for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'MariaDB' }) as [ServerKind, string][]) {
-    describe(`that are three, on ${name}${WITHOUT[kind]}`, function () {
+    describe(`three at the same time, on ${name}${WITHOUT[kind]}`, function () {
       this.timeout(3_600_000);
       let server: DatabaseServer;
 
@@ -19,7 +19,7 @@ describe('F: many random histories of processes', () => {
         server = await DatabaseServer.shared(kind);
       });
 
-      it(`keep caps, revocations, changes and counts, whichever of them is killed or stands still (seed ${SEED})`, async () => {
+      it(`caps, revocations, changes and counts are correct, whichever process is killed or paused (seed ${SEED})`, async () => {
         const fleet = await Fleet.start(server, { count: 3 });
         const report = await runHistories(fleet, SEED, HISTORIES);
         await fleet.stop();
@@ -27,16 +27,16 @@ describe('F: many random histories of processes', () => {
       });
 
       for (const which of Object.keys(SABOTAGES) as (keyof typeof SABOTAGES)[]) {
-        it(`show it when the store is broken on purpose: ${which}`, async () => {
+        it(`a store that is broken on purpose is detected: ${which}`, async () => {
           const histories = await historiesToNotice(server, which, MOST_TO_NOTICE);
           expect(histories).to.be.a('number');
-          console.log(`      noticed in history ${histories}`);
+          console.log(`      detected in history ${histories}`);
         });
       }
     });
   }
 
-  it(`that follow one another, on SQLite, keep caps, revocations, changes and counts (seed ${SEED})`, async function () {
+  it(`processes one after another on SQLite: caps, revocations, changes and counts are correct (seed ${SEED})`, async function () {
     this.timeout(3_600_000);
     const fleet = await Fleet.start(null, { count: 1 });
     const report = await runHistories(fleet, SEED, HISTORIES);

@@ -5,12 +5,12 @@ import { SABOTAGES } from '../support/sabotaged.js';
 import { historiesToNotice, runHistories } from './support/process-history.js';
 
 const SEED = 1;
-/** What a few histories notice. The others are in f-model.long.ts. */
-const QUICKLY_NOTICED = 'a take that does not look at the cap' satisfies keyof typeof SABOTAGES;
+/** The defect that a few histories detect. The others are in f-model.long.ts. */
+const QUICKLY_NOTICED = 'a take that does not check the cap' satisfies keyof typeof SABOTAGES;
 
 describe('F: random histories of processes', () => {
   for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'MariaDB' }) as [ServerKind, string][]) {
-    describe(`that are three, on ${name}${WITHOUT[kind]}`, function () {
+    describe(`three at the same time, on ${name}${WITHOUT[kind]}`, function () {
       this.timeout(180_000);
       let server: DatabaseServer;
 
@@ -19,7 +19,7 @@ describe('F: random histories of processes', () => {
         server = await DatabaseServer.shared(kind);
       });
 
-      it('keep caps, revocations, changes and counts, whichever of them is killed or stands still', async () => {
+      it('caps, revocations, changes and counts are correct, whichever process is killed or paused', async () => {
         const fleet = await Fleet.start(server, { count: 3 });
         const { reached, kills } = await runHistories(fleet, SEED, 2);
         await fleet.stop();
@@ -28,13 +28,13 @@ describe('F: random histories of processes', () => {
       });
 
       if (kind === 'mysql') return;
-      it(`show it when the store is broken on purpose: ${QUICKLY_NOTICED}`, async () => {
+      it(`a store that is broken on purpose is detected: ${QUICKLY_NOTICED}`, async () => {
         expect(await historiesToNotice(server, QUICKLY_NOTICED, 6)).to.be.a('number');
       });
     });
   }
 
-  it('that follow one another, on SQLite, keep caps, revocations, changes and counts', async function () {
+  it('processes one after another on SQLite: caps, revocations, changes and counts are correct', async function () {
     this.timeout(120_000);
     const fleet = await Fleet.start(null, { count: 1 });
     const { reached, kills } = await runHistories(fleet, SEED, 3);

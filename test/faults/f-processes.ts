@@ -1,4 +1,4 @@
-/** Several processes on one database server: killed, standing still and cut off. */
+/** Several processes on one database server, which are killed, paused and disconnected. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import type { WireProject } from '../../daemon/api/contract.js';
@@ -6,12 +6,12 @@ import { DatabaseServer, type ServerKind, WITHOUT } from '../support/database-se
 import { eventually } from '../support/eventually.js';
 import { Fleet } from '../support/fleet.js';
 import { Relay, TestRedis, WITHOUT_REDIS } from '../support/redis.js';
-import { exactlyTheCap, tally, withKills } from './support/at-once.js';
+import { expectExactCap, tally, runWithKills } from './support/concurrent-requests.js';
 
-// It kills two of them. Long runs have many more.
+// With this seed two of them are killed. The long runs have many more.
 const KILL_SEED = 2;
 const STALE_MS = 2_500;
-// Twice a second they ask; the rest is for a machine that is busy.
+// They ask twice a second; the rest is for a busy machine.
 const ASKED_WITHIN_MS = 1_000;
 const POKED_WITHIN_MS = 500;
 
@@ -27,27 +27,27 @@ export function testProcesses(kind: ServerKind, name: string): void {
       server = await DatabaseServer.shared(kind);
     });
 
-    describe('of which there are four, connected by the database alone', () => {
+    describe('four processes, connected only by the database', () => {
       before(async () => {
         fleet = await Fleet.start(server);
         project = await fleet.createProject();
       });
       after(() => fleet.stop());
 
-      it('F02 admit exactly 100 of 500 requests at once for a token with a cap of 100', async () => {
-        await exactlyTheCap(fleet, project);
+      it('F02 500 requests at once with a cap of 100: exactly 100 are admitted', async () => {
+        await expectExactCap(fleet, project);
       });
 
-      it('F02 never admit more than the cap, nor count less than was used, when they are killed meanwhile', async () => {
-        expect((await withKills(fleet, project, KILL_SEED)).kills).to.equal(2);
+      it('F02 with kills meanwhile, the cap is never exceeded and no use is uncounted', async () => {
+        expect((await runWithKills(fleet, project, KILL_SEED)).kills).to.equal(2);
       });
 
       for (const [when, delayMs] of [
-        ['before it has written what it counted', 0],
-        ['while it writes what it counted', 252],
-        ['when it has written what it counted', 600],
+        ['before it has written its counts', 0],
+        ['while it writes its counts', 252],
+        ['after it has written its counts', 600],
       ] as const) {
-        it(`one that stands still ${when}, is taken for dead and comes back, exceeds no cap and loses no count`, async () => {
+        it(`a process that is paused ${when}, expires and continues exceeds no cap and loses no count`, async () => {
           fleet.thinkMs = () => 0;
           const [frozen, other] = [fleet.at(0), fleet.at(1)];
           const capped = await fleet.createToken(project.id, 200);
@@ -56,12 +56,12 @@ export function testProcesses(kind: ServerKind, name: string): void {
           expect(await frozen.call(capped)).to.equal(200);
           await sleep(delayMs);
           frozen.freeze();
-          await fleet.bury(other);
+          await fleet.expireSilent(other);
           const { requestCount: lost, leased } = await fleet.counted(capped.id);
           expect(leased).to.equal(0);
           expect(lost).to.be.within(2, 13);
 
-          // What it finds when it comes back: more than it holds.
+          // What it finds when it continues: more requests than it holds units for.
           const waiting = Array.from({ length: 20 }, () => frozen.call(capped));
           const used = await Promise.all(Array.from({ length: 220 }, (_, n) => fleet.at(1 + (n % 3)).call(capped)));
           expect(tally(used)).to.deep.equal({ 200: 200 - lost, 429: 20 + lost });
@@ -75,7 +75,7 @@ export function testProcesses(kind: ServerKind, name: string): void {
           expect(fleet.reached(capped.id)).to.be.at.most(200);
           const reached = () => fleet.reached(unlimited.id);
           await eventually('it is counted', async () => (await fleet.counted(unlimited.id)).requestCount >= reached());
-          await sleep(600); // Whatever it would write twice.
+          await sleep(600); // A count that would be written twice would show here.
           expect((await fleet.counted(unlimited.id)).requestCount).to.equal(reached());
           expect(await fleet.counted(capped.id)).to.deep.equal({ requestCount: 200, reserved: 200, leased: 0 });
         });
@@ -111,7 +111,7 @@ export function testProcesses(kind: ServerKind, name: string): void {
         return through.href;
       };
 
-      describe('of which one can be cut off', () => {
+      describe('one of them loses its connections', () => {
         afterEach(() => {
           reconnect(toRedis);
           reconnect(toDatabase);
@@ -119,16 +119,22 @@ export function testProcesses(kind: ServerKind, name: string): void {
 
         const reconnect = (relay: Relay) => {
           relay.isSilent = false;
-          relay.reset(); // Pieces are missing of what its connections carried.
+          relay.reset(); // Parts of what its connections carried are missing.
         };
 
-        /** Revokes with one what the other is asked for all the while. @returns when the other served it last, in ms after `sinceMs`. */
+        /**
+         * Revokes a token at one instance while the other is asked for it continuously. @returns when the other served it last, in ms after
+         * `sinceMs`.
+         */
         const servedLast = async (cut: () => void, refusal: number) => {
           const token = await fleet.createToken(project.id, 0);
           const [one, other] = [fleet.at(0), fleet.at(1)];
           await eventually('both listen to each other', async () => {
             const clients = ((await redis.client.client('LIST')) as string).split('\n');
-            return clients.filter((line) => /\bname=llmp-pokes .*\bsub=1\b/.test(line)).length === fleet.members.length;
+            return (
+              clients.filter((line) => /\bname=llmp-notifications .*\bsub=1\b/.test(line)).length ===
+              fleet.members.length
+            );
           });
           await eventually('it is ready', async () => {
             const answer = await fetch(`${other.url}/ready`);
@@ -144,7 +150,7 @@ export function testProcesses(kind: ServerKind, name: string): void {
             const askedAtMs = performance.now();
             const status = await other.call(token);
             if (status !== 200) {
-              // What was in flight just then is told that its token is revoked.
+              // A request in flight at that moment gets the response that its token is revoked.
               expect(status).to.be.oneOf([401, refusal]);
               break;
             }
@@ -157,33 +163,33 @@ export function testProcesses(kind: ServerKind, name: string): void {
           return { token, afterRevocationMs: lastMs - revokedAtMs, afterCutMs: lastMs - cutAtMs };
         };
 
-        it('F16 one that is cut off from Redis hears of a revocation by asking', async () => {
+        it('F16 without Redis, an instance learns of a revocation by polling the database', async () => {
           const { afterRevocationMs } = await servedLast(() => (toRedis.isSilent = true), 401);
           expect(afterRevocationMs).to.be.below(ASKED_WITHIN_MS);
         });
 
-        it('F16 one that is cut off from the database hears of a revocation by Redis, and says that it cannot serve', async () => {
+        it('F16 without the database, an instance learns of a revocation through Redis, and is not ready', async () => {
           const { token, afterRevocationMs } = await servedLast(() => (toDatabase.isSilent = true), 503);
           expect(afterRevocationMs).to.be.below(POKED_WITHIN_MS);
           reconnect(toDatabase);
-          await eventually('it knows why', async () => (await fleet.at(1).call(token)) === 401, 5_000);
+          await eventually('it knows the reason', async () => (await fleet.at(1).call(token)) === 401, 5_000);
         });
 
-        it('F16 one that is cut off from both serves what it knew for TOKEN_STALE_LIMIT, and no longer', async () => {
+        it('F16 without both, an instance serves known tokens for TOKEN_STALE_LIMIT and no longer', async () => {
           const { token, afterCutMs } = await servedLast(() => (toDatabase.isSilent = toRedis.isSilent = true), 503);
           expect(afterCutMs).to.be.within(STALE_MS - ASKED_WITHIN_MS, STALE_MS);
           reconnect(toDatabase);
           reconnect(toRedis);
-          await eventually('it knows why', async () => (await fleet.at(1).call(token)) === 401, 5_000);
+          await eventually('it knows the reason', async () => (await fleet.at(1).call(token)) === 401, 5_000);
         });
       });
 
-      // The last, for it takes Redis away.
-      describe('of which Redis is taken away', () => {
-        it('F03 admit exactly 100 of 500 requests at once when Redis is killed among them', async () => {
+      // The last test, because it kills Redis.
+      describe('Redis is killed', () => {
+        it('F03 500 requests at once with a cap of 100, and Redis is killed meanwhile: exactly 100 are admitted', async () => {
           const before = fleet.provider.received.length;
           fleet.thinkMs = () => 20;
-          await exactlyTheCap(fleet, project, async () => {
+          await expectExactCap(fleet, project, async () => {
             await eventually('some are admitted', () => fleet.provider.received.length > before + 10);
             await redis.kill();
           });

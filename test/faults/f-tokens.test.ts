@@ -1,13 +1,13 @@
 import { expect } from 'chai';
 import { auditOf, changesOf, problemOf, write } from '../support/management.js';
 import { json } from '../support/provider.js';
-import { head, type RawAnswer } from '../support/raw.js';
+import { head, type RawResponse } from '../support/raw.js';
 import { Relay, TestRedis, WITHOUT_REDIS } from '../support/redis.js';
 import { expectRefusal, LIMIT_REACHED, UNAUTHORIZED } from '../support/refusals.js';
 import { Scene } from '../support/scene.js';
 import { eventually } from '../support/eventually.js';
-import { revokeAndReactivate } from './support/alternation.js';
-import { addTokens } from './support/crowd.js';
+import { revokeAndReactivate } from './support/revoke-and-reactivate.js';
+import { addTokens } from './support/add-tokens.js';
 
 const LIMIT = 100;
 const PARALLEL = 500;
@@ -26,17 +26,17 @@ describe('F: uses and states of tokens', function () {
   const capped = async (limit = LIMIT) => {
     scene.token = await scene.daemon.createToken(scene.project.id, { max_requests: limit });
   };
-  /** Asks that often at once, each on a connection of its own; null for each whose client leaves. */
-  const atOnce = (times: number, ask: (n: number) => Promise<RawAnswer | null> = () => scene.get()) =>
+  /** Sends that many requests at once, each on its own connection; null for each whose client disconnects. */
+  const atOnce = (times: number, ask: (n: number) => Promise<RawResponse | null> = () => scene.get()) =>
     Promise.all(Array.from({ length: times }, (_, n) => ask(n)));
-  const statuses = (answers: readonly (RawAnswer | null)[]) => {
+  const statuses = (answers: readonly (RawResponse | null)[]) => {
     const counts: Record<string, number> = {};
     for (const answer of answers) counts[answer?.status ?? 'left'] = (counts[answer?.status ?? 'left'] ?? 0) + 1;
     return counts;
   };
 
-  describe('under a cap', () => {
-    it(`F01 of ${PARALLEL} requests at once exactly as many reach the upstream as the cap has, and no more after a minute`, async () => {
+  describe('with a cap', () => {
+    it(`F01 ${PARALLEL} requests at once: exactly as many as the cap reach the upstream, and no more after a minute`, async () => {
       await open();
       await capped();
       expect(statuses(await atOnce(PARALLEL))).to.deep.equal({ 200: LIMIT, 429: PARALLEL - LIMIT });
@@ -61,7 +61,7 @@ describe('F: uses and states of tokens', function () {
         await redis.stop();
       });
 
-      it('F03 the cap is as exact when Redis is killed in the middle', async () => {
+      it('F03 the cap is exact when Redis is killed meanwhile', async () => {
         await open({
           REDIS_ADDR: relay.address,
           GLOBAL_RATE_LIMIT: '1000000',
@@ -73,7 +73,7 @@ describe('F: uses and states of tokens', function () {
         scene.provider.onHead = () => {
           if (scene.provider.received.length === LIMIT / 4) gone = redis.kill();
         };
-        // Each its own resource: a cache would answer the others.
+        // Each requests another resource, because the cache would serve equal ones.
         const answers = await atOnce(PARALLEL, (n) => scene.send(head(`GET /v1/models?n=${n}`, scene.secret)));
         await gone;
         expect(redis.isDown).to.equal(true);
@@ -82,7 +82,7 @@ describe('F: uses and states of tokens', function () {
       });
     });
 
-    it('F04 who leaves or meets an upstream that fails has used one all the same, and nobody uses more than the cap', async () => {
+    it('F04 client aborts and upstream failures also use the cap, and it is never exceeded', async () => {
       await open();
       await capped();
       scene.provider.answer = (_req, res, { url }) => {
@@ -90,15 +90,15 @@ describe('F: uses and states of tokens', function () {
         if (n % 10 === 1) res.destroy();
         else if (n % 10 === 2) json(res, 500, {});
         else if (n % 10 !== 3) json(res, 200, {});
-        // The others are never answered: their clients leave.
+        // The other requests never get a response: their clients disconnect.
       };
       const ask = async (n: number) => {
-        // A POST, for a GET may be tried again.
+        // A POST, because a GET may be retried.
         const client = await scene.client(head(`POST /v1/echo?n=${n}`, scene.secret, { 'Content-Length': '2' }) + '{}');
-        if (n % 10 !== 3) return client.answer();
+        if (n % 10 !== 3) return client.response();
         const has = () => scene.provider.received.some(({ url }) => url.endsWith(`?n=${n}`));
-        await eventually('it is there, or refused', () => has() || client.pending.length > 0);
-        if (client.pending.length > 0) return client.answer();
+        await eventually('it has arrived, or is refused', () => has() || client.pending.length > 0);
+        if (client.pending.length > 0) return client.response();
         client.destroy();
         return null;
       };
@@ -112,7 +112,7 @@ describe('F: uses and states of tokens', function () {
     });
   });
 
-  describe('F21 of requests that end in different ways', () => {
+  describe('F21 requests that end in different ways', () => {
     interface Row {
       what: string;
       uses: 0 | 1;
@@ -131,17 +131,17 @@ describe('F: uses and states of tokens', function () {
       };
       const other = await scene.daemon.createToken(scene.project.id);
       await scene.get(other.token);
-      await eventually('it is kept', async () => (await scene.get(other.token)).header('x-proxy-cache') === 'hit');
+      await eventually('it is stored', async () => (await scene.get(other.token)).header('x-proxy-cache') === 'hit');
       expect((await scene.get()).header('x-proxy-cache')).to.equal('hit');
     };
     const ROWS: Row[] = [
-      { what: 'a good answer', uses: 1, play: answering(200) },
+      { what: 'a successful response', uses: 1, play: answering(200) },
       { what: "the upstream's own 404", uses: 1, play: answering(404) },
       { what: "the upstream's own 429", uses: 1, play: answering(429) },
       { what: "the upstream's own 503", uses: 1, play: answering(503) },
       { what: 'an upstream key that is rejected (502)', uses: 1, play: answering(401) },
       {
-        what: 'an upstream that breaks off before its answer (502)',
+        what: 'an upstream that breaks off before its response (502)',
         uses: 1,
         play: () => {
           scene.provider.answer = (_req, res) => {
@@ -156,32 +156,32 @@ describe('F: uses and states of tokens', function () {
         play: async () => {
           const client = await scene.beforeHeaders();
           scene.daemon.clock.advance(60_000);
-          expect((await client.answer()).status).to.equal(504);
+          expect((await client.response()).status).to.equal(504);
         },
       },
       {
-        what: 'an answer that breaks off',
+        what: 'a response that is cut',
         uses: 1,
         play: async () => {
           (await scene.midStream()).upstream.destroy();
         },
       },
       {
-        what: 'a client that leaves before its answer',
+        what: 'a client that disconnects before its response',
         uses: 1,
         play: async () => {
           (await scene.beforeHeaders()).destroy();
         },
       },
       {
-        what: 'a client that leaves in the middle',
+        what: 'a client that disconnects during its response',
         uses: 1,
         play: async () => {
           (await scene.midStream()).client.destroy();
         },
       },
       { what: 'a hit', uses: 0, hits: 1, play: cached },
-      { what: 'a request of a wrong shape (400)', uses: 0, play: () => scene.get(scene.secret, { Host: [] }) },
+      { what: 'a malformed request (400)', uses: 0, play: () => scene.get(scene.secret, { Host: [] }) },
       {
         what: 'a body that is too large (413)',
         uses: 0,
@@ -194,21 +194,21 @@ describe('F: uses and states of tokens', function () {
           const client = await scene.client(scene.post({ 'Content-Length': '10' }, 'begin'));
           await scene.inFlight(1);
           scene.daemon.clock.advance(30_000);
-          expect((await client.answer()).status).to.equal(408);
+          expect((await client.response()).status).to.equal(408);
         },
       },
       {
-        what: 'a large upload that stops in the middle (408)',
+        what: 'a large upload that stalls (408)',
         uses: 1,
         play: async () => {
           const client = await scene.midUpload();
           scene.daemon.clock.advance(30_000);
-          expect((await client.answer()).status).to.equal(408);
+          expect((await client.response()).status).to.equal(408);
         },
       },
       { what: 'OPTIONS', uses: 0, play: () => scene.send(head('OPTIONS /v1/models', scene.secret)) },
       {
-        what: 'one whose token is revoked (401)',
+        what: 'a request with a revoked token (401)',
         uses: 0,
         play: async () => {
           await setActive(false);
@@ -216,7 +216,7 @@ describe('F: uses and states of tokens', function () {
         },
       },
       {
-        what: 'one whose project is inactive (403)',
+        what: 'a request in an inactive project (403)',
         uses: 0,
         play: async () => {
           await scene.daemon.manage('PATCH', `/manage/projects/${scene.project.id}`, { is_active: false });
@@ -225,8 +225,8 @@ describe('F: uses and states of tokens', function () {
       },
     ];
     for (const { what, uses, hits = 0, play } of ROWS) {
-      it(`F21 ${what} is ${uses === 0 ? 'no use' : 'a use'}${hits === 0 ? '' : ', and a hit'}`, async () => {
-        // What may be kept goes on when its client leaves.
+      it(`F21 ${what} ${uses === 0 ? 'does not count' : 'counts'} as a use${hits === 0 ? '' : ', and counts as a hit'}`, async () => {
+        // A response that can be stored is completed after its client disconnects.
         await open({ HTTP_CACHE_ENABLED: String(hits === 1), REQUEST_TIMEOUT: '60s', CLIENT_BODY_TIMEOUT: '30s' });
         await play();
         await scene.inFlight(0);
@@ -235,7 +235,7 @@ describe('F: uses and states of tokens', function () {
       });
     }
 
-    it('F21 one beyond the cap (429), and one beyond a rate limit (429), is no use', async () => {
+    it('F21 a request above the cap (429) or above a rate limit (429) does not count as a use', async () => {
       await open({ IP_RATE_LIMIT: '3' });
       await capped(1);
       expect((await scene.get()).status).to.equal(200);
@@ -248,27 +248,27 @@ describe('F: uses and states of tokens', function () {
   });
 
   describe('revocation', () => {
-    it('F06 of 100 requests that begin while the token is revoked none reaches the upstream after the answer', async () => {
+    it('F06 100 requests start while the token is revoked: none reaches the upstream after the acknowledgement', async () => {
       await open();
       const asked = atOnce(100);
-      await eventually('some are there', () => scene.provider.received.length > 10);
+      await eventually('some have arrived', () => scene.provider.received.length > 10);
       await setActive(false);
       expect(scene.daemon.daemon.admission.size.inFlight).to.equal(0);
       const uses = await scene.uses();
       const counts = statuses(await asked);
       expect((counts[200] ?? 0) + (counts[401] ?? 0)).to.equal(100);
-      // What was sent before the answer may arrive behind it; nothing was begun.
+      // Bytes sent before the acknowledgement may arrive after it, but no request has begun.
       expect(await scene.uses()).to.equal(uses);
       expect(scene.provider.received.length).to.be.at.most(uses);
       expectRefusal(await scene.get(), UNAUTHORIZED);
     });
 
-    it('F07 and reactivation in turn, while requests come, end in the state set last, and each is recorded', async () => {
+    it('F07 revocations and reactivations in turn, with requests meanwhile: the last state holds, and each change is recorded', async () => {
       await open();
       await revokeAndReactivate(scene, 50);
     });
 
-    it('F12 of a crowd is one change with one record that says how many, and requests go on meanwhile', async () => {
+    it('F12 a bulk revocation is one change with one record that has the count, and requests continue meanwhile', async () => {
       await open();
       const crowded = await scene.daemon.createProject();
       await addTokens(scene.daemon, crowded.id, 5_000);
@@ -283,7 +283,7 @@ describe('F: uses and states of tokens', function () {
     });
   });
 
-  it('F09 a token passes until one millisecond before expires_at, and not from then on', async () => {
+  it('F09 a token is valid until one millisecond before expires_at, and not from then on', async () => {
     await open();
     scene.token = await scene.daemon.createToken(scene.project.id, { duration_minutes: 1 });
     const { clock } = scene.daemon;
@@ -301,11 +301,11 @@ describe('F: uses and states of tokens', function () {
   });
 
   for (const [what, before] of [
-    ['the largest 32 bits hold', 2 ** 31 - 2],
+    ['the maximum of 32 bits', 2 ** 31 - 2],
     ['twice that', 2 ** 32 - 1],
-    ['what a double counts exactly', 2 ** 53 - 4],
+    ['the exact integers of a double', 2 ** 53 - 4],
   ] as const) {
-    it(`F20 a count beyond ${what} goes on`, async () => {
+    it(`F20 a count above ${what} continues correctly`, async () => {
       await open();
       await write(scene.daemon, 'UPDATE tokens SET request_count = $before, reserved = $before WHERE id = $id', {
         before,
@@ -319,7 +319,7 @@ describe('F: uses and states of tokens', function () {
     });
   }
 
-  it('F20 a cap as large as there is one is kept at its end', async () => {
+  it('F20 the largest possible cap is enforced', async () => {
     const most = 2_147_483_647;
     await open();
     scene.token = await scene.daemon.createToken(scene.project.id, { max_requests: most });

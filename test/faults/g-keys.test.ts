@@ -1,7 +1,10 @@
-/** Which requests share an answer: the key is project, upstream key, method, target and body to the byte, and a closed table of fields. */
+/**
+ * Which requests share a response: the key is the project, the upstream key, method, target and body to the byte, and a closed table of
+ * headers.
+ */
 import { expect } from 'chai';
-import { KEYED_FIELDS, placeOf } from '../../daemon/core/cache/caching.js';
-import { type Fields, head, type RawAnswer } from '../support/raw.js';
+import { KEYED_FIELDS, cacheKeyOf } from '../../daemon/core/cache/caching.js';
+import { type Fields, head, type RawResponse } from '../support/raw.js';
 import { staged } from './support/stage.js';
 import { valuesOf } from './support/wire.js';
 
@@ -10,35 +13,35 @@ const OPTED_IN: Fields = { 'Cache-Control': 'public' };
 describe('G: the key of the cache', () => {
   const { stage, it } = staged({ env: { HTTP_CACHE_ENABLED: 'true' } });
 
-  const cacheOf = (answer: RawAnswer) => answer.header('x-proxy-cache');
+  const cacheOf = (answer: RawResponse) => answer.header('x-proxy-cache');
   const get = (target: string, fields: Fields = {}, secret = stage.secret) =>
     stage.ask(head(`GET ${target}`, secret, fields));
   const post = (target: string, body: string, fields: Fields = {}) => stage.ask(stage.post(body, fields, target));
-  /** Each answer says how many there were before it. */
+  /** Each response contains the number of responses before it. */
   const answerInTurn = (fields = 'Cache-Control: max-age=600\r\n') => {
     let answered = 0;
     stage.upstream.script = async (exchange) => {
       await exchange.whole();
-      exchange.answer(200, fields, String(++answered));
+      exchange.respond(200, fields, String(++answered));
     };
   };
-  /** Asks each twice, all of them first: those that share an answer get the same number. */
-  const served = async (asks: readonly (() => Promise<RawAnswer>)[]) => {
+  /** Sends each request twice, first all, then all again: requests that share a response get the same number. */
+  const served = async (asks: readonly (() => Promise<RawResponse>)[]) => {
     const first = [];
     for (const ask of asks) first.push((await ask()).text);
     const second = [];
     for (const ask of asks) {
       const answer = await ask();
       second.push(answer.text);
-      expect(cacheOf(answer), 'asked again').to.equal('hit');
+      expect(cacheOf(answer), 'requested again').to.equal('hit');
     }
-    expect(second, 'asked again').to.deep.equal(first);
+    expect(second, 'requested again').to.deep.equal(first);
     return first.map(Number);
   };
   const inTurn = (count: number) => Array.from({ length: count }, (_, index) => index + 1);
 
   describe('two projects', () => {
-    it('G01 never see an answer of each other, though all else is the same: fresh, stale, or on its way', async () => {
+    it("G01 a project never gets another project's response to an equal request: fresh, stale or in flight", async () => {
       const other = await stage.daemon.createProject();
       const { token: theirs } = await stage.issue({ project_id: other.id });
       answerInTurn('Cache-Control: max-age=600\r\nETag: "v"\r\n');
@@ -51,7 +54,7 @@ describe('G: the key of the cache', () => {
       expect(together.map(({ text }) => text).sort()).to.deep.equal(['5', '6']);
     });
 
-    it('G01 nor does what one changes touch what the other has', async () => {
+    it('G01 a change in one project does not affect entries of the other', async () => {
       const other = await stage.daemon.createProject();
       const { token: theirs } = await stage.issue({ project_id: other.id });
       answerInTurn();
@@ -63,7 +66,7 @@ describe('G: the key of the cache', () => {
     });
   });
 
-  it('G02 tokens of one project share its answers, which is the rule; each hit counts for the token that got it', async () => {
+  it('G02 tokens of one project share its responses; each hit counts for the token that got it', async () => {
     const other = await stage.issue();
     answerInTurn();
     await get('/v1/shared');
@@ -74,8 +77,8 @@ describe('G: the key of the cache', () => {
     expect(await stage.uses()).to.equal(1);
   });
 
-  describe('an answer that varies', () => {
-    it('G09 by Accept-Encoding, Accept or another keyed field is given to no other value of it', async () => {
+  describe('a response with Vary', () => {
+    it('G09 a response that varies by a keyed header, such as Accept-Encoding, is served only to the same value of it', async () => {
       answerInTurn('Cache-Control: max-age=600\r\nVary: Accept-Encoding, ACCEPT\r\n');
       const variants: Fields[] = [
         {},
@@ -86,7 +89,7 @@ describe('G: the key of the cache', () => {
       expect(await served(variants.map((fields) => () => get('/v1/v', fields)))).to.deep.equal(inTurn(4));
     });
 
-    it('G09 by a field of its own choice is given to no other value of that, nor to a request without it', async () => {
+    it('G09 a response that varies by another header is served only to the same value of it, and not to requests without it', async () => {
       answerInTurn('Cache-Control: max-age=600\r\nVary: X-One\r\nVary: x-two\r\n');
       const variants: Fields[] = [
         {},
@@ -104,11 +107,11 @@ describe('G: the key of the cache', () => {
       expect((await get('/v1/v', { 'X-Three': 'other' })).text, 'another field').to.equal('1');
     });
 
-    it('G09 by other fields than the answer before it takes nothing of that for its own', async () => {
+    it('G09 a response that varies by other headers than the previous one is a separate variant', async () => {
       answerInTurn('Cache-Control: max-age=60\r\nVary: X-One\r\n');
       await get('/v1/v', { 'X-One': 'a', 'X-Two': 'a' });
       stage.upstream.script = (exchange) => {
-        exchange.answer(200, 'Cache-Control: max-age=60\r\nVary: X-Two\r\n', `two ${exchange.all('x-two').join()}`);
+        exchange.respond(200, 'Cache-Control: max-age=60\r\nVary: X-Two\r\n', `two ${exchange.all('x-two').join()}`);
       };
       expect((await get('/v1/v', { 'X-One': 'b', 'X-Two': 'b' })).text).to.equal('two b');
       expect((await get('/v1/v', { 'X-One': 'a', 'X-Two': 'c' })).text).to.equal('two c');
@@ -116,14 +119,14 @@ describe('G: the key of the cache', () => {
     });
 
     for (const vary of ['*', 'Accept, *', 'X-One,*', 'X-Request-ID', 'CDN-Loop']) {
-      it(`G09 by ${vary} is not kept: no other request is like it`, async () => {
+      it(`G09 a response with Vary: ${vary} is not stored`, async () => {
         answerInTurn(`Cache-Control: max-age=600\r\nVary: ${vary}\r\n`);
         await get('/v1/v');
         expect(cacheOf(await get('/v1/v'))).to.equal('miss');
       });
     }
 
-    it('G09 by what the upstream is never sent is the same for all', async () => {
+    it('G09 a header that is never forwarded does not make variants, even if Vary names it', async () => {
       answerInTurn('Cache-Control: max-age=600\r\nVary: Cookie, X-Forwarded-For, Authorization, Host\r\n');
       await get('/v1/v', { Cookie: 'a=1', 'X-Forwarded-For': '192.0.2.1', Host: 'one.test' });
       const other = await stage.issue();
@@ -132,7 +135,7 @@ describe('G: the key of the cache', () => {
     });
   });
 
-  describe('each header field, varied one at a time', () => {
+  describe('each header, varied one at a time', () => {
     // Those that a client of such an API sends, or an attacker would.
     const FORWARDED: Record<string, string> = {
       Accept: 'application/json',
@@ -169,7 +172,7 @@ describe('G: the key of the cache', () => {
 
     for (const [name, value] of Object.entries(FORWARDED)) {
       const isKeyed = KEYED_FIELDS.includes(name.toLowerCase());
-      it(`G17 ${name}: ${isKeyed ? 'two values, two answers' : 'the same answer whatever it says'}`, async () => {
+      it(`G17 ${name}: ${isKeyed ? 'two values get two responses' : 'two values get the same response'}`, async () => {
         answerInTurn();
         const variants: Fields[] = [{}, { [name]: value }, { [name]: `${value}x` }];
         const numbers = await served(variants.map((fields) => () => get('/v1/f', fields)));
@@ -178,48 +181,48 @@ describe('G: the key of the cache', () => {
         if (isKeyed) expect(asked?.all(name)).to.deep.equal([value]);
       });
 
-      it(`G17 ${name}: two values, two answers, once the upstream says that they differ by it`, async () => {
+      it(`G17 ${name}: two values get two responses if Vary names it`, async () => {
         answerInTurn(`Cache-Control: max-age=600\r\nVary: ${name}\r\n`);
         const variants: Fields[] = [{}, { [name]: value }, { [name]: `${value}x` }];
         expect(await served(variants.map((fields) => () => get('/v1/f', fields)))).to.deep.equal([1, 2, 3]);
       });
     }
 
-    it('G17 the table of those that are keyed is the one that is documented', () => {
+    it('G17 the table of keyed headers is the documented one', () => {
       const documented = ['accept', 'accept-encoding', 'accept-language', 'content-type', 'openai-beta'];
       expect(KEYED_FIELDS).to.deep.equal(documented);
       return Promise.resolve();
     });
 
-    it('G17 the answer that is kept was asked for with the fields of the one who asked, and says nothing of them', async () => {
+    it("G17 the request that fills the cache has its own client's headers, and the stored response contains none of the unkeyed ones", async () => {
       stage.upstream.script = (exchange) => {
-        // An upstream that repeats what is outside the key, as some do.
-        exchange.answer(
+        // Some upstreams repeat headers of the request that are outside of the key.
+        exchange.respond(
           200,
           'Cache-Control: max-age=600\r\nX-Upstream-Saw: it\r\n',
           valuesOf(exchange.request, 'x-forwarded-host').join(),
         );
       };
       await get('/v1/f', { 'X-Forwarded-Host': 'evil.test' });
-      expect((await get('/v1/f')).text, 'what is not sent on cannot be repeated').to.equal('');
+      expect((await get('/v1/f')).text, 'a header that is not forwarded cannot be repeated').to.equal('');
     });
   });
 
-  describe('requests that look alike', () => {
+  describe('similar requests', () => {
     const alike: Record<string, readonly string[]> = {
       'the case of the path': ['/v1/a', '/v1/A'],
       escapes: ['/v1/A', '/v1/%41', '/v1/%2541'],
       'the case of escapes': ['/v1/a%2fb', '/v1/a%2Fb', '/v1/a/b'],
-      'parameters twice': ['/v1/a?a=1', '/v1/a?a=1&a=2', '/v1/a?a=2&a=1', '/v1/a?a=2'],
-      'parameters divided by a semicolon': ['/v1/a?a=1;b=2', '/v1/a?a=1&b=2', '/v1/a?a=1'],
+      'repeated parameters': ['/v1/a?a=1', '/v1/a?a=1&a=2', '/v1/a?a=2&a=1', '/v1/a?a=2'],
+      'parameters separated by semicolons': ['/v1/a?a=1;b=2', '/v1/a?a=1&b=2', '/v1/a?a=1'],
       'the order of parameters': ['/v1/a?a=1&b=2', '/v1/a?b=2&a=1'],
       'an empty query': ['/v1/a', '/v1/a?', '/v1/a??', '/v1/a?&'],
-      'a slash at the end': ['/v1/a', '/v1/a/'],
+      'a trailing slash': ['/v1/a', '/v1/a/'],
       'plus and space': ['/v1/a?q=a+b', '/v1/a?q=a%20b'],
-      'a target that holds another method and target': ['/v1/a', '/v1/a?GET%20/v1/a', '/v1/a?%0A/v1/a'],
+      'a target that contains another method and target': ['/v1/a', '/v1/a?GET%20/v1/a', '/v1/a?%0A/v1/a'],
     };
     for (const [what, targets] of Object.entries(alike)) {
-      it(`G18 are told apart by every byte of the target: ${what}`, async () => {
+      it(`G18 every byte of the target counts: ${what}`, async () => {
         answerInTurn();
         expect(await served(targets.map((target) => () => get(target)))).to.deep.equal(inTurn(targets.length));
         const asked = stage.upstream.exchanges.map(({ target }) => target);
@@ -227,7 +230,7 @@ describe('G: the key of the cache', () => {
       });
     }
 
-    it('G18 fields that name another target or method change neither what is asked nor what is served', async () => {
+    it('G18 headers that name another target or method change neither the request nor the response', async () => {
       answerInTurn();
       const poisons: Fields[] = [
         { 'X-Forwarded-Host': 'evil.test' },
@@ -251,7 +254,7 @@ describe('G: the key of the cache', () => {
       }
     });
 
-    it('G18 a GET with a body is forwarded with it, is answered from nothing kept, and nothing of it is kept', async () => {
+    it('G18 a GET with a body is forwarded with it; it is neither served from the cache nor stored', async () => {
       answerInTurn();
       const fat = (body: string) =>
         stage.ask(head('GET /v1/fat', stage.secret, { 'Content-Length': String(body.length) }) + body);
@@ -263,14 +266,14 @@ describe('G: the key of the cache', () => {
       expect(stage.upstream.exchanges[2]?.request.body.toString()).to.equal('{"poison":1}');
     });
 
-    it('G18 nor of a GET with a body in chunks', async () => {
+    it('G18 a GET with a chunked body is neither served from the cache nor stored', async () => {
       answerInTurn();
       const fat = head('GET /v1/fat', stage.secret, { 'Transfer-Encoding': 'chunked' });
       await stage.ask(`${fat}1\r\nx\r\n0\r\n\r\n`);
       expect(cacheOf(await get('/v1/fat'))).to.equal('miss');
     });
 
-    it('G18 methods do not share: a kept POST answers no GET, and the other way round', async () => {
+    it('G18 methods do not share entries: a stored POST is not served to a GET, nor the reverse', async () => {
       answerInTurn();
       await post('/v1/m', '{}', OPTED_IN);
       expect(cacheOf(await get('/v1/m'))).to.equal('miss');
@@ -278,9 +281,9 @@ describe('G: the key of the cache', () => {
     });
   });
 
-  describe('what keys are made of', () => {
-    // A purge removes what was kept for the former key as well (g-purge.test.ts); where it fails, this holds.
-    it('G30 the upstream key: what was given for one stands where no other looks', () => {
+  describe('the parts of a key', () => {
+    // A purge also removes the entries of the former key (g-purge.test.ts). This holds if the purge fails.
+    it('G30 after a change of the upstream key, old entries are not found', () => {
       const facts = {
         projectId: 'p',
         method: 'GET',
@@ -288,14 +291,14 @@ describe('G: the key of the cache', () => {
         bodyDigest: '',
         fields: new Map<string, string>(),
       };
-      const [one, other] = ['one', 'other'].map((upstreamKeyDigest) => placeOf({ ...facts, upstreamKeyDigest }));
+      const [one, other] = ['one', 'other'].map((upstreamKeyDigest) => cacheKeyOf({ ...facts, upstreamKeyDigest }));
       expect(one?.variant).not.to.equal(other?.variant);
       return Promise.resolve();
     });
 
-    it('G19 cannot be put into one part to be taken for another', async () => {
+    it('G19 one part of a key cannot contain another: no two requests collide', async () => {
       answerInTurn();
-      // What separates and counts in keys, where a client can put it.
+      // The separators and lengths in keys, wherever a client can put them.
       const asks = [
         ...['5:de', '-', '-1:a', '1:a', '1:a-', '0:', '|', 'GET /v1/k', '1:a1:b'].flatMap((value) =>
           ['Accept', 'Accept-Language', 'OpenAI-Beta'].map((name) => () => get('/v1/k', { [name]: value })),
@@ -313,7 +316,7 @@ describe('G: the key of the cache', () => {
       expect(new Set(numbers).size).to.equal(asks.length);
     });
 
-    it('G19 nor can a value of Vary be taken for another field, or for none', async () => {
+    it('G19 a value of a header in Vary cannot pass for another header or for none', async () => {
       answerInTurn('Cache-Control: max-age=600\r\nVary: X-A, X-B\r\n');
       const variants: Fields[] = [
         { 'X-A': '1', 'X-B': '2' },
@@ -328,7 +331,7 @@ describe('G: the key of the cache', () => {
       expect(await served(variants.map((fields) => () => get('/v1/k', fields)))).to.deep.equal(inTurn(variants.length));
     });
 
-    it('G19 bodies that only differ in where they end are different', async () => {
+    it('G19 bodies that differ only in where they end are different', async () => {
       answerInTurn();
       const asks = ['a', 'a\n', 'ab', '', ' '].map((body) => () => post('/v1/k', body, OPTED_IN));
       expect(await served(asks)).to.deep.equal(inTurn(5));

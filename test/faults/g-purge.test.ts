@@ -1,10 +1,12 @@
-/** Purges, and changes of the upstream key, while answers are on their way. The plain cases are in test/http/manage/cache-management.test.ts. */
+/**
+ * Purges, and changes of the upstream key, while responses are in flight. The plain cases are in test/http/manage/cache-management.test.ts.
+ */
 import { expect } from 'chai';
 import type { WireCachePurged, WireProject } from '../../daemon/api/contract.js';
 import { canary } from '../support/canaries.js';
 import { eventually } from '../support/eventually.js';
 import { auditOf, bodyOf } from '../support/management.js';
-import { head, type RawAnswer } from '../support/raw.js';
+import { head, type RawResponse } from '../support/raw.js';
 import { staged } from './support/stage.js';
 import type { Exchange } from './support/upstream.js';
 
@@ -16,17 +18,17 @@ describe('G: purges of the cache', () => {
 
   const purge = (body: object) => bodyOf<WireCachePurged>(stage.daemon.manage('POST', '/manage/cache/purge', body));
   const get = (target = '/v1/models', secret = stage.secret) => stage.ask(head(`GET ${target}`, secret));
-  const cacheOf = (answer: RawAnswer) => answer.header('x-proxy-cache');
+  const cacheOf = (answer: RawResponse) => answer.header('x-proxy-cache');
   const exchanges = (count: number) =>
     eventually(`${count} requests at the upstream`, () => stage.upstream.exchanges.length === count);
-  /** What the upstream sent first is as old as the purge allows nobody to see again. */
+  /** The first response of the upstream is older than the purge, so no client may get it afterwards. */
   const answerInTurn = () => {
     let answered = 0;
     stage.upstream.script = (exchange) => {
-      exchange.answer(200, 'Cache-Control: max-age=600\r\n', `{"answer":${++answered}}`);
+      exchange.respond(200, 'Cache-Control: max-age=600\r\n', `{"answer":${++answered}}`);
     };
   };
-  /** A client in the middle of an answer that would be kept. */
+  /** A client in the middle of a response that can be stored. */
   const filling = async (target = '/v1/models', secret = stage.secret) => {
     const before = stage.upstream.exchanges.length;
     let exchange: Exchange | undefined;
@@ -40,7 +42,7 @@ describe('G: purges of the cache', () => {
     return { client, finish: () => exchange?.send(REST) };
   };
 
-  // Each case begins with nothing kept.
+  // Each case begins with an empty cache.
   beforeEach(() => stage.daemon.manage('POST', '/manage/cache/purge', { all: true }));
 
   const selections = {
@@ -49,33 +51,33 @@ describe('G: purges of the cache', () => {
     everything: () => ({ all: true }),
   };
 
-  describe('racing an answer that is on its way', () => {
+  describe('while a response is in flight', () => {
     for (const [what, selection] of Object.entries(selections)) {
-      it(`G23 of ${what}: it is forwarded whole, and not kept`, async () => {
+      it(`G23 purge of ${what}: the response in flight is forwarded completely and not stored`, async () => {
         const { client, finish } = await filling();
         expect((await purge(selection())).purged_count).to.equal(0);
         finish();
-        expect((await client.answer()).text).to.equal('0123456789');
+        expect((await client.response()).text).to.equal('0123456789');
         answerInTurn();
         const after = await get();
         expect([cacheOf(after), after.text]).to.deep.equal(['miss', '{"answer":1}']);
         expect(cacheOf(await get())).to.equal('hit');
       });
 
-      it(`G23 of ${what}: who asks after it does not wait for what was asked for before`, async () => {
+      it(`G23 purge of ${what}: a later request does not join a request from before`, async () => {
         const { client, finish } = await filling();
         await purge(selection());
         answerInTurn();
         const after = await get();
         expect([cacheOf(after), after.text]).to.deep.equal(['miss', '{"answer":1}']);
         finish();
-        expect((await client.answer()).text).to.equal('0123456789');
-        // Nor does the older one, which came later, take the place of the newer.
+        expect((await client.response()).text).to.equal('0123456789');
+        // Nor does the older response, which arrived later, replace the newer one.
         expect((await get()).text).to.equal('{"answer":1}');
       });
     }
 
-    it('G23 while it waits for the first byte: it is not kept either', async () => {
+    it('G23 a purge before the first byte of the response: it is not stored either', async () => {
       let exchange: Exchange | undefined;
       stage.upstream.script = (it) => {
         exchange = it;
@@ -84,12 +86,12 @@ describe('G: purges of the cache', () => {
       await exchanges(1);
       await purge({ all: true });
       exchange?.send(HALF + REST);
-      expect((await client.answer()).text).to.equal('0123456789');
+      expect((await client.response()).text).to.equal('0123456789');
       answerInTurn();
       expect(cacheOf(await get())).to.equal('miss');
     });
 
-    it('G23 of something else: it is kept', async () => {
+    it('G23 a purge of something else: the response is stored', async () => {
       const other = await stage.daemon.createProject();
       const { client, finish } = await filling();
       await purge({ method: 'GET', url: '/v1/models?' });
@@ -97,17 +99,17 @@ describe('G: purges of the cache', () => {
       await purge({ project_id: other.id });
       await purge({ all: true, dry_run: true });
       finish();
-      await client.answer();
+      await client.response();
       const after = await get();
       expect([cacheOf(after), after.text]).to.deep.equal(['hit', '0123456789']);
     });
 
-    it('G23 a hundred times at any moment: nothing from before a purge is served behind it', async () => {
+    it('G23 a hundred purges at random moments: no response from before a purge is served after it', async () => {
       let version = 0;
       stage.upstream.script = (exchange) => {
         const body = String(version);
         setImmediate(() => {
-          exchange.answer(200, 'Cache-Control: max-age=600\r\n', body);
+          exchange.respond(200, 'Cache-Control: max-age=600\r\n', body);
         });
       };
       for (let round = 1; round <= 100; round++) {
@@ -121,8 +123,8 @@ describe('G: purges of the cache', () => {
     });
   });
 
-  describe('name what they remove', () => {
-    it('G24 to the byte: query, escapes, method, and what is not there, each counted and audited', async () => {
+  describe('remove exactly what they name', () => {
+    it('G24 a purge matches query, escapes and method to the byte; each is counted and audited, also if it matches nothing', async () => {
       answerInTurn();
       const kept = ['/v1/a', '/v1/a?', '/v1/a?b', '/v1/%61', '/v1/a%2Fb'];
       for (const target of kept) await get(target);
@@ -149,7 +151,7 @@ describe('G: purges of the cache', () => {
       expect(served).to.deep.equal(['miss', 'hit', 'hit', 'miss', 'hit']);
     });
 
-    it('G24 or are refused, and remove nothing', async () => {
+    it('G24 an invalid purge is refused and removes nothing', async () => {
       answerInTurn();
       await get();
       for (const body of [
@@ -187,7 +189,7 @@ describe('G: purges of the cache', () => {
     };
     const keyOf = (exchange: Exchange | undefined) => exchange?.all('authorization').join();
 
-    it('G30 nothing that was kept for the former key is served, and the other projects keep theirs', async () => {
+    it('G30 after the change, entries of the former key are not served, and other projects keep theirs', async () => {
       await begin();
       answerInTurn();
       await get('/v1/models', secret);
@@ -198,7 +200,7 @@ describe('G: purges of the cache', () => {
       expect(cacheOf(await get())).to.equal('hit');
     });
 
-    it('G30 nor when the former key comes back', async () => {
+    it('G30 when the former key is set again, its entries are not served either', async () => {
       await begin();
       answerInTurn();
       await get('/v1/models', secret);
@@ -209,18 +211,18 @@ describe('G: purges of the cache', () => {
       expect(cacheOf(await get('/v1/models', secret))).to.equal('hit');
     });
 
-    it('G30 nor what was on its way, under either key', async () => {
+    it('G30 a response that was in flight during the change is not served under either key', async () => {
       await begin();
       const { client, finish } = await filling('/v1/models', secret);
       await setKey(second);
       await setKey(first);
       finish();
-      expect((await client.answer()).text).to.equal('0123456789');
+      expect((await client.response()).text).to.equal('0123456789');
       answerInTurn();
       expect(cacheOf(await get('/v1/models', secret))).to.equal('miss');
     });
 
-    it('G30 leaves no entries that nobody can reach', async () => {
+    it('G30 no unreachable entries are left', async () => {
       await begin();
       answerInTurn();
       await get('/v1/models', secret);
@@ -228,7 +230,7 @@ describe('G: purges of the cache', () => {
       expect(await purge({ project_id: project.id, dry_run: true })).to.include({ purged_count: 0 });
     });
 
-    it('G30 a change of its name leaves them', async () => {
+    it('G30 a change of the name leaves entries as they are', async () => {
       await begin();
       answerInTurn();
       await get('/v1/models', secret);

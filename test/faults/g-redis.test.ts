@@ -1,10 +1,10 @@
-/** The cache in Redis, seen from without: what somebody else writes there, and a Redis that is slow. */
+/** The cache in Redis when other programs write to it, and when Redis is slow. */
 import { expect } from 'chai';
 import { startDaemon, type TestDaemon } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
 import { type Provider, startProvider } from '../support/provider.js';
-import { ask, type Fields, head, type RawAnswer } from '../support/raw.js';
-import { Relay, TestRedis, UNHURRIED_REDIS_MS, WITHOUT_REDIS } from '../support/redis.js';
+import { ask, type Fields, head, type RawResponse } from '../support/raw.js';
+import { Relay, TestRedis, LENIENT_REDIS_TIMEOUT_MS, WITHOUT_REDIS } from '../support/redis.js';
 
 const ENTRIES = 'llmp:cache:entry:*';
 const PROMPT = 'a-prompt-nobody-else-may-read';
@@ -18,7 +18,7 @@ describe(`G: the cache in Redis${WITHOUT_REDIS}`, function () {
   let daemon: TestDaemon;
   let secret: string;
   let answered: number;
-  let redisCommandMs: number | undefined = UNHURRIED_REDIS_MS;
+  let redisCommandMs: number | undefined = LENIENT_REDIS_TIMEOUT_MS;
 
   before(function () {
     if (WITHOUT_REDIS) this.skip();
@@ -54,29 +54,29 @@ describe(`G: the cache in Redis${WITHOUT_REDIS}`, function () {
       daemon.url,
       head('POST /v1/p', secret, { 'Content-Length': String(body.length), 'Cache-Control': 'public' }) + body,
     );
-  const cacheOf = (answer: RawAnswer) => answer.header('x-proxy-cache');
+  const cacheOf = (answer: RawResponse) => answer.header('x-proxy-cache');
   const entries = () => redis.client.keys(ENTRIES);
 
   const SPOILT: Record<string, (bytes: Buffer) => string | Buffer> = {
-    'nothing at all': () => '',
+    'no bytes': () => '',
     'a text': () => 'hello',
-    'JSON of somebody else': () => '{"status":200,"body":"poison"}',
-    'half of it': (bytes) => bytes.subarray(0, bytes.length >> 1),
-    'it with a bit changed': (bytes) => {
+    'foreign JSON': () => '{"status":200,"body":"poison"}',
+    'half of the entry': (bytes) => bytes.subarray(0, bytes.length >> 1),
+    'the entry with a changed bit': (bytes) => {
       const changed = Buffer.from(bytes);
       changed[bytes.length - 20]! ^= 1;
       return changed;
     },
-    'it in another layout': (bytes) => {
+    'the entry in another layout': (bytes) => {
       const changed = Buffer.from(bytes);
       changed[12] = 99;
       return changed;
     },
-    'it with more behind': (bytes) => Buffer.concat([bytes, Buffer.from('x')]),
+    'the entry with more bytes after it': (bytes) => Buffer.concat([bytes, Buffer.from('x')]),
     '20 MB': () => Buffer.alloc(20 * 1024 * 1024, 'x'),
   };
   for (const [what, spoil] of Object.entries(SPOILT)) {
-    it(`G27 ${what} in the place of an entry is a miss, and is replaced`, async () => {
+    it(`G27 ${what} in place of an entry is a miss and is replaced`, async () => {
       await get();
       const [key = ''] = await entries();
       const bytes = await redis.client.getBuffer(key);
@@ -88,7 +88,7 @@ describe(`G: the cache in Redis${WITHOUT_REDIS}`, function () {
     });
   }
 
-  it('G27 an entry copied to another place is a miss there', async () => {
+  it('G27 an entry that is copied to another key is a miss there', async () => {
     await get('/v1/one');
     const [one = ''] = await entries();
     await get('/v1/two');
@@ -98,7 +98,7 @@ describe(`G: the cache in Redis${WITHOUT_REDIS}`, function () {
     expect([cacheOf(after), after.text]).to.deep.equal(['miss', `${ANSWER} 3`]);
   });
 
-  it('G27 values of other types where the cache has its own are misses, and soon forgotten', async () => {
+  it("G27 values of other types at the cache's keys are misses, and are soon forgotten", async () => {
     await get();
     for (const key of await redis.client.keys('llmp:cache:*')) {
       await redis.client.del(key);
@@ -108,15 +108,15 @@ describe(`G: the cache in Redis${WITHOUT_REDIS}`, function () {
     await eventually('it works again', async () => cacheOf(await get()) === 'hit');
   });
 
-  describe('with the time that is shipped', () => {
+  describe('with the default time limit', () => {
     before(() => {
       redisCommandMs = undefined;
     });
     after(() => {
-      redisCommandMs = UNHURRIED_REDIS_MS;
+      redisCommandMs = LENIENT_REDIS_TIMEOUT_MS;
     });
 
-    it('G28 a Redis that takes 500 ms for each answer delays nobody by as much', async () => {
+    it('G28 a Redis that takes 500 ms per reply does not delay requests by as much', async () => {
       await get();
       relay.delayMs = 250; // In each direction.
       const beganAtMs = performance.now();
@@ -126,12 +126,12 @@ describe(`G: the cache in Redis${WITHOUT_REDIS}`, function () {
       expect(tookMs, 'ms').to.be.below(400);
     });
 
-    it('G28 one that stands still costs no request, and what was kept before it is not served behind it', async () => {
+    it('G28 a frozen Redis costs no request, and entries from before are not served afterwards', async () => {
       await get();
       redis.freeze();
       for (let i = 0; i < 5; i++) expect((await get()).status).to.equal(200);
       // Before that it is only suspected, and nothing is lost.
-      await eventually('it is given up', () => daemon.logged.some((line) => line.includes('Redis is away')));
+      await eventually('it is given up', () => daemon.logged.some((line) => line.includes('Redis unavailable')));
       redis.resume();
       expect(answered).to.equal(6);
       await eventually('it is used again', async () => {
@@ -142,7 +142,7 @@ describe(`G: the cache in Redis${WITHOUT_REDIS}`, function () {
     });
   });
 
-  it('G31 prompts, answers and targets are sealed, and no key or index tells of them', async () => {
+  it('G31 prompts, responses and targets are encrypted, and no key or index reveals them', async () => {
     await get('/v1/r?who=a-target-nobody-else-may-read', { Accept: 'a-field-nobody-else-may-read' });
     await post(PROMPT);
     expect(cacheOf(await post(PROMPT))).to.equal('hit');

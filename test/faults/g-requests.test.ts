@@ -1,7 +1,7 @@
-/** Who may be answered from the cache, what a request can want of it, and what an answer out of it looks like. */
+/** Which clients may get a response from the cache, which directives a request can send, and what a hit looks like. */
 import { expect } from 'chai';
 import { TestClock } from '../support/clock.js';
-import { type Fields, head, type RawAnswer } from '../support/raw.js';
+import { type Fields, head, type RawResponse } from '../support/raw.js';
 import { type Expected, expectRefusal, LIMIT_REACHED, PROJECT_INACTIVE, UNAUTHORIZED } from '../support/refusals.js';
 import { staged } from './support/stage.js';
 
@@ -12,26 +12,26 @@ describe('G: requests and the cache', () => {
   const clock = new TestClock({ standsStill: true });
   const { stage, it } = staged({ env: { HTTP_CACHE_ENABLED: 'true' }, clock });
 
-  const cacheOf = (answer: RawAnswer) => answer.header('x-proxy-cache');
+  const cacheOf = (answer: RawResponse) => answer.header('x-proxy-cache');
   const get = (fields: Fields = {}, secret: string | null = stage.secret, target = '/v1/r') =>
     stage.ask(head(`GET ${target}`, secret, fields));
-  const wish = (cacheControl: string | readonly string[], target?: string) =>
+  const withDirectives = (cacheControl: string | readonly string[], target?: string) =>
     get({ 'Cache-Control': cacheControl }, stage.secret, target);
   const answerInTurn = (fields = FRESH, status = 200) => {
     let answered = 0;
     stage.upstream.script = async (exchange) => {
       await exchange.whole();
-      exchange.answer(status, fields, String(++answered));
+      exchange.respond(status, fields, String(++answered));
     };
   };
   const asked = () => stage.upstream.exchanges.length;
 
-  describe('who must not pass', () => {
-    // Each makes a token that could have had the warm entry a moment ago.
+  describe('requests that must be refused', () => {
+    // Each makes a token that could have used the fresh entry a moment ago.
     const TURNED_AWAY: Record<string, { secret: () => Promise<string | null>; refusal: Expected }> = {
       'without a token': { secret: () => Promise.resolve(null), refusal: UNAUTHORIZED },
-      'with one that never was': { secret: () => Promise.resolve(`sk-wt-${'0'.repeat(52)}`), refusal: UNAUTHORIZED },
-      'with a revoked one': {
+      'with an unknown token': { secret: () => Promise.resolve(`sk-wt-${'0'.repeat(52)}`), refusal: UNAUTHORIZED },
+      'with a revoked token': {
         secret: async () => {
           const { id, token } = await stage.issue();
           expect(cacheOf(await get({}, token))).to.equal('hit');
@@ -40,17 +40,17 @@ describe('G: requests and the cache', () => {
         },
         refusal: UNAUTHORIZED,
       },
-      'with an expired one': {
+      'with an expired token': {
         secret: async () => {
           const { token } = await stage.issue({ duration_hours: 1 });
           expect(cacheOf(await get({}, token))).to.equal('hit');
           clock.advance(3_600_000);
-          await get({ 'Cache-Control': 'max-age=0' }); // What is kept is fresh again.
+          await get({ 'Cache-Control': 'max-age=0' }); // The entry is fresh again.
           return token;
         },
         refusal: UNAUTHORIZED,
       },
-      'with one that is used up': {
+      'with a token that reached its cap': {
         secret: async () => {
           const { token } = await stage.issue({ max_requests: 1 });
           expect(cacheOf(await get({}, token)), 'a hit takes no use').to.equal('hit');
@@ -61,7 +61,7 @@ describe('G: requests and the cache', () => {
       },
     };
     for (const [who, { secret, refusal }] of Object.entries(TURNED_AWAY)) {
-      it(`G03 is refused, however warm the entry: ${who}`, async () => {
+      it(`G03 a request ${who} is refused although the cache has a fresh entry`, async () => {
         answerInTurn();
         await get();
         const presented = await secret();
@@ -74,7 +74,7 @@ describe('G: requests and the cache', () => {
       });
     }
 
-    it('G03 is refused, however warm the entry: of an inactive project', async () => {
+    it('G03 a request in an inactive project is refused although the cache has a fresh entry', async () => {
       answerInTurn();
       const project = await stage.daemon.createProject();
       const { token } = await stage.issue({ project_id: project.id });
@@ -85,7 +85,7 @@ describe('G: requests and the cache', () => {
     });
   });
 
-  describe('what a request can want', () => {
+  describe('directives of a request', () => {
     const AGAIN: readonly (string | readonly string[])[] = [
       'no-cache',
       'NO-CACHE',
@@ -97,32 +97,32 @@ describe('G: requests and the cache', () => {
       ['max-stale', 'no-cache'],
     ];
     for (const wanted of AGAIN) {
-      it(`G06 ${JSON.stringify(wanted)}: is fetched anew, and kept for the next`, async () => {
+      it(`G06 ${JSON.stringify(wanted)}: goes upstream, and the response is stored for the next request`, async () => {
         answerInTurn();
         await get();
-        expect((await wish(wanted)).text).to.equal('2');
+        expect((await withDirectives(wanted)).text).to.equal('2');
         expect([(await get()).text, asked()]).to.deep.equal(['2', 2]);
       });
     }
 
     for (const wanted of ['no-store', 'No-Store', 'no-store, max-age=100', ['max-age=100', 'no-store']]) {
-      it(`G06 ${JSON.stringify(wanted)}: neither looked up nor kept`, async () => {
+      it(`G06 ${JSON.stringify(wanted)}: neither looked up nor stored`, async () => {
         answerInTurn();
-        await wish(wanted);
-        expect((await get()).text, 'not kept').to.equal('2');
-        expect((await wish(wanted)).text, 'not looked up').to.equal('3');
-        expect((await get()).text, 'what is kept stays').to.equal('2');
+        await withDirectives(wanted);
+        expect((await get()).text, 'not stored').to.equal('2');
+        expect((await withDirectives(wanted)).text, 'not looked up').to.equal('3');
+        expect((await get()).text, 'the entry stays').to.equal('2');
       });
     }
 
-    it('G06 Pragma: no-cache is that too, where there is no Cache-Control', async () => {
+    it('G06 Pragma: no-cache has the same effect if there is no Cache-Control', async () => {
       answerInTurn();
       await get();
       expect((await get({ Pragma: 'no-cache' })).text).to.equal('2');
       expect((await get({ Pragma: 'no-cache', 'Cache-Control': 'max-age=100' })).text).to.equal('2');
     });
 
-    it('G06 only-if-cached: 504 where nothing is, asks nobody and counts as no use', async () => {
+    it('G06 only-if-cached without an entry: 504, nothing goes upstream, and no use counts', async () => {
       answerInTurn();
       for (const wanted of [
         'only-if-cached',
@@ -130,31 +130,31 @@ describe('G: requests and the cache', () => {
         'only-if-cached, no-cache',
         'only-if-cached, no-store',
       ]) {
-        expectRefusal(await wish(wanted), NOT_CACHED);
+        expectRefusal(await withDirectives(wanted), NOT_CACHED);
       }
       expectRefusal(await get({ 'Cache-Control': 'only-if-cached', Range: 'bytes=0-1' }), NOT_CACHED);
       expectRefusal(await stage.ask(stage.post('{}', { 'Cache-Control': 'only-if-cached' })), NOT_CACHED);
       await stage.expectNothingSpent();
       await get();
-      expect(cacheOf(await wish('only-if-cached'))).to.equal('hit');
+      expect(cacheOf(await withDirectives('only-if-cached'))).to.equal('hit');
       clock.advance(600_000);
-      expectRefusal(await wish('only-if-cached'), NOT_CACHED);
+      expectRefusal(await withDirectives('only-if-cached'), NOT_CACHED);
       expect(asked()).to.equal(1);
     });
 
-    it('G06 only-if-cached does not wait for what is on its way', async () => {
+    it('G06 only-if-cached does not wait for a response in flight', async () => {
       stage.upstream.script = () => undefined;
       const client = await stage.client(head('GET /v1/r', stage.secret));
       await stage.upstream.only();
-      expectRefusal(await wish('only-if-cached'), NOT_CACHED);
+      expectRefusal(await withDirectives('only-if-cached'), NOT_CACHED);
       client.destroy();
     });
 
-    it('G06 max-age and min-fresh: nothing older, nothing that is about to end', async () => {
+    it('G06 max-age and min-fresh: no older response, and none that is about to expire', async () => {
       answerInTurn();
       await get();
       clock.advance(100_000);
-      const served = async (wanted: string) => (await wish(wanted)).text;
+      const served = async (wanted: string) => (await withDirectives(wanted)).text;
       expect(await served('max-age=100')).to.equal('1');
       expect(await served('min-fresh=500')).to.equal('1');
       expect(await served('max-age=99')).to.equal('2');
@@ -162,19 +162,19 @@ describe('G: requests and the cache', () => {
       expect(await served('min-fresh=501')).to.equal('3');
       expect(await served('max-stale=1000')).to.equal('3');
       clock.advance(600_000);
-      expect(await served('max-stale=1000'), 'what is stale is never served').to.equal('4');
+      expect(await served('max-stale=1000'), 'a stale response is never served').to.equal('4');
     });
   });
 
-  describe('a condition', () => {
+  describe('a conditional request', () => {
     const MODIFIED = 'Thu, 01 Jan 2026 00:00:00 GMT';
     const VALIDATED = `${FRESH}ETag: "v1"\r\nLast-Modified: ${MODIFIED}\r\nX-Which: first\r\n`;
-    /** As an upstream that knows of conditions. */
+    /** An upstream that supports conditional requests. */
     const validating = (says = '') => {
       stage.upstream.script = (exchange) => {
         const isHeld = exchange.all('if-none-match').join().includes('"v1"');
-        if (isHeld) exchange.answer(304, `ETag: "v1"\r\n${FRESH}${says}`, '');
-        else exchange.answer(200, VALIDATED, 'the body');
+        if (isHeld) exchange.respond(304, `ETag: "v1"\r\n${FRESH}${says}`, '');
+        else exchange.respond(200, VALIDATED, 'the body');
       };
     };
 
@@ -196,7 +196,7 @@ describe('G: requests and the cache', () => {
       [{ 'If-None-Match': '"v0"', 'If-Modified-Since': MODIFIED }, 200],
       [{ 'If-None-Match': '"v1"', 'If-Modified-Since': 'Wed, 31 Dec 2025 23:59:59 GMT' }, 304],
     ] as const) {
-      it(`G21 on a fresh answer: ${status} from the cache to ${JSON.stringify(fields)}`, async () => {
+      it(`G21 on a fresh entry: ${status} from the cache to ${JSON.stringify(fields)}`, async () => {
         validating();
         await get();
         const answer = await get(fields);
@@ -211,7 +211,7 @@ describe('G: requests and the cache', () => {
       });
     }
 
-    it('G21 on a stale answer: the upstream is asked, its 304 goes to the client and refreshes what is kept', async () => {
+    it('G21 on a stale entry: the request goes upstream, and its 304 goes to the client and refreshes the entry', async () => {
       validating();
       await get();
       clock.advance(600_000);
@@ -221,12 +221,12 @@ describe('G: requests and the cache', () => {
       expect([hit.status, cacheOf(hit), hit.text]).to.deep.equal([200, 'hit', 'the body']);
     });
 
-    it('G21 of its own, of which the answer says nothing about what is kept: that is not refreshed', async () => {
+    it("G21 with a client's own condition: a 304 that does not name the entry does not refresh it", async () => {
       validating();
       await get();
       clock.advance(600_000);
       stage.upstream.script = (exchange) => {
-        exchange.answer(304, `ETag: "mine"\r\n${FRESH}`, '');
+        exchange.respond(304, `ETag: "mine"\r\n${FRESH}`, '');
       };
       expect((await get({ 'If-None-Match': '"mine"' })).status).to.equal(304);
       validating();
@@ -234,14 +234,14 @@ describe('G: requests and the cache', () => {
       expect([after.status, cacheOf(after), after.text]).to.deep.equal([200, 'miss', 'the body']);
     });
 
-    it('G21 with nothing kept: the 304 is forwarded, and is no answer for anybody else', async () => {
+    it('G21 without an entry: the 304 is forwarded and not served to other clients', async () => {
       validating();
       expect((await get({ 'If-None-Match': '"v1"' })).status).to.equal(304);
       const next = await get();
       expect([next.status, cacheOf(next), next.text]).to.deep.equal([200, 'miss', 'the body']);
     });
 
-    it('G21 a stale answer without a condition of the client: it is asked about, and confirmed as a miss', async () => {
+    it('G21 a stale entry and no condition: the entry is revalidated and served as a miss', async () => {
       validating('X-Which: second\r\nX-More: yes\r\n');
       await get();
       clock.advance(600_000);
@@ -265,24 +265,24 @@ describe('G: requests and the cache', () => {
     });
 
     for (const says of ['no-store', 'private']) {
-      it(`G21 a confirmation that says ${says} makes nothing fresh`, async () => {
+      it(`G21 a 304 with ${says} does not refresh the entry`, async () => {
         validating();
         await get();
         clock.advance(600_000);
         stage.upstream.script = (exchange) => {
-          exchange.answer(304, `ETag: "v1"\r\nCache-Control: ${says}\r\n`, '');
+          exchange.respond(304, `ETag: "v1"\r\nCache-Control: ${says}\r\n`, '');
         };
         await get();
         stage.upstream.script = (exchange) => {
-          exchange.answer(200, FRESH, 'new');
+          exchange.respond(200, FRESH, 'new');
         };
         expect((await get()).text).to.equal('new');
       });
     }
 
-    it('G21 a 304 that nobody asked for is not kept, and harms nobody', async () => {
+    it('G21 a 304 that was not requested is not stored', async () => {
       stage.upstream.script = (exchange) => {
-        exchange.answer(304, FRESH, '');
+        exchange.respond(304, FRESH, '');
       };
       await get();
       validating();
@@ -291,10 +291,10 @@ describe('G: requests and the cache', () => {
   });
 
   describe('a hit', () => {
-    it('G29 says how old it is, that it is one, and the date of the response that is stored: nothing of the request it was made for (finding A16)', async () => {
+    it('G29 a hit states its age, that it is a hit, and the Date of the stored response; nothing of the request that filled the cache (finding A16)', async () => {
       const sent = new Date(Date.now() - 1_000_000).toUTCString();
       stage.upstream.script = (exchange) => {
-        exchange.answer(
+        exchange.respond(
           200,
           `${FRESH}Date: ${sent}\r\nAge: 7\r\nX-Request-ID: upstreams\r\nServer-Timing: db;dur=1\r\nX-Proxy-Cache: hit\r\n` +
             'X-Token-Expires-At: never\r\nX-Token-Requests-Remaining: 9\r\nX-Upstream-Request-ID: fake\r\n' +
@@ -325,7 +325,7 @@ describe('G: requests and the cache', () => {
       for (const name of GONE) expect(hit.all(name), name).to.deep.equal([]);
     });
 
-    it('G29 is recorded as one, with no request id of the upstream', async () => {
+    it('G29 a hit is recorded as one, without a request ID of the upstream', async () => {
       answerInTurn(`${FRESH}X-Request-ID: upstreams\r\n`);
       await get();
       await get();
@@ -335,7 +335,7 @@ describe('G: requests and the cache', () => {
       ]);
     });
 
-    it('G29 what is forwarded says no other Age than the upstream', async () => {
+    it("G29 a forwarded response has the upstream's Age unchanged", async () => {
       answerInTurn(`${FRESH}Age: 7\r\nX-PROXY-CACHE: hit\r\n`);
       const miss = await get();
       expect([miss.all('age'), miss.all('x-proxy-cache')]).to.deep.equal([['7'], ['miss']]);

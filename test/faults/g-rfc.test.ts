@@ -1,6 +1,6 @@
 /**
- * What RFC 9110 and 9111 ask of a cache, in a table: an upstream that says something, two requests or more, and what each is to
- * get. What we do otherwise than the RFC would have or allow it is in the last part, and in README.md.
+ * The rules of RFC 9110 and 9111 for a cache, as a table: what the upstream sends, two or more requests, and what each gets. The last part
+ * has the deviations from what the RFC requires or allows, which README.md explains.
  */
 import { expect } from 'chai';
 import { TestClock } from '../support/clock.js';
@@ -14,10 +14,10 @@ interface Step {
   body?: string;
   /** Seconds that pass before it. */
   after?: number;
-  /** What the upstream answers, if it is asked: fields; "v" counts up with each answer. */
+  /** The headers that the upstream sends, if it is asked; "v" is incremented with each response. */
   says?: string;
   status?: number;
-  /** From the cache, from the upstream, or from the cache when the upstream was asked. */
+  /** From the cache; from the upstream; from the cache after a revalidation. */
   gets: 'hit' | 'miss' | 'confirmed' | 'hit 304' | 'miss 304';
 }
 
@@ -35,28 +35,31 @@ const KEPT: Record<string, Step[]> = {
   'freshness: proxy-revalidate while fresh': [first(`${MAX_AGE}, proxy-revalidate`), again()],
   'freshness: must-revalidate once stale': [first(`${MAX_AGE}, must-revalidate`), again('miss', { after: 100 })],
   'freshness: max-age comes before Expires': [first(`${MAX_AGE}\r\nExpires: ${DATE}`), again()],
-  'freshness: Expires of the past': [first(`Expires: ${DATE}`), again('miss')],
-  'freshness: stale-while-revalidate serves nothing stale': [
+  'freshness: Expires in the past': [first(`Expires: ${DATE}`), again('miss')],
+  'freshness: stale-while-revalidate serves no stale response': [
     first(`${MAX_AGE}, stale-while-revalidate=100`),
     again('miss', { after: 100 }),
   ],
-  'freshness: stale-if-error serves nothing stale': [
+  'freshness: stale-if-error serves no stale response': [
     first(`${MAX_AGE}, stale-if-error=100`),
     again('miss', { after: 100, status: 503, says: '' }),
   ],
-  'freshness: a request that forbids it is not answered': [
+  'freshness: a request that forbids a fresh entry goes upstream': [
     first(MAX_AGE),
     again('miss', { fields: { 'Cache-Control': 'no-cache' } }),
   ],
-  'freshness: Pragma of an answer beside Cache-Control': [first(`${MAX_AGE}\r\nPragma: no-cache`), again()],
-  'heuristics: none by Last-Modified': [first(`Last-Modified: ${DATE}`), again('miss')],
-  'heuristics: none by public': [first('Cache-Control: public'), again('miss')],
-  'heuristics: none for 404': [first('', { status: 404 }), again('miss')],
+  'freshness: Pragma of a response beside Cache-Control': [first(`${MAX_AGE}\r\nPragma: no-cache`), again()],
+  'heuristics: no lifetime from Last-Modified': [first(`Last-Modified: ${DATE}`), again('miss')],
+  'heuristics: no lifetime from public': [first('Cache-Control: public'), again('miss')],
+  'heuristics: no lifetime for 404': [first('', { status: 404 }), again('miss')],
 
-  'status: a final status beyond those that are known': [first(MAX_AGE, { status: 299 }), again('miss')],
+  'status: an unknown final status': [first(MAX_AGE, { status: 299 }), again('miss')],
   'status: 599': [first(MAX_AGE, { status: 599 }), again('miss')],
   'status: 404 that states a lifetime': [first(MAX_AGE, { status: 404 }), again()],
-  'status: a permanent redirect, with where to': [first(`${MAX_AGE}\r\nLocation: /v1/other`, { status: 308 }), again()],
+  'status: a permanent redirect with a Location': [
+    first(`${MAX_AGE}\r\nLocation: /v1/other`, { status: 308 }),
+    again(),
+  ],
   'status: a temporary redirect': [first(`${MAX_AGE}\r\nLocation: /v1/other`, { status: 307 }), again('miss')],
 
   'Vary: the same value': [
@@ -67,8 +70,8 @@ const KEPT: Record<string, Step[]> = {
     first(`${MAX_AGE}\r\nVary: Foo`, { fields: { Foo: '1' } }),
     again('miss', { fields: { Foo: '2' } }),
   ],
-  'Vary: without the field': [first(`${MAX_AGE}\r\nVary: Foo`, { fields: { Foo: '1' } }), again('miss')],
-  'Vary: the name in other letters': [
+  'Vary: without the header': [first(`${MAX_AGE}\r\nVary: Foo`, { fields: { Foo: '1' } }), again('miss')],
+  'Vary: the name in other letter cases': [
     first(`${MAX_AGE}\r\nVary: FOO`, { fields: { foo: '1' } }),
     again('hit', { fields: { Foo: '1' } }),
     again('miss', { fields: { fOO: '2' } }),
@@ -87,19 +90,22 @@ const KEPT: Record<string, Step[]> = {
   'Vary: *': [first(`${MAX_AGE}\r\nVary: *`), again('miss')],
   'Vary: * beside others': [first(`${MAX_AGE}\r\nVary: Foo, *`), again('miss')],
   'Vary: empty': [first(`${MAX_AGE}\r\nVary:`), again()],
-  'Vary: nothing but commas': [first(`${MAX_AGE}\r\nVary: ,,`), again()],
+  'Vary: only commas': [first(`${MAX_AGE}\r\nVary: ,,`), again()],
 
-  'partial: Range is not answered from a whole': [first(MAX_AGE), again('miss', { fields: { Range: 'bytes=0-0' } })],
-  'partial: 206 is kept for nobody': [
+  'partial: Range is not served from a complete entry': [
+    first(MAX_AGE),
+    again('miss', { fields: { Range: 'bytes=0-0' } }),
+  ],
+  'partial: 206 is not stored': [
     first(`${MAX_AGE}\r\nContent-Range: bytes 0-0/2`, { status: 206, fields: { Range: 'bytes=0-0' } }),
     again('miss'),
   ],
 
   'HEAD: from a GET': [first(MAX_AGE), again('hit', { method: 'HEAD' })],
   'HEAD: from a stale GET': [first(TAGGED), again('miss', { method: 'HEAD', after: 100, says: MAX_AGE })],
-  'HEAD: answers no GET': [first(MAX_AGE, { method: 'HEAD' }), again('miss')],
+  'HEAD: is not served to a GET': [first(MAX_AGE, { method: 'HEAD' }), again('miss')],
 
-  'conditions: 304 to the tag of what is fresh': [
+  'conditions: 304 to the tag of a fresh entry': [
     first(TAGGED),
     again('hit 304', { fields: { 'If-None-Match': '"v"' } }),
   ],
@@ -112,7 +118,7 @@ const KEPT: Record<string, Step[]> = {
     first(`${MAX_AGE}\r\nETag: "a,b"`),
     again('hit 304', { fields: { 'If-None-Match': '"x", "a,b"' } }),
   ],
-  'conditions: the date of what is fresh': [
+  'conditions: the date of a fresh entry': [
     first(`${MAX_AGE}\r\nLast-Modified: ${DATE}`),
     again('hit 304', { fields: { 'If-Modified-Since': DATE } }),
   ],
@@ -120,14 +126,11 @@ const KEPT: Record<string, Step[]> = {
     first(`${TAGGED}\r\nLast-Modified: ${DATE}`),
     again('hit', { fields: { 'If-None-Match': '"w"', 'If-Modified-Since': DATE } }),
   ],
-  "conditions: If-Match is the upstream's to judge": [first(TAGGED), again('miss', { fields: { 'If-Match': '"v"' } })],
+  'conditions: If-Match is left to the upstream': [first(TAGGED), again('miss', { fields: { 'If-Match': '"v"' } })],
   'conditions: on a HEAD': [first(TAGGED), again('hit 304', { method: 'HEAD', fields: { 'If-None-Match': '"v"' } })],
-  'conditions: none is 304 for 404': [
-    first(TAGGED, { status: 404 }),
-    again('hit', { fields: { 'If-None-Match': '"v"' } }),
-  ],
+  'conditions: no 304 for 404': [first(TAGGED, { status: 404 }), again('hit', { fields: { 'If-None-Match': '"v"' } })],
 
-  'validation: a stale answer is asked about by its tag': [
+  'validation: a stale entry is revalidated by its tag': [
     first(TAGGED),
     again('confirmed', { after: 100, status: 304, says: TAGGED }),
     again('hit', { after: 99 }),
@@ -138,7 +141,7 @@ const KEPT: Record<string, Step[]> = {
     again('confirmed', { after: 100, status: 304, says: MAX_AGE }),
     again(),
   ],
-  'validation: one that must be asked about each time': [
+  'validation: an entry that must be revalidated each time': [
     first('Cache-Control: no-cache\r\nETag: "v"'),
     again('confirmed', { status: 304, says: 'ETag: "v"' }),
     again('confirmed', { status: 304, says: 'ETag: "v"' }),
@@ -149,25 +152,29 @@ const KEPT: Record<string, Step[]> = {
     again('hit', { after: 9 }),
     again('miss', { after: 1, says: TAGGED }),
   ],
-  'validation: the Age of before does not': [
+  'validation: the earlier Age does not': [
     first(`${TAGGED}\r\nAge: 90`),
     again('confirmed', { after: 10, status: 304, says: TAGGED }),
     again('hit', { after: 99 }),
   ],
-  'validation: another answer takes its place': [first(TAGGED), again('miss', { after: 100, says: TAGGED }), again()],
+  'validation: another response replaces the entry': [
+    first(TAGGED),
+    again('miss', { after: 100, says: TAGGED }),
+    again(),
+  ],
   'validation: an error does not': [
     first(TAGGED),
     again('miss', { after: 100, status: 500, says: '' }),
     again('confirmed', { status: 304, says: TAGGED }),
   ],
-  'validation: what has no validator is asked for anew': [
+  'validation: an entry without a validator is requested again': [
     first(MAX_AGE),
     again('miss', { after: 100, says: MAX_AGE }),
     again(),
   ],
 
   ...Object.fromEntries(
-    // M-SEARCH stands for the methods that nobody here knows.
+    // M-SEARCH represents methods that the daemon does not know.
     ['POST', 'PUT', 'PATCH', 'DELETE', 'M-SEARCH'].flatMap((method): [string, Step[]][] => [
       [
         `invalidation: ${method} that succeeds${method === 'M-SEARCH' ? ' (finding A16)' : ''}`,
@@ -192,7 +199,7 @@ const KEPT: Record<string, Step[]> = {
     first('', { method: 'DELETE' }),
     again('miss', { fields: { Foo: '1' } }),
   ],
-  'invalidation: none by HEAD': [
+  'invalidation: a HEAD invalidates nothing': [
     first(MAX_AGE),
     first('', { method: 'HEAD', fields: { 'Cache-Control': 'no-cache' } }),
     again(),
@@ -200,48 +207,51 @@ const KEPT: Record<string, Step[]> = {
 };
 
 const DEVIATIONS: Record<string, Step[]> = {
-  's-maxage counts, though the cache is a private one': [
+  's-maxage counts, although the cache is private': [
     first('Cache-Control: max-age=1, s-maxage=100'),
     again('hit', { after: 99 }),
   ],
-  'no-cache and private with names mean the whole answer': [
+  'no-cache and private with field names apply to the whole response': [
     first('Cache-Control: max-age=100, no-cache="X-A"'),
     again('miss', { says: 'Cache-Control: max-age=100, private="X-A"' }),
     again('miss'),
   ],
-  'must-understand does not undo no-store': [
+  'must-understand does not cancel no-store': [
     first('Cache-Control: max-age=100, no-store, must-understand'),
     again('miss'),
   ],
-  'the Date of an answer with max-age adds nothing to its age': [
+  'the Date of a response with max-age adds nothing to its age': [
     first(`${MAX_AGE}\r\nDate: ${DATE}`),
     again('hit', { after: 99 }),
   ],
   'max-stale is not granted': [first(MAX_AGE), again('miss', { after: 100, fields: { 'Cache-Control': 'max-stale' } })],
-  'Location and Content-Location of a change remove nothing': [
+  'Location and Content-Location of a change invalidate nothing': [
     first(MAX_AGE, { target: '/v1/other' }),
     first('Location: /v1/other\r\nContent-Location: /v1/other', { method: 'POST', body: 'x', status: 201 }),
     again('hit', { target: '/v1/other' }),
   ],
-  'a temporary redirect or an error that states a lifetime is not kept': [
+  'a temporary redirect or an error that states a lifetime is not stored': [
     first(MAX_AGE, { status: 302 }),
     first(MAX_AGE, { status: 400 }),
     again('miss'),
   ],
-  'parts are neither kept nor made of a whole': [first(MAX_AGE), again('miss', { fields: { Range: 'bytes=0-0' } })],
-  'a HEAD freshens and ends nothing': [
+  'partial responses are neither stored nor made from complete ones': [
+    first(MAX_AGE),
+    again('miss', { fields: { Range: 'bytes=0-0' } }),
+  ],
+  'a HEAD neither refreshes nor invalidates an entry': [
     first(TAGGED),
     again('miss', { method: 'HEAD', after: 100, says: `${MAX_AGE}\r\nETag: "w"` }),
     again('confirmed', { status: 304, says: TAGGED }),
   ],
-  'an answer that is not to be kept leaves the one before it': [
+  'a response that may not be stored leaves the previous entry': [
     first(MAX_AGE),
     first('Cache-Control: no-store', { fields: { 'Cache-Control': 'no-cache' } }),
     again(),
   ],
 };
 
-describe('G: what RFC 9110 and 9111 ask of a cache', () => {
+describe('G: the rules of RFC 9110 and 9111 for a cache', () => {
   const clock = new TestClock({ standsStill: true });
   const { stage, it } = staged({ env: { HTTP_CACHE_ENABLED: 'true' }, clock });
 
@@ -252,7 +262,7 @@ describe('G: what RFC 9110 and 9111 ask of a cache', () => {
       stage.upstream.script = async (exchange) => {
         await exchange.whole();
         const isBare = status === 304 || exchange.method === 'HEAD';
-        exchange.answer(
+        exchange.respond(
           status,
           says === '' ? '' : `${says}\r\n`,
           isBare ? '' : `answer ${stage.upstream.exchanges.length}`,
@@ -266,13 +276,13 @@ describe('G: what RFC 9110 and 9111 ask of a cache', () => {
       const isConfirmed = isAsked && status === 304 && answer.status !== 304;
       const got = isConfirmed ? 'confirmed' : `${answer.header('x-proxy-cache')}${answer.status === 304 ? ' 304' : ''}`;
       expect(got, `step ${index + 1}`).to.equal(step.gets);
-      expect(isAsked, `step ${index + 1} asks the upstream`).to.equal(!step.gets.startsWith('hit'));
+      expect(isAsked, `step ${index + 1} goes upstream`).to.equal(!step.gets.startsWith('hit'));
     }
   };
 
   for (const [what, steps] of Object.entries(KEPT)) it(`G32 ${what}`, () => play(steps));
 
-  describe('and what we do otherwise', () => {
+  describe('and our deviations', () => {
     for (const [what, steps] of Object.entries(DEVIATIONS)) it(`G32 ${what}`, () => play(steps));
   });
 });

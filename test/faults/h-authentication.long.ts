@@ -5,11 +5,11 @@ import { head, type RawClient } from '../support/raw.js';
 import { heapAfterCollection } from './support/heap.js';
 import { staged } from './support/stage.js';
 
-describe('H at length: who may pass', function () {
+describe('H: authentication, long tests', function () {
   this.timeout(600_000);
   const { stage, it } = staged();
 
-  /** Milliseconds from sending a request to the first byte of its answer. */
+  /** Milliseconds from sending a request to the first byte of its response. */
   const timed = (client: RawClient, request: Buffer): Promise<number> =>
     new Promise((resolve) => {
       const sentAtMs = performance.now();
@@ -20,9 +20,9 @@ describe('H at length: who may pass', function () {
       client.send(request);
     });
 
-  // What remains are differences of about a microsecond, of one comparison more or less. They do not tell one answer from
-  // another; who has many tries at a secret of 256 bits learns of it that it once was one.
-  it('H02 the time of its refusal does not tell an unknown token from a revoked or an expired one', async () => {
+  // Differences of about a microsecond remain, from one comparison more or less. They do not distinguish responses. Someone with many tries
+  // at a secret of 256 bits learns only that it was once a token.
+  it('H02 the duration of a refusal does not distinguish an unknown token from a revoked or an expired one', async () => {
     const ROUNDS = 10_000;
     const [revoked, expired] = [await stage.issue(), await stage.issue({ duration_minutes: 1 })];
     await stage.daemon.manage('DELETE', `/manage/tokens/${revoked.id}`);
@@ -35,7 +35,7 @@ describe('H at length: who may pass', function () {
     }));
     const client = await stage.client();
     for (let round = -1_000; round < ROUNDS; round++) {
-      // In another order each time, so that what slows the machine down slows all kinds alike.
+      // In another order each time, so that whatever slows the machine down slows all kinds equally.
       const first = Math.floor(Math.random() * kinds.length);
       for (let i = 0; i < kinds.length; i++) {
         const { request, times } = kinds[(first + i) % kinds.length]!;
@@ -52,10 +52,10 @@ describe('H at length: who may pass', function () {
     }
   });
 
-  it('H11 100,000 tokens nobody was given cost a look-up each and bounded memory, and known ones nothing', async () => {
+  it('H11 100,000 unknown tokens cost one lookup each and bounded memory, and known tokens are unaffected', async () => {
     const MANY = 100_000;
     const TOGETHER = 100;
-    const LARGEST_GROWTH = 4_000_000; // Bytes; to remember all would take four times that.
+    const LARGEST_GROWTH = 4_000_000; // Bytes. Remembering all of them would take four times as much.
     const { admission, stores } = stage.daemon.daemon;
     const kindOf = async (secret: string) => {
       try {
@@ -75,18 +75,18 @@ describe('H at length: who may pass', function () {
         expect(await kindOf(stage.secret)).to.equal('admitted');
       }
     };
-    await flood(20_000); // More than are remembered.
+    await flood(20_000); // More tokens than are remembered.
     const [statements, heap] = [stores.database.statements, heapAfterCollection()];
     await flood(MANY);
-    // Heartbeats, and the known token read again every 30 s, aside.
+    // Without heartbeats and the known token, which is read again every 30 s.
     expect(stores.database.statements - statements, 'statements').to.be.within(MANY, MANY + 1_000);
     expect(heapAfterCollection() - heap, 'growth of the heap').to.be.below(LARGEST_GROWTH);
     await stage.expectNothingSpent();
   });
 });
 
-describe('H at length: secrets', () => {
-  it('H14 of a million no two are the same', function () {
+describe('H: secrets, long tests', () => {
+  it('H14 a million secrets are all different', function () {
     this.timeout(600_000);
     const MANY = 1_000_000;
     const secrets = new Set<string>();
@@ -95,7 +95,7 @@ describe('H at length: secrets', () => {
   });
 });
 
-/** How often one of `some` is less than one of `others`; of equals each is half the time (Mann and Whitney). */
+/** How often one of `some` is less than one of `others`; equal ones count half (Mann and Whitney). */
 function chanceOfLess(some: readonly number[], others: readonly number[]): number {
   const all = [
     ...some.map((value) => ({ value, isSome: true })),

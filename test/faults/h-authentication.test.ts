@@ -6,7 +6,7 @@ import { digestOf, mintSecret } from '../../daemon/core/token.js';
 import { canary } from '../support/canaries.js';
 import { MANAGEMENT_TOKEN, UPSTREAM_KEY } from '../support/daemon.js';
 import { problemOf } from '../support/management.js';
-import { type Fields, head, type RawAnswer } from '../support/raw.js';
+import { type Fields, head, type RawResponse } from '../support/raw.js';
 import { type Expected, expectRefusal, LIMIT_REACHED, PROJECT_INACTIVE, UNAUTHORIZED } from '../support/refusals.js';
 import { staged } from './support/stage.js';
 
@@ -14,10 +14,10 @@ const MINUTE_MS = 60_000;
 const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000';
 const INACTIVE = { is_active: false };
 
-describe('H: who may pass', () => {
+describe('H: authentication', () => {
   const { stage, it } = staged();
 
-  /** All bytes of the answer, but for the date; the connection ends behind it. */
+  /** All bytes of the response except the Date. The connection closes after it. */
   const bytesFor = async (authorization: string | null, more: Fields = {}, start = 'GET /v1/models') => {
     const credential: Fields = authorization === null ? {} : { Authorization: authorization };
     const fields: Fields = { ...credential, 'X-Request-ID': 'the-same', Connection: 'close', ...more };
@@ -25,16 +25,16 @@ describe('H: who may pass', () => {
     await client.closed;
     return client.pending.toString('latin1').replace(/^Date: .*$/m, 'Date: …');
   };
-  /** What a request on /v1 without a credential gets. */
+  /** The response to a request on /v1 without a credential. */
   const bare = async () => withoutHint(await bytesFor(null));
-  /** An answer without what it says of the form and the place of a credential; so nothing of a credential itself is in it. */
+  /** A response without its hint on the form and place of a credential, so that nothing in it depends on a credential. */
   const withoutHint = (bytes: string) =>
     bytes
       .replace(/,"hint":"[^"]*"/, '')
       .replace(/^Content-Length: \d+/m, 'Content-Length: …')
       .replace('Bearer error="invalid_token"', 'Bearer');
   const revoke = ({ id }: WireTokenCreated) => stage.daemon.manage('DELETE', `/manage/tokens/${id}`);
-  /** So that attempts count anew, and no timer remembers them. */
+  /** Attempts are counted from zero again, and no timer remembers them. */
   const forgetAttempts = () => {
     stage.daemon.clock.advance(MINUTE_MS);
     stage.daemon.clock.advance(MINUTE_MS);
@@ -42,7 +42,7 @@ describe('H: who may pass', () => {
   const statements = () => stage.daemon.daemon.stores.database.statements;
 
   describe('on /v1', () => {
-    it('H01 every token that may not gets the same 401 byte for byte, but for one word to the holder of a right secret, and no word about it is logged', async () => {
+    it('H01 every invalid token gets the same 401 byte for byte, except for a hint to the holder of a correct secret, and the log does not mention it', async () => {
       const [revoked, expired] = [await stage.issue(), await stage.issue({ duration_minutes: 1 })];
       await revoke(revoked);
       stage.daemon.clock.advance(MINUTE_MS);
@@ -90,9 +90,9 @@ describe('H: who may pass', () => {
       Bearer: (secret) => `Bearer ${secret}`,
       bearer: (secret) => `bearer ${secret}`,
       BEARER: (secret) => `BEARER ${secret}`,
-      'white space around it, which is none of it (RFC 9110, 5.5)': (secret) => ` \tBearer ${secret} \t`,
+      'white space around it, which is not part of the value (RFC 9110, 5.5)': (secret) => ` \tBearer ${secret} \t`,
     })) {
-      it(`H04 takes a secret with ${what}, and the upstream sees the key in its place, once`, async () => {
+      it(`H04 a secret with ${what} is accepted, and the upstream receives the key in its place, once`, async () => {
         const answer = await stage.ask(head('GET /v1/models', null, { Authorization: write(stage.secret) }));
         expect(answer.status).to.equal(200);
         expect((await stage.upstream.only()).all('authorization')).to.deep.equal([`Bearer ${UPSTREAM_KEY}`]);
@@ -104,27 +104,27 @@ describe('H: who may pass', () => {
       'two spaces': (secret) => `Bearer  ${secret}`,
       'no space': (secret) => `Bearer${secret}`,
       'no scheme': (secret) => secret,
-      'something behind it': (secret) => `Bearer ${secret} b`,
-      'a second one behind it': (secret) => `Bearer ${secret}, Bearer ${secret}`,
+      'text after it': (secret) => `Bearer ${secret} b`,
+      'a second credential after it': (secret) => `Bearer ${secret}, Bearer ${secret}`,
       quotes: (secret) => `Bearer "${secret}"`,
       'another scheme': (secret) => `Basic ${Buffer.from(`:${secret}`).toString('base64')}`,
-      'a scheme that begins alike': (secret) => `Bearer-Token ${secret}`,
-      'the scheme alone': () => 'Bearer',
+      'a scheme that begins the same': (secret) => `Bearer-Token ${secret}`,
+      'only the scheme': () => 'Bearer',
       nothing: () => '',
       '16 KiB': (secret) => `Bearer ${secret.repeat(300)}`,
     })) {
-      it(`H04 refuses a secret with ${what}`, async () => {
+      it(`H04 a secret with ${what} is refused`, async () => {
         expect(withoutHint(await bytesFor(write(stage.secret)))).to.equal(await bare());
         await stage.expectNothingSpent();
       });
     }
 
-    it('H01 one connection may bear the requests of several clients: each goes by the secret that it bears itself', async () => {
+    it('H01 one connection may carry requests of several clients: each is judged by its own secret', async () => {
       const [one, other] = [await stage.issue(), await stage.issue()];
       const client = await stage.client();
       const ask = async (secret: string) => {
         client.send(head('GET /v1/models', null, { Authorization: `Bearer ${secret}` }));
-        return client.answer();
+        return client.response();
       };
       const changedAt = (at: number) =>
         one.token.slice(0, at) + (one.token[at] === 'x' ? 'y' : 'x') + one.token.slice(at + 1);
@@ -151,9 +151,9 @@ describe('H: who may pass', () => {
       ['X-Forwarded-Authorization', () => ({ 'X-Forwarded-Authorization': `Bearer ${stage.secret}` })],
       ['a name with an underscore', () => ({ HTTP_AUTHORIZATION: `Bearer ${stage.secret}` })],
     ] as readonly [string, () => Fields, (() => string)?][]) {
-      it(`H07 a secret in ${what} is none: 401, and it is not logged`, async () => {
+      it(`H07 a secret in ${what} is not accepted: 401, and it is not logged`, async () => {
         const refused = withoutHint(await bytesFor(null, fields(), start?.()));
-        // In the URL it is named: finding C10.
+        // In a URL the code names it: finding C10.
         if (start) expect(refused).to.match(/^HTTP\/1\.1 401 [^]*"credential_in_query"/);
         else expect(refused).to.equal(await bare());
         await stage.expectNothingSpent();
@@ -161,15 +161,15 @@ describe('H: who may pass', () => {
       });
     }
 
-    it('H07 the query is passed on and neither logged nor recorded', async () => {
+    it('H07 the query is forwarded, and neither logged nor recorded', async () => {
       const asked = canary('client');
       expect((await stage.ask(stage.get({}, `/v1/models?search=${asked}`))).status).to.equal(200);
       expect((await stage.upstream.only()).target).to.equal(`/v1/models?search=${asked}`);
-      expect(await stage.onlyEnd()).to.include({ path: '/v1/models' });
+      expect(await stage.onlyRecord()).to.include({ path: '/v1/models' });
       expect(JSON.stringify([stage.daemon.logged, stage.daemon.ended])).not.to.include(asked);
     });
 
-    it('H08 the management token is no token here: it gets the 401 of all, and never goes upstream', async () => {
+    it('H08 the management token on /v1 gets the same 401 as any other, and is never forwarded', async () => {
       expect(withoutHint(await bytesFor(`Bearer ${MANAGEMENT_TOKEN}`))).to.equal(await bare());
       await stage.expectNothingSpent();
     });
@@ -180,7 +180,7 @@ describe('H: who may pass', () => {
     const REFUSED =
       /^HTTP\/1\.1 401 Unauthorized\r\n[^]*\r\nWWW-Authenticate: Bearer\r\n[^]*"management_token_refused"/;
 
-    it('H03 a wrong management token gets the same 401 byte for byte, however long it is', async () => {
+    it('H03 a wrong management token of any length gets the same 401 byte for byte', async () => {
       const expected = await managed(null);
       expect(expected).to.match(REFUSED);
       const wrong = Array.from({ length: MANAGEMENT_TOKEN.length + 2 }, (_, length) =>
@@ -194,13 +194,13 @@ describe('H: who may pass', () => {
       forgetAttempts();
     });
 
-    it('H08 a token is no management token here: it gets the 401 of all', async () => {
+    it("H08 a client's token on /manage gets the same 401 as any other", async () => {
       expect(await managed(`Bearer ${stage.secret}`)).to.equal(await managed(null));
       await stage.expectNothingSpent();
       forgetAttempts();
     });
 
-    it('H12 nobody learns without the management token which ids there are', async () => {
+    it('H12 without the management token, responses do not reveal which IDs exist', async () => {
       const expected = await bytesFor(null, {}, `GET /manage/tokens/${UNKNOWN_ID}`);
       expect(expected).to.match(REFUSED);
       const { id } = stage.project;
@@ -222,7 +222,7 @@ describe('H: who may pass', () => {
     });
   });
 
-  it('H12 ids say nothing of each other: 122 random bits, the rest is the version', async () => {
+  it('H12 IDs have 122 random bits; the other bits are the version', async () => {
     const ids: string[] = [];
     for (let i = 0; i < 200; i++) ids.push((await stage.issue()).id);
     const numbers = ids.map((id) => BigInt(`0x${id.replaceAll('-', '')}`));
@@ -231,22 +231,22 @@ describe('H: who may pass', () => {
     expect(constant, 'bits that are always the same').to.deep.equal([62, 63, 76, 77, 78, 79]);
   });
 
-  describe('what looks alike', () => {
+  describe('look-alikes', () => {
     const utf8 = (text: string) => Buffer.from(text).toString('latin1');
     const ALIKE: Record<string, (credential: string) => string> = {
       'percent-encoded': (text) => text.replaceAll('-', '%2D'),
       'in Cyrillic': (text) => utf8(text.replace(/[ae]/, 'а')) + utf8('а'),
       'in full-width letters': (text) => utf8(`ｓ${text.slice(1)}`),
-      'with a joiner of no width': (text) => utf8(`${text.slice(0, 8)}\u200d${text.slice(8)}`),
-      'with a dash for its hyphen': (text) => utf8(text.replace('-', '‐')),
+      'with a zero-width joiner': (text) => utf8(`${text.slice(0, 8)}\u200d${text.slice(8)}`),
+      'with a dash instead of its hyphen': (text) => utf8(text.replace('-', '‐')),
       'with an accent': (text) => utf8(`${text}\u0301`),
-      'with a space of another kind before it': (text) => `\u00a0${text}`,
+      'with another kind of space before it': (text) => `\u00a0${text}`,
       'in SQL': (text) => `${text}'--`,
       'in SQL that is always true': () => `'OR'1'='1`,
       'as a pattern': () => 'sk-wt-%',
     };
     for (const [what, write] of Object.entries(ALIKE)) {
-      it(`H09 is refused without asking the database: a credential ${what}`, async () => {
+      it(`H09 a credential ${what} is refused without a database lookup`, async () => {
         const before = await stage.databaseAtRest();
         expect(withoutHint(await bytesFor(`Bearer ${write(stage.secret)}`))).to.equal(await bare());
         expect(statements(), 'statements').to.equal(before);
@@ -259,13 +259,13 @@ describe('H: who may pass', () => {
     }
 
     for (const [what, control] of Object.entries({ NUL: '\0', ESC: '\x1b[2J', DEL: '\x7f', CR: '\rX: y' })) {
-      it(`H09 is no HTTP at all with ${what} in it: 400, the connection ends, and the log stays fit for a terminal`, async () => {
+      it(`H09 ${what} in a credential is invalid HTTP: 400, the connection closes, and the log stays safe for a terminal`, async () => {
         for (const [start, credential] of [
           ['GET /v1/models', stage.secret],
           ['GET /manage/projects', MANAGEMENT_TOKEN],
         ] as const) {
           const client = await stage.client(head(start, null, { Authorization: `Bearer ${credential}${control}` }));
-          expect((await client.answer()).json).to.include({ code: 'malformed_request' });
+          expect((await client.response()).json).to.include({ code: 'malformed_request' });
           await client.closed;
         }
         await stage.expectNothingSpent();
@@ -275,14 +275,14 @@ describe('H: who may pass', () => {
     }
   });
 
-  describe('tokens nobody was given', () => {
-    it('H11 cost one look-up each, however often they are tried', async () => {
+  describe('unknown tokens', () => {
+    it('H11 an unknown token costs one lookup, however often it is tried', async () => {
       const client = await stage.client();
       const MANY = 100;
       const before = await stage.databaseAtRest();
       for (let i = 0; i < MANY; i++) {
         client.send(head('GET /v1/models', mintSecret()).repeat(4));
-        for (let tries = 0; tries < 4; tries++) expectRefusal(await client.answer(), UNAUTHORIZED);
+        for (let tries = 0; tries < 4; tries++) expectRefusal(await client.response(), UNAUTHORIZED);
       }
       expect(statements() - before, 'statements').to.equal(MANY);
       await stage.expectNothingSpent();
@@ -290,7 +290,7 @@ describe('H: who may pass', () => {
   });
 
   describe('at rest', () => {
-    it('H13 the database holds of a secret its digest, and the eight characters that are shown', async () => {
+    it('H13 the database has only the digest of a secret, and its eight characters that are displayed', async () => {
       await stage.daemon.daemon.stores.database.transact((tx) => tx.select('PRAGMA user_version'));
       const { databasePath } = stage.daemon;
       const dump = [databasePath, `${databasePath}-wal`].map((path) => readFileSync(path, 'latin1')).join('');
@@ -313,7 +313,7 @@ describe('H: who may pass', () => {
     });
   });
 
-  it('H14 a secret that another token has is made anew, and nobody hears of it', async () => {
+  it('H14 a new secret that equals an existing one is replaced without an error', async () => {
     const { records } = stage.daemon.daemon.stores;
     const change = records.change.bind(records);
     let clashes = 1;
@@ -328,7 +328,7 @@ describe('H: who may pass', () => {
       const other = await stage.issue();
       expect((await stage.ask(head('GET /v1/models', other.token))).status).to.equal(200);
       expect(await stage.uses(other)).to.equal(1);
-      expect(await stage.uses(), 'of the one that had it').to.equal(0);
+      expect(await stage.uses(), 'of the existing token').to.equal(0);
       clashes = 2;
       const fields = { project_id: stage.project.id };
       problemOf(await stage.daemon.manage('POST', '/manage/tokens', fields), 500, 'internal');
@@ -347,8 +347,8 @@ describe('H: who may pass', () => {
       exhausted: LIMIT_REACHED,
     };
 
-    /** The answer to a token that fails for all these reasons; the upstream saw nothing of the request. */
-    async function answerTo(failures: readonly Failure[]): Promise<RawAnswer> {
+    /** The response to a token that fails for all these reasons. The upstream saw nothing of the request. */
+    async function answerTo(failures: readonly Failure[]): Promise<RawResponse> {
       const { daemon } = stage;
       const project = await daemon.createProject();
       const token = await stage.issue({ project_id: project.id, duration_minutes: 1, max_requests: 1 });
@@ -373,7 +373,7 @@ describe('H: who may pass', () => {
       });
     }
 
-    it('H16 in an inactive project every request is 403, and passes again once it is active', async () => {
+    it('H16 in an inactive project every request gets 403; requests pass again when the project is active', async () => {
       const { daemon } = stage;
       const project = await daemon.createProject();
       const { token } = await stage.issue({ project_id: project.id });
@@ -387,16 +387,16 @@ describe('H: who may pass', () => {
       const client = await stage.client();
       for (const request of requests) {
         client.send(request);
-        expectRefusal(await client.answer(), PROJECT_INACTIVE);
+        expectRefusal(await client.response(), PROJECT_INACTIVE);
       }
       client.send(head('HEAD /v1/models', token));
-      expect((await client.answer('HEAD')).status).to.equal(403);
+      expect((await client.response('HEAD')).status).to.equal(403);
       await stage.expectNothingSpent();
 
       await daemon.manage('PATCH', `/manage/projects/${project.id}`, { is_active: true });
       for (const request of requests) {
         client.send(request);
-        expect((await client.answer()).status).to.equal(200);
+        expect((await client.response()).status).to.equal(200);
       }
       expect(stage.upstream.exchanges).to.have.lengthOf(requests.length);
     });
@@ -404,7 +404,7 @@ describe('H: who may pass', () => {
 });
 
 describe('H: secrets', () => {
-  it('H14 are 256 random bits: each is one as often as zero, whatever other sources of chance give', () => {
+  it('H14 secrets are 256 random bits: each bit is 1 half of the time, even if other random sources are constant', () => {
     const MANY = 4_000;
     const { random } = Math;
     Math.random = () => 0.5;
@@ -413,7 +413,7 @@ describe('H: secrets', () => {
     const numbers = secrets.map((secret) => numberOf(secret.slice('sk-wt-'.length, -6)));
     for (let bit = 0n; bit < 256n; bit++) {
       const ones = numbers.filter((number) => (number >> bit) & 1n).length;
-      // Seven standard deviations: once in 10^9 runs by chance.
+      // Seven standard deviations: by chance once in 10^9 runs.
       expect(Math.abs(ones - MANY / 2), `bit ${bit}`).to.be.below((7 * Math.sqrt(MANY)) / 2);
     }
     expect(numbers.every((number) => number < 2n ** 256n)).to.equal(true);

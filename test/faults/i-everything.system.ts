@@ -17,7 +17,7 @@ const UPSTREAM_KEY = canary('upstream');
 const CLIENT_SECRET = canary('client');
 const DISPATCHER_KEY = canary('dispatcher');
 
-/** Daemon, dispatcher, Redis and files as an operator has them, with all that keeps a record switched on. */
+/** Daemon, dispatcher, Redis and files as an operator runs them, with every kind of record turned on. */
 describe(`I: everything switched on${WITHOUT_REDIS}`, function () {
   this.timeout(60_000);
   let dir: string;
@@ -93,11 +93,11 @@ describe(`I: everything switched on${WITHOUT_REDIS}`, function () {
     return JSON.parse(answer) as T;
   };
 
-  /** Puts every secret wherever a client, an operator or a provider may put one. */
+  /** Puts every secret wherever a client, an operator or a provider can put one. */
   async function play(): Promise<void> {
     const project = await manage<WireProject>('POST', '/manage/projects', { name: 'web', api_key: UPSTREAM_KEY });
     token = await manage<WireTokenCreated>('POST', '/manage/tokens', { project_id: project.id });
-    answers.pop(); // The one that shows it.
+    answers.pop(); // The response that displays it.
     const secret = token.token;
     const credentials = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' };
     const careless = { ...credentials, cookie: `session=${CLIENT_SECRET}`, 'x-api-key': CLIENT_SECRET };
@@ -135,7 +135,7 @@ describe(`I: everything switched on${WITHOUT_REDIS}`, function () {
     await ask('/v1/models', { headers: credentials });
   }
 
-  /** Everything there is in Redis, in words. */
+  /** Everything in Redis, as text. */
   async function inRedis(): Promise<string> {
     const { client } = redis;
     const found: string[] = [];
@@ -160,11 +160,11 @@ describe(`I: everything switched on${WITHOUT_REDIS}`, function () {
   }
 
   const expectClean = (what: string, text: string, holds: string) => {
-    expect(text, `${what} holds what it is for`).to.include(holds);
+    expect(text, `${what} contains its data`).to.include(holds);
     expect(secretsIn(text), `secrets in ${what}`).to.deep.equal([]);
   };
 
-  it('I01 I13 the events that lie in Redis, with bodies, hold no secret, nor does anything else there', async () => {
+  it('I01 I13 events in Redis, with bodies, contain no secret, nor does anything else there', async () => {
     await eventually('the last event is published', async () =>
       (await inRedis()).includes('"status":401,"code":"unauthorized"'),
     );
@@ -173,29 +173,29 @@ describe(`I: everything switched on${WITHOUT_REDIS}`, function () {
     expectClean('Redis', all, token.id);
   });
 
-  it('I01 what the dispatcher delivers, and what it prints, hold none', async () => {
+  it('I01 what the dispatcher delivers and prints contains no secret', async () => {
     const path = 'events.jsonl';
     await eventually(
       'the events are delivered',
       () => readdirSync(dir).includes(path) && read(path).includes('token.revoked'),
     );
-    expectClean('events at the back end', read(path), 'my key is');
-    await eventually('it says something', () => dispatched !== '');
+    expectClean('events at the backend', read(path), 'my key is');
+    await eventually('it printed something', () => dispatched !== '');
     expect(secretsIn(dispatched)).to.deep.equal([]);
   });
 
-  it('I01 neither audit file holds one', async () => {
+  it('I01 neither audit file contains a secret', async () => {
     await eventually('the last use is written', () => read('audit-use.log').includes('"unauthorized"'));
-    expectClean('the audit of use', read('audit-use.log'), token.id);
+    expectClean('the audit of uses', read('audit-use.log'), token.id);
     expectClean('the audit of changes', read('audit.log'), 'leaked: ');
   });
 
-  it('I01 neither the database nor its journal holds one', async () => {
+  it('I01 neither the database nor its journal contains a secret', async () => {
     await eventually('the usage is written', () => /gpt-4o/.test(read('llmp.db-wal') + read('llmp.db')));
     for (const name of ['llmp.db', 'llmp.db-wal', 'llmp.db-shm']) expect(secretsIn(read(name)), name).to.deep.equal([]);
   });
 
-  it('I01 I14 no answer of the management API, no metric and no log line holds one', async () => {
+  it('I01 I14 no response of the management API, metric or log line contains a secret', async () => {
     for (const path of [
       '/manage/audit',
       '/manage/usage?by=token,model',
@@ -213,7 +213,7 @@ describe(`I: everything switched on${WITHOUT_REDIS}`, function () {
     expectClean('the log', daemon.logged.join('\n') + daemon.printed.stderr, 'request ended');
   });
 
-  it('I01 no process has one on its command line', () => {
+  it('I01 no process has a secret on its command line', () => {
     const lines = readdirSync('/proc')
       .filter((name) => /^\d+$/.test(name))
       .map((pid) => {

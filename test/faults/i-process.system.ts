@@ -17,7 +17,7 @@ const MANAGEMENT_TOKEN = canary('management');
 
 const procOf = ({ pid }: ChildProcess, name: string) => readFileSync(`/proc/${String(pid)}/${name}`, 'latin1');
 
-/** What others can see of a process is here a matter of /proc. */
+/** What other users can see of a process is read from /proc here. */
 describe('I: the process', function () {
   this.timeout(60_000);
   const children: ChildProcess[] = [];
@@ -45,7 +45,7 @@ describe('I: the process', function () {
 
   describe('of a command', () => {
     for (const args of [['--management-token', MANAGEMENT_TOKEN], [`--management-token=${MANAGEMENT_TOKEN}`]]) {
-      it(`I06 hides a management token on its command line, and warns of it (${args.length} words)`, async () => {
+      it(`I06 a management token on the command line is hidden, with a warning (${args.length} words)`, async () => {
         permit(/^command line of llmp project list$/, ['management'], 'the flag for it is tested');
         const daemon = await startStandIn();
         const asked = new Promise<void>((resolve) => {
@@ -64,18 +64,20 @@ describe('I: the process', function () {
         expect(procOf(child, 'cmdline').replace(/\0+$/, '')).to.equal('llmp');
         const complaint = text(child.stderr);
         child.kill('SIGTERM');
-        expect(await complaint).to.include('can be seen by others with `ps`; prefer --management-token-file');
+        expect(await complaint).to.include(
+          'other users can see --management-token with `ps`; use --management-token-file',
+        );
         await daemon.stop();
       });
     }
 
-    it('I06 leaves a command line without one to be read', async () => {
+    it('I06 a command line without a token stays readable', async () => {
       const { child } = await startDaemon({ MANAGEMENT_TOKEN });
       expect(procOf(child, 'cmdline').split('\0').slice(-3)).to.deep.equal([LLMP, 'daemon', '']);
     });
   });
 
-  it('I03 does not complain with what looks like a secret when it cannot start', async () => {
+  it('I03 the error of a daemon that cannot start does not contain text that looks like a secret', async () => {
     const path = `${dir}/a-file/postgres://llmp:${canary('password')}@db/${mintSecret()}/llmp.db`;
     writeFileSync(join(dir, 'a-file'), '');
     const { exit, printed } = launchDaemon({ MANAGEMENT_TOKEN, DATABASE_URL: path });
@@ -84,7 +86,7 @@ describe('I: the process', function () {
     expect(secretsIn(printed.stdout + printed.stderr)).to.deep.equal([]);
   });
 
-  it('I03 does not repeat the connection string that it refuses', async () => {
+  it('I03 a rejected connection string is not repeated', async () => {
     const password = canary('password');
     const { exit, printed } = launchDaemon({ MANAGEMENT_TOKEN, DATABASE_URL: `postgres://llmp:${password}@db/llmp` });
     expect(await exit).to.equal(78);
@@ -92,7 +94,7 @@ describe('I: the process', function () {
     expect(secretsIn(printed.stdout + printed.stderr)).to.deep.equal([]);
   });
 
-  it('I07 given its secrets in files, has them neither in its environment nor on its command line', async () => {
+  it('I07 with secrets in files, neither the environment nor the command line contains them', async () => {
     const fileWith = (name: string, content: string) => {
       writeFileSync(join(dir, name), `${content}\n`, { mode: 0o600 });
       return join(dir, name);
@@ -107,18 +109,18 @@ describe('I: the process', function () {
     for (const name of ['environ', 'cmdline']) expect(secretsIn(procOf(child, name)), name).to.deep.equal([]);
   });
 
-  it('I08 opens no inspector at SIGUSR1, and goes on serving', async () => {
+  it('I08 SIGUSR1 opens no inspector, and the daemon continues to serve', async () => {
     const { child, url, logged, printed } = await startDaemon({ MANAGEMENT_TOKEN });
     child.kill('SIGUSR1');
-    // Signals are heard in turn: what the first one does is done when the second is answered.
+    // Signals are handled in order: the first has been handled when the second gets its response.
     child.kill('SIGHUP');
-    await eventually('an answer to SIGHUP', () => logged.some((line) => line.includes('settings reloaded')));
+    await eventually('a response to SIGHUP', () => logged.some((line) => line.includes('settings reloaded')));
     expect((await fetch(`${url}/ready`)).status).to.equal(200);
     expect(listeningPortsOf(child)).to.deep.equal([Number(new URL(url).port)]);
     expect(printed.stdout + printed.stderr).not.to.match(/debugger|inspector/i);
   });
 
-  describe('I09 writes no report, whatever Node was told,', () => {
+  describe('I09 no report is written, whatever options Node has,', () => {
     const EXHAUST = "process.on('SIGWINCH', () => { const all = []; for (;;) all.push(new Array(1e5).fill(0.5)); });";
     const reports = () => readdirSync(dir).filter((name) => name.startsWith('report.'));
     let options: string;
@@ -131,8 +133,8 @@ describe('I: the process', function () {
       );
     });
 
-    it('I09 when its memory is exhausted', async () => {
-      // The very options make another process write one, the environment in it.
+    it('I09 no report is written when memory is exhausted', async () => {
+      // The same options make another process write one, with its environment in it.
       const other = spawn(process.execPath, ['-e', "process.emit('SIGWINCH')"], {
         env: { NODE_OPTIONS: options, MANAGEMENT_TOKEN: 'of another process' },
         stdio: 'ignore',
@@ -148,15 +150,15 @@ describe('I: the process', function () {
       expect(reports()).to.have.lengthOf(1);
     });
 
-    it('I09 when it is asked to by a signal', async () => {
+    it('I09 no report is written when a signal asks for it', async () => {
       const { child } = await startDaemon({ MANAGEMENT_TOKEN, NODE_OPTIONS: options });
       child.kill('SIGUSR2');
-      await once(child, 'exit'); // What that signal does where nobody listens.
+      await once(child, 'exit'); // The default action of that signal in a process without a handler.
       expect(reports()).to.deep.equal([]);
     });
   });
 
-  it('I17 keeps every file to its owner alone under any umask, those that a kill leaves behind included', async () => {
+  it('I17 every file is readable only by its owner with any umask, including those that a kill leaves', async () => {
     const state = join(dir, 'state');
     const env = {
       PATH: process.env.PATH ?? '',
@@ -195,7 +197,7 @@ describe('I: the process', function () {
   });
 });
 
-/** The TCP ports on which a process listens: its sockets among all that listen. */
+/** The TCP ports on which a process listens: its own sockets among all listening ones. */
 function listeningPortsOf({ pid }: ChildProcess): number[] {
   const folder = `/proc/${String(pid)}/fd`;
   const sockets = readdirSync(folder).flatMap(

@@ -24,12 +24,12 @@ describe('I: the scan for leaks', () => {
       'as it is': (secret) => secret,
       'in the middle of other text': (secret) => `xx${secret}xx`,
       'in base64': (secret) => Buffer.from(secret).toString('base64'),
-      'in base64 behind another character': (secret) => Buffer.from(`u${secret}`).toString('base64'),
-      'in base64url behind two': (secret) => Buffer.from(`u:${secret}?`).toString('base64url'),
+      'in base64 after another character': (secret) => Buffer.from(`u${secret}`).toString('base64'),
+      'in base64url after two characters': (secret) => Buffer.from(`u:${secret}?`).toString('base64url'),
       'in hexadecimal': hex,
       'in capital hexadecimal': (secret) => hex(secret).toUpperCase(),
       'percent-encoded': (secret) => each(secret, '%'),
-      'percent-encoded where it is not a letter or digit': (secret) => secret.replaceAll('-', '%2D'),
+      'percent-encoded, except letters and digits': (secret) => secret.replaceAll('-', '%2D'),
       'escaped as in JSON': (secret) => each(secret, '\\u00'),
       'cut to a part': (secret) => secret.slice(0, -6),
     };
@@ -45,20 +45,20 @@ describe('I: the scan for leaks', () => {
       });
     }
 
-    it('I01 an encryption key, of which the setting is base64, as its bytes too', () => {
+    it('I01 an encryption key also as its bytes, because its setting is base64', () => {
       const key = canaryEncryptionKey();
       for (const written of [key, Buffer.from(key, 'base64'), Buffer.from(key, 'base64').toString('hex')]) {
         expect(secretsIn(written)).to.have.lengthOf(1);
       }
     });
 
-    it('I01 no secret in what is shown of one, nor in what only resembles one', () => {
+    it('I01 no secret in the displayed part of one, nor in similar text', () => {
       const shown = Object.values(secrets).flatMap((secret) => secretsIn(secret).map((it) => it.shown));
       const hints = [UPSTREAM_KEY.slice(-4), obfuscate(secrets.token), 'sk-wt-…', 'a canary-yellow task-token'];
       for (const harmless of [...shown, ...hints]) expect(secretsIn(harmless), harmless).to.deep.equal([]);
     });
 
-    it('I01 a secret that comes in pieces', async () => {
+    it('I01 a secret that arrives in pieces', async () => {
       const secret = canary('upstream');
       for (let at = 1; at < secret.length; at++) {
         const leaks = await leaksOf(() => {
@@ -70,7 +70,7 @@ describe('I: the scan for leaks', () => {
     });
   });
 
-  describe('finds what is planted', () => {
+  describe('finds planted secrets', () => {
     let provider: Provider;
     let daemon: TestDaemon;
     const secret = canary('upstream');
@@ -84,7 +84,7 @@ describe('I: the scan for leaks', () => {
       await provider.stop();
     });
 
-    /** Has the daemon add the secret to whatever it answers. */
+    /** Makes the daemon add the secret to each of its responses. */
     const answering = async (ask: () => Promise<unknown>) => {
       const plant = (_req: IncomingMessage, res: ServerResponse) => res.setHeader('X-Planted', secret);
       daemon.daemon.server.prependListener('request', plant);
@@ -98,12 +98,12 @@ describe('I: the scan for leaks', () => {
         recordingLog().log.info(`a message with ${secret} in it`);
       },
       'record of a request': () => daemon.call(mintSecret(), `/v1/${secret}`),
-      'answer to GET /live': () => answering(() => fetch(`${daemon.url}/live`)),
-      'answer to POST /manage/tokens': async () => {
+      'response to GET /live': () => answering(() => fetch(`${daemon.url}/live`)),
+      'response to POST /manage/tokens': async () => {
         const { id } = await daemon.createProject();
         await answering(() => daemon.createToken(id));
       },
-      'forwarded answer to GET /v1/models': async () => {
+      'forwarded response to GET /v1/models': async () => {
         const { token } = await daemon.createToken((await daemon.createProject()).id);
         provider.answer = ({ headers }, res) => {
           json(res, 200, {}, { 'X-Repeated': headers.authorization ?? '' });
@@ -125,7 +125,7 @@ describe('I: the scan for leaks', () => {
     const hexOf = (text: string) => [...Buffer.from(text)].map((byte) => byte.toString(16).padStart(2, '0')).join('');
 
     for (const [sink, plant] of Object.entries(PLANTS)) {
-      it(`I01 in the sink "${sink}", and names the test`, async function () {
+      it(`I01 a secret in the sink "${sink}" is found, and the finding names the test`, async function () {
         const leaks = await leaksOf(plant);
         expect(leaks.map((leak) => leak.sink)).to.include(sink);
         for (const leak of leaks) expect(leak.test).to.equal(this.test?.fullTitle());
@@ -133,14 +133,14 @@ describe('I: the scan for leaks', () => {
     }
   });
 
-  describe('lets pass', () => {
-    it('I01 a token in the one answer that shows it, and nothing else there', async () => {
-      const sink = 'answer to POST /manage/tokens';
+  describe('permits', () => {
+    it('I01 a token in the one response that displays it, and nothing else there', async () => {
+      const sink = 'response to POST /manage/tokens';
       expect(await leaksOf(() => { inspect(sink, mintSecret()); })).to.deep.equal([]); // prettier-ignore
       expect(await leaksOf(() => { inspect(sink, UPSTREAM_KEY); })).to.have.lengthOf(1); // prettier-ignore
     });
 
-    it('I01 what a test was permitted', async () => {
+    it('I01 secrets that a test permitted', async () => {
       permit(/^a sink of this test$/, ['upstream'], 'the scan itself is tested');
       const found = await leaksOf(() => {
         inspect('a sink of this test', UPSTREAM_KEY);
@@ -153,7 +153,7 @@ describe('I: the scan for leaks', () => {
       ]);
     });
 
-    it('I01 nothing in the test after it', async () => {
+    it('I01 nothing in the next test', async () => {
       const found = await leaksOf(() => {
         inspect('a sink of this test', UPSTREAM_KEY);
       });
@@ -161,13 +161,13 @@ describe('I: the scan for leaks', () => {
     });
   });
 
-  it('I01 a leak fails the run, which says where and in which test, and does not repeat the secret', async () => {
+  it('I01 a leak fails the run; the message has the place and the test, but not the secret', async () => {
     let code: unknown;
     let report = '';
     const seenHere = await leaksOf(async () => {
       const child = spawn(process.execPath, [MOCHA, 'dist/test/faults/support/leaking.js'], {
         cwd: ROOT,
-        env: { ...process.env, FAILED_TESTS: undefined }, // What fails there is meant to.
+        env: { ...process.env, FAILED_TESTS: undefined }, // The failures there are intended.
         stdio: ['ignore', 'pipe', 'pipe'],
       });
       [report, [code]] = await Promise.all([text(child.stdout), once(child, 'close') as Promise<[number]>]);
@@ -182,7 +182,7 @@ describe('I: the scan for leaks', () => {
     expect(secretsIn(listed)).to.deep.equal([]);
   });
 
-  /** Lists projects of a daemon that answers with one of that name, or refuses in those words. */
+  /** Lists the projects of a daemon whose response contains that name, or that refuses with that error. */
   async function listing({ name, error }: { name?: string; error?: string }): Promise<void> {
     const standIn = await startStandIn();
     standIn.answer = (_req, res) => {

@@ -6,14 +6,14 @@ import { canary, secretsIn } from '../support/canaries.js';
 import { MANAGEMENT_TOKEN, recordingLog, startDaemon, type TestDaemon } from '../support/daemon.js';
 import { inspect, inspectFiles, leaksOf } from '../support/leaks.js';
 import { auditOf, bodyOf, problemOf, rawRequest, type RawRequest, write } from '../support/management.js';
-import { takeDatabaseAway } from '../support/outage.js';
+import { makeDatabaseUnreachable } from '../support/database-outage.js';
 import { chunk, type Fields, head } from '../support/raw.js';
 import { expectPlain } from '../support/refusals.js';
 import { staged } from './support/stage.js';
 
 const basic = (secret: string) => `Basic ${Buffer.from(`user:${secret}`).toString('base64')}`;
 
-describe('I: secrets that a client of /v1 sends are nowhere afterwards', () => {
+describe('I: secrets that a client of /v1 sends are not kept anywhere', () => {
   const { stage, it } = staged();
   const get = (fields: Fields, target?: string) => stage.get(fields, target);
   const withCredential = (value: string | string[]) => get({ Authorization: value });
@@ -26,16 +26,16 @@ describe('I: secrets that a client of /v1 sends are nowhere afterwards', () => {
   };
   const offering = (secret: string) => ({ 'Sec-WebSocket-Protocol': `realtime, openai-insecure-api-key.${secret}` });
 
-  /** What is sent, and the status it is answered with. */
+  /** What is sent, and the status of its response. */
   const SENT: Record<string, [status: number, bytes: () => string]> = {
     'an unknown token': [401, () => withCredential(`Bearer ${mintSecret()}`)],
     'a token with a typo': [401, () => withCredential(`Bearer ${stage.secret.slice(0, -1)}_`)],
-    'something else than a token': [401, () => withCredential(`Bearer ${canary('client')}`)],
+    'something other than a token': [401, () => withCredential(`Bearer ${canary('client')}`)],
     'the management token': [401, () => withCredential(`Bearer ${MANAGEMENT_TOKEN}`)],
-    'a token behind no scheme': [401, () => withCredential(stage.secret)],
-    'a token behind two spaces': [401, () => withCredential(`Bearer  ${stage.secret}`)],
+    'a token without a scheme': [401, () => withCredential(stage.secret)],
+    'a token after two spaces': [401, () => withCredential(`Bearer  ${stage.secret}`)],
     'a token and a second word': [401, () => withCredential(`Bearer ${stage.secret} ${canary('client')}`)],
-    'a name and a password': [401, () => withCredential(basic(stage.secret))],
+    'a user name and a password': [401, () => withCredential(basic(stage.secret))],
     'a digest': [401, () => withCredential(`Digest username="a", response="${canary('client')}"`)],
     'two credentials': [400, () => withCredential([`Bearer ${stage.secret}`, `Bearer ${canary('client')}`])],
     'a cookie': [200, () => get({ Cookie: `session=${canary('client')}; token=${mintSecret()}` })],
@@ -43,7 +43,7 @@ describe('I: secrets that a client of /v1 sends are nowhere afterwards', () => {
       200,
       () => get({ 'X-Api-Key': mintSecret(), 'Api-Key': canary('client'), 'Proxy-Authorization': basic(mintSecret()) }),
     ],
-    'credentials in place of the one that counts': [
+    'credentials in headers that do not count': [
       401,
       () =>
         get({ Authorization: [], 'X-Api-Key': stage.secret, Cookie: stage.secret }, `/v1/models?key=${stage.secret}`),
@@ -52,16 +52,19 @@ describe('I: secrets that a client of /v1 sends are nowhere afterwards', () => {
     'a query that is refused': [401, () => head(`GET /v1/models?token=${mintSecret()}`, mintSecret())],
     'a path': [401, () => get({}, `/v1/files/${mintSecret()}`)],
     'a path that is refused': [400, () => get({}, `/v1/../${mintSecret()}`)],
-    'the address of somebody else': [400, () => get({}, `http://user:${canary('client')}@evil/v1/models`)],
+    "another client's address": [400, () => get({}, `http://user:${canary('client')}@evil/v1/models`)],
     'a request id': [200, () => get({ 'X-Request-ID': mintSecret() })],
-    'a request id that only holds one': [200, () => get({ 'X-Request-ID': `of-${mintSecret()}` })],
+    'a request id that contains one': [200, () => get({ 'X-Request-ID': `of-${mintSecret()}` })],
     'a host': [400, () => get({ Host: `user:${canary('client')}@llmp.test` })],
     'an expectation': [417, () => get({ Expect: canary('client') })],
     'an origin and a referrer': [
       200,
       () => get({ Origin: `https://${canary('client')}`, Referer: `https://x/?key=${mintSecret()}` }),
     ],
-    'who asks': [200, () => get({ 'User-Agent': mintSecret(), 'X-Forwarded-For': canary('client') })],
+    'a User-Agent and an address': [
+      200,
+      () => get({ 'User-Agent': mintSecret(), 'X-Forwarded-For': canary('client') }),
+    ],
     'the subprotocol of a handshake': [200, () => get({ ...HANDSHAKE, ...offering(mintSecret()) })],
     'the only credential of a handshake': [
       401,
@@ -72,7 +75,7 @@ describe('I: secrets that a client of /v1 sends are nowhere afterwards', () => {
       () => head(`GET /v1/realtime?token=${mintSecret()}`, mintSecret(), HANDSHAKE),
     ],
     'a body': [200, () => stage.post(JSON.stringify({ key: canary('client'), token: mintSecret() }))],
-    'a body that is no JSON': [200, () => stage.post(`{"key":"${canary('client')}",`)],
+    'a body that is not JSON': [200, () => stage.post(`{"key":"${canary('client')}",`)],
     'a form': [200, () => stage.post(`key=${canary('client')}`, { 'Content-Type': `x/${canary('client')}` })],
     'an extension and a trailer of chunks': [
       200,
@@ -84,45 +87,45 @@ describe('I: secrets that a client of /v1 sends are nowhere afterwards', () => {
     'a header without a colon': [400, () => get({}).replace('\r\n\r\n', `\r\n${mintSecret()}\r\n\r\n`)],
     'a method': [400, () => get({}).replace('GET', canary('client'))],
     'a version': [400, () => get({}).replace('HTTP/1.1', `HTTP/${canary('client')}`)],
-    'headers too many': [
+    'too many headers': [
       431,
       () => get(Object.fromEntries(Array.from({ length: 101 }, (_, n) => [`X-${n}`, mintSecret()]))),
     ],
   };
 
   for (const [what, [status, bytes]] of Object.entries(SENT)) {
-    it(`I01 in ${what}`, async () => {
+    it(`I01 a secret in ${what} is in no output, record or file`, async () => {
       const leaks = await leaksOf(async () => {
         const sent = bytes();
         expect(secretsIn(sent), 'secrets sent').not.to.be.empty;
         const answer = await stage.ask(sent);
         expect(answer.status, answer.text).to.equal(status);
         if (status >= 400) expectPlain(answer.json);
-        await stage.daemon.daemon.admission.between(() => Promise.resolve());
+        await stage.daemon.daemon.admission.readBetweenTicks(() => Promise.resolve());
         inspectFiles(stage.daemon.dir);
       });
       expect(leaks).to.deep.equal([]);
     });
   }
 
-  it('I01 in a body that breaks off', async () => {
+  it('I01 a secret in a body that breaks off is in no output, record or file', async () => {
     const client = await stage.client(stage.post('', chunked) + chunk(canary('client')));
     await stage.inFlight(1);
     client.destroy();
-    expect((await stage.onlyEnd()).outcome).to.equal('client_closed');
+    expect((await stage.onlyRecord()).outcome).to.equal('client_closed');
   });
 
-  it('I13 the record of a request holds no headers, no bodies and no query, and of the path no token', async () => {
+  it('I13 the record of a request has no headers, bodies or query, and no token in its path', async () => {
     const path = `/v1/files/${mintSecret()}/content`;
     const body = JSON.stringify({ prompt: 'a body' });
     await stage.ask(
       head(`POST ${path}?q=a-query`, stage.secret, { 'Content-Length': String(body.length), 'X-Own': 'a-header' }) +
         body,
     );
-    const ended = await stage.onlyEnd();
+    const ended = await stage.onlyRecord();
     expect(ended.path).to.equal('/v1/files/********/content');
     expect(JSON.stringify(ended)).not.to.match(/a-header|a-query|a body|prompt/);
-    // Whatever else it comes to hold is to be thought about here.
+    // A new field of the record must be considered here.
     expect(ended).to.have.all.keys(
       ...['requestId', 'timeMs', 'projectId', 'tokenId', 'obfuscated', 'clientIp', 'method', 'path', 'status', 'code'],
       ...['outcome', 'cache', 'durationMs', 'upstreamMs', 'firstByteMs', 'bytesIn', 'bytesOut', 'streamed'],
@@ -131,14 +134,14 @@ describe('I: secrets that a client of /v1 sends are nowhere afterwards', () => {
     expect([ended.requestBody, ended.responseBody]).to.deep.equal([null, null]);
   });
 
-  it('I13 C32 nor the upstream key, where the upstream sends it back in its own request id', async () => {
+  it('I13 C32 the record of a request does not have the upstream key, even if the upstream returns it in its own request ID', async () => {
     stage.upstreamEchoesSecrets = true;
     stage.upstream.script = (exchange) => {
       const key = exchange.all('authorization').join();
-      exchange.answer(200, `X-Request-ID: ${key}\r\nX-Key: ${key}\r\n`, JSON.stringify({ key }));
+      exchange.respond(200, `X-Request-ID: ${key}\r\nX-Key: ${key}\r\n`, JSON.stringify({ key }));
     };
     expect((await stage.ask(stage.get())).header('x-key')).to.match(/^Bearer upstream-canary-/);
-    expect((await stage.onlyEnd()).upstreamRequestId).to.equal('********');
+    expect((await stage.onlyRecord()).upstreamRequestId).to.equal('********');
   });
 });
 
@@ -150,7 +153,7 @@ describe('I: secrets', () => {
   });
   after(() => daemon.stop());
 
-  /** What leaked where, the audit records and the files of the database included. */
+  /** Which secrets leaked where, including the audit records and the files of the database. */
   const leaksWith = (action: () => Promise<unknown>) =>
     leaksOf(async () => {
       await action();
@@ -158,7 +161,7 @@ describe('I: secrets', () => {
       inspectFiles(daemon.dir);
     });
 
-  describe('that are sent to /manage in the wrong place are nowhere afterwards:', () => {
+  describe('sent to /manage in the wrong place:', () => {
     const SENT: Record<string, [status: number, request: () => RawRequest]> = {
       'an unknown credential': [
         401,
@@ -168,7 +171,7 @@ describe('I: secrets', () => {
         401,
         () => ({ path: '/manage/projects', headers: { authorization: `Bearer ${mintSecret()}` } }),
       ],
-      'a name and a password': [
+      'a user name and a password': [
         401,
         () => ({ path: '/manage/projects', headers: { authorization: basic(MANAGEMENT_TOKEN) } }),
       ],
@@ -211,7 +214,7 @@ describe('I: secrets', () => {
       'a key that is too long': [400, () => withBody({ name: 'x', api_key: canary('upstream').repeat(500) })],
       'a key under another name': [400, () => withBody({ name: 'x', key: canary('upstream') })],
       'a body that is too large': [413, () => withBody({ name: 'x', api_key: canary('upstream').repeat(5_000) })],
-      'a body that is no JSON': [400, () => withBody(`{"name":"x","api_key":"${canary('upstream')}",}`)],
+      'a body that is not JSON': [400, () => withBody(`{"name":"x","api_key":"${canary('upstream')}",}`)],
       'a body that is a list': [400, () => withBody([canary('upstream')])],
       'an unknown token to be looked up': [
         404,
@@ -225,7 +228,7 @@ describe('I: secrets', () => {
     };
 
     for (const [what, [status, request]] of Object.entries(SENT)) {
-      it(`I01 ${what}`, async () => {
+      it(`I01 ${what} with a secret: it is in no output, record or file`, async () => {
         const leaks = await leaksWith(async () => {
           const answer = await rawRequest(daemon, request());
           expect(answer.status, answer.text).to.equal(status);
@@ -234,7 +237,7 @@ describe('I: secrets', () => {
       });
     }
 
-    it('I01 a token in the reason of a change, which is recorded without it', async () => {
+    it('I01 a token in the reason of a change is masked in the record', async () => {
       const { id } = await daemon.createProject();
       const leaks = await leaksWith(() =>
         bodyOf(
@@ -262,8 +265,8 @@ describe('I: secrets', () => {
   }
   const creating = (fields: Record<string, unknown>) => daemon.manage('POST', '/manage/projects', fields);
 
-  describe('in the hands of a database that fails', () => {
-    it('I02 are in no answer, log line or file when a name is taken', async () => {
+  describe('when the database fails', () => {
+    it('I02 secrets are in no response, log line or file when a name is taken', async () => {
       const { name } = await daemon.createProject();
       const leaks = await leaksWith(async () =>
         problemOf(await creating({ name, api_key: canary('upstream') }), 409, 'name_taken'),
@@ -272,7 +275,7 @@ describe('I: secrets', () => {
     });
 
     for (const table of ['projects', 'tokens']) {
-      it(`I02 nor when the table of ${table} takes no more rows, of which the log tells`, async () => {
+      it(`I02 secrets are in no response, log line or file when the table of ${table} accepts no rows; the log reports that`, async () => {
         const { id } = await daemon.createProject();
         await write(daemon, `CREATE TRIGGER full BEFORE INSERT ON ${table} BEGIN SELECT RAISE(ABORT, 'is-full'); END`);
         const logged = daemon.logged.length;
@@ -292,7 +295,7 @@ describe('I: secrets', () => {
       });
     }
 
-    it("I02 are not logged with an error of Sequelize's own, which holds them", async () => {
+    it("I02 an error of Sequelize's own, which contains secrets, is logged without them", async () => {
       const { sequelize } = daemon.daemon.stores.database;
       const secret = canary('upstream');
       const sql = 'INSERT INTO change_seq (id, seq) VALUES (1, $secret)';
@@ -319,10 +322,10 @@ describe('I: secrets', () => {
   });
 
   for (const NODE_ENV of ['production', 'development', undefined]) {
-    it(`I05 what cannot be decoded is refused in JSON, without a stack, with NODE_ENV=${String(NODE_ENV)}`, async () => {
+    it(`I05 a body or path that cannot be decoded is refused in JSON without a stack trace, with NODE_ENV=${String(NODE_ENV)}`, async () => {
       const before = process.env.NODE_ENV;
       setNodeEnv(NODE_ENV);
-      const own = await startDaemon(); // Express looks when it is made.
+      const own = await startDaemon(); // Express reads it when the app is created.
       setNodeEnv(before);
       for (const path of ['/manage/projects/%zz', '/manage/tokens/%c0%af', '/manage/projects/%zz?q=%zz']) {
         const answer = await rawRequest(own, { path });
@@ -338,7 +341,7 @@ describe('I: secrets', () => {
     });
   }
 
-  describe('and the words of others', () => {
+  describe('error texts of libraries and servers', () => {
     const WORDS = 'words-of-the-database-at-/var/lib/secret.db';
     const OPERATIONS: [method: string, path: string, body?: unknown][] = [
       ['GET', '/manage/projects'],
@@ -355,9 +358,9 @@ describe('I: secrets', () => {
       ['the driver', new ConnectionError(new Error(WORDS)), 503],
       ['a defect', new TypeError(WORDS), 500],
     ] as const) {
-      it(`I18 of ${what} reach no operator: a constant message and the request id do, the log has the rest`, async () => {
+      it(`I18 an error text of ${what} does not reach an operator: a constant message and the request ID do, and the log has the details`, async () => {
         for (const [method, path, body] of OPERATIONS) {
-          const outage = takeDatabaseAway(daemon, () => Promise.reject(error));
+          const outage = makeDatabaseUnreachable(daemon, () => Promise.reject(error));
           const logged = daemon.logged.length;
           const answer = await daemon.manage(method, path, body);
           outage.end();
@@ -371,8 +374,8 @@ describe('I: secrets', () => {
         }
       });
 
-      it(`I18 of ${what} reach no client of /v1, and no probe`, async () => {
-        const outage = takeDatabaseAway(daemon, () => Promise.reject(error));
+      it(`I18 an error text of ${what} does not reach clients of /v1 or probes`, async () => {
+        const outage = makeDatabaseUnreachable(daemon, () => Promise.reject(error));
         const answers = [
           await daemon.call(mintSecret()),
           ...(await Promise.all(['/ready', '/health', '/live'].map((path) => fetch(daemon.url + path)))),
@@ -387,7 +390,7 @@ describe('I: secrets', () => {
   });
 });
 
-describe('I: what goes wrong at the upstream', () => {
+describe('I: upstream errors', () => {
   const { stage, it } = staged();
   const WORDS = 'words-of-the-upstream';
 
@@ -396,15 +399,15 @@ describe('I: what goes wrong at the upstream', () => {
       'upstream_key_rejected',
       `HTTP/1.1 401 ${WORDS}\r\nX-Why: ${WORDS}\r\nContent-Length: 21\r\n\r\n${WORDS}`,
     ],
-    'what is no HTTP': ['upstream_malformed', `${WORDS}\r\n\r\n`],
-    'a header that is none': ['upstream_malformed', `HTTP/1.1 200 OK\r\n${WORDS}\x01: ${WORDS}\r\n\r\n`],
+    'a response that is not HTTP': ['upstream_malformed', `${WORDS}\r\n\r\n`],
+    'an invalid header': ['upstream_malformed', `HTTP/1.1 200 OK\r\n${WORDS}\x01: ${WORDS}\r\n\r\n`],
     'two lengths': [
       'upstream_malformed',
       `HTTP/1.1 200 ${WORDS}\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n${WORDS}`,
     ],
   };
   for (const [what, [code, said]] of Object.entries(SAID)) {
-    it(`I18 is told in our words: ${what}`, async () => {
+    it(`I18 the client gets a constant message, not the upstream's text: ${what}`, async () => {
       stage.upstream.script = (exchange) => {
         exchange.send(said);
         exchange.fin();

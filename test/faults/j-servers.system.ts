@@ -1,10 +1,10 @@
-/** What the SQL stores do when a server that instances share restarts, stands still, refuses or is set up in its own way. */
+/** What the SQL stores do when a server that instances share restarts, hangs, refuses, or has unusual settings. */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { expect } from 'chai';
 import { realClock } from '../../daemon/process/clock.js';
 import { StoreUnavailable } from '../../daemon/core/ports.js';
 import { SecretBox } from '../../daemon/store/secrets.js';
-import type { Connection, Database } from '../../daemon/store/sql/database.js';
+import type { SqlTransaction, Database } from '../../daemon/store/sql/database.js';
 import { SqlRecords } from '../../daemon/store/sql/records.js';
 import { ServerDatabase } from '../../daemon/store/sql/server-database.js';
 import { SqliteDatabase } from '../../daemon/store/sql/sqlite-database.js';
@@ -15,7 +15,7 @@ import { eventually } from '../support/eventually.js';
 import { Relay } from '../support/redis.js';
 import { aNewProject } from '../support/factories.js';
 
-// Three seconds, and whatever a busy machine adds.
+// Three seconds, and a margin for a busy machine.
 const SOON_MS = 4_500;
 const BACK_MS = 5_000;
 
@@ -28,30 +28,30 @@ async function failureOf(work: Promise<unknown>): Promise<unknown> {
   );
 }
 
-/** Fails unless all of these fail, as they must, and soon. */
+/** Fails unless all of these fail soon, as they must. */
 async function failSoon(works: readonly Promise<unknown>[]): Promise<void> {
   const startMs = performance.now();
   for (const failure of await Promise.all(works.map(failureOf))) expect(failure).to.be.instanceOf(StoreUnavailable);
   expect(performance.now() - startMs).to.be.below(SOON_MS);
 }
 
-/** Affected rows of every kind of statement, in a table of its own. */
+/** The affected rows of every kind of statement, in a separate table. */
 async function countsRows(database: Database): Promise<void> {
   const counted = (sql: string, bind = {}) => database.transact((tx) => tx.execute(sql, bind));
   await database.sequelize.query('CREATE TABLE counted (id INTEGER PRIMARY KEY, n INTEGER NOT NULL)');
   expect(await counted('INSERT INTO counted (id, n) VALUES (1, $n), (2, $n), (3, $n)', { n: 1 })).to.equal(3);
   expect(await counted('UPDATE counted SET n = n + 1 WHERE id <= 2')).to.equal(2);
-  // What is found counts, not what looks different afterwards.
+  // Matched rows count, not rows that really changed.
   expect(await counted('UPDATE counted SET n = 2 WHERE id = 1')).to.equal(1);
   expect(await counted('UPDATE counted SET n = 2 WHERE id = 9')).to.equal(0);
   expect(await counted('DELETE FROM counted WHERE n = 2')).to.equal(2);
 }
 
 describe('the stores on SQLite', () => {
-  it('F05 say how many rows a statement found', async () => {
+  it('F05 every statement reports how many rows it matched', async () => {
     const database = new SqliteDatabase(`${temporaryFolder()}/llmp.db`);
     await countsRows(database);
-    expect(await database.ask('SELECT n FROM counted')).to.deep.equal([{ n: 1 }]);
+    expect(await database.prioritySelect('SELECT n FROM counted')).to.deep.equal([{ n: 1 }]);
     await database.close();
   });
 });
@@ -96,32 +96,32 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
     };
     const pause = (s: number) => (isPostgres ? `SELECT 1 AS n FROM pg_sleep(${s})` : `SELECT SLEEP(${s}) + 1 AS n`);
     const answers = (database: Database) => database.select('SELECT 1 AS n');
-    /** Several connections that are made, and idle. */
+    /** Makes several connections, which are idle afterwards. */
     const fill = (database: Database) => Promise.all([1, 2, 3].map(() => database.select(pause(0.05))));
     const isBackSoon = async (database: Database) => {
       const startMs = performance.now();
-      await eventually('it answers', async () => (await failureOf(answers(database))) === null, 2 * BACK_MS);
+      await eventually('it responds', async () => (await failureOf(answers(database))) === null, 2 * BACK_MS);
       expect(performance.now() - startMs).to.be.below(BACK_MS);
-      expect(await database.ask('SELECT 1 AS n')).to.have.length(1);
+      expect(await database.prioritySelect('SELECT 1 AS n')).to.have.length(1);
     };
     const rowsIn = async (database: Database) => {
       const [row] = await database.select<Rows[number]>('SELECT COUNT(*) AS n FROM kept');
       return Number(row?.n);
     };
     const makeTable = (database: Database) => database.sequelize.query('CREATE TABLE kept (id INTEGER PRIMARY KEY)');
-    const keep = (tx: Connection, id: number) => tx.execute('INSERT INTO kept (id) VALUES ($id)', { id });
+    const keep = (tx: SqlTransaction, id: number) => tx.execute('INSERT INTO kept (id) VALUES ($id)', { id });
 
-    it('J08 outlast a restart with idle connections, and nothing is left uncaught', async () => {
+    it('J08 idle connections survive a restart of the server, and nothing is left uncaught', async () => {
       const database = open();
       await fill(database);
-      await database.ask('SELECT 1');
+      await database.prioritySelect('SELECT 1');
       await server.stop();
       expect(await failureOf(answers(database))).to.be.instanceOf(StoreUnavailable);
       await server.begin();
       await isBackSoon(database);
     });
 
-    it('J08 fail at once what waits when the server is stopped', async () => {
+    it('J08 waiting queries fail at once when the server is stopped', async () => {
       const database = open();
       const waiting = [database.select(pause(20)), database.transact((tx) => tx.select(pause(20)))];
       const failures = Promise.all(waiting.map(failureOf));
@@ -140,10 +140,10 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
       relay.isSilent = isOn;
     };
     for (const [what, freeze, thaw] of [
-      ['a server that stands still', freezing(true), freezing(false)],
-      ['a network that swallows everything', silencing(true), silencing(false)],
+      ['a server that is frozen', freezing(true), freezing(false)],
+      ['a network that drops everything', silencing(true), silencing(false)],
     ] as const) {
-      it(`J07 give up ${what}, whoever waits for it, and come back with it`, async () => {
+      it(`J07 with ${what}, waiting queries fail, and the stores recover with it`, async () => {
         const database = open(overRelay());
         await makeTable(database);
         await fill(database);
@@ -162,33 +162,33 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
         goOn();
         const more = Array.from({ length: 6 }, () => answers(database));
         await failSoon([half, ...more, database.transact((tx) => keep(tx, 3))]);
-        await failSoon([database.ask('SELECT 1'), answers(database)]);
+        await failSoon([database.prioritySelect('SELECT 1'), answers(database)]);
         thaw();
         await isBackSoon(database);
         expect(await rowsIn(database)).to.equal(0);
       });
     }
 
-    it('J07 close although nothing answers', async () => {
+    it('J07 stores can be closed although the server does not respond', async () => {
       const database = new ServerDatabase({ dialect: kind, url, poolSize: 5, clock: realClock });
       await fill(database);
-      await database.ask('SELECT 1');
+      await database.prioritySelect('SELECT 1');
       server.freeze();
       const startMs = performance.now();
       await database.close().catch(() => undefined);
       expect(performance.now() - startMs).to.be.below(2 * SOON_MS);
     });
 
-    it('J07 do not take a long statement for a server that is dead', async () => {
+    it('J07 a long statement does not make the server count as dead', async () => {
       const database = open();
       expect(await database.select(pause(4.5))).to.have.length(1);
     });
 
-    it('J06 take back a transaction whose connection is lost, and run none of its statements outside of it', async () => {
+    it('J06 a transaction that loses its connection is rolled back, and none of its statements runs outside of it', async () => {
       const database = open();
       const other = open();
       await makeTable(database);
-      const kill = async (tx: Connection) => {
+      const kill = async (tx: SqlTransaction) => {
         const [row] = await tx.select<Rows[number]>(
           isPostgres ? 'SELECT pg_backend_pid() AS n' : 'SELECT CONNECTION_ID() AS n',
         );
@@ -220,7 +220,7 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
       expect(await database.transact((tx) => keep(tx, 7))).to.equal(1);
     });
 
-    it('J09 refuse after two seconds whoever gets no connection, and look aside nevertheless', async () => {
+    it('J09 a query that gets no connection fails after two seconds, and lookups continue nevertheless', async () => {
       const database = open(url, 1);
       let release = (): void => undefined;
       const held = new Promise<void>((resolve) => (release = resolve));
@@ -230,14 +230,14 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
       });
       await eventually('the connection is taken', () => database.statements >= 2);
       const waiting = failSoon([answers(database), database.transact((tx) => tx.select('SELECT 1'))]);
-      expect(await database.ask('SELECT 1 AS n')).to.have.length(1);
+      expect(await database.prioritySelect('SELECT 1 AS n')).to.have.length(1);
       await waiting;
       release();
       await holding;
       expect(await answers(database)).to.have.length(1);
     });
 
-    it('J09 stand still for nobody when transactions wait for connections that they hold themselves', async () => {
+    it('J09 transactions that wait for connections which they hold themselves do not deadlock', async () => {
       const database = open(url, 2);
       const nested = () =>
         database.transact(async (tx) => {
@@ -250,7 +250,7 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
       expect(await answers(database)).to.have.length(1);
     });
 
-    it('J10 refuse to write where the server only reads, and say so', async () => {
+    it('J10 a read-only server: writes fail with a clear error', async () => {
       const admin = open();
       await makeTable(admin);
       let reader = url;
@@ -258,7 +258,7 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
         const name = new URL(url).pathname.slice(1);
         await admin.sequelize.query(`ALTER DATABASE ${name} SET default_transaction_read_only = on`);
       } else {
-        // For root it is none.
+        // For root the server is not read-only.
         await admin.sequelize.query("CREATE USER IF NOT EXISTS 'plain'@'%'");
         await admin.sequelize.query("GRANT ALL ON *.* TO 'plain'@'%'");
         await admin.sequelize.query("REVOKE SUPER, READ_ONLY ADMIN ON *.* FROM 'plain'@'%'");
@@ -276,7 +276,7 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
       }
     });
 
-    it('J11 have the server end what takes too long, and go on', async () => {
+    it('J11 the server ends a statement that takes too long, and the stores continue', async () => {
       const database = open();
       const [row] = await database.select<Rows[number]>(
         isPostgres
@@ -294,7 +294,7 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
       expect(await answers(database)).to.have.length(1);
     });
 
-    it('J17 reckon in UTC whatever zone the server is in', async () => {
+    it('J17 times are in UTC whatever the time zone of the server', async () => {
       const admin = open();
       const name = new URL(url).pathname.slice(1);
       await admin.sequelize.query(
@@ -313,7 +313,7 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
       }
     });
 
-    it('J22 tell letters of another case apart, also where the database would not', async () => {
+    it('J22 lookups distinguish letter case even if the database would not', async () => {
       const database = open();
       const to = new URL(url).pathname.slice(1);
       if (!isPostgres) await database.sequelize.query(`ALTER DATABASE ${to} COLLATE utf8mb4_general_ci`);
@@ -328,7 +328,7 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
       expect(await records.project(upper.toLowerCase())).to.equal(null);
     });
 
-    it('F05 say how many rows a statement found, and fail when the driver does not', async () => {
+    it('F05 every statement reports how many rows it matched, and fails if the driver does not report it', async () => {
       const database = open();
       await countsRows(database);
       const { sequelize } = database;

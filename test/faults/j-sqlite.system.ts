@@ -7,13 +7,19 @@ import { expect } from 'chai';
 import type { WireTokenCreated } from '../../daemon/api/contract.js';
 import { SqliteDatabase } from '../../daemon/store/sql/sqlite-database.js';
 import { SqliteWriter } from '../../daemon/store/sql/sqlite.js';
-import { MANAGEMENT_TOKEN, startDaemon, temporaryFolder, type TestAnswer, type TestDaemon } from '../support/daemon.js';
+import {
+  MANAGEMENT_TOKEN,
+  startDaemon,
+  temporaryFolder,
+  type TestResponse,
+  type TestDaemon,
+} from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
 import { auditOf, changesOf, problemOf, storedIn, write } from '../support/management.js';
 import { launchDaemon } from '../support/process.js';
 import { expectRefusal, RATE_LIMITED, UNAUTHORIZED, UNAVAILABLE } from '../support/refusals.js';
 import { Scene } from '../support/scene.js';
-import { addTokens } from './support/crowd.js';
+import { addTokens } from './support/add-tokens.js';
 
 const HOUR_MS = 3_600_000;
 const WAL_BYTES = 16 * 2 ** 20;
@@ -24,16 +30,16 @@ const canMount = () => {
   if (isMounted) spawnSync('umount', [dir]);
   return isMounted;
 };
-const WITHOUT_MOUNT = process.env.CI !== 'true' && !canMount() ? ' (skipped: may not mount here)' : '';
+const WITHOUT_MOUNT = process.env.CI !== 'true' && !canMount() ? ' (skipped: mounting is not permitted here)' : '';
 
 const sqliteOf = ({ daemon }: TestDaemon) => daemon.stores.database as SqliteDatabase;
 
-function expectUnavailable(answer: TestAnswer): void {
+function expectUnavailable(answer: TestResponse): void {
   problemOf(answer, 503, 'unavailable');
   expect(answer.headers.get('retry-after')).to.match(/^[1-9]\d*$/);
 }
 
-describe('J: a database of SQLite', function () {
+describe('J: an SQLite database', function () {
   this.timeout(60_000);
   let scene: Scene;
 
@@ -51,7 +57,7 @@ describe('J: a database of SQLite', function () {
     });
     afterEach(() => other.close());
 
-    it('J01 for a moment is waited for', async () => {
+    it('J01 a short lock is waited for', async () => {
       await other.run('BEGIN IMMEDIATE');
       const creating = create();
       let isDone = false;
@@ -63,7 +69,7 @@ describe('J: a database of SQLite', function () {
       await noted;
     });
 
-    it('J01 for longer is 503 after five seconds, holds up no request and no file, and is used again as soon as it is free', async () => {
+    it('J01 a longer lock gives 503 after five seconds, blocks no request or file, and the database is used again as soon as it is unlocked', async () => {
       const before = await storedIn(scene.daemon);
       await other.run('BEGIN IMMEDIATE');
       const beganAt = performance.now();
@@ -75,7 +81,7 @@ describe('J: a database of SQLite', function () {
         files.push(performance.now() - lookedAt);
         expect((await scene.get()).status).to.equal(200);
       }
-      // One that waited for the lock would wait for seconds.
+      // A request that waited for the lock would take seconds.
       expect(Math.max(...files)).to.be.below(500);
       expectUnavailable(await creating);
       expect(performance.now() - beganAt).to.be.within(4_500, 15_000);
@@ -87,7 +93,7 @@ describe('J: a database of SQLite', function () {
   });
 
   for (const writers of [60, 500]) {
-    it(`J02 takes what ${writers} want to write at the same time`, async () => {
+    it(`J02 ${writers} parallel writers all succeed`, async () => {
       const answers = await Promise.all(Array.from({ length: writers }, () => create()));
       expect(new Set(answers.map(({ status }) => status))).to.deep.equal(new Set([201]));
       const ids = answers.map(({ body }) => (body as WireTokenCreated).id);
@@ -95,7 +101,7 @@ describe('J: a database of SQLite', function () {
     });
   }
 
-  it('J03 is set up alike on every connection: that which reads, that of a transaction, and that which writes', async () => {
+  it('J03 all connections have the same PRAGMAs: for reading, for transactions and for writing', async () => {
     const { sequelize, writer } = sqliteOf(scene.daemon);
     const expected = { busy_timeout: 5_000, journal_mode: 'wal', synchronous: 2, foreign_keys: 1 };
     const read = async (ask: (sql: string) => Promise<object[]>) => {
@@ -115,7 +121,7 @@ describe('J: a database of SQLite', function () {
     expect(await read((sql) => writer.all<object>(sql))).to.deep.equal(expected);
   });
 
-  /** SQLite's own error, which is the same as on a file system that was made read-only. @returns makes it as it was. */
+  /** Causes SQLite's own error, the same as with a file system that became read-only. @returns a function that undoes it. */
   function makeReadOnly(): () => void {
     const { writer } = sqliteOf(scene.daemon);
     const run = writer.run.bind(writer);
@@ -131,7 +137,7 @@ describe('J: a database of SQLite', function () {
     };
   }
 
-  it('J05 that becomes read-only refuses changes and exhausted leases with 503, and serves who has no cap', async () => {
+  it('J05 becomes read-only: changes and exhausted leases get 503, and tokens without a cap are served', async () => {
     const capped = await scene.daemon.createToken(scene.project.id, { max_requests: 100 });
     expect((await scene.get()).status).to.equal(200);
     const before = await storedIn(scene.daemon);
@@ -142,10 +148,10 @@ describe('J: a database of SQLite', function () {
     expect((await storedIn(scene.daemon)).projects).to.deep.equal(before.projects);
     mend();
     await eventually('it takes changes again', async () => (await create()).status === 201);
-    await eventually('a unit is given', async () => (await scene.get(capped.token)).status === 200);
+    await eventually('a unit is available', async () => (await scene.get(capped.token)).status === 200);
   });
 
-  describe('whose answer to a COMMIT is lost', () => {
+  describe('whose reply to a COMMIT is lost', () => {
     let lost = 0;
     const loseNext = () => {
       const { writer } = sqliteOf(scene.daemon);
@@ -155,14 +161,14 @@ describe('J: a database of SQLite', function () {
         if (sql !== 'COMMIT') return changed;
         writer.run = run;
         lost += 1;
-        throw Object.assign(new Error('SQLITE_IOERR: the answer is lost'), { code: 'SQLITE_IOERR' });
+        throw Object.assign(new Error('SQLITE_IOERR: the reply is lost'), { code: 'SQLITE_IOERR' });
       };
     };
     beforeEach(() => {
       lost = 0;
     });
 
-    it('J07 says of a change that it is unknown, and makes it once', async () => {
+    it('J07 a change whose COMMIT has no reply is reported as unknown, and made once', async () => {
       loseNext();
       expectUnavailable(await create());
       expect(lost).to.equal(1);
@@ -171,11 +177,11 @@ describe('J: a database of SQLite', function () {
       expect((await create()).status).to.equal(201);
     });
 
-    it('J07 counts each use once', async () => {
+    it('J07 each use is counted once', async () => {
       let uses = 0;
       for (let n = 0; n < 5; n++) {
         loseNext();
-        await eventually('the answer to a tick is lost', async () => {
+        await eventually('the reply to a settlement is lost', async () => {
           expect((await scene.get()).status).to.equal(200);
           uses += 1;
           scene.daemon.clock.advance(250);
@@ -193,7 +199,7 @@ describe('J: a database of SQLite', function () {
     });
   });
 
-  it('J21 keeps its write-ahead log bounded once somebody who read for long is done', async () => {
+  it('J21 the write-ahead log is truncated again after a long read', async () => {
     const wal = () => statSync(`${scene.daemon.databasePath}-wal`).size;
     await addTokens(scene.daemon, scene.project.id, 10_000);
     const reader = new SqliteWriter(scene.daemon.databasePath);
@@ -203,7 +209,7 @@ describe('J: a database of SQLite', function () {
     for (let n = 0; wal() <= WAL_BYTES; n++) await change(n);
     await reader.run('ROLLBACK');
     await reader.close();
-    // The first one finds that all of it can be copied back, the second begins it anew.
+    // The first write finds that everything can be copied back; the second starts the log from its beginning.
     await eventually('it is small again', async () => {
       await write(scene.daemon, "UPDATE tokens SET name = 'x' WHERE id = $id", { id: scene.token.id });
       return wal() <= WAL_BYTES;
@@ -212,11 +218,11 @@ describe('J: a database of SQLite', function () {
   });
 });
 
-describe('J: a clock that is set', () => {
+describe('J: a clock that is changed', () => {
   let scene: Scene;
   afterEach(() => scene.close());
 
-  it('J16 expires tokens by what it says, forward and back', async () => {
+  it('J16 tokens expire by the system clock, forward and back', async () => {
     scene = await Scene.open();
     scene.token = await scene.daemon.createToken(scene.project.id, { duration_minutes: 30 });
     scene.daemon.clock.setWall(HOUR_MS);
@@ -227,7 +233,7 @@ describe('J: a clock that is set', () => {
     expect(Date.parse(late.expires_at) - Date.parse(late.created_at)).to.equal(30 * 60_000);
   });
 
-  it('J16 opens and closes no rate window, and makes no answer in the cache older or younger', async () => {
+  it('J16 a changed clock does not open or close rate windows, or change the age of cached responses', async () => {
     scene = await Scene.open({ IP_RATE_LIMIT: '3', HTTP_CACHE_ENABLED: 'true' });
     scene.provider.answer = (_req, res) => {
       res.writeHead(200, { 'Cache-Control': 'max-age=60' }).end('kept');
@@ -269,7 +275,7 @@ describe('J: a file that is damaged', function () {
     closeSync(file);
   };
 
-  it('J18 in its first page keeps the daemon from starting, and is left as it is', async () => {
+  it('J18 damage in the first page: the daemon does not start, and the file is left unchanged', async () => {
     overwrite(100, 1_000);
     const damaged = readFileSync(path());
     const { exit, printed } = launchDaemon({ MANAGEMENT_TOKEN, DATABASE_URL: path() });
@@ -278,7 +284,7 @@ describe('J: a file that is damaged', function () {
     expect(readFileSync(path()).equals(damaged)).to.equal(true);
   });
 
-  it('J18 elsewhere is 503 for who needs what stood there, never 401 or 404', async () => {
+  it('J18 damage elsewhere: requests that need it get 503, never 401 or 404', async () => {
     const database = new SqliteDatabase(path());
     const [size] = await database.select<{ page_size: number }>('PRAGMA page_size');
     const roots = await database.select<{ rootpage: number }>(
@@ -294,7 +300,7 @@ describe('J: a file that is damaged', function () {
   });
 });
 
-describe(`J: a disk of its own${WITHOUT_MOUNT}`, function () {
+describe(`J: a separate disk${WITHOUT_MOUNT}`, function () {
   this.timeout(60_000);
   let dir: string;
   let daemon: TestDaemon | null = null;
@@ -326,7 +332,7 @@ describe(`J: a disk of its own${WITHOUT_MOUNT}`, function () {
   };
   const withoutFiles = { AUDIT_LOG_FILE: '', AUDIT_USE_LOG_FILE: '' };
 
-  it('J04 that is full refuses changes whole with 503, goes on with what is known, and recovers by itself', async () => {
+  it('J04 a full disk: changes get 503 and leave nothing half-written, known tokens are served, and it recovers without a restart', async () => {
     daemon = await startDaemon({ dir, env: withoutFiles });
     const project = await daemon.createProject();
     const { token, id } = await daemon.createToken(project.id);
@@ -335,14 +341,14 @@ describe(`J: a disk of its own${WITHOUT_MOUNT}`, function () {
     const create = () => daemon!.manage('POST', '/manage/tokens', fields);
     fill();
     let created = 1;
-    // The log that is written ahead has some room left from before.
-    await eventually('there is no room', async () => {
+    // The write-ahead log has some space left from before.
+    await eventually('the disk is full', async () => {
       const answer = await create();
       if (answer.status === 201) created += 1;
       else expectUnavailable(answer);
       return answer.status === 503;
     });
-    expect((await daemon.call(token)).status).to.equal(502); // Admitted; the upstream is nobody.
+    expect((await daemon.call(token)).status).to.equal(502); // Admitted, although there is no upstream.
     const stored = await storedIn(daemon);
     expect(stored.tokens).to.have.length(created);
     expect((await auditOf(daemon)).filter(({ action }) => action === 'token.create')).to.have.length(created);
@@ -357,7 +363,7 @@ describe(`J: a disk of its own${WITHOUT_MOUNT}`, function () {
     ]);
   });
 
-  it('J04 that is full at the first start is told, and the next start with room completes it', async () => {
+  it('J04 a full disk at the first start is reported, and the next start with free space completes it', async () => {
     fill();
     const env = { MANAGEMENT_TOKEN, DATABASE_URL: join(dir, 'llmp.db'), ...withoutFiles };
     const { exit, printed } = launchDaemon(env);
@@ -368,7 +374,7 @@ describe(`J: a disk of its own${WITHOUT_MOUNT}`, function () {
     await daemon.createProject();
   });
 
-  it('J05 that is read-only keeps the daemon from starting, which says so', async () => {
+  it('J05 a read-only disk: the daemon does not start and reports the reason', async () => {
     const first = await startDaemon({ dir, env: withoutFiles });
     await first.stop();
     expect(spawnSync('mount', ['-o', 'remount,ro', dir]).status).to.equal(0);

@@ -1,11 +1,11 @@
 import { expect } from 'chai';
 import type { Redis } from 'ioredis';
 import { RedisEventBus, type RedisEventBusOptions } from '../../daemon/store/redis/event-bus.js';
-import { DISPATCHERS } from '../../daemon/store/redis/stream-watch.js';
+import { DISPATCHER_GROUP } from '../../daemon/store/redis/stream-monitor.js';
 import { TestClock } from '../support/clock.js';
 import { recordingLog } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
-import { Following, requestNamed, SOME_REQUEST } from '../support/happenings.js';
+import { RequestFollower, requestNamed, SOME_REQUEST } from '../support/request-follower.js';
 import { problemOf } from '../support/inspected-events.js';
 import { Relay, TestRedis, WITHOUT_REDIS } from '../support/redis.js';
 import { Scene } from '../support/scene.js';
@@ -63,7 +63,7 @@ describe(`K: the event bus in Redis${WITHOUT_REDIS}`, function () {
     });
     return bus;
   }
-  /** What it waits for passes. */
+  /** Waits until the bus is closed, while time passes. */
   async function closed(bus: RedisEventBus): Promise<void> {
     const time = setInterval(() => {
       clock.advance(20);
@@ -91,11 +91,11 @@ describe(`K: the event bus in Redis${WITHOUT_REDIS}`, function () {
   const names = (count: number, name = 'n') => Array.from({ length: count }, (_, index) => `${name}${index}`);
   const namesOf = (list: readonly Entry[]) => list.map((it) => it.request_id);
 
-  describe('like any other', () => {
+  describe('like any other bus', () => {
     itIsAnEventBus(() => open());
   });
 
-  it('publishes in order, in the field "event", as events are described', async () => {
+  it('publishes events in order, in the field "event", in the documented form', async () => {
     const bus = await open();
     publish(bus, 1_800);
     await published(bus, 1_800);
@@ -104,7 +104,7 @@ describe(`K: the event bus in Redis${WITHOUT_REDIS}`, function () {
     expect(texts.map(problemOf).filter((problem) => problem !== null)).to.be.empty;
   });
 
-  it('K02 K13 keeps events while Redis is down, and sends them when it is back', async () => {
+  it('K02 K13 events are kept in memory while Redis is down, and sent when it is back', async () => {
     await redis.kill();
     const bus = await open();
     expect(bus.isFailing).to.equal(true);
@@ -116,7 +116,7 @@ describe(`K: the event bus in Redis${WITHOUT_REDIS}`, function () {
     expect(bus.isFailing).to.equal(false);
   });
 
-  it('K09 full memory is counted and not thrown, and nothing is lost that there was room for', async () => {
+  it('K09 with full memory, refused events are counted, no error is thrown, and no event that fits the buffer is lost', async () => {
     const bus = await open();
     await redis.client.config('SET', 'maxmemory-policy', 'noeviction');
     await redis.client.config('SET', 'maxmemory', '1');
@@ -124,34 +124,34 @@ describe(`K: the event bus in Redis${WITHOUT_REDIS}`, function () {
     await inTime('it is refused', () => bus.counts.failed > 1);
     expect(bus.isFailing).to.equal(true);
     expect(bus.counts).to.include({ published: 0, buffered: 100, dropped: 0 });
-    expect(logged.some((line) => line.includes('Redis refuses commands') && line.includes('OOM'))).to.equal(true);
+    expect(logged.some((line) => line.includes('Redis rejects commands') && line.includes('OOM'))).to.equal(true);
     await redis.client.config('SET', 'maxmemory', '0');
     await published(bus, 100);
     expect(namesOf(await entries())).to.deep.equal(names(100));
     expect(bus.isFailing).to.equal(false);
   });
 
-  it('K09 a stream that Redis evicts, or somebody deletes, is noticed: what was not dispatched is counted', async () => {
+  it('K09 a stream that Redis evicts, or someone deletes, is noticed: undelivered events are counted', async () => {
     const bus = await open();
-    await redis.client.call('XGROUP', 'CREATE', KEY, DISPATCHERS, '0', 'MKSTREAM');
+    await redis.client.call('XGROUP', 'CREATE', KEY, DISPATCHER_GROUP, '0', 'MKSTREAM');
     publish(bus, 30);
     await published(bus, 30);
-    await redis.client.xreadgroup('GROUP', DISPATCHERS, 'c', 'COUNT', 10, 'STREAMS', KEY, '>');
+    await redis.client.xreadgroup('GROUP', DISPATCHER_GROUP, 'c', 'COUNT', 10, 'STREAMS', KEY, '>');
     await inTime('the lag is seen', () => bus.counts.lag === 20);
     await redis.client.del(KEY);
     publish(bus, 1);
     await inTime('the loss is seen', () => bus.counts.trimmedUnread === 20);
-    expect(logged.some((line) => line.includes('begun anew'))).to.equal(true);
+    expect(logged.some((line) => line.includes('the event stream was recreated'))).to.equal(true);
   });
 
-  it('K10 drops the newest when its buffer is full, counts each, says so once a minute, and never waits', async () => {
+  it('K10 a full buffer drops the newest event, counts each, logs it once a minute, and never waits', async () => {
     await redis.kill();
     const bus = await open({ bufferSize: 50 });
     const beganAt = performance.now();
     publish(bus, 30_000);
     expect(performance.now() - beganAt).to.be.below(1_000);
     expect(bus.counts).to.include({ buffered: 50, dropped: 29_950 });
-    const lines = () => logged.filter((line) => line.includes('events are dropped')).length;
+    const lines = () => logged.filter((line) => line.includes('dropping new events')).length;
     expect(lines()).to.equal(1);
     clock.advance(61_000);
     publish(bus, 10);
@@ -161,7 +161,7 @@ describe(`K: the event bus in Redis${WITHOUT_REDIS}`, function () {
     expect(namesOf(await entries())).to.deep.equal(names(50));
   });
 
-  it('K10 bodies have a bound of their own', async () => {
+  it('K10 bodies have a separate limit', async () => {
     await redis.kill();
     const bus = await open();
     const body = 'x'.repeat(1_000_000);
@@ -171,13 +171,13 @@ describe(`K: the event bus in Redis${WITHOUT_REDIS}`, function () {
     expect(bus.counts).to.include({ buffered: 164, dropped: 36 });
   });
 
-  it('K03 K11 what Redis took though its answer was lost is there twice, with one id', async () => {
+  it('K03 K11 an accepted batch whose reply was lost is sent again: duplicates with the same ID', async () => {
     const bus = await open({ commandMs: 300 });
     publish(bus, 10, 'before');
     await published(bus, 10);
     redis.freeze();
     publish(bus, 20);
-    await inTime('the answer is given up', () => bus.counts.failed > 0);
+    await inTime('the reply is given up', () => bus.counts.failed > 0);
     redis.resume();
     await published(bus, 30);
     const list = (await entries()).slice(10);
@@ -187,7 +187,7 @@ describe(`K: the event bus in Redis${WITHOUT_REDIS}`, function () {
     for (const it of list) expect(it.id).to.equal(ids.get(it.request_id));
   });
 
-  it('K11 a connection that breaks behind the command costs nothing but a duplicate', async () => {
+  it('K11 a connection that breaks after the command costs only a duplicate', async () => {
     const bus = await open();
     const client = redis.client;
     for (let round = 1; round <= 5; round++) {
@@ -202,14 +202,14 @@ describe(`K: the event bus in Redis${WITHOUT_REDIS}`, function () {
     expect(new Set(namesOf(list)).size).to.equal(500);
   });
 
-  it('K12 what is trimmed before it was dispatched is counted, once', async () => {
+  it('K12 entries that are trimmed before they were dispatched are counted, once', async () => {
     const bus = await open({ maxLength: 100 });
-    await redis.client.call('XGROUP', 'CREATE', KEY, DISPATCHERS, '0', 'MKSTREAM');
+    await redis.client.call('XGROUP', 'CREATE', KEY, DISPATCHER_GROUP, '0', 'MKSTREAM');
     await redis.client.config('SET', 'stream-node-max-entries', '10');
     publish(bus, 50);
     await published(bus, 50);
-    await redis.client.xreadgroup('GROUP', DISPATCHERS, 'c', 'COUNT', 50, 'STREAMS', KEY, '>');
-    await inTime('nothing is behind', () => bus.counts.lag === 0);
+    await redis.client.xreadgroup('GROUP', DISPATCHER_GROUP, 'c', 'COUNT', 50, 'STREAMS', KEY, '>');
+    await inTime('nothing is pending', () => bus.counts.lag === 0);
     publish(bus, 1_000);
     await published(bus, 1_050);
     const kept = await redis.client.xlen(KEY);
@@ -217,12 +217,12 @@ describe(`K: the event bus in Redis${WITHOUT_REDIS}`, function () {
     await inTime('it is seen', () => bus.counts.trimmedUnread > 0);
     expect(bus.counts).to.include({ lag: 1_000, trimmedUnread: 1_000 - kept });
     clock.advance(20_000);
-    await inTime('it looks again', () => bus.counts.lag === 1_000);
+    await inTime('it checks again', () => bus.counts.lag === 1_000);
     expect(bus.counts.trimmedUnread).to.equal(1_000 - kept);
     expect(logged.some((line) => line.includes('were trimmed from the stream'))).to.equal(true);
   });
 
-  it('K14 something else at the key of the stream is told, and published into as soon as it is gone', async () => {
+  it('K14 a key of another type at the name of the stream is reported, and events are published as soon as it is gone', async () => {
     await redis.client.set(KEY, 'x');
     const bus = await open();
     publish(bus, 10);
@@ -238,7 +238,7 @@ describe(`K: the event bus in Redis${WITHOUT_REDIS}`, function () {
     expect(namesOf(await entries())).to.deep.equal(names(5, 'later'));
   });
 
-  it('K17 one that fails in the middle of a batch moves no answer to another, and nothing is there twice', async () => {
+  it('K17 an event that fails within a batch does not shift replies of others, and nothing is duplicated', async () => {
     const bus = await open();
     publish(bus, 700, 'a');
     const pings = Array.from({ length: 20 }, () => redis.client.ping());
@@ -248,7 +248,7 @@ describe(`K: the event bus in Redis${WITHOUT_REDIS}`, function () {
     expect(namesOf(await entries())).to.deep.equal([...names(700, 'a'), ...names(700, 'b')]);
   });
 
-  it('K19 sends what no one command should hold in several', async () => {
+  it('K19 a batch that is too large for one command is sent in several', async () => {
     const bus = await open();
     const body = 'é'.repeat(200_000);
     for (let i = 0; i < 30; i++) {
@@ -258,14 +258,14 @@ describe(`K: the event bus in Redis${WITHOUT_REDIS}`, function () {
     expect(namesOf(await entries())).to.deep.equal(names(30));
   });
 
-  it('K20 who follows has a connection for its blocking reads, shared with all who do, and only as long', async () => {
+  it('K20 followers share one separate connection for blocking reads, only while there are any', async () => {
     const bus = await open();
     const connections = async () =>
       [...((await redis.client.client('LIST')) as string).matchAll(/ name=(llmp[\w-]*)/g)].map(([, name]) => name);
     expect(await connections()).to.deep.equal(['llmp-events']);
-    const followings = [new Following(bus), new Following(bus), new Following(bus, '1-1')];
+    const followings = [new RequestFollower(bus), new RequestFollower(bus), new RequestFollower(bus, '1-1')];
     let count = 0;
-    await eventually('they hear', () => {
+    await eventually('they receive it', () => {
       bus.publish(requestNamed('x'));
       count += 1;
       clock.advance(20);
@@ -276,27 +276,27 @@ describe(`K: the event bus in Redis${WITHOUT_REDIS}`, function () {
     const beganAt = performance.now();
     bus.publish(requestNamed('y'));
     await published(bus, count + 1);
-    expect(performance.now() - beganAt).to.be.below(900); // The others' read blocks for a second.
+    expect(performance.now() - beganAt).to.be.below(900); // The read of the others blocks for a second.
     await Promise.all(followings.map((it) => it.leave()));
     await eventually('one is left', async () => (await connections()).length === 1);
   });
 
-  it('follows the events of all instances, and goes on after Redis was away', async () => {
+  it('followers receive the events of all instances, and continue after Redis was unreachable', async () => {
     const [one, other] = [await open(), await open({ instance: 'j' })];
-    const following = new Following(one);
-    await eventually('it hears', () => {
+    const following = new RequestFollower(one);
+    await eventually('it receives its own', () => {
       other.publish(requestNamed('probe'));
       clock.advance(20);
       return following.names.length > 0;
     });
     relay.reset();
     publish(other, 5, 'o');
-    await inTime('it hears of the other', () => following.names.includes('o4'));
+    await inTime('it receives the other', () => following.names.includes('o4'));
     expect(following.names.filter((name) => name.startsWith('o'))).to.include.members(names(5, 'o'));
     await following.leave();
   });
 
-  it('sends what waits when it is closed, and gives up on a frozen Redis in time', async () => {
+  it('closing the bus sends waiting events, and gives up on a frozen Redis in time', async () => {
     const bus = await open();
     publish(bus, 300);
     buses.length = 0;
@@ -335,14 +335,14 @@ describe(`K: events of a whole daemon${WITHOUT_REDIS}`, function () {
   const busIs = async () =>
     ((await (await fetch(`${scene.daemon.url}/health`)).json()) as { checks: { event_bus: string } }).checks.event_bus;
 
-  it('K02 K03 K10 a frozen Redis costs requests nothing, and events beyond the buffer', async () => {
+  it('K02 K03 K10 a frozen Redis does not delay requests; events beyond the buffer are lost', async () => {
     const { bus } = scene.daemon.daemon.shared;
     await eventually('it is connected', async () => (await busIs()) === 'ok');
     await eventually('the token is published', () => bus!.counts.buffered === 0);
     const { published } = bus!.counts;
     redis.freeze();
     for (let i = 0; i < 50; i++) expect((await scene.get()).status).to.equal(200);
-    await eventually('all are over', () => scene.daemon.ended.length === 50);
+    await eventually('all have ended', () => scene.daemon.ended.length === 50);
     expect(bus!.counts).to.include({ buffered: 20, dropped: 30 });
     await eventually('it is seen', async () => {
       scene.daemon.clock.advance(100);
@@ -356,7 +356,7 @@ describe(`K: events of a whole daemon${WITHOUT_REDIS}`, function () {
     expect(await busIs()).to.equal('ok');
   });
 
-  it('a daemon that stops has sent what it had to tell', async () => {
+  it('a daemon that stops has sent its waiting events', async () => {
     for (let i = 0; i < 10; i++) await scene.get();
     await scene.daemon.stop();
     const list = (await redis.client.xrange(KEY, '-', '+')).map(

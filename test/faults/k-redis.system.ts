@@ -13,10 +13,10 @@ import { freePort } from '../support/ports.js';
 import { Relay, TestRedis, WITHOUT_REDIS } from '../support/redis.js';
 import { Scene } from '../support/scene.js';
 
-/** Every request asks Redis; none is refused. */
+/** Every request needs Redis; none is refused. */
 const ASKING = { IP_RATE_LIMIT: '1000000', GLOBAL_RATE_LIMIT: '1000000', HTTP_CACHE_ENABLED: 'true' };
 
-describe(`K: Redis, seen from a whole daemon${WITHOUT_REDIS}`, function () {
+describe(`K: Redis and a whole daemon${WITHOUT_REDIS}`, function () {
   this.timeout(30_000);
   let redis: TestRedis;
   let relay: Relay;
@@ -65,7 +65,7 @@ describe(`K: Redis, seen from a whole daemon${WITHOUT_REDIS}`, function () {
     expect(await redisIs('failing')).to.equal(true);
   }
 
-  it('K01 a daemon starts and serves without Redis, says that it is degraded, and joins when it comes', async () => {
+  it('K01 without Redis a daemon starts, serves, reports that it is degraded, and connects when Redis starts', async () => {
     await redis.kill();
     const beganAt = performance.now();
     await open();
@@ -77,7 +77,7 @@ describe(`K: Redis, seen from a whole daemon${WITHOUT_REDIS}`, function () {
     expect(await probe('/ready')).to.deep.equal({ status: 'ready', missing: [], degraded: [] });
   });
 
-  it('K01 K03 a daemon starts and serves in front of one that answers nothing', async () => {
+  it('K01 K03 a daemon starts and serves although Redis does not reply', async () => {
     relay.isSilent = true;
     await open();
     await expectServed();
@@ -85,7 +85,7 @@ describe(`K: Redis, seen from a whole daemon${WITHOUT_REDIS}`, function () {
   });
 
   for (const [what, fail, mend] of [
-    ['K02 is killed', () => redis.kill(), () => redis.begin()],
+    ['K02 Redis is killed', () => redis.kill(), () => redis.begin()],
     [
       'K03 freezes',
       () => {
@@ -96,7 +96,7 @@ describe(`K: Redis, seen from a whole daemon${WITHOUT_REDIS}`, function () {
       },
     ],
     [
-      'K03 is behind a black hole',
+      'K03 Redis accepts connections and never replies',
       () => {
         relay.isSilent = true;
       },
@@ -105,7 +105,7 @@ describe(`K: Redis, seen from a whole daemon${WITHOUT_REDIS}`, function () {
       },
     ],
     [
-      'K04 takes 200 ms for each answer',
+      'K04 Redis takes 200 ms for each reply',
       () => {
         relay.delayMs = 200;
       },
@@ -114,12 +114,12 @@ describe(`K: Redis, seen from a whole daemon${WITHOUT_REDIS}`, function () {
       },
     ],
     [
-      'K05 becomes a replica, and refuses to write,',
+      'K05 Redis becomes a replica and refuses to write',
       () => redis.client.replicaof('127.0.0.1', 1),
       () => redis.client.replicaof('NO', 'ONE'),
     ],
     [
-      'K15 does not know us any more',
+      'K15 Redis no longer accepts our credentials',
       async () => {
         await redis.client.config('SET', 'requirepass', canary('password'));
         relay.reset();
@@ -129,17 +129,17 @@ describe(`K: Redis, seen from a whole daemon${WITHOUT_REDIS}`, function () {
   ] as const) {
     it(`${what} while requests are served: none fails, and soon none waits`, async () => {
       await open();
-      await comesBack(); // Where the machine is busy, a first try may have been too slow.
+      await comesBack(); // On a busy machine, a first try may have been too slow.
       await get();
       await fail();
-      await eventually('the breaker opens', async () => {
+      await eventually('the circuit breaker opens', async () => {
         await get();
         return redisIs('failing');
       });
       await expectDegraded();
       const waits: number[] = [];
       for (let i = 0; i < 50; i++) waits.push(await get(`/v1/models?limit=${i}`));
-      // A look-up that were waited for would cost each of them 50 ms.
+      // A lookup that they waited for would cost each of them 50 ms.
       expect(waits.sort((a, b) => a - b)[25]).to.be.below(40);
       await mend();
       await comesBack();
@@ -147,30 +147,30 @@ describe(`K: Redis, seen from a whole daemon${WITHOUT_REDIS}`, function () {
     });
   }
 
-  it('K04 a request waits for Redis no longer than its commands have', async () => {
+  it('K04 a request does not wait for Redis longer than the timeout of a command', async () => {
     await open();
     await comesBack();
     relay.delayMs = 10_000;
     expect(await get()).to.be.below(1_000);
   });
 
-  it('K05 after an outage nothing older comes from the cache, though an older snapshot has it', async () => {
+  it('K05 after an outage the cache serves no older response, even if an older snapshot has one', async () => {
     await open();
     await comesBack();
     const cache = async () => (await scene.get()).header('x-proxy-cache');
-    await eventually('it is kept', async () => (await cache()) === 'hit');
+    await eventually('it is stored', async () => (await cache()) === 'hit');
     await redis.client.save();
     await redis.kill();
-    await eventually('the breaker opens', () => redisIs('failing'));
+    await eventually('the circuit breaker opens', () => redisIs('failing'));
     expect(await cache()).to.equal('miss');
     await redis.begin();
     expect(await redis.client.keys('llmp:cache:entry:*')).to.have.length(1);
     await comesBack();
     expect(await cache()).to.equal('miss');
-    await eventually('it is kept anew', async () => (await cache()) === 'hit');
+    await eventually('it is stored again', async () => (await cache()) === 'hit');
   });
 
-  it('K09 full memory takes nothing from anybody', async () => {
+  it('K09 with full memory, requests are served', async () => {
     await open();
     await redis.client.config('SET', 'maxmemory', '1');
     await expectServed();
@@ -178,21 +178,21 @@ describe(`K: Redis, seen from a whole daemon${WITHOUT_REDIS}`, function () {
     await expectServed();
   });
 
-  it('K15 I18 refused credentials: a clear line in the log without them, and nothing in an answer', async () => {
+  it('K15 I18 refused credentials: a clear log line without them, and nothing in a response', async () => {
     const password = canary('password');
     await redis.client.config('SET', 'requirepass', canary('password'));
     await open({ REDIS_PASSWORD: password });
-    const line = scene.daemon.logged.find((it) => it.includes('Redis is away'));
+    const line = scene.daemon.logged.find((it) => it.includes('Redis unavailable'));
     expect(line).to.include('WRONGPASS').and.not.include(password);
     const answer = await scene.get();
     expect(answer.status).to.equal(200);
     expect(JSON.stringify([answer.fields, answer.text, await probe('/health')])).not.to.match(/WRONGPASS|password/);
   });
 
-  it('K20 is asked on one connection, gets events on another, and none is left when the daemon has stopped', async () => {
+  it('K20 commands and events use separate connections, and none is left when the daemon has stopped', async () => {
     await open();
     await comesBack();
-    await eventually('both are made', () => relay.open === 2);
+    await eventually('both are connected', () => relay.open === 2);
     await scene.daemon.stop();
     await eventually('it is closed', () => relay.open === 0);
     await scene.provider.stop();
@@ -214,7 +214,7 @@ describe(`K15 Redis over TLS${WITHOUT_REDIS}`, function () {
     if (server?.exitCode === null && server.signalCode === null) await once(server, 'exit');
   });
 
-  /** @returns what /health of a daemon that trusts `trusted` says of a Redis with this certificate. */
+  /** @returns what /health of a daemon that trusts `trusted` reports for a Redis with this certificate. */
   async function judged({ cert, key }: Certificate, trusted: string): Promise<unknown> {
     const [dir, port] = [temporaryFolder(), await freePort()];
     const file = (name: string, text: string) => {
@@ -240,22 +240,22 @@ describe(`K15 Redis over TLS${WITHOUT_REDIS}`, function () {
     const health = async () =>
       ((await ask(url, head('GET /health', null))).json as { checks: { redis: string } }).checks.redis;
     await eventually('it is known', async () => {
-      return (await health()) === 'ok' || daemon?.logged.some((line) => line.includes('Redis is away'));
+      return (await health()) === 'ok' || daemon?.logged.some((line) => line.includes('Redis unavailable'));
     });
     return health();
   }
 
-  it('K15 is spoken to when its certificate is good', async () => {
+  it('K15 a valid certificate: connected', async () => {
     const authority = new Authority();
     expect(await judged(authority.issue({ name: 'localhost' }), authority.certificate)).to.equal('ok');
   });
 
-  it('K15 is not when nobody we trust vouches for it', async () => {
+  it('K15 a certificate from an untrusted issuer: not connected', async () => {
     const authority = new Authority();
     expect(await judged(selfSigned({ name: 'localhost' }), authority.certificate)).to.equal('failing');
   });
 
-  it('K15 is not when it is another', async () => {
+  it('K15 a certificate for another host: not connected', async () => {
     const authority = new Authority();
     expect(await judged(authority.issue({ name: 'another.example' }), authority.certificate)).to.equal('failing');
   });

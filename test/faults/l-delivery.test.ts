@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import type { Backend } from '../../daemon/dispatcher/backends/backend.js';
 import { canary } from '../support/canaries.js';
-import { type TestDispatcher, type TestDispatcherOptions, dispatch } from '../support/dispatcher.js';
+import { type TestDispatcher, type TestDispatcherOptions, startTestDispatcher } from '../support/dispatcher.js';
 import { DEAD, eventOf, idsOf, publish, STREAM } from '../support/events.js';
 import { eventually } from '../support/eventually.js';
 import { Receiver } from '../support/receiver.js';
@@ -11,7 +11,7 @@ import { TestRedis, WITHOUT_REDIS } from '../support/redis.js';
 
 const GROUP = 'llmp-dispatchers';
 
-describe(`L: what the dispatcher does when a back end does not take events${WITHOUT_REDIS}`, function () {
+describe(`L: the dispatcher when a backend does not accept events${WITHOUT_REDIS}`, function () {
   this.timeout(60_000);
   let redis: TestRedis;
   let receiver: Receiver;
@@ -32,7 +32,7 @@ describe(`L: what the dispatcher does when a back end does not take events${WITH
   });
 
   async function start(env: Record<string, string> = {}, more: Partial<TestDispatcherOptions> = {}) {
-    const dispatcher = await dispatch({
+    const dispatcher = await startTestDispatcher({
       redis,
       env: { DISPATCHER_SERVICE: 'webhook', DISPATCHER_ENDPOINT: receiver.url, ...env },
       ...more,
@@ -43,16 +43,16 @@ describe(`L: what the dispatcher does when a back end does not take events${WITH
 
   const pending = async () => (await redis.client.xpending(STREAM, GROUP))[0] as number;
   const dead = () => redis.client.xrange(DEAD, '-', '+');
-  const acknowledged = () => eventually('all is acknowledged', async () => (await pending()) === 0);
-  const arrived = (ids: readonly string[]) => eventually('all has arrived', () => receiver.hasAll(ids), 30_000);
+  const acknowledged = () => eventually('everything is acknowledged', async () => (await pending()) === 0);
+  const arrived = (ids: readonly string[]) => eventually('everything has arrived', () => receiver.hasAll(ids), 30_000);
 
-  it('L04 an event that is always refused is set aside after 5 deliveries by the count of Redis', async () => {
+  it("L04 an event that is always refused goes to the dead letters after 5 deliveries by Redis's count", async () => {
     receiver.answer = ({ ids }) => ({ status: ids.includes('bad') ? 400 : 200 });
     const ids = idsOf('good', 250);
     await publish(redis.client, [...ids.slice(0, 100), 'bad', ...ids.slice(100)]);
     const dispatcher = await start();
     await arrived(ids);
-    await eventually('it is set aside', async () => (await dead()).length === 1);
+    await eventually('it is a dead letter', async () => (await dead()).length === 1);
     const letter = (await dead())[0]![1];
     expect(letter.slice(0, 2)).to.deep.equal(['event', JSON.stringify(eventOf('bad'))]);
     expect(letter.slice(4)).to.deep.equal(['deliveries', '5', 'why', 'status 400']);
@@ -82,7 +82,7 @@ describe(`L: what the dispatcher does when a back end does not take events${WITH
     expect(Math.max(...delays)).to.be.below(1_000);
   });
 
-  it('L08 a refused credential pauses all, says so once, and sets nothing aside', async () => {
+  it('L08 a refused credential pauses delivery, is logged once, and makes no dead letters', async () => {
     receiver.answer = () => ({ status: 401, body: 'who are you?' });
     await publish(redis.client, idsOf('event', 10));
     const dispatcher = await start({ DISPATCHER_API_KEY: canary('password') });
@@ -99,15 +99,15 @@ describe(`L: what the dispatcher does when a back end does not take events${WITH
     const counts = (await redis.client.xpending(STREAM, GROUP, '-', '+', 10)) as [string, string, number, number][];
     expect(Math.max(...counts.map(([, , , deliveries]) => deliveries))).to.be.at.most(1);
     receiver.answer = () => ({});
-    await eventually('it goes on', () => {
-      dispatcher.clock.advance(500); // Little enough for a post to be answered in time.
+    await eventually('it continues', () => {
+      dispatcher.clock.advance(500); // Few enough for a request to get its response in time.
       return receiver.hasAll(idsOf('event', 10));
     });
     await acknowledged();
     expect(await dispatcher.metric('paused')).to.equal(0);
   });
 
-  it('L04 what is no event is set aside at once, and others flow', async () => {
+  it('L04 an entry that is not an event goes to the dead letters at once, and other events are delivered', async () => {
     const ids = idsOf('good', 3);
     await publish(redis.client, ids);
     await redis.client.xadd(STREAM, '*', 'event', '{"schema":1,"id":');
@@ -115,13 +115,13 @@ describe(`L: what the dispatcher does when a back end does not take events${WITH
     await redis.client.xadd(STREAM, '*', 'event', 'null');
     const dispatcher = await start();
     await arrived(ids);
-    await eventually('they are set aside', async () => (await dead()).length === 3);
+    await eventually('they are dead letters', async () => (await dead()).length === 3);
     await acknowledged();
     expect(receiver.posts.flatMap((post) => post.ids)).to.have.members(ids);
     expect(await dispatcher.metric('dead_total')).to.equal(3);
   });
 
-  it('L04 an event on which the back end breaks is found out, delays others by little, and is set aside in the end', async () => {
+  it('L04 an event on which the backend fails is identified, delays others little, and goes to the dead letters in the end', async () => {
     receiver.answer = ({ ids }) => (ids.includes('bad') ? { reset: true } : {});
     const ids = idsOf('good', 99);
     const dispatcher = await start();
@@ -139,10 +139,10 @@ describe(`L: what the dispatcher does when a back end does not take events${WITH
     await acknowledged();
   });
 
-  it('L04 an event that ends its dispatchers is set aside by the count of Redis, and those beside it are delivered', async () => {
+  it("L04 an event that crashes its dispatchers goes to the dead letters by Redis's count, and the others are delivered", async () => {
     const ids = [...idsOf('good', 3), 'bad', ...idsOf('more', 3)];
     await publish(redis.client, ids);
-    // Five dispatchers took it and were killed: Redis' count is all that is known of them.
+    // Five dispatchers took it and were killed. Redis's count is all that is known of them.
     await redis.client.xgroup('CREATE', STREAM, GROUP, '0');
     const entries = await redis.client.xrange(STREAM, '-', '+');
     await redis.client.xreadgroup('GROUP', GROUP, 'killed', 'STREAMS', STREAM, '>');
@@ -150,14 +150,14 @@ describe(`L: what the dispatcher does when a back end does not take events${WITH
     for (let n = 0; n < 4; n++) await redis.client.xclaim(STREAM, GROUP, 'killed', 0, bad);
     const dispatcher = await start({ DISPATCHER_CLAIM_IDLE: '100ms' });
     await arrived(ids.filter((id) => id !== 'bad'));
-    await eventually('it is set aside', async () => (await dead()).length === 1);
-    expect((await dead())[0]![1]).to.include.members(['deliveries', '5', 'never answered for']);
+    await eventually('it is a dead letter', async () => (await dead()).length === 1);
+    expect((await dead())[0]![1]).to.include.members(['deliveries', '5', 'never acknowledged']);
     expect(receiver.triesOf('bad')).to.equal(0);
     await acknowledged();
     expect(await dispatcher.metric('dead_total')).to.equal(1);
   });
 
-  it('L04 what two dispatchers took and left is tried alone, so that no other gets the blame', async () => {
+  it('L04 an event that two dispatchers took and left is tried alone, so that no other event is blamed', async () => {
     const ids = idsOf('event', 6);
     await publish(redis.client, ids);
     await redis.client.xgroup('CREATE', STREAM, GROUP, '0');
@@ -170,12 +170,12 @@ describe(`L: what the dispatcher does when a back end does not take events${WITH
     await acknowledged();
   });
 
-  it('L06 a back end that wants to be left alone is, for so long, and nothing is lost', async () => {
+  it('L06 Retry-After of a backend is honoured, and nothing is lost', async () => {
     receiver.answer = () => ({ status: 429, headers: { 'retry-after': '120' } });
     const ids = idsOf('event', 150);
     await publish(redis.client, ids);
     const dispatcher = await start();
-    await eventually('it was asked', async () => (await dispatcher.metric('retried_total')) > 0);
+    await eventually('it was requested', async () => (await dispatcher.metric('retried_total')) > 0);
     const asked = receiver.posts.length;
     for (let second = 0; second < 110; second += 10) {
       dispatcher.clock.advance(10_000);
@@ -189,12 +189,12 @@ describe(`L: what the dispatcher does when a back end does not take events${WITH
     expect(await dead()).to.deep.equal([]);
   });
 
-  it('L06 so is one that names the time', async () => {
+  it('L06 a Retry-After with a date is honoured', async () => {
     const inTenMinutes = new Date(Date.now() + 600_000).toUTCString();
     receiver.answer = () => ({ status: 503, headers: { 'retry-after': inTenMinutes } });
     await publish(redis.client, ['event']);
     const dispatcher = await start();
-    await eventually('it was asked', async () => (await dispatcher.metric('retried_total')) > 0);
+    await eventually('it was requested', async () => (await dispatcher.metric('retried_total')) > 0);
     dispatcher.clock.advance(500_000);
     await sleep(100);
     expect(receiver.posts).to.have.length(1);
@@ -207,15 +207,15 @@ describe(`L: what the dispatcher does when a back end does not take events${WITH
     ['answers 500', { status: 500, body: 'secret of the back end' }],
     ['resets connections', { reset: true }],
     ['redirects', { status: 307, headers: { location: 'http://127.0.0.1:9/' } }],
-    ['is not at that address', { status: 404 }],
+    ['does not exist at that address', { status: 404 }],
   ] as const) {
-    it(`L07 a back end that ${what} is tried again later and later, blames no event, and gets all once it is back`, async () => {
+    it(`L07 a backend that ${what} is retried with backoff, no event is blamed, and all are delivered once it works`, async () => {
       receiver.answer = () => answer;
       const ids = idsOf('event', 300);
       await publish(redis.client, ids);
       const dispatcher = await start();
       for (let second = 0; second < 3_600; second += 15) {
-        dispatcher.clock.advance(15_000); // Less than a post may take.
+        dispatcher.clock.advance(15_000); // Less than a request may take.
         await sleep(5);
       }
       const tries = receiver.posts.length;
@@ -223,7 +223,7 @@ describe(`L: what the dispatcher does when a back end does not take events${WITH
       expect(tries).to.be.within(5, 400);
       const state = (await redis.client.xpending(STREAM, GROUP, '-', '+', 1_000)) as [string, string, number, number][];
       expect(Math.max(...state.map(([, , , deliveries]) => deliveries))).to.be.at.most(1);
-      expect(state.length, 'no more is read than a bound').to.be.at.most(200);
+      expect(state.length, 'no more than the limit is read').to.be.at.most(200);
       expect(JSON.parse((await dispatcher.probe('/ready')).body)).to.deep.include({ degraded: ['back_end'] });
       receiver.answer = () => ({});
       await eventually('it is tried again', () => {
@@ -233,30 +233,30 @@ describe(`L: what the dispatcher does when a back end does not take events${WITH
       await acknowledged();
       expect(await dead()).to.deep.equal([]);
       expect(dispatcher.logged.join('')).not.to.include('secret of the back end');
-      expect(dispatcher.logged.filter((line) => line.includes('the back end fails'))).to.have.length(1);
+      expect(dispatcher.logged.filter((line) => line.includes('backend unavailable'))).to.have.length(1);
     });
   }
 
-  it('L07 a back end that does not answer is given up after a while, and tried again', async () => {
+  it('L07 a backend that does not respond times out and is tried again', async () => {
     let isSilent = true;
     receiver.answer = () => (isSilent ? new Promise(() => undefined) : {});
     await publish(redis.client, idsOf('event', 3));
     const dispatcher = await start();
-    await eventually('it was asked', () => receiver.posts.length > 0);
+    await eventually('it was requested', () => receiver.posts.length > 0);
     isSilent = false;
     dispatcher.clock.advance(20_000);
-    await eventually('it is asked again', () => {
+    await eventually('it is requested again', () => {
       dispatcher.clock.advance(50);
       return receiver.hasAll(idsOf('event', 3));
     });
     await acknowledged();
   });
 
-  it('L07 of a batch that is taken in part only the rest is sent again', async () => {
+  it('L07 when part of a batch is accepted, only the rest is sent again', async () => {
     const sent: string[][] = [];
     let round = 0;
     const backend: Backend = {
-      batch: { mostEvents: 10, mostBytes: 1e6 },
+      batch: { maxEvents: 10, maxBytes: 1e6 },
       deliver(deliveries) {
         sent.push(deliveries.map(({ event }) => event.id));
         const isFirst = round++ === 0;
@@ -276,10 +276,10 @@ describe(`L: what the dispatcher does when a back end does not take events${WITH
     expect(sent.slice(1).flat()).to.have.members(['event-0004', 'event-0005', 'event-0006']);
   });
 
-  it('L07 a back end that cannot make its form of an event loses that one only', async () => {
+  it('L07 an event that the backend cannot convert is the only one that is lost', async () => {
     const taken: string[] = [];
     const backend: Backend = {
-      batch: { mostEvents: 10, mostBytes: 1e6 },
+      batch: { maxEvents: 10, maxBytes: 1e6 },
       deliver(deliveries) {
         const ids = deliveries.map(({ event }) => event.id);
         if (ids.includes('bad')) return Promise.reject(new TypeError('model is null'));
@@ -290,11 +290,11 @@ describe(`L: what the dispatcher does when a back end does not take events${WITH
     };
     await publish(redis.client, ['one', 'bad', 'two']);
     await start({}, { backend });
-    await eventually('the others are taken', () => taken.length === 2);
-    await eventually('it is set aside', async () => (await dead()).length === 1);
+    await eventually('the others are accepted', () => taken.length === 2);
+    await eventually('it is a dead letter', async () => (await dead()).length === 1);
   });
 
-  it('L10 an event that is delivered again has the same id and the same key', async () => {
+  it('L10 an event that is delivered again has the same ID and the same key', async () => {
     let failures = 2;
     receiver.answer = () => (failures-- > 0 ? { status: 502 } : {});
     await publish(redis.client, ['event']);
@@ -309,12 +309,12 @@ describe(`L: what the dispatcher does when a back end does not take events${WITH
     receiver.answer = () => ({ status: 308, headers: { location: other.url } });
     await publish(redis.client, ['event']);
     await start({ DISPATCHER_API_KEY: canary('password') });
-    await eventually('it was asked twice', () => receiver.posts.length > 1);
+    await eventually('it was requested twice', () => receiver.posts.length > 1);
     expect(other.posts).to.deep.equal([]);
     await other.stop();
   });
 
-  it('posts as a webhook is promised: a signed batch of at most 100 events and 1 MB', async () => {
+  it('a webhook gets what is documented: a signed batch of up to 100 events and 1 MB', async () => {
     const key = canary('password');
     const ids = idsOf('large', 30);
     await publish(redis.client, ids, { response_body: 'x'.repeat(100_000) });

@@ -5,7 +5,7 @@ import { expect } from 'chai';
 import type { Delivery } from '../../daemon/dispatcher/backends/backend.js';
 import { FileBackend } from '../../daemon/dispatcher/backends/file.js';
 import { temporaryFolder } from '../support/daemon.js';
-import { dispatch } from '../support/dispatcher.js';
+import { startTestDispatcher } from '../support/dispatcher.js';
 import { eventOf, idsOf, publish, STREAM } from '../support/events.js';
 import { eventually } from '../support/eventually.js';
 import { TestRedis, WITHOUT_REDIS } from '../support/redis.js';
@@ -27,7 +27,7 @@ describe('L: events in a file', () => {
   });
   afterEach(() => backend.close());
 
-  it('are a line each, as they lie in the stream, in a file for its owner alone', async () => {
+  it('are one line each, as in the stream, in a file that only its owner can read', async () => {
     expect(await write('one', 'two')).to.deep.equal([DELIVERED, DELIVERED]);
     expect(readFileSync(path, 'utf8')).to.equal(
       deliveriesOf('one', 'two')
@@ -37,7 +37,7 @@ describe('L: events in a file', () => {
     expect((await stat(path)).mode & 0o777).to.equal(0o600);
   });
 
-  it('L12 are not delivered where the disk is full, and are once there is room', async () => {
+  it('L12 on a full disk events are not acknowledged; they are written once there is space', async () => {
     await mkdir(join(path, '..'));
     symlinkSync('/dev/full', path);
     expect(await write('one', 'two')).to.deep.equal(
@@ -48,7 +48,7 @@ describe('L: events in a file', () => {
     expect(linesOf(path).map(idIn)).to.deep.equal(['one', 'two']);
   });
 
-  it('L12 are not delivered where there is no file to be had, and are once there is', async () => {
+  it('L12 without a usable file events are not acknowledged; they are written once there is one', async () => {
     writeFileSync(join(path, '..'), 'a file where the folder should be');
     expect(await write('one')).to.deep.equal([{ kind: 'retry', why: 'cannot write the file (EEXIST)' }]);
     rmSync(join(path, '..'));
@@ -59,8 +59,8 @@ describe('L: events in a file', () => {
     expect(await write('one')).to.deep.equal([DELIVERED]);
   });
 
-  it('L12 are not delivered where we may not write', async function () {
-    if (process.getuid?.() === 0) this.skip(); // Who may do everything is refused nothing.
+  it('L12 without permission to write events are not acknowledged', async function () {
+    if (process.getuid?.() === 0) this.skip(); // Root has all permissions.
     await mkdir(join(path, '..'));
     await chmod(join(path, '..'), 0o500);
     expect(await write('one')).to.deep.equal([{ kind: 'retry', why: 'cannot write the file (EACCES)' }]);
@@ -68,7 +68,7 @@ describe('L: events in a file', () => {
     expect(await write('one')).to.deep.equal([DELIVERED]);
   });
 
-  it('L13 go on in a new file when theirs is renamed, with SIGHUP or without', async () => {
+  it('L13 after a rename events go to a new file, with or without SIGHUP', async () => {
     await write('one');
     renameSync(path, `${path}.1`);
     await write('two');
@@ -82,35 +82,35 @@ describe('L: events in a file', () => {
     ]);
   });
 
-  it('L13 go on in a new file when theirs is removed', async () => {
+  it('L13 after a deletion events go to a new file', async () => {
     await write('one');
     rmSync(path);
     await write('two');
     expect(linesOf(path).map(idIn)).to.deep.equal(['two']);
   });
 
-  it('L13 end up in a file that stays, or are tried again, though somebody removes each new one', async () => {
+  it('L13 if someone deletes each new file, events are in a file that stays, or are tried again', async () => {
     const removing = setInterval(() => {
       rmSync(path, { force: true });
     }, 1);
     const verdicts = [];
     for (let n = 0; n < 100; n++) verdicts.push(...(await write(`event-${n}`)));
     clearInterval(removing);
-    // How many of them stay is a matter of the machine.
+    // How many of them stay depends on the speed of the machine.
     for (const { kind } of verdicts) expect(kind).to.be.oneOf(['delivered', 'retry']);
     expect(verdicts).to.have.lengthOf(100);
     expect(await write('last')).to.deep.equal([DELIVERED]);
     expect(linesOf(path).map(idIn)).to.include('last');
   });
 
-  it('L13 begin at the beginning of a file that was copied and emptied', async () => {
+  it('L13 after copytruncate events begin at the beginning of the file', async () => {
     await write('one', 'two');
     truncateSync(path);
     await write('three');
     expect(readFileSync(path, 'utf8')).to.equal(`${JSON.stringify(eventOf('three'))}\n`);
   });
 
-  it('L14 begin on a line of their own behind one that was torn', async () => {
+  it('L14 after a torn line events begin on a new line', async () => {
     await write('one');
     await backend.close();
     appendFileSync(path, '{"schema":1,"id":"to');
@@ -121,22 +121,22 @@ describe('L: events in a file', () => {
     expect([0, 2, 3].map((at) => idIn(lines[at]!))).to.deep.equal(['one', 'two', 'three']);
   });
 
-  it(`L12 are acknowledged only once they are written${WITHOUT_REDIS}`, async function () {
+  it(`L12 events are acknowledged only after they are written${WITHOUT_REDIS}`, async function () {
     if (WITHOUT_REDIS) this.skip();
     await mkdir(join(path, '..'));
     symlinkSync('/dev/full', path);
     const redis = await TestRedis.start();
     const pending = async () => (await redis.client.xpending(STREAM, 'llmp-dispatchers'))[0];
     const ids = idsOf('event', 40);
-    // All events are in the stream before the dispatcher reads it: it takes them as one batch. Of more than two batches it would leave
-    // the third in the stream.
+    // All events are in the stream before the dispatcher reads it, so it takes them as one batch. If they were more than two batches, it
+    // would leave the third in the stream.
     await publish(redis.client, ids);
-    const dispatcher = await dispatch({ redis, env: { DISPATCHER_ENDPOINT: path } });
+    const dispatcher = await startTestDispatcher({ redis, env: { DISPATCHER_ENDPOINT: path } });
     try {
       await eventually('it was tried', async () => (await dispatcher.metric('retried_total')) >= 40);
       expect(await pending()).to.equal(40);
       rmSync(path);
-      await eventually('all is acknowledged', async () => {
+      await eventually('everything is acknowledged', async () => {
         dispatcher.clock.advance(100);
         return (await pending()) === 0;
       });

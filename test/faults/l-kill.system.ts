@@ -12,7 +12,7 @@ describe(`L: kill -9 of the publisher, Redis and the dispatcher${WITHOUT_REDIS}`
     if (WITHOUT_REDIS) this.skip();
   });
 
-  it(`L01 K11 loses no event that Redis acknowledged, at ${KILLS} points, and duplicates share their id`, async () => {
+  it(`L01 K11 no event that Redis acknowledged is lost at ${KILLS} points, and duplicates share their ID`, async () => {
     const { acknowledged, kills } = await killAtRandom(SEED, KILLS);
     expect(acknowledged).to.be.above(20);
     expect(Object.values(kills).reduce((sum, it) => sum + it)).to.equal(KILLS);

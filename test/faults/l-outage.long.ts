@@ -1,20 +1,20 @@
 import { expect } from 'chai';
 import { WITHOUT_REDIS } from '../support/redis.js';
-import { outlast } from './support/outage.js';
+import { runBackendOutage } from './support/backend-outage.js';
 
-const EVENTS = 360_000; // An hour of 100 a second.
+const EVENTS = 360_000; // An hour of 100 events a second.
 const LEAST_PER_SECOND = 500;
 const MOST_GROWTH_MB = 64;
 
-describe(`L: a back end that is down for an hour${WITHOUT_REDIS}`, function () {
+describe(`L: a backend that is down for an hour${WITHOUT_REDIS}`, function () {
   this.timeout(1_800_000);
 
   before(function () {
     if (WITHOUT_REDIS) this.skip();
   });
 
-  it('L09 L16 costs the dispatcher no memory, and it catches up at five times the rate at which events come', async () => {
-    const figures = await outlast(EVENTS);
+  it('L09 L16 memory of the dispatcher stays flat, and it catches up at five times the rate of new events', async () => {
+    const figures = await runBackendOutage(EVENTS);
     console.log(`      ${JSON.stringify(figures)}`);
     expect(figures.delivered).to.equal(EVENTS);
     expect(figures.duplicates).to.equal(0);

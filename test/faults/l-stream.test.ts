@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import type { Backend } from '../../daemon/dispatcher/backends/backend.js';
-import { type TestDispatcher, type TestDispatcherOptions, dispatch } from '../support/dispatcher.js';
+import { type TestDispatcher, type TestDispatcherOptions, startTestDispatcher } from '../support/dispatcher.js';
 import { DEAD, idsOf, publish, STREAM } from '../support/events.js';
 import { eventually } from '../support/eventually.js';
 import { Receiver } from '../support/receiver.js';
@@ -32,7 +32,7 @@ describe(`L: the dispatcher and its stream${WITHOUT_REDIS}`, function () {
   });
 
   async function start(env: Record<string, string> = {}, more: Partial<TestDispatcherOptions> = {}) {
-    const dispatcher = await dispatch({
+    const dispatcher = await startTestDispatcher({
       redis,
       env: { DISPATCHER_SERVICE: 'webhook', DISPATCHER_ENDPOINT: receiver.url, ...env },
       ...more,
@@ -42,17 +42,17 @@ describe(`L: the dispatcher and its stream${WITHOUT_REDIS}`, function () {
   }
 
   const pending = async () => (await redis.client.xpending(STREAM, GROUP))[0] as number;
-  const acknowledged = () => eventually('all is acknowledged', async () => (await pending()) === 0);
-  const arrived = (ids: readonly string[]) => eventually('all has arrived', () => receiver.hasAll(ids), 30_000);
+  const acknowledged = () => eventually('everything is acknowledged', async () => (await pending()) === 0);
+  const arrived = (ids: readonly string[]) => eventually('everything has arrived', () => receiver.hasAll(ids), 30_000);
   const consumers = async () =>
     ((await redis.client.xinfo('CONSUMERS', STREAM, GROUP)) as unknown[][]).map((it) => it[1] as string);
-  /** As a dispatcher does that reads them and is killed. */
+  /** Reads events as a dispatcher does, which is then killed. */
   async function takenBy(consumer: string): Promise<void> {
     await redis.client.xgroup('CREATE', STREAM, GROUP, '0', 'MKSTREAM').catch(() => undefined);
     await redis.client.xreadgroup('GROUP', GROUP, consumer, 'STREAMS', STREAM, '>');
   }
 
-  it('L02 what a dispatcher that died had in hand another one takes over, once it is idle for long enough', async () => {
+  it('L02 pending events of a dispatcher that died are claimed by another after the idle time', async () => {
     const ids = idsOf('event', 120);
     await publish(redis.client, ids);
     await takenBy('died');
@@ -66,7 +66,7 @@ describe(`L: the dispatcher and its stream${WITHOUT_REDIS}`, function () {
     expect(receiver.accepted.size).to.equal(120);
   });
 
-  it('L03 what is on its way for longer than others wait is not taken over', async () => {
+  it('L03 events whose delivery takes longer than the idle time are not claimed', async () => {
     let answerNow: () => void = () => undefined;
     const slow = new Promise<void>((resolve) => (answerNow = resolve));
     receiver.answer = () => slow.then(() => ({}));
@@ -74,9 +74,9 @@ describe(`L: the dispatcher and its stream${WITHOUT_REDIS}`, function () {
     await publish(redis.client, ids);
     const env = { DISPATCHER_CLAIM_IDLE: '300ms' };
     await start(env);
-    await eventually('it is on its way', () => receiver.posts.length === 1);
+    await eventually('it is in flight', () => receiver.posts.length === 1);
     await start(env);
-    await sleep(1_500); // Five times as long as it takes to be taken over.
+    await sleep(1_500); // Five times the idle time.
     expect(receiver.posts).to.have.length(1);
     answerNow();
     await arrived(ids);
@@ -84,19 +84,19 @@ describe(`L: the dispatcher and its stream${WITHOUT_REDIS}`, function () {
     expect(receiver.posts).to.have.length(1);
   });
 
-  it('L03 what waits for a back end that is away is not taken over either', async () => {
+  it('L03 events that wait for an unreachable backend are not claimed either', async () => {
     receiver.answer = () => ({ status: 503, headers: { 'retry-after': '3600' } });
     await publish(redis.client, idsOf('event', 5));
     const env = { DISPATCHER_CLAIM_IDLE: '300ms' };
     await start(env);
-    await eventually('it was asked', () => receiver.posts.length === 1);
+    await eventually('it was requested', () => receiver.posts.length === 1);
     const other = await start(env);
     await sleep(1_500);
     expect(receiver.posts).to.have.length(1);
     expect(await other.metric('in_hand_events')).to.equal(0);
   });
 
-  it('L05 what was trimmed while it was pending is dropped, counted, and keeps nothing up', async () => {
+  it('L05 a pending event that was trimmed is dropped and counted, and delays nothing', async () => {
     await publish(redis.client, idsOf('trimmed', 20));
     await takenBy('died');
     await redis.client.xtrim(STREAM, 'MAXLEN', 0);
@@ -108,12 +108,12 @@ describe(`L: the dispatcher and its stream${WITHOUT_REDIS}`, function () {
     expect(await redis.client.exists(DEAD)).to.equal(0);
   });
 
-  it('K12 L06 what was trimmed before anybody read it is counted, once', async () => {
+  it('K12 L06 events that were trimmed before any dispatcher read them are counted, once', async () => {
     receiver.answer = () => ({ status: 503, headers: { 'retry-after': '100' } });
     const dispatcher = await start();
     await publish(redis.client, idsOf('first', 1));
-    await eventually('it was asked', () => receiver.posts.length === 1);
-    // 200 events at most are in hand; the others wait in a stream that keeps 50.
+    await eventually('it was requested', () => receiver.posts.length === 1);
+    // Up to 200 events are in flight. The others wait in a stream that keeps 50.
     await publish(redis.client, idsOf('later', 1_000));
     await eventually('no more is read', async () => (await dispatcher.metric('in_hand_events')) >= 200);
     const lag = async () => {
@@ -121,11 +121,11 @@ describe(`L: the dispatcher and its stream${WITHOUT_REDIS}`, function () {
       return dispatcher.metric('lag_events');
     };
     await eventually(
-      'the lag shows',
+      'the lag is visible',
       async () => (await lag()) === 1_001 - (await dispatcher.metric('in_hand_events')),
     );
     await redis.client.xtrim(STREAM, 'MAXLEN', 50);
-    await eventually('the lag is what is there', async () => (await lag()) === 50);
+    await eventually('the lag is what is in the stream', async () => (await lag()) === 50);
     const trimmed = 1_001 - 50 - (await dispatcher.metric('in_hand_events'));
     expect(await dispatcher.metric('trimmed_total{state="unread"}')).to.equal(trimmed);
     receiver.answer = () => ({});
@@ -136,7 +136,7 @@ describe(`L: the dispatcher and its stream${WITHOUT_REDIS}`, function () {
     expect(await dispatcher.metric('trimmed_total{state="unread"}')).to.equal(trimmed);
   });
 
-  it('K14 a group that is gone, with the stream or without it, is made anew from its beginning, and that is an alert', async () => {
+  it('K14 a missing group, with or without its stream, is created again from the beginning, with an alert', async () => {
     const dispatcher = await start();
     await publish(redis.client, ['before']);
     await arrived(['before']);
@@ -150,43 +150,47 @@ describe(`L: the dispatcher and its stream${WITHOUT_REDIS}`, function () {
     expect(receiver.accepted.get('behind')).to.equal(2);
     expect(await dispatcher.metric('group_recreated_total')).to.equal(2);
     expect(
-      dispatcher.logged.filter((it) => it.includes('"level":"error"') && it.includes('group was gone')),
+      dispatcher.logged.filter((it) => it.includes('"level":"error"') && it.includes('consumer group was missing')),
     ).to.have.length(2);
   });
 
-  it('K14 something else at the key of the stream is left alone, said once, and shows in /ready', async () => {
-    await redis.client.set(STREAM, 'of somebody else');
+  it('K14 a key of another type at the name of the stream is left alone, logged once, and shown in /ready', async () => {
+    await redis.client.set(STREAM, "someone else's");
     const dispatcher = await start();
-    await eventually('it is said', () => dispatcher.logged.some((it) => it.includes('REDIS_STREAM_KEY holds')));
+    await eventually('it is said', () =>
+      dispatcher.logged.some((it) => it.includes('named by REDIS_STREAM_KEY is not a stream')),
+    );
     dispatcher.clock.advance(60_000);
     const { status, body } = await dispatcher.probe('/ready');
     expect(status).to.equal(503);
     expect(JSON.parse(body)).to.deep.include({ missing: ['stream'] });
-    expect(await redis.client.get(STREAM)).to.equal('of somebody else');
+    expect(await redis.client.get(STREAM)).to.equal("someone else's");
     await redis.client.del(STREAM);
     await publish(redis.client, ['event']);
     await eventually('it arrives', () => {
       dispatcher.clock.advance(50);
       return receiver.hasAll(['event']);
     });
-    expect(dispatcher.logged.filter((it) => it.includes('REDIS_STREAM_KEY holds'))).to.have.length(1);
+    expect(dispatcher.logged.filter((it) => it.includes('named by REDIS_STREAM_KEY is not a stream'))).to.have.length(
+      1,
+    );
     expect((await dispatcher.probe('/ready')).status).to.equal(200);
   });
 
-  it('a Redis that comes after the dispatcher is not said to refuse commands (finding F8)', async () => {
+  it('a Redis that starts after the dispatcher is not reported as refusing commands (finding F8)', async () => {
     await redis.kill();
     const dispatcher = await start();
     await redis.begin();
-    await eventually('it made its group', () => {
+    await eventually('it created its group', () => {
       dispatcher.clock.advance(2_000);
-      return dispatcher.logged.some((it) => it.includes('made the consumer group'));
+      return dispatcher.logged.some((it) => it.includes('consumer group created'));
     });
     dispatcher.clock.advance(2_000);
     await eventually('it is ready', async () => (await dispatcher.probe('/ready')).status === 200);
-    expect(dispatcher.logged.filter((it) => it.includes('Redis refuses commands'))).to.be.empty;
+    expect(dispatcher.logged.filter((it) => it.includes('Redis rejects commands'))).to.be.empty;
   });
 
-  it('K02 K03 K20 a Redis that freezes or goes away delays events and loses none', async () => {
+  it('K02 K03 K20 a Redis that freezes or is killed delays events and loses none', async () => {
     const relay = await Relay.to(redis.port);
     const dispatcher = await start({ REDIS_ADDR: relay.address });
     await publish(redis.client, ['one']);
@@ -208,7 +212,7 @@ describe(`L: the dispatcher and its stream${WITHOUT_REDIS}`, function () {
         },
         () => {
           relay.isSilent = false;
-          relay.reset(); // What was said meanwhile is lost, as on no connection that goes on.
+          relay.reset(); // Bytes of that time are lost, as on any connection that does not recover.
         },
       ],
       [
@@ -239,14 +243,14 @@ describe(`L: the dispatcher and its stream${WITHOUT_REDIS}`, function () {
     await relay.stop();
   });
 
-  it('L11 what was delivered while Redis was away is acknowledged when it is back, and not delivered again', async () => {
+  it('L11 events that were delivered while Redis was unreachable are acknowledged later, and not delivered again', async () => {
     const relay = await Relay.to(redis.port);
     let answerNow: () => void = () => undefined;
     const slow = new Promise<void>((resolve) => (answerNow = resolve));
     receiver.answer = () => slow.then(() => ({}));
     const dispatcher = await start({ REDIS_ADDR: relay.address });
     await publish(redis.client, idsOf('event', 5));
-    await eventually('it is on its way', () => receiver.posts.length > 0);
+    await eventually('it is in flight', () => receiver.posts.length > 0);
     relay.isSilent = true;
     relay.reset();
     answerNow();
@@ -264,7 +268,7 @@ describe(`L: the dispatcher and its stream${WITHOUT_REDIS}`, function () {
     await relay.stop();
   });
 
-  it('L15 a clock that went backwards takes nothing from the order of the stream', async () => {
+  it('L15 a clock that goes backwards does not change the order of the stream', async () => {
     const future = Date.now() + 3_600_000;
     await redis.client.xadd(
       STREAM,
@@ -278,7 +282,7 @@ describe(`L: the dispatcher and its stream${WITHOUT_REDIS}`, function () {
     expect(receiver.posts.flatMap(({ ids }) => ids)).to.deep.equal(['future', ...idsOf('event', 5)]);
   });
 
-  it('L16 of a long backlog a bounded number is in hand', async () => {
+  it('L16 of a long backlog, a limited number of events is in memory', async () => {
     for (let n = 0; n < 20; n++) await publish(redis.client, idsOf(`part-${n}`, 1_000));
     let most = 0;
     const dispatcher = await start();
@@ -286,16 +290,16 @@ describe(`L: the dispatcher and its stream${WITHOUT_REDIS}`, function () {
       most = Math.max(most, await dispatcher.metric('in_hand_events'));
       return {};
     };
-    await eventually('all has arrived', () => receiver.accepted.size === 20_000, 50_000);
+    await eventually('everything has arrived', () => receiver.accepted.size === 20_000, 50_000);
     await acknowledged();
     expect(most).to.be.within(100, 200);
   });
 
-  it('L16 large events are held by their size', async () => {
+  it('L16 large events are limited by their size', async () => {
     const held: number[] = [];
     let inHand = 0;
     const backend: Backend = {
-      batch: { mostEvents: 1_000, mostBytes: 100_000 },
+      batch: { maxEvents: 1_000, maxBytes: 100_000 },
       async deliver(deliveries) {
         held.push(deliveries.reduce((sum, { json }) => sum + json.length, 0));
         inHand = Math.max(inHand, await dispatcher.metric('in_hand_events'));
@@ -306,11 +310,11 @@ describe(`L: the dispatcher and its stream${WITHOUT_REDIS}`, function () {
     };
     await publish(redis.client, idsOf('large', 200), { response_body: 'x'.repeat(50_000) });
     const dispatcher = await start({}, { backend });
-    await eventually('all is delivered', async () => (await dispatcher.metric('delivered_total')) === 200);
+    await eventually('everything is delivered', async () => (await dispatcher.metric('delivered_total')) === 200);
     expect(Math.max(...held)).to.be.below(160_000);
   });
 
-  it('L17 a dispatcher that stops takes its name with it, and those that are gone are forgotten, but never what they had', async () => {
+  it('L17 a dispatcher that stops removes its consumer name; idle names are removed, but never pending events', async () => {
     await publish(redis.client, ['one']);
     await takenBy('gone-with-something');
     await redis.client.xgroup('CREATECONSUMER', STREAM, GROUP, 'gone');
@@ -320,18 +324,18 @@ describe(`L: the dispatcher and its stream${WITHOUT_REDIS}`, function () {
     expect(await consumers()).to.have.members(['gone', 'gone-with-something']);
     const second = await start({ DISPATCHER_CLAIM_IDLE: '200ms' });
     await arrived(['one']);
-    await eventually('they are forgotten', async () => {
+    await eventually('they are removed', async () => {
       second.clock.advance(500);
       return (await consumers()).length === 1;
     });
   });
 
-  it('L17 with an address of its own a dispatcher is the same one after a restart, and takes up at once what it had', async () => {
+  it('L17 a dispatcher with its own address is the same consumer after a restart, and takes up its pending events at once', async () => {
     const env = { DISPATCHER_LISTEN_ADDR: `127.0.0.1:${await freePort()}`, DISPATCHER_CLAIM_IDLE: '1h' };
     receiver.answer = () => new Promise(() => undefined);
     await publish(redis.client, idsOf('event', 20));
     await start({ ...env, SHUTDOWN_GRACE: '0' });
-    await eventually('it is on its way', () => receiver.posts.length > 0);
+    await eventually('it is in flight', () => receiver.posts.length > 0);
     const [name] = await consumers();
     await running.pop()?.stop();
     receiver.answer = () => ({});
@@ -340,11 +344,11 @@ describe(`L: the dispatcher and its stream${WITHOUT_REDIS}`, function () {
     expect(await consumers()).to.deep.equal([name]);
   });
 
-  it('L17 what a dispatcher that is stopped gives up another one takes at once, and it counts as no delivery', async () => {
+  it('L17 events that a stopped dispatcher gives up are taken by another at once, and do not count as delivered', async () => {
     receiver.answer = () => ({ status: 503 });
     await publish(redis.client, idsOf('event', 20));
     const first = await start({ DISPATCHER_CLAIM_IDLE: '1h' });
-    await eventually('it was asked', () => receiver.posts.length > 0);
+    await eventually('it was requested', () => receiver.posts.length > 0);
     await first.stop();
     running = [];
     const state = (await redis.client.xpending(STREAM, GROUP, '-', '+', 20)) as [string, string, number, number][];

@@ -1,23 +1,23 @@
 import { expect } from 'chai';
 import { head, RawClient } from '../support/raw.js';
 import { sumOf } from '../support/scrape.js';
-import { restartOften } from './support/restarts.js';
-import { Served } from './support/served.js';
+import { restartRepeatedly } from './support/restarts.js';
+import { ServedDaemon } from './support/served-daemon.js';
 
 const SOAK_MS = 120_000;
 const CLIENTS = 400;
 const BODY_BYTES = 400_000;
 
-describe('M: a process, for long', function () {
+describe('M: a process, long tests', function () {
   this.timeout(900_000);
 
-  it('M05 that is killed or stopped a hundred times leaves no file behind, and starts each time', async () => {
-    await (await restartOften(100)).stop();
+  it('M05 a hundred kills and stops: no file is left, and the daemon starts each time', async () => {
+    await (await restartRepeatedly(100)).stop();
   });
 
-  it('M08 that is asked for more than its heap holds refuses some, and lives', async () => {
-    const served = await Served.start({
-      // On Node 24 what is young alone could be more than that.
+  it('M08 more requests than fit in the heap: some are refused, and the process lives', async () => {
+    const served = await ServedDaemon.start({
+      // On Node 24, the young generation alone could be larger than that.
       nodeOptions: ['--max-old-space-size=64', '--max-semi-space-size=16'],
       env: {
         ENABLE_METRICS: 'true',
@@ -27,7 +27,7 @@ describe('M: a process, for long', function () {
         LOG_LEVEL: 'info',
       },
     });
-    // Many small strings: what lies in buffers is beside the heap.
+    // Many small strings, because buffers are not part of the heap.
     const body = JSON.stringify({ model: 'm', input: Array.from({ length: BODY_BYTES / 20 }, (_, n) => `word ${n}`) });
     const seen = new Map<number, number>();
     const until = performance.now() + SOAK_MS;
@@ -36,7 +36,7 @@ describe('M: a process, for long', function () {
         const client = await RawClient.to(served.url);
         const fields = { 'Content-Type': 'application/json', 'Content-Length': String(Buffer.byteLength(body)) };
         client.send(head('POST /v1/echo', served.secret, fields) + body);
-        const { status } = await client.answer();
+        const { status } = await client.response();
         seen.set(status, (seen.get(status) ?? 0) + 1);
         client.destroy();
       }

@@ -7,23 +7,23 @@ import { expect } from 'chai';
 import { linesOf, usesFile } from '../support/audit-files.js';
 import { temporaryFolder } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
-import { takeDatabaseAway } from '../support/outage.js';
+import { makeDatabaseUnreachable } from '../support/database-outage.js';
 import { json } from '../support/provider.js';
 import { head, RawClient } from '../support/raw.js';
 import { expectRefusal, UNAVAILABLE } from '../support/refusals.js';
 import { Scene } from '../support/scene.js';
 import { sumOf } from '../support/scrape.js';
-import { restartOften } from './support/restarts.js';
-import { Served, type ServedOptions } from './support/served.js';
+import { restartRepeatedly } from './support/restarts.js';
+import { ServedDaemon, type ServedDaemonOptions } from './support/served-daemon.js';
 
 const SECOND_MS = 1_000;
 
-/** Holds the one thread of a daemon. */
+/** Blocks the only thread of a daemon. */
 const BLOCKED_MS = 2_000;
 const STANDS_STILL = `const until = Date.now() + ${BLOCKED_MS}; while (Date.now() < until);`;
 
 const HEAP_MB = 256;
-/** All of the heap that is left but a little, and gives it back at the next signal. */
+/** Fills the heap almost completely, and frees it at the next signal. */
 const FILLS_HEAP = `
   globalThis.isFilled = !globalThis.isFilled;
   globalThis.filling = [];
@@ -40,15 +40,15 @@ const FILLS_HEAP = `
 
 describe('M: a process', function () {
   this.timeout(60_000);
-  let served: Served;
+  let served: ServedDaemon;
 
-  const start = async (options: ServedOptions = {}) => {
-    served = await Served.start(options);
+  const start = async (options: ServedDaemonOptions = {}) => {
+    served = await ServedDaemon.start(options);
   };
   afterEach(() => served.stop());
 
   const statusOf = async (path: string) => (await served.probe(path)).status;
-  const says = (text: string) => eventually(`it says ${text}`, () => served.process.printed.stderr.includes(text));
+  const says = (text: string) => eventually(`it reports ${text}`, () => served.process.printed.stderr.includes(text));
 
   /** A client in the middle of an event stream. */
   async function stream(): Promise<RawClient> {
@@ -57,7 +57,7 @@ describe('M: a process', function () {
     return client;
   }
 
-  /** Streams never end, what is short waits until `finish`. */
+  /** Streams never end, and short requests wait until `finish`. */
   function answerSlowly(): { finish: () => void } {
     const waiting: (() => void)[] = [];
     served.provider.answer = (_req, res, { url }) => {
@@ -79,16 +79,16 @@ describe('M: a process', function () {
     };
   }
 
-  it('M01 that is told to stop finishes what is short, serves until it stops listening, cuts what would not end, and has it all on record', async () => {
+  it('M01 SIGTERM: short requests finish, requests are served until it stops listening, streams are cut, and everything is recorded', async () => {
     await start({ env: { SHUTDOWN_DELAY: '1s', SHUTDOWN_GRACE: '2s' } });
     const { finish } = answerSlowly();
     const idle = await Promise.all(
       Array.from({ length: 20 }, () => served.client(head('GET /v1/idle', served.secret))),
     );
-    for (const client of idle) expect((await client.answer()).status).to.equal(200);
+    for (const client of idle) expect((await client.response()).status).to.equal(200);
     const streams = await Promise.all(Array.from({ length: 50 }, stream));
     const short = Array.from({ length: 50 }, () => served.get('/v1/short'));
-    await eventually('all are there', () => served.provider.received.length === 120);
+    await eventually('all have arrived', () => served.provider.received.length === 120);
 
     served.process.child.kill('SIGTERM');
     await eventually('it is not ready', async () => (await statusOf('/ready')) === 503);
@@ -97,14 +97,14 @@ describe('M: a process', function () {
     for (const answer of await Promise.all(short)) expect(answer.json).to.deep.equal({ short: true });
     await Promise.all(idle.map(({ closed }) => closed));
     await Promise.all(streams.map(({ closed }) => closed));
-    for (const cut of streams) expect(await cut.answer().catch(() => 'not whole')).to.equal('not whole');
+    for (const cut of streams) expect(await cut.response().catch(() => 'not complete')).to.equal('not complete');
     expect(await served.process.exit).to.equal(0);
     const outcomes = linesOf(usesFile(served)).map(({ details }) => details?.outcome);
     expect(outcomes).to.have.length(121);
     expect(outcomes.filter((outcome) => outcome === 'drained')).to.have.length(50);
   });
 
-  it('M03 that is told to stop loses no request of those who keep their connections', async () => {
+  it('M03 SIGTERM: keep-alive connections lose no request', async () => {
     await start({ env: { SHUTDOWN_DELAY: '1s' } });
     const agent = new Agent({ keepAlive: true });
     const call = () =>
@@ -116,7 +116,8 @@ describe('M: a process', function () {
           });
         });
         request.on('error', (error: NodeJS.ErrnoException) => {
-          // The system resets whoever came to its queue just as nobody listened any more: that is for who asks /ready to avoid.
+          // The system resets a connection that was queued at the moment in which the daemon stops listening. Clients that check /ready
+          // avoid this.
           const isNew = !request.reusedSocket && error.code === 'ECONNRESET';
           resolve(isNew ? 'ECONNREFUSED' : (error.code ?? error.message));
         });
@@ -133,14 +134,14 @@ describe('M: a process', function () {
     expect(await served.process.exit).to.equal(0);
   });
 
-  it('M05 that is killed or stopped again and again leaves no file behind, and starts each time', async () => {
-    served = await restartOften(3);
+  it('M05 repeated kills and stops: no file is left, and the daemon starts each time', async () => {
+    served = await restartRepeatedly(3);
   });
 
-  it('M06 with few descriptors and many clients serves those it has room for, keeps the others from nothing else, and recovers', async function () {
+  it('M06 few descriptors and many clients: it serves those that fit, stays usable otherwise, and recovers', async function () {
     if (process.platform !== 'linux') this.skip();
     await start({ under: ['prlimit', '--nofile=256:256'] });
-    expect(served.process.logged.join()).to.include('too few open files are allowed');
+    expect(served.process.logged.join()).to.include('limit of open files is too low');
     const open = () => readdirSync(`/proc/${served.pid}/fd`).length;
     const before = open();
     const crowd: RawClient[] = [];
@@ -154,7 +155,7 @@ describe('M: a process', function () {
     const statuses = new Set(
       await Promise.all(
         crowd.map((client) =>
-          client.answer().then(
+          client.response().then(
             ({ status }) => status,
             () => null,
           ),
@@ -163,7 +164,7 @@ describe('M: a process', function () {
     );
     expect([...statuses].filter((status) => status !== null && status !== 200 && status !== 503)).to.deep.equal([]);
     expect(statuses).to.include(200);
-    // The database has its descriptors all the while, whoever holds connections.
+    // Connections never use the descriptors that are reserved for the database.
     const kept = await Promise.all(Array.from({ length: 300 }, () => RawClient.to(served.url).catch(() => null)));
     expect(open()).to.be.below(256 - 16);
     for (const client of [...crowd, ...kept]) client?.destroy();
@@ -172,7 +173,7 @@ describe('M: a process', function () {
     expect((await served.management.token(served.tokenId)).is_active).to.equal(true);
   });
 
-  it('M07 that stood still for two seconds shows it, and blames nobody for what was there in time', async () => {
+  it('M07 an event loop that was blocked for two seconds shows in the metrics, and no timeout is recorded for data that arrived in time', async () => {
     await start({
       atSignal: STANDS_STILL,
       env: { ENABLE_METRICS: 'true', REQUEST_TIMEOUT: '1s', UPSTREAM_CONNECT_TIMEOUT: '1s' },
@@ -190,8 +191,8 @@ describe('M: a process', function () {
     const waiting = served.get();
     await asked;
     served.signal();
-    // It answers in time, and nobody reads it for now.
-    await eventually('it stands still', async () => {
+    // The upstream responds in time, and the daemon is blocked.
+    await eventually('it is blocked', async () => {
       const probe = served.probe('/live');
       const first = await Promise.race([
         probe.then(() => 'answered'),
@@ -206,7 +207,7 @@ describe('M: a process', function () {
     expect(sumOf(series, 'llmp_upstream_failures_total')).to.equal(0);
   });
 
-  it('M08 whose heap is almost full refuses who comes, is not ready, ends who has requests waiting, finishes what it has begun, and serves again when there is room (finding B1) (finding B2) (finding B4)', async () => {
+  it('M08 the heap is almost full: new requests get 503, it is not ready, connections with waiting requests close, requests in flight finish, and it serves again when there is space (finding B1) (finding B2) (finding B4)', async () => {
     await start({
       atSignal: FILLS_HEAP,
       nodeOptions: [`--max-old-space-size=${HEAP_MB}`, '--expose-gc'],
@@ -214,7 +215,7 @@ describe('M: a process', function () {
     });
     const { finish } = answerSlowly();
     const short = served.get('/v1/short');
-    await eventually('it is there', () => served.provider.received.length === 1);
+    await eventually('it has arrived', () => served.provider.received.length === 1);
     served.signal();
     await says('filled');
     const refused = await served.get('/v1/new');
@@ -238,7 +239,7 @@ describe('M: a process', function () {
     expect(sumOf(await served.metrics(), 'llmp_requests_shed_total')).to.be.at.least(1);
   });
 
-  it('M10 all of whose threads hang connects to the upstream all the same', async function () {
+  it('M10 all threads of the pool hang: the daemon still connects to the upstream', async function () {
     if (process.platform !== 'linux') this.skip();
     const pipe = join(temporaryFolder(), 'pipe');
     execFileSync('mkfifo', [pipe]);
@@ -254,15 +255,15 @@ describe('M: a process', function () {
     served.signal();
     await says('hanging');
     const many = Array.from({ length: 5 }, () => served.get('/v1/short'));
-    await eventually('all are there', () => served.provider.received.length === 6);
+    await eventually('all have arrived', () => served.provider.received.length === 6);
     expect(connections.size).to.be.at.least(4);
     finish();
     for (const answer of await Promise.all(many)) expect(answer.status).to.equal(200);
     expect(served.process.printed.stderr).not.to.include('free');
   });
 
-  describe('M15 whose log nobody takes', () => {
-    const MANY = 2_000; // Of a line or two each: far more than a pipe holds.
+  describe('M15 the log is not read', () => {
+    const MANY = 2_000; // A line or two each: far more than a pipe can hold.
     const useOften = async () => {
       for (let n = 0; n < MANY / 50; n++) {
         const answers = await Promise.all(
@@ -272,7 +273,7 @@ describe('M: a process', function () {
       }
     };
 
-    it('M15 because it reads no more goes on, and does not wait', async () => {
+    it('M15 because its reader is blocked: the daemon continues and does not wait', async () => {
       await start({ env: { LOG_LEVEL: 'debug' } });
       served.process.child.stdout?.pause();
       await useOften();
@@ -280,7 +281,7 @@ describe('M: a process', function () {
       expect(await statusOf('/health')).to.equal(200);
     });
 
-    it('M15 because it is gone goes on', async () => {
+    it('M15 because its reader has ended: the daemon continues', async () => {
       await start({ env: { LOG_LEVEL: 'debug' } });
       served.process.child.stdout?.destroy();
       await useOften();
@@ -290,7 +291,7 @@ describe('M: a process', function () {
     });
   });
 
-  it('M16 is not kept from starting by a lock file that nobody holds', async () => {
+  it('M16 a stale lock file does not prevent a start', async () => {
     await start();
     const { dir } = served;
     await served.stop();
@@ -299,7 +300,7 @@ describe('M: a process', function () {
     expect(await statusOf('/ready')).to.equal(200);
   });
 
-  describe('M18 with addresses of IPv6', () => {
+  describe('M18 IPv6 addresses', () => {
     const limited = { GLOBAL_RATE_LIMIT: '0', IP_RATE_LIMIT: '3' };
     const at = (host: string, fields = {}) =>
       new Promise<number>((resolve, reject) => {
@@ -313,7 +314,7 @@ describe('M: a process', function () {
         socket.write(head('GET /v1/models', served.secret, fields));
       });
 
-    it('M18 listens on that alone', async () => {
+    it('M18 the daemon listens on IPv6 only', async () => {
       await start({ env: { LISTEN_ADDR: '[::1]:0', ...limited } });
       expect(served.url).to.match(/^http:\/\/\[::1\]:\d+$/);
       expect(await at('::1')).to.equal(200);
@@ -321,7 +322,7 @@ describe('M: a process', function () {
       expect(refused).to.have.property('code', 'ECONNREFUSED');
     });
 
-    it('M18 listens on both, and an IPv4 address is the same client whichever way it is written', async () => {
+    it('M18 the daemon listens on both, and an IPv4 address is the same client in all of its notations', async () => {
       await start({ env: { LISTEN_ADDR: '[::]:0', TRUSTED_PROXIES: '::1', ...limited } });
       expect(await at('127.0.0.1')).to.equal(200);
       expect(await at('::1', { 'X-Forwarded-For': '127.0.0.1' })).to.equal(200);
@@ -337,7 +338,7 @@ describe('M: time', () => {
     ['forward', 3_600 * SECOND_MS],
     ['back', -3_600 * SECOND_MS],
   ] as const) {
-    it(`M17 a clock that is set ${what} while the daemon stops makes its end neither sooner nor later`, async () => {
+    it(`M17 a clock that is set ${what} during a shutdown does not change when it ends`, async () => {
       const scene = await Scene.open({ SHUTDOWN_DELAY: '5s', SHUTDOWN_GRACE: '30s' });
       const { client } = await scene.midStream();
       scene.provider.answer = undefined;
@@ -347,7 +348,7 @@ describe('M: time', () => {
       expect((await scene.get()).status).to.equal(200);
       expect(daemon.server.listening).to.equal(true);
       clock.advance(5 * SECOND_MS);
-      await eventually('it listens no more', () => !daemon.server.listening);
+      await eventually('it has stopped listening', () => !daemon.server.listening);
       clock.setWall(byMs);
       clock.advance(29 * SECOND_MS);
       expect(client.isClosed).to.equal(false);
@@ -365,25 +366,28 @@ describe('M: the probes', function () {
   afterEach(() => scene.close());
 
   const away = (silently: boolean) => () => {
-    const outage = takeDatabaseAway(scene.daemon, silently ? () => new Promise<never>(() => undefined) : undefined);
+    const outage = makeDatabaseUnreachable(
+      scene.daemon,
+      silently ? () => new Promise<never>(() => undefined) : undefined,
+    );
     return () => {
       outage.end();
     };
   };
   interface Condition {
     what: string;
-    /** Of /live, /ready and /health. */
+    /** The codes of /live, /ready and /health. */
     expected: [number, number, number];
     upstream?: string;
     env?: Record<string, string>;
     begin?: () => () => unknown;
   }
   const CONDITIONS: Condition[] = [
-    { what: 'all is in order', expected: [200, 200, 200] },
-    { what: 'the database is away', expected: [200, 200, 503], begin: away(false) },
+    { what: 'everything works', expected: [200, 200, 200] },
+    { what: 'the database is unreachable', expected: [200, 200, 503], begin: away(false) },
     { what: 'the database is silent', expected: [200, 200, 503], begin: away(true) },
     {
-      what: 'the database is away for longer than TOKEN_STALE_LIMIT',
+      what: 'the database is unreachable for longer than TOKEN_STALE_LIMIT',
       expected: [200, 503, 503],
       begin: () => {
         const end = away(false)();
@@ -391,10 +395,10 @@ describe('M: the probes', function () {
         return end;
       },
     },
-    { what: 'Redis is away', expected: [200, 200, 200], env: { REDIS_ADDR: '127.0.0.1:9' } },
-    { what: 'the upstream is away', expected: [200, 200, 200], upstream: 'http://127.0.0.1:9' },
+    { what: 'Redis is unreachable', expected: [200, 200, 200], env: { REDIS_ADDR: '127.0.0.1:9' } },
+    { what: 'the upstream is unreachable', expected: [200, 200, 200], upstream: 'http://127.0.0.1:9' },
     {
-      what: 'it drains',
+      what: 'the daemon drains',
       expected: [200, 503, 200],
       env: { SHUTDOWN_DELAY: '60s' },
       begin: () => {
@@ -407,7 +411,7 @@ describe('M: the probes', function () {
     },
   ];
   for (const { what, expected, env = {}, upstream, begin } of CONDITIONS) {
-    it(`M14 while ${what} /live, /ready and /health are ${expected.join(', ')}, and each is there within its second`, async () => {
+    it(`M14 while ${what} /live, /ready and /health are ${expected.join(', ')}, each within a second`, async () => {
       scene = await Scene.open({ TOKEN_STALE_LIMIT: '60s', ...env }, upstream);
       const end = begin?.();
       const beganAt = performance.now();

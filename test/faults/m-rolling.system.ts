@@ -1,4 +1,4 @@
-/** Two instances behind nginx and behind HAProxy, with the shipped examples: what is forwarded, and a rolling restart under load. */
+/** Two instances behind nginx and behind HAProxy, with the shipped example configurations: forwarding, and a rolling restart under load. */
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { Agent, type IncomingMessage, request } from 'node:http';
@@ -22,12 +22,12 @@ const kind: ServerKind = WITHOUT.postgres ? 'mysql' : 'postgres';
 interface Front {
   url: string;
   complaints: string;
-  /** Whether it sends requests to the instance with this index. An operator waits for that before the next restart. */
+  /** Whether the proxy sends requests to the instance with this index. An operator waits for that before the next restart. */
   sendsTo(index: number): boolean;
   stop(): Promise<void>;
 }
 
-/** Each proxy with what its example asks of the two instances. */
+/** Each proxy with the settings that its example requires of the two instances. */
 const FRONTS = [
   {
     name: 'nginx',
@@ -68,7 +68,7 @@ for (const { name, without, instances } of FRONTS) {
     let front: Front;
     let project: WireProject;
     let token: WireTokenCreated;
-    /** Where they write their audit files. */
+    /** The folders of their audit files. */
     let folders: string[];
 
     before(async function () {
@@ -93,7 +93,7 @@ for (const { name, without, instances } of FRONTS) {
       await fleet.stop();
     });
 
-    /** A short request. @returns its status, or why there was none. */
+    /** Sends a short request. @returns its status, or why it failed. */
     const short = (method: 'GET' | 'POST', agent: Agent | false): Promise<number | string> =>
       new Promise((resolve) => {
         const body = method === 'POST' ? JSON.stringify({ model: 'm', n: 1 }) : '';
@@ -116,7 +116,7 @@ for (const { name, without, instances } of FRONTS) {
         req.end(body);
       });
 
-    /** Of the file of uses of the member with this index. */
+    /** The lines in the file of uses of the instance with this index. */
     const linesOf = async (index: number) =>
       (await readFile(join(folders[index] ?? '', 'audit-use.log'), 'utf8')).split('\n').filter(Boolean);
     const restart = async (member: Member) => {
@@ -125,7 +125,7 @@ for (const { name, without, instances } of FRONTS) {
       await eventually('it is ready', async () => (await fetch(`${member.url}/ready`)).status === 200);
     };
 
-    it('M01 M03 that are restarted one after the other under load fail no short request, and send none twice', async () => {
+    it('M01 M03 a rolling restart under load fails no short request and sends none twice', async () => {
       const state = { isOver: false };
       const answers = new Map<number | string, number>();
       const kept = new Agent({ keepAlive: true });
@@ -151,7 +151,7 @@ for (const { name, without, instances } of FRONTS) {
       await eventually('all are counted', async () => (await fleet.counted(token.id)).requestCount === count);
     });
 
-    it('get streams, pieces of uploads and WebSockets passed on as they come', async () => {
+    it('streams, parts of uploads and WebSockets are forwarded as they arrive', async () => {
       const { provider } = fleet;
       const shipped = provider.answer;
       let goOn = (): void => undefined;
@@ -175,7 +175,7 @@ for (const { name, without, instances } of FRONTS) {
         headers: { authorization: `Bearer ${token.token}` },
       });
       upload.write('the first.');
-      await eventually('the provider has it begun', () => reached === 1);
+      await eventually('the provider has its beginning', () => reached === 1);
       provider.onHead = onHead;
       upload.end('the second');
       const [answer] = (await once(upload, 'response')) as [IncomingMessage];
@@ -191,7 +191,7 @@ for (const { name, without, instances } of FRONTS) {
       await once(client, 'close');
     });
 
-    it('see who the client is, whatever it says, and what is too large refuse themselves', async () => {
+    it("the daemon sees the client's real address, whatever the client claims, and refuses bodies that are too large itself", async () => {
       const from = (fields: Record<string, string>, method = 'GET') =>
         ask(front.url, head(`${method} /v1/models`, token.token, { 'X-Forwarded-For': '203.0.113.9', ...fields }));
       expect((await from({})).status).to.equal(200);
@@ -210,7 +210,7 @@ for (const { name, without, instances } of FRONTS) {
       expect({ status: large.status, code: large.json.code }).to.deep.equal({ status: 413, code: 'body_too_large' });
     });
 
-    it('H17 show nobody there what is for operators', async () => {
+    it('H17 paths for operators are not reachable through the proxy', async () => {
       const bearer = { Authorization: `Bearer ${MANAGEMENT_TOKEN}` };
       for (const target of [
         '/manage/projects',
@@ -222,7 +222,7 @@ for (const { name, without, instances } of FRONTS) {
         '//manage/projects',
       ]) {
         const answer = await ask(front.url, head(`GET ${target}`, null, bearer));
-        // A path with dots in it is llmp's own 400 where the proxy does not resolve it.
+        // For a path with dots the daemon responds 400 itself if the proxy does not resolve it.
         expect(answer.status, target).to.be.oneOf([400, 404]);
         expect(answer.text, target).not.to.include('fleet');
       }

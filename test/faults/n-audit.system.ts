@@ -4,7 +4,7 @@ import { closeSync, constants, existsSync, openSync, readFileSync, renameSync, s
 import { join } from 'node:path';
 import type { WireAuditRecord, WireProject, WireTokenCreated } from '../../daemon/api/contract.js';
 import { createLog } from '../../daemon/process/log.js';
-import { changesFile, copied, linesOf, pass, rawLines, usesFile, useLines } from '../support/audit-files.js';
+import { changesFile, copied, linesOf, advanceSlowly, rawLines, usesFile, useLines } from '../support/audit-files.js';
 import { canary } from '../support/canaries.js';
 import { MANAGEMENT_TOKEN, startDaemon, temporaryFolder, type TestDaemon } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
@@ -43,15 +43,15 @@ describe('N: the audit files when they cannot be written', () => {
   };
   const use = async () => (await daemon.call(token.token)).status;
 
-  it('N01: with a full disk every change is refused with 503, and nothing is changed; all goes on when there is room again', async () => {
+  it('N01: with a full disk, every change gets 503 and nothing changes; changes work again when there is space', async () => {
     const path = join(dir, 'audit.log');
     await start();
     await copied(daemon);
     renameSync(path, `${path}.1`);
     symlinkSync('/dev/full', path);
-    // The one that finds out: it is in the database, and its copy late.
+    // The change that first meets the full disk is in the database; its copy in the file is delayed.
     await daemon.createToken(project.id);
-    await eventually('the appender has found out', async () => (await degradedOf(daemon)).includes('audit_file'));
+    await eventually('the appender has noticed', async () => (await degradedOf(daemon)).includes('audit_file'));
     const before = await storedIn(daemon);
     const changes: [string, string, object?][] = [
       ['POST', '/manage/tokens', { project_id: project.id }],
@@ -72,58 +72,58 @@ describe('N: the audit files when they cannot be written', () => {
     expect(await use()).to.equal(200);
 
     unlinkSync(path);
-    await pass(daemon, 2);
-    await eventually('changes are made again', async () => (await degradedOf(daemon)).length === 0);
+    await advanceSlowly(daemon, 2);
+    await eventually('changes work again', async () => (await degradedOf(daemon)).length === 0);
     expect((await daemon.manage('DELETE', `/manage/tokens/${token.id}`)).status).to.equal(200);
     const lines = await copied(daemon);
     expect(lines.map(({ action }) => action)).to.deep.equal(['token.create', 'token.revoke']);
     expect([...linesOf(`${path}.1`), ...lines].map(({ line }) => line)).to.deep.equal([1, 2, 3, 4]);
   });
 
-  it('N01: a daemon starts with a folder it may not write to, refuses changes, and makes them as soon as it may', async function () {
+  it('N01: a daemon starts with a folder that it cannot write to, refuses changes, and accepts them as soon as it can write', async function () {
     const path = join(dir, 'file', 'audit.log');
-    execFileSync('touch', [join(dir, 'file')]); // A file where the folder should be.
+    execFileSync('touch', [join(dir, 'file')]); // A file in place of the folder.
     daemon = await startDaemon({ upstream: provider.url, dir, env: { AUDIT_LOG_FILE: path, AUDIT_USE_LOG_FILE: '' } });
     const draft = { name: 'Alpha', api_key: canary('upstream') };
     problemOf(await daemon.manage('POST', '/manage/projects', draft), 503, 'unavailable');
     unlinkSync(join(dir, 'file'));
-    await pass(daemon, 2);
-    await eventually('changes are made', async () => (await degradedOf(daemon)).length === 0);
+    await advanceSlowly(daemon, 2);
+    await eventually('changes work', async () => (await degradedOf(daemon)).length === 0);
     await daemon.createProject();
     expect(await copied(daemon, path)).to.have.length(1);
   });
 
-  it('N02: uses go on while theirs cannot be written, it shows in /ready and in the status, and what waited is written', async () => {
+  it('N02: requests are forwarded while uses cannot be written; /ready and the status show it, and waiting records are written later', async () => {
     const path = usesFile({ dir });
     symlinkSync('/dev/full', path);
     await start();
     expect(await use()).to.equal(200);
-    await eventually('it is found out', async () => {
+    await eventually('it is noticed', async () => {
       daemon.clock.advance(500);
       return (await degradedOf(daemon)).includes('audit_file');
     });
     expect(await use()).to.equal(200);
     const { status, failures } = daemon.daemon.auditFiles.status;
     expect({ status, failures }).to.deep.equal({ status: 'failing', failures: 1 });
-    // A use log that fails keeps no change from being made.
+    // A failing audit of uses does not block changes.
     await daemon.createToken(project.id);
     unlinkSync(path);
-    await pass(daemon, 2);
+    await advanceSlowly(daemon, 2);
     expect((await useLines(daemon, 2)).map(({ line }) => line)).to.deep.equal([1, 2]);
-    // They can be read before they are on the disk.
-    await eventually('all is in order', async () => (await degradedOf(daemon)).length === 0);
+    // Lines can be read before they are on the disk.
+    await eventually('everything works', async () => (await degradedOf(daemon)).length === 0);
   });
 
-  it('N02: what there is no room for while uses cannot be written is dropped and counted, and the rest is written whole', async () => {
+  it('N02: records that do not fit in memory while uses cannot be written are dropped and counted; the others are written completely', async () => {
     const path = usesFile({ dir });
     symlinkSync('/dev/full', path);
     await start({ ENABLE_METRICS: 'true' });
     await (await daemon.call(token.token)).arrayBuffer();
-    await eventually('it is over', () => daemon.ended.length === 1);
+    await eventually('it has ended', () => daemon.ended.length === 1);
     const { auditFiles } = daemon.daemon;
     const long = { ...daemon.ended[0]!, path: `/v1/${'a'.repeat(1_000_000)}` };
-    for (let n = 0; n < 40; n++) auditFiles.keep(long);
-    await pass(daemon, 2);
+    for (let n = 0; n < 40; n++) auditFiles.record(long);
+    await advanceSlowly(daemon, 2);
     const droppedOf = async () => sumOf(await scraped(`${daemon.url}/metrics`), 'llmp_audit_use_lines_dropped_total');
     const dropped = await droppedOf();
     expect(dropped).to.be.within(6, 10);
@@ -136,46 +136,44 @@ describe('N: the audit files when they cannot be written', () => {
     const lines = linesOf(path);
     expect(lines).to.have.length(41 - dropped);
     expect(lines.map(({ line }) => line)).to.deep.equal(lines.map((_, index) => index + 1));
-    await eventually('it is told of', () =>
-      daemon.logged.some((line) => line.includes('are missing in the audit file')),
-    );
-    expect(daemon.logged.find((line) => line.includes('are missing in'))).to.include(`"lines":${dropped}`);
+    await eventually('it is reported', () => daemon.logged.some((line) => line.includes('uses of tokens are missing')));
+    expect(daemon.logged.find((line) => line.includes('uses of tokens are missing'))).to.include(`"lines":${dropped}`);
     expect(await droppedOf()).to.equal(dropped);
   });
 
-  it('N03: a disk that neither takes nor refuses keeps no request waiting, and after five seconds no change is made', async () => {
+  it('N03: a disk that hangs delays no request, and after five seconds changes are refused', async () => {
     const path = join(dir, 'audit.log');
-    // A pipe from the start: one that takes the place of a file is refused at once.
+    // A pipe from the start, because one that replaces a file later is refused at once.
     execFileSync('mkfifo', [path]);
     const reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
     await start();
     await eventually('both are in the pipe', () => daemon.daemon.auditFiles.changes?.head.line === 2);
     unlinkSync(path);
     closeSync(reader);
-    execFileSync('mkfifo', [path]); // To open it waits for a reader that does not come.
+    execFileSync('mkfifo', [path]); // Opening it waits for a reader that never opens it.
     await daemon.createToken(project.id);
     await new Promise((resolve) => setImmediate(resolve));
     const begun = performance.now();
     expect(await use()).to.equal(200);
     expect((await daemon.manage('GET', '/manage/tokens')).status).to.equal(200);
     expect(performance.now() - begun).to.be.lessThan(5_000);
-    await pass(daemon, 8);
+    await advanceSlowly(daemon, 8);
     expect(await degradedOf(daemon)).to.deep.equal(['audit_file']);
     problemOf(await daemon.manage('DELETE', `/manage/tokens/${token.id}`), 503, 'unavailable');
     expect(await use()).to.equal(200);
 
     unlinkWhileOpened(path);
-    await pass(daemon, 2);
-    await eventually('changes are made again', async () => {
+    await advanceSlowly(daemon, 2);
+    await eventually('changes work again', async () => {
       daemon.clock.advance(1_000);
       return (await degradedOf(daemon)).length === 0;
     });
-    // The third went into the pipe, whose business it is from then on.
+    // The third record went into the pipe, and no further check is possible.
     expect((await daemon.manage('DELETE', `/manage/tokens/${token.id}`)).status).to.equal(200);
     expect((await copied(daemon)).map(({ line, action }) => [line, action])).to.deep.equal([[4, 'token.revoke']]);
   });
 
-  /** Lets whoever waits for a reader go on, and puts nothing in the place of the pipe. */
+  /** Lets the process that waits for a reader continue, and puts nothing in place of the pipe. */
   function unlinkWhileOpened(path: string): void {
     const reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
     unlinkSync(path);
@@ -184,7 +182,7 @@ describe('N: the audit files when they cannot be written', () => {
     }, 500);
   }
 
-  it('N04: no record is lost, doubled or torn when the file is renamed or opened anew under load', async () => {
+  it('N04: no record is lost, duplicated or torn when the file is renamed or reopened under load', async () => {
     await start();
     const path = changesFile(daemon);
     const aside: string[] = [];
@@ -204,13 +202,13 @@ describe('N: the audit files when they cannot be written', () => {
     expect(all.map(({ line }) => line)).to.deep.equal(all.map((_, index) => index + 1));
   });
 
-  it('N04: a line that is longer than a file may be is written, and so are those behind it', async () => {
+  it('N04: a line longer than the maximum size of a file is written, and so are later ones', async () => {
     await start({ AUDIT_USE_LOG_MAX_SIZE: '1KB' });
     await (await daemon.call(token.token, `/v1/${'a'.repeat(3_000)}`)).arrayBuffer();
     await useLines(daemon, 1);
     expect(await use()).to.equal(200);
     const [line] = await useLines(daemon, 1);
-    await eventually('the long one was put aside', () => {
+    await eventually('the long one was rotated', () => {
       daemon.clock.advance(500);
       return existsSync(`${usesFile(daemon)}.1`);
     });
@@ -219,7 +217,7 @@ describe('N: the audit files when they cannot be written', () => {
     expect((await useLines(daemon, 1))[0]?.line).to.equal(2);
   });
 
-  it('N06: what would forge a line or drive a terminal is escaped, in one line', async () => {
+  it('N06: characters that would forge a line or control a terminal are escaped, in one line', async () => {
     await start();
     const reason = '\u202e"},{"level":"error"}';
     const headers = { 'x-audit-reason': encodeURIComponent(reason) };
@@ -233,7 +231,7 @@ describe('N: the audit files when they cannot be written', () => {
     expect(rawLines(changesFile(daemon))).to.have.length(lines.length);
   });
 
-  it('N07: every change and every refusal of one is exactly one record, the same in the database and in the file', async () => {
+  it('N07: every change and every refused change has exactly one record, the same in the database and in the file', async () => {
     await start();
     const at = { project: `/manage/projects/${project.id}`, token: `/manage/tokens/${token.id}` };
     const nobody = { project: `/manage/projects/${UNKNOWN_ID}`, token: `/manage/tokens/${UNKNOWN_ID}` };
@@ -272,7 +270,7 @@ describe('N: the audit files when they cannot be written', () => {
     }
   });
 
-  it('N08: refused logins, 401s and 429s are recorded: with the obfuscated id where one is known, summed up where not', async () => {
+  it('N08: refused logins, 401s and 429s are recorded: with the obfuscated ID of a known token, else summed up', async () => {
     await start();
     await daemon.manage('GET', '/manage/tokens', undefined, { authorization: 'Bearer wrong' });
     await daemon.manage('DELETE', `/manage/tokens/${token.id}`);
@@ -299,7 +297,7 @@ describe('N: the audit files when they cannot be written', () => {
   });
 });
 
-describe('N: the ends of a process', function () {
+describe('N: the end of a process', function () {
   this.timeout(60_000);
   let provider: Provider;
   let dir: string;
@@ -314,7 +312,7 @@ describe('N: the ends of a process', function () {
   });
   afterEach(() => launched.kill());
 
-  /** A daemon in a process of its own, and a token of it. */
+  /** A daemon in a separate process, and one of its tokens. */
   async function launch(env: Record<string, string>, nodeOptions: readonly string[] = []) {
     launched = launchDaemon(
       { MANAGEMENT_TOKEN, DATABASE_URL: join(dir, 'llmp.db'), UPSTREAM_BASE_URL: provider.url, ...env },
@@ -330,7 +328,7 @@ describe('N: the ends of a process', function () {
     const createToken = () => post<WireTokenCreated>('/manage/tokens', { project_id: id });
     const { token } = await createToken();
     await eventually('it has opened its files', () => existsSync(usesFile({ dir })));
-    /** @returns the id of the request, once all of the answer is there. */
+    /** @returns the ID of the request, after its response is complete. */
     const use = async (path = '/v1/models') => {
       const response = await fetch(url + path, { headers: { authorization: `Bearer ${token}` } });
       await response.arrayBuffer();
@@ -341,7 +339,7 @@ describe('N: the ends of a process', function () {
 
   for (const [what, signals] of [
     ['SIGTERM', ['SIGTERM']],
-    ['a second SIGTERM, which waits for nothing', ['SIGTERM', 'SIGTERM']],
+    ['a second SIGTERM, which does not wait', ['SIGTERM', 'SIGTERM']],
   ] as const) {
     it(`N05: after ${what} the last use and the last change are in their files`, async () => {
       const { child, exit, use } = await launch({ SHUTDOWN_DELAY: signals.length > 1 ? '20s' : '0' });
@@ -359,7 +357,7 @@ describe('N: the ends of a process', function () {
     });
   }
 
-  // What is wrong in a daemon nobody knows beforehand: a file that it does not ship has something go wrong in it.
+  // Nobody can plan a real defect of the daemon, so a file that is not part of it causes one.
   const atSignal = (what: string) => [
     `--import=data:text/javascript,${encodeURIComponent(`process.on('SIGUSR2', () => { ${what} });`)}`,
   ];
@@ -367,13 +365,13 @@ describe('N: the ends of a process', function () {
   const REJECTED = "void Promise.reject(new Error('nobody caught this'));";
 
   const expectWhole = (path: string) => {
-    expect(readFileSync(path, 'utf8')).to.match(/\n$/, 'its last line is whole');
+    expect(readFileSync(path, 'utf8')).to.match(/\n$/, 'its last line is complete');
     const lines = linesOf(path);
     expect(lines.map(({ line }) => line)).to.deep.equal(lines.map((_, index) => index + 1));
     return lines;
   };
 
-  /** Goes on with `call` as long as there is a daemon. @returns what it said. */
+  /** Repeats `call` until the daemon is gone. @returns the results. */
   async function untilGone<T>(call: () => Promise<T>): Promise<T[]> {
     const said: T[] = [];
     try {
@@ -387,7 +385,7 @@ describe('N: the ends of a process', function () {
     ['an exception', THROWN],
     ['a rejection', REJECTED],
   ] as const) {
-    it(`N05 M11: ${what} that nobody caught ends the daemon with 1 when what is in flight is over, and each use and change it answered is on record once`, async () => {
+    it(`N05 M11: ${what} that is not caught ends the daemon with exit code 1 after requests in flight end; each use and change that it confirmed is recorded once`, async () => {
       const { child, exit, logged, printed, createToken, use } = await launch(
         { SHUTDOWN_DELAY: '0' },
         atSignal(goesWrong),
@@ -429,7 +427,7 @@ describe('N: the ends of a process', function () {
     });
   }
 
-  it('N05 M11: a second exception while it ends waits for nothing, and loses no use and no change either', async () => {
+  it('N05 M11: a second exception during the shutdown ends it at once, without losing a use or a change', async () => {
     const { child, exit, logged, printed, createToken, use } = await launch(
       { SHUTDOWN_DELAY: '20s' },
       atSignal(THROWN),
@@ -440,11 +438,11 @@ describe('N: the ends of a process', function () {
     const { id } = await createToken();
     child.kill('SIGUSR2');
     expect(await exit).to.equal(1);
-    // In the log, where secrets are masked, and not by Node itself.
+    // In the log, where secrets are masked, and not printed by Node itself.
     expect(logged.filter((line) => line.includes('nobody caught this'))).to.have.length(2);
     expect(printed.stderr).to.equal('');
     expect(expectWhole(usesFile({ dir })).map(({ request_id }) => request_id)).to.have.members(used);
-    // What its copy in the file may lack still, the database has: the next daemon goes on from there.
+    // If its copy in the file is not complete, the database has the rest: the next daemon continues from there.
     const next = await startDaemon({ upstream: provider.url, dir });
     const lines = await copied(next);
     await next.stop();
@@ -454,7 +452,7 @@ describe('N: the ends of a process', function () {
 });
 
 describe('N: the log in a flood', () => {
-  it('N10: of 100,000 errors that say the same some hundred are written, the others counted', async function () {
+  it('N10: of 100,000 equal errors some hundred are written, and the others counted', async function () {
     this.timeout(60_000);
     const lines: string[] = [];
     const { Writable } = await import('node:stream');
@@ -466,19 +464,21 @@ describe('N: the log in a flood', () => {
       },
     });
     const log = createLog({ level: 'info', format: 'json', secrets: [], stream });
-    for (let n = 0; n < 100_000; n++) log.error('the database is away', { n });
+    for (let n = 0; n < 100_000; n++) log.error('database unavailable', { n });
     log.info('something else');
-    await eventually('the count is told', () => lines.some((line) => line.includes('left out')));
+    await eventually('the count is logged', () => lines.some((line) => line.includes('records dropped')));
     expect(lines.length).to.be.lessThan(2_000);
-    const written = lines.filter((line) => line.includes('the database is away') && !line.includes('left out')).length;
+    const written = lines.filter(
+      (line) => line.includes('database unavailable') && !line.includes('records dropped'),
+    ).length;
     const counts = lines
-      .filter((line) => line.includes('left out'))
+      .filter((line) => line.includes('records dropped'))
       .map((line) => (JSON.parse(line) as { count: number }).count);
     expect(written + counts.reduce((sum, count) => sum + count, 0)).to.equal(100_000);
     expect(lines.some((line) => line.includes('something else'))).to.equal(true);
   });
 
-  it('N10: while nobody takes what is written no more than some megabytes wait', async function () {
+  it('N10: while the log is not read, only some megabytes of it wait in memory', async function () {
     this.timeout(60_000);
     const { Writable } = await import('node:stream');
     const stream = new Writable({ decodeStrings: false, write: () => undefined });

@@ -32,7 +32,7 @@ function metricsAlone(): Metrics {
     audit: () => ({ status: 'ok', records: 0, failures: 0, usesDropped: 0 }),
     shed: () => 0,
     dropped: () => 0,
-    unheardMs: null,
+    clusterSyncAgeMs: null,
   });
 }
 
@@ -64,7 +64,7 @@ const REQUEST: RequestEnded = {
 };
 const USAGE = { promptTokens: 3, completionTokens: 5, totalTokens: 8 };
 
-/** Whatever can differ, differs: more than any real traffic would. */
+/** Every value that can differ does differ: more than any real traffic. */
 function recordAll(metrics: Metrics, requests: number): void {
   const outcomes = ['ok', 'refused', 'upstream_error', 'client_closed', 'timeout', 'truncated'] as const;
   for (let i = 0; i < requests; i++) {
@@ -86,7 +86,7 @@ function recordAll(metrics: Metrics, requests: number): void {
 }
 
 describe('O: metrics', () => {
-  it('O01: are 2,000 series at most, whatever a hundred thousand requests hold', async function () {
+  it('O01: a hundred thousand requests make up to 2,000 series, whatever they contain', async function () {
     this.timeout(60_000);
     const metrics = metricsAlone();
     recordAll(metrics, 100_000);
@@ -101,7 +101,7 @@ describe('O: metrics', () => {
     expect(text).not.to.match(/path-|token-\d|10\.0\.|192\.0|code-|sk-/);
   });
 
-  it('O02: are made in 50 ms, all 2,000 of them, and hold up nobody for longer', async function () {
+  it('O02: a scrape of all 2,000 series takes up to 50 ms and delays nothing for longer', async function () {
     this.timeout(60_000);
     const metrics = metricsAlone();
     recordAll(metrics, 20_000);
@@ -111,11 +111,11 @@ describe('O: metrics', () => {
       await metrics.render();
       took.push(performance.now() - begunAtMs);
     }
-    // The quickest: what others do on this machine meanwhile is not its cost.
+    // The fastest run, because other programs may use the machine.
     expect(Math.min(...took)).to.be.lessThan(MOST_MS);
   });
 
-  it('O02: are read while requests are served, and none fails for it', async function () {
+  it('O02: scrapes while requests are served fail no request', async function () {
     this.timeout(60_000);
     const scene = await Scene.open({ ENABLE_METRICS: 'true' });
     try {
@@ -134,7 +134,7 @@ describe('O: metrics', () => {
     }
   });
 
-  it('O03: escape what stands in a label', async () => {
+  it('O03: label values are escaped', async () => {
     const families = new Families();
     families.gauge('hostile', 'A help\nof two lines, with a \\.', () => [{ labels: { it: 'a"b\nc\\d' }, value: 1 }]);
     const text = await families.render();
@@ -142,7 +142,7 @@ describe('O: metrics', () => {
     expect(seriesIn(text)).to.deep.equal([{ name: 'hostile', labels: { it: 'a"b\nc\\d' }, value: 1 }]);
   });
 
-  it('O03: call a model whose name is none `other`, and one that looks like a secret too', async () => {
+  it('O03: a model without a valid name, or with one that looks like a secret, is counted as `other`', async () => {
     const metrics = metricsAlone();
     for (const model of [
       'a"b',
@@ -160,18 +160,18 @@ describe('O: metrics', () => {
     expect(sumOf(tokens, 'llmp_model_tokens_total', { model: 'other', kind: 'completion' })).to.equal(6 * 5);
   });
 
-  it('O04: have a label for methods and statuses that there are not', async () => {
+  it('O04: unknown methods and statuses have a common label', async () => {
     const metrics = metricsAlone();
     for (const status of [0, 99, 600, 999, NaN]) metrics.record({ ...REQUEST, method: 'FOO', status });
     const series = seriesIn(await metrics.render());
     expect(sumOf(series, 'llmp_requests_total', { method: 'OTHER', status_class: 'other' })).to.equal(5);
   });
 
-  it('O04: count a method that HTTP knows and we do not by another name', async () => {
+  it('O04: an HTTP method that the daemon does not serve is counted under a common name', async () => {
     const scene = await Scene.open({ ENABLE_METRICS: 'true' });
     try {
       await scene.send(head('PROPFIND /v1/models', scene.secret));
-      await eventually('it is over', () => scene.daemon.ended.length === 1);
+      await eventually('it has ended', () => scene.daemon.ended.length === 1);
       const series = await scraped(`${scene.daemon.url}/metrics`);
       expect(sumOf(series, 'llmp_requests_total', { method: 'OTHER' })).to.equal(1);
     } finally {
@@ -179,7 +179,7 @@ describe('O: metrics', () => {
     }
   });
 
-  it('O05: say what happened, after refusals, hits, clients that leave and upstreams that fail', async function () {
+  it('O05: counters are correct after refusals, hits, disconnects and upstream failures', async function () {
     this.timeout(60_000);
     const scene = await Scene.open({ ENABLE_METRICS: 'true', HTTP_CACHE_ENABLED: 'true' });
     try {
@@ -205,7 +205,7 @@ describe('O: metrics', () => {
         note('4xx'); // 499, which is never sent.
       }
       const total = 5 + 3 + 3 + 1 + 1 + 2;
-      await eventually('all are over', () => scene.daemon.ended.length === total);
+      await eventually('all have ended', () => scene.daemon.ended.length === total);
       const series = await scraped(`${scene.daemon.url}/metrics`);
       const sum = (labels: Record<string, string>) => sumOf(series, 'llmp_requests_total', labels);
       expect(sum({})).to.equal(total);
@@ -235,7 +235,7 @@ describe('O: metrics', () => {
     }
   });
 
-  it('O06: are not there unless they are wanted', async () => {
+  it('O06: metrics do not exist unless they are enabled', async () => {
     const daemon = await startDaemon();
     try {
       const response = await fetch(`${daemon.url}/metrics`);
@@ -246,14 +246,14 @@ describe('O: metrics', () => {
     }
   });
 
-  it('O07: leave it to Prometheus which instance they are of, and say which are the same for all', async () => {
+  it('O07: no series has an instance label, and series that are the same for all instances say so', async () => {
     const text = await metricsAlone().render();
     for (const { labels } of seriesIn(text)) expect(labels).not.to.have.any.keys('instance', 'job', 'host', 'pid');
     const shared = ['llmp_cache_entries', 'llmp_cache_bytes', 'llmp_events_lag', 'llmp_events_trimmed_unread_total'];
-    for (const name of shared) expect(text).to.match(new RegExp(`^# HELP ${name} .*do not add it up`, 'm'));
+    for (const name of shared) expect(text).to.match(new RegExp(`^# HELP ${name} .*use max, not sum`, 'm'));
   });
 
-  it('O08: tell nobody which version runs, or where its files are; nor do the probes', async () => {
+  it('O08: neither metrics nor probes reveal the version or the paths of files', async () => {
     const daemon = await startDaemon({ env: { ENABLE_METRICS: 'true' } });
     try {
       for (const path of ['/live', '/ready', '/health', '/metrics']) {

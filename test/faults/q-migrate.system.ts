@@ -4,11 +4,11 @@ import { llmp } from '../cli/captured.js';
 import { ended, start } from '../cli/processes.js';
 import { MANAGEMENT_TOKEN, startDaemon, temporaryFolder } from '../support/daemon.js';
 
-describe('Q: `migrate up` that is interrupted', function () {
+describe('Q: an interrupted `migrate up`', function () {
   this.timeout(60_000);
 
   for (const signal of ['SIGINT', 'SIGKILL'] as const) {
-    it(`Q10 by ${signal} on the database itself, whenever that is, leaves what the next one completes`, async () => {
+    it(`Q10 ${signal} at any moment of a migration on the database itself: the next run completes it`, async () => {
       for (const afterMs of [150, 250, 300, 350, 400, 500]) {
         const dir = temporaryFolder();
         const waiting = await startDaemon({ dir, env: { AUTO_MIGRATE: 'false' } });
@@ -21,7 +21,7 @@ describe('Q: `migrate up` that is interrupted', function () {
         const { exitCode, err } = await llmp('migrate up --direct', { env });
         expect({ exitCode, err }, `after ${afterMs} ms`).to.have.property('exitCode', 0);
         expect((await llmp('migrate status --direct --exit-code', { env })).exitCode).to.equal(0);
-        // And a daemon takes it for whole.
+        // A daemon also accepts the schema as complete.
         const daemon = await startDaemon({ dir });
         await daemon.createProject();
         await daemon.stop();
@@ -29,7 +29,7 @@ describe('Q: `migrate up` that is interrupted', function () {
     });
   }
 
-  it('Q10 through a daemon: it is completed there all the same, or begun anew', async () => {
+  it('Q10 interrupted while a daemon migrates: the daemon completes it, or the next run does', async () => {
     const daemon = await startDaemon({ env: { AUTO_MIGRATE: 'false' } });
     const env = { LLMP_SERVER: daemon.url, MANAGEMENT_TOKEN };
     const begun = new Promise<void>((resolve) => {

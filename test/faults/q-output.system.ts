@@ -13,7 +13,7 @@ import { aWireToken } from '../support/factories.js';
 
 const run = promisify(execFile);
 
-/** What each would do to a terminal that got it raw. */
+/** What each name would do to a terminal that received it raw. */
 const HOSTILE: readonly (readonly [what: string, name: string])[] = [
   ['clears the screen', '\u001b[2J\u001b[H'],
   ['sets the title', '\u001b]0;PWNED\u0007'],
@@ -22,9 +22,9 @@ const HOSTILE: readonly (readonly [what: string, name: string])[] = [
   ['has controls of 8 bits', '\u009b2J\u009d0;PWNED\u009c'],
   ['is a device control string', '\u001bP1$r0m\u001b\\'],
   ['rings', '\u0007\u0007'],
-  ['goes back', 'good\rbad\b\b'],
-  ['is of several lines', 'one\ntwo\u2028three\u0085four'],
-  ['turns its direction', 'abc\u202edef\u2066ghi'],
+  ['moves the cursor back', 'good\rbad\b\b'],
+  ['has several lines', 'one\ntwo\u2028three\u0085four'],
+  ['reverses the direction', 'abc\u202edef\u2066ghi'],
   ['ends a text early', 'a\u0000b'],
 ];
 
@@ -33,8 +33,8 @@ const RAW = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u
 
 const TOKEN = aWireToken({ request_count: 1 });
 
-describe('Q: what the command line puts out', () => {
-  describe('with names that drive a terminal', () => {
+describe('Q: output of the command line', () => {
+  describe('with names that control a terminal', () => {
     let daemon: StandIn;
     let env: NodeJS.ProcessEnv;
 
@@ -44,7 +44,7 @@ describe('Q: what the command line puts out', () => {
     });
     afterEach(() => daemon.stop());
 
-    /** One thing of whatever is asked for, all of its texts that name. */
+    /** Responds with one object of the requested kind, with this name in all of its texts. */
     function answerWith(name: string): void {
       const thing = { ...TOKEN, name, state: name, obfuscated: name, api_key_hint: name, action: name, actor: name };
       const one = { ...thing, timestamp: TOKEN.created_at, reason: name, details: { [name]: name }, message: name };
@@ -57,7 +57,7 @@ describe('Q: what the command line puts out', () => {
     }
 
     for (const [what, name] of HOSTILE) {
-      it(`Q01 a name that ${what} is shown as escapes by every command, on a terminal or not`, async () => {
+      it(`Q01 a name that ${what} is printed as escapes by every command, on a terminal or not`, async () => {
         answerWith(name);
         for (const args of [
           'token list --no-color',
@@ -73,7 +73,7 @@ describe('Q: what the command line puts out', () => {
           for (const situation of [{ terminal: 300 }, {}]) {
             const { out, err } = await llmp(args, { env, ...situation });
             expect(out.replaceAll('\r\n', '\n'), args).not.to.match(RAW);
-            // What shows that something is being waited for is wiped away by an escape of ours.
+            // The progress indicator is removed by an escape of our own.
             // eslint-disable-next-line no-control-regex
             expect(err.replace(/\r[^\r\n]*\u001b\[K/g, ''), args).not.to.match(RAW);
           }
@@ -81,7 +81,7 @@ describe('Q: what the command line puts out', () => {
       });
     }
 
-    it('Q01 wide, combining and joined characters keep the columns in line', async () => {
+    it('Q01 wide, combining and joined characters keep the columns aligned', async () => {
       const names = ['plain', '東京', 'e\u0301tude', '👩‍👩‍👧', 'ﷺ'];
       daemon.answer = (_req, res) => {
         answerJson(
@@ -101,7 +101,7 @@ describe('Q: what the command line puts out', () => {
       expect(new Set(columns).size).to.equal(1);
     });
 
-    it('Q01 in a real terminal neither title nor clipboard nor what stood there before is touched', async function () {
+    it('Q01 in a real terminal the title, the clipboard and earlier text are unchanged', async function () {
       this.timeout(60_000);
       if (spawnSync('tmux', ['-V']).status !== 0) {
         if (process.env.CI) throw new Error('tmux is missing');
@@ -120,7 +120,7 @@ describe('Q: what the command line puts out', () => {
         await tmux('send-keys', '-l', shows);
         await tmux('send-keys', 'Enter');
         const screen = () => tmux('capture-pane', '-p', '-S', '-');
-        await eventually('all of it is there', async () => /^after$/m.test(await screen()), 30_000);
+        await eventually('everything is there', async () => /^after$/m.test(await screen()), 30_000);
         expect(await screen())
           .to.match(/^before$/m)
           .and.to.contain('\\x1b[2J');
@@ -138,7 +138,7 @@ describe('Q: what the command line puts out', () => {
     ['a NUL', '\u0000=1+1', '\\x00=1+1'],
     ['=cmd', '=cmd|" /C calc"!A0', `"'=cmd|"" /C calc""!A0"`],
   ] as const) {
-    it(`Q02 csv makes text of what begins with ${what}`, async () => {
+    it(`Q02 in csv a value that begins with ${what} becomes text`, async () => {
       const daemon = await startStandIn();
       daemon.answer = (_req, res) => {
         answerJson(res, 200, [{ ...TOKEN, name }]);
@@ -159,7 +159,7 @@ describe('Q: what the command line puts out', () => {
     });
     afterEach(() => daemon.stop());
 
-    it('Q03 with -o json stdout is one JSON value and stderr nothing, and what fails is one on stderr', async function () {
+    it('Q03 with -o json stdout is one JSON value and stderr is empty; an error is one JSON value on stderr', async function () {
       this.timeout(60_000);
       const project = await daemon.createProject();
       const { id } = await daemon.createToken(project.id);
@@ -191,7 +191,7 @@ describe('Q: what the command line puts out', () => {
       }
     });
 
-    it('Q04 what --env prints is one assignment to a shell, whatever the token is called', async () => {
+    it('Q04 --env prints one assignment for a shell, whatever the name of the token', async () => {
       await daemon.createProject();
       const folder = temporaryFolder();
       const name = `a'b"c $(touch pwned) \`touch pwned\`;touch pwned`;
@@ -204,10 +204,10 @@ describe('Q: what the command line puts out', () => {
       expect(existsSync(join(folder, 'pwned'))).to.equal(false);
     });
 
-    it('Q05 a secret is shown by `token generate` alone, with a word that it is shown once, and with -q as nothing else', async () => {
+    it('Q05 only `token generate` prints a secret, with a note that it is shown once; -q prints only the secret', async () => {
       const project = await daemon.createProject();
       const onTerminal = await llmp('token generate --no-color', { env, terminal: 100 });
-      expect(onTerminal.err).to.contain('The secret is shown only this once');
+      expect(onTerminal.err).to.contain('The secret is not shown again');
       expect(onTerminal.err).not.to.match(/sk-wt-\w/);
       const piped = await ended(start(['token', 'generate', '-q'], env));
       expect(piped.out).to.match(/^sk-wt-[0-9A-Za-z]{49}\n$/);

@@ -14,7 +14,7 @@ import { freePort } from '../support/ports.js';
 const DAY_MS = 86_400_000;
 const ID = '3fa91c2e-1111-4111-8111-111111111111';
 
-describe('Q: the command line and a server that does not do what it should', function () {
+describe('Q: the command line and a faulty server', function () {
   this.timeout(60_000);
   let daemon: StandIn;
   let closers: (() => Promise<unknown>)[];
@@ -26,7 +26,7 @@ describe('Q: the command line and a server that does not do what it should', fun
   });
   afterEach(() => Promise.all(closers.map((close) => close())));
 
-  /** Runs it at that server, and sees to what holds whatever happens there. */
+  /** Runs the command with that server, and checks what must always hold. */
   async function llmp(server: string, args: string, more: NodeJS.ProcessEnv = {}) {
     const child = start(args.split(' '), { LLMP_SERVER: server, MANAGEMENT_TOKEN, ...more });
     const all = await ended(child);
@@ -60,14 +60,14 @@ describe('Q: the command line and a server that does not do what it should', fun
     ['429', refuse(429, 'too_many_attempts', 'slower', { 'retry-after': '5' }), 7],
     ['500', refuse(500, 'internal', 'internal error'), 8],
     ['503', refuse(503, 'unavailable', 'temporarily unavailable'), 8],
-    ['502 of somebody else', (_req, res) => res.writeHead(502).end('<html>bad gateway</html>'), 8],
-    ['no answer in time', () => undefined, 6],
+    ['a 502 from another server', (_req, res) => res.writeHead(502).end('<html>bad gateway</html>'), 8],
+    ['a timeout', () => undefined, 6],
     ['a connection that breaks', (req) => req.destroy(), 6],
-    ['what is not llmp', (_req, res) => res.end('<html>'), 6],
+    ['a server that is not llmp', (_req, res) => res.end('<html>'), 6],
   ] as readonly (readonly [string, StandIn['answer'], number])[]) {
-    it(`Q06 ${what} is exit ${exitCode} of every command, without a stack or a token`, async () => {
+    it(`Q06 ${what}: every command exits with ${exitCode}, without a stack trace or a token`, async () => {
       daemon.answer = answer;
-      const timeout = what === 'no answer in time' ? ' --timeout 200ms' : '';
+      const timeout = what === 'a timeout' ? ' --timeout 200ms' : '';
       for (const args of COMMANDS) {
         const placed = timeout !== '' && args.startsWith('run') ? args.replace('run', `run${timeout}`) : args + timeout;
         expect((await llmp(daemon.url, placed)).exitCode, args).to.equal(exitCode);
@@ -75,12 +75,12 @@ describe('Q: the command line and a server that does not do what it should', fun
     });
   }
 
-  it('Q06 nobody listening is exit 6 of every command, without a stack or a token', async () => {
+  it('Q06 connection refused: every command exits with 6, without a stack trace or a token', async () => {
     const nowhere = `http://127.0.0.1:${await freePort()}`;
     for (const args of COMMANDS) expect((await llmp(nowhere, args)).exitCode, args).to.equal(6);
   });
 
-  it('Q06 a slow daemon is told apart from none, with what to do', async () => {
+  it('Q06 a slow daemon is distinguished from none, with a hint what to do', async () => {
     daemon.answer = () => undefined;
     const { err } = await llmp(daemon.url, 'token list --timeout 100ms');
     expect(err).to.contain('does not respond').and.to.contain('--timeout').and.not.to.contain('llmp daemon');
@@ -105,7 +105,7 @@ describe('Q: the command line and a server that does not do what it should', fun
 
     for (const [what, certificate, why, advice] of [
       [
-        'that vouches for itself',
+        'that is self-signed',
         () => selfSigned({ name: 'localhost' }),
         'DEPTH_ZERO_SELF_SIGNED_CERT',
         'NODE_EXTRA_CA_CERTS',
@@ -117,7 +117,7 @@ describe('Q: the command line and a server that does not do what it should', fun
         'NODE_EXTRA_CA_CERTS',
       ],
     ] as const) {
-      it(`Q06 a certificate ${what} is exit 6, and says how to trust it`, async () => {
+      it(`Q06 a certificate ${what}: exit 6, with a hint how to trust it`, async () => {
         const server = await serve(certificate());
         const { exitCode, err } = await llmp(server, 'token list');
         expect(exitCode).to.equal(6);
@@ -129,7 +129,7 @@ describe('Q: the command line and a server that does not do what it should', fun
       });
     }
 
-    it('Q06 that advice helps', async () => {
+    it('Q06 following that hint works', async () => {
       const authority = new Authority();
       const file = join(temporaryFolder(), 'ca.pem');
       writeFileSync(file, authority.certificate);
@@ -139,11 +139,15 @@ describe('Q: the command line and a server that does not do what it should', fun
     });
 
     for (const [what, wanted, why] of [
-      ['that has expired', { name: 'localhost', to: new Date(Date.now() - DAY_MS / 2) }, 'it has expired'],
-      ['that is not valid yet', { name: 'localhost', from: new Date(Date.now() + DAY_MS / 2) }, 'it is not valid yet'],
-      ['for another name', { name: 'llmp.example' }, 'it is for another name'],
+      ['that has expired', { name: 'localhost', to: new Date(Date.now() - DAY_MS / 2) }, 'the certificate has expired'],
+      [
+        'that is not valid yet',
+        { name: 'localhost', from: new Date(Date.now() + DAY_MS / 2) },
+        'the certificate is not valid yet',
+      ],
+      ['for another name', { name: 'llmp.example' }, 'the certificate is for another name'],
     ] as const) {
-      it(`Q06 a certificate ${what} is exit 6, and says so`, async () => {
+      it(`Q06 a certificate ${what}: exit 6, with the reason`, async () => {
         const authority = new Authority();
         const file = join(temporaryFolder(), 'ca.pem');
         writeFileSync(file, authority.certificate);
@@ -154,10 +158,10 @@ describe('Q: the command line and a server that does not do what it should', fun
       });
     }
 
-    it('Q06 https to a server that speaks http is exit 6, and says what to try', async () => {
+    it('Q06 https to a server that speaks http: exit 6, with a hint what to try', async () => {
       const { exitCode, err } = await llmp(daemon.url.replace('http:', 'https:'), 'token list');
       expect(exitCode).to.equal(6);
-      expect(err).to.contain('no encrypted connection').and.to.contain('http://');
+      expect(err).to.contain('cannot establish an encrypted connection').and.to.contain('http://');
     });
   });
 });

@@ -22,7 +22,7 @@ const manifest = JSON.parse(textOf('package.json')) as Manifest;
 const { packages } = JSON.parse(textOf('package-lock.json')) as { packages: Record<string, Locked> };
 const root = packages[''] as unknown as Manifest;
 
-/** All that is installed, as often as it is; a name may be there in several versions. */
+/** All installed packages; a name may be installed in several versions. */
 const installed = Object.entries(packages)
   .filter(([path]) => path !== '')
   .map(([path, locked]) => ({ name: path.slice(path.lastIndexOf('node_modules/') + 13), ...locked }));
@@ -30,14 +30,14 @@ const versionsOf = (name: string) => installed.filter((it) => it.name === name).
 
 const partsOf = (version: string) => version.split('.').map((part) => parseInt(part, 10));
 
-/** Of plain versions alone: those of the floors are. */
+/** For plain versions only, like those in FLOORS. */
 function isAtLeast(version: string, floor: string): boolean {
   const [parts, least] = [partsOf(version), partsOf(floor)];
   const at = parts.findIndex((part, index) => part !== least[index]);
   return at === -1 || (parts[at] ?? 0) > (least[at] ?? 0);
 }
 
-// Published with stolen credentials on 2025-09-08 to empty wallets. Each was replaced within hours.
+// Published with stolen credentials on 2025-09-08 to steal from wallets. Each was replaced within hours.
 const STOLEN: Readonly<Record<string, readonly string[]>> = {
   'ansi-regex': ['6.2.1'],
   'ansi-styles': ['6.2.2'],
@@ -60,11 +60,11 @@ const STOLEN: Readonly<Record<string, readonly string[]>> = {
   'wrap-ansi': ['9.0.1'],
 };
 
-// Where the worm Shai-Hulud and what came after it went round. None is needed here; who wants one looks at its versions first.
+// Packages through which the worm Shai-Hulud and its successors spread. None is needed here; check the versions before you add one.
 const WORM_EATEN =
   /^(?:@(?:ctrl|crowdstrike|nativescript-community|operato|art-ws|asyncapi|ensdomains|postman|posthog|zapier|tanstack|antv|duckdb)\/|(?:ngx-bootstrap|posthog-node|posthog-js|rxnt-authentication|koa2-swagger-ui)$)/;
 
-// Below these something is known that matters here.
+// Below these versions there is a known problem that matters here.
 const FLOORS: Readonly<Record<string, string>> = {
   'body-parser': '2.3.0',
   'path-to-regexp': '8.4.0',
@@ -74,8 +74,8 @@ const FLOORS: Readonly<Record<string, string>> = {
   winston: '3.19.0',
 };
 
-describe('R: what llmp is made of', () => {
-  it('R01 is fixed by its content, all of it, and comes from a registry', () => {
+describe('R: dependencies', () => {
+  it('R01 every package is pinned by its content and comes from a registry', () => {
     expect(installed.length).to.be.above(100);
     for (const { name, integrity, resolved = 'https://' } of installed) {
       expect(integrity, name).to.match(/^sha512-/);
@@ -83,26 +83,26 @@ describe('R: what llmp is made of', () => {
     }
   });
 
-  it('R01 runs no script when it is installed but those that are listed', () => {
+  it('R01 only listed packages run a script when they are installed', () => {
     const scripted = new Set(installed.filter(({ hasInstallScript }) => hasInstallScript).map(({ name }) => name));
     const allowed = Object.entries(manifest.allowScripts).filter(([, isAllowed]) => isAllowed);
     expect([...scripted]).to.deep.equal(allowed.map(([name]) => name));
     expect([...scripted]).to.deep.equal(['sqlite3']);
   });
 
-  it('R03 has no version in it that was published by thieves', () => {
+  it('R03 no version that was published with stolen credentials is installed', () => {
     for (const [name, stolen] of Object.entries(STOLEN)) {
       expect(
         versionsOf(name).filter((version) => stolen.includes(version)),
         name,
       ).to.be.empty;
     }
-    // That family is here: the log brings it along.
+    // This family is installed: the log needs it.
     for (const name of ['color', 'color-convert', 'color-string']) expect(versionsOf(name), name).not.to.be.empty;
     expect(installed.filter(({ name }) => WORM_EATEN.test(name)).map(({ name }) => name)).to.be.empty;
   });
 
-  it('R06 runs on the releases of Node that are promised, and the build tries each', () => {
+  it('R06 the supported releases of Node are documented, and CI tests each', () => {
     expect(manifest.engines.node).to.equal('>=20.19');
     expect(root.engines).to.deep.equal(manifest.engines);
     expect(textOf('.npmrc')).to.match(/^engine-strict=true$/m);
@@ -111,13 +111,13 @@ describe('R: what llmp is made of', () => {
   });
 
   for (const [name, floor] of Object.entries(FLOORS)) {
-    it(`R07 has no ${name} older than ${floor}`, () => {
+    it(`R07 ${name} is not older than ${floor}`, () => {
       expect(versionsOf(name)).not.to.be.empty;
       expect(versionsOf(name).filter((version) => !isAtLeast(version, floor))).to.be.empty;
     });
   }
 
-  it('R07 knows an older version from a newer', () => {
+  it('R07 versions are compared correctly', () => {
     for (const [version, floor, is] of [
       ['2.3.0', '2.3.0', true],
       ['2.10.0', '2.3.0', true],

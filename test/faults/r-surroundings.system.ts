@@ -8,7 +8,7 @@ import { head } from '../support/raw.js';
 import { Scene } from '../support/scene.js';
 import { problemsWith } from '../support/settings.js';
 
-describe('R: where llmp runs', function () {
+describe('R: the environment of llmp', function () {
   this.timeout(60_000);
 
   for (const [name, value] of [
@@ -16,7 +16,7 @@ describe('R: where llmp runs', function () {
     ['NODE_OPTIONS', '--insecure-http-parser'],
     ['NODE_OPTIONS', '--inspect=127.0.0.1:0'],
   ] as const) {
-    it(`R10 it does not start with ${name}=${value}`, async () => {
+    it(`R10 the daemon does not start with ${name}=${value}`, async () => {
       const daemon = launchDaemon({
         MANAGEMENT_TOKEN,
         DATABASE_URL: join(temporaryFolder(), 'llmp.db'),
@@ -29,7 +29,7 @@ describe('R: where llmp runs', function () {
   }
 });
 
-describe('R: who is asked', () => {
+describe('R: hosts that are contacted', () => {
   let scene: Scene;
   let other: Server;
   let host: string;
@@ -54,7 +54,7 @@ describe('R: who is asked', () => {
     other.close();
   });
 
-  it('R12 is the provider or nobody, whatever host a client names', async () => {
+  it('R12 only the provider is contacted, whatever host a client names', async () => {
     const get = (target: string, fields = {}) => scene.send(head(`GET ${target}`, scene.secret, fields));
     const forwarded = [
       await get('/v1/models', { Host: host }),
@@ -76,7 +76,7 @@ describe('R: who is asked', () => {
     expect(visitors).to.equal(0);
   });
 
-  it('R12 is nobody that the provider refers to', async () => {
+  it('R12 redirects of the provider are not followed', async () => {
     scene.provider.answer = (_req, res) => {
       res.writeHead(307, { Location: `http://${host}/v1/models` }).end();
     };
@@ -85,7 +85,7 @@ describe('R: who is asked', () => {
     expect(visitors).to.equal(0);
   });
 
-  it('R12 is no address at which a cloud hands out credentials, by whatever name', () => {
+  it('R12 no cloud metadata address is contacted, under any of its names', () => {
     for (const url of [
       'http://169.254.169.254',
       'http://2852039166',

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { LINGER_MS } from '../../daemon/http/endings.js';
+import { LINGER_MS } from '../../daemon/http/connection-ends.js';
 import { MANAGEMENT_TOKEN } from '../support/daemon.js';
 import { head } from '../support/raw.js';
 import { staged } from './support/stage.js';
@@ -45,10 +45,10 @@ const HEADERS: Record<string, string[]> = {
   'Content-Type': ['application/json', 'text/plain', 'application/json; charset=utf-7'],
 };
 
-describe('S: whatever the management API is sent', () => {
+describe('S: random input for the management API', () => {
   const { stage, it } = staged();
 
-  it('S01 S02 S03 S04 S06 S07 S08 S11 it answers, never with 5xx, and keeps in step', async () => {
+  it('S01 S02 S03 S04 S06 S07 S08 S11 it always responds, never with 5xx, and the connection stays in sync', async () => {
     let state = SEED;
     const below = (count: number) => {
       state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;
@@ -89,9 +89,9 @@ describe('S: whatever the management API is sent', () => {
     for (let count = 1; count <= REQUESTS; count++) {
       const bytes = request(`fuzzed-${count}`);
       client.send(bytes);
-      const answer = await client.answer(bytes.slice(0, bytes.indexOf(' ')));
+      const answer = await client.response(bytes.slice(0, bytes.indexOf(' ')));
       expect(answer.status, bytes).to.be.below(500);
-      expect(client.pending.toString('latin1'), `behind the answer to ${bytes}`).to.equal('');
+      expect(client.pending.toString('latin1'), `after the response to ${bytes}`).to.equal('');
       if (answer.text !== '') expect(answer.json, bytes).to.be.an(answer.text.startsWith('[') ? 'array' : 'object');
       statuses.add(answer.status);
       if (count % 50 === 0) stage.daemon.clock.advance(LINGER_MS);

@@ -3,11 +3,11 @@ import type { WireProject, WireToken } from '../../daemon/api/contract.js';
 import { canary } from '../support/canaries.js';
 import { MANAGEMENT_TOKEN } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
-import { LINGER_MS } from '../../daemon/http/endings.js';
+import { LINGER_MS } from '../../daemon/http/connection-ends.js';
 import { bodyOf, storedIn } from '../support/management.js';
-import { chunk, type Fields, head, type RawAnswer, type RawClient } from '../support/raw.js';
+import { chunk, type Fields, head, type RawResponse, type RawClient } from '../support/raw.js';
 import { expectPlain } from '../support/refusals.js';
-import { addTokens } from './support/crowd.js';
+import { addTokens } from './support/add-tokens.js';
 import { staged } from './support/stage.js';
 
 const KEY = canary('upstream');
@@ -19,8 +19,8 @@ const ask = (start: string, fields: Fields = {}) => head(start, MANAGEMENT_TOKEN
 const send = (start: string, body: string, fields: Fields = {}) =>
   ask(start, { ...JSON_TYPE, 'Content-Length': String(Buffer.byteLength(body, 'latin1')), ...fields }) + body;
 
-/** An error as every client can read it, which shows nothing of how llmp is made. */
-function expectProblem(answer: RawAnswer, status: number, code: string): string {
+/** Checks an error that every client can read and that reveals nothing of the implementation. */
+function expectProblem(answer: RawResponse, status: number, code: string): string {
   expect({ status: answer.status, code: answer.json.code }, answer.text).to.deep.equal({ status, code });
   expectPlain(answer.json);
   expect(answer.header('content-type')).to.equal('application/json; charset=utf-8');
@@ -29,16 +29,16 @@ function expectProblem(answer: RawAnswer, status: number, code: string): string 
   return String(answer.json.error);
 }
 
-describe('S: what the management API is sent', () => {
+describe('S: input for the management API', () => {
   const { stage, it } = staged();
 
-  /** The request is answered, nothing is stored, and the next one on the connection is read as itself. */
+  /** Checks that the request gets this response, nothing is stored, and the next request on the connection is parsed correctly. */
   const refused = async (bytes: string, status: number, code: string): Promise<string> => {
     const before = await storedIn(stage.daemon);
     const client = await stage.client(bytes);
-    const error = expectProblem(await client.answer(), status, code);
+    const error = expectProblem(await client.response(), status, code);
     await expectInStep(client);
-    // A body that came too late for its answer, but whole, is no reason to end the connection, neither now nor later.
+    // A body that arrives complete, but later than its response, does not end the connection, neither now nor later.
     stage.daemon.clock.advance(LINGER_MS);
     await expectInStep(client);
     expect(await storedIn(stage.daemon)).to.deep.equal(before);
@@ -47,13 +47,13 @@ describe('S: what the management API is sent', () => {
   };
   const expectInStep = async (client: RawClient) => {
     client.send(ask('GET /manage/projects?limit=1', { 'X-Request-ID': 'the-next' }));
-    const next = await client.answer();
+    const next = await client.response();
     expect([next.status, next.header('x-request-id')]).to.deep.equal([200, 'the-next']);
-    expect(client.pending.toString('latin1'), 'what no request asked for').to.equal('');
+    expect(client.pending.toString('latin1'), 'bytes that no request asked for').to.equal('');
   };
-  const rows = ({ json }: RawAnswer) => json as unknown as WireToken[];
+  const rows = ({ json }: RawResponse) => json as unknown as WireToken[];
 
-  describe('numbers as JSON may write them', () => {
+  describe('numbers that JSON can contain', () => {
     const create = (field: string, number: string) =>
       send('POST /manage/tokens', `{"project_id":"${stage.project.id}","${field}":${number}}`);
 
@@ -66,20 +66,20 @@ describe('S: what the management API is sent', () => {
     ] as const) {
       const id = field === 'duration_hours' ? 'S01' : 'S02';
       for (const number of wrong) {
-        it(`${id} ${field} ${number} is refused with what is accepted`, async () => {
+        it(`${id} ${field} ${number} gets 400 with the permitted range`, async () => {
           expect(await refused(create(field, number), 400, 'invalid_request')).to.match(
             new RegExp(`^${field} must be a whole number from [01] to \\d+$`),
           );
         });
       }
       for (const number of ['NaN', 'Infinity', '0x10', '01', '.5', '1_000', '1n', '+1']) {
-        it(`${id} ${field} ${number} is no JSON`, async () => {
+        it(`${id} ${field} ${number} is invalid JSON`, async () => {
           expect(await refused(create(field, number), 400, 'invalid_request')).to.equal('the body is not valid JSON');
         });
       }
     }
 
-    it('S01 S02 that are whole are taken however they are written', async () => {
+    it('S01 S02 whole numbers are accepted in all notations', async () => {
       const body = `{"project_id":"${stage.project.id}","duration_hours":2.4e1,"max_requests":1.0}`;
       const created = await bodyOf<WireToken>(stage.daemon.manage('POST', '/manage/tokens', body), 201);
       const { created_at, expires_at, max_requests } = created;
@@ -102,18 +102,18 @@ describe('S: what the management API is sent', () => {
       'an id and its older name': 'project_id=<mine>&projectId=<other>',
       'an id in an array': 'project_id[]=<other>',
       'an operator': 'project_id[ne]=<mine>',
-      'a name in disguise': 'project_id=<mine>&%70roject_id=<other>',
+      'an encoded name': 'project_id=<mine>&%70roject_id=<other>',
       'a list with a gap': 'project_id=<mine>,',
       'no id': 'project_id=',
       'a name without a value': 'project_id',
       'a pattern that a NUL makes empty': 'q=%00',
       'a pattern cut by a NUL': 'q=%00of%20another',
-      'bytes that are no text': 'q=%ff',
+      'bytes that are not UTF-8': 'q=%ff',
       'half a surrogate pair': 'q=%ED%A0%80',
       'half an escape': 'q=%',
-      'an escape of no number': 'q=%zz',
+      'an invalid escape': 'q=%zz',
     })) {
-      it(`S03 are not widened by ${what}: 400`, async () => {
+      it(`S03 a filter with ${what} gets 400`, async () => {
         const asked = query.replace('<mine>', stage.project.id).replace('<other>', other.id);
         await refused(ask(`GET /manage/tokens?${asked}`), 400, 'invalid_request');
       });
@@ -122,12 +122,12 @@ describe('S: what the management API is sent', () => {
     for (const [what, query] of Object.entries({
       'a part of an id': 'project_id=<part>',
       SQL: "project_id=<mine>'%20OR%20'1'='1",
-      'a NUL behind an id': 'project_id=<mine>%00',
+      'an id with a NUL after it': 'project_id=<mine>%00',
       'a pattern of SQL': 'project_id=%25',
       'a pattern in a search': 'q=%25',
       'one character of SQL in a search': 'q=_',
     })) {
-      it(`S03 are not widened by ${what}: nothing is found`, async () => {
+      it(`S03 a filter with ${what} finds nothing`, async () => {
         const { id } = stage.project;
         const answer = await list(
           query.replace('<mine>', id).replace('<other>', other.id).replace('<part>', id.slice(0, 8)),
@@ -138,12 +138,12 @@ describe('S: what the management API is sent', () => {
     }
 
     for (const written of ['TRUE', '', '1', 'yes', 'false%00', 'true&active_only=true', 'true,false']) {
-      it(`S04 active_only=${written} is 400`, async () => {
+      it(`S04 active_only=${written} gets 400`, async () => {
         await refused(ask(`GET /manage/tokens?active_only=${written}`), 400, 'invalid_request');
       });
     }
 
-    it('S04 active_only is true or false', async () => {
+    it('S04 active_only can be true or false', async () => {
       const revoked = await stage.issue();
       await stage.daemon.manage('DELETE', `/manage/tokens/${revoked.id}`);
       const idsWith = async (query: string) => rows(await list(query)).map(({ id }) => id);
@@ -162,12 +162,12 @@ describe('S: what the management API is sent', () => {
       'with a NUL': 'a\\u0000b',
       'with a newline': 'a\\nb',
       'with an escape sequence': '\\u001b[2J',
-      'with a control of eight bits': 'a\\u009bb',
+      'with a C1 control character': 'a\\u009bb',
       'with DEL': 'a\\u007fb',
       'with a line separator': 'a\\u2028b',
       'with half a surrogate pair': 'a\\ud800b',
     })) {
-      it(`S05 ${what} are refused, for projects and tokens`, async () => {
+      it(`S05 names ${what} are refused, for projects and tokens`, async () => {
         const problem = 'name must be 1 to 100 characters, not only spaces, without control characters';
         const project = send('POST /manage/projects', `{"api_key":"${KEY}","name":"${name}"}`);
         expect(await refused(project, 400, 'invalid_request')).to.equal(problem);
@@ -177,7 +177,7 @@ describe('S: what the management API is sent', () => {
     }
 
     for (const name of ['\\ud83d\\udd11', '\\u202eright to left', '\\u0627\\u0644', '<img src=x onerror=alert(1)>']) {
-      it(`S05 ${name} is a name like any other, and comes back as it was sent`, async () => {
+      it(`S05 ${name} is a valid name and is returned unchanged`, async () => {
         const sent = JSON.parse(`"${name}"`) as string;
         const answer = await stage.ask(send(`PATCH /manage/projects/${stage.project.id}`, `{"name":"${name}"}`));
         expect(answer.status).to.equal(200);
@@ -238,26 +238,26 @@ describe('S: what the management API is sent', () => {
       });
     }
 
-    it('S07 in a form are 415, as a browser could send them from any page', async () => {
+    it('S07 a form, which a browser could send from any page, gets 415', async () => {
       const type = { 'Content-Type': 'application/x-www-form-urlencoded' };
       await refused(send('POST /manage/cache/purge', 'all=true', type), 415, 'unsupported_media_type');
     });
   });
 
   describe('bodies', () => {
-    // Read as a request of its own, it would create a project.
+    // If it were read as a separate request, it would create a project.
     const inner = send('POST /manage/projects', `{"name":"smuggled","api_key":"${KEY}"}`);
 
     for (const [what, fields] of Object.entries<Fields>({
-      'of no type': { 'Content-Type': [] },
+      'without a type': { 'Content-Type': [] },
       'of text': { 'Content-Type': 'text/plain' },
       'of a form': { 'Content-Type': 'application/x-www-form-urlencoded' },
       'in UTF-7': { 'Content-Type': 'application/json; charset=utf-7' },
       'of two types': { 'Content-Type': 'application/json, text/plain' },
-      'packed with gzip': { 'Content-Encoding': 'gzip' },
-      'packed with br': { 'Content-Encoding': 'br' },
+      'compressed with gzip': { 'Content-Encoding': 'gzip' },
+      'compressed with br': { 'Content-Encoding': 'br' },
     })) {
-      it(`S07 ${what} are 415, and what stands in them is not read as a request`, async () => {
+      it(`S07 bodies ${what} get 415, and are not parsed as a request`, async () => {
         await refused(send('POST /manage/projects', inner, fields), 415, 'unsupported_media_type');
         await refused(
           send('POST /manage/projects', chunk(inner) + '0\r\n\r\n', { ...CHUNKED, ...fields }),
@@ -267,29 +267,29 @@ describe('S: what the management API is sent', () => {
       });
     }
 
-    it('S07 are not read without the management token, nor taken for requests', async () => {
+    it('S07 without the management token bodies are not read or parsed as requests', async () => {
       const fields = { Authorization: [], 'X-Request-ID': 'first' };
       await refused(send('POST /manage/projects', inner, fields), 401, 'management_token_refused');
     });
 
-    it('S07 E03 larger than 64 KiB are 413 at once: by what is declared, or as soon as they are', async () => {
+    it('S07 E03 bodies above 64 KiB get 413 at once: by their stated length, or as soon as they exceed it', async () => {
       for (const bytes of [
         send('POST /manage/projects', '{', { 'Content-Length': '65537' }),
         send('POST /manage/projects', chunk(`{"name":"${'x'.repeat(65_536)}`), CHUNKED),
       ]) {
         const client = await stage.client(bytes);
-        expectProblem(await client.answer(), 413, 'body_too_large');
+        expectProblem(await client.response(), 413, 'body_too_large');
         stage.daemon.clock.advance(2_000);
         await client.closed;
       }
     });
 
-    it('S07 of 64 KiB are read', async () => {
+    it('S07 bodies of 64 KiB are read', async () => {
       const body = `{"name":"x","api_key":"${KEY}"`.padEnd(65_535) + '}';
       expect((await stage.ask(send('POST /manage/projects', body))).status).to.equal(201);
     });
 
-    it('S07 A21 that do not arrive within CLIENT_BODY_TIMEOUT are 408, however slowly they go on', async () => {
+    it('S07 A21 bodies that do not arrive within CLIENT_BODY_TIMEOUT get 408, however slowly they continue', async () => {
       const client = await stage.client(send('POST /manage/projects', '{', { 'Content-Length': '1000' }));
       await eventually('it is refused', () => {
         if (client.pending.length > 0) return true;
@@ -297,51 +297,51 @@ describe('S: what the management API is sent', () => {
         stage.daemon.clock.advance(5_000);
         return false;
       });
-      expectProblem(await client.answer(), 408, 'request_timeout');
+      expectProblem(await client.response(), 408, 'request_timeout');
       stage.daemon.clock.advance(2_000);
       await client.closed;
     });
 
-    it('S07 A21 that nobody reads do not keep their connection: it is closed after 2 s', async () => {
+    it('S07 A21 unread bodies do not keep their connection open: it closes after 2 s', async () => {
       const client = await stage.client(
         send('POST /manage/projects', '{', { Authorization: [], 'Content-Length': '100' }),
       );
-      expectProblem(await client.answer(), 401, 'management_token_refused');
+      expectProblem(await client.response(), 401, 'management_token_refused');
       stage.daemon.clock.advance(2_000);
       await client.closed;
     });
 
-    it('S07 A10 whose framing breaks are 400, and the connection ends', async () => {
+    it('S07 A10 bodies with broken framing get 400, and the connection closes', async () => {
       const client = await stage.client(send('POST /manage/projects', chunk('{"name":') + 'zz\r\n', CHUNKED));
-      expectProblem(await client.answer(), 400, 'malformed_request');
+      expectProblem(await client.response(), 400, 'malformed_request');
       await client.closed;
     });
 
-    it('S07 A10 whose framing breaks behind their answer get no second one', async () => {
+    it('S07 A10 bodies whose framing breaks after their response get no second one', async () => {
       for (const start of ['POST /manage/projects', 'POST /v1/echo']) {
         const client = await stage.client(send(start, chunk('{'), { ...CHUNKED, Authorization: [] }));
-        expect((await client.answer()).status).to.equal(401);
+        expect((await client.response()).status).to.equal(401);
         client.send('zz\r\n\r\n');
         await client.closed;
         expect(client.pending.toString('latin1')).to.equal('');
       }
     });
 
-    it('S07 A32 are asked for with 100 once they are wanted, and not before a refusal', async () => {
+    it('S07 A32 the client gets 100 when its body is needed, and not before a refusal', async () => {
       const body = `{"name":"continued","api_key":"${KEY}"}`;
       const fields: Fields = { ...JSON_TYPE, 'Content-Length': String(body.length), Expect: '100-continue' };
       const client = await stage.client(ask('POST /manage/projects', fields));
-      expect((await client.answer()).status).to.equal(100);
+      expect((await client.response()).status).to.equal(100);
       client.send(body);
-      expect((await client.answer()).status).to.equal(201);
+      expect((await client.response()).status).to.equal(201);
       for (const [wrong, status] of [
         [{ Authorization: [] }, 401],
         [{ 'Content-Type': 'text/plain' }, 415],
         [{ 'Content-Length': '65537' }, 413],
       ] as const) {
         const refusedFirst = await stage.client(ask('POST /manage/projects', { ...fields, ...wrong }));
-        const answer = await refusedFirst.answer();
-        // Whether the body comes all the same nobody knows, so that nothing can be read behind it.
+        const answer = await refusedFirst.response();
+        // The body may or may not follow, so nothing can be read after it.
         expect([answer.status, answer.header('connection')]).to.deep.equal([status, 'close']);
         await refusedFirst.closed;
         expect(refusedFirst.pending.toString('latin1')).to.equal('');
@@ -353,15 +353,15 @@ describe('S: what the management API is sent', () => {
     const NOT_FOUND: readonly [string, string, string][] = [
       ['an unknown token', `/manage/tokens/${UNKNOWN_ID}`, 'token not found'],
       ['an unknown project', `/manage/projects/${UNKNOWN_ID}`, 'project not found'],
-      ['an id that can be none', '/manage/tokens/nonsense', 'token not found'],
+      ['an impossible id', '/manage/tokens/nonsense', 'token not found'],
       ['an id in capitals', `/manage/tokens/${UNKNOWN_ID.toUpperCase()}`, 'token not found'],
-      ['an id with a NUL behind it', `/manage/tokens/${UNKNOWN_ID}%00`, 'token not found'],
+      ['an id with a NUL after it', `/manage/tokens/${UNKNOWN_ID}%00`, 'token not found'],
       ['SQL for an id', "/manage/projects/'%20OR%201=1", 'project not found'],
-      ['a name of every object', '/manage/projects/__proto__', 'project not found'],
-      ['a path out of it', '/manage/projects/%2e%2e%2ftokens', 'project not found'],
+      ['a property name of every object', '/manage/projects/__proto__', 'project not found'],
+      ['a path that leads out', '/manage/projects/%2e%2e%2ftokens', 'project not found'],
     ];
     for (const [what, path, error] of NOT_FOUND) {
-      it(`S08 to ${what} are 404 in JSON`, async () => {
+      it(`S08 a request for ${what} gets 404 in JSON`, async () => {
         expect(await refused(ask(`GET ${path}`), 404, 'not_found')).to.equal(error);
       });
     }
@@ -372,17 +372,17 @@ describe('S: what the management API is sent', () => {
       '/manage/tokens/%ff',
       '/manage/projects/%E0%A4%A',
     ]) {
-      it(`S08 that cannot be decoded are 400 in JSON: ${path}`, async () => {
+      it(`S08 a path that cannot be decoded gets 400 in JSON: ${path}`, async () => {
         expect(await refused(ask(`GET ${path}`), 400, 'invalid_request')).to.equal('malformed request');
       });
     }
 
     for (const id of ['<known>', UNKNOWN_ID, 'nonsense', '%zz']) {
-      it(`S09 DELETE of the project ${id} is never done: ${id === '%zz' ? 400 : 405}, behind the token`, async () => {
+      it(`S09 DELETE of the project ${id} is never done: ${id === '%zz' ? 400 : 405}, after authentication`, async () => {
         const start = `DELETE /manage/projects/${id.replace('<known>', stage.project.id)}`;
         const client = await stage.client(ask(start, { Authorization: [] }) + ask(start));
-        expectProblem(await client.answer(), 401, 'management_token_refused');
-        const answer = await client.answer();
+        expectProblem(await client.response(), 401, 'management_token_refused');
+        const answer = await client.response();
         if (id === '%zz') expectProblem(answer, 400, 'invalid_request');
         else expectProblem(answer, 405, 'method_not_allowed');
         expect(answer.header('allow')).to.equal(id === '%zz' ? undefined : 'GET, PATCH, HEAD, OPTIONS');
@@ -402,16 +402,16 @@ describe('S: what the management API is sent', () => {
       '/v1x',
       '/index.html',
     ]) {
-      it(`S11 that lead nowhere are 404 in JSON: ${path}`, async () => {
+      it(`S11 an unknown path gets 404 in JSON: ${path}`, async () => {
         for (const method of ['GET', 'POST', 'DELETE']) {
           expect(await refused(ask(`${method} ${path}`), 404, 'not_found')).to.equal('no such path');
         }
       });
     }
 
-    it('S11 under /v1 are the provider’s to know', async () => {
+    it('S11 unknown paths under /v1 are left to the provider', async () => {
       stage.upstream.script = (exchange) => {
-        exchange.answer(404, '', '{"error":{"message":"Unknown request URL"}}');
+        exchange.respond(404, '', '{"error":{"message":"Unknown request URL"}}');
       };
       const answer = await stage.ask(stage.get({}, '/v1/nothing'));
       expect([answer.status, answer.text]).to.deep.equal([404, '{"error":{"message":"Unknown request URL"}}']);
@@ -424,11 +424,11 @@ describe('S: what the management API is sent', () => {
       '/manage/nothing',
       '/manage/tokens?limit=0',
     ]) {
-      it(`S12 HEAD ${path} is GET without a body: not a byte of one`, async () => {
+      it(`S12 HEAD ${path} is GET without a single byte of a body`, async () => {
         const got = await stage.ask(ask(`GET ${path}`, { 'X-Request-ID': 'answered-to-GET-' }));
         const client = await stage.client(ask(`HEAD ${path}`, { 'X-Request-ID': 'answered-to-HEAD' }));
-        const answer = await client.answer('HEAD');
-        const shown = ({ status, fields }: RawAnswer) => [
+        const answer = await client.response('HEAD');
+        const shown = ({ status, fields }: RawResponse) => [
           status,
           ...fields.filter(([name]) => name !== 'Date' && name !== 'X-Request-ID'),
         ];
@@ -437,12 +437,12 @@ describe('S: what the management API is sent', () => {
       });
     }
 
-    it('S12 OPTIONS names the methods, behind the token, and without a body', async () => {
+    it('S12 OPTIONS lists the methods, after authentication and without a body', async () => {
       const client = await stage.client(
         ask('OPTIONS /manage/tokens', { Authorization: [] }) + ask('OPTIONS /manage/tokens'),
       );
-      expectProblem(await client.answer(), 401, 'management_token_refused');
-      const answer = await client.answer();
+      expectProblem(await client.response(), 401, 'management_token_refused');
+      const answer = await client.response();
       expect([answer.status, answer.header('allow')]).to.deep.equal([204, 'POST, GET, HEAD, OPTIONS']);
       await expectInStep(client);
     });
@@ -457,7 +457,7 @@ describe('S: what the management API is sent', () => {
       await addTokens(stage.daemon, crowded.id, MANY);
     });
 
-    it('S10 are given by pages of at most 1000, whose cost does not grow with the list', async () => {
+    it('S10 a list has pages of up to 1000, whose cost does not grow with the list', async () => {
       const { database } = stage.daemon.daemon.stores;
       const path = `/manage/tokens?project_id=${crowded.id}&limit=1000`;
       await refused(ask(`GET ${path.replace('1000', '1001')}`), 400, 'invalid_request');
@@ -466,7 +466,7 @@ describe('S: what the management API is sent', () => {
       let most = 0;
       while (next !== undefined) {
         const before = database.statements;
-        const answer: RawAnswer = await stage.ask(ask(`GET ${next}`));
+        const answer: RawResponse = await stage.ask(ask(`GET ${next}`));
         most = Math.max(most, database.statements - before);
         expect(answer.header('x-total-count')).to.equal(String(MANY));
         expect(answer.body.length, 'bytes of a page').to.be.below(600 * 1000);
@@ -474,11 +474,11 @@ describe('S: what the management API is sent', () => {
         next = /^<([^>]+)>; rel="next"$/.exec(answer.header('link') ?? '')?.[1];
       }
       expect(seen.size).to.equal(MANY);
-      // The total and the page; the total of so many may be known already.
+      // One for the total and one for the page. The total may already be known.
       expect(most, 'statements for a page').to.equal(2);
     });
 
-    it('S10 without a limit are 100', async () => {
+    it('S10 a page has 100 entries without a limit', async () => {
       expect(rows(await stage.ask(ask(`GET /manage/tokens?project_id=${crowded.id}`)))).to.have.lengthOf(100);
     });
   });

@@ -5,9 +5,9 @@ import { Authority } from '../support/certificates.js';
 import { TestClock } from '../support/clock.js';
 import { MANAGEMENT_TOKEN } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
-import { takeDatabaseAway } from '../support/outage.js';
-import { nameAddresses, trust } from '../support/names.js';
-import { chunk, type Fields, head, LAST_CHUNK, type RawAnswer, type RawClient } from '../support/raw.js';
+import { makeDatabaseUnreachable } from '../support/database-outage.js';
+import { overrideDns, trustAuthority } from '../support/network-overrides.js';
+import { chunk, type Fields, head, LAST_CHUNK, type RawResponse, type RawClient } from '../support/raw.js';
 import {
   type Expected,
   expectRefusal,
@@ -27,12 +27,12 @@ import { staged } from './support/stage.js';
 import type { Exchange, Script } from './support/upstream.js';
 
 const SECOND_MS = 1000;
-// Whatever is not text: a tunnel must not care.
+// Bytes that are not text, which a tunnel must not change.
 const BYTES = Buffer.from(Array.from({ length: 1024 }, (_, i) => i % 256));
 
 const EARLY = Buffer.from('early');
 
-/** Numbers from 0 to 1, the same ones each time (mulberry32). */
+/** Numbers from 0 to 1, the same for the same seed (mulberry32). */
 function seeded(seed: number): () => number {
   return () => {
     seed = (seed + 0x6d2b79f5) | 0;
@@ -54,17 +54,17 @@ const WEBSOCKET: Fields = {
   'Sec-WebSocket-Version': '13',
 };
 
-describe('upgrades that are none', () => {
+describe('upgrades that are not made', () => {
   const { stage, it } = staged();
 
   const NOT_TAKEN: Record<string, { start: string; fields: Fields; body?: string }> = {
     'to h2c': { start: 'GET /v1/models', fields: H2C },
     'to h2c, by POST': { start: 'POST /v1/echo', fields: { ...H2C, 'Content-Length': '5' }, body: 'hello' },
-    'to a protocol nobody knows': { start: 'GET /v1/models', fields: { Connection: 'upgrade', Upgrade: 'foo/1' } },
+    'to an unknown protocol': { start: 'GET /v1/models', fields: { Connection: 'upgrade', Upgrade: 'foo/1' } },
     'to TLS': { start: 'OPTIONS /v1/models', fields: { Connection: 'upgrade', Upgrade: 'TLS/1.0' } },
     'to a WebSocket, by POST': { start: 'POST /v1/echo', fields: { ...WEBSOCKET, 'Content-Length': '2' }, body: '{}' },
     'to a WebSocket, by POST without a body': { start: 'POST /v1/echo', fields: WEBSOCKET },
-    'to a WebSocket that expects what there is not to expect': {
+    'to a WebSocket with an unsupported expectation': {
       start: 'GET /v1/models',
       fields: { ...WEBSOCKET, Expect: '100-continue' },
     },
@@ -75,7 +75,7 @@ describe('upgrades that are none', () => {
     },
   };
   for (const [what, { start, fields, body = '' }] of Object.entries(NOT_TAKEN)) {
-    it(`A30 an upgrade ${what} is served as if it were not asked for, and not forwarded`, async () => {
+    it(`A30 a request for an upgrade ${what} is served without it, and Upgrade is not forwarded`, async () => {
       const answer = await stage.ask(head(start, stage.secret, fields) + body);
       expect(answer.status).to.equal(start.startsWith('OPTIONS') ? 204 : 200);
       expect(answer.header('upgrade')).to.equal(undefined);
@@ -89,26 +89,26 @@ describe('upgrades that are none', () => {
     });
   }
 
-  it('A30 an upgrade in HTTP/1.0, where there is none, is not taken', async () => {
+  it('A30 an upgrade in HTTP/1.0, which has none, is not made', async () => {
     const answer = await stage.ask(head('GET /v1/models', stage.secret, WEBSOCKET).replace('HTTP/1.1', 'HTTP/1.0'));
     expect(answer.status).to.equal(200);
     expect((await stage.upstream.only()).all('upgrade')).to.deep.equal([]);
   });
 
-  it('A30 a body behind an upgrade that is not taken arrives whole, however it comes', async () => {
+  it('A30 the body of a request whose upgrade is not made arrives whole, however it is framed', async () => {
     const fields = { ...H2C, 'Transfer-Encoding': 'chunked' };
     const client = await stage.client(head('POST /v1/echo', stage.secret, fields) + chunk('first '));
     const exchange = await stage.upstream.only();
     client.send(chunk('second ') + chunk('third'));
     client.send(LAST_CHUNK);
-    expect((await client.answer()).status).to.equal(200);
+    expect((await client.response()).status).to.equal(200);
     expect(exchange.request.body.toString()).to.equal('first second third');
   });
 
-  it('A30 what comes in one packet with an upgrade that is not taken is not lost', async () => {
+  it('A30 bytes in one packet with an upgrade that is not made are not lost', async () => {
     const upgrade = head('POST /v1/echo', stage.secret, { ...H2C, 'Content-Length': '5' });
     const client = await stage.client(`${upgrade}hello${stage.get({}, '/v1/second')}${stage.get({}, '/v1/third')}`);
-    for (let i = 0; i < 3; i++) expect((await client.answer()).status).to.equal(200);
+    for (let i = 0; i < 3; i++) expect((await client.response()).status).to.equal(200);
     expect(stage.upstream.exchanges.map(({ target }) => target)).to.have.members([
       '/v1/echo',
       '/v1/second',
@@ -116,47 +116,47 @@ describe('upgrades that are none', () => {
     ]);
   });
 
-  it('A30 the bytes behind an upgrade that is not taken are a request, or refused', async () => {
+  it('A30 bytes after an upgrade that is not made are parsed as a request, or refused', async () => {
     const client = await stage.client(head('GET /v1/models', stage.secret, H2C));
-    expect((await client.answer()).status).to.equal(200);
+    expect((await client.response()).status).to.equal(200);
     client.send('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
-    expect((await client.answer()).status).to.be.oneOf([400, 505]);
+    expect((await client.response()).status).to.be.oneOf([400, 505]);
     await client.closed;
     expect(stage.upstream.exchanges).to.have.lengthOf(1);
   });
 
-  it('A30 a client that waits for 100 Continue gets it when its upgrade is not taken', async () => {
+  it('A30 a client that waits for 100 Continue gets it when its upgrade is not made', async () => {
     const fields = { ...H2C, Expect: '100-continue', 'Content-Length': '5' };
     const client = await stage.client(head('POST /v1/echo', stage.secret, fields));
-    expect((await client.answer()).status).to.equal(100);
+    expect((await client.response()).status).to.equal(100);
     client.send('hello');
-    expect((await client.answer()).status).to.equal(200);
+    expect((await client.response()).status).to.equal(200);
   });
 
-  it('A30 an upgrade without a token is refused like any request, and the connection goes on', async () => {
+  it('A30 an upgrade without a token is refused like any request, and the connection stays open', async () => {
     const client = await stage.client(head('GET /v1/models', null, H2C));
-    expectRefusal(await client.answer(), UNAUTHORIZED);
+    expectRefusal(await client.response(), UNAUTHORIZED);
     client.send(stage.get());
-    expect((await client.answer()).status).to.equal(200);
+    expect((await client.response()).status).to.equal(200);
   });
 
   for (const upgrade of [H2C, WEBSOCKET]) {
     const { Upgrade: protocol } = upgrade;
-    it(`A30 outside /v1 an upgrade to ${String(protocol)} is not taken`, async () => {
+    it(`A30 outside of /v1 an upgrade to ${String(protocol)} is not made`, async () => {
       expect((await stage.ask(head('GET /live', null, upgrade))).status).to.equal(200);
       expect((await stage.ask(head('GET /manage/projects', MANAGEMENT_TOKEN, upgrade))).status).to.equal(200);
       expect((await stage.ask(head('GET /v1x', stage.secret, upgrade))).status).to.equal(404);
       await stage.expectNothingSpent();
     });
 
-    it(`A30 an upgrade to ${String(protocol)} behind a request without an answer ends the connection`, async () => {
+    it(`A30 an upgrade to ${String(protocol)} that is pipelined after an unanswered request closes the connection`, async () => {
       stage.upstream.script = () => undefined;
       const client = await stage.client(stage.get());
       const exchange = await stage.upstream.only();
       client.send(stage.get(upgrade, '/v1/second'));
       await client.closed;
       await exchange.closed();
-      expect(await stage.onlyEnd()).to.include({ outcome: 'client_closed' });
+      expect(await stage.onlyRecord()).to.include({ outcome: 'client_closed' });
       expect(stage.upstream.exchanges).to.have.lengthOf(1);
     });
   }
@@ -174,16 +174,18 @@ describe('WebSocket upgrades on the wire', () => {
   };
   const silent: Script = () => undefined;
 
-  /** A client and an upstream that have agreed. */
-  async function joined(script: Script = agree): Promise<{ client: RawClient; exchange: Exchange; answer: RawAnswer }> {
+  /** A client and an upstream after the handshake. */
+  async function joined(
+    script: Script = agree,
+  ): Promise<{ client: RawClient; exchange: Exchange; answer: RawResponse }> {
     stage.upstream.script = script;
     const client = await stage.client(handshake());
-    const answer = await client.answer();
+    const answer = await client.response();
     expect(answer.status).to.equal(101);
     return { client, exchange: await stage.upstream.only(), answer };
   }
 
-  /** A client whose handshake is at the upstream, which does not answer. */
+  /** A client whose handshake is at the upstream, which does not respond. */
   async function waiting(early = ''): Promise<{ client: RawClient; exchange: Exchange }> {
     stage.upstream.script = silent;
     const client = await stage.client(handshake() + early);
@@ -191,7 +193,7 @@ describe('WebSocket upgrades on the wire', () => {
   }
 
   describe('the handshake', () => {
-    it('A30 is admitted and tunnelled: bytes pass both ways as they are, and cost one use', async () => {
+    it('A30 a WebSocket is admitted and tunnelled: bytes pass both ways unchanged, and it costs one use', async () => {
       const { client, exchange } = await joined();
       client.send(BYTES);
       await eventually('they are at the upstream', () => exchange.tunnelled.equals(BYTES));
@@ -199,16 +201,16 @@ describe('WebSocket upgrades on the wire', () => {
       await eventually('they are at the client', () => client.pending.equals(BYTES));
       expect(await stage.uses()).to.equal(1);
       client.destroy();
-      expect(await stage.onlyEnd()).to.include({ status: 101, path: '/v1/realtime', method: 'GET' });
+      expect(await stage.onlyRecord()).to.include({ status: 101, path: '/v1/realtime', method: 'GET' });
     });
 
-    it('A30 bytes that come together with the handshake, and with its answer, are not lost', async () => {
+    it('A30 bytes that arrive together with the handshake, or with its response, are not lost', async () => {
       stage.upstream.script = (exchange) => {
         exchange.switchProtocols();
         exchange.send('with the answer');
       };
       const client = await stage.client(handshake() + 'with the handshake');
-      expect((await client.answer()).status).to.equal(101);
+      expect((await client.response()).status).to.equal(101);
       await client.seen('with the answer');
       const exchange = await stage.upstream.only();
       await eventually('the early bytes', () => exchange.tunnelled.toString() === 'with the handshake');
@@ -216,32 +218,32 @@ describe('WebSocket upgrades on the wire', () => {
       await eventually('the later ones', () => exchange.tunnelled.toString() === 'with the handshake, and later');
     });
 
-    it('keeps what the client sends while the upstream thinks, in order', async () => {
+    it('bytes that the client sends before the response are held, in order', async () => {
       const { client, exchange } = await waiting('one, ');
       client.send('two, ');
       client.send('three');
       exchange.switchProtocols();
-      expect((await client.answer()).status).to.equal(101);
+      expect((await client.response()).status).to.equal(101);
       await eventually('all of it', () => exchange.tunnelled.toString() === 'one, two, three');
     });
 
-    it('is refused when more than 64 KiB come before its answer', async () => {
+    it('a client that sends more than 64 KiB before the response is refused', async () => {
       const { client, exchange } = await waiting();
       client.send('x'.repeat(65 * 1024));
-      expectRefusal(await client.answer(), MALFORMED);
+      expectRefusal(await client.response(), MALFORMED);
       await exchange.closed();
       await client.closed;
     });
 
-    it('forwards path and query byte for byte', async () => {
+    it('path and query are forwarded byte for byte', async () => {
       stage.upstream.script = agree;
       const target = '/v1/realtime/http:/a%2Fb;c?model=gpt//x?y&z=\'"<>{}|';
       const client = await stage.client(handshake({}, `GET ${target}`));
-      expect((await client.answer()).status).to.equal(101);
+      expect((await client.response()).status).to.equal(101);
       expect((await stage.upstream.only()).target).to.equal(target);
     });
 
-    it('B01 B02 no field of a hop goes upstream, and none that Connection names', async () => {
+    it('B01 B02 hop-by-hop headers of a handshake, and those named in Connection, are not forwarded', async () => {
       stage.upstream.script = agree;
       const named = 'Upgrade, x-secret, authorization, host, upgrade, sec-websocket-key';
       const client = await stage.client(
@@ -256,7 +258,7 @@ describe('WebSocket upgrades on the wire', () => {
           'X-Kept': ['one', 'two'],
         }),
       );
-      expect((await client.answer()).status).to.equal(101);
+      expect((await client.response()).status).to.equal(101);
       const exchange = await stage.upstream.only();
       for (const name of ['x-secret', 'keep-alive', 'te', 'trailer', 'proxy-connection', 'proxy-authorization']) {
         expect(exchange.all(name), name).to.deep.equal([]);
@@ -268,7 +270,7 @@ describe('WebSocket upgrades on the wire', () => {
       expect(exchange.all('x-kept')).to.deep.equal(['one', 'two']);
     });
 
-    it('B04 B05 B06 what the client says of hosts, addresses and who pays stays here', async () => {
+    it("B04 B05 B06 the client's headers about hosts, addresses and billing are not forwarded", async () => {
       stage.upstream.script = agree;
       const fields = {
         Host: 'evil.example',
@@ -285,7 +287,7 @@ describe('WebSocket upgrades on the wire', () => {
         'Sec-WebSocket-Protocol': 'realtime, openai-organization.org, openai-project.proj, OpenAI-Insecure-API-Key.k',
       };
       const client = await stage.client(handshake(fields));
-      expect((await client.answer()).status).to.equal(101);
+      expect((await client.response()).status).to.equal(101);
       const exchange = await stage.upstream.only();
       const rebuilt = ['Host', 'Sec-WebSocket-Protocol'];
       for (const name of Object.keys(fields).filter((it) => !rebuilt.includes(it))) {
@@ -295,7 +297,7 @@ describe('WebSocket upgrades on the wire', () => {
       expect(exchange.all('sec-websocket-protocol')).to.deep.equal(['realtime']);
     });
 
-    it('B03 B08 B09 the 101 is rebuilt: nothing of the hop, our own fields once, the others as they are', async () => {
+    it('B03 B08 B09 the 101 is rebuilt: no hop-by-hop headers, our own headers once, the others unchanged', async () => {
       const { answer, client } = await joined((exchange) => {
         exchange.switchProtocols(
           [
@@ -332,10 +334,10 @@ describe('WebSocket upgrades on the wire', () => {
         expect(answer.all(name), name).to.deep.equal([]);
       }
       client.destroy();
-      expect(await stage.onlyEnd()).to.include({ upstreamRequestId: 'of-the-upstream' });
+      expect(await stage.onlyRecord()).to.include({ upstreamRequestId: 'of-the-upstream' });
     });
 
-    it('B11 that has been here before is refused, and marked when it leaves', async () => {
+    it('B11 a handshake that returns to the daemon is refused, and each is marked with Via', async () => {
       const { exchange } = await joined();
       const [mark = ''] = exchange.all('cdn-loop');
       expectRefusal(await stage.ask(handshake({ 'CDN-Loop': `other, ${mark}` })), LOOP_DETECTED);
@@ -343,16 +345,16 @@ describe('WebSocket upgrades on the wire', () => {
       expect(await stage.uses()).to.equal(1);
     });
 
-    it('C32 a key that the upstream sends back with its 101 is in no record', async () => {
+    it('C32 a key that the upstream returns with its 101 is in no record', async () => {
       stage.upstreamEchoesSecrets = true;
       const { client } = await joined((exchange) => {
         exchange.switchProtocols(`X-Request-ID: ${exchange.all('authorization').join()}\r\n`);
       });
       client.destroy();
-      expect((await stage.onlyEnd()).upstreamRequestId).to.equal('********');
+      expect((await stage.onlyRecord()).upstreamRequestId).to.equal('********');
     });
 
-    it('B14 a request id of the client is used if it is harmless, on both sides', async () => {
+    it("B14 the client's request ID is used on both sides if it is harmless", async () => {
       for (const [given, isUsed] of [
         ['my-id', true],
         ['not harmless', false],
@@ -360,9 +362,9 @@ describe('WebSocket upgrades on the wire', () => {
       ] as const) {
         stage.upstream.script = agree;
         const client = await stage.client(handshake({ 'X-Request-ID': given }));
-        const id = (await client.answer()).header('x-request-id') ?? '';
+        const id = (await client.response()).header('x-request-id') ?? '';
         expect(id === given).to.equal(isUsed);
-        await eventually('it is there', () => stage.upstream.exchanges.some(({ requestId }) => requestId === id));
+        await eventually('it has arrived', () => stage.upstream.exchanges.some(({ requestId }) => requestId === id));
       }
     });
   });
@@ -371,25 +373,25 @@ describe('WebSocket upgrades on the wire', () => {
     const offering = (...names: string[]) =>
       head('GET /v1/realtime', null, { ...WEBSOCKET, 'Sec-WebSocket-Protocol': names.join(', ') });
 
-    it('is accepted where there is no Authorization, and never goes upstream', async () => {
+    it('it is accepted if there is no Authorization, and never forwarded', async () => {
       stage.upstream.script = agree;
       const client = await stage.client(
         offering('realtime', `openai-insecure-api-key.${stage.secret}`, 'openai-beta.realtime-v1'),
       );
-      expect((await client.answer()).status).to.equal(101);
+      expect((await client.response()).status).to.equal(101);
       const exchange = await stage.upstream.only();
       expect(exchange.all('sec-websocket-protocol')).to.deep.equal(['realtime, openai-beta.realtime-v1']);
       expect(await stage.uses()).to.equal(1);
     });
 
-    it('leaves no empty offer behind when it stands alone', async () => {
+    it('if it is the only subprotocol, no empty list is forwarded', async () => {
       stage.upstream.script = agree;
       const client = await stage.client(offering(`openai-insecure-api-key.${stage.secret}`));
-      expect((await client.answer()).status).to.equal(101);
+      expect((await client.response()).status).to.equal(101);
       expect((await stage.upstream.only()).all('sec-websocket-protocol')).to.deep.equal([]);
     });
 
-    it('is not looked at beside an Authorization, good or bad', async () => {
+    it('it is ignored beside an Authorization, good or bad', async () => {
       const protocols = `openai-insecure-api-key.${stage.secret}`;
       for (const authorization of ['Bearer sk-wt-bad', 'Basic abc', '']) {
         const fields = { ...WEBSOCKET, 'Sec-WebSocket-Protocol': protocols, Authorization: authorization };
@@ -398,7 +400,7 @@ describe('WebSocket upgrades on the wire', () => {
       await stage.expectNothingSpent();
     });
 
-    it('is refused when there are two of it, or it is no token of ours', async () => {
+    it('it is refused if there are two, or if it is not a valid token', async () => {
       const other = await stage.issue();
       for (const names of [[stage.secret, other.token], [stage.secret, stage.secret], ['sk-upstream'], ['']]) {
         const request = offering('realtime', ...names.map((name) => `openai-insecure-api-key.${name}`));
@@ -407,19 +409,19 @@ describe('WebSocket upgrades on the wire', () => {
       await stage.expectNothingSpent();
     });
 
-    it('does not go upstream with a request that is no upgrade either', async () => {
+    it('it is not forwarded with a request that is not an upgrade either', async () => {
       const protocols = `realtime, openai-insecure-api-key.${stage.secret}`;
       expect((await stage.ask(stage.get({ 'Sec-WebSocket-Protocol': protocols }))).status).to.equal(200);
       expect((await stage.upstream.only()).all('sec-websocket-protocol')).to.deep.equal([]);
     });
   });
 
-  describe('what is refused before anything is spent', () => {
+  describe('refusals before anything is spent', () => {
     const MALFORMED_ONES: [what: string, request: () => string, expected: Expected][] = [
       ['two credentials', () => handshake({ Authorization: ['Bearer a', 'Bearer b'] }), MALFORMED],
       ['no Host', () => handshake({ Host: [] }), MALFORMED],
       ['two Hosts', () => handshake({ Host: ['a', 'b'] }), MALFORMED],
-      ['a target not in its plain form', () => handshake({}, 'GET /v1/../manage'), MALFORMED],
+      ['a target that is not normalised', () => handshake({}, 'GET /v1/../manage'), MALFORMED],
       ['a long target', () => handshake({}, `GET /v1/${'x'.repeat(9000)}`), URI_TOO_LONG],
       [
         '101 fields',
@@ -427,22 +429,26 @@ describe('WebSocket upgrades on the wire', () => {
         HEADERS_TOO_LARGE,
       ],
       ['no token', () => head('GET /v1/realtime', null, WEBSOCKET), UNAUTHORIZED],
-      ['a token nobody issued', () => head('GET /v1/realtime', `sk-wt-${'a'.repeat(49)}`, WEBSOCKET), UNAUTHORIZED],
+      ['an unknown token', () => head('GET /v1/realtime', `sk-wt-${'a'.repeat(49)}`, WEBSOCKET), UNAUTHORIZED],
     ];
     for (const [what, request, expected] of MALFORMED_ONES) {
-      it(`a handshake with ${what} gets ${expected.status}, and the connection is closed`, async () => {
+      it(`a handshake with ${what} gets ${expected.status}, and the connection closes`, async () => {
         const client = await stage.client(request());
-        const answer = await client.answer();
+        const answer = await client.response();
         expectRefusal(answer, expected);
         expect(answer.header('connection')).to.equal('close');
         if (expected.status === 401) expect(answer.header('www-authenticate')).to.match(/^Bearer/);
         await client.closed;
-        expect(await stage.onlyEnd()).to.include({ status: expected.status, code: expected.code, outcome: 'refused' });
+        expect(await stage.onlyRecord()).to.include({
+          status: expected.status,
+          code: expected.code,
+          outcome: 'refused',
+        });
         await stage.expectNothingSpent();
       });
     }
 
-    it('a handshake of a revoked token gets 401, of an inactive project 403', async () => {
+    it('a handshake with a revoked token gets 401, in an inactive project 403', async () => {
       const setProject = (isActive: boolean) =>
         stage.daemon.manage('PATCH', `/manage/projects/${stage.project.id}`, { is_active: isActive });
       await setProject(false);
@@ -453,12 +459,12 @@ describe('WebSocket upgrades on the wire', () => {
       await stage.expectNothingSpent();
     });
 
-    it('an exhausted token gets 429; a connection counts as one use, whatever passes through it', async () => {
+    it('an exhausted token gets 429; a connection counts as one use, whatever is sent on it', async () => {
       stage.token = await stage.issue({ max_requests: 2 });
       stage.upstream.script = agree;
       for (const left of ['1', '0']) {
         const client = await stage.client(handshake());
-        expect((await client.answer()).header('x-token-requests-remaining')).to.equal(left);
+        expect((await client.response()).header('x-token-requests-remaining')).to.equal(left);
         for (let i = 0; i < 20; i++) client.send('more');
       }
       const refused = await stage.ask(handshake());
@@ -468,7 +474,7 @@ describe('WebSocket upgrades on the wire', () => {
     });
   });
 
-  describe('an upstream that does not agree', () => {
+  describe('an upstream that refuses the handshake', () => {
     const passing: [id: string, status: number, fields: string][] = [
       ['C30', 426, 'Sec-WebSocket-Version: 13\r\n'],
       ['C29', 429, 'Retry-After: 7\r\n'],
@@ -477,13 +483,13 @@ describe('WebSocket upgrades on the wire', () => {
       ['B08', 200, 'X-Repeated: a=1\r\nX-Repeated: b=2\r\n'],
     ];
     for (const [id, status, fields] of passing) {
-      it(`${id} its ${status} passes through like any answer, and the connection is closed`, async () => {
+      it(`${id} a refusal with ${status} is forwarded like any response, and the connection closes`, async () => {
         stage.upstream.script = (exchange) => {
           const length = 'Content-Length: 15\r\nX-PROXY-CACHE: hit\r\n';
           exchange.send(`HTTP/1.1 ${status} Wh\x80t\r\n${length}${fields}\r\n{"error":"no" }`);
         };
         const client = await stage.client(handshake());
-        const answer = await client.answer();
+        const answer = await client.response();
         expect(answer.status).to.equal(status);
         expect(answer.text).to.equal('{"error":"no" }');
         expect(answer.all('x-proxy-cache')).to.deep.equal(['miss']);
@@ -494,12 +500,12 @@ describe('WebSocket upgrades on the wire', () => {
         }
         await client.closed;
         const outcome = status >= 500 ? 'upstream_error' : status >= 400 ? 'upstream_refused' : 'ok';
-        expect(await stage.onlyEnd()).to.include({ status, outcome });
+        expect(await stage.onlyRecord()).to.include({ status, outcome });
         expect(await stage.uses()).to.equal(1);
       });
     }
 
-    it('passes a body in pieces as it comes, and whole only if it was', async () => {
+    it('a body is forwarded as it arrives, and is complete only if it was complete', async () => {
       stage.upstream.script = (exchange) => {
         exchange.send(`HTTP/1.1 400 No\r\nTransfer-Encoding: chunked\r\n\r\n${chunk('first')}`);
       };
@@ -507,13 +513,13 @@ describe('WebSocket upgrades on the wire', () => {
       await client.seen('first');
       const exchange = await stage.upstream.only();
       exchange.send(chunk(', second') + LAST_CHUNK);
-      expect((await client.answer()).text).to.equal('first, second');
+      expect((await client.response()).text).to.equal('first, second');
     });
 
     for (const [how, fields, end] of [
-      ['C03 within a declared length', 'Content-Length: 100', 'fin'],
-      ['C04 within chunks', 'Transfer-Encoding: chunked', 'fin'],
-      ['C05 with a reset', 'Content-Length: 100', 'rst'],
+      ['C03 a refusal that ends within its stated length', 'Content-Length: 100', 'fin'],
+      ['C04 a refusal that ends within chunks', 'Transfer-Encoding: chunked', 'fin'],
+      ['C05 a refusal that ends with a reset', 'Content-Length: 100', 'rst'],
     ] as const) {
       it(`${how}: the client's connection is destroyed`, async () => {
         stage.upstream.script = (exchange) => {
@@ -523,32 +529,32 @@ describe('WebSocket upgrades on the wire', () => {
         await client.seen('half');
         (await stage.upstream.only())[end]();
         await client.closed;
-        expect(await client.answer().catch(() => 'not whole')).to.equal('not whole');
-        expect(await stage.onlyEnd()).to.include({ status: 400, outcome: 'truncated' });
+        expect(await client.response().catch(() => 'not complete')).to.equal('not complete');
+        expect(await stage.onlyRecord()).to.include({ status: 400, outcome: 'truncated' });
       });
     }
 
-    it('C28 its 401 to our key becomes 502, and none of its text goes on', async () => {
+    it("C28 a 401 to the project's key becomes 502, without its text", async () => {
       stage.upstreamEchoesSecrets = false;
       stage.upstream.script = (exchange) => {
-        exchange.answer(401, '', `Incorrect API key provided: ${exchange.all('authorization').join()}`);
+        exchange.respond(401, '', `Incorrect API key provided: ${exchange.all('authorization').join()}`);
       };
       expectRefusal(await stage.ask(handshake()), KEY_REJECTED);
-      expect(await stage.onlyEnd()).to.include({ outcome: 'upstream_error', status: 502 });
+      expect(await stage.onlyRecord()).to.include({ outcome: 'upstream_error', status: 502 });
     });
 
-    it('C02 gets 504 at REQUEST_TIMEOUT when it never answers, and its connection is closed', async () => {
+    it('C02 no response: 504 at REQUEST_TIMEOUT, and the upstream connection is closed', async () => {
       const { client, exchange } = await waiting();
       stage.daemon.clock.advance(60 * SECOND_MS - 100);
       expect(stage.daemon.ended, 'not yet').to.be.empty;
       stage.daemon.clock.advance(100);
-      expectRefusal(await client.answer(), UPSTREAM_TIMEOUT);
+      expectRefusal(await client.response(), UPSTREAM_TIMEOUT);
       await exchange.closed();
-      expect(await stage.onlyEnd()).to.include({ outcome: 'timeout', status: 504 });
+      expect(await stage.onlyRecord()).to.include({ outcome: 'timeout', status: 504 });
       expect(await stage.uses(), 'the use stays counted').to.equal(1);
     });
 
-    it('C23 loses the client when it falls silent within an answer', async () => {
+    it('C23 silence within a response: the client is cut off', async () => {
       stage.upstream.script = (exchange) => {
         exchange.send('HTTP/1.1 400 No\r\nContent-Length: 100\r\n\r\nhalf');
       };
@@ -556,7 +562,7 @@ describe('WebSocket upgrades on the wire', () => {
       await client.seen('half');
       stage.daemon.clock.advance(60 * SECOND_MS);
       await client.closed;
-      expect(await stage.onlyEnd()).to.include({ outcome: 'timeout', status: 400 });
+      expect(await stage.onlyRecord()).to.include({ outcome: 'timeout', status: 400 });
     });
 
     const fin: Script = (exchange) => {
@@ -571,29 +577,29 @@ describe('WebSocket upgrades on the wire', () => {
         exchange.send(bytes);
       };
     const FAULTS: [what: string, script: Script, expected: Expected][] = [
-      ['C06 ends without an answer', fin, UNREACHABLE],
-      ['C06 resets the connection', rst, UNREACHABLE],
-      ['C10 does not speak HTTP', sending('SSH-2.0-OpenSSH\r\n\r\n'), UPSTREAM_MALFORMED],
+      ['C06 the upstream closes without a response', fin, UNREACHABLE],
+      ['C06 the upstream resets the connection', rst, UNREACHABLE],
+      ['C10 the upstream does not speak HTTP', sending('SSH-2.0-OpenSSH\r\n\r\n'), UPSTREAM_MALFORMED],
       [
-        'C10 gives two lengths',
+        'C10 the upstream sends two lengths',
         sending('HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab'),
         UPSTREAM_MALFORMED,
       ],
       ['C10 says 999', sending('HTTP/1.1 099 No\r\nContent-Length: 0\r\n\r\n'), UPSTREAM_MALFORMED],
       [
-        'C10 sends more than 64 KiB of fields',
+        'C10 the upstream sends more than 64 KiB of headers',
         sending(`HTTP/1.1 200 OK\r\nX-A: ${'b'.repeat(65 * 1024)}\r\n\r\n`),
         UPSTREAM_MALFORMED,
       ],
       [
-        'C12 switches to another protocol',
+        'C12 the upstream switches to another protocol',
         (exchange) => {
           exchange.switchProtocols('', 'h2c');
         },
         UPSTREAM_MALFORMED,
       ],
       [
-        'C12 switches to none',
+        'C12 the upstream switches without naming a protocol',
         sending('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n\r\n'),
         UPSTREAM_MALFORMED,
       ],
@@ -602,14 +608,14 @@ describe('WebSocket upgrades on the wire', () => {
       it(`${what}: 502 ${expected.code}`, async () => {
         stage.upstream.script = script;
         const client = await stage.client(handshake());
-        expectRefusal(await client.answer(), expected);
+        expectRefusal(await client.response(), expected);
         await client.closed;
         await (await stage.upstream.only()).closed();
-        expect(await stage.onlyEnd()).to.include({ outcome: 'upstream_error', status: 502 });
+        expect(await stage.onlyRecord()).to.include({ outcome: 'upstream_error', status: 502 });
       });
     }
 
-    it('passes up to 64 KiB of fields', async () => {
+    it('up to 64 KiB of headers are forwarded', async () => {
       const { answer } = await joined((exchange) => {
         exchange.switchProtocols(`X-A: ${'b'.repeat(60 * 1024)}\r\n`);
       });
@@ -617,25 +623,25 @@ describe('WebSocket upgrades on the wire', () => {
     });
 
     for (const [what, more] of [
-      ['another answer', 'HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\ntwo'],
+      ['another response', 'HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\ntwo'],
       ['a 101 after all', 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nbytes'],
       ['bytes', '\0\x01\x02'],
     ] as const) {
-      it(`C09 what it says behind its answer is not delivered: ${what}`, async () => {
+      it(`C09 bytes after its response are not delivered: ${what}`, async () => {
         stage.upstream.script = (exchange) => {
           exchange.send(`HTTP/1.1 403 No\r\nContent-Length: 3\r\n\r\none${more}`);
         };
         const client = await stage.client(handshake());
-        const answer = await client.answer();
+        const answer = await client.response();
         expect({ status: answer.status, text: answer.text }).to.deep.equal({ status: 403, text: 'one' });
         await client.closed;
         expect(client.pending.toString()).to.equal('');
         await (await stage.upstream.only()).closed();
-        expect(await stage.onlyEnd()).to.include({ status: 403, outcome: 'upstream_refused' });
+        expect(await stage.onlyRecord()).to.include({ status: 403, outcome: 'upstream_refused' });
       });
     }
 
-    it('C13 102 and 103 before its 101 are dropped', async () => {
+    it('C13 102 and 103 before the 101 are dropped', async () => {
       const { answer } = await joined((exchange) => {
         exchange.send('HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n');
         exchange.switchProtocols();
@@ -644,14 +650,14 @@ describe('WebSocket upgrades on the wire', () => {
     });
   });
 
-  describe('a client that leaves', () => {
+  describe('a client that disconnects', () => {
     const WAYS = {
-      'ends the connection': (client: RawClient) => client.socket.end(),
+      'closes the connection': (client: RawClient) => client.socket.end(),
       'resets the connection': (client: RawClient) => client.socket.resetAndDestroy(),
     };
     for (const [how, leave] of Object.entries(WAYS)) {
       for (const early of ['', 'with bytes sent early']) {
-        it(`D01 ${how} before the 101 ${early}: the upstream's is closed at once`, async () => {
+        it(`D01 a client ${how} before the 101 ${early}: the upstream connection is closed at once`, async () => {
           const tookMs: number[] = [];
           for (let round = 1; round <= 20; round++) {
             stage.upstream.script = silent;
@@ -665,14 +671,14 @@ describe('WebSocket upgrades on the wire', () => {
             await closed;
             tookMs.push(performance.now() - leftAtMs);
           }
-          await eventually('all are over', () => stage.daemon.ended.length === tookMs.length);
+          await eventually('all have ended', () => stage.daemon.ended.length === tookMs.length);
           for (const ended of stage.daemon.ended) expect(ended).to.include({ outcome: 'client_closed', status: 499 });
-          // The bound is on the 99th of a hundred; on a machine that does other things as well the median says as much.
+          // The bound is for the 99th percentile. On a busy machine the median shows the same.
           expect(tookMs.sort((a, b) => a - b)[10]).to.be.below(50);
         });
       }
 
-      it(`D02 ${how} after the 101: the upstream's is closed, and not read any further`, async () => {
+      it(`D02 a client ${how} after the 101: the upstream connection is closed, and nothing more is read from it`, async () => {
         let pumped = Promise.resolve();
         const { client, exchange } = await joined((it) => {
           it.switchProtocols();
@@ -683,23 +689,23 @@ describe('WebSocket upgrades on the wire', () => {
         await exchange.closed();
         await pumped;
         expect(exchange.sentBytes, 'of a billion').to.be.below(100e6);
-        expect(await stage.onlyEnd()).to.include({ status: 101 });
+        expect(await stage.onlyRecord()).to.include({ status: 101 });
       });
     }
   });
 
-  it('D04 a client that leaves while the database is asked spends nothing, and holds nothing', async () => {
-    stage.daemon.clock.advance(60 * SECOND_MS); // What is remembered is read again.
+  it('D04 a client that disconnects while the database is asked spends nothing, and leaves nothing open', async () => {
+    stage.daemon.clock.advance(60 * SECOND_MS); // A minute later, known tokens are read from the database again.
     let proceed: () => void = () => undefined;
     const gate = new Promise<void>((resolve) => {
       proceed = resolve;
     });
-    const slow = takeDatabaseAway(stage.daemon, (reach) => gate.then(reach));
+    const slow = makeDatabaseUnreachable(stage.daemon, (reach) => gate.then(reach));
     try {
       const client = await stage.client(handshake());
       await eventually('the database is asked', () => slow.attempts > 0);
       client.destroy();
-      expect(await stage.onlyEnd()).to.include({ outcome: 'client_closed', status: 499 });
+      expect(await stage.onlyRecord()).to.include({ outcome: 'client_closed', status: 499 });
     } finally {
       slow.end();
       proceed();
@@ -708,11 +714,11 @@ describe('WebSocket upgrades on the wire', () => {
     await stage.expectNothingSpent();
   });
 
-  describe('a connection of which one side has ended', () => {
-    /** Its own half is not ended when the other side ends. @returns when that has. */
+  describe('a half-closed connection', () => {
+    /** Keeps its own half open when the other side closes. @returns a promise for that moment. */
     const staysOpen = ({ socket }: Exchange) => once(socket.removeAllListeners('end'), 'end');
 
-    it('passes on what the other has still to say: the client first', async () => {
+    it('what the other side still sends is forwarded: the client closes first', async () => {
       const { client, exchange } = await joined();
       const ended = staysOpen(exchange);
       client.send('goodbye');
@@ -723,20 +729,20 @@ describe('WebSocket upgrades on the wire', () => {
       await client.seen('goodbye to you');
       exchange.fin();
       await client.closed;
-      expect(await stage.onlyEnd()).to.include({ status: 101, outcome: 'ok' });
+      expect(await stage.onlyRecord()).to.include({ status: 101, outcome: 'ok' });
     });
 
-    it('passes on what the other has still to say: the upstream first', async () => {
+    it('what the other side still sends is forwarded: the upstream closes first', async () => {
       const { client, exchange } = await joined();
       exchange.send(BYTES);
       exchange.fin();
       await client.closed;
       expect(client.pending.equals(BYTES)).to.equal(true);
       await exchange.closed();
-      expect(await stage.onlyEnd()).to.include({ status: 101, outcome: 'ok' });
+      expect(await stage.onlyRecord()).to.include({ status: 101, outcome: 'ok' });
     });
 
-    it('is given up when the upstream does not end it either', async () => {
+    it('it is closed after a while if the upstream does not close its side', async () => {
       const { client, exchange } = await joined();
       const ended = staysOpen(exchange);
       client.socket.end();
@@ -745,23 +751,23 @@ describe('WebSocket upgrades on the wire', () => {
       expect(stage.daemon.ended, 'not yet').to.be.empty;
       stage.daemon.clock.advance(SECOND_MS);
       await client.closed;
-      expect(await stage.onlyEnd()).to.include({ status: 101, outcome: 'ok' });
+      expect(await stage.onlyRecord()).to.include({ status: 101, outcome: 'ok' });
       exchange.fin();
     });
 
-    it('is cut, not ended, when the upstream resets it', async () => {
+    it('it is cut, not closed, when the upstream resets it', async () => {
       const { client, exchange } = await joined();
       exchange.rst();
       await client.closed;
-      expect(await stage.onlyEnd()).to.include({ status: 101, outcome: 'truncated' });
+      expect(await stage.onlyRecord()).to.include({ status: 101, outcome: 'truncated' });
     });
   });
 
-  it('leaves nothing behind, whoever ends it when and how', async () => {
+  it('nothing is left open, whichever side closes when and how', async () => {
     const ROUNDS = 300;
     const random = seeded(ROUNDS);
     const pick = <T>(...choices: T[]): T => choices[Math.floor(random() * choices.length)]!;
-    /** Lets things happen in between, or not. */
+    /** Lets other events happen in between, or not. */
     const dawdle = async (mostTurns: number) => {
       for (let turns = Math.floor(random() * mostTurns); turns > 0; turns--) await turn();
     };
@@ -771,7 +777,7 @@ describe('WebSocket upgrades on the wire', () => {
           exchange.switchProtocols();
         },
         () => {
-          exchange.answer(pick(200, 401, 426, 503));
+          exchange.respond(pick(200, 401, 426, 503));
         },
         () => exchange.send(BYTES),
         () => {
@@ -808,13 +814,13 @@ describe('WebSocket upgrades on the wire', () => {
       client.destroy();
       if (round % 50 === 0) stage.token = await stage.issue();
     }
-    await eventually('all are over', () => stage.daemon.ended.length >= ROUNDS);
+    await eventually('all have ended', () => stage.daemon.ended.length >= ROUNDS);
     expect(new Set(stage.daemon.ended.map(({ outcome }) => outcome)).size, 'ways to end').to.be.greaterThan(1);
   });
 });
 
-describe('a WebSocket that its upstream has ended', () => {
-  // It stands still: what does not end by itself does not end.
+describe('a WebSocket that its upstream has closed', () => {
+  // The clock stands still: nothing ends because of a timeout.
   const { stage, it } = staged({ clock: new TestClock({ standsStill: true }) });
 
   async function ended(): Promise<{ client: RawClient; exchange: Exchange }> {
@@ -823,7 +829,7 @@ describe('a WebSocket that its upstream has ended', () => {
       exchange.send(BYTES);
     };
     const client = await stage.client(head('GET /v1/realtime', stage.secret, WEBSOCKET));
-    expect((await client.answer()).status).to.equal(101);
+    expect((await client.response()).status).to.equal(101);
     const exchange = await stage.upstream.only();
     client.socket.allowHalfOpen = true;
     client.socket.removeAllListeners('end');
@@ -834,19 +840,19 @@ describe('a WebSocket that its upstream has ended', () => {
     return { client, exchange };
   }
 
-  it('is over as soon as the client ends it too, whatever that had still to say', async () => {
+  it('ends as soon as the client closes it too, and what the client still sends is dropped', async () => {
     const { client } = await ended();
     client.send(BYTES);
     expect(stage.daemon.ended).to.be.empty;
     client.socket.end();
-    expect(await stage.onlyEnd()).to.include({ status: 101, outcome: 'ok' });
+    expect(await stage.onlyRecord()).to.include({ status: 101, outcome: 'ok' });
   });
 
-  it('is over after a while though the client does not end it', async () => {
+  it('ends after a while if the client does not close it', async () => {
     await ended();
     expect(stage.daemon.ended).to.be.empty;
     stage.daemon.clock.advance(2 * SECOND_MS);
-    expect(await stage.onlyEnd()).to.include({ status: 101, outcome: 'ok' });
+    expect(await stage.onlyRecord()).to.include({ status: 101, outcome: 'ok' });
   });
 });
 
@@ -856,25 +862,25 @@ describe('WebSocket upgrades to an upstream', () => {
   const restores: (() => void)[] = [];
   before(() => {
     restores.push(
-      nameAddresses(() => '127.0.0.1'),
-      trust(authority.certificate),
+      overrideDns(() => '127.0.0.1'),
+      trustAuthority(authority.certificate),
     );
   });
   after(() => {
     for (const restore of restores) restore();
   });
 
-  describe('that speaks TLS, below a path', () => {
+  describe('with TLS and a path in its base URL', () => {
     const upstreamUrl = (url: string) => `${url.replace('127.0.0.1', name)}/of/the/provider/`;
     const { stage, it } = staged({ certificate: authority.issue({ name }), upstreamUrl });
 
-    it('reach it by its name and at its path', async () => {
+    it('reach it by its name and under its path', async () => {
       stage.upstream.script = (exchange) => {
         exchange.switchProtocols();
         exchange.send(BYTES);
       };
       const client = await stage.client(head('GET /v1/realtime?a=b', stage.secret, WEBSOCKET) + 'early');
-      expect((await client.answer()).status).to.equal(101);
+      expect((await client.response()).status).to.equal(101);
       const exchange = await stage.upstream.only();
       expect(exchange.target).to.equal('/of/the/provider/v1/realtime?a=b');
       expect(exchange.all('host')).to.deep.equal([new URL(upstreamUrl(stage.upstream.url)).host]);
@@ -883,13 +889,13 @@ describe('WebSocket upgrades to an upstream', () => {
   });
 
   for (const [what, certificate] of Object.entries({
-    'a stranger vouches for': new Authority('A stranger').issue({ name }),
-    'is another one': authority.issue({ name: 'other.test' }),
+    'has an untrusted issuer': new Authority('A stranger').issue({ name }),
+    'is for another host': authority.issue({ name: 'other.test' }),
   })) {
-    describe(`that ${what}`, () => {
+    describe(`whose certificate ${what}`, () => {
       const { stage, it } = staged({ certificate, upstreamUrl: (url) => url.replace('127.0.0.1', name) });
 
-      it('C34 get 502, whatever the environment says of certificates', async () => {
+      it('C34 a handshake gets 502 for an invalid certificate, whatever the environment says of certificates', async () => {
         process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0';
         try {
           expectRefusal(await stage.ask(head('GET /v1/realtime', stage.secret, WEBSOCKET)), UNREACHABLE);

@@ -15,7 +15,7 @@ interface Manifest {
 
 const manifestAt = (folder: string) => JSON.parse(readFileSync(join(ROOT, folder, 'package.json'), 'utf8')) as Manifest;
 
-/** All that the program imports which is neither Node's nor ours. */
+/** All packages that the program imports, without Node's own modules. */
 function packagesImported(): Set<string> {
   const files = ['config', 'migrations', 'daemon', 'console', 'cli', 'tui'].flatMap((folder) =>
     readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
@@ -29,9 +29,9 @@ function packagesImported(): Set<string> {
 }
 
 describe('guard rails', () => {
-  // A package that declares `exports` keeps what it offers by paths of their own. The inner files of one that does not, such as
-  // undici/lib/dispatcher/client.js, may move or change with any release, also with a patch that `^` or `~` would take.
-  it('a package whose inner files are imported is pinned to one release, in package.json and in the lock', () => {
+  // A package that declares `exports` keeps the paths that it offers. The inner files of a package that does not, such as
+  // undici/lib/dispatcher/client.js, may move or change with any release, even a patch that `^` or `~` would accept.
+  it('a package whose inner files are imported is pinned to one release, in package.json and in the lockfile', () => {
     const { dependencies } = manifestAt('.');
     const { packages } = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')) as {
       packages: Record<string, Manifest | undefined>;
@@ -50,8 +50,8 @@ describe('guard rails', () => {
     }
   });
 
-  // What is run with `.only` hides every other test, and a build that is green says nothing then.
-  it('no run of the tests, under whatever release of Node, takes a test that says .only', () => {
+  // With `.only`, every other test is skipped, and a green build means nothing.
+  it('no test run, on any release of Node, accepts a test with .only', () => {
     for (const config of [
       '.mocharc.json',
       'test/quick.mocharc.cjs',

@@ -2,15 +2,15 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { expect } from 'chai';
 import ts from 'typescript';
-import { circlesIn } from './circles.js';
+import { findCycles } from './import-cycles.js';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
 
-/** What each folder may import: folders and files of ours, and packages. Node's own modules are free but where `node` narrows them. */
+/** What each folder may import: our own folders and files, and packages. Node's own modules are permitted unless `node` restricts them. */
 const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?: string[] }> = {
   config: { folders: ['config'], packages: [] },
   migrations: { folders: ['migrations'], packages: ['sequelize'] },
-  // The vocabulary holds words and limits only. The core and its clients share them.
+  // The vocabulary has only words and limits. The core and its clients share them.
   'daemon/core': { folders: ['daemon/core', 'daemon/api/vocabulary'], packages: [], node: ['node:crypto'] },
   'daemon/api': { folders: ['daemon/api'], packages: ['zod'], node: [] },
   'daemon/store': {
@@ -50,7 +50,7 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
       'daemon/core',
       'daemon/store',
       'daemon/process',
-      'daemon/http/server/bounds', // Its listener is bounded as the daemon's are.
+      'daemon/http/server/memory-bounds', // Its listener has the same limits as the daemon's.
       'daemon/http/server/server',
       'config',
     ],
@@ -65,7 +65,7 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
       'daemon/http/client-address',
       'daemon/http/small-body',
       'daemon/http/server/app',
-      'daemon/http/server/bounds', // Its listener is bounded as the daemon's are.
+      'daemon/http/server/memory-bounds', // Its listener has the same limits as the daemon's.
       'daemon/http/server/server',
       'config',
     ],
@@ -94,7 +94,7 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
     folders: ['daemon/demo', 'daemon/compose', 'daemon/process', 'daemon/core', 'config'],
     packages: ['ws'],
   },
-  // What the CLI and the terminal UI share, so that neither imports the other for it.
+  // What the CLI and the terminal UI share, so that neither has to import the other.
   console: { folders: ['console', 'daemon/api', 'config'], packages: ['picocolors', 'string-width'] },
   cli: {
     folders: ['cli', 'console', 'daemon/api', 'config'],
@@ -144,10 +144,10 @@ const LOADED_WHEN_RUN =
 interface Import {
   file: string;
   specifier: string;
-  /** The path from the root, for a file of ours. */
+  /** The path from the root, for one of our files. */
   target: string | null;
   isDynamic: boolean;
-  /** Nothing of it is there when the program runs. */
+  /** Types only: nothing of it is loaded when the program runs. */
   isOfTypes: boolean;
 }
 
@@ -193,7 +193,7 @@ describe('the shape of the code', () => {
       expect(forbidden.map(({ file, specifier }) => `${file} imports ${specifier}`)).to.deep.equal([]);
     });
 
-    it(`${folder} uses all that it may import`, () => {
+    it(`${folder} uses everything that it may import`, () => {
       const imports = sources(folder).flatMap(importsOf);
       const unused = [
         // A folder may import itself, even if it has no reason to.
@@ -207,20 +207,20 @@ describe('the shape of the code', () => {
     });
   }
 
-  // Types count, and so does what is imported only when it is needed: a file that is understood by way of another, and the other
-  // by way of it, are one file in two places. What would close a circle is handed in, as the table of commands is to the commands.
-  it('no file imports itself, in one step or by way of others, types included', () => {
+  // Types count, and so do imports that are made only when needed: two files that can only be understood through each other are one file in
+  // two places. Anything that would close a cycle is passed in, like the table of commands to the commands.
+  it('no file imports itself, directly or through others, including types', () => {
     const files = ['config', 'migrations', 'daemon', 'console', 'cli', 'tui'].flatMap(sources);
-    // The target of an import is named as it is when compiled.
+    // An import names its target as it is called after compilation.
     const compiled = (file: string) => file.replace(/\.tsx?$/, '.js');
     const imports = files.map((file) => {
       const targets = importsOf(file).flatMap(({ target }) => target ?? []);
       return [compiled(file), targets] as const;
     });
-    expect(circlesIn(new Map(imports))).to.deep.equal([]);
+    expect(findCycles(new Map(imports))).to.deep.equal([]);
   });
 
-  it('finds a circle of types, of imports when needed, and of one file, by its shortest way', () => {
+  it('finds a cycle of types, of imports when needed, and of one file, by its shortest way', () => {
     const imports = new Map([
       ['a', ['b', 'd']],
       ['b', ['c']],
@@ -229,7 +229,7 @@ describe('the shape of the code', () => {
       ['e', ['e']],
       ['f', ['a', 'e']],
     ]);
-    expect(circlesIn(imports)).to.deep.equal(['a -> d -> a', 'b -> c -> a -> b', 'e -> e']);
+    expect(findCycles(imports)).to.deep.equal(['a -> d -> a', 'b -> c -> a -> b', 'e -> e']);
   });
 
   it('only the composition knows both the stores and HTTP', () => {
@@ -240,7 +240,7 @@ describe('the shape of the code', () => {
     expect(together).to.deep.equal(['daemon/compose.ts']);
   });
 
-  it('time comes from the clock that was handed in', () => {
+  it('time is read only from a clock that is passed in', () => {
     const readsTheTime = /\bDate\.now\(|\bnew Date\(\)|\bperformance\.now\(|\bset(?:Timeout|Interval)\(/;
     const offenders = ['daemon/core', 'daemon/store', 'daemon/http'].flatMap(sources);
     expect(offenders.filter((file) => readsTheTime.test(textOf(file)))).to.deep.equal([]);
@@ -249,20 +249,20 @@ describe('the shape of the code', () => {
   it('only main files read the environment and end the process', () => {
     const files = ['config', 'daemon', 'migrations', 'console', 'cli'].flatMap(sources);
     const touching = files.filter((file) => /\bprocess\.(?:env|exit|exitCode)\b/.test(textOf(file)));
-    // The terminal ends the process that a main file hands to it.
+    // The terminal ends the process that a main file passes to it.
     const others = touching.filter((file) => !file.endsWith('/main.ts') && file !== 'console/terminal-io.ts');
     expect(others).to.deep.equal([]);
   });
 
-  it('snake_case stands in wire shapes and SQL only', () => {
+  it('snake_case is used only in wire shapes and SQL', () => {
     const identifier = /(?<![\w'"`$.-])[a-z]+_[a-z_]+(?=\s*[:=(])/;
     const offenders = sources('daemon/core').filter((file) =>
       textOf(file)
         .split('\n')
         .some((line) => identifier.test(line.replace(/\/\/.*|^\s*\*.*/, ''))),
     );
-    // The layout of an audit record's details is a wire shape that is stored as it is; a streamed message is in the provider's.
-    const wireShapes = ['daemon/core/registry.ts', 'daemon/core/content/message.ts'];
+    // The details of an audit record are a wire shape that is stored as it is; a streamed message has the provider's names.
+    const wireShapes = ['daemon/core/registry.ts', 'daemon/core/content/streamed-message.ts'];
     expect(offenders.filter((file) => !wireShapes.includes(file))).to.deep.equal([]);
   });
 });

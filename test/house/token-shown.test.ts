@@ -1,4 +1,4 @@
-/** Where a token is shown whole, each property of it is shown: one that a new release adds is not forgotten on a screen or a page. */
+/** Where a token is shown completely, each of its properties is shown, so that a new property is not forgotten on a screen or page. */
 import { expect } from 'chai';
 import { createElement } from 'react';
 import { renderToStaticMarkup } from 'react-dom/server';
@@ -9,7 +9,7 @@ import { projectExample as project, tokenExample as whole } from '../../daemon/a
 import { tokenScreen } from '../../tui/screens/token.js';
 import { Scene } from '../tui/screens/states.js';
 
-/** The example's token, which notes what is read of it. */
+/** The example's token, which records the properties that are read. */
 function watched(): { token: WireToken; read: Set<string> } {
   const read = new Set<string>();
   const token = new Proxy(whole, {
@@ -22,7 +22,7 @@ function watched(): { token: WireToken; read: Set<string> } {
 }
 
 const properties = Object.keys(whole);
-// What `state` and the project say already.
+// `state` and the project already show these.
 const shownOtherwise = ['is_active', 'project_id'];
 const forgotten = (read: Set<string>) => properties.filter((it) => !read.has(it) && !shownOtherwise.includes(it));
 

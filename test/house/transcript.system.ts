@@ -12,10 +12,10 @@ import { type Provider, startProvider } from '../support/provider.js';
 
 const PAGE = resolve(import.meta.dirname, '../../../docs/quick-start.md');
 const SHOWN_ADDRESS = '127.0.0.1:8080';
-// How a command shows that it waits, which is wiped away: at most as often as the machine is slow.
+// The progress indicator of a command, which is removed again. It appears only when the machine is slow.
 // eslint-disable-next-line no-control-regex
 const WAITING = /\r[^\r\n]*\u001b\[K/g;
-// Stands behind what a command put out; nothing in there is like it.
+// Marks the end of a command's output, which never contains this character.
 const END = '\u001e';
 
 interface Step {
@@ -23,7 +23,7 @@ interface Step {
   output: string;
 }
 
-/** The block of docs/quick-start.md in which a line that begins with `$ ` is typed, and what follows it is answered. */
+/** The block of docs/quick-start.md in which a line that begins with `$ ` is typed, and the following lines are its output. */
 function recorded(): Step[] {
   const [, block = ''] = /```console\n([^]*?)```/.exec(readFileSync(PAGE, 'utf8')) ?? [];
   return block
@@ -35,7 +35,7 @@ function recorded(): Step[] {
     });
 }
 
-/** What is another each time; the longest first, for an id begins with its beginning. */
+/** What changes each time; the longest first, because an ID begins with its short form. */
 const CHANGING = new RegExp(
   [
     /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/, // an id
@@ -51,29 +51,29 @@ const CHANGING = new RegExp(
 );
 const isTime = (text: string) => / ago$|Z$|^now$/.test(text);
 
-/** Makes what was recorded into what there is now, the same for the same every time. */
+/** Replaces recorded values by the current ones, the same for the same every time. */
 class Translation {
   readonly #now = new Map<string, string>();
 
-  /** @returns the text with everything in it that is known by now. */
+  /** @returns the text with every known value replaced. */
   toNow(text: string): string {
     return text.replace(CHANGING, (then) => this.#now.get(then) ?? then);
   }
 
-  /** Learns what stands where in both; times are only to be times. */
+  /** Learns which values correspond; times need only be times. */
   learn(then: string, now: string): void {
     const [before, after] = [then.match(CHANGING) ?? [], now.match(CHANGING) ?? []];
     before.forEach((word, index) => {
       const other = after[index];
       if (other === undefined) return;
       if (isTime(word) || !this.#now.has(word)) this.#now.set(word, other);
-      // The beginning of an id stands for the same as the id.
+      // The short form of an ID corresponds to the short form of the other.
       if (word.length === 36 && !this.#now.has(word.slice(0, 8))) this.#now.set(word.slice(0, 8), other.slice(0, 8));
     });
   }
 }
 
-// Columns are as wide as what is in them, some of which is wider another time.
+// Columns are as wide as their contents, which differ in width between runs.
 const narrow = (text: string) =>
   text
     .split('\n')
@@ -88,7 +88,7 @@ describe('the recorded session in docs/quick-start.md', function () {
   let bash: ChildProcessByStdio<null, Readable, null> | undefined;
   let commands: WriteStream | undefined;
   let shown = '';
-  /** How often the API was called. */
+  /** The number of API calls. */
   let calls = 0;
 
   before(async function () {
@@ -105,7 +105,7 @@ describe('the recorded session in docs/quick-start.md', function () {
       DATABASE_URL: join(dir, 'llmp.db'),
       SHUTDOWN_DELAY: '0',
     });
-    // A terminal, as for whoever pastes it; commands come one by one, for each may name what the one before has shown.
+    // A terminal, as for a user who pastes the commands. They run one by one, because each may use what the previous one has shown.
     const work = join(dir, 'work');
     mkdirSync(join(work, 'bin'), { recursive: true });
     symlinkSync(MAIN, join(work, 'bin', 'llmp'));
@@ -140,7 +140,7 @@ describe('the recorded session in docs/quick-start.md', function () {
     const url = daemon?.url ?? '';
     const address = new URL(url).host;
     if (command.startsWith('curl')) calls += 1;
-    // Usage is counted by and by.
+    // Usage is counted with a delay.
     if (command.startsWith('llmp usage')) await eventually('it is counted', async () => (await counted(url)) === calls);
     shown = '';
     commands?.write(`${command.replaceAll(SHOWN_ADDRESS, address)}\nprintf '\\036'\n`);
@@ -158,7 +158,7 @@ describe('the recorded session in docs/quick-start.md', function () {
     return lines.reduce((sum, { requests }) => sum + requests, 0);
   }
 
-  it('is what happens', async () => {
+  it('matches what the commands really print', async () => {
     const steps = recorded();
     const translation = new Translation();
     let [then, now] = ['', ''];
@@ -171,7 +171,7 @@ describe('the recorded session in docs/quick-start.md', function () {
     expect(narrow(now)).to.equal(narrow(then));
   });
 
-  it('has the whole way of a token in it', () => {
+  it('contains the whole life of a token', () => {
     const commandsIn = recorded()
       .map(({ command }) => command)
       .join('\n');

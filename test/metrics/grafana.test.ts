@@ -13,7 +13,7 @@ interface Dashboard {
 }
 const dashboard = JSON.parse(read('llmp-dashboard.json')) as Dashboard;
 const alertsText = read('llmp-alerts.yaml');
-/** A text of YAML in the quotes that are best for it, on one line. */
+/** A single-line YAML string in single or double quotes. */
 function textAt(rule: string, name: string): string {
   const [, single, double] = new RegExp(`^ +${name}: (?:'(.*)'|"([^"\\\\]*)")$`, 'm').exec(rule) ?? [];
   return single?.replaceAll("''", "'") ?? double ?? '';
@@ -46,10 +46,10 @@ describe('the dashboard and the alert rules', () => {
     this.timeout(30_000);
     const daemon = await startDaemon({ env: { ENABLE_METRICS: 'true', HTTP_CACHE_ENABLED: 'true' } });
     const token = await daemon.createToken((await daemon.createProject()).id);
-    await daemon.call(token.token); // So that there is a series of what has one for each kind of request.
+    await daemon.call(token.token); // Creates the series that exist only after a request.
     help = await (await fetch(`${daemon.url}/metrics`)).text();
     await daemon.stop();
-    const dispatcher = new DispatcherMetrics({ inHand: () => 0, isPaused: () => false, isFailing: () => false });
+    const dispatcher = new DispatcherMetrics({ pending: () => 0, isPaused: () => false, isFailing: () => false });
     const all = help + (await dispatcher.registry.metrics());
     labels = new Map();
     for (const { name, labels: own } of seriesIn(all)) {
@@ -58,7 +58,7 @@ describe('the dashboard and the alert rules', () => {
     known = new Set([...labels.keys(), ...[...all.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name ?? '')]);
   });
 
-  it('ask only for metrics that there are', () => {
+  it('only use existing metrics', () => {
     for (const [where, expr] of expressions) {
       const asked = metricsIn(expr);
       expect(asked.length + (expr.includes('up{') ? 1 : 0), `${where} asks for nothing`).to.be.at.least(1);
@@ -66,7 +66,7 @@ describe('the dashboard and the alert rules', () => {
     }
   });
 
-  it('select and group by labels that these have', () => {
+  it('select and group by existing labels', () => {
     for (const [where, expr] of expressions) {
       for (const [, name = '', selector = ''] of expr.matchAll(/\b((?:llmp|nodejs|process)_\w+)\{([^}]*)\}/g)) {
         const asked = [...selector.matchAll(/(\w+)\s*(?:=|!=|=~|!~)\s*"/g)].map(([, label]) => label ?? '');
@@ -77,7 +77,7 @@ describe('the dashboard and the alert rules', () => {
     }
   });
 
-  it('are written in functions that Prometheus has, and close what they open', () => {
+  it('use functions of Prometheus, and have balanced brackets', () => {
     for (const [where, expr] of expressions) {
       expect(expr, where).not.to.equal('');
       const words = plain(expr).match(/[a-z_]\w*/gi) ?? [];
@@ -89,8 +89,8 @@ describe('the dashboard and the alert rules', () => {
     }
   });
 
-  it('never add up what all instances see alike', () => {
-    const shared = [...help.matchAll(/^# HELP (\S+) .*do not add it up/gm)].map(([, name]) => name ?? '');
+  it('never sum values that all instances report alike', () => {
+    const shared = [...help.matchAll(/^# HELP (\S+) .*use max, not sum/gm)].map(([, name]) => name ?? '');
     expect(shared).to.include('llmp_events_lag').and.to.include('llmp_cache_bytes');
     for (const [where, expr] of expressions) {
       for (const name of metricsIn(expr).filter((it) => shared.includes(it))) {
@@ -99,7 +99,7 @@ describe('the dashboard and the alert rules', () => {
     }
   });
 
-  it('say of each alert what has happened and what to do', () => {
+  it('describe for each alert what has happened and what to do', () => {
     expect(alerts).to.have.length.at.least(12);
     expect(new Set(alerts.map(({ name }) => name)).size).to.equal(alerts.length);
     for (const { name, summary, runbook } of alerts) {
@@ -109,7 +109,7 @@ describe('the dashboard and the alert rules', () => {
     }
   });
 
-  it('have panels with an id and a title each', () => {
+  it('have panels with an ID and a title', () => {
     const ids = dashboard.panels.map(({ id }) => id);
     expect(new Set(ids).size).to.equal(ids.length);
     for (const title of ['Traffic', 'Errors', 'Latency', 'Cache', 'Events', 'Limits', 'Process']) {
@@ -117,7 +117,7 @@ describe('the dashboard and the alert rules', () => {
     }
   });
 
-  it('are made of the metrics that docs/operate/metrics.md lists, all of them, with their help texts', () => {
+  it('use the metrics that docs/operate/metrics.md lists, completely and with their help texts', () => {
     const page = readFileSync(join(ROOT, 'docs/operate/metrics.md'), 'utf8');
     const listed = [...page.matchAll(/^\| `(llmp_\w+)` \| (\w+) \| (.*) \|$/gm)].map(([, ...cells]) => cells);
     const types = new Map([...help.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name, type]) => [name, type]));

@@ -1,11 +1,11 @@
 import { expect } from 'chai';
 import { problemOf } from '../support/management.js';
-import { startDaemon, type TestAnswer, type TestDaemon } from '../support/daemon.js';
+import { startDaemon, type TestResponse, type TestDaemon } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
 import { Scene } from '../support/scene.js';
 import { scraped, seriesIn, sumOf } from '../support/scrape.js';
 
-const asAnswer = async (response: Response): Promise<TestAnswer> => ({
+const asAnswer = async (response: Response): Promise<TestResponse> => ({
   status: response.status,
   headers: response.headers,
   body: await response.json(),
@@ -22,7 +22,7 @@ describe('metrics', () => {
 
     const metrics = () => scraped(`${scene.daemon.url}/metrics`);
 
-    it('are the text of Prometheus, for whoever asks', async () => {
+    it('are in the text format of Prometheus, without a credential', async () => {
       const response = await fetch(`${scene.daemon.url}/metrics`);
       expect(response.status).to.equal(200);
       expect(response.headers.get('content-type')).to.equal('text/plain; version=0.0.4; charset=utf-8');
@@ -43,12 +43,12 @@ describe('metrics', () => {
       problemOf(await asAnswer(await fetch(`${url}/more`)), 404, 'not_found');
     });
 
-    it('count a request with its times and its bytes once it is over', async () => {
+    it('count a completed request with its times and bytes', async () => {
       await scene.begin();
       const before = await metrics();
       const response = await scene.daemon.call(scene.secret, '/v1/echo', { method: 'POST', body: '12345' });
       expect(await response.text()).to.equal('12345');
-      const ended = await scene.onlyEnd();
+      const ended = await scene.onlyRecord();
       const after = await metrics();
       const grown = (name: string, labels = {}) => sumOf(after, name, labels) - sumOf(before, name, labels);
       const labels = { method: 'POST', status_class: '2xx', cache: 'miss', code: 'none' };
@@ -64,7 +64,7 @@ describe('metrics', () => {
       expect(grown('llmp_overhead_seconds_bucket', { le: '+Inf' })).to.equal(1);
     });
 
-    it('show what is in flight while it is', async () => {
+    it('show requests in flight', async () => {
       await scene.begin();
       const { client } = await scene.midStream();
       const inFlight = async () => sumOf(await metrics(), 'llmp_in_flight_requests', { kind: 'http' });
@@ -74,7 +74,7 @@ describe('metrics', () => {
       await eventually('nothing is in flight', async () => (await inFlight()) === 0);
     });
 
-    it('count how uses are settled, and how soon a revocation holds', async () => {
+    it('count settlements, and measure the propagation of a revocation', async () => {
       await scene.begin();
       const before = await metrics();
       await scene.get();
@@ -121,17 +121,17 @@ describe('metrics', () => {
       }
     });
 
-    it('and not beside /v1', async () => {
+    it('and not on the address of /v1', async () => {
       problemOf(await asAnswer(await fetch(`${daemon.url}/own.metrics`)), 404, 'not_found');
     });
   });
 
-  it('hold the hits and misses of the cache, and what is in it', async () => {
+  it('contain the hits, misses and size of the cache', async () => {
     const scene = await Scene.open({ ENABLE_METRICS: 'true', HTTP_CACHE_ENABLED: 'true' });
     try {
       await scene.get();
       await scene.get();
-      await eventually('both are over', () => scene.daemon.ended.length === 2);
+      await eventually('both requests are completed', () => scene.daemon.ended.length === 2);
       const series = await scraped(`${scene.daemon.url}/metrics`);
       expect(sumOf(series, 'llmp_cache_hits_total')).to.equal(1);
       expect(sumOf(series, 'llmp_cache_misses_total')).to.equal(1);

@@ -33,7 +33,7 @@ describe('llmp daemon', function () {
     return { code: await exit, ...printed };
   }
 
-  it('H06 does not start without MANAGEMENT_TOKEN, and says that it is required', async () => {
+  it('H06 does not start without MANAGEMENT_TOKEN, and reports that it is required', async () => {
     for (const env of [{}, { MANAGEMENT_TOKEN: '' }, { MANAGEMENT_TOKEN: ' ' }] as Record<string, string>[]) {
       const { code, stdout, stderr } = await run(env);
       expect({ code, stdout }).to.deep.equal({ code: 78, stdout: '' });
@@ -42,7 +42,7 @@ describe('llmp daemon', function () {
     expect(readdirSync(dir)).to.deep.equal([]);
   });
 
-  it('H05 M13 names all that is wrong, a line each, and exits 78', async () => {
+  it('H05 M13 reports all problems, one per line, and exits with 78', async () => {
     const { code, stderr } = await run({ LISTEN_ADDR: 'x', REQUEST_TIMEOUT: '5', MANAGEMENT_TOKEN: 'padded ' });
     expect(code).to.equal(78);
     const names = stderr
@@ -54,11 +54,11 @@ describe('llmp daemon', function () {
   });
 
   for (const [what, env, name] of [
-    ['certificates would not be checked', { NODE_TLS_REJECT_UNAUTHORIZED: '0' }, 'NODE_TLS_REJECT_UNAUTHORIZED'],
-    ['requests could be smuggled', { NODE_OPTIONS: '--insecure-http-parser' }, '--insecure-http-parser'],
-    ['a debugger could read all secrets', { NODE_OPTIONS: '--inspect=127.0.0.1:0' }, '--inspect'],
+    ['certificates are not checked', { NODE_TLS_REJECT_UNAUTHORIZED: '0' }, 'NODE_TLS_REJECT_UNAUTHORIZED'],
+    ['requests can be smuggled', { NODE_OPTIONS: '--insecure-http-parser' }, '--insecure-http-parser'],
+    ['a debugger can read all secrets', { NODE_OPTIONS: '--inspect=127.0.0.1:0' }, '--inspect'],
   ] as const) {
-    it(`does not start where ${what}`, async () => {
+    it(`does not start if ${what}`, async () => {
       const { code, stdout, stderr } = await run({ MANAGEMENT_TOKEN, ...env });
       expect({ code, stdout }).to.deep.equal({ code: 78, stdout: '' });
       expect(stderr).to.match(new RegExp(`^llmp: ${name}`, 'm'));
@@ -72,7 +72,7 @@ describe('llmp daemon', function () {
     expect(readdirSync(dir)).to.deep.equal([]);
   });
 
-  it('I17 serves, keeps what it writes to its owner alone, and ends with 0 at SIGTERM', async () => {
+  it('I17 serves, writes files that only their owner can read, and exits with 0 on SIGTERM', async () => {
     const { child, exit, listening, printed } = start({
       MANAGEMENT_TOKEN: 'short',
       DATABASE_URL: 'new/folder/llmp.db',
@@ -93,7 +93,7 @@ describe('llmp daemon', function () {
     expect(await exit).to.equal(0);
   });
 
-  it('F19 M16 refuses a database that another one has with 78, and leaves that one alone', async () => {
+  it('F19 M16 exits with 78 if another daemon uses the database, and does not disturb that daemon', async () => {
     const first = start({ MANAGEMENT_TOKEN });
     const url = await first.listening;
     const { code, stderr } = await run({ MANAGEMENT_TOKEN });
@@ -102,7 +102,7 @@ describe('llmp daemon', function () {
     expect((await fetch(`${url}/ready`)).status).to.equal(200);
   });
 
-  it('F19 M16 refuses a database that another one has under another name (finding C9)', async () => {
+  it('F19 M16 refuses a database that another daemon uses under another name (finding C9)', async () => {
     await start({ MANAGEMENT_TOKEN }).listening;
     const [soft, hard] = [join(dir, 'soft.db'), join(dir, 'hard.db')];
     symlinkSync(join(dir, 'data/llmp.db'), soft);
@@ -112,16 +112,16 @@ describe('llmp daemon', function () {
       expect(stderr).to.match(/DATABASE_URL: .* is in use by another llmp process/);
     };
     await refused(soft);
-    // A file that is new has one name; from the next start on it is claimed by itself.
+    // A new file has one name. From the next start on the file itself is locked.
     await processes[0]!.kill();
     await start({ MANAGEMENT_TOKEN }).listening;
     linkSync(join(dir, 'data/llmp.db'), hard);
     await refused(hard);
   });
 
-  it('F19 M16 does not run where it could not keep others from its database (finding C9) (finding F5)', async function () {
+  it('F19 M16 does not start if it cannot lock its database (finding C9) (finding F5)', async function () {
     const isRoot = process.getuid?.() === 0;
-    // As a user that may not write everything.
+    // As a user without root privileges.
     const under = isRoot ? ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'] : [];
     const reading = [process.execPath, '-e', `fs.accessSync(${JSON.stringify(COMMAND)})`];
     if (spawnSync('env', [...under, ...reading]).status !== 0) this.skip(); // That user cannot read the program.
@@ -135,14 +135,14 @@ describe('llmp daemon', function () {
     expect(started.printed.stderr).to.match(/cannot open the database .*llmp\.db\.lock/);
   });
 
-  it('F19 M16 takes over the database of one that was killed', async () => {
+  it('F19 M16 takes over the database of a daemon that was killed', async () => {
     const first = start({ MANAGEMENT_TOKEN });
     await first.listening;
     await first.kill();
     expect((await fetch(`${await start({ MANAGEMENT_TOKEN }).listening}/ready`)).status).to.equal(200);
   });
 
-  describe('with an address that is taken', () => {
+  describe('with an address that is in use', () => {
     const taken = createServer();
     let address: string;
 
@@ -152,28 +152,28 @@ describe('llmp daemon', function () {
     });
     after(() => taken.close());
 
-    it('M12 exits 69 with one line that says so', async () => {
+    it('M12 exits with 69 and reports it in one line', async () => {
       const { code, stderr } = await run({ MANAGEMENT_TOKEN, LISTEN_ADDR: address });
       expect(code).to.equal(69);
       expect(stderr).to.match(/^llmp: .*EADDRINUSE.*\n$/);
     });
 
-    it('--check says 0 all the same: it connects to nothing, and creates nothing', async () => {
+    it('--check still exits with 0: it connects to nothing, and creates nothing', async () => {
       const { code, stdout, stderr } = await run({ MANAGEMENT_TOKEN, LISTEN_ADDR: address }, '--check');
       expect({ code, stdout }).to.deep.equal({ code: 0, stdout: '' });
-      expect(stderr).to.include('the configuration is good');
+      expect(stderr).to.include('the configuration is valid');
       expect(existsSync(join(dir, 'data'))).to.equal(false);
     });
   });
 
-  it('--check exits 78 with what is wrong, and creates nothing', async () => {
+  it('--check exits with 78, reports the problems, and creates nothing', async () => {
     const { code, stderr } = await run({ MANAGEMENT_TOKEN, MAX_REQUEST_SIZE: '50' }, '--check');
     expect(code).to.equal(78);
-    expect(stderr).to.include('MAX_REQUEST_SIZE must be a size').and.not.to.include('is good');
+    expect(stderr).to.include('MAX_REQUEST_SIZE must be a size').and.not.to.include('is valid');
     expect(readdirSync(dir)).to.deep.equal([]);
   });
 
-  it('--print-config shows what is in force and from where, secrets masked, and creates nothing', async () => {
+  it('--print-config prints the settings in force and their origin, with secrets masked, and creates nothing', async () => {
     const { code, stdout } = await run({ MANAGEMENT_TOKEN, LOG_LEVEL: 'debug' }, '--print-config');
     expect(code).to.equal(0);
     const lines = stdout.trim().split('\n');
@@ -186,27 +186,27 @@ describe('llmp daemon', function () {
     expect(readdirSync(dir)).to.deep.equal([]);
   });
 
-  it('--print-config shows what it can although something is wrong, and exits 78 with what that is', async () => {
+  it('--print-config prints valid settings despite problems, reports the problems, and exits with 78', async () => {
     const { code, stdout, stderr } = await run({ LOG_LEVEL: 'debug' }, '--print-config');
     expect(code).to.equal(78);
     expect(stdout).to.include('LOG_LEVEL=debug  # environment').and.to.include('MANAGEMENT_TOKEN=  # not set');
     expect(stderr).to.equal('llmp: MANAGEMENT_TOKEN is required\n');
   });
 
-  it('--check warns of names that are no settings', async () => {
+  it('--check warns about names that are not settings', async () => {
     writeFileSync(join(dir, 'llmp.env'), 'LOGLEVEL=debug\n');
     const env = { MANAGEMENT_TOKEN, LLMP_SERVR: 'x' };
     const { code, stderr } = await run(env, '--check', '--env-file', 'llmp.env');
     expect(code).to.equal(0);
     expect(stderr.trim().split('\n')).to.deep.equal([
-      'warning: LLMP_SERVR in the environment is no setting; did you mean LLMP_SERVER?',
-      'warning: LOGLEVEL in llmp.env is no setting; did you mean LOG_LEVEL?',
-      'the configuration is good',
+      'warning: LLMP_SERVR in the environment is not a setting; did you mean LLMP_SERVER?',
+      'warning: LOGLEVEL in llmp.env is not a setting; did you mean LOG_LEVEL?',
+      'the configuration is valid',
     ]);
   });
 
   describe('--env-file', () => {
-    it('gives settings, and the environment wins over it', async () => {
+    it('provides settings, which the environment overrides', async () => {
       writeFileSync(
         join(dir, 'llmp.env'),
         `# settings\nMANAGEMENT_TOKEN="${MANAGEMENT_TOKEN}"\nLOG_LEVEL=debug\nREQUEST_TIMEOUT=5s\n`,
@@ -220,7 +220,7 @@ describe('llmp daemon', function () {
       ]);
     });
 
-    it('that cannot be read is refused with 78', async () => {
+    it('makes the daemon exit with 78 if it cannot be read', async () => {
       const { code, stderr } = await run({ MANAGEMENT_TOKEN }, '--env-file', 'missing.env', '--check');
       expect(code).to.equal(78);
       expect(stderr).to.include('--env-file: cannot read missing.env: ENOENT');

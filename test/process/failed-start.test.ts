@@ -9,13 +9,13 @@ import { changesFile, copied } from '../support/audit-files.js';
 import { TestClock } from '../support/clock.js';
 import { MANAGEMENT_TOKEN, recordingLog, startDaemon } from '../support/daemon.js';
 
-/** Files in the folder that this process has open. */
+/** The files in a folder that this process has open. */
 function openIn(dir: string): string[] {
   const paths = readdirSync('/proc/self/fd').map((fd) => {
     try {
       return readlinkSync(`/proc/self/fd/${fd}`);
     } catch {
-      return ''; // The one that was open to list them.
+      return ''; // The descriptor that was open to list them.
     }
   });
   return paths.filter((path) => path.startsWith(dir));
@@ -69,21 +69,21 @@ describe('a start that fails', () => {
     }
   }
 
-  // Each is read at another moment: as what instances share is opened, what forwards is made, and what serves.
+  // Each setting is read in another phase: when the shared stores are opened, and when the forwarder and the listeners are built.
   for (const setting of ['redisAddress', 'trustedProxies', 'metricsEnabled', 'managementListenAddress'] as const) {
-    it(`lets go of the database and the audit files, though it got as far as to ${setting}`, async () => {
+    it(`closes the database and the audit files after failing at ${setting}`, async () => {
       const alter = (settings: Settings) =>
         Object.defineProperty({ ...settings }, setting, {
           get: () => {
-            throw new Error('nobody foresaw this');
+            throw new Error('unexpected');
           },
         });
-      await expectFailed(start({}, alter), /^nobody foresaw this$/);
+      await expectFailed(start({}, alter), /^unexpected$/);
       await expectStarts();
     });
   }
 
-  it('lets go of them when its address is taken', async () => {
+  it('closes them if its address is in use', async () => {
     const taken = createServer();
     await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
     const { port } = taken.address() as AddressInfo;
@@ -92,17 +92,17 @@ describe('a start that fails', () => {
     await expectStarts();
   });
 
-  it('lets go of the database when an audit file is that of another', async () => {
+  it('closes the database if another daemon uses the audit file', async () => {
     const other = await startDaemon();
     await expectFailed(start({ AUDIT_LOG_FILE: changesFile(other) }), /AUDIT_LOG_FILE: .* is in use/);
     await other.stop();
     await expectStarts();
   });
 
-  it('lets go of what is no database', async () => {
+  it('closes a file that is not a database', async () => {
     const path = join(dir, 'llmp.db');
     renameSync(path, `${path}.aside`);
-    writeFileSync(path, 'a text, and long enough to be taken for the first page of a database'.repeat(100));
+    writeFileSync(path, 'a text that is long enough for the first page of a database'.repeat(100));
     await expectFailed(start({}), /SQLITE_NOTADB/);
     renameSync(`${path}.aside`, path);
     await expectStarts();

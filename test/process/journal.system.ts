@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
-import { leadsToJournal } from '../../daemon/process/journal.js';
+import { isJournalStream } from '../../daemon/process/journal.js';
 import { createLog, type LogOptions } from '../../daemon/process/log.js';
 import { MANAGEMENT_TOKEN, temporaryFolder } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
@@ -24,7 +24,7 @@ describe('a log in the journal of systemd', () => {
     return text;
   };
 
-  it('has the priority in front of each line, and no time of its own', () => {
+  it('starts each line with its priority, and has no timestamp', () => {
     const text = written({}, (log) => {
       log.debug('one');
       log.info('two', { count: 2 });
@@ -34,7 +34,7 @@ describe('a log in the journal of systemd', () => {
     expect(text).to.equal('<7>one\n<6>two {"count":2}\n<4>three\n<3>four\n');
   });
 
-  it('has one line for each record, whatever is in it, and takes nobody’s word for a priority', () => {
+  it('writes one line per record, and logged text cannot set the priority', () => {
     const text = written({}, (log) => {
       log.info('a\n<0>b', { error: new Error('c\n<0>d') });
     });
@@ -42,7 +42,7 @@ describe('a log in the journal of systemd', () => {
     expect(text).to.match(/^<6>a\\n<0>b /);
   });
 
-  it('is JSON behind the priority where that is asked for', () => {
+  it('writes JSON after the priority with LOG_FORMAT=json', () => {
     const text = written({ format: 'json' }, (log) => {
       log.warn('careful', { count: 3 });
     });
@@ -54,16 +54,16 @@ describe('a log in the journal of systemd', () => {
 describe('a stream', () => {
   const { dev, ino } = fstatSync(1);
 
-  it('leads to the journal if it is the one that systemd names', () => {
-    expect(leadsToJournal(`${dev}:${ino}`, 1)).to.equal(true);
-    for (const other of [undefined, '', `${dev}:${ino}1`, 'journal']) expect(leadsToJournal(other, 1)).to.equal(false);
+  it('is the journal if it is the one that systemd names', () => {
+    expect(isJournalStream(`${dev}:${ino}`, 1)).to.equal(true);
+    for (const other of [undefined, '', `${dev}:${ino}1`, 'journal']) expect(isJournalStream(other, 1)).to.equal(false);
   });
 });
 
-describe('what llmp says to the journal', function () {
+describe('the output of llmp in the journal', function () {
   this.timeout(60_000);
 
-  /** Runs it with its output in a file that stands for the journal. */
+  /** Runs llmp with its output in a file that represents the journal. */
   async function run(args: string[], env: Record<string, string>, until: (text: string) => boolean, isNamed = true) {
     const path = join(temporaryFolder(), 'journal');
     const file = openSync(path, 'a');
@@ -75,7 +75,7 @@ describe('what llmp says to the journal', function () {
     closeSync(file);
     const exit = new Promise((resolve) => child.once('exit', resolve));
     try {
-      await eventually('it says so', () => until(readFileSync(path, 'utf8')));
+      await eventually('the expected output', () => until(readFileSync(path, 'utf8')));
     } finally {
       child.kill('SIGKILL');
       await exit;
@@ -89,18 +89,18 @@ describe('what llmp says to the journal', function () {
     AUDIT_USE_LOG_FILE: '',
   });
 
-  it('is text with priorities from the daemon', async () => {
-    const text = await run(['daemon'], settings(), (said) => said.includes('listening'));
+  it('is text with priorities', async () => {
+    const text = await run(['daemon'], settings(), (output) => output.includes('listening'));
     expect(text).to.match(/^<6>listening \{"address":"127\.0\.0\.1:\d+".*\}$/m);
   });
 
-  it('is an error where its settings are wrong', async () => {
-    const text = await run(['daemon'], { ...settings(), LOG_LEVEL: 'loud' }, (said) => said.includes('LOG_LEVEL'));
+  it('has error priority if the settings are invalid', async () => {
+    const text = await run(['daemon'], { ...settings(), LOG_LEVEL: 'loud' }, (output) => output.includes('LOG_LEVEL'));
     expect(text).to.match(/^<3>llmp: LOG_LEVEL must be/);
   });
 
-  it('is JSON with a time if that is another stream than its own', async () => {
-    const text = await run(['daemon'], settings(), (said) => said.includes('listening'), false);
+  it('is JSON with a timestamp if stdout is another stream than the journal', async () => {
+    const text = await run(['daemon'], settings(), (output) => output.includes('listening'), false);
     const listening = text.split('\n').find((line) => line.includes('listening')) ?? '';
     expect(JSON.parse(listening)).to.include({ level: 'info', message: 'listening' }).and.to.have.property('time');
   });

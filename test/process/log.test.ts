@@ -4,7 +4,7 @@ import { createLog, type LogOptions } from '../../daemon/process/log.js';
 
 const SECRET_TOKEN = `sk-wt-${'x'.repeat(49)}`;
 
-/** What a log of these options writes. */
+/** The output of a log with these options. */
 function written(use: (log: ReturnType<typeof createLog>) => void, options: Partial<LogOptions> = {}): string {
   let text = '';
   const stream = new Writable({
@@ -46,7 +46,7 @@ describe('the log', () => {
       'upstream_key',
       'upstreamKey',
     ]) {
-      it(`whatever stands under ${name}`, () => {
+      it(`any value of the field ${name}`, () => {
         expect(loggedFields({ [name]: 'hidden', deeper: [{ [name]: { in: 'hidden' } }] })).to.deep.include({
           [name]: '********',
           deeper: [{ [name]: '********' }],
@@ -60,7 +60,7 @@ describe('the log', () => {
       ['bearer credentials', 'authorization: Bearer abc.def', 'authorization: Bearer ********'],
       ['bearer credentials of any case', 'BEARER abc', 'BEARER ********'],
       ['basic credentials', 'authorization: Basic dTpw', 'authorization: Basic ********'],
-      ['tokens behind a prefix', `id of_${SECRET_TOKEN}`, 'id of_********'],
+      ['tokens after a prefix', `id of_${SECRET_TOKEN}`, 'id of_********'],
       ['passwords of connection strings', 'at postgres://me:pass%word@host/db', 'at postgres://me:********@host/db'],
       ['passwords with an @ in them', 'at mysql://me:pass@word@host/db', 'at mysql://me:********@host/db'],
       [
@@ -69,7 +69,7 @@ describe('the log', () => {
         'at postgres://host/db?password=********&a=b',
       ],
     ] as const) {
-      it(`${what} wherever they stand in a text`, () => {
+      it(`${what} anywhere in a text`, () => {
         expect(loggedFields({ text, list: [text] })).to.deep.include({ text: masked, list: [masked] });
         expect(
           written((log) => {
@@ -81,32 +81,32 @@ describe('the log', () => {
       });
     }
 
-    it('the values it was told about, wherever they stand', () => {
+    it('known secret values anywhere in a text', () => {
       const secrets = ['management-token', 'a+b/c=in base64'];
       const text = 'xx management-token yy a+b/c=in base64 zz management-token';
       expect(loggedFields({ text }, { secrets }).text).to.equal('xx ******** yy ******** zz ********');
     });
 
-    it('secrets in the names of fields', () => {
+    it('secrets in field names', () => {
       expect(loggedFields({ deeper: { [`of ${SECRET_TOKEN}`]: 1 } }).deeper).to.deep.equal({ 'of ********': 1 });
     });
 
-    it('bytes, which would be shown by number', () => {
+    it('bytes, which would be written as numbers', () => {
       expect(loggedFields({ bytes: Buffer.from('hidden'), deeper: [new Uint8Array(3)] })).to.deep.include({
         bytes: '…',
         deeper: ['…'],
       });
     });
 
-    it('leaves words alone that end as a token begins', () => {
+    it('does not mask words that end like the prefix of a token', () => {
       expect(loggedFields({ text: 'task-abcdefghijkl' }).text).to.equal('task-abcdefghijkl');
     });
 
-    it('leaves short words alone that happen to be a setting’s value', () => {
+    it('does not mask short words that are the value of a secret setting', () => {
       expect(loggedFields({ text: 'the daemon' }, { secrets: ['the'] }).text).to.equal('the daemon');
     });
 
-    it('leaves ids and obfuscated tokens readable', () => {
+    it('does not mask IDs and obfuscated tokens', () => {
       const fields = { tokenId: 'c384f773', obfuscated: 'sk-wt-AbCd…WxYz', requestId: 'r-1', tokens: 3 };
       expect(loggedFields(fields)).to.include(fields);
     });
@@ -123,7 +123,7 @@ describe('the log', () => {
     };
 
     for (const format of ['json', 'text'] as const) {
-      it(`I04 keeps name, message, code, cause and stack, masked, and nothing a library hung on it (${format})`, () => {
+      it(`I04 logs name, message, code, cause and stack, masked, and nothing that a library attached (${format})`, () => {
         const text = written(
           (log) => {
             log.error('failed', { error: nested(), list: [{ error: nested() }] });
@@ -136,7 +136,7 @@ describe('the log', () => {
       });
     }
 
-    it('I04 that was taken apart before it was logged hides what stands under a key or looks like a secret', () => {
+    it('I04 that was converted to an object before logging masks secret fields and values that look like secrets', () => {
       const headers = { authorization: 'Basic aGlkZGVu', 'set-cookie': ['hidden'], 'x-other': `Bearer hidden` };
       const config = { headers, url: `https://x/?key=${SECRET_TOKEN}`, auth: { password: 'hidden' } };
       const error = { message: nested().message, config };
@@ -145,7 +145,7 @@ describe('the log', () => {
       expect(JSON.stringify(line)).not.to.match(/hidden|aGlkZGVu|sk-wt-/);
     });
 
-    it('that is its own cause comes to an end', () => {
+    it('that is its own cause is logged', () => {
       const error: Error & { cause?: unknown } = new Error('round');
       error.cause = error;
       expect(
@@ -158,7 +158,7 @@ describe('the log', () => {
 
   describe('a line', () => {
     for (const format of ['json', 'text'] as const) {
-      it(`cannot be forged by what is logged (${format})`, () => {
+      it(`cannot be forged by logged values (${format})`, () => {
         const name = 'x\n{"level":"error","message":"forged"}\r\nforged\u2028forged';
         const text = written(
           (log) => {
@@ -171,7 +171,7 @@ describe('the log', () => {
       });
     }
 
-    it('in text has no character that would drive a terminal', () => {
+    it('in text format has no control characters', () => {
       const controls = Array.from({ length: 0xa0 }, (_, code) => String.fromCharCode(code)).join('');
       const text = written(
         (log) => {
@@ -183,7 +183,7 @@ describe('the log', () => {
       expect(text.slice(0, -1)).not.to.match(/[\u0000-\u001f\u007f-\u009f]/);
     });
 
-    it('in JSON has a time, a level, the message and the fields', () => {
+    it('in JSON format has a time, a level, the message and the fields', () => {
       const { time, ...rest } = JSON.parse(
         written((log) => {
           log.warn('careful', { count: 3 });
@@ -193,7 +193,7 @@ describe('the log', () => {
       expect(time).to.match(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
     });
 
-    it('is written from the level on that it was changed to', () => {
+    it('is written according to the level that was set last', () => {
       const text = written(
         (log) => {
           log.info('one');
@@ -207,7 +207,7 @@ describe('the log', () => {
       expect(text.match(/one|two|three/g)).to.deep.equal(['two']);
     });
 
-    it('is written from the level on that was asked for', () => {
+    it('is written according to the configured level', () => {
       const text = written(
         (log) => {
           log.debug('one');

@@ -1,4 +1,4 @@
-/** The configuration of logrotate that is shipped, with the real logrotate. */
+/** Runs the shipped logrotate configuration with the real logrotate. */
 import { expect } from 'chai';
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
@@ -9,7 +9,9 @@ import { startDaemon, temporaryFolder, type TestDaemon } from '../support/daemon
 
 const SHIPPED = readFileSync(join(import.meta.dirname, '../../../config/logrotate/llmp'), 'utf8');
 const WITHOUT =
-  process.env.CI !== 'true' && spawnSync('logrotate', ['--version']).error ? ' (skipped: no logrotate here)' : '';
+  process.env.CI !== 'true' && spawnSync('logrotate', ['--version']).error
+    ? ' (skipped: logrotate is not installed)'
+    : '';
 
 describe(`logrotate${WITHOUT}`, () => {
   let daemon: TestDaemon;
@@ -22,7 +24,7 @@ describe(`logrotate${WITHOUT}`, () => {
   });
   afterEach(() => daemon.stop());
 
-  it('puts the audit file aside under load, and the files are whole, compressed ones too (finding A15)', async function () {
+  it('rotates the audit file under load without losing lines, also in compressed files (finding A15)', async function () {
     this.timeout(30_000);
     const folder = temporaryFolder();
     const own = SHIPPED.replaceAll('/var/log/llmp', daemon.dir).replace(
@@ -43,7 +45,7 @@ describe(`logrotate${WITHOUT}`, () => {
       await changes;
       await daemon.createToken(project.id);
       await allCopied(daemon);
-      // As if it had been a month ago: two within a second have the same name.
+      // As if it had been rotated a month ago: two rotations within a second would have the same name.
       const [newest] = readdirSync(daemon.dir).filter((name) => /^audit\.log-(?!2020)\d+-\d+$/.test(name));
       renameSync(join(daemon.dir, newest!), join(daemon.dir, `audit.log-2020010${round}-100000000${round}`));
     }

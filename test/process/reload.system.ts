@@ -18,10 +18,10 @@ import { MANAGEMENT_TOKEN } from '../support/settings.js';
 
 const load = (env: Environment) => loadSettings({ MANAGEMENT_TOKEN, ...env });
 
-describe('settings read again', () => {
+describe('reloaded settings', () => {
   const changes = (before: Environment, after: Environment) => reloaded(load(before), load(after));
 
-  it('come into force where they are reloadable', () => {
+  it('take effect if they are reloadable', () => {
     const { loaded, changed, waiting } = changes(
       { LOG_LEVEL: 'warn' },
       { REQUEST_TIMEOUT: '5s', CLIENT_BODY_TIMEOUT: '6s', UPSTREAM_CONNECT_TIMEOUT: '7s' },
@@ -41,7 +41,7 @@ describe('settings read again', () => {
     expect(waiting).to.deep.equal([]);
   });
 
-  it('wait for a restart otherwise, and are named every time until then', () => {
+  it('take effect after a restart otherwise, and are reported on each reload until then', () => {
     const before = load({});
     const fresh = load({ MANAGEMENT_TOKEN: canary('management'), MAX_REQUEST_SIZE: '1MB', LOG_LEVEL: 'debug' });
     const first = reloaded(before, fresh);
@@ -53,7 +53,7 @@ describe('settings read again', () => {
   });
 });
 
-describe('a daemon whose settings are read again', () => {
+describe('a daemon that reloads its settings', () => {
   let scene: Scene;
   const before = {
     REQUEST_TIMEOUT: '10s',
@@ -69,7 +69,7 @@ describe('a daemon whose settings are read again', () => {
   };
   afterEach(() => scene.close());
 
-  it('gives the new REQUEST_TIMEOUT to requests that begin, and leaves theirs to those in flight', async () => {
+  it('applies a new REQUEST_TIMEOUT to new requests, and not to requests in flight', async () => {
     await open();
     const answers: ServerResponse[] = [];
     scene.provider.answer = (_req, res) => void answers.push(res);
@@ -79,21 +79,21 @@ describe('a daemon whose settings are read again', () => {
     const young = await scene.client(head('GET /v1/models', scene.secret));
     await scene.reached(2);
     answers[0]!.write('begun, ');
-    await eventually('the begin of the old answer', () => old.pending.includes('begun'));
+    await eventually('the start of the old response', () => old.pending.includes('begun'));
 
     scene.daemon.clock.advance(1_500);
-    expect((await young.answer()).status).to.equal(504);
+    expect((await young.response()).status).to.equal(504);
     answers[0]!.end('and ended');
-    expect((await old.answer()).text).to.equal('begun, and ended');
+    expect((await old.response()).text).to.equal('begun, and ended');
   });
 
-  it('gives the new CLIENT_BODY_TIMEOUT to requests that begin', async () => {
+  it('applies a new CLIENT_BODY_TIMEOUT to new requests', async () => {
     await open();
     change({ CLIENT_BODY_TIMEOUT: '1s' });
     const client = await scene.client(head('POST /v1/echo', scene.secret, { 'Content-Length': '5' }) + 'abc');
     await scene.inFlight(1);
     scene.daemon.clock.advance(1_500);
-    expect((await client.answer()).status).to.equal(408);
+    expect((await client.response()).status).to.equal(408);
   });
 
   it('waits no longer than the new UPSTREAM_CONNECT_TIMEOUT for a free connection', async () => {
@@ -106,17 +106,17 @@ describe('a daemon whose settings are read again', () => {
     const waiting = await scene.client(head('GET /v1/models', scene.secret));
     await scene.inFlight(3);
     scene.daemon.clock.advance(1_500);
-    expect((await waiting.answer()).status).to.equal(503);
+    expect((await waiting.response()).status).to.equal(503);
   });
 
   it('waits no longer than the new UPSTREAM_CONNECT_TIMEOUT for a connection to be made', async () => {
-    // Takes connections, but no part in the TLS handshake: undici's own timer is what ends this.
+    // Accepts connections, but never starts the TLS handshake, so the timer of undici ends the attempt.
     const silent = createServer().unref();
     await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
     await open(`https://127.0.0.1:${(silent.address() as AddressInfo).port}`);
     change({ UPSTREAM_CONNECT_TIMEOUT: '20ms' });
     const client = await scene.client(head('GET /v1/models', scene.secret));
-    expect((await client.answer()).status).to.equal(502);
+    expect((await client.response()).status).to.equal(502);
   });
 });
 
@@ -128,12 +128,12 @@ describe('SIGHUP', function () {
   const write = (...lines: string[]) => {
     writeFileSync(join(dir, 'llmp.env'), lines.join('\n'));
   };
-  /** Sends it, and waits until the daemon says what became of it. @returns the records since. */
+  /** Sends SIGHUP, and waits until the daemon logs the result. @returns the log records since. */
   const hangUp = async () => {
     const seen = daemon.logged.length;
     daemon.child.kill('SIGHUP');
     const records = () => daemon.logged.slice(seen).map((line) => JSON.parse(line) as Record<string, unknown>);
-    await eventually('an answer to SIGHUP', () =>
+    await eventually('the result of SIGHUP', () =>
       records().some(({ message }) => /^settings (?:not )?reloaded$/.test(String(message))),
     );
     return records();
@@ -146,12 +146,12 @@ describe('SIGHUP', function () {
   });
   afterEach(() => daemon.kill());
 
-  it('makes the daemon read its env file again, apply what it can and name what waits for a restart', async () => {
+  it('makes the daemon read its env file again, apply reloadable settings, and report those that need a restart', async () => {
     write(common(), 'LOG_LEVEL=debug', 'REQUEST_TIMEOUT=5s', 'MAX_CONNECTIONS=5', 'REQUEST_TIMOUT=6s');
     const records = await hangUp();
     expect(records.map(({ level, message }) => `${String(level)} ${String(message)}`)).to.deep.equal([
-      `warn REQUEST_TIMOUT in ${dir}/llmp.env is no setting; did you mean REQUEST_TIMEOUT?`,
-      'warn MAX_CONNECTIONS changed and will have effect after a restart',
+      `warn REQUEST_TIMOUT in ${dir}/llmp.env is not a setting; did you mean REQUEST_TIMEOUT?`,
+      'warn MAX_CONNECTIONS changed; restart the daemon to apply',
       'info settings reloaded',
     ]);
     expect(records.at(-1)?.changed).to.deep.equal({
@@ -164,7 +164,7 @@ describe('SIGHUP', function () {
     await eventually('a record at debug', () => daemon.logged.slice(seen).some((line) => /"level":"debug"/.test(line)));
   });
 
-  it('changes nothing when anything is wrong, and logs all of it', async () => {
+  it('changes nothing if a setting is invalid, and logs all problems', async () => {
     write(
       common(),
       'LOG_LEVEL=error',
@@ -183,7 +183,7 @@ describe('SIGHUP', function () {
     expect((await hangUp()).at(-1)).to.deep.include({ message: 'settings reloaded', changed: {} });
   });
 
-  it('changes nothing when the file is no env file any more', async () => {
+  it('changes nothing if the file is no longer a valid env file', async () => {
     writeFileSync(join(dir, 'llmp.env'), 'no settings at all');
     expect((await hangUp()).at(-1)).to.deep.include({
       message: 'settings not reloaded',
@@ -192,7 +192,7 @@ describe('SIGHUP', function () {
     expect((await fetch(`${daemon.url}/ready`)).status).to.equal(200);
   });
 
-  it('reads the files again that settings name', async () => {
+  it('reads files again that settings name', async () => {
     const level = join(dir, 'level');
     writeFileSync(level, 'info\n');
     write(common(), `LOG_LEVEL_FILE=${level}`);
@@ -205,7 +205,7 @@ describe('SIGHUP', function () {
 describe('a daemon on a terminal', function () {
   this.timeout(60_000);
 
-  it('ends when the terminal is gone, instead of serving on unseen', async function () {
+  it('ends when the terminal is closed', async function () {
     if (spawnSync('script', ['--version']).status !== 0) this.skip();
     const dir = temporaryFolder();
     const llmp = fileURLToPath(new URL('../../cli/main.js', import.meta.url));

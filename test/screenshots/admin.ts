@@ -1,11 +1,11 @@
 /**
- * Pictures of the Admin UI as it is after a day of use. Without a folder: those that the README shows. With one: every page, at
- * three widths, light and dark, for whoever changes the look of them.
+ * Screenshots of the Admin UI after a day of use. Without a folder argument it writes those for the README. With one it writes every
+ * page at three widths, light and dark, to review changes of the design.
  */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
-import { furnishedScene, type Scene } from '../admin/scene.js';
+import { startScene, type Scene } from '../admin/scene.js';
 import { openWindow, startBrowser } from '../support/browser.js';
 import { MANAGEMENT_TOKEN } from '../support/daemon.js';
 
@@ -15,7 +15,7 @@ interface Shot {
   name: string;
   isInReadme?: true;
   path: (scene: Scene) => string;
-  /** What is done on the page before. */
+  /** Steps on the page before the screenshot. */
   act?: (page: Page) => Promise<void>;
 }
 
@@ -55,7 +55,7 @@ interface Wanted {
   widths: readonly number[];
   scale: number;
   shots: readonly Shot[];
-  /** Down to the end of each page. */
+  /** Whether to capture the full height of the page. */
   isWhole: boolean;
   prefix: string;
 }
@@ -99,7 +99,7 @@ const wanted: Wanted =
       }
     : { folder, widths: [320, 768, 1280], scale: 1, shots: SHOTS, isWhole: true, prefix: '' };
 mkdirSync(wanted.folder, { recursive: true });
-const [scene, browser] = await Promise.all([furnishedScene(), startBrowser()]);
+const [scene, browser] = await Promise.all([startScene(), startBrowser()]);
 try {
   await takePictures(scene, browser, wanted);
 } finally {

@@ -1,4 +1,4 @@
-/** What the pictures of the terminal UI show: the real thing, with the answers of a daemon on an ordinary afternoon. */
+/** Screenshots of the terminal UI: real frames, with responses of a daemon on an ordinary afternoon. */
 import type { WireStatus, WireToken } from '../../daemon/api/contract.js';
 import { frameLines } from '../tui/screens/rendering.js';
 import {
@@ -21,7 +21,7 @@ const PROJECTS = ['web', 'research', 'support', 'mobile', 'data'].map((name, num
   project(number, { name, is_active: name !== 'data', deactivated_at: name === 'data' ? at(-3_000) : null }),
 );
 
-/** Name, project, state, minutes to live, used, cap, share of hits, minutes since it was used. */
+/** Name, project, state, minutes until expiry, requests, cap, share of hits, minutes since the last use. */
 const ROWS: readonly (readonly [string, number, WireToken['state'], number, number, number, number, number])[] = [
   ['ci-deploy', 0, 'active', 12, 4_211, 5_000, 0.62, 0.05],
   ['batch-night', 1, 'active', 48, 12, 0, 0, 61],
@@ -62,7 +62,7 @@ const EXPIRED = Array.from({ length: 22 }, (_, number) =>
   }),
 );
 
-/** A wave with some noise that is the same each time. */
+/** A wave with deterministic noise. */
 const wave = (at: number) => 9 + 5 * Math.sin(at / 11) + 2.5 * Math.sin(at / 3.7) + ((at * 7_919) % 13) / 6;
 
 const SETTING: Setting = {
@@ -117,7 +117,7 @@ function busy(scene: Scene): Scene {
   for (let sample = 0; sample < 110; sample++) {
     const requests = { in_flight: 3, per_second: wave(sample), errors_per_second: 0 };
     scene.act(
-      { on: 'answered', question: { of: 'status' }, answer: { ...status, requests } },
+      { on: 'loaded', request: { of: 'status' }, data: { ...status, requests } },
       NOW_MS - (110 - sample) * 2_000,
     );
   }
@@ -146,7 +146,7 @@ const PICTURES: Record<string, () => Scene> = {
 
 const keyOf = (letter: string) => (letter === ' ' ? 'space' : letter);
 
-/** By the names of their files. Times are those of Greenwich, wherever they are drawn. */
+/** Screenshots by file name. Times are in UTC on every machine. */
 export function pictures(): Map<string, string> {
   const zone = process.env.TZ;
   process.env.TZ = 'UTC';

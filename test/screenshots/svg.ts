@@ -1,10 +1,10 @@
-/** A frame of the terminal as a picture: text where it is text, lines and blocks drawn, so that no font tears them apart. */
+/** Converts a terminal frame to SVG: text as text, lines and blocks as shapes, so that they join with any font. */
 import stringWidth from 'string-width';
 
 const CELL = { width: 8.4, height: 18 };
 const FONT_PX = 14;
 const MARGIN = 14;
-/** The bar of the window above. */
+/** Height of the title bar of the window. */
 const BAR = 30;
 
 const INK = {
@@ -58,7 +58,7 @@ export function svgOf(lines: readonly string[], columns: number, title: string):
   ].join('\n');
 }
 
-/** What stands beside each other in one style and of one kind, text or drawing. */
+/** Adjacent characters of one style and one kind: text or drawing. */
 function runsOf(line: string): Run[] {
   const runs: Run[] = [];
   let style = PLAIN;
@@ -118,7 +118,7 @@ interface Words {
   x: number;
 }
 
-/** What stands between wider gaps: renderers make one space of many. */
+/** Splits text at wider gaps, because renderers collapse spaces. */
 const words = (text: string, x: number): Words[] =>
   [...text.matchAll(/\S+(?: \S+)*/g)].map((match) => ({
     text: match[0],
@@ -135,7 +135,7 @@ function written({ text, x }: Words, y: number, fill: string, { isBold, isUnderl
   return `<text ${attributes.join(' ')}>${escaped(text)}</text>`;
 }
 
-/** Lines, blocks and dots, one after the other. */
+/** Shapes of lines, blocks and dots. */
 function drawing(text: string, x: number, y: number, fill: string): string {
   const { width: w, height: h } = CELL;
   const signs = Array.from(text);
@@ -164,7 +164,7 @@ function stroke(sign: string, x: number, y: number, w: number, h: number): strin
 const box = (x: number, y: number, w: number, h: number) =>
   `M${shown(x)} ${shown(y)}h${shown(w)}v${shown(h)}h${shown(-w)}z`;
 
-// By the dot's bit: its column and row.
+// Column and row of each dot, by its bit.
 const DOTS = [
   [0, 0],
   [0, 1],

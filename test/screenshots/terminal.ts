@@ -1,4 +1,4 @@
-/** Writes the pictures of the terminal UI that the README shows. They are the same each time, and a test says when they are stale. */
+/** Writes the screenshots of the terminal UI for the README. The output is deterministic, and a test fails when it is stale. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pictures } from './pictures.js';

@@ -1,7 +1,7 @@
 /**
- * What the SDKs are run in: a folder of npm, virtual environments of Python, a program of Go. Each is made once, by the
- * ordinary client of its registry, and kept outside of the repository for the next run; its folder is named after what is
- * in it, so that other releases or another driver make another one.
+ * Environments in which the SDKs run: an npm folder, Python virtual environments, a Go program. Each is created once with the standard
+ * package manager and reused from a cache outside of the repository. The folder name contains a hash of the contents, so that other
+ * versions or a changed driver get a new environment.
  */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -12,17 +12,17 @@ import { join, resolve } from 'node:path';
 const DRIVERS = resolve(import.meta.dirname, '../../../test/sdks/drivers');
 const CACHE = process.env.LLMP_SDKS_CACHE ?? join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'llmp-sdks');
 // Go compiles OpenAI's package for minutes on a small machine.
-const LONGEST_INSTALLATION_MS = 540_000;
+const INSTALL_TIMEOUT_MS = 540_000;
 
-/** The registry did not answer, or the machine lacks a tool: nothing is known of the SDK. */
+/** The registry is unreachable or a tool is missing, so the SDK was not tested. */
 export class NotChecked extends Error {
   override name = 'NotChecked';
 }
 
 export interface Environment {
-  /** What is in it, for people. */
+  /** Its contents, for people. */
   what: string;
-  /** Makes it unless it is there. @throws {NotChecked} */
+  /** Creates the environment unless it exists. @throws {NotChecked} */
   prepare(): Promise<Program>;
 }
 
@@ -34,7 +34,7 @@ export interface Program {
 
 interface Recipe {
   what: string;
-  /** Whatever changes what is made. */
+  /** Everything that affects the result. */
   ingredients: string[];
   make: (folder: string) => Promise<unknown>;
   program: (folder: string) => Program;
@@ -47,7 +47,7 @@ function environment({ what, ingredients, make, program }: Recipe): Environment 
   let making: Promise<Program> | null = null;
   const prepared = async () => {
     if (!existsSync(done)) {
-      rmSync(folder, { recursive: true, force: true }); // Of a run that was broken off.
+      rmSync(folder, { recursive: true, force: true }); // Left over from an interrupted run.
       mkdirSync(folder, { recursive: true });
       await make(folder);
       writeFileSync(done, '');
@@ -73,7 +73,7 @@ function npm(): Environment {
     ingredients: [manifest, textOf('driver.mjs')],
     async make(folder) {
       writeFileSync(join(folder, 'package.json'), manifest);
-      copyFileSync(join(DRIVERS, 'driver.mjs'), join(folder, 'driver.mjs')); // It finds its packages from there.
+      copyFileSync(join(DRIVERS, 'driver.mjs'), join(folder, 'driver.mjs')); // There it finds its packages.
       await run('npm', ['install', '--ignore-scripts', '--no-audit', '--no-fund', '--prefix', folder], folder);
     },
     program: (folder) => ({ command: process.execPath, args: [join(folder, 'driver.mjs')] }),
@@ -113,20 +113,20 @@ export const ENVIRONMENTS = {
   go: go(),
 };
 
-const NO_ANSWER =
+const NETWORK_ERROR =
   /ENOTFOUND|EAI_AGAIN|ETIMEDOUT|ECONNRE|ENETUNREACH|network|timed out|timeout|NewConnectionError|ProxyError|Max retries|dial tcp|no such host|connection refused|5\d\d (?:Server|Bad|Service|Gateway)/i;
 
-/** @throws {NotChecked} when a tool is missing or the registry does not answer. */
+/** @throws {NotChecked} if a tool is missing or the registry is unreachable. */
 async function run(command: string, args: string[], folder: string): Promise<void> {
   await new Promise<void>((done, fail) => {
-    const options = { cwd: folder, timeout: LONGEST_INSTALLATION_MS, maxBuffer: 64 * 1024 * 1024 };
+    const options = { cwd: folder, timeout: INSTALL_TIMEOUT_MS, maxBuffer: 64 * 1024 * 1024 };
     execFile(command, args, options, (error, stdout, stderr) => {
-      const said = `${stdout}${stderr}`;
+      const output = `${stdout}${stderr}`;
       if (!error) done();
-      else if (error.code === 'ENOENT') fail(new NotChecked(`${command} is not there`));
+      else if (error.code === 'ENOENT') fail(new NotChecked(`${command} is not installed`));
       else if (error.killed) fail(new NotChecked(`${command} took too long`));
-      else if (NO_ANSWER.test(said)) fail(new NotChecked(`the registry of ${command} does not respond`));
-      else fail(new Error(`${command} ${args.join(' ')}: ${said.slice(-2_000)}`));
+      else if (NETWORK_ERROR.test(output)) fail(new NotChecked(`the registry of ${command} does not respond`));
+      else fail(new Error(`${command} ${args.join(' ')}: ${output.slice(-2_000)}`));
     });
   });
 }

@@ -1,27 +1,27 @@
-/** What each SDK is asked to do, and what its user must then see. */
+/** The calls that each SDK makes, and what its user must see. */
 
 export type Kind = 'chat' | 'stream' | 'models' | 'embeddings' | 'tool' | 'upload';
 
-/** A call that a driver makes, as it reads it. */
+/** A call for a driver, as it reads it from standard input. */
 export interface Call {
   id: string;
   kind: Kind;
   key: string;
   model: string;
-  /** Of its text, in bytes. */
+  /** Size of the text, in bytes. */
   size?: number;
-  /** How often the SDK may repeat it; as its makers set it unless stated. */
+  /** Maximum number of retries (default: that of the SDK). */
   retries?: number;
 }
 
-/** What a driver prints of a call. */
-export interface Became {
+/** The result of a call, as a driver prints it. */
+export interface CallResult {
   id: string;
   ok?: unknown;
   error?: { class: string; status: number | null; code: string | null; type: string | null; message: string };
 }
 
-/** The same with the provider itself and through the daemon. */
+/** Calls with the same result directly from the provider and through the daemon. */
 export const SAME: readonly Omit<Call, 'key'>[] = [
   ...(['chat', 'stream', 'models', 'embeddings', 'tool', 'upload'] as const).map((kind) => ({
     id: kind,
@@ -45,10 +45,10 @@ export interface Refused {
 const UNAUTHORIZED = { status: 401, code: 'unauthorized', type: 'authentication_error' };
 const UNKNOWN = {
   ...UNAUTHORIZED,
-  says: 'unauthorized: the token is unknown, expired or revoked. Send it as `Authorization: Bearer sk-wt-…`.',
+  says: 'unauthorized: the token is unknown, expired or revoked. Ask its issuer for a new one.',
 };
 
-/** Our own refusals, by the credential or the call that leads to them. In the order in which they are made. */
+/** Refusals by the daemon, by the credential or call that causes them, in the order of the calls. */
 export const REFUSED = {
   'an unknown token': UNKNOWN,
   'an expired token': UNKNOWN,
@@ -87,7 +87,7 @@ export const REFUSED = {
     says: 'rate limit exceeded',
     call: { retries: 0 },
   },
-  // The daemon is stopped meanwhile, so this is the last.
+  // This stops the daemon, so it must be the last.
   'a daemon that stops': {
     status: 503,
     code: 'unavailable',

@@ -1,4 +1,4 @@
-/** Unmodified SDKs, in the releases that `environments.ts` names, with the daemon and with the provider itself. */
+/** Unmodified SDKs, in the versions that `environments.ts` lists, through the daemon and directly with the provider. */
 import { spawn } from 'node:child_process';
 import type { Server } from 'node:http';
 import { expect } from 'chai';
@@ -8,21 +8,30 @@ import { MANAGEMENT_TOKEN } from '../support/daemon.js';
 import { type Provider, startProvider } from '../support/provider.js';
 import { Scene } from '../support/scene.js';
 import { type Environment, ENVIRONMENTS, NotChecked, type Program } from './environments.js';
-import { type Became, type Call, CUT, type Kind, REFUSED, type Refused, type RefusedId, SAME } from './scenarios.js';
+import {
+  type CallResult,
+  type Call,
+  CUT,
+  type Kind,
+  REFUSED,
+  type Refused,
+  type RefusedId,
+  SAME,
+} from './scenarios.js';
 import { standIn } from './stand-in.js';
 
 interface Sdk {
   title: string;
   environment: Environment;
-  /** As the driver calls it. */
+  /** Its name for the driver. */
   sdk: string;
-  /** What it cannot do is left out. */
+  /** The calls that it supports. */
   kinds: readonly Kind[];
-  /** The class of an error by its status, where the SDK has one for each. */
+  /** Error class, by status if the SDK has several. */
   classes: Record<number, string> | string;
-  /** It goes by the status alone, so that what is not to be repeated is 403 to it. */
+  /** Decides about retries by the status alone, so final errors are sent to it as 403. */
   goesByStatus?: boolean;
-  /** It reads events in a form that we do not write yet, and sees a broken connection. */
+  /** Its event format is not supported yet, so it sees a broken connection instead of the error event. */
   missesLastEvent?: boolean;
 }
 
@@ -80,29 +89,29 @@ const SDKS: readonly Sdk[] = [
   },
 ];
 
-/** How often each call was heard, by the header field that its driver sends. */
-function heardAt(server: Server): Map<string, number> {
-  const heard = new Map<string, number>();
+/** Counts the requests of each call, by the header that its driver sends. */
+function countRequests(server: Server): Map<string, number> {
+  const counts = new Map<string, number>();
   server.prependListener('request', ({ headers: { 'x-scenario': id } }) => {
-    if (typeof id === 'string') heard.set(id, (heard.get(id) ?? 0) + 1);
+    if (typeof id === 'string') counts.set(id, (counts.get(id) ?? 0) + 1);
   });
-  return heard;
+  return counts;
 }
 
-/** Runs a driver. What it is told goes through its standard input: there are tokens in it. */
-async function drive({ command, args }: Program, told: { sdk: string; base: string; calls: Call[] }) {
+/** Runs a driver. Its input contains tokens, so it goes through standard input. */
+async function drive({ command, args }: Program, input: { sdk: string; base: string; calls: Call[] }) {
   const driver = spawn(command, args, { stdio: ['pipe', 'pipe', 'pipe'], env: withoutProxies() });
-  let [said, complained] = ['', ''];
-  driver.stdout.setEncoding('utf8').on('data', (piece: string) => (said += piece));
-  driver.stderr.setEncoding('utf8').on('data', (piece: string) => (complained += piece));
-  driver.stdin.end(JSON.stringify(told));
+  let [output, errors] = ['', ''];
+  driver.stdout.setEncoding('utf8').on('data', (piece: string) => (output += piece));
+  driver.stderr.setEncoding('utf8').on('data', (piece: string) => (errors += piece));
+  driver.stdin.end(JSON.stringify(input));
   const code = await new Promise((resolve) => driver.on('close', resolve));
-  if (code !== 0) throw new Error(`the driver of ${told.sdk} ended with ${String(code)}: ${complained.slice(-2_000)}`);
-  const lines = said.trim().split('\n');
-  return new Map(lines.map((line) => JSON.parse(line) as Became).map((became) => [became.id, became]));
+  if (code !== 0) throw new Error(`the driver of ${input.sdk} ended with ${String(code)}: ${errors.slice(-2_000)}`);
+  const lines = output.trim().split('\n');
+  return new Map(lines.map((line) => JSON.parse(line) as CallResult).map((became) => [became.id, became]));
 }
 
-/** Neither keys nor addresses that an SDK would take from there. */
+/** The environment without the keys and addresses that an SDK would use. */
 const withoutProxies = () =>
   Object.fromEntries(
     Object.entries(process.env).filter(
@@ -110,11 +119,11 @@ const withoutProxies = () =>
     ),
   );
 
-/** One SDK's calls, made once to the provider itself and once to the daemon. */
-class Performance {
-  direct = new Map<string, Became>();
-  through = new Map<string, Became>();
-  /** Requests, by call. */
+/** Makes the calls of one SDK, once directly to the provider and once through the daemon. */
+class SdkRun {
+  direct = new Map<string, CallResult>();
+  through = new Map<string, CallResult>();
+  /** Number of requests by call. */
   atProviderItself = new Map<string, number>();
   atDaemon = new Map<string, number>();
   atProvider = new Map<string, number>();
@@ -141,8 +150,8 @@ class Performance {
       () => Promise.resolve(),
       () => undefined,
     );
-    this.atProviderItself = heardAt(itself.server);
-    const key = 'the-own-key-of-somebody';
+    this.atProviderItself = countRequests(itself.server);
+    const key = 'a-provider-key-of-the-client';
     this.direct = await drive(program, { sdk, base: itself.url, calls: calls.map((call) => ({ ...call, key })) });
   }
 
@@ -182,13 +191,13 @@ class Performance {
       const settings = { MANAGEMENT_TOKEN, ...env, IP_RATE_LIMIT: most, RATE_LIMIT_WINDOW: '1h' };
       daemon.daemon.apply(loadSettings(settings).reloadable);
     };
-    // Before the daemon looks at the request.
+    // Before the daemon handles the request.
     daemon.daemon.server.prependListener('request', ({ headers: { 'x-scenario': id } }) => {
       if (id === ('a rate limit to use up' satisfies string)) limit('1');
       if (id === ('a daemon that stops' satisfies RefusedId)) limit('0');
     });
-    this.atDaemon = heardAt(daemon.daemon.server);
-    this.atProvider = heardAt(provider.server);
+    this.atDaemon = countRequests(daemon.daemon.server);
+    this.atProvider = countRequests(provider.server);
     const useUp: Call = { id: 'a rate limit to use up', kind: 'chat', key: scene.secret, model: 'gpt-test' };
     const at = refused.findIndex(({ id }) => id === ('a rate limit' satisfies RefusedId));
     const calls = [...same, cutCall, ...refused.slice(0, at), useUp, ...refused.slice(at)];
@@ -199,14 +208,14 @@ class Performance {
 describe('SDKs', function () {
   this.timeout(600_000);
   const unchecked = new Set<string>();
-  // All at once: each waits for its registry most of the time.
+  // In parallel: each mostly waits for its registry.
   const programs = new Map(
     Object.values(ENVIRONMENTS).map((each) => [each, each.prepare().catch((error: unknown) => error)]),
   );
 
   for (const sdk of SDKS) {
     describe(sdk.title, () => {
-      const performance = new Performance();
+      const performance = new SdkRun();
 
       before(async function () {
         const program = await programs.get(sdk.environment);
@@ -222,7 +231,7 @@ describe('SDKs', function () {
 
       for (const { id, kind } of SAME) {
         if (!sdk.kinds.includes(kind)) continue;
-        it(`${id}: the same as from the provider itself, in as many requests`, () => {
+        it(`${id}: has the same result and number of requests as directly with the provider`, () => {
           const { direct, through, atProviderItself, atDaemon, atProvider } = performance;
           expect(through.get(id), 'what its user sees').to.deep.equal(direct.get(id));
           if (id === kind) expect(direct.get(id)).to.have.property('ok');
@@ -234,23 +243,23 @@ describe('SDKs', function () {
       }
 
       for (const [id, { status, code, type, says }] of Object.entries<Refused>(REFUSED)) {
-        it(`${id}: status, class, message, type and code are the right ones (finding D1) (finding D3)`, () => {
+        it(`${id}: has the expected status, class, message, type and code (finding D1) (finding D3)`, () => {
           const { error } = performance.through.get(id) ?? {};
           expect(error, 'an error').to.be.an('object');
           expect(error?.message).to.include(says);
           expect(error?.class).to.equal(typeof sdk.classes === 'string' ? sdk.classes : sdk.classes[status]);
           const isFinal = id === 'a spent cap' || id === "a project's wrong key";
           expect(error).to.include({ status: sdk.goesByStatus && isFinal ? 403 : status });
-          // Anthropic's knows neither; it will be told its own.
+          // The SDK of Anthropic supports neither.
           if (sdk.sdk !== 'anthropic') expect(error).to.include({ code, type });
         });
 
-        it(`${id}: as many requests as are of use (finding D2)`, () => {
+        it(`${id}: is not retried (finding D2)`, () => {
           expect(performance.atDaemon.get(id)).to.equal(1);
         });
       }
 
-      it(`${CUT} is told as that, and no cut stream is taken for whole (finding D4)`, () => {
+      it(`${CUT} is reported as such, and an incomplete stream is not taken for a complete one (finding D4)`, () => {
         const { error } = performance.through.get(CUT) ?? {};
         expect(error, 'an error').to.be.an('object');
         if (!sdk.missesLastEvent) expect(error?.message).to.include('token revoked');

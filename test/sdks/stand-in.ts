@@ -1,6 +1,6 @@
-/** The provider that the SDKs talk to, directly and through the daemon: what it answers goes by the model that is asked for. */
+/** The provider for the SDKs, directly and through the daemon. Its response depends on the requested model. */
 import type { ServerResponse } from 'node:http';
-import { completion, json, models, problem, streamChat, uploadedFile } from '../../daemon/demo/answers.js';
+import { completion, json, models, problem, streamChat, uploadedFile } from '../../daemon/demo/responses.js';
 import type { Answer } from '../support/provider.js';
 
 interface Asked {
@@ -18,8 +18,8 @@ const FAILURES: Record<string, { status: number; type: string; code: string | nu
 };
 
 /**
- * @param onCut a stream of the model `cut` has begun, and goes on when this has ended.
- * @param onHang a request for the model `hang` has come, which is never answered.
+ * @param onCut called when a stream of the model `cut` has started. The stream continues after its promise resolves.
+ * @param onHang called for a request with the model `hang`, which never gets a response.
  */
 export function standIn(onCut: () => Promise<unknown>, onHang: () => void): Answer {
   return async (req, res, { url, body }) => {
@@ -36,7 +36,7 @@ export function standIn(onCut: () => Promise<unknown>, onHang: () => void): Answ
     const failure = FAILURES[asked.model];
     if (failure) {
       const { status, ...error } = failure;
-      // So that it is not waited for long.
+      // So that the SDK retries soon.
       json(res, status, { type: 'error', error: { ...error, param: null } }, { 'retry-after-ms': '10' });
     } else if (asked.model === 'hang') {
       onHang();
@@ -86,13 +86,13 @@ async function chat(res: ServerResponse, { model, stream, tools }: Asked): Promi
 }
 
 function embed(res: ServerResponse, { model, encoding_format: format }: Asked): void {
-  const values = [0.5, -0.25, 0.125]; // As exact in 32 bits as in 64.
+  const values = [0.5, -0.25, 0.125]; // Exact in 32 bits, too.
   const embedding = format === 'base64' ? Buffer.from(Float32Array.from(values).buffer).toString('base64') : values;
   const usage = { prompt_tokens: 1, total_tokens: 1 };
   json(res, 200, { object: 'list', data: [{ object: 'embedding', index: 0, embedding }], model, usage });
 }
 
-/** Anthropic's. */
+/** A response of the Anthropic API. */
 function message(res: ServerResponse, { model, stream, tools }: Asked): void {
   if (stream) {
     res.writeHead(200, { 'content-type': 'text/event-stream' });

@@ -1,4 +1,7 @@
-/** A server of databases that lacks its last rows: restored, or a replica that took over. The audit file gets every later record. */
+/**
+ * A database server that lacks its last rows: restored from a backup, or a replica that took over. The audit file still receives
+ * every later record.
+ */
 import { expect } from 'chai';
 import { llmp } from '../cli/captured.js';
 import { allCopied, changesFile, linesOf, rawLines } from '../support/audit-files.js';
@@ -9,7 +12,7 @@ import { eventually } from '../support/eventually.js';
 import { write } from '../support/management.js';
 
 for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'MariaDB' }) as [ServerKind, string][]) {
-  describe(`the audit file and ${name} behind it${WITHOUT[kind]}`, function () {
+  describe(`the audit file and ${name} without its last rows${WITHOUT[kind]}`, function () {
     this.timeout(60_000);
     let server: DatabaseServer;
     let env: Record<string, string>;
@@ -31,7 +34,7 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
       });
       return { exitCode, ...(JSON.parse(out) as { verdict: string; anchors: string; records: string }) };
     };
-    /** All that is committed behind a place was never heard of. */
+    /** Removes everything committed after a sequence number. */
     const lose = async (seq: number) => {
       for (const table of ['audit', 'audit_words', 'changes'])
         await write(daemon, `DELETE FROM ${table} WHERE seq > ${seq}`);
@@ -40,15 +43,15 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
     };
     const degraded = async () => ((await daemon.manage('GET', '/ready')).body as { degraded: string[] }).degraded;
 
-    it('while the daemon runs, and while it is stopped: a marker once, and every later record (finding C3)', async () => {
+    it('while the daemon runs and while it is stopped: one marker, and every later record (finding C3)', async () => {
       const project = await daemon.createProject();
       for (let n = 0; n < 4; n++) await daemon.createToken(project.id);
       await allCopied(daemon);
       await lose(3);
-      // As many as were lost, so that the numbers alone tell nothing.
+      // As many as were lost, so that the sequence numbers alone do not reveal it.
       for (let n = 0; n < 2; n++) await daemon.createToken(project.id);
       const path = changesFile(daemon);
-      await eventually('all is copied', () => linesOf(path).length === 8);
+      await eventually('all records are copied', () => linesOf(path).length === 8);
       const behind = () =>
         linesOf(path)
           .slice(5)
@@ -63,7 +66,7 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
 
       await lose(4);
       for (let n = 0; n < 2; n++) await daemon.createToken(project.id);
-      await eventually('all is copied', () => linesOf(path).at(-1)?.seq === 6);
+      await eventually('all records are copied', () => linesOf(path).at(-1)?.seq === 6);
       await daemon.stop();
       daemon = await startDaemon({ dir: daemon.dir, env });
       await daemon.createToken(project.id);
@@ -73,7 +76,7 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
       expect(rawLines(path).filter((line) => line.includes('audit.database_behind'))).to.have.length(2);
     });
 
-    it('is compared with it, record by record (finding C2)', async () => {
+    it('are compared record by record (finding C2)', async () => {
       const project = await daemon.createProject();
       for (let n = 0; n < 4; n++) await daemon.createToken(project.id, { name: `nightly “${n}” é` });
       await allCopied(daemon);

@@ -9,7 +9,7 @@ import {
   changesFile,
   copied,
   linesOf,
-  pass,
+  advanceSlowly,
   rawLines,
   usesFile,
   useLines,
@@ -33,7 +33,7 @@ function expectChained(files: readonly string[]): void {
   expect(number).to.be.greaterThan(0);
 }
 
-describe('the audit file of changes', () => {
+describe('the change log file', () => {
   let daemon: TestDaemon;
   let project: WireProject;
 
@@ -43,7 +43,7 @@ describe('the audit file of changes', () => {
   });
   afterEach(() => daemon.stop());
 
-  it('has a line for each record, with its fields, in the order of the database, each chained to the one before', async () => {
+  it('has one line per record, with its fields, in the order of the database, each chained to the previous line', async () => {
     await daemon.createToken(project.id, { name: 'nightly' });
     await daemon.manage('POST', '/manage/projects', { name: 'Alpha', api_key: 'k'.repeat(20) });
     const lines = await copied(daemon);
@@ -58,7 +58,7 @@ describe('the audit file of changes', () => {
     expect(statSync(changesFile(daemon)).mode & 0o777).to.equal(0o600);
   });
 
-  it('goes on where it ended when the daemon starts again, without a record twice or left out', async () => {
+  it('continues where it ended after a restart of the daemon, without a missing or repeated record', async () => {
     await copied(daemon);
     await daemon.stop();
     daemon = await startDaemon({ dir: daemon.dir });
@@ -67,13 +67,13 @@ describe('the audit file of changes', () => {
     expectChained([changesFile(daemon)]);
   });
 
-  it('gets at the next start what a crash left out of it, and a torn line is ended and chained over', async () => {
+  it('receives at the next start the records that a crash left out, and an incomplete line is ended and stays in the chain', async () => {
     await daemon.createToken(project.id);
     await copied(daemon);
     await daemon.stop();
     const path = changesFile(daemon);
     const second = rawLines(path)[1]!;
-    // A crash tears what no anchor stands for yet: they follow when the disk has the line.
+    // A crash can only affect lines that are not anchored yet: a line is anchored after the disk has it.
     await writeInto(daemon.databasePath, 'DELETE FROM audit_anchors');
     truncateSync(path, statSync(path).size - second.length + 20);
     await expectTorn(path);
@@ -82,7 +82,7 @@ describe('the audit file of changes', () => {
   async function expectTorn(path: string): Promise<void> {
     const torn = rawLines(path).length + 1;
     daemon = await startDaemon({ dir: daemon.dir });
-    await eventually('the record is there again', () => rawLines(path).length === torn + 1);
+    await eventually('the record is written again', () => rawLines(path).length === torn + 1);
     const lines = rawLines(path);
     const last = JSON.parse(lines.at(-1)!) as AuditLine;
     expect(last).to.include({ action: 'token.create', line: torn + 1, prev: sha256(lines.at(-2)!) });
@@ -92,10 +92,10 @@ describe('the audit file of changes', () => {
   for (const [what, cut] of [
     ['in its first byte', (line: string) => line.slice(0, 1)],
     ['within its link', (line: string) => line.slice(0, 40)],
-    ['behind its link', (line: string) => line.slice(0, 120)],
-    ['and ended already', (line: string) => `${line.slice(0, 40)}\n`],
+    ['after its link', (line: string) => line.slice(0, 120)],
+    ['and already ended', (line: string) => `${line.slice(0, 40)}\n`],
   ] as const) {
-    it(`goes on behind the first line of a new file that a crash has torn ${what} (finding C2)`, async () => {
+    it(`continues after the first line of a new file that a crash has left incomplete: ${what} (finding C2)`, async () => {
       await copied(daemon);
       await daemon.stop();
       const path = changesFile(daemon);
@@ -113,14 +113,14 @@ describe('the audit file of changes', () => {
     });
   }
 
-  it('goes on when a write has torn the first line of a new file (finding C2)', async () => {
+  it('continues when a write has left the first line of a new file incomplete (finding C2)', async () => {
     await copied(daemon);
     const path = changesFile(daemon);
     renameSync(path, `${path}.1`);
     const refuse = await writesOnce(20);
     await daemon.createToken(project.id);
     await eventually('a write has failed', refuse.hasFailed);
-    await pass(daemon, 2);
+    await advanceSlowly(daemon, 2);
     await allCopied(daemon);
     const [torn, next] = rawLines(path);
     expect(torn).to.have.length(20);
@@ -128,7 +128,7 @@ describe('the audit file of changes', () => {
     expect((await daemon.manage('GET', '/ready')).body).to.have.deep.property('degraded', []);
   });
 
-  /** The next write to any file takes so many bytes, and then there is no room. */
+  /** The next write to any file writes only this many bytes; then the disk is full. */
   async function writesOnce(bytes: number): Promise<{ hasFailed: () => boolean }> {
     const any = await open(changesFile(daemon).concat('.1'));
     const shared = Object.getPrototypeOf(any) as { write: (piece: Buffer) => Promise<unknown> };
@@ -144,7 +144,7 @@ describe('the audit file of changes', () => {
     return { hasFailed: () => hasFailed };
   }
 
-  it('begins at the beginning when there is none, and follows its newest rotation when that was put aside', async () => {
+  it('starts a new chain without any file, and continues from its newest rotation after a rotation', async () => {
     const path = changesFile(daemon);
     await copied(daemon);
     await daemon.stop();
@@ -156,7 +156,7 @@ describe('the audit file of changes', () => {
     expectChained([`${path}.1`, path]);
   });
 
-  it('goes on behind what is anchored in the database when all files are gone', async () => {
+  it('continues after the last anchor in the database when all files are gone', async () => {
     const path = changesFile(daemon);
     await copied(daemon);
     await daemon.stop();
@@ -167,7 +167,7 @@ describe('the audit file of changes', () => {
     expect(line).to.include({ action: 'token.create', line: 2, prev: sha256(rawLines(`${path}.somewhere-else`)[0]!) });
   });
 
-  it('is anchored every minute while it grows, and at the end', async () => {
+  it('is anchored every minute while it grows, and at shutdown', async () => {
     const anchors = () =>
       daemon.daemon.stores.database.select<{ line: number; head: string }>(
         'SELECT line, head FROM audit_anchors WHERE chain = $chain ORDER BY line',
@@ -186,24 +186,24 @@ describe('the audit file of changes', () => {
     expect((await anchors()).map(({ line }) => line)).to.deep.equal([1, 2]);
   });
 
-  it('says so when it is shorter than it was', async () => {
+  it('logs an error when it is shorter than before', async () => {
     const path = changesFile(daemon);
     await daemon.createToken(project.id);
     await copied(daemon);
     await daemon.stop();
     writeFileSync(path, `${rawLines(path)[0]!}\n`);
     daemon = await startDaemon({ dir: daemon.dir });
-    expect(daemon.logged.join('')).to.include('the audit file is shorter than it was');
+    expect(daemon.logged.join('')).to.include('the audit file is shorter than before');
   });
 
-  it('is not written where AUDIT_LOG_FILE is empty, and changes are made all the same', async () => {
+  it('is not written if AUDIT_LOG_FILE is empty, and changes are still accepted', async () => {
     const other = await startDaemon({ env: { AUDIT_LOG_FILE: '', AUDIT_USE_LOG_FILE: '' } });
     await other.createProject();
     await other.stop();
     expect(existsSync(changesFile(other))).to.equal(false);
   });
 
-  it('belongs to one process: a second is refused, naming the setting', async () => {
+  it('belongs to one process: a second one is refused, with the name of the setting', async () => {
     const env = { AUDIT_LOG_FILE: changesFile(daemon), AUDIT_USE_LOG_FILE: '' };
     const refused = await startDaemon({ env }).then(
       () => null,
@@ -213,7 +213,7 @@ describe('the audit file of changes', () => {
   });
 });
 
-describe('the audit file of uses', () => {
+describe('the use log file', () => {
   let provider: Provider;
   let daemon: TestDaemon;
   let secret: string;
@@ -233,7 +233,7 @@ describe('the audit file of uses', () => {
 
   const use = async (path = '/v1/models') => (await daemon.call(secret, path)).arrayBuffer();
 
-  it('has a line for each request whose token is known', async () => {
+  it('has one line for each request with a known token', async () => {
     await use('/v1/models?limit=1');
     const [line] = await useLines(daemon, 1);
     expect(line).to.include({ action: 'token.use', actor: 'token', outcome: 'success', client_ip: '127.0.0.1' });
@@ -241,7 +241,7 @@ describe('the audit file of uses', () => {
     expect(line?.obfuscated).to.equal(`${secret.slice(0, 10)}…${secret.slice(-4)}`);
   });
 
-  it('sums up those whose token nobody knows, a line a minute and code', async () => {
+  it('counts requests with an unknown token: one line per minute and error code', async () => {
     for (let n = 0; n < 3; n++) await daemon.call(`sk-wt-${'0'.repeat(49)}`);
     await fetch(`${daemon.url}/v1/models`);
     await use();
@@ -254,13 +254,13 @@ describe('the audit file of uses', () => {
     ]);
   });
 
-  it('is put aside at its size, as many as are to be kept, and the chain goes on', async () => {
+  it('is rotated at its maximum size, keeps the configured number of files, and continues the chain', async () => {
     const path = usesFile(daemon);
     for (let n = 0; n < 30; n++) {
       await use();
       daemon.clock.advance(600);
     }
-    await eventually('the last is written', () => {
+    await eventually('the last line is written', () => {
       daemon.clock.advance(600);
       return existsSync(`${path}.3`) && Number(linesOf(path).at(-1)?.line) === 30;
     });
@@ -271,7 +271,7 @@ describe('the audit file of uses', () => {
     }
   });
 
-  it('goes on when its end was torn by a crash', async () => {
+  it('continues after a crash has left its last line incomplete', async () => {
     await use();
     await useLines(daemon, 1);
     await daemon.stop();

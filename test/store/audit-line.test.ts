@@ -1,15 +1,16 @@
 import { expect } from 'chai';
 import { fieldsOfRecord } from '../../daemon/store/audit-file/fields.js';
 
-// `audit verify` compares every line that was ever written with its record. Whoever changes this line has it call the older ones forged.
+// `audit verify` compares every line ever written with its record. A change of this format would make it report older lines as
+// forged.
 const LINE =
   '"seq":42,"id":"01890a5d-ac96-774b-bcce-b302099a8057","time":"2030-01-31T12:00:00.123Z","action":"token.revoke","actor":"cli",' +
   '"outcome":"success","project_id":"16763be4-6022-406e-a950-fcd5018633ca","token_id":"8d16957c-ebd1-49f3-87d9-804058b65bca",' +
   '"obfuscated":"sk-wt-3uCj…czXf","request_id":"6fba524ea60c6b7723a1980c8d06d6e2","client_ip":"203.0.113.7",' +
   '"reason":"lost \\"laptop\\" \\u202e","count":null,"details":{"revoked_at":"2030-01-31T12:00:00.123Z","n":1}}';
 
-describe('A line of the audit file', () => {
-  it('is what it was in all releases', () => {
+describe('a line of the audit file', () => {
+  it('has the same format in all releases', () => {
     const fields = fieldsOfRecord({
       seq: 42,
       id: '01890a5d-ac96-774b-bcce-b302099a8057',

@@ -1,4 +1,4 @@
-/** What somebody can do who may write to the folder of the audit files, and what becomes of it: one test for each. */
+/** Attacks by someone with write access to the folder of the audit files, and their effects: one test for each. */
 import { expect } from 'chai';
 import { execFileSync } from 'node:child_process';
 import {
@@ -19,14 +19,14 @@ import {
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import type { WireProject } from '../../daemon/api/contract.js';
-import { chained, fieldsOf } from '../../daemon/store/audit-file/chain.js';
+import { chainLines, fieldsOf } from '../../daemon/store/audit-file/chain.js';
 import { llmp } from '../cli/captured.js';
 import {
   allCopied,
   changesFile,
   copied,
   linesOf,
-  pass,
+  advanceSlowly,
   rawLines,
   usesFile,
   useLines,
@@ -42,15 +42,15 @@ const textOf = (lines: readonly string[]) => lines.map((line) => `${line}\n`).jo
 const put = (path: string, lines: readonly string[]) => {
   writeFileSync(path, textOf(lines));
 };
-/** As somebody makes them who knows how a chain is made. */
+/** Lines as an attacker makes them who knows the chain format. */
 const rechained = (lines: readonly string[], head = BEGINNING) =>
-  chained(fieldsOf(Buffer.from(textOf(lines))), head)
+  chainLines(fieldsOf(Buffer.from(textOf(lines))), head)
     .bytes.toString()
     .trimEnd()
     .split('\n');
 const edited = (line: string) => line.replace('"success"', '"denied_"');
 
-describe('audit files that somebody else writes to', () => {
+describe('audit files that someone else writes to', () => {
   let daemon: TestDaemon;
   let project: WireProject;
   let path: string;
@@ -83,22 +83,22 @@ describe('audit files that somebody else writes to', () => {
   const found = (verdict: string, line: number) => ({ exitCode: 9, verdict, line });
   const degraded = async () =>
     ((await daemon.manage('GET', '/ready')).body as { degraded: string[] }).degraded.includes('audit_file');
-  const told = (what: string) => daemon.logged.some((line) => line.includes('"error"') && line.includes(what));
-  /** A change is made, is in the file behind our own last line, and the daemon says that something is wrong. */
+  const logsError = (what: string) => daemon.logged.some((line) => line.includes('"error"') && line.includes(what));
+  /** Makes a change; expects it in the file after our own last line, and an error from the daemon. */
   const expectDoubt = async (why: string) => {
     await daemon.createToken(project.id);
     await allCopied(daemon);
-    expect(told(why), why).to.equal(true);
+    expect(logsError(why), why).to.equal(true);
     expect(await degraded()).to.equal(true);
   };
   const stopped = async (attack: () => void) => {
     await daemon.stop();
     attack();
   };
-  /** Anchors what there is. */
+  /** Anchors the current lines. */
   const anchored = async () => {
     daemon.clock.advance(60_000);
-    await eventually('it is anchored', async () => {
+    await eventually('the last line is anchored', async () => {
       const [row] = await daemon.daemon.stores.database.select<{ line: number }>(
         'SELECT MAX(line) AS line FROM audit_anchors WHERE chain = $path',
         { path },
@@ -116,7 +116,7 @@ describe('audit files that somebody else writes to', () => {
       await restart();
     };
 
-    it('a line that was edited is found', () =>
+    it('an edited line is detected', () =>
       expectFound(
         (lines) => {
           put(
@@ -128,7 +128,7 @@ describe('audit files that somebody else writes to', () => {
         3,
       ));
 
-    it('a line that was removed is found', () =>
+    it('a removed line is detected', () =>
       expectFound(
         (lines) => {
           put(
@@ -140,7 +140,7 @@ describe('audit files that somebody else writes to', () => {
         3,
       ));
 
-    it('an end that was cut off is found, and the daemon says so (finding C2)', async () => {
+    it('removed last lines are detected, and the daemon logs it (finding C2)', async () => {
       await expectFound(
         (lines) => {
           put(path, lines.slice(0, 4));
@@ -148,13 +148,13 @@ describe('audit files that somebody else writes to', () => {
         'cut_off',
         5,
       );
-      await expectDoubt('shorter than it was');
-      // It goes on behind the last line that was anchored, not behind what was left.
+      await expectDoubt('shorter than before');
+      // It continues after the last anchored line, not after what was left of the file.
       expect(linesOf(path).map(({ line }) => line)).to.deep.equal([1, 2, 3, 4, 7, 8]);
       expect(await verified()).to.deep.equal(found('removed', 5));
     });
 
-    it('an old copy in the place of the file is found, and the daemon says so (finding C2)', async () => {
+    it('an old copy in place of the file is detected, and the daemon logs it (finding C2)', async () => {
       copyFileSync(path, `${path}.copy`);
       for (let n = 0; n < 2; n++) await daemon.createToken(project.id);
       await copied(daemon);
@@ -163,19 +163,19 @@ describe('audit files that somebody else writes to', () => {
       });
       expect(await verified()).to.deep.equal(found('cut_off', 7));
       await restart();
-      await expectDoubt('shorter than it was');
+      await expectDoubt('shorter than before');
     });
 
-    it('a chain that was made anew from an edited line on is found, and not adopted (finding C2)', async () => {
+    it('a chain that was rewritten from an edited line on is detected, and not continued (finding C2)', async () => {
       const forge = (lines: string[]) => {
         put(path, rechained(lines.map((line, n) => (n === 1 ? edited(line) : line))));
       };
       await expectFound(forge, 'rewritten', 1);
-      await expectDoubt('is not the one that was written');
+      await expectDoubt('was replaced or changed');
       expect((await verified()).exitCode).to.equal(9);
     });
 
-    it('a forged file without any anchor is found by the records in the database (finding C2)', async () => {
+    it('a forged file without any anchor is detected by comparison with the database (finding C2)', async () => {
       await stopped(() => {
         put(path, rechained(rawLines(path).map((line, n) => (n === 1 ? edited(line) : line))));
       });
@@ -184,7 +184,7 @@ describe('audit files that somebody else writes to', () => {
       await restart();
     });
 
-    it('newest lines that were forged after a crash, which no anchor stands for yet, are found, and what was committed follows (finding C2) (finding C3)', async () => {
+    it('forged last lines after a crash, which no anchor covers yet, are detected, and committed records follow (finding C2) (finding C3)', async () => {
       await stopped(() => {
         put(path, rechained(rawLines(path).map((line, n) => (n === 4 ? edited(line) : line))));
       });
@@ -201,7 +201,7 @@ describe('audit files that somebody else writes to', () => {
       expect(linesOf(path).map(({ seq }) => seq)).to.deep.equal([1, 2, 3, 4, 5, 6, 4, 5, 6, 7]);
     });
 
-    it('a forged place at the end of the file hides no record (finding C3)', async () => {
+    it('a forged sequence number at the end of the file hides no record (finding C3)', async () => {
       await stopped(() => {
         const lines = rawLines(path);
         const last = lines.at(-1)!.replace(/"seq":\d+/, '"seq":900000');
@@ -213,7 +213,7 @@ describe('audit files that somebody else writes to', () => {
       expect(linesOf(path).at(-2)).to.include({ seq: 6, action: 'audit.database_behind', id: null });
     });
 
-    it('two files that were swapped are whole, for their names say nothing, and one that is gone is found', async () => {
+    it('two swapped files are intact, because file names do not matter, and a missing file is detected', async () => {
       await stopped(() => {
         const lines = rawLines(path);
         put(`${path}.2`, lines.slice(0, 2));
@@ -231,7 +231,7 @@ describe('audit files that somebody else writes to', () => {
     });
 
     for (const name of ['-20000101', '-29990101', '.99999']) {
-      it(`a file that was planted as ${name} is found, and does not tell the daemon where to go on (finding C1)`, async () => {
+      it(`a file planted as ${name} is detected, and does not affect where the daemon continues (finding C1)`, async () => {
         await stopped(() => {
           put(`${path}${name}`, [`{"line":900000000,"prev":"${'a'.repeat(64)}","seq":900000,"action":"x"}`]);
           renameSync(path, `${path}-20200101`);
@@ -246,7 +246,7 @@ describe('audit files that somebody else writes to', () => {
       });
     }
 
-    it('a file that was planted as .gz beside the plain one is not read, and that is said (finding A15)', async () => {
+    it('a file planted as .gz next to the plain one is not read, and that is reported (finding A15)', async () => {
       await stopped(() => {
         const lines = rawLines(path);
         put(`${path}.1`, lines.slice(0, 3));
@@ -259,7 +259,7 @@ describe('audit files that somebody else writes to', () => {
       await restart();
     });
 
-    it('a compressed file that expands without end is not read to it (finding A15)', async () => {
+    it('a compressed file that expands endlessly is not read to its end (finding A15)', async () => {
       const bomb = gzipSync(Buffer.alloc(64 * 1024 * 1024, 'a'));
       await stopped(() => {
         writeFileSync(`${path}.1.gz`, bomb);
@@ -268,7 +268,7 @@ describe('audit files that somebody else writes to', () => {
       await restart();
     });
 
-    it('a compressed file that is damaged is found (finding A15)', async () => {
+    it('a damaged compressed file is detected (finding A15)', async () => {
       await stopped(() => {
         const lines = rawLines(path);
         const compressed = gzipSync(textOf(lines.slice(0, 3)));
@@ -294,7 +294,7 @@ describe('audit files that somebody else writes to', () => {
         },
       ],
     ] as const) {
-      it(`${what} under the name of an older file is found, and holds nobody up (finding A15)`, async () => {
+      it(`${what} under the name of an older file is detected and does not block (finding A15)`, async () => {
         await stopped(() => {
           plant(`${path}.1`);
         });
@@ -306,7 +306,7 @@ describe('audit files that somebody else writes to', () => {
       });
     }
 
-    it('what is no audit file is not written into, and changes are refused until it is gone (finding C2)', async () => {
+    it('a file that is not an audit file is not written to, and changes are refused until it is gone (finding C2)', async () => {
       await stopped(() => {
         writeFileSync(path, 'something else\n');
       });
@@ -314,45 +314,46 @@ describe('audit files that somebody else writes to', () => {
       expect((await daemon.manage('POST', '/manage/tokens', { project_id: project.id })).status).to.equal(503);
       expect(readFileSync(path, 'utf8')).to.equal('something else\n');
       unlinkSync(path);
-      await pass(daemon, 2);
-      await eventually('changes are made again', async () => !(await degraded()));
+      await advanceSlowly(daemon, 2);
+      await eventually('changes are accepted again', async () => !(await degraded()));
       await daemon.createToken(project.id);
       expect((await copied(daemon)).map(({ line }) => line)).to.deep.equal([7]);
     });
   });
 
   describe('while the daemon runs', () => {
-    it('a forged file that is renamed into place is not continued: error, degraded, an anchor at once (finding C2)', async () => {
+    it('a forged file that is renamed into place is not continued: error, degraded, immediate anchor (finding C2)', async () => {
       await anchored();
       put(`${path}.forged`, rechained(rawLines(path).map((line, n) => (n === 1 ? edited(line) : line))));
       renameSync(`${path}.forged`, path);
-      await expectDoubt('is not the one that was written');
+      await expectDoubt('was replaced or changed');
       expect(linesOf(path).at(-2)).to.include({ action: 'audit.file_replaced', line: 7 });
-      await eventually('the marker is anchored without waiting for the minute', async () => {
+      await eventually('the marker is anchored at once', async () => {
         const rows = await daemon.daemon.stores.database.select<{ line: number }>('SELECT line FROM audit_anchors');
         return rows.some(({ line }) => line === 7);
       });
       expect((await verified()).exitCode).to.equal(9);
-      // Nobody who may write to the folder can take the alarm back.
+      // No one with write access to the folder can clear the alarm.
       renameSync(path, `${path}.away`);
       await daemon.createToken(project.id);
       await allCopied(daemon);
       expect(await degraded()).to.equal(true);
     });
 
-    it('an end that was cut off in place, or put behind, is noticed with the next change (finding C2)', async () => {
+    it('lines removed from or appended to the file in place are noticed with the next change (finding C2)', async () => {
       truncateSync(path, statSync(path).size - rawLines(path).at(-1)!.length - 1);
-      await expectDoubt('the audit file is');
+      await expectDoubt('the audit file was replaced or changed');
       expect((await verified()).exitCode).to.equal(9);
       appendFileSync(path, `${rawLines(path)[0]!}\n`);
-      const errors = () => daemon.logged.filter((line) => line.includes('the audit file is')).length;
+      const errors = () =>
+        daemon.logged.filter((line) => /the audit file (?:is shorter|was replaced)/.test(line)).length;
       const before = errors();
       await daemon.createToken(project.id);
       await allCopied(daemon);
       expect(errors()).to.equal(before + 1);
     });
 
-    it('a new or empty file, as logrotate makes them, is continued without a word', async () => {
+    it('a new or empty file, as logrotate creates it, is continued without an error', async () => {
       renameSync(path, `${path}.1`);
       writeFileSync(path, '', { mode: 0o600 });
       await daemon.createToken(project.id);
@@ -362,7 +363,7 @@ describe('audit files that somebody else writes to', () => {
       expect(await verified()).to.deep.equal(WHOLE);
     });
 
-    it('its own file, away and back again, is continued without a word', async () => {
+    it('its own file, moved away and back, is continued without an error', async () => {
       renameSync(path, `${path}.away`);
       renameSync(`${path}.away`, path);
       daemon.daemon.auditFiles.reopen();
@@ -386,34 +387,34 @@ describe('audit files that somebody else writes to', () => {
       ],
       ['a pipe', (at: string) => execFileSync('mkfifo', [at])],
     ] as const) {
-      it(`${what} in its place swallows nothing: changes are refused until it is gone (finding C2)`, async () => {
+      it(`${what} in its place receives no lines: changes are refused until it is gone (finding C2)`, async () => {
         renameSync(path, `${path}.1`);
         plant(path);
         await daemon.createToken(project.id);
-        await eventually('it is degraded', degraded);
+        await eventually('the daemon is degraded', degraded);
         expect((await daemon.manage('POST', '/manage/tokens', { project_id: project.id })).status).to.equal(503);
         rmSync(path, { recursive: true });
-        await pass(daemon, 2);
-        await eventually('changes are made again', async () => !(await degraded()));
+        await advanceSlowly(daemon, 2);
+        await eventually('changes are accepted again', async () => !(await degraded()));
         expect((await copied(daemon)).map(({ line }) => line)).to.deep.equal([7]);
         expect(await verified()).to.deep.equal(WHOLE);
       });
     }
 
-    it('a link to the database in its place does not have lines written into the database (finding C2)', async () => {
+    it('a link to the database in its place causes no write to the database (finding C2)', async () => {
       renameSync(path, `${path}.1`);
       symlinkSync(daemon.databasePath, path);
       await daemon.createToken(project.id);
-      await eventually('it is degraded', degraded);
+      await eventually('the daemon is degraded', degraded);
       expect(readFileSync(daemon.databasePath).toString('latin1')).not.to.include('"prev":"');
       unlinkSync(path);
-      await pass(daemon, 2);
-      await eventually('changes are made again', async () => !(await degraded()));
+      await advanceSlowly(daemon, 2);
+      await eventually('changes are accepted again', async () => !(await degraded()));
     });
   });
 
-  describe('and a database that is behind them', () => {
-    it('restored from an older backup: every later record is in the file, with a marker before it (finding C3)', async () => {
+  describe('and a database that lacks their last records', () => {
+    it('restored from an older backup: every later record is in the file, after a marker (finding C3)', async () => {
       await daemon.stop();
       const backup = `${daemon.databasePath}.backup`;
       copyFileSync(daemon.databasePath, backup);
@@ -435,7 +436,7 @@ describe('audit files that somebody else writes to', () => {
       ]);
       expect(await verified()).to.deep.equal(WHOLE);
       await daemon.stop();
-      // Once is enough.
+      // One marker is enough.
       await restart();
       await daemon.createToken(project.id);
       await copied(daemon);
@@ -444,14 +445,14 @@ describe('audit files that somebody else writes to', () => {
       expect(await verified()).to.deep.equal(WHOLE);
     });
 
-    it('a row with a forged number hides none of those behind it (finding C3)', async () => {
+    it('a row with a forged sequence number hides no later record (finding C3)', async () => {
       await write(daemon, 'UPDATE audit SET seq = 900000 WHERE seq = 6');
       await expectDoubt('the database lacks records');
       expect(linesOf(path).at(-1)).to.include({ seq: 7, action: 'token.create' });
       expect((await verified()).exitCode).to.equal(9);
     });
 
-    it('a record that was removed from the file, or stands in it twice, is found', async () => {
+    it('a record that is missing in the file, or in it twice, is detected', async () => {
       await daemon.stop();
       const lines = rawLines(path);
       await writeInto(daemon.databasePath, 'DELETE FROM audit_anchors');
@@ -499,14 +500,14 @@ describe('audit files that somebody else writes to', () => {
       ['..', (file) => join(file, '..', 'x').replace(/x$/, '') + './../' + file.split('/').slice(-2).join('/')],
     ];
     for (const [what, named] of names) {
-      it(`which names the same file by ${what} is refused (finding C9)`, async () => {
+      it(`which uses the same file through ${what} is refused (finding C9)`, async () => {
         expect(await second(named(path, temporaryFolder()))).to.match(
           /AUDIT_LOG_FILE: .* is in use by another llmp process/,
         );
       });
     }
 
-    it('may have a file that this one has left (finding C9)', async () => {
+    it('may use a file that this daemon no longer uses (finding C9)', async () => {
       renameSync(path, `${path}.1`);
       await daemon.createToken(project.id);
       await copied(daemon);
@@ -515,7 +516,7 @@ describe('audit files that somebody else writes to', () => {
   });
 
   describe('and logrotate', () => {
-    it('what is compressed, and dated in whatever way, is read (finding A15)', async () => {
+    it('compressed files with any date format are read (finding A15)', async () => {
       await daemon.stop();
       const lines = rawLines(path);
       for (const [n, suffix] of ['.3.gz', '-20261120.gz', '-2026-11-21_1795305600', '.1'].entries()) {
@@ -526,12 +527,12 @@ describe('audit files that somebody else writes to', () => {
       put(path, lines.slice(5));
       expect(await verified()).to.deep.equal(WHOLE);
       writeFileSync(`${path}.7.xz`, 'x');
-      expect((await llmp('audit verify', { env: settings() })).err).to.include('decompress it first');
+      expect((await llmp('audit verify', { env: settings() })).err).to.include('Decompress it first');
       unlinkSync(`${path}.7.xz`);
       await restart();
     });
 
-    it('--from-line leaves out what was removed on purpose, and nothing else (finding A15)', async () => {
+    it('--from-line skips lines that were removed on purpose, and nothing else (finding A15)', async () => {
       await daemon.stop();
       const lines = rawLines(path);
       put(path, lines.slice(2));
@@ -549,7 +550,7 @@ describe('audit files that somebody else writes to', () => {
   });
 });
 
-describe('the audit files of uses that somebody else writes to', () => {
+describe('the use log files that someone else writes to', () => {
   let provider: Provider;
   let daemon: TestDaemon;
   let secret: string;
@@ -572,7 +573,7 @@ describe('the audit files of uses that somebody else writes to', () => {
   const uses = async (count: number) => {
     const before = daemon.daemon.auditFiles.uses!.head.line;
     for (let n = 0; n < count; n++) await (await daemon.call(secret)).arrayBuffer();
-    await eventually('they are written', () => {
+    await eventually('the lines are written', () => {
       daemon.clock.advance(500);
       return daemon.daemon.auditFiles.uses!.head.line === before + count;
     });
@@ -593,7 +594,7 @@ describe('the audit files of uses that somebody else writes to', () => {
     return rows.length;
   };
 
-  it('a planted file with a huge number takes no anchor away, and nothing can be rewritten behind it (finding C1)', async () => {
+  it('a planted file with a huge line number displaces no anchor, and nothing after it can be rewritten (finding C1)', async () => {
     await uses(20);
     daemon.clock.advance(60_000);
     await eventually('there are anchors', async () => (await anchorCount()) > 1);
@@ -620,19 +621,19 @@ describe('the audit files of uses that somebody else writes to', () => {
     daemon = await startDaemon({ upstream: provider.url, dir: daemon.dir });
   });
 
-  it('lines with numbers that no anchor reaches are found, since the database knows the chain (finding C1)', async () => {
+  it('lines beyond all anchors are detected, because the database knows the chain (finding C1)', async () => {
     await uses(3);
     await daemon.stop();
     const forged = rechained(rawLines(path), { line: 900_000, digest: 'a'.repeat(64) });
     put(path, forged);
     expect(await verified(path)).to.deep.equal({ exitCode: 9, verdict: 'unanchored' });
     daemon = await startDaemon({ upstream: provider.url, dir: daemon.dir });
-    expect(daemon.logged.join('')).to.include('is not the one that was written');
+    expect(daemon.logged.join('')).to.include('was replaced or changed');
   });
 
-  it('are whole over their rotations, and the oldest one that is kept cannot be left out unseen (finding C1)', async () => {
+  it('are intact across rotations, and the oldest kept file cannot be removed unnoticed (finding C1)', async () => {
     for (let n = 0; n < 6; n++) await uses(8);
-    await eventually('the first are gone', () => linesOf(`${path}.3`)[0]!.line > 1);
+    await eventually('the first lines are removed', () => linesOf(`${path}.3`)[0]!.line > 1);
     await daemon.stop();
     expect(await verified('--uses')).to.deep.equal({ exitCode: 0, verdict: 'whole' });
     unlinkSync(`${path}.3`);
@@ -640,26 +641,26 @@ describe('the audit files of uses that somebody else writes to', () => {
     daemon = await startDaemon({ upstream: provider.url, dir: daemon.dir });
   });
 
-  it('are whole when fewer of them are kept than before (finding C1)', async () => {
+  it('are intact when fewer of them are kept than before (finding C1)', async () => {
     for (let n = 0; n < 5; n++) await uses(8);
-    await eventually('three are kept', () => existsSync(`${path}.3`));
+    await eventually('three files exist', () => existsSync(`${path}.3`));
     await daemon.stop();
     const env = { AUDIT_USE_LOG_MAX_SIZE: '2KB', AUDIT_USE_LOG_MAX_FILES: '1' };
     daemon = await startDaemon({ upstream: provider.url, dir: daemon.dir, env });
     await uses(8);
-    await eventually('the others are gone', () => !existsSync(`${path}.2`) && !existsSync(`${path}.3`));
+    await eventually('the other files are removed', () => !existsSync(`${path}.2`) && !existsSync(`${path}.3`));
     await daemon.stop();
     expect(await verified('--uses')).to.deep.equal({ exitCode: 0, verdict: 'whole' });
     daemon = await startDaemon({ upstream: provider.url, dir: daemon.dir });
   });
 
-  it('no file is longer than AUDIT_USE_LOG_MAX_SIZE by more than a record, however many are written at once (finding A18)', async () => {
+  it('no file exceeds AUDIT_USE_LOG_MAX_SIZE by more than one record, however many are written at once (finding A18)', async () => {
     const { auditFiles } = daemon.daemon;
     await uses(1);
     const ended = daemon.ended[0]!;
-    for (let n = 0; n < 12; n++) auditFiles.keep(ended);
+    for (let n = 0; n < 12; n++) auditFiles.record(ended);
     await useLines(daemon, 1);
-    await eventually('all are written', () => {
+    await eventually('all lines are written', () => {
       daemon.clock.advance(500);
       return auditFiles.uses!.head.line === 13;
     });

@@ -14,7 +14,7 @@ const PAGE = readFileSync(resolve(import.meta.dirname, '../../../docs/operate/ba
 const WITHOUT_SQLITE3 =
   process.env.CI !== 'true' && spawnSync('sqlite3', ['--version']).error ? ' (skipped: no sqlite3 here)' : '';
 
-/** What stands in the block of commands behind that mark. */
+/** The commands in the code block after this mark. */
 function commands(mark: string): string {
   const [, block] = new RegExp(`<!-- ${mark} -->\\n\\n\`\`\`sh\\n([^]*?)\`\`\``).exec(PAGE) ?? [];
   if (block === undefined) throw new Error(`no ${mark} in docs/operate/backup.md`);
@@ -51,7 +51,7 @@ describe('a backup', function () {
   const start = async (env: Record<string, string> = {}) => {
     daemon = await startDaemon({ upstream: provider.url, dir, env });
   };
-  /** From a backup beside the running daemon to the day after it was needed. */
+  /** Takes a backup while the daemon runs, and restores it later. */
   async function goesBack(kind: string, settings: Record<string, string>, env: Record<string, string>): Promise<void> {
     await start(settings);
     const project = await daemon.createProject();
@@ -71,7 +71,7 @@ describe('a backup', function () {
   }
   const refusalOf = (env: Record<string, string> = {}) => start(env).catch((error: unknown) => error);
 
-  it(`of SQLite brings back what was, and is of no use without the key${WITHOUT_SQLITE3}`, async function () {
+  it(`of SQLite restores the data, and is useless without the key${WITHOUT_SQLITE3}`, async function () {
     if (WITHOUT_SQLITE3) this.skip();
     await goesBack('sqlite', {}, {});
     rmSync(join(dir, 'llmp.db.key'));
@@ -80,7 +80,7 @@ describe('a backup', function () {
     expect(String(refusal)).to.match(/ENCRYPTION_KEY/);
   });
 
-  it(`of PostgreSQL brings back what was, and is of no use without the key${WITHOUT.postgres}`, async function () {
+  it(`of PostgreSQL restores the data, and is useless without the key${WITHOUT.postgres}`, async function () {
     if (WITHOUT.postgres) this.skip();
     const server = await DatabaseServer.start('postgres');
     try {
@@ -97,7 +97,7 @@ describe('a backup', function () {
     }
   });
 
-  it(`of MariaDB brings back what was${WITHOUT.mysql}`, async function () {
+  it(`of MariaDB restores the data${WITHOUT.mysql}`, async function () {
     if (WITHOUT.mysql) this.skip();
     const server = await DatabaseServer.start('mysql');
     try {

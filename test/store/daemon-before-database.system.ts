@@ -1,4 +1,4 @@
-/** A daemon that is started before its database, or with a schema of another release. */
+/** A daemon that starts before its database is available, or with the schema of another release. */
 import { expect } from 'chai';
 import { join } from 'node:path';
 import { Sequelize } from 'sequelize';
@@ -17,7 +17,7 @@ const PROBE_MS = 1_500;
 const ENCRYPTION_KEY = canaryEncryptionKey();
 
 for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'MariaDB' }) as [ServerKind, string][]) {
-  describe(`a daemon that is started before its database: ${name}${WITHOUT[kind]}`, function () {
+  describe(`a daemon that starts before its database: ${name}${WITHOUT[kind]}`, function () {
     this.timeout(60_000);
     let server: DatabaseServer;
     let url: string;
@@ -75,7 +75,7 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
     const isReady = async (daemon: { url: string }) => (await fetch(`${daemon.url}/ready`)).status === 200;
     const isReadySoon = async (daemon: { url: string }) => {
       const startMs = performance.now();
-      await eventually('it is ready', () => isReady(daemon), 2 * BACK_MS);
+      await eventually('the daemon is ready', () => isReady(daemon), 2 * BACK_MS);
       expect(performance.now() - startMs).to.be.below(BACK_MS);
     };
     const expectNotReady = async (daemon: { url: string }, missing: string) => {
@@ -91,7 +91,7 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
       expect(headers.get('retry-after')).to.match(/^[1-9]\d*$/);
     };
     const failureOf = (daemon: TestDaemon) => daemon.daemon.failed.catch((error: unknown) => error);
-    /** Of a database in which there is a project, with its key. */
+    /** For a database that contains a project and its key. */
     const withProject = async () => {
       const daemon = await start();
       const { token } = await daemon.createToken((await daemon.createProject()).id);
@@ -101,9 +101,9 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
     };
 
     for (const [what, takeAway, bringBack] of [
-      ['is not there', stop, begin],
+      ['is not running', stop, begin],
       [
-        'stands still',
+        'hangs',
         () => {
           server.freeze();
         },
@@ -112,7 +112,7 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
         },
       ],
     ] as const) {
-      it(`lives where that ${what}, refuses for now, and serves as soon as it comes`, async () => {
+      it(`keeps running if the database ${what}, refuses requests, and serves as soon as it is available`, async () => {
         const token = await withProject();
         await takeAway();
         const daemon = await start();
@@ -127,11 +127,11 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
       });
     }
 
-    it('waits for no connection that leads nowhere', async () => {
+    it('does not wait for a dead connection', async () => {
       const relay = await Relay.to(server.port);
       const behindRelay = new URL(url);
       behindRelay.port = String(relay.port);
-      // It waits for its turn to migrate.
+      // It waits for the migration lock.
       const admin = new Sequelize(url, { logging: false, pool: { max: 1 } });
       await admin.query(
         kind === 'postgres'
@@ -139,13 +139,13 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
           : "SELECT GET_LOCK(CONCAT('llmp migrations ', DATABASE()), 10)",
       );
       const starting = start({ DATABASE_URL: behindRelay.href });
-      await eventually('it waits', () => relay.open >= 1);
+      await eventually('it is connected', () => relay.open >= 1);
       const waits =
         kind === 'postgres'
           ? "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
           : "SELECT 1 FROM information_schema.PROCESSLIST WHERE STATE = 'User lock'";
       const observer = new Sequelize(url, { logging: false });
-      await eventually('for the lock', async () => (await observer.query(waits))[0].length > 0);
+      await eventually('it waits for the lock', async () => (await observer.query(waits))[0].length > 0);
       relay.isSilent = true;
       await Promise.all([admin.close(), observer.close()]);
       const daemon = await starting;
@@ -157,7 +157,7 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
       await relay.stop();
     });
 
-    it('stops at once where it never came', async () => {
+    it('stops at once if the database never became available', async () => {
       await stop();
       const daemon = await start();
       const startMs = performance.now();
@@ -166,7 +166,7 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
       expect(performance.now() - startMs).to.be.below(BACK_MS);
     });
 
-    it('ends as wrongly configured when the database that comes was sealed with another key, and changes nothing', async () => {
+    it('exits with a configuration error when the database turns out to be encrypted with another key, and changes nothing', async () => {
       await withProject();
       await stop();
       const daemon = await start({ ENCRYPTION_KEY: canaryEncryptionKey() });
@@ -187,7 +187,7 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
       expect(await isReady(daemon)).to.equal(false);
     });
 
-    it('J14 ends as wrongly configured when the database that comes is for newer builds', async () => {
+    it('J14 exits with a configuration error when the database turns out to have a newer schema', async () => {
       await withProject();
       await execute("UPDATE schema_migrations SET min_build = '99.1.0'");
       await stop();
@@ -198,14 +198,14 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
       expect(String(failure)).to.match(/needs llmp 99\.1\.0 or newer; this is 0\.1\.0/);
     });
 
-    it('exits 78 then, and says why', async () => {
+    it('exits with 78 and reports the reason', async () => {
       await withProject();
       await stop();
       const launched = launch({ ENCRYPTION_KEY: canaryEncryptionKey() });
       await expectNotReady({ url: await launched.listening }, 'database');
       await begin();
       expect(await launched.exit).to.equal(78);
-      expect(launched.printed.stderr).to.match(/^llmp: ENCRYPTION_KEY: .*sealed with another key/);
+      expect(launched.printed.stderr).to.match(/^llmp: ENCRYPTION_KEY: .*encrypted with another key/);
     });
   });
 
@@ -241,7 +241,7 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
     const READY = { status: 200, missing: [] };
     const PENDING = { status: 503, missing: ['pending migrations'] };
 
-    it('J14 is refused with 78 if it is only for newer builds; what there is can still be seen', async () => {
+    it('J14 is refused with 78 if it requires a newer build; its state can still be displayed', async () => {
       const serving = await start();
       await execute("UPDATE schema_migrations SET min_build = '99.1.0'");
       const failure = await start().catch((error: unknown) => error);
@@ -263,7 +263,7 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
       }
     });
 
-    it('J15 is brought up to date at start, or waits for somebody to do so', async () => {
+    it('J15 is migrated at startup, or waits for an operator to migrate it', async () => {
       const waiting = await start({ AUTO_MIGRATE: 'false' });
       expect(await readinessOf(waiting)).to.deep.equal(PENDING);
       expect((await waiting.call(`sk-wt-${'0'.repeat(49)}`)).status).to.equal(503);
@@ -277,13 +277,13 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
       ['another instance', () => start()],
       ['llmp migrate up --direct', () => llmp('migrate up --direct', { env: { ...env, AUDIT_LOG_FILE: '' } })],
     ] as const) {
-      it(`J15 is waited for until ${what} has brought it up to date`, async () => {
+      it(`J15 is waited for until ${what} has migrated it`, async () => {
         const waiting = [await start({ AUTO_MIGRATE: 'false' }), await start({ AUTO_MIGRATE: 'false' })];
         for (const daemon of waiting) expect(await readinessOf(daemon)).to.deep.equal(PENDING);
         await migrate();
         const startMs = performance.now();
         for (const daemon of waiting) {
-          await eventually('it notices', async () => (await readinessOf(daemon)).status === 200);
+          await eventually('it is ready', async () => (await readinessOf(daemon)).status === 200);
           expect((await daemon.createProject()).is_active).to.equal(true);
         }
         expect(performance.now() - startMs).to.be.below(BACK_MS);

@@ -1,40 +1,40 @@
-/** What clients and operators see of a database server that is away, and what holds when it is back. */
+/** What clients and operators see while a database server is unavailable, and what holds after it returns. */
 import { expect } from 'chai';
 import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Sequelize } from 'sequelize';
 import type { WireProject, WireTokenCreated } from '../../daemon/api/contract.js';
-import type { TestAnswer, TestDaemon } from '../support/daemon.js';
+import type { TestResponse, TestDaemon } from '../support/daemon.js';
 import { DatabaseServer, type ServerKind, WITHOUT } from '../support/database-servers.js';
 import { eventually } from '../support/eventually.js';
 import { Relay } from '../support/redis.js';
-import { Several } from '../support/several.js';
-import { TestWaits } from '../support/waits.js';
+import { DaemonGroup } from '../support/daemon-group.js';
+import { TestDatabaseTimeouts } from '../support/test-database-timeouts.js';
 
 const SECOND_MS = 1000;
 const LIMIT_MS = 60 * SECOND_MS;
 const BACK_MS = 5 * SECOND_MS;
-// Until the server is asked, and without an answer, and whatever a busy machine adds.
+// The time until the server is probed and does not respond, plus a margin for a busy machine.
 const SOON_MS = 3 * SECOND_MS;
-// Clients that wait for nothing would leave no processor to the servers.
+// Clients without pauses would leave no CPU time for the servers.
 const CLIENT_PAUSE_MS = 4;
 const PROBE_MS = 1.5 * SECOND_MS;
 
-const WAYS = ['is stopped', 'stands still', 'is cut off'] as const;
+const WAYS = ['is stopped', 'hangs', 'is cut off'] as const;
 type Way = (typeof WAYS)[number];
 
 export function testOutages(kind: ServerKind, name: string): void {
-  describe(`a database server that is away: ${name}${WITHOUT[kind]}`, function () {
+  describe(`an unavailable database server: ${name}${WITHOUT[kind]}`, function () {
     this.timeout(120_000);
     let server: DatabaseServer;
     let relay: Relay;
-    let several: Several;
-    /** Has its database behind the relay; the other one does not. */
+    let several: DaemonGroup;
+    /** This daemon reaches its database through the relay; the other one does not. */
     let one: TestDaemon;
     let other: TestDaemon;
     let project: WireProject;
     let isStopped = false;
-    const waits = new TestWaits();
+    const waits = new TestDatabaseTimeouts();
 
     before(async function () {
       if (WITHOUT[kind]) this.skip();
@@ -45,7 +45,7 @@ export function testOutages(kind: ServerKind, name: string): void {
       const url = await server.newDatabase();
       const behindRelay = new URL(url);
       behindRelay.port = String(relay.port);
-      several = await Several.start(server, {
+      several = await DaemonGroup.start(server, {
         waitsOf: (index) => (index === 0 ? waits : undefined),
         env: { DATABASE_URL: url },
         envOf: (index): Record<string, string> => (index === 0 ? { DATABASE_URL: behindRelay.href } : {}),
@@ -56,7 +56,7 @@ export function testOutages(kind: ServerKind, name: string): void {
     afterEach(async () => {
       relay.isSilent = false;
       server.resume();
-      waits.beAsShipped();
+      waits.reset();
       if (isStopped) await server.begin();
       isStopped = false;
       await several.stop();
@@ -68,8 +68,8 @@ export function testOutages(kind: ServerKind, name: string): void {
     });
 
     const takeAway = async (way: Way) => {
-      waits.beShort();
-      if (way === 'stands still') server.freeze();
+      waits.shorten();
+      if (way === 'hangs') server.freeze();
       else if (way === 'is cut off') relay.isSilent = true;
       else {
         isStopped = true;
@@ -77,8 +77,8 @@ export function testOutages(kind: ServerKind, name: string): void {
       }
     };
     const bringBack = async (way: Way) => {
-      waits.beAsShipped();
-      if (way === 'stands still') server.resume();
+      waits.reset();
+      if (way === 'hangs') server.resume();
       else if (way === 'is cut off') relay.isSilent = false;
       else {
         await server.begin();
@@ -103,7 +103,7 @@ export function testOutages(kind: ServerKind, name: string): void {
       await eventually(what, holds, 2 * BACK_MS);
       expect(performance.now() - startMs, what).to.be.below(BACK_MS);
     };
-    /** An event stream of which the first piece has arrived. */
+    /** An event stream whose first chunk has arrived. */
     const beginStream = async (token: WireTokenCreated) => {
       let upstream: ServerResponse | undefined;
       several.provider.answer = (_req, res) => {
@@ -123,7 +123,7 @@ export function testOutages(kind: ServerKind, name: string): void {
     };
 
     for (const way of WAYS) {
-      it(`M14 ${way}: known tokens are served for TOKEN_STALE_LIMIT, nothing is taken for refused or exhausted, and nothing half done`, async () => {
+      it(`M14 ${way}: known tokens are served for TOKEN_STALE_LIMIT, none is reported as revoked or exhausted, and no change is half done`, async () => {
         const known = await one.createToken(project.id);
         const spent = await one.createToken(project.id, { max_requests: 2 });
         const roomy = await one.createToken(project.id, { max_requests: 1_000 });
@@ -137,12 +137,12 @@ export function testOutages(kind: ServerKind, name: string): void {
         let served = 2;
         for (let n = 0; n < 3; n++) {
           expect(await statusOf(known)).to.equal(200);
-          expect(await statusOf(roomy), 'what is leased already').to.equal(200);
+          expect(await statusOf(roomy), 'with leased units').to.equal(200);
           served += 1;
         }
         const startMs = performance.now();
         await Promise.all([expectAway(unknown), expectAway(spent)]);
-        const refused = await Promise.all<TestAnswer>([
+        const refused = await Promise.all<TestResponse>([
           one.manage('POST', '/manage/projects', { name: 'never', api_key: 'sk-never' }),
           one.manage('POST', '/manage/tokens', { project_id: project.id }),
           one.manage('PATCH', `/manage/tokens/${known.id}`, { is_active: false }),
@@ -159,13 +159,15 @@ export function testOutages(kind: ServerKind, name: string): void {
         await probe('/health', 503, { status: 'failing' });
 
         one.clock.advance(LIMIT_MS - 20 * SECOND_MS);
-        expect(await statusOf(known), 'behind its time to be read again').to.equal(200);
+        expect(await statusOf(known), 'after its refresh time').to.equal(200);
         const knownAtMs = performance.now();
         for (let n = 0; n < 5; n++) {
           one.clock.advance(SECOND_MS);
           expect(await statusOf(known)).to.equal(200);
         }
-        expect(performance.now() - knownAtMs, 'for all, once it is known to be away').to.be.below(SECOND_MS);
+        expect(performance.now() - knownAtMs, 'all requests, once the database is known to be unavailable').to.be.below(
+          SECOND_MS,
+        );
         served += 6;
         one.clock.advance(15 * SECOND_MS);
         await Promise.all([known, unknown, spent, roomy].map((token) => expectAway(token)));
@@ -182,17 +184,17 @@ export function testOutages(kind: ServerKind, name: string): void {
         await isBackSoon('all are served', async () => (await statusOf(unknown)) === 200);
         for (const token of [known, spent]) expect(await statusOf(token)).to.equal(200);
         expect(await statusOf(spent)).to.equal(429);
-        expect(await recordsAt(other), 'of what was refused').to.deep.equal(before);
+        expect(await recordsAt(other), 'no records of refused changes').to.deep.equal(before);
         expect((await one.manage('DELETE', `/manage/tokens/${unknown.id}`)).status).to.equal(200);
         const countOf = async ({ id }: WireTokenCreated) => (await other.token(id)).request_count;
-        await eventually('what was counted is settled', async () => (await countOf(known)) === served + 1);
-        await eventually('of capped tokens too', async () => (await countOf(roomy)) === 4);
+        await eventually('the counts are settled', async () => (await countOf(known)) === served + 1);
+        await eventually('the counts of capped tokens are settled', async () => (await countOf(roomy)) === 4);
         expect(await countOf(spent)).to.equal(2);
         expect(await statusOf(known)).to.equal(200);
-        await eventually('once', async () => (await countOf(known)) === served + 2);
+        await eventually('the request is counted once', async () => (await countOf(known)) === served + 2);
       });
 
-      it(`M01 ${way}: an instance that is told to stop does, and lets what is in flight finish`, async () => {
+      it(`M01 ${way}: an instance stops when asked to, and lets requests in flight finish`, async () => {
         const token = await one.createToken(project.id, { max_requests: 100 });
         expect(await statusOf(token)).to.equal(200);
         const inFlight = await beginStream(token);
@@ -205,7 +207,7 @@ export function testOutages(kind: ServerKind, name: string): void {
         expect(one.daemon.server.listening).to.equal(false);
       });
 
-      it(`J08 ${way}, three times under load: what was served is counted exactly`, async () => {
+      it(`J08 ${way}, three times under load: every served request is counted exactly`, async () => {
         const unlimited = await one.createToken(project.id);
         const capped = await one.createToken(project.id, { max_requests: 10_000 });
         const served = new Map([unlimited, capped].map(({ id }) => [id, 0]));
@@ -222,7 +224,7 @@ export function testOutages(kind: ServerKind, name: string): void {
           const atFirst = several.provider.received.length;
           await eventually('there is load', () => several.provider.received.length > atFirst + 20);
           await takeAway(way);
-          await eventually('it is noticed', () => one.daemon.admission.settling.failed > round);
+          await eventually('the outage is noticed', () => one.daemon.admission.settling.failed > round);
           await bringBack(way);
           await isBackSoon('it is over', async () => {
             return (await one.manage('GET', '/health')).status === 200;
@@ -231,12 +233,13 @@ export function testOutages(kind: ServerKind, name: string): void {
           await Promise.all(clients);
         }
         const countOf = async (id: string) => (await other.token(id)).request_count;
-        for (const [id, count] of served) await eventually('it is settled', async () => (await countOf(id)) === count);
+        for (const [id, count] of served)
+          await eventually('the count is settled', async () => (await countOf(id)) === count);
         expect(several.provider.received.length).to.equal([...served.values()].reduce((a, b) => a + b));
       });
     }
 
-    it('what another instance revokes while one is cut off holds there as soon as it is back, and what is in flight goes on until then (finding G1)', async () => {
+    it('a revocation by another instance during the outage takes effect as soon as the database is available; until then requests in flight continue (finding G1)', async () => {
       const [revoked, kept] = [await one.createToken(project.id), await one.createToken(project.id)];
       for (const token of [revoked, kept]) expect(await statusOf(token)).to.equal(200);
       const [cut, whole] = [await beginStream(revoked), await beginStream(kept)];
@@ -248,32 +251,32 @@ export function testOutages(kind: ServerKind, name: string): void {
       expect(await statusOf(revoked), 'within TOKEN_STALE_LIMIT').to.equal(200);
       one.clock.advance(LIMIT_MS);
       await expectAway(revoked);
-      expect(isOver, 'it goes on').to.equal(false);
+      expect(isOver, 'the stream has ended').to.equal(false);
       await bringBack('is cut off');
-      await isBackSoon('it holds', async () => (await statusOf(revoked)) === 401);
+      await isBackSoon('the revocation takes effect', async () => (await statusOf(revoked)) === 401);
       expect(await cut.text.catch(() => 'cut')).to.equal('cut');
       expect(await statusOf(kept)).to.equal(200);
       whole.upstream.end();
       expect(await whole.text).to.equal('data: first\n\n');
     });
 
-    it('F02 units that instances hold are not lost to an outage in which nobody could say that they live', async () => {
+    it('F02 leased units are not lost in an outage during which no instance can send heartbeats', async () => {
       const token = await one.createToken(project.id, { max_requests: 100 });
       const admin = new Sequelize(several.databaseUrl, { logging: false });
       for (const daemon of several.daemons) expect(await statusOf(token, daemon)).to.equal(200);
       const units = () => several.daemons.map(({ daemon }) => daemon.admission.size.leasedUnits);
-      // By the database's own clock an hour goes by.
+      // One hour passes on the database's clock.
       await admin.query('UPDATE instances SET heartbeat_at = heartbeat_at - 3600000');
       await admin.close();
       for (const held of units()) expect(held).to.be.above(0);
       relay.isSilent = true;
       await takeAway('is stopped');
-      await eventually('both notice', () =>
-        several.daemons.every(({ logged }) => logged.join('').includes('cannot be heard of')),
+      await eventually('both notice the outage', () =>
+        several.daemons.every(({ logged }) => logged.join('').includes('cannot read changes made by other instances')),
       );
       for (const { clock } of several.daemons) clock.advance(40 * SECOND_MS);
       await bringBack('is stopped');
-      const isHeardAgain = ({ logged }: TestDaemon) => logged.join('').includes('are heard of again');
+      const isHeardAgain = ({ logged }: TestDaemon) => logged.join('').includes('are visible again');
       await isBackSoon('the one is back', () => Promise.resolve(isHeardAgain(other)));
       relay.isSilent = false;
       await isBackSoon('the other, too', () => Promise.resolve(isHeardAgain(one)));

@@ -1,4 +1,4 @@
-/** How long anybody waits for a database of which a connection leads nowhere, or the answer to COMMIT is lost. */
+/** How long callers wait for a database when a connection is dead or the response to COMMIT is lost. */
 import { expect } from 'chai';
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -6,12 +6,12 @@ import type { WireProject, WireTokenCreated } from '../../daemon/api/contract.js
 import { realClock } from '../../daemon/process/clock.js';
 import { StoreUnavailable } from '../../daemon/core/ports.js';
 import { ServerDatabase } from '../../daemon/store/sql/server-database.js';
-import { DATABASE_WAITS } from '../../daemon/store/sql/waits.js';
-import type { TestAnswer, TestDaemon } from '../support/daemon.js';
+import { DATABASE_TIMEOUTS } from '../../daemon/store/sql/timeouts.js';
+import type { TestResponse, TestDaemon } from '../support/daemon.js';
 import { DatabaseServer, type ServerKind, WITHOUT } from '../support/database-servers.js';
 import { eventually } from '../support/eventually.js';
 import { Relay, TestRedis, WITHOUT_REDIS } from '../support/redis.js';
-import { Several } from '../support/several.js';
+import { DaemonGroup } from '../support/daemon-group.js';
 
 const isCommit = (piece: Buffer) => piece.includes('COMMIT');
 
@@ -27,7 +27,7 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
       relay = await Relay.to(server.port);
     });
     afterEach(() => {
-      relay.swallowsAnswersTo = null;
+      relay.dropsRepliesTo = null;
     });
     after(async () => {
       if (WITHOUT[kind]) return;
@@ -45,37 +45,37 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
         (error: unknown) => error,
       );
 
-    it('a statement, or a COMMIT, that is not answered in time fails, and nothing else does (finding G2)', async () => {
+    it('a statement or COMMIT without a response in time fails, and nothing else does (finding G2)', async () => {
       const url = behindRelay(await server.newDatabase());
-      const waits = { ...DATABASE_WAITS, statementMs: { usual: 1_000, long: 6_000 } };
-      const database = new ServerDatabase({ dialect: kind, url, poolSize: 3, clock: realClock, waits });
-      await database.transact((tx) => tx.execute('CREATE TABLE kept (id INT PRIMARY KEY)'));
-      relay.swallowsAnswersTo = (piece) => isCommit(piece) || piece.includes('SELECT 2');
+      const timeouts = { ...DATABASE_TIMEOUTS, statementMs: { usual: 1_000, long: 6_000 } };
+      const database = new ServerDatabase({ dialect: kind, url, poolSize: 3, clock: realClock, timeouts });
+      await database.transact((tx) => tx.execute('CREATE TABLE items (id INT PRIMARY KEY)'));
+      relay.dropsRepliesTo = (piece) => isCommit(piece) || piece.includes('SELECT 2');
       const slow = database.select(kind === 'postgres' ? 'SELECT pg_sleep(3)' : 'SELECT SLEEP(3)');
       const startMs = performance.now();
       const outcomes = await Promise.all([
         outcomeOf(database.select('SELECT 2', {}, 'usual')),
-        outcomeOf(database.transact((tx) => tx.execute('INSERT INTO kept VALUES (1)'))),
+        outcomeOf(database.transact((tx) => tx.execute('INSERT INTO items VALUES (1)'))),
       ]);
       expect(performance.now() - startMs).to.be.below(5_000);
       for (const outcome of outcomes) expect(outcome).to.be.instanceOf(StoreUnavailable);
-      relay.swallowsAnswersTo = null;
-      await database.transact((tx) => tx.execute('INSERT INTO kept VALUES (2)'));
-      expect(await outcomeOf(slow), 'what goes over another connection').to.equal('done');
-      const kept = await database.select<{ id: number }>('SELECT id FROM kept');
-      expect(kept.map(({ id }) => id)).to.include(2);
+      relay.dropsRepliesTo = null;
+      await database.transact((tx) => tx.execute('INSERT INTO items VALUES (2)'));
+      expect(await outcomeOf(slow), 'a statement on another connection').to.equal('done');
+      const items = await database.select<{ id: number }>('SELECT id FROM items');
+      expect(items.map(({ id }) => id)).to.include(2);
       await database.close();
     });
 
-    describe('by those who ask a daemon', () => {
-      let several: Several;
+    describe('by clients of a daemon', () => {
+      let several: DaemonGroup;
       let one: TestDaemon;
       let other: TestDaemon;
       let project: WireProject;
 
       const begin = async (env: Record<string, string> = {}) => {
         const url = await server.newDatabase();
-        several = await Several.start(server, {
+        several = await DaemonGroup.start(server, {
           env: { ...env, DATABASE_URL: url },
           envOf: (index): Record<string, string> => (index === 0 ? { DATABASE_URL: behindRelay(url) } : {}),
         });
@@ -84,36 +84,36 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
       };
       afterEach(() => several.stop());
 
-      /** Has the answers to COMMIT swallowed while `asking`, and twelve seconds pass. */
-      const answeredInTime = async (asking: () => Promise<TestAnswer>) => {
-        const swallowed = relay.swallowed;
-        relay.swallowsAnswersTo = isCommit;
-        let answer: TestAnswer | undefined;
-        const asked = asking().then((it) => (answer = it));
-        await eventually('the answer to COMMIT is lost', () => relay.swallowed > swallowed);
-        for (let second = 0; second < 12 && !answer; second++) {
+      /** Drops the responses to COMMIT while `asking`, and lets twelve seconds pass. */
+      const answeredInTime = async (asking: () => Promise<TestResponse>) => {
+        const swallowed = relay.dropped;
+        relay.dropsRepliesTo = isCommit;
+        let response: TestResponse | undefined;
+        const asked = asking().then((it) => (response = it));
+        await eventually('the response to COMMIT is lost', () => relay.dropped > swallowed);
+        for (let second = 0; second < 12 && !response; second++) {
           one.clock.advance(1_000);
           await sleep(50);
         }
-        relay.swallowsAnswersTo = null;
-        expect(answer?.status, 'in the time that README names').to.equal(503);
-        expect(answer?.headers.get('retry-after')).to.match(/^[1-9]\d*$/);
+        relay.dropsRepliesTo = null;
+        expect(response?.status, 'within the documented time').to.equal(503);
+        expect(response?.headers.get('retry-after')).to.match(/^[1-9]\d*$/);
         return asked;
       };
 
-      it('it is 503 with Retry-After after ten seconds, and what was counted is exact (finding G2)', async () => {
+      it('the response is 503 with Retry-After after ten seconds, and all counts are exact (finding G2)', async () => {
         await begin();
         await answeredInTime(() => one.manage('POST', '/manage/projects', { name: 'perhaps', api_key: 'sk-perhaps' }));
         const capped = await one.createToken(project.id, { max_requests: 3 });
         await answeredInTime(() => one.call(capped.token));
         for (let n = 0; n < 3; n++) {
-          await eventually('it is served', async () => (await one.call(capped.token)).status === 200);
+          await eventually('the request is served', async () => (await one.call(capped.token)).status === 200);
         }
         expect((await one.call(capped.token)).status).to.equal(429);
         expect(several.provider.received.length).to.equal(3);
       });
 
-      /** An event stream of which the first piece has arrived; gives what it ends with. */
+      /** An event stream whose first chunk has arrived; resolves with the way it ends. */
       const beginStream = async (token: WireTokenCreated) => {
         several.provider.answer = (_req, res) => {
           res.writeHead(200, { 'content-type': 'text/event-stream' });
@@ -130,13 +130,13 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
         return () => isOver;
       };
 
-      it('a revocation elsewhere is heard of although all connections but one lead nowhere (finding G1) (finding G2)', async () => {
-        const [aside, beside] = [new Set<Socket>(), new Set<Socket>()];
+      it('a revocation by another instance takes effect although all connections but one are dead (finding G1) (finding G2)', async () => {
+        const [priority, others] = [new Set<Socket>(), new Set<Socket>()];
         let isStranded = false;
-        relay.swallowsAnswersTo = (piece, connection) => {
-          if (piece.includes('LEFT JOIN leases')) aside.add(connection);
-          if (isStranded) return beside.has(connection) && !aside.has(connection);
-          beside.add(connection);
+        relay.dropsRepliesTo = (piece, connection) => {
+          if (piece.includes('LEFT JOIN leases')) priority.add(connection);
+          if (isStranded) return others.has(connection) && !priority.has(connection);
+          others.add(connection);
           return false;
         };
         await begin();
@@ -144,10 +144,10 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
         const isOver = await beginStream(token);
         isStranded = true;
         expect((await other.manage('DELETE', `/manage/tokens/${token.id}`)).status).to.equal(200);
-        await eventually('it is ended', isOver, 5_000);
+        await eventually('the stream is ended', isOver, 5_000);
       });
 
-      it(`a revocation elsewhere reaches what is in flight by Redis, while the database is away${WITHOUT_REDIS} (finding G1)`, async function () {
+      it(`a revocation by another instance ends requests in flight through Redis while the database is unavailable${WITHOUT_REDIS} (finding G1)`, async function () {
         const redis = WITHOUT_REDIS ? null : await TestRedis.start();
         await begin(redis ? { REDIS_ADDR: redis.address } : {});
         if (!redis) this.skip();
@@ -155,7 +155,7 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
         const isOver = await beginStream(token);
         relay.isSilent = true;
         expect((await other.manage('DELETE', `/manage/tokens/${token.id}`)).status).to.equal(200);
-        await eventually('it is ended', isOver, 5_000);
+        await eventually('the stream is ended', isOver, 5_000);
         relay.isSilent = false;
         await redis.stop();
       });

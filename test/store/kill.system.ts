@@ -15,13 +15,13 @@ const ROUNDS = 20;
 const CAPS = [1, 5, 50, 400, 0];
 const CLIENTS = 4;
 
-/** What was acknowledged of a token: that it exists, and the last state set. */
+/** The acknowledged state of a token: that it exists, and the last state set. */
 interface Acknowledged {
   token: WireTokenCreated;
   isActive: boolean;
 }
 
-describe('kill -9 under load, then a start on the same file', function () {
+describe('kill -9 under load, then a restart on the same file', function () {
   this.timeout(180_000);
   const dir = temporaryFolder();
   const random = seededRandom(9);
@@ -30,7 +30,7 @@ describe('kill -9 under load, then a start on the same file', function () {
 
   before(async () => {
     provider = await startProvider();
-    // Which token a request came with, the provider cannot see: the path says so.
+    // The path contains the token's ID, because the provider does not see the token.
     provider.answer = (_req, res, { url }) => {
       used.set(url, (used.get(url) ?? 0) + 1);
       json(res, 200, { ok: true });
@@ -49,7 +49,7 @@ describe('kill -9 under load, then a start on the same file', function () {
   const clientOf = ({ url }: ListeningDaemon) =>
     new ManagementClient({ server: url, managementToken: MANAGEMENT_TOKEN, frontEnd: 'cli', timeoutMs: 5_000, fetch });
 
-  /** Clients that call without end, until the daemon is gone. */
+  /** Clients that send requests until the daemon is gone. */
   async function callUntilGone(daemon: ListeningDaemon, tokens: readonly Acknowledged[]): Promise<void> {
     for (let n = 0; ; n++) {
       const { token } = tokens[n % tokens.length]!;
@@ -64,7 +64,7 @@ describe('kill -9 under load, then a start on the same file', function () {
     }
   }
 
-  /** An operator who issues, revokes and reactivates, and notes what was acknowledged. */
+  /** An operator who issues, revokes and reactivates tokens, and records what was acknowledged. */
   async function changeUntilGone(client: ManagementClient, project: WireProject, known: Acknowledged[]) {
     const own: Acknowledged[] = [];
     try {
@@ -74,7 +74,7 @@ describe('kill -9 under load, then a start on the same file', function () {
         known.push(issued);
         const changed = own[Math.floor(random() * own.length)]!;
         const target = !changed.isActive;
-        // Until the answer is here either state is right: do not judge it.
+        // Until the response arrives, either state is right: do not check it.
         known.splice(known.indexOf(changed), 1);
         await client.updateToken(changed.token.id, { is_active: target });
         changed.isActive = target;
@@ -91,7 +91,7 @@ describe('kill -9 under load, then a start on the same file', function () {
     return found;
   }
 
-  it(`J19 M04 exceeds no cap and loses no acknowledged change in ${ROUNDS} rounds, and leaves no secret behind`, async () => {
+  it(`J19 M04 exceeds no cap and loses no acknowledged change in ${ROUNDS} rounds, and leaves no secret in the files`, async () => {
     let daemon = await start();
     let client = clientOf(daemon);
     const project = await client.createProject({ name: 'killed', api_key: UPSTREAM_KEY });
@@ -129,7 +129,7 @@ describe('kill -9 under load, then a start on the same file', function () {
 
     const secrets = [UPSTREAM_KEY, MANAGEMENT_TOKEN, ...[...capped, ...changed].map(({ token }) => token.token)];
     printed.push(daemon.printed.stdout, daemon.printed.stderr);
-    // Killed once more: what the write-ahead log holds is still there to be looked at.
+    // Killed once more, so that the write-ahead log still exists and can be checked.
     await daemon.kill();
     for (const file of readdirSync(dir)) expectNone(secrets, readFileSync(join(dir, file), 'latin1'), file);
     expectNone(secrets, printed.join('\n'), 'what the daemon printed');

@@ -17,31 +17,31 @@ describe('rate windows in memory', () => {
     };
   });
 
-  describe('beside what the port asks', () => {
+  describe('beyond the contract of the port', () => {
     let clock: TestClock;
     beforeEach(() => {
       clock = new TestClock({ standsStill: true });
     });
 
-    it('go by a changed length at once', () => {
+    it('apply a changed length at once', () => {
       const windows = new MemoryRateWindows(clock);
-      const take = (windowMs: number) => windows.take('a', { limit: 1, windowMs }).isWithin;
+      const take = (windowMs: number) => windows.take('a', { limit: 1, windowMs }).isAllowed;
       expect(take(MINUTE_MS)).to.equal(true);
       clock.advance(1_000);
       expect(take(1_001)).to.equal(false);
       expect(take(1_000)).to.equal(true);
     });
 
-    it('forget the key that was asked for longest ago when there is no room, and none that is busy', () => {
+    it('evict the least recently used key when full, and no busy one', () => {
       const windows = new MemoryRateWindows(clock, 3);
-      const take = (key: string) => windows.take(key, { limit: 1, windowMs: MINUTE_MS }).isWithin;
+      const take = (key: string) => windows.take(key, { limit: 1, windowMs: MINUTE_MS }).isAllowed;
       for (const key of ['busy', 'idle', 'c']) take(key);
       expect(take('busy')).to.equal(false);
       take('d');
       expect([windows.size, take('busy'), take('idle')]).to.deep.equal([3, false, true]);
     });
 
-    it('take no room and no timer before the first request', () => {
+    it('allocate no memory and no timer before the first request', () => {
       const windows = new MemoryRateWindows(clock);
       expect([windows.size, clock.pending]).to.deep.equal([0, 0]);
       windows.take('a', { limit: 1, windowMs: MINUTE_MS });

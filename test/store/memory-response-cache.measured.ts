@@ -22,8 +22,8 @@ describe('the cache in memory', () => {
   });
 
   for (const bodyBytes of [0, 100, 2_000]) {
-    // In a process of its own: here, what other tests leave behind goes when it likes.
-    it(`holds no more than it counts, of small answers as of large ones (${bodyBytes} bytes each)`, async () => {
+    // In a separate process: here, garbage of other tests would distort the measurement.
+    it(`uses no more memory than it counts, with small responses as with large ones (${bodyBytes} bytes each)`, async () => {
       const { stdout } = await promisify(execFile)(process.execPath, [
         FILL_CACHE,
         ...[1e9, bodyBytes, 20_000].map(String),

@@ -1,4 +1,4 @@
-/** What becomes of the schema, whoever is killed while it is changed. */
+/** The schema after a migration was killed at any point. */
 import { expect } from 'chai';
 import { join } from 'node:path';
 import { realClock } from '../../daemon/process/clock.js';
@@ -10,7 +10,7 @@ import { temporaryFolder } from '../support/daemon.js';
 import { DatabaseServer, type ServerKind, WITHOUT } from '../support/database-servers.js';
 import { MIGRATIONS } from '../support/migrations.js';
 
-/** All that a schema is: its tables, their columns and their indexes. */
+/** A complete schema: its tables, columns and indexes. */
 async function schemaOf({ sequelize }: Database): Promise<unknown> {
   const queries = sequelize.getQueryInterface();
   const tables = (await queries.showAllTables()).filter((name) => !name.startsWith('audit_words')).sort();
@@ -27,12 +27,12 @@ async function schemaOf({ sequelize }: Database): Promise<unknown> {
 
 const up = (database: Database) => new Migrator(database, '0.1.0').up();
 
-/** Has the statement of that number, and all behind it, fail: as if the process were gone. @returns how many there were. */
+/** Makes the statement with this number, and all later ones, fail as if the process were gone. @returns the number of statements. */
 function dieAt(statement: number, { sequelize }: Database): { readonly statements: number } {
   const query = sequelize.query.bind(sequelize) as (...args: unknown[]) => Promise<unknown>;
   const counted = { statements: 0 };
   sequelize.query = ((...args: unknown[]) => {
-    // What the end of its connection does anyway.
+    // Closing the connection would do the same.
     if (args[0] === 'ROLLBACK;') return query(...args);
     counted.statements += 1;
     return counted.statements < statement ? query(...args) : Promise.reject(new Error('killed'));
@@ -42,7 +42,7 @@ function dieAt(statement: number, { sequelize }: Database): { readonly statement
 
 function survivesKills(every: number, empty: () => Promise<() => Database>): void {
   const which = every === 1 ? 'any statement' : `one statement in ${every}`;
-  it(`J12 whoever is killed at ${which} of the migrations leaves what the next one completes`, async function () {
+  it(`J12 a process killed at ${which} of the migrations leaves a schema that the next one completes`, async function () {
     this.timeout(300_000);
     const openClean = await empty();
     const clean = openClean();
@@ -68,13 +68,13 @@ function survivesKills(every: number, empty: () => Promise<() => Database>): voi
       } finally {
         await next.close();
       }
-      // What comes last only looks at what was done.
+      // The last statements only read the result.
       if (!(failure instanceof Error)) break;
     }
   });
 }
 
-/** @param every of so many statements one is where a process is killed. */
+/** @param every a process is killed at one of this many statements. */
 export function testMigrations(every: number): void {
   describe('migrations of SQLite', () => {
     survivesKills(every, () => {
@@ -99,7 +99,7 @@ export function testMigrations(every: number): void {
       };
       survivesKills(every, () => empty());
 
-      it('J13 F18 four who begin at once do each of them once, over a pool of a single connection too', async () => {
+      it('J13 F18 four concurrent processes apply each migration once, also with a pool of one connection', async () => {
         const open = await empty(1);
         const databases = Array.from({ length: 4 }, open);
         const all = await Promise.all(databases.map(up));

@@ -1,10 +1,10 @@
-/** What every implementation of the port `RateWindows` does. */
+/** Contract of the port `RateWindows`. */
 import { expect } from 'chai';
-import type { RateTaken, RateWindows } from '../../daemon/core/ports.js';
+import type { RateDecision, RateWindows } from '../../daemon/core/ports.js';
 
 export interface RateWindowsStage {
   windows: RateWindows;
-  /** Long enough for what a test does meanwhile, where time passes by itself. */
+  /** Long enough for a test, if time passes on its own. */
   windowMs: number;
   /** Lets time pass. */
   pass(ms: number): void | Promise<void>;
@@ -23,36 +23,36 @@ export function behavesAsRateWindows(open: () => RateWindowsStage | Promise<Rate
   });
   afterEach(() => stage.close?.());
 
-  const take = async (limit = LIMIT, windowMs = stage.windowMs, of = key): Promise<RateTaken> =>
+  const take = async (limit = LIMIT, windowMs = stage.windowMs, of = key): Promise<RateDecision> =>
     stage.windows.take(of, { limit, windowMs });
   const takeTimes = async (count: number, limit = LIMIT) => {
     const taken: boolean[] = [];
-    for (let i = 0; i < count; i++) taken.push((await take(limit)).isWithin);
+    for (let i = 0; i < count; i++) taken.push((await take(limit)).isAllowed);
     return taken;
   };
-  const times = (count: number, isWithin: boolean) => Array<boolean>(count).fill(isWithin);
+  const times = (count: number, isAllowed: boolean) => Array<boolean>(count).fill(isAllowed);
 
-  it('let as many requests through as the limit says, and no more, however often they are asked', async () => {
+  it('allow exactly as many requests as the limit, however often they are called', async () => {
     expect(await takeTimes(LIMIT + 4)).to.deep.equal([...times(LIMIT, true), ...times(4, false)]);
   });
 
-  it('let exactly as many through when all come at once', async () => {
+  it('allow exactly as many concurrent requests', async () => {
     const taken = await Promise.all(Array.from({ length: 200 }, () => take(50)));
-    expect(taken.filter(({ isWithin }) => isWithin)).to.have.length(50);
+    expect(taken.filter(({ isAllowed }) => isAllowed)).to.have.length(50);
   });
 
-  it('say how long it is until the window ends, to those within it and beyond', async () => {
+  it('report the time until the window ends, within the limit and beyond', async () => {
     const first = await take(1);
     expect(first.resetMs).to.be.above(0).and.at.most(stage.windowMs);
     await stage.pass(stage.windowMs / 4);
     const beyond = await take(1);
-    expect(beyond.isWithin).to.equal(false);
+    expect(beyond.isAllowed).to.equal(false);
     expect(beyond.resetMs)
       .to.be.above(0)
       .and.at.most(stage.windowMs * 0.75);
   });
 
-  it('begin with the first request of a key, and end a window later, whatever comes between', async () => {
+  it('begin with the first request of a key and end one window length later, whatever happens in between', async () => {
     await takeTimes(LIMIT);
     await stage.pass(stage.windowMs / 2);
     expect(await takeTimes(3)).to.deep.equal(times(3, false));
@@ -60,22 +60,22 @@ export function behavesAsRateWindows(open: () => RateWindowsStage | Promise<Rate
     expect(await takeTimes(LIMIT + 1)).to.deep.equal([...times(LIMIT, true), false]);
   });
 
-  it('are one for each key', async () => {
+  it('are separate for each key', async () => {
     await takeTimes(LIMIT + 1);
-    expect((await take(LIMIT, stage.windowMs, `${key} and more`)).isWithin).to.equal(true);
+    expect((await take(LIMIT, stage.windowMs, `${key} and more`)).isAllowed).to.equal(true);
   });
 
-  it('go by the limit they are asked with, also when it has changed', async () => {
+  it('apply the given limit, also after it has changed', async () => {
     await takeTimes(LIMIT);
     expect(await takeTimes(3, LIMIT + 2)).to.deep.equal([true, true, false]);
-    expect((await take(LIMIT - 1)).isWithin).to.equal(false);
+    expect((await take(LIMIT - 1)).isAllowed).to.equal(false);
   });
 
-  it('go by a changed length from the next window on at the latest', async () => {
+  it('apply a changed length from the next window on, or earlier', async () => {
     await take();
     await stage.pass(stage.windowMs + 1);
-    const { isWithin, resetMs } = await take(LIMIT, stage.windowMs * 10);
-    expect(isWithin).to.equal(true);
+    const { isAllowed, resetMs } = await take(LIMIT, stage.windowMs * 10);
+    expect(isAllowed).to.equal(true);
     expect(resetMs)
       .to.be.above(stage.windowMs)
       .and.at.most(stage.windowMs * 10);

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import {
-  type Arrival,
-  RedisAway,
+  type NewConnection,
+  RedisUnavailable,
   RedisConnection,
-  RedisRefused,
+  RedisErrorReply,
   type Script,
 } from '../../daemon/store/redis/connection.js';
 import { canary } from '../support/canaries.js';
@@ -42,16 +42,19 @@ describe(`the connection to Redis${WITHOUT_REDIS}`, function () {
     await redis.stop();
   });
 
-  function subject(more: Parameters<TestRedis['at']>[0] = {}, arrived?: (arrival: Arrival) => Promise<void>): Subject {
+  function subject(
+    more: Parameters<TestRedis['at']>[0] = {},
+    arrived?: (arrival: NewConnection) => Promise<void>,
+  ): Subject {
     const clock = new TestClock();
     const { logged, log } = recordingLog();
     const connection = new RedisConnection({ address: redis.at({ port: relay.port, ...more }), clock, log });
-    if (arrived) connection.onArrival(arrived);
+    if (arrived) connection.onConnect(arrived);
     opened.push(connection);
     return { connection, clock, logged };
   }
 
-  /** One that is up: a busy machine may need a second try. */
+  /** A ready connection; a busy machine may need a second attempt. */
   async function open(...given: Parameters<typeof subject>): Promise<Subject> {
     const it = subject(...given);
     await it.connection.open();
@@ -61,8 +64,8 @@ describe(`the connection to Redis${WITHOUT_REDIS}`, function () {
 
   async function comesBack({ connection, clock }: Subject): Promise<void> {
     await eventually('the breaker closes', () => {
-      if (!connection.isUp) clock.advance(100);
-      return connection.isUp;
+      if (!connection.isReady) clock.advance(100);
+      return connection.isReady;
     });
   }
 
@@ -72,27 +75,27 @@ describe(`the connection to Redis${WITHOUT_REDIS}`, function () {
       () => null,
       (error: unknown) => error,
     );
-  const goesAway = ({ connection }: Subject) => eventually('the breaker opens', () => connection.isAway);
+  const disconnects = ({ connection }: Subject) => eventually('the breaker opens', () => connection.isDisconnected);
 
-  /** Fails as often as it takes until it is known that nobody is there. */
+  /** Sends commands until the breaker opens. */
   async function noticed(it: Subject): Promise<void> {
     await eventually('the breaker opens', async () => {
       await failure(echo(it));
-      return it.connection.isAway;
+      return it.connection.isDisconnected;
     });
   }
 
   const lines = ({ logged }: Subject, message: string) =>
     logged.filter((line) => line.includes(`"message":"${message}"`));
 
-  it('runs scripts, and again after Redis forgot them', async () => {
+  it('runs scripts, also after Redis has lost them', async () => {
     const it = await open();
     expect(await echo(it, 'one')).to.equal('one');
     await redis.client.script('FLUSH');
     expect(await echo(it, 'two')).to.equal('two');
   });
 
-  it('uses the database it was told', async () => {
+  it('uses the configured database', async () => {
     const it = await open({ database: 3 });
     await it.connection.run({ name: 'testSet', lua: "return redis.call('SET', 'which', 'third')" }, []);
     expect(await redis.client.get('which')).to.equal(null);
@@ -100,64 +103,64 @@ describe(`the connection to Redis${WITHOUT_REDIS}`, function () {
     expect(await redis.client.get('which')).to.equal('third');
   });
 
-  it('is not used where its database does not exist', async () => {
+  it('is not used if its database does not exist', async () => {
     const it = subject({ database: 99 });
     await it.connection.open();
-    expect(it.connection.isUp).to.equal(false);
+    expect(it.connection.isReady).to.equal(false);
   });
 
-  it('K01 starts without Redis, within a second, and is there when Redis comes', async () => {
+  it('K01 starts without Redis within a second, and connects when Redis is available', async () => {
     await redis.kill();
     const it = subject();
     const beganAt = performance.now();
     await it.connection.open();
     expect(performance.now() - beganAt).to.be.below(1000);
-    expect(await failure(echo(it))).to.be.instanceOf(RedisAway);
+    expect(await failure(echo(it))).to.be.instanceOf(RedisUnavailable);
     await redis.begin();
     await comesBack(it);
     expect(await echo(it)).to.equal('here');
   });
 
-  it('K03 gives up one that answers nothing, and takes its socket down', async () => {
+  it('K03 closes a connection without responses, and destroys its socket', async () => {
     const it = await open();
     const before = relay.connections;
     relay.isSilent = true;
     await noticed(it);
-    await eventually('the socket is gone', () => relay.open === 0);
+    await eventually('the socket is closed', () => relay.open === 0);
     const beganAt = performance.now();
-    for (let i = 0; i < 1000; i++) expect(await failure(echo(it))).to.be.instanceOf(RedisAway);
-    expect(performance.now() - beganAt, 'a thousand while it is open').to.be.below(500);
-    expect(lines(it, 'Redis is away')).to.have.length(1);
+    for (let i = 0; i < 1000; i++) expect(await failure(echo(it))).to.be.instanceOf(RedisUnavailable);
+    expect(performance.now() - beganAt, 'a thousand commands while the breaker is open').to.be.below(500);
+    expect(lines(it, 'Redis unavailable, retrying')).to.have.length(1);
     relay.isSilent = false;
     await comesBack(it);
     expect(relay.connections).to.be.above(before);
     expect(await echo(it)).to.equal('here');
-    expect(lines(it, 'Redis is back')).to.have.length(1);
+    expect(lines(it, 'Redis connected again')).to.have.length(1);
   });
 
-  it('K03 stays away from a black hole: connecting is no proof', async () => {
+  it('K03 does not use a server that accepts connections but never replies', async () => {
     relay.isSilent = true;
     const it = subject();
     await it.connection.open();
     for (let i = 0; i < 3; i++) {
       it.clock.advance(LONGEST_DELAY_MS);
-      await eventually('the try is over', () => relay.open === 0);
-      expect(it.connection.isUp).to.equal(false);
+      await eventually('the attempt has ended', () => relay.open === 0);
+      expect(it.connection.isReady).to.equal(false);
     }
   });
 
-  it('K04 is not used while each answer takes 200 ms', async () => {
+  it('K04 is not used while each reply takes 200 ms', async () => {
     const it = await open();
     relay.delayMs = 200;
     await noticed(it);
     it.clock.advance(LONGEST_DELAY_MS);
     await sleep(100);
-    expect(it.connection.isUp).to.equal(false);
+    expect(it.connection.isReady).to.equal(false);
     relay.delayMs = 0;
     await comesBack(it);
   });
 
-  it('stays with one that was slow for a moment, and answers again', async () => {
+  it('keeps a connection that was slow for a moment and replies again', async () => {
     const it = await open();
     const { connections } = relay;
     redis.freeze();
@@ -167,21 +170,21 @@ describe(`the connection to Redis${WITHOUT_REDIS}`, function () {
         redis.resume();
       }),
     ]);
-    for (const error of failed) expect(error).to.be.instanceOf(RedisAway);
-    await eventually('it is used again', () => it.connection.isUp);
+    for (const error of failed) expect(error).to.be.instanceOf(RedisUnavailable);
+    await eventually('the connection is used again', () => it.connection.isReady);
     expect(relay.connections).to.equal(connections);
-    expect(lines(it, 'Redis is away')).to.be.empty;
+    expect(lines(it, 'Redis unavailable, retrying')).to.be.empty;
   });
 
-  it('opens at once when the connection ends', async () => {
+  it('opens the breaker at once when the connection ends', async () => {
     const it = await open();
     relay.reset();
-    await goesAway(it);
+    await disconnects(it);
     await comesBack(it);
     expect(await echo(it)).to.equal('here');
   });
 
-  it('tries again later and later, up to two seconds, and never in step with others', async () => {
+  it('retries with growing delays, up to two seconds, and never in step with others', async () => {
     await redis.kill();
     const it = subject();
     await it.connection.open();
@@ -196,30 +199,30 @@ describe(`the connection to Redis${WITHOUT_REDIS}`, function () {
         if (waited > 5_000) throw new Error('no more tries');
       }
       waits.push(waited);
-      await eventually('the try is over', () => relay.open === 0 && it.clock.pending > 0);
+      await eventually('the attempt has ended', () => relay.open === 0 && it.clock.pending > 0);
     }
     expect(Math.max(...waits)).to.be.at.most(LONGEST_DELAY_MS + 500);
     expect(waits.at(-1)).to.be.at.least(LONGEST_DELAY_MS / 2 - 10);
     expect(waits[0]).to.be.below(500);
   });
 
-  it('is up only when all has been done that comes first, and not if that fails', async () => {
+  it('is ready only after all listeners have finished, and not if one fails', async () => {
     let mayArrive = false;
     const runIds: (string | null)[] = [];
-    const arrived = async ({ run, runId }: Arrival) => {
+    const arrived = async ({ run, runId }: NewConnection) => {
       runIds.push(runId);
       await run(ECHO, ['first']);
       if (!mayArrive) throw new Error('not yet');
     };
     const it = subject({}, arrived);
     await it.connection.open();
-    expect(it.connection.isUp).to.equal(false);
+    expect(it.connection.isReady).to.equal(false);
     mayArrive = true;
     await comesBack(it);
     expect(runIds[0]).to.match(/^[0-9a-f]{40}$/);
   });
 
-  it('takes an error that Redis answers with for an answer', async () => {
+  it('treats an error reply as a reply, not as an outage', async () => {
     const it = await open();
     const wrong: Script = {
       name: 'testWrong',
@@ -227,43 +230,43 @@ describe(`the connection to Redis${WITHOUT_REDIS}`, function () {
     };
     for (let i = 0; i < 10; i++) {
       expect(await failure(it.connection.run(wrong, [])))
-        .to.be.instanceOf(RedisRefused)
+        .to.be.instanceOf(RedisErrorReply)
         .and.include({ code: 'WRONGTYPE' });
     }
-    expect(it.connection.isUp).to.equal(true);
-    expect(lines(it, 'Redis refuses commands')).to.have.length(1);
+    expect(it.connection.isReady).to.equal(true);
+    expect(lines(it, 'Redis rejects commands')).to.have.length(1);
   });
 
-  it('K05 leaves one that became a replica, and comes back when it takes writes', async () => {
+  it('K05 disconnects from a server that became a replica, and reconnects when it accepts writes', async () => {
     const it = await open();
     await redis.client.replicaof('127.0.0.1', 1);
     await eventually('the breaker opens', async () => {
       await failure(it.connection.run({ name: 'testSet', lua: "return redis.call('SET', 'a', 'b')" }, []));
-      return it.connection.isAway;
+      return it.connection.isDisconnected;
     });
     it.clock.advance(LONGEST_DELAY_MS);
     await sleep(50);
-    expect(it.connection.isUp).to.equal(false);
+    expect(it.connection.isReady).to.equal(false);
     await redis.client.replicaof('NO', 'ONE');
     await comesBack(it);
   });
 
-  it('K09 takes full memory for an answer: what is there can be read', async () => {
+  it('K09 treats full memory as a reply: existing data can be read', async () => {
     const it = await open();
     await redis.client.config('SET', 'maxmemory', '1');
     const write: Script = { name: 'testWrite', lua: "return redis.call('SET', 'a', 'b')" };
     expect(await failure(it.connection.run(write, [])))
-      .to.be.instanceOf(RedisRefused)
+      .to.be.instanceOf(RedisErrorReply)
       .and.include({ code: 'OOM' });
     expect(await echo(it)).to.equal('here');
   });
 
-  it('K15 says that its credentials are refused, without them, and tries rarely', async () => {
+  it('K15 logs that its credentials are refused, without revealing them, and retries rarely', async () => {
     const password = canary('password');
     await redis.client.config('SET', 'requirepass', canary('password'));
     const it = subject({ password });
     await it.connection.open();
-    const [line] = lines(it, 'Redis is away');
+    const [line] = lines(it, 'Redis unavailable, retrying');
     expect(line).to.include('WRONGPASS').and.not.include(password);
     const { connections } = relay;
     it.clock.advance(4_000);
@@ -271,30 +274,30 @@ describe(`the connection to Redis${WITHOUT_REDIS}`, function () {
     expect(relay.connections).to.equal(connections);
   });
 
-  it('K15 logs in, also as a user of its own', async () => {
+  it('K15 logs in, also as a named user', async () => {
     const password = canary('password');
     await redis.client.acl('SETUSER', 'llmp', 'on', `>${password}`, '~llmp:*', '+@all', '-@dangerous');
     const it = await open({ username: 'llmp', password });
     expect(await echo(it)).to.equal('here');
   });
 
-  it('K15 speaks TLS where it is told to, and not with one that does not', async () => {
+  it('K15 uses TLS if configured, and not with a server that does not support it', async () => {
     const it = subject({ isEncrypted: true });
     await it.connection.open();
-    expect(it.connection.isUp).to.equal(false);
-    expect(lines(it, 'Redis is away')).to.have.length(1);
+    expect(it.connection.isReady).to.equal(false);
+    expect(lines(it, 'Redis unavailable, retrying')).to.have.length(1);
   });
 
-  it('K17 gives each its own answer, those that come late to nobody', async () => {
+  it('K17 returns each command its own reply, and late replies to no one', async () => {
     const it = await open();
     redis.freeze();
     const late = failure(echo(it, 'late'));
-    expect(await late).to.be.instanceOf(RedisAway);
+    expect(await late).to.be.instanceOf(RedisUnavailable);
     redis.resume();
     const words = Array.from({ length: 100 }, (_, i) => `word ${i}`);
-    // A busy machine may be late again: that is no answer, but never another's.
-    const answers = await Promise.allSettled(words.map((word) => echo(it, word)));
-    const wrong = answers.filter((answer, i) => answer.status === 'fulfilled' && answer.value !== words[i]);
+    // A busy machine may be late again; then there is no reply, but never that of another command.
+    const replies = await Promise.allSettled(words.map((word) => echo(it, word)));
+    const wrong = replies.filter((reply, i) => reply.status === 'fulfilled' && reply.value !== words[i]);
     expect(wrong).to.deep.equal([]);
     await comesBack(it);
   });

@@ -23,7 +23,7 @@ describe(`rate windows in Redis${WITHOUT_REDIS}`, function () {
     connections = [];
   });
 
-  /** What another instance has. */
+  /** The windows of another instance. */
   async function open(): Promise<RedisRateWindows> {
     clock = new TestClock();
     const connection = connectionTo(redis, clock);
@@ -32,7 +32,7 @@ describe(`rate windows in Redis${WITHOUT_REDIS}`, function () {
     return new RedisRateWindows(connection, clock);
   }
 
-  /** Here, and in Redis by taking it off what the keys have left. */
+  /** Advances the local clock, and reduces the TTL of the keys in Redis. */
   async function pass(ms: number): Promise<void> {
     clock.advance(ms);
     for (const key of await redis.client.keys('llmp:rate:*')) {
@@ -46,48 +46,48 @@ describe(`rate windows in Redis${WITHOUT_REDIS}`, function () {
 
   behavesAsRateWindows(async () => ({ windows: await open(), windowMs: WINDOW_MS, pass }));
 
-  it('are one for all instances', async () => {
+  it('are shared by all instances', async () => {
     const [one, other] = [await open(), await open()];
     const taken = await Promise.all(Array.from({ length: 40 }, (_, i) => take(i % 2 ? one : other, 'together', 10)));
-    expect(taken.filter(({ isWithin }) => isWithin)).to.have.length(10);
+    expect(taken.filter(({ isAllowed }) => isAllowed)).to.have.length(10);
   });
 
-  it('of less than a second end in time', async () => {
+  it('shorter than a second end in time', async () => {
     const windows = await open();
     await take(windows, 'short', 1, 40);
-    expect((await take(windows, 'short', 1, 40)).isWithin).to.equal(false);
+    expect((await take(windows, 'short', 1, 40)).isAllowed).to.equal(false);
     await sleep(45);
-    expect((await take(windows, 'short', 1, 40)).isWithin).to.equal(true);
+    expect((await take(windows, 'short', 1, 40)).isAllowed).to.equal(true);
   });
 
-  it('cost Redis nothing for a key that is over its limit, until the window ends', async () => {
+  it('send Redis no commands for a key over its limit, until the window ends', async () => {
     const windows = await open();
     for (let i = 0; i < 3; i++) await take(windows, 'flood', 2);
     const before = await redis.commands();
-    for (let i = 0; i < 1000; i++) expect((await take(windows, 'flood', 2)).isWithin).to.equal(false);
+    for (let i = 0; i < 1000; i++) expect((await take(windows, 'flood', 2)).isAllowed).to.equal(false);
     expect((await redis.commands()) - before).to.be.below(5);
     await pass(WINDOW_MS + 1);
-    expect((await take(windows, 'flood', 2)).isWithin).to.equal(true);
+    expect((await take(windows, 'flood', 2)).isAllowed).to.equal(true);
   });
 
   for (const [what, spoil] of [
-    ['has no end', () => redis.client.set('llmp:rate:spoilt', 3)],
-    ['is no number', () => redis.client.set('llmp:rate:spoilt', 'three')],
+    ['has no expiry', () => redis.client.set('llmp:rate:spoilt', 3)],
+    ['is not a number', () => redis.client.set('llmp:rate:spoilt', 'three')],
     ['is of another type', () => redis.client.lpush('llmp:rate:spoilt', 'three')],
-    ['ends long after the window', () => redis.client.set('llmp:rate:spoilt', 3, 'PX', WINDOW_MS * 100)],
+    ['expires long after the window', () => redis.client.set('llmp:rate:spoilt', 3, 'PX', WINDOW_MS * 100)],
   ] as const) {
-    it(`K08 a key that ${what} is given its end, and counts on`, async () => {
+    it(`K08 a key that ${what} gets an expiry, and counting continues`, async () => {
       const windows = await open();
       await redis.client.del('llmp:rate:spoilt');
       await spoil();
-      expect((await take(windows, 'spoilt', 5)).isWithin).to.equal(true);
+      expect((await take(windows, 'spoilt', 5)).isAllowed).to.equal(true);
       expect(await redis.client.pttl('llmp:rate:spoilt'))
         .to.be.above(0)
         .and.at.most(WINDOW_MS);
     });
   }
 
-  it('K08 leave no key without an end', async () => {
+  it('K08 leave no key without an expiry', async () => {
     const windows = await open();
     await Promise.all(Array.from({ length: 50 }, (_, i) => take(windows, `each ${i}`, 5, 30 + i)));
     for (const key of await redis.client.keys('llmp:rate:*'))

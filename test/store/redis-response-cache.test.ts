@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { expect } from 'chai';
 import { StoreUnavailable } from '../../daemon/core/ports.js';
 import type { RedisConnection } from '../../daemon/store/redis/connection.js';
-import { MOST_ENTRY_BYTES, RedisResponseCache } from '../../daemon/store/redis/response-cache.js';
+import { MAX_ENTRY_BYTES, RedisResponseCache } from '../../daemon/store/redis/response-cache.js';
 import { TestClock } from '../support/clock.js';
 import { eventually } from '../support/eventually.js';
 import { connectionTo, TestRedis, WITHOUT_REDIS } from '../support/redis.js';
@@ -42,7 +42,7 @@ describe(`the cache in Redis${WITHOUT_REDIS}`, function () {
     return instance;
   }
 
-  /** Takes the time off what entries have left, and puts the end of each, and of fills, so much earlier in the sets. */
+  /** Reduces the TTL of entries, and moves the expiry of entries and write leases in the sets by the same time. */
   async function pass(ms: number): Promise<void> {
     const { client } = redis;
     for (const key of await client.keys(ENTRIES)) await client.pexpire(key, (await client.pttl(key)) - ms);
@@ -60,34 +60,34 @@ describe(`the cache in Redis${WITHOUT_REDIS}`, function () {
   behavesAsCacheStore(async () => ({ ...(await open()), pass }));
 
   describe('for several instances', () => {
-    it('is one: what one keeps another finds', async () => {
+    it('is shared: an entry stored by one is found by another', async () => {
       const [one, other] = [await open(), await open()];
       await keep(one.cache);
       expect(bodyOf(await find(other.cache))).to.equal('the models');
       expect(await other.cache.count({ kind: 'all' })).to.equal(1);
     });
 
-    it('G25 removes for all what one removes, and ends the fills of all', async () => {
+    it('G25 removes entries for all instances, and ends the write leases of all', async () => {
       const [one, other] = [await open(), await open()];
       await keep(one.cache);
-      const fill = await begin(other.cache);
+      const writeLease = await begin(other.cache);
       expect(await one.cache.purge({ kind: 'all' })).to.equal(1);
       expect(await find(other.cache)).to.equal(null);
-      expect(await fill.keep([{ place: MODELS, kept: kept() }])).to.equal(false);
+      expect(await writeLease.store([{ key: MODELS, entry: kept() }])).to.equal(false);
     });
 
-    it('hears of a change within 5 ms, though nobody looks', async () => {
+    it('is invalidated within 5 ms, even without a look-up', async () => {
       const [one, other] = [await open(), await open()];
       await keep(one.cache);
-      const fill = await begin(other.cache);
+      const writeLease = await begin(other.cache);
       one.cache.invalidate(MODELS.projectId, MODELS.resource);
       one.clock.advance(5);
-      await one.connection.ping(); // Behind it on the same connection.
+      await one.connection.ping(); // Executed after it, on the same connection.
       expect(await find(other.cache)).to.equal(null);
-      expect(await fill.keep([{ place: MODELS, kept: kept() }])).to.equal(false);
+      expect(await writeLease.store([{ key: MODELS, entry: kept() }])).to.equal(false);
     });
 
-    it('is told of a hundred thousand changes of a resource by few commands', async () => {
+    it('receives a hundred thousand changes of one resource in few commands', async () => {
       const { cache } = await open();
       const before = await redis.commands();
       for (let i = 0; i < 100_000; i++) cache.invalidate('one', 'GET /v1/chat/completions');
@@ -95,7 +95,7 @@ describe(`the cache in Redis${WITHOUT_REDIS}`, function () {
       expect((await redis.commands()) - before).to.be.below(20);
     });
 
-    it('is told at shutdown of what it was not told yet', async () => {
+    it('receives pending invalidations at shutdown', async () => {
       const [one, other] = [await open(), await open()];
       await keep(one.cache);
       one.cache.invalidate(MODELS.projectId, MODELS.resource);
@@ -105,8 +105,8 @@ describe(`the cache in Redis${WITHOUT_REDIS}`, function () {
     });
   });
 
-  describe('G31 in what Redis holds', () => {
-    it('there is neither prompt nor answer, no target and no variant', async () => {
+  describe('G31 in the data of Redis', () => {
+    it('there is no prompt, response, target or variant', async () => {
       const { cache } = await open();
       const place = { projectId: 'p-1', resource: 'POST /v1/chat?who=resource-word', variant: 'variant-word' };
       await keep(cache, place, kept('answer-word'));
@@ -124,7 +124,7 @@ describe(`the cache in Redis${WITHOUT_REDIS}`, function () {
         .and.not.match(/word|text\/plain|\/v1/);
     });
 
-    it('every key of an answer ends by itself, and the index behind them', async () => {
+    it('every key of an entry expires on its own, and the index after them', async () => {
       const { cache } = await open();
       await keep(cache);
       for (const key of [await theEntry(), 'llmp:cache:index', 'llmp:cache:expiry', 'llmp:cache:bytes']) {
@@ -133,17 +133,17 @@ describe(`the cache in Redis${WITHOUT_REDIS}`, function () {
     });
   });
 
-  describe('G27 an entry that is not as it was left is a miss, and is removed', () => {
+  describe('G27 an entry that was changed is a miss, and is removed', () => {
     const spoil: Record<string, (key: string, payload: Buffer) => unknown> = {
-      'cut short': (key, payload) => redis.client.set(key, payload.subarray(0, -1), 'KEEPTTL'),
-      'cut to nothing': (key) => redis.client.set(key, '', 'KEEPTTL'),
-      'cut to its head': (key, payload) => redis.client.set(key, payload.subarray(0, 13), 'KEEPTTL'),
+      truncated: (key, payload) => redis.client.set(key, payload.subarray(0, -1), 'KEEPTTL'),
+      'truncated to nothing': (key) => redis.client.set(key, '', 'KEEPTTL'),
+      'truncated to its header': (key, payload) => redis.client.set(key, payload.subarray(0, 13), 'KEEPTTL'),
       lengthened: (key, payload) => redis.client.set(key, Buffer.concat([payload, Buffer.from('!')]), 'KEEPTTL'),
-      foreign: (key) => redis.client.set(key, JSON.stringify({ status: 200, body: 'of somebody else' }), 'KEEPTTL'),
-      'of an old layout': (key, payload) => redis.client.set(key, payload.fill(0, 12, 13), 'KEEPTTL'),
+      foreign: (key) => redis.client.set(key, JSON.stringify({ status: 200, body: 'of another program' }), 'KEEPTTL'),
+      'with an old format version': (key, payload) => redis.client.set(key, payload.fill(0, 12, 13), 'KEEPTTL'),
       'fresh for longer': (key, payload) => redis.client.set(key, payload.fill('0', 0, 12), 'KEEPTTL'),
-      'kept for longer': (key) => redis.client.pexpire(key, KEEP_MS * 2),
-      'kept for ever': (key) => redis.client.persist(key),
+      'with a longer TTL': (key) => redis.client.pexpire(key, KEEP_MS * 2),
+      'without a TTL': (key) => redis.client.persist(key),
       'of another type': async (key) => {
         await redis.client.del(key);
         await redis.client.hset(key, 'a', 'b');
@@ -161,16 +161,16 @@ describe(`the cache in Redis${WITHOUT_REDIS}`, function () {
         await keep(cache);
         const key = await theEntry();
         await change(key, (await redis.client.getBuffer(key))!);
-        const { found, fill } = await cache.lookUp(MODELS, { reads: true, fills: true });
+        const { found, writeLease } = await cache.lookUp(MODELS, { mayRead: true, mayStore: true });
         expect(found).to.equal(null);
         expect(await redis.client.exists(key)).to.equal(0);
         expect(await cache.size()).to.deep.equal({ entries: 0, bytes: 0 });
-        expect(await fill?.keep([{ place: MODELS, kept: kept('new') }])).to.equal(true);
+        expect(await writeLease?.store([{ key: MODELS, entry: kept('new') }])).to.equal(true);
         expect(bodyOf(await find(cache))).to.equal('new');
       });
     }
 
-    it('copied from another place', async () => {
+    it('copied from another cache key', async () => {
       const { cache } = await open();
       await keep(cache);
       const mine = await theEntry();
@@ -189,7 +189,7 @@ describe(`the cache in Redis${WITHOUT_REDIS}`, function () {
       expect(await find(other.cache)).to.equal(null);
     });
 
-    it('without its place in the index', async () => {
+    it('without a member in the index', async () => {
       const { cache } = await open();
       await keep(cache);
       const key = await theEntry();
@@ -199,35 +199,35 @@ describe(`the cache in Redis${WITHOUT_REDIS}`, function () {
     });
   });
 
-  describe('a set of ours', () => {
+  describe('a sorted set of the cache', () => {
     for (const name of ['index', 'expiry', 'bytes', 'fills', 'fill-expiry', 'run']) {
-      it(`that is of another type is removed: ${name}`, async () => {
+      it(`with another type is removed: ${name}`, async () => {
         const { cache, connection } = await open();
         await keep(cache);
         await redis.client.del(`llmp:cache:${name}`);
         await redis.client.hset(`llmp:cache:${name}`, 'a', 'b');
-        await cache.lookUp(MODELS, { reads: true, fills: true });
+        await cache.lookUp(MODELS, { mayRead: true, mayStore: true });
         await keep(cache).catch(() => false);
         await cache.size().catch(() => undefined);
         expect(await keep(cache)).to.equal(true);
         expect(bodyOf(await find(cache))).to.equal('the models');
         expect((await cache.size()).entries).to.equal(1);
-        expect(connection.isUp).to.equal(true);
+        expect(connection.isReady).to.equal(true);
         await open();
       });
 
-      it(`that is gone means misses at most: ${name}`, async () => {
+      it(`that is missing only causes misses: ${name}`, async () => {
         const { cache } = await open();
         await keep(cache);
         await redis.client.del(`llmp:cache:${name}`);
         await find(cache);
-        await begin(cache).then((fill) => fill.keep([{ place: MODELS, kept: kept('new') }]));
+        await begin(cache).then((writeLease) => writeLease.store([{ key: MODELS, entry: kept('new') }]));
         expect(await cache.purge({ kind: 'all' })).to.be.at.most(1);
         expect(await cache.size()).to.deep.equal({ entries: 0, bytes: 0 });
       });
     }
 
-    it('does not grow: what ended goes as others are kept', async () => {
+    it('does not grow: expired entries are removed as others are stored', async () => {
       const { cache } = await open();
       const short = kept('short', { freshMs: 1_000, keepMs: 1_000 });
       for (let i = 0; i < 10; i++) await keep(cache, { ...MODELS, variant: `${i}` }, short);
@@ -242,7 +242,7 @@ describe(`the cache in Redis${WITHOUT_REDIS}`, function () {
     });
   });
 
-  describe('with more answers than Redis is to be held up for', () => {
+  describe('with more responses than Redis should process at once', () => {
     const MANY = 300;
     let cache: RedisResponseCache;
 
@@ -250,12 +250,12 @@ describe(`the cache in Redis${WITHOUT_REDIS}`, function () {
       ({ cache } = await open());
       const places = Array.from({ length: MANY }, (_, i) => ({ ...MODELS, variant: `${i}` }));
       for (let i = 0; i < MANY; i += 50) {
-        const entries = places.slice(i, i + 50).map((place) => ({ place, kept: kept('') }));
-        expect(await (await begin(cache)).keep(entries)).to.equal(true);
+        const entries = places.slice(i, i + 50).map((key) => ({ key, entry: kept('') }));
+        expect(await (await begin(cache)).store(entries)).to.equal(true);
       }
     });
 
-    it('purges them in pieces, and counts each', async () => {
+    it('purges them in batches, and counts each response', async () => {
       const project = { kind: 'project', projectId: 'one' } as const;
       expect(await cache.count(project)).to.equal(MANY);
       expect(await cache.purge(project)).to.equal(MANY);
@@ -270,24 +270,27 @@ describe(`the cache in Redis${WITHOUT_REDIS}`, function () {
     });
   });
 
-  it('G28 keeps and fetches nothing that would take too long to come', async () => {
+  it('G28 neither stores nor loads an entry that takes too long to transfer', async () => {
     const { cache } = await open();
-    expect(await keep(cache, MODELS, kept(Buffer.alloc(MOST_ENTRY_BYTES)))).to.equal(false);
+    expect(await keep(cache, MODELS, kept(Buffer.alloc(MAX_ENTRY_BYTES)))).to.equal(false);
     await keep(cache);
     const [member] = await redis.client.zrange('llmp:cache:index', 0, '-1');
     await redis.client.zrem('llmp:cache:index', member!);
-    await redis.client.zadd('llmp:cache:index', 0, member!.replace(/\d+$/, String(MOST_ENTRY_BYTES + 1)));
+    await redis.client.zadd('llmp:cache:index', 0, member!.replace(/\d+$/, String(MAX_ENTRY_BYTES + 1)));
     expect(await find(cache)).to.equal(null);
   });
 
-  describe('while Redis is away', () => {
-    it('finds nothing and keeps nothing, and cannot say how much there is', async () => {
+  describe('while Redis is unavailable', () => {
+    it('finds nothing, stores nothing, and cannot report its size', async () => {
       const { cache, connection } = await open();
       await keep(cache);
-      const fill = await begin(cache);
+      const writeLease = await begin(cache);
       connection.abandon(new Error('for the test'));
-      expect(await cache.lookUp(MODELS, { reads: true, fills: true })).to.deep.equal({ found: null, fill: null });
-      expect(await fill.keep([{ place: MODELS, kept: kept() }])).to.equal(false);
+      expect(await cache.lookUp(MODELS, { mayRead: true, mayStore: true })).to.deep.equal({
+        found: null,
+        writeLease: null,
+      });
+      expect(await writeLease.store([{ key: MODELS, entry: kept() }])).to.equal(false);
       for (const question of [
         () => cache.size(),
         () => cache.count({ kind: 'all' }),
@@ -297,34 +300,34 @@ describe(`the cache in Redis${WITHOUT_REDIS}`, function () {
       }
     });
 
-    it('forgets what is older when it is back, whoever kept it, and works on', async () => {
+    it('drops older entries when Redis is available again, whichever instance stored them, and continues to work', async () => {
       const [one, other] = [await open(), await open()];
       await keep(one.cache);
-      const fill = await begin(other.cache);
+      const writeLease = await begin(other.cache);
       one.connection.abandon(new Error('for the test'));
       one.cache.invalidate(MODELS.projectId, MODELS.resource);
       one.clock.advance(2_000);
-      await eventually('it is back', () => one.connection.isUp);
+      await eventually('Redis is connected again', () => one.connection.isReady);
       for (const { cache } of [one, other]) expect(await find(cache)).to.equal(null);
-      expect(await fill.keep([{ place: MODELS, kept: kept('old') }])).to.equal(false);
+      expect(await writeLease.store([{ key: MODELS, entry: kept('old') }])).to.equal(false);
       expect(await keep(one.cache, MODELS, kept('new'))).to.equal(true);
       expect(bodyOf(await find(other.cache))).to.equal('new');
     });
   });
 
-  describe('at a start', () => {
-    it('keeps what is there', async () => {
+  describe('at startup', () => {
+    it('keeps the entries', async () => {
       await keep((await open()).cache);
       expect(bodyOf(await find((await open()).cache))).to.equal('the models');
     });
 
-    it('forgets it when Redis is another process than the one it was made in', async () => {
+    it('drops the entries when Redis is not the process in which they were stored', async () => {
       await keep((await open()).cache);
       await redis.client.set('llmp:cache:run', 'another');
       expect(await find((await open()).cache)).to.equal(null);
     });
 
-    it('forgets it when something changed while there was no connection yet', async () => {
+    it('drops the entries when something changed before the first connection', async () => {
       await keep((await open()).cache);
       const clock = new TestClock();
       const connection = connectionTo(redis, clock);
@@ -336,10 +339,10 @@ describe(`the cache in Redis${WITHOUT_REDIS}`, function () {
     });
   });
 
-  it('goes by the time of Redis: our clock may jump', async () => {
+  it('uses the clock of Redis: our clock may jump', async () => {
     const { cache, clock } = await open();
     await keep(cache);
     clock.advance(FRESH_MS * 100);
-    expect((await find(cache))?.heldMs).to.be.below(FRESH_MS);
+    expect((await find(cache))?.residentMs).to.be.below(FRESH_MS);
   });
 });

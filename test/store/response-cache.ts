@@ -1,20 +1,20 @@
-/** What every implementation of the port `CacheStore` does. */
+/** Contract of the port `CacheStore`. */
 import { expect } from 'chai';
-import type { CachePlace, CacheStore, Fill, Found, Kept, LookUp } from '../../daemon/core/ports.js';
+import type { CacheKey, CacheStore, WriteLease, FoundEntry, CacheEntry, CacheLookup } from '../../daemon/core/ports.js';
 
 export interface CacheStage {
   cache: CacheStore;
-  /** Lets time pass, at least so much. */
+  /** Lets at least this much time pass. */
   pass(ms: number): void | Promise<void>;
   close?(): Promise<void>;
 }
 
-export const MODELS: CachePlace = { projectId: 'one', resource: 'GET /v1/models', variant: '' };
+export const MODELS: CacheKey = { projectId: 'one', resource: 'GET /v1/models', variant: '' };
 export const FRESH_MS = 60_000;
 export const KEEP_MS = 100_000;
 
-/** An answer with this body. */
-export function kept(body: string | Buffer = 'the models', more: Partial<Kept> = {}): Kept {
+/** A response with this body. */
+export function kept(body: string | Buffer = 'the models', more: Partial<CacheEntry> = {}): CacheEntry {
   const content = {
     kind: 'answer',
     status: 200,
@@ -25,23 +25,27 @@ export function kept(body: string | Buffer = 'the models', more: Partial<Kept> =
   return { content: { ...content, body: Buffer.from(body) }, freshMs: FRESH_MS, keepMs: KEEP_MS, ...more };
 }
 
-const SIGN: Kept = { content: { kind: 'vary', names: ['accept', 'x-mode'] }, freshMs: FRESH_MS, keepMs: KEEP_MS };
+const VARY_MARKER: CacheEntry = {
+  content: { kind: 'vary', names: ['accept', 'x-mode'] },
+  freshMs: FRESH_MS,
+  keepMs: KEEP_MS,
+};
 
-export async function begin(cache: CacheStore, place = MODELS): Promise<Fill> {
-  const { fill } = await cache.lookUp(place, { reads: false, fills: true });
-  if (fill === null) throw new Error('no fill was begun');
-  return fill;
+export async function begin(cache: CacheStore, place = MODELS): Promise<WriteLease> {
+  const { writeLease } = await cache.lookUp(place, { mayRead: false, mayStore: true });
+  if (writeLease === null) throw new Error('no writeLease was begun');
+  return writeLease;
 }
 
 export async function keep(cache: CacheStore, place = MODELS, what = kept()): Promise<boolean> {
-  return (await begin(cache, place)).keep([{ place, kept: what }]);
+  return (await begin(cache, place)).store([{ key: place, entry: what }]);
 }
 
-export async function find(cache: CacheStore, place = MODELS): Promise<Found | null> {
-  return (await cache.lookUp(place, { reads: true, fills: false })).found;
+export async function find(cache: CacheStore, place = MODELS): Promise<FoundEntry | null> {
+  return (await cache.lookUp(place, { mayRead: true, mayStore: false })).found;
 }
 
-export const bodyOf = (found: Found | null): string | null =>
+export const bodyOf = (found: FoundEntry | null): string | null =>
   found?.content.kind === 'answer' ? found.content.body.toString() : null;
 
 export function behavesAsCacheStore(open: () => CacheStage | Promise<CacheStage>): void {
@@ -54,66 +58,67 @@ export function behavesAsCacheStore(open: () => CacheStage | Promise<CacheStage>
   });
   afterEach(() => stage.close?.());
 
-  const look = async (reads: boolean, fills: boolean): Promise<LookUp> => cache.lookUp(MODELS, { reads, fills });
+  const look = async (reads: boolean, fills: boolean): Promise<CacheLookup> =>
+    cache.lookUp(MODELS, { mayRead: reads, mayStore: fills });
 
   describe('a look-up', () => {
-    it('finds nothing where nothing was kept, and begins a fill if that is wanted', async () => {
-      expect(await look(true, false)).to.deep.equal({ found: null, fill: null });
-      const { found, fill } = await look(true, true);
+    it('finds nothing if nothing is stored, and begins a write lease if wanted', async () => {
+      expect(await look(true, false)).to.deep.equal({ found: null, writeLease: null });
+      const { found, writeLease } = await look(true, true);
       expect(found).to.equal(null);
-      expect(fill).not.to.equal(null);
+      expect(writeLease).not.to.equal(null);
     });
 
-    it('finds what was kept, byte for byte, and begins no fill then', async () => {
+    it('finds a stored response, byte for byte, and then begins no write lease', async () => {
       const body = Buffer.from(Array.from({ length: 3000 }, (_, i) => (i * 7) % 256));
       const headers = ['Set', 'one', 'set', 'zwei é \xff', 'X', ''];
       const content = { kind: 'answer', status: 404, headers, body, ageMs: 1234, isForOptedIn: true } as const;
       expect(await keep(cache, MODELS, { content, freshMs: FRESH_MS, keepMs: KEEP_MS })).to.equal(true);
-      const { found, fill } = await look(true, true);
+      const { found, writeLease } = await look(true, true);
       expect(found?.content).to.deep.equal(content);
       expect(found?.freshMs).to.equal(FRESH_MS);
-      expect(fill).to.equal(null);
+      expect(writeLease).to.equal(null);
     });
 
-    it('finds an answer without a body', async () => {
+    it('finds a response without a body', async () => {
       await keep(cache, MODELS, kept(''));
       expect(bodyOf(await find(cache))).to.equal('');
     });
 
-    it('finds the sign to where answers stand', async () => {
-      await keep(cache, MODELS, SIGN);
-      expect((await find(cache))?.content).to.deep.equal(SIGN.content);
+    it('finds a Vary marker', async () => {
+      await keep(cache, MODELS, VARY_MARKER);
+      expect((await find(cache))?.content).to.deep.equal(VARY_MARKER.content);
     });
 
-    it('tells for how long an answer was kept', async () => {
+    it('reports how long a response has been stored', async () => {
       await keep(cache);
-      expect((await find(cache))?.heldMs).to.be.within(0, 5_000);
+      expect((await find(cache))?.residentMs).to.be.within(0, 5_000);
       await stage.pass(30_000);
-      expect((await find(cache))?.heldMs).to.be.within(30_000, 35_000);
+      expect((await find(cache))?.residentMs).to.be.within(30_000, 35_000);
     });
 
-    it('finds one that is not fresh any more, and begins a fill', async () => {
+    it('finds a stale response, and begins a write lease', async () => {
       await keep(cache);
       await stage.pass(FRESH_MS);
-      const { found, fill } = await look(true, true);
-      expect(found?.heldMs).to.be.at.least(FRESH_MS);
+      const { found, writeLease } = await look(true, true);
+      expect(found?.residentMs).to.be.at.least(FRESH_MS);
       expect(bodyOf(found)).to.equal('the models');
-      expect(await fill?.keep([{ place: MODELS, kept: kept('new') }])).to.equal(true);
+      expect(await writeLease?.store([{ key: MODELS, entry: kept('new') }])).to.equal(true);
       expect(bodyOf(await find(cache))).to.equal('new');
     });
 
-    it('finds none beyond the time it is kept', async () => {
+    it('finds no expired response', async () => {
       await keep(cache);
       await stage.pass(KEEP_MS);
       expect(await find(cache)).to.equal(null);
       expect(await cache.count({ kind: 'all' })).to.equal(0);
     });
 
-    it('that does not read finds nothing, and leaves what there is', async () => {
+    it('without reading finds nothing, and leaves stored entries alone', async () => {
       await keep(cache);
-      const { found, fill } = await look(false, true);
+      const { found, writeLease } = await look(false, true);
       expect(found).to.equal(null);
-      expect(fill).not.to.equal(null);
+      expect(writeLease).not.to.equal(null);
       expect(bodyOf(await find(cache))).to.equal('the models');
     });
 
@@ -128,49 +133,49 @@ export function behavesAsCacheStore(open: () => CacheStage | Promise<CacheStage>
       });
     }
 
-    it('is not led astray by parts of a place that look like others put together', async () => {
+    it('does not confuse cache keys whose parts look alike when joined', async () => {
       await keep(cache, { projectId: 'a', resource: 'b:c', variant: 'd' });
       expect(await find(cache, { projectId: 'a:b', resource: 'c', variant: 'd' })).to.equal(null);
       expect(await find(cache, { projectId: 'a', resource: 'b', variant: 'c:d' })).to.equal(null);
     });
   });
 
-  describe('a fill', () => {
-    it('puts a new answer in the place of an old one', async () => {
+  describe('a write lease', () => {
+    it('replaces an old response by a new one', async () => {
       await keep(cache, MODELS, kept('a long one'));
       await keep(cache, MODELS, kept('short'));
       expect(bodyOf(await find(cache))).to.equal('short');
       expect((await cache.size()).entries).to.equal(1);
     });
 
-    it('keeps several together', async () => {
-      const fill = await begin(cache);
+    it('stores several entries together', async () => {
+      const writeLease = await begin(cache);
       const html = { ...MODELS, variant: 'accept: text/html' };
       const both = [
-        { place: MODELS, kept: SIGN },
-        { place: html, kept: kept('<html>') },
+        { key: MODELS, entry: VARY_MARKER },
+        { key: html, entry: kept('<html>') },
       ];
-      expect(await fill.keep(both)).to.equal(true);
-      expect((await find(cache))?.content).to.deep.equal(SIGN.content);
+      expect(await writeLease.store(both)).to.equal(true);
+      expect((await find(cache))?.content).to.deep.equal(VARY_MARKER.content);
       expect(bodyOf(await find(cache, html))).to.equal('<html>');
     });
 
-    it('keeps once, and nothing after it was dropped', async () => {
-      const fill = await begin(cache);
-      const entry = { place: MODELS, kept: kept() };
-      expect(await fill.keep([entry])).to.equal(true);
-      expect(await fill.keep([entry])).to.equal(false);
+    it('stores once, and nothing after it is dropped', async () => {
+      const writeLease = await begin(cache);
+      const entry = { key: MODELS, entry: kept() };
+      expect(await writeLease.store([entry])).to.equal(true);
+      expect(await writeLease.store([entry])).to.equal(false);
       const dropped = await begin(cache);
-      dropped.drop();
-      dropped.drop();
-      expect(await dropped.keep([{ place: MODELS, kept: kept('dropped') }])).to.equal(false);
+      dropped.release();
+      dropped.release();
+      expect(await dropped.store([{ key: MODELS, entry: kept('dropped') }])).to.equal(false);
       expect(bodyOf(await find(cache))).to.equal('the models');
     });
 
-    it('goes its own way beside others', async () => {
+    it('is independent of others', async () => {
       const [one, other] = [await begin(cache), await begin(cache)];
-      one.drop();
-      expect(await other.keep([{ place: MODELS, kept: kept('other') }])).to.equal(true);
+      one.release();
+      expect(await other.store([{ key: MODELS, entry: kept('other') }])).to.equal(true);
       expect(bodyOf(await find(cache))).to.equal('other');
     });
   });
@@ -178,7 +183,7 @@ export function behavesAsCacheStore(open: () => CacheStage | Promise<CacheStage>
   describe('a change of a resource', () => {
     const html = { ...MODELS, variant: 'accept: text/html' };
 
-    it('removes all its answers from the next look-up on, and nothing else', async () => {
+    it('removes all its responses from the next look-up on, and nothing else', async () => {
       const others = [
         { ...MODELS, projectId: 'another' },
         { ...MODELS, resource: 'GET /v1/models/a' },
@@ -191,16 +196,16 @@ export function behavesAsCacheStore(open: () => CacheStage | Promise<CacheStage>
       for (const place of others) expect(bodyOf(await find(cache, place)), place.resource).to.equal('the models');
     });
 
-    it('G23 ends the fills that began before it, and none that begins behind it', async () => {
+    it('G23 ends the write leases that began before it, and none that begins after it', async () => {
       const before = await begin(cache);
       cache.invalidate(MODELS.projectId, MODELS.resource);
-      expect(await before.keep([{ place: MODELS, kept: kept('old') }])).to.equal(false);
+      expect(await before.store([{ key: MODELS, entry: kept('old') }])).to.equal(false);
       expect(await find(cache)).to.equal(null);
       expect(await keep(cache, MODELS, kept('new'))).to.equal(true);
       expect(bodyOf(await find(cache))).to.equal('new');
     });
 
-    it('of which nothing is kept changes nothing', async () => {
+    it('that is not cached has no effect', async () => {
       await keep(cache);
       for (let i = 0; i < 100; i++) cache.invalidate('one', `GET /v1/chat/completions/${i}`);
       expect(bodyOf(await find(cache))).to.equal('the models');
@@ -219,15 +224,15 @@ export function behavesAsCacheStore(open: () => CacheStage | Promise<CacheStage>
     });
 
     for (const [selection, hits] of [
-      [{ kind: 'resource', resource: 'GET /v1/models' }, ({ resource }: CachePlace) => resource === 'GET /v1/models'],
-      [{ kind: 'project', projectId: 'two' }, ({ projectId }: CachePlace) => projectId === 'two'],
+      [{ kind: 'resource', resource: 'GET /v1/models' }, ({ resource }: CacheKey) => resource === 'GET /v1/models'],
+      [{ kind: 'project', projectId: 'two' }, ({ projectId }: CacheKey) => projectId === 'two'],
       [{ kind: 'all' }, () => true],
       [{ kind: 'resource', resource: 'GET /v1/nothing' }, () => false],
-      [{ kind: 'project', projectId: 'nobody' }, () => false],
+      [{ kind: 'project', projectId: 'unknown' }, () => false],
     ] as const) {
       const what = 'resource' in selection ? selection.resource : 'projectId' in selection ? selection.projectId : '';
 
-      it(`of ${selection.kind} ${what} removes exactly that, and says how much it was`, async () => {
+      it(`of ${selection.kind} ${what} removes exactly those entries, and reports their number`, async () => {
         const chosen = places.filter(hits).length;
         expect(await cache.count(selection)).to.equal(chosen);
         expect(await cache.purge(selection)).to.equal(chosen);
@@ -238,28 +243,32 @@ export function behavesAsCacheStore(open: () => CacheStage | Promise<CacheStage>
         expect((await cache.size()).entries).to.equal(places.length - chosen);
       });
 
-      it(`of ${selection.kind} ${what} ends the fills of that, and no others`, async () => {
-        const fills = await Promise.all(places.map(async (place) => ({ place, fill: await begin(cache, place) })));
+      it(`of ${selection.kind} ${what} ends the write leases of those, and no others`, async () => {
+        const fills = await Promise.all(
+          places.map(async (place) => ({ place, writeLease: await begin(cache, place) })),
+        );
         await cache.purge(selection);
-        for (const { place, fill } of fills) {
-          expect(await fill.keep([{ place, kept: kept('old') }]), JSON.stringify(place)).to.equal(!hits(place));
+        for (const { place, writeLease } of fills) {
+          expect(await writeLease.store([{ key: place, entry: kept('old') }]), JSON.stringify(place)).to.equal(
+            !hits(place),
+          );
         }
       });
     }
 
-    it('counts answers: no signs to them, and none that have ended', async () => {
-      await keep(cache, { ...MODELS, variant: 'a sign' }, SIGN);
+    it('counts responses, without Vary markers and expired entries', async () => {
+      await keep(cache, { ...MODELS, variant: 'a marker' }, VARY_MARKER);
       await keep(cache, { ...MODELS, variant: 'a short one' }, kept('short', { freshMs: 1_000, keepMs: 1_000 }));
       await stage.pass(2_000);
       const all = { kind: 'all' } as const;
       expect(await cache.count(all)).to.equal(places.length);
       expect(await cache.purge(all)).to.equal(places.length);
-      expect((await cache.size()).entries, 'the sign is gone as well').to.equal(0);
+      expect((await cache.size()).entries, 'the Vary marker is removed as well').to.equal(0);
     });
   });
 
   describe('the size', () => {
-    it('is that of the answers, and nothing when there are none', async () => {
+    it('is the size of the responses, and zero without any', async () => {
       expect(await cache.size()).to.deep.equal({ entries: 0, bytes: 0 });
       await keep(cache, MODELS, kept(Buffer.alloc(10_000)));
       await keep(cache, { ...MODELS, variant: 'small' }, kept('small'));
@@ -270,7 +279,7 @@ export function behavesAsCacheStore(open: () => CacheStage | Promise<CacheStage>
       expect(await cache.size()).to.deep.equal({ entries: 0, bytes: 0 });
     });
 
-    it('follows an answer that takes the place of another', async () => {
+    it('changes when a response replaces another', async () => {
       await keep(cache, MODELS, kept(Buffer.alloc(10_000)));
       await keep(cache, MODELS, kept('small'));
       expect((await cache.size()).bytes).to.be.below(5_000);

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync, statSync, unlinkSync, writeFileSync } from '
 import { join } from 'node:path';
 import { SettingsError } from '../../config/settings.js';
 import type { WireTokenCreated } from '../../daemon/api/contract.js';
-import { CannotOpen, SecretBox } from '../../daemon/store/secrets.js';
+import { DecryptionFailed, SecretBox } from '../../daemon/store/secrets.js';
 import { canary, canaryEncryptionKey } from '../support/canaries.js';
 import {
   MANAGEMENT_TOKEN,
@@ -16,7 +16,7 @@ import {
 import { write } from '../support/management.js';
 import { json, type Provider, startProvider } from '../support/provider.js';
 
-/** A value and the forms in which it might lie about. */
+/** A value and the forms in which it might appear. */
 const formsOf = (secret: string) => [
   secret,
   Buffer.from(secret).toString('hex'),
@@ -24,7 +24,7 @@ const formsOf = (secret: string) => [
 ];
 
 describe('secrets', () => {
-  describe('in the whole life of a daemon that logs at debug', () => {
+  describe('during the whole life of a daemon that logs at debug level', () => {
     const keys = ['first', 'second', 'refused', 'malformed', 'unknown', 'unwritten', 'large'].map(
       (use) => `${use}-${canary('upstream')}`,
     );
@@ -61,13 +61,13 @@ describe('secrets', () => {
 
     async function live(daemon: TestDaemon, provider: Provider) {
       const manage = async (method: string, path: string, body?: unknown, headers?: Record<string, string>) => {
-        const answer = await daemon.manage(method, path, body, headers);
-        texts.push(JSON.stringify(answer.body), JSON.stringify([...answer.headers]));
-        return answer;
+        const response = await daemon.manage(method, path, body, headers);
+        texts.push(JSON.stringify(response.body), JSON.stringify([...response.headers]));
+        return response;
       };
       const call = async (secret: string, path?: string, init?: RequestInit) => {
-        const answer = await daemon.call(secret, path, init);
-        texts.push(await answer.text(), JSON.stringify([...answer.headers]));
+        const response = await daemon.call(secret, path, init);
+        texts.push(await response.text(), JSON.stringify([...response.headers]));
       };
       const issue = async (projectId: string) => {
         const created = await daemon.createToken(projectId, { max_requests: 20 });
@@ -84,7 +84,7 @@ describe('secrets', () => {
       await call(`${token.slice(0, -1)}_`);
       await call(token, '/v1/../manage', { headers: { 'x-api-key': token } });
 
-      // The provider refuses the key and repeats it, then breaks off, then is not there.
+      // The provider refuses the key and repeats it, then closes the connection, then is unreachable.
       provider.answer = (req, res) => {
         json(
           res,
@@ -116,7 +116,7 @@ describe('secrets', () => {
       await manage('GET', '/manage/projects', undefined, { authorization: `Bearer ${MANAGEMENT_TOKEN}x` });
       await call(MANAGEMENT_TOKEN);
 
-      // The database fails with a key, and with a digest, in its hands.
+      // The database fails while it has a key and a digest in its statement.
       await write(daemon, "CREATE TRIGGER no_key BEFORE INSERT ON projects BEGIN SELECT RAISE(ABORT, 'no'); END");
       await write(daemon, "CREATE TRIGGER no_token BEFORE INSERT ON tokens BEGIN SELECT RAISE(ABORT, 'no'); END");
       await manage('POST', '/manage/projects', { name: 'Beta', api_key: unwritten });
@@ -131,7 +131,7 @@ describe('secrets', () => {
       await manage('POST', `/manage/projects/${project.id}/tokens/revoke`);
     }
 
-    it('the files hold what was done', () => {
+    it('the files contain what was done', () => {
       expect([...files.keys()].map((name) => name.split(' ')[0])).to.include.members([
         'llmp.db',
         'llmp.db-wal',
@@ -149,15 +149,15 @@ describe('secrets', () => {
       ['secret of a token', () => secrets],
       ['management token', () => [MANAGEMENT_TOKEN]],
     ] as const) {
-      it(`no ${what} is in a file beside the database`, () => {
+      it(`no ${what} is in a file other than the database`, () => {
         for (const value of values()) {
           for (const [name, bytes] of files) {
-            for (const form of formsOf(value)) expect(bytes.includes(form), `${name} holds ${form}`).to.equal(false);
+            for (const form of formsOf(value)) expect(bytes.includes(form), `${name} contains ${form}`).to.equal(false);
           }
         }
       });
 
-      it(`no ${what} is in a log line, an event or an answer`, () => {
+      it(`no ${what} is in a log line, an event or a response`, () => {
         for (const value of values()) {
           for (const text of texts) {
             for (const form of formsOf(value)) expect(text.includes(form), text).to.equal(false);
@@ -167,41 +167,41 @@ describe('secrets', () => {
     }
   });
 
-  describe('the box they are sealed in', () => {
+  describe('the encryption box', () => {
     const box = new SecretBox(randomBytes(32));
     const sealed = box.seal('the key', 'project:a:api_key');
 
-    it('I10 opens what it sealed, and seals the same thing differently each time', () => {
+    it('I10 decrypts what it encrypted, and encrypts the same text differently each time', () => {
       expect(box.open(sealed, 'project:a:api_key')).to.equal('the key');
       expect(box.seal('the key', 'project:a:api_key').text).not.to.equal(sealed.text);
     });
 
-    it('I10 does not open it in another place', () => {
-      expect(() => box.open(sealed, 'project:b:api_key')).to.throw(CannotOpen);
+    it('I10 does not decrypt in another place', () => {
+      expect(() => box.open(sealed, 'project:b:api_key')).to.throw(DecryptionFailed);
     });
 
-    it('I10 does not open what another key sealed', () => {
+    it('I10 does not decrypt what was encrypted with another key', () => {
       const other = new SecretBox(randomBytes(32));
-      expect(() => other.open(sealed, 'project:a:api_key')).to.throw(CannotOpen);
-      expect(() => other.open({ ...sealed, keyId: other.keyId }, 'project:a:api_key')).to.throw(CannotOpen);
+      expect(() => other.open(sealed, 'project:a:api_key')).to.throw(DecryptionFailed);
+      expect(() => other.open({ ...sealed, keyId: other.keyId }, 'project:a:api_key')).to.throw(DecryptionFailed);
     });
 
-    it('I10 does not open what was changed in any bit, or cut', () => {
+    it('I10 does not decrypt a ciphertext with any changed bit, or a truncated one', () => {
       const bytes = Buffer.from(sealed.text, 'base64');
       for (let bit = 0; bit < bytes.length * 8; bit++) {
         const changed = Buffer.from(bytes);
         changed[bit >> 3]! ^= 1 << (bit & 7);
         expect(() => box.open({ ...sealed, text: changed.toString('base64') }, 'project:a:api_key')).to.throw(
-          CannotOpen,
+          DecryptionFailed,
         );
       }
       for (let length = 0; length < bytes.length; length++) {
         const text = bytes.subarray(0, length).toString('base64');
-        expect(() => box.open({ ...sealed, text }, 'project:a:api_key')).to.throw(CannotOpen);
+        expect(() => box.open({ ...sealed, text }, 'project:a:api_key')).to.throw(DecryptionFailed);
       }
     });
 
-    it('takes keys of 32 bytes only', () => {
+    it('accepts only keys of 32 bytes', () => {
       for (const length of [0, 16, 31, 33]) expect(() => new SecretBox(randomBytes(length))).to.throw(RangeError);
     });
   });
@@ -232,7 +232,7 @@ describe('secrets', () => {
           return (error as SettingsError).problems.join('\n');
         },
       );
-    /** A database with one project, sealed as `env` says, and no daemon on it. */
+    /** A database with one project, encrypted as `env` specifies, without a running daemon. */
     const leftBehind = async (options: TestDaemonOptions = {}) => {
       const own = await start(options);
       await own.createProject();
@@ -250,19 +250,19 @@ describe('secrets', () => {
         'UPDATE projects SET api_key = (SELECT api_key FROM projects WHERE id = $rich) WHERE id = $poor',
         { rich: rich.id, poor: poor.id },
       );
-      await own.manage('PATCH', `/manage/tokens/${id}`, { is_active: true }); // So that it is read again.
+      await own.manage('PATCH', `/manage/tokens/${id}`, { is_active: true }); // Forces it to be read again.
       expect((await own.call(token)).status).to.equal(503);
       expect(provider.received).to.deep.equal([]);
     });
 
-    it('the key file is made beside a new database, for its owner alone', async () => {
+    it('the key file is created next to a new database, readable only by its owner', async () => {
       const { databasePath } = await leftBehind({ makesKeyFile: true });
       const file = `${databasePath}.key`;
       expect(statSync(file).mode & 0o777).to.equal(0o600);
       expect(Buffer.from(readFileSync(file, 'utf8'), 'base64')).to.have.length(32);
     });
 
-    it('the key file opens the keys again after a restart', async () => {
+    it('the key file decrypts the keys after a restart', async () => {
       const own = await start();
       const { token } = await own.createToken((await own.createProject()).id);
       await own.stop();
@@ -275,7 +275,7 @@ describe('secrets', () => {
       expect(readdirSync(dir)).not.to.include('llmp.db.key');
     });
 
-    it('I12 another ENCRYPTION_KEY than the database was sealed with stops the start', async () => {
+    it('I12 a wrong ENCRYPTION_KEY prevents startup', async () => {
       const { dir } = await leftBehind({ env: { ENCRYPTION_KEY: canaryEncryptionKey() } });
       const other = canaryEncryptionKey();
       const problem = await refusalOf({ dir, env: { ENCRYPTION_KEY: other } });
@@ -284,14 +284,14 @@ describe('secrets', () => {
         .and.not.to.include(other);
     });
 
-    it('I12 a missing key file beside an existing database stops the start, and none is made', async () => {
+    it('I12 a missing key file of an existing database prevents startup, and none is created', async () => {
       const { dir, databasePath } = await leftBehind();
       unlinkSync(`${databasePath}.key`);
       expect(await refusalOf({ dir })).to.match(/^ENCRYPTION_KEY: .*is missing/);
       expect(readdirSync(dir)).not.to.include('llmp.db.key');
     });
 
-    it('I12 a key file that holds no key stops the start, and is not repeated', async () => {
+    it('I12 a key file without a valid key prevents startup, and its content is not repeated', async () => {
       const dir = temporaryFolder();
       writeFileSync(join(dir, 'llmp.db.key'), 'not a key at all');
       const problem = await refusalOf({ dir });
@@ -300,7 +300,7 @@ describe('secrets', () => {
         .and.not.to.include('not a key at all');
     });
 
-    it('after a refused start the database is free for the next one', async () => {
+    it('after a refused startup the database is free for the next one', async () => {
       const { dir } = await leftBehind();
       await refusalOf({ dir, env: { ENCRYPTION_KEY: canaryEncryptionKey() } });
       await start({ dir });

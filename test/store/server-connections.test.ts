@@ -1,4 +1,4 @@
-/** The ways to a database server: encrypted or not, by TCP or by a unix socket. */
+/** Connections to a database server: with and without encryption, by TCP or Unix socket. */
 import { expect } from 'chai';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
@@ -53,29 +53,31 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
       );
     const byName = () => url.replace('127.0.0.1', 'localhost');
 
-    it('is encrypted when it is to be', async () => {
+    it('is encrypted if configured', async () => {
       expect(await isEncrypted(url)).to.equal(false);
       expect(await isEncrypted(`${url}?sslmode=disable`)).to.equal(false);
       expect(await isEncrypted(`${url}?sslmode=require`)).to.equal(true);
     });
 
-    it('is made to that very server, by a certificate of whom the operator believes', async () => {
+    it('verifies the server by a certificate that the operator trusts', async () => {
       const believing = `?sslmode=verify-full&sslrootcert=${certificates}`;
       expect(await isEncrypted(byName() + believing)).to.equal(true);
-      expect(await failure(`${byName()}?sslmode=verify-full`), 'an authority nobody knows').to.be.instanceOf(
+      expect(await failure(`${byName()}?sslmode=verify-full`), 'an unknown authority').to.be.instanceOf(
         StoreUnavailable,
       );
-      // Of MySQL it is no DATABASE_URL.
+      // Not a valid DATABASE_URL for MySQL.
       if (kind === 'postgres')
         expect(await failure(url + believing), 'by its address').to.be.instanceOf(StoreUnavailable);
       await server.stop();
       server.certificate = authority.issue({ name: 'another.example' });
       await server.begin();
-      expect(await failure(byName() + believing), 'the certificate of another').to.be.instanceOf(StoreUnavailable);
+      expect(await failure(byName() + believing), 'the certificate of another server').to.be.instanceOf(
+        StoreUnavailable,
+      );
       expect(await isEncrypted(`${byName()}?sslmode=require`)).to.equal(true);
     });
 
-    it('is given up when the server stands still in the middle of it', async () => {
+    it('is closed when the server hangs during the handshake', async () => {
       await over(`${byName()}?sslmode=require`, async (database) => {
         await database.select('SELECT 1');
         server.freeze();
@@ -87,7 +89,7 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
       });
     });
 
-    it('goes through a unix socket', async () => {
+    it('works through a Unix socket', async () => {
       const to = server.socketUrl(new URL(url).pathname.slice(1));
       const [row] = await over(to, (database) =>
         database.select<{ address: string | null }>(
@@ -101,7 +103,7 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
   });
 }
 
-/** What a server that is being stopped sends to a client that it has just let in, in one piece. */
+/** What a server that is shutting down sends to a client that it has just accepted, in one chunk. */
 const LET_IN_AND_STOPPED: Record<ServerKind, { greeting?: Buffer; farewell: Buffer }> = {
   postgres: {
     farewell: Buffer.concat([
@@ -115,13 +117,13 @@ const LET_IN_AND_STOPPED: Record<ServerKind, { greeting?: Buffer; farewell: Buff
     greeting: mysqlPacket(
       0,
       Buffer.from('\x0a10.11.0-MariaDB\0', 'latin1'),
-      Buffer.from([1, 0, 0, 0]), // the connection's number
+      Buffer.from([1, 0, 0, 0]), // connection ID
       Buffer.from('saltsalt\0'),
-      Buffer.from([0xff, 0xf7, 0x2d, 2, 0, 0xff, 0x81, 21, ...new Array<number>(10).fill(0)]), // what it is capable of
+      Buffer.from([0xff, 0xf7, 0x2d, 2, 0, 0xff, 0x81, 21, ...new Array<number>(10).fill(0)]), // capabilities
       Buffer.from('saltsaltsalt\0mysql_native_password\0'),
     ),
     farewell: Buffer.concat([
-      mysqlPacket(2, Buffer.from([0, 0, 0, 2, 0, 0, 0])), // let in
+      mysqlPacket(2, Buffer.from([0, 0, 0, 2, 0, 0, 0])), // accepted
       mysqlPacket(0, Buffer.from([0xff, 0x1d, 0x04]), Buffer.from('#08S01Server shutdown in progress')),
     ]),
   },
@@ -139,7 +141,7 @@ function mysqlPacket(number: number, ...parts: Buffer[]): Buffer {
 }
 
 for (const kind of ['postgres', 'mysql'] as const) {
-  describe(`a ${kind} server that is stopped as it lets a client in`, () => {
+  describe(`a ${kind} server that shuts down while it accepts a client`, () => {
     let server: Server;
     const sockets = new Set<Socket>();
 
@@ -158,7 +160,7 @@ for (const kind of ['postgres', 'mysql'] as const) {
       server.close();
     });
 
-    it('is unavailable, and its last words end nothing but the connection', async () => {
+    it('is unavailable, and its last packet ends nothing but the connection', async () => {
       const url = `${kind}://llmp@127.0.0.1:${(server.address() as AddressInfo).port}/llmp`;
       const database = openDatabase({ database: { driver: kind, url } }, realClock);
       const failed = await database.select('SELECT 1').catch((error: unknown) => error);

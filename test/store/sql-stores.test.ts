@@ -17,7 +17,7 @@ describe('the stores on SQLite', () => {
 
 for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'MariaDB' }) as [ServerKind, string][]) {
   describe(`the stores on ${name}${WITHOUT[kind]}`, function () {
-    this.timeout(60_000); // The server is made anew.
+    this.timeout(60_000); // The server is created again.
     let server: DatabaseServer;
 
     before(async function () {

@@ -1,11 +1,11 @@
-/** What every SQL database does behind the ports of the core. */
+/** Contract of the stores on every SQL database. */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { expect } from 'chai';
 import { auditRecord, type Caller } from '../../daemon/core/audit.js';
 import {
   type AuditFilter,
   type ChangeTransaction,
-  InstanceBuried,
+  InstanceExpired,
   type NewProject,
   type NewToken,
   type Position,
@@ -20,7 +20,7 @@ import { type TokenState, UNUSED } from '../../daemon/core/token.js';
 import { SecretBox } from '../../daemon/store/secrets.js';
 import { SqlAnchors } from '../../daemon/store/sql/anchors.js';
 import type { Database } from '../../daemon/store/sql/database.js';
-import { SqlNeighbourhood } from '../../daemon/store/sql/instances.js';
+import { SqlClusterStore } from '../../daemon/store/sql/instances.js';
 import { SqlLedger } from '../../daemon/store/sql/ledger.js';
 import { SqlRecords } from '../../daemon/store/sql/records.js';
 import { Table } from '../../daemon/store/sql/table.js';
@@ -35,14 +35,14 @@ const NOW = Date.UTC(2026, 5, 1, 12);
 const HOUR = 3_600_000;
 const CALLER: Caller = { actor: 'cli', requestId: 'request-1', clientIp: '127.0.0.1', reason: null };
 
-/** @param openDatabase an empty one. `again` opens the same one a second time, as another process would. */
+/** @param openDatabase opens an empty database. `again` opens the same one again, as another process would. */
 export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Database; again: () => Database }>): void {
   const box = new SecretBox(randomBytes(32));
   let database: Database;
   let other: Database;
   let records: SqlRecords;
   let ledger: SqlLedger;
-  let neighbourhood: SqlNeighbourhood;
+  let clusterStore: SqlClusterStore;
   let usage: SqlUsage;
 
   before(async () => {
@@ -52,7 +52,7 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
     await new Migrator(database, '0.1.0', () => NOW).up();
     records = new SqlRecords(database, box);
     ledger = new SqlLedger(database, { isShared: true });
-    neighbourhood = new SqlNeighbourhood(database);
+    clusterStore = new SqlClusterStore(database);
     usage = new SqlUsage(database);
   });
   after(async () => {
@@ -60,7 +60,7 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
     await database.close();
   });
 
-  // ---- what there is
+  // ---- test data
 
   const newProject = (name: string = randomUUID()): NewProject =>
     aNewProject({ id: randomUUID(), name, createdAtMs: NOW });
@@ -93,7 +93,7 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
 
   describe('the tables', () => {
     const tables = Object.values(declared).filter((it) => it instanceof Table);
-    // Of one row or of words alone, or not ours to write.
+    // Tables with a single row, with words only, or not written by our code.
     const OTHERS = /^(?:change_seq|audit_words.*|schema_migrations)$/;
 
     it('are all declared', async () => {
@@ -103,7 +103,7 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
 
     for (const table of tables) {
       const columns: readonly { name: string }[] = Object.values(table.columns);
-      it(`${table.name} has the columns that it is declared with, and a default for those that no INSERT names`, async () => {
+      it(`${table.name} has its declared columns, and a default for those that no INSERT names`, async () => {
         const schema = await database.sequelize.getQueryInterface().describeTable(table.name);
         expect(columns.map(({ name }) => name)).to.have.members(Object.keys(schema));
         for (const column of columns.filter((it) => 'isFilledIn' in it)) {
@@ -114,7 +114,7 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
   });
 
   describe('projects and tokens', () => {
-    it('are read as they were written, the upstream key sealed in between', async () => {
+    it('are read as they were written, with the upstream key encrypted in between', async () => {
       const project = await aProject();
       const token = await aToken({ name: 'Ünïcode 😀', maxRequests: 2 ** 45 }, project.id);
       const { upstreamKey, ...shown } = project;
@@ -130,14 +130,14 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       expect(row?.api_key).not.to.include(upstreamKey);
     });
 
-    it('of which the id or the digest differs in one letter’s case are others', async () => {
+    it('whose IDs or digests differ only in case are different', async () => {
       const token = await aToken({ id: `case-${randomUUID()}` });
       expect(await records.token(token.id.toUpperCase())).to.equal(null);
       expect(await records.tokenByDigest(token.digest.toUpperCase())).to.equal(null);
       await aToken({ id: token.id.toUpperCase(), digest: token.digest.toUpperCase() });
     });
 
-    it('of which a unique value is taken are a conflict, and nothing of that change is kept', async () => {
+    it('with a unique value that is taken cause a conflict, and nothing of that change is stored', async () => {
       const project = await aProject();
       const another = newProject();
       const failure = await failureOf(
@@ -150,13 +150,13 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       expect(await records.project(another.id)).to.equal(null);
     });
 
-    it('that belong to nothing are refused, and what is too long is not cut to fit', async () => {
+    it('without a parent row are refused, and a text that is too long is not truncated', async () => {
       expect(await failureOf(aToken({}, randomUUID()))).to.be.instanceOf(StoreUnavailable);
-      if (database.dialect.name === 'sqlite') return; // It keeps texts of any length.
+      if (database.dialect.name === 'sqlite') return; // SQLite stores texts of any length.
       expect(await failureOf(aToken({ obfuscated: 'x'.repeat(17) }))).to.be.instanceOf(StoreUnavailable);
     });
 
-    it('whose change fails leave the words of the driver, and none of the values', async () => {
+    it("whose change fails yield the driver's message, without any values", async () => {
       const failure = await failureOf(
         change((tx) => tx.insertProject({ ...newProject(), apiKeyHint: 'x', id: null as unknown as string })),
       );
@@ -164,7 +164,7 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       expect(JSON.stringify(failure)).not.to.include('sk-upstream');
     });
 
-    it('are revoked together, once', async () => {
+    it('are revoked together, only once', async () => {
       const project = await aProject();
       await aToken({}, project.id);
       await aToken({}, project.id);
@@ -173,7 +173,7 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       expect(await change((tx) => tx.revokeTokensOf(project.id))).to.equal(0);
     });
 
-    it('that one locks are not changed by another until it is done', async () => {
+    it('that one transaction locks are not changed by another until it ends', async () => {
       const project = await aProject();
       const order: string[] = [];
       let release: () => void = () => undefined;
@@ -198,7 +198,7 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
   });
 
   describe('numbers', () => {
-    it('of every kind come as numbers, up to the largest that JavaScript keeps exactly (finding A1)', async () => {
+    it('of every type are read as numbers, up to the largest exact JavaScript number (finding A1)', async () => {
       await aToken({ maxRequests: Number.MAX_SAFE_INTEGER });
       const largest = `CAST(${Number.MAX_SAFE_INTEGER} AS ${database.dialect.name === 'mysql' ? 'SIGNED' : 'BIGINT'})`;
       const [read] = await database.select<Record<string, unknown>>(
@@ -217,8 +217,8 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       expect(Boolean(there)).to.equal(true);
     });
 
-    it('that JavaScript would round are refused, and the database answers on', async function () {
-      if (database.dialect.name === 'sqlite') this.skip(); // Its driver rounds.
+    it('that JavaScript would round are refused, and the database continues to work', async function () {
+      if (database.dialect.name === 'sqlite') this.skip(); // The SQLite driver rounds.
       const integer = database.dialect.name === 'mysql' ? 'SIGNED' : 'BIGINT';
       for (const tooLarge of [
         `CAST(9007199254740993 AS ${integer})`,
@@ -228,7 +228,9 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
         const rows = `(SELECT CAST(9007199254740991 AS ${integer}) AS n UNION ALL SELECT 2 UNION ALL SELECT 3) numbers`;
         const failure = await failureOf(database.select(`SELECT ${tooLarge} AS n FROM ${rows}`));
         expect(failure, tooLarge).to.be.instanceOf(StoreUnavailable);
-        expect((failure as Error).message).to.match(/^the database holds the number 90071992547409\d\d, which is too/);
+        expect((failure as Error).message).to.match(
+          /^the database contains the number 90071992547409\d\d, which is too/,
+        );
         const answers = Array.from({ length: 6 }, () => database.select<{ n: number }>('SELECT 1 AS n'));
         expect((await Promise.all(answers)).flat()).to.deep.equal(Array(6).fill({ n: 1 }));
       }
@@ -267,16 +269,16 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       return found;
     }
 
-    it('comes page by page, each once, in the order asked for', async () => {
+    it('is read page by page, each token once, in the requested order', async () => {
       expect(await all({})).to.deep.equal([...names].reverse());
       expect(await all({}, { field: 'expires_at', descending: false })).to.deep.equal(names);
-      // Byte by byte, everywhere.
+      // Compared byte by byte on every database.
       expect(await all({}, { field: 'name', descending: false })).to.deep.equal([...names].sort());
       expect(await all({}, { field: 'last_used_at', descending: true })).to.have.members(names);
     });
 
     for (const limit of [1, 2, 3, 100]) {
-      it(`begins in the order live with the live ones that expire next, by pages of ${limit} (finding A10)`, async () => {
+      it(`in the order live starts with the live tokens that expire next, by pages of ${limit} (finding A10)`, async () => {
         const { id } = await aProject();
         const mixed = [
           { name: 'dead for years', expiresAtMs: NOW - 10_000 * HOUR },
@@ -299,7 +301,7 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       });
     }
 
-    it('is narrowed by state, expiry, use and text', async () => {
+    it('is filtered by state, expiry, use and text', async () => {
       expect(await all({ states: only('expired') })).to.deep.equal(['alpha']);
       expect(await all({ states: only('active') })).to.have.lengthOf(5);
       expect(await all({ expiresAfter: { atMs: NOW + HOUR }, expiresBefore: { atMs: NOW + 4 * HOUR } })).to.deep.equal([
@@ -312,7 +314,7 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       expect(await all({ text: 'nothing so' })).to.deep.equal([]);
     });
 
-    it('is narrowed by what must not be, by several of a kind and by several words', async () => {
+    it('is filtered by exclusions, by several values and by several words', async () => {
       const { id: other } = await aProject();
       await aToken({ name: 'alpha of another' }, other);
       expect(await all({ states: allBut('active') })).to.deep.equal(['alpha']);
@@ -327,7 +329,7 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       ]);
       const others = { projects: allBut(projectId), text: 'alpha of another' };
       expect(await all(others)).to.deep.equal(['alpha of another']);
-      // With what no id begins with.
+      // With characters that no ID starts with.
       expect(await all({ text: 'alpha', words: [word(' 2')] })).to.deep.equal(['ALPHA 2']);
       expect(await all({ words: [word('%_', true), word('a', true)] })).to.deep.equal([]);
       expect(await all({ usedUnderPercent: 10 })).to.have.members(['Beta', 'gamma', '100%_x']);
@@ -337,14 +339,14 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       ]);
     });
 
-    it('is searched by the beginning of an id as well', async () => {
+    it('is searched by the beginning of an ID as well', async () => {
       const token = await aToken({ name: 'by id' }, projectId);
       expect(await all({ text: token.id.slice(0, 13) })).to.deep.equal(['by id']);
       await change((tx) => tx.setTokenActive(token.id, false));
       expect(await all({ text: token.id, states: only('revoked') })).to.deep.equal(['by id']);
     });
 
-    it('and all the others are counted by their states', async () => {
+    it('and the whole population is counted by state', async () => {
       const before = await records.population(NOW);
       const { id } = await aProject();
       await aToken({}, id);
@@ -391,7 +393,7 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       return Object.values(counts ?? {}).map(Number);
     };
 
-    it('are taken up to the cap and no further', async () => {
+    it('are taken up to the cap and not beyond', async () => {
       const { id } = await aToken({ maxRequests: 10 });
       const instanceId = await instance();
       const take = async (seq: number, units: number) =>
@@ -401,7 +403,7 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       expect(await take(3, 1)).to.deep.equal({ granted: 0, left: 0, isHeldElsewhere: false });
     });
 
-    it('are never taken beyond the cap by many at once', async () => {
+    it('are never taken beyond the cap by concurrent transactions', async () => {
       const { id } = await aToken({ maxRequests: 30 });
       const ledgers = [
         ledger,
@@ -423,7 +425,7 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       expect((await countsOf(id))[1]).to.equal(30);
     });
 
-    it('are written with what was used, the latest use and what is given back', async () => {
+    it('are written with the used units, the latest use and the returned units', async () => {
       const { id } = await aToken({ maxRequests: 10 });
       const instanceId = await instance();
       await ledger.commit({ instanceId, seq: 1, nowMs: NOW, rows: [row(id, { take: 5 })] });
@@ -434,18 +436,18 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       expect(await countsOf(id)).to.deep.equal([2, 2, 4, NOW + 9]);
     });
 
-    it('are committed once: the same tick again, or one too many, changes nothing', async () => {
+    it('are committed once: repeating a tick, or skipping one, changes nothing', async () => {
       const { id } = await aToken();
       const instanceId = await instance();
       const tick = { instanceId, seq: 1, nowMs: NOW, rows: [row(id, { uses: 1 })] };
       await ledger.commit(tick);
       expect(await failureOf(ledger.commit(tick))).to.be.instanceOf(StoreUnavailable);
-      expect(await failureOf(ledger.commit({ ...tick, seq: 3 }))).to.be.instanceOf(InstanceBuried);
+      expect(await failureOf(ledger.commit({ ...tick, seq: 3 }))).to.be.instanceOf(InstanceExpired);
       expect(await ledger.lastSeq(instanceId)).to.equal(1);
       expect((await countsOf(id))[0]).to.equal(1);
     });
 
-    it('F05 may be the same as before: a row that an UPDATE finds counts, whether or not it looks different then', async () => {
+    it('F05 may be unchanged: a row that an UPDATE matches counts, whether or not its values change', async () => {
       const { id } = await aToken();
       const sql = 'UPDATE tokens SET is_active = $yes WHERE id = $id';
       expect(await database.transact((tx) => tx.execute(sql, { yes: true, id }))).to.equal(1);
@@ -458,10 +460,10 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       await ledger.commit({ instanceId, seq: 1, nowMs: NOW, rows: [row(id, { take: 4 })] });
       await ledger.retire(instanceId);
       expect((await countsOf(id)).slice(0, 2)).to.deep.equal([4, 4]);
-      expect(await failureOf(ledger.lastSeq(instanceId))).to.be.instanceOf(InstanceBuried);
+      expect(await failureOf(ledger.lastSeq(instanceId))).to.be.instanceOf(InstanceExpired);
     });
 
-    it('that others hold are asked for, and may be taken once they are given back', async () => {
+    it('held by others are requested, and can be taken after they are returned', async () => {
       const { id } = await aToken({ maxRequests: 2 });
       const [one, two] = [await instance(), await instance()];
       const tick = (instanceId: string, seq: number, more: Partial<TickRow>) =>
@@ -469,18 +471,18 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       await tick(one, 1, { take: 2 });
       const refused = await tick(two, 1, { take: 1 });
       expect(refused.get(id)).to.deep.equal({ granted: 0, left: 0, isHeldElsewhere: true });
-      expect((await neighbourhood.standing(one, NOW)).wanted).to.deep.equal([id]);
-      expect((await neighbourhood.standing(two, NOW)).wanted).to.deep.equal([]);
+      expect((await clusterStore.poll(one, NOW)).wanted).to.deep.equal([id]);
+      expect((await clusterStore.poll(two, NOW)).wanted).to.deep.equal([]);
       await tick(one, 2, { uses: 1, leased: true, giveBack: 1 });
-      expect((await neighbourhood.standing(one, NOW)).wanted).to.deep.equal([]);
+      expect((await clusterStore.poll(one, NOW)).wanted).to.deep.equal([]);
       expect((await tick(two, 2, { take: 1 })).get(id)?.granted).to.equal(1);
       await tick(two, 3, { uses: 1, leased: true });
       const exhausted = await tick(one, 3, { take: 1 });
       expect(exhausted.get(id)).to.deep.equal({ granted: 0, left: 0, isHeldElsewhere: false });
     });
 
-    it('that are given back while somebody asks for them are theirs', async () => {
-      if (database.dialect.name === 'sqlite') return; // It has one writer.
+    it('that are returned while another instance requests them can be taken by it', async () => {
+      if (database.dialect.name === 'sqlite') return; // SQLite has a single writer.
       const { id } = await aToken({ maxRequests: 1 });
       const [one, two] = [await instance(), await instance()];
       await ledger.commit({ instanceId: one, seq: 1, nowMs: NOW, rows: [row(id, { take: 1 })] });
@@ -496,7 +498,7 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       });
       await isChanged;
       const asked = ledger.commit({ instanceId: two, seq: 1, nowMs: NOW, rows: [row(id, { take: 1 })] });
-      await eventually('it waits for the row', async () => {
+      await eventually('the transaction waits for the row', async () => {
         const [waiting] = await database.select<{ n: number | string }>(
           database.dialect.name === 'postgres'
             ? "SELECT COUNT(*) AS n FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%tokens%'"
@@ -509,7 +511,7 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       expect((await asked).get(id)?.granted).to.equal(1);
     });
 
-    it('are told of by token, those drawn and not settled included', async () => {
+    it('are reported by token, including drawn units that are not settled', async () => {
       const { id } = await aToken({ maxRequests: 100 });
       const instanceId = await instance();
       await ledger.commit({ instanceId, seq: 1, nowMs: NOW, rows: [row(id, { take: 4 })] });
@@ -530,7 +532,7 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       );
       return Object.values(counts ?? {}).map(Number);
     };
-    /** As if nothing had been heard of it for so long. */
+    /** Makes an instance appear silent for this long. */
     const silence = (id: string, ms: number) =>
       database.transact((tx) =>
         tx.execute('UPDATE instances SET heartbeat_at = heartbeat_at - $ms WHERE id = $id', { id, ms }),
@@ -541,35 +543,35 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       return id;
     };
 
-    it('that are silent for half a minute are ended, once, and what they held counts as used', async () => {
+    it('that are silent for half a minute expire once, and their leases count as used', async () => {
       const { id } = await aToken({ maxRequests: 10 });
       const [dead, living] = [await enrolled(), await enrolled()];
       await ledger.commit({ instanceId: dead, seq: 1, nowMs: NOW, rows: [row(id, { take: 4 })] });
-      await neighbourhood.buryDead(living, NOW); // Whoever was left over.
+      await clusterStore.expireDead(living, NOW); // Instances left over from other tests.
       await silence(dead, 29_000);
-      expect(await neighbourhood.buryDead(living, NOW)).to.equal(0);
+      expect(await clusterStore.expireDead(living, NOW)).to.equal(0);
       await silence(dead, 2_000);
-      expect(await neighbourhood.buryDead(living, NOW)).to.equal(1);
-      expect(await neighbourhood.buryDead(living, NOW)).to.equal(0);
+      expect(await clusterStore.expireDead(living, NOW)).to.equal(1);
+      expect(await clusterStore.expireDead(living, NOW)).to.equal(0);
       expect(await countsOf(id)).to.deep.equal([4, 4]);
     });
 
-    it('that say that they live are left alone', async () => {
+    it('that send heartbeats do not expire', async () => {
       const [one, other] = [await enrolled(), await enrolled()];
       await silence(one, 31_000);
       await ledger.commit({ instanceId: one, seq: 1, nowMs: NOW, rows: [] });
-      expect(await neighbourhood.buryDead(other, NOW)).to.equal(0);
+      expect(await clusterStore.expireDead(other, NOW)).to.equal(0);
     });
 
-    it('that were ended and live find out, settle nothing that was leased, and go on from their last tick', async () => {
+    it('that expired while alive notice it, settle nothing that was leased, and continue from their last tick', async () => {
       const { id } = await aToken({ maxRequests: 10 });
       const [buried, living] = [await enrolled(), await enrolled()];
       await ledger.commit({ instanceId: buried, seq: 1, nowMs: NOW, rows: [row(id, { take: 4 })] });
       await silence(buried, 31_000);
-      await neighbourhood.buryDead(living, NOW);
+      await clusterStore.expireDead(living, NOW);
       const late = { instanceId: buried, seq: 2, nowMs: NOW, rows: [row(id, { uses: 2, leased: true })] };
       for (const failure of [await failureOf(ledger.commit(late)), await failureOf(ledger.lastSeq(buried))]) {
-        expect(failure).to.be.instanceOf(InstanceBuried);
+        expect(failure).to.be.instanceOf(InstanceExpired);
       }
       expect(await countsOf(id)).to.deep.equal([4, 4]);
       expect(await ledger.rejoin(buried, NOW)).to.equal(1);
@@ -578,8 +580,8 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       expect(await countsOf(id)).to.deep.equal([4, 5]);
     });
 
-    it('hear of changes by their numbers, in order', async () => {
-      const { seq } = await neighbourhood.standing('nobody', NOW);
+    it('receive changes by their numbers, in order', async () => {
+      const { seq } = await clusterStore.poll('unknown', NOW);
       const change = { kind: 'token.revoked', projectId: 'p', tokenId: 't' } as const;
       const purge = { kind: 'cache.purged', projectId: null, tokenId: null } as const;
       const caller = { ...CALLER };
@@ -588,14 +590,14 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
         await tx.record(auditRecord({ action: 'token.revoke' }, caller, 'denied', NOW));
         await tx.record(auditRecord({ action: 'cache.purge' }, caller, 'success', NOW + 1), purge);
       });
-      expect((await neighbourhood.standing('nobody', NOW)).seq).to.equal(seq + 3);
-      expect(await neighbourhood.changesAfter(seq, 10)).to.deep.equal([
+      expect((await clusterStore.poll('unknown', NOW)).seq).to.equal(seq + 3);
+      expect(await clusterStore.changesAfter(seq, 10)).to.deep.equal([
         { ...change, seq: seq + 1, timeMs: NOW },
         { ...purge, seq: seq + 3, timeMs: NOW + 1 },
       ]);
-      expect(await neighbourhood.changesAfter(seq, 1)).to.have.lengthOf(1);
-      await neighbourhood.forgetChangesBefore(NOW + 1);
-      expect((await neighbourhood.changesAfter(seq, 10)).map((each) => each.seq)).to.deep.equal([seq + 3]);
+      expect(await clusterStore.changesAfter(seq, 1)).to.have.lengthOf(1);
+      await clusterStore.deleteChangesBefore(NOW + 1);
+      expect((await clusterStore.changesAfter(seq, 10)).map((each) => each.seq)).to.deep.equal([seq + 3]);
     });
   });
 
@@ -603,7 +605,7 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
     const record = (more: Parameters<typeof auditRecord>[0], caller: Partial<Caller> = {}, timeMs = NOW) =>
       auditRecord(more, { ...CALLER, ...caller }, 'success', timeMs);
 
-    it('have the numbers of their commits, without a gap, however many are made at once', async () => {
+    it('are numbered in the order of commits, without gaps, however many are concurrent', async () => {
       const first = await records.lastRecord();
       const theirs = database.dialect.name === 'sqlite' ? records : new SqlRecords(other, box);
       await Promise.all(
@@ -676,7 +678,7 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       ...more,
     });
 
-    it('is taken from an instance that had none for so long that its last flush was forgotten', async () => {
+    it('is accepted from an instance whose last flush was deleted because it had none for so long', async () => {
       const flush = (instanceId: string, seq: number, nowMs: number) =>
         usage.add({ instanceId, seq, nowMs, rows: [useRow(hour(-50), { tokenId: 'rare' })] });
       const rare = randomUUID();
@@ -688,7 +690,7 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       expect(await usage.lastFlush(rare)).to.equal(2);
     });
 
-    it('is added to what is there, once for each flush, and summed up', async () => {
+    it('is added to existing rows, once for each flush, and to the sums', async () => {
       const instanceId = randomUUID();
       const rows = [useRow(hour(0)), useRow(hour(1)), useRow(hour(1), { outcome: 'refused', requests: 4 })];
       await usage.add({ instanceId, seq: 1, nowMs: NOW, rows });
@@ -711,10 +713,10 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
         [2, 90],
       ]);
       const tokens = await usage.report({ by: new Set(['token', 'model'] as const), ...span }, 10);
-      expect(tokens).to.have.lengthOf(11); // One more than asked for: there are more.
+      expect(tokens).to.have.lengthOf(11); // One more than requested shows that there are more.
     });
 
-    it('tells what the upstream refused and failed, and what was cut, from hours as from days (finding A13) (finding D5)', async () => {
+    it('reports what the upstream refused and failed, and what was cut, by hour as by day (finding A13) (finding D5)', async () => {
       const day = Math.floor(NOW / (24 * HOUR)) * 24 * HOUR - 48 * HOUR;
       const more = { projectId: 'p-of-outcomes', tokenId: 'outcomes' };
       const rows = [
@@ -732,7 +734,7 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       }
     });
 
-    it('takes what a release adds that does not know of them (finding A13)', async () => {
+    it('accepts rows from an older release without these columns (finding A13)', async () => {
       const day = Math.floor(NOW / (24 * HOUR)) * 24 * HOUR - 72 * HOUR;
       const counts = 'requests, hits, prompt_tokens, completion_tokens';
       await database.transact(async (tx) => {
@@ -756,19 +758,19 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
   });
 
   describe('anchors', () => {
-    it('are kept once and dropped from the front', async () => {
+    it('are stored once and deleted from the front', async () => {
       const anchors = new SqlAnchors(database);
       const anchor = { line: 3, head: 'a'.repeat(64), seq: null, atMs: NOW };
-      await anchors.keep('/x', anchor);
-      await anchors.keep('/x', { ...anchor, head: 'b'.repeat(64) });
+      await anchors.save('/x', anchor);
+      await anchors.save('/x', { ...anchor, head: 'b'.repeat(64) });
       expect(await anchors.last('/x')).to.deep.equal(anchor);
-      await anchors.drop('/x', 4);
+      await anchors.deleteBefore('/x', 4);
       expect(await anchors.last('/x')).to.equal(null);
     });
   });
 
   describe('migrations', () => {
-    it('are done once, by whoever comes first', async () => {
+    it('are applied once, by the first process', async () => {
       const up = (on: Database) => new Migrator(on, '0.1.0', () => NOW).up();
       const [one, two] = await Promise.all([up(database), up(other)]);
       expect(one).to.deep.equal(two);

@@ -1,4 +1,4 @@
-/** What INSERT and UPDATE are held to. What must not compile is a test of the compiler: it fails the build where nothing is wrong any more. */
+/** Type checks of INSERT and UPDATE. Code that must not compile is tested with `@ts-expect-error`: the build fails if it compiles. */
 import { expect } from 'chai';
 import type { Token } from '../../daemon/core/token.js';
 import {
@@ -11,9 +11,9 @@ import {
   number,
   text,
 } from '../../daemon/store/sql/columns.js';
-import type { Bind, Connection } from '../../daemon/store/sql/database.js';
+import type { Bind, SqlTransaction } from '../../daemon/store/sql/database.js';
 import { sqlite } from '../../daemon/store/sql/dialect.js';
-import { selection, Table } from '../../daemon/store/sql/table.js';
+import { columnList, Table } from '../../daemon/store/sql/table.js';
 import { TOKENS } from '../../daemon/store/sql/tables.js';
 
 const columns = {
@@ -29,7 +29,7 @@ const door = { id: 'a', isOpen: true, note: null, closedAtMs: null, details: { h
 
 describe('the columns of a table', () => {
   let sent: { sql: string; bind: Bind }[];
-  const tx: Connection = {
+  const tx: SqlTransaction = {
     dialect: sqlite,
     select: () => Promise.resolve([]),
     execute: (sql, bind = {}) => {
@@ -41,7 +41,7 @@ describe('the columns of a table', () => {
     sent = [];
   });
 
-  it('are all inserted but those that the database fills in', async () => {
+  it('are all inserted except those that the database fills in', async () => {
     await DOORS.insert(tx, door);
     expect(sent).to.deep.equal([
       {
@@ -51,7 +51,7 @@ describe('the columns of a table', () => {
     ]);
   });
 
-  it('are inserted for several rows at once, and as SQL', async () => {
+  it('are inserted for several rows at once, and as SQL expressions', async () => {
     await DOORS.insertAll(tx, [door, { ...door, id: 'b', note: 'left' }], 'ON CONFLICT DO NOTHING');
     expect(sent[0]?.sql).to.match(/ VALUES \(\$id_0, .*\), \(\$id_1, .*\) ON CONFLICT DO NOTHING$/);
     expect(sent[0]?.bind).to.include({ id_0: 'a', id_1: 'b', note_0: '', note_1: 'left' });
@@ -59,7 +59,7 @@ describe('the columns of a table', () => {
     expect(sent[1]?.sql).to.match(/ VALUES \(\$id, 1, '', NULL, NULL\)$/);
   });
 
-  it('are changed by their own names, of the rows that hold what is asked for', async () => {
+  it('are updated by their column names, for the rows that match', async () => {
     await DOORS.update(tx, { id: 'a', isOpen: true }, { isOpen: false, note: null });
     expect(sent).to.deep.equal([
       {
@@ -69,15 +69,15 @@ describe('the columns of a table', () => {
     ]);
   });
 
-  it('are read as they were written, whichever way a driver gives booleans', () => {
-    const shown = selection(columns, 'd');
+  it('are read as they were written, however a driver returns booleans', () => {
+    const shown = columnList(columns, 'd');
     expect(shown.list).to.equal('d.id, d.is_open, d.note, d.closed_at, d.details, d.knocks');
     const row = { id: 'a', is_open: 1, note: '', closed_at: null, details: '{"height":2}', knocks: 3 };
     expect(shown.of(row)).to.deep.equal({ ...door, knocks: 3 });
     expect(shown.of({ ...row, is_open: false, note: 'left' })).to.include({ isOpen: false, note: 'left' });
   });
 
-  it('that are forgotten or made up do not compile', () => {
+  it('that are missing or unknown do not compile', () => {
     const never = [
       // @ts-expect-error -- `id` is forgotten
       () => DOORS.insert(tx, { isOpen: true, note: null, closedAtMs: null, details: null }),
@@ -103,7 +103,7 @@ describe('the columns of a table', () => {
       () => ({ name: text('name') }) satisfies ColumnsOf<Pick<Token, 'name'>>,
     ];
     expect(never).to.not.be.empty;
-    // What is shown of a token is not enough to keep one, and its uses are nobody's to say.
+    // The public fields of a token are not enough to store one, and its usage counts cannot be set.
     const shown = {} as Token;
     // @ts-expect-error -- neither digest nor name_folded, but counts
     expect(() => TOKENS.insert(tx, shown)).to.be.a('function');

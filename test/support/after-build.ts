@@ -1,6 +1,6 @@
 /**
- * Runs after each build. Makes the program executable, and removes from dist/ what was compiled from a source that is gone: the compiler
- * leaves it there, and the test files among it would go on being run.
+ * Runs after each build. Makes the program executable, and removes files from dist/ whose source no longer exists: the compiler leaves
+ * them, and test files among them would still run.
  */
 import { chmodSync, existsSync, readdirSync, rmSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';

@@ -1,7 +1,7 @@
 import type { Daemon } from '../../daemon/compose.js';
 import { eventually } from './eventually.js';
 
-/** Waits until nobody asks the database anything: records are written and copied behind the answers. @returns statements so far. */
+/** Waits until no query runs: records are written and copied after the responses. @returns the number of statements so far. */
 export async function databaseAtRest({ usage, auditFiles, stores }: Daemon): Promise<number> {
   await Promise.all([usage.flush(), auditFiles.useLog?.flush()]);
   let [statements, looks] = [-1, 0];

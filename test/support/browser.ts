@@ -1,4 +1,4 @@
-/** Debian's Chromium, without a screen. Where it is missing the tests are skipped, and say so; in CI they fail. */
+/** Debian's Chromium in headless mode. Where it is missing the tests are skipped with a message; in CI they fail. */
 import { existsSync } from 'node:fs';
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 
@@ -14,7 +14,7 @@ const FLAGS = [
   '--disable-sync',
 ];
 
-/** For a `before` hook: skips what follows where there is no browser. @throws in CI. */
+/** For a `before` hook: skips the tests where no browser is installed. @throws in CI. */
 export function needsBrowser(test: Mocha.Context): void {
   if (existsSync(CHROMIUM)) return;
   const why = `no browser: ${CHROMIUM} is missing`;
@@ -23,14 +23,14 @@ export function needsBrowser(test: Mocha.Context): void {
   test.skip();
 }
 
-/** A fresh one, with nothing of any before in it. */
+/** A new one without any state of earlier ones. */
 export const startBrowser = (): Promise<Browser> =>
   chromium.launch({ executablePath: CHROMIUM, headless: true, args: FLAGS });
 
 export interface Window {
   context: BrowserContext;
   page: Page;
-  /** What its pages complained of: errors on the console, among them whatever their policy forbade, and exceptions. */
+  /** The errors of its pages: console errors, including whatever the CSP blocked, and exceptions. */
   complaints: string[];
 }
 

@@ -1,31 +1,31 @@
 /**
- * Secrets that give themselves away wherever they turn up. Every secret of a test is made here or is a withering token,
- * so that one search finds them all, those of a test not yet written among them.
+ * Secrets that can be recognised wherever they appear. Every secret of a test is made here or is a withering token, so one search finds
+ * them all, including those of future tests.
  */
 import { randomBytes } from 'node:crypto';
 
-/** What a secret is for. `client`: what a client sends besides a withering token, such as a cookie. */
+/** What a secret is for. `client`: anything that a client sends besides a withering token, such as a cookie. */
 export const KINDS = ['upstream', 'management', 'encryption', 'password', 'client', 'dispatcher'] as const;
 export type Kind = (typeof KINDS)[number];
 
 const CANARY = '-canary-';
 const TOKEN = 'sk-wt-';
 
-/** A new secret. It does not begin with `sk-`: the log masks those by their look, and would hide from us that one got there. */
+/** A new secret. It does not begin with `sk-`: the log masks those, which would hide that the secret got there. */
 export const canary = (kind: Kind): string => `${kind}${CANARY}${randomBytes(8).toString('hex')}`;
 
-/** 32 bytes in base64, as ENCRYPTION_KEY has them. */
+/** 32 bytes in base64, the form of ENCRYPTION_KEY. */
 export const canaryEncryptionKey = (): string =>
   Buffer.from(`encryption${CANARY}${randomBytes(7).toString('hex')}`).toString('base64');
 
 export interface Found {
-  /** `unknown` where it is encoded. */
+  /** `unknown` if it is encoded. */
   kind: Kind | 'token' | 'unknown';
-  /** Enough to recognise it by, and to tell how it was written; not the secret. */
+  /** Enough to recognise it and its encoding; not the secret itself. */
   shown: string;
 }
 
-/** A mark in one writing, and what follows it in a secret. */
+/** A mark in one encoding, and the characters that follow it in a secret. */
 interface Mark {
   text: string;
   isToken: boolean;
@@ -35,7 +35,7 @@ interface Mark {
 
 const HEX = '[0-9a-fA-F]{2}';
 
-/** @param least how many characters after the mark make it a secret, or too much of one: fewer, such as a hint, may be shown. */
+/** @param least the number of characters after the mark from which it counts as a secret. Fewer, such as a hint, may be displayed. */
 function marksOf(text: string, character: string, least: number): Mark[] {
   const each = (write: (hex: string) => string) =>
     Array.from(text, (it) => write(Buffer.from(it).toString('hex'))).join('');
@@ -62,7 +62,7 @@ function marksOf(text: string, character: string, least: number): Mark[] {
   ];
 }
 
-/** A text in base64 at each of three places; the characters that depend on what stands beside it are left out. */
+/** A text in base64 at each of three offsets, without the characters that depend on its neighbours. */
 const inBase64 = (text: string) =>
   [0, 1, 2].map((before) =>
     Buffer.from('\0'.repeat(before) + text)
@@ -72,15 +72,15 @@ const inBase64 = (text: string) =>
 
 const MARKS = [...marksOf(CANARY, '[0-9a-f]', 6), ...marksOf(TOKEN, '[0-9A-Za-z]', 12)];
 
-/** Any mark at all. Nearly all texts have none, and this says so twenty times as quickly as a look for each of them. */
+/** Any mark at all. Nearly all texts have none, and this is twenty times as fast as a search for each of them. */
 const ANY_MARK = new RegExp(MARKS.map(({ text }) => text.replaceAll('\\', '\\\\')).join('|'));
 
-/** How long a secret can be in any of these writings: so much must be kept of what comes in pieces. */
-export const LONGEST_WRITTEN = 6 * 64;
+/** The longest encoding of a secret. This much must be kept of a stream that arrives in pieces. */
+export const MAX_ENCODED_LENGTH = 6 * 64;
 
 /**
- * The secrets, or large parts of one, that stand in a text or in bytes: as they are or in base64, hexadecimal,
- * percent-encoded or escaped as in JSON. Costs some ms a megabyte.
+ * The secrets, or large parts of one, in a text or in bytes: plain, or in base64, hexadecimal, percent-encoding or JSON escapes. Costs some
+ * ms per megabyte.
  */
 export function secretsIn(text: string | Uint8Array): Found[] {
   const readable =

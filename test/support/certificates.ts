@@ -1,4 +1,4 @@
-/** Certificates made on the spot: Node can read them and not make them, and files of them would expire. */
+/** Certificates made at run time: Node can read certificates and not make them, and certificates in files would expire. */
 import { generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto';
 
 export interface Certificate {
@@ -8,14 +8,14 @@ export interface Certificate {
 
 interface Wanted {
   name: string;
-  /** From when to when it is valid. */
+  /** The period of validity. */
   from?: Date;
   to?: Date;
 }
 
 const DAY_MS = 86_400_000;
 
-/** An authority that nobody trusts yet, and what it certifies. */
+/** A certificate authority that no client trusts yet, and the certificates that it issues. */
 export class Authority {
   readonly #name: string;
   readonly #keys = keyPair();
@@ -33,7 +33,7 @@ export class Authority {
   }
 }
 
-/** One that vouches for itself. */
+/** A self-signed certificate. */
 export function selfSigned(wanted: Wanted): Certificate {
   const { publicKey, privateKey } = keyPair();
   const der = certify(wanted, publicKey, wanted.name, privateKey, [alternativeName(wanted.name)]);

@@ -6,9 +6,9 @@ interface Timer {
 }
 
 /**
- * A clock whose time is moved. It runs along with real time (or stands still, for models) and `advance`
- * jumps ahead, firing what falls due on the way. Real time does not count while it jumps: what an action arms for the moment at
- * which the jump ends would otherwise fall due a little later, and wait for that in real time.
+ * A clock that a test moves. It runs along with real time (or stands still, for models). `advance` jumps ahead and fires the timers that
+ * fall due on the way. Real time does not count during a jump: otherwise a timer that an action sets for the end of the jump would fall due
+ * a little later, and would wait for that in real time.
  */
 export class TestClock implements Clock {
   readonly #options: { standsStill: boolean; startMs?: number };
@@ -17,7 +17,7 @@ export class TestClock implements Clock {
   readonly #timers = new Set<Timer>();
   readonly #wallStartMs: number;
   readonly #realStartMs = performance.now();
-  /** The real time at which the jump began, while there is one. */
+  /** The real time at which the current jump began, if any. */
   #jumpsAtMs: number | null = null;
 
   constructor(options: { standsStill: boolean; startMs?: number } = { standsStill: false }) {
@@ -35,12 +35,12 @@ export class TestClock implements Clock {
     return Math.floor(this.#wallStartMs + this.#wallOffsetMs + this.monotonic());
   }
 
-  /** Somebody sets the clock on the wall: no time passes by it, and no timer fires. */
+  /** Changes the system time: the monotonic time does not move, and no timer fires. */
   setWall(byMs: number): void {
     this.#wallOffsetMs += byMs;
   }
 
-  /** How many timers wait. */
+  /** The number of waiting timers. */
   get pending(): number {
     return this.#timers.size;
   }

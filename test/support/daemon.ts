@@ -1,4 +1,4 @@
-/** A whole daemon in this process, on a temporary SQLite file and a free port. */
+/** A whole daemon in this process, with a temporary SQLite file and a free port. */
 import { chmodSync, copyFileSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -10,7 +10,7 @@ import type { WireProject, WireToken, WireTokenCreated } from '../../daemon/api/
 import { type Daemon, startDaemon as compose } from '../../daemon/compose.js';
 import type { RequestEnded } from '../../daemon/core/events.js';
 import type { Log } from '../../daemon/core/ports.js';
-import { DATABASE_WAITS, type DatabaseWaits } from '../../daemon/store/sql/waits.js';
+import { DATABASE_TIMEOUTS, type DatabaseTimeouts } from '../../daemon/store/sql/timeouts.js';
 import { createLog } from '../../daemon/process/log.js';
 import { openDatabase } from '../../daemon/store/open.js';
 import { Migrator } from '../../migrations/migrator.js';
@@ -23,10 +23,10 @@ import { inspect, inspectAnswers, inspectFiles, watchFolder } from './leaks.js';
 export const MANAGEMENT_TOKEN = canary('management');
 export const UPSTREAM_KEY = canary('upstream');
 
-export interface TestAnswer {
+export interface TestResponse {
   status: number;
   headers: Headers;
-  // What an answer holds is for the test to say.
+  // The test knows what a response contains.
   // eslint-disable-next-line @typescript-eslint/no-explicit-any
   body: any;
 }
@@ -43,32 +43,32 @@ export interface TestDaemon {
   /** Every log line so far. */
   logged: string[];
   readonly ended: RequestEnded[];
-  /** A management call, with the right token unless `headers` say otherwise. Fails when the answer is not as described. */
-  manage(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<TestAnswer>;
+  /** A management request, with the right token unless `headers` say otherwise. Fails if the response does not match its description. */
+  manage(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<TestResponse>;
   createProject(fields?: Partial<{ name: string; api_key: string }>): Promise<WireProject>;
   createToken(projectId: string, fields?: Record<string, unknown>): Promise<WireTokenCreated>;
   token(id: string): Promise<WireToken>;
   /** A request on /v1 with a secret. */
   call(secret: string, path?: string, init?: RequestInit): Promise<Response>;
-  /** Stops the daemon; the database stays for another one. */
+  /** Stops the daemon; another one can continue with its database. */
   stop(): Promise<void>;
 }
 
 export interface TestDaemonOptions {
   upstream?: string;
-  /** Settings beside those every test has. */
+  /** Settings in addition to those of every test. */
   env?: Environment;
-  /** Goes on with the database of a daemon before. */
+  /** Continues with the database of a previous daemon. */
   dir?: string;
-  /** One that stands still, say. */
+  /** For example one that stands still. */
   clock?: TestClock;
-  /** How long a database server is waited for, in place of what is shipped. */
-  waits?: Readonly<DatabaseWaits>;
-  /** How long a command to Redis may take while a request waits for it, in place of the 50 ms that are shipped. */
+  /** The timeouts of a database server, in place of the default ones. */
+  waits?: Readonly<DatabaseTimeouts>;
+  /** How long a command to Redis may take while a request waits for it, in place of the default 50 ms. */
   redisCommandMs?: number | undefined;
-  /** Leaves it to the daemon to make its key file, rather than to be given one that would be recognised in a leak. */
+  /** Lets the daemon make its key file. By default the test gives it a key that a leak scan recognises. */
   makesKeyFile?: boolean;
-  /** Leaves it to the daemon to make the tables too. AUTO_MIGRATE does so as well, whatever its value. */
+  /** Lets the daemon make the tables too. AUTO_MIGRATE does the same, whatever its value. */
   makesTables?: boolean;
 }
 
@@ -79,7 +79,7 @@ export async function startDaemon({
   env,
   dir: given,
   clock = new TestClock(),
-  waits = DATABASE_WAITS,
+  waits = DATABASE_TIMEOUTS,
   redisCommandMs,
   makesKeyFile = false,
   makesTables = false,
@@ -92,7 +92,7 @@ export async function startDaemon({
   }
   if (isNew && !makesTables && !makesKeyFile && env?.AUTO_MIGRATE === undefined && env?.DATABASE_URL === undefined) {
     copyFileSync(await migratedDatabase(), databasePath);
-    chmodSync(databasePath, 0o600); // As a daemon makes its own, whatever the umask of the tests is.
+    chmodSync(databasePath, 0o600); // With the mode of a daemon's own file, whatever the umask of the tests is.
   }
   const { logged, log } = recordingLog();
   const ended: RequestEnded[] = [];
@@ -136,7 +136,7 @@ export async function startDaemon({
       ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
     });
     const text = await response.text();
-    const answer: TestAnswer = {
+    const answer: TestResponse = {
       status: response.status,
       headers: response.headers,
       body: text === '' ? null : (JSON.parse(text) as unknown),
@@ -144,7 +144,7 @@ export async function startDaemon({
     expectDescribed(method, path, answer);
     return answer;
   };
-  const expectStatus = async (answer: Promise<TestAnswer>, status: number) => {
+  const expectStatus = async (answer: Promise<TestResponse>, status: number) => {
     const got = await answer;
     if (got.status !== status) throw new Error(`expected ${status}, got ${got.status}: ${JSON.stringify(got.body)}`);
     return got.body as unknown;
@@ -159,7 +159,7 @@ export async function startDaemon({
     databasePath,
     logged,
     get ended() {
-      daemon.afterwards.settle();
+      daemon.completions.flush();
       return ended;
     },
     manage,
@@ -177,8 +177,8 @@ export async function startDaemon({
     call: (secret, path = '/v1/models', init = {}) =>
       fetch(url + path, { ...init, headers: { authorization: `Bearer ${secret}`, ...(init.headers as object) } }),
     async stop() {
-      inspectFiles(dir); // Some of them, such as the write-ahead log, go with the daemon.
-      // The delays are 0, but on a clock that stands still even those do not pass.
+      inspectFiles(dir); // Some of them, such as the write-ahead log, disappear with the daemon.
+      // The delays are 0, but on a clock that stands still even those never pass.
       const time = setInterval(() => {
         clock.advance(1);
       }, 1);
@@ -190,7 +190,7 @@ export async function startDaemon({
 
 let migrated: Promise<string> | undefined;
 
-/** The path of a database with all tables and nothing in them: to be copied. To make the tables takes longer than all the rest of a start. */
+/** The path of a database with all tables and no rows, to be copied. Making the tables takes longer than the rest of a start. */
 function migratedDatabase(): Promise<string> {
   return (migrated ??= (async () => {
     const path = join(temporaryFolder(), 'llmp.db');
@@ -215,7 +215,7 @@ export function temporaryFolder(): string {
   return dir;
 }
 
-/** The shipped log, writing into an array at its most talkative. */
+/** The real log at level debug, written to an array. */
 export function recordingLog(): { logged: string[]; log: Log } {
   const logged: string[] = [];
   const stream = new Writable({

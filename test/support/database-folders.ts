@@ -1,4 +1,4 @@
-/** Folders of data that database servers begin with: made once on a machine, and copied for each server. */
+/** Data folders of new database servers: made once on a machine, and copied for each server. */
 import { type SpawnSyncReturns, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -9,14 +9,14 @@ export type ServerKind = 'postgres' | 'mysql';
 
 const isRoot = process.getuid?.() === 0;
 
-// Each user has one, for nobody may write into another's.
+// One for each user, because a user cannot write to the folder of another.
 const ROOT = join(tmpdir(), `llmp-test-servers-${process.getuid?.() ?? ''}`);
 const TEMPLATES = join(ROOT, 'templates');
 
-// Debian keeps what begins a server of PostgreSQL beside its versions, in nobody's path.
+// Debian installs initdb of PostgreSQL beside its versions, outside of any PATH.
 const POSTGRES_BIN = postgresBin();
 
-/** Null where there is no PostgreSQL, empty where its programs are in the path. */
+/** Null without PostgreSQL; empty if its programs are in the PATH. */
 function postgresBin(): string | null {
   const root = '/usr/lib/postgresql';
   const versions = existsSync(root) ? readdirSync(root).sort((a, b) => Number(b) - Number(a)) : [];
@@ -27,16 +27,16 @@ function postgresBin(): string | null {
 export const isInstalled = (kind: ServerKind): boolean =>
   kind === 'postgres' ? POSTGRES_BIN !== null : !spawnSync('mariadbd', ['--version']).error;
 
-/** What runs a program of PostgreSQL. */
+/** The path of a program of PostgreSQL. */
 export const postgresTool = (name: string): string => (POSTGRES_BIN ? join(POSTGRES_BIN, name) : name);
 
 /** Neither server runs as root. */
 export const userOf = (kind: ServerKind): string => (kind === 'postgres' ? 'postgres' : 'mysql');
 
-/** Small, so that a copy is quick. */
+/** Small, so that copying is fast. */
 export const MYSQL_FILES = ['--innodb-log-file-size=4M', '--innodb-data-file-path=ibdata1:4M:autoextend'] as const;
 
-/** What makes the data folder `data`. */
+/** The command that makes the data folder `data`. */
 function initCommand(kind: ServerKind, data: string): [string, ...string[]] {
   return kind === 'postgres'
     ? [
@@ -57,16 +57,16 @@ function initCommand(kind: ServerKind, data: string): [string, ...string[]] {
 export function newServerFolder(kind: ServerKind): string {
   const template = templateOf(kind);
   removeLeftOvers();
-  // The id of this process tells later ones whether the folder is still used.
+  // Later processes can tell by the ID of this process whether the folder is in use.
   const dir = mkdtempSync(join(ROOT, `${process.pid}-`));
   if (isRoot) orFail(spawnSync('chown', [userOf(kind), dir]));
   orFail(spawnSync('cp', ['-a', '--reflink=auto', template, join(dir, 'data')]));
   return dir;
 }
 
-/** @returns the path of a data folder that no server may run on. It is made when nobody has made it before. */
+/** @returns the path of a data folder on which no server may run. It is made if it does not exist. */
 function templateOf(kind: ServerKind): string {
-  // A folder of another version, or made in another way, is of no use.
+  // A folder of another version, or with other settings, cannot be used.
   const version = spawnSync(kind === 'postgres' ? postgresTool('postgres') : 'mariadbd', ['--version']).stdout;
   const locale = `${process.env.LC_ALL} ${process.env.LANG}`;
   const madeBy = [String(version), initCommand(kind, 'data').join(' '), locale].join('\n');
@@ -75,7 +75,7 @@ function templateOf(kind: ServerKind): string {
   mkdirSync(TEMPLATES, { recursive: true });
   const making = join(TEMPLATES, `${kind}-making`);
   const init = asUser(kind, initCommand(kind, join(making, 'data')));
-  // Other test processes wait here for the first one, which renames the folder when it is whole.
+  // Other test processes wait here for the first one, which renames the folder when it is complete.
   const script = `
     test -d "$1" && exit
     rm -rf "$2" && mkdir "$2" && chown "$3" "$2" || exit
@@ -88,7 +88,7 @@ function templateOf(kind: ServerKind): string {
   return template;
 }
 
-/** Options of `setpriv` to run a command as the user of the server. Should this process be killed, that command ends with it. */
+/** Options of `setpriv` that run a command as the user of the server. If this process is killed, the command ends with it. */
 export function asUser(kind: ServerKind, command: readonly string[]): string[] {
   const user = isRoot ? ['--reuid', userOf(kind), '--regid', userOf(kind), '--clear-groups'] : [];
   return ['--pdeathsig', 'KILL', ...user, ...command];

@@ -1,4 +1,4 @@
-/** Database servers of the tests' own, on free ports and in folders of their own. */
+/** Database servers for tests, on free ports and in their own folders. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -17,20 +17,20 @@ import {
   userOf,
 } from './database-folders.js';
 import { freePort } from './ports.js';
-import { standStill } from './standstill.js';
+import { freezeProcess } from './freeze-process.js';
 
 export type { ServerKind } from './database-folders.js';
 
 const isAll = process.env.CI === 'true';
 const isRoot = process.getuid?.() === 0;
 
-/** Says why tests of a server are skipped here; where everything must be there they fail instead. */
+/** Says why tests of a server are skipped here. Where everything must be installed, they fail instead. */
 export const WITHOUT: Record<ServerKind, string> = {
   postgres: isAll || isInstalled('postgres') ? '' : ' (skipped: no PostgreSQL here)',
   mysql: isAll || isInstalled('mysql') ? '' : ' (skipped: no MariaDB here)',
 };
 
-// These machines may lose their data: nothing is waited for until it is on the disk, and nothing is made larger than it need be.
+// These servers may lose their data: they do not wait for the disk, and all sizes are minimal.
 const POSTGRES_SETTINGS = [
   'fsync=off',
   'synchronous_commit=off',
@@ -59,13 +59,13 @@ const MYSQL_SETTINGS = [
 
 const shared: Partial<Record<ServerKind, Promise<DatabaseServer>>> = {};
 
-/** A server that listens, until it is stopped; gone for good when it is removed. */
+/** A server that can be started and stopped, until it is removed. */
 export class DatabaseServer {
   readonly kind: ServerKind;
   readonly port: number;
-  /** From when it begins. */
+  /** Used from its next start. */
   certificate: Certificate | null;
-  // Tens of megabytes that nobody need look through for secrets.
+  // Tens of megabytes that need no scan for secrets.
   readonly #dir: string;
   #process: ChildProcess | null = null;
   #databases = 0;
@@ -78,14 +78,14 @@ export class DatabaseServer {
     this.#dir = newServerFolder(kind);
   }
 
-  /** One for a test that stops it, lets it stand still or changes its settings. @param certificate with one it offers TLS. */
+  /** A server for a test that stops it, freezes it or changes its settings. @param certificate if given, it offers TLS. */
   static async start(kind: ServerKind, certificate: Certificate | null = null): Promise<DatabaseServer> {
     const server = new DatabaseServer(kind, await freePort(), certificate);
     await server.begin();
     return server;
   }
 
-  /** The one that all tests of this process have together, for those that need a database of their own and no more. It ends with the process. */
+  /** A server that all tests of this process share, for tests that only need a separate database. It ends with the process. */
   static shared(kind: ServerKind): Promise<DatabaseServer> {
     return (shared[kind] ??= this.start(kind).then((server) => {
       server.#isShared = true;
@@ -100,7 +100,7 @@ export class DatabaseServer {
     return join(this.#dir, 'data');
   }
 
-  /** Of its unix socket, as DATABASE_URL has it. */
+  /** The URL of its unix socket, as in DATABASE_URL. */
   socketUrl(database: string): string {
     return this.kind === 'postgres'
       ? `postgres://llmp@:${this.port}/${database}?host=${this.#dir}`
@@ -118,7 +118,7 @@ export class DatabaseServer {
       : [`--ssl-cert=${cert}`, `--ssl-key=${key}`];
   }
 
-  /** Starts it, or starts it again with what it had. */
+  /** Starts it, or restarts it with its data. */
   async begin(): Promise<void> {
     const port = String(this.port);
     const command: string[] =
@@ -156,7 +156,7 @@ export class DatabaseServer {
       socket.once('error', () => {
         resolve(false);
       });
-      // A server that starts up, or another program, would end the connection without a word.
+      // A server that is starting, or another program, would close the connection without a message.
       socket.once('connect', () => {
         socket.destroy();
         resolve(true);
@@ -184,21 +184,21 @@ export class DatabaseServer {
       : `mysql://root@127.0.0.1:${this.port}/${database}`;
   }
 
-  /** As if the machine stood still: connections stay, nothing answers. */
+  /** As if the machine were frozen: connections stay, nothing responds. */
   freeze(): void {
     if (this.#isShared) throw new Error('other tests use this server as well');
-    this.#each(standStill);
+    this.#each(freezeProcess);
   }
 
   resume(): void {
     this.#each((pid) => process.kill(pid, 'SIGCONT'));
   }
 
-  /** Each connection to PostgreSQL has a process of its own. */
+  /** PostgreSQL has a process for each connection. */
   #each(act: (pid: number) => boolean): void {
     const pid = this.#process?.pid;
     if (pid === undefined) return;
-    act(pid); // First, so that it has no more of them.
+    act(pid); // The parent first, so that it gets no more children.
     const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8');
     for (const child of children.split(' ').filter(Boolean)) {
       try {
@@ -210,7 +210,7 @@ export class DatabaseServer {
   }
 
   async stop(): Promise<void> {
-    // For PostgreSQL: without waiting for those who are connected.
+    // For PostgreSQL: without waiting for clients to disconnect.
     await this.#stop(this.kind === 'postgres' ? 'SIGINT' : 'SIGTERM');
   }
 
@@ -224,7 +224,7 @@ export class DatabaseServer {
     if (server.exitCode === null && server.signalCode === null) await once(server, 'exit');
   }
 
-  /** With all that it had. */
+  /** Stops it and removes its data. */
   async remove(): Promise<void> {
     await this.#stop(AT_ONCE[this.kind]);
     rmSync(this.#dir, { recursive: true, force: true });
@@ -234,13 +234,13 @@ export class DatabaseServer {
   #end(): void {
     const pid = this.#process?.pid;
     this.#process?.kill(AT_ONCE[this.kind]);
-    // A server of PostgreSQL takes its shared memory away before it ends.
+    // A PostgreSQL server removes its shared memory before it ends.
     if (pid !== undefined) untilGone(pid);
     rmSync(this.#dir, { recursive: true, force: true });
   }
 }
 
-/** What ends a server whose data nobody wants any more. */
+/** The signal that ends a server whose data is no longer needed. */
 const AT_ONCE: Record<ServerKind, NodeJS.Signals> = { postgres: 'SIGQUIT', mysql: 'SIGKILL' };
 
 function untilGone(pid: number): void {
@@ -250,7 +250,7 @@ function untilGone(pid: number): void {
 
 function isRunning(pid: number): boolean {
   try {
-    // What stands behind the name: one that has ended stays until it is asked how.
+    // The fields after the name. A process that has ended stays until its parent has waited for it.
     return readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.[0] !== 'Z';
   } catch {
     return false;

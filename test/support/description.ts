@@ -1,7 +1,7 @@
-/** Holds every management answer against the description that the daemon itself gives of its API. */
+/** Checks every management response against the daemon's own description of its API. */
 import * as z from 'zod';
 import { openApi } from '../../daemon/http/manage/openapi.js';
-import type { TestAnswer } from './daemon.js';
+import type { TestResponse } from './daemon.js';
 
 export interface Described {
   operationId: string;
@@ -12,7 +12,7 @@ export interface Described {
   requestBody?: {
     content: { 'application/json': { schema: Ref; examples?: Record<string, { summary: string; value: unknown }> } };
   };
-  responses: Record<string, Answer | Ref>;
+  responses: Record<string, DescribedResponse | Ref>;
 }
 export interface Parameter {
   name: string;
@@ -23,7 +23,7 @@ export interface Parameter {
   schema: Record<string, unknown>;
   example?: string | number | boolean;
 }
-export interface Answer {
+export interface DescribedResponse {
   description: string;
   headers?: Record<string, Ref>;
   content?: Record<string, { schema: object; example?: unknown }>;
@@ -31,7 +31,7 @@ export interface Answer {
 interface Ref {
   $ref: string;
 }
-/** A named shape, as far as the tests look into it. */
+/** A named shape, as far as the tests read it. */
 export interface Shape {
   description?: string;
   type?: string | string[];
@@ -49,7 +49,7 @@ interface Document {
   components: {
     securitySchemes: object;
     parameters: Record<string, Parameter>;
-    responses: Record<string, Answer>;
+    responses: Record<string, DescribedResponse>;
     schemas: Record<string, Shape>;
     headers: Record<string, { required: boolean }>;
   };
@@ -58,18 +58,18 @@ interface Document {
 /** As the daemon serves it at /manage/openapi.json. */
 export const DESCRIPTION = openApi('0.1.0') as unknown as Document;
 
-/** What stands at a place, or where it refers to. */
+/** The value itself, or what it refers to. */
 export function resolved<Value extends object>(value: Value | Ref): Value {
   if (!('$ref' in value)) return value;
   const steps = value.$ref.replace(/^#\//, '').split('/');
   return steps.reduce<unknown>((at, key) => (at as Record<string, unknown>)[key], DESCRIPTION) as Value;
 }
 
-/** What the description says in words: of paths it does not have, and of methods that its paths do not have. */
+/** What the description says in words: about paths that it does not have, and methods that its paths do not have. */
 const ELSEWHERE = [400, 401, 404, 405, 408, 413, 415, 417, 429, 431, 500, 503];
 
-/** @throws when the answer is not described, or is not what is described. Paths beside /manage are not looked at. */
-export function expectDescribed(method: string, target: string, answer: TestAnswer): void {
+/** @throws if the response is not described, or does not match its description. Paths outside of /manage are ignored. */
+export function expectDescribed(method: string, target: string, answer: TestResponse): void {
   const path = target.replace(/[?#].*/, '');
   if (!/^\/manage(\/|$)/.test(path)) return;
   const complain = (what: string) => {
@@ -110,12 +110,12 @@ function operationAt(path: string): Partial<Record<string, Described>> | undefin
   return (found.find(([template]) => template === path) ?? found[0])?.[1];
 }
 
-function checkBody(schema: z.ZodType, answer: TestAnswer, complain: (what: string) => void): void {
+function checkBody(schema: z.ZodType, answer: TestResponse, complain: (what: string) => void): void {
   const { error } = schema.safeParse(answer.body);
   if (error) complain(`with a body which the description does not have (${z.prettifyError(error)})`);
 }
 
-/** @throws when a value is not what a schema of the document says. */
+/** @throws if a value does not match a schema of the document. */
 export function expectShape(schema: object, value: unknown): void {
   const { error } = schemaOf(schema).safeParse(value);
   if (error) throw new Error(`${JSON.stringify(value)} is not as described: ${z.prettifyError(error)}`);
@@ -124,8 +124,8 @@ export function expectShape(schema: object, value: unknown): void {
 const compiled = new Map<string, z.ZodType>();
 
 /**
- * The schema as it stands in the document, not the one it was made from. A client must not mind a field that it does not know;
- * here it is an error, so that none is forgotten in the description.
+ * The schema as it is in the document, not the one from which it was made. A client must ignore an unknown field; here it is an error, so
+ * that the description has every field.
  */
 function schemaOf(schema: object): z.ZodType {
   const key = JSON.stringify(schema);
@@ -134,7 +134,7 @@ function schemaOf(schema: object): z.ZodType {
   const local = JSON.stringify({ ...schema, $defs: DESCRIPTION.components.schemas }, (_key, value: unknown) => {
     const isShape = typeof value === 'object' && value !== null && 'properties' in value && 'type' in value;
     if (isShape && value.type === 'object') return { additionalProperties: false, ...value };
-    // Tests write rows with ids of their own making.
+    // Tests insert rows with their own IDs.
     const isId = typeof value === 'object' && value !== null && 'format' in value && value.format === 'uuid';
     return isId ? { ...value, format: undefined } : value;
   });

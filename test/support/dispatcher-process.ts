@@ -1,4 +1,4 @@
-/** A dispatcher in a process of its own: to be killed, or to end by itself. */
+/** A dispatcher in a separate process, which a test can kill. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { join } from 'node:path';
 
@@ -6,15 +6,15 @@ const COMMAND = join(import.meta.dirname, '../../cli/main.js');
 
 export interface DispatcherProcess {
   child: ChildProcess;
-  /** All it printed so far; its log is on its standard output. */
+  /** Everything it printed so far; its log is on its standard output. */
   printed: { stdout: string; stderr: string };
-  /** Its exit code, null when a signal ended it. */
+  /** Its exit code; null if a signal ended it. */
   exit: Promise<number | null>;
-  /** Kills it as `kill -9` does, and waits until it is gone. */
+  /** Kills it as `kill -9` does, and waits until it has ended. */
   kill(): Promise<void>;
 }
 
-/** Starts `llmp dispatcher` with these settings and no others. */
+/** Starts `llmp dispatcher` with only these settings. */
 export function launchDispatcher(env: Record<string, string>, ...options: string[]): DispatcherProcess {
   const child = spawn(process.execPath, ['--', COMMAND, 'dispatcher', ...options], {
     env: { PATH: process.env.PATH, DISPATCHER_LISTEN_ADDR: '127.0.0.1:0', ...env },

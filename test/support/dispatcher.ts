@@ -1,4 +1,4 @@
-/** A dispatcher in this process, on a Redis of the test's own. */
+/** A dispatcher in this process, with its own Redis. */
 import { type Dispatcher, startDispatcher } from '../../daemon/dispatcher/dispatcher.js';
 import type { Backend } from '../../daemon/dispatcher/backends/backend.js';
 import { openBackend } from '../../daemon/dispatcher/backends/open.js';
@@ -13,19 +13,24 @@ export interface TestDispatcher extends Dispatcher {
   logged: string[];
   /** The value of a metric, such as `delivered_total` or `trimmed_total{state="unread"}`. */
   metric(name: string): Promise<number>;
-  /** What a probe answers. */
+  /** The response of a probe. */
   probe(path: string): Promise<{ status: number; body: string }>;
 }
 
 export interface TestDispatcherOptions {
   redis: TestRedis;
   env?: Record<string, string>;
-  /** In place of the one that the settings name. */
+  /** In place of the one in the settings. */
   backend?: Backend;
   isOnce?: boolean;
 }
 
-export async function dispatch({ redis, env = {}, backend, isOnce }: TestDispatcherOptions): Promise<TestDispatcher> {
+export async function startTestDispatcher({
+  redis,
+  env = {},
+  backend,
+  isOnce,
+}: TestDispatcherOptions): Promise<TestDispatcher> {
   const all = { REDIS_ADDR: redis.address, DISPATCHER_LISTEN_ADDR: '127.0.0.1:0', ...env };
   const { settings } = loadDispatcherSettings({ env: all });
   const clock = new TestClock();

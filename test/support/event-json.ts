@@ -1,4 +1,4 @@
-/** Events as the back ends of vendors are given them: with ids as the daemon makes them, and told times. */
+/** Events as the backends of vendors receive them: with the daemon's form of IDs, and given times. */
 import { randomUUID } from 'node:crypto';
 import type { Delivery } from '../../daemon/dispatcher/backends/backend.js';
 import type { ChangeEventJson, EventJson, RequestEventJson } from '../../daemon/store/event-json.js';
@@ -9,10 +9,10 @@ export const TOKEN_ID = '0197f2b0-0000-7000-8000-0000000000bb';
 
 const whose = { time: '2026-11-22T06:00:02.500Z', instance: 'proxy-1', project_id: PROJECT_ID, token_id: TOKEN_ID };
 
-/** Its version is 7, the rest is random. */
+/** Its version is 7; the rest is random. */
 const eventId = () => randomUUID().replace(/^(.{14})./, '$17');
 
-/** A chat completion that went well, without its bodies. */
+/** A successful chat completion, without its bodies. */
 export const requestEvent = (more: Partial<RequestEventJson> = {}): RequestEventJson =>
   eventOf(eventId(), {
     ...whose,

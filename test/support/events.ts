@@ -34,7 +34,7 @@ export const eventOf = (id: string, more: Partial<RequestEventJson> = {}): Reque
   ...more,
 });
 
-/** Publishes events with these ids, as the daemon does. */
+/** Publishes events with these IDs, as the daemon does. */
 export async function publish(
   redis: Redis,
   ids: readonly string[],
@@ -45,6 +45,6 @@ export async function publish(
   for (const [error] of (await batch.exec()) ?? []) if (error) throw error;
 }
 
-/** `count` ids such as `a-0001`. */
+/** `count` IDs such as `a-0001`. */
 export const idsOf = (prefix: string, count: number): string[] =>
   Array.from({ length: count }, (_, index) => `${prefix}-${String(index + 1).padStart(4, '0')}`);

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-// Looking costs something, a request as a rule. So what takes long is looked at less often, and noticed a twentieth later at most.
+// A check costs something, often a request. So slow conditions are checked less often, and noticed 5 % later at most.
 const PART = 20;
 const SHORTEST_PAUSE_MS = 2;
 const LONGEST_PAUSE_MS = 25;
 
-/** Waits for what another process, or the kernel, brings about without saying so. */
+/** Waits for a condition that another process or the kernel brings about without a notification. */
 export async function eventually(what: string, holds: () => unknown, withinMs = 15_000): Promise<void> {
   const beganAt = performance.now();
   while (!(await holds())) {

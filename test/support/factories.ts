@@ -1,7 +1,7 @@
 /**
- * Projects and tokens for tests, complete whatever fields they come to have: a new column is added here and nowhere else in the
- * tests. A test names the fields that it is about. Every other field is as it is of a project or token that was just created:
- * active, without a name or a cap, and never used.
+ * Projects and tokens for tests, complete whatever fields they will have: a new column is added here and nowhere else in the tests. A test
+ * names the fields that it is about. All other fields are those of a project or token that was just created: active, without a name or a
+ * cap, and never used.
  */
 import { createHash } from 'node:crypto';
 import type { WireProject, WireToken } from '../../daemon/api/contract.js';
@@ -15,7 +15,7 @@ const OBFUSCATED = 'sk-wt-abcd…wxyz';
 const PROJECT_ID = '77ab10f3-2222-4222-8222-222222222222';
 const TOKEN_ID = '3fa91c2e-1111-4111-8111-111111111111';
 
-/** A project as the core knows it. */
+/** A project as the core sees it. */
 export function aProject(fields: Partial<Project> = {}): Project {
   return {
     id: PROJECT_ID,
@@ -51,16 +51,16 @@ function anIssuedToken(fields: Partial<IssuedToken>): IssuedToken {
   };
 }
 
-/** A token as the core knows it. It lives for a day. */
+/** A token as the core sees it, valid for a day. */
 export const aToken = (fields: Partial<Token> = {}): Token => ({ ...UNUSED, ...anIssuedToken(fields), ...fields });
 
-/** A token to be inserted. Its digest is made from its id, if none is given. */
+/** A token to be inserted. Its digest is made from its ID by default. */
 export function aNewToken(fields: Partial<NewToken> = {}): NewToken {
   const token = anIssuedToken(fields);
   return { ...token, digest: fields.digest ?? createHash('sha256').update(token.id).digest('hex') };
 }
 
-/** What the database says of a token that never expires. Tokens with other digests have other ids and upstream keys. */
+/** The database's answer for a token that never expires. Tokens with different digests have different IDs and upstream keys. */
 export const aKnownToken = (digest: string): KnownToken => ({
   token: aToken({ id: createHash('md5').update(digest).digest('hex'), expiresAtMs: Infinity }),
   reserved: 0,
@@ -86,7 +86,7 @@ export function aWireProject(fields: Partial<WireProject> = {}): WireProject {
   };
 }
 
-/** A token as the management API shows it. It lives for a day. Unless `state` is given, a token that is not active is revoked. */
+/** A token as the management API shows it, valid for a day. A token that is not active is revoked, unless `state` is given. */
 export function aWireToken(fields: Partial<WireToken> = {}): WireToken {
   const created_at = fields.created_at ?? timestamp(CREATED_MS);
   return {

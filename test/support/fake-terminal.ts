@@ -1,4 +1,4 @@
-/** A terminal without a terminal: what the terminal's code may touch, played by the test. */
+/** A fake terminal: what the terminal's code uses, provided by the test. */
 import { EventEmitter } from 'node:events';
 import { PassThrough } from 'node:stream';
 import type { Size, TerminalIo } from '../../console/terminal-io.js';
@@ -9,7 +9,7 @@ const errorOf = (code: string) => Object.assign(new Error(code), { code });
 class FakeProcess extends EventEmitter {
   readonly pid = 4242;
   readonly sent: string[] = [];
-  /** What happens at a signal that is sent. */
+  /** Called for each signal that is sent. */
   onKill: (signal: NodeJS.Signals) => void = () => undefined;
 
   kill(pid: number, signal: NodeJS.Signals): void {
@@ -48,9 +48,9 @@ export class FakeTerminal implements TerminalIo {
   readonly stdout = new FakeStream();
   readonly stderr = new FakeStream();
   isBlocking = true;
-  /** How many bytes it takes before it is full. */
+  /** The number of bytes that it accepts before it is full. */
   room = Infinity;
-  /** Set once nobody is there any more. */
+  /** Set once the terminal is gone. */
   goneWith: string | undefined;
   readonly exits: number[] = [];
   #written: Buffer = Buffer.alloc(0);
@@ -63,12 +63,12 @@ export class FakeTerminal implements TerminalIo {
     Object.assign(this.stdout, size);
   }
 
-  /** All that was written to the screen. */
+  /** Everything that was written to the screen. */
   get written(): string {
     return this.#written.toString();
   }
 
-  /** What was written since the last time. */
+  /** What was written since the last call. */
   take(): string {
     const { written } = this;
     this.#written = Buffer.alloc(0);
@@ -97,7 +97,7 @@ export class FakeTerminal implements TerminalIo {
     this.stdout.emit('resize');
   }
 
-  /** Lets what is under way come about, and time go by. */
+  /** Lets work in progress finish, and time pass. */
   async passes(ms = 0): Promise<void> {
     for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve));
     this.clock.advance(ms);

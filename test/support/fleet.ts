@@ -1,6 +1,6 @@
 /**
- * Several `llmp daemon` processes on one database, each to be killed, frozen and begun again, in front of one provider in this
- * process that counts what reaches it of each token.
+ * Several `llmp daemon` processes on one database that can be killed, frozen and restarted, with one provider in this process that counts
+ * the requests of each token.
  */
 import { get } from 'node:http';
 import { join } from 'node:path';
@@ -16,38 +16,38 @@ import type { DatabaseServer } from './database-servers.js';
 import { eventually } from './eventually.js';
 import { type DaemonProcess, launchDaemon } from './process.js';
 import { json, type Provider, startProvider } from './provider.js';
-import { standStill } from './standstill.js';
+import { freezeProcess } from './freeze-process.js';
 
-// Longer than an instance is silent before the others take it for dead.
+// Longer than an instance may be silent before the others mark it as expired.
 const SILENCE_MS = 60_000;
 const MOST_TRIES = 5;
 
 export interface FleetOptions {
   count?: number;
   env?: Record<string, string>;
-  /** Of the member with this index. */
+  /** For the instance with this index. */
   envOf?: (index: number, env: Record<string, string>) => Record<string, string>;
   /** For Node itself, in each of them. */
   nodeOptions?: readonly string[];
 }
 
-/** What the database says of a token. */
-export interface Counted {
+/** The database's row of a token. */
+export interface TokenCounts {
   requestCount: number;
   reserved: number;
-  /** What instances hold that are not buried. */
+  /** What instances hold that have not expired. */
   leased: number;
 }
 
-/** An answer of the management API. */
-export interface Managed {
+/** A response of the management API. */
+export interface ManageResponse {
   status: number;
-  // What an answer holds is for the test to say.
+  // The test knows what a response contains.
   // eslint-disable-next-line @typescript-eslint/no-explicit-any
   body: any;
 }
 
-/** One of them, from one life to the next. */
+/** One instance of the fleet, over all of its restarts. */
 export class Member {
   readonly #env: Record<string, string>;
   readonly #nodeOptions: readonly string[];
@@ -55,7 +55,7 @@ export class Member {
   #url = '';
   #isListening = false;
   instanceId = '';
-  /** Those of its lives that were ended by a kill. */
+  /** The instance IDs of its runs that ended with a kill. */
   readonly killed: string[] = [];
   isFrozen = false;
 
@@ -72,12 +72,12 @@ export class Member {
     return this.#url;
   }
 
-  /** Everything it has logged in this life. */
+  /** Everything that it has logged since its last start. */
   get logged(): readonly string[] {
     return this.#life?.logged ?? [];
   }
 
-  /** A new life, on a port of its own. Resolves when it listens. */
+  /** Starts it again, on its own port. Resolves when it listens. */
   async begin(): Promise<void> {
     const life = launchDaemon(this.#env, { nodeOptions: this.#nodeOptions });
     this.#life = life;
@@ -95,7 +95,7 @@ export class Member {
     await life.kill();
   }
 
-  /** @throws unless it ends well. */
+  /** @throws unless its exit code is 0. */
   async stop(): Promise<void> {
     this.resume();
     const life = this.#take();
@@ -113,10 +113,10 @@ export class Member {
     return life;
   }
 
-  /** As if its machine stood still: connections stay, nothing answers. */
+  /** As if its machine were frozen: connections stay, nothing responds. */
   freeze(): void {
     const pid = this.#life?.child.pid;
-    this.isFrozen = pid !== undefined && standStill(pid);
+    this.isFrozen = pid !== undefined && freezeProcess(pid);
   }
 
   resume(): void {
@@ -124,7 +124,7 @@ export class Member {
     this.isFrozen = false;
   }
 
-  async manage(method: string, path: string, body?: unknown, requestId?: string): Promise<Managed> {
+  async manage(method: string, path: string, body?: unknown, requestId?: string): Promise<ManageResponse> {
     const response = await fetch(this.#url + path, {
       method,
       headers: {
@@ -139,16 +139,15 @@ export class Member {
   }
 
   /**
-   * A request for `token`, whose id the path carries: the provider does not see the token itself.
-   *
-   * @returns its status; null when the connection broke before the answer was whole.
+   * A request with `token`. Its path contains the token's ID, because the provider does not see the token itself.
+   * @returns its status; null if the connection broke before the response was complete.
    */
   call(token: Pick<WireTokenCreated, 'id' | 'token'>, query = ''): Promise<number | null> {
     return new Promise((resolve) => {
       const broken = () => {
         resolve(null);
       };
-      // On a connection of its own: one that is kept may be closed for its age just as it is used again.
+      // On a new connection: an idle one may be closed for its age just as it is used again.
       const options = { agent: false as const, headers: { authorization: `Bearer ${token.token}` } };
       const outgoing = get(`${this.#url}/v1/of/${token.id}${query}`, options, (response) => {
         response.on('error', broken).resume();
@@ -164,13 +163,13 @@ export class Member {
 export class Fleet {
   readonly provider: Provider;
   readonly members: Member[] = [];
-  /** What the tests look at, and move time in, behind the back of the daemons. */
+  /** For what tests read, and for moving time, without the daemons. */
   readonly #database: Database;
   #projects = 0;
   readonly #reached = new Map<string, number>();
-  /** Told of each request that reaches the provider. */
+  /** Called for each request that reaches the provider. */
   onReached: ((url: string) => void) | null = null;
-  /** How long the provider thinks before it answers. */
+  /** How long the provider waits before it responds. */
   thinkMs: () => number = () => 0;
 
   private constructor(provider: Provider, database: Database) {
@@ -188,7 +187,7 @@ export class Fleet {
     };
   }
 
-  /** @param server null: SQLite, which one at a time may have. */
+  /** @param server null: SQLite, which only one instance at a time can use. */
   static async start(server: DatabaseServer | null, options: FleetOptions = {}): Promise<Fleet> {
     const dir = temporaryFolder();
     const provider = await startProvider();
@@ -227,7 +226,7 @@ export class Fleet {
     return this.members.filter(({ isUp }) => isUp);
   }
 
-  /** How many requests of a token have reached the provider. */
+  /** The number of a token's requests that reached the provider. */
   reached(tokenId: string): number {
     return this.#reached.get(tokenId) ?? 0;
   }
@@ -251,12 +250,12 @@ export class Fleet {
     return answer.body;
   }
 
-  /** What stands in the database. */
+  /** Reads from the database. */
   select<Row extends object>(sql: string, bind: Bind = {}): Promise<Row[]> {
     return patiently(() => this.#database.select<Row>(sql, bind));
   }
 
-  async counted(tokenId: string): Promise<Counted> {
+  async counted(tokenId: string): Promise<TokenCounts> {
     const [row] = await this.select<Record<'request_count' | 'reserved' | 'leased', number | string>>(
       `SELECT request_count, reserved,
          (SELECT COALESCE(SUM(units), 0) FROM leases WHERE token_id = tokens.id) AS leased
@@ -267,31 +266,31 @@ export class Fleet {
     return { requestCount: Number(row.request_count), reserved: Number(row.reserved), leased: Number(row.leased) };
   }
 
-  /** Who is not heard of any more: the killed and the frozen. */
+  /** The instances that send no heartbeats: the killed and the frozen. */
   get #silent(): string[] {
     return this.members.flatMap(({ killed, isFrozen, instanceId }) => (isFrozen ? [...killed, instanceId] : killed));
   }
 
-  /** Half a minute and more passes in which the killed and the frozen are not heard of. */
+  /** Moves time by more than half a minute for the killed and the frozen instances. */
   async silence(): Promise<void> {
     const ids = this.#silent.join("', '");
     const silence = `UPDATE instances SET heartbeat_at = heartbeat_at - ${SILENCE_MS} WHERE id IN ('${ids}')`;
     await patiently(() => this.#database.transact((tx) => tx.execute(silence)));
   }
 
-  /** Has the killed and the frozen taken for dead: whoever begins looks for them. */
-  async bury(by: Member): Promise<void> {
+  /** Has the killed and the frozen instances marked as expired: an instance that starts looks for them. */
+  async expireSilent(by: Member): Promise<void> {
     await by.stop();
     await this.silence();
     await by.begin();
     const silent = new Set(this.#silent);
-    await eventually('the dead are buried', async () => {
+    await eventually('the dead instances have expired', async () => {
       const rows = await this.select<{ id: string }>('SELECT id FROM instances WHERE buried_at = 0');
       return !rows.some(({ id }) => silent.has(id));
     });
   }
 
-  /** Ends everything, whatever state it is in. @throws unless all members that live end well. */
+  /** Ends everything, in any state. @throws unless all running instances end with code 0. */
   async stop(): Promise<void> {
     const ends = await Promise.allSettled(this.members.map((member) => member.stop()));
     await Promise.all(this.members.map((member) => member.kill()));
@@ -301,7 +300,7 @@ export class Fleet {
   }
 }
 
-/** A machine that is busy may take longer than a daemon would wait. */
+/** A busy machine may take longer than a daemon would wait. */
 async function patiently<T>(work: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries++) {
     try {

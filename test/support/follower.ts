@@ -3,13 +3,13 @@ import { MANAGEMENT_TOKEN } from './daemon.js';
 
 type Open<T> = (client: ManagementClient, options: StreamOptions) => AsyncIterable<{ id: string; item: T }>;
 
-/** Follows one of a daemon's streams as a front end does. */
+/** Follows one of a daemon's event streams as a UI does. */
 export class Follower<T> {
   readonly items: T[] = [];
-  readonly places: string[] = [];
+  readonly positions: string[] = [];
   readonly #leaving = new AbortController();
   readonly #done: Promise<void>;
-  /** Resolves when the daemon has begun to answer: it sends what happens from now on. Rejects when the stream fails before. */
+  /** Resolves when the response has begun: from then on it receives events. Rejects if the stream fails before. */
   readonly opened: Promise<void>;
 
   constructor(server: string, open: Open<T>, lastEventId?: string) {
@@ -23,14 +23,14 @@ export class Follower<T> {
     let opened: () => void = () => undefined;
     const begun = new Promise<void>((resolve) => (opened = resolve));
     const read = async () => {
-      for await (const { id, item } of open(client, { lastEventId, opened, signal: this.#leaving.signal })) {
-        this.places.push(id);
+      for await (const { id, item } of open(client, { lastEventId, onOpen: opened, signal: this.#leaving.signal })) {
+        this.positions.push(id);
         this.items.push(item);
       }
     };
     this.#done = read();
     this.opened = Promise.race([begun, this.#done]);
-    this.opened.catch(() => undefined); // Whoever waits for the end is told.
+    this.opened.catch(() => undefined); // The caller of `ended` is notified.
   }
 
   async leave(): Promise<void> {
@@ -38,7 +38,7 @@ export class Follower<T> {
     await this.#done;
   }
 
-  /** Resolves when the daemon ended the stream. */
+  /** Resolves when the daemon has ended the stream. */
   ended(): Promise<void> {
     return this.#done;
   }

@@ -1,4 +1,4 @@
-/** HAProxy with the shipped example for two instances. Only paths and ports differ. */
+/** HAProxy with the shipped example configuration for two instances. Only paths and ports differ. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -8,14 +8,14 @@ import { eventually } from './eventually.js';
 import { listens } from './nginx.js';
 import { freePort } from './ports.js';
 
-/** Says why tests of HAProxy are skipped here. Under `CI=true` they fail instead. */
+/** Says why tests of HAProxy are skipped here. With `CI=true` they fail instead. */
 export const WITHOUT_HAPROXY =
   process.env.CI !== 'true' && spawnSync('haproxy', ['-v']).error ? ' (skipped: no haproxy here)' : '';
 
 const EXAMPLE = resolve(import.meta.dirname, '../../../config/haproxy/llmp.cfg');
 
 export interface Instance {
-  /** The path of its Unix socket for clients. */
+  /** The path of its unix socket for clients. */
   socket: string;
   /** Its port for `/manage` and `/ready`. */
   managementPort: number;
@@ -31,7 +31,7 @@ export class HaProxy {
     this.port = port;
   }
 
-  /** @param instances the two instances, which need not be up. */
+  /** @param instances the two instances, which need not be running. */
   static async start(instances: readonly [Instance, Instance]): Promise<HaProxy> {
     const haproxy = new HaProxy(await freePort());
     await haproxy.#begin(instances);

@@ -1,7 +1,7 @@
-/** Holds every event that a daemon of the suite publishes against what is said of events. */
+/** Checks every event that a daemon of the suite publishes against the description of events. */
 import * as z from 'zod';
 import { event as described } from '../../daemon/api/schemas.js';
-import type { Happening } from '../../daemon/core/events.js';
+import type { PublishableEvent } from '../../daemon/core/events.js';
 import type { EventBus } from '../../daemon/core/ports.js';
 import { eventText } from '../../daemon/store/event-text.js';
 import { inspect } from './leaks.js';
@@ -9,7 +9,7 @@ import { inspect } from './leaks.js';
 const misfits: string[] = [];
 let checked = 0;
 
-/** Looks at what the daemon publishes, as it does. */
+/** Checks each event when the daemon publishes it. */
 export function inspectEvents(bus: EventBus): void {
   const publish = bus.publish.bind(bus);
   bus.publish = (happening) => {
@@ -18,7 +18,7 @@ export function inspectEvents(bus: EventBus): void {
   };
 }
 
-function inspectEvent(happening: Happening): void {
+function inspectEvent(happening: PublishableEvent): void {
   const text = eventText(happening, 'the suite');
   inspect('event', text);
   checked += 1;
@@ -26,7 +26,7 @@ function inspectEvent(happening: Happening): void {
   if (problem !== null && misfits.length < 10) misfits.push(`${problem}: ${text}`);
 }
 
-/** @returns null when the text is an event as it is described, in one line. */
+/** @returns null if the text is an event that matches the description, in one line. */
 export function problemOf(text: string): string | null {
   if (/[\r\n]/.test(text)) return 'several lines';
   try {
@@ -37,6 +37,6 @@ export function problemOf(text: string): string | null {
   }
 }
 
-/** What did not fit, since this was last asked. */
-export const takeMisfits = (): readonly string[] => misfits.splice(0);
+/** The events that did not match, since the last call. */
+export const takeMismatches = (): readonly string[] => misfits.splice(0);
 export const eventsChecked = (): number => checked;

@@ -1,9 +1,7 @@
 /**
- * The scan for leaks: whatever the suite puts out anywhere comes by here, while it runs, and no secret may be in it. Which
- * secrets are recognised stands in canaries.ts. `root-hooks.ts` fails the run with what was found.
- *
- * Costs memory for what was found only: a text is looked at as it comes by, a stream with as much of its past as a secret
- * can be long.
+ * The scan for leaks: everything that the suite outputs passes through here while it runs, and no secret may be in it. canaries.ts defines
+ * which secrets are recognised. `root-hooks.ts` fails the run with the findings.
+ * Only findings take memory: a text is scanned as it passes, a stream together with as much of its past as a secret can be long.
  */
 import { ChildProcess } from 'node:child_process';
 import { closeSync, fstatSync, openSync, readdirSync, readSync } from 'node:fs';
@@ -11,14 +9,14 @@ import type { Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { basename, join } from 'node:path';
 import type { Readable } from 'node:stream';
-import { type Found, LONGEST_WRITTEN, secretsIn } from './canaries.js';
+import { type Found, MAX_ENCODED_LENGTH, secretsIn } from './canaries.js';
 
 export interface Leak {
-  /** Where a secret showed up. */
+  /** Where a secret appeared. */
   sink: string;
-  /** Which, as far as it may be said. */
+  /** Which secret, as far as it may be printed. */
   secret: string;
-  /** The test in the course of which. */
+  /** The test that was running. */
   test: string;
 }
 
@@ -28,18 +26,18 @@ interface Exemption {
   because: string;
 }
 
-/** Where secrets belong. There is no other way past the scan than a line here, or `permit` in a test. */
+/** Where secrets are allowed. The scan has no other exceptions than a line here, or `permit` in a test. */
 const EXEMPTIONS: readonly Exemption[] = [
-  { sink: /^answer to POST \/manage\/tokens$/, secrets: ['token'], because: 'the one answer that shows a token' },
+  { sink: /^response to POST \/manage\/tokens$/, secrets: ['token'], because: 'the one response that shows a token' },
   {
-    sink: /^answer to GET (?:\/\w+)?\/tokens\/[\w-]+\/secret$/,
+    sink: /^response to GET (?:\/\w+)?\/tokens\/[\w-]+\/secret$/,
     secrets: ['token'],
     because: 'the one page that shows a token',
   },
   { sink: /^stdout of llmp (?:manage )?token generate$/, secrets: ['token'], because: 'the same for an operator' },
   { sink: /^stdout of llmp demo$/, secrets: ['token'], because: 'it prints commands to be pasted' },
   { sink: /^(?:command line|stdout) of bash$/, secrets: ['token'], because: 'what the demo printed is pasted' },
-  { sink: /^forwarded answer /, secrets: ['token', 'client'], because: 'a provider may repeat what its client sent' },
+  { sink: /^forwarded response /, secrets: ['token', 'client'], because: 'a provider may repeat what its client sent' },
   { sink: /^file (?:llmp\.env|token|management-token)$/, secrets: ['management'], because: 'a setting in a file' },
   { sink: /^file (?:database-url|redis-password)$/, secrets: ['password'], because: 'a setting in a file' },
   { sink: /^file dispatcher-key$/, secrets: ['dispatcher'], because: 'a setting in a file' },
@@ -53,25 +51,25 @@ let leaks: Leak[] = [];
 let test = 'before the first test';
 let permitted: Exemption[] = [];
 
-/** Called by the root hooks. What the test before was permitted is not any more. */
+/** Called by the root hooks. The permissions of the previous test end. */
 export function testBegins(title: string): void {
   test = title;
   permitted = [];
 }
 
-/** For a test that itself puts secrets where none belong: it may until its end. */
+/** For a test that itself puts secrets in a wrong place: permitted until its end. */
 export function permit(sink: RegExp, secrets: readonly Found['kind'][], because: string): void {
   permitted.push({ sink, secrets, because });
 }
 
-/** What was found since this was last asked. */
-export function takeFound(): readonly Leak[] {
+/** The findings since the last call. */
+export function takeLeaks(): readonly Leak[] {
   const taken = leaks;
   leaks = [];
   return taken;
 }
 
-/** What is found while `action` runs is its caller's business and not held against the run. */
+/** Leaks that are found while `action` runs are returned to the caller and do not fail the run. */
 export async function leaksOf(action: () => unknown): Promise<Leak[]> {
   const before = leaks;
   leaks = [];
@@ -83,7 +81,7 @@ export async function leaksOf(action: () => unknown): Promise<Leak[]> {
   }
 }
 
-/** Looks for secrets in what goes to a sink. @returns whether there was any, leak or not. */
+/** Scans what goes to a sink for secrets. @returns whether there was any, leak or not. */
 export function inspect(sink: string, text: string | Uint8Array): boolean {
   const secrets = secretsIn(text);
   for (const { kind, shown } of secrets) {
@@ -95,24 +93,24 @@ export function inspect(sink: string, text: string | Uint8Array): boolean {
   return secrets.length > 0;
 }
 
-/** @returns looks for secrets in what goes to a sink piece by piece, and says whether there was any. */
+/** @returns a function that scans what goes to a sink in pieces, and returns whether there was any secret. */
 export function inspector(sink: string): (piece: string | Uint8Array) => boolean {
   let rest = '';
   return (piece) => {
     const text = rest + (typeof piece === 'string' ? piece : Buffer.from(piece).toString('latin1'));
-    // What was found once is not to be found again with the next piece.
+    // A finding must not be found again with the next piece.
     const hasSecrets = inspect(sink, text);
-    rest = hasSecrets ? '' : text.slice(-LONGEST_WRITTEN);
+    rest = hasSecrets ? '' : text.slice(-MAX_ENCODED_LENGTH);
     return hasSecrets;
   };
 }
 
-// ---- what a daemon in this process answers
+// ---- responses of a daemon in this process
 
-/** How much is looked at of an answer that was forwarded: its bytes are the provider's. */
+/** How much is scanned of a forwarded response, whose bytes are the provider's. */
 const MOST_FORWARDED = 64 * 1024;
 
-/** Looks at the bytes that leave a server, whoever asked for them, and by which request. */
+/** Scans the bytes that a server sends, for any client and any request. */
 export function inspectAnswers(server: Server): void {
   server.on('connection', (socket: Socket & { _httpMessage?: ServerResponse | null }) => {
     let response: ServerResponse | null | undefined;
@@ -123,9 +121,9 @@ export function inspectAnswers(server: Server): void {
       const { _httpMessage: current = null } = socket;
       if (response === undefined || current !== response) {
         response = current;
-        // Only an answer that was forwarded says how long the upstream took.
+        // Only a forwarded response states how long the upstream took.
         const isForwarded = Buffer.from(bytes).includes('\r\nServer-Timing: ');
-        look = inspector(`${isForwarded ? 'forwarded answer' : 'answer'} to ${requestOf(current)}`);
+        look = inspector(`${isForwarded ? 'forwarded response' : 'response'} to ${requestOf(current)}`);
         left = isForwarded ? MOST_FORWARDED : Infinity;
       }
       if (left > 0) look(bytes);
@@ -152,7 +150,7 @@ function requestOf(response: ServerResponse | null): string {
 
 // ---- processes
 
-/** Looks at the command line of every process that is spawned from now on, and at what it prints. */
+/** Scans the command line of every process that is spawned from now on, and what it prints. */
 export function inspectProcesses(): void {
   type Spawn = (this: ChildProcess, options: { args?: string[] }) => unknown;
   const prototype = ChildProcess.prototype as ChildProcess & { spawn: Spawn };
@@ -166,7 +164,7 @@ export function inspectProcesses(): void {
   };
 }
 
-/** Not by a listener: that would set the stream flowing, before or after whoever is to read it is there. */
+/** Not with a listener, which would start the flow of the stream before its reader is ready. */
 function inspectReadable(readable: Readable | null, sink: string): void {
   if (!readable) return;
   const look = inspector(sink);
@@ -183,13 +181,13 @@ function nameOf(args: readonly string[]): string {
   return script === -1 ? basename(args[0] ?? '') : commandOf(args.slice(script + 1));
 }
 
-/** A command line's words up to the first option: `llmp token generate`. */
+/** The words of a command line up to the first option: `llmp token generate`. */
 export function commandOf(args: readonly string[]): string {
   const end = args.findIndex((arg) => !/^[a-z-]+$/.test(arg) || arg.startsWith('-'));
   return ['llmp', ...args.slice(0, end === -1 ? args.length : end)].join(' ');
 }
 
-/** Looks at what this process prints, mocha's report included. */
+/** Scans what this process prints, including mocha's report. */
 export function inspectOwnOutput(): void {
   for (const name of ['stdout', 'stderr'] as const) {
     const stream = process[name];
@@ -211,7 +209,7 @@ const inspected = new Map<string, string>();
 /** A file can change twice within one step of the file system's clock. */
 const CLOCK_STEP_MS = 50;
 
-/** Has everything inspected that is in the folder when the run, or the file of tests, ends. */
+/** Scans everything in the folder when the run, or the test file, ends. */
 export function watchFolder(path: string): void {
   folders.add(path);
 }
@@ -221,7 +219,7 @@ export function inspectFolders(): void {
   folders.clear();
 }
 
-/** Looks at the bytes of every file in a folder. */
+/** Scans the bytes of every file in a folder. */
 export function inspectFiles(folder: string): void {
   for (const entry of entriesOf(folder)) {
     if (entry.isFile()) inspectFile(join(entry.parentPath, entry.name));
@@ -232,12 +230,12 @@ function entriesOf(folder: string) {
   try {
     return readdirSync(folder, { recursive: true, withFileTypes: true });
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []; // Whoever made it has removed it.
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []; // Its owner has removed it.
     throw error;
   }
 }
 
-/** Null for what was only there for a moment, such as a journal of SQLite's. */
+/** Null for a file that existed only for a moment, such as a journal of SQLite. */
 function openUnlessGone(path: string): number | null {
   try {
     return openSync(path, 'r');

@@ -1,14 +1,14 @@
-/** What tests of the management API look at beside a single answer: problems, whole lists, raw requests, the tables. */
+/** What tests of the management API check besides a single response: problems, whole lists, raw requests, the tables. */
 import { expect } from 'chai';
 import { request } from 'node:http';
 import type { WireProblem } from '../../daemon/api/contract.js';
 import type { Bind } from '../../daemon/store/sql/database.js';
-import { MANAGEMENT_TOKEN, type TestAnswer, type TestDaemon } from './daemon.js';
+import { MANAGEMENT_TOKEN, type TestResponse, type TestDaemon } from './daemon.js';
 import { expectDescribed } from './description.js';
 import { expectPlain } from './refusals.js';
 
-/** Checks that an answer is a problem of this status and code, in the shape all have, and gives its `error`. */
-export function problemOf(answer: TestAnswer, status: number, code: string): string {
+/** Checks that a response is a problem with this status and code, in the common shape, and returns its `error`. */
+export function problemOf(answer: TestResponse, status: number, code: string): string {
   const problem = answer.body as WireProblem;
   expect({ status: answer.status, code: problem.code }, problem.error).to.deep.equal({ status, code });
   expect(answer.headers.get('content-type')).to.equal('application/json; charset=utf-8');
@@ -17,37 +17,37 @@ export function problemOf(answer: TestAnswer, status: number, code: string): str
   return problem.error;
 }
 
-/** Checks that an answer is a success of this status, and gives its body. */
-export async function bodyOf<Body>(answer: Promise<TestAnswer> | TestAnswer, status = 200): Promise<Body> {
+/** Checks that a response is a success with this status, and returns its body. */
+export async function bodyOf<Body>(answer: Promise<TestResponse> | TestResponse, status = 200): Promise<Body> {
   const got = await answer;
   expect(got.status, JSON.stringify(got.body)).to.equal(status);
   return got.body as Body;
 }
 
-/** The pages of a list from its first to its last, by following `Link`. */
+/** The pages of a list from first to last, by following `Link`. */
 export async function pagesOf<Item>(daemon: TestDaemon, path: string): Promise<Item[][]> {
   const pages: Item[][] = [];
   let next: string | undefined = path;
   do {
-    const answer: TestAnswer = await daemon.manage('GET', next);
+    const answer: TestResponse = await daemon.manage('GET', next);
     pages.push(await bodyOf<Item[]>(answer));
-    expect(pages.length, 'pages, without an end in sight').to.be.lessThan(100);
+    expect(pages.length, 'pages without an end').to.be.lessThan(100);
     next = /^<([^>]+)>; rel="next"$/.exec(answer.headers.get('link') ?? '')?.[1];
   } while (next !== undefined);
   return pages;
 }
 
-/** A request with headers that fetch would refuse or repair. `undefined` leaves the management token out. */
-export async function rawRequest(daemon: TestDaemon, asked: RawRequest): Promise<RawAnswer> {
+/** A request with headers that fetch would reject or repair. `undefined` leaves the management token out. */
+export async function rawRequest(daemon: TestDaemon, asked: RawRequest): Promise<RawManageResponse> {
   const answer = await sent(daemon.managementUrl, asked);
   expectDescribed(asked.method ?? 'GET', asked.path, answer);
   return answer;
 }
 
-function sent(url: string, { method, path, headers = {}, body, localAddress }: RawRequest): Promise<RawAnswer> {
+function sent(url: string, { method, path, headers = {}, body, localAddress }: RawRequest): Promise<RawManageResponse> {
   const all: Record<string, string | undefined> = {
     authorization: `Bearer ${MANAGEMENT_TOKEN}`,
-    // Node declares no length for a DELETE, and the body would be taken for the next request.
+    // Node states no length for a DELETE, and the body would be read as the next request.
     ...(body !== undefined && !headers['transfer-encoding'] && { 'content-length': String(Buffer.byteLength(body)) }),
     ...headers,
   };
@@ -73,14 +73,14 @@ function sent(url: string, { method, path, headers = {}, body, localAddress }: R
   });
 }
 
-export type RawAnswer = TestAnswer & { text: string };
+export type RawManageResponse = TestResponse & { text: string };
 
 export interface RawRequest {
   method?: string;
   path: string;
   headers?: Record<string, string | undefined>;
   body?: string | Buffer;
-  /** Where the request comes from, such as 127.0.0.2. */
+  /** The source address of the request, such as 127.0.0.2. */
   localAddress?: string;
 }
 
@@ -120,12 +120,12 @@ export function changesOf({ daemon }: TestDaemon): Promise<ChangeRow[]> {
   return daemon.stores.database.select<ChangeRow>('SELECT seq, kind, project_id, token_id FROM changes ORDER BY rowid');
 }
 
-/** Changes the database behind the daemon's back. */
+/** Changes the database without the daemon. */
 export function write({ daemon }: TestDaemon, sql: string, bind: Bind = {}): Promise<number> {
   return daemon.stores.database.transact((tx) => tx.execute(sql, bind));
 }
 
-/** Everything the management API stores, to be compared before and after. */
+/** Everything that the management API stores, to be compared before and after. */
 export async function storedIn({ daemon }: TestDaemon): Promise<Record<string, object[]>> {
   const stored: Record<string, object[]> = {};
   for (const table of ['projects', 'tokens', 'changes', 'change_seq', 'audit']) {

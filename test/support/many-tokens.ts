@@ -1,4 +1,4 @@
-/** More tokens than anybody would issue one by one, in the SQLite database of a daemon that does not run. */
+/** A very large number of tokens, in the SQLite database of a daemon that is not running. */
 import { digestOf } from '../../daemon/core/token.js';
 import { openStores } from '../../daemon/store/open.js';
 import { TestClock } from './clock.js';
@@ -8,9 +8,8 @@ const COLUMNS =
   'id, digest, project_id, name, name_folded, last_used_at, is_active, expires_at, created_at, max_requests, request_count, reserved, obfuscated';
 
 /**
- * Of all states, over twenty days, a third of them capped, over all projects in turn; their names are `CI job N`, from 0.
- *
- * @param known tokens of a project whose secrets somebody knows.
+ * Of all states, over twenty days, a third of them capped, over all projects in turn. Their names are `CI job N`, from 0.
+ * @param known tokens of a project whose secrets are known.
  */
 export async function makeTokens(
   path: string,

@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { resolve } from 'node:path';
 
-/** All there are, in their order: a file that the migrator does not know of is a migration that never runs. */
+/** All migrations in order. A file that the migrator does not know is a migration that never runs. */
 export const MIGRATIONS = readdirSync(resolve(import.meta.dirname, '../../migrations'))
   .filter((file) => /^\d{4}-.*\.js$/.test(file))
   .map((file) => file.replace(/\.js$/, ''))

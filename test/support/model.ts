@@ -1,10 +1,9 @@
 /**
- * A model of admission for random histories. It drives the shipped core on the shipped SQLite store, decides which of
- * the database calls under way goes on next (so that every order of them can happen), kills an instance between
- * any two of them, and holds what happened against what may happen.
- *
- * Several instances share the one database as they would a server: but for its single writer, calls of all of them go on in any
- * order. Some stand still for longer than the others wait for them, and half of what they tell each other is lost.
+ * A model of admission for random histories. It drives the real core on the real SQLite store, decides which of the pending database calls
+ * continues next (so that every order can happen), kills an instance between any two of them, and compares what happened with what may
+ * happen.
+ * Several instances share the one database as they would share a server: except for its single writer, calls of all of them continue in any
+ * order. Some are paused for longer than the others wait for them, and half of their messages to each other are lost.
  */
 import { copyFileSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,15 +12,15 @@ import { DatabaseError } from 'sequelize';
 import type { Pass } from '../../daemon/core/account.js';
 import { Admission } from '../../daemon/core/admission.js';
 import type { Caller } from '../../daemon/core/audit.js';
-import { Neighbours } from '../../daemon/core/neighbours.js';
-import type { Log, Poke, Pokes } from '../../daemon/core/ports.js';
-import { DATABASE_WAIT_MS } from '../../daemon/core/within.js';
+import { ClusterSync } from '../../daemon/core/cluster-sync.js';
+import type { Log, Notification, Notifications } from '../../daemon/core/ports.js';
+import { DATABASE_WAIT_MS } from '../../daemon/core/database-timeout.js';
 import { Refusal } from '../../daemon/core/refusal.js';
 import { Registry } from '../../daemon/core/registry.js';
 import { DEFAULT_TERMS } from '../../daemon/core/token.js';
 import { SecretBox } from '../../daemon/store/secrets.js';
 import { SqliteDatabase } from '../../daemon/store/sql/sqlite-database.js';
-import { SqlNeighbourhood } from '../../daemon/store/sql/instances.js';
+import { SqlClusterStore } from '../../daemon/store/sql/instances.js';
 import { SqlLedger } from '../../daemon/store/sql/ledger.js';
 import { SqlRecords } from '../../daemon/store/sql/records.js';
 import { SqliteWriter } from '../../daemon/store/sql/sqlite.js';
@@ -33,7 +32,7 @@ import { watchFolder } from './leaks.js';
 
 export type Random = () => number;
 
-/** mulberry32: small, seeded, good enough to wander. */
+/** mulberry32: small, seeded, and random enough for this. */
 export function seededRandom(seed: number): Random {
   let state = seed >>> 0;
   return () => {
@@ -52,32 +51,32 @@ const operator: Caller = { actor: 'system', requestId: null, clientIp: null, rea
 /** Rewrites a statement before it is sent: how a test breaks the store on purpose. */
 export type Sabotage = (sql: string) => string;
 
-/** A database call that waits to be let through: before it is sent, or before its answer is given back. */
+/** A database call that waits to be let through: before it is sent, or before its result is returned. */
 interface Gate {
   sql: string;
   stage: 'before' | 'after';
-  /** Goes on only when much else has: what takes long meets what is short. */
+  /** Continues only after many others, so that long operations meet short ones. */
   isSlow: boolean;
   pass(): void;
   fail(): void;
 }
 
-/** Words between instances, of which half are lost. */
-class LossyPokes implements Pokes {
+/** Messages between instances, half of which are lost. */
+class LossyPokes implements Notifications {
   readonly #all: ReadonlySet<LossyPokes>;
   readonly #random: Random;
-  #listener: (poke: Poke) => void = () => undefined;
+  #listener: (poke: Notification) => void = () => undefined;
 
   constructor(all: ReadonlySet<LossyPokes>, random: Random) {
     this.#all = all;
     this.#random = random;
   }
 
-  send(poke: Poke): void {
+  send(poke: Notification): void {
     for (const other of this.#all) if (other !== this && this.#random() < 0.5) other.#listener(poke);
   }
 
-  onPoke(listener: (poke: Poke) => void): void {
+  onNotification(listener: (poke: Notification) => void): void {
     this.#listener = listener;
   }
 }
@@ -88,32 +87,32 @@ interface InstanceOptions {
   id: string;
   random: Random;
   sabotage: Sabotage;
-  /** Where it is not alone. */
+  /** Null if it is the only instance. */
   pokes: Set<LossyPokes> | null;
-  /** Told when it takes another for dead. */
+  /** Called when it marks another instance as expired. */
   onBurial: () => void;
 }
 
-/** One life of a process: everything of it is gone after `kill`. */
+/** One run of a process: after `kill` nothing of it is left. */
 class Instance {
   readonly database: SqliteDatabase;
   readonly clock: TestClock;
   readonly admission: Admission;
   readonly registry: Registry;
   readonly ledger: SqlLedger;
-  readonly neighbours: Neighbours | null;
+  readonly neighbours: ClusterSync | null;
   readonly id: string;
   readonly passes: OpenPass[] = [];
   gates: Gate[] = [];
   /** Requests that have begun and not ended. */
   open = 0;
-  /** Until it is enrolled it serves nobody. */
+  /** Before it is enrolled it serves no request. */
   isServing = false;
   /** Whether its calls wait to be let through. */
   isGated = false;
-  /** It is in a transaction, and the others cannot be. */
+  /** It is in a transaction, so the others cannot be. */
   isWriting = false;
-  /** How long it has been standing still; null while it does not. */
+  /** How long it has been paused; null if it is not. */
   frozenMs: number | null = null;
   #busy = 0;
   readonly #random: Random;
@@ -142,12 +141,12 @@ class Instance {
     });
     const records = new SqlRecords(this.database, box);
     this.neighbours = isShared
-      ? new Neighbours({
+      ? new ClusterSync({
           ...common,
-          neighbourhood: new SqlNeighbourhood(this.database),
+          store: new SqlClusterStore(this.database),
           admission: this.admission,
           records,
-          pokes: this.#pokes,
+          notifications: this.#pokes,
           onChange: () => undefined,
           onLostTrack: () => undefined,
           onRecords: () => undefined,
@@ -173,12 +172,12 @@ class Instance {
     return this.#busy > 0;
   }
 
-  /** Whether it has heard, in answer to a question put since then (by its clock), of all that was changed before. */
+  /** Whether it knows, from a query it made since then (by its clock), of all earlier changes. */
   hasHeardSince(monotonicMs: number): boolean {
     return this.neighbours === null || this.neighbours.upToDateAtMs > monotonicMs;
   }
 
-  /** The process dies: nothing of it ever goes on, and the kernel closes its files, which takes back an open transaction. */
+  /** The process dies: nothing of it continues, and the kernel closes its files, which rolls back an open transaction. */
   async kill(): Promise<void> {
     this.gates = [];
     await this.close();
@@ -260,14 +259,14 @@ class Instance {
   }
 }
 
-/** What a driver throws when its connection breaks, as Sequelize wraps it. */
+/** The error of a driver when its connection breaks, as Sequelize wraps it. */
 class ConnectionLost extends DatabaseError {
   constructor() {
     super(Object.assign(new Error('SQLITE_IOERR: the connection is gone'), { sql: '' }));
   }
 }
 
-/** What the model holds to be true of one token. */
+/** What the model knows of one token. */
 interface ModelToken extends Changing {
   id: string;
   secret: string;
@@ -276,25 +275,25 @@ interface ModelToken extends Changing {
   forwarded: number;
 }
 
-/** What the model holds to be true of what is switched on and off. */
+/** What the model knows of anything that can be activated and deactivated. */
 class Changing {
-  /** As last acknowledged; null while a change of it is under way, or after one of unknown outcome. */
+  /** The last acknowledged state; null while a change is in progress, or after a change of unknown outcome. */
   isActive: boolean | null = true;
-  /** Counts changes begun, so that a request can tell whether one came in between. */
+  /** Counts changes begun, so that a request can tell whether one happened meanwhile. */
   changesBegun = 0;
-  /** When the last acknowledged change was acknowledged, by the clock of each instance that did not make it. */
+  /** When the last change was acknowledged, by the clock of each instance that did not make it. */
   acknowledgedAtMs = new Map<Instance, number>();
-  /** Who makes the change that is under way. */
+  /** The instance that makes the change in progress. */
   changedBy: Instance | null = null;
 }
 
-/** A request that was forwarded, and when: so many changes had been acknowledged. */
+/** A forwarded request, with the number of changes that were acknowledged before it. */
 interface OpenPass {
   pass: Pass;
   afterChanges: number;
 }
 
-/** Something happened that must never happen. */
+/** An event that must never happen. */
 export class Violation extends Error {
   override name = 'Violation';
 }
@@ -306,14 +305,14 @@ export interface HistoryOptions {
   kills: boolean;
   /** Whether database calls may fail, with or without having taken effect. */
   faults: boolean;
-  /** How many there are at a time; one has the database for itself. */
+  /** The number of instances at a time; a single one has the database for itself. */
   instances?: number;
   sabotage?: Sabotage;
 }
 
 const STALE_LIMIT_MS = 60_000;
 
-// In memory where there is such a place: a killed process, unlike a power cut, loses nothing that was written.
+// In memory if possible: unlike a power failure, a killed process loses nothing that was written.
 const folder = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'llmp-model-'));
 watchFolder(folder);
 process.once('exit', () => {
@@ -328,7 +327,7 @@ function migratedTemplate(): Promise<string> {
     const path = join(folder, 'template.db');
     const database = new SqliteDatabase(path);
     await new Migrator(database, '0.1.0').up();
-    await database.select('PRAGMA journal_mode = DELETE'); // Everything in the one file that is copied.
+    await database.select('PRAGMA journal_mode = DELETE'); // Everything is in the one file that is copied.
     await database.close();
     return path;
   })();
@@ -345,9 +344,9 @@ export async function runHistory(options: HistoryOptions): Promise<{ forwarded: 
   return world.end();
 }
 
-/** An acknowledged revocation or deactivation, for those that were in flight then. */
+/** An acknowledged revocation or deactivation, for requests that were in flight then. */
 interface Ending {
-  /** Of how many acknowledged changes it is the last. */
+  /** The number of acknowledged changes up to this one. */
   number: number;
   ends: (pass: Pass) => boolean;
   /** By the clock of each instance. */
@@ -409,7 +408,7 @@ class World {
     }
   }
 
-  /** Resolves when nothing moves any more without a gate being opened or a clock being moved. */
+  /** Resolves when nothing can continue without a gate being opened or a clock being moved. */
   async #idle(): Promise<void> {
     for (let quiet = 0; quiet < 2;) {
       await new Promise((resolve) => setImmediate(resolve));
@@ -417,7 +416,7 @@ class World {
     }
   }
 
-  /** Calls that may go on: the database has one writer. */
+  /** The calls that may continue: the database has one writer. */
   get #gates(): Gate[] {
     const awake = this.#instances.filter(({ frozenMs }) => frozenMs === null);
     return awake.flatMap((instance) => {
@@ -432,7 +431,7 @@ class World {
     const ready = this.#gates.filter(({ isSlow }) => !isSlow || this.#chance(0.04));
     const gate = ready[Math.floor(this.#random() * ready.length)];
     if (gate && this.#chance(0.75)) {
-      // A transaction that cannot even be taken back is a connection that closes: nothing to model about it.
+      // A transaction that cannot even be rolled back is a closed connection, which needs no model.
       if (this.#options.faults && this.#chance(0.03) && !gate.sql.startsWith('ROLLBACK')) {
         this.#faults += 1;
         gate.fail();
@@ -457,12 +456,12 @@ class World {
         continue;
       }
       instance.frozenMs += ms;
-      // Long enough to be taken for dead by those who look every ten seconds.
+      // Long enough to be marked as expired by instances that check every ten seconds.
       if (instance.frozenMs > 45_000) this.#thaw(instance);
     }
   }
 
-  /** A process stands still. One in the middle of a transaction would keep all others from writing, which no server lets it. */
+  /** Pauses a process. One within a transaction would block all writers, which no server allows. */
   #freeze(): void {
     const [instance] = this.#serving().filter(({ isWriting }) => !isWriting);
     if (!instance || this.#serving().length < 2) return;
@@ -508,7 +507,7 @@ class World {
     instance.open -= 1;
   }
 
-  /** Whether the instance must have heard of the last changes of the token and its project. */
+  /** Whether the instance must know the last changes of the token and its project. */
   #knows(instance: Instance, token: ModelToken): boolean {
     return [token, this.#project].every((each) => {
       const atMs = each.acknowledgedAtMs.get(instance);
@@ -516,7 +515,7 @@ class World {
     });
   }
 
-  /** Whether the instance may still not know that. */
+  /** Whether the instance may still not know it. */
   #mayNotKnow(instance: Instance, { acknowledgedAtMs }: Changing): boolean {
     const atMs = acknowledgedAtMs.get(instance);
     const isRecent = atMs !== undefined && instance.clock.monotonic() < atMs + STALE_LIMIT_MS;
@@ -536,17 +535,17 @@ class World {
   }
 
   #refused(token: ModelToken, error: unknown, shouldHavePassed: boolean, waitedMs: number): void {
-    // Units that a dead instance held, or a lost reply took along, count as used. Nothing else may.
+    // Units that a dead instance held, or that a lost reply took, count as used. No others may.
     const isUndisturbed = this.#kills === 0 && this.#burials === 0 && this.#faults === 0;
     if (!(error instanceof Refusal)) {
       this.#violate(`not a refusal: ${String(error)}`);
     } else if (error.kind === 'unavailable') {
-      // Others hold what is left, and their calls take long here.
+      // Other instances hold the remaining units, and their calls take long here.
       const isContended = this.#pokes !== null && token.cap > 0;
-      // Time leaps here while the database is asked.
+      // Time jumps here while the database is asked.
       const isLate = waitedMs >= DATABASE_WAIT_MS;
       if (!this.#options.faults && !isContended && !isLate)
-        this.#violate('unavailable, though the database never failed');
+        this.#violate('unavailable although the database never failed');
     } else if (error.kind === 'request_limit_reached') {
       if (isUndisturbed && token.forwarded < token.cap) this.#violate('refused below the cap');
     } else if (shouldHavePassed) {
@@ -597,10 +596,11 @@ class World {
     const atMs = new Map(this.#instances.map((each) => [each, each.clock.monotonic()]));
     this.#endings.push({ number: this.#acknowledged, ends, atMs });
     const survivor = instance.passes.some(({ pass }) => ends(pass) && pass.ended === null);
-    if (survivor) this.#violate('a request in flight outlived the revocation of its token, or the end of its project');
+    if (survivor)
+      this.#violate('a request in flight outlived the revocation of its token or the deactivation of its project');
   }
 
-  /** @param by whoever knows already. */
+  /** @param by the instance that knows it already. */
   #acknowledge(changing: Changing, isActive: boolean, by: Instance | null): void {
     this.#acknowledged += 1;
     changing.isActive = isActive;
@@ -609,7 +609,7 @@ class World {
     changing.acknowledgedAtMs = new Map(others.map((each) => [each, each.clock.monotonic()]));
   }
 
-  /** Whoever has heard of a revocation has ended what was in flight then. */
+  /** An instance that knows of a revocation has ended the requests that were in flight then. */
   #checkInFlight(): void {
     for (const { number, ends, atMs } of this.#endings) {
       for (const instance of this.#instances) {
@@ -618,7 +618,7 @@ class World {
         const survivor = instance.passes.some(
           ({ pass, afterChanges }) => ends(pass) && afterChanges < number && pass.ended === null,
         );
-        if (survivor) this.#violate('a request in flight outlived a revocation that its instance has heard of');
+        if (survivor) this.#violate('a request in flight outlived a revocation that its instance knows of');
       }
     }
   }
@@ -629,7 +629,7 @@ class World {
     this.#kills += 1;
     await victim.kill();
     this.#instances = this.#instances.filter((instance) => instance !== victim);
-    // What was acknowledged must still hold; what was not may have gone either way.
+    // An acknowledged change must still hold. Any other change may or may not have been made.
     for (const [changing, table, id] of [
       [this.#project, 'projects', this.#projectId] as const,
       ...this.#tokens.map((token) => [token, 'tokens', token.id] as const),
@@ -644,7 +644,7 @@ class World {
       if (changing.isActive === null) {
         if (changing.changedBy !== victim) continue;
         this.#acknowledge(changing, isActive, null);
-        this.#acknowledged -= 1; // Nobody was told.
+        this.#acknowledged -= 1; // The change was not acknowledged.
       } else if (changing.isActive !== isActive) {
         this.#violate('an acknowledged change was lost');
       }
@@ -654,11 +654,11 @@ class World {
     void born.begin();
   }
 
-  /** Lets everything run to its end, then holds the database against the model. */
+  /** Lets everything run to its end, then compares the database with the model. */
   async end(): Promise<{ forwarded: number; kills: number }> {
     for (const instance of this.#instances) if (instance.frozenMs !== null) this.#thaw(instance);
     await this.#settled();
-    // By then the dead are buried.
+    // By then the dead instances have expired.
     for (let passed = 0; this.#pokes && this.#kills > 0 && passed < 60; passed++) {
       this.#advance(1_000);
       await this.#settled();
@@ -706,7 +706,7 @@ class World {
       if (counted < token.forwarded) this.#violate(`only ${counted} of ${token.forwarded} uses are counted`);
       if (counted > token.cap) this.#violate(`${counted} counted of a cap of ${token.cap}`);
       if (row?.reserved !== counted)
-        this.#violate(`reserved is ${row?.reserved} when ${counted} are used and nobody lives`);
+        this.#violate(`reserved is ${row?.reserved} when ${counted} are used and no instance lives`);
     }
     const [found] = await database.select<Record<'changes' | 'records' | 'last' | 'seq' | 'audits' | 'leases', number>>(
       `SELECT (SELECT COUNT(*) FROM changes) AS changes, (SELECT COUNT(*) FROM audit) AS records,
@@ -715,7 +715,7 @@ class World {
          (SELECT COUNT(*) FROM leases) AS leases`,
     );
     if (!found || found.records !== found.last || found.last !== found.seq) this.#violate('the records have gaps');
-    if (found?.changes !== found?.audits) this.#violate('a change without its audit record, or the other way round');
+    if (found?.changes !== found?.audits) this.#violate('a change without its audit record, or the reverse');
     if ((found?.changes ?? 0) < this.#acknowledged) this.#violate('an acknowledged change left no trace');
     if (found?.leases !== 0) this.#violate('a lease outlived its instance');
   }
@@ -737,7 +737,7 @@ class World {
   }
 
   #anyToken(): ModelToken {
-    // Mostly one of them, so that what happens meets.
+    // Mostly one of them, so that events coincide.
     const index = this.#chance(0.6) ? this.#options.seed : Math.floor(this.#random() * 1_000);
     const token = this.#tokens[index % this.#tokens.length];
     if (!token) throw new Error('no tokens');

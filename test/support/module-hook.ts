@@ -1,4 +1,4 @@
-/** A hook of Node's module loader, in its own thread: writes down every file that is loaded. */
+/** A hook of Node's module loader, in a separate thread: notes every file that is loaded. */
 import { appendFileSync } from 'node:fs';
 import type { LoadHook } from 'node:module';
 

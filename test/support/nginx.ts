@@ -1,4 +1,4 @@
-/** nginx with the shipped example for two instances. Only paths and ports differ. */
+/** nginx with the shipped example configuration for two instances. Only paths and ports differ. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -8,7 +8,7 @@ import { temporaryFolder } from './daemon.js';
 import { eventually } from './eventually.js';
 import { freePort } from './ports.js';
 
-/** Says why tests of nginx are skipped here; where everything must be there they fail instead. */
+/** Says why tests of nginx are skipped here. Where everything must be installed, they fail instead. */
 export const WITHOUT_NGINX =
   process.env.CI !== 'true' && spawnSync('nginx', ['-v']).error ? ' (skipped: no nginx here)' : '';
 
@@ -23,7 +23,7 @@ export class Nginx {
     this.port = port;
   }
 
-  /** @param sockets of the two instances, which need not be up. */
+  /** @param sockets the sockets of the two instances, which need not be running. */
   static async start(sockets: readonly [string, string]): Promise<Nginx> {
     const nginx = new Nginx(await freePort());
     await nginx.#begin(sockets);
@@ -38,7 +38,7 @@ export class Nginx {
     return readFileSync(join(this.#dir, 'error.log'), 'utf8');
   }
 
-  /** It tries each instance, without health checks. */
+  /** nginx tries each instance, without health checks. */
   sendsTo(): boolean {
     return true;
   }

@@ -1,19 +1,17 @@
-/** Ports for programs that cannot be told to take any free one, and for what nobody is to listen on. */
+/** Ports for programs that cannot use any free one, and for addresses on which nothing may listen. */
 import { once } from 'node:events';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-// Below those that the kernel gives to whoever asks for any.
+// Below the ports that the kernel assigns itself.
 const LOWEST = 20_000;
 const COUNT = 10_000;
-/** A file for each port that is claimed, which holds the id of the process that claimed it. All test processes of the machine share them. */
+/** A file for each claimed port, with the ID of the process that claimed it. All test processes of the machine share them. */
 const CLAIMS = join(tmpdir(), 'llmp-test-ports');
 
-/**
- * A port of 127.0.0.1 on which nobody listens, and which no test process but this one is given while it lives.
- */
+/** A port of 127.0.0.1 on which nothing listens, and which no other test process gets while this one lives. */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = LOWEST + Math.floor(Math.random() * COUNT);
@@ -21,7 +19,7 @@ export async function freePort(): Promise<number> {
   }
 }
 
-/** @returns false when a process that lives has claimed it. */
+/** @returns false if a live process has claimed it. */
 function claim(port: number): boolean {
   mkdirSync(CLAIMS, { recursive: true });
   const path = join(CLAIMS, String(port));
@@ -29,7 +27,7 @@ function claim(port: number): boolean {
     writeFileSync(path, String(process.pid), { flag: 'wx' });
     return true;
   } catch {
-    // What a process left that is gone is given to the next who asks, by chance: two must not take it over at once.
+    // A claim of a process that has ended is removed and given away later, at random, because two processes must not take it over at once.
     if (!isAlive(ownerOf(path))) rmSync(path, { force: true });
     return false;
   }
@@ -39,7 +37,7 @@ function ownerOf(path: string): number {
   try {
     return Number(readFileSync(path, 'utf8'));
   } catch {
-    return process.pid; // Just taken away by another process.
+    return process.pid; // Another process has just removed it.
   }
 }
 

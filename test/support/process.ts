@@ -1,4 +1,4 @@
-/** A daemon in a process of its own: to be killed, or to end by itself. */
+/** A daemon in a separate process, which a test can kill. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -7,15 +7,15 @@ export const COMMAND = join(import.meta.dirname, '../../cli/main.js');
 
 export interface DaemonProcess {
   child: ChildProcess;
-  /** All it printed so far. */
+  /** Everything it printed so far. */
   printed: { stdout: string; stderr: string };
   /** The lines of its standard output so far, which is its log. */
   logged: string[];
-  /** Its exit code, null when a signal ended it. By then all it printed is there. */
+  /** Its exit code; null if a signal ended it. By then all its output has been read. */
   exit: Promise<number | null>;
-  /** Its base URL, once it listens. Rejects with what it complained of when it ends instead. */
+  /** Its base URL, once it listens. Rejects with its error output if it ends instead. */
   listening: Promise<string>;
-  /** Kills it as `kill -9` does, and waits until it is gone. */
+  /** Kills it as `kill -9` does, and waits until it has ended. */
   kill(): Promise<void>;
 }
 
@@ -24,27 +24,27 @@ export interface ListeningDaemon extends DaemonProcess {
 }
 
 export interface LaunchOptions {
-  /** Behind `llmp daemon`. */
+  /** Options after `llmp daemon`. */
   options?: readonly string[];
   /** For Node itself. */
   nodeOptions?: readonly string[];
   cwd?: string;
-  /** What runs it: a command that becomes it, such as `prlimit --nofile=256`. */
+  /** A command that runs it and is replaced by it, such as `prlimit --nofile=256`. */
   under?: readonly string[];
 }
 
-/** Beside the database, where the scan for leaks looks; none where only a file of settings says where that is. */
+/** Beside the database, where the scan for leaks looks; none if only a settings file says where the database is. */
 function auditFilesFor({ DATABASE_URL: path }: Record<string, string>): Record<string, string> {
   if (path === undefined) return { AUDIT_LOG_FILE: '', AUDIT_USE_LOG_FILE: '' };
   return { AUDIT_LOG_FILE: join(dirname(path.replace(/^sqlite:/, '')), 'audit.log') };
 }
 
-/** Starts `llmp daemon` with these settings and no others. */
+/** Starts `llmp daemon` with only these settings. */
 export function launchDaemon(
   env: Record<string, string>,
   { options = [], nodeOptions = [], cwd, under = [] }: LaunchOptions = {},
 ): DaemonProcess {
-  // Without the `--` Node 20 looks for an --env-file of its own.
+  // Without the `--`, Node 20 would look for an --env-file itself.
   const [program = '', ...args] = [...under, process.execPath, ...nodeOptions, '--', COMMAND, 'daemon', ...options];
   const child = spawn(program, args, {
     cwd,
@@ -61,14 +61,14 @@ export function launchDaemon(
       logged.push(line);
       if (!line.includes('"message":"listening"')) return;
       const { address, management } = JSON.parse(line) as { address: string; management?: string };
-      // No URL leads to a unix socket.
+      // A unix socket has no URL.
       resolve(`http://${address.startsWith('/') ? management : address}`);
     });
     void exit.then((code) => {
       reject(new Error(`the daemon ended with ${code} instead of listening: ${printed.stderr}`));
     });
   });
-  listening.catch(() => undefined); // Not everybody waits for it.
+  listening.catch(() => undefined); // Not every caller waits for it.
   return {
     child,
     printed,
@@ -82,9 +82,9 @@ export function launchDaemon(
   };
 }
 
-/** Starts `llmp daemon` and waits until it listens. @throws with what it complained of, when it ends instead. */
+/** Starts `llmp daemon` and waits until it listens. @throws with its error output if it ends instead. */
 export async function spawnDaemon(env: Record<string, string>, ...options: string[]): Promise<ListeningDaemon> {
-  // Whatever it may say, the scan for leaks is to see. The environment would win over an env file.
+  // The scan for leaks must see everything it can log. The environment would override an env file.
   const level = options.includes('--env-file') ? {} : { LOG_LEVEL: 'debug' };
   const launched = launchDaemon({ ...level, ...env }, { options });
   return { ...launched, url: await launched.listening };

@@ -1,7 +1,7 @@
-/** A stand-in for the provider on a real socket: it answers as the provider would, and remembers what it was sent. */
+/** A provider stand-in on a real socket: it responds as the provider would, and remembers what it received. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { completion, json, models, problem, streamChat, uploadedFile } from '../../daemon/demo/answers.js';
+import { completion, json, models, problem, streamChat, uploadedFile } from '../../daemon/demo/responses.js';
 
 export { json };
 
@@ -11,7 +11,7 @@ export interface Received {
   rawHeaders: string[];
   headers: IncomingMessage['headers'];
   body: Buffer;
-  /** Whether the connection ended before the answer did. */
+  /** Whether the connection closed before the response was complete. */
   wasAborted: boolean;
 }
 
@@ -21,9 +21,9 @@ export interface Provider {
   url: string;
   server: Server;
   received: Received[];
-  /** How the next requests are answered; undefined: as the provider would. */
+  /** The responses to the next requests; undefined: as the provider would. */
   answer: Answer | undefined;
-  /** Called when a request's head has arrived, before its body. */
+  /** Called when the head of a request has arrived, before its body. */
   onHead: ((received: Received) => void) | undefined;
   stop(): Promise<void>;
 }

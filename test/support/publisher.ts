@@ -1,6 +1,6 @@
 /**
- * A process that publishes events without end, to be killed: `publisher.js PORT PREFIX`. It prints each id once Redis has
- * acknowledged the event. What was not acknowledged it publishes again, with the same id.
+ * A process that publishes events continuously, until it is killed: `publisher.js PORT PREFIX`. It prints each ID once Redis has
+ * acknowledged the event. It publishes unacknowledged events again, with the same ID.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';

@@ -1,11 +1,11 @@
-/** Both ends of a connection byte for byte: HTTP clients and servers normalise the very things some tests are about. */
+/** Both ends of a connection byte for byte. HTTP clients and servers normalise exactly what some tests are about. */
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import type { AddressInfo } from 'node:net';
 
-/** An answer as it stood on the wire. */
-export class RawAnswer {
+/** A response, byte for byte. */
+export class RawResponse {
   readonly status: number;
-  /** Names and values in the order they came. */
+  /** Names and values in their order. */
   readonly fields: readonly (readonly [name: string, value: string])[];
   readonly body: Buffer;
 
@@ -15,15 +15,15 @@ export class RawAnswer {
     this.body = body;
   }
 
-  /** Every value of a field. */
+  /** Every value of a header. */
   all(name: string): string[] {
     return this.fields.filter(([given]) => given.toLowerCase() === name.toLowerCase()).map(([, value]) => value);
   }
 
-  /** The value of a field that stands there once; undefined if it does not stand there. */
+  /** The value of a header that appears once; undefined if it is absent. */
   header(name: string): string | undefined {
     const values = this.all(name);
-    if (values.length > 1) throw new Error(`${name} stands there ${values.length} times: ${values.join(' | ')}`);
+    if (values.length > 1) throw new Error(`${name} appears ${values.length} times: ${values.join(' | ')}`);
     return values[0];
   }
 
@@ -36,13 +36,13 @@ export class RawAnswer {
   }
 }
 
-/** A client that sends exactly the bytes it is given. */
+/** A client that sends exactly the given bytes. */
 export class RawClient {
   readonly socket: Socket;
-  /** What has arrived and was not yet taken as an answer. */
+  /** What has arrived and was not yet read as a response. */
   pending: Buffer = Buffer.alloc(0);
   isClosed = false;
-  /** The connection ended by a reset, not in an orderly way. */
+  /** The connection was reset instead of closed. */
   wasReset = false;
   readonly closed: Promise<void>;
   #wake: () => void = () => undefined;
@@ -66,7 +66,7 @@ export class RawClient {
     });
   }
 
-  /** @param localAddress to come from, such as any of 127.0.0.0/8. */
+  /** @param localAddress the source address, such as any of 127.0.0.0/8. */
   static async to(url: string, localAddress?: string): Promise<RawClient> {
     const { hostname, port } = new URL(url);
     const socket = connect({ host: hostname, port: Number(port), noDelay: true, localAddress });
@@ -81,18 +81,16 @@ export class RawClient {
     this.socket.write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes);
   }
 
-  /** Waits until these bytes are among what has arrived. */
+  /** Waits until these bytes have arrived. */
   async seen(bytes: string | Buffer): Promise<void> {
     while (!this.pending.includes(bytes)) await this.#more();
   }
 
   /**
-   * The next whole answer.
-   *
-   * @param method of the request it answers: an answer to HEAD has no body, whatever it says.
-   * @throws when the connection ends first.
+   * The next complete response.
+   * @param method of its request: a response to HEAD has no body, whatever it says. @throws if the connection closes first.
    */
-  async answer(method = 'GET'): Promise<RawAnswer> {
+  async response(method = 'GET'): Promise<RawResponse> {
     for (;;) {
       const parsed = parse(this.pending, method, this.isClosed);
       if (parsed) {
@@ -103,7 +101,7 @@ export class RawClient {
     }
   }
 
-  /** From now on what arrives is read and only counted, by `socket.bytesRead`: much of it would be slow to keep. */
+  /** From now on data is read and only counted, by `socket.bytesRead`, because keeping much of it would be slow. */
   discard(): void {
     this.socket.removeAllListeners('data').resume();
   }
@@ -114,19 +112,19 @@ export class RawClient {
 
   async #more(): Promise<void> {
     if (this.isClosed)
-      throw new Error(`the connection ended; pending: ${JSON.stringify(this.pending.toString('latin1'))}`);
+      throw new Error(`the connection closed; pending: ${JSON.stringify(this.pending.toString('latin1'))}`);
     await new Promise<void>((resolve) => {
       this.#wake = resolve;
     });
   }
 }
 
-/** @returns undefined while it is not whole. */
+/** @returns undefined while it is incomplete. */
 export function parse(
   bytes: Buffer,
   method: string,
   isClosed: boolean,
-): { answer: RawAnswer; length: number } | undefined {
+): { answer: RawResponse; length: number } | undefined {
   const headEnd = bytes.indexOf('\r\n\r\n');
   if (headEnd === -1) return undefined;
   const [statusLine = '', ...lines] = bytes.subarray(0, headEnd).toString('latin1').split('\r\n');
@@ -137,14 +135,14 @@ export function parse(
     return [line.slice(0, colon), line.slice(colon + 1).trim()];
   });
   const start = headEnd + 4;
-  const found = bodyOf(bytes, start, new RawAnswer(status, fields, Buffer.alloc(0)), method, isClosed);
-  return found && { answer: new RawAnswer(status, fields, found.body), length: found.end };
+  const found = bodyOf(bytes, start, new RawResponse(status, fields, Buffer.alloc(0)), method, isClosed);
+  return found && { answer: new RawResponse(status, fields, found.body), length: found.end };
 }
 
 function bodyOf(
   bytes: Buffer,
   start: number,
-  head: RawAnswer,
+  head: RawResponse,
   method: string,
   isClosed: boolean,
 ): { body: Buffer; end: number } | undefined {
@@ -174,7 +172,7 @@ function chunked(bytes: Buffer, start: number): { body: Buffer; end: number } | 
 
 export type Fields = Readonly<Record<string, string | readonly string[]>>;
 
-/** A request's head, with a Host and the secret unless `fields` has its own; a field with an empty array is left out. */
+/** The head of a request, with a Host and the secret unless `fields` has its own. A field with an empty array is left out. */
 export function head(start: string, secret: string | null, fields: Fields = {}): string {
   const all: Fields = { Host: 'llmp.test', ...(secret !== null && { Authorization: `Bearer ${secret}` }), ...fields };
   const lines = Object.entries(all).flatMap(([name, values]) =>
@@ -186,18 +184,18 @@ export function head(start: string, secret: string | null, fields: Fields = {}):
 export const chunk = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`;
 export const LAST_CHUNK = '0\r\n\r\n';
 
-/** Sends `bytes` on a connection of their own and gives the answer to them. */
-export async function ask(url: string, bytes: string | Buffer, method?: string): Promise<RawAnswer> {
+/** Sends `bytes` on a new connection and returns the response. */
+export async function ask(url: string, bytes: string | Buffer, method?: string): Promise<RawResponse> {
   const client = await RawClient.to(url);
   try {
     client.send(bytes);
-    return await client.answer(method);
+    return await client.response(method);
   } finally {
     client.destroy();
   }
 }
 
-/** A provider that says whatever it is told, HTTP or not. */
+/** A provider that sends any bytes, HTTP or not. */
 export interface RawProvider {
   url: string;
   server: Server;
@@ -208,7 +206,7 @@ export interface RawProvider {
   stop(): Promise<void>;
 }
 
-/** @param answer called for each piece of a request that arrives, which for small requests is the whole. */
+/** @param answer called for each piece of a request that arrives, which is the whole of a small request. */
 export async function startRawProvider(answer: (socket: Socket) => void): Promise<RawProvider> {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {

@@ -1,4 +1,4 @@
-/** The provider's realtime API, as far as tests look at it: WebSockets that the test talks through. */
+/** The provider's realtime API, as far as tests use it: WebSockets that the test sends and receives on. */
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { type ClientOptions, WebSocket, WebSocketServer } from 'ws';
@@ -16,7 +16,7 @@ export class Realtime {
   readonly #server: WebSocketServer;
   readonly #clients: WebSocket[] = [];
 
-  /** Takes every upgrade that reaches the provider. */
+  /** Accepts every upgrade that reaches the provider. */
   constructor({ server }: Provider) {
     this.#server = new WebSocketServer({ server, perMessageDeflate: true });
     this.#server.on('connection', (socket, req) => {
@@ -25,7 +25,7 @@ export class Realtime {
     });
   }
 
-  /** A client of the daemon, whose handshake may still be under way. */
+  /** A client of the daemon, whose handshake may still be in progress. */
   client(url: string, secret: string | null, protocols: string[] = [], options: ClientOptions = {}): WebSocket {
     const headers = { ...(secret !== null && { authorization: `Bearer ${secret}` }), ...options.headers };
     const client = new WebSocket(url.replace('http:', 'ws:'), protocols, { ...options, headers });
@@ -34,7 +34,7 @@ export class Realtime {
     return client;
   }
 
-  /** Both ends of a conversation that has begun. */
+  /** Both ends of an open WebSocket. */
   async begin(
     url: string,
     secret: string,
@@ -47,7 +47,7 @@ export class Realtime {
     return { client, ...this.conversations[before]! };
   }
 
-  /** After each test. */
+  /** Runs after each test. */
   end(): void {
     for (const client of this.#clients.splice(0)) client.terminate();
     for (const { socket } of this.conversations.splice(0)) socket.terminate();
@@ -60,7 +60,7 @@ export class Realtime {
 }
 
 /** The next message that arrives there, as text. */
-export async function heard(socket: WebSocket): Promise<string> {
+export async function nextMessage(socket: WebSocket): Promise<string> {
   const [message] = (await once(socket, 'message')) as [Buffer];
   return message.toString();
 }

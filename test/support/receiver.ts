@@ -1,4 +1,4 @@
-/** What a webhook posts to: a server that notes what came, and answers as the test has it. */
+/** The server that a webhook posts to: it notes what it receives, and responds as the test decides. */
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -15,16 +15,16 @@ export interface Answer {
   status?: number;
   headers?: Record<string, string>;
   body?: string;
-  /** The connection is reset instead. */
+  /** Resets the connection instead. */
   reset?: true;
 }
 
 export class Receiver {
-  /** All posts so far, whatever they were answered. */
+  /** All posts so far, whatever the response was. */
   readonly posts: Received[] = [];
-  /** How often each event was accepted, in order of its first time. */
+  /** How often each event was accepted, in the order of the first time. */
   readonly accepted = new Map<string, number>();
-  /** What a post is answered; 200 unless a test has it otherwise. */
+  /** The response to a post; 200 by default. */
   answer: (post: Received) => Answer | Promise<Answer> = () => ({});
   readonly #server: Server;
 
@@ -61,7 +61,7 @@ export class Receiver {
     return `http://127.0.0.1:${this.port}/events`;
   }
 
-  /** Whether each of these was accepted. */
+  /** Whether all of these were accepted. */
   hasAll(ids: readonly string[]): boolean {
     return ids.every((id) => this.accepted.has(id));
   }

@@ -1,7 +1,7 @@
 import type { AuditRecord } from '../../daemon/core/audit.js';
 import type { ChangeTransaction, RecordStore } from '../../daemon/core/ports.js';
 
-/** Keeps audit records by transaction; a transaction commits when `held` does, and fails with it. */
+/** Stores audit records by transaction. A transaction commits when `held` does, and fails with it. */
 export class AuditSink implements Pick<RecordStore, 'change'> {
   readonly transactions: AuditRecord[][] = [];
   held: Promise<void> = Promise.resolve();

@@ -1,4 +1,4 @@
-/** A Redis of the test's own, on a free port and in a folder of its own; and a relay in front of it that can be slow or silent. */
+/** A Redis for tests, on a free port and in its own folder, and a relay in front of it that can be slow or silent. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
@@ -9,12 +9,12 @@ import type { TestClock } from './clock.js';
 import { recordingLog, temporaryFolder } from './daemon.js';
 import { eventually } from './eventually.js';
 import { freePort } from './ports.js';
-import { standStill } from './standstill.js';
+import { freezeProcess } from './freeze-process.js';
 
-/** For `redisCommandMs`, where a test is not about time: a busy machine takes longer than the 50 ms that are shipped. */
-export const UNHURRIED_REDIS_MS = 5_000;
+/** For `redisCommandMs` in tests that are not about time: a busy machine takes longer than the default 50 ms. */
+export const LENIENT_REDIS_TIMEOUT_MS = 5_000;
 
-/** Says why tests of Redis are skipped here; where everything must be there they fail instead. */
+/** Says why tests of Redis are skipped here. Where everything must be installed, they fail instead. */
 export const WITHOUT_REDIS =
   process.env.CI !== 'true' && spawnSync('redis-server', ['--version']).error ? ' (skipped: no redis-server here)' : '';
 
@@ -30,7 +30,7 @@ export class TestRedis {
     this.#options = options;
   }
 
-  /** @param options of the command line; no password, for everybody may read that. */
+  /** @param options of the command line. They must not contain a password, because any user can read a command line. */
   static async start(...options: string[]): Promise<TestRedis> {
     const redis = new TestRedis(await freePort(), options);
     await redis.begin();
@@ -45,13 +45,13 @@ export class TestRedis {
     return this.#process === null;
   }
 
-  /** What a connection is given. */
+  /** The options of a connection. */
   at(more: Partial<RedisAddress> = {}): RedisAddress {
     const [host, port] = ['127.0.0.1', this.port];
     return { host, port, database: 0, username: undefined, password: undefined, isEncrypted: false, ...more };
   }
 
-  /** What a test looks at, and does to, the data with; behind the back of the daemon. */
+  /** A client for what a test reads and changes itself, without the daemons. */
   get client(): Redis {
     return (this.#client ??= this.#newClient());
   }
@@ -63,11 +63,11 @@ export class TestRedis {
       protocol: 2,
       retryStrategy: () => 20,
     });
-    client.on('error', () => undefined); // While it is away.
+    client.on('error', () => undefined); // While Redis is down.
     return client;
   }
 
-  /** Starts it, or starts it again with what it had saved. */
+  /** Starts it, or restarts it with the data that it had saved. */
   async begin(...options: string[]): Promise<void> {
     this.#options = [...this.#options, ...options];
     const args = [
@@ -83,7 +83,7 @@ export class TestRedis {
     ];
     this.#process = spawn('redis-server', args, { stdio: 'ignore' });
     await once(this.#process, 'spawn');
-    await eventually('Redis answers', async () => {
+    await eventually('Redis responds', async () => {
       const probe = this.#newClient();
       const isThere = await probe.ping().then(Boolean, () => false);
       probe.disconnect();
@@ -91,7 +91,7 @@ export class TestRedis {
     });
   }
 
-  /** Kills it; what it had not saved is lost. */
+  /** Kills it. Data that it had not saved is lost. */
   async kill(): Promise<void> {
     const it = this.#process;
     if (!it) return;
@@ -101,22 +101,22 @@ export class TestRedis {
     await gone;
   }
 
-  /** As if the machine stood still: connections stay, nothing answers. */
+  /** As if the machine were frozen: connections stay, nothing responds. */
   freeze(): void {
-    if (this.#process?.pid !== undefined) standStill(this.#process.pid);
+    if (this.#process?.pid !== undefined) freezeProcess(this.#process.pid);
   }
 
   resume(): void {
     this.#process?.kill('SIGCONT');
   }
 
-  /** How many clients are connected under the daemon's name. */
+  /** The number of clients that are connected under the daemon's name. */
   async daemonConnections(): Promise<number> {
     return ((await this.client.client('LIST')) as string).split('\n').filter((line) => /\bname=llmp\b/.test(line))
       .length;
   }
 
-  /** How many commands it has run, these included. */
+  /** The number of commands it has run, including these. */
   async commands(): Promise<number> {
     return Number(/total_commands_processed:(\d+)/.exec(await this.client.info('stats'))?.[1]);
   }
@@ -128,21 +128,21 @@ export class TestRedis {
   }
 }
 
-/** A connection for what is not about time: where the machine is busy, a command may take long. */
+/** A connection for tests that are not about time: on a busy machine, a command may take long. */
 export const connectionTo = (redis: TestRedis, clock: TestClock): RedisConnection =>
   new RedisConnection({ address: redis.at(), clock, log: recordingLog().log, commandMs: 5_000 });
 
-/** Stands in front of a server. What comes through can be held up, or left lying. */
+/** A relay in front of a server that can delay or drop what passes. */
 export class Relay {
   readonly #targetPort: number;
-  /** Before each piece goes on, in either direction. */
+  /** The delay of each piece, in either direction. */
   delayMs = 0;
-  /** Takes connections, and passes nothing on. */
+  /** Accepts connections, and forwards nothing. */
   isSilent = false;
-  /** From such a piece of the client's on, what its connection answers is left lying. */
-  swallowsAnswersTo: ((piece: Buffer, connection: Socket) => boolean) | null = null;
-  /** How often it did. */
-  swallowed = 0;
+  /** From such a piece of the client on, the responses on its connection are dropped. */
+  dropsRepliesTo: ((piece: Buffer, connection: Socket) => boolean) | null = null;
+  /** How often responses were dropped. */
+  dropped = 0;
   connections = 0;
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
@@ -169,12 +169,12 @@ export class Relay {
     return `127.0.0.1:${this.port}`;
   }
 
-  /** How many connections are open now, seen from the client. */
+  /** The number of open connections from clients. */
   get open(): number {
     return this.#sockets.size;
   }
 
-  /** Ends all connections with a reset. */
+  /** Resets all connections. */
   reset(): void {
     for (const socket of this.#sockets) socket.resetAndDestroy();
   }
@@ -197,9 +197,9 @@ export class Relay {
       from.on('error', () => undefined);
       from.on('data', (piece) => {
         if (this.isSilent || (leadsNowhere && from === target)) return;
-        if (from === client && this.swallowsAnswersTo?.(piece, client)) {
+        if (from === client && this.dropsRepliesTo?.(piece, client)) {
           leadsNowhere = true;
-          this.swallowed += 1;
+          this.dropped += 1;
         }
         if (this.delayMs === 0) to.write(piece);
         else setTimeout(() => to.write(piece), this.delayMs);

@@ -1,19 +1,19 @@
 import { expect } from 'chai';
-import type { RawAnswer } from './raw.js';
+import type { RawResponse } from './raw.js';
 
 export interface Expected {
   status: number;
   code: string;
-  /** Where the contract gives the words. */
+  /** If the specification fixes the text. */
   error?: string;
-  /** The request was for another path than /v1, where no cache is asked. */
+  /** The request was not for /v1, where the cache is looked up. */
   isElsewhere?: true;
 }
 
 export const elsewhere = (expected: Expected): Expected => ({ ...expected, isElsewhere: true });
 
-/** Checks that an answer is this refusal, in the shape that all refusals have for a client without a dialect. */
-export function expectRefusal(answer: RawAnswer, { status, code, error, isElsewhere }: Expected): void {
+/** Checks that a response is this refusal, in the shape that refusals have for a client without a dialect. */
+export function expectRefusal(answer: RawResponse, { status, code, error, isElsewhere }: Expected): void {
   expect({ status: answer.status, code: answer.json.code }).to.deep.equal({ status, code });
   expectPlain(answer.json);
   expect(answer.json.error).to.be.a('string').that.is.not.empty;
@@ -23,7 +23,7 @@ export function expectRefusal(answer: RawAnswer, { status, code, error, isElsewh
   expect(answer.header('content-type')).to.match(/^application\/json/);
 }
 
-/** Checks that a body has the shape of an error for a client without a dialect: a hint stands there where there is something to say. */
+/** Checks that a body has the shape of an error for a client without a dialect. A hint is optional. */
 export function expectPlain(body: Record<string, unknown>): void {
   const { hint, ...rest } = body;
   expect(rest).to.have.all.keys('error', 'code', 'request_id');
@@ -53,11 +53,11 @@ export const HEADERS_TOO_LARGE: Expected = {
 export const CODING_NOT_SUPPORTED: Expected = { status: 501, code: 'not_supported' };
 export const VERSION_NOT_SUPPORTED: Expected = { status: 505, code: 'not_supported' };
 export const LOOP_DETECTED: Expected = { status: 508, code: 'loop_detected' };
-/** Its words tell whether the request was sent. */
+/** Its text says whether the request was sent. */
 export const UNREACHABLE: Expected = { status: 502, code: 'upstream_unreachable' };
 export const CLOSED_UNANSWERED: Expected = {
   ...UNREACHABLE,
-  error: 'the provider closed the connection before it answered; the request may have been received',
+  error: 'the provider closed the connection before it responded; the request may have been received',
 };
 export const KEY_REJECTED: Expected = {
   status: 502,

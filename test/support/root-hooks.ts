@@ -1,9 +1,9 @@
 /**
- * Loaded before all tests, in each process that runs some: the scan for leaks sees the whole suite. What it found fails the run; where mocha
- * runs files in several processes, it fails the file in which it was found.
+ * Loaded before all tests, in each process that runs some: the scan for leaks sees the whole suite. Its findings fail the run; if mocha
+ * runs files in several processes, they fail the file in which they were found.
  */
-import { takeMisfits } from './inspected-events.js';
-import { inspectFolders, inspectOwnOutput, inspectProcesses, takeFound, testBegins } from './leaks.js';
+import { takeMismatches } from './inspected-events.js';
+import { inspectFolders, inspectOwnOutput, inspectProcesses, takeLeaks, testBegins } from './leaks.js';
 
 inspectProcesses();
 inspectOwnOutput();
@@ -15,9 +15,9 @@ export const mochaHooks: Mocha.RootHookObject = {
   afterAll() {
     testBegins('after the last test');
     inspectFolders();
-    const misfits = takeMisfits();
-    const leaks = takeFound().map(({ sink, secret, test }) => `${sink}: ${secret}, in "${test}"`);
-    if (misfits.length > 0) throw new Error(`events are not as described:\n${misfits.join('\n')}`);
+    const misfits = takeMismatches();
+    const leaks = takeLeaks().map(({ sink, secret, test }) => `${sink}: ${secret}, in "${test}"`);
+    if (misfits.length > 0) throw new Error(`events do not match their description:\n${misfits.join('\n')}`);
     if (leaks.length > 0) throw new Error(`secrets leaked:\n${leaks.join('\n')}`);
   },
 };

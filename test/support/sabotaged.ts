@@ -1,6 +1,6 @@
 /**
- * Imported in front of a daemon (`--import …/sabotaged.js?which=…`), breaks its store on purpose: what finds no fault in such a daemon
- * would find none in any.
+ * Imported into a daemon (`--import …/sabotaged.js?which=…`), it breaks the store on purpose: a test that does not detect this would not
+ * detect a real defect.
  */
 import { Sequelize } from 'sequelize';
 import { SqliteWriter } from '../../daemon/store/sql/sqlite.js';
@@ -8,13 +8,13 @@ import { SqliteWriter } from '../../daemon/store/sql/sqlite.js';
 type Sabotage = (sql: string) => string;
 
 export const SABOTAGES = {
-  'a take that does not look at the cap': (sql) =>
+  'a take that does not check the cap': (sql) =>
     sql.replace('OR reserved - $giveBack + $take <= max_requests', 'OR TRUE'),
-  'a start, or a burial, that forgets what the dead had leased': (sql) =>
+  'a start, or an expiry, that forgets the leases of dead instances': (sql) =>
     sql.replace('request_count = request_count +\n', 'request_count = request_count + 0 *\n'),
-  'a tick that does not settle uses': (sql) =>
+  'a settlement that does not write uses': (sql) =>
     sql.replace('request_count = request_count + $uses', 'request_count = request_count + 0 * $uses'),
-  'changes that nobody else hears of': (sql) =>
+  'changes that other instances do not hear of': (sql) =>
     sql.replace('FROM changes WHERE seq > $seq', 'FROM changes WHERE seq > $seq AND 1 = 0'),
   'a revocation that is not written': (sql) =>
     sql.replace(/SET is_active = (\$\w+)/, 'SET is_active = (is_active OR $1)'),

@@ -6,14 +6,14 @@ import type { RequestEnded } from '../../daemon/core/events.js';
 import { startDaemon, type TestDaemon } from './daemon.js';
 import { eventually } from './eventually.js';
 import { type Provider, startProvider } from './provider.js';
-import { ask, chunk, type Fields, head, type RawAnswer, RawClient } from './raw.js';
+import { ask, chunk, type Fields, head, type RawResponse, RawClient } from './raw.js';
 
-/** What a test of /v1 plays on: a client, a daemon, a provider, and a project with a token. */
+/** The set-up of a test of /v1: a client, a daemon, a provider, and a project with a token. */
 export class Scene {
   readonly provider: Provider;
   readonly daemon: TestDaemon;
   project!: WireProject;
-  /** A fresh one for each test. */
+  /** A new one for each test. */
   token!: WireTokenCreated;
   readonly #clients: RawClient[] = [];
 
@@ -31,7 +31,7 @@ export class Scene {
     return scene;
   }
 
-  /** Before each test. */
+  /** Runs before each test. */
   async begin(): Promise<void> {
     this.provider.answer = undefined;
     this.provider.onHead = undefined;
@@ -40,7 +40,7 @@ export class Scene {
     this.daemon.ended.length = 0;
   }
 
-  /** After each test: nothing of it goes on. */
+  /** Runs after each test: nothing of it continues. */
   async end(): Promise<void> {
     for (const client of this.#clients.splice(0)) client.destroy();
     await this.inFlight(0);
@@ -56,7 +56,7 @@ export class Scene {
     return this.token.token;
   }
 
-  /** A connection to the daemon, closed after the test. */
+  /** A connection to the daemon that is closed after the test. */
   async client(bytes?: string | Buffer): Promise<RawClient> {
     const client = await RawClient.to(this.daemon.url);
     this.#clients.push(client);
@@ -64,22 +64,22 @@ export class Scene {
     return client;
   }
 
-  send(bytes: string | Buffer, method?: string): Promise<RawAnswer> {
+  send(bytes: string | Buffer, method?: string): Promise<RawResponse> {
     return ask(this.daemon.url, bytes, method);
   }
 
   /** GET /v1/models. */
-  get(secret: string | null = this.secret, fields: Fields = {}): Promise<RawAnswer> {
+  get(secret: string | null = this.secret, fields: Fields = {}): Promise<RawResponse> {
     return this.send(head('GET /v1/models', secret, fields));
   }
 
-  /** POST /v1/echo with the scene's token and, if `fields` declare none, the length of `body`. */
+  /** POST /v1/echo with the scene's token and the length of `body`, unless `fields` state one. */
   post(fields: Fields, body = '', secret = this.secret): string {
     const length = 'Transfer-Encoding' in fields ? {} : { 'Content-Length': String(body.length) };
     return head('POST /v1/echo', secret, { ...length, ...fields }) + body;
   }
 
-  /** A client in the middle of an event stream: it has seen the first piece. */
+  /** A client in the middle of an event stream: it has received the first piece. */
   async midStream(): Promise<{ client: RawClient; upstream: ServerResponse }> {
     let upstream: ServerResponse | undefined;
     this.provider.answer = (_req, res) => {
@@ -91,7 +91,7 @@ export class Scene {
     return { client, upstream: upstream! };
   }
 
-  /** A client that waits for the headers of its answer. */
+  /** A client that waits for the headers of its response. */
   async beforeHeaders(): Promise<RawClient> {
     this.provider.answer = () => undefined;
     const client = await this.client(head('GET /v1/models', this.secret));
@@ -99,7 +99,7 @@ export class Scene {
     return client;
   }
 
-  /** A client in the middle of an upload: the provider has seen the first piece. */
+  /** A client in the middle of an upload: the provider has received the first piece. */
   async midUpload(): Promise<RawClient> {
     const client = await this.client(this.post({ 'Transfer-Encoding': 'chunked' }, chunk('first')));
     await this.reached();
@@ -115,20 +115,20 @@ export class Scene {
     return eventually(`${requests} requests at the provider`, () => this.provider.received.length === requests);
   }
 
-  /** Waits until that many requests are admitted and not yet over. */
+  /** Waits until that many requests are in flight. */
   inFlight(requests: number): Promise<void> {
     return eventually(`${requests} requests in flight`, () => this.daemon.daemon.admission.size.inFlight === requests);
   }
 
-  /** Waits until the provider saw the connection of its first request end too early. */
+  /** Waits until the connection of the first request to the provider is closed early. */
   aborted(): Promise<void> {
     return eventually('the upstream request is aborted', () => this.provider.received[0]?.wasAborted);
   }
 
-  /** Waits for the record of the only request there was. */
-  async onlyEnd(): Promise<RequestEnded> {
+  /** Waits for the record of the only request. */
+  async onlyRecord(): Promise<RequestEnded> {
     const { ended } = this.daemon;
-    await eventually('the request is over', () => ended.length > 0);
+    await eventually('the request has ended', () => ended.length > 0);
     expect(ended, 'records of one request').to.have.lengthOf(1);
     return ended[0]!;
   }

@@ -1,4 +1,4 @@
-/** Metrics as Prometheus reads them: its text format, strictly. */
+/** Metrics as Prometheus parses them: its text format, strictly. */
 import { expect } from 'chai';
 
 export interface Series {
@@ -11,7 +11,7 @@ const LINE =
   /^([a-zA-Z_:][\w:]*)(?:\{((?:[a-zA-Z_]\w*="(?:[^"\\\n]|\\["\\n])*",?)*)\})? (-?[\d.]+(?:e[+-]?\d+)?|Na[nN]|\+Inf|-Inf)$/;
 const LABEL = /([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"/g;
 
-/** @throws when a line is none of the format. */
+/** @throws if a line is not in the format. */
 export function seriesIn(text: string): Series[] {
   return text
     .split('\n')
@@ -25,7 +25,7 @@ export function seriesIn(text: string): Series[] {
     });
 }
 
-/** The sum of all series of this name that have these labels. */
+/** The sum of all series with this name and these labels. */
 export function sumOf(series: readonly Series[], name: string, labels: Record<string, string> = {}): number {
   const fits = (it: Series) =>
     it.name === name && Object.entries(labels).every(([key, value]) => it.labels[key] === value);

@@ -7,12 +7,12 @@ import { temporaryFolder } from './daemon.js';
 
 export const MANAGEMENT_TOKEN = canary('management');
 
-/** What is wrong with these settings and no others. */
+/** The problems of settings that consist of these only. */
 export function problemsOf(env: Environment, more: Omit<Sources, 'env'> = {}): readonly string[] {
   return problemsIn(() => loadSettings(env, more));
 }
 
-/** What is wrong with these settings and a good management token. */
+/** The problems of these settings with a valid management token. */
 export const problemsWith = (env: Environment, more?: Omit<Sources, 'env'>) =>
   problemsOf({ MANAGEMENT_TOKEN, ...env }, more);
 
@@ -26,7 +26,7 @@ export function problemsIn(read: () => unknown): readonly string[] {
   throw new Error('the settings were accepted');
 }
 
-/** Writes a file of that content. @returns its path. */
+/** Writes a file with that content. @returns its path. */
 export function file(name: string, content: string, dir = temporaryFolder()): string {
   const path = join(dir, name);
   writeFileSync(path, content);

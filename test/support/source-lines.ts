@@ -1,6 +1,6 @@
 /**
- * Where the lines of a stack stand in the source. Node does that itself with --enable-source-maps, but then each `stack` that anybody reads
- * costs ten times as much, and Sequelize reads one for each query to SQLite.
+ * Maps the lines of a stack to the source. Node can do that with --enable-source-maps, but then each access to `stack` costs ten times as
+ * much, and Sequelize reads one for each SQLite query.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { type SourceMap, SourceMap as NodeSourceMap, type SourceMapPayload } from 'node:module';
@@ -9,8 +9,8 @@ import { fileURLToPath } from 'node:url';
 
 const maps = new Map<string, SourceMap | null>();
 
-/** @returns the stack with `test/x.test.ts:3:5` in place of `dist/test/x.test.js:7:12`; what was not compiled stays. */
-export function inSource(stack: string): string {
+/** @returns the stack with `test/x.test.ts:3:5` in place of `dist/test/x.test.js:7:12`. Files that were not compiled stay. */
+export function mapToSource(stack: string): string {
   return stack.replace(
     /((?:file:\/\/)?[^\s()]+\.js):(\d+):(\d+)/g,
     (text, file: string, line: string, column: string) => {

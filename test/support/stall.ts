@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 const PIECE_BYTES = 64 * 1024;
 
-/** Writes until nothing more is taken, or `mostBytes` are written, and gives how many bytes those were. */
+/** Writes until nothing more is accepted, or `mostBytes` are written. @returns the number of bytes written. */
 export async function writeUntilItStalls(stream: NodeJS.WritableStream, mostBytes = Infinity): Promise<number> {
   const piece = Buffer.alloc(PIECE_BYTES, 'x');
   let written = 0;
@@ -17,7 +17,7 @@ export async function writeUntilItStalls(stream: NodeJS.WritableStream, mostByte
     stream.end();
   };
   void write().catch(() => undefined);
-  // Nobody says that the kernel's buffers are full: it shows in that nothing moves.
+  // Nothing reports that the kernel's buffers are full: the counter just stops changing.
   for (let last = -1; last !== written;) {
     last = written;
     await sleep(150);

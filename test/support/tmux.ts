@@ -1,4 +1,4 @@
-/** A real terminal: a tmux of the test's own, on a socket of its own, that is typed into and looked at. */
+/** A real terminal: a tmux with its own socket, which a test types into and reads. */
 import { execFile, spawnSync } from 'node:child_process';
 import { readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -10,14 +10,14 @@ import { inspect } from './leaks.js';
 
 const run = promisify(execFile);
 
-/** Says why tests in a terminal are skipped here; where everything must be there they fail instead. */
+/** Says why tests in a terminal are skipped here. Where everything must be installed, they fail instead. */
 export const WITHOUT_TMUX =
   process.env.CI !== 'true' && spawnSync('tmux', ['-V']).error ? ' (skipped: no tmux here)' : '';
 
 export interface TerminalOptions {
   columns?: number;
   rows?: number;
-  /** All that the program finds, beside PATH and what tmux sets. */
+  /** The whole environment of the program, apart from PATH and what tmux sets. */
   env?: Record<string, string>;
   cwd?: string;
 }
@@ -34,7 +34,7 @@ export interface TerminalModes {
 let terminals = 0;
 
 export class Terminal {
-  /** Also the name of the server: nobody else's is touched, whatever is sent. */
+  /** Also the name of the server, so that no other tmux is affected. */
   readonly #name = `llmp-test-${process.pid}-${++terminals}`;
   readonly #folder = temporaryFolder();
   #records = 0;
@@ -45,7 +45,7 @@ export class Terminal {
     // Made by `open`.
   }
 
-  /** Runs a program in a new terminal. What it leaves there can be looked at after its end. */
+  /** Runs a program in a new terminal. What it leaves there can be read after its end. */
   static async open(argv: readonly string[], options: TerminalOptions = {}): Promise<Terminal> {
     const { columns = 100, rows = 40, env = {}, cwd = '/' } = options;
     const terminal = new Terminal();
@@ -57,7 +57,7 @@ export class Terminal {
       ...Object.entries(given).map(([name, value]) => `${name}=${value}`),
     ];
     const line = [...clean, ...argv].map(shellWord).join(' ');
-    // The shell stays a moment to say how it ended; the pane is kept for whoever looks later.
+    // The shell stays for a moment to write the exit code. The pane stays for a later look.
     await terminal.#tmux(
       '-f',
       '/dev/null',
@@ -90,7 +90,7 @@ export class Terminal {
     await this.#tmux('send-keys', '-t', 'test', '-l', '--', text);
   }
 
-  /** The same for what no command line may show. */
+  /** The same for text that may not be on a command line. */
   async typeSecret(text: string): Promise<void> {
     const path = join(this.#folder, 'typed');
     await writeFile(path, text, { mode: 0o600 });
@@ -99,7 +99,7 @@ export class Terminal {
     await this.#tmux('paste-buffer', '-d', '-b', 'secret', '-t', 'test');
   }
 
-  /** The same as a paste: in brackets, if the program asked for them. */
+  /** The same as a paste: bracketed if the program requested it. */
   async paste(text: string): Promise<void> {
     const path = join(this.#folder, 'pasted');
     await writeFile(path, text, { mode: 0o600 });
@@ -107,12 +107,12 @@ export class Terminal {
     await this.#tmux('paste-buffer', '-p', '-r', '-d', '-b', 'pasted', '-t', 'test');
   }
 
-  /** Sends a signal to the program that runs now. */
+  /** Sends a signal to the program that is running. */
   async signal(signal: NodeJS.Signals): Promise<void> {
     process.kill(await this.program(), signal);
   }
 
-  /** @returns the process id of the program that runs now: the youngest of whatever was started here. */
+  /** @returns the process ID of the running program: the youngest that was started here. */
   async program(): Promise<number> {
     const childrenOf = async (pid: number) => {
       const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '');
@@ -127,21 +127,21 @@ export class Terminal {
     await this.#tmux('resize-window', '-t', 'test', '-x', String(columns), '-y', String(rows));
   }
 
-  /** What is to be seen now, without spaces at the ends of lines. @param withPast all that scrolled away as well. */
+  /** What is visible now, without spaces at the ends of lines. @param withPast includes everything that scrolled away. */
   async screen(withPast = false): Promise<string> {
     const text = await this.#tmux('capture-pane', '-p', '-t', 'test', '-J', ...(withPast ? ['-S', '-'] : []));
     inspect('screen of a terminal', text);
     return text.replace(/[ \t]+$/gm, '').trimEnd();
   }
 
-  /** The same with its colours, as the sequences that make them. */
+  /** The same with colours, as escape sequences. */
   async colouredScreen(): Promise<string> {
     const text = await this.#tmux('capture-pane', '-p', '-e', '-t', 'test');
     inspect('screen of a terminal', text);
     return text;
   }
 
-  /** What programs switch on and off in a terminal, and the place of the cursor. */
+  /** The modes that programs turn on and off in a terminal, and the position of the cursor. */
   async modes(): Promise<TerminalModes> {
     const answer = await this.#ask(
       '#{alternate_on} #{cursor_flag} #{wrap_flag} #{mouse_any_flag} #{cursor_x},#{cursor_y}',
@@ -156,7 +156,7 @@ export class Terminal {
     return Number(await this.#ask('#{history_size}'));
   }
 
-  /** Keeps from now on all that programs write. @returns reads it. */
+  /** Records from now on what programs write. @returns a function that reads the recording. */
   async record(): Promise<() => Promise<string>> {
     const path = join(this.#folder, `record-${++this.#records}`);
     await writeFile(path, '');
@@ -168,20 +168,20 @@ export class Terminal {
     };
   }
 
-  /** Waits until something is to be seen. @throws with what is to be seen instead. */
+  /** Waits until something is visible. @throws with what is visible instead. */
   async shows(what: RegExp | string, withinMs?: number): Promise<string> {
     let seen = '';
     const isThere = async () => {
       seen = await this.screen();
       return typeof what === 'string' ? seen.includes(what) : what.test(seen);
     };
-    await eventually(`${String(what)} is to be seen`, isThere, withinMs).catch((error: unknown) => {
+    await eventually(`${String(what)} is visible`, isThere, withinMs).catch((error: unknown) => {
       throw new Error(`${error instanceof Error ? error.message : ''}, but\n${seen}`, { cause: error });
     });
     return seen;
   }
 
-  /** When the program ended, by the clock of `Date.now()`. Only after `exit`. */
+  /** When the program ended, by `Date.now()`. Only after `exit`. */
   async endedMs(): Promise<number> {
     return (await stat(this.#exitFile)).mtimeMs;
   }
@@ -196,7 +196,7 @@ export class Terminal {
     return Number(text);
   }
 
-  /** The terminal reads nothing any more of what programs write, until `thaw`. */
+  /** The terminal stops reading what programs write, until `thaw`. */
   async freeze(): Promise<void> {
     this.#frozen = Number(await this.#ask('#{pid}'));
     process.kill(this.#frozen, 'SIGSTOP');
@@ -207,11 +207,11 @@ export class Terminal {
     this.#frozen = undefined;
   }
 
-  /** Ends the terminal, and whatever runs in it. */
+  /** Closes the terminal, and ends what runs in it. */
   async close(): Promise<void> {
     this.thaw();
     await this.#tmux('kill-server').catch(() => undefined);
-    // A test may have been permitted to see what is in them; nobody else is.
+    // One test may have been permitted to see their contents; no other is.
     const records = Array.from({ length: this.#records }, (_, n) => join(this.#folder, `record-${n + 1}`));
     await Promise.all(records.map((path) => rm(path, { force: true })));
   }

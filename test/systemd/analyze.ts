@@ -1,12 +1,14 @@
 import { spawnSync } from 'node:child_process';
 
-/** Says why tests that ask systemd are skipped here; where everything must be there they fail instead. */
+/** The reason why tests that need systemd are skipped; empty if it is installed, and in CI, where they fail instead. */
 export const WITHOUT_SYSTEMD =
-  process.env.CI !== 'true' && spawnSync('systemd-analyze', ['--version']).error ? ' (skipped: no systemd here)' : '';
+  process.env.CI !== 'true' && spawnSync('systemd-analyze', ['--version']).error
+    ? ' (skipped: systemd is not installed)'
+    : '';
 
-/** A program of systemd that only looks at files. @returns what it said, and how it ended. */
-export function ask(program: string, ...args: string[]): { status: number | null; said: string } {
+/** Runs a program of systemd that only reads files. @returns its output and exit status. */
+export function ask(program: string, ...args: string[]): { status: number | null; output: string } {
   const { status, stdout, stderr, error } = spawnSync(program, args, { encoding: 'utf8' });
   if (error) throw error;
-  return { status, said: stdout + stderr };
+  return { status, output: stdout + stderr };
 }

@@ -1,17 +1,17 @@
-/** A socket like that of systemd, which Node cannot make: a few lines of Python listen to it. */
+/** Notification socket like that of systemd. A Python script listens on it, because Node does not support unix datagram sockets. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { temporaryFolder } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
 
-/** Says why tests of it are skipped here; where everything must be there they fail instead. */
+/** The reason why tests of the socket are skipped; empty if the tools are installed, and in CI, where they fail instead. */
 export const WITHOUT_NOTIFY =
   process.env.CI !== 'true' && ['python3', 'systemd-notify'].some((tool) => spawnSync(tool, ['--version']).error)
-    ? ' (skipped: no systemd-notify or no python3 here)'
+    ? ' (skipped: systemd-notify or python3 is not installed)'
     : '';
 
-// As systemd does it closes what a sender hands over to learn when its message was read.
+// Like systemd it closes the descriptors of a message, which tells the sender that the message was read.
 const LISTENS = `
 import array, json, os, socket, sys, time
 listener = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -27,16 +27,16 @@ while True:
     print(json.dumps({"fields": data.decode().strip().split("\\n"), "atMs": time.monotonic() * 1000}), flush=True)
 `;
 
-export interface Told {
+export interface ReceivedMessage {
   fields: Readonly<Record<string, string>>;
-  /** When it arrived, by a clock that only runs forward. */
+  /** When it arrived, on a monotonic clock. */
   atMs: number;
 }
 
 export class NotifySocket {
   readonly path: string;
-  /** In the order in which it was told. */
-  readonly told: Told[] = [];
+  /** The received messages in order. */
+  readonly received: ReceivedMessage[] = [];
   readonly #listener: ChildProcess;
 
   private constructor(path: string) {
@@ -46,30 +46,30 @@ export class NotifySocket {
     createInterface(listener.stdout).on('line', (line) => {
       const { fields, atMs } = JSON.parse(line) as { fields: string[]; atMs: number };
       const pairs = fields.map((field) => [field.split('=', 1)[0] ?? '', field.slice(field.indexOf('=') + 1)] as const);
-      if (!fields.includes('BARRIER=1')) this.told.push({ fields: Object.fromEntries(pairs), atMs });
+      if (!fields.includes('BARRIER=1')) this.received.push({ fields: Object.fromEntries(pairs), atMs });
     });
   }
 
   static async open(): Promise<NotifySocket> {
     const socket = new NotifySocket(join(temporaryFolder(), 'notify'));
-    await eventually('the socket is there', () => socket.told.length === 1);
-    socket.told.splice(0);
+    await eventually('the socket is open', () => socket.received.length === 1);
+    socket.received.splice(0);
     return socket;
   }
 
-  /** What was told under this name, beginning at `from`. */
+  /** The values of a field in the messages from index `from` on. */
   all(name: string, from = 0): string[] {
-    return this.told.slice(from).flatMap(({ fields }) => fields[name] ?? []);
+    return this.received.slice(from).flatMap(({ fields }) => fields[name] ?? []);
   }
 
-  /** The same, whole, without what only says how it does: that may come at any time. */
-  news(from: number): Told['fields'][] {
-    const isNews = (name: string) => name !== 'STATUS' && name !== 'WATCHDOG';
-    const all = this.told.slice(from).map(({ fields }) => fields);
-    return all.filter((fields) => Object.keys(fields).some(isNews));
+  /** Whole messages, without those that only have STATUS or WATCHDOG, which may arrive at any time. */
+  withoutStatus(from: number): ReceivedMessage['fields'][] {
+    const isRelevant = (name: string) => name !== 'STATUS' && name !== 'WATCHDOG';
+    const all = this.received.slice(from).map(({ fields }) => fields);
+    return all.filter((fields) => Object.keys(fields).some(isRelevant));
   }
 
-  async hears(name: string, value: RegExp | string = /^/, from = 0): Promise<void> {
+  async waitFor(name: string, value: RegExp | string = /^/, from = 0): Promise<void> {
     const matches = (text: string) => (typeof value === 'string' ? text === value : value.test(text));
     await eventually(`${name}=${String(value)}`, () => this.all(name, from).some(matches), 30_000);
   }

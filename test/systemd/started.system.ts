@@ -1,4 +1,4 @@
-/** The units' own lines, run as they are, with what systemd would give them. */
+/** Runs the commands of the units unchanged, with the environment that systemd would provide. */
 import { expect } from 'chai';
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
@@ -12,7 +12,7 @@ import { NotifySocket, WITHOUT_NOTIFY } from './notify-socket.js';
 
 const SCRIPT = join(import.meta.dirname, '../../cli/main.js');
 
-/** What a process meets whose user systemd made up: no HOME, and no entry among the users of the machine. */
+/** The environment of a dynamic user: no HOME, and no entry in the user database. */
 const HOMELESS = `import os from 'node:os';
 import { syncBuiltinESMExports } from 'node:module';
 os.homedir = () => { throw new Error('uv_os_homedir returned ENOENT'); };
@@ -27,7 +27,7 @@ class StartedUnit {
   #process: ChildProcess | null = null;
   #stderr = '';
 
-  /** @param name of a unit that comes with llmp, or `init` for one that `llmp init` writes. @param credentials by their names. */
+  /** @param name of a shipped unit, or `init` for the unit that `llmp init` writes. @param credentials by their names. */
   constructor(name: string, socket: string, credentials: Readonly<Record<string, string>>) {
     const llmp = join(this.dir, 'llmp');
     const preloaded = join(this.dir, 'homeless.mjs');
@@ -41,7 +41,7 @@ class StartedUnit {
       return join(this.dir, what);
     };
     const store = folder('credentials');
-    // systemd hands over those that the unit names, and no other.
+    // systemd passes only the credentials that the unit names.
     for (const line of this.lines('SetCredential')) {
       const [credential = '', content = ''] = line.split(':');
       writeFileSync(join(store, credential), content.replaceAll('\\n', '\n'));
@@ -61,7 +61,7 @@ class StartedUnit {
     };
   }
 
-  /** What it wrote to stderr. */
+  /** The output on stderr. */
   get stderr(): string {
     return this.#stderr;
   }
@@ -71,7 +71,7 @@ class StartedUnit {
     return unitText({ command: [process.execPath, SCRIPT], envFile: this.envFile, files, needsLowPort: false });
   }
 
-  /** The values of a setting of the unit. */
+  /** The values of a directive of the unit. */
   lines(name: string): string[] {
     return this.#text.split('\n').flatMap((line) => (line.startsWith(`${name}=`) ? line.slice(name.length + 1) : []));
   }
@@ -88,21 +88,21 @@ class StartedUnit {
     return { exit: new Promise((resolve) => child.once('close', resolve)) };
   }
 
-  /** Starts it, and waits until it is up. @throws with what it said when it ends before. */
+  /** Starts the unit, and waits for READY. @throws with its stderr if it exits before that. */
   async startUp(systemd: NotifySocket): Promise<{ exit: Promise<number | null> }> {
     const { exit } = this.start();
     const tooSoon = exit.then((code) => {
-      throw new Error(`it ended with ${code} before it was up: ${this.#stderr}`);
+      throw new Error(`exited with ${code} before READY: ${this.#stderr}`);
     });
-    await Promise.race([systemd.hears('READY', '1'), tooSoon]);
+    await Promise.race([systemd.waitFor('READY', '1'), tooSoon]);
     return { exit };
   }
 
   /**
-   * What `systemctl reload` does: one line after the other, until one fails. The lines of a unit with a mount namespace get no
+   * Does what `systemctl reload` does: runs one command after the other, until one fails. The commands of a unit with a mount namespace get no
    * credentials: none of them in systemd 257, all but one in 252.
    *
-   * @param hasCredentials says whether they get them all the same. @returns whether none failed.
+   * @param hasCredentials whether the commands get credentials nevertheless. @returns whether all commands succeeded.
    */
   reload(hasCredentials = false): boolean {
     const { CREDENTIALS_DIRECTORY, ...others } = this.#env;
@@ -139,7 +139,7 @@ describe(`a unit that is started${WITHOUT_NOTIFY}`, function () {
     systemd.close();
   });
 
-  it('R08 comes up with a credential for its management token, reloads what is right, and nothing that is wrong (finding F1)', async () => {
+  it('R08 starts with its management token as a credential, and reloads valid settings but not invalid ones (finding F1)', async () => {
     const started = (unit = new StartedUnit('llmp.service', systemd.path, {
       'management-token': `${MANAGEMENT_TOKEN}\n`,
     }));
@@ -147,21 +147,21 @@ describe(`a unit that is started${WITHOUT_NOTIFY}`, function () {
     const { exit } = await started.startUp(systemd);
 
     writeFileSync(started.envFile, 'LISTEN_ADDR=127.0.0.1:0\nSHUTDOWN_DELAY=0\nREQUEST_TIMEOUT=5\n');
-    const before = systemd.told.length;
+    const before = systemd.received.length;
     expect(started.reload()).to.equal(false);
 
     writeFileSync(started.envFile, 'LISTEN_ADDR=127.0.0.1:0\nSHUTDOWN_DELAY=0\nREQUEST_TIMEOUT=5s\n');
     expect(started.reload()).to.equal(true);
-    await systemd.hears('READY', '1', before);
-    expect(systemd.all('RELOADING', before), 'it heard of the good one alone').to.have.length(1);
+    await systemd.waitFor('READY', '1', before);
+    expect(systemd.all('RELOADING', before), 'only the valid reload reaches it').to.have.length(1);
     expect(started.reload(true), 'with credentials').to.equal(true);
 
     started.terminate();
-    await systemd.hears('STOPPING', '1');
+    await systemd.waitFor('STOPPING', '1');
     expect(await exit).to.equal(0);
   });
 
-  it('R08 says that it has no management token, and ends with what no restart mends (finding F3)', async () => {
+  it('R08 reports a missing management token, and exits with a code that prevents restarts (finding F3)', async () => {
     const started = (unit = new StartedUnit('llmp.service', systemd.path, {}));
     writeFileSync(started.envFile, 'LISTEN_ADDR=127.0.0.1:0\n');
     const code = await started.start().exit;
@@ -172,9 +172,9 @@ describe(`a unit that is started${WITHOUT_NOTIFY}`, function () {
     expect(systemd.all('READY')).to.be.empty;
   });
 
-  it('says which database it may not read, and ends with what no restart mends (finding F5)', async () => {
+  it('reports which database it cannot read, and exits with a code that prevents restarts (finding F5)', async () => {
     const started = (unit = new StartedUnit('llmp.service', systemd.path, { 'management-token': MANAGEMENT_TOKEN }));
-    // Root may read everything: what nobody can open as a file is a folder.
+    // Root can read every file, so the path is a folder, which cannot be opened as a file.
     const path = join(started.dir, 'folder.db');
     mkdirSync(path);
     const key = Buffer.alloc(32, 7).toString('base64');
@@ -185,17 +185,17 @@ describe(`a unit that is started${WITHOUT_NOTIFY}`, function () {
     expect(started.lines('RestartPreventExitStatus')[0]?.split(' ')).to.include('77');
   });
 
-  it('reloads where the database and its keys are credentials as well (finding F1)', async () => {
+  it('reloads if the database URL and the keys are credentials too (finding F1)', async () => {
     const started = (unit = new StartedUnit('llmp.service', systemd.path, { 'management-token': MANAGEMENT_TOKEN }));
     writeFileSync(started.envFile, 'LISTEN_ADDR=127.0.0.1:0\nSHUTDOWN_DELAY=0\n');
     await started.startUp(systemd);
-    // DATABASE_URL and ENCRYPTION_KEY are required with it.
+    // DB_DRIVER=postgres requires DATABASE_URL and ENCRYPTION_KEY.
     writeFileSync(started.envFile, 'LISTEN_ADDR=127.0.0.1:0\nSHUTDOWN_DELAY=0\nDB_DRIVER=postgres\n');
     expect(started.reload()).to.equal(true);
-    expect(started.reload(true), 'where it could see that they are missing').to.equal(false);
+    expect(started.reload(true), 'with credentials, where it can detect that they are missing').to.equal(false);
   });
 
-  it('comes up as a user without a home folder, as `llmp init` writes it (finding F2)', async () => {
+  it('starts as a user without a home folder, as `llmp init` writes it (finding F2)', async () => {
     const started = (unit = new StartedUnit('init', systemd.path, {
       'llmp.env': 'LISTEN_ADDR=127.0.0.1:0\nSHUTDOWN_DELAY=0\n',
       'management-token': MANAGEMENT_TOKEN,
@@ -205,13 +205,13 @@ describe(`a unit that is started${WITHOUT_NOTIFY}`, function () {
     expect(started.lines('SyslogIdentifier')).to.deep.equal(['llmp']);
   });
 
-  it(`is the dispatcher's, up as soon as it has its stream, and says how it does${WITHOUT_REDIS} (finding F1)`, async function () {
+  it(`of the dispatcher reports READY as soon as it can read the stream, and its status${WITHOUT_REDIS} (finding F1)`, async function () {
     if (WITHOUT_REDIS) this.skip();
     const redis = await TestRedis.start();
     try {
-      // It asks nothing of this back end while there is no event.
+      // Without events the dispatcher does not use the backend.
       const started = (unit = new StartedUnit('llmp-dispatcher.service', systemd.path, {
-        'dispatcher-api-key': 'what-the-back-end-wants',
+        'dispatcher-api-key': 'key-of-the-back-end',
       }));
       const backend = 'DISPATCHER_SERVICE=helicone\nDISPATCHER_ENDPOINT=http://127.0.0.1:9\n';
       writeFileSync(
@@ -219,13 +219,13 @@ describe(`a unit that is started${WITHOUT_NOTIFY}`, function () {
         `REDIS_ADDR=${redis.address}\nDISPATCHER_LISTEN_ADDR=127.0.0.1:0\nMANAGEMENT_TOKEN=${MANAGEMENT_TOKEN}\n${backend}`,
       );
       const { exit } = await started.startUp(systemd);
-      await systemd.hears('STATUS', /^ready; 0 events in hand$/);
-      await systemd.hears('WATCHDOG', '1');
-      const before = systemd.told.length;
-      expect(started.reload(), 'without its API key, which is required').to.equal(true);
-      await systemd.hears('READY', '1', before);
+      await systemd.waitFor('STATUS', /^ready; 0 events pending$/);
+      await systemd.waitFor('WATCHDOG', '1');
+      const before = systemd.received.length;
+      expect(started.reload(), 'without its required API key').to.equal(true);
+      await systemd.waitFor('READY', '1', before);
       started.terminate();
-      await systemd.hears('STOPPING', '1');
+      await systemd.waitFor('STOPPING', '1');
       expect(await exit).to.equal(0);
     } finally {
       await redis.stop();

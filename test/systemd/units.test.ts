@@ -10,7 +10,7 @@ import { ask, WITHOUT_SYSTEMD } from './analyze.js';
 const FOLDER = resolve(import.meta.dirname, '../../../config/systemd');
 const isUnit = (name: string) => name.endsWith('.service');
 
-/** All units there are, as files whose commands exist. @returns their paths by what they are. */
+/** Writes all units to files, with commands that exist. @returns their paths by unit name. */
 function unitsIn(dir: string): Map<string, string> {
   const llmp = join(dir, 'llmp');
   writeFileSync(llmp, '#!/bin/sh\n');
@@ -31,24 +31,24 @@ function unitsIn(dir: string): Map<string, string> {
   );
 }
 
-describe('what comes with the package for systemd', () => {
-  it('is what `npm run docs` writes', () => {
+describe('the files for systemd in the package', () => {
+  it('are what `npm run docs` writes', () => {
     for (const [name, text] of shippedFiles()) expect(readFileSync(join(FOLDER, name), 'utf8'), name).to.equal(text);
   });
 
-  it('is in the package', () => {
+  it('are in the package', () => {
     const { files } = JSON.parse(readFileSync(resolve(FOLDER, '../../package.json'), 'utf8')) as { files: string[] };
     expect(files).to.include('config/systemd/llmp*');
     for (const name of shippedFiles().keys()) expect(name).to.match(/^llmp/);
   });
 
-  it('gives each instance settings and folders of its own', () => {
+  it('give each instance its own settings and folders', () => {
     const instance = shippedFiles().get('llmp@.service') ?? '';
     expect(instance).to.contain('--env-file /etc/llmp/llmp-%i.env\n');
     for (const folder of ['State', 'Logs', 'Runtime']) expect(instance).to.contain(`${folder}Directory=llmp-%i\n`);
   });
 
-  it('hands the dispatcher neither the management token nor the key of the database', () => {
+  it('give the dispatcher neither the management token nor the encryption key', () => {
     const dispatcher = shippedFiles().get('llmp-dispatcher.service') ?? '';
     expect(dispatcher).not.to.match(/management-token|encryption-key|database-url/);
     expect(dispatcher).to.contain('User=llmp-dispatcher\n');
@@ -64,11 +64,11 @@ describe(`R08 a unit of llmp${WITHOUT_SYSTEMD}`, function () {
   });
 
   for (const name of ['llmp.service', 'llmp@.service', 'llmp-dispatcher.service', 'init.service']) {
-    it(`R08 ${name} is sound to systemd`, () => {
+    it(`R08 ${name} is valid for systemd`, () => {
       const path = units.get(name) ?? '';
-      // A template is read as one of its instances.
+      // A template is verified as one of its instances.
       const verified = ask('systemd-analyze', 'verify', '--man=no', path.replace('@.', '@1.'));
-      expect(verified).to.deep.equal({ status: 0, said: '' });
+      expect(verified).to.deep.equal({ status: 0, output: '' });
     });
   }
 
@@ -79,9 +79,9 @@ describe(`R08 a unit of llmp${WITHOUT_SYSTEMD}`, function () {
     'init.service',
     'init-at-a-low-port.service',
   ]) {
-    it(`R08 ${name} is exposed by 2.0 at most`, () => {
+    it(`R08 ${name} has an exposure level of 2.0 or less`, () => {
       const path = units.get(name) ?? '';
-      const { status, said } = ask(
+      const { status, output } = ask(
         'systemd-analyze',
         'security',
         '--offline=true',
@@ -89,10 +89,10 @@ describe(`R08 a unit of llmp${WITHOUT_SYSTEMD}`, function () {
         '--no-pager',
         path,
       );
-      expect(status, said).to.equal(0);
+      expect(status, output).to.equal(0);
     });
 
-    it(`R08 ${name} shuts what can be shut, and leaves V8 its machine code`, () => {
+    it(`R08 ${name} has all sandbox options that V8 allows`, () => {
       const lines = readFileSync(units.get(name) ?? '', 'utf8').split('\n');
       expect(lines).to.include.members([
         'NoNewPrivileges=yes',
@@ -136,18 +136,18 @@ describe(`the steps of docs/operate/systemd.md${WITHOUT_SYSTEMD}`, () => {
     expect(readFileSync(join(root, 'etc/llmp/credentials/management-token'), 'utf8')).to.match(/^\S{32}\n$/);
     expect(existsSync(join(root, 'etc/llmp/llmp.env'))).to.equal(true);
 
-    // Taken again, for a new release, they keep the settings and the token.
-    const kept = ['llmp.env', 'credentials/management-token'].map((name) => join(root, 'etc/llmp', name));
-    for (const path of kept) writeFileSync(path, 'of the operator\n');
+    // When the steps are repeated for a new release, they preserve the settings and the token.
+    const preserved = ['llmp.env', 'credentials/management-token'].map((name) => join(root, 'etc/llmp', name));
+    for (const path of preserved) writeFileSync(path, 'of the operator\n');
     expect(spawnSync('sh', ['-ec', steps], { cwd: resolve(FOLDER, '../..') }).status).to.equal(0);
-    for (const path of kept) expect(readFileSync(path, 'utf8')).to.equal('of the operator\n');
+    for (const path of preserved) expect(readFileSync(path, 'utf8')).to.equal('of the operator\n');
   });
 
   it('say how much heap the limit of the units leaves (finding F8)', () => {
     expect(shippedFiles().get('llmp.service')).to.include('MemoryHigh=1G\n');
     const page = readFileSync(resolve(FOLDER, '../../docs/operate/systemd.md'), 'utf8');
     expect(page).to.match(/`MemoryHigh=1G`[^]*?550 MB of heap/);
-    // What systemd 252 and 257 say of the loaded unit. Offline they cannot see all of it, and say 0.1 more.
+    // The exposure levels that systemd 252 and 257 report for the loaded unit. Offline they cannot check everything, and report 0.1 more.
     expect(page).to.match(/`systemd-analyze security llmp`: 1\.3\)/);
   });
 });
@@ -161,9 +161,9 @@ describe(`the user and the folders of the units${WITHOUT_SYSTEMD}`, () => {
   });
 
   it('are made by systemd-sysusers', () => {
-    const { status, said } = ask('systemd-sysusers', `--root=${root}`, '--dry-run', join(FOLDER, 'llmp.sysusers'));
-    expect(status, said).to.equal(0);
-    expect(said)
+    const { status, output } = ask('systemd-sysusers', `--root=${root}`, '--dry-run', join(FOLDER, 'llmp.sysusers'));
+    expect(status, output).to.equal(0);
+    expect(output)
       .to.match(/user 'llmp'/)
       .and.to.match(/user 'llmp-dispatcher'/);
   });

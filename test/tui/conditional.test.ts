@@ -1,16 +1,16 @@
 import { inspect } from 'node:util';
 import { expect } from 'chai';
-import { type Answered, conditionalFetch } from '../../tui/effects/conditional.js';
+import { type ResponseInfo, conditionalFetch } from '../../tui/effects/conditional-fetch.js';
 
 const LIST = 'http://127.0.0.1:8080/manage/tokens?limit=100';
 
-describe('a conditional fetch', () => {
+describe('conditional fetch', () => {
   let requests: { url: string; init: RequestInit; ifNoneMatch: string | null }[];
   let answer: (request: { url: string; ifNoneMatch: string | null }) => Response;
-  let told: Answered[];
+  let told: ResponseInfo[];
   let now: number;
 
-  /** A server whose lists do not change, unless a test says otherwise. */
+  /** A server whose responses do not change, unless a test changes them. */
   beforeEach(() => {
     requests = [];
     told = [];
@@ -23,7 +23,7 @@ describe('a conditional fetch', () => {
     };
   });
 
-  function opened(limits: { mostAnswers?: number; mostBytes?: number } = {}): typeof fetch {
+  function opened(limits: { maxResponses?: number; maxBytes?: number } = {}): typeof fetch {
     const server = (input: unknown, init: RequestInit = {}) => {
       const url = String(input);
       const request = { url, init, ifNoneMatch: new Headers(init.headers).get('if-none-match') };
@@ -35,13 +35,13 @@ describe('a conditional fetch', () => {
     return conditionalFetch({
       fetch: server,
       clock,
-      onAnswer: (answered) => void told.push(answered),
+      onResponse: (answered) => void told.push(answered),
       ...limits,
     });
   }
   const asked = () => requests.map(({ ifNoneMatch }) => ifNoneMatch !== null);
 
-  it('asks whether what it was answered still holds, and gives it again if so', async () => {
+  it('revalidates a stored response, and returns it again after a 304', async () => {
     const ask = opened();
     const first = await ask(LIST);
     const again = await ask(new URL(LIST));
@@ -51,7 +51,7 @@ describe('a conditional fetch', () => {
     expect(again.headers.get('content-type')).to.equal('application/json');
   });
 
-  it('gives what is new when it is', async () => {
+  it('returns a new response', async () => {
     const ask = opened();
     await ask(LIST);
     answer = () => new Response('["new"]', { headers: { etag: '"new"' } });
@@ -60,7 +60,7 @@ describe('a conditional fetch', () => {
     expect(await (await ask(LIST)).json()).to.deep.equal(['new']);
   });
 
-  it('takes the headers of what has not changed from the newer answer', async () => {
+  it('takes headers from the 304', async () => {
     answer = ({ ifNoneMatch }) =>
       ifNoneMatch === null
         ? new Response('[]', { headers: { etag: '"1"', 'x-total-count': '10', link: '<next>', 'content-type': 'a/b' } })
@@ -75,7 +75,7 @@ describe('a conditional fetch', () => {
     ]);
   });
 
-  it('tells of each answer when it came, when it was sent, how long it took, and whether anything was new', async () => {
+  it('reports the time, date, duration and status of each response', async () => {
     const ask = opened();
     await ask(LIST);
     await ask(LIST);
@@ -91,7 +91,7 @@ describe('a conditional fetch', () => {
     expect(told.at(-1)).to.include({ status: 503, dateMs: null, notModified: false });
   });
 
-  it('remembers no error, and forgets what it replaced', async () => {
+  it('does not store an error, and drops the response that it replaces', async () => {
     const ask = opened();
     await ask(LIST);
     answer = () => new Response('{"error":"no"}', { status: 503, headers: { etag: '"error"' } });
@@ -100,7 +100,7 @@ describe('a conditional fetch', () => {
     expect(asked()).to.deep.equal([false, true, false]);
   });
 
-  it('throws what asking throws, and remembers on', async () => {
+  it('passes errors on, and keeps stored responses', async () => {
     const ask = opened();
     await ask(LIST);
     const before = answer;
@@ -115,7 +115,7 @@ describe('a conditional fetch', () => {
   });
 
   for (const method of ['POST', 'PATCH', 'DELETE']) {
-    it(`lets ${method} pass untouched`, async () => {
+    it(`passes ${method} through unchanged`, async () => {
       const ask = opened();
       await ask(LIST);
       const init = { method, body: '{}' };
@@ -126,7 +126,7 @@ describe('a conditional fetch', () => {
     });
   }
 
-  it('lets streams pass untouched, as they come', async () => {
+  it('passes streams through unchanged, as they arrive', async () => {
     answer = () => {
       const stream = new ReadableStream({
         start(controller) {
@@ -144,14 +144,14 @@ describe('a conditional fetch', () => {
     expect(asked()).to.deep.equal([false, false]);
   });
 
-  it('remembers so many answers, those that were used last', async () => {
-    const ask = opened({ mostAnswers: 2 });
+  it('stores a limited number of responses, those used last', async () => {
+    const ask = opened({ maxResponses: 2 });
     for (const page of ['a', 'b', 'a', 'c', 'a', 'b']) await ask(`${LIST}&q=${page}`);
     expect(asked()).to.deep.equal([false, false, true, false, true, false]);
   });
 
-  it('remembers so many bytes, and gives what is longer whole without remembering it', async () => {
-    const ask = opened({ mostBytes: 1_000 });
+  it('stores a limited number of bytes, and returns a longer body without storing it', async () => {
+    const ask = opened({ maxBytes: 1_000 });
     answer = ({ url, ifNoneMatch }) => {
       if (ifNoneMatch !== null) return new Response(null, { status: 304 });
       const size = Number(new URL(url).searchParams.get('size'));
@@ -179,15 +179,15 @@ describe('a conditional fetch', () => {
     expect(asked().slice(4), 'no room for both').to.deep.equal([false, false, false]);
   });
 
-  it('gives the answer to a question that is let go while it is on its way', async () => {
-    const ask = opened({ mostAnswers: 1 });
+  it('returns a stored response that was evicted during its revalidation', async () => {
+    const ask = opened({ maxResponses: 1 });
     await ask(LIST);
     const both = [ask(LIST), ask(`${LIST}&q=other`)];
     const [first] = await Promise.all(both);
     expect(await first!.json()).to.deep.equal([LIST]);
   });
 
-  it('keeps nothing of who asked', async () => {
+  it('stores no request headers', async () => {
     const ask = opened();
     const authorization = 'Bearer a-management-token';
     await ask('http://someone:secret-word@daemon/list', { headers: { authorization } });
@@ -197,7 +197,7 @@ describe('a conditional fetch', () => {
     expect(inspect(ask, { depth: 10, showHidden: true })).not.to.include('management-token');
   });
 
-  it('passes on that nobody waits any more', async () => {
+  it('passes on an abort', async () => {
     const ask = opened();
     const { signal } = new AbortController();
     await ask(LIST, { signal, redirect: 'error' });

@@ -2,14 +2,14 @@ import { expect } from 'chai';
 import type { WireEvent, WireProject } from '../../daemon/api/contract.js';
 import * as schemas from '../../daemon/api/schemas.js';
 import { parseFilter, suggest } from '../../tui/state/filter.js';
-import type { FilteredScreen, Known } from '../../tui/state/filter-reading.js';
+import type { FilteredScreen, KnownNames } from '../../tui/state/filter-types.js';
 
 const WEB = '11111111-1111-4111-8111-111111111111';
 const MY_API = '2222aaaa-2222-4222-8222-222222222222';
 const ODD = '2222bbbb-2222-4222-8222-222222222222';
 const TOKEN = '77ab10f3-0000-4000-8000-000000000000';
 
-const known: Known = {
+const known: KnownNames = {
   projects: [
     { id: WEB, name: 'web' },
     { id: MY_API, name: 'My API' },
@@ -25,7 +25,7 @@ const SCHEMAS = {
   events: schemas.eventQuery,
 };
 
-/** The query of a line that is right; the daemon takes every one of them. */
+/** The query of a valid line. The daemon accepts each of these queries. */
 function queryOf(screen: FilteredScreen, line: string): Record<string, string | undefined> {
   const { query, isComplete, problems } = parseFilter(line, screen, known);
   expect(problems, line).to.deep.equal([]);
@@ -34,11 +34,11 @@ function queryOf(screen: FilteredScreen, line: string): Record<string, string | 
   return query;
 }
 
-/** What is wrong with a line, and where. */
+/** The problems of a line and their positions. */
 const problemsOf = (screen: FilteredScreen, line: string) =>
   parseFilter(line, screen, known).problems.map(({ at, length, message }) => [line.slice(at, at + length), message]);
 
-describe('the filter line', () => {
+describe('filter line', () => {
   describe('of tokens', () => {
     for (const [line, query] of [
       ['', {}],
@@ -93,31 +93,31 @@ describe('the filter line', () => {
         },
       ],
     ] as const) {
-      it(`${line === '' ? '(nothing)' : line} asks the API for ${JSON.stringify(query)}`, () => {
+      it(`${line === '' ? '(empty)' : line} becomes the query ${JSON.stringify(query)}`, () => {
         expect(queryOf('tokens', line)).to.deep.equal(query);
-        expect(queryOf('tokens', `${line} `), 'with a space behind').to.deep.equal(query);
+        expect(queryOf('tokens', `${line} `), 'with a trailing space').to.deep.equal(query);
       });
     }
 
     for (const [line, at, message] of [
-      ['stat:active', 'stat:active', /^no such key: stat; it has state, project, expires, used/],
-      ['ci state:dead x', 'dead', /^state is one of active, /],
-      ['state:act ', 'act', /^state is one of active, /],
-      ['state:active,dead ', 'dead', /^state is one of/],
-      ['state:active !state:active', '!state:active', /^nothing is left of state$/],
-      ['project:nobody', 'nobody', /^there is no such project$/],
-      ['project:2222', '2222', /^there is no such project$/],
-      ['expires:2h', 'expires:2h', /^say expires:<… or expires:>…$/],
-      ['expires:<soon', 'soon', /^a time is such as 30m/],
-      ['expires:<2h expires:<3h', 'expires:<3h', /stands there twice$/],
-      ['!expires:<2h', '!expires:<2h', /^! does not go with expires/],
-      ['used:>101%', '101%', /^it is a percentage/],
-      ['used:>half', 'half', /^it is a percentage/],
-      ['!used:>90%', '!used:>90%', /^! does not go with used/],
-      ['x'.repeat(101), 'x'.repeat(101), /^a word has at most 100 characters$/],
-      ['a b c d e f g h i j k', 'k', /^there can be 10 words$/],
+      ['stat:active', 'stat:active', /^no such key: stat; use state, project, expires, used/],
+      ['ci state:dead x', 'dead', /^state must be one of active, /],
+      ['state:act ', 'act', /^state must be one of active, /],
+      ['state:active,dead ', 'dead', /^state must be one of/],
+      ['state:active !state:active', '!state:active', /^the state values exclude each other$/],
+      ['project:nobody', 'nobody', /^no such project$/],
+      ['project:2222', '2222', /^no such project$/],
+      ['expires:2h', 'expires:2h', /^write expires:<… or expires:>…$/],
+      ['expires:<soon', 'soon', /^a time must be like 30m/],
+      ['expires:<2h expires:<3h', 'expires:<3h', /is given twice$/],
+      ['!expires:<2h', '!expires:<2h', /^expires cannot be negated/],
+      ['used:>101%', '101%', /^must be a percentage/],
+      ['used:>half', 'half', /^must be a percentage/],
+      ['!used:>90%', '!used:>90%', /^used cannot be negated/],
+      ['x'.repeat(101), 'x'.repeat(101), /^a word can have up to 100 characters$/],
+      ['a b c d e f g h i j k', 'k', /^use up to 10 words$/],
     ] as const) {
-      it(`${line.slice(0, 40)} says what is wrong, and where`, () => {
+      it(`${line.slice(0, 40)} reports the problem and its position`, () => {
         const { problems, isComplete } = parseFilter(line, 'tokens', known);
         expect(isComplete).to.equal(false);
         expect(problems).to.have.length(1);
@@ -126,7 +126,7 @@ describe('the filter line', () => {
       });
     }
 
-    it('says all that is wrong at once', () => {
+    it('reports all problems at once', () => {
       expect(problemsOf('tokens', 'foo:1 state:x used:>y ')).to.have.length(3);
     });
 
@@ -145,14 +145,14 @@ describe('the filter line', () => {
       'used:>',
       'ci !',
     ]) {
-      it(`that ends with ${line} is not complete, and not wrong`, () => {
+      it(`that ends with ${line} is incomplete but valid`, () => {
         expect(parseFilter(line, 'tokens', known))
           .to.include({ isComplete: false })
           .and.deep.include({ problems: [] });
       });
     }
 
-    it('is the same query whenever it is asked, so that its cursors hold', () => {
+    it('gives the same query at any time, so that cursors stay valid', () => {
       expect(queryOf('tokens', 'expires:<2h')).to.deep.equal(queryOf('tokens', 'expires:<2h'));
     });
 
@@ -160,7 +160,7 @@ describe('the filter line', () => {
       expect(parseFilter('!x state:revoked', 'tokens', known).matches({})).to.equal(true);
     });
 
-    it('tells which words to highlight', () => {
+    it('returns the words to highlight', () => {
       expect(parseFilter('CI !old "Two Words" state:active', 'tokens', known).words).to.deep.equal(['ci', 'two words']);
     });
   });
@@ -169,7 +169,7 @@ describe('the filter line', () => {
     const secret = `sk-wt-${'A1'.repeat(24)}A`;
     for (const line of [secret, `ci "${secret}"`, `!${secret}`, `project:${secret}`, `x:${secret}`, 'SK-WT-Ab']) {
       for (const screen of ['tokens', 'projects', 'audit', 'events'] as const) {
-        it(`${line.replace(secret, 'sk-wt-…')} sends and shows nothing of it on ${screen}`, () => {
+        it(`${line.replace(secret, 'sk-wt-…')} neither sends nor shows it on ${screen}`, () => {
           const filter = parseFilter(line, screen, known);
           expect(filter).to.deep.include({ query: {}, isComplete: false, words: [] });
           expect(filter.problems).to.have.length(1);
@@ -187,23 +187,23 @@ describe('the filter line', () => {
       ['since:2030-01-31', { since: '2030-01-31T00:00:00.000Z' }],
       ['leaked "in CI"', { q: 'leaked in CI' }],
     ] as const) {
-      it(`${line} asks the API for ${JSON.stringify(query)}`, () => {
+      it(`${line} becomes the query ${JSON.stringify(query)}`, () => {
         expect(queryOf('audit', line)).to.deep.equal(query);
       });
     }
 
     for (const [line, at, message] of [
-      ['!leaked', '!leaked', /by words, not by those that they lack$/],
-      ['!actor:cli', '!actor:cli', /^! does not go with actor$/],
+      ['!leaked', '!leaked', /^words cannot be negated/],
+      ['!actor:cli', '!actor:cli', /^actor cannot be negated$/],
       ['actor:cli,tui', 'actor:cli,tui', /^only one actor at a time$/],
       ['actor:cli actor:tui', 'actor:tui', /^only one actor at a time$/],
-      ['action:revoke ', 'revoke', /^action is one of token\.create, /],
-      ['token:abc x', 'abc', /^give the whole id of the token$/],
-      ['since:-1h', '-1h', /^a time ago is such as/],
-      ['%%', '%%', /^a word has a letter or a digit$/],
+      ['action:revoke ', 'revoke', /^action must be one of token\.create, /],
+      ['token:abc x', 'abc', /^type the whole token ID$/],
+      ['since:-1h', '-1h', /^must be a time in the past/],
+      ['%%', '%%', /^a word needs a letter or a digit$/],
       ['state:active', 'state:active', /^no such key: state/],
     ] as const) {
-      it(`${line} says what is wrong, and where`, () => {
+      it(`${line} reports the problem and its position`, () => {
         const [problem, ...others] = problemsOf('audit', line);
         expect(others).to.deep.equal([]);
         expect(problem![0]).to.equal(at);
@@ -223,7 +223,7 @@ describe('the filter line', () => {
       ['!state:active web', [project('web', false)], [project('web', true), project('api', false)]],
       ['state:active,off', [project('web', false), project('web', true)], []],
     ] as const) {
-      it(`${line || '(nothing)'} lets through what fits`, () => {
+      it(`${line || '(empty)'} selects the matching ones`, () => {
         const { matches, query, isComplete } = parseFilter(line, 'projects', known);
         expect(isComplete).to.equal(true);
         expect(query).to.deep.equal({});
@@ -268,25 +268,25 @@ describe('the filter line', () => {
       ['77ab', {}, [true, true]],
       ['cli', {}, [false, true]],
     ] as const) {
-      it(`${line || '(nothing)'} follows ${JSON.stringify(query)} and lets through what fits`, () => {
+      it(`${line || '(empty)'} streams ${JSON.stringify(query)} and selects the matching ones`, () => {
         expect(queryOf('events', line)).to.deep.equal(query);
         const { matches } = parseFilter(line, 'events', known);
         expect([request, change].map(matches)).to.deep.equal(fits);
       });
     }
 
-    it('says what is wrong with a status', () => {
-      expect(problemsOf('events', 'status:600')).to.deep.equal([['600', 'status is such as 429 or 4xx']]);
+    it('reports an invalid status', () => {
+      expect(problemsOf('events', 'status:600')).to.deep.equal([['600', 'status must be like 429 or 4xx']]);
     });
   });
 
-  describe('is completed', () => {
+  describe('completion', () => {
     const inserts = (text: string, screen: FilteredScreen = 'tokens', caret = text.length) => {
       const { from, to, options } = suggest(text, caret, screen, known);
       return [text.slice(from, to), options.map(({ insert }) => insert)];
     };
 
-    it('with keys, where a term begins', () => {
+    it('offers keys at the start of a term', () => {
       expect(inserts('')).to.deep.equal(['', ['state:', 'project:', 'expires:', 'used:']]);
       expect(inserts('ci ')[1]).to.include('state:');
       expect(inserts('sta')).to.deep.equal(['sta', ['state:']]);
@@ -296,7 +296,7 @@ describe('the filter line', () => {
       expect(inserts('st x', 'tokens', 2)).to.deep.equal(['st', ['state:']]);
     });
 
-    it('with values', () => {
+    it('offers values', () => {
       expect(inserts('state:')[1]).to.have.members([
         'active',
         'expired',
@@ -315,13 +315,13 @@ describe('the filter line', () => {
       expect(inserts('stat:x')).to.deep.equal(['x', []]);
     });
 
-    it('with names of projects, in quotes where they need them', () => {
+    it('offers names of projects, quoted if needed', () => {
       expect(inserts('project:')[1]).to.deep.equal(['"My API"', 'web', '"web-2, old"']);
       expect(inserts('project:m')).to.deep.equal(['m', ['"My API"']]);
       expect(inserts('project:"my a')).to.deep.equal(['"my a', ['"My API"']]);
     });
 
-    it('so that each completion of a value makes a line that is right', () => {
+    it('results in a valid line for each value', () => {
       for (const [screen, keys] of [
         ['tokens', ['state', 'project', 'expires', 'used']],
         ['projects', ['state']],
@@ -337,7 +337,7 @@ describe('the filter line', () => {
     });
   });
 
-  it('is never too odd to be read', () => {
+  it('parses any input', () => {
     const odd = [
       '"',
       '""',

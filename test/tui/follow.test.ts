@@ -1,19 +1,19 @@
 import { expect } from 'chai';
-import { ApiError, type Streamed, type StreamOptions, Unreachable } from '../../daemon/api/client.js';
+import { ApiError, type StreamItem, type StreamOptions, Unreachable } from '../../daemon/api/client.js';
 import type { WireEvent } from '../../daemon/api/contract.js';
 import { ManagementClient } from '../../daemon/api/client.js';
-import { followStream } from '../../tui/effects/follow.js';
+import { followUntilAborted } from '../../tui/effects/follow-until-aborted.js';
 import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
 
-const away = () => new Unreachable('ECONNREFUSED');
+const unreachable = () => new Unreachable('ECONNREFUSED');
 
-/** What happens when the daemon is asked the next time. */
-type Act = (options: StreamOptions) => AsyncIterable<Streamed<string>>;
+/** What happens at the next request to the daemon. */
+type Act = (options: StreamOptions) => AsyncIterable<StreamItem<string>>;
 
 const gives = (...items: string[]): Act =>
-  async function* ({ opened }) {
-    opened?.();
+  async function* ({ onOpen }) {
+    onOpen?.();
     for (const item of items) yield await Promise.resolve({ id: `id of ${item}`, item });
   };
 const failsWith = (error: Error, ...before: string[]): Act =>
@@ -22,7 +22,7 @@ const failsWith = (error: Error, ...before: string[]): Act =>
     throw await Promise.resolve(error);
   };
 
-describe('a stream that is followed', () => {
+describe('followed stream', () => {
   let told: string[];
   let pauses: number[];
   let places: (string | undefined)[];
@@ -35,18 +35,18 @@ describe('a stream that is followed', () => {
     leaving = new AbortController();
   });
 
-  /** Follows until there is nothing left to happen. */
+  /** Follows until the script is finished. */
   function follow(acts: Act[], lastEventId?: string): Promise<void> {
-    return followStream<string>({
+    return followUntilAborted<string>({
       open(options) {
         places.push(options.lastEventId);
         const act = acts.shift();
         if (!act) leaving.abort();
         return (act ?? gives())(options);
       },
-      item: (item, id) => void told.push(`${item} (${id})`),
-      connected: () => void told.push('connected'),
-      lost: (error) => void told.push(error === null ? 'ended' : `lost: ${(error as Error).message}`),
+      onItem: (item, id) => void told.push(`${item} (${id})`),
+      onConnected: () => void told.push('connected'),
+      onLost: (error) => void told.push(error === null ? 'ended' : `lost: ${(error as Error).message}`),
       lastEventId,
       signal: leaving.signal,
       pause: (ms) => {
@@ -56,7 +56,7 @@ describe('a stream that is followed', () => {
     });
   }
 
-  it('gives each item, and asks again for what comes after the last one', async () => {
+  it('delivers each item, and reconnects after the last one', async () => {
     await follow([gives('one', 'two'), gives('three')]);
     expect(told).to.deep.equal([
       ...['connected', 'one (id of one)', 'two (id of two)', 'ended'],
@@ -65,13 +65,13 @@ describe('a stream that is followed', () => {
     expect(places).to.deep.equal([undefined, 'id of two', 'id of three']);
   });
 
-  it('goes on behind the event it is told of', async () => {
+  it('continues after the given event', async () => {
     await follow([], 'known');
     expect(places).to.deep.equal(['known']);
   });
 
-  it('asks again when the daemon is lost, and when it was away from the beginning', async () => {
-    await follow([failsWith(away()), failsWith(away(), 'one'), gives('two')]);
+  it('reconnects when the daemon is lost, or unreachable at the start', async () => {
+    await follow([failsWith(unreachable()), failsWith(unreachable(), 'one'), gives('two')]);
     expect(told).to.deep.equal([
       'lost: ECONNREFUSED',
       ...['connected', 'one (id of one)', 'lost: ECONNREFUSED'],
@@ -79,8 +79,8 @@ describe('a stream that is followed', () => {
     ]);
   });
 
-  it('waits longer each time in vain, between half of it and all of it, and not over half a minute', async () => {
-    await follow(Array.from({ length: 10 }, () => failsWith(away())));
+  it('backs off with jitter between half and the full delay, up to 30 seconds', async () => {
+    await follow(Array.from({ length: 10 }, () => failsWith(unreachable())));
     const longest = [500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000, 30_000];
     expect(pauses).to.have.length(longest.length);
     pauses.forEach((ms, i) => {
@@ -88,8 +88,8 @@ describe('a stream that is followed', () => {
     });
   });
 
-  it('waits shortly again once something came', async () => {
-    await follow([failsWith(away()), failsWith(away()), failsWith(away()), gives('one')]);
+  it('resets the backoff once an item arrives', async () => {
+    await follow([failsWith(unreachable()), failsWith(unreachable()), failsWith(unreachable()), gives('one')]);
     expect(pauses.at(-1)).to.be.within(250, 500);
   });
 
@@ -101,7 +101,7 @@ describe('a stream that is followed', () => {
     [400, false],
     [404, false],
   ] as const) {
-    it(`${isAskedAgain ? 'asks again' : 'ends'} when it is answered ${status}`, async () => {
+    it(`${isAskedAgain ? 'retries' : 'ends'} after a response ${status}`, async () => {
       const refusal = new ApiError(status, 'a_code', 'no', null, null);
       const failure = await follow([failsWith(refusal)]).catch((error: unknown) => error);
       expect(failure).to.equal(isAskedAgain ? undefined : refusal);
@@ -109,33 +109,33 @@ describe('a stream that is followed', () => {
     });
   }
 
-  it('ends with the error of who shows it', async () => {
-    const failure = await followStream<string>({
+  it('ends with an error thrown by the consumer', async () => {
+    const failure = await followUntilAborted<string>({
       open: gives('one'),
-      item() {
-        throw away();
+      onItem() {
+        throw unreachable();
       },
-      connected: () => undefined,
-      lost: () => told.push('lost'),
+      onConnected: () => undefined,
+      onLost: () => told.push('lost'),
       signal: leaving.signal,
     }).catch((error: unknown) => error);
     expect(failure).to.be.instanceOf(Unreachable);
     expect(told).to.deep.equal([]);
   });
 
-  it('asks nothing when nobody looks any more', async () => {
+  it('sends no request after an abort', async () => {
     leaving.abort();
     await follow([gives('one')]);
     expect(places).to.deep.equal([]);
   });
 
-  it('waits no longer when nobody looks any more', async () => {
+  it('ends the pause after an abort', async () => {
     const lost = new Promise<void>((resolve) => {
-      void followStream<string>({
-        open: failsWith(away()),
-        item: () => undefined,
-        connected: () => undefined,
-        lost: () => {
+      void followUntilAborted<string>({
+        open: failsWith(unreachable()),
+        onItem: () => undefined,
+        onConnected: () => undefined,
+        onLost: () => {
           resolve();
         },
         signal: leaving.signal,
@@ -146,7 +146,7 @@ describe('a stream that is followed', () => {
     await eventually('it is over', () => told.length === 1);
   });
 
-  describe('of a daemon', () => {
+  describe('of a real daemon', () => {
     let daemon: TestDaemon;
 
     before(async () => {
@@ -154,7 +154,7 @@ describe('a stream that is followed', () => {
     });
     after(() => daemon.stop());
 
-    it('is connected before anything comes, and leaves nothing behind', async () => {
+    it('connects before the first item, and leaks nothing', async () => {
       const client = new ManagementClient({
         server: daemon.url,
         managementToken: MANAGEMENT_TOKEN,
@@ -163,11 +163,11 @@ describe('a stream that is followed', () => {
         fetch,
       });
       const kinds: string[] = [];
-      const following = followStream<WireEvent>({
+      const following = followUntilAborted<WireEvent>({
         open: (options) => client.events({}, options),
-        item: ({ kind }) => void kinds.push(kind),
-        connected: () => void told.push('connected'),
-        lost: () => void told.push('lost'),
+        onItem: ({ kind }) => void kinds.push(kind),
+        onConnected: () => void told.push('connected'),
+        onLost: () => void told.push('lost'),
         signal: leaving.signal,
       });
       await eventually('it is connected', () => told.length === 1);

@@ -1,4 +1,4 @@
-/** The whole program in front of a hundred thousand tokens: what it shows is what the API says, never what happens to be at hand. */
+/** The whole program with 100,000 tokens: it shows the data of the API, not just the loaded rows. */
 import { expect } from 'chai';
 import type { WireToken } from '../../daemon/api/contract.js';
 import { makeTokens } from '../support/many-tokens.js';
@@ -8,7 +8,7 @@ import { Stage } from './stage.js';
 const TOKENS = 100_000;
 const ROWS = 40;
 
-describe(`llmp tui, in front of ${TOKENS} tokens${WITHOUT_TMUX}`, function () {
+describe(`llmp tui, with ${TOKENS} tokens${WITHOUT_TMUX}`, function () {
   this.timeout(120_000);
   let stage: Stage;
   let terminal: Terminal;
@@ -36,12 +36,12 @@ describe(`llmp tui, in front of ${TOKENS} tokens${WITHOUT_TMUX}`, function () {
     return Number(response.headers.get('x-total-count')).toLocaleString('en');
   };
 
-  it('counts all of them', async () => {
+  it('shows the total', async () => {
     await terminal.shows(new RegExp(`1 of ${await total('')}`));
     expect(await total('')).to.equal('100,000');
   });
 
-  it('leaps to the last, and back to the first', async () => {
+  it('jumps to the last one, and back to the first', async () => {
     await terminal.press('G');
     await terminal.shows(cursorOn(await first('sort=-live')));
     await terminal.shows(/100,000 of 100,000/);
@@ -50,10 +50,10 @@ describe(`llmp tui, in front of ${TOKENS} tokens${WITHOUT_TMUX}`, function () {
     await terminal.shows(cursorOn(await first('sort=live')));
   });
 
-  it('goes on, page by page, without a gap', async () => {
+  it('moves page by page, without a gap', async () => {
     const rows = await stage.manage<WireToken[]>('GET', '/manage/tokens?limit=1000&sort=live');
     for (let page = 0; page < 12; page++) await terminal.press('C-d');
-    // A page is what is seen of the list, but for two rows.
+    // A page is the visible rows minus two.
     const index = 12 * (ROWS - 7 - 2);
     await terminal.shows(`${index + 1} of 100,000`);
     await terminal.shows(cursorOn(rows[index]!));
@@ -61,7 +61,7 @@ describe(`llmp tui, in front of ${TOKENS} tokens${WITHOUT_TMUX}`, function () {
     await terminal.press('g');
   });
 
-  it('sorts by the next column, and the other way round', async () => {
+  it('sorts by the next column, and in reverse', async () => {
     await terminal.press('s');
     await terminal.shows(cursorOn(await first('sort=-created_at')));
     await terminal.press('S');
@@ -72,7 +72,7 @@ describe(`llmp tui, in front of ${TOKENS} tokens${WITHOUT_TMUX}`, function () {
     await terminal.shows(cursorOn(await first('sort=live')));
   });
 
-  it('filters, and counts what it lets through', async () => {
+  it('filters, and shows the number of matches', async () => {
     await terminal.press('/');
     await terminal.type('job 9999 state:active project:web');
     await terminal.press('Enter');
@@ -84,14 +84,14 @@ describe(`llmp tui, in front of ${TOKENS} tokens${WITHOUT_TMUX}`, function () {
     await terminal.shows(/1 of 100,000/);
   });
 
-  it('marks all that the filter lets through, and asks before it revokes them', async () => {
+  it('marks all filtered tokens, and asks before it revokes them', async () => {
     await terminal.press('/');
     await terminal.type('"CI job 1234"');
     await terminal.press('Enter');
     const count = Number(await total('q=CI job 1234'));
     await terminal.shows(new RegExp(`1 of ${count}`));
     await terminal.press('C-a');
-    await terminal.shows(new RegExp(`marks ${count}`));
+    await terminal.shows(new RegExp(`marked ${count}`));
     await terminal.press('x');
     await terminal.shows(/Revoke \d+ tokens? in here/);
     await terminal.press('Escape', 'Escape');

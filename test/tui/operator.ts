@@ -1,16 +1,16 @@
-/** Somebody at the terminal UI, without a terminal: presses keys, waits, and sees the state. Time passes only when told. */
+/** A simulated operator of the terminal UI without a terminal: presses keys, waits and reads the state. Time passes only on request. */
 import type { WireToken } from '../../daemon/api/contract.js';
-import { bindingsOn, spotOf } from '../../tui/keys/press.js';
+import { bindingsOn, keyScopeOf } from '../../tui/keys/press.js';
 import * as press from '../../tui/keys/press.js';
-import { begin } from '../../tui/state/beginning.js';
+import { initialState } from '../../tui/state/initial-state.js';
 import { actionAt, focused, valueOf } from '../../tui/state/dialog.js';
-import type { Action, Effect, Place, Question, Stream, Wake } from '../../tui/state/exchange.js';
+import type { Action, Effect, Target, DataRequest, Stream, Wake } from '../../tui/state/exchange.js';
 import { type Dialog, type Label, layer, type Layer, type State, type Tab, view } from '../../tui/state/state.js';
 import { update } from '../../tui/state/update.js';
 import { cursorRow, lengthOf, rowAt } from '../../tui/state/window.js';
 import { SimulatedDaemon, START_MS } from './simulated.js';
 
-export const PLACE: Place = {
+export const PLACE: Target = {
   server: '127.0.0.1:8080',
   context: null,
   color: null,
@@ -21,7 +21,7 @@ export const PLACE: Place = {
 
 export interface Beginning {
   daemon?: SimulatedDaemon;
-  place?: Partial<Place>;
+  place?: Partial<Target>;
   tab?: Tab;
   rows?: number;
 }
@@ -30,20 +30,20 @@ export class Operator {
   readonly daemon: SimulatedDaemon;
   state: State;
   nowMs = START_MS;
-  /** Every effect there was, the latest last. */
+  /** All effects so far, the latest last. */
   readonly effects: Effect[] = [];
   followed: readonly Stream[] = [];
-  /** Whether answers stay away until `hears`. */
+  /** Whether responses are held back until `hears`. */
   isHeld = false;
   #onTheWay = new Map<string, () => Action>();
   #wakes = new Map<Wake, number>();
 
   constructor({ daemon = new SimulatedDaemon(), place = {}, tab = 'tokens', rows = 24 }: Beginning = {}) {
     this.daemon = daemon;
-    this.state = begin({
+    this.state = initialState({
       size: { columns: 100, rows },
       look: { ascii: false, hasColor: true, isStill: false },
-      place: { ...PLACE, ...place },
+      target: { ...PLACE, ...place },
       nowMs: this.nowMs,
       tab,
       refreshMs: 2_000,
@@ -61,17 +61,17 @@ export class Operator {
     return this;
   }
 
-  /** Goes to the field of that name, wherever it is. */
+  /** Moves to the field with that label. */
   goesTo(label: Label): this {
     return this.#tabsUntil(label, () => this.field === label);
   }
 
-  /** Fills in a field in place of what is there. */
+  /** Replaces the text of a field. */
   fills(label: Label, text: string): this {
     return this.goesTo(label).press('ctrl+u').types(text);
   }
 
-  /** Presses the button that does what the dialog is for. */
+  /** Presses the action button of the dialog. */
   submits(): this {
     return this.#tabsUntil('the button', () => this.dialog.focus === actionAt(this.dialog)).press('enter');
   }
@@ -99,7 +99,7 @@ export class Operator {
     return this.isHeld ? this : this.hears();
   }
 
-  /** All that is on its way arrives, and what that leads to. */
+  /** Delivers all responses in flight, and those to requests that follow. */
   hears(): this {
     for (let round = 0; this.#onTheWay.size > 0; round++) {
       if (round > 200) throw new Error('it asks for ever');
@@ -113,7 +113,7 @@ export class Operator {
     return this;
   }
 
-  /** What is on its way never arrives. */
+  /** Drops all responses in flight. */
   loses(): this {
     this.#onTheWay.clear();
     return this;
@@ -132,14 +132,14 @@ export class Operator {
     return this;
   }
 
-  /** The last of the effects of that kind. */
+  /** The latest effect of a kind. */
   did<K extends Effect['do']>(what: K): Extract<Effect, { do: K }> | undefined {
     return this.effects.findLast((effect): effect is Extract<Effect, { do: K }> => effect.do === what);
   }
 
-  /** How often it was asked since `forgets`. */
-  asked(of: Question['of']): number {
-    return this.effects.filter((effect) => effect.do === 'ask' && effect.question.of === of).length;
+  /** Number of requests of a kind since `forgets`. */
+  asked(of: DataRequest['of']): number {
+    return this.effects.filter((effect) => effect.do === 'load' && effect.request.of === of).length;
   }
 
   forgets(): this {
@@ -167,7 +167,7 @@ export class Operator {
   value(label: Label): string {
     return valueOf(this.dialog, label);
   }
-  /** What has the focus; undefined on a button. */
+  /** The focused field; undefined on a button. */
   get field(): Label | undefined {
     return focused(this.dialog)?.label;
   }
@@ -184,9 +184,9 @@ export class Operator {
   get marks(): string[] {
     return [...this.state.tokens.marks.keys()];
   }
-  /** The footer's keys. */
+  /** Keys in the footer. */
   get footer(): string[] {
-    return bindingsOn(spotOf(this.state))
+    return bindingsOn(keyScopeOf(this.state))
       .filter(({ footer }) => footer !== undefined)
       .map(({ keys: [first = ''] }) => first);
   }
@@ -194,9 +194,9 @@ export class Operator {
   #carryOut(effect: Effect): void {
     this.effects.push(effect);
     switch (effect.do) {
-      case 'ask':
-        // What is on its way is not asked for once more.
-        this.#onTheWay.set(JSON.stringify(effect.question), () => this.daemon.answer(effect.question));
+      case 'load':
+        // A request in flight is not sent again.
+        this.#onTheWay.set(JSON.stringify(effect.request), () => this.daemon.data(effect.request));
         return;
       case 'change':
         this.#onTheWay.set(`change ${this.effects.length}`, () => this.daemon.make(effect.change, effect.reason));

@@ -1,5 +1,5 @@
-/** A list as the management API serves it: by keyset, in both orders, with a cursor that says behind which row a page begins. */
-import type { PageAnswer, PageWanted } from '../../tui/state/window.js';
+/** A list served like the management API: keyset pagination in both orders, with a cursor that names the row before a page. */
+import type { PageResponse, PageRequest } from '../../tui/state/window.js';
 
 export interface Row {
   id: string;
@@ -33,7 +33,7 @@ export class PagedList {
     return this.#rows.splice(index, 1)[0];
   }
 
-  /** Changes what a row is sorted by, or only something else of it. */
+  /** Changes the sort key of a row, or another field of it. */
   update(index: number, key?: number): Row | undefined {
     const row = this.#rows[index];
     if (!row) return undefined;
@@ -43,12 +43,12 @@ export class PagedList {
     return changed;
   }
 
-  page({ end, cursor }: Pick<PageWanted, 'end' | 'cursor'>, limit: number): PageAnswer<Row> {
+  page({ end, cursor }: Pick<PageRequest, 'end' | 'cursor'>, limit: number): PageResponse<Row> {
     const at = cursor === null ? null : this.#placeOf(cursor);
     const isHead = end === 'head';
-    const left = isHead ? this.#rows.length - (at?.behind ?? 0) : (at?.before ?? this.#rows.length);
+    const left = isHead ? this.#rows.length - (at?.after ?? 0) : (at?.before ?? this.#rows.length);
     const items = isHead
-      ? this.#rows.slice(at?.behind ?? 0, (at?.behind ?? 0) + limit)
+      ? this.#rows.slice(at?.after ?? 0, (at?.after ?? 0) + limit)
       : this.#rows.slice(Math.max(0, left - limit), left).reverse();
     const last = items.at(-1);
     return {
@@ -58,8 +58,8 @@ export class PagedList {
     };
   }
 
-  /** How many rows stand before the position of a cursor, and how many before what stands behind it. */
-  #placeOf(cursor: string): { before: number; behind: number } {
+  /** Number of rows before the position of a cursor, and number of rows up to the end of its row. */
+  #placeOf(cursor: string): { before: number; after: number } {
     const [key, id] = JSON.parse(cursor) as [number, string];
     let low = 0;
     let high = this.#rows.length;
@@ -68,12 +68,12 @@ export class PagedList {
       if (byKey(this.#rows[middle]!, { key, id }) < 0) low = middle + 1;
       else high = middle;
     }
-    return { before: low, behind: this.#rows[low]?.id === id && this.#rows[low]?.key === key ? low + 1 : low };
+    return { before: low, after: this.#rows[low]?.id === id && this.#rows[low]?.key === key ? low + 1 : low };
   }
 
   #row(key: number): Row {
     this.#made += 1;
-    // So that the order of ids is not that of their making.
+    // So that the order of ids differs from the order of creation.
     const id = `${((this.#made * 48271) % 2147483647).toString(16).padStart(8, '0')}-${this.#made}`;
     return { id, key, version: 0 };
   }

@@ -1,4 +1,4 @@
-/** The whole program in a real terminal: what an operator presses, and what they see. */
+/** The whole program in a real terminal: keys pressed by an operator, and the resulting screens. */
 import { expect } from 'chai';
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ import { Stage } from './stage.js';
 
 const LIVE = /live/;
 
-describe(`llmp tui, at a terminal${WITHOUT_TMUX}`, function () {
+describe(`llmp tui, in a real terminal${WITHOUT_TMUX}`, function () {
   this.timeout(60_000);
   let stage: Stage;
   let web: WireProject;
@@ -21,13 +21,13 @@ describe(`llmp tui, at a terminal${WITHOUT_TMUX}`, function () {
     stage = await Stage.open();
     web = await stage.project('web');
     await stage.project('batch');
-    // The order of the list: what dies first stands first.
+    // In the order of the list: the first one expires next.
     for (const [at, name] of ['alpha', 'beta', 'gamma', 'delta', 'epsilon'].entries())
       await stage.token(web.id, name, at + 1);
   });
   after(() => (WITHOUT_TMUX ? undefined : stage.close()));
 
-  /** On the list of tokens, with all of it there. */
+  /** Opens the loaded list of tokens. */
   async function onTokens(
     args: readonly string[] = [],
     more: { columns?: number; rows?: number } = {},
@@ -41,7 +41,7 @@ describe(`llmp tui, at a terminal${WITHOUT_TMUX}`, function () {
   const isActive = async (name: string) => (await stage.tokenNamed(name)).is_active;
 
   describe('browsing', () => {
-    it('begins with the tokens, those that die first on top, and goes down and up', async () => {
+    it('starts with the tokens, those that expire next on top, and moves down and up', async () => {
       const it = await onTokens();
       await it.shows(cursorOn('alpha'));
       await it.press('j', 'j');
@@ -54,7 +54,7 @@ describe(`llmp tui, at a terminal${WITHOUT_TMUX}`, function () {
       await it.shows(cursorOn('alpha'));
     });
 
-    it('shows each screen at its number, and goes round with tab', async () => {
+    it('opens each screen by number, and in a circle with tab', async () => {
       const it = await onTokens();
       for (const [key, seen] of [
         ['1', /requests/i],
@@ -70,7 +70,7 @@ describe(`llmp tui, at a terminal${WITHOUT_TMUX}`, function () {
       await it.shows(cursorOn('alpha'));
     });
 
-    it('opens a token, shows its audit records, and comes back', async () => {
+    it('opens a token, shows its audit records, and goes back', async () => {
       const it = await onTokens();
       await it.press('j', 'Enter');
       const { id } = await stage.tokenNamed('beta');
@@ -82,7 +82,7 @@ describe(`llmp tui, at a terminal${WITHOUT_TMUX}`, function () {
       await it.shows(cursorOn('beta'));
     });
 
-    it('follows what others do', async () => {
+    it('shows changes made elsewhere', async () => {
       const it = await onTokens();
       await it.press('4');
       await it.shows(/token\.create/);
@@ -92,7 +92,7 @@ describe(`llmp tui, at a terminal${WITHOUT_TMUX}`, function () {
       await it.shows(/token\.revoke/);
     });
 
-    it('helps with the keys, and runs the one that is chosen', async () => {
+    it('shows help, and runs the selected key', async () => {
       const it = await onTokens();
       await it.press('?');
       await it.shows(/show the token/);
@@ -108,7 +108,7 @@ describe(`llmp tui, at a terminal${WITHOUT_TMUX}`, function () {
   });
 
   describe('filtering', () => {
-    it('shows what fits while it is typed, with the numbers of the daemon, and takes it back with escape', async () => {
+    it('filters while typing, with totals of the daemon, and restores the previous filter with escape', async () => {
       const it = await onTokens();
       await it.press('/');
       await it.type('project:web delt');
@@ -122,7 +122,7 @@ describe(`llmp tui, at a terminal${WITHOUT_TMUX}`, function () {
       await it.shows(/alpha/);
     });
 
-    it('says what is wrong with a filter', async () => {
+    it('reports an invalid filter', async () => {
       const it = await onTokens();
       await it.press('/');
       await it.type('state:sleeping');
@@ -131,7 +131,7 @@ describe(`llmp tui, at a terminal${WITHOUT_TMUX}`, function () {
       expect(await it.screen()).to.contain('alpha');
     });
 
-    it('leads from a project to its tokens', async () => {
+    it('opens the tokens of a project', async () => {
       const it = await onTokens();
       await it.press('3');
       await it.shows(cursorOn('batch'));
@@ -144,7 +144,7 @@ describe(`llmp tui, at a terminal${WITHOUT_TMUX}`, function () {
   });
 
   describe('changing', () => {
-    it('revokes after a question that begins on Cancel, undoes it, and reactivates', async () => {
+    it('revokes after a dialog that starts on Cancel, undoes it, and reactivates', async () => {
       const it = await onTokens();
       await it.press('x');
       await it.shows(/Revoke alpha in here/);
@@ -167,10 +167,10 @@ describe(`llmp tui, at a terminal${WITHOUT_TMUX}`, function () {
       expect(record).to.include({ actor: 'tui', outcome: 'success' });
     });
 
-    it('revokes the marked ones with the reason that is given', async () => {
+    it('revokes marked tokens with a reason', async () => {
       const it = await onTokens();
       await it.press('j', 'Space', 'Space');
-      await it.shows(/marks 2/);
+      await it.shows(/marked 2/);
       await it.press('x');
       await it.shows(/Revoke 2 tokens in here/);
       await it.press('BTab');
@@ -188,7 +188,7 @@ describe(`llmp tui, at a terminal${WITHOUT_TMUX}`, function () {
       await it.shows(/Reactivated 2 tokens/);
     });
 
-    it('wants the project to be typed where the context is protected', async () => {
+    it('requires typing the project in a protected context', async () => {
       const it = await onTokens(['-c', 'guarded']);
       await it.shows(/PROTECTED/);
       await it.press('x');
@@ -200,7 +200,7 @@ describe(`llmp tui, at a terminal${WITHOUT_TMUX}`, function () {
       await it.shows(cursorOn('alpha'));
     });
 
-    it('changes nothing where it is read-only', async () => {
+    it('changes nothing in a read-only context', async () => {
       const it = await onTokens(['-c', 'shown']);
       await it.press('x');
       await it.shows(/read-only/);
@@ -212,7 +212,7 @@ describe(`llmp tui, at a terminal${WITHOUT_TMUX}`, function () {
       await other.shows(/read-only/);
     });
 
-    it('makes, renames and switches off a project', async () => {
+    it('creates, renames and deactivates a project', async () => {
       const it = await onTokens();
       await it.press('3', 'n');
       await it.shows(/New project/);
@@ -227,12 +227,13 @@ describe(`llmp tui, at a terminal${WITHOUT_TMUX}`, function () {
       await it.shows(cursorOn('night'));
       await it.press('d', 'Tab', 'Enter');
       await it.shows(/Deactivated night/);
+      await it.shows(/night +◌/); // The list is refreshed: until then the project still counts as active.
       await it.press('a');
       await it.shows(/Activated night/);
     });
   });
 
-  describe('a new token', () => {
+  describe('new token', () => {
     it('shows its secret only in the dialog that reveals it, once', async () => {
       const it = await onTokens();
       const recorded = await it.record();
@@ -246,7 +247,7 @@ describe(`llmp tui, at a terminal${WITHOUT_TMUX}`, function () {
       await it.press('Enter', 'Enter', 'Enter');
       await it.shows(/shown once/);
       expect(await it.screen(true)).not.to.match(/sk-wt-[A-Za-z0-9]{10}/);
-      // Written to a file before it is looked at.
+      // Written to a file before it is revealed.
       await it.press('w');
       await it.press('C-u');
       await it.type(join(stage.folder, 'token.txt'));
@@ -268,7 +269,7 @@ describe(`llmp tui, at a terminal${WITHOUT_TMUX}`, function () {
       await it.press('Enter');
       await eventually('it is closed', async () => !(await it.screen()).includes('shown once'));
       await it.shows(/created-here/);
-      expect(await it.screen(true), 'what scrolled away as well').not.to.contain(secret);
+      expect(await it.screen(true), 'the scrollback as well').not.to.contain(secret);
       await it.press('q');
       expect(await it.exit()).to.equal(0);
       expect(await it.screen(true), 'after the end').not.to.contain(secret);
@@ -276,8 +277,8 @@ describe(`llmp tui, at a terminal${WITHOUT_TMUX}`, function () {
   });
 
   describe('hostile names', () => {
-    it('are spelt out, and drive nothing', async () => {
-      // Bidi marks and the like are what the API lets through.
+    it('are escaped, and have no effect on the terminal', async () => {
+      // The API accepts characters such as bidi marks.
       const name = 'evil\u202etxt\u200f 漢字 🦊 e\u0301';
       await stage.token(web.id, name, 300);
       const it = await onTokens([], { columns: 160 });
@@ -296,7 +297,7 @@ describe(`llmp tui, at a terminal${WITHOUT_TMUX}`, function () {
     });
   });
 
-  describe('the end', () => {
+  describe('quitting', () => {
     async function isAsBefore(it: Terminal) {
       const { isAlternate, hasCursor, wraps, hasMouse } = await it.modes();
       expect({ isAlternate, hasCursor, wraps, hasMouse }).to.deep.equal({
@@ -308,14 +309,14 @@ describe(`llmp tui, at a terminal${WITHOUT_TMUX}`, function () {
       expect(await it.screen(true), 'nothing of it is left').not.to.contain('alpha');
     }
 
-    it('is 0 with q', async () => {
+    it('exits with 0 after q', async () => {
       const it = await onTokens();
       await it.press('q');
       expect(await it.exit()).to.equal(0);
       await isAsBefore(it);
     });
 
-    it('is 130 with ^C, also with a dialog open', async () => {
+    it('exits with 130 after ^C, also with an open dialog', async () => {
       const it = await onTokens();
       await it.press('x');
       await it.shows(/Revoke alpha/);
@@ -331,7 +332,7 @@ describe(`llmp tui, at a terminal${WITHOUT_TMUX}`, function () {
       ['SIGHUP', 129],
       ['SIGINT', 130],
     ] as const) {
-      it(`is ${code} at ${signal}`, async () => {
+      it(`exits with ${code} after ${signal}`, async () => {
         const it = await onTokens();
         await it.signal(signal);
         expect(await it.exit()).to.equal(code);
@@ -339,7 +340,7 @@ describe(`llmp tui, at a terminal${WITHOUT_TMUX}`, function () {
       });
     }
 
-    it('can be put off with ^Z, and comes back with fg', async () => {
+    it('suspends with ^Z, and resumes with fg', async () => {
       const it = await stage.terminal(['bash', '--norc', '--noprofile', '-i'], { env: { PS1: 'shell> ' } });
       await it.shows('shell>');
       await it.type(`'${process.execPath}' -- '${MAIN}' tui`);
@@ -360,8 +361,8 @@ describe(`llmp tui, at a terminal${WITHOUT_TMUX}`, function () {
     });
   });
 
-  describe('the terminal', () => {
-    it('may have any size, and another one at any time', async () => {
+  describe('terminal', () => {
+    it('can have any size, and be resized at any time', async () => {
       const it = await onTokens();
       for (const [columns, rows] of [
         [1, 1],
@@ -383,14 +384,14 @@ describe(`llmp tui, at a terminal${WITHOUT_TMUX}`, function () {
       expect(await it.scrolled()).to.equal(0);
     });
 
-    it('may know no colour', async () => {
+    it('can be without colours', async () => {
       const it = await stage.watch({ env: { NO_COLOR: '1' } });
       await it.shows(cursorOn('alpha'));
-      // Bold and inverse are no colours.
+      // Bold and inverse do not count as colours.
       expect(await it.colouredScreen()).not.to.match(/\x1b\[(?:[\d;]*;)?(?:3[0-8]|4[0-8]|9\d|10\d)[;m]/); // eslint-disable-line no-control-regex
     });
 
-    it('may know nothing but ASCII', async () => {
+    it('can be limited to ASCII', async () => {
       const it = await stage.watch({ env: { LC_ALL: 'C' } });
       await it.shows(cursorOn('alpha'));
       expect(await it.screen()).to.match(/^[\x20-\x7e\n]*$/);
@@ -399,20 +400,20 @@ describe(`llmp tui, at a terminal${WITHOUT_TMUX}`, function () {
       expect(await asked.screen()).to.match(/^[\x20-\x7e\n]*$/);
     });
 
-    it('may be one in CI', async () => {
+    it('can be in CI', async () => {
       const it = await stage.watch({ env: { CI: '1' } });
       await it.shows(cursorOn('alpha'));
       await it.press('j');
       await it.shows(cursorOn('beta'));
     });
 
-    it('must be able to place text', async () => {
+    it('must be able to position text', async () => {
       const it = await stage.terminal(['env', 'TERM=dumb', process.execPath, '--', MAIN, 'tui']);
       expect(await it.exit()).to.equal(2);
       expect(await it.screen()).to.contain('--once');
     });
 
-    it('is told of what changed and no more', async () => {
+    it('receives only changes', async () => {
       const it = await onTokens();
       const recorded = await it.record();
       await it.press('j', 'k');
@@ -424,7 +425,7 @@ describe(`llmp tui, at a terminal${WITHOUT_TMUX}`, function () {
   });
 
   describe('another daemon', () => {
-    it('is chosen from the contexts', async () => {
+    it('is selected from the contexts', async () => {
       const it = await onTokens();
       await it.press('c');
       await it.shows(/guarded/);
@@ -433,7 +434,7 @@ describe(`llmp tui, at a terminal${WITHOUT_TMUX}`, function () {
       await it.shows(cursorOn('alpha'));
     });
 
-    it('that refuses the management token is told of, and not asked again until the operator says so', async () => {
+    it('that refuses the management token is reported, and not retried until the operator does so', async () => {
       const it = await stage.watch({ args: ['-c', 'wrong'] });
       await it.shows(/management token was refused/);
       await it.press('c');
@@ -444,15 +445,15 @@ describe(`llmp tui, at a terminal${WITHOUT_TMUX}`, function () {
     });
   });
 
-  describe('a daemon that goes away', () => {
-    it('leaves its last data on the screen, is sent nothing, and is found again', async () => {
+  describe('unreachable daemon', () => {
+    it('leaves its last data on the screen, receives no changes, and is reconnected', async () => {
       const it = await onTokens();
       await stage.kill();
-      // Before that, one question without an answer may stand beside others that were answered: then a change may be sent.
+      // Until then a request may have failed while others succeeded, and changes could still be sent.
       await it.shows(/offline/);
       expect(await it.screen()).to.match(cursorOn('alpha'));
       await it.press('x');
-      await it.shows(/offline, not sent/);
+      await it.shows(/offline: cannot send changes/);
       await stage.begin();
       await it.shows(LIVE, 30_000);
       await it.press('x', 'Tab', 'Enter');

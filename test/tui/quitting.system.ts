@@ -1,4 +1,4 @@
-/** The end of the program in a real terminal: the shell is back at once, whatever goes on. */
+/** Quitting in a real terminal: the shell is back immediately, in any situation. */
 import { expect } from 'chai';
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -7,12 +7,12 @@ import { eventually } from '../support/eventually.js';
 import { type Terminal, WITHOUT_TMUX } from '../support/tmux.js';
 import { Stage } from './stage.js';
 
-/** On an idle machine it takes less than 200 ms; this is for a busy one. A connection that is left behind costs 15 s or more. */
+/** On an idle machine it takes less than 200 ms; this allows for a busy one. A leaked connection costs 15 s or more. */
 const WITHIN_MS = 3_000;
-/** More of them, for an hour at the machine: LLMP_TEST_QUITS=60. */
+/** LLMP_TEST_QUITS=60 runs more of them, for about an hour. */
 const QUITS = Number(process.env.LLMP_TEST_QUITS ?? 3);
 
-describe(`llmp tui, at its end${WITHOUT_TMUX}`, function () {
+describe(`llmp tui, quitting${WITHOUT_TMUX}`, function () {
   this.timeout(30_000 + QUITS * 10_000);
   let stage: Stage;
   let web: WireProject;
@@ -35,7 +35,7 @@ describe(`llmp tui, at its end${WITHOUT_TMUX}`, function () {
     return it;
   }
 
-  /** Ends the program, and says how long that took. */
+  /** Quits the program. @returns how long that took. */
   async function ends(it: Terminal, end: () => Promise<void>): Promise<{ code: number; ms: number }> {
     const beganMs = Date.now();
     await end();
@@ -46,7 +46,7 @@ describe(`llmp tui, at its end${WITHOUT_TMUX}`, function () {
   }
   const quits = (it: Terminal) => ends(it, () => it.press('q'));
 
-  it(`gives the shell back at ${QUITS} moments, seen by seeds (finding A2)`, async () => {
+  it(`returns to the shell at ${QUITS} random moments (finding A2)`, async () => {
     for (let seed = 1; seed <= QUITS; seed++) {
       const random = randomFrom(seed);
       const it = await live();
@@ -64,7 +64,7 @@ describe(`llmp tui, at its end${WITHOUT_TMUX}`, function () {
     }
   });
 
-  it('gives the shell back while the list is still being loaded (finding A2)', async () => {
+  it('returns to the shell while the list is loading (finding A2)', async () => {
     for (const waitMs of [450, 700]) {
       const it = await stage.watch();
       await it.shows(/llmp/);
@@ -81,12 +81,12 @@ describe(`llmp tui, at its end${WITHOUT_TMUX}`, function () {
     ['SIGTERM', (it: Terminal) => it.signal('SIGTERM'), 143],
     ['SIGHUP', (it: Terminal) => it.signal('SIGHUP'), 129],
   ] as const) {
-    it(`gives the shell back with ${how} while the daemon hangs, with questions and streams open (finding A2)`, async () => {
+    it(`returns to the shell with ${how} while the daemon hangs, with open requests and streams (finding A2)`, async () => {
       const it = await live();
       await it.press('4');
       await it.shows(/token\.create/);
       stage.hang();
-      // A token's screen asks four questions of its own; none of them is answered.
+      // The detail of a token sends four requests; none gets a response.
       await it.press('2', 'Enter');
       await it.shows(/tokens › /);
       if (how === 'q') await it.press('h');
@@ -96,7 +96,7 @@ describe(`llmp tui, at its end${WITHOUT_TMUX}`, function () {
     });
   }
 
-  it('says on the shell that a change was not answered, when the daemon hangs (finding A2)', async () => {
+  it('reports an unconfirmed change on the shell when the daemon hangs (finding A2)', async () => {
     const it = await live();
     stage.hang();
     await it.press('x', 'Tab', 'Enter');
@@ -104,10 +104,10 @@ describe(`llmp tui, at its end${WITHOUT_TMUX}`, function () {
     await it.press('q');
     expect(await it.exit()).to.equal(0);
     expect((await it.endedMs()) - beganMs).to.be.below(WITHIN_MS);
-    expect(await it.screen()).to.contain('the daemon has not answered the last change');
+    expect(await it.screen()).to.contain('the daemon has not confirmed the last change');
   });
 
-  it('keeps no connection for a screen that was left, however often (finding A2)', async () => {
+  it('leaks no connection when screens are left repeatedly (finding A2)', async () => {
     const it = await live();
     const pid = await it.program();
     for (let round = 0; round < 8; round++) {
@@ -119,13 +119,13 @@ describe(`llmp tui, at its end${WITHOUT_TMUX}`, function () {
       await it.press('2');
       await it.shows(/gamma/);
     }
-    // Those that wait for the next questions: four are asked at once.
+    // Idle connections for the next requests: four are sent at a time.
     await eventually('no more are left', async () => (await connectionsOf(pid, stage.port)) <= 6);
     await it.close();
   });
 });
 
-/** How many established TCP connections to a port a process has. */
+/** Number of established TCP connections of a process to a port. */
 async function connectionsOf(pid: number, port: number): Promise<number> {
   const fds = await readdir(`/proc/${pid}/fd`);
   const links = await Promise.all(fds.map((fd) => readlink(`/proc/${pid}/fd/${fd}`).catch(() => '')));
@@ -138,7 +138,7 @@ async function connectionsOf(pid: number, port: number): Promise<number> {
   }).length;
 }
 
-/** Numbers from 0 to 1 that are the same for the same seed. */
+/** Pseudo-random numbers from 0 to 1, the same for the same seed. */
 function randomFrom(seed: number): () => number {
   let state = seed;
   return () => {

@@ -1,4 +1,4 @@
-/** A daemon in memory that answers questions and makes changes as the management API does: its order, filters, cursors and totals. */
+/** A simulated daemon in memory that behaves like the management API, with its order, filters, cursors and totals. */
 import type {
   AuditQuery,
   TokenQuery,
@@ -10,15 +10,15 @@ import type {
 } from '../../daemon/api/contract.js';
 import type {
   Action,
-  AnswerOf,
-  Change,
-  ContextShown,
+  DataOf,
+  ChangeRequest,
+  ContextSummary,
   Failure,
   Named,
-  Outcome,
-  Question,
+  ChangeResult,
+  DataRequest,
 } from '../../tui/state/exchange.js';
-import { Hidden } from '../../tui/state/hidden.js';
+import { Secret } from '../../tui/state/secret.js';
 import { aWireProject, aWireToken } from '../support/factories.js';
 
 export const START_MS = Date.UTC(2026, 10, 23, 14, 3, 11);
@@ -47,7 +47,7 @@ export const DENIED: Failure = {
 };
 const notFound = (message: string): Failure => ({ ...REFUSED, status: 404, code: 'not_found', message });
 
-/** Long enough to be recognised wherever it turns up. */
+/** Long enough to be recognised in any output. */
 export const SECRET = 'sk-wt-THISisTHEsecretTHATnobodyMAYsee0123456789abcdefgh';
 
 export const project = (name: string, more: Partial<WireProject> = {}): WireProject =>
@@ -100,68 +100,68 @@ const STATUS: WireStatus = {
   upstream: { p50_ms: null, p95_ms: null },
 };
 
-type Failing = (question: Question) => Failure | null;
+type Failing = (request: DataRequest) => Failure | null;
 
 export class SimulatedDaemon {
   tokens: WireToken[];
   projects: WireProject[];
   /** Oldest first. */
   records: WireAuditRecord[] = [];
-  contexts: ContextShown[] = [];
+  contexts: ContextSummary[] = [];
   cache: WireCache = { backend: 'memory', entries: 3, bytes: 300, hits: 1, misses: 2 };
-  /** What is not answered, and how. */
+  /** Requests that fail, and their failures. */
   failing: Failing = () => null;
-  /** What a change is refused with. */
+  /** The failure of changes. */
   refusing: Failure | null = null;
-  /** Tokens that cannot be changed. */
+  /** Tokens whose changes fail. */
   readonly stubborn = new Set<string>();
-  readonly made: { change: Change; reason: string | null }[] = [];
+  readonly made: { change: ChangeRequest; reason: string | null }[] = [];
 
   constructor({ tokens = [], projects = [project('web')] }: { tokens?: WireToken[]; projects?: WireProject[] } = {}) {
     this.tokens = tokens;
     this.projects = projects;
   }
 
-  answer(question: Question): Action {
-    const failure = this.failing(question) ?? this.#missing(question);
-    if (failure) return { on: 'failed', question, failure };
-    return { on: 'answered', question, answer: this.#answerTo(question) } as Action;
+  data(request: DataRequest): Action {
+    const failure = this.failing(request) ?? this.#missing(request);
+    if (failure) return { on: 'failed', request, failure };
+    return { on: 'loaded', request, data: this.#answerTo(request) } as Action;
   }
 
-  make(change: Change, reason: string | null): Action {
+  make(change: ChangeRequest, reason: string | null): Action {
     if (this.refusing) return { on: 'refused', change, failure: this.refusing };
     this.made.push({ change, reason });
     return { on: 'changed', change, outcome: this.#outcomeOf(change) };
   }
 
-  /** As it is kept here. */
+  /** The stored token. */
   token(id: string): WireToken | undefined {
     return this.tokens.find((it) => it.id === id);
   }
 
-  #missing(question: Question): Failure | null {
-    return question.of === 'token' && !this.token(question.id) ? notFound('token not found') : null;
+  #missing(request: DataRequest): Failure | null {
+    return request.of === 'token' && !this.token(request.id) ? notFound('token not found') : null;
   }
 
-  #answerTo(question: Question): AnswerOf<Question['of']> {
-    switch (question.of) {
+  #answerTo(request: DataRequest): DataOf<DataRequest['of']> {
+    switch (request.of) {
       case 'status':
         return STATUS;
       case 'tokens':
-      case 'dying':
-        return this.#page(question.query);
+      case 'expiring':
+        return this.#page(request.query);
       case 'token':
-        return this.token(question.id) as WireToken;
-      case 'everyToken':
-        return this.#found(question.query);
+        return this.token(request.id) as WireToken;
+      case 'allTokens':
+        return this.#found(request.query);
       case 'projects':
         return [...this.projects];
       case 'usage':
         return [];
       case 'audit':
-        return this.#audit(question.query);
+        return this.#audit(request.query);
       case 'tokenAudit':
-        return this.#historyOf(question.id);
+        return this.#historyOf(request.id);
       case 'cache':
         return this.cache;
       case 'purgeable':
@@ -171,10 +171,10 @@ export class SimulatedDaemon {
     }
   }
 
-  #historyOf(id: string): AnswerOf<'tokenAudit'> {
+  #historyOf(id: string): DataOf<'tokenAudit'> {
     const of = this.records.filter(({ token_id: tokenId }) => tokenId === id).reverse();
     const isUse = ({ action }: WireAuditRecord) => action === 'token.use';
-    return { changes: of.filter((it) => !isUse(it)), lastUse: of.find(isUse) ?? null, isCut: false };
+    return { changes: of.filter((it) => !isUse(it)), lastUse: of.find(isUse) ?? null, isTruncated: false };
   }
 
   #found({ project_id: ids, state, q, words, sort = '-created_at' }: TokenQuery): WireToken[] {
@@ -184,7 +184,7 @@ export class SimulatedDaemon {
       (given.startsWith('!') && !given.slice(1).split(',').includes(value));
     const holds = (it: WireToken, word: string) =>
       (it.name ?? '').toLowerCase().includes(word.toLowerCase()) || it.id.startsWith(word);
-    // Quotes are of no matter here: no test has a word with a space in it.
+    // No test has a quoted word with a space.
     const wanted = [...(q === undefined ? [] : [q]), ...(words?.split(' ') ?? [])];
     const fits = (it: WireToken) =>
       isIn(ids, it.project_id) &&
@@ -205,11 +205,11 @@ export class SimulatedDaemon {
     return isReverse ? found.reverse() : found;
   }
 
-  #page(query: TokenQuery): AnswerOf<'tokens'> {
+  #page(query: TokenQuery): DataOf<'tokens'> {
     return { ...pageOf(this.#found(query), query), total: this.#found(query).length };
   }
 
-  #audit({ token_id: id, action, until, ...paging }: AuditQuery): AnswerOf<'audit'> {
+  #audit({ token_id: id, action, until, ...paging }: AuditQuery): DataOf<'audit'> {
     const fits = (it: WireAuditRecord) =>
       (id === undefined || it.token_id === id) &&
       (action === undefined || it.action === action) &&
@@ -217,8 +217,8 @@ export class SimulatedDaemon {
     return { ...pageOf(this.records.filter(fits).reverse(), paging), total: null };
   }
 
-  #outcomeOf(change: Change): Outcome {
-    const nothing: Outcome = { done: 1, doneIds: [], failures: [] };
+  #outcomeOf(change: ChangeRequest): ChangeResult {
+    const nothing: ChangeResult = { done: 1, doneIds: [], failures: [] };
     switch (change.what) {
       case 'revoke':
       case 'reactivate':
@@ -226,7 +226,7 @@ export class SimulatedDaemon {
       case 'create-token': {
         const made = token(this.tokens.length, { project_id: change.body.project_id, name: change.body.name ?? null });
         this.tokens.push(made);
-        return { ...nothing, created: { token: made, secret: new Hidden(SECRET) } };
+        return { ...nothing, created: { token: made, secret: new Secret(SECRET) } };
       }
       case 'create-project':
         this.projects.push(project(change.name));
@@ -243,9 +243,9 @@ export class SimulatedDaemon {
     }
   }
 
-  #setActive(named: readonly Named[], isActive: boolean): Outcome {
+  #setActive(named: readonly Named[], isActive: boolean): ChangeResult {
     const doneIds: string[] = [];
-    const failures: Outcome['failures'][number][] = [];
+    const failures: ChangeResult['failures'][number][] = [];
     for (const of of named) {
       if (!this.token(of.id)) failures.push({ of, failure: notFound('token not found') });
       else if (this.stubborn.has(of.id)) failures.push({ of, failure: REFUSED });
@@ -258,7 +258,7 @@ export class SimulatedDaemon {
   }
 }
 
-/** Behind the row that the cursor names, wherever that is now. */
+/** The rows after the row that the cursor names. */
 function pageOf<T extends { id: string }>(
   all: readonly T[],
   { cursor, limit = '100' }: { cursor?: string; limit?: string },

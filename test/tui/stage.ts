@@ -1,4 +1,4 @@
-/** `llmp tui` in a real terminal, in front of a real daemon, which can be killed and started again. */
+/** `llmp tui` in a real terminal with a real daemon, which can be killed and restarted. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { WireAuditRecord, WireProject, WireToken, WireTokenCreated } from '../../daemon/api/contract.js';
@@ -61,7 +61,7 @@ export class Stage {
     this.#life = null;
   }
 
-  /** The daemon hangs: it keeps its connections, and answers nothing until `resume`. */
+  /** Makes the daemon hang: it keeps its connections, and sends no responses until `resume`. */
   hang(): void {
     this.#life?.child.kill('SIGSTOP');
   }
@@ -76,7 +76,7 @@ export class Stage {
     await this.kill();
   }
 
-  /** Starts the program in a terminal of its own. No secret is on a command line: the token is in a file of the context. */
+  /** Starts the program in its own terminal. The management token is in a file of the context, not on the command line. */
   async watch({ args = [], env = {}, ...options }: Watching = {}): Promise<Terminal> {
     const argv = [process.execPath, '--', MAIN, 'tui', ...args];
     return this.terminal(argv, { ...options, env });
@@ -120,7 +120,7 @@ export class Stage {
     return this.manage<WireProject>('POST', '/manage/projects', { name, api_key: UPSTREAM_KEY });
   }
 
-  /** A token with this name, that expires in so many hours. */
+  /** Creates a token with this name and lifetime in hours. */
   async token(projectId: string, name: string, hours = 24): Promise<WireToken> {
     const body = { project_id: projectId, name, duration_hours: hours };
     const { id } = await this.manage<WireTokenCreated>('POST', '/manage/tokens', body);

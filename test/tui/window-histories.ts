@@ -4,7 +4,7 @@ import { WindowModel } from './window-model.js';
 const STEPS = 150;
 export const SIZES = [0, 1, 5, 99, 100, 101, 200, 1_000, 5_000];
 
-/** Lets that many random histories befall a window on a list of about this size. @throws when it shows what is not there. */
+/** Runs this number of random histories on a list of about this size. @throws if the window shows a wrong list. */
 export function checkWindows(size: number, histories: number): void {
   for (let seed = 1; seed <= histories; seed++) {
     const random = seededRandom(seed * 100 + size);

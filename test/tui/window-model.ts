@@ -1,23 +1,23 @@
 /**
- * Random histories of a window on a list that changes: the cursor moves, pages are asked for, answers come late, in any order, twice or not at
- * all, and hold what the list was at any time in between. Whatever happens, some things hold; and once everything is
- * quiet, what is shown is the list.
+ * Random histories of a window on a changing list: the cursor moves, pages are requested, and responses arrive late, in any order,
+ * twice or never, with the list as it was at any time in between. The invariants hold throughout, and once all is settled the window
+ * shows the list.
  */
 import { expect } from 'chai';
 import {
-  aged,
-  asked,
+  invalidated,
+  withPending,
   cursorRow,
   emptyWindow,
   failed,
-  isSettled,
+  isViewLoaded,
   lengthOf,
   move,
   moveTo,
-  needed,
+  pagesToRequest,
   PAGE_ROWS,
-  type PageAnswer,
-  type PageWanted,
+  type PageResponse,
+  type PageRequest,
   received,
   rowAt,
   type Window,
@@ -28,12 +28,12 @@ import { PagedList, type Row } from './paged-list.js';
 export const MOST_ROWS = 3_000;
 
 interface UnderWay {
-  wanted: PageWanted;
-  /** Null until the list was looked at for it. */
-  answer: PageAnswer<Row> | null;
+  wanted: PageRequest;
+  /** Null until the list was read for it. */
+  answer: PageResponse<Row> | null;
 }
 
-/** So many rows may come before the one under the cursor, between one look at it and the next, and it is not lost. */
+/** Number of rows that may be inserted before the cursor's row between two reads without losing that row. */
 const FOLLOWED_THROUGH = PAGE_ROWS;
 
 export class WindowModel {
@@ -42,9 +42,9 @@ export class WindowModel {
   window: Window<Row>;
   rows: number;
   readonly #underWay: UnderWay[] = [];
-  /** Given up here, and answered all the same later. */
+  /** Failed for the window, but the response still arrives later. */
   readonly #late: UnderWay[] = [];
-  /** The row that must stay under the cursor; null where it may be another. */
+  /** The row that must stay under the cursor; null: any row. */
   #followed: string | null = null;
   #inserted = 0;
 
@@ -55,7 +55,7 @@ export class WindowModel {
     this.window = emptyWindow<Row>('/things', options.isReversible);
   }
 
-  /** Something happens: to the list, on the way, or at the keys. */
+  /** A random event: the list changes, a response arrives, or a key is pressed. */
   step(): void {
     const actions: (() => void)[] = [
       () => {
@@ -86,7 +86,7 @@ export class WindowModel {
         this.#lose();
       },
       () => {
-        this.window = aged(this.window);
+        this.window = invalidated(this.window);
       },
       () => {
         this.#press();
@@ -96,7 +96,7 @@ export class WindowModel {
     this.check();
   }
 
-  /** What holds at any time. */
+  /** Invariants at any time. */
   check(): void {
     const { window, rows } = this;
     const length = lengthOf(window);
@@ -106,22 +106,24 @@ export class WindowModel {
     const known = knownRows(window);
     expect(new Set(known.used.map(({ id }) => id)).size, 'a row is known twice').to.equal(known.used.length);
     expect(known.all, 'rows in memory').to.be.below(MOST_ROWS);
-    const wanted = needed(window, rows);
-    expect(wanted.length + window.asked.length, 'asked for at once').to.be.at.most(Math.max(2, window.asked.length));
-    if (wanted.length === 0 && window.asked.length === 0) expect(isSettled(window, rows)).to.equal(true);
+    const wanted = pagesToRequest(window, rows);
+    expect(wanted.length + window.pending.length, 'asked for at once').to.be.at.most(
+      Math.max(2, window.pending.length),
+    );
+    if (wanted.length === 0 && window.pending.length === 0) expect(isViewLoaded(window, rows)).to.equal(true);
   }
 
-  /** The list stands still, everything is asked for anew and answered: then what is shown is the list. */
+  /** The list stops changing and everything is loaded again: then the window shows the list. */
   settle(): void {
     for (const one of this.#underWay.splice(0)) this.window = failed(this.window, one.wanted);
     this.#late.splice(0);
-    this.window = aged(this.window);
+    this.window = invalidated(this.window);
     for (let i = 0; ; i++) {
-      const wanted = needed(this.window, this.rows);
+      const wanted = pagesToRequest(this.window, this.rows);
       if (wanted.length === 0) break;
-      // A walk from one end to the other, and each page once more.
+      // From one end to the other, and each page once more.
       expect(i, 'it never comes to rest').to.be.below(2 * Math.ceil(this.list.rows.length / PAGE_ROWS) + 40);
-      this.window = asked(this.window, wanted);
+      this.window = withPending(this.window, wanted);
       if (this.#random() < 0.5) wanted.reverse();
       for (const one of wanted) {
         this.window = received(this.window, one, this.list.page(one, PAGE_ROWS), this.rows);
@@ -151,23 +153,23 @@ export class WindowModel {
     }
   }
 
-  /** A row that is not there any more, or elsewhere, cannot stay. */
+  /** A deleted or moved row need not stay under the cursor. */
   #follow(): void {
     const row = cursorRow(this.window);
     const isThere = this.list.rows.some(({ id, key }) => id === row?.id && key === row.key);
     this.#followed = row && isThere ? row.id : null;
   }
 
-  /** To an end, and all is quiet: then it is the end. */
+  /** Jumps to an end and settles: then the window shows that end. */
   settleAt(where: 'first' | 'last'): void {
     for (let i = 0; ; i++) {
       this.window = moveTo(this.window, where, this.rows);
       this.#followed = null;
       this.settle();
       const end = where === 'first' ? this.list.rows[0] : this.list.rows.at(-1);
-      // Where rows are not counted, or cannot be read from their end, the end that is known is gone to.
+      // If rows are not counted, or the list is not reversible, the jump goes to the end of the loaded rows.
       const isThere = this.window.cursorId === (end?.id ?? null);
-      // Otherwise it was the end of what was known.
+      // Otherwise it was the end of the loaded rows.
       if (isThere) return;
       expect(i, `not at the ${where}`).to.be.below(this.window.isReversible ? 1 : 100);
     }
@@ -224,8 +226,8 @@ export class WindowModel {
   }
 
   #ask(): void {
-    const wanted = needed(this.window, this.rows);
-    this.window = asked(this.window, wanted);
+    const wanted = pagesToRequest(this.window, this.rows);
+    this.window = withPending(this.window, wanted);
     this.#underWay.push(...wanted.map((one) => ({ wanted: one, answer: null })));
   }
 
@@ -255,9 +257,9 @@ export class WindowModel {
   }
 }
 
-/** The rows that are in memory, and those of them that can be shown. */
+/** Rows in memory, and those of them that can be shown. */
 export function knownRows<T extends { id: string }>({ head, tail, end }: Window<T>): { all: number; used: T[] } {
-  const of = ({ pages, beyond }: Window<T>['head']) => [...pages.flatMap(({ rows }) => rows ?? []), ...beyond];
+  const of = ({ pages, staleRows }: Window<T>['head']) => [...pages.flatMap(({ rows }) => rows ?? []), ...staleRows];
   const chains = { head: of(head), tail: of(tail) };
   return { all: chains.head.length + chains.tail.length, used: chains[end] };
 }

@@ -1,11 +1,11 @@
 import { checkWindows, SIZES } from './window-histories.js';
 
-/** More of them are in window.model.long.ts. */
-describe('a window on a list, in random histories', function () {
+/** window.model.long.ts runs more histories. */
+describe('list window: random histories', function () {
   this.timeout(120_000);
 
   for (const size of SIZES) {
-    it(`of about ${size} rows shows what is there once it comes to rest, and never a row twice`, () => {
+    it(`shows the list of about ${size} rows once it is settled, and no row twice`, () => {
       checkWindows(size, 12);
     });
   }

@@ -1,16 +1,16 @@
 import { expect } from 'chai';
 import {
-  aged,
-  asked,
+  invalidated,
+  withPending,
   cursorRow,
   emptyWindow,
   failed,
-  isHeardOf,
-  isSettled,
+  isLoaded,
+  isViewLoaded,
   lengthOf,
   move,
   moveTo,
-  needed,
+  pagesToRequest,
   PAGE_ROWS,
   received,
   rowAt,
@@ -22,7 +22,7 @@ import { knownRows, MOST_ROWS } from './window-model.js';
 
 const ROWS = 20;
 
-describe('a window on a list', () => {
+describe('list window', () => {
   let list: PagedList;
   let window: Window<Row>;
 
@@ -34,19 +34,19 @@ describe('a window on a list', () => {
     list = new PagedList(size, isCounted);
     window = emptyWindow('/things', isReversible);
   }
-  /** Asks and answers until nothing is needed. @returns which pages were asked for. */
+  /** Requests and delivers pages until none is needed. @returns the requested pages. */
   function load(rows = ROWS): string[] {
     const pages: string[] = [];
     for (;;) {
-      const wanted = needed(window, rows);
+      const wanted = pagesToRequest(window, rows);
       if (wanted.length === 0) return pages;
-      window = asked(window, wanted);
+      window = withPending(window, wanted);
       for (const one of wanted) window = received(window, one, list.page(one, PAGE_ROWS), rows);
       pages.push(...wanted.map(({ end, page }) => `${end} ${page}`));
     }
   }
   function refresh(): string[] {
-    window = aged(window);
+    window = invalidated(window);
     return load();
   }
   const shown = (rows = ROWS) => {
@@ -60,17 +60,17 @@ describe('a window on a list', () => {
     window = moveTo(window, where, ROWS);
   };
 
-  it('asks for the first page first, and shows it', () => {
-    expect(isHeardOf(window)).to.equal(false);
+  it('requests the first page first, and shows it', () => {
+    expect(isLoaded(window)).to.equal(false);
     expect(cursorRow(window)).to.equal(undefined);
     expect(load()).to.deep.equal(['head 0']);
-    expect(isHeardOf(window)).to.equal(true);
+    expect(isLoaded(window)).to.equal(true);
     expect(shown()).to.deep.equal(list.rows.slice(0, ROWS));
     expect(window).to.include({ cursorIndex: 0, cursorId: list.rows[0]!.id, total: 250 });
     expect(lengthOf(window)).to.equal(250);
   });
 
-  it('of an empty list has no row, and asks for nothing but what may have come', () => {
+  it('of an empty list has no rows, and requests only refreshes', () => {
     open(0);
     expect(load()).to.deep.equal(['head 0']);
     expect(lengthOf(window)).to.equal(0);
@@ -83,7 +83,7 @@ describe('a window on a list', () => {
     expect(window.cursorId).to.equal(row.id);
   });
 
-  it('knows nothing of what was not read yet, and counts it', () => {
+  it('counts rows that are not loaded, and has no data for them', () => {
     load();
     expect(rowAt(window, 99)).to.deep.equal(list.rows[99]);
     expect(rowAt(window, 100)).to.equal(undefined);
@@ -91,25 +91,25 @@ describe('a window on a list', () => {
     expect(rowAt(window, -1)).to.equal(undefined);
   });
 
-  it('reads on before the cursor comes to the end of what is known', () => {
+  it('loads more before the cursor reaches the end of the loaded rows', () => {
     load();
     go(80);
     expect(load()).to.deep.equal(['head 1']);
     go(30);
-    expect(isSettled(window, ROWS)).to.equal(true);
+    expect(isViewLoaded(window, ROWS)).to.equal(true);
   });
 
-  it('reads its way to where the cursor went', () => {
+  it('loads the pages up to the cursor', () => {
     load();
     go(240);
-    expect(isSettled(window, ROWS)).to.equal(false);
+    expect(isViewLoaded(window, ROWS)).to.equal(false);
     expect(window.cursorId).to.equal(null);
     expect(load()).to.deep.equal(['head 1', 'head 2']);
     expect(cursorRow(window)).to.deep.equal(list.rows[240]);
     expect(window.cursorId).to.equal(list.rows[240]!.id);
   });
 
-  it('keeps two rows in sight on both sides of the cursor, where there are any', () => {
+  it('keeps two rows visible on both sides of the cursor, where there are any', () => {
     load();
     go(17);
     expect(window).to.include({ cursorIndex: 17, top: 0 });
@@ -127,7 +127,7 @@ describe('a window on a list', () => {
     expect(window).to.include({ cursorIndex: 249, top: 230 });
   });
 
-  it('keeps the cursor in sight whatever the height becomes, a single row included', () => {
+  it('keeps the cursor visible at every height, down to a single row', () => {
     load();
     go(15);
     for (const rows of [1, 2, 3, 60, 5, 1_000]) {
@@ -138,8 +138,8 @@ describe('a window on a list', () => {
     expect(window.top).to.equal(0);
   });
 
-  describe('sent to the end', () => {
-    it('reads the reverse order, one page', () => {
+  describe('at the end of the list', () => {
+    it('loads one page in reverse order', () => {
       load();
       goTo('last');
       expect(window).to.include({ cursorIndex: 249, top: 230 });
@@ -148,14 +148,14 @@ describe('a window on a list', () => {
       expect(window.cursorId).to.equal(list.rows[249]!.id);
     });
 
-    it('before anything was heard of the list, finds it all the same', () => {
+    it('finds the end before the first response', () => {
       goTo('last');
       expect(load()).to.deep.equal(['tail 0']);
       expect(cursorRow(window)).to.deep.equal(list.rows[249]);
       expect(window.top).to.equal(230);
     });
 
-    it('asks for nothing where all is known', () => {
+    it('requests nothing if everything is loaded', () => {
       open(60);
       load();
       goTo('last');
@@ -163,7 +163,7 @@ describe('a window on a list', () => {
       expect(shown()).to.deep.equal(list.rows.slice(40));
     });
 
-    it('and back at the beginning, shows at once what was known of it', () => {
+    it('and back at the start, shows the known rows immediately', () => {
       load();
       const first = shown();
       goTo('last');
@@ -174,7 +174,7 @@ describe('a window on a list', () => {
       expect(load()).to.deep.equal([]);
     });
 
-    it('walks up to the very first row without a gap', () => {
+    it('moves up to the first row without a gap', () => {
       load();
       goTo('last');
       load();
@@ -191,7 +191,7 @@ describe('a window on a list', () => {
       expect(seen.reverse()).to.deep.equal(list.rows);
     });
 
-    it('stays there while rows come and go before it', () => {
+    it('stays there while rows before it are added and removed', () => {
       load();
       goTo('last');
       load();
@@ -202,7 +202,7 @@ describe('a window on a list', () => {
       expect(shown()).to.deep.equal(list.rows.slice(-ROWS));
     });
 
-    it('of a list that cannot be read from there, walks', () => {
+    it('loads all pages to the end of a list that is not reversible', () => {
       open(250, { isReversible: false });
       load();
       goTo('last');
@@ -211,13 +211,13 @@ describe('a window on a list', () => {
     });
   });
 
-  describe('on a list that changes', () => {
+  describe('on a changing list', () => {
     beforeEach(() => {
       load();
       go(10);
     });
 
-    it('looks again at the pages in view, and at no other', () => {
+    it('reloads the pages in view only', () => {
       expect(refresh()).to.deep.equal(['head 0']);
       go(88);
       load();
@@ -226,7 +226,7 @@ describe('a window on a list', () => {
       expect(refresh()).to.deep.equal(['head 1']);
     });
 
-    it('keeps the row under the cursor, and its place on the screen, when rows come before it', () => {
+    it('keeps the cursor on its row and the row in place when rows are inserted before it', () => {
       go(30);
       const { cursorId, cursorIndex, top } = window;
       for (let i = 0; i < 7; i++) list.insert(0);
@@ -235,7 +235,7 @@ describe('a window on a list', () => {
       expect(shown()).to.deep.equal(list.rows.slice(top + 7, top + 7 + ROWS));
     });
 
-    it('keeps it when rows before it go', () => {
+    it('keeps the cursor on its row when rows before it are removed', () => {
       go(30);
       const { cursorId, cursorIndex } = window;
       for (let i = 0; i < 7; i++) list.remove(0);
@@ -243,21 +243,21 @@ describe('a window on a list', () => {
       expect(window).to.include({ cursorId, cursorIndex: cursorIndex - 7 });
     });
 
-    it('keeps it when it goes elsewhere in view', () => {
+    it('keeps the cursor on its row when the row moves within the view', () => {
       const { cursorId } = window;
       list.update(10, 15.5);
       refresh();
       expect(window).to.include({ cursorId, cursorIndex: 15 });
     });
 
-    it('puts the next row under the cursor when its row is gone', () => {
+    it('moves the cursor to the next row when its row is removed', () => {
       const next = list.rows[11]!;
       list.remove(10);
       refresh();
       expect(window).to.include({ cursorIndex: 10, cursorId: next.id });
     });
 
-    it('puts the last row under the cursor when all behind it are gone', () => {
+    it('moves the cursor to the last row when all later rows are removed', () => {
       open(5);
       load();
       go(4);
@@ -267,7 +267,7 @@ describe('a window on a list', () => {
       expect(window).to.include({ cursorIndex: 2, cursorId: list.rows[2]!.id });
     });
 
-    it('keeps the row under the cursor when a page before it grows beyond it', () => {
+    it('keeps the cursor on its row when an earlier page grows past it', () => {
       go(85); // Row 95, on the first page.
       load();
       const { cursorId } = window;
@@ -277,41 +277,41 @@ describe('a window on a list', () => {
       expect(shown()).to.deep.equal(list.rows.slice(window.top, window.top + ROWS));
     });
 
-    it('shows what was known of the next page until it was read anew', () => {
+    it('shows the old rows of the next page until it is loaded again', () => {
       go(88);
       load();
       list.insert(0);
-      window = aged(window);
-      const first = { ...needed(window, ROWS)[0]! };
-      window = asked(window, [first]);
+      window = invalidated(window);
+      const first = { ...pagesToRequest(window, ROWS)[0]! };
+      window = withPending(window, [first]);
       window = received(window, first, list.page(first, PAGE_ROWS), ROWS);
-      expect(isSettled(window, ROWS)).to.equal(false);
+      expect(isViewLoaded(window, ROWS)).to.equal(false);
       expect(shown()).to.deep.equal(list.rows.slice(window.top, window.top + ROWS));
       load();
-      expect(isSettled(window, ROWS)).to.equal(true);
+      expect(isViewLoaded(window, ROWS)).to.equal(true);
     });
 
-    it('shows a row once that went from one page to another', () => {
+    it('shows a row once that moved to another page', () => {
       go(88);
       load();
       list.remove(50);
       list.update(104, 50); // To the first page; its last row is the same as before.
-      window = aged(window);
-      const [first] = needed(window, ROWS);
-      window = asked(window, [first!]);
+      window = invalidated(window);
+      const [first] = pagesToRequest(window, ROWS);
+      window = withPending(window, [first!]);
       window = received(window, first!, list.page(first!, PAGE_ROWS), ROWS);
       const ids = knownRows(window).used.map(({ id }) => id);
       expect(new Set(ids).size).to.equal(ids.length);
     });
 
-    it('shows what a change has answered at once', () => {
+    it('shows the response to a change immediately', () => {
       const row = { ...cursorRow(window)!, version: 7 };
       window = updated(window, row);
       expect(cursorRow(window)).to.equal(row);
       expect(updated(window, { ...row, id: 'unknown' }).head).to.equal(window.head);
     });
 
-    it('ends where the last page ends, whatever was counted', () => {
+    it('ends with the last page, whatever the total was', () => {
       list.page = (wanted, limit) => ({ ...PagedList.prototype.page.call(list, wanted, limit), total: 1_000 });
       refresh();
       expect(lengthOf(window)).to.equal(1_000);
@@ -322,13 +322,13 @@ describe('a window on a list', () => {
     });
   });
 
-  describe('on a list that nobody counts', () => {
+  describe('on a list without a total', () => {
     beforeEach(() => {
       open(250, { isCounted: false, isReversible: false });
       load();
     });
 
-    it('is one row longer than what is known, until the end is', () => {
+    it('is one row longer than the loaded rows until the end is loaded', () => {
       expect(window.total).to.equal(null);
       expect(lengthOf(window)).to.equal(101);
       expect(rowAt(window, 100)).to.equal(undefined);
@@ -340,7 +340,7 @@ describe('a window on a list', () => {
       expect(lengthOf(window)).to.equal(250);
     });
 
-    it('goes as far as is known, and on from there', () => {
+    it('jumps to the end of the loaded rows, and further from there', () => {
       for (const index of [100, 200, 249, 249]) {
         goTo('last');
         load();
@@ -350,44 +350,44 @@ describe('a window on a list', () => {
     });
   });
 
-  describe('and the way to the daemon', () => {
-    it('never has more than two pages on their way, and none twice', () => {
+  describe('page requests', () => {
+    it('are limited to two in flight, and never sent twice', () => {
       load();
       go(98);
       load();
-      window = aged(window);
-      const wanted = needed(window, ROWS);
+      window = invalidated(window);
+      const wanted = pagesToRequest(window, ROWS);
       expect(wanted).to.have.length(2);
-      window = asked(window, wanted.slice(0, 1));
-      expect(needed(window, ROWS).map(({ page }) => page)).to.deep.equal([1]);
-      window = asked(window, needed(window, ROWS));
-      window = aged(window);
-      expect(needed(window, ROWS)).to.deep.equal([]);
+      window = withPending(window, wanted.slice(0, 1));
+      expect(pagesToRequest(window, ROWS).map(({ page }) => page)).to.deep.equal([1]);
+      window = withPending(window, pagesToRequest(window, ROWS));
+      window = invalidated(window);
+      expect(pagesToRequest(window, ROWS)).to.deep.equal([]);
     });
 
-    it('asks again for what has failed', () => {
-      const [wanted] = needed(window, ROWS);
-      window = asked(window, [wanted!]);
-      expect(needed(window, ROWS)).to.deep.equal([]);
+    it('are repeated after a failure', () => {
+      const [wanted] = pagesToRequest(window, ROWS);
+      window = withPending(window, [wanted!]);
+      expect(pagesToRequest(window, ROWS)).to.deep.equal([]);
       window = failed(window, wanted!);
-      expect(needed(window, ROWS)).to.have.length(1);
+      expect(pagesToRequest(window, ROWS)).to.have.length(1);
     });
 
-    it('asks again for what was answered before it was known to be old', () => {
+    it('are repeated if their page was marked as outdated meanwhile', () => {
       load();
-      window = aged(window);
-      const wanted = needed(window, ROWS);
-      window = asked(window, wanted);
-      window = aged(window);
+      window = invalidated(window);
+      const wanted = pagesToRequest(window, ROWS);
+      window = withPending(window, wanted);
+      window = invalidated(window);
       window = received(window, wanted[0]!, list.page(wanted[0]!, PAGE_ROWS), ROWS);
-      expect(needed(window, ROWS)).to.have.length(1);
+      expect(pagesToRequest(window, ROWS)).to.have.length(1);
     });
 
-    it('takes an answer once, and none that it gave up or that is for another list', () => {
-      const [wanted] = needed(window, ROWS);
+    it('are completed once; responses after a failure or for another list are ignored', () => {
+      const [wanted] = pagesToRequest(window, ROWS);
       const answer = list.page(wanted!, PAGE_ROWS);
       expect(received(window, wanted!, answer, ROWS), 'not asked for').to.equal(window);
-      const waiting = asked(window, [wanted!]);
+      const waiting = withPending(window, [wanted!]);
       const other = { ...wanted!, of: '/others' };
       expect(received(waiting, other, answer, ROWS), 'of another list').to.equal(waiting);
       const given = failed(waiting, wanted!);
@@ -396,26 +396,26 @@ describe('a window on a list', () => {
       expect(received(taken, wanted!, list.page(wanted!, 1), ROWS), 'a second time').to.equal(taken);
     });
 
-    it('ignores an answer for a page that begins elsewhere now', () => {
+    it('whose page starts elsewhere by now are ignored', () => {
       load();
       go(98);
       load();
-      window = aged(window);
-      const [first, second] = needed(window, ROWS);
+      window = invalidated(window);
+      const [first, second] = pagesToRequest(window, ROWS);
       const old = list.page(second!, PAGE_ROWS);
       list.insert(0);
-      window = asked(window, [first!, second!]);
+      window = withPending(window, [first!, second!]);
       window = received(window, first!, list.page(first!, PAGE_ROWS), ROWS);
       const { head } = window;
       window = received(window, second!, old, ROWS);
       expect(window.head).to.equal(head);
-      expect(window.asked).to.deep.equal([]);
+      expect(window.pending).to.deep.equal([]);
       load();
       expect(shown()).to.deep.equal(list.rows.slice(window.top, window.top + ROWS));
     });
   });
 
-  it('walks through 100,000 rows and back with few of them in memory', function () {
+  it('moves through 100,000 rows and back with few of them in memory', function () {
     this.timeout(60_000);
     open(100_000);
     load();
@@ -424,7 +424,7 @@ describe('a window on a list', () => {
       while (window.cursorIndex > 0 || by > 0) {
         go(by);
         load();
-        expect(isSettled(window, ROWS)).to.equal(true);
+        expect(isViewLoaded(window, ROWS)).to.equal(true);
         most = Math.max(most, knownRows(window).all);
         if (window.cursorIndex === 99_999) break;
       }
@@ -433,15 +433,15 @@ describe('a window on a list', () => {
     expect(most).to.be.below(MOST_ROWS);
   });
 
-  it('is never changed, each is another one', () => {
+  it('is immutable', () => {
     const rows = 20;
     const frozen = (it: Window<Row>) => deeplyFrozen(it);
     window = frozen(window);
     for (const by of [0, 95, 120, -60, -150]) {
-      window = frozen(aged(frozen(move(window, by, rows))));
+      window = frozen(invalidated(frozen(move(window, by, rows))));
       list.insert(by);
-      for (let wanted = needed(window, rows); wanted.length > 0; wanted = needed(window, rows)) {
-        window = frozen(asked(window, wanted));
+      for (let wanted = pagesToRequest(window, rows); wanted.length > 0; wanted = pagesToRequest(window, rows)) {
+        window = frozen(withPending(window, wanted));
         for (const one of wanted) window = frozen(received(window, one, list.page(one, PAGE_ROWS), rows));
       }
     }

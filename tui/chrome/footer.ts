@@ -1,18 +1,18 @@
-/** The last line: the keys that matter most here, from the table of keys. */
+/** The last line: the most important keys of the current scope. */
 import { type Binding, keyShown, labelOf } from '../keys/binding.js';
-import { bindingsOn, spotOf } from '../keys/press.js';
+import { bindingsOn, keyScopeOf } from '../keys/press.js';
 import { fitted, joined, strip, type Strip, text, widthOf } from '../parts/strip.js';
 import type { State } from '../state/state.js';
 
 export function footer(state: State): Strip {
   const { columns } = state.size;
-  const shown = bindingsOn(spotOf(state))
+  const shown = bindingsOn(keyScopeOf(state))
     .filter(({ footer: place }) => place !== undefined)
     .sort((one, other) => (one.footer ?? 0) - (other.footer ?? 0));
-  const entries = shown.map((binding) => ({ ...entryOf(state, binding), isKept: binding.isKept ?? false }));
+  const entries = shown.map((binding) => ({ ...entryOf(state, binding), isKept: binding.isAlwaysShown ?? false }));
   let room = columns - entries.filter(({ isKept }) => isKept).reduce((sum, { width }) => sum + width, 0);
   let isFull = false;
-  // The most important ones that fit, in their order; those that are always there have their room.
+  // The most important keys that fit, in their order. Room for those that are always shown is reserved.
   const fitting = entries.filter(({ width, isKept }) => {
     if (isKept) return true;
     isFull ||= width > room;
@@ -30,12 +30,12 @@ function entryOf(state: State, binding: Binding) {
   return { line, width: widthOf(line) + GAP.length };
 }
 
-/** One that cannot act now is there all the same, so that nothing jumps, but faint. */
+/** A key without effect is dimmed but not removed, so that the footer does not jump. */
 function entry(state: State, binding: Binding): Strip {
   const {
     keys: [key = ''],
   } = binding;
-  const isIdle = (binding.unless?.(state) ?? null) !== null;
+  const isIdle = (binding.whyDisabled?.(state) ?? null) !== null;
   return strip(
     text(keyShown(key, state.look.ascii), isIdle ? 'faint' : 'key'),
     text(` ${labelOf(binding, state)}`, isIdle ? 'faint' : 'plain'),

@@ -1,13 +1,13 @@
-/** The first line: where one is, what is looked at, and whether it is what it was a moment ago. */
+/** The first line: the daemon, the current view, and the state of the connection. */
 import { clockTime, span } from '../parts/figures.js';
 import { isRole, type Role } from '../parts/roles.js';
 import { between, joined, strip, type Strip, text, widthOf } from '../parts/strip.js';
 import { filterOf } from '../state/navigation.js';
-import { nameOf } from '../state/changing.js';
+import { nameOf } from '../state/changes.js';
 import { staleSince } from '../state/connection.js';
-import { type Connection, type State, type View } from '../state/state.js';
+import { type ConnectionState, type State, type View } from '../state/state.js';
 
-const CONNECTIONS: Record<Connection['is'], readonly [sign: string, role: Role]> = {
+const CONNECTIONS: Record<ConnectionState['is'], readonly [sign: string, role: Role]> = {
   connecting: ['…', 'plain'],
   live: ['●', 'good'],
   stale: ['▲', 'warning'],
@@ -34,21 +34,21 @@ function connection({ connection: it, isPaused, nowMs }: State): Strip {
   );
 }
 
-/** Where it is narrow the address goes first, then our own name; never that a context is protected. */
+/** On a narrow screen the address is dropped first, then the name `llmp`, but never the mark of a protected context. */
 function fitting(state: State, room: number): Strip {
-  const { place } = state;
+  const { target } = state;
   const name = strip(text('llmp', 'strong'));
-  const context = place.context === null ? [] : strip(text(place.context, contextRole(place.color)));
+  const context = target.context === null ? [] : strip(text(target.context, contextRole(target.color)));
   const marks = strip(
-    place.isProtected && text('▌PROTECTED▐', 'alarm'),
-    place.isProtected && place.isReadonly && ' ',
-    place.isReadonly && text('▌READ-ONLY▐', 'warning'),
+    target.isProtected && text('▌PROTECTED▐', 'alarm'),
+    target.isProtected && target.isReadonly && ' ',
+    target.isReadonly && text('▌READ-ONLY▐', 'warning'),
   );
   const where = joined(
     [context, marks].filter((it) => it.length > 0),
     ' ',
   );
-  const server = strip(text(place.server, 'faint'));
+  const server = strip(text(target.server, 'faint'));
   const trail = breadcrumb(state);
   const tries = [
     [name, where, server, trail],

@@ -1,4 +1,4 @@
-/** The second line: the screens with their numbers, and what of the list is chosen. */
+/** The second line: the screens with their numbers, and how many rows are filtered and marked. */
 import { exact } from '../parts/figures.js';
 import { between, joined, strip, type Strip, text, widthOf } from '../parts/strip.js';
 import { filterOf } from '../state/navigation.js';
@@ -56,7 +56,7 @@ function countOf({ tokens, projects, overview: { status }, audit, events }: Stat
   }
 }
 
-/** How many the filter lets through, and how many are marked. */
+/** Number of rows that match the filter, and of marked tokens. */
 function chosen(state: State): Strip {
   const { tokens, projects } = state;
   const { screen } = view(state);
@@ -64,7 +64,7 @@ function chosen(state: State): Strip {
   const passed = screen === 'tokens' ? tokens.window.total : screen === 'projects' ? projects.window.total : null;
   const all = screen === 'tokens' ? tokens.all : (projects.all?.length ?? null);
   const filter = isFiltered && passed !== null ? `filter ${exact(passed)}${all === null ? '' : `/${exact(all)}`}` : '';
-  const marks = tokens.marks.size > 0 ? `marks ${exact(tokens.marks.size)}` : '';
+  const marks = tokens.marks.size > 0 ? `marked ${exact(tokens.marks.size)}` : '';
   const said = [filter, marks].filter((it) => it !== '');
   return said.length === 0 ? [] : strip(text(said.join('   '), 'accent'), ' ');
 }

@@ -2,7 +2,7 @@ import { Failure as CommandFailure, failureOf } from '../../console/failure.js';
 import { ApiError } from '../../daemon/api/client.js';
 import type { Failure } from '../state/exchange.js';
 
-/** @param server for messages. */
+/** @param server the address to name in messages. */
 export function failureFrom(error: unknown, server: string): Failure {
   if (error instanceof ApiError) {
     const { status, code, message, retryAfterSeconds } = error;
@@ -17,7 +17,7 @@ export function failureFrom(error: unknown, server: string): Failure {
   }
   const { message, explanation } = failureOf(error, server);
   const { why, code = 'failed' } = explanation;
-  // What was refused before it was sent is no sign of a daemon that is away.
+  // A request refused before it was sent does not mean that the daemon is unreachable.
   const kind = error instanceof CommandFailure ? 'refused' : 'unreachable';
   const words = why === undefined ? message : `${message}: ${why}`;
   return { kind, status: kind === 'refused' ? 400 : null, code, message: words, retryAfterMs: null };

@@ -1,29 +1,38 @@
-/** Carries effects out; what comes of them comes back as actions. */
+/** Runs effects and dispatches their results as actions. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { EXIT, Failure } from '../../console/failure.js';
 import { type ClientOptions, ManagementClient } from '../../daemon/api/client.js';
-import type { Action, Change, ContextShown, Effect, Failure as Why, Place, Question, Wake } from '../state/exchange.js';
-import { Hidden } from '../state/hidden.js';
-import { ask } from './asking.js';
-import { make } from './changing.js';
-import { conditionalFetch } from './conditional.js';
+import type {
+  Action,
+  ChangeRequest,
+  ContextSummary,
+  Effect,
+  Failure as RequestFailure,
+  Target,
+  DataRequest,
+  Wake,
+} from '../state/exchange.js';
+import { Secret } from '../state/secret.js';
+import { load } from './load.js';
+import { applyChange } from './apply-change.js';
+import { conditionalFetch } from './conditional-fetch.js';
 import { failureFrom } from './failure.js';
-import { Followed } from './following.js';
-import { writeSecret } from './writing.js';
+import { StreamFollower } from './stream-follower.js';
+import { writeSecret } from './write-secret.js';
 
-/** A daemon that can be asked. */
+/** A daemon and the client options for it. */
 export interface Connected {
-  place: Place;
+  target: Target;
   client: Omit<ClientOptions, 'frontEnd' | 'reason' | 'beforeChange'>;
 }
 
 export interface RunnerOptions {
   act: (action: Action) => void;
-  /** Finds out where a context leads, and its management token. @throws {Failure} of the command line. */
+  /** Resolves the address and the management token of a context. @throws {Failure} of the command line. */
   connect: (context: string) => Promise<Connected>;
-  contexts: () => Promise<readonly ContextShown[]>;
+  contexts: () => Promise<readonly ContextSummary[]>;
   terminal: {
-    /** @returns false where it is too long to be sent. */
+    /** @returns false if the text is too long. */
     copy(text: string): boolean;
     suspend(): void;
     repaint(): void;
@@ -33,39 +42,39 @@ export interface RunnerOptions {
 }
 
 const CLOCK = { now: () => Date.now(), monotonic: () => performance.now() };
-/** Progress more often would only cost. */
+/** Limits how often progress is reported. */
 const PROGRESS_EVERY_MS = 100;
 
 export class Runner {
   readonly #options: RunnerOptions;
   readonly #wakes = new Map<Wake, NodeJS.Timeout>();
-  #link: Link;
+  #session: DaemonSession;
 
   constructor(options: RunnerOptions, connected: Connected) {
     this.#options = options;
-    this.#link = new Link(connected, options);
+    this.#session = new DaemonSession(connected, options);
   }
 
   run(effect: Effect): void {
     const { act, terminal, quit } = this.#options;
     switch (effect.do) {
-      case 'ask':
-        this.#link.ask(effect.question);
+      case 'load':
+        this.#session.ask(effect.request);
         return;
       case 'change':
-        this.#link.change(effect.change, effect.reason);
+        this.#session.change(effect.change, effect.reason);
         return;
       case 'stop':
-        this.#link.stop();
+        this.#session.stop();
         return;
       case 'follow':
-        this.#link.followed.set(effect.streams);
+        this.#session.streams.set(effect.streams);
         return;
       case 'wake':
         this.#wake(effect.name, effect.afterMs);
         return;
       case 'copy': {
-        const text = effect.text instanceof Hidden ? effect.text.reveal() : effect.text;
+        const text = effect.text instanceof Secret ? effect.text.reveal() : effect.text;
         act(terminal.copy(text) ? { on: 'copied', what: effect.what } : { on: 'notCopied', what: effect.what });
         return;
       }
@@ -86,15 +95,15 @@ export class Runner {
     }
   }
 
-  /** Starts no further part of a change. Resolves once the changes on their way were answered, or after `ms` without an answer. */
-  async lastAnswers(ms: number): Promise<void> {
-    this.#link.stop();
-    await Promise.race([this.#link.changesAnswered(), sleep(ms)]);
+  /** Starts no further part of a change. Resolves when the pending changes have completed, or after `ms`. */
+  async drainChanges(ms: number): Promise<void> {
+    this.#session.stop();
+    await Promise.race([this.#session.changesCompleted(), sleep(ms)]);
   }
 
-  /** Nothing more is asked, and nothing more is told. */
+  /** Stops all requests, streams and timers. */
   end(): void {
-    this.#link.end();
+    this.#session.end();
     for (const timer of this.#wakes.values()) clearTimeout(timer);
     this.#wakes.clear();
   }
@@ -112,77 +121,82 @@ export class Runner {
     const { act, connect } = this.#options;
     try {
       const connected = await connect(context);
-      this.#link.end();
-      this.#link = new Link(connected, this.#options);
-      act({ on: 'connected', place: connected.place });
+      this.#session.end();
+      this.#session = new DaemonSession(connected, this.#options);
+      act({ on: 'connected', target: connected.target });
     } catch (error) {
       act({ on: 'notConnected', context, failure: failureFrom(error, context) });
     }
   }
 }
 
-/** What goes on with one daemon; when another is looked at, nothing of it is heard any more. */
-class Link {
-  readonly followed: Followed;
+/** Session with one daemon. After it has ended, its responses are ignored. */
+class DaemonSession {
+  readonly streams: StreamFollower;
   readonly #options: Pick<RunnerOptions, 'contexts'>;
   readonly #clientOptions: ClientOptions;
   readonly #client: ManagementClient;
   readonly #act: (action: Action) => void;
-  readonly #failureOf: (error: unknown) => Why;
-  readonly #over = new AbortController();
-  /** What is on its way is not asked for once more. */
-  readonly #asked = new Set<string>();
+  readonly #failureOf: (error: unknown) => RequestFailure;
+  readonly #closed = new AbortController();
+  /** Requests in flight, which are not sent a second time. */
+  readonly #inFlight = new Set<string>();
   #bulk = new AbortController();
   readonly #changes = new Set<Promise<void>>();
   #progressMs = 0;
 
-  constructor({ place, client }: Connected, options: Pick<RunnerOptions, 'act' | 'contexts'>) {
+  constructor({ target, client }: Connected, options: Pick<RunnerOptions, 'act' | 'contexts'>) {
     this.#options = options;
     this.#act = (action) => {
-      if (!this.#over.signal.aborted) options.act(action);
+      if (!this.#closed.signal.aborted) options.act(action);
     };
-    this.#failureOf = (error) => failureFrom(error, place.server);
+    this.#failureOf = (error) => failureFrom(error, target.server);
     const fetch = conditionalFetch({
       fetch: client.fetch,
       clock: CLOCK,
-      onAnswer: ({ atMs, dateMs }) => {
+      onResponse: ({ atMs, dateMs }) => {
         this.#act({ on: 'heard', skewMs: dateMs === null ? null : dateMs - atMs });
       },
     });
-    this.#clientOptions = { ...client, fetch, frontEnd: 'tui', ...(place.isReadonly && { beforeChange: refuse }) };
+    this.#clientOptions = {
+      ...client,
+      fetch,
+      frontEnd: 'tui',
+      ...(target.isReadonly && { beforeChange: refuseChange }),
+    };
     this.#client = new ManagementClient(this.#clientOptions);
-    this.followed = new Followed({ client: this.#client, act: this.#act, failureOf: this.#failureOf });
+    this.streams = new StreamFollower({ client: this.#client, act: this.#act, failureOf: this.#failureOf });
   }
 
-  ask(question: Question): void {
-    const key = JSON.stringify(question);
-    if (this.#asked.has(key)) return;
-    this.#asked.add(key);
-    const isLong = question.of === 'everyToken';
+  ask(request: DataRequest): void {
+    const key = JSON.stringify(request);
+    if (this.#inFlight.has(key)) return;
+    this.#inFlight.add(key);
+    const isLong = request.of === 'allTokens';
     if (isLong) this.#bulk = new AbortController();
-    const enough = isLong ? AbortSignal.any([this.#over.signal, this.#bulk.signal]) : this.#over.signal;
+    const signal = isLong ? AbortSignal.any([this.#closed.signal, this.#bulk.signal]) : this.#closed.signal;
     const progress = (words: string, done: number, of: number) => {
       this.#progress(words, done, of);
     };
-    ask({ client: this.#client, contexts: this.#options.contexts, enough, progress }, question)
+    load({ client: this.#client, contexts: this.#options.contexts, signal, progress }, request)
       .then(
         (answered) => {
-          this.#act({ on: 'answered', ...answered });
+          this.#act({ on: 'loaded', ...answered });
         },
         (error: unknown) => {
-          if (!enough.aborted) this.#act({ on: 'failed', question, failure: this.#failureOf(error) });
+          if (!signal.aborted) this.#act({ on: 'failed', request, failure: this.#failureOf(error) });
         },
       )
-      .finally(() => this.#asked.delete(key));
+      .finally(() => this.#inFlight.delete(key));
   }
 
-  change(change: Change, reason: string | null): void {
+  change(change: ChangeRequest, reason: string | null): void {
     const client = new ManagementClient({ ...this.#clientOptions, ...(reason !== null && { reason }) });
     const bulk = (this.#bulk = new AbortController());
     const progress = (done: number, of: number) => {
       this.#progress(change.what === 'revoke' ? 'Revoking' : 'Reactivating', done, of);
     };
-    const answered = make({ client, enough: bulk.signal, progress, failureOf: this.#failureOf }, change).then(
+    const answered = applyChange({ client, signal: bulk.signal, progress, failureOf: this.#failureOf }, change).then(
       (outcome) => {
         this.#act({ on: 'changed', change, outcome });
       },
@@ -194,7 +208,7 @@ class Link {
     void answered.finally(() => this.#changes.delete(answered));
   }
 
-  async changesAnswered(): Promise<void> {
+  async changesCompleted(): Promise<void> {
     await Promise.all(this.#changes);
   }
 
@@ -203,9 +217,9 @@ class Link {
   }
 
   end(): void {
-    this.#over.abort();
+    this.#closed.abort();
     this.#bulk.abort();
-    this.followed.end();
+    this.streams.end();
   }
 
   #progress(words: string, done: number, of: number): void {
@@ -216,6 +230,6 @@ class Link {
   }
 }
 
-/** Behind what the keys say already: whatever is wrong there, nothing leaves. */
-const refuse = () =>
-  Promise.reject(new Failure(EXIT.refused, 'read-only, nothing was sent', { code: 'context_readonly' }));
+/** Second safeguard for read-only contexts, in case a key binding lacks its own check. */
+const refuseChange = () =>
+  Promise.reject(new Failure(EXIT.refused, 'read-only: nothing was sent', { code: 'context_readonly' }));

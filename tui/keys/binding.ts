@@ -1,28 +1,28 @@
-/** What a key does, as data: the reducer acts by it; footer, help, command palette and manual show it. */
-import type { Layer, Screen, State, Step } from '../state/state.js';
+/** Key bindings, as data. The reducer runs them; footer, help, command palette and manual list them. */
+import type { Layer, Screen, State, Transition } from '../state/state.js';
 
-/** Where a key can mean something: on a screen, in what lies above it, or in the line that says where a secret is written to. */
-export type Spot = Screen | Layer['kind'] | 'path';
+/** Where a key applies: on a screen, in a layer, or in the input for the path of a secret. */
+export type KeyScope = Screen | Layer['kind'] | 'path';
 
 export interface Binding {
-  /** The first is the one that is shown. */
+  /** The first one is shown in the footer. */
   keys: readonly string[];
-  on: readonly Spot[];
-  /** A word or two, for the footer. */
+  on: readonly KeyScope[];
+  /** One or two words for the footer. */
   label: string;
-  /** Where it means something else for now. */
+  /** Replaces the label in some states. */
   labelNow?(state: State): string;
-  /** What it does, for help and manual. */
+  /** Description for help and manual. */
   meaning: string;
-  /** Its place in the footer, the smallest first; where it is narrow the largest go. None: only help tells of it. */
+  /** Order in the footer; on a narrow screen the highest numbers are dropped. Unset: only help lists the key. */
   footer?: number;
-  /** The footer shows it however narrow it is. */
-  isKept?: boolean;
-  /** Why it cannot act now; null when it can. */
-  unless?(state: State): string | null;
-  /** It closes what has the keys. */
-  isWayOut?: boolean;
-  run(state: State): Step;
+  /** The footer shows the key at any width. */
+  isAlwaysShown?: boolean;
+  /** Why the key has no effect now; null: it works. */
+  whyDisabled?(state: State): string | null;
+  /** The key closes the layer. */
+  closesLayer?: boolean;
+  run(state: State): Transition;
 }
 
 export const labelOf = (binding: Binding, state: State): string => binding.labelNow?.(state) ?? binding.label;
@@ -38,19 +38,19 @@ const SHOWN: Readonly<Record<string, readonly [shown: string, ascii: string]>> =
   pagedown: ['pgdn', 'pgdn'],
 };
 
-/** As an operator reads it: `^r`, `⏎`, `space`. */
+/** A key as shown to the operator: `^r`, `⏎`, `space`. */
 export function keyShown(key: string, ascii: boolean): string {
   const known = SHOWN[key];
   if (known) return known[ascii ? 1 : 0];
   return key.replace(/^ctrl\+/, '^').replace(/^shift\+tab$/, ascii ? 'shift+tab' : '⇧tab');
 }
 
-/** What changes the state and needs nothing done for it. */
+/** A transition without effects. */
 export const step =
   (change: (state: State) => State) =>
-  (state: State): Step => [change(state)];
+  (state: State): Transition => [change(state)];
 
-/** The first of several reasons why a key cannot act that holds; null when none does. */
+/** Combines reasons why a key has no effect: returns the first one that applies, or null. */
 export const firstOf =
   (...reasons: ((state: State) => string | null)[]) =>
   (state: State) =>

@@ -1,4 +1,4 @@
-/** The keys of the cache. */
+/** Keys of the cache screen. */
 import * as forms from '../state/forms.js';
 import { whyNoChange } from '../state/state.js';
 import type { Binding } from './binding.js';
@@ -10,8 +10,8 @@ export const CACHE_BINDINGS: readonly Binding[] = [
     label: 'purge',
     meaning: 'remove cached responses, after showing how many',
     footer: 1,
-    unless: (state) =>
-      state.cache.cache?.backend === 'off' ? 'The cache is off: HTTP_CACHE_ENABLED' : whyNoChange(state),
+    whyDisabled: (state) =>
+      state.cache.cache?.backend === 'off' ? 'The cache is off (HTTP_CACHE_ENABLED)' : whyNoChange(state),
     run: forms.purge,
   },
 ];

@@ -1,16 +1,16 @@
-/** What can be chosen from a list that lies above the screen: commands by their names, keys in help, contexts. */
+/** Keys of the lists in layers: the command palette, help, and the list of contexts. */
 import * as navigation from '../state/navigation.js';
-import { layer, type Layer, saying, type State, type Step, view, withLayer } from '../state/state.js';
+import { layer, type Layer, withMessage, type State, type Transition, view, withLayer } from '../state/state.js';
 import type { Binding } from './binding.js';
 import { SCREEN_BINDINGS } from './screens.js';
 
 const CHOICES = ['palette', 'help', 'contexts'] as const;
-type Choice = Extract<Layer, { kind: (typeof CHOICES)[number] }>;
+type ChoiceLayer = Extract<Layer, { kind: (typeof CHOICES)[number] }>;
 
-const isChoice = (top: Layer | undefined): top is Choice =>
+const isChoice = (top: Layer | undefined): top is ChoiceLayer =>
   top?.kind === 'palette' || top?.kind === 'help' || top?.kind === 'contexts';
 
-/** What can be chosen in the palette or in help: what can be done on the screen below. In the palette the likeliest comes first. */
+/** The entries of the palette and of help: the keys of the screen below. In the palette the best match comes first. */
 export function choices(state: State): readonly Binding[] {
   const { screen } = view(state);
   const all = SCREEN_BINDINGS.filter(({ on }) => on.includes(screen));
@@ -28,11 +28,11 @@ export function choices(state: State): readonly Binding[] {
 
 export const chosenAt = (state: State, selected: number) => Math.min(selected, choices(state).length - 1);
 
-const lengthOf = (state: State, top: Choice) =>
+const lengthOf = (state: State, top: ChoiceLayer) =>
   top.kind === 'contexts' ? (top.all?.length ?? 0) : choices(state).length;
 
 function selectedBy(by: number) {
-  return (state: State): Step => {
+  return (state: State): Transition => {
     const top = layer(state);
     if (!isChoice(top)) return [state];
     const selected = Math.max(0, Math.min(lengthOf(state, top) - 1, top.selected + by));
@@ -40,36 +40,50 @@ function selectedBy(by: number) {
   };
 }
 
-/** Runs what is chosen in the palette and in help; that is what they are there for. */
-function runChosen(state: State): Step {
+/** Runs the selected entry of the palette or of help. */
+function runChosen(state: State): Transition {
   const top = layer(state);
   if (top?.kind !== 'palette' && top?.kind !== 'help') return [state];
   const binding = choices(state)[top.selected];
-  return binding ? act(navigation.closed(state), binding) : [saying(state, 'No command is called that', 'bad')];
+  return binding ? act(navigation.closed(state), binding) : [withMessage(state, 'No matching command', 'bad')];
 }
 
-/** Does what a key is for, or says why not. */
-export function act(state: State, binding: Binding): Step {
-  const why = binding.unless?.(state) ?? null;
-  return why === null ? binding.run(state) : [saying(state, why, 'bad')];
+/** Runs a key binding, or shows why it has no effect. */
+export function act(state: State, binding: Binding): Transition {
+  const why = binding.whyDisabled?.(state) ?? null;
+  return why === null ? binding.run(state) : [withMessage(state, why, 'bad')];
 }
 
-function goThere(state: State): Step {
+function switchToChosen(state: State): Transition {
   const top = layer(state);
   if (top?.kind !== 'contexts') return [state];
   const chosen = top.all?.[top.selected];
   return chosen
     ? navigation.toContext(navigation.closed(state), chosen.name)
-    : [saying(state, 'There is no context here')];
+    : [withMessage(state, 'No context selected')];
 }
 
-const close = (state: State): Step => [navigation.closed(state)];
+const close = (state: State): Transition => [navigation.closed(state)];
 const FAR = Number.MAX_SAFE_INTEGER;
 const PAGE = 10;
 
 export const CHOICE_BINDINGS: readonly Binding[] = [
-  { keys: ['enter'], on: ['palette', 'help'], label: 'run', meaning: 'do it', footer: 1, run: runChosen },
-  { keys: ['enter'], on: ['contexts'], label: 'go there', meaning: 'switch to that daemon', footer: 1, run: goThere },
+  {
+    keys: ['enter'],
+    on: ['palette', 'help'],
+    label: 'run',
+    meaning: 'run the selected command',
+    footer: 1,
+    run: runChosen,
+  },
+  {
+    keys: ['enter'],
+    on: ['contexts'],
+    label: 'switch',
+    meaning: 'switch to that daemon',
+    footer: 1,
+    run: switchToChosen,
+  },
   {
     keys: ['down', 'ctrl+n', 'tab'],
     on: CHOICES,
@@ -81,13 +95,33 @@ export const CHOICE_BINDINGS: readonly Binding[] = [
   { keys: ['up', 'ctrl+p', 'shift+tab'], on: CHOICES, label: 'up', meaning: 'move up', run: selectedBy(-1) },
   { keys: ['j'], on: ['help', 'contexts'], label: 'down', meaning: 'move down', run: selectedBy(1) },
   { keys: ['k'], on: ['help', 'contexts'], label: 'up', meaning: 'move up', run: selectedBy(-1) },
-  { keys: ['pagedown'], on: CHOICES, label: 'page down', meaning: 'a page down', run: selectedBy(PAGE) },
-  { keys: ['pageup'], on: CHOICES, label: 'page up', meaning: 'a page up', run: selectedBy(-PAGE) },
-  { keys: ['ctrl+d'], on: ['help', 'contexts'], label: 'page down', meaning: 'a page down', run: selectedBy(PAGE) },
-  { keys: ['ctrl+u'], on: ['help', 'contexts'], label: 'page up', meaning: 'a page up', run: selectedBy(-PAGE) },
-  { keys: ['g', 'home'], on: ['help', 'contexts'], label: 'first', meaning: 'to the first', run: selectedBy(-FAR) },
-  { keys: ['G', 'end'], on: ['help', 'contexts'], label: 'last', meaning: 'to the last', run: selectedBy(FAR) },
-  { keys: ['escape', 'ctrl+c'], on: CHOICES, label: 'back', meaning: 'back', footer: 3, isWayOut: true, run: close },
-  { keys: ['q', '?', 'h', 'left'], on: ['help'], label: 'back', meaning: 'back', isWayOut: true, run: close },
-  { keys: ['q', 'c', 'h', 'left'], on: ['contexts'], label: 'back', meaning: 'back', isWayOut: true, run: close },
+  { keys: ['pagedown'], on: CHOICES, label: 'page down', meaning: 'move down one page', run: selectedBy(PAGE) },
+  { keys: ['pageup'], on: CHOICES, label: 'page up', meaning: 'move up one page', run: selectedBy(-PAGE) },
+  {
+    keys: ['ctrl+d'],
+    on: ['help', 'contexts'],
+    label: 'page down',
+    meaning: 'move down one page',
+    run: selectedBy(PAGE),
+  },
+  { keys: ['ctrl+u'], on: ['help', 'contexts'], label: 'page up', meaning: 'move up one page', run: selectedBy(-PAGE) },
+  {
+    keys: ['g', 'home'],
+    on: ['help', 'contexts'],
+    label: 'first',
+    meaning: 'go to the first row',
+    run: selectedBy(-FAR),
+  },
+  { keys: ['G', 'end'], on: ['help', 'contexts'], label: 'last', meaning: 'go to the last row', run: selectedBy(FAR) },
+  {
+    keys: ['escape', 'ctrl+c'],
+    on: CHOICES,
+    label: 'back',
+    meaning: 'go back',
+    footer: 3,
+    closesLayer: true,
+    run: close,
+  },
+  { keys: ['q', '?', 'h', 'left'], on: ['help'], label: 'back', meaning: 'go back', closesLayer: true, run: close },
+  { keys: ['q', 'c', 'h', 'left'], on: ['contexts'], label: 'back', meaning: 'go back', closesLayer: true, run: close },
 ];

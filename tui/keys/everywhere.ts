@@ -1,30 +1,39 @@
-/** The keys that mean the same on every screen, or on every list. */
+/** Keys that mean the same on every screen, or on every list. */
 import { EXIT } from '../../console/failure.js';
-import * as changing from '../state/changing.js';
+import * as changing from '../state/changes.js';
 import { tryAgain } from '../state/connection.js';
 import { applied } from '../state/filtering.js';
 import { movedBy, movedTo, page } from '../state/moving.js';
 import * as navigation from '../state/navigation.js';
 import { refreshed } from '../state/refreshing.js';
 import {
-  goingOn,
+  bulkActivity,
   isStoppable,
-  saying,
+  withMessage,
   type Screen,
   type State,
-  type Step,
+  type Transition,
   TABS,
   view,
   whyBusy,
   whyNoChange,
 } from '../state/state.js';
 import * as tokens from '../state/tokens.js';
-import { type Binding, type Spot, step } from './binding.js';
-import { isOpen, toggled } from './feeds.js';
+import { type Binding, type KeyScope, step } from './binding.js';
+import { hasOpenDetail, toggleDetail } from './feeds.js';
 
 const EVERYWHERE: readonly Screen[] = [...TABS, 'token'];
-/** Where the terminal itself is meant. */
-const ANYWHERE: readonly Spot[] = [...EVERYWHERE, 'dialog', 'reveal', 'path', 'prompt', 'palette', 'help', 'contexts'];
+/** Scopes of the keys for the terminal itself. */
+const ANYWHERE: readonly KeyScope[] = [
+  ...EVERYWHERE,
+  'dialog',
+  'reveal',
+  'path',
+  'prompt',
+  'palette',
+  'help',
+  'contexts',
+];
 const LISTS: readonly Screen[] = ['tokens', 'projects', 'audit', 'events'];
 const SCROLLED: readonly Screen[] = [...LISTS, 'token'];
 
@@ -35,28 +44,28 @@ export const MOVING_BINDINGS: readonly Binding[] = [
     keys: ['ctrl+d', 'pagedown', 'ctrl+f'],
     on: SCROLLED,
     label: 'page down',
-    meaning: 'a page down',
+    meaning: 'move down one page',
     run: (state) => movedBy(state, page(state)),
   },
   {
     keys: ['ctrl+u', 'pageup', 'ctrl+b'],
     on: SCROLLED,
     label: 'page up',
-    meaning: 'a page up',
+    meaning: 'move up one page',
     run: (state) => movedBy(state, -page(state)),
   },
   {
     keys: ['g', 'home'],
     on: SCROLLED,
     label: 'first',
-    meaning: 'to the first',
+    meaning: 'go to the first row',
     run: (state) => movedTo(state, 'first'),
   },
   {
     keys: ['G', 'end'],
     on: SCROLLED,
     label: 'last',
-    meaning: 'to the last; a log continues from there',
+    meaning: 'go to the last row; a log then follows new rows',
     run: (state) => movedTo(state, 'last'),
   },
 ];
@@ -65,7 +74,7 @@ const tabs: readonly Binding[] = TABS.map((tab, at) => ({
   keys: [String(at + 1)],
   on: EVERYWHERE,
   label: tab,
-  meaning: `the screen ${at + 1}, ${tab}`,
+  meaning: `go to screen ${at + 1}, ${tab}`,
   run: (state: State) => refreshed(navigation.toTab(state, tab)),
 }));
 
@@ -75,14 +84,14 @@ export const EVERYWHERE_BINDINGS: readonly Binding[] = [
     keys: ['tab'],
     on: EVERYWHERE,
     label: 'next',
-    meaning: 'the next screen',
+    meaning: 'go to the next screen',
     run: (state) => refreshed(navigation.tabBy(state, 1)),
   },
   {
     keys: ['shift+tab'],
     on: EVERYWHERE,
-    label: 'before',
-    meaning: 'the previous screen',
+    label: 'previous',
+    meaning: 'go to the previous screen',
     run: (state) => refreshed(navigation.tabBy(state, -1)),
   },
   {
@@ -97,8 +106,8 @@ export const EVERYWHERE_BINDINGS: readonly Binding[] = [
     keys: ['u'],
     on: EVERYWHERE,
     label: 'undo',
-    meaning: 'undo the last change, while the undo is offered',
-    unless: (state) => (changing.isUndoable(state) ? whyNoChange(state) : changing.NOTHING_TO_UNDO),
+    meaning: 'undo the last change, within 30 seconds',
+    whyDisabled: (state) => (changing.isUndoable(state) ? whyNoChange(state) : changing.NOTHING_TO_UNDO),
     run: changing.undo,
   },
   {
@@ -115,7 +124,7 @@ export const EVERYWHERE_BINDINGS: readonly Binding[] = [
     label: 'help',
     meaning: 'show the keys of this screen',
     footer: 9,
-    isKept: true,
+    isAlwaysShown: true,
     run: step((state) => navigation.above(state, { kind: 'help', selected: 0 })),
   },
   {
@@ -131,15 +140,15 @@ export const EVERYWHERE_BINDINGS: readonly Binding[] = [
     label: 'contexts',
     meaning: 'switch to another daemon',
     run: (state) => [
-      navigation.above(state, { kind: 'contexts', all: null, early: [], selected: 0, failure: null }),
-      { do: 'ask', question: { of: 'contexts' } },
+      navigation.above(state, { kind: 'contexts', all: null, queuedKeys: [], selected: 0, failure: null }),
+      { do: 'load', request: { of: 'contexts' } },
     ],
   },
   {
     keys: ['ctrl+r', 'f5'],
     on: EVERYWHERE,
     label: 'refresh',
-    meaning: 'refresh now, also after the management token was refused',
+    meaning: 'refresh now; also retries a refused management token',
     run: (state) => refreshed(tryAgain(state)),
   },
   {
@@ -161,66 +170,66 @@ export const EVERYWHERE_BINDINGS: readonly Binding[] = [
     on: EVERYWHERE,
     label: 'back',
     meaning: 'cancel, clear marks, go back, or clear the filter',
-    run: wayBack,
+    run: escaped,
   },
   {
     keys: ['h', 'left'],
     on: EVERYWHERE,
     label: 'back',
     meaning: 'go back',
-    run: (state) => cameFrom(state) ?? [saying(state, 'There is nothing to go back to; q quits')],
+    run: (state) => goBack(state) ?? [withMessage(state, 'Nothing to go back to; q quits')],
   },
   {
     keys: ['q'],
     on: EVERYWHERE,
     label: 'quit',
-    labelNow: (state) => (isDeeper(state) ? 'back' : 'quit'),
+    labelNow: (state) => (canGoBack(state) ? 'back' : 'quit'),
     meaning: 'go back; on the first screen, quit',
     footer: 10,
-    isKept: true,
-    run: (state) => cameFrom(state) ?? quit(state),
+    isAlwaysShown: true,
+    run: (state) => goBack(state) ?? quit(state),
   },
   {
     keys: ['ctrl+c'],
     on: EVERYWHERE,
-    label: 'end',
+    label: 'quit now',
     meaning: 'quit now',
     run: (state) => [state, { do: 'quit', code: EXIT.interrupted }],
   },
 ];
 
-function paused(state: State): Step {
+function paused(state: State): Transition {
   const next = { ...state, isPaused: !state.isPaused };
-  return next.isPaused ? [saying(next, 'Paused; p goes on')] : refreshed(saying(next, 'Goes on'));
+  return next.isPaused ? [withMessage(next, 'Paused; p resumes')] : refreshed(withMessage(next, 'Resumed'));
 }
 
-const isDeeper = (state: State) => isOpen(state) || state.views.length > 1;
+const canGoBack = (state: State) => hasOpenDetail(state) || state.views.length > 1;
 
-/** Back to where one came from; undefined where that is nowhere. */
-function cameFrom(state: State): Step | undefined {
-  if (isOpen(state)) return toggled(state);
+/** Closes the details, or goes back to the previous view; undefined if there is neither. */
+function goBack(state: State): Transition | undefined {
+  if (hasOpenDetail(state)) return toggleDetail(state);
   return state.views.length > 1 ? refreshed(navigation.back(state)) : undefined;
 }
 
-function wayBack(state: State): Step {
-  if (goingOn(state) !== null)
-    return isStoppable(state) ? stopped(state) : [saying(state, whyBusy(state) ?? '', 'bad')];
+function escaped(state: State): Transition {
+  if (bulkActivity(state) !== null)
+    return isStoppable(state) ? stopped(state) : [withMessage(state, whyBusy(state) ?? '', 'bad')];
   const isList = view(state).screen === 'tokens';
   if (isList && (state.tokens.marks.size > 0 || state.tokens.rangeFrom !== null)) return [tokens.unmarked(state)];
-  const back = cameFrom(state);
+  const back = goBack(state);
   if (back) return back;
-  return (navigation.filterOf(state) ?? '') === '' ? [saying(state, 'q quits')] : applied(state, '');
+  return (navigation.filterOf(state) ?? '') === '' ? [withMessage(state, 'q quits')] : applied(state, '');
 }
 
-/** What is on its way to the daemon already is still made, and told of. */
-function stopped(state: State): Step {
+/** Stops a bulk operation. Requests in flight are still completed and reported. */
+function stopped(state: State): Transition {
   const { tokens: list } = state;
   const next = { ...state, progress: null, tokens: { ...list, collecting: null } };
-  return [saying(next, list.collecting === null ? 'Stopping' : 'Stopped'), { do: 'stop' }];
+  return [withMessage(next, list.collecting === null ? 'Stopping' : 'Stopped'), { do: 'stop' }];
 }
 
-function quit(state: State): Step {
-  const what = goingOn(state);
+function quit(state: State): Transition {
+  const what = bulkActivity(state);
   if (what === null || what === 'Marking') return [state, { do: 'quit', code: EXIT.done }];
-  return [saying(state, `${whyBusy(state) ?? ''}; ^c ends all the same`, 'bad')];
+  return [withMessage(state, `${whyBusy(state) ?? ''}; ^c quits anyway`, 'bad')];
 }

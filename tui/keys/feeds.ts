@@ -1,6 +1,6 @@
-/** The keys of audit and events, where what happens comes by itself. */
+/** Keys of the feeds: audit and events. */
 import * as feeds from '../state/feed.js';
-import { type State, type Step, view } from '../state/state.js';
+import { type State, type Transition, view } from '../state/state.js';
 import * as token from '../state/token.js';
 import { type Binding, firstOf } from './binding.js';
 
@@ -11,8 +11,8 @@ export const FEED_BINDINGS: readonly Binding[] = [
     label: 'detail',
     meaning: 'show or hide details',
     footer: 1,
-    unless: nothingHere,
-    run: toggled,
+    whyDisabled: nothingHere,
+    run: toggleDetail,
   },
   {
     keys: ['t'],
@@ -20,7 +20,7 @@ export const FEED_BINDINGS: readonly Binding[] = [
     label: 'its token',
     meaning: 'go to its token',
     footer: 2,
-    unless: firstOf(nothingHere, (state) => (tokenOfFeed(state) === null ? 'It is about no token' : null)),
+    whyDisabled: firstOf(nothingHere, (state) => (tokenOfFeed(state) === null ? 'This entry has no token' : null)),
     run(state) {
       const id = tokenOfFeed(state);
       return id === null ? [state] : token.open(state, id, null);
@@ -31,33 +31,33 @@ export const FEED_BINDINGS: readonly Binding[] = [
     on: ['audit', 'events'],
     label: 'copy id',
     meaning: "copy the ID of the request or record to the terminal's clipboard",
-    unless: nothingHere,
-    run: (state) => [state, { do: 'copy', text: idOfFeed(state), what: 'The id' }],
+    whyDisabled: nothingHere,
+    run: (state) => [state, { do: 'copy', text: idOfFeed(state), what: 'The ID' }],
   },
 ];
 
-/** Looks at the one under the cursor closely, or no longer. */
-export function toggled(state: State): Step {
+/** Opens or closes the details of the item under the cursor. */
+export function toggleDetail(state: State): Transition {
   const { screen } = view(state);
-  if (screen === 'audit') return [{ ...state, audit: feeds.toggled(state.audit) }];
-  return [{ ...state, events: feeds.toggled(state.events) }];
+  if (screen === 'audit') return [{ ...state, audit: feeds.detailToggled(state.audit) }];
+  return [{ ...state, events: feeds.detailToggled(state.events) }];
 }
 
-/** The one that is looked at closely, or else the one under the cursor. */
+/** The item with open details, or else the one under the cursor. */
 function itemUnderCursor({ audit, events, ...state }: State) {
   return view({ audit, events, ...state }).screen === 'audit'
     ? (audit.opened ?? feeds.underCursor(audit))
     : (events.opened ?? feeds.underCursor(events));
 }
 function nothingHere(state: State): string | null {
-  return itemUnderCursor(state) ? null : 'There is nothing here';
+  return itemUnderCursor(state) ? null : 'Nothing here';
 }
 const tokenOfFeed = (state: State) => itemUnderCursor(state)?.token_id ?? null;
-/** That of a request, where it has one, is what clients were told as well. */
+/** The request ID if there is one, because clients receive it too; otherwise the ID of the item. */
 const idOfFeed = (state: State) => itemUnderCursor(state)?.request_id ?? itemUnderCursor(state)?.id ?? '';
 
-/** Whether one is looked at closely. */
-export function isOpen(state: State): boolean {
+/** Whether the details of an item are open. */
+export function hasOpenDetail(state: State): boolean {
   const { screen } = view(state);
   return (screen === 'audit' ? state.audit.opened : screen === 'events' ? state.events.opened : null) !== null;
 }

@@ -1,5 +1,5 @@
-/** The keys of what lies above the screens. */
-import { actionAt, cancelAt, focusBy, onward, scrolledBy } from '../state/dialog.js';
+/** Keys of dialogs and of the filter line. */
+import { actionAt, cancelAt, focusBy, advanced, scrolledBy } from '../state/dialog.js';
 import * as filtering from '../state/filtering.js';
 import * as forms from '../state/forms.js';
 import { lineOf } from '../state/line.js';
@@ -10,25 +10,25 @@ import {
   layer,
   type Layer,
   type Reveal,
-  saying,
+  withMessage,
   type State,
-  type Step,
+  type Transition,
   withLayer,
 } from '../state/state.js';
 import type { Binding } from './binding.js';
 
-/** Runs with the layer on top, which is of that kind where its bindings hold. */
+/** Runs `act` with the top layer if it is of this kind. */
 const on =
-  <K extends Layer['kind']>(kind: K, act: (state: State, top: Extract<Layer, { kind: K }>) => Step) =>
-  (state: State): Step => {
+  <K extends Layer['kind']>(kind: K, act: (state: State, top: Extract<Layer, { kind: K }>) => Transition) =>
+  (state: State): Transition => {
     const top = layer(state);
     return top?.kind === kind ? act(state, top as Extract<Layer, { kind: K }>) : [state];
   };
 
-/** Lines at a time. */
+/** Lines per key press. */
 const SCROLLED = 2;
 
-/** Whether the dialog cannot be scrolled further. */
+/** Whether the dialog cannot scroll further. */
 function isScrolledTo(state: State, by: number): boolean {
   const top = layer(state);
   return top?.kind !== 'dialog' || scrolledBy(top, by) === top;
@@ -39,31 +39,31 @@ const ofDialogs: readonly Binding[] = [
     keys: ['tab', 'down'],
     on: ['dialog'],
     label: 'next',
-    meaning: 'to the next field or button',
+    meaning: 'go to the next field or button',
     footer: 1,
     run: on('dialog', (state, top) => [withLayer(state, focusBy(top, 1))]),
   },
   {
     keys: ['shift+tab', 'up'],
     on: ['dialog'],
-    label: 'before',
-    meaning: 'to the previous field or button',
+    label: 'previous',
+    meaning: 'go to the previous field or button',
     run: on('dialog', (state, top) => [withLayer(state, focusBy(top, -1))]),
   },
   {
     keys: ['pagedown'],
     on: ['dialog'],
     label: 'scroll',
-    meaning: 'scroll down its text',
-    unless: (state) => (isScrolledTo(state, 1) ? 'Its text ends here' : null),
+    meaning: 'scroll the text down',
+    whyDisabled: (state) => (isScrolledTo(state, 1) ? 'This is the end of the text' : null),
     run: on('dialog', (state, top) => [withLayer(state, scrolledBy(top, SCROLLED))]),
   },
   {
     keys: ['pageup'],
     on: ['dialog'],
     label: 'scroll back',
-    meaning: 'scroll up its text',
-    unless: (state) => (isScrolledTo(state, -1) ? 'Its text begins here' : null),
+    meaning: 'scroll the text up',
+    whyDisabled: (state) => (isScrolledTo(state, -1) ? 'This is the start of the text' : null),
     run: on('dialog', (state, top) => [withLayer(state, scrolledBy(top, -SCROLLED))]),
   },
   {
@@ -74,24 +74,24 @@ const ofDialogs: readonly Binding[] = [
     footer: 2,
     run: on('dialog', (state, top) => {
       if (top.focus === cancelAt(top)) return cancelled(state, top);
-      return top.focus === actionAt(top) ? forms.submitted(state, top) : [withLayer(state, onward(top))];
+      return top.focus === actionAt(top) ? forms.submitted(state, top) : [withLayer(state, advanced(top))];
     }),
   },
   {
     keys: ['escape', 'ctrl+c'],
     on: ['dialog'],
     label: 'cancel',
-    meaning: 'change nothing',
+    meaning: 'close without changing anything',
     footer: 3,
-    isKept: true,
+    isAlwaysShown: true,
     run: on('dialog', cancelled),
   },
 ];
 
-/** Who cancels is told that it was in time. */
-function cancelled(state: State, { purpose }: Dialog): Step {
+/** Cancelling a change shows a message that nothing was changed. */
+function cancelled(state: State, { purpose }: Dialog): Transition {
   const next = navigation.closed(state);
-  return [purpose.for === 'change' ? saying(next, 'Nothing was changed') : next];
+  return [purpose.for === 'change' ? withMessage(next, 'Nothing was changed') : next];
 }
 
 const ofReveal: readonly Binding[] = [
@@ -101,7 +101,7 @@ const ofReveal: readonly Binding[] = [
     label: 'reveal',
     meaning: 'show the secret, or hide it again',
     footer: 1,
-    run: on('reveal', (state, top) => [withLayer(state, { ...top, isShown: !top.isShown, isTaken: true })]),
+    run: on('reveal', (state, top) => [withLayer(state, { ...top, isShown: !top.isShown, wasRevealed: true })]),
   },
   {
     keys: ['y'],
@@ -125,25 +125,25 @@ const ofReveal: readonly Binding[] = [
     label: 'I have stored it',
     meaning: 'close; the secret is never shown again',
     footer: 4,
-    isKept: true,
+    isAlwaysShown: true,
     run: on('reveal', stored),
   },
   {
     keys: ['escape', 'q', 'ctrl+c'],
     on: ['reveal'],
     label: 'not yet',
-    meaning: 'do nothing: only enter closes it, so that no secret is lost by accident',
+    meaning: 'no effect: only enter closes this dialog, so that no secret is lost by accident',
     run: on('reveal', (state, top) => [
-      withLayer(state, { ...top, problem: 'Only enter closes it, when it is stored' }),
+      withLayer(state, { ...top, problem: 'Press enter to close, once you have stored the secret' }),
     ]),
   },
 ];
 
-/** Whoever was still typing when it came must not lose it by the Enter behind that. */
-function stored(state: State, top: Reveal): Step {
-  if (top.isTaken) return refreshed(navigation.closed(state));
-  const problem = 'It was not shown, copied or written yet; enter again closes it all the same';
-  return [withLayer(state, { ...top, isTaken: true, problem })];
+/** An operator who was still typing when the dialog appeared must not lose the secret by pressing Enter. */
+function stored(state: State, top: Reveal): Transition {
+  if (top.wasRevealed) return refreshed(navigation.closed(state));
+  const problem = 'You have not revealed, copied or written the secret; press enter again to close anyway';
+  return [withLayer(state, { ...top, wasRevealed: true, problem })];
 }
 
 const ofPath: readonly Binding[] = [
@@ -159,16 +159,16 @@ const ofPath: readonly Binding[] = [
     keys: ['escape', 'ctrl+c'],
     on: ['path'],
     label: 'back',
-    meaning: 'write nothing',
+    meaning: 'go back without writing',
     footer: 2,
     run: on('reveal', (state, top) => [withLayer(state, { ...top, path: null, problem: null })]),
   },
 ];
 
-function written(state: State, top: Reveal): Step {
+function written(state: State, top: Reveal): Transition {
   const path = top.path?.text.trim() ?? '';
-  if (path === '') return [withLayer(state, { ...top, problem: 'It needs a path' })];
-  // What was begun is not begun once more: the second would find the file of the first.
+  if (path === '') return [withLayer(state, { ...top, problem: 'Enter a path' })];
+  // A second write would fail because the file of the first one exists.
   if (top.isWriting) return [state];
   return [withLayer(state, { ...top, isWriting: true, problem: null }), { do: 'write', secret: top.secret, path }];
 }
@@ -196,7 +196,7 @@ const ofPrompt: readonly Binding[] = [
     label: 'back',
     meaning: 'restore the previous filter',
     footer: 3,
-    run: on('prompt', filtering.givenUp),
+    run: on('prompt', filtering.cancelled),
   },
 ];
 

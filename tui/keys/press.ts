@@ -1,50 +1,51 @@
-/** From a key to what it does: the layer on top has it first; what no binding takes there goes into its line of text. */
+/** Key handling: the top layer gets a key first; a key without a binding there is text for its input line. */
 import { pasted, takesText, typed } from '../state/dialog.js';
 import * as filtering from '../state/filtering.js';
 import * as forms from '../state/forms.js';
 import { edited, inserted, type Line } from '../state/line.js';
 import { isTooSmall } from '../state/rows.js';
-import { type ContextChoice, layer, type Layer, type State, type Step, view, withLayer } from '../state/state.js';
-import type { Binding, Spot } from './binding.js';
+import { type ContextChoice, layer, type Layer, type State, type Transition, view, withLayer } from '../state/state.js';
+import type { Binding, KeyScope } from './binding.js';
 import { act, CHOICE_BINDINGS } from './choosing.js';
 import { LAYER_BINDINGS } from './layers.js';
 import { SCREEN_BINDINGS } from './screens.js';
 
-/** All keys there are: footer, help, palette and the manual are made from this. */
+/** All key bindings: footer, help, palette and the manual are generated from them. */
 export const BINDINGS: readonly Binding[] = [...LAYER_BINDINGS, ...CHOICE_BINDINGS, ...SCREEN_BINDINGS];
 
-export const bindingsOn = (spot: Spot): readonly Binding[] => BINDINGS.filter(({ on }) => on.includes(spot));
+export const bindingsOn = (spot: KeyScope): readonly Binding[] => BINDINGS.filter(({ on }) => on.includes(spot));
 
-/** What has the keys now. */
-export function spotOf(state: State): Spot {
+/** The scope that receives the keys now. */
+export function keyScopeOf(state: State): KeyScope {
   const top = layer(state);
   if (!top) return view(state).screen;
   return top.kind === 'reveal' && top.path !== null ? 'path' : top.kind;
 }
 
-/** Where nothing can be seen nothing is done that one would have to see. */
-const BLIND = ['ctrl+c', 'ctrl+z', 'ctrl+l'];
+/** The only keys that work when the terminal is too small to show anything. */
+const KEYS_WHEN_TOO_SMALL = ['ctrl+c', 'ctrl+z', 'ctrl+l'];
 
-export function key(state: State, pressed: string): Step {
-  if (isTooSmall(state) && !BLIND.includes(pressed)) return [state];
-  const step = pressedThere(state, pressed);
+export function key(state: State, pressed: string): Transition {
+  if (isTooSmall(state) && !KEYS_WHEN_TOO_SMALL.includes(pressed)) return [state];
+  const step = pressedInScope(state, pressed);
   if (step) return step;
-  // A terminal sends escape and what is typed right behind it as that key with Alt.
-  const [, behind] = /^alt\+(.+)$/.exec(pressed) ?? [];
-  if (behind === undefined) return [state];
+  // A terminal sends Escape followed quickly by another key as that key with Alt.
+  const [, rest] = /^alt\+(.+)$/.exec(pressed) ?? [];
+  if (rest === undefined) return [state];
   const [escaped, ...effects] = key(state, 'escape');
-  const [next, ...more] = key(escaped, behind);
+  const [next, ...more] = key(escaped, rest);
   return [next, ...effects, ...more];
 }
 
-/** @returns undefined for a key that means nothing there. */
-function pressedThere(state: State, pressed: string): Step | undefined {
+/** @returns undefined for a key without a meaning here. */
+function pressedInScope(state: State, pressed: string): Transition | undefined {
   const top = layer(state);
-  // Letters belong to the line that is being typed.
+  // Letters go to the input line.
   const isTyped = top !== undefined && isText(pressed) && takesLetters(top);
-  const binding = isTyped ? undefined : bindingsOn(spotOf(state)).find(({ keys }) => keys.includes(pressed));
-  // Who types faster than the list is read means what will be in it.
-  if (binding && top?.kind === 'contexts' && top.all === null && !binding.isWayOut) return kept(state, top, pressed);
+  const binding = isTyped ? undefined : bindingsOn(keyScopeOf(state)).find(({ keys }) => keys.includes(pressed));
+  // Keys pressed before the list is loaded refer to the list, so they are queued.
+  if (binding && top?.kind === 'contexts' && top.all === null && !binding.closesLayer)
+    return queued(state, top, pressed);
   if (binding) return act(state, binding);
   if (!top) return undefined;
   if (top.kind !== 'dialog') return withLine(state, top, (line) => edited(line, pressed));
@@ -52,22 +53,22 @@ function pressedThere(state: State, pressed: string): Step | undefined {
   return next && forms.changed(state, next);
 }
 
-const MOST_EARLY = 32;
-const kept = (state: State, top: ContextChoice, pressed: string): Step => [
-  withLayer(state, { ...top, early: [...top.early, pressed].slice(0, MOST_EARLY) }),
+const MAX_QUEUED_KEYS = 32;
+const queued = (state: State, top: ContextChoice, pressed: string): Transition => [
+  withLayer(state, { ...top, queuedKeys: [...top.queuedKeys, pressed].slice(0, MAX_QUEUED_KEYS) }),
 ];
 
 const isText = (pressed: string) => pressed === 'space' || [...new Intl.Segmenter().segment(pressed)].length === 1;
 
 const takesLetters = (top: Layer) => (top.kind === 'dialog' ? takesText(top) : lineIn(top) !== null);
 
-/** The line that is typed into; null where there is none. */
+/** The input line of a layer; null if it has none. */
 function lineIn(top: Layer): Line | null {
   if (top.kind === 'reveal') return top.path;
   return top.kind === 'prompt' || top.kind === 'palette' ? top.line : null;
 }
 
-function withLine(state: State, top: Layer, edit: (line: Line) => Line | undefined): Step | undefined {
+function withLine(state: State, top: Layer, edit: (line: Line) => Line | undefined): Transition | undefined {
   const before = lineIn(top);
   const line = before && edit(before);
   if (!line) return undefined;
@@ -83,8 +84,8 @@ function withLine(state: State, top: Layer, edit: (line: Line) => Line | undefin
   }
 }
 
-/** Text that was pasted: never keys. */
-export function paste(state: State, text: string): Step {
+/** Inserts pasted text. It is never read as keys. */
+export function paste(state: State, text: string): Transition {
   const top = layer(state);
   if (!top || isTooSmall(state)) return [state];
   if (top.kind === 'dialog') return forms.changed(state, pasted(top, text));

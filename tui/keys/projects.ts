@@ -1,20 +1,20 @@
-/** The keys of the list of projects. */
-import * as changing from '../state/changing.js';
+/** Keys of the list of projects. */
+import * as changing from '../state/changes.js';
 import { filterOfProject } from '../state/filtering.js';
 import * as forms from '../state/forms.js';
 import * as navigation from '../state/navigation.js';
 import * as projects from '../state/projects.js';
 import { refreshed } from '../state/refreshing.js';
-import { type State, type Step, whyNoChange } from '../state/state.js';
+import { type State, type Transition, whyNoChange } from '../state/state.js';
 import * as tokens from '../state/tokens.js';
 import { type Binding, firstOf, step } from './binding.js';
 
-const noProject = (state: State) => (projects.underCursor(state) ? null : 'There is no project here');
+const noProject = (state: State) => (projects.underCursor(state) ? null : 'No project here');
 
 /** Runs with the project under the cursor. */
 const onProject =
-  (act: (state: State, project: NonNullable<ReturnType<typeof projects.underCursor>>) => Step) =>
-  (state: State): Step => {
+  (act: (state: State, project: NonNullable<ReturnType<typeof projects.underCursor>>) => Transition) =>
+  (state: State): Transition => {
     const project = projects.underCursor(state);
     return project ? act(state, project) : [state];
   };
@@ -24,12 +24,12 @@ export const PROJECT_BINDINGS: readonly Binding[] = [
     keys: ['enter', 'l', 'right'],
     on: ['projects'],
     label: 'its tokens',
-    meaning: 'its tokens',
+    meaning: 'show its tokens',
     footer: 1,
-    unless: noProject,
+    whyDisabled: noProject,
     run: onProject((state, project) => {
       const filter = filterOfProject(state, project);
-      return refreshed(tokens.listed(navigation.opened(state, { screen: 'tokens' }), { filter }));
+      return refreshed(tokens.withNewList(navigation.opened(state, { screen: 'tokens' }), { filter }));
     }),
   },
   {
@@ -38,7 +38,7 @@ export const PROJECT_BINDINGS: readonly Binding[] = [
     label: 'new',
     meaning: 'create a project',
     footer: 2,
-    unless: whyNoChange,
+    whyDisabled: whyNoChange,
     run: forms.newProject,
   },
   {
@@ -46,7 +46,7 @@ export const PROJECT_BINDINGS: readonly Binding[] = [
     on: ['projects'],
     label: 'new token',
     meaning: 'issue a new token for this project',
-    unless: firstOf(whyNoChange, noProject),
+    whyDisabled: firstOf(whyNoChange, noProject),
     run: onProject((state, { id }) => forms.newToken(state, id)),
   },
   {
@@ -55,7 +55,7 @@ export const PROJECT_BINDINGS: readonly Binding[] = [
     label: 'activate',
     meaning: 'activate it: its tokens work again',
     footer: 3,
-    unless: firstOf(whyNoChange, noProject),
+    whyDisabled: firstOf(whyNoChange, noProject),
     run: onProject((state, project) => changing.projectActive(state, project, true)),
   },
   {
@@ -64,7 +64,7 @@ export const PROJECT_BINDINGS: readonly Binding[] = [
     label: 'deactivate',
     meaning: 'deactivate it: its tokens are refused; asks first',
     footer: 4,
-    unless: firstOf(whyNoChange, noProject),
+    whyDisabled: firstOf(whyNoChange, noProject),
     run: onProject((state, project) => changing.projectActive(state, project, false)),
   },
   {
@@ -73,7 +73,7 @@ export const PROJECT_BINDINGS: readonly Binding[] = [
     label: 'revoke all',
     meaning: 'revoke all of its tokens; asks first',
     footer: 5,
-    unless: firstOf(whyNoChange, noProject),
+    whyDisabled: firstOf(whyNoChange, noProject),
     run: onProject(changing.revokeAll),
   },
   {
@@ -81,7 +81,7 @@ export const PROJECT_BINDINGS: readonly Binding[] = [
     on: ['projects'],
     label: 'rename',
     meaning: 'rename it',
-    unless: firstOf(whyNoChange, noProject),
+    whyDisabled: firstOf(whyNoChange, noProject),
     run: onProject(forms.rename),
   },
   {
@@ -89,7 +89,7 @@ export const PROJECT_BINDINGS: readonly Binding[] = [
     on: ['projects'],
     label: 'set key',
     meaning: 'change its upstream key',
-    unless: firstOf(whyNoChange, noProject),
+    whyDisabled: firstOf(whyNoChange, noProject),
     run: onProject(forms.setKey),
   },
   {
@@ -97,8 +97,8 @@ export const PROJECT_BINDINGS: readonly Binding[] = [
     on: ['projects'],
     label: 'copy id',
     meaning: "copy the ID to the terminal's clipboard",
-    unless: noProject,
-    run: onProject((state, { id }) => [state, { do: 'copy', text: id, what: 'The id' }]),
+    whyDisabled: noProject,
+    run: onProject((state, { id }) => [state, { do: 'copy', text: id, what: 'The ID' }]),
   },
   {
     keys: ['s'],

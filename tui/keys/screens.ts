@@ -1,4 +1,4 @@
-/** The keys of all screens. Where two would mean something, the one of the screen itself comes first. */
+/** Keys of all screens. If a key has two bindings on a screen, the one specific to the screen comes first and wins. */
 import type { Binding } from './binding.js';
 import { CACHE_BINDINGS } from './cache.js';
 import { EVERYWHERE_BINDINGS, MOVING_BINDINGS } from './everywhere.js';

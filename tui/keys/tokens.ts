@@ -1,40 +1,40 @@
-/** The keys of the list of tokens, and of the detail of one. */
+/** Keys of the list of tokens and of a token's detail. */
 import { shellWord } from '../../console/escape.js';
 import { shortId } from '../../console/views.js';
-import * as changing from '../state/changing.js';
+import * as changing from '../state/changes.js';
 import * as forms from '../state/forms.js';
 import { movedBy } from '../state/moving.js';
-import { type State, type Step, view, whyNoChange } from '../state/state.js';
+import { type State, type Transition, view, whyNoChange } from '../state/state.js';
 import * as token from '../state/token.js';
 import * as tokens from '../state/tokens.js';
 import * as windows from '../state/window.js';
 import { type Binding, firstOf } from './binding.js';
 
-/** What a key acts on, where a screen shows one token or many. */
-function tokensMeant(state: State) {
-  if (view(state).screen !== 'token') return tokens.meant(state);
+/** The tokens that a key acts on. */
+function targetTokens(state: State) {
+  if (view(state).screen !== 'token') return tokens.selectedTokens(state);
   const { token: it, isGone } = state.token ?? { token: null, isGone: false };
   return it && !isGone ? [it] : [];
 }
 function noToken(state: State): string | null {
-  if (tokensMeant(state).length > 0) return null;
+  if (targetTokens(state).length > 0) return null;
   if (view(state).screen !== 'token') return noRow(state);
-  return state.token?.isGone ? 'This token is not there any more' : 'It is not read yet';
+  return state.token?.isGone ? 'This token no longer exists' : 'Not loaded yet';
 }
-/** Its id is known before it is. */
-function idsMeant(state: State): readonly string[] {
+/** The ids of the tokens that a key acts on. In the detail the id is known before the token is loaded. */
+function targetIds(state: State): readonly string[] {
   const shown = view(state);
-  return shown.screen === 'token' ? [shown.id] : tokensMeant(state).map(({ id }) => id);
+  return shown.screen === 'token' ? [shown.id] : targetTokens(state).map(({ id }) => id);
 }
-/** The project of the token that is looked at, or that the cursor is on. */
-function projectMeant(state: State): string | undefined {
+/** The project of the shown token, or of the token under the cursor. */
+function targetProject(state: State): string | undefined {
   const { screen } = view(state);
   if (screen === 'token') return state.token?.token?.project_id;
   return screen === 'tokens' ? tokens.underCursor(state)?.project_id : undefined;
 }
 const noTokenUnderCursor = (state: State) => (tokens.underCursor(state) ? null : noRow(state));
 const noRow = ({ tokens: { window } }: State) =>
-  windows.isHeardOf(window) && windows.lengthOf(window) === 0 ? 'There is no token here' : 'It is not read yet';
+  windows.isLoaded(window) && windows.lengthOf(window) === 0 ? 'No token here' : 'Not loaded yet';
 
 export const TOKEN_BINDINGS: readonly Binding[] = [
   {
@@ -43,7 +43,7 @@ export const TOKEN_BINDINGS: readonly Binding[] = [
     label: 'detail',
     meaning: 'show the token',
     footer: 1,
-    unless: noTokenUnderCursor,
+    whyDisabled: noTokenUnderCursor,
     run(state) {
       const it = tokens.underCursor(state);
       return it ? token.open(state, it.id, it) : [state];
@@ -55,8 +55,8 @@ export const TOKEN_BINDINGS: readonly Binding[] = [
     label: 'revoke',
     meaning: 'revoke it, or the marked tokens; asks first',
     footer: 2,
-    unless: firstOf(whyNoChange, noToken),
-    run: (state) => changing.revoke(state, tokensMeant(state)),
+    whyDisabled: firstOf(whyNoChange, noToken),
+    run: (state) => changing.revoke(state, targetTokens(state)),
   },
   {
     keys: ['a'],
@@ -64,8 +64,8 @@ export const TOKEN_BINDINGS: readonly Binding[] = [
     label: 'reactivate',
     meaning: 'reactivate it, or the marked tokens; asks first for several',
     footer: 3,
-    unless: firstOf(whyNoChange, noToken),
-    run: (state) => changing.reactivate(state, tokensMeant(state)),
+    whyDisabled: firstOf(whyNoChange, noToken),
+    run: (state) => changing.reactivate(state, targetTokens(state)),
   },
   {
     keys: ['n'],
@@ -73,8 +73,8 @@ export const TOKEN_BINDINGS: readonly Binding[] = [
     label: 'new',
     meaning: 'issue a new token',
     footer: 4,
-    unless: whyNoChange,
-    run: (state) => forms.newToken(state, projectMeant(state)),
+    whyDisabled: whyNoChange,
+    run: (state) => forms.newToken(state, targetProject(state)),
   },
   {
     keys: ['space'],
@@ -82,7 +82,7 @@ export const TOKEN_BINDINGS: readonly Binding[] = [
     label: 'mark',
     meaning: 'mark or unmark it, and move down',
     footer: 5,
-    unless: noTokenUnderCursor,
+    whyDisabled: noTokenUnderCursor,
     run: markAndMove,
   },
   {
@@ -90,7 +90,7 @@ export const TOKEN_BINDINGS: readonly Binding[] = [
     on: ['tokens'],
     label: 'range',
     meaning: 'mark a range: press it again at the other end',
-    unless: noTokenUnderCursor,
+    whyDisabled: noTokenUnderCursor,
     run: tokens.rangeMarked,
   },
   {
@@ -98,26 +98,26 @@ export const TOKEN_BINDINGS: readonly Binding[] = [
     on: ['tokens'],
     label: 'mark all',
     meaning: 'mark all filtered tokens',
-    unless: tokens.whyNotEvery,
-    run: (state) => tokens.everyTokenAsked(state, 'marks'),
+    whyDisabled: tokens.whyNotMarkAll,
+    run: (state) => tokens.requestAllTokens(state, 'marks'),
   },
   {
     keys: ['*'],
     on: ['tokens'],
     label: 'invert',
     meaning: 'invert the marks of the filtered tokens',
-    unless: tokens.whyNotEvery,
-    run: (state) => tokens.everyTokenAsked(state, 'inverse'),
+    whyDisabled: tokens.whyNotMarkAll,
+    run: (state) => tokens.requestAllTokens(state, 'inverse'),
   },
   {
     keys: ['y'],
     on: ['tokens', 'token'],
     label: 'copy id',
     meaning: "copy the ID to the terminal's clipboard",
-    unless: (state) => (idsMeant(state).length === 0 ? noToken(state) : null),
+    whyDisabled: (state) => (targetIds(state).length === 0 ? noToken(state) : null),
     run(state) {
-      const ids = idsMeant(state);
-      return [state, { do: 'copy', text: ids.join('\n'), what: ids.length === 1 ? 'The id' : `${ids.length} ids` }];
+      const ids = targetIds(state);
+      return [state, { do: 'copy', text: ids.join('\n'), what: ids.length === 1 ? 'The ID' : `${ids.length} IDs` }];
     },
   },
   {
@@ -131,15 +131,15 @@ export const TOKEN_BINDINGS: readonly Binding[] = [
   { keys: ['S'], on: ['tokens'], label: 'reverse', meaning: 'reverse the sort order', run: tokens.reversed },
 ];
 
-function markAndMove(state: State): Step {
+function markAndMove(state: State): Transition {
   const [marked] = tokens.marked(state);
   return movedBy(marked, 1);
 }
 
-/** What shows the same at the command line. */
+/** The equivalent command line. */
 export function commandLine(state: State): string {
   const shown = view(state);
-  const context = state.place.context === null ? '' : ` -c ${shellWord(state.place.context)}`;
+  const context = state.target.context === null ? '' : ` -c ${shellWord(state.target.context)}`;
   if (shown.screen === 'token') return `llmp${context} token get ${shown.id}`;
   const it = tokens.underCursor(state);
   return it ? `llmp${context} token get ${shortId(it.id)}` : `llmp${context} token list`;

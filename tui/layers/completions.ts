@@ -1,15 +1,15 @@
-/** What may stand where the filter is being typed, above the line where it is. */
+/** Completions of the filter, in a box above the filter line. */
 import { framed } from '../parts/frame.js';
 import type { Area } from '../parts/list.js';
 import { fitted, over, strip, type Strip, text, widthOf } from '../parts/strip.js';
-import { suggested } from '../state/filtering.js';
+import { suggestionsAt } from '../state/filtering.js';
 import type { Prompt, State } from '../state/state.js';
 
 const MOST = 6;
 
-/** The first is what the key that completes takes. */
+/** Draws the completions. Tab takes the first one. */
 export function withCompletions(state: State, { line }: Prompt, below: Strip[], area: Area): Strip[] {
-  const { options = [], from = 0 } = suggested(state, line) ?? {};
+  const { options = [], from = 0 } = suggestionsAt(state, line) ?? {};
   const shown = options.slice(0, Math.max(0, Math.min(MOST, area.rows - 4)));
   if (shown.length === 0) return below;
   const widest = Math.min(30, Math.max(...shown.map(({ insert }) => text(insert).width)));

@@ -1,10 +1,10 @@
-/** The daemons that one can go to. */
+/** List of contexts to switch to. */
 import { choiceLines } from '../parts/choice.js';
 import type { Area } from '../parts/list.js';
 import { isRole } from '../parts/roles.js';
 import { fitted, strip, type Strip, text } from '../parts/strip.js';
 import type { ContextChoice } from '../state/state.js';
-import type { ContextShown } from '../state/exchange.js';
+import type { ContextSummary } from '../state/exchange.js';
 import { wrapped } from '../parts/wrapped.js';
 import type { Panel } from './panel.js';
 
@@ -19,7 +19,7 @@ export function contextsPanel({ all, selected, failure }: ContextChoice, area: A
   if (!all) return { title, lines: [strip('…')], columns };
   if (all.length === 0) {
     const lines = [
-      strip('There are no contexts yet. At the command line:'),
+      strip('No contexts yet. Add one on the command line:'),
       strip('  llmp context add NAME --server URL'),
     ];
     return { title, lines, columns };
@@ -29,7 +29,7 @@ export function contextsPanel({ all, selected, failure }: ContextChoice, area: A
   return { title, lines, columns, foot: strip(`${at + 1} of ${all.length}`) };
 }
 
-function entry({ name, server, isCurrent, isProtected, isReadonly, color }: ContextShown): Strip {
+function entry({ name, server, isCurrent, isProtected, isReadonly, color }: ContextSummary): Strip {
   return strip(
     text(isCurrent ? '● ' : '  ', 'good'),
     fitted([text(name, color !== null && isRole(color) ? color : 'strong')], NAME_COLUMNS),

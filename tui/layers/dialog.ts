@@ -1,4 +1,4 @@
-/** A question: what it is about, fields to fill in, and two buttons. */
+/** Rendering of a dialog: affected items, notes, fields, and two buttons. */
 import { aligned } from '../parts/columns.js';
 import { edited } from '../parts/editing.js';
 import { exact, span } from '../parts/figures.js';
@@ -11,7 +11,7 @@ import { warningOf } from '../state/forms.js';
 import type { Dialog, DialogItem, Field, State } from '../state/state.js';
 import type { Panel } from './panel.js';
 
-/** As wide as people like to read. */
+/** A comfortable width for reading. */
 const COLUMNS = 66;
 const FIELD_COLUMNS = 40;
 
@@ -21,14 +21,14 @@ export function dialogPanel(state: State, dialog: Dialog, { columns, rows }: Are
   const fields = fieldLines(dialog, room);
   const above = [itemLines(dialog, room), noteLines([...staleNotes(state), ...dialog.notes], room)];
   const [problem, last] = [problemLines(dialog, room), buttons(dialog, room)];
-  const below = [...saidLines(state, dialog), ...problem];
+  const below = [...warningLines(state, dialog), ...problem];
   const whole = apart([...above, fields, below, [last]]);
   const inside = rows - EDGES;
   if (whole.length <= inside) return { title, lines: whole, columns: room };
-  // Where it is low, what is wrong and the buttons stay, and the rest scrolls: to the field that is filled in.
+  // On a low screen the problem and the buttons stay visible, and the rest scrolls to the focused field.
   const fixed = [...problem.slice(0, Math.max(0, inside - 2)), last];
   const before = above.flat();
-  const body = [...before, ...fields, ...saidLines(state, dialog)];
+  const body = [...before, ...fields, ...warningLines(state, dialog)];
   const shown = Math.max(1, inside - fixed.length);
   const at = dialog.focus < fields.length ? before.length + dialog.focus : dialog.scrolled;
   const top = Math.max(0, Math.min(body.length - shown, dialog.focus < fields.length ? at - shown + 1 : at));
@@ -39,11 +39,11 @@ export function dialogPanel(state: State, dialog: Dialog, { columns, rows }: Are
 /** The frame's own lines. */
 const EDGES = 2;
 
-/** With an empty line between parts. */
+/** Joins the parts with an empty line between them. */
 const apart = (parts: readonly (readonly Strip[])[]): Strip[] =>
   parts.filter((part) => part.length > 0).flatMap((part, at) => (at === 0 ? part : [[], ...part]));
 
-/** With their hints. */
+/** Width of the widest field with its hint. */
 function widthOfFields(dialog: Dialog): number {
   const fields = shownFields(dialog);
   const label = labelWidth(fields);
@@ -68,13 +68,13 @@ function itemLines({ items, more }: Dialog, room: number): Strip[] {
   return more > 0 ? [...lines, strip(text(`… and ${exact(more)} more`, 'faint'))] : lines;
 }
 
-/** What is asked about may not be as it is shown. */
+/** A warning that the data in the dialog may be outdated. */
 function staleNotes({ connection, nowMs }: State): Dialog['notes'] {
   const { is, failure } = connection;
   const sinceMs = staleSince(connection);
   if ((is !== 'stale' && is !== 'offline') || sinceMs === null) return [];
-  const why = failure === null || is === 'offline' ? 'The daemon does not answer' : 'The daemon refuses to answer';
-  return [{ words: `${why}: what is shown is ${span(nowMs - sinceMs)} old.`, isWarning: true }];
+  const why = failure === null || is === 'offline' ? 'The daemon is not responding' : 'The daemon returns errors';
+  return [{ words: `${why}: this data is ${span(nowMs - sinceMs)} old.`, isWarning: true }];
 }
 
 function noteLines(notes: Dialog['notes'], room: number): Strip[] {
@@ -97,25 +97,25 @@ function fieldLine(field: Field, hasFocus: boolean, label: number, room: number)
   const left = room - widthOf(head);
   const value = field.choices ? choice(field, hasFocus, left) : input(field, hasFocus, left);
   const hint = strip(text(`  ${field.hint ?? ''}`, 'faint'));
-  // Half a hint is none.
+  // A hint is shown only if it fits completely.
   const fits = field.hint !== undefined && widthOf(value) + widthOf(hint) <= left;
   return cut(strip(head, value, fits && hint), room);
 }
 
 function choice(field: Field, hasFocus: boolean, room: number): Strip {
-  const { choices = [], line, sought = '' } = field;
+  const { choices = [], line, search = '' } = field;
   const chosen = choices.find(({ value }) => value === line.text)?.label ?? '';
   const found = choicesFound(field);
   const others = found.length > 1;
   const at = found.findIndex(({ value }) => value === line.text) + 1;
-  // What was typed, and how many it leaves.
-  const search = sought === '' ? [] : strip(text(`  “${sought}” `, 'found'), text(`${at}/${found.length}`, 'faint'));
-  const label = cut(strip(text(chosen, hasFocus ? 'selected' : 'plain')), Math.max(8, room - 4 - widthOf(search)));
+  // The search text, and the number of matches.
+  const match = search === '' ? [] : strip(text(`  “${search}” `, 'found'), text(`${at}/${found.length}`, 'faint'));
+  const label = cut(strip(text(chosen, hasFocus ? 'selected' : 'plain')), Math.max(8, room - 4 - widthOf(match)));
   return strip(
     text(others ? '← ' : '  ', hasFocus ? 'key' : 'faint'),
     label,
     text(others ? ' →' : '', hasFocus ? 'key' : 'faint'),
-    search,
+    match,
   );
 }
 
@@ -125,7 +125,7 @@ function input({ line, width = FIELD_COLUMNS, isSecret = false }: Field, hasFocu
   return strip(text('[ ', hasFocus ? 'key' : 'faint'), typed, text(' ]', hasFocus ? 'key' : 'faint'));
 }
 
-function saidLines(state: State, dialog: Dialog): Strip[] {
+function warningLines(state: State, dialog: Dialog): Strip[] {
   const warning = warningOf(dialog);
   return [
     ...(dialog.purpose.for === 'purge' ? [preview(state)] : []),
@@ -136,15 +136,15 @@ function saidLines(state: State, dialog: Dialog): Strip[] {
 const problemLines = ({ problem }: Dialog, room: number): Strip[] =>
   problem === null ? [] : wrapped(`! ${problem}`, room).map((line) => strip(text(line, 'bad')));
 
-/** How many answers the purge that is filled in would remove. */
+/** The result of the dry run of a purge. */
 function preview({ cache: { preview: it } }: State): Strip {
-  if (!it) return strip(text('Nothing to purge is filled in yet.', 'faint'));
+  if (!it) return strip(text('Fill in what to purge.', 'faint'));
   if (it.failure) return strip(text(`! ${it.failure.message}`, 'bad'));
   if (it.count === null) return strip(text('counting …', 'faint'));
-  return strip('It removes ', text(`${exact(it.count)} answer${it.count === 1 ? '' : 's'}`, 'strong'), '.');
+  return strip('This removes ', text(`${exact(it.count)} cached response${it.count === 1 ? '' : 's'}`, 'strong'), '.');
 }
 
-/** At the right; the one with the focus is in brackets. */
+/** The buttons, right-aligned. The focused one is in brackets. */
 function buttons(dialog: Dialog, room: number): Strip {
   const cancel = button('Cancel', dialog.focus === cancelAt(dialog));
   const action = button(dialog.action, dialog.focus === actionAt(dialog));

@@ -1,4 +1,4 @@
-/** What can be done on the screen below, to choose from: by name in the palette, by key in help. */
+/** Command palette and help: the keys of the screen below. */
 import { type Binding, keyShown } from '../keys/binding.js';
 import { choices, chosenAt } from '../keys/choosing.js';
 import { choiceLines } from '../parts/choice.js';
@@ -24,7 +24,7 @@ export function palettePanel(state: State, { line, selected }: Palette, area: Ar
     columns,
     rows,
   );
-  const none = [strip(text('  nothing of that name can be done here', 'faint'))];
+  const none = [strip(text('  no matching command', 'faint'))];
   return {
     title: strip(text('Command', 'title')),
     lines: [
@@ -42,7 +42,7 @@ export function helpPanel(state: State, { selected }: Help, area: Area): Panel {
   const language = filterLines(state);
   const found = choices(state);
   const fits = area.rows - 2 - language.length;
-  // Where there is no room for both, the keys are what was asked for.
+  // The keys have priority over the filter syntax.
   const isWhole = fits >= Math.min(8, found.length);
   const rows = Math.min(found.length, isWhole ? fits : area.rows - 2);
   const entries = choiceLines(
@@ -60,7 +60,7 @@ export function helpPanel(state: State, { selected }: Help, area: Area): Panel {
 }
 
 function entry({ look, ...state }: State, binding: Binding): Strip {
-  const why = binding.unless?.({ look, ...state }) ?? null;
+  const why = binding.whyDisabled?.({ look, ...state }) ?? null;
   const keys = binding.keys.map((key) => keyShown(key, look.ascii)).slice(0, 3);
   return strip(
     fitted([text(keys.join(' '), why === null ? 'key' : 'faint')], KEY_COLUMNS),
@@ -71,7 +71,7 @@ function entry({ look, ...state }: State, binding: Binding): Strip {
   );
 }
 
-/** How the filter line goes, for the screens that have one. */
+/** The filter syntax, for screens with a filter. */
 function filterLines(state: State): Strip[] {
   const keys = filterKeys(state);
   if (keys.length === 0) return [];
@@ -79,7 +79,7 @@ function filterLines(state: State): Strip[] {
     [],
     strip(
       text('Filter', 'title'),
-      text('  words and key:value, all must hold; ! is not, a,b is either, "two words"', 'faint'),
+      text('  words and key:value, all must match; !x: not x; a,b: a or b; "two words"', 'faint'),
     ),
     ...keys.map(({ name, what }) => strip('  ', fitted([text(`${name}:`, 'key')], KEY_COLUMNS + 1), ' ', text(what))),
   ];

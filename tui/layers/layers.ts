@@ -1,4 +1,4 @@
-/** Draws what has the keys over the screen. */
+/** Draws the top layer over the screen. */
 import type { Area } from '../parts/list.js';
 import type { Strip } from '../parts/strip.js';
 import { layer, type State } from '../state/state.js';

@@ -1,4 +1,4 @@
-/** What lies above a screen: lines in a frame of their own, in the middle. */
+/** A framed panel in the middle of the screen. */
 import { type Framed, framed } from '../parts/frame.js';
 import { type Area } from '../parts/list.js';
 import { indent } from '../parts/columns.js';
@@ -6,11 +6,11 @@ import { over, type Strip, widthOf } from '../parts/strip.js';
 
 export interface Panel extends Framed {
   lines: readonly Strip[];
-  /** So wide where there is room; as wide as the widest line unless given. */
+  /** Width, if there is room. Default: that of the widest line. */
   columns?: number;
 }
 
-/** Over what is below, of which as much stays in sight as there is room for. */
+/** Draws the panel over the screen. */
 export function above(below: readonly Strip[], { lines, columns, ...frame }: Panel, area: Area): Strip[] {
   const widest = Math.max(columns ?? 0, ...lines.map(widthOf), widthOf(frame.title ?? []) + 4);
   const width = Math.min(area.columns, widest + 4);
@@ -25,5 +25,5 @@ export function above(below: readonly Strip[], { lines, columns, ...frame }: Pan
   return over(below.map(quiet), panel, at);
 }
 
-/** What is below is not what has the keys. */
+/** The screen below is dimmed, because it does not receive the keys. */
 const quiet = (line: Strip): Strip => line.map((piece) => ({ ...piece, role: 'faint' }));

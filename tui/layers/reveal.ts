@@ -1,4 +1,4 @@
-/** The secret of a new token, shown once: masked until it is asked for. */
+/** The dialog with the secret of a new token, which is masked until it is revealed. */
 import { relativeTime, shortId } from '../../console/views.js';
 import { keyShown } from '../keys/binding.js';
 import { bindingsOn } from '../keys/press.js';
@@ -17,20 +17,20 @@ const PREFIX = 'sk-wt-';
 export function revealPanel(state: State, reveal: Reveal, area: Area): Panel {
   const room = Math.min(COLUMNS, area.columns - 4);
   const secret = secretLines(reveal, room - 2).map((line) => strip('  ', text(line, 'strong')));
-  // Beside the secret and the last key; of what went wrong at least the beginning.
+  // Rows left beside the secret and the last key; at least one for a problem.
   const left = Math.max(1, area.rows - EDGES - secret.length - 1);
-  // The highest rank goes first, where it is low.
+  // On a low screen the parts with the highest rank are dropped first.
   const parts = [
     { rank: 4, lines: [about(state, reveal)] },
     { rank: 0, lines: secret },
     ...(reveal.path === null ? keys(state, room) : writing(reveal.path, room)),
-    { rank: 1, lines: saidLines(reveal, room).slice(0, left) },
+    { rank: 1, lines: noticeLines(reveal, room).slice(0, left) },
   ].filter(({ lines }) => lines.length > 0);
   const lines = fitting(parts, area.rows - EDGES);
   return { title: strip(text('Token created · shown once', 'title')), lines, columns: room, role: 'warning' };
 }
 
-interface Part {
+interface RevealPart {
   rank: number;
   lines: readonly Strip[];
 }
@@ -38,8 +38,8 @@ interface Part {
 /** The frame's own lines. */
 const EDGES = 2;
 
-/** With empty lines between them; without where there is no room; and without those of the highest rank where there is still none. */
-function fitting(parts: readonly Part[], rows: number): Strip[] {
+/** Joins the parts with empty lines. If there is no room, first drops the empty lines and then the parts with the highest rank. */
+function fitting(parts: readonly RevealPart[], rows: number): Strip[] {
   const apart = parts.flatMap(({ lines }, at) => (at === 0 ? lines : [[], ...lines]));
   if (apart.length <= rows) return [...apart];
   let left = parts;
@@ -53,20 +53,20 @@ function fitting(parts: readonly Part[], rows: number): Strip[] {
 
 function about(state: State, { token }: Reveal): Strip {
   const project = projectName(state, token.project_id) ?? shortId(token.project_id);
-  const most = token.max_requests === 0 ? 'any number of requests' : `${count(token.max_requests)} requests`;
+  const most = token.max_requests === 0 ? 'unlimited requests' : `${count(token.max_requests)} requests`;
   const until = relativeTime(token.expires_at, { now: daemonNow(state) });
   return strip(text(token.name ?? shortId(token.id), 'strong'), ` for ${project}, ${most}, expires ${until}`);
 }
 
-/** The whole of it, in as many lines as it takes: half a secret is none. */
+/** The whole secret, on as many lines as needed: it must never be cut. */
 function secretLines({ secret, isShown }: Reveal, columns: number): string[] {
   const whole = isShown ? secret.reveal() : PREFIX + '•'.repeat(Math.max(0, secret.length - PREFIX.length));
   const lines = Math.ceil(whole.length / columns);
   return Array.from({ length: lines }, (_, row) => whole.slice(row * columns, (row + 1) * columns));
 }
 
-/** What can be done with it; the last one ends it, so it stands apart. */
-function keys({ look }: State, room: number): Part[] {
+/** The keys of the dialog. The last one closes it, so it is on a line of its own. */
+function keys({ look }: State, room: number): RevealPart[] {
   const told = bindingsOn('reveal').filter(({ footer }) => footer !== undefined);
   const all = told.map((binding): Strip => {
     const [key = ''] = binding.keys;
@@ -79,7 +79,7 @@ function keys({ look }: State, room: number): Part[] {
   ];
 }
 
-function writing(path: NonNullable<Reveal['path']>, room: number): Part[] {
+function writing(path: NonNullable<Reveal['path']>, room: number): RevealPart[] {
   const field = edited(path, Math.max(8, room - 18), { hasFocus: true });
   const keysOfIt = strip(text('enter', 'key'), ' writes, ', text('esc', 'key'), ' goes back');
   return [
@@ -88,7 +88,7 @@ function writing(path: NonNullable<Reveal['path']>, room: number): Part[] {
   ];
 }
 
-function saidLines({ said, problem }: Reveal, room: number): Strip[] {
+function noticeLines({ notice, problem }: Reveal, room: number): Strip[] {
   if (problem !== null) return wrapped(`! ${problem}`, room - 2).map((line) => strip('  ', text(line, 'bad')));
-  return said === null ? [] : wrapped(said, room - 2).map((line) => strip('  ', text(line, 'good')));
+  return notice === null ? [] : wrapped(notice, room - 2).map((line) => strip('  ', text(line, 'good')));
 }

@@ -1,4 +1,4 @@
-/** Every text in ASCII, as wide as before: for terminals and fonts that have nothing else. */
+/** Converts text to ASCII of the same width, for terminals and fonts without other characters. */
 import stringWidth from 'string-width';
 
 const SIGNS: Readonly<Record<string, string>> = {
@@ -57,7 +57,7 @@ const SIGNS: Readonly<Record<string, string>> = {
 };
 
 const BRAILLE = 0x2800;
-/** By how many of the eight dots there are. */
+/** Indexed by the number of dots. */
 const DOTS = [' ', '.', '.', ':', ':', '|', '|', '#', '#'];
 
 const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' });
@@ -73,7 +73,7 @@ function signOf(segment: string): string {
   if (known !== undefined) return known;
   const dots = (segment.codePointAt(0) ?? 0) - BRAILLE;
   if (dots >= 0 && dots < 256) return DOTS[bits(dots)] ?? '#';
-  // An accent more or less: the letter is still what a reader looks for.
+  // Drop accents, so that the letter stays readable.
   const [letter = ''] = segment.normalize('NFKD');
   const width = stringWidth(segment);
   return width === 1 && /^[\x20-\x7e]$/.test(letter) ? letter : '?'.repeat(width);

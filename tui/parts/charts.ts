@@ -1,11 +1,11 @@
-/** Bars and charts of characters. */
+/** Bars and charts drawn with characters. */
 import type { Role } from './roles.js';
 import { blank, strip, type Strip, text } from './strip.js';
 
 const EIGHTHS = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
 const LEVELS = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/** @param share from 0 to 1; anything above nothing is seen. */
+/** @param share from 0 to 1; any share above 0 is visible. */
 export function bar(share: number, columns: number, role: Role, rest = '░'): Strip {
   const eighths = Math.round(Math.max(0, Math.min(1, share || 0)) * columns * 8);
   const filled = share > 0 ? Math.max(1, eighths) : 0;
@@ -13,7 +13,7 @@ export function bar(share: number, columns: number, role: Role, rest = '░'): S
   return strip(text(words, role), text(rest.repeat(Math.max(0, columns - words.length)), 'faint'));
 }
 
-/** A column for each value, the first at the left, as high as the highest of them: lines from top to bottom. */
+/** A column chart: one column per value, scaled to the highest. Returns its lines from top to bottom. */
 export function columnChart(said: readonly number[], rows: number, role: Role): Strip[] {
   const values = said.map((value) => value || 0);
   const most = Math.max(...values);
@@ -27,11 +27,11 @@ export function columnChart(said: readonly number[], rows: number, role: Role): 
   });
 }
 
-// The dots of a braille character, from the bottom up, left and right.
+// Bits of the dots of a braille character, from bottom to top, left and right.
 const LEFT = [0x40, 0x04, 0x02, 0x01];
 const RIGHT = [0x80, 0x20, 0x10, 0x08];
 
-/** Two values to a column, the newest at the right, filled below; lines from top to bottom. */
+/** An area chart in braille: two values per column, the newest at the right. Returns its lines from top to bottom. */
 export function brailleChart(values: readonly number[], columns: number, rows: number, role: Role): Strip[] {
   const shown = values.slice(-columns * 2);
   const most = Math.max(0, ...shown);

@@ -1,8 +1,8 @@
-/** A list of which one is chosen: as much of it as there is room for, around the one that is selected. */
+/** A list with a selected line, scrolled so that the selected line is visible. */
 import { fitted, strip, type Strip } from './strip.js';
 import { selected as bar } from './list.js';
 
-/** @param at which is selected; the list scrolls so that it is to be seen. */
+/** @param at index of the selected line. */
 export function choiceLines(lines: readonly Strip[], at: number, columns: number, rows: number): Strip[] {
   const top = topOf(lines.length, at, rows);
   return lines.slice(top, top + rows).map((line, row) => {
@@ -12,6 +12,6 @@ export function choiceLines(lines: readonly Strip[], at: number, columns: number
   });
 }
 
-/** The first that is seen. */
+/** Index of the first visible line. */
 export const topOf = (length: number, at: number, rows: number) =>
   Math.max(0, Math.min(length - rows, at - Math.floor(rows / 2)));

@@ -1,58 +1,58 @@
-/** Columns of a list: which fit, and how wide they are. The widths do not depend on the rows, so nothing jumps while one scrolls. */
+/** Columns of a list: which ones fit, and their widths. The widths do not depend on the rows, so columns do not jump while scrolling. */
 import { blank, fitted, joined, type Strip, text } from './strip.js';
 
-export interface Column<T> {
+export interface ListColumn<T> {
   title: string;
-  /** When it is narrow, the column of the highest rank goes first; 0 always stays. */
+  /** On a narrow screen the column with the highest rank is dropped first; rank 0 always stays. */
   rank: number;
-  /** In columns of the terminal. */
-  least: number;
-  most?: number;
+  /** In terminal columns. */
+  minWidth: number;
+  maxWidth?: number;
   alignRight?: boolean;
   show(item: T): Strip;
 }
 
-export interface Laid<T> {
-  column: Column<T>;
+export interface SizedColumn<T> {
+  column: ListColumn<T>;
   width: number;
 }
 
 const GAP = 2;
 
-/** Those that fit, with what room is left given to those that can use it, the important ones first. */
-export function laid<T>(columns: readonly Column<T>[], width: number): readonly Laid<T>[] {
-  const needed = columns.reduce((sum, { least }) => sum + least, GAP * (columns.length - 1));
+/** Selects the columns that fit, and distributes the remaining width, the most important columns first. */
+export function sizedColumns<T>(columns: readonly ListColumn<T>[], width: number): readonly SizedColumn<T>[] {
+  const needed = columns.reduce((sum, { minWidth }) => sum + minWidth, GAP * (columns.length - 1));
   const highest = Math.max(...columns.map(({ rank }) => rank));
   if (needed > width && highest > 0) {
-    return laid(
+    return sizedColumns(
       columns.filter(({ rank }) => rank !== highest),
       width,
     );
   }
   let room = Math.max(0, width - needed);
-  const widths = new Map<Column<T>, number>();
+  const widths = new Map<ListColumn<T>, number>();
   for (const column of [...columns].sort((one, other) => one.rank - other.rank)) {
-    const more = Math.min(room, Math.max(0, (column.most ?? column.least) - column.least));
+    const more = Math.min(room, Math.max(0, (column.maxWidth ?? column.minWidth) - column.minWidth));
     room -= more;
-    widths.set(column, column.least + more);
+    widths.set(column, column.minWidth + more);
   }
-  return columns.map((column) => ({ column, width: widths.get(column) ?? column.least }));
+  return columns.map((column) => ({ column, width: widths.get(column) ?? column.minWidth }));
 }
 
-export const titles = (columns: readonly Laid<never>[]): Strip =>
+export const titles = (columns: readonly SizedColumn<never>[]): Strip =>
   joined(
     columns.map(({ column, width }) => fitted([text(column.title, 'title')], width, alignOf(column))),
     ' '.repeat(GAP),
   );
 
-export const cells = <T>(columns: readonly Laid<T>[], item: T): Strip =>
+export const cells = <T>(columns: readonly SizedColumn<T>[], item: T): Strip =>
   joined(
     columns.map(({ column, width }) => fitted(column.show(item), width, alignOf(column))),
     ' '.repeat(GAP),
   );
 
-/** A row that is not known yet. */
-export const unknownCells = (columns: readonly Laid<never>[]): Strip =>
+/** A row that is not loaded yet. */
+export const unknownCells = (columns: readonly SizedColumn<never>[]): Strip =>
   joined(
     columns.map(({ width }) => fitted([text('…', 'faint')], width)),
     ' '.repeat(GAP),
@@ -60,7 +60,7 @@ export const unknownCells = (columns: readonly Laid<never>[]): Strip =>
 
 const alignOf = ({ alignRight }: { alignRight?: boolean }) => (alignRight ? 'right' : 'left');
 
-/** Lines below each other with their cells aligned, each as wide as its widest. */
+/** Rows with aligned cells. */
 export function aligned(rows: readonly (readonly Strip[])[], widths: readonly number[]): Strip[] {
   return rows.map((row) =>
     joined(

@@ -1,9 +1,9 @@
-/** Numbers and times as people read them. NaN is what an older daemon does not say, and is shown as `—`. */
-import { NOT_SAID } from '../state/older.js';
+/** Formats numbers and times. NaN is a value missing from an older daemon's response, and is shown as `—`. */
+import { NOT_REPORTED } from '../state/older.js';
 
-/** `4,211`, and from 100,000 on `123k`, `1.23M`: at most six characters. */
+/** `4,211`; from 100,000 on `123k`, `1.23M`. Up to six characters. */
 export function count(value: number): string {
-  if (Number.isNaN(value)) return NOT_SAID;
+  if (Number.isNaN(value)) return NOT_REPORTED;
   if (value < 100_000) return exact(value);
   if (value < 1_000_000) return `${Math.floor(value / 1_000)}k`;
   return value < 1e9 ? `${short(value / 1e6)}M` : `${short(value / 1e9)}G`;
@@ -13,47 +13,47 @@ const short = (value: number) => (value < 10 ? value.toFixed(2) : value < 100 ? 
 
 const grouped = new Intl.NumberFormat('en');
 
-export const exact = (value: number) => (Number.isNaN(value) ? NOT_SAID : grouped.format(value));
+export const exact = (value: number) => (Number.isNaN(value) ? NOT_REPORTED : grouped.format(value));
 
 export function rate(perSecond: number): string {
   return perSecond >= 0.05 && perSecond < 10 ? perSecond.toFixed(1) : count(Math.round(perSecond));
 }
 
 export function bytes(value: number): string {
-  if (Number.isNaN(value)) return NOT_SAID;
+  if (Number.isNaN(value)) return NOT_REPORTED;
   if (value < 1024) return `${value} B`;
   const units = ['KiB', 'MiB', 'GiB', 'TiB'];
   const step = Math.min(units.length, Math.floor(Math.log2(value) / 10));
   return `${short(value / 1024 ** step)} ${units[step - 1] ?? ''}`;
 }
 
-/** @param value null where there was nothing to measure. */
+/** @param value null if nothing was measured. */
 export function milliseconds(value: number | null): string {
   if (value === null) return '–';
-  if (Number.isNaN(value)) return NOT_SAID;
+  if (Number.isNaN(value)) return NOT_REPORTED;
   return value < 10_000 ? `${exact(Math.round(value))} ms` : `${(value / 1000).toFixed(1)} s`;
 }
 
-export const percent = (share: number) => (Number.isNaN(share) ? NOT_SAID : `${Math.round(share * 100)}%`);
+export const percent = (share: number) => (Number.isNaN(share) ? NOT_REPORTED : `${Math.round(share * 100)}%`);
 
 const two = (value: number) => String(value).padStart(2, '0');
 
-/** By the clock of this machine: `14:03:11`. */
+/** Local time: `14:03:11`. */
 export function clockTime(atMs: number): string {
   const at = new Date(atMs);
   return Number.isNaN(at.getTime()) ? '?' : `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
 }
 
-/** `2026-11-23 14:03:11`, by the clock of this machine. */
+/** Local date and time: `2026-11-23 14:03:11`. */
 export function dateTime(timestamp: string): string {
   const at = new Date(timestamp);
   if (Number.isNaN(at.getTime())) return timestamp;
   return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${clockTime(at.getTime())}`;
 }
 
-/** A span: `38s`, `12m`, `3h`, `2d`. */
+/** A duration: `38s`, `12m`, `3h`, `2d`. */
 export function span(ms: number): string {
-  if (Number.isNaN(ms)) return NOT_SAID;
+  if (Number.isNaN(ms)) return NOT_REPORTED;
   const seconds = Math.max(0, Math.round(ms / 1000));
   if (seconds < 120) return `${seconds}s`;
   const minutes = Math.round(seconds / 60);

@@ -1,11 +1,11 @@
-/** Words that the filter looked for, to be seen in what it found. */
+/** Highlights the words of the filter in a text. */
 import type { Role } from './roles.js';
 import { strip, type Strip, text } from './strip.js';
 
 /** @param words in lower case. */
 export function withFound(whole: string, words: readonly string[], role: Role = 'plain'): Strip {
   const lower = whole.toLowerCase();
-  // Letters that change their number by their case would move what is marked, and what is composed is not to be parted.
+  // No highlights if lower case changes the length, which would shift them, or if they could split a composed character.
   if (words.length === 0 || lower.length !== whole.length || /[\p{M}\u200d]/u.test(whole))
     return strip(text(whole, role));
   const out = [];

@@ -1,14 +1,14 @@
-/** A frame around lines, with a title above, a word below, and a bar at its right edge where there is more than fits. */
+/** A frame around lines, with a title at the top, a note at the bottom, and a scroll bar at the right edge. */
 import type { Role } from './roles.js';
 import { blank, cut, fitted, strip, type Strip, text, widthOf } from './strip.js';
 
 export interface Framed {
   title?: Strip;
-  /** In the lower edge, at the right. */
+  /** Note in the lower edge, at the right. */
   foot?: Strip;
-  /** What part of a whole is seen. */
+  /** The visible part, for the scroll bar. */
   scroll?: Scroll;
-  /** Of the frame itself. */
+  /** Role of the frame itself. */
   role?: Role;
 }
 
@@ -16,13 +16,13 @@ export interface Scroll {
   top: number;
   shown: number;
   of: number;
-  /** Lines above those that scroll, such as the titles of columns. */
+  /** Number of fixed lines above the scrolling ones, such as column titles. */
   fixed?: number;
-  /** How many lines scroll, where there are others below them. */
+  /** Number of lines that scroll, if other lines follow them. */
   rows?: number;
 }
 
-/** Exactly `rows` lines of `columns` columns; what does not fit inside is cut off. */
+/** Returns exactly `rows` lines of `columns` columns; content that does not fit is cut off. */
 export function framed(lines: readonly Strip[], columns: number, rows: number, frame: Framed = {}): Strip[] {
   if (rows < 2 || columns < 4) return Array.from({ length: Math.max(0, rows) }, () => [blank(columns)]);
   const role = frame.role ?? 'faint';

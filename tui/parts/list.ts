@@ -1,47 +1,47 @@
-/** A list in its frame: titles, the rows that are seen, a bar at the edge, and where one is in it. */
-import { isHeardOf, lengthOf, rowAt, type Window } from '../state/window.js';
-import { cells, type Column, laid, type Laid, titles, unknownCells } from './columns.js';
+/** A list in a frame: column titles, visible rows, scroll bar and position. */
+import { isLoaded, lengthOf, rowAt, type Window } from '../state/window.js';
+import { cells, type ListColumn, sizedColumns, type SizedColumn, titles, unknownCells } from './columns.js';
 import { exact } from './figures.js';
 import { framed, type Scroll } from './frame.js';
 import { fitted, inRole, strip, type Strip, text } from './strip.js';
 
-/** Room for lines, in columns and rows of the terminal. */
+/** An area of the terminal. */
 export interface Area {
   columns: number;
   rows: number;
 }
 
-interface Listed<T extends { id: string }> {
+interface ListOptions<T extends { id: string }> {
   window: Window<T>;
-  columns: readonly Column<T>[];
-  /** What stands before a row beside the cursor, one column: a mark, or a space. */
+  columns: readonly ListColumn<T>[];
+  /** The mark before a row, or a space: one column. */
   markOf?: (item: T | undefined, index: number) => Strip;
-  /** What is said where there are no rows. */
-  nothing: readonly Strip[];
+  /** Lines of an empty list. */
+  emptyLines: readonly Strip[];
 }
 
-// The cursor, the mark, a space; a space at the end.
+// Cursor, mark and space before a row; one space after it.
 const BEFORE = 3;
 const AROUND = 2 + BEFORE + 1;
-/** Upper edge, titles, lower edge. */
+/** Top edge, titles, bottom edge. */
 const LINES_AROUND = 3;
 
-export function listed<T extends { id: string }>(list: Listed<T>, area: Area): Strip[] {
+export function listFrame<T extends { id: string }>(list: ListOptions<T>, area: Area): Strip[] {
   const { window } = list;
   const length = lengthOf(window);
   const shown = Math.max(1, area.rows - LINES_AROUND);
-  const columns = laid(list.columns, area.columns - AROUND);
+  const columns = sizedColumns(list.columns, area.columns - AROUND);
   const head = strip(' '.repeat(BEFORE), titles(columns));
-  if (length === 0) return framed([head, ...list.nothing], area.columns, area.rows);
+  if (length === 0) return framed([head, ...list.emptyLines], area.columns, area.rows);
   const count = Math.min(shown, length - window.top);
   const rows = Array.from({ length: count }, (_, at) => row(list, columns, window.top + at, area.columns - 2));
   const scroll: Scroll = { top: window.top, shown, of: length, fixed: 1 };
-  return framed([head, ...rows], area.columns, area.rows, { scroll, foot: place(window, length) });
+  return framed([head, ...rows], area.columns, area.rows, { scroll, foot: position(window, length) });
 }
 
 function row<T extends { id: string }>(
-  { window, markOf }: Listed<T>,
-  columns: readonly Laid<T>[],
+  { window, markOf }: ListOptions<T>,
+  columns: readonly SizedColumn<T>[],
   index: number,
   width: number,
 ): Strip {
@@ -56,18 +56,22 @@ function row<T extends { id: string }>(
   return isCursor ? selected(fitted(line, width)) : line;
 }
 
-/** One bar, whatever is in it; what was looked for is still to be seen. */
+/** Styles the whole line as selected; highlighted words stay visible. */
 export const selected = (line: Strip): Strip =>
   line.flatMap((piece) => inRole([piece], piece.role === 'found' ? 'selectedFound' : 'selected'));
 
-function place(window: Window<{ id: string }>, length: number): Strip {
+function position(window: Window<{ id: string }>, length: number): Strip {
   const of = window.total ?? length;
   return strip(`${exact(window.cursorIndex + 1)} of ${exact(Math.max(of, length))}`);
 }
 
-/** What stands in an empty list, a line below the titles. */
-export function saidInside(window: Window<{ id: string }>, lines: readonly (string | Strip)[], wait: string): Strip[] {
-  const said = isHeardOf(window) ? lines : [wait];
+/** The lines of an empty list, below the titles and an empty line. */
+export function emptyListLines(
+  window: Window<{ id: string }>,
+  lines: readonly (string | Strip)[],
+  wait: string,
+): Strip[] {
+  const said = isLoaded(window) ? lines : [wait];
   return [[], ...said.map((line) => strip('   ', line))];
 }
 

@@ -1,9 +1,9 @@
-/** A strip as the bytes that a terminal shows. */
+/** Converts a strip to the text for the terminal. */
 import { asciiOf } from './ascii.js';
 import { ROLES } from './roles.js';
 import type { Strip } from './strip.js';
 
-/** As the terminal is to have it. In ASCII everything has the same width as before. */
+/** Adds SGR sequences, and converts to ASCII of the same width if needed. */
 export function painted(line: Strip, { ascii, hasColor }: { ascii: boolean; hasColor: boolean }): string {
   let out = '';
   let now = '';

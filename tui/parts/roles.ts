@@ -1,10 +1,10 @@
-/** What the colours of the screen mean: the only place that knows them. Nothing is said by colour alone. */
+/** Roles of text, and the colours of each role. No information is conveyed by colour alone. */
 
-/** How each looks: with colours, and without. Numbers are those of SGR. */
+/** SGR parameters of each role: with colours, and without. */
 export const ROLES = {
   plain: ['', ''],
   strong: ['1', '1'],
-  /** Beside the point: frames, units, what is not known. */
+  /** Secondary text: frames, units, unknown values. */
   faint: ['2', '2'],
   title: ['1', '1'],
   key: ['1;36', '1'],
@@ -12,14 +12,14 @@ export const ROLES = {
   good: ['32', ''],
   warning: ['33', '1'],
   bad: ['31', '1'],
-  /** What must not be overlooked. */
+  /** Must not be overlooked. */
   alarm: ['1;31', '1'],
-  /** Where the cursor is. */
+  /** The row under the cursor. */
   selected: ['7', '7'],
   selectedFound: ['1;4;7', '1;4;7'],
-  /** What the filter looked for. */
+  /** Words of the filter. */
   found: ['1;4;33', '1;4'],
-  /** The tab that is shown. */
+  /** The current tab. */
   current: ['1;7', '1;7'],
   caret: ['7', '7'],
   red: ['1;31', '1'],

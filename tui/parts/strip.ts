@@ -1,6 +1,6 @@
 /**
- * A line of the screen, made of pieces in one role each. Everything that is shown goes through `text`, so nothing that came from
- * elsewhere can drive the terminal; and through `cut`, so nothing wraps.
+ * A strip: a line of the screen, made of pieces with one role each. All text goes through `text`, so that data cannot contain
+ * control sequences for the terminal, and through `cut`, so that no line wraps.
  */
 import stringWidth from 'string-width';
 import { visible } from '../../console/escape.js';
@@ -9,7 +9,7 @@ import type { Role } from './roles.js';
 export interface Piece {
   readonly text: string;
   readonly role: Role;
-  /** In columns of the terminal. */
+  /** In terminal columns. */
   readonly width: number;
 }
 
@@ -18,7 +18,7 @@ export type Strip = readonly Piece[];
 const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' });
 const isPlainAscii = (words: string) => /^[\x20-\x7e]*$/.test(words);
 
-/** What takes no column would make two names look alike, and terminals disagree about it: spelt out. */
+/** Spells out characters of zero width. They would make two names look alike, and terminals render them differently. */
 function seen(words: string): string {
   const shown = visible(words);
   let out = '';
@@ -29,26 +29,26 @@ function seen(words: string): string {
 }
 const spelt = (character: string) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`;
 
-/** @param words from anywhere: what could drive the terminal is made visible. */
+/** @param words untrusted text: control characters are made visible. */
 export function text(words: string, role: Role = 'plain'): Piece {
   if (isPlainAscii(words)) return { text: words, role, width: words.length };
   let known = measured.get(words);
   if (!known) {
     const shown = seen(words);
     known = { text: shown, width: stringWidth(shown) };
-    if (measured.size >= MOST_MEASURED) measured.clear();
+    if (measured.size >= MAX_MEASURED) measured.clear();
     measured.set(words, known);
   }
   return { ...known, role };
 }
 
-/** Signs, frames and names come again and again, and to look at each of their characters is what costs. */
+/** Cache of measured texts: signs, frames and names recur, and measuring each character is expensive. */
 const measured = new Map<string, Pick<Piece, 'text' | 'width'>>();
-const MOST_MEASURED = 2_000;
+const MAX_MEASURED = 2_000;
 
 export const blank = (columns: number): Piece => text(' '.repeat(Math.max(0, columns)));
 
-/** Pieces from words, pieces and strips; what is null or false is left out. */
+/** Joins words, pieces and strips; null, false and empty parts are skipped. */
 export function strip(...parts: readonly (string | Piece | Strip | null | false | undefined)[]): Strip {
   return parts.flatMap((part) => {
     if (part === null || part === false || part === undefined || part === '') return [];
@@ -59,7 +59,7 @@ export function strip(...parts: readonly (string | Piece | Strip | null | false 
 
 export const widthOf = (line: Strip): number => line.reduce((sum, { width }) => sum + width, 0);
 
-/** The columns from `from` up to `to`; of a wide character that is cut in half a space is left. */
+/** The columns from `from` up to `to`. A wide character cut in half becomes a space. */
 export function slice(line: Strip, from: number, to: number): Strip {
   const out: Piece[] = [];
   let at = 0;
@@ -86,7 +86,7 @@ function partOf({ text: whole, role }: Piece, from: number, to: number): Piece {
   return { text: kept, role, width: to - from };
 }
 
-/** At most so wide; where something is missing an ellipsis says so. */
+/** Limits the width; an ellipsis marks a cut. */
 export function cut(line: Strip, columns: number): Strip {
   if (widthOf(line) <= columns) return line;
   if (columns <= 0) return [];
@@ -94,7 +94,7 @@ export function cut(line: Strip, columns: number): Strip {
   return [...kept, text('…', kept.at(-1)?.role ?? 'plain')];
 }
 
-/** Exactly so wide. */
+/** Cuts or pads to the exact width. */
 export function fitted(line: Strip, columns: number, align: 'left' | 'right' = 'left'): Strip {
   const short = cut(line, columns);
   const space = columns - widthOf(short);
@@ -102,7 +102,7 @@ export function fitted(line: Strip, columns: number, align: 'left' | 'right' = '
   return align === 'left' ? [...short, blank(space)] : [blank(space), ...short];
 }
 
-/** Exactly so wide, one part at each end; the left one is cut where both do not fit. */
+/** Exact width with a part at each end; the left one is cut if both do not fit. */
 export function between(left: Strip, right: Strip, columns: number): Strip {
   const end = cut(right, columns);
   const room = columns - widthOf(end);
@@ -114,10 +114,10 @@ export function joined(parts: readonly Strip[], gap: string): Strip {
   return parts.flatMap((part, at) => (at === 0 ? part : [text(gap), ...part]));
 }
 
-/** All in one role, such as the row under the cursor. */
+/** Sets one role for the whole line. */
 export const inRole = (line: Strip, role: Role): Strip => line.map((piece) => ({ ...piece, role }));
 
-/** `above` laid over `below`, at a place. */
+/** Draws `above` over `below` at a position. */
 export function over(below: readonly Strip[], above: readonly Strip[], at: { x: number; y: number }): Strip[] {
   return below.map((line, row) => {
     const laid = above[row - at.y];

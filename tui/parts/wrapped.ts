@@ -1,6 +1,6 @@
 import { text } from './strip.js';
 
-/** In lines at spaces; a longer word is left as it is, to be cut. */
+/** Wraps text at spaces. A word longer than the line is left for the caller to cut. */
 export function wrapped(words: string, columns: number): string[] {
   const lines: string[] = [];
   for (const word of words.split(' ')) {

@@ -1,7 +1,7 @@
-/** What was done, and by whom: the audit records, the newest at the bottom. */
+/** The audit screen: audit records, the newest at the bottom. */
 import { shortId } from '../../console/views.js';
 import type { WireAuditRecord } from '../../daemon/api/contract.js';
-import type { Column } from '../parts/columns.js';
+import type { ListColumn } from '../parts/columns.js';
 import { fact } from '../parts/facts.js';
 import { dateTime } from '../parts/figures.js';
 import { withFound } from '../parts/found.js';
@@ -12,8 +12,8 @@ import { parsed } from '../state/filtering.js';
 import { projectName } from '../state/projects.js';
 import type { State } from '../state/state.js';
 import { tokenName } from '../state/tokens.js';
-import { fed } from './feed.js';
-import { waiting } from './tokens.js';
+import { feedFrame } from './feed.js';
+import { loadingText } from './tokens.js';
 
 const OUTCOMES: Partial<Record<string, Role>> = {
   success: 'plain',
@@ -22,50 +22,50 @@ const OUTCOMES: Partial<Record<string, Role>> = {
 } satisfies Record<WireAuditRecord['outcome'], Role>;
 
 export const auditScreen = (state: State, area: Area): Strip[] =>
-  fed(
+  feedFrame(
     state,
     {
       feed: state.audit,
       columns: columnsOf(state, area.columns),
       linesOf: (record) => linesOf(state, record),
-      nothing: nothing(state),
+      emptyLines: nothing(state),
     },
     area,
   );
 
-/** From so many columns on there is room for times and outcomes as they are; where it is narrower they are short. */
+/** From this width on times and outcomes are shown in full; below it they are abbreviated. */
 const WIDE_COLUMNS = 100;
 const NARROW_COLUMNS = 64;
 
-function columnsOf(state: State, columns: number): Column<WireAuditRecord>[] {
+function columnsOf(state: State, columns: number): ListColumn<WireAuditRecord>[] {
   const words = parsed(state, state.audit.filter)?.words ?? [];
   const isWide = columns >= WIDE_COLUMNS;
   const isNarrow = columns < NARROW_COLUMNS;
-  // What was done to what, and why, is what people look for: the rest goes first.
+  // Action, target and reason are the most useful columns: the others are dropped first.
   return [
     isWide
-      ? { title: 'TIME', rank: 0, least: 19, show: ({ time }) => strip(dateTime(time)) }
+      ? { title: 'TIME', rank: 0, minWidth: 19, show: ({ time }) => strip(dateTime(time)) }
       : {
           title: 'TIME',
           rank: 0,
-          least: isNarrow ? 8 : 11,
+          minWidth: isNarrow ? 8 : 11,
           show: ({ time }) => strip(shortTime(time, state.nowMs, isNarrow)),
         },
-    { title: 'ACTION', rank: 0, least: isNarrow ? 16 : 17, show: ({ action }) => strip(action) },
+    { title: 'ACTION', rank: 0, minWidth: isNarrow ? 16 : 17, show: ({ action }) => strip(action) },
     isWide
-      ? { title: 'OUTCOME', rank: 1, least: 7, show: ({ outcome }) => strip(text(outcome, roleOf(outcome))) }
-      : { title: '', rank: 1, least: 1, show: ({ outcome }) => strip(text(SIGNS[outcome] ?? '?', roleOf(outcome))) },
-    { title: 'ACTOR', rank: 4, least: 10, show: ({ actor }) => strip(actor) },
-    { title: 'ABOUT', rank: 2, least: isNarrow ? 12 : 18, most: 28, show: (record) => about(state, record) },
-    { title: 'FROM', rank: 6, least: 15, show: ({ client_ip: ip }) => strip(ip ?? '') },
-    { title: 'REASON', rank: 3, least: 14, most: 80, show: ({ reason }) => withFound(reason ?? '', words) },
+      ? { title: 'OUTCOME', rank: 1, minWidth: 7, show: ({ outcome }) => strip(text(outcome, roleOf(outcome))) }
+      : { title: '', rank: 1, minWidth: 1, show: ({ outcome }) => strip(text(SIGNS[outcome] ?? '?', roleOf(outcome))) },
+    { title: 'ACTOR', rank: 4, minWidth: 10, show: ({ actor }) => strip(actor) },
+    { title: 'TARGET', rank: 2, minWidth: isNarrow ? 12 : 18, maxWidth: 28, show: (record) => about(state, record) },
+    { title: 'FROM', rank: 6, minWidth: 15, show: ({ client_ip: ip }) => strip(ip ?? '') },
+    { title: 'REASON', rank: 3, minWidth: 14, maxWidth: 80, show: ({ reason }) => withFound(reason ?? '', words) },
   ];
 }
 
 const SIGNS: Partial<Record<string, string>> = { success: '●', denied: '▲', error: '✗' };
 const roleOf = (outcome: string): Role => OUTCOMES[outcome] ?? 'plain';
 
-/** Today by the clock, else with its day; the seconds where there is room. */
+/** Today as a time; another day as date and time, or the date alone on a narrow screen. */
 function shortTime(timestamp: string, nowMs: number, isNarrow: boolean): string {
   const whole = dateTime(timestamp);
   const [day = '', clock = ''] = whole.split(' ');
@@ -74,7 +74,7 @@ function shortTime(timestamp: string, nowMs: number, isNarrow: boolean): string 
   return isNarrow ? day.slice(2) : `${day.slice(5)} ${clock.slice(0, 5)}`;
 }
 
-/** The token by its name, or else the project. */
+/** The token, or else the project, that a record is about. */
 function about(state: State, { token_id: tokenId, project_id: projectId, count }: WireAuditRecord): Strip {
   const many = count !== null && count > 1 && text(` ×${count}`, 'faint');
   if (tokenId !== null) {
@@ -108,12 +108,12 @@ function linesOf(state: State, record: WireAuditRecord): Strip[] {
 
 function nothing(state: State): (string | Strip)[] {
   const { isKnown, filter } = state.audit;
-  if (!isKnown) return [waiting(state)];
+  if (!isKnown) return [loadingText(state)];
   if (filter !== '') {
     return [
-      strip('No record fits ', text(filter, 'accent'), '.'),
-      strip(key('esc'), ' shows all again, ', key('/'), ' changes the filter.'),
+      strip('No records match ', text(filter, 'accent'), '.'),
+      strip(key('esc'), ' shows all, ', key('/'), ' changes the filter.'),
     ];
   }
-  return ['There are no records yet.', 'Every change, refusal and first use of a token leaves one.'];
+  return ['No audit records yet.', 'Every change, refusal and first use of a token is recorded.'];
 }

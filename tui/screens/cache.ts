@@ -1,4 +1,4 @@
-/** The answers that are kept. */
+/** The cache screen. */
 import type { WireCache } from '../../daemon/api/contract.js';
 import { bar } from '../parts/charts.js';
 import { fact } from '../parts/facts.js';
@@ -7,11 +7,11 @@ import { framed } from '../parts/frame.js';
 import { type Area, key } from '../parts/list.js';
 import { strip, type Strip, text } from '../parts/strip.js';
 import type { State } from '../state/state.js';
-import { waiting } from './tokens.js';
+import { loadingText } from './tokens.js';
 
 export function cacheScreen(state: State, area: Area): Strip[] {
   const { cache } = state.cache;
-  const lines = cache ? linesOf(cache, area.columns) : [strip(waiting(state))];
+  const lines = cache ? linesOf(cache, area.columns) : [strip(loadingText(state))];
   return framed([[], ...lines.map((line) => strip('  ', line))], area.columns, area.rows);
 }
 
@@ -21,9 +21,9 @@ const BAR_COLUMNS = 40;
 function linesOf({ backend, entries, bytes: size, hits, misses }: WireCache, columns: number): Strip[] {
   if (backend === 'off') {
     return [
-      fact('kept in', strip(text('○ ', 'faint'), 'nothing: the cache is off'), NAME_COLUMNS),
+      fact('backend', strip(text('○ ', 'faint'), 'off'), NAME_COLUMNS),
       [],
-      strip('HTTP_CACHE_ENABLED=true in the daemon’s environment turns it on.'),
+      strip('To turn the cache on, set HTTP_CACHE_ENABLED=true for the daemon.'),
     ];
   }
   const asked = hits + misses;
@@ -31,15 +31,15 @@ function linesOf({ backend, entries, bytes: size, hits, misses }: WireCache, col
   const width = Math.max(4, Math.min(BAR_COLUMNS, columns - 40));
   return [
     fact(
-      'kept in',
-      strip(text('● ', 'good'), backend === 'redis' ? 'Redis, for all instances' : 'memory, of this instance'),
+      'backend',
+      strip(text('● ', 'good'), backend === 'redis' ? 'Redis, shared by all instances' : 'memory of this instance'),
       NAME_COLUMNS,
     ),
-    fact('answers', strip(text(exact(entries), 'strong'), `, ${bytes(size)}`), NAME_COLUMNS),
+    fact('entries', strip(text(exact(entries), 'strong'), `, ${bytes(size)}`), NAME_COLUMNS),
     fact('hits', strip(bar(share, width, 'good'), `  ${percent(share)}`), NAME_COLUMNS),
-    fact('', `${exact(hits)} of ${exact(asked)} requests that could be answered from it`, NAME_COLUMNS),
+    fact('', `${exact(hits)} of ${exact(asked)} cacheable requests`, NAME_COLUMNS),
     [],
-    strip(key('x'), ' purges: one request line, all of a project, or everything.'),
-    strip('  How many answers that removes is told before anything is sent.'),
+    strip(key('x'), ' purges one URL, one project, or everything.'),
+    strip('  You see how many responses it removes before you confirm.'),
   ];
 }

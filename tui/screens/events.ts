@@ -1,7 +1,7 @@
-/** Requests as they end, and changes as they are made. */
+/** The events screen: completed requests and changes. */
 import { shortId } from '../../console/views.js';
 import type { WireEvent, WireRequestEvent } from '../../daemon/api/contract.js';
-import type { Column } from '../parts/columns.js';
+import type { ListColumn } from '../parts/columns.js';
 import { fact } from '../parts/facts.js';
 import { bytes, clockTime, count, dateTime, exact, milliseconds } from '../parts/figures.js';
 import { withFound } from '../parts/found.js';
@@ -12,16 +12,16 @@ import { parsed } from '../state/filtering.js';
 import { projectName } from '../state/projects.js';
 import type { State } from '../state/state.js';
 import { tokenName } from '../state/tokens.js';
-import { fed } from './feed.js';
+import { feedFrame } from './feed.js';
 
 export const eventsScreen = (state: State, area: Area): Strip[] =>
-  fed(
+  feedFrame(
     state,
     {
       feed: state.events,
       columns: columnsOf(state),
       linesOf: (event) => linesOf(state, event),
-      nothing: nothing(state),
+      emptyLines: nothing(state),
     },
     area,
   );
@@ -32,39 +32,45 @@ const ofRequest =
   (event: WireEvent): Strip =>
     isRequest(event) ? show(event) : [];
 
-function columnsOf(state: State): Column<WireEvent>[] {
+function columnsOf(state: State): ListColumn<WireEvent>[] {
   const words = parsed(state, state.events.filter)?.words ?? [];
   return [
-    { title: 'TIME', rank: 0, least: 8, show: ({ time }) => strip(clockTime(Date.parse(time))) },
-    { title: 'STATUS', rank: 0, least: 6, show: status },
+    { title: 'TIME', rank: 0, minWidth: 8, show: ({ time }) => strip(clockTime(Date.parse(time))) },
+    { title: 'STATUS', rank: 0, minWidth: 6, show: status },
     {
       title: 'REQUEST',
       rank: 1,
-      least: 18,
-      most: 60,
+      minWidth: 18,
+      maxWidth: 60,
       show: (event) =>
         isRequest(event) ? withFound(`${event.method} ${event.path}`, words) : strip(text(event.kind, 'accent')),
     },
-    { title: 'TOKEN', rank: 2, least: 10, most: 24, show: (event) => whose(state, event) },
-    { title: 'MODEL', rank: 4, least: 12, most: 24, show: ofRequest(({ model }) => withFound(model ?? '', words)) },
-    { title: 'IN/OUT', rank: 5, least: 11, alignRight: true, show: ofRequest(tokens) },
+    { title: 'TOKEN', rank: 2, minWidth: 10, maxWidth: 24, show: (event) => whose(state, event) },
     {
-      title: 'TOOK',
+      title: 'MODEL',
+      rank: 4,
+      minWidth: 12,
+      maxWidth: 24,
+      show: ofRequest(({ model }) => withFound(model ?? '', words)),
+    },
+    { title: 'IN/OUT', rank: 5, minWidth: 11, alignRight: true, show: ofRequest(tokens) },
+    {
+      title: 'DURATION',
       rank: 3,
-      least: 8,
+      minWidth: 8,
       alignRight: true,
       show: ofRequest((it) => strip(milliseconds(it.duration_ms))),
     },
     {
       title: 'CACHE',
       rank: 6,
-      least: 5,
+      minWidth: 5,
       show: ofRequest(({ cache }) => strip(text(cache, cache === 'hit' ? 'good' : 'faint'))),
     },
   ];
 }
 
-/** The class of a status stands beside it, for those who see no colours. */
+/** The status, with a sign for its class for readers without colours. */
 function status(event: WireEvent): Strip {
   if (!isRequest(event)) return strip(text('·', 'faint'));
   const { status: code, outcome } = event;
@@ -106,7 +112,7 @@ function requestFacts(event: WireRequestEvent): [string, Strip | string | null][
     ['outcome', strip(event.outcome, event.code !== null && `  ${event.code}`)],
     ['time', dateTime(event.time)],
     [
-      'took',
+      'duration',
       `${milliseconds(event.duration_ms)}, upstream ${milliseconds(event.upstream_ms)}, first byte ${milliseconds(event.first_byte_ms)}`,
     ],
     ['bytes', `${bytes(event.bytes_in)} in, ${bytes(event.bytes_out)} out${event.streamed ? ', streamed' : ''}`],
@@ -115,7 +121,7 @@ function requestFacts(event: WireRequestEvent): [string, Strip | string | null][
       'tokens',
       usage.source === 'missing'
         ? null
-        : `${exact(usage.prompt_tokens ?? 0)} in, ${exact(usage.completion_tokens ?? 0)} out, ${exact(usage.total_tokens ?? 0)} in all`,
+        : `${exact(usage.prompt_tokens ?? 0)} in, ${exact(usage.completion_tokens ?? 0)} out, ${exact(usage.total_tokens ?? 0)} in total`,
     ],
     ['cache', cache],
     ['ids', strip(event.request_id, event.upstream_request_id !== null && `  upstream ${event.upstream_request_id}`)],
@@ -132,10 +138,10 @@ const changeFacts = (event: Exclude<WireEvent, WireRequestEvent>): [string, Stri
 
 function nothing({ events, connection: { is }, isPaused }: State): (string | Strip)[] {
   if (is === 'offline' || is === 'denied') return ['Not receiving events: the daemon is not responding.'];
-  if (isPaused) return [strip('Paused: ', key('p'), ' goes on.')];
-  if (events.filter === '') return ['Nothing has happened since you are looking.', 'Requests are shown as they end.'];
+  if (isPaused) return [strip('Paused: ', key('p'), ' resumes.')];
+  if (events.filter === '') return ['No events since you opened this screen.', 'Requests appear when they complete.'];
   return [
-    strip('Nothing has come that fits ', text(events.filter, 'accent'), '.'),
-    strip(key('esc'), ' shows all again, ', key('/'), ' changes the filter.'),
+    strip('No events match ', text(events.filter, 'accent'), '.'),
+    strip(key('esc'), ' shows all, ', key('/'), ' changes the filter.'),
   ];
 }

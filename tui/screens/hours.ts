@@ -1,4 +1,4 @@
-/** Requests by the hour, the last day. */
+/** Requests per hour in the last 24 hours. */
 import type { WireUsageLine } from '../../daemon/api/contract.js';
 import { columnChart } from '../parts/charts.js';
 import { count, exact } from '../parts/figures.js';
@@ -20,7 +20,7 @@ const NONE = {
 
 export type Hour = Pick<WireUsageLine, keyof typeof NONE> & { atMs: number };
 
-/** One for each of the last 24 hours, the running one last; those of which nothing is told had no requests. */
+/** One entry per hour, the current hour last. Hours without usage data had no requests. */
 export function hoursOf(usage: readonly WireUsageLine[], nowMs: number): Hour[] {
   const told = new Map(usage.map((line) => [Date.parse(line.hour ?? ''), line]));
   const last = Math.floor(nowMs / HOUR_MS) * HOUR_MS;
@@ -30,7 +30,7 @@ export function hoursOf(usage: readonly WireUsageLine[], nowMs: number): Hour[] 
   });
 }
 
-/** What it comes to, in a line. */
+/** Totals, in one line. */
 export function totals(hours: readonly Hour[]): Strip {
   const sum = (of: (hour: Hour) => number) => hours.reduce((all, hour) => all + of(hour), 0);
   const [refused, errors] = [sum((it) => it.refused), sum((it) => it.errors)];
@@ -40,7 +40,7 @@ export function totals(hours: readonly Hour[]): Strip {
     ' requests  ',
     text(`${exact(errors)} errors  `, errors > 0 ? 'bad' : 'plain'),
     text(`${exact(refused)} refused  `, refused > 0 ? 'warning' : 'plain'),
-    // What is rare stands there when it happens: a line has little room.
+    // Rare outcomes are shown only when they occur, because the line has little room.
     upstream > 0 && text(`${exact(upstream)} refused upstream  `, 'warning'),
     cut > 0 && text(`${exact(cut)} cut  `, 'warning'),
     `${exact(sum((it) => it.hits))} hits  `,
@@ -48,7 +48,7 @@ export function totals(hours: readonly Hour[]): Strip {
   );
 }
 
-/** Bars, below them a sign where something went wrong, and the hours at both ends: `rows` lines, at least three. */
+/** A chart of at least three `rows`: columns, a mark below hours with errors, and the first and last hour. */
 export function hourChart(hours: readonly Hour[], columns: number, rows: number): Strip[] {
   const each = Math.max(1, Math.min(6, Math.floor((columns + 1) / HOURS)));
   const gap = each > 1 ? 1 : 0;

@@ -1,8 +1,8 @@
-/** How all of it is, on one screen. */
+/** The overview screen. */
 import { relativeTime, shortId } from '../../console/views.js';
 import { TOKEN_STATES } from '../../daemon/api/vocabulary.js';
 import type { WireStatus, WireToken } from '../../daemon/api/contract.js';
-import { NOT_SAID } from '../../daemon/api/older.js';
+import { NOT_REPORTED } from '../../daemon/api/older-responses.js';
 import { bar, brailleChart } from '../parts/charts.js';
 import { fact } from '../parts/facts.js';
 import { count, exact, milliseconds, percent, rate, span } from '../parts/figures.js';
@@ -14,51 +14,51 @@ import { fitted, type Piece, strip, type Strip, text } from '../parts/strip.js';
 import { projectName } from '../state/projects.js';
 import { daemonNow, type State } from '../state/state.js';
 import { hourChart, hoursOf, totals } from './hours.js';
-import { waiting } from './tokens.js';
+import { loadingText } from './tokens.js';
 
-/** A framed part of the screen. */
-interface Part {
+/** A framed section of the screen. */
+interface Section {
   title: string;
-  /** Lines inside; when there is not room for all parts, that of the highest rank goes first. */
-  least: number;
-  most: number;
+  /** Rows inside the frame. If there is no room for all sections, the one with the highest rank is dropped first. */
+  minRows: number;
+  maxRows: number;
   rank: number;
   lines: (columns: number, rows: number) => Strip[];
 }
 
-/** From so many columns on two parts stand beside each other. */
+/** From this width on there are two columns of sections. */
 const TWO_COLUMNS = 90;
 const EDGES = 2;
 
 export function overviewScreen(state: State, area: Area): Strip[] {
   const { status } = state.overview;
-  if (!status) return framed([[], strip(`   ${waiting(state)}`)], area.columns, area.rows);
-  const [health, tokens, traffic, hours, dying] = [
-    healthPart(state, status),
-    tokensPart(status),
-    trafficPart(state, status),
-    hoursPart(state),
-    dyingPart(state),
+  if (!status) return framed([[], strip(`   ${loadingText(state)}`)], area.columns, area.rows);
+  const [health, tokens, traffic, hours, expiring] = [
+    healthSection(state, status),
+    tokensSection(status),
+    trafficSection(state, status),
+    hoursSection(state),
+    expiringSection(state),
   ];
   if (area.columns < TWO_COLUMNS) {
-    return stacked([{ ...traffic, rank: 0 }, { ...health, rank: 1 }, tokens, hours, dying], area);
+    return stacked([{ ...traffic, rank: 0 }, { ...health, rank: 1 }, tokens, hours, expiring], area);
   }
-  // What the left half needs; of the rest the tokens that die next have what they can use.
-  const needed = healthLines(state, status).length + tokens.least + 2 * EDGES;
-  const below = area.rows >= 20 ? Math.max(5, Math.min(dying.most + EDGES, area.rows - needed)) : 0;
+  // The left half gets the rows that it needs; of the rest, the tokens that expire next get what they can use.
+  const needed = healthLines(state, status).length + tokens.minRows + 2 * EDGES;
+  const below = area.rows >= 20 ? Math.max(5, Math.min(expiring.maxRows + EDGES, area.rows - needed)) : 0;
   const left = Math.floor(area.columns / 2);
   const above = area.rows - below;
   const lefts = stacked([health, tokens], { columns: left, rows: above });
   const rights = stacked([traffic, hours], { columns: area.columns - left, rows: above });
   return [
     ...lefts.map((line, row) => strip(line, rights[row])),
-    ...(below > 0 ? stacked([dying], { columns: area.columns, rows: below }) : []),
+    ...(below > 0 ? stacked([expiring], { columns: area.columns, rows: below }) : []),
   ];
 }
 
-/** Below each other, exactly as many rows as there are. */
-function stacked(parts: readonly Part[], area: Area): Strip[] {
-  const needed = parts.reduce((sum, { least }) => sum + least + EDGES, 0);
+/** Stacks sections in exactly the rows of the area. */
+function stacked(parts: readonly Section[], area: Area): Strip[] {
+  const needed = parts.reduce((sum, { minRows }) => sum + minRows + EDGES, 0);
   if (needed > area.rows && parts.length > 1) {
     const highest = Math.max(...parts.map(({ rank }) => rank));
     return stacked(
@@ -74,12 +74,12 @@ function stacked(parts: readonly Part[], area: Area): Strip[] {
   });
 }
 
-/** Rows for each: what is left over goes to all in turn, and what none can use to the last one. */
-function shared(parts: readonly Part[], left: number): number[] {
-  const rows = parts.map(({ least }) => least);
+/** Rows of each section. Extra rows go to all in turn, and rows that no section can use go to the last one. */
+function shared(parts: readonly Section[], left: number): number[] {
+  const rows = parts.map(({ minRows }) => minRows);
   let room = left;
   for (let at = 0, idle = 0; room > 0 && idle < parts.length; at = (at + 1) % parts.length) {
-    if ((rows[at] ?? 0) >= (parts[at]?.most ?? 0)) {
+    if ((rows[at] ?? 0) >= (parts[at]?.maxRows ?? 0)) {
       idle++;
       continue;
     }
@@ -93,11 +93,11 @@ function shared(parts: readonly Part[], left: number): number[] {
 
 const FACT_COLUMNS = 9;
 
-function healthPart(state: State, status: WireStatus): Part {
+function healthSection(state: State, status: WireStatus): Section {
   return {
     title: 'Health',
-    least: 3,
-    most: 9,
+    minRows: 3,
+    maxRows: 9,
     rank: 0,
     lines: () => healthLines(state, status),
   };
@@ -112,11 +112,11 @@ function healthLines(state: State, status: WireStatus): Strip[] {
     failing: text('✗ ', 'bad'),
     off: text('○ ', 'faint'),
   };
-  // An older daemon may not say.
+  // An older daemon may not send it.
   const sign = (part: string) => signs[part] ?? text('  ');
   return [
     strip(
-      (ready as Partial<typeof ready>)[status.status] ?? text(NOT_SAID),
+      (ready as Partial<typeof ready>)[status.status] ?? text(NOT_REPORTED),
       `  llmp ${status.version}, up ${span(daemonNow(state) - Date.parse(status.started_at))}`,
       text(`  ${status.instance}`, 'faint'),
     ),
@@ -137,7 +137,7 @@ function healthLines(state: State, status: WireStatus): Strip[] {
       strip(
         sign(bus.status),
         bus.kind,
-        bus.kind !== 'off' && `, ${exact(bus.buffered)} waiting, `,
+        bus.kind !== 'off' && `, ${exact(bus.buffered)} buffered, `,
         bus.kind !== 'off' && text(`${exact(bus.dropped)} dropped`, bus.dropped > 0 ? 'warning' : 'plain'),
         bus.lag !== null && `, lag ${exact(bus.lag)}`,
       ),
@@ -152,28 +152,28 @@ function healthLines(state: State, status: WireStatus): Strip[] {
       ),
       FACT_COLUMNS,
     ),
-    fact('cache', cacheSaid(cache), FACT_COLUMNS),
+    fact('cache', cacheText(cache), FACT_COLUMNS),
     fact('redis', strip(sign(redis), redis), FACT_COLUMNS),
   ];
 }
 
-function cacheSaid({ backend, hit_ratio: ratio }: WireStatus['cache']): Strip {
+function cacheText({ backend, hit_ratio: ratio }: WireStatus['cache']): Strip {
   if (backend === 'off') return strip(text('○ ', 'faint'), 'off');
   return strip(text('● ', 'good'), `${backend}, ${ratio === null ? 'no requests yet' : `${percent(ratio)} hits`}`);
 }
 
 const BAR_COLUMNS = 40;
 
-function tokensPart({ tokens, projects }: WireStatus): Part {
+function tokensSection({ tokens, projects }: WireStatus): Section {
   const all = tokens ? Object.values(tokens).reduce((sum, each) => sum + each, 0) : null;
   const ofProjects = projects ? `, projects ${exact(projects.active)} of ${exact(projects.all)} active` : '';
   return {
     title: all === null ? 'Tokens' : `Tokens ${exact(all)}${ofProjects}`,
-    least: TOKEN_STATES.length,
-    most: TOKEN_STATES.length,
+    minRows: TOKEN_STATES.length,
+    maxRows: TOKEN_STATES.length,
     rank: 2,
     lines(columns) {
-      if (!tokens || all === null) return [strip(text('They could not be counted.', 'faint'))];
+      if (!tokens || all === null) return [strip(text('The tokens could not be counted.', 'faint'))];
       const width = Math.max(4, Math.min(BAR_COLUMNS, columns - 24));
       return TOKEN_STATES.map((state) => {
         const mark = stateMark(state);
@@ -189,14 +189,14 @@ function tokensPart({ tokens, projects }: WireStatus): Part {
   };
 }
 
-function trafficPart({ overview: { traffic } }: State, { requests }: WireStatus): Part {
+function trafficSection({ overview: { traffic } }: State, { requests }: WireStatus): Section {
   const first = traffic[0]?.atMs;
   const last = traffic.at(-1)?.atMs;
   const most = Math.max(0, ...traffic.map(({ perSecond }) => perSecond));
   return {
     title: 'Traffic',
-    least: 2,
-    most: 8,
+    minRows: 2,
+    maxRows: 8,
     rank: 1,
     lines: (columns, rows) => [
       strip(
@@ -207,7 +207,7 @@ function trafficPart({ overview: { traffic } }: State, { requests }: WireStatus)
         columns >= 60 &&
           first !== undefined &&
           last !== undefined &&
-          text(`  at most ${rate(most)}/s in ${span(last - first)}`, 'faint'),
+          text(`  peak ${rate(most)}/s in ${span(last - first)}`, 'faint'),
       ),
       ...brailleChart(
         traffic.map(({ perSecond }) => perSecond),
@@ -219,13 +219,13 @@ function trafficPart({ overview: { traffic } }: State, { requests }: WireStatus)
   };
 }
 
-function hoursPart(state: State): Part {
+function hoursSection(state: State): Section {
   const { usage } = state.overview;
   const nowMs = daemonNow(state);
   return {
     title: 'Last 24 hours',
-    least: 4,
-    most: 9,
+    minRows: 4,
+    maxRows: 9,
     rank: 4,
     lines(columns, rows) {
       if (!usage) return [strip(text('…', 'faint'))];
@@ -235,23 +235,23 @@ function hoursPart(state: State): Part {
   };
 }
 
-function dyingPart(state: State): Part {
-  const { dying } = state.overview;
+function expiringSection(state: State): Section {
+  const { expiring } = state.overview;
   return {
-    title: 'Dying next',
-    least: 2,
-    most: 8,
+    title: 'Expiring next',
+    minRows: 2,
+    maxRows: 8,
     rank: 3,
     lines: (_, rows) =>
-      dying.length === 0
-        ? [strip(text('No token is active.', 'faint'))]
-        : dying.slice(0, rows).map((token) => dyingLine(state, token)),
+      expiring.length === 0
+        ? [strip(text('No active tokens.', 'faint'))]
+        : expiring.slice(0, rows).map((token) => expiringLine(state, token)),
   };
 }
 
 const SOON_MS = 3_600_000;
 
-function dyingLine(state: State, { id, name, project_id: projectId, expires_at: at, ...token }: WireToken): Strip {
+function expiringLine(state: State, { id, name, project_id: projectId, expires_at: at, ...token }: WireToken): Strip {
   const isSoon = Date.parse(at) - daemonNow(state) < SOON_MS;
   const project = projectName(state, projectId) ?? shortId(projectId);
   return strip(

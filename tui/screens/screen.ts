@@ -1,4 +1,4 @@
-/** What is between the tabs and the message line, but for what lies above it. */
+/** Renders the current screen, between the tabs and the message line. */
 import type { Area } from '../parts/list.js';
 import type { Strip } from '../parts/strip.js';
 import { type Screen, type State, view } from '../state/state.js';

@@ -1,4 +1,4 @@
-/** One token looked at closely. */
+/** The detail screen of a token. */
 import { relativeTime, shortId, TOKEN_LINES } from '../../console/views.js';
 import type { WireAuditRecord, WireToken } from '../../daemon/api/contract.js';
 import { commandLine } from '../keys/tokens.js';
@@ -9,17 +9,17 @@ import { framed } from '../parts/frame.js';
 import type { Area } from '../parts/list.js';
 import { stateMark } from '../parts/state-mark.js';
 import { cut, fitted, strip, type Strip, text } from '../parts/strip.js';
-import { nameOf } from '../state/changing.js';
+import { nameOf } from '../state/changes.js';
 import { projectName } from '../state/projects.js';
-import { daemonNow, type State, type TokenState } from '../state/state.js';
-import { historyRows, lately, LINES_ABOVE_HISTORY } from '../state/token.js';
+import { daemonNow, type State, type TokenDetail } from '../state/state.js';
+import { historyRows, lastMinuteRequests, LINES_ABOVE_HISTORY } from '../state/token.js';
 import { hourChart, hoursOf, totals } from './hours.js';
-import { waiting } from './tokens.js';
+import { loadingText } from './tokens.js';
 
 export function tokenScreen(state: State, area: Area): Strip[] {
   const { token: known } = state;
   if (!known?.token) {
-    const words = known?.isGone ? 'There is no such token (any more).' : waiting(state);
+    const words = known?.isGone ? 'This token does not exist.' : loadingText(state);
     return framed([[], strip(`   ${words}`)], area.columns, area.rows);
   }
   const { token } = known;
@@ -31,7 +31,7 @@ export function tokenScreen(state: State, area: Area): Strip[] {
     area.columns,
     area.rows,
     {
-      title: strip(text(nameOf(token), 'title'), known.isGone && text(' · gone', 'bad')),
+      title: strip(text(nameOf(token), 'title'), known.isGone && text(' · not found', 'bad')),
       scroll: { top, shown, of: lines.length },
     },
   );
@@ -40,52 +40,52 @@ export function tokenScreen(state: State, area: Area): Strip[] {
 const CHART_ROWS = 6;
 const NAME_COLUMNS = 9;
 
-function linesOf(state: State, known: TokenState, token: WireToken, columns: number): Strip[] {
+function linesOf(state: State, known: TokenDetail, token: WireToken, columns: number): Strip[] {
   const above = [
-    ...standing(state, known, token, columns),
+    ...summary(state, known, token, columns),
     [],
     ...identity(state, token),
     [],
     ...used(state, known, columns),
     [],
-    strip(text('History', 'title'), text('  changes, the newest first', 'faint')),
+    strip(text('History', 'title'), text('  newest first', 'faint')),
   ];
-  // As many as the state counts on when it scrolls.
+  // Exactly the number of lines that scrolling relies on.
   const fixed = Array.from({ length: LINES_ABOVE_HISTORY }, (_, row) => above[row] ?? []);
   return [...fixed, ...records(state, known, token)];
 }
 
 const BAR_COLUMNS = 32;
 
-function standing(state: State, { isGone }: TokenState, token: WireToken, columns: number): Strip[] {
-  const { request_count: used, max_requests: most, cache_hit_count: hits } = token;
-  const answered = used + hits; // A hit takes no use.
+function summary(state: State, { isGone }: TokenDetail, token: WireToken, columns: number): Strip[] {
+  const { request_count: usageLines, max_requests: most, cache_hit_count: hits } = token;
+  const answered = usageLines + hits; // A cache hit does not count towards the cap.
   const width = Math.max(4, Math.min(BAR_COLUMNS, columns - 46));
-  const share = most === 0 ? 0 : used / most;
+  const share = most === 0 ? 0 : usageLines / most;
   const role = share >= 1 ? 'bad' : share >= 0.9 ? 'warning' : 'good';
   const expires = relativeTime(token.expires_at, { now: daemonNow(state) });
   return [
     strip(
-      isGone ? text('✗ it is not there any more', 'bad') : stateMark(token.state),
+      isGone ? text('✗ no longer exists', 'bad') : stateMark(token.state),
       `  ${token.state === 'expired' ? 'expired' : 'expires'} ${expires}`,
       text(`  in ${projectName(state, token.project_id) ?? shortId(token.project_id)}`, 'faint'),
     ),
     [],
     most === 0
-      ? fact('requests', strip(text(exact(used), 'strong'), ', as many as it likes'), NAME_COLUMNS)
+      ? fact('requests', strip(text(exact(usageLines), 'strong'), ' (unlimited)'), NAME_COLUMNS)
       : fact(
           'requests',
           strip(
             bar(share, width, role),
-            text(`  ${exact(used)}`, 'strong'),
-            ` of ${exact(most)} (${percent(share)}), ${exact(Math.max(0, most - used))} left`,
+            text(`  ${exact(usageLines)}`, 'strong'),
+            ` of ${exact(most)} (${percent(share)}), ${exact(Math.max(0, most - usageLines))} left`,
           ),
           NAME_COLUMNS,
         ),
-    fact('now', minute(state), NAME_COLUMNS),
+    fact('now', lastMinute(state), NAME_COLUMNS),
     fact(
       'hits',
-      answered === 0 ? '–' : `${exact(hits)} answered from the cache (${percent(hits / answered)})`,
+      answered === 0 ? '–' : `${exact(hits)} served from the cache (${percent(hits / answered)})`,
       NAME_COLUMNS,
     ),
   ];
@@ -94,9 +94,9 @@ function standing(state: State, { isGone }: TokenState, token: WireToken, column
 const SLICES = 20;
 const MINUTE_MS = 60_000;
 
-/** The requests of the last minute, as they came. */
-function minute(state: State): Strip {
-  const recent = lately(state);
+/** The requests of the last minute, with a small chart. */
+function lastMinute(state: State): Strip {
+  const recent = lastMinuteRequests(state);
   const slices = Array.from({ length: SLICES }, () => 0);
   for (const atMs of recent) {
     const at = SLICES - 1 - Math.floor(((state.nowMs - atMs) * SLICES) / MINUTE_MS);
@@ -131,35 +131,35 @@ function shown(state: State, token: WireToken, property: keyof WireToken): Strip
   return value === null ? strip(text('–', 'faint')) : strip(String(value));
 }
 
-function used(state: State, { usage }: TokenState, columns: number): Strip[] {
+function used(state: State, { usage }: TokenDetail, columns: number): Strip[] {
   const title = text('Last 24 hours  ', 'title');
   if (!usage) return [strip(title, text('…', 'faint')), ...Array.from({ length: CHART_ROWS + 1 }, () => [])];
   const hours = hoursOf(usage, daemonNow(state));
   return [strip(title, totals(hours)), ...hourChart(hours, columns, CHART_ROWS + 1)];
 }
 
-function records(state: State, { history }: TokenState, token: WireToken): Strip[] {
+function records(state: State, { history }: TokenDetail, token: WireToken): Strip[] {
   if (!history) return [strip(text('…', 'faint'))];
-  const { changes, lastUse, isCut } = history;
-  if (historyRows(history) === 0) return [strip(text('Nothing is recorded.', 'faint'))];
+  const { changes, lastUse, isTruncated } = history;
+  if (historyRows(history) === 0) return [strip(text('No records.', 'faint'))];
   const now = daemonNow(state);
   const lines = changes.map((record) => recordLine(record, now));
-  const cutLine = strip(text(`… more on the screen 4, with the filter token:${token.id}`, 'faint'));
+  const cutLine = strip(text(`… more on screen 4 with the filter token:${token.id}`, 'faint'));
   return [
     ...(lastUse ? [useLine(lastUse, token, now)] : []),
-    ...(isCut ? [...lines.slice(0, -1), cutLine, ...lines.slice(-1)] : lines),
+    ...(isTruncated ? [...lines.slice(0, -1), cutLine, ...lines.slice(-1)] : lines),
   ];
 }
 
-/** All of its use in one line. */
+/** All use of the token, in one line. */
 function useLine({ time, client_ip: ip }: WireAuditRecord, { request_count: used }: WireToken, now: number): Strip {
   return strip(
     dateTime(time),
     fitted([text(`  ${relativeTime(time, { now })}`, 'faint')], 11),
     ' ',
     fitted(strip('token.use'), 17),
-    ` ${exact(used)} request${used === 1 ? '' : 's'} in all`,
-    ip !== null && text(`, lately from ${ip}`, 'faint'),
+    ` ${exact(used)} request${used === 1 ? '' : 's'} in total`,
+    ip !== null && text(`, last from ${ip}`, 'faint'),
   );
 }
 

@@ -1,10 +1,10 @@
-/** The list of tokens. */
+/** The tokens screen. */
 import { relativeTime, shortId } from '../../console/views.js';
 import type { WireToken } from '../../daemon/api/contract.js';
-import type { Column } from '../parts/columns.js';
+import type { ListColumn } from '../parts/columns.js';
 import { count, exact } from '../parts/figures.js';
 import { withFound } from '../parts/found.js';
-import { type Area, key, listed, saidInside } from '../parts/list.js';
+import { type Area, key, listFrame, emptyListLines } from '../parts/list.js';
 import { stateMark } from '../parts/state-mark.js';
 import { strip, type Strip, text } from '../parts/strip.js';
 import { parsed } from '../state/filtering.js';
@@ -13,12 +13,12 @@ import { daemonNow, type State, type TokenOrder } from '../state/state.js';
 
 export function tokensScreen(state: State, area: Area): Strip[] {
   const { tokens } = state;
-  return listed(
+  return listFrame(
     {
       window: tokens.window,
       columns: columnsOf(state),
       markOf: (token, index) => strip(markOf(state, token, index)),
-      nothing: saidInside(tokens.window, nothing(state), waiting(state)),
+      emptyLines: emptyListLines(tokens.window, nothing(state), loadingText(state)),
     },
     area,
   );
@@ -32,52 +32,60 @@ function markOf({ tokens: { marks, rangeFrom, window } }: State, token: WireToke
   return isInRange ? text('·', 'accent') : ' ';
 }
 
-function columnsOf(state: State): Column<WireToken>[] {
+function columnsOf(state: State): ListColumn<WireToken>[] {
   const { tokens } = state;
   const now = daemonNow(state);
   const words = parsed(state, tokens.filter)?.words ?? [];
   const ago = (timestamp: string | null) =>
     strip(text(relativeTime(timestamp, { now }), timestamp === null ? 'faint' : 'plain'));
-  const all: (Column<WireToken> & { order?: TokenOrder })[] = [
-    { title: 'ID', rank: 0, least: 8, show: ({ id }) => strip(text(shortId(id), 'faint')) },
-    { title: 'NAME', rank: 1, least: 10, most: 40, order: 'name', show: ({ name }) => withFound(name ?? '', words) },
+  const all: (ListColumn<WireToken> & { order?: TokenOrder })[] = [
+    { title: 'ID', rank: 0, minWidth: 8, show: ({ id }) => strip(text(shortId(id), 'faint')) },
+    {
+      title: 'NAME',
+      rank: 1,
+      minWidth: 10,
+      maxWidth: 40,
+      order: 'name',
+      show: ({ name }) => withFound(name ?? '', words),
+    },
     {
       title: 'PROJECT',
       rank: 4,
-      least: 9,
-      most: 24,
+      minWidth: 9,
+      maxWidth: 24,
       show: ({ project_id: id }) => strip(projectName(state, id) ?? text(shortId(id), 'faint')),
     },
-    { title: 'STATE', rank: 0, least: 13, show: ({ state: it }) => strip(stateMark(it)) },
+    { title: 'STATE', rank: 0, minWidth: 13, show: ({ state: it }) => strip(stateMark(it)) },
     {
       title: 'EXPIRES',
       rank: 2,
-      least: 9,
+      minWidth: 9,
       order: 'expires_at',
-      show: (token) => strip(text(relativeTime(token.expires_at, { now }), isDying(token, now) ? 'warning' : 'plain')),
+      show: (token) =>
+        strip(text(relativeTime(token.expires_at, { now }), expiresSoon(token, now) ? 'warning' : 'plain')),
     },
-    { title: 'REQUESTS', rank: 3, least: 13, alignRight: true, order: 'request_count', show: requests },
-    { title: 'HIT%', rank: 6, least: 4, alignRight: true, show: hits },
-    { title: 'LAST USED', rank: 5, least: 11, order: 'last_used_at', show: ({ last_used_at: at }) => ago(at) },
-    { title: 'CREATED', rank: 7, least: 9, order: 'created_at', show: ({ created_at: at }) => ago(at) },
-    { title: 'SECRET', rank: 8, least: 16, show: ({ obfuscated }) => strip(text(obfuscated, 'faint')) },
+    { title: 'REQUESTS', rank: 3, minWidth: 13, alignRight: true, order: 'request_count', show: requests },
+    { title: 'HIT%', rank: 6, minWidth: 4, alignRight: true, show: hits },
+    { title: 'LAST USED', rank: 5, minWidth: 11, order: 'last_used_at', show: ({ last_used_at: at }) => ago(at) },
+    { title: 'CREATED', rank: 7, minWidth: 9, order: 'created_at', show: ({ created_at: at }) => ago(at) },
+    { title: 'SECRET', rank: 8, minWidth: 16, show: ({ obfuscated }) => strip(text(obfuscated, 'faint')) },
   ];
   const shown = tokens.order === 'live' ? 'expires_at' : tokens.order;
   return all.map(({ order, ...column }) =>
     order === shown
-      ? // By what it is sorted stays in sight.
+      ? // The sort column stays visible.
         { ...column, rank: Math.min(column.rank, 1.5), title: `${column.title} ${arrow(state, tokens)}` }
       : column,
   );
 }
 
-/** As the arrow that points up is the sign of a state too, ASCII has another one for it here. */
+/** The sort arrow. In ASCII it differs from the sign of a state that has the same symbol. */
 export const arrow = ({ look }: State, { isDescending }: { isDescending: boolean }) =>
   isDescending ? '▼' : look.ascii ? '^' : '▲';
 
-const DYING_MS = 3_600_000;
-const isDying = ({ state, expires_at }: WireToken, nowMs: number) =>
-  state === 'active' && Date.parse(expires_at) - nowMs < DYING_MS;
+const SOON_MS = 3_600_000;
+const expiresSoon = ({ state, expires_at }: WireToken, nowMs: number) =>
+  state === 'active' && Date.parse(expires_at) - nowMs < SOON_MS;
 
 function requests({ request_count: used, max_requests: most }: WireToken): Strip {
   const isNear = most > 0 && used >= most * 0.9;
@@ -85,7 +93,7 @@ function requests({ request_count: used, max_requests: most }: WireToken): Strip
 }
 
 function hits({ cache_hit_count: hit, request_count: used }: WireToken): Strip {
-  // A hit takes no use, so that it is none of the requests that are counted.
+  // A cache hit does not count towards the cap, so it is not in request_count.
   const answered = hit + used;
   return strip(answered === 0 ? text('–', 'faint') : exact(Math.floor((100 * hit) / answered)));
 }
@@ -93,15 +101,15 @@ function hits({ cache_hit_count: hit, request_count: used }: WireToken): Strip {
 function nothing({ tokens }: State): (string | Strip)[] {
   if (tokens.filter.trim() !== '') {
     return [
-      strip('No token fits ', text(tokens.filter, 'accent'), '.'),
-      strip(key('esc'), ' shows all again, ', key('/'), ' changes the filter.'),
+      strip('No tokens match ', text(tokens.filter, 'accent'), '.'),
+      strip(key('esc'), ' shows all, ', key('/'), ' changes the filter.'),
     ];
   }
-  return ['There are no tokens yet.', strip(key('n'), ' issues the first one.')];
+  return ['No tokens yet.', strip(key('n'), ' issues the first one.')];
 }
 
-/** What stands where nothing was heard of the list yet. */
-export function waiting({ connection: { is } }: State): string {
-  if (is === 'offline') return 'Nothing is known yet: the daemon cannot be reached.';
-  return is === 'denied' ? 'Nothing is known yet: the management token was refused.' : '…';
+/** The text shown until the data is loaded. */
+export function loadingText({ connection: { is } }: State): string {
+  if (is === 'offline') return 'No data yet: the daemon is unreachable.';
+  return is === 'denied' ? 'No data yet: the management token was refused.' : '…';
 }

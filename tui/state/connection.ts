@@ -1,20 +1,20 @@
-/** How the daemon is reached, from how it answers. */
-import type { Effect, Failure, Question } from './exchange.js';
-import { type Connection, saying, type State, type Step } from './state.js';
+/** State of the connection to the daemon, derived from its responses, and the retry backoff. */
+import type { Effect, Failure, DataRequest } from './exchange.js';
+import { type ConnectionState, withMessage, type State, type Transition } from './state.js';
 
 const FIRST_RETRY_MS = 1_000;
-const LONGEST_RETRY_MS = 15_000;
-/** What a daemon asks for with `Retry-After` is heeded up to here; who wants it sooner presses ^r. */
-const LONGEST_ASKED_MS = 300_000;
-/** After so many refreshes without an answer what is shown is not live any more. */
+const MAX_RETRY_MS = 15_000;
+/** Upper limit for a `Retry-After` of the daemon. ^r retries sooner. */
+const MAX_RETRY_AFTER_MS = 300_000;
+/** After this number of refreshes without a response the data is stale. */
 const MISSED_REFRESHES = 3;
-/** A daemon's clock further away than this is told of: times on the screen are by it. */
-export const SKEW_TOLD_MS = 5_000;
+/** A larger clock difference is shown as a warning, because times on the screen are by the daemon's clock. */
+export const SKEW_WARNING_MS = 5_000;
 
-export const NOTHING_HEARD: Connection = {
+export const NOT_CONNECTED: ConnectionState = {
   is: 'connecting',
-  answeredMs: null,
-  askedMs: null,
+  respondedMs: null,
+  requestedMs: null,
   failure: null,
   failing: [],
   unanswered: {},
@@ -23,79 +23,79 @@ export const NOTHING_HEARD: Connection = {
   skewMs: null,
 };
 
-/** Until the operator says so nothing is asked with a token that was refused: again and again would look like an attack. */
-export const mayAsk = ({ connection }: State) => connection.is !== 'denied';
+/** A refused management token is not sent again until the operator retries: repeated attempts would look like an attack. */
+export const mayRequest = ({ connection }: State) => connection.is !== 'denied';
 
-/** The operator says so. */
+/** The operator retries. */
 export const tryAgain = (state: State): State =>
-  mayAsk(state) ? state : { ...state, connection: { ...state.connection, is: 'connecting' } };
+  mayRequest(state) ? state : { ...state, connection: { ...state.connection, is: 'connecting' } };
 
-/** What is shown is asked for; what failed and is not asked for any more is forgotten. */
-export function asking(state: State, questions: readonly Question['of'][]): State {
+/** Records a refresh. Failures of data that is not requested any more are forgotten. */
+export function requesting(state: State, dataRequests: readonly DataRequest['of'][]): State {
   const { connection, nowMs } = state;
-  const failing = connection.failing.filter((of) => questions.includes(of));
-  const hasMissed = questions.some((of) => isMissed(connection, of));
+  const failing = connection.failing.filter((of) => dataRequests.includes(of));
+  const hasMissed = dataRequests.some((of) => isMissed(connection, of));
   const unanswered = Object.fromEntries(
-    questions.map((of) => {
+    dataRequests.map((of) => {
       const { sinceMs, refreshes } = connection.unanswered[of] ?? { sinceMs: nowMs, refreshes: 0 };
       return [of, { sinceMs, refreshes: refreshes + 1 }];
     }),
   );
   const is = connection.is === 'live' && hasMissed ? 'stale' : connection.is;
-  return { ...state, connection: { ...connection, is, askedMs: nowMs, failing, unanswered } };
+  return { ...state, connection: { ...connection, is, requestedMs: nowMs, failing, unanswered } };
 }
 
-const isMissed = ({ unanswered }: Connection, of: Question['of']) =>
+const isMissed = ({ unanswered }: ConnectionState, of: DataRequest['of']) =>
   (unanswered[of]?.refreshes ?? 0) >= MISSED_REFRESHES;
 
-/** Since when what is shown is not known to hold; null: nothing is known. */
-export function staleSince({ unanswered, answeredMs }: Connection): number | null {
-  if (answeredMs === null) return null;
-  return Math.min(answeredMs, ...Object.values(unanswered).map(({ sinceMs }) => sinceMs));
+/** The time that the data on the screen is from; null: there is no data. */
+export function staleSince({ unanswered, respondedMs }: ConnectionState): number | null {
+  if (respondedMs === null) return null;
+  return Math.min(respondedMs, ...Object.values(unanswered).map(({ sinceMs }) => sinceMs));
 }
 
-/** How long to wait before asking again. */
-export function nextMs({ connection: { is, retryMs }, refreshMs, nowMs }: State): number {
-  const isAway = is === 'offline' || is === 'stale';
-  return isAway && retryMs !== null && retryMs > nowMs ? retryMs - nowMs : refreshMs;
+/** Time until the next refresh. */
+export function nextRefreshMs({ connection: { is, retryMs }, refreshMs, nowMs }: State): number {
+  const isDown = is === 'offline' || is === 'stale';
+  return isDown && retryMs !== null && retryMs > nowMs ? retryMs - nowMs : refreshMs;
 }
 
-/** The daemon answers; all is well again when it has answered everything that it had not. */
-export function answered(state: State, of: Question['of']): State {
+/** Records a successful response. The connection is live once nothing is failing or overdue. */
+export function succeeded(state: State, of: DataRequest['of']): State {
   const { connection, nowMs } = state;
-  if (!mayAsk(state)) return state;
+  if (!mayRequest(state)) return state;
   const failing = connection.failing.filter((other) => other !== of);
   const others = Object.entries(connection.unanswered).filter(([other]) => other !== of);
-  const unanswered = Object.fromEntries(others) as Connection['unanswered'];
-  const heardNow = { ...connection, answeredMs: nowMs, failing, unanswered };
+  const unanswered = Object.fromEntries(others) as ConnectionState['unanswered'];
+  const updated = { ...connection, respondedMs: nowMs, failing, unanswered };
   const isStale =
-    failing.length > 0 || (Object.keys(unanswered) as Question['of'][]).some((it) => isMissed(heardNow, it));
-  const next: Connection = isStale
-    ? { ...heardNow, is: 'stale' }
-    : { ...heardNow, is: 'live', failure: null, retryMs: null, failures: 0 };
+    failing.length > 0 || (Object.keys(unanswered) as DataRequest['of'][]).some((it) => isMissed(updated, it));
+  const next: ConnectionState = isStale
+    ? { ...updated, is: 'stale' }
+    : { ...updated, is: 'live', failure: null, retryMs: null, failures: 0 };
   const heard = { ...state, connection: next };
-  return wasAway(state) ? saying(heard, 'Back again', 'good') : heard;
+  return wasDown(state) ? withMessage(heard, 'Reconnected', 'good') : heard;
 }
 
-/** For longer than one question is late. */
-const wasAway = ({ connection: { is, answeredMs, failure }, nowMs, refreshMs }: State) =>
-  (is === 'offline' || (is === 'stale' && failure === null)) && answeredMs !== null && nowMs - answeredMs > refreshMs;
+/** Whether the daemon did not respond for longer than a refresh interval, so that its return is worth a message. */
+const wasDown = ({ connection: { is, respondedMs, failure }, nowMs, refreshMs }: State) =>
+  (is === 'offline' || (is === 'stale' && failure === null)) && respondedMs !== null && nowMs - respondedMs > refreshMs;
 
 /**
- * A question or a change that got no answer, where that says something of the daemon and not of the question.
+ * Records a failure that is due to the daemon or the connection, not to the request itself.
  *
- * @param of null for a change.
+ * @param of the kind of data requested; null for a change.
  */
-export function failed(state: State, failure: Failure, of: Question['of'] | null): Step {
+export function failed(state: State, failure: Failure, of: DataRequest['of'] | null): Transition {
   const { connection, nowMs } = state;
   if (failure.status === 401) {
     return [{ ...state, connection: { ...connection, is: 'denied', failure, retryMs: null } }];
   }
-  if (!mayAsk(state)) return [state];
+  if (!mayRequest(state)) return [state];
   const failing = of === null || connection.failing.includes(of) ? connection.failing : [...connection.failing, of];
-  const is = answersOthers(state, failure, of) ? 'stale' : 'offline';
-  const next: Connection = { ...connection, is, failure, failing };
-  // Several questions are asked at once; they fail as one.
+  const is = isPartial(state, failure, of) ? 'stale' : 'offline';
+  const next: ConnectionState = { ...connection, is, failure, failing };
+  // Requests are sent several at a time. Failures of the same refresh count as one.
   if (connection.retryMs !== null && connection.retryMs > nowMs) return [{ ...state, connection: next }];
   const failures = connection.failures + 1;
   const delayMs = delayOf(failure, failures);
@@ -103,21 +103,21 @@ export function failed(state: State, failure: Failure, of: Question['of'] | null
   return [{ ...state, connection: { ...next, failures, retryMs: nowMs + delayMs } }, wake];
 }
 
-/** One question may take too long while all others are answered. */
-function answersOthers({ connection }: State, { kind }: Failure, of: Question['of'] | null): boolean {
-  const { answeredMs, askedMs } = connection;
+/** Whether other requests still succeed: one of them may time out alone. */
+function isPartial({ connection }: State, { kind }: Failure, of: DataRequest['of'] | null): boolean {
+  const { respondedMs, requestedMs } = connection;
   if (kind === 'refused') return true;
-  return of !== null && answeredMs !== null && askedMs !== null && answeredMs > askedMs;
+  return of !== null && respondedMs !== null && requestedMs !== null && respondedMs > requestedMs;
 }
 
 function delayOf({ retryAfterMs }: Failure, failures: number): number {
   if (retryAfterMs !== null && Number.isFinite(retryAfterMs)) {
-    return Math.max(FIRST_RETRY_MS, Math.min(retryAfterMs, LONGEST_ASKED_MS));
+    return Math.max(FIRST_RETRY_MS, Math.min(retryAfterMs, MAX_RETRY_AFTER_MS));
   }
-  // The exponent is bounded as well, for a daemon may be away for weeks.
-  return Math.min(FIRST_RETRY_MS * 2 ** Math.min(failures - 1, 10), LONGEST_RETRY_MS);
+  // The exponent is limited too, because a daemon may be down for weeks.
+  return Math.min(FIRST_RETRY_MS * 2 ** Math.min(failures - 1, 10), MAX_RETRY_MS);
 }
 
-/** Whether a failure is one of the daemon or the way to it; others are of the question that was asked. */
-export const isOfDaemon = ({ kind, status }: Failure) =>
+/** Whether a failure is due to the daemon or the connection, and not to the request itself. */
+export const isDaemonFailure = ({ kind, status }: Failure) =>
   kind === 'unreachable' || status === null || status === 401 || status === 429 || status >= 500;

@@ -1,10 +1,10 @@
-/** What keys do in a dialog: from field to field, in the line of one, and between the buttons. */
+/** Key handling in dialogs: moving between fields and buttons, and editing a field. */
 import type { Dialog, Field, Label } from './state.js';
 import { concealed, edited, EMPTY_LINE, inserted, lineOf } from './line.js';
 
-/** What is wrong with what was filled in. */
+/** An invalid value. */
 export interface Problem {
-  /** Null: none of the fields alone. */
+  /** The invalid field; null if no single field is to blame. */
   field: Label | null;
   words: string;
 }
@@ -12,7 +12,7 @@ export interface Problem {
 type Draft = Omit<Dialog, 'kind' | 'more' | 'items' | 'notes' | 'fields' | 'focus' | 'scrolled' | 'problem'> &
   Partial<Pick<Dialog, 'more' | 'items' | 'notes' | 'fields'>>;
 
-/** With the focus on its first field, or on Cancel where there are none that must be filled in. */
+/** Creates a dialog. The focus is on the first field, or on Cancel if no field is required. */
 export function dialogOf(draft: Draft, first: 'field' | 'cancel'): Dialog {
   const fields = draft.fields ?? [];
   const focus = first === 'field' ? 0 : fields.length;
@@ -41,10 +41,10 @@ export const cancelAt = (dialog: Dialog) => shownFields(dialog).length;
 export const actionAt = (dialog: Dialog) => shownFields(dialog).length + 1;
 export const focused = (dialog: Dialog): Field | undefined => shownFields(dialog)[dialog.focus];
 
-/** What is typed before much is changed. */
+/** Label of the field for the confirmation word. */
 export const confirmationOf = (word: string) => `Type ${word} to confirm` as const;
 
-/** Whether letters go into a line, so that they mean nothing else. */
+/** Whether the focused element takes text, so that letters are not commands. */
 export const takesText = (dialog: Dialog) => {
   const field = focused(dialog);
   return field !== undefined && field.choices === undefined;
@@ -52,34 +52,34 @@ export const takesText = (dialog: Dialog) => {
 
 export function focusBy(dialog: Dialog, by: number): Dialog {
   const places = shownFields(dialog).length + 2;
-  // What was typed to find a choice is over with it.
-  const fields = dialog.fields.map((field) => (field.sought === undefined ? field : { ...field, sought: '' }));
+  // Leaving a field ends the search among its choices.
+  const fields = dialog.fields.map((field) => (field.search === undefined ? field : { ...field, search: '' }));
   return { ...dialog, fields, focus: (dialog.focus + by + places) % places, problem: null };
 }
 
-/** Where there is no room for all of its text. It may be scrolled further than there is text, so the bound is generous. */
+/** Scrolls the text of a dialog that does not fit. The limit is an estimate, so it may scroll past the end of the text. */
 export function scrolledBy(dialog: Dialog, by: number): Dialog {
   const most = dialog.items.length + 4 * dialog.notes.length + dialog.fields.length + 4;
-  // A field that is filled in is always in sight; a button leaves the text to be read.
+  // A focused field is always scrolled into view, so the focus moves to a button to read the text.
   const focus = dialog.focus < cancelAt(dialog) ? cancelAt(dialog) : dialog.focus;
   const scrolled = Math.max(0, Math.min(most, dialog.scrolled + by));
   return focus === dialog.focus && scrolled === dialog.scrolled ? dialog : { ...dialog, focus, scrolled };
 }
 
-/** After a field is filled in: to the next, and from the last to what they are for; but a purge is not begun by Enter alone. */
-export function onward(dialog: Dialog): Dialog {
+/** Moves from a field to the next one, and from the last field to the action. For a purge it moves to Cancel: Enter alone must not purge. */
+export function advanced(dialog: Dialog): Dialog {
   if (dialog.focus + 1 < cancelAt(dialog)) return focusBy(dialog, 1);
   const isPurge = dialog.purpose.for === 'purge';
   return { ...dialog, focus: isPurge ? cancelAt(dialog) : actionAt(dialog), problem: null };
 }
 
-/** Says what is wrong, in the field that it is about. */
+/** Shows a problem, and focuses its field. */
 export function refused(dialog: Dialog, { field, words }: Problem): Dialog {
   const at = shownFields(dialog).findIndex(({ label }) => label === field);
   return { ...dialog, problem: words, focus: at === -1 ? dialog.focus : at };
 }
 
-/** @returns undefined for a key that means nothing there. */
+/** @returns undefined for a key without a meaning here. */
 export function typed(dialog: Dialog, key: string): Dialog | undefined {
   const field = focused(dialog);
   if (!field) {
@@ -96,7 +96,7 @@ export function typed(dialog: Dialog, key: string): Dialog | undefined {
 
 export function pasted(dialog: Dialog, text: string): Dialog {
   const field = focused(dialog);
-  // The end of a file that was copied is no part of the one line.
+  // A trailing newline of copied text is not part of the value.
   return field && !field.choices
     ? withFocused(dialog, { ...field, line: inserted(field.line, text.replace(/[\r\n]+$/, '')) })
     : dialog;
@@ -108,28 +108,28 @@ function withFocused(dialog: Dialog, field: Field): Dialog {
   return { ...dialog, problem: null, fields };
 }
 
-type Choice = NonNullable<Field['choices']>[number];
+type FieldChoice = NonNullable<Field['choices']>[number];
 
-/** The choices that hold what was typed: those that begin with it first. */
-export function choicesFound({ choices = [], sought = '' }: Pick<Field, 'choices' | 'sought'>): readonly Choice[] {
-  const part = sought.toLowerCase();
+/** The choices that contain the search text; those that start with it come first. */
+export function choicesFound({ choices = [], search = '' }: Pick<Field, 'choices' | 'search'>): readonly FieldChoice[] {
+  const part = search.toLowerCase();
   const begins = choices.filter(({ label }) => label.toLowerCase().startsWith(part));
   const others = choices.filter((choice) => !begins.includes(choice) && choice.label.toLowerCase().includes(part));
   return [...begins, ...others];
 }
 
 /**
- * The next choice with an arrow; or letters, one after the other, narrow the choices to those that hold all that was typed.
- * A letter after which none would be left is not taken, so that what is chosen never jumps to something that was not typed.
+ * An arrow selects the next choice. Letters search: they narrow the choices to those that contain all of the typed text. A letter
+ * that would leave no choice is rejected, so that the selection never jumps to a choice that does not match.
  */
 function chosen(field: Field, key: string): { field: Field; problem: string | null } | undefined {
-  const { line, sought = '' } = field;
+  const { line, search = '' } = field;
   if (key === 'backspace' || key === 'ctrl+u') {
-    const rest = key === 'backspace' ? Array.from(sought).slice(0, -1).join('') : '';
-    return { field: { ...field, sought: rest }, problem: null };
+    const rest = key === 'backspace' ? Array.from(search).slice(0, -1).join('') : '';
+    return { field: { ...field, search: rest }, problem: null };
   }
   const letter = key === 'space' ? ' ' : key;
-  const by = key === 'left' ? -1 : key === 'right' || (key === 'space' && sought === '') ? 1 : 0;
+  const by = key === 'left' ? -1 : key === 'right' || (key === 'space' && search === '') ? 1 : 0;
   if (by !== 0) {
     const found = choicesFound(field);
     const at = found.findIndex(({ value }) => value === line.text);
@@ -137,13 +137,13 @@ function chosen(field: Field, key: string): { field: Field; problem: string | nu
     return { field: { ...field, line: lineOf(next?.value ?? line.text) }, problem: null };
   }
   if (Array.from(letter).length !== 1) return undefined;
-  const typed = sought + letter;
-  const found = choicesFound({ ...field, sought: typed });
+  const typed = search + letter;
+  const found = choicesFound({ ...field, search: typed });
   const [first] = found;
-  if (!first) return { field, problem: `There is no ${field.label.toLowerCase()} with “${typed}” in its name` };
-  // The one that was chosen stays while it fits as well as any.
-  const begins = ({ label }: Choice) => label.toLowerCase().startsWith(typed.toLowerCase());
+  if (!first) return { field, problem: `No ${field.label.toLowerCase()} has “${typed}” in its name` };
+  // The selected choice stays while no other one matches better.
+  const begins = ({ label }: FieldChoice) => label.toLowerCase().startsWith(typed.toLowerCase());
   const kept = found.find(({ value }) => value === line.text);
   const next = kept && begins(kept) === begins(first) ? kept : first;
-  return { field: { ...field, sought: typed, line: lineOf(next.value) }, problem: null };
+  return { field: { ...field, search: typed, line: lineOf(next.value) }, problem: null };
 }

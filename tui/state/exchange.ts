@@ -1,6 +1,5 @@
 /**
- * What the terminal UI asks of the world and hears from it, as data. Effects go out of the reducer, actions come in; what is
- * between them is in tui/effects.
+ * Effects and actions, as plain data: the reducer returns effects, tui/effects runs them, and their results come back as actions.
  */
 import type { Page } from '../../daemon/api/client.js';
 import type {
@@ -21,40 +20,40 @@ import type {
   WireUsageLine,
 } from '../../daemon/api/contract.js';
 import type { TokenHistory } from '../../daemon/api/token-history.js';
-import type { Hidden } from './hidden.js';
-import type { PageWanted } from './window.js';
+import type { Secret } from './secret.js';
+import type { PageRequest } from './window.js';
 
-/** Each question by its name: what it asks, and what the answer is. */
-interface Asked {
-  status: { asks: object; answer: WireStatus };
-  tokens: { asks: { query: TokenQuery; page: PageWanted }; answer: Page<WireToken> };
-  /** The first few by a query, for where no list is shown. */
-  dying: { asks: { query: TokenQuery }; answer: Page<WireToken> };
-  token: { asks: { id: string }; answer: WireToken };
-  /** Every token of a query, however many: to mark them, or those that are not. */
-  everyToken: { asks: { query: TokenQuery; as: 'marks' | 'inverse' }; answer: readonly WireToken[] };
-  /** All of them: there are never many. */
-  projects: { asks: object; answer: readonly WireProject[] };
-  usage: { asks: { query: UsageQuery }; answer: readonly WireUsageLine[] };
-  audit: { asks: { query: AuditQuery }; answer: Page<WireAuditRecord> };
-  /** What was changed of one token, and its latest use. */
-  tokenAudit: { asks: { id: string }; answer: TokenHistory };
-  cache: { asks: object; answer: WireCache };
-  /** How many answers a purge would remove. */
-  purgeable: { asks: { body: CachePurge }; answer: number };
-  contexts: { asks: object; answer: readonly ContextShown[] };
+/** Kinds of data requests by name: parameters and resulting data. */
+interface Requests {
+  status: { params: object; data: WireStatus };
+  tokens: { params: { query: TokenQuery; page: PageRequest }; data: Page<WireToken> };
+  /** The first few tokens of a query, for the overview. */
+  expiring: { params: { query: TokenQuery }; data: Page<WireToken> };
+  token: { params: { id: string }; data: WireToken };
+  /** All tokens of a query, to mark them or to invert their marks. */
+  allTokens: { params: { query: TokenQuery; as: 'marks' | 'inverse' }; data: readonly WireToken[] };
+  /** All projects: there are never many. */
+  projects: { params: object; data: readonly WireProject[] };
+  usage: { params: { query: UsageQuery }; data: readonly WireUsageLine[] };
+  audit: { params: { query: AuditQuery }; data: Page<WireAuditRecord> };
+  /** The changes of one token, and its latest use. */
+  tokenAudit: { params: { id: string }; data: TokenHistory };
+  cache: { params: object; data: WireCache };
+  /** How many cached responses a purge would remove. */
+  purgeable: { params: { body: CachePurge }; data: number };
+  contexts: { params: object; data: readonly ContextSummary[] };
 }
 
 export type { TokenHistory };
 
-export type Question = { [K in keyof Asked]: { of: K } & Asked[K]['asks'] }[keyof Asked];
-export type Answered = {
-  [K in keyof Asked]: { question: { of: K } & Asked[K]['asks']; answer: Asked[K]['answer'] };
-}[keyof Asked];
-/** What of one question by its name. */
-export type AnswerOf<K extends keyof Asked> = Asked[K]['answer'];
+export type DataRequest = { [K in keyof Requests]: { of: K } & Requests[K]['params'] }[keyof Requests];
+export type DataResponse = {
+  [K in keyof Requests]: { request: { of: K } & Requests[K]['params']; data: Requests[K]['data'] };
+}[keyof Requests];
+/** The data of one kind of request. */
+export type DataOf<K extends keyof Requests> = Requests[K]['data'];
 
-export interface ContextShown {
+export interface ContextSummary {
   name: string;
   server: string;
   isCurrent: boolean;
@@ -63,78 +62,78 @@ export interface ContextShown {
   color: string | null;
 }
 
-/** A change for the daemon to make; those of several tokens go one by one, a few at a time. */
-export type Change =
+/** A change to request from the daemon. For several tokens there is one HTTP request per token, a few at a time. */
+export type ChangeRequest =
   | { what: 'revoke' | 'reactivate'; tokens: readonly Named[] }
   | { what: 'create-token'; body: TokenCreate }
-  | { what: 'create-project'; name: string; key: Hidden }
-  | { what: 'update-project'; project: Named; body: Omit<ProjectPatch, 'api_key'>; key?: Hidden }
+  | { what: 'create-project'; name: string; key: Secret }
+  | { what: 'update-project'; project: Named; body: Omit<ProjectPatch, 'api_key'>; key?: Secret }
   | { what: 'revoke-all'; project: Named }
   | { what: 'purge'; body: CachePurge };
 
-/** Something by its id and what people call it. */
+/** An object with its id and name. */
 export interface Named {
   id: string;
   /** Null: it has no name. */
   name: string | null;
 }
 
-export interface Outcome {
-  /** How many were changed. */
+export interface ChangeResult {
+  /** Number of changed objects. */
   done: number;
-  /** Of those, the ones by their ids; empty where the change is not of tokens. */
+  /** Ids of the changed tokens; empty for other changes. */
   doneIds: readonly string[];
   failures: readonly { of: Named; failure: Failure }[];
-  created?: { token: WireToken; secret: Hidden };
+  created?: { token: WireToken; secret: Secret };
   project?: WireProject;
 }
 
-/** Why there is no answer. */
+/** Why a request failed. */
 export interface Failure {
   kind: 'unreachable' | 'refused';
-  /** Of the answer; null without one. */
+  /** Status of the response; null without a response. */
   status: number | null;
   code: string;
   message: string;
   retryAfterMs: number | null;
 }
 
-/** Streams that are followed, each at most once. */
+/** A stream to follow. Each kind is followed at most once. */
 export type Stream =
   | { of: 'audit'; query: AuditStreamQuery }
   | { of: 'events'; query: EventQuery }
-  /** Of one token, for its detail. */
+  /** Events of one token, for its detail. */
   | { of: 'tokenEvents'; id: string };
 
 export type Streamed = { of: 'audit'; item: WireAuditRecord } | { of: 'events' | 'tokenEvents'; item: WireEvent };
 
-/** Where the terminal UI looks at. */
-export interface Place {
-  /** As it is shown. */
+/** The daemon that the terminal UI is connected to, and the settings of its context. */
+export interface Target {
+  /** Its address, for display. */
   server: string;
   context: string | null;
   color: string | null;
   isProtected: boolean;
   isReadonly: boolean;
-  /** The project of new tokens, by its name or id. */
+  /** Default project of new tokens, by name or id. */
   project: string | null;
 }
 
-/** - `refresh`: what is shown is asked for anew. - `second`: the clock goes on. - `filter`: what is being typed holds. */
+/** Timers. `refresh`: request the data on the screen again. `second`: update the times. `filter`: apply what was typed. */
 export type Wake = 'refresh' | 'second' | 'filter';
 
 export type Effect =
-  | { do: 'ask'; question: Question }
-  | { do: 'change'; change: Change; reason: string | null }
-  /** Ends a change of many where it is. */
+  | { do: 'load'; request: DataRequest }
+  | { do: 'change'; change: ChangeRequest; reason: string | null }
+  /** Stops a bulk operation. */
   | { do: 'stop' }
-  /** These and no others; what is followed already goes on. */
+  /** Follows exactly these streams. Those already open stay open. */
   | { do: 'follow'; streams: readonly Stream[] }
-  /** Comes back as an action of that name, once; a second for the same takes the place of the first. */
+  /** Starts a timer. A second one of the same name replaces the first. */
   | { do: 'wake'; name: Wake; afterMs: number }
-  | { do: 'copy'; text: string | Hidden; what: string }
-  /** Into a new file, mode 0600. */
-  | { do: 'write'; secret: Hidden; path: string }
+  | { do: 'copy'; text: string | Secret; what: string }
+  /** Writes the secret to a new file with mode 0600. */
+  | { do: 'write'; secret: Secret; path: string }
   | { do: 'connect'; context: string }
   | { do: 'suspend' }
   | { do: 'repaint' }
@@ -146,23 +145,23 @@ export type Action =
   | { on: 'paste'; text: string }
   | { on: 'resized'; columns: number; rows: number }
   | { on: 'woke'; name: Wake }
-  | ({ on: 'answered' } & Answered)
-  | { on: 'failed'; question: Question; failure: Failure }
-  /** How far a change of many has come, or a question that takes many answers. */
+  | ({ on: 'loaded' } & DataResponse)
+  | { on: 'failed'; request: DataRequest; failure: Failure }
+  /** Progress of a bulk change, or of loading all tokens. */
   | { on: 'progress'; words: string; done: number; of: number }
-  | { on: 'changed'; change: Change; outcome: Outcome }
-  | { on: 'refused'; change: Change; failure: Failure }
+  | { on: 'changed'; change: ChangeRequest; outcome: ChangeResult }
+  | { on: 'refused'; change: ChangeRequest; failure: Failure }
   | { on: 'streamed'; streamed: readonly Streamed[] }
   | { on: 'stream'; of: Stream['of']; is: 'open' | 'lost'; failure: Failure | null }
-  /** Something answered: when, by our clock, and how late the daemon's clock is; null where it did not say. */
+  /** The daemon responded. `skewMs` is how far its clock is ahead; null if the response had no date. */
   | { on: 'heard'; skewMs: number | null }
-  | { on: 'connected'; place: Place }
+  | { on: 'connected'; target: Target }
   | { on: 'notConnected'; context: string; failure: Failure }
   | { on: 'copied'; what: string }
-  /** It is too long for a terminal. */
+  /** The text is too long for a terminal. */
   | { on: 'notCopied'; what: string }
   | { on: 'written'; path: string }
   | { on: 'notWritten'; path: string; why: string };
 
-/** An action at a moment: the reducer has no clock of its own. */
-export type Timed = Action & { atMs: number };
+/** An action with its time, because the reducer has no clock. */
+export type TimedAction = Action & { atMs: number };

@@ -1,97 +1,97 @@
 /**
- * What comes one after the other and is followed, such as audit records: the oldest first, the newest last, as in a log. Who looks
- * at the end follows it; who has gone up stays where they are, and what is new is counted.
+ * A feed: a list that grows at its end, such as audit records, oldest first as in a log. With the cursor on the newest item the view
+ * follows the feed. With the cursor further up the view stays in place, and new items are counted.
  */
 
 export interface Feed<T> {
-  /** Oldest first, at most `MOST_KEPT`, or `MOST_READ` for who has gone up. */
+  /** Oldest first; up to `MAX_FOLLOWED` items while following, otherwise up to `MAX_SCROLLBACK`. */
   items: readonly T[];
   filter: string;
-  /** For what is older than the first; null: there is nothing, or nobody can say. */
+  /** Cursor of the page before the first item; null: none, or not known. */
   older: string | null;
-  /** What was older was let go: it is there to be read again. */
-  isCut: boolean;
-  /** What is older is being asked for. */
+  /** Older items were dropped, and can be loaded again. */
+  isTruncated: boolean;
+  /** Older items are being loaded. */
   isReadingOlder: boolean;
-  /** Whether anything was read yet. */
+  /** Whether the first page was loaded. */
   isKnown: boolean;
   isFollowing: boolean;
-  /** How many came since it is not followed. */
+  /** Number of new items since the view stopped following. */
   unseen: number;
-  /** The one under the cursor; null where there is none. */
+  /** Id of the item under the cursor; null if there is none. */
   cursorId: string | null;
-  /** The one that is looked at closely. It stays that one whatever comes, until the operator moves on or closes it. */
+  /** The item whose details are open. It stays open when new items arrive, until the operator moves or closes it. */
   opened: T | null;
-  /** Those that the filter holds back, at most `MOST_KEPT`: they are there again without it. Not for what the daemon filters. */
-  aside: readonly T[];
-  /** The stream that brings what is new. */
+  /** Items that the filter hides, up to `MAX_FOLLOWED`, to show again when the filter changes. Unused when the daemon filters. */
+  filteredOut: readonly T[];
+  /** State of the stream of new items. */
   stream: 'opening' | 'open' | 'lost';
 }
 
-export const MOST_KEPT = 1_000;
-/** Who has gone up keeps what they look at, up to a bound. */
-export const MOST_READ = 5_000;
+export const MAX_FOLLOWED = 1_000;
+/** Limit while not following, so that the items in view are not dropped. */
+export const MAX_SCROLLBACK = 5_000;
 
 export const emptyFeed = <T>(filter = ''): Feed<T> => ({
   items: [],
   filter,
   older: null,
-  isCut: false,
+  isTruncated: false,
   isReadingOlder: false,
   isKnown: false,
   isFollowing: true,
   unseen: 0,
   cursorId: null,
   opened: null,
-  aside: [],
+  filteredOut: [],
   stream: 'opening',
 });
 
-export interface Happened {
+export interface FeedItem {
   id: string;
-  /** RFC 3339, in UTC and all to the same digit. */
+  /** RFC 3339, in UTC, all with the same precision so that they compare as strings. */
   time: string;
 }
 
-/** Known ones are replaced, for they may count on; others go to where their time is, which is mostly behind all. */
-function merged<T extends Happened>(known: readonly T[], items: readonly T[]): { all: readonly T[]; fresh: number } {
+/** Replaces known items, whose counts may have changed, and inserts new ones by time, mostly at the end. */
+function merged<T extends FeedItem>(known: readonly T[], items: readonly T[]): { all: readonly T[]; fresh: number } {
   const byId = new Map([...known, ...items].map((item) => [item.id, item]));
   const all = [...byId.values()].sort((one, other) => (one.time < other.time ? -1 : one.time > other.time ? 1 : 0));
   return { all, fresh: all.length - known.length };
 }
 
-/** Those that happened lately, oldest first; what came twice counts once. */
-export function arrived<T extends Happened>(feed: Feed<T>, items: readonly T[]): Feed<T> {
+/** Adds new items, oldest first. Duplicates count once. */
+export function withNewItems<T extends FeedItem>(feed: Feed<T>, items: readonly T[]): Feed<T> {
   const { all, fresh } = merged(feed.items, items);
-  const kept = all.slice(-(feed.isFollowing ? MOST_KEPT : MOST_READ));
-  const isCut = kept.length < all.length;
+  const kept = all.slice(-(feed.isFollowing ? MAX_FOLLOWED : MAX_SCROLLBACK));
+  const isTruncated = kept.length < all.length;
   const { opened } = feed;
-  return placed({
+  return withCursor({
     ...feed,
-    // It may count on, as the use of a token does.
+    // Its count may have changed, as in the use record of a token.
     opened: opened && (items.find(({ id }) => id === opened.id) ?? opened),
     items: kept,
     isKnown: true,
-    // What was cut off cannot be gone on from by the old cursor.
-    older: isCut ? null : feed.older,
-    isCut: feed.isCut || isCut,
+    // The cursor does not continue from the dropped items.
+    older: isTruncated ? null : feed.older,
+    isTruncated: feed.isTruncated || isTruncated,
     unseen: feed.isFollowing ? 0 : feed.unseen + fresh,
   });
 }
 
-/** @param items oldest first: what is older than all that is known. */
-export function readOlder<T extends Happened>(feed: Feed<T>, items: readonly T[], older: string | null): Feed<T> {
+/** Adds a page of items older than all known ones, oldest first. */
+export function withOlderItems<T extends FeedItem>(feed: Feed<T>, items: readonly T[], older: string | null): Feed<T> {
   const { all } = merged(feed.items, items);
-  return placed({ ...feed, items: all, older, isCut: false, isReadingOlder: false, isKnown: true });
+  return withCursor({ ...feed, items: all, older, isTruncated: false, isReadingOlder: false, isKnown: true });
 }
 
-export const indexOf = <T extends Happened>({ items, cursorId }: Feed<T>) =>
+export const indexOf = <T extends FeedItem>({ items, cursorId }: Feed<T>) =>
   items.findIndex(({ id }) => id === cursorId);
 
-export const underCursor = <T extends Happened>(feed: Feed<T>): T | undefined => feed.items[indexOf(feed)];
+export const underCursor = <T extends FeedItem>(feed: Feed<T>): T | undefined => feed.items[indexOf(feed)];
 
-/** @param by negative: towards what is older. Arriving at the newest follows again. */
-export function moved<T extends Happened>(feed: Feed<T>, by: number): Feed<T> {
+/** Moves the cursor; a negative `by` moves towards older items. Reaching the newest item resumes following. */
+export function moved<T extends FeedItem>(feed: Feed<T>, by: number): Feed<T> {
   const last = feed.items.length - 1;
   if (last < 0) return feed;
   const index = Math.max(0, Math.min(last, indexOf(feed) + by));
@@ -106,42 +106,47 @@ export function moved<T extends Happened>(feed: Feed<T>, by: number): Feed<T> {
   };
 }
 
-/** Looks closely at the one under the cursor, which is not left for what comes; or closes it. */
-export function toggled<T extends Happened>(feed: Feed<T>): Feed<T> {
+/** Opens the details of the item under the cursor and stops following, or closes them. */
+export function detailToggled<T extends FeedItem>(feed: Feed<T>): Feed<T> {
   const item = underCursor(feed);
   if (feed.opened === null) return item ? { ...feed, opened: item, isFollowing: false } : feed;
   const isAtEnd = item !== undefined && item.id === feed.items.at(-1)?.id;
   return { ...feed, opened: null, isFollowing: isAtEnd };
 }
 
-/** With another filter over all that is here: what was held back is looked at again. */
-export function refiltered<T extends Happened>(feed: Feed<T>, filter: string, matches: (item: T) => boolean): Feed<T> {
-  const { all } = merged(feed.aside, feed.items);
+/** Applies another filter to all items in memory, hidden ones included. */
+export function refiltered<T extends FeedItem>(feed: Feed<T>, filter: string, matches: (item: T) => boolean): Feed<T> {
+  const { all } = merged(feed.filteredOut, feed.items);
   const items = all.filter(matches);
-  const aside = all.filter((item) => !matches(item)).slice(-MOST_KEPT);
-  return placed({ ...feed, filter, items, aside, unseen: 0 });
+  const filteredOut = all.filter((item) => !matches(item)).slice(-MAX_FOLLOWED);
+  return withCursor({ ...feed, filter, items, filteredOut, unseen: 0 });
 }
 
-/** Those that the filter lets through are shown; the others are held back. */
-export function sifted<T extends Happened>(feed: Feed<T>, items: readonly T[], matches: (item: T) => boolean): Feed<T> {
+/** Adds new items: matching ones are shown, the others are hidden. */
+export function withFilteredItems<T extends FeedItem>(
+  feed: Feed<T>,
+  items: readonly T[],
+  matches: (item: T) => boolean,
+): Feed<T> {
   const shown = items.filter(matches);
   const others = items.filter((item) => !matches(item));
-  const next = others.length === 0 ? feed : { ...feed, aside: [...feed.aside, ...others].slice(-MOST_KEPT) };
-  return shown.length === 0 ? next : arrived(next, shown);
+  const next =
+    others.length === 0 ? feed : { ...feed, filteredOut: [...feed.filteredOut, ...others].slice(-MAX_FOLLOWED) };
+  return shown.length === 0 ? next : withNewItems(next, shown);
 }
 
-/** The cursor is at the newest while it is followed, and never nowhere. */
-function placed<T extends Happened>(feed: Feed<T>): Feed<T> {
+/** Keeps the cursor on the newest item while following, and always on an existing item. */
+function withCursor<T extends FeedItem>(feed: Feed<T>): Feed<T> {
   const newest = feed.items.at(-1)?.id ?? null;
   if (feed.isFollowing) return { ...feed, cursorId: newest };
   return indexOf(feed) === -1 ? { ...feed, cursorId: feed.items[0]?.id ?? null } : feed;
 }
 
-/** The items to be seen: `rows` of them around the cursor, the newest at the bottom. */
-export function seen<T extends Happened>(feed: Feed<T>, rows: number): { items: readonly T[]; from: number } {
+/** The visible items: `rows` of them around the cursor, the newest at the bottom. */
+export function visibleItems<T extends FeedItem>(feed: Feed<T>, rows: number): { items: readonly T[]; from: number } {
   const last = feed.items.length;
   const index = feed.isFollowing ? last - 1 : indexOf(feed);
-  // A third of the screen below the cursor, as far as there is that much.
+  // Show a third of the screen below the cursor, if there are enough items.
   const below = Math.floor(rows / 3);
   const end = Math.min(last, Math.max(rows, index + 1 + (feed.isFollowing ? 0 : below)));
   const from = Math.max(0, end - rows);

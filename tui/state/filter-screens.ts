@@ -1,11 +1,11 @@
-/** What the filter line may hold on each screen, and what becomes of it there. */
+/** Filter keys of each screen, and how terms become a query for the API and a predicate. */
 import type { EventQuery, WireEvent, WireProject } from '../../daemon/api/contract.js';
-import type { Completion, FilteredScreen, FilterProblem, Known, Reading } from './filter-reading.js';
-import { type Part, quotedValue, type Term } from './filter-terms.js';
+import type { Completion, FilteredScreen, FilterProblem, KnownNames, TermsResult } from './filter-types.js';
+import { type TermPart, quotedValue, type Term } from './filter-terms.js';
 import * as values from './filter-values.js';
-import type { Resolve } from './filter-values.js';
+import type { ValueResolver } from './filter-values.js';
 
-export interface Key {
+export interface FilterKey {
   name: string;
   what: string;
   values: readonly Completion[];
@@ -13,48 +13,48 @@ export interface Key {
 
 const spans = (...texts: string[]): Completion[] => texts.map((insert) => ({ insert, what: '' }));
 
-/** The keys of a screen, for help and completion. */
-export function keysOf(screen: FilteredScreen, { projects, tokenIds = [] }: Known): Key[] {
-  const project: Key = { name: 'project', what: 'its name or id', values: values.projectCompletions(projects) };
-  const token: Key = { name: 'token', what: 'its id', values: tokenIds.map((insert) => ({ insert, what: '' })) };
+/** The filter keys of a screen, for help and completion. */
+export function keysOf(screen: FilteredScreen, { projects, tokenIds = [] }: KnownNames): FilterKey[] {
+  const project: FilterKey = { name: 'project', what: 'name or ID', values: values.projectCompletions(projects) };
+  const token: FilterKey = { name: 'token', what: 'ID', values: tokenIds.map((insert) => ({ insert, what: '' })) };
   switch (screen) {
     case 'tokens':
       return [
-        { name: 'state', what: 'such as active or !revoked', values: values.tokenState.completions },
+        { name: 'state', what: 'for example active or !revoked', values: values.tokenState.completions },
         project,
-        { name: 'expires', what: '<2h soon, >7d later', values: spans('<1h', '<1d', '<7d', '>7d', '>30d') },
-        { name: 'used', what: 'of the cap, such as >90%', values: spans('>50%', '>90%', '<10%') },
+        { name: 'expires', what: 'for example <2h or >7d', values: spans('<1h', '<1d', '<7d', '>7d', '>30d') },
+        { name: 'used', what: 'share of the cap, for example >90%', values: spans('>50%', '>90%', '<10%') },
       ];
     case 'projects':
       return [{ name: 'state', what: 'active or inactive', values: values.projectState.completions }];
     case 'audit':
       return [
-        { name: 'action', what: 'such as token.revoke', values: values.action.completions },
+        { name: 'action', what: 'for example token.revoke', values: values.action.completions },
         { name: 'actor', what: 'who did it', values: values.actor.completions },
         { name: 'outcome', what: 'how it ended', values: values.outcome.completions },
         project,
         token,
-        { name: 'since', what: 'such as 24h', values: spans('1h', '24h', '7d') },
-        { name: 'until', what: 'such as 1h', values: spans('1h', '24h', '7d') },
+        { name: 'since', what: 'for example 24h', values: spans('1h', '24h', '7d') },
+        { name: 'until', what: 'for example 1h', values: spans('1h', '24h', '7d') },
       ];
     case 'events':
       return [
-        { name: 'status', what: 'such as 4xx,5xx', values: values.statuses.completions },
-        { name: 'kind', what: 'what happened', values: values.kind.completions },
+        { name: 'status', what: 'for example 4xx,5xx', values: values.statuses.completions },
+        { name: 'kind', what: 'kind of event', values: values.kind.completions },
         project,
         token,
       ];
   }
 }
 
-/** Values of a key that are wanted, and those that are not. */
-interface Choice {
+/** The included and the excluded values of a key. */
+interface Selection {
   wanted: string[];
   unwanted: string[];
 }
 
-/** Reads the terms of a line, and gathers what is wrong with them. */
-class Reader {
+/** Reader of the terms of a line, which collects their problems. */
+class TermReader {
   readonly #terms: readonly Term[];
   readonly problems: FilterProblem[] = [];
   isOpen = false;
@@ -69,7 +69,7 @@ class Reader {
   #look(term: Term): void {
     if (term.isOpen) this.isOpen = true;
     else if (term.key !== null && !this.#names.includes(term.key)) {
-      const rest = `it has ${this.#names.join(', ')}; in quotes it is a word`;
+      const rest = `use ${this.#names.join(', ')}, or quote it to search for the word`;
       this.refuse(term, `no such key: ${term.key}; ${rest}`);
     } else if (term.key === null && term.parts.every(({ text }) => text === '')) this.isOpen = true;
   }
@@ -91,8 +91,8 @@ class Reader {
     });
   }
 
-  /** @returns undefined for what is wrong, or not there yet. */
-  value(part: Part, resolve: Resolve): string | undefined {
+  /** @returns undefined for an invalid or incomplete value. */
+  value(part: TermPart, resolve: ValueResolver): string | undefined {
     const found = resolve(part);
     if (found === 'open') this.isOpen = true;
     else if ('problem' in found) this.refuse({ at: part.at, length: Math.max(1, part.length) }, found.problem);
@@ -100,8 +100,8 @@ class Reader {
     return undefined;
   }
 
-  choice(key: string, resolve: Resolve): Choice {
-    const choice: Choice = { wanted: [], unwanted: [] };
+  choice(key: string, resolve: ValueResolver): Selection {
+    const choice: Selection = { wanted: [], unwanted: [] };
     for (const { isNegated, parts } of this.of(key)) {
       for (const part of parts) {
         const value = this.value(part, resolve);
@@ -111,38 +111,38 @@ class Reader {
     return choice;
   }
 
-  /** As the API has it: `a,b`, or `!a,b`. */
-  selection(key: string, resolve: Resolve): string | undefined {
+  /** The values in the syntax of the API: `a,b` or `!a,b`. */
+  selection(key: string, resolve: ValueResolver): string | undefined {
     const { wanted, unwanted } = this.choice(key, resolve);
     const left = wanted.filter((value) => !unwanted.includes(value));
     if (left.length > 0) return unique(left).join(',');
     const [last] = this.of(key).slice(-1);
-    if (wanted.length > 0 && last) this.refuse(last, `nothing is left of ${key}`);
+    if (wanted.length > 0 && last) this.refuse(last, `the ${key} values exclude each other`);
     return unwanted.length > 0 ? `!${unique(unwanted).join(',')}` : undefined;
   }
 
-  /** The only value of a key, where the API takes no more. */
-  only(key: string, resolve: Resolve): string | undefined {
+  /** The value of a key for which the API takes only one. */
+  only(key: string, resolve: ValueResolver): string | undefined {
     const [first, ...others] = this.of(key);
     for (const term of others) this.refuse(term, `only one ${key} at a time`);
     if (!first) return undefined;
     const [part, ...more] = first.parts;
-    if (first.isNegated) this.refuse(first, `! does not go with ${key}`);
+    if (first.isNegated) this.refuse(first, `${key} cannot be negated`);
     if (more.length > 0) this.refuse(first, `only one ${key} at a time`);
     return part && this.value(part, resolve);
   }
 
-  /** What stands behind `<` and `>`, each once. */
-  bounds(key: string, resolve: Resolve): { under?: string; over?: string } {
+  /** The values after `<` and `>`, each given at most once. */
+  bounds(key: string, resolve: ValueResolver): { under?: string; over?: string } {
     const bounds: { under?: string; over?: string } = {};
     for (const term of this.of(key)) {
       const [part] = term.parts;
       const sign = part?.text.charAt(0) ?? '';
       const side = sign === '<' ? 'under' : sign === '>' ? 'over' : null;
       if (part?.text === '' && part.isLast) this.isOpen = true;
-      else if (!part || side === null || term.parts.length > 1) this.refuse(term, `say ${key}:<… or ${key}:>…`);
-      else if (term.isNegated) this.refuse(term, `! does not go with ${key}; turn < and > round instead`);
-      else if (bounds[side] !== undefined) this.refuse(term, `${key}:${sign} stands there twice`);
+      else if (!part || side === null || term.parts.length > 1) this.refuse(term, `write ${key}:<… or ${key}:>…`);
+      else if (term.isNegated) this.refuse(term, `${key} cannot be negated; swap < and > instead`);
+      else if (bounds[side] !== undefined) this.refuse(term, `${key}:${sign} is given twice`);
       else {
         const value = this.value(
           { ...part, text: part.text.slice(1), at: part.at + 1, length: part.length - 1 },
@@ -156,8 +156,8 @@ class Reader {
 
   reading<S extends FilteredScreen>(
     query: Record<string, string | undefined>,
-    matches: Reading<S>['matches'] = () => true,
-  ): Reading<S> {
+    matches: TermsResult<S>['matches'] = () => true,
+  ): TermsResult<S> {
     const given = Object.entries(query).filter(([, value]) => value !== undefined);
     const { problems, isOpen } = this;
     return { query: Object.fromEntries(given), matches, problems, isOpen };
@@ -166,11 +166,11 @@ class Reader {
 
 const unique = (values: readonly string[]) => [...new Set(values)];
 
-const MOST_WORDS = 10;
-const LONGEST_WORD = 100;
+const MAX_WORDS = 10;
+const MAX_WORD_LENGTH = 100;
 
-export function tokenReading(terms: readonly Term[], { projects }: Known): Reading<'tokens'> {
-  const reader = new Reader(terms, 'tokens');
+export function tokenReading(terms: readonly Term[], { projects }: KnownNames): TermsResult<'tokens'> {
+  const reader = new TermReader(terms, 'tokens');
   const expires = reader.bounds('expires', values.time);
   const used = reader.bounds('used', values.percent);
   const isSpan = expires.under !== undefined && !expires.under.includes('T');
@@ -178,7 +178,7 @@ export function tokenReading(terms: readonly Term[], { projects }: Known): Readi
     ...wordQuery(reader),
     project_id: reader.selection('project', values.projectIn(projects)),
     state: reader.selection('state', values.tokenState.resolve),
-    // What expires within two hours has not expired yet.
+    // "Expires within two hours" excludes tokens that have already expired.
     expires_after: expires.over ?? (isSpan && !expires.under?.startsWith('-') ? '0s' : undefined),
     expires_before: expires.under,
     used_over: used.over,
@@ -186,20 +186,20 @@ export function tokenReading(terms: readonly Term[], { projects }: Known): Readi
   });
 }
 
-function wordQuery(reader: Reader): { q?: string; words?: string } {
+function wordQuery(reader: TermReader): { q?: string; words?: string } {
   const words = reader.words();
-  const tooLong = words.find(({ text }) => Array.from(text).length > LONGEST_WORD);
-  if (tooLong) reader.refuse(tooLong.term, `a word has at most ${LONGEST_WORD} characters`);
-  const tooMany = words[MOST_WORDS];
-  if (tooMany) reader.refuse(tooMany.term, `there can be ${MOST_WORDS} words`);
+  const tooLong = words.find(({ text }) => Array.from(text).length > MAX_WORD_LENGTH);
+  if (tooLong) reader.refuse(tooLong.term, `a word can have up to ${MAX_WORD_LENGTH} characters`);
+  const tooMany = words[MAX_WORDS];
+  if (tooMany) reader.refuse(tooMany.term, `use up to ${MAX_WORDS} words`);
   const [first] = words;
   if (!first) return {};
   if (words.length === 1 && !first.isNegated) return { q: first.text };
   return { words: words.map(({ text, isNegated }) => `${isNegated ? '!' : ''}${quotedValue(text)}`).join(' ') };
 }
 
-export function projectReading(terms: readonly Term[]): Reading<'projects'> {
-  const reader = new Reader(terms, 'projects');
+export function projectReading(terms: readonly Term[]): TermsResult<'projects'> {
+  const reader = new TermReader(terms, 'projects');
   const isIn = fitsChoice(reader.choice('state', values.projectState.resolve));
   const hasWords = fitsWords(reader);
   return reader.reading({}, ({ is_active: isActive, name, id }: WireProject) => {
@@ -207,17 +207,17 @@ export function projectReading(terms: readonly Term[]): Reading<'projects'> {
   });
 }
 
-export function auditReading(terms: readonly Term[], { projects, tokenIds = [] }: Known): Reading<'audit'> {
-  const reader = new Reader(terms, 'audit');
+export function auditReading(terms: readonly Term[], { projects, tokenIds = [] }: KnownNames): TermsResult<'audit'> {
+  const reader = new TermReader(terms, 'audit');
   const words = reader.words();
   for (const { isNegated, term } of words) {
-    if (isNegated) reader.refuse(term, 'audit records are found by words, not by those that they lack');
+    if (isNegated) reader.refuse(term, 'words cannot be negated in the audit log');
   }
   const text = words.map((word) => word.text).join(' ');
   const first = words[0]?.term;
-  if (first && !/[\p{L}\p{N}]/u.test(text)) reader.refuse(first, 'a word has a letter or a digit');
-  if (first && Array.from(text).length > LONGEST_WORD)
-    reader.refuse(first, `at most ${LONGEST_WORD} characters of words`);
+  if (first && !/[\p{L}\p{N}]/u.test(text)) reader.refuse(first, 'a word needs a letter or a digit');
+  if (first && Array.from(text).length > MAX_WORD_LENGTH)
+    reader.refuse(first, `all words together can have up to ${MAX_WORD_LENGTH} characters`);
   return reader.reading({
     action: reader.only('action', values.action.resolve),
     actor: reader.only('actor', values.actor.resolve),
@@ -230,9 +230,9 @@ export function auditReading(terms: readonly Term[], { projects, tokenIds = [] }
   });
 }
 
-/** The stream brings no more than it must; the rest is looked at as it passes by. */
-export function eventReading(terms: readonly Term[], { projects, tokenIds = [] }: Known): Reading<'events'> {
-  const reader = new Reader(terms, 'events');
+/** The API filters the stream as far as it can; `matches` filters the rest. */
+export function eventReading(terms: readonly Term[], { projects, tokenIds = [] }: KnownNames): TermsResult<'events'> {
+  const reader = new TermReader(terms, 'events');
   const status = reader.choice('status', values.statuses.resolve);
   const kinds = reader.choice('kind', values.kind.resolve);
   const ofProjects = reader.choice('project', values.projectIn(projects));
@@ -258,10 +258,10 @@ export function eventReading(terms: readonly Term[], { projects, tokenIds = [] }
   );
 }
 
-const soleOf = (name: keyof EventQuery, { wanted }: Choice): EventQuery =>
+const soleOf = (name: keyof EventQuery, { wanted }: Selection): EventQuery =>
   wanted.length === 1 ? { [name]: wanted[0] } : {};
 
-function hasStatus(event: WireEvent, { wanted, unwanted }: Choice): boolean {
+function hasStatus(event: WireEvent, { wanted, unwanted }: Selection): boolean {
   if (!('status' in event)) return wanted.length === 0;
   const is = (written: readonly string[]) => values.isOfStatus(event.status, written);
   return (wanted.length === 0 || is(wanted)) && !is(unwanted);
@@ -274,13 +274,13 @@ function textsOf(event: WireEvent): (string | null)[] {
 }
 
 const fitsChoice =
-  ({ wanted, unwanted }: Choice) =>
+  ({ wanted, unwanted }: Selection) =>
   (value: string | null) =>
     (wanted.length === 0 || (value !== null && wanted.includes(value))) &&
     (value === null || !unwanted.includes(value));
 
-/** A part of a text in any case, or the beginning of an id. */
-function fitsWords(reader: Reader) {
+/** Matches a part of a text, ignoring case, or the prefix of an id. */
+function fitsWords(reader: TermReader) {
   const words = reader.words().map(({ text, isNegated }) => ({ word: text.toLowerCase(), isNegated }));
   return (texts: readonly (string | null)[], ids: readonly (string | null)[]) =>
     words.every(({ word, isNegated }) => {

@@ -1,11 +1,11 @@
-/** Takes the filter line apart: terms with spaces between, each a word or `key:value,value`, perhaps with `!` in front, perhaps in quotes. */
+/** Tokenizer of the filter line: terms separated by spaces, each a word or `key:value,value`, optionally quoted or negated with `!`. */
 
-/** A value, or a word, and which characters of the line it is. */
-export interface Part {
+/** A value or word, with its position in the line. */
+export interface TermPart {
   text: string;
   at: number;
   length: number;
-  /** Whether the line ends with it, so that it may go on. */
+  /** Whether it ends the line, so that it may still be incomplete. */
   isLast: boolean;
 }
 
@@ -13,17 +13,17 @@ export interface Term {
   at: number;
   length: number;
   isNegated: boolean;
-  /** In lower case; null for a word. */
+  /** The key in lower case; null for a word. */
   key: string | null;
-  /** One for a word; several of a key stand with commas between. */
-  parts: readonly Part[];
-  /** Where the values, or the word, begin. */
+  /** One part for a word; one per comma-separated value for a key. */
+  parts: readonly TermPart[];
+  /** Position of the values or of the word. */
   valueAt: number;
-  /** A quote was opened and not closed. */
+  /** It has a quote that is not closed. */
   isOpen: boolean;
 }
 
-// Only letters: `ci:2` and `10:30` are words.
+// `10:30` is a word, because keys consist of letters.
 const KEY = /([a-z_]+):/iy;
 
 export function termsOf(line: string): Term[] {
@@ -47,7 +47,7 @@ function termAt(line: string, at: number): Term {
   const [written = '', name] = KEY.exec(line) ?? [];
   const key = name?.toLowerCase() ?? null;
   const valueAt = keyAt + written.length;
-  const parts: Part[] = [];
+  const parts: TermPart[] = [];
   for (let from = valueAt; ; from += 1) {
     const { text, end, isOpen } = partAt(line, from, key !== null);
     parts.push({ text, at: from, length: end - from, isLast: end === line.length });
@@ -56,7 +56,7 @@ function termAt(line: string, at: number): Term {
   }
 }
 
-/** Up to a space, or a comma between values, that is not in quotes. */
+/** Reads up to an unquoted space, or an unquoted comma between values. */
 function partAt(line: string, from: number, hasCommas: boolean) {
   let text = '';
   let isQuoted = false;
@@ -70,5 +70,5 @@ function partAt(line: string, from: number, hasCommas: boolean) {
   return { text, end: at, isOpen: isQuoted };
 }
 
-/** As it is to be written to mean nothing but itself. */
+/** Quotes a value if needed, so that it is read literally. */
 export const quotedValue = (text: string): string => (/[\s,"]|^!/.test(text) ? `"${text.replaceAll('"', '')}"` : text);

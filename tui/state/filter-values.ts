@@ -1,33 +1,33 @@
-/** What values of the filter's keys stand for, one by one: what the API takes, or why not. */
+/** Values of the filter keys: each is resolved to what the API takes, or to a problem. */
 import {
   type AuditAction,
   type AuditActor,
   type AuditOutcome,
-  BEGINNING_OF_ID,
+  ID_PREFIX_PATTERN,
   type EventKind,
-  STATUS_LIST,
+  STATUS_LIST_PATTERN,
   type TokenState,
-  WHOLE_ID,
+  UUID_PATTERN,
 } from '../../daemon/api/vocabulary.js';
-import type { Completion, Known } from './filter-reading.js';
-import type { Part } from './filter-terms.js';
+import type { Completion, KnownNames } from './filter-types.js';
+import type { TermPart } from './filter-terms.js';
 
-/** @returns what the API takes; `open` for the beginning of something that is still being typed; otherwise what is wrong. */
-export type Resolve = (part: Part) => { value: string } | 'open' | { problem: string };
+/** @returns the value for the API; `open` for a prefix that is still being typed; otherwise the problem. */
+export type ValueResolver = (part: TermPart) => { value: string } | 'open' | { problem: string };
 
 const STATES: Record<TokenState, string> = {
-  active: 'can be used now',
-  expired: 'its time is over',
+  active: 'can be used',
+  expired: 'past its expiry time',
   revoked: 'was revoked',
-  rate_limited: 'its cap is used up',
-  project_inactive: 'its project is off',
+  rate_limited: 'its request cap is used up',
+  project_inactive: 'its project is inactive',
 };
-// As lists write them.
+// Short names, as in lists.
 const STATE_ALIASES: Record<string, TokenState> = { limited: 'rate_limited', off: 'project_inactive' };
 
-const PROJECT_STATES = { active: 'requests pass', inactive: 'requests are refused' };
+const PROJECT_STATES = { active: 'requests are forwarded', inactive: 'requests are refused' };
 
-// As records, so that one that is added is missed here at once.
+// Records, so that the compiler reports a missing value.
 const ACTIONS: Record<AuditAction, string> = {
   'token.create': 'a token was issued',
   'token.use': 'what tokens were used for, by the hour',
@@ -36,15 +36,15 @@ const ACTIONS: Record<AuditAction, string> = {
   'token.revoke_all': 'all tokens of a project were revoked',
   'project.create': 'a project was created',
   'project.update': 'a project was changed',
-  'project.delete_refused': 'somebody tried to delete a project',
-  'cache.purge': 'answers were removed from the cache',
+  'project.delete_refused': 'deleting a project was refused',
+  'cache.purge': 'cached responses were purged',
   'migrations.up': 'the database was migrated',
-  'management.denied': 'a wrong management token',
+  'management.denied': 'a wrong management token was used',
   'admin.login': 'a log-in to the Admin UI',
   'admin.logout': 'a log-out of the Admin UI',
 };
 const ACTORS: Record<AuditActor, string> = {
-  management: 'whoever called the API',
+  management: 'a caller of the management API',
   admin: 'the Admin UI',
   cli: 'the command line',
   tui: 'the terminal UI',
@@ -57,20 +57,20 @@ const OUTCOMES: Record<AuditOutcome, string> = {
   error: 'it failed',
 };
 const KINDS: Record<EventKind, string> = {
-  'request.completed': 'a request is over',
+  'request.completed': 'a request completed',
   'token.created': 'a token was issued',
   'token.revoked': 'a token was revoked',
   'token.reactivated': 'a token was reactivated',
   'project.changed': 'a project was changed',
-  'cache.purged': 'answers were removed from the cache',
+  'cache.purged': 'cached responses were purged',
 };
 
-interface Choice {
-  resolve: Resolve;
+interface ValueSet {
+  resolve: ValueResolver;
   completions: Completion[];
 }
 
-function oneOf(what: string, values: Record<string, string>, aliases: Record<string, string> = {}): Choice {
+function oneOf(what: string, values: Record<string, string>, aliases: Record<string, string> = {}): ValueSet {
   const names = Object.keys(values);
   return {
     completions: Object.entries(values).map(([insert, meaning]) => ({ insert, what: meaning })),
@@ -79,7 +79,7 @@ function oneOf(what: string, values: Record<string, string>, aliases: Record<str
       if (Object.hasOwn(values, given)) return { value: given };
       if (Object.hasOwn(aliases, given)) return { value: aliases[given] ?? given };
       const mayGoOn = isLast && [...names, ...Object.keys(aliases)].some((name) => name.startsWith(given));
-      return mayGoOn ? 'open' : { problem: `${what} is one of ${names.join(', ')}` };
+      return mayGoOn ? 'open' : { problem: `${what} must be one of ${names.join(', ')}` };
     },
   };
 }
@@ -91,8 +91,8 @@ export const actor = oneOf('actor', ACTORS);
 export const outcome = oneOf('outcome', OUTCOMES);
 export const kind = oneOf('kind', KINDS);
 
-/** A project by its name, which is unique, or by its id or six characters of it. */
-export function projectIn(projects: Known['projects']): Resolve {
+/** Resolves a project by its name, which is unique, or by its id or a prefix of at least six characters. */
+export function projectIn(projects: KnownNames['projects']): ValueResolver {
   return ({ text, isLast }) => {
     const given = text.toLowerCase();
     const named =
@@ -108,19 +108,19 @@ export function projectIn(projects: Known['projects']): Resolve {
   };
 }
 
-/** A token by its whole id, or by six characters of one that is at hand. */
+/** Resolves a token by its whole id, or by a prefix of at least six characters of a loaded one. */
 export const tokenIn =
-  (ids: readonly string[]): Resolve =>
+  (ids: readonly string[]): ValueResolver =>
   ({ text, isLast }) =>
     idAmong(ids, 'token', text.toLowerCase(), isLast && /^[0-9a-f-]{0,35}$/i.test(text));
 
-function idAmong(ids: readonly string[], noun: string, given: string, mayGoOn: boolean): ReturnType<Resolve> {
-  if (WHOLE_ID.test(given)) return { value: given };
-  const found = BEGINNING_OF_ID.test(given) ? ids.filter((id) => id.startsWith(given)) : [];
+function idAmong(ids: readonly string[], noun: string, given: string, mayGoOn: boolean): ReturnType<ValueResolver> {
+  if (UUID_PATTERN.test(given)) return { value: given };
+  const found = ID_PREFIX_PATTERN.test(given) ? ids.filter((id) => id.startsWith(given)) : [];
   if (found.length === 1 && found[0] !== undefined) return { value: found[0] };
   if (mayGoOn) return 'open';
-  if (found.length > 1) return { problem: `several ${noun}s begin like this; give more of the id` };
-  return { problem: noun === 'project' ? 'there is no such project' : 'give the whole id of the token' };
+  if (found.length > 1) return { problem: `several ${noun}s have this prefix; type more of the ID` };
+  return { problem: noun === 'project' ? 'no such project' : 'type the whole token ID' };
 }
 
 function soleOf<T>(items: readonly T[], isMeant: (item: T) => boolean): T | undefined {
@@ -128,18 +128,18 @@ function soleOf<T>(items: readonly T[], isMeant: (item: T) => boolean): T | unde
   return others.length === 0 ? one : undefined;
 }
 
-export const statuses: Choice = {
+export const statuses: ValueSet = {
   completions: [
-    { insert: '4xx', what: 'refused, or wrong' },
-    { insert: '5xx', what: 'failed' },
-    { insert: '429', what: 'too many' },
-    { insert: '2xx', what: 'done' },
+    { insert: '4xx', what: 'client errors' },
+    { insert: '5xx', what: 'server errors' },
+    { insert: '429', what: 'too many requests' },
+    { insert: '2xx', what: 'success' },
   ],
   resolve: ({ text, isLast }) => {
     const given = text.toLowerCase();
-    if (STATUS_LIST.test(given) && !given.includes(',')) return { value: given };
+    if (STATUS_LIST_PATTERN.test(given) && !given.includes(',')) return { value: given };
     const mayGoOn = isLast && /^(?:[1-5](?:x|\d)?)?$/.test(given);
-    return mayGoOn ? 'open' : { problem: 'status is such as 429 or 4xx' };
+    return mayGoOn ? 'open' : { problem: 'status must be like 429 or 4xx' };
   },
 };
 
@@ -147,35 +147,34 @@ const SPAN = /^-?\d{1,6}[smhd]$/;
 const TIMESTAMP = /^\d{4}-\d\d-\d\d(?:t\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?z)?$/;
 
 /**
- * A span such as `2h` goes to the daemon as it is: what is asked for stays the same while time goes on, and the daemon's clock
- * counts.
+ * A time span such as `2h` is sent unchanged, so that the query stays the same over time and the daemon's clock decides.
  */
-export const time: Resolve = ({ text, isLast }) => {
+export const time: ValueResolver = ({ text, isLast }) => {
   const given = text.toLowerCase();
   if (SPAN.test(given)) return { value: given };
   const atMs = TIMESTAMP.test(given) ? Date.parse(given.toUpperCase()) : NaN;
   if (!Number.isNaN(atMs)) return { value: new Date(atMs).toISOString() };
   const mayGoOn = isLast && /^-?(?:\d{0,6}|\d{4}-[\d:.tz-]*)$/.test(given);
-  return mayGoOn ? 'open' : { problem: 'a time is such as 30m, 2h, 7d, 2030-01-31 or 2030-01-31T12:00:00Z' };
+  return mayGoOn ? 'open' : { problem: 'a time must be like 30m, 2h, 7d, 2030-01-31 or 2030-01-31T12:00:00Z' };
 };
 
-/** A time ago. */
-export const timeAgo: Resolve = (part) =>
-  part.text.startsWith('-') ? { problem: 'a time ago is such as 24h or 7d' } : time(part);
+/** A time in the past. */
+export const timeAgo: ValueResolver = (part) =>
+  part.text.startsWith('-') ? { problem: 'must be a time in the past, like 24h or 7d' } : time(part);
 
-export const percent: Resolve = ({ text, isLast }) => {
+export const percent: ValueResolver = ({ text, isLast }) => {
   const given = text.replace(/%$/, '');
   if (/^\d{1,3}$/.test(given) && Number(given) <= 100) return { value: String(Number(given)) };
-  return text === '' && isLast ? 'open' : { problem: 'it is a percentage from 0% to 100%' };
+  return text === '' && isLast ? 'open' : { problem: 'must be a percentage from 0% to 100%' };
 };
 
-/** Whether a request's status is one of these, such as `429` and `4xx`. */
+/** Whether a status matches one of these patterns, such as `429` or `4xx`. */
 export function isOfStatus(status: number, written: readonly string[]): boolean {
   const text = String(status);
   return written.some((one) => (one.endsWith('xx') ? text.startsWith(one.charAt(0)) : text === one));
 }
 
-export function projectCompletions(projects: Known['projects']): Completion[] {
+export function projectCompletions(projects: KnownNames['projects']): Completion[] {
   const sorted = [...projects].sort((a, b) => a.name.localeCompare(b.name, 'en'));
   return sorted.map(({ name, id }) => ({ insert: name, what: id.slice(0, 8) }));
 }

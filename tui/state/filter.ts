@@ -1,27 +1,27 @@
 /**
- * The filter line: words, `key:value`, quotes for what holds spaces, `!` for what must not be.
+ * The filter line: words, `key:value`, quotes for values with spaces, `!` for negation.
  *
  *   ci !old project:web state:active,rate_limited expires:<2h used:>90% "two words"
  *
- * Values of one key are alternatives (`state:active state:expired`, or with a comma); everything else must hold together.
- * Tokens and audit records are filtered by the API, never the page at hand: what it cannot express is a problem that is
- * told. Projects, which are in memory as a whole, and events, which all pass by, are filtered here as well.
+ * Values of one key are alternatives (`state:active state:expired`, or with a comma); different terms must all match.
+ * The API filters tokens and audit records, because only some pages are loaded: a filter that the API cannot express is reported as a
+ * problem. Projects, which are all in memory, and events, which are all streamed, are also filtered here.
  */
-import type { Completion, Filter, FilteredScreen, Known, Reading } from './filter-reading.js';
+import type { Completion, Filter, FilteredScreen, KnownNames, TermsResult } from './filter-types.js';
 import { auditReading, eventReading, keysOf, projectReading, tokenReading } from './filter-screens.js';
 import { quotedValue, termsOf, type Term } from './filter-terms.js';
 
-const READINGS: { [S in FilteredScreen]: (terms: readonly Term[], known: Known) => Reading<S> } = {
+const READINGS: { [S in FilteredScreen]: (terms: readonly Term[], known: KnownNames) => TermsResult<S> } = {
   tokens: tokenReading,
   projects: projectReading,
   audit: auditReading,
   events: eventReading,
 };
 
-// Whatever follows: the beginning of one is nobody's business either.
+// Also matches a part of a secret, which must not leak either.
 const SECRET = /sk-wt-/i;
 
-export function parseFilter<S extends FilteredScreen>(text: string, screen: S, known: Known): Filter<S> {
+export function parseFilter<S extends FilteredScreen>(text: string, screen: S, known: KnownNames): Filter<S> {
   const terms = termsOf(text);
   const secret = terms.find(({ at, length }) => SECRET.test(text.slice(at, at + length)));
   if (secret) return refused(secret);
@@ -36,7 +36,7 @@ export function parseFilter<S extends FilteredScreen>(text: string, screen: S, k
   };
 }
 
-/** A secret goes nowhere: neither into a query, which others log, nor onto the screen. */
+/** A secret must not get into a query, which may be logged, nor onto the screen. */
 function refused<S extends FilteredScreen>({ at, length }: Term): Filter<S> {
   const message = 'this is a secret and was not sent; `llmp token whois` finds its token';
   return { query: {}, matches: () => false, problems: [{ at, length, message }], isComplete: false, words: [] };
@@ -48,8 +48,8 @@ export interface Suggestion {
   options: readonly Completion[];
 }
 
-/** What may stand where the caret is: keys and values, the likeliest first. */
-export function suggest(text: string, caret: number, screen: FilteredScreen, known: Known): Suggestion {
+/** Completions at the caret: keys and values. */
+export function suggest(text: string, caret: number, screen: FilteredScreen, known: KnownNames): Suggestion {
   const keys = keysOf(screen, known);
   const term = termsOf(text).find(({ at, length }) => at < caret && caret <= at + length);
   if (!term) return { from: caret, to: caret, options: keys.map(keyCompletion) };

@@ -1,36 +1,43 @@
-/** What is filled in: a new token, a new project, a project's name or key, a purge; and what is sent when it is. */
+/** Forms: a new token, a new project, a project's name or key, a purge; and the changes that they send. */
 import { integer } from '../../config/kinds.js';
 import type { CachePurge, TokenCreateTerms, WireProject } from '../../daemon/api/contract.js';
 import { hoursOf, lifetime, LONGEST_RECOMMENDED_HOURS } from '../../console/lifetime.js';
-import { sent } from './changing.js';
+import { send } from './changes.js';
 import { choiceField, confirmationOf, dialogOf, type Problem, refused, textField, valueOf } from './dialog.js';
-import type { Change } from './exchange.js';
-import { Hidden } from './hidden.js';
+import type { ChangeRequest } from './exchange.js';
+import { Secret } from './secret.js';
 import { above } from './navigation.js';
 import { ofContext } from './projects.js';
-import { type Dialog, layer, saying, type State, type Step, type Undo, whyNoChange, withLayer } from './state.js';
+import {
+  type Dialog,
+  layer,
+  withMessage,
+  type State,
+  type Transition,
+  type Undo,
+  whyNoChange,
+  withLayer,
+} from './state.js';
 import { filterQuery } from './tokens.js';
 import { MAX_CAP, MAX_NAME_LENGTH, MAX_REASON_LENGTH } from '../../daemon/api/vocabulary.js';
 
-/** It becomes part of a header line. */
+/** The key becomes part of a header line. */
 const KEY = /^[\x21-\x7e]{1,512}$/;
 
-/** @param projectId chosen already, where the operator comes from a project. */
-export function newToken(state: State, projectId?: string): Step {
+/** @param projectId the project to preselect. */
+export function newToken(state: State, projectId?: string): Transition {
   const active = (state.projects.all ?? []).filter(({ is_active }) => is_active);
   const [only] = active;
   if (!only) {
-    const words = state.projects.all
-      ? 'There is no active project; make one under 3 Projects'
-      : 'The projects are not known yet';
-    return [saying(state, words, 'bad')];
+    const words = state.projects.all ? 'No active project; create one on screen 3' : 'The projects are not loaded yet';
+    return [withMessage(state, words, 'bad')];
   }
   const likely = [projectId, filterQuery(state)?.project_id, ofContext(state)?.id];
   const chosen = likely.find((id) => active.some((project) => project.id === id)) ?? only.id;
   const meant = state.projects.all?.find(({ id }) => id === projectId);
   const isOther = meant !== undefined && meant.id !== chosen;
   const notes = isOther
-    ? [{ words: `Project ${meant.name} is inactive: this is for another one.`, isWarning: true }]
+    ? [{ words: `Project ${meant.name} is inactive; another one is preselected.`, isWarning: true }]
     : [];
   return form(
     state,
@@ -48,7 +55,7 @@ export function newToken(state: State, projectId?: string): Step {
           ),
           textField('Name', { hint: 'who will use it', width: 40 }),
           textField('Expires in', { line: { text: '24h', caret: 3 }, hint: '48h, 90m', width: 10 }),
-          textField('Requests', { hint: 'at most; empty: unlimited', width: 12 }),
+          textField('Requests', { hint: 'maximum; empty: unlimited', width: 12 }),
         ],
       },
       'field',
@@ -56,7 +63,7 @@ export function newToken(state: State, projectId?: string): Step {
   );
 }
 
-export const newProject = (state: State): Step =>
+export const newProject = (state: State): Transition =>
   form(
     state,
     dialogOf(
@@ -70,7 +77,7 @@ export const newProject = (state: State): Step =>
     ),
   );
 
-export const rename = (state: State, project: WireProject): Step =>
+export const rename = (state: State, project: WireProject): Transition =>
   form(
     state,
     dialogOf(
@@ -87,15 +94,20 @@ export const rename = (state: State, project: WireProject): Step =>
     ),
   );
 
-export const setKey = (state: State, project: WireProject): Step =>
+export const setKey = (state: State, project: WireProject): Transition =>
   form(
     state,
     dialogOf(
       {
         purpose: { for: 'set-key', project },
-        title: `Another key for project ${project.name}`,
+        title: `Change the key of project ${project.name}`,
         action: 'Set key',
-        notes: [{ words: `It now ends in ${project.api_key_hint}. Its kept answers are dropped.`, isWarning: false }],
+        notes: [
+          {
+            words: `The current key ends in ${project.api_key_hint}. The project's cached responses are dropped.`,
+            isWarning: false,
+          },
+        ],
         fields: [keyField(), reasonField()],
       },
       'field',
@@ -104,18 +116,18 @@ export const setKey = (state: State, project: WireProject): Step =>
 
 const TYPED_TO_PURGE = 'purge';
 
-export const purge = (state: State): Step =>
+export const purge = (state: State): Transition =>
   form(
     state,
     dialogOf(
       {
-        purpose: { for: 'purge', typed: state.place.isProtected ? TYPED_TO_PURGE : null },
-        title: 'Purge kept answers',
+        purpose: { for: 'purge', typed: state.target.isProtected ? TYPED_TO_PURGE : null },
+        title: 'Purge cached responses',
         action: 'Purge',
         fields: [
           choiceField('What', [
-            { value: 'url', label: 'one request line' },
-            { value: 'project', label: 'all of a project' },
+            { value: 'url', label: 'one URL' },
+            { value: 'project', label: 'one project' },
             { value: 'all', label: 'everything' },
           ]),
           {
@@ -127,7 +139,7 @@ export const purge = (state: State): Step =>
           },
           textField('Path', {
             line: { text: '/v1/', caret: 4 },
-            hint: 'with its query',
+            hint: 'including the query',
             width: 40,
             onlyIf: { field: 'What', value: 'url' },
           }),
@@ -139,7 +151,7 @@ export const purge = (state: State): Step =>
             onlyIf: { field: 'What', value: 'project' },
           },
           reasonField(),
-          ...(state.place.isProtected ? [textField(confirmationOf(TYPED_TO_PURGE), { width: 30 })] : []),
+          ...(state.target.isProtected ? [textField(confirmationOf(TYPED_TO_PURGE), { width: 30 })] : []),
         ],
       },
       'field',
@@ -147,84 +159,84 @@ export const purge = (state: State): Step =>
   );
 
 const keyField = () => textField("Provider's key", { isSecret: true, hint: 'never shown again', width: 40 });
-const reasonField = () => textField('Reason', { hint: 'goes into the audit record', width: 40 });
+const reasonField = () => textField('Reason', { hint: 'for the audit record', width: 40 });
 
-function form(state: State, dialog: Dialog): Step {
+function form(state: State, dialog: Dialog): Transition {
   const why = whyNoChange(state);
-  return why === null ? previewed(above(state, dialog)) : [saying(state, why, 'bad')];
+  return why === null ? previewed(above(state, dialog)) : [withMessage(state, why, 'bad')];
 }
 
-/** What a purge is of, as far as it can be told from what is filled in. */
+/** The purge described by the form, or what is wrong with the form. */
 export function purgeBody(dialog: Dialog): CachePurge | Problem {
   switch (valueOf(dialog, 'What')) {
     case 'all':
       return { all: true };
     case 'project': {
       const id = valueOf(dialog, 'Project');
-      return id === '' ? { field: 'What', words: 'There is no project' } : { project_id: id };
+      return id === '' ? { field: 'What', words: 'No projects yet' } : { project_id: id };
     }
     default: {
       const url = valueOf(dialog, 'Path').trim();
       const method = valueOf(dialog, 'Method') === 'POST' ? 'POST' : 'GET';
-      return /^\/v1(?:[/?]|$)/.test(url) ? { method, url } : { field: 'Path', words: 'The path begins with /v1' };
+      return /^\/v1(?:[/?]|$)/.test(url) ? { method, url } : { field: 'Path', words: 'The path must begin with /v1' };
     }
   }
 }
 
 const isProblem = (it: object): it is Problem => 'words' in it;
 
-const AFTER_MS = 250;
+const PREVIEW_DELAY_MS = 250;
 
-/** Something was typed: how many answers a purge would remove is asked in a moment. */
-export function changed(state: State, dialog: Dialog): Step {
+/** The form was edited: after a pause in typing, a dry run counts the responses that the purge would remove. */
+export function changed(state: State, dialog: Dialog): Transition {
   const next = withLayer(state, dialog);
   if (dialog.purpose.for !== 'purge' || isPreviewed(next, purgeBody(dialog))) return [next];
   const untold = { ...next, cache: { ...next.cache, preview: null } };
-  return [untold, { do: 'wake', name: 'filter', afterMs: AFTER_MS }];
+  return [untold, { do: 'wake', name: 'filter', afterMs: PREVIEW_DELAY_MS }];
 }
 
 const isPreviewed = ({ cache: { preview } }: State, body: CachePurge | Problem) =>
   preview !== null && !isProblem(body) && JSON.stringify(preview.body) === JSON.stringify(body);
 
-/** Asks how many answers the purge that is filled in would remove. */
-export function previewed(state: State): Step {
+/** Requests a dry run of the purge in the form. */
+export function previewed(state: State): Transition {
   const dialog = layer(state);
   if (dialog?.kind !== 'dialog' || dialog.purpose.for !== 'purge') return [state];
   const body = purgeBody(dialog);
   const preview = isProblem(body) ? null : { body, count: null, failure: null };
   const next = { ...state, cache: { ...state.cache, preview } };
-  return isProblem(body) ? [next] : [next, { do: 'ask', question: { of: 'purgeable', body } }];
+  return isProblem(body) ? [next] : [next, { do: 'load', request: { of: 'purgeable', body } }];
 }
 
-/** Sends what the dialog is for, or says what is wrong with it. */
-export function submitted(state: State, dialog: Dialog): Step {
+/** Sends the change of the dialog, or shows what is wrong. */
+export function submitted(state: State, dialog: Dialog): Transition {
   const change = changeOf(dialog);
   if (isProblem(change)) return [withLayer(state, refused(dialog, change))];
   const reason = valueOf(dialog, 'Reason').trim();
   if (Array.from(reason).length > MAX_REASON_LENGTH) {
-    const words = `A reason has at most ${MAX_REASON_LENGTH} characters`;
+    const words = `A reason can have up to ${MAX_REASON_LENGTH} characters`;
     return [withLayer(state, refused(dialog, { field: 'Reason', words }))];
   }
-  // What cannot be sent now stays filled in.
+  // If nothing can be sent now, the form stays open.
   const why = whyNoChange(state);
   if (why !== null) return [withLayer(state, refused(dialog, { field: null, words: why }))];
   const closed = { ...state, layers: state.layers.slice(0, -1) };
   const { purpose } = dialog;
-  // Its time may have run out while the question was read: it is an undo all the same.
-  const undo = purpose.for === 'change' && purpose.isUndo ? (state.undo ?? overdue(purpose.change)) : null;
-  return sent(undo === null ? closed : { ...closed, undo: null }, change, reason === '' ? null : reason, {
+  // The time limit may have passed while the dialog was open: it is still an undo.
+  const undo = purpose.for === 'change' && purpose.isUndo ? (state.undo ?? expiredUndo(purpose.change)) : null;
+  return send(undo === null ? closed : { ...closed, undo: null }, change, reason === '' ? null : reason, {
     form: purpose.for === 'change' ? null : dialog,
     undo,
   });
 }
 
-const overdue = (change: Change): Undo => ({ change, untilMs: 0, question: null });
+const expiredUndo = (change: ChangeRequest): Undo => ({ change, untilMs: 0, confirmation: null });
 
-function changeOf(dialog: Dialog): Change | Problem {
+function changeOf(dialog: Dialog): ChangeRequest | Problem {
   const { purpose } = dialog;
   switch (purpose.for) {
     case 'change':
-      return isTyped(dialog, purpose.typed) ?? purpose.change;
+      return confirmationProblem(dialog, purpose.typed) ?? purpose.change;
     case 'new-token':
       return tokenCreate(dialog);
     case 'new-project': {
@@ -244,13 +256,13 @@ function changeOf(dialog: Dialog): Change | Problem {
     case 'purge': {
       const body = purgeBody(dialog);
       if (isProblem(body)) return body;
-      return isTyped(dialog, purpose.typed) ?? { what: 'purge', body };
+      return confirmationProblem(dialog, purpose.typed) ?? { what: 'purge', body };
     }
   }
 }
 
-/** @returns null when it is, or need not be. */
-function isTyped(dialog: Dialog, word: string | null): Problem | null {
+/** @returns null if the confirmation word is correct, or not needed. */
+function confirmationProblem(dialog: Dialog, word: string | null): Problem | null {
   if (word === null) return null;
   const field = confirmationOf(word);
   return valueOf(dialog, field).trim() === word.trim() ? null : { field, words: field };
@@ -258,24 +270,24 @@ function isTyped(dialog: Dialog, word: string | null): Problem | null {
 
 function nameIn(dialog: Dialog): { name: string } | Problem {
   const name = valueOf(dialog, 'Name').trim();
-  if (name === '') return { field: 'Name', words: 'It needs a name' };
+  if (name === '') return { field: 'Name', words: 'Enter a name' };
   return isTooLong(name) ? TOO_LONG : { name };
 }
 
 const isTooLong = (name: string) => Array.from(name).length > MAX_NAME_LENGTH;
-const TOO_LONG: Problem = { field: 'Name', words: `A name has at most ${MAX_NAME_LENGTH} characters` };
+const TOO_LONG: Problem = { field: 'Name', words: `A name can have up to ${MAX_NAME_LENGTH} characters` };
 
-function keyIn(dialog: Dialog): { key: Hidden } | Problem {
+function keyIn(dialog: Dialog): { key: Secret } | Problem {
   const key = valueOf(dialog, "Provider's key").trim();
-  if (key === '') return { field: "Provider's key", words: "It needs the provider's key" };
+  if (key === '') return { field: "Provider's key", words: "Enter the provider's key" };
   return KEY.test(key)
-    ? { key: new Hidden(key) }
-    : { field: "Provider's key", words: 'A key has 1 to 512 visible ASCII characters and no spaces' };
+    ? { key: new Secret(key) }
+    : { field: "Provider's key", words: 'A key must be 1 to 512 visible ASCII characters without spaces' };
 }
 
 const requests = integer(0, MAX_CAP);
 
-function tokenCreate(dialog: Dialog): Change | Problem {
+function tokenCreate(dialog: Dialog): ChangeRequest | Problem {
   const duration = lifetime.parse(valueOf(dialog, 'Expires in').trim());
   if (!duration) return { field: 'Expires in', words: `Expires in: ${lifetime.accepts}` };
   const given = valueOf(dialog, 'Requests').trim();
@@ -291,9 +303,9 @@ function tokenCreate(dialog: Dialog): Change | Problem {
   return { what: 'create-token', body: { ...terms, ...duration } };
 }
 
-/** A token that lives longer than is wise; null: it does not. */
+/** The warning about a lifetime longer than recommended; null: none. */
 export function warningOf(dialog: Dialog): string | null {
   if (dialog.purpose.for !== 'new-token') return null;
   const hours = hoursOf(lifetime.parse(valueOf(dialog, 'Expires in').trim()));
-  return hours > LONGEST_RECOMMENDED_HOURS ? `more than the recommended ${LONGEST_RECOMMENDED_HOURS} hours` : null;
+  return hours > LONGEST_RECOMMENDED_HOURS ? `longer than the recommended ${LONGEST_RECOMMENDED_HOURS} hours` : null;
 }

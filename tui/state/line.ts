@@ -1,12 +1,12 @@
-/** A line of text that is being edited, and what keys do to it. */
+/** A line of text with a caret, and the keys that edit it. */
 
 export interface Line {
   text: string;
-  /** Where the next letter goes, in UTF-16 units; always between two characters as people see them. */
+  /** Position of the caret in UTF-16 units; always between two graphemes. */
   caret: number;
 }
 
-/** A line that nobody may read but who types it: no dump of what holds it shows it. */
+/** A line whose text is secret. It is a private field, so that no dump of the state contains it. */
 class SecretLine implements Line {
   readonly caret: number;
   readonly #text: string;
@@ -28,7 +28,7 @@ export const EMPTY_LINE = lineOf('');
 
 const characters = new Intl.Segmenter();
 
-/** Lengths of the character before and after the caret; 0 where there is none. */
+/** Lengths of the graphemes before and after the caret; 0 at the ends. */
 function around({ text, caret }: Line): { before: number; after: number } {
   const before = [...characters.segment(text.slice(0, caret))].at(-1)?.segment.length ?? 0;
   const after = [...characters.segment(text.slice(caret))][0]?.segment.length ?? 0;
@@ -41,7 +41,7 @@ const cut = ({ text }: Line, from: number, to: number): Line => ({
 });
 const at = ({ text }: Line, caret: number): Line => ({ text, caret });
 
-/** The beginning of the word before the caret. */
+/** Start of the word before the caret. */
 const wordStart = ({ text, caret }: Line) => text.slice(0, caret).replace(/\S+\s*$/, '').length;
 const wordEnd = ({ text, caret }: Line) => caret + (/^\s*\S+/.exec(text.slice(caret))?.[0].length ?? 0);
 
@@ -58,8 +58,8 @@ const EDITS: Readonly<Record<string, (line: Line) => Line>> = {
   'ctrl+u': (line) => cut(line, 0, line.caret),
   'ctrl+k': ({ text, caret }) => lineOf(text.slice(0, caret)),
 };
-/** As shells have them. */
-const ALSO: Readonly<Record<string, string>> = {
+/** The same keys as in shells. */
+const ALIASES: Readonly<Record<string, string>> = {
   'ctrl+a': 'home',
   'ctrl+e': 'end',
   'ctrl+b': 'left',
@@ -73,7 +73,7 @@ const ALSO: Readonly<Record<string, string>> = {
 
 /** @returns undefined for a key that means nothing to a line. */
 export function edited(line: Line, key: string): Line | undefined {
-  const edit = EDITS[ALSO[key] ?? key];
+  const edit = EDITS[ALIASES[key] ?? key];
   if (edit) return edit(line);
   const letter = key === 'space' ? ' ' : key;
   return isOneCharacter(letter) ? inserted(line, letter) : undefined;
@@ -81,13 +81,13 @@ export function edited(line: Line, key: string): Line | undefined {
 
 const isOneCharacter = (key: string) => [...characters.segment(key)].length === 1;
 
-/** In UTF-16 units: longer than any path, key or filter that is meant. */
-const LONGEST = 4_096;
+/** In UTF-16 units: longer than any reasonable path, key or filter. */
+const MAX_LENGTH = 4_096;
 
-/** Pasted text goes into the one line: what would end it becomes a space. */
+/** Inserts text. Line breaks and tabs of pasted text become spaces. */
 export function inserted({ text, caret }: Line, what: string): Line {
   const clean = what.replace(/[\r\n\t]+/g, ' ').replace(/\p{Cc}/gu, '');
-  // No half of a surrogate pair stays before the bound.
-  const fit = clean.slice(0, Math.max(0, LONGEST - text.length)).replace(/[\ud800-\udbff]$/, '');
+  // Do not leave half of a surrogate pair at the limit.
+  const fit = clean.slice(0, Math.max(0, MAX_LENGTH - text.length)).replace(/[\ud800-\udbff]$/, '');
   return { text: text.slice(0, caret) + fit + text.slice(caret), caret: caret + fit.length };
 }

@@ -1,12 +1,12 @@
-/** Up and down in whatever is looked at. */
+/** Moving up and down in the current view. */
 import * as feeds from './feeds.js';
 import { feedRows, listRows } from './rows.js';
-import { type State, type Step, view } from './state.js';
+import { type State, type Transition, view } from './state.js';
 import * as token from './token.js';
 import * as tokens from './tokens.js';
 import * as windows from './window.js';
 
-export function movedBy(state: State, by: number): Step {
+export function movedBy(state: State, by: number): Transition {
   switch (view(state).screen) {
     case 'tokens':
       return tokens.movedBy(state, by);
@@ -23,7 +23,7 @@ export function movedBy(state: State, by: number): Step {
   }
 }
 
-export function movedTo(state: State, where: 'first' | 'last'): Step {
+export function movedTo(state: State, where: 'first' | 'last'): Transition {
   switch (view(state).screen) {
     case 'tokens':
       return tokens.movedTo(state, where);
@@ -34,7 +34,7 @@ export function movedTo(state: State, where: 'first' | 'last'): Step {
   }
 }
 
-/** A page, but for two lines that stay in sight. */
+/** Rows to move for one page: two rows stay visible. */
 export const page = (state: State) => Math.max(1, rowsSeen(state) - 2);
 
 function rowsSeen(state: State): number {

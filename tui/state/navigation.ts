@@ -1,6 +1,16 @@
-/** From view to view, and what lies above them. */
+/** Navigation between views, and opening and closing layers. */
 import { EMPTY_LINE, lineOf } from './line.js';
-import { layer, type Layer, saying, type State, type Step, TABS, type Tab, view, type View } from './state.js';
+import {
+  layer,
+  type Layer,
+  withMessage,
+  type State,
+  type Transition,
+  TABS,
+  type Tab,
+  view,
+  type View,
+} from './state.js';
 
 export const opened = (state: State, next: View): State => ({ ...state, views: [...state.views, next] });
 
@@ -8,7 +18,7 @@ export const above = (state: State, next: Layer): State => ({ ...state, layers: 
 
 export const closed = (state: State): State => ({ ...state, layers: state.layers.slice(0, -1) });
 
-/** Back to where one came from; from the first view nowhere. */
+/** Closes the top layer, or goes back to the previous view, if there is one. */
 export function back(state: State): State {
   if (layer(state)) return closed(state);
   return state.views.length > 1 ? { ...state, views: state.views.slice(0, -1) } : state;
@@ -16,14 +26,14 @@ export function back(state: State): State {
 
 export const toTab = (state: State, tab: Tab): State => ({ ...state, views: [{ screen: tab }] });
 
-/** @param by 1 for the next, -1 for the one before. */
+/** @param by 1 for the next tab, -1 for the previous one. */
 export function tabBy(state: State, by: number): State {
   const { screen } = state.views[0] ?? view(state);
   const at = TABS.findIndex((tab) => tab === screen);
   return toTab(state, TABS[(at + by + TABS.length) % TABS.length] ?? 'overview');
 }
 
-/** The filter of the list that is looked at; undefined where there is none. */
+/** The filter of the current list; undefined on a screen without a filter. */
 export function filterOf(state: State): string | undefined {
   switch (view(state).screen) {
     case 'tokens':
@@ -39,18 +49,19 @@ export function filterOf(state: State): string | undefined {
   }
 }
 
-export function promptForFilter(state: State): Step {
+export function promptForFilter(state: State): Transition {
   const before = filterOf(state) ?? '';
-  // What is typed is a further word.
+  // Typing adds another word.
   const line = lineOf(before === '' ? '' : `${before} `);
   return [above(state, { kind: 'prompt', line, before, problem: null })];
 }
 
-export const palette = (state: State): Step => [above(state, { kind: 'palette', line: EMPTY_LINE, selected: 0 })];
+export const palette = (state: State): Transition => [above(state, { kind: 'palette', line: EMPTY_LINE, selected: 0 })];
 
-/** To another daemon, unless something is on its way to this one that would be lost. */
-export function toContext(state: State, context: string): Step {
-  if (state.goingTo !== null) return [saying(state, `On the way to ${state.goingTo} already`)];
-  if (state.underWay.length > 0) return [saying(state, 'A change is on its way; try again when it is made', 'bad')];
-  return [saying({ ...state, goingTo: context }, `Going to ${context}`), { do: 'connect', context }];
+/** Switches to another daemon, unless a change is pending whose result would be lost. */
+export function toContext(state: State, context: string): Transition {
+  if (state.switchingTo !== null) return [withMessage(state, `Already switching to ${state.switchingTo}`)];
+  if (state.pendingChanges.length > 0)
+    return [withMessage(state, 'A change is pending; try again when it is done', 'bad')];
+  return [withMessage({ ...state, switchingTo: context }, `Switching to ${context}`), { do: 'connect', context }];
 }

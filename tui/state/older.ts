@@ -1,56 +1,62 @@
-/** What a daemon of an older release answers: what it lacks is filled in, and its names are remembered to be told of. */
-import * as older from '../../daemon/api/older.js';
-import type { Answered, Streamed } from './exchange.js';
+/** Responses of an older daemon: fills in missing fields, and remembers their names for a warning. */
+import * as older from '../../daemon/api/older-responses.js';
+import type { DataResponse, Streamed } from './exchange.js';
 import type { State } from './state.js';
 
-export { NOT_SAID } from '../../daemon/api/older.js';
+export { NOT_REPORTED } from '../../daemon/api/older-responses.js';
 
-/** So many are remembered: one is enough to know that the daemon is older. */
-const MOST_NAMES = 20;
+/** Limit of remembered names: one is enough to know that the daemon is older. */
+const MAX_NAMES = 20;
 
 type Missed = (field: string) => void;
 
-/** The answer with all fields that this release knows, and what of them was missing. */
-export function completed(answered: Answered): { answered: Answered; lacks: readonly string[] } {
+/** The data with all fields of this release, and the names of those that were missing. */
+export function completed(answered: DataResponse): { answered: DataResponse; lacks: readonly string[] } {
   const lacks = new Set<string>();
   const whole = filled(answered, (field) => lacks.add(field));
   return { answered: whole, lacks: [...lacks] };
 }
 
-function filled(it: Answered, missed: Missed): Answered {
-  const { question } = it;
-  // Question and answer belong together, which the compiler cannot see once they are apart.
-  const whole = (answer: unknown) => ({ question, answer }) as Answered;
+function filled(it: DataResponse, missed: Missed): DataResponse {
+  const { request } = it;
+  // Request and data have matching types, which the compiler cannot infer once they are separate.
+  const whole = (data: unknown) => ({ request, data }) as DataResponse;
   const all = <T>(items: readonly T[], of: (item: T, missed: Missed) => T) => items.map((item) => of(item, missed));
-  switch (it.question.of) {
+  switch (it.request.of) {
     case 'status':
-      return whole(older.statusOf(it.answer as never, missed));
+      return whole(older.completeStatus(it.data as never, missed));
     case 'token':
-      return whole(older.tokenOf(it.answer as never, missed));
+      return whole(older.completeToken(it.data as never, missed));
     case 'cache':
-      return whole(older.cacheOf(it.answer as never, missed));
+      return whole(older.completeCache(it.data as never, missed));
     case 'tokens':
-    case 'dying': {
-      const page = it.answer as Extract<Answered, { question: { of: 'tokens' } }>['answer'];
-      return whole({ ...page, items: all(page.items, older.tokenOf) });
+    case 'expiring': {
+      const page = it.data as Extract<DataResponse, { request: { of: 'tokens' } }>['data'];
+      return whole({ ...page, items: all(page.items, older.completeToken) });
     }
-    case 'everyToken':
-      return whole(all(it.answer as Extract<Answered, { question: { of: 'everyToken' } }>['answer'], older.tokenOf));
+    case 'allTokens':
+      return whole(
+        all(it.data as Extract<DataResponse, { request: { of: 'allTokens' } }>['data'], older.completeToken),
+      );
     case 'projects':
-      return whole(all(it.answer as Extract<Answered, { question: { of: 'projects' } }>['answer'], older.projectOf));
+      return whole(
+        all(it.data as Extract<DataResponse, { request: { of: 'projects' } }>['data'], older.completeProject),
+      );
     case 'usage':
-      return whole(all(it.answer as Extract<Answered, { question: { of: 'usage' } }>['answer'], older.usageLineOf));
+      return whole(
+        all(it.data as Extract<DataResponse, { request: { of: 'usage' } }>['data'], older.completeUsageLine),
+      );
     case 'audit': {
-      const page = it.answer as Extract<Answered, { question: { of: 'audit' } }>['answer'];
-      return whole({ ...page, items: all(page.items, older.recordOf) });
+      const page = it.data as Extract<DataResponse, { request: { of: 'audit' } }>['data'];
+      return whole({ ...page, items: all(page.items, older.completeRecord) });
     }
     case 'tokenAudit': {
-      const history = it.answer as Extract<Answered, { question: { of: 'tokenAudit' } }>['answer'];
+      const history = it.data as Extract<DataResponse, { request: { of: 'tokenAudit' } }>['data'];
       const { changes, lastUse } = history;
       return whole({
         ...history,
-        changes: all(changes, older.recordOf),
-        lastUse: lastUse && older.recordOf(lastUse, missed),
+        changes: all(changes, older.completeRecord),
+        lastUse: lastUse && older.completeRecord(lastUse, missed),
       });
     }
     default:
@@ -60,10 +66,10 @@ function filled(it: Answered, missed: Missed): Answered {
 
 export const streamedWhole = (streamed: readonly Streamed[]): Streamed[] =>
   streamed.map((it) =>
-    it.of === 'audit' ? { ...it, item: older.recordOf(it.item) } : { ...it, item: older.eventOf(it.item) },
+    it.of === 'audit' ? { ...it, item: older.completeRecord(it.item) } : { ...it, item: older.completeEvent(it.item) },
   );
 
 export function withLacks(state: State, lacks: readonly string[]): State {
-  const news = lacks.filter((name) => !state.lacking.includes(name));
-  return news.length === 0 ? state : { ...state, lacking: [...state.lacking, ...news].slice(0, MOST_NAMES) };
+  const news = lacks.filter((name) => !state.missingFields.includes(name));
+  return news.length === 0 ? state : { ...state, missingFields: [...state.missingFields, ...news].slice(0, MAX_NAMES) };
 }

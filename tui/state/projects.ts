@@ -1,9 +1,9 @@
-/** The list of projects: all of them are known, so that order and filter are made here. */
+/** The list of projects. All are in memory, so sorting and filtering happen here. */
 import type { WireProject } from '../../daemon/api/contract.js';
 import { parseFilter } from './filter.js';
 import { listRows } from './rows.js';
 import type { ProjectsState, State } from './state.js';
-import { aged, asked, cursorRow, emptyWindow, move, needed, received } from './window.js';
+import { invalidated, withPending, cursorRow, emptyWindow, move, pagesToRequest, received } from './window.js';
 
 export const NO_PROJECTS: ProjectsState = {
   all: null,
@@ -13,17 +13,17 @@ export const NO_PROJECTS: ProjectsState = {
   order: 'name',
 };
 
-export function answered(state: State, all: readonly WireProject[]): State {
+export function loaded(state: State, all: readonly WireProject[]): State {
   return arranged(state, { all });
 }
 
-/** In a window of another height. */
+/** Adjusts the list to another height. */
 export const fitted = (state: State): State => ({
   ...state,
   projects: { ...state.projects, window: move(state.projects.window, 0, listRows(state)) },
 });
 
-/** With another filter or order, and the cursor on the project that it was on. */
+/** Applies another filter or order. The cursor stays on its project. */
 export function arranged(state: State, change: Partial<ProjectsState>): State {
   const projects = { ...state.projects, ...change };
   const { all, filter, order, isDescending } = projects;
@@ -32,12 +32,12 @@ export function arranged(state: State, change: Partial<ProjectsState>): State {
   const items = all.filter(matches).sort(byOrder(order));
   if (isDescending) items.reverse();
   const rows = listRows(state);
-  // All of them are one page.
-  const window = aged(projects.window);
-  const [page] = needed(window, rows);
+  // All projects are one page.
+  const window = invalidated(projects.window);
+  const [page] = pagesToRequest(window, rows);
   if (!page) return { ...state, projects };
-  const answer = { items, next: null, total: items.length };
-  return { ...state, projects: { ...projects, window: received(asked(window, [page]), page, answer, rows) } };
+  const data = { items, next: null, total: items.length };
+  return { ...state, projects: { ...projects, window: received(withPending(window, [page]), page, data, rows) } };
 }
 
 const byOrder = (order: ProjectsState['order']) => (one: WireProject, other: WireProject) =>
@@ -50,11 +50,11 @@ export const ordered = (state: State): State =>
 
 export const underCursor = ({ projects }: State): WireProject | undefined => cursorRow(projects.window);
 
-/** A project as people call it. */
+/** The name of a project. */
 export const projectName = ({ projects: { all } }: State, id: string): string | undefined =>
   all?.find((project) => project.id === id)?.name;
 
-/** The project that the context names, by its name or id. */
-export function ofContext({ place, projects: { all } }: State): WireProject | undefined {
-  return all?.find(({ id, name }) => id === place.project || name === place.project);
+/** The default project of the context. */
+export function ofContext({ target, projects: { all } }: State): WireProject | undefined {
+  return all?.find(({ id, name }) => id === target.project || name === target.project);
 }

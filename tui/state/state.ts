@@ -1,4 +1,4 @@
-/** All that the terminal UI knows, as plain data. Screens show it, `reduce` and the commands of the keys make the next one of it. */
+/** State of the terminal UI, as plain data. Screens render it; `update` and the key bindings compute the next one. */
 import type {
   CachePurge,
   TokenCreateTerms,
@@ -10,90 +10,101 @@ import type {
   WireToken,
   WireUsageLine,
 } from '../../daemon/api/contract.js';
-import type { Change, ContextShown, Effect, Failure, Named, Place, Question, TokenHistory } from './exchange.js';
+import type {
+  ChangeRequest,
+  ContextSummary,
+  Effect,
+  Failure,
+  Named,
+  Target,
+  DataRequest,
+  TokenHistory,
+} from './exchange.js';
 import type { Feed } from './feed.js';
-import type { Hidden } from './hidden.js';
+import type { Secret } from './secret.js';
 import type { Line } from './line.js';
 import type { Window } from './window.js';
 import type { TokenSortField } from '../../daemon/api/vocabulary.js';
 
-/** Those with a number, in its order. */
+/** The screens that a number key opens, in the order of the numbers. */
 export const TABS = ['overview', 'tokens', 'projects', 'audit', 'cache', 'events'] as const;
 export type Tab = (typeof TABS)[number];
 
-/** What is looked at; the last of the views is shown. */
+/** An entry of the navigation stack. The last one is shown. */
 export type View = { screen: Tab } | { screen: 'token'; id: string };
 export type Screen = View['screen'];
 
 export interface State {
   size: { columns: number; rows: number };
   look: Look;
-  /** By our clock. */
+  /** By the clock of this machine. */
   nowMs: number;
-  place: Place;
-  connection: Connection;
-  /** The context whose daemon is to be looked at next, while the way there is being found. */
-  goingTo: string | null;
+  target: Target;
+  connection: ConnectionState;
+  /** The context that is being connected to; null: none. */
+  switchingTo: string | null;
   isPaused: boolean;
-  /** So often what is shown is asked for anew. */
+  /** Refresh interval. */
   refreshMs: number;
   views: readonly View[];
-  /** What lies above the view; the last has the keys. */
+  /** Layers over the view, such as dialogs. The last one receives the keys. */
   layers: readonly Layer[];
   message: Message | null;
   undo: Undo | null;
-  /** Changes that were sent and not answered yet. */
-  underWay: readonly UnderWay[];
-  /** Fields that this release knows and the daemon does not say: it is older. */
-  lacking: readonly string[];
-  /** A change of many, or a question of many answers, that goes on. */
+  /** Changes that were sent and have no response yet. */
+  pendingChanges: readonly PendingChange[];
+  /** Fields that the responses lack because the daemon is an older release. */
+  missingFields: readonly string[];
+  /** Progress of a bulk change, or of loading all tokens. */
   progress: { words: string; done: number; of: number } | null;
   overview: {
     status: WireStatus | null;
     traffic: readonly Sample[];
-    dying: readonly WireToken[];
-    /** By the hour, the last day. */
+    expiring: readonly WireToken[];
+    /** Hourly, for the last 24 hours. */
     usage: readonly WireUsageLine[] | null;
   };
   tokens: TokensState;
-  token: TokenState | null;
+  token: TokenDetail | null;
   projects: ProjectsState;
   audit: Feed<WireAuditRecord>;
   events: Feed<WireEvent>;
   cache: CacheState;
 }
 
-/** What the terminal can show. */
+/** How to render, given the abilities of the terminal. */
 export interface Look {
   ascii: boolean;
   hasColor: boolean;
-  /** Nothing moves that need not. */
+  /** No animations. */
   isStill: boolean;
 }
 
 /**
- * - `connecting`: nothing has been heard yet.
- * - `live`: all that is shown was answered lately.
- * - `stale`: the daemon answers, but not with what was asked for (5xx, 429); or three refreshes passed without an answer.
- * - `offline`: nobody answers.
- * - `denied`: the management token is not (any more) the right one; nothing more is asked until the operator says so.
+ * State of the connection to the daemon.
+ *
+ * - `connecting`: no response yet.
+ * - `live`: all data on the screen is recent.
+ * - `stale`: the daemon responds, but with errors (5xx, 429) for some requests; or three refreshes passed without a response.
+ * - `offline`: the daemon is unreachable.
+ * - `denied`: the management token was refused. Nothing is requested until the operator retries.
  */
-export interface Connection {
+export interface ConnectionState {
   is: 'connecting' | 'live' | 'stale' | 'offline' | 'denied';
-  /** Of the last good answer; null: there was none. */
-  answeredMs: number | null;
-  /** When all that is shown was last asked for. */
-  askedMs: number | null;
+  /** Time of the last successful response; null: none yet. */
+  respondedMs: number | null;
+  /** Time of the last refresh. */
+  requestedMs: number | null;
   failure: Failure | null;
-  /** The questions that were refused or failed when they were last asked. */
-  failing: readonly Question['of'][];
-  /** The questions without a good answer so far: since when, and how many refreshes have asked for them. */
-  unanswered: Readonly<Partial<Record<Question['of'], { sinceMs: number; refreshes: number }>>>;
-  /** When it is tried again. */
+  /** Kinds of data whose last request failed. */
+  failing: readonly DataRequest['of'][];
+  /** Kinds of data without a successful response since they were requested: since when, and for how many refreshes. */
+  unanswered: Readonly<Partial<Record<DataRequest['of'], { sinceMs: number; refreshes: number }>>>;
+  /** Time of the next retry. */
   retryMs: number | null;
-  /** How often in a row it failed. */
+  /** Consecutive failures. */
   failures: number;
-  /** By how much the daemon's clock is ahead of ours; null until it is known. */
+  /** How far the daemon's clock is ahead of the local clock; null until it is known. */
   skewMs: number | null;
 }
 
@@ -103,7 +114,7 @@ export interface Sample {
   errorsPerSecond: number;
 }
 
-/** `live`: those that can be used and expire next on top, the dead at the end. */
+/** `live`: usable tokens first, those that expire next on top; then all others. */
 export const TOKEN_ORDERS = [
   'live',
   'created_at',
@@ -111,44 +122,44 @@ export const TOKEN_ORDERS = [
   'request_count',
   'name',
 ] as const satisfies readonly TokenSortField[];
-/** `expires_at` stands in for `live` where the daemon is too old to know that. */
+/** `expires_at` replaces `live` when the daemon is too old to know that order. */
 export type TokenOrder = (typeof TOKEN_ORDERS)[number] | 'expires_at';
 
 export interface TokensState {
   window: Window<WireToken>;
-  /** The filter that holds, as it was typed. */
+  /** The filter that is applied, as typed. */
   filter: string;
   order: TokenOrder;
   isDescending: boolean;
-  /** In the order in which they were marked. */
+  /** In the order of marking. */
   marks: ReadonlyMap<string, WireToken>;
-  /** How many there are without a filter; null until it is known. */
+  /** Number of tokens without a filter; null until it is known. */
   all: number | null;
-  /** Where `v` began to mark; null: it did not. */
+  /** Row where `v` started a range; null: no range. */
   rangeFrom: number | null;
-  /** Every token is being asked for, to be marked. */
+  /** Set while all tokens of the filter are being loaded to be marked. */
   collecting: 'marks' | 'inverse' | null;
-  /** What a token's count was when it was first seen, for its requests per minute. */
-  counted: ReadonlyMap<string, { atMs: number; count: number }>;
+  /** Earlier request count of each token, to compute its requests per minute. */
+  rateBaselines: ReadonlyMap<string, { atMs: number; count: number }>;
 }
 
-export interface TokenState {
+export interface TokenDetail {
   token: WireToken | null;
-  /** It is not there (any more). */
+  /** The daemon responded that the token does not exist. */
   isGone: boolean;
-  /** By the hour, the last day. */
+  /** Hourly, for the last 24 hours. */
   usage: readonly WireUsageLine[] | null;
   history: TokenHistory | null;
-  /** When each of its requests ended, the last minute only. */
+  /** Completion times of the token's requests in the last minute. */
   requestsMs: readonly number[];
-  /** The first line to be seen. */
+  /** First visible line. */
   top: number;
 }
 
 export interface ProjectsState {
-  /** Null until they are known. */
+  /** Null until loaded. */
   all: readonly WireProject[] | null;
-  /** Those that the filter lets through, in their order. */
+  /** The projects that match the filter, sorted. */
   window: Window<WireProject>;
   filter: string;
   isDescending: boolean;
@@ -157,7 +168,7 @@ export interface ProjectsState {
 
 export interface CacheState {
   cache: WireCache | null;
-  /** Of the purge that is being thought of. */
+  /** Dry run of the purge in the dialog. */
   preview: { body: CachePurge; count: number | null; failure: Failure | null } | null;
 }
 
@@ -167,42 +178,42 @@ export interface Message {
   untilMs: number;
 }
 
-/** A change on its way, and what is there again when the daemon refuses it. */
-export interface UnderWay {
-  change: Change;
-  /** The form that it was filled in. */
+/** A change without a response yet, and what to restore when the daemon refuses it. */
+export interface PendingChange {
+  change: ChangeRequest;
+  /** The form that the change was entered in. */
   form: Dialog | null;
-  /** The undo that it is; null: it is none. */
+  /** Set if the change is an undo. */
   undo: Undo | null;
   sentMs: number;
 }
 
-/** What takes back the last change. */
+/** The change that reverts the last one. */
 export interface Undo {
-  change: Change;
+  change: ChangeRequest;
   untilMs: number;
-  /** What is asked before it is sent; null: nothing. */
-  question: string | null;
+  /** Text of the dialog that must be confirmed first; null: no dialog. */
+  confirmation: string | null;
 }
 
 export type Layer = Dialog | Reveal | Prompt | Palette | Help | ContextChoice;
 
-/** A question in the middle of the screen: what it is about, fields, and buttons of which the first cancels. */
+/** A dialog: affected items, notes, input fields, and two buttons, of which the first cancels. */
 export interface Dialog {
   kind: 'dialog';
   purpose: Purpose;
   title: string;
-  /** What it is about, a few lines; cells stand below each other. */
+  /** The first few affected items, one per line; cells are aligned. */
   items: readonly DialogItem[];
-  /** How many more there are. */
+  /** Number of affected items that are not listed. */
   more: number;
   notes: readonly { words: string; isWarning: boolean }[];
   fields: readonly Field[];
-  /** What the second button does. */
+  /** Label of the second button. */
   action: string;
-  /** Of the fields that are there first, then Cancel, then the action. */
+  /** Index of the focused element: the visible fields, then Cancel, then the action. */
   focus: number;
-  /** The first line of its text to be seen, where there is no room for all of it and a button has the focus. */
+  /** First visible line of the text, when it does not fit and a button has the focus. */
   scrolled: number;
   problem: string | null;
 }
@@ -212,10 +223,10 @@ export interface DialogItem {
   isWarning: boolean;
 }
 
-/** A term of a token is called as the API calls it, but for those that have another label below. */
+/** The terms of a token have the names of the API fields, except those with another label below. */
 type TermLabel = Capitalize<Exclude<keyof TokenCreateTerms, 'project_id' | 'max_requests'>>;
 
-/** What a field is called on the screen, and everywhere else: no two of a dialog have the same. */
+/** Label of a field, which also identifies it: unique within a dialog. */
 export type Label =
   | TermLabel
   | 'Project'
@@ -231,26 +242,26 @@ export type Label =
 export interface Field {
   label: Label;
   line: Line;
-  /** One of these, with left and right, or by typing a part of its label; none: any text. */
+  /** Choices, selected with left and right or by typing a part of the label. Without choices the field takes text. */
   choices?: readonly { value: string; label: string }[];
-  /** What was typed to find a choice. Only those that hold it are gone through. */
-  sought?: string;
-  /** Shown as bullets. */
+  /** Text typed to search the choices. Only matching choices are offered. */
+  search?: string;
+  /** Rendered as bullets. */
   isSecret?: boolean;
   hint?: string;
-  /** In columns. */
+  /** In terminal columns. */
   width?: number;
-  /** It is there only while another field has this value. */
+  /** The field is visible only while another field has this value. */
   onlyIf?: { field: Label; value: string };
 }
 
 export type Purpose =
   | {
       for: 'change';
-      change: Change;
-      /** What is to be typed before. */
+      change: ChangeRequest;
+      /** The word that must be typed to confirm; null: none. */
       typed: string | null;
-      /** Whether it takes back the last change. */
+      /** Whether the change is an undo. */
       isUndo: boolean;
     }
   | { for: 'new-token' }
@@ -259,27 +270,27 @@ export type Purpose =
   | { for: 'set-key'; project: Named }
   | { for: 'purge'; typed: string | null };
 
-/** The secret of a new token, once. */
+/** Dialog that shows the secret of a new token, once. */
 export interface Reveal {
   kind: 'reveal';
   token: WireToken;
-  secret: Hidden;
+  secret: Secret;
   isShown: boolean;
-  /** Whether it was shown, copied or written, so that it can have been stored. */
-  isTaken: boolean;
-  /** Where it is being written to; null: nowhere. */
+  /** Whether the secret was shown, copied or written, so that the operator can have stored it. */
+  wasRevealed: boolean;
+  /** Path being typed to write the secret to; null: none. */
   path: Line | null;
   isWriting: boolean;
-  /** What became of it. */
-  said: string | null;
+  /** Result of the last copy or write. */
+  notice: string | null;
   problem: string | null;
 }
 
-/** A line at the bottom; so far only the filter of a list. */
+/** An input line at the bottom; used only for the filter of a list. */
 export interface Prompt {
   kind: 'prompt';
   line: Line;
-  /** What held before, for Escape. */
+  /** The filter to restore with Escape. */
   before: string;
   problem: string | null;
 }
@@ -297,20 +308,20 @@ export interface Help {
 
 export interface ContextChoice {
   kind: 'contexts';
-  all: readonly ContextShown[] | null;
-  /** Keys that were pressed before the list was there; they act once it is. */
-  early: readonly string[];
+  all: readonly ContextSummary[] | null;
+  /** Keys pressed before the list was loaded. They are handled once it is. */
+  queuedKeys: readonly string[];
   selected: number;
   failure: Failure | null;
 }
 
-/** The next state, and what is to be done for it. */
-export type Step = readonly [State, ...Effect[]];
+/** The next state, and the effects to run. */
+export type Transition = readonly [State, ...Effect[]];
 
 export const view = (state: State): View => state.views.at(-1) ?? { screen: 'overview' };
 export const layer = (state: State): Layer | undefined => state.layers.at(-1);
 
-/** What lies on top is replaced, or taken away. */
+/** Replaces the top layer, or removes it. */
 export function withLayer(state: State, top: Layer | null): State {
   const others = state.layers.slice(0, -1);
   return { ...state, layers: top ? [...others, top] : others };
@@ -318,45 +329,46 @@ export function withLayer(state: State, top: Layer | null): State {
 
 const MESSAGE_MS = 6_000;
 
-export const saying = (state: State, words: string, tone: Message['tone'] = 'plain'): State => ({
+export const withMessage = (state: State, words: string, tone: Message['tone'] = 'plain'): State => ({
   ...state,
   message: { words, tone, untilMs: state.nowMs + MESSAGE_MS },
 });
 
-/** A change of many that is on its way; undefined: there is none. */
-const ofMany = ({ underWay }: State) => underWay.find(({ change }) => 'tokens' in change && change.tokens.length > 1);
+/** The pending change of several tokens, if any. */
+const pendingBulkChange = ({ pendingChanges }: State) =>
+  pendingChanges.find(({ change }) => 'tokens' in change && change.tokens.length > 1);
 
-/** What goes on that is of many; null: nothing. */
-export function goingOn(state: State): string | null {
+/** Name of the bulk operation in progress; null: none. */
+export function bulkActivity(state: State): string | null {
   if (state.tokens.collecting !== null) return 'Marking';
-  const many = ofMany(state);
+  const many = pendingBulkChange(state);
   if (!many) return null;
   if (many.undo !== null) return 'The undo';
   return many.change.what === 'revoke' ? 'Revoking' : 'Reactivating';
 }
 
-/** Whether Escape stops what goes on. An undo is not stopped: half of it would leave what nobody asked for. */
+/** Whether Escape stops the bulk operation. An undo is not stopped: half an undo would leave a state that the operator never chose. */
 export const isStoppable = (state: State): boolean =>
-  state.tokens.collecting !== null || (ofMany(state)?.undo ?? null) === null;
+  state.tokens.collecting !== null || (pendingBulkChange(state)?.undo ?? null) === null;
 
-/** Why nothing can be changed now; null when it can. */
+/** Why no change can be sent now; null: changes can be sent. */
 export function whyNoChange(state: State): string | null {
-  const { place, connection, goingTo } = state;
-  if (place.isReadonly) return 'read-only: nothing is changed from here';
-  if (goingTo !== null) return `on the way to ${goingTo}, not sent`;
-  if (connection.is === 'connecting') return 'not connected yet, not sent';
-  if (connection.is === 'offline') return 'offline, not sent';
-  if (connection.is === 'denied') return 'the management token was refused, not sent';
+  const { target, connection, switchingTo } = state;
+  if (target.isReadonly) return 'read-only: changes are disabled';
+  if (switchingTo !== null) return `switching to ${switchingTo}: cannot send changes`;
+  if (connection.is === 'connecting') return 'not connected yet: cannot send changes';
+  if (connection.is === 'offline') return 'offline: cannot send changes';
+  if (connection.is === 'denied') return 'the management token was refused: cannot send changes';
   return whyBusy(state);
 }
 
-/** What goes on, said to somebody who wants to begin something else; null: nothing. */
+/** Why another operation cannot start now; null: it can. */
 export function whyBusy(state: State): string | null {
-  const what = goingOn(state);
+  const what = bulkActivity(state);
   if (what === null) return null;
-  return isStoppable(state) ? `${what} goes on; esc stops it` : `${what} goes on, and is not stopped`;
+  return isStoppable(state) ? `${what} is in progress; esc stops it` : `${what} is in progress and cannot be stopped`;
 }
 
-/** Now, by the daemon's clock: what its timestamps are to be held against. */
+/** The current time by the daemon's clock, to compare with its timestamps. */
 export const daemonNow = ({ nowMs, connection }: Pick<State, 'nowMs' | 'connection'>): number =>
   nowMs + (connection.skewMs ?? 0);

@@ -1,46 +1,64 @@
-/** The next state: what an action makes of one, and what is to be done for it. No clock, no daemon, no terminal. */
+/** The reducer: computes the next state and the effects of an action. It has no clock, no daemon and no terminal. */
 import * as connection from './connection.js';
-import type { Action, Answered, Effect, Failure, Outcome, Place, Question, Timed } from './exchange.js';
+import type {
+  Action,
+  DataResponse,
+  Effect,
+  Failure,
+  ChangeResult,
+  Target,
+  DataRequest,
+  TimedAction,
+} from './exchange.js';
 import * as feeds from './feeds.js';
 import * as filtering from './filtering.js';
 import * as forms from './forms.js';
 import { above } from './navigation.js';
 import { completed, streamedWhole, withLacks } from './older.js';
-import * as outcome from './outcome.js';
+import * as results from './change-result.js';
 import * as projects from './projects.js';
 import { refreshed, streams, woke } from './refreshing.js';
 import { listRows } from './rows.js';
-import { goingOn, type Reveal, type Sample, saying, type State, type Step, view, withLayer } from './state.js';
+import {
+  bulkActivity,
+  type Reveal,
+  type Sample,
+  withMessage,
+  type State,
+  type Transition,
+  view,
+  withLayer,
+} from './state.js';
 import * as token from './token.js';
 import * as tokens from './tokens.js';
-import { beginning } from './beginning.js';
+import { resetForDaemon } from './initial-state.js';
 import * as windows from './window.js';
 
 const SECOND_MS = 1_000;
-/** As many samples as the chart of the overview can be wide. */
+/** The maximum number of samples that the chart of the overview can show. */
 const SAMPLES_KEPT = 120;
 
-/** What keys do stands in a table of its own, that knows the reducers; so it is handed in. */
+/** Key handling. The table of keys imports the reducers, so it is passed in to avoid an import cycle. */
 export interface Press {
-  key(state: State, key: string): Step;
-  paste(state: State, text: string): Step;
+  key(state: State, key: string): Transition;
+  paste(state: State, text: string): Transition;
 }
 
-export function update(before: State, action: Timed, press: Press): Step {
+export function update(before: State, action: TimedAction, press: Press): Transition {
   const [state, ...effects] = reduced({ ...before, nowMs: action.atMs }, action, press);
-  const heeded = connection.mayAsk(state) ? effects : effects.filter(isOfOurs);
+  const heeded = connection.mayRequest(state) ? effects : effects.filter(needsNoDaemon);
   const wanted = streams(state);
   const isFollowed = JSON.stringify(wanted) === JSON.stringify(streams(before));
   const isAnew = action.on === 'began' || action.on === 'connected';
   return isFollowed && !isAnew
     ? [state, ...heeded]
-    : [feeds.unopened(state), ...heeded, { do: 'follow', streams: wanted }];
+    : [feeds.withStreamsOpening(state), ...heeded, { do: 'follow', streams: wanted }];
 }
 
-/** Whether it goes without a daemon. */
-const isOfOurs = (effect: Effect) => effect.do !== 'ask' || effect.question.of === 'contexts';
+/** Whether the effect works without the daemon. */
+const needsNoDaemon = (effect: Effect) => effect.do !== 'load' || effect.request.of === 'contexts';
 
-function reduced(state: State, action: Action, press: Press): Step {
+function reduced(state: State, action: Action, press: Press): Transition {
   switch (action.on) {
     case 'began':
       return begun(state);
@@ -52,18 +70,18 @@ function reduced(state: State, action: Action, press: Press): Step {
       return resized(state, action);
     case 'woke':
       if (action.name === 'refresh') return woke(state);
-      return action.name === 'filter' ? typedOut(state) : second(state);
-    case 'answered': {
-      const [next, ...effects] = answered(state, action);
-      const { of } = action.question;
-      if (of === 'contexts') return pressedEarly(next, press);
-      return [connection.answered(next, of), ...effects];
+      return action.name === 'filter' ? typingPaused(state) : second(state);
+    case 'loaded': {
+      const [next, ...effects] = loaded(state, action);
+      const { of } = action.request;
+      if (of === 'contexts') return withQueuedKeys(next, press);
+      return [connection.succeeded(next, of), ...effects];
     }
     case 'failed':
-      return failed(state, action.question, action.failure);
+      return failed(state, action.request, action.failure);
     case 'progress':
-      // It may come late, after it was stopped.
-      if (goingOn(state) === null) return [state];
+      // Late progress after a stop is ignored.
+      if (bulkActivity(state) === null) return [state];
       return [{ ...state, progress: { words: action.words, done: action.done, of: action.of } }];
     case 'changed':
       return changed(state, action);
@@ -76,43 +94,49 @@ function reduced(state: State, action: Action, press: Press): Step {
     case 'heard':
       return [{ ...state, connection: { ...state.connection, skewMs: action.skewMs ?? state.connection.skewMs } }];
     case 'connected':
-      return begun(saying({ ...beginning(state), place: action.place }, `Now at ${nameOf(action.place)}`, 'good'));
+      return begun(
+        withMessage(
+          { ...resetForDaemon(state), target: action.target },
+          `Connected to ${nameOf(action.target)}`,
+          'good',
+        ),
+      );
     case 'notConnected':
-      return [saying({ ...state, goingTo: null }, `${action.context}: ${action.failure.message}`, 'bad')];
+      return [withMessage({ ...state, switchingTo: null }, `${action.context}: ${action.failure.message}`, 'bad')];
     case 'copied':
-      // Whether the terminal took it nobody can tell.
-      return [said(state, `${action.what} was sent to the terminal's clipboard`)];
+      // The terminal does not report whether it accepted the text.
+      return [withNotice(state, `${action.what} was sent to the terminal's clipboard`)];
     case 'notCopied':
-      return [notDone(state, `${action.what}: too long for the terminal's clipboard`)];
+      return [withProblem(state, `${action.what}: too long for the terminal's clipboard`)];
     case 'written':
-      return [said(state, `Written to ${action.path}`)];
+      return [withNotice(state, `Written to ${action.path}`)];
     case 'notWritten':
-      return [notDone(state, `${action.path} was not written: ${action.why}`)];
+      return [withProblem(state, `Cannot write ${action.path}: ${action.why}`)];
   }
 }
 
-/** The keys that were pressed before the list of contexts was there act now, each on what the one before it left. */
-function pressedEarly(state: State, press: Press): Step {
+/** Handles the keys that were pressed before the list of contexts was loaded, in their order. */
+function withQueuedKeys(state: State, press: Press): Transition {
   const top = state.layers.at(-1);
   if (top?.kind !== 'contexts') return [state];
-  return top.early.reduce<Step>(
+  return top.queuedKeys.reduce<Transition>(
     ([before, ...effects], key) => {
       const [after, ...more] = press.key(before, key);
       return [after, ...effects, ...more];
     },
-    [withLayer(state, { ...top, early: [] })],
+    [withLayer(state, { ...top, queuedKeys: [] })],
   );
 }
 
-const nameOf = ({ context, server }: Place) => context ?? server;
+const nameOf = ({ context, server }: Target) => context ?? server;
 
-function begun(state: State): Step {
+function begun(state: State): Transition {
   const [next, ...effects] = refreshed(state);
   return [next, ...effects, { do: 'wake', name: 'second', afterMs: SECOND_MS }];
 }
 
-/** Times on the screen go on; what is over goes. */
-function second(state: State): Step {
+/** Updates the times on the screen, and removes an expired message or undo. */
+function second(state: State): Transition {
   const { message, undo, nowMs } = state;
   const next: State = {
     ...state,
@@ -122,32 +146,32 @@ function second(state: State): Step {
   return [next, { do: 'wake', name: 'second', afterMs: SECOND_MS }];
 }
 
-/** A taller screen may show rows that were not asked for yet. */
-function resized(state: State, { columns, rows }: { columns: number; rows: number }): Step {
+/** A taller screen may show rows that were not requested yet. */
+function resized(state: State, { columns, rows }: { columns: number; rows: number }): Transition {
   const next = projects.fitted({ ...state, size: { columns, rows } });
   if (view(next).screen === 'tokens') return tokens.movedBy(next, 0);
   return [{ ...next, tokens: { ...next.tokens, window: windows.move(next.tokens.window, 0, listRows(next)) } }];
 }
 
-/** Nothing was typed for a moment: what was typed holds. */
-function typedOut(state: State): Step {
+/** Typing has paused: applies the filter, or previews the purge. */
+function typingPaused(state: State): Transition {
   const top = state.layers.at(-1);
   return top?.kind === 'dialog' ? forms.previewed(state) : filtering.settled(state);
 }
 
-type AnsweredAction = Extract<Action, { on: 'answered' }>;
+type LoadedAction = Extract<Action, { on: 'loaded' }>;
 
-function answered(state: State, { question, answer }: AnsweredAction): Step {
-  // Question and answer belong together, which the compiler cannot see once they are apart.
-  const { answered: it, lacks } = completed({ question, answer } as Answered);
-  return ANSWERED[it.question.of](withLacks(state, lacks), it.question as never, it.answer as never);
+function loaded(state: State, { request, data }: LoadedAction): Transition {
+  // Request and data have matching types, which the compiler cannot infer once they are separate.
+  const { answered: it, lacks } = completed({ request, data } as DataResponse);
+  return DATA_REDUCERS[it.request.of](withLacks(state, lacks), it.request as never, it.data as never);
 }
 
-type Taking = {
-  [A in AnsweredAction as A['question']['of']]: (state: State, question: A['question'], answer: A['answer']) => Step;
+type DataReducers = {
+  [A in LoadedAction as A['request']['of']]: (state: State, request: A['request'], data: A['data']) => Transition;
 };
 
-const ANSWERED: Taking = {
+const DATA_REDUCERS: DataReducers = {
   status: (state, _, status) => {
     const { per_second: perSecond, errors_per_second: errorsPerSecond } = status.requests;
     const sample: Sample = { atMs: state.nowMs, perSecond, errorsPerSecond };
@@ -155,19 +179,19 @@ const ANSWERED: Taking = {
     const traffic = [...state.overview.traffic, ...(isSaid ? [sample] : [])].slice(-SAMPLES_KEPT);
     return [{ ...state, overview: { ...state.overview, status, traffic } }];
   },
-  tokens: (state, { page }, answer) => tokens.answered(state, page, answer),
-  dying: (state, _, { items }) => [{ ...state, overview: { ...state.overview, dying: items } }],
-  token: (state, _, answer) => [token.answered(state, answer)],
-  everyToken: (state, _, answer) => [tokens.everyTokenCame(state, answer)],
-  projects: (state, _, answer) => [projects.answered(state, answer)],
-  usage: (state, { query }, answer) =>
+  tokens: (state, { page }, data) => tokens.loaded(state, page, data),
+  expiring: (state, _, { items }) => [{ ...state, overview: { ...state.overview, expiring: items } }],
+  token: (state, _, data) => [token.loaded(state, data)],
+  allTokens: (state, _, data) => [tokens.allTokensReceived(state, data)],
+  projects: (state, _, data) => [projects.loaded(state, data)],
+  usage: (state, { query }, data) =>
     query.token_id === undefined
-      ? [{ ...state, overview: { ...state.overview, usage: answer } }]
-      : [token.usageCame(state, query.token_id, answer)],
-  audit: (state, { query }, answer) => [feeds.auditCame(state, query, answer)],
-  tokenAudit: (state, { id }, history) => [token.auditCame(state, id, history)],
+      ? [{ ...state, overview: { ...state.overview, usage: data } }]
+      : [token.usageReceived(state, query.token_id, data)],
+  audit: (state, { query }, data) => [feeds.auditReceived(state, query, data)],
+  tokenAudit: (state, { id }, history) => [token.historyReceived(state, id, history)],
   cache: (state, _, cache) => [{ ...state, cache: { ...state.cache, cache } }],
-  purgeable: (state, { body }, count) => [previewed(state, JSON.stringify(body), { count, failure: null })],
+  purgeable: (state, { body }, count) => [withPreview(state, JSON.stringify(body), { count, failure: null })],
   contexts: (state, _, all) => {
     const top = state.layers.at(-1);
     if (top?.kind !== 'contexts') return [state];
@@ -184,86 +208,86 @@ const ANSWERED: Taking = {
   },
 };
 
-function previewed(state: State, body: string, what: { count: number | null; failure: Failure | null }): State {
+function withPreview(state: State, body: string, what: { count: number | null; failure: Failure | null }): State {
   const { preview } = state.cache;
   if (!preview || JSON.stringify(preview.body) !== body) return state;
   return { ...state, cache: { ...state.cache, preview: { ...preview, ...what } } };
 }
 
-function failed(before: State, question: Question, failure: Failure): Step {
-  const state = withoutAnswer(before, question, failure);
-  if (question.of === 'contexts') return [state];
-  if (connection.isOfDaemon(failure)) return connection.failed(state, failure, question.of);
-  const heard = connection.answered(state, question.of);
-  if (question.of === 'tokens' && failure.status === 400) {
+function failed(before: State, request: DataRequest, failure: Failure): Transition {
+  const state = withoutPendingRequest(before, request, failure);
+  if (request.of === 'contexts') return [state];
+  if (connection.isDaemonFailure(failure)) return connection.failed(state, failure, request.of);
+  const heard = connection.succeeded(state, request.of);
+  if (request.of === 'tokens' && failure.status === 400) {
     const step = tokens.orderRefused(heard);
     if (step) return step;
   }
-  if (question.of === 'token' && failure.status === 404) return [token.gone(heard, question.id)];
-  return [question.of === 'purgeable' ? heard : saying(heard, failure.message, 'bad')];
+  if (request.of === 'token' && failure.status === 404) return [token.gone(heard, request.id)];
+  return [request.of === 'purgeable' ? heard : withMessage(heard, failure.message, 'bad')];
 }
 
-/** Who waited for it waits no longer. */
-function withoutAnswer(state: State, question: Question, failure: Failure): State {
-  switch (question.of) {
+/** Clears what was waiting for the data of a failed request. */
+function withoutPendingRequest(state: State, request: DataRequest, failure: Failure): State {
+  switch (request.of) {
     case 'tokens':
-      return tokens.failed(state, question.page);
-    case 'everyToken':
+      return tokens.failed(state, request.page);
+    case 'allTokens':
       return { ...state, progress: null, tokens: { ...state.tokens, collecting: null } };
     case 'audit':
       return { ...state, audit: { ...state.audit, isReadingOlder: false } };
     case 'purgeable':
-      return previewed(state, JSON.stringify(question.body), { count: null, failure });
+      return withPreview(state, JSON.stringify(request.body), { count: null, failure });
     case 'contexts': {
       const top = state.layers.at(-1);
-      return top?.kind === 'contexts' ? withLayer(state, { ...top, all: [], early: [], failure }) : state;
+      return top?.kind === 'contexts' ? withLayer(state, { ...top, all: [], queuedKeys: [], failure }) : state;
     }
     default:
       return state;
   }
 }
 
-/** What is shown is asked for anew, so that the change is to be seen. */
-function changed(state: State, action: Extract<Action, { on: 'changed' }>): Step {
-  const next = outcome.changed(state, action.change, action.outcome);
+/** Refreshes the screen, so that the change becomes visible. */
+function changed(state: State, action: Extract<Action, { on: 'changed' }>): Transition {
+  const next = results.changed(state, action.change, action.outcome);
   const { created } = action.outcome;
   return refreshed(created ? above(next, revealOf(created)) : next);
 }
 
-const revealOf = (created: NonNullable<Outcome['created']>): Reveal => ({
+const revealOf = (created: NonNullable<ChangeResult['created']>): Reveal => ({
   kind: 'reveal',
   ...created,
   isShown: false,
-  isTaken: false,
+  wasRevealed: false,
   path: null,
   isWriting: false,
-  said: null,
+  notice: null,
   problem: null,
 });
 
-function refused(state: State, { change, failure }: Extract<Action, { on: 'refused' }>): Step {
-  const next = outcome.notChanged(state, change, failure);
-  if (!connection.isOfDaemon(failure)) return [next];
-  const [away, ...effects] = connection.failed(next, failure, null);
-  return [{ ...away, message: next.message }, ...effects];
+function refused(state: State, { change, failure }: Extract<Action, { on: 'refused' }>): Transition {
+  const next = results.changeFailed(state, change, failure);
+  if (!connection.isDaemonFailure(failure)) return [next];
+  const [offline, ...effects] = connection.failed(next, failure, null);
+  return [{ ...offline, message: next.message }, ...effects];
 }
 
-function streamState(state: State, { of, is, failure }: Extract<Action, { on: 'stream' }>): Step {
+function streamState(state: State, { of, is, failure }: Extract<Action, { on: 'stream' }>): Transition {
   if (failure?.status === 401) return connection.failed(state, failure, null);
-  return of === 'tokenEvents' ? [state] : feeds.streamIs(state, of, is);
+  return of === 'tokenEvents' ? [state] : feeds.streamChanged(state, of, is);
 }
 
-/** In the dialog of the secret, where it is about that. */
-function said(state: State, words: string): State {
+/** Shows a message in the dialog of the secret if that is open. */
+function withNotice(state: State, words: string): State {
   const top = state.layers.at(-1);
   return top?.kind === 'reveal'
-    ? withLayer(state, { ...top, said: words, isTaken: true, path: null, isWriting: false, problem: null })
-    : saying(state, words);
+    ? withLayer(state, { ...top, notice: words, wasRevealed: true, path: null, isWriting: false, problem: null })
+    : withMessage(state, words);
 }
 
-function notDone(state: State, words: string): State {
+function withProblem(state: State, words: string): State {
   const top = state.layers.at(-1);
   return top?.kind === 'reveal'
-    ? withLayer(state, { ...top, said: null, isWriting: false, problem: words })
-    : saying(state, words, 'bad');
+    ? withLayer(state, { ...top, notice: null, isWriting: false, problem: words })
+    : withMessage(state, words, 'bad');
 }

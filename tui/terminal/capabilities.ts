@@ -6,21 +6,21 @@ export interface Capabilities {
   colours: Colours;
   /** Whether symbols beyond ASCII may be drawn. */
   hasSymbols: boolean;
-  /** Whether the terminal reads UTF-8 at all; where not, text is shown in ASCII. */
+  /** Whether the terminal reads UTF-8; otherwise text is converted to ASCII. */
   isUtf8: boolean;
-  /** Whether something may move that nobody asked for: spinners, blinking. */
+  /** Whether animations are allowed: spinners, blinking. */
   hasMotion: boolean;
-  /** Why nothing can be shown in full screen, for a person; undefined where it can. */
+  /** Why full screen is not possible, as a message; undefined if it is possible. */
   unusable: string | undefined;
 }
 
 type Streams = Pick<TerminalIo, 'env'> & { stdin: { isTTY?: boolean }; stdout: { isTTY?: boolean } };
 
-// The levels of chalk, in Ink.
+// The colour levels of chalk, which Ink uses.
 const LEVELS: readonly Colours[] = ['none', '16', '256', 'truecolor'];
 const TRUE_COLOUR_TERMS = /^xterm-(?:kitty|ghostty)$|^wezterm$|^alacritty|^foot|-direct$/;
 
-/** Set, and not to 0. */
+/** Whether a variable is set, and not to 0. */
 const isOn = (value: string | undefined) => value !== undefined && value !== '' && value !== '0';
 
 function forced(value: string | undefined): Colours | undefined {
@@ -45,16 +45,16 @@ function isUtf8({ LC_ALL, LC_CTYPE, LANG }: NodeJS.ProcessEnv): boolean {
 
 function hasSymbols(env: NodeJS.ProcessEnv): boolean {
   if (env.LLMP_ASCII) return env.LLMP_ASCII === '0';
-  // The console's font has 256 or 512 glyphs, arrows and check marks seldom among them.
+  // The font of the Linux console has 256 or 512 glyphs, mostly without arrows and check marks.
   return isUtf8(env) && env.TERM !== 'linux';
 }
 
-/** What the terminal can do, by what is known of it from outside: nothing is asked, so nothing is waited for. */
+/** Detects the abilities of the terminal from the environment. The terminal is not queried, so there is no wait for its response. */
 export function capabilitiesOf({ env, stdin, stdout }: Streams): Capabilities {
   let unusable: string | undefined;
   if (!stdin.isTTY) unusable = 'the input is not a terminal';
   else if (!stdout.isTTY) unusable = 'the output is not a terminal';
-  else if (!env.TERM || env.TERM === 'dumb') unusable = 'the terminal cannot place text (TERM)';
+  else if (!env.TERM || env.TERM === 'dumb') unusable = 'the terminal cannot position text (TERM is not set, or dumb)';
   return {
     colours: coloursOf(env),
     hasSymbols: hasSymbols(env),
@@ -65,13 +65,13 @@ export function capabilitiesOf({ env, stdin, stdout }: Streams): Capabilities {
 }
 
 /**
- * Tells React, Ink and chalk, who read the environment as they are imported and never again. So it comes before the
- * first import of anything that imports them.
+ * Sets environment variables for React, Ink and chalk, which read them only when they are imported. Call it before the first
+ * import of a module that imports them.
  */
 export function prepareLibraries(env: NodeJS.ProcessEnv, { colours }: Pick<Capabilities, 'colours'>): void {
-  env.NODE_ENV = 'production'; // Else React keeps a measurement of every frame for ever.
+  env.NODE_ENV = 'production'; // Otherwise React keeps a measurement of every frame, without limit.
   env.FORCE_COLOR = String(LEVELS.indexOf(colours));
-  // In CI Ink shows nothing but the last frame.
+  // In CI Ink renders only the last frame.
   delete env.CI;
   delete env.CONTINUOUS_INTEGRATION;
 }

@@ -1,8 +1,8 @@
 import stringWidth from 'string-width';
 
-// Colours and the like; the only sequences that may pass.
+// Style sequences, such as colours: the only sequences that are let through.
 const STYLE = /\x1b\[[\d:;]*m/; // eslint-disable-line no-control-regex
-// Other sequences, those cut off among them, and single controls: they would move the cursor, or talk to the terminal.
+// All other sequences, even incomplete ones, and control characters: they would move the cursor or control the terminal.
 const CONTROL =
   /\x1b\[[0-?]*[ -/]*[@-~]?|\x1b[\]PX^_][^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?|\x1b.?|[\x00-\x1f\x7f-\x9f\u2028\u2029]/; // eslint-disable-line no-control-regex
 const TOKENS = new RegExp(`(${STYLE.source})|(${CONTROL.source})`, 'gu');
@@ -10,7 +10,7 @@ const PLAIN = '\x1b[0m';
 
 const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' });
 
-/** What a terminal without UTF-8 would read as bytes, of which some are commands to it. */
+/** Converts to ASCII: a terminal without UTF-8 would read other text as single bytes, some of which are control codes. */
 function asAscii(text: string): string {
   if (/^[\x20-\x7e]*$/.test(text)) return text;
   return [...graphemes.segment(text)]
@@ -30,8 +30,8 @@ function cut(text: string, columns: number): string {
 }
 
 /**
- * One line of a frame as it may go to the terminal: not wider than `columns`, colours closed at its end, and no control
- * character or sequence in it beside the colours, wherever its text came from.
+ * Makes a line of a frame safe for the terminal: no wider than `columns`, colours reset at its end, and no control characters or
+ * sequences except colours, even in untrusted text.
  */
 export function fitLine(line: string, columns: number, isUtf8: boolean): string {
   let room = columns;

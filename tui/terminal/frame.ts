@@ -4,34 +4,34 @@ import type { Clock, Size } from '../../console/terminal-io.js';
 import type { Output } from './output.js';
 
 const FRAME_MS = 1000 / 30;
-// Terminals that know it show the changes at once; the others take no notice.
+// Synchronized output: terminals that support it show the changes at once; others ignore it.
 const BEGIN = '\x1b[?2026h';
 const END = '\x1b[?2026l';
 const CLEAR = '\x1b[0m\x1b[2J';
-// Ink shows and hides the cursor, which is ours.
+// Ink writes modes to show and hide the cursor, which this class controls.
 const ONLY_MODES = /^(?:\x1b\[\?\d+[hl])+$/; // eslint-disable-line no-control-regex
 
 export interface FrameOptions {
   output: Output;
   clock: Clock;
   size: () => Size;
-  /** Whether the terminal understands more than ASCII. */
+  /** Whether the terminal reads UTF-8. */
   isUtf8: boolean;
 }
 
 /**
- * What Ink takes for the terminal. With `debug: true` it hands over whole frames; of each only the lines that changed
- * are written, at their place, so that nothing scrolls and an unchanged frame costs no byte.
+ * Output stream for Ink in place of stdout. With `debug: true` Ink writes whole frames; of each frame only the changed lines are
+ * written, in place, so that nothing scrolls and an unchanged frame writes no bytes.
  *
- * At most 30 frames a second, the first one at once; while the terminal has not read the one before, none. Frames
- * that are overtaken are never written.
+ * Writes up to 30 frames a second, the first one immediately, and none until the terminal has read the previous one. Frames
+ * replaced by a newer one in the meantime are skipped.
  */
 export class FrameStdout extends EventEmitter {
   readonly #options: FrameOptions;
   readonly isTTY = true;
   #next: string | undefined;
   #last: string | undefined;
-  /** The lines on the screen; undefined while nobody knows. */
+  /** The lines on the screen; undefined if they are not known. */
   #shown: string[] | undefined;
   #produce: (() => void) | undefined;
   #paintedAtMs = -Infinity;
@@ -55,12 +55,12 @@ export class FrameStdout extends EventEmitter {
     return this.#options.size().rows;
   }
 
-  /** The last frame as it came, colours and all. */
+  /** The last frame as received, with colours. */
   get last(): string {
     return this.#next ?? this.#last ?? '';
   }
 
-  /** Takes a whole frame, lines parted by `\n`. */
+  /** Takes a whole frame, with lines separated by `\n`. */
   write(frame: string): boolean {
     if (!ONLY_MODES.test(frame)) {
       this.#next = frame;
@@ -69,13 +69,13 @@ export class FrameStdout extends EventEmitter {
     return true;
   }
 
-  /** Calls `produce` when its frame may be shown, which spares laying out the ones in between. The newest one counts. */
+  /** Calls `produce` when its frame can be shown. Only the newest `produce` is called, so skipped frames are not laid out. */
   ask(produce: () => void): void {
     this.#produce = produce;
     this.#schedule();
   }
 
-  /** Paints the whole screen anew: at ^L, at another size, after somebody else wrote on it. */
+  /** Repaints the whole screen: on ^L, after a resize, or after other output. */
   redraw(): void {
     this.#shown = undefined;
     this.#next ??= this.#last;
@@ -88,7 +88,7 @@ export class FrameStdout extends EventEmitter {
     this.#cancel = undefined;
   }
 
-  /** Goes on with a screen of which nothing is known. */
+  /** Resumes with a full repaint, because the contents of the screen are not known. */
   resume(): void {
     this.#isPaused = false;
     this.redraw();
@@ -109,7 +109,7 @@ export class FrameStdout extends EventEmitter {
       isCancelled = true;
       cancelTimer?.();
     };
-    // One turn later, what one read of the keyboard brings is one frame.
+    // Deferred, so that all input of one read results in one frame.
     if (!cancelTimer) queueMicrotask(due);
   }
 
@@ -129,7 +129,7 @@ export class FrameStdout extends EventEmitter {
       const changes = this.#changes(this.#last.split('\n'));
       if (changes !== '') this.#options.output.write(`${BEGIN}${changes}${END}`);
     }
-    this.#schedule(); // Laying out may have asked for more.
+    this.#schedule(); // Layout may have requested another frame.
   }
 
   #changes(frame: string[]): string {
@@ -140,7 +140,7 @@ export class FrameStdout extends EventEmitter {
     const change = (line: string, row: number) => {
       if (line === (shown ? shown[row] : '')) return '';
       const fitted = fitLine(line, columns, this.#options.isUtf8);
-      // Erased before, not after: behind a full line the cursor stays on its last character, which would go too.
+      // Erase before writing: after a full line the cursor is still on the last character, which would be erased too.
       return `\x1b[${row + 1};1H\x1b[2K${fitted}`;
     };
     return (shown ? '' : CLEAR) + lines.map(change).join('');

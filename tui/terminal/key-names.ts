@@ -1,6 +1,6 @@
-/** What terminals send for keys, and what we call them: `ctrl+alt+shift+` in this order, then the key. */
+/** Maps the sequences of terminals to names of keys: modifiers in the order `ctrl+alt+shift+`, then the key. */
 
-// xterm's parameter less one, bit by bit; Caps Lock and Num Lock are left out.
+// Bits of xterm's modifier parameter minus one; Caps Lock and Num Lock are ignored.
 const MODIFIERS = [
   [4, 'ctrl+'],
   [2, 'alt+'],
@@ -52,20 +52,20 @@ const NUMBERS: Record<number, string> = {
 const RXVT_MODIFIERS: Record<string, number> = { $: SHIFT, '^': CTRL, '@': CTRL | SHIFT };
 const CONSOLE: Record<string, string> = { A: 'f1', B: 'f2', C: 'f3', D: 'f4', E: 'f5' };
 
-/** The keypad in application mode, SS3. */
+/** The keypad in application mode (SS3). */
 const KEYPAD: Record<string, string> = { M: 'enter', I: 'tab', X: '=', ' ': 'space' };
 const KEYPAD_CHARACTERS = 'jklmnopqrstuvwxy';
 const KEYPAD_MEANINGS = '*+,-./0123456789';
 
-/** Kitty's numbers for the keypad. */
+/** First code of Kitty's numbers for the keypad. */
 const KITTY_KEYPAD = 57399;
 const KITTY_KEYPAD_KEYS =
   '0 1 2 3 4 5 6 7 8 9 . / * - + enter = , left right up down pageup pagedown home end insert delete'.split(' ');
 
 const SPECIAL: Record<number, string> = {
-  0x08: 'backspace', // What some terminals send for it; nobody means ^H.
+  0x08: 'backspace', // Some terminals send it for Backspace; ^H itself has no use here.
   0x09: 'tab',
-  0x0a: 'enter', // What a script sends for it.
+  0x0a: 'enter', // Sent by scripts.
   0x0d: 'enter',
   0x1b: 'escape',
   0x20: 'space',
@@ -79,7 +79,7 @@ function withModifiers(key: string, bits: number): string {
 
 const isPrintable = (code: number) => code >= 0x20 && code !== 0x7f && (code < 0x80 || code > 0x9f);
 
-/** A key of text: a code point as it came, or a control code. @returns undefined for what no key sends. */
+/** The key for a code point or control code. @returns undefined for codes that no key sends. */
 export function textKey(code: number, hasAlt: boolean): string | undefined {
   const alt = hasAlt ? ALT : 0;
   const special = SPECIAL[code];
@@ -89,13 +89,13 @@ export function textKey(code: number, hasAlt: boolean): string | undefined {
   return withModifiers(code === 0 ? 'space' : String.fromCharCode(code | 0x40).toLowerCase(), CTRL | alt);
 }
 
-/** A code point told apart from its modifiers. Shift is in the character where nothing else changes it. */
+/** The key for a code point with separate modifiers. Shift becomes part of the character if that has an upper-case form. */
 function modifiedKey(code: number, bits: number, shifted: number | undefined): string | undefined {
   const special = SPECIAL[code];
   if (special) return withModifiers(special, bits);
   const keypad = KITTY_KEYPAD_KEYS[code - KITTY_KEYPAD];
   if (keypad) return withModifiers(keypad, bits);
-  const isPrivate = code >= 0xe000 && code <= 0xf8ff; // Kitty's numbers for keys that have no name here.
+  const isPrivate = code >= 0xe000 && code <= 0xf8ff; // Kitty's codes for keys without a name here.
   if (!isPrintable(code) || isPrivate || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff)) return undefined;
   const character = String.fromCodePoint(code);
   if (bits & CTRL) return withModifiers(character.toLowerCase(), bits);
@@ -107,14 +107,14 @@ function modifiedKey(code: number, bits: number, shifted: number | undefined): s
 
 interface Parameters {
   first: number;
-  /** Kitty's second number of the first parameter. */
+  /** The second number of the first parameter in Kitty's protocol. */
   shifted: number | undefined;
   bits: number;
   isReleased: boolean;
 }
 
 function parametersOf(text: string, hasAlt: boolean): Parameters | undefined {
-  // Answers to questions begin with one of `<=>?`; no key does.
+  // Responses to terminal queries begin with one of `<=>?`; keys never do.
   if (!/^[\d;:]*$/.test(text)) return undefined;
   const [keys = '', modifiers = ''] = text.split(';');
   const [first, shifted] = keys.split(':');
@@ -127,7 +127,7 @@ function parametersOf(text: string, hasAlt: boolean): Parameters | undefined {
   };
 }
 
-/** A control sequence, CSI `text` `final`. @returns undefined for what is no key: reports, answers, the unknown. */
+/** The key for a control sequence, CSI `text` `final`. @returns undefined for reports, responses and unknown sequences. */
 export function controlSequenceKey(text: string, final: string, hasAlt: boolean): string | undefined {
   if (text === '[') return CONSOLE[final];
   const parameters = parametersOf(text, hasAlt);
@@ -142,22 +142,22 @@ export function controlSequenceKey(text: string, final: string, hasAlt: boolean)
   return key && withModifiers(key, bits | (rxvt ?? 0));
 }
 
-/** `CSI 27 ; modifiers ; code ~`, where xterm has Shift in the code already. */
+/** `CSI 27 ; modifiers ; code ~`: in xterm the code already includes Shift. */
 function otherKey(text: string, bits: number): string | undefined {
   const code = Number(text.split(';')[2] ?? '');
   return Number.isNaN(code) ? undefined : modifiedKey(code, bits, bits & SHIFT ? code : undefined);
 }
 
-/** With another first parameter than 1 it is a report, of the cursor's place for one. */
+/** A first parameter other than 1 means a report, such as the position of the cursor. */
 function specialLetter(final: string, first: number): string | undefined {
   return first === 1 ? LETTERS[final] : undefined;
 }
 
-/** A key of the keypad or a function key, SS3 `text` `final`. */
+/** The key for SS3 `text` `final`: the keypad or a function key. */
 export function shiftSequenceKey(text: string, final: string, hasAlt: boolean): string | undefined {
   const parameters = parametersOf(text, hasAlt);
   if (!parameters) return undefined;
-  // Some send the modifiers alone, others `1;` before them.
+  // Some terminals send the modifiers alone, others after `1;`.
   const bits =
     text.includes(';') || text === '' ? parameters.bits : Math.max(0, parameters.first - 1) | parameters.bits;
   if (final in RXVT_ARROWS) return withModifiers(RXVT_ARROWS[final] ?? '', bits | CTRL);

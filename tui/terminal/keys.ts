@@ -3,25 +3,25 @@ import { controlSequenceKey, shiftSequenceKey, textKey } from './key-names.js';
 
 export type Input = { kind: 'key'; key: string } | { kind: 'paste'; text: string };
 
-// A terminal sends a sequence in one go; a lone Esc is one after which nothing came for so long.
+// A terminal sends a sequence at once, so an Esc followed by nothing for this time is the key itself.
 const ESCAPE_MS = 50;
-// What lost its end on the way must not eat for ever what is typed.
+// A sequence or paste that lost its end must not swallow later input without limit.
 const SEQUENCE_MS = 1_000;
 const PASTE_MS = 5_000;
-/** The most of one paste that is told, in bytes. */
-export const LONGEST_PASTE = 64 * 1024;
-const LONGEST_SEQUENCE = 64;
+/** Limit of a paste, in bytes; the rest is dropped. */
+export const MAX_PASTE_BYTES = 64 * 1024;
+const MAX_SEQUENCE_LENGTH = 64;
 const X10_MOUSE_BYTES = 3;
 
 const ESC = 0x1b;
 const BEL = 0x07;
-const STRING_END = 0x5c; // Behind ESC.
+const STRING_END = 0x5c; // After ESC.
 const DELETE = 0x7f;
 const PASTE_END = Buffer.from('\x1b[201~', 'latin1');
 
 type State =
   | 'ground'
-  | 'character' // the rest of one in UTF-8
+  | 'character' // continuation bytes in UTF-8
   | 'escape'
   | 'escape escape'
   | 'control sequence' // CSI: ESC [ parameters, final
@@ -41,11 +41,11 @@ const AFTER_ESCAPE: Record<string, State> = {
   _: 'string',
 };
 
-/** Where an introducer may have been a key: Alt and what it is written with. */
-const ALONE: ReadonlySet<State> = new Set(Object.values(AFTER_ESCAPE));
+/** States whose introducer may instead be a key with Alt. */
+const ALT_INTRODUCERS: ReadonlySet<State> = new Set(Object.values(AFTER_ESCAPE));
 
-/** How long the rest may take. */
-function patienceMs(state: State, isBegun: boolean): number | undefined {
+/** How long to wait for the rest of the input in a state. */
+function timeoutMs(state: State, isBegun: boolean): number | undefined {
   if (state === 'ground' || state === 'character') return undefined;
   if (state === 'paste') return PASTE_MS;
   return isBegun || state === 'string escape' || state === 'mouse' ? SEQUENCE_MS : ESCAPE_MS;
@@ -55,38 +55,38 @@ const isUtf8Lead = (byte: number) => byte >= 0xc2 && byte <= 0xf4;
 const utf8Length = (lead: number) => (lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4);
 
 /**
- * The bytes of a terminal's keyboard as keys and pastes.
+ * Decoder of terminal input: turns bytes into keys and pastes.
  *
- * One byte at a time, so that it makes no difference how reads cut them. What is not known is swallowed whole: a piece
- * of a sequence taken for letters would be commands that nobody gave.
+ * It takes one byte at a time, so the boundaries of reads do not matter. Unknown sequences are skipped as a whole: a part of one read
+ * as letters would run commands that the operator did not give.
  */
 export class KeyDecoder {
   readonly #clock: Clock;
-  readonly #tell: (input: Input) => void;
+  readonly #emit: (input: Input) => void;
   #state: State = 'ground';
-  /** Of the sequence at hand, behind its introducer. */
+  /** The current sequence, after its introducer. */
   #text = '';
   #introducer = '';
   #hasAlt = false;
-  /** Of the character, mouse report or paste at hand. */
+  /** Bytes of the current character, mouse report or paste. */
   #bytes: number[] = [];
-  #matched = 0; // How much of PASTE_END has come.
+  #matched = 0; // Number of bytes of PASTE_END received.
   #cancelTimer: (() => void) | undefined;
 
   constructor(clock: Clock, tell: (input: Input) => void) {
     this.#clock = clock;
-    this.#tell = tell;
+    this.#emit = tell;
   }
 
   push(bytes: Uint8Array): void {
     this.#cancelTimer?.();
     this.#cancelTimer = undefined;
     for (const byte of bytes) this.#take(byte);
-    const ms = patienceMs(this.#state, this.#text !== '');
+    const ms = timeoutMs(this.#state, this.#text !== '');
     if (ms !== undefined) this.#wait(ms);
   }
 
-  /** Forgets what was begun. */
+  /** Discards incomplete input. */
   reset(): void {
     this.#cancelTimer?.();
     this.#cancelTimer = undefined;
@@ -94,7 +94,7 @@ export class KeyDecoder {
   }
 
   #wait(ms: number): void {
-    // A timer runs before what came meanwhile is read; the second one lets that pass.
+    // Timers run before pending input is read. The second timer lets that input be read first.
     this.#cancelTimer = this.#clock.after(ms, () => {
       this.#cancelTimer = this.#clock.after(1, () => {
         this.#giveUp();
@@ -108,7 +108,7 @@ export class KeyDecoder {
     else if (state === 'escape' || state === 'escape escape') {
       this.#key('escape');
       if (state === 'escape escape') this.#key('escape');
-    } else if (this.#text === '' && ALONE.has(state)) {
+    } else if (this.#text === '' && ALT_INTRODUCERS.has(state)) {
       if (this.#hasAlt) this.#key('escape');
       this.#key(`alt+${this.#introducer}`);
     }
@@ -116,7 +116,7 @@ export class KeyDecoder {
   }
 
   #key(key: string | undefined): void {
-    if (key !== undefined) this.#tell({ kind: 'key', key });
+    if (key !== undefined) this.#emit({ kind: 'key', key });
   }
 
   #enter(state: State): void {
@@ -127,7 +127,7 @@ export class KeyDecoder {
     if (state === 'ground' || state === 'escape') this.#hasAlt = false;
   }
 
-  readonly #takers: Record<State, (byte: number) => void> = {
+  readonly #handlers: Record<State, (byte: number) => void> = {
     ground: this.#takePlain.bind(this),
     character: this.#takeCharacter.bind(this),
     escape: this.#takeEscaped.bind(this),
@@ -141,7 +141,7 @@ export class KeyDecoder {
   };
 
   #take(byte: number): void {
-    this.#takers[this.#state](byte);
+    this.#handlers[this.#state](byte);
   }
 
   #takePlain(byte: number): void {
@@ -166,7 +166,7 @@ export class KeyDecoder {
     this.#bytes.push(byte);
     if (this.#bytes.length < utf8Length(this.#bytes[0] ?? 0)) return;
     const character = Buffer.from(this.#bytes).toString();
-    // Not a character after all: too long a form, a surrogate, beyond the last one.
+    // Invalid UTF-8: an overlong form, a surrogate, or beyond the last code point.
     const isValid = Buffer.byteLength(character) === this.#bytes.length && character !== '\ufffd';
     if (isValid) this.#key(textKey(character.codePointAt(0) ?? 0, this.#hasAlt));
     this.#enter('ground');
@@ -184,7 +184,7 @@ export class KeyDecoder {
     }
   }
 
-  /** Alt and a special key, as rxvt has it, or a lone Esc and whatever begins then. */
+  /** Alt with a special key, as rxvt sends it, or a lone Esc followed by other input. */
   #takeEscapedTwice(byte: number): void {
     const character = String.fromCharCode(byte);
     if (character === '[' || character === 'O') this.#hasAlt = true;
@@ -195,16 +195,16 @@ export class KeyDecoder {
 
   #takeSequence(byte: number): void {
     if (byte < 0x20 || byte >= DELETE) {
-      // Not part of any: this one was cut off.
+      // Not part of any sequence: the current one was cut off.
       this.#startOver(byte);
       return;
     }
     const character = String.fromCharCode(byte);
-    // rxvt ends Shift and a special key with what is no end elsewhere; the Linux console has two introducers.
+    // rxvt ends Shift with a special key by `$`, which is not a final byte elsewhere; the Linux console sends two introducers.
     const isRxvtShift = character === '$' && /^\d+$/.test(this.#text);
     const isConsole = character === '[' && this.#text === '' && this.#state === 'control sequence';
     if ((byte >= 0x40 || isRxvtShift) && !isConsole) this.#endSequence(character);
-    else if (this.#text.length < LONGEST_SEQUENCE) this.#text += character;
+    else if (this.#text.length < MAX_SEQUENCE_LENGTH) this.#text += character;
   }
 
   #endSequence(final: string): void {
@@ -213,8 +213,8 @@ export class KeyDecoder {
     if (isControl && final === 'M' && text === '') this.#enter('mouse');
     else if (isControl && final === '~' && text === '200') this.#enter('paste');
     else {
-      // A longer one means nothing, whatever its beginning would.
-      if (text.length < LONGEST_SEQUENCE)
+      // A sequence above the limit is ignored.
+      if (text.length < MAX_SEQUENCE_LENGTH)
         this.#key((isControl ? controlSequenceKey : shiftSequenceKey)(text, final, this.#hasAlt));
       this.#enter('ground');
     }
@@ -225,7 +225,7 @@ export class KeyDecoder {
   }
 
   #takeString(byte: number): void {
-    this.#text = '…'; // What it says is nobody's business, only that it has begun.
+    this.#text = '…'; // The content is ignored; this only records that the string has begun.
     if (byte === ESC) this.#state = 'string escape';
     else if (byte === BEL) this.#enter('ground');
     else if (byte < 0x20) this.#startOver(byte);
@@ -236,7 +236,7 @@ export class KeyDecoder {
     if (byte !== STRING_END) this.#take(byte);
   }
 
-  /** Whatever was begun is over, and this byte is the first of something else. */
+  /** Discards incomplete input, and handles the byte as the first of new input. */
   #startOver(byte: number): void {
     this.#enter('ground');
     this.#take(byte);
@@ -248,16 +248,16 @@ export class KeyDecoder {
       if (this.#matched === PASTE_END.length) this.#endPaste();
       return;
     }
-    // Not the end after all. Only ESC can begin it anew: there is no other in it.
+    // Not the end of the paste. Only ESC can start PASTE_END again, because it contains no other ESC.
     const more = [...PASTE_END.subarray(0, this.#matched), ...(byte === ESC ? [] : [byte])];
     this.#matched = byte === ESC ? 1 : 0;
-    this.#bytes.push(...more.slice(0, LONGEST_PASTE - this.#bytes.length));
+    this.#bytes.push(...more.slice(0, MAX_PASTE_BYTES - this.#bytes.length));
   }
 
   #endPaste(): void {
-    // As a stream, so that a character cut off at the end is left out.
+    // In stream mode, a character cut off at the end is dropped.
     const text = new TextDecoder().decode(Buffer.from(this.#bytes), { stream: true });
     this.#enter('ground');
-    this.#tell({ kind: 'paste', text: text.replace(/\r\n?/g, '\n') });
+    this.#emit({ kind: 'paste', text: text.replace(/\r\n?/g, '\n') });
   }
 }

@@ -1,18 +1,18 @@
-/** Ink, as we use it. Imported only after the environment is prepared for it. */
+/** Mounts Ink. Import this module only after `prepareLibraries`. */
 import { Readable } from 'node:stream';
 import { Box, type Instance, render } from 'ink';
 import { Component, type ReactNode } from 'react';
 import type { FrameStdout } from './frame.js';
 import type { Size } from '../../console/terminal-io.js';
 
-const NOTHING = 'nothing could be laid out; React must not be imported before the environment is prepared for it';
+const NOTHING = 'Ink rendered nothing: React must not be imported before prepareLibraries() has set the environment';
 
 interface BoundaryProps {
   onError: (error: unknown) => void;
   children: ReactNode;
 }
 
-/** In front of Ink's own, which would draw the error and a piece of the source on the screen. */
+/** Error boundary inside Ink's own, which would draw the error with source code on the screen. */
 class Boundary extends Component<BoundaryProps, { hasFailed: boolean }> {
   override state = { hasFailed: false };
 
@@ -30,14 +30,14 @@ class Boundary extends Component<BoundaryProps, { hasFailed: boolean }> {
 }
 
 export interface Mounted {
-  /** Lays the element out for this size and hands the frame over before it returns. */
+  /** Lays out the element for this size, and writes the frame to `stdout` before it returns. */
   show(element: ReactNode, size: Size): void;
   unmount(): void;
 }
 
 export function mount(stdout: FrameStdout, onError: (error: unknown) => void): Mounted {
   let instance: Instance | undefined;
-  // The keyboard is read elsewhere.
+  // Input is read by `openTerminal`, not by Ink.
   const stdin = Object.assign(new Readable({ read: () => undefined }), { isTTY: false });
   const options = {
     stdout: stdout as unknown as NodeJS.WriteStream,
@@ -45,14 +45,13 @@ export function mount(stdout: FrameStdout, onError: (error: unknown) => void): M
     debug: true,
     exitOnCtrlC: false,
     patchConsole: false,
-    // Texts are lines below each other, which is all that a screen is made of, and Ink hands them over as they are.
-    // Painting them cell by cell into boxes took 32 ms for 200x60, this half of one. A text that is empty is left out,
-    // and what is below it moves up.
+    // In this mode Ink outputs texts as lines, which is all that a screen consists of. Painting cells took 32 ms for 200x60, this takes
+    // half a millisecond. An empty text is omitted, and the lines below it move up.
     isScreenReaderEnabled: true,
   };
   return {
     show(element, { columns, rows }) {
-      // The size is part of the tree, so that another one is laid out anew like any other change.
+      // The size is part of the tree, so that a resize is laid out like any other change.
       const tree = (
         <Boundary onError={onError}>
           <Box width={columns} height={rows} flexDirection="column" overflow="hidden">
@@ -65,7 +64,7 @@ export function mount(stdout: FrameStdout, onError: (error: unknown) => void): M
         instance = render(tree, options);
         instance.waitUntilExit().catch(onError);
       }
-      // Ink keeps to itself what no boundary catches, and lays out nothing. No screen is empty.
+      // Ink hides errors that no boundary catches, and then renders nothing. A real screen is never empty.
       if (stdout.last === '' && rows > 1) onError(new Error(NOTHING));
     },
     unmount() {

@@ -1,28 +1,28 @@
 import type { TerminalIo } from '../../console/terminal-io.js';
 
 const RETRY_EVERY_MS = 10;
-// With the pause between them half a second: whoever ends a program waits no longer for a terminal that does not read.
-const MOST_TRIES = 100;
+// Half a second in total, with the pauses: the longest wait at exit for a terminal that does not read.
+const MAX_TRIES = 100;
 const PAUSE_MS = 5;
-// Ends whatever sequence was cut off; by itself it shows nothing.
+// Cancels an incomplete sequence; otherwise without effect.
 const CANCEL = '\x18';
 
 const NOTHING = new Uint8Array();
 const isFull = (error: unknown) => (error as NodeJS.ErrnoException).code === 'EAGAIN';
 
 /**
- * Bytes on their way to the terminal, without ever waiting for it.
+ * Non-blocking output to the terminal.
  *
- * What does not fit is kept and tried again, so that a terminal that reads slowly, or not at all, neither stops the
- * program nor its signals. Whoever writes frames looks at `isClogged` first and skips those in between.
+ * Bytes that the terminal does not accept are buffered and retried, so that a slow or stopped terminal blocks neither the program nor
+ * its signal handlers. `FrameStdout` checks `isClogged` before each frame and skips frames in the meantime.
  */
 export class Output {
   readonly #io: Pick<TerminalIo, 'write' | 'clock'>;
   #rest: Uint8Array = NOTHING;
   #isGone = false;
-  /** Called when all that was kept is written. */
+  /** Called when the buffer has been written. */
   onDrain: () => void = () => undefined;
-  /** Called once, when there is no terminal any more. From then on nothing is written, and nothing fails. */
+  /** Called once, when the terminal is gone. Later writes are ignored. */
   onGone: () => void = () => undefined;
 
   constructor(io: Pick<TerminalIo, 'write' | 'clock'>) {
@@ -40,11 +40,11 @@ export class Output {
     if (!wasClogged && !this.#wroteAll()) this.#retryLater();
   }
 
-  /** Writes before it returns, in place of what was kept. Gives up on a terminal that does not read. */
+  /** Writes synchronously, and discards the buffer. Gives up on a terminal that does not read. */
   writeNow(text: string): void {
     if (this.#isGone) return;
     this.#rest = Buffer.from(this.isClogged ? CANCEL + text : text);
-    for (let tries = 0; !this.#wroteAll() && tries < MOST_TRIES; tries++) {
+    for (let tries = 0; !this.#wroteAll() && tries < MAX_TRIES; tries++) {
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, PAUSE_MS);
     }
     this.#rest = NOTHING;

@@ -4,48 +4,49 @@ import { clipboardSequence } from './clipboard.js';
 import { FrameStdout } from './frame.js';
 import type { Size, TerminalIo } from '../../console/terminal-io.js';
 import { type Input, KeyDecoder } from './keys.js';
-import { Life } from './life.js';
+import { TerminalSession } from './session.js';
 import type { Mounted } from './mount.js';
 import { Output } from './output.js';
 
-/** A terminal in full screen. Inputs, sizes and elements go through here, and nothing else touches it. */
+/** A terminal in full screen: input, size and output. No other code accesses the terminal. */
 export interface Terminal {
   readonly size: Size;
   readonly capabilities: Capabilities;
-  /** Shows lines as they are, for as long as Ink, which takes longer to load than all else, shows nothing yet. */
+  /** Shows plain lines until Ink, which is slow to load, renders the first element. */
   paint(lines: readonly string[]): void;
-  /** Shows the element, within 1/30 s or as soon as the terminal has read what came before. The newest one counts. */
+  /** Shows the element within 1/30 s, or as soon as the terminal has read earlier output. Only the newest element is shown. */
   render(element: ReactNode): void;
-  /** ^C and ^Z are keys here; the program says what they do. @returns takes the listener away. */
+  /** Listens for input. ^C and ^Z are keys like any other. @returns a function that removes the listener. */
   onInput(hear: (input: Input) => void): () => void;
   onResize(hear: (size: Size) => void): () => void;
-  /** Writes the whole screen anew, over whatever others wrote there. */
+  /** Repaints the whole screen, over any other output. */
   repaint(): void;
-  /** To the shell; comes back by itself when the shell continues us. */
+  /** Suspends to the shell. Resumes by itself when the shell continues the process. */
   suspend(): void;
-  /** Hands the terminal to `work`, and takes it back when that is over. */
+  /** Hands the terminal to `work`, and takes it over again afterwards. */
   lend<T>(work: () => Promise<T>): Promise<T>;
-  /** Sends `text` for the clipboard. @returns false where it is too long. Nobody knows whether it arrived. */
+  /** Sends `text` to the clipboard of the terminal, which does not confirm it. @returns false if it is too long. */
   copy(text: string): boolean;
-  /** Hands the terminal back. Nothing is shown or heard from then on. */
+  /** Hands the terminal back, and stops input and output. */
   close(exitCode?: number): void;
-  /** The code to exit with, once the terminal is handed back: by `close`, a signal (128 + its number), a crash (70). */
+  /** The exit code, once the terminal is handed back: from `close`, a signal (128 + its number), or a crash (70). */
   readonly ended: Promise<number>;
 }
 
 export interface TerminalOptions {
-  /** Takes secrets and control characters out of what is told of a crash. */
+  /** Removes secrets and control characters from the report of a crash. */
   mask: (text: string) => string;
 }
 
-// What a terminal has that does not know.
+// Size of a terminal that does not report one.
 const COLUMNS = 80;
 const ROWS = 24;
 
 /**
- * Takes the terminal over; nothing is shown before the first `paint` or `render`.
+ * Takes over the terminal. Nothing is shown before the first `paint` or `render`.
  *
- * Whatever imports React or Ink must be imported after this, or after `prepareLibraries`; so does every `.tsx`, by itself.
+ * Modules that import React or Ink must be imported after this call, or after `prepareLibraries`. That includes every `.tsx` file,
+ * which imports React implicitly.
  */
 export function openTerminal(io: TerminalIo, { mask }: TerminalOptions): Terminal {
   const capabilities = capabilitiesOf(io);
@@ -59,7 +60,7 @@ export function openTerminal(io: TerminalIo, { mask }: TerminalOptions): Termina
   const keys = new KeyDecoder(io.clock, (input) => {
     for (const hear of inputs) hear(input);
   });
-  const life = new Life({
+  const life = new TerminalSession({
     io,
     output,
     mask,
@@ -89,7 +90,7 @@ export function openTerminal(io: TerminalIo, { mask }: TerminalOptions): Termina
     if (shown !== undefined) show(shown);
   }, crash);
   const read = (bytes: Uint8Array | string) => {
-    // Text, once somebody whom it was lent to wanted it that way.
+    // A string, if code that had the terminal on loan has set an encoding.
     if (!life.isLent) keys.push(Buffer.from(bytes as string));
   };
   const resized = () => {

@@ -1,18 +1,18 @@
-// What makes the pages more comfortable; all of them work without it. Copy buttons, dialogs that ask, and pages that keep themselves up
-// to date. Everything that is put into a page comes from a page of the same server, finished and escaped there.
+// Optional enhancements of the pages, which all work without scripts: copy buttons, confirmation dialogs and automatic refresh. All
+// content that is inserted into a page comes from pages of the same server, which renders and escapes it.
 
-const REFRESH_EVERY_MS = 2_500;
-const STALE_AFTER_MISSED = 3;
-// A refresh without an answer is given up then, so that the next one tries a new connection.
-const REFRESH_WITHIN_MS = 10_000;
-const QUESTION_WITHIN_MS = 5_000;
-// Above what the server itself waits for the management API, whose answer says more.
-const CHANGE_WITHIN_MS = 20_000;
-const CHANGE_IS_SLOW_AFTER_MS = 4_000;
+const REFRESH_INTERVAL_MS = 2_500;
+const MAX_MISSED_REFRESHES = 3;
+// A refresh without a response is aborted after this time, so that the next one tries a new connection.
+const REFRESH_TIMEOUT_MS = 10_000;
+const DIALOG_TIMEOUT_MS = 5_000;
+// Longer than the server's own timeout for the management API, whose error message says more.
+const CHANGE_TIMEOUT_MS = 20_000;
+const SLOW_CHANGE_MS = 4_000;
 const SECOND_MS = 1_000;
-const COPIED_FOR_MS = 2_000;
+const COPIED_NOTICE_MS = 2_000;
 
-// ---- a page that a browser has kept for going back may show what is over: a session, a secret
+// ---- reload pages from the back-forward cache: they may show an ended session or a secret
 
 addEventListener('pageshow', (event) => {
   if (event.persisted) location.reload();
@@ -28,11 +28,11 @@ async function copy(button) {
     button.textContent = 'Copied';
   } catch {
     getSelection().selectAllChildren(source);
-    button.textContent = 'Not allowed: copy what is marked';
+    button.textContent = 'Cannot copy: copy the selected text yourself';
   }
   setTimeout(() => {
     button.textContent = before;
-  }, COPIED_FOR_MS);
+  }, COPIED_NOTICE_MS);
 }
 
 for (const button of document.querySelectorAll('[data-copy]')) {
@@ -42,47 +42,47 @@ for (const button of document.querySelectorAll('[data-copy]')) {
 
 // ---- notices of this script
 
-/** Says `text` above the content, or in the dialog that is open. The same notice is written over, not repeated. */
+/** Shows `text` above the content, or in the open dialog. A new notice replaces the previous one. */
 function notify(text) {
-  const place = document.querySelector('dialog[open] [data-dialog-content]') ?? document.getElementById('main');
+  const target = document.querySelector('dialog[open] [data-dialog-content]') ?? document.getElementById('main');
   let notice = document.getElementById('script-notice');
-  if (!notice || notice.parentElement !== place) {
+  if (!notice || notice.parentElement !== target) {
     notice?.remove();
     notice = document.createElement('p');
     notice.id = 'script-notice';
     notice.className = 'notice bad';
     notice.setAttribute('role', 'alert');
-    place.prepend(notice);
+    target.prepend(notice);
   }
   if (notice.textContent !== text) notice.textContent = text;
 }
 
-const forgetNotice = () => document.getElementById('script-notice')?.remove();
+const clearNotice = () => document.getElementById('script-notice')?.remove();
 
-// ---- a link to a page that asks shows it on top of this one
+// ---- links to confirmation pages open them as dialogs
 
-class NoAnswer extends Error {}
+class NoResponse extends Error {}
 
-/** @returns null where the page is not one to be shown in a dialog. @throws {NoAnswer} after QUESTION_WITHIN_MS. */
-async function contentOf(href) {
+/** @returns null if the page cannot be shown in a dialog. @throws {NoResponse} after DIALOG_TIMEOUT_MS. */
+async function dialogContentOf(href) {
   let response;
   let text;
-  const patience = patienceOf(QUESTION_WITHIN_MS);
+  const timeout = timeoutOf(DIALOG_TIMEOUT_MS);
   try {
-    response = await fetch(href, { redirect: 'error', signal: patience.signal });
+    response = await fetch(href, { redirect: 'error', signal: timeout.signal });
     text = await response.text();
   } catch {
-    if (patience.signal.aborted) throw new NoAnswer();
+    if (timeout.signal.aborted) throw new NoResponse();
     return null;
   } finally {
-    patience.end();
+    timeout.end();
   }
   if (!response.ok) return null;
   const content = parsed(text).querySelector('[data-dialog-content]');
   return content && document.importNode(content, true);
 }
 
-function patienceOf(ms) {
+function timeoutOf(ms) {
   const controller = new AbortController();
   const timer = setTimeout(() => controller.abort(), ms);
   return { signal: controller.signal, end: () => clearTimeout(timer) };
@@ -95,18 +95,18 @@ async function showDialog(link) {
   link.setAttribute('aria-busy', 'true');
   let content;
   try {
-    content = await contentOf(link.href);
+    content = await dialogContentOf(link.href);
   } catch {
-    notify('The daemon does not answer, so this cannot be done now. Nothing was changed.');
+    notify('The daemon is not responding, so this cannot be done now. Nothing was changed.');
     return;
   } finally {
     link.removeAttribute('aria-busy');
   }
   if (!content) {
-    location.assign(link.href); // That page says what is wrong.
+    location.assign(link.href); // That page shows the error.
     return;
   }
-  forgetNotice();
+  clearNotice();
   const dialog = document.createElement('dialog');
   const heading = content.querySelector('h1');
   const cancel = content.querySelector('[data-dialog-cancel]');
@@ -134,28 +134,30 @@ document.addEventListener('click', (event) => {
   void showDialog(link);
 });
 
-// ---- marks of a list
+// ---- selection of rows in a list
 
 for (const button of document.querySelectorAll('[data-mark-all]')) {
   const boxes = () => [...button.form.querySelectorAll('input[type=checkbox]')];
-  const say = () => {
-    const marked = boxes().filter((box) => box.checked).length;
-    const isAll = marked > 0 && marked === boxes().length;
-    button.textContent = isAll ? 'Unmark all' : `Mark all of this page${marked > 0 ? ` (${marked} marked)` : ''}`;
+  const update = () => {
+    const selected = boxes().filter((box) => box.checked).length;
+    const isAll = selected > 0 && selected === boxes().length;
+    button.textContent = isAll
+      ? 'Clear selection'
+      : `Select all on this page${selected > 0 ? ` (${selected} selected)` : ''}`;
     return isAll;
   };
   button.hidden = false;
   button.addEventListener('click', () => {
-    const isMarked = !say();
-    for (const box of boxes()) box.checked = isMarked;
-    say();
+    const isSelected = !update();
+    for (const box of boxes()) box.checked = isSelected;
+    update();
   });
-  button.form.addEventListener('change', say);
-  document.addEventListener('llmp:refreshed', say);
-  say();
+  button.form.addEventListener('change', update);
+  document.addEventListener('llmp:refreshed', update);
+  update();
 }
 
-// ---- a form that is on its way is not sent a second time, and says so when no answer comes
+// ---- a submitted form is not sent a second time, and a missing response is reported
 
 document.addEventListener('submit', (event) => {
   const form = event.target;
@@ -165,60 +167,60 @@ document.addEventListener('submit', (event) => {
     return;
   }
   form.dataset.sent = 'yes';
-  // The next page replaces this one, and with it these timers. Where no answer comes this page stays, and they run.
+  // The next page replaces this one and its timers. Without a response this page stays, and the timers fire.
   setTimeout(() => {
-    notify('The daemon has not answered yet. It is not known whether this was done.');
-  }, CHANGE_IS_SLOW_AFTER_MS);
+    notify('The daemon has not responded yet. It is unknown whether the change was made.');
+  }, SLOW_CHANGE_MS);
   setTimeout(() => {
     stop();
     delete form.dataset.sent;
     notify(
-      `No answer within ${CHANGE_WITHIN_MS / SECOND_MS} seconds. It is not known whether this was done: ` +
-        'reload the page once the daemon answers, and look before you send it again.',
+      `No response within ${CHANGE_TIMEOUT_MS / SECOND_MS} seconds. It is unknown whether the change was made: ` +
+        'reload the page when the daemon responds, and check before you try again.',
     );
-  }, CHANGE_WITHIN_MS);
+  }, CHANGE_TIMEOUT_MS);
 });
 
-// ---- pages that keep themselves up to date
+// ---- automatic refresh
 
-/** Puts the parts of a page that may change into this one. What somebody marks as text stays; marks and the focus are kept. */
-function put(page) {
+/** Replaces the live parts of this page by those of `page`, except a part in use. Keeps selected rows and the focus. */
+function replaceLiveParts(page) {
   for (const fresh of page.querySelectorAll('[data-live][id]')) {
     const old = document.getElementById(fresh.id);
-    if (!old || old.isEqualNode(fresh) || isInHand(old)) continue;
+    if (!old || old.isEqualNode(fresh) || isInUse(old)) continue;
     const next = document.importNode(fresh, true);
     for (const box of old.querySelectorAll('input[type=checkbox]:checked')) {
       const same = next.querySelector(`input[name="${CSS.escape(box.name)}"][value="${CSS.escape(box.value)}"]`);
       if (same) same.checked = true;
     }
-    const focused = old.contains(document.activeElement) ? sameIn(next, document.activeElement) : null;
+    const focused = old.contains(document.activeElement) ? counterpartIn(next, document.activeElement) : null;
     old.replaceWith(next);
     focused?.focus({ preventScroll: true });
   }
   document.dispatchEvent(new Event('llmp:refreshed'));
 }
 
-/** The element of a fresh part that stands for `focused` of the old one. */
-function sameIn(fresh, focused) {
+/** The element of the new part that corresponds to `focused` in the old part. */
+function counterpartIn(fresh, focused) {
   const name = focused instanceof HTMLInputElement ? 'value' : 'href';
   const own = focused.getAttribute(name);
   const tag = focused.tagName.toLowerCase();
   return own === null ? null : fresh.querySelector(`${tag}[${name}="${CSS.escape(own)}"]`);
 }
 
-/** Whether text in it is marked, or the focus is in it and could not be given back. */
-function isInHand(element) {
+/** Whether text in the element is selected, or it has the focus and that could not be restored. */
+function isInUse(element) {
   const selection = getSelection();
-  const isMarked = selection !== null && !selection.isCollapsed && selection.containsNode(element, true);
+  const isSelected = selection !== null && !selection.isCollapsed && selection.containsNode(element, true);
   const { activeElement } = document;
-  const keepsFocus = activeElement?.matches('a[href], input[type=checkbox]');
-  return isMarked || (element.contains(activeElement) && !keepsFocus);
+  const canRestoreFocus = activeElement?.matches('a[href], input[type=checkbox]');
+  return isSelected || (element.contains(activeElement) && !canRestoreFocus);
 }
 
-const STALE_NOTICE = 'The daemon does not answer at the moment. A change may not get through.';
+const STALE_NOTICE = 'The daemon is not responding at the moment. A change may fail.';
 const TIME = new Intl.DateTimeFormat([], { timeStyle: 'medium' });
 
-function keepUpToDate(status) {
+function startRefreshing(status) {
   const words = document.createElement('span');
   const button = document.createElement('button');
   button.type = 'button';
@@ -227,35 +229,35 @@ function keepUpToDate(status) {
   status.hidden = false;
 
   let isPaused = false;
-  let isAsking = false;
-  /** Whether what is shown is old for a good reason, and the answer that renews it is awaited: after a pause, or in another tab. */
+  let isRefreshing = false;
+  /** Whether the page is old because it was paused or in a background tab, and its first refresh is pending. */
   let isCatchingUp = false;
-  /** Refreshes that were due since the last answer and brought none. */
+  /** Refreshes without a response since the last successful one. */
   let missed = 0;
   let upToDateAt = new Date();
-  const isStale = () => missed >= STALE_AFTER_MISSED;
+  const isStale = () => missed >= MAX_MISSED_REFRESHES;
 
-  const say = () => {
+  const updateStatus = () => {
     const time = TIME.format(upToDateAt);
     const age = Math.round((Date.now() - upToDateAt.getTime()) / SECOND_MS);
     if (isPaused) words.textContent = `○ paused ${time}`;
     else if (isStale()) words.textContent = `▲ stale ${age}s`;
     else words.textContent = isCatchingUp ? '○ refreshing' : `● live ${time}`;
     button.textContent = isPaused ? 'Resume' : 'Pause';
-    const hidesStatus = document.querySelector('dialog[open]') !== null;
-    if (hidesStatus && isStale() && !document.getElementById('script-notice')) notify(STALE_NOTICE);
+    const isStatusHidden = document.querySelector('dialog[open]') !== null;
+    if (isStatusHidden && isStale() && !document.getElementById('script-notice')) notify(STALE_NOTICE);
   };
 
   const refresh = async () => {
-    // A request that is still waiting is asked no second time: it counts as missed.
-    if (isAsking) return;
-    isAsking = true;
-    const patience = patienceOf(REFRESH_WITHIN_MS);
+    // No second request while one is pending: it counts as missed.
+    if (isRefreshing) return;
+    isRefreshing = true;
+    const timeout = timeoutOf(REFRESH_TIMEOUT_MS);
     try {
       const headers = { 'X-Llmp-Refresh': '1' };
-      const response = await fetch(location.href, { redirect: 'error', headers, signal: patience.signal });
+      const response = await fetch(location.href, { redirect: 'error', headers, signal: timeout.signal });
       if (response.status === 401) {
-        location.reload(); // Which leads to the log-in.
+        location.reload(); // Redirects to the login page.
         return;
       }
       if (!response.ok) return;
@@ -263,42 +265,42 @@ function keepUpToDate(status) {
       missed = 0;
       isCatchingUp = false;
       if (isPaused) return;
-      if (document.getElementById('script-notice')?.textContent === STALE_NOTICE) forgetNotice();
-      // The dialog gives the focus back to a link of the page, which must still be there.
+      if (document.getElementById('script-notice')?.textContent === STALE_NOTICE) clearNotice();
+      // When the dialog closes, the focus returns to a link of the page, which must still exist.
       if (!document.querySelector('dialog[open]')) {
-        put(page);
+        replaceLiveParts(page);
         upToDateAt = new Date();
       }
-      say();
+      updateStatus();
     } catch {
-      // The next refresh that is due counts it.
+      // The next refresh counts it as missed.
     } finally {
-      patience.end();
-      isAsking = false;
+      timeout.end();
+      isRefreshing = false;
     }
   };
 
   button.addEventListener('click', () => {
     isPaused = !isPaused;
-    if (isPaused) say();
+    if (isPaused) updateStatus();
     else catchUp();
   });
-  say();
-  const due = () => {
+  updateStatus();
+  const refreshNow = () => {
     missed += 1;
     void refresh();
   };
   const catchUp = () => {
     isCatchingUp = true;
     missed = 0;
-    say();
-    due();
+    updateStatus();
+    refreshNow();
   };
   setInterval(() => {
-    if (!isPaused && !document.hidden) due();
-  }, REFRESH_EVERY_MS);
+    if (!isPaused && !document.hidden) refreshNow();
+  }, REFRESH_INTERVAL_MS);
   setInterval(() => {
-    if (isStale() && !document.hidden) say();
+    if (isStale() && !document.hidden) updateStatus();
   }, SECOND_MS);
   document.addEventListener('visibilitychange', () => {
     if (!document.hidden && !isPaused) catchUp();
@@ -306,4 +308,4 @@ function keepUpToDate(status) {
 }
 
 const status = document.querySelector('main[data-refresh] [data-live-status]');
-if (status) keepUpToDate(status);
+if (status) startRefreshing(status);

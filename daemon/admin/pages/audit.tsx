@@ -4,8 +4,8 @@ import { Heading } from './document.js';
 import { type Choices, Field, Select } from './fields.js';
 import { Link, QueryForm } from './frame.js';
 import { choicesOf, type Names, namesOf, ProjectLink, TokenLink } from './links.js';
-import { type Column, Empty, Exports, Facts, Paging, Refused, Table } from './parts.js';
-import { Name, number, OutcomeMark, plain, Time } from './words.js';
+import { type TableColumn, EmptyState, Exports, Facts, Paging, ErrorNotice, Table } from './parts.js';
+import { Name, number, OutcomeMark, escapeBidi, Time } from './formats.js';
 
 export interface AuditProps {
   records: readonly WireAuditRecord[];
@@ -13,7 +13,7 @@ export interface AuditProps {
   query: URLSearchParams;
   projects: readonly WireProject[];
   choices: { actions: readonly string[]; actors: readonly string[]; outcomes: readonly string[] };
-  /** Why the filter was not understood. */
+  /** Error message if the filter is invalid. */
   refused: string | null;
 }
 
@@ -30,7 +30,7 @@ export function auditPage({ records, next, query, projects, choices, refused }: 
   return (
     <>
       <Heading title="Audit" />
-      <Refused why={refused} />
+      <ErrorNotice why={refused} />
       <AuditFilter query={query} projects={projects} choices={choices} />
       {records.length > 0 ? (
         <>
@@ -47,15 +47,15 @@ export function auditPage({ records, next, query, projects, choices, refused }: 
 
 function NoRecords({ isFiltered }: { isFiltered: boolean }) {
   return isFiltered ? (
-    <Empty title="No record passes this filter">
+    <EmptyState title="No records match this filter">
       <p>
         <Link to="audit">Show all records</Link>
       </p>
-    </Empty>
+    </EmptyState>
   ) : (
-    <Empty title="No records yet">
-      <p>Every change is recorded here, and every hour in which a token is used.</p>
-    </Empty>
+    <EmptyState title="No records yet">
+      <p>Changes and the hourly use of tokens are recorded here.</p>
+    </EmptyState>
   );
 }
 
@@ -69,19 +69,19 @@ function AuditFilter({ query, projects, choices }: Pick<AuditProps, 'query' | 'p
   const plainly = (values: readonly string[]): Choices => [['', 'any'], ...values.map((it) => [it, it] as const)];
   return (
     <QueryForm to="audit" className="filter" role="search" aria-label="Filter audit records">
-      <Field name="q" label="Words">
+      <Field name="q" label="Search">
         {(attributes) => <input type="search" maxLength={100} defaultValue={given('q')} {...attributes} />}
       </Field>
       {select('action', 'Action', plainly(choices.actions))}
       {select('outcome', 'Outcome', plainly(choices.outcomes))}
-      {select('actor', 'By', plainly(choices.actors))}
+      {select('actor', 'Actor', plainly(choices.actors))}
       {select('project_id', 'Project', [['', 'all'], ...choicesOf(projects)])}
       {given('token_id') === '' ? null : (
         <Field name="token_id" label="Token">
           {(attributes) => <input type="text" maxLength={64} defaultValue={given('token_id')} {...attributes} />}
         </Field>
       )}
-      {select('since_hours', 'When', SINCE)}
+      {select('since_hours', 'Period', SINCE)}
       <div className="buttons">
         <button type="submit">Filter</button>
         {query.size > 0 ? <Link to="audit">Clear</Link> : null}
@@ -94,14 +94,14 @@ export interface RecordTableProps {
   id: string;
   label: string;
   records: readonly WireAuditRecord[];
-  /** Of the projects; null on the page of what all of them are about, which need not be named again. */
+  /** Project names; null on the page of one project or token, where the subject column is left out. */
   names: Names | null;
 }
 
 export function RecordTable({ id, label, records, names }: RecordTableProps) {
   if (records.length === 0) return <p className="faint">None.</p>;
-  const what: Column<WireAuditRecord>[] = names
-    ? [{ title: 'What', show: (record) => <What record={record} names={names} /> }]
+  const what: TableColumn<WireAuditRecord>[] = names
+    ? [{ title: 'Subject', show: (record) => <Subject record={record} names={names} /> }]
     : [];
   return (
     <Table
@@ -116,9 +116,9 @@ export function RecordTable({ id, label, records, names }: RecordTableProps) {
             <Link to={`audit/${recordId}`}>{count === null ? action : `${action} × ${number(count)}`}</Link>
           ),
         },
-        { title: 'When', show: ({ time }) => <Time at={time} /> },
+        { title: 'Time', show: ({ time }) => <Time at={time} /> },
         { title: 'Outcome', show: ({ outcome }) => <OutcomeMark outcome={outcome} /> },
-        { title: 'By', show: ({ actor, client_ip: ip }) => <By actor={actor} ip={ip} /> },
+        { title: 'Actor', show: ({ actor, client_ip: ip }) => <Actor actor={actor} ip={ip} /> },
         ...what,
         { title: 'Reason', show: ({ reason }) => (reason === null ? '' : <Name>{reason}</Name>) },
       ]}
@@ -126,18 +126,18 @@ export function RecordTable({ id, label, records, names }: RecordTableProps) {
   );
 }
 
-const By = ({ actor, ip }: { actor: string; ip: string | null }) => (
+const Actor = ({ actor, ip }: { actor: string; ip: string | null }) => (
   <>
     {actor} {ip === null ? null : <span className="faint">{ip}</span>}
   </>
 );
 
-interface WhatProps {
+interface SubjectProps {
   record: WireAuditRecord;
   names: Names;
 }
 
-function What({ record: { token_id: tokenId, project_id: projectId }, names }: WhatProps) {
+function Subject({ record: { token_id: tokenId, project_id: projectId }, names }: SubjectProps) {
   return (
     <>
       {tokenId === null ? null : <TokenLink token={{ id: tokenId, name: null }} />}
@@ -147,20 +147,20 @@ function What({ record: { token_id: tokenId, project_id: projectId }, names }: W
   );
 }
 
-export function recordPage({ record, names }: WhatProps) {
+export function recordPage({ record, names }: SubjectProps) {
   const { project_id: projectId, token_id: tokenId } = record;
   const fact = <T,>(name: string, value: T | null, show: (value: T) => ReactNode) =>
     value === null ? null : { name, value: show(value) };
-  const code = (value: string) => <code className="id">{plain(value)}</code>;
+  const code = (value: string) => <code className="id">{escapeBidi(value)}</code>;
   return (
     <>
       <Heading title={record.action} path={<Link to="audit">Audit</Link>} />
       <Facts
         id="facts"
         facts={[
-          fact('When', record.time, (at) => <Time at={at} isFull />),
+          fact('Time', record.time, (at) => <Time at={at} isFull />),
           fact('Outcome', record.outcome, (outcome) => <OutcomeMark outcome={outcome} />),
-          fact('By', record.actor, (actor) => actor),
+          fact('Actor', record.actor, (actor) => actor),
           fact('Address', record.client_ip, (ip) => ip),
           fact('Reason', record.reason, (reason) => <Name>{reason}</Name>),
           fact('Count', record.count, number),
@@ -168,7 +168,7 @@ export function recordPage({ record, names }: WhatProps) {
           fact('Token', tokenId, (id) => <TokenLink token={{ id, name: null }} />),
           fact('Secret', record.obfuscated, (secret) => <code>{secret}</code>),
           fact('Request', record.request_id, code),
-          fact('Id', record.id, code),
+          fact('ID', record.id, code),
         ]}
       />
       {record.details === null ? null : <Details details={record.details} />}
@@ -181,7 +181,7 @@ function Details({ details }: { details: Record<string, unknown> }) {
     <section aria-labelledby="details-title">
       <h2 id="details-title">Details</h2>
       <pre tabIndex={0} role="region" aria-label="Details as JSON">
-        {plain(JSON.stringify(details, null, 2))}
+        {escapeBidi(JSON.stringify(details, null, 2))}
       </pre>
     </section>
   );

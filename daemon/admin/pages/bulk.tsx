@@ -2,17 +2,17 @@ import { Heading } from './document.js';
 import { ReasonField } from './fields.js';
 import { ChangeForm, Link } from './frame.js';
 import { TokenLink } from './links.js';
-import { Done, Refused } from './parts.js';
-import { counted, plain } from './words.js';
+import { SuccessNotice, ErrorNotice } from './parts.js';
+import { counted, escapeBidi } from './formats.js';
 
 export interface BulkResult {
   id: string;
   name: string | null;
-  /** `unknown`: the change was sent, and no answer says whether it was made. */
+  /** `unknown`: the change was sent, but no response says whether it was made. */
   outcome: 'changed' | 'already' | 'failed' | 'unknown';
-  /** Why it failed, or is not known. */
+  /** Why the change failed or its result is unknown. */
   why?: string;
-  /** Whether the management API did not take what was asked. */
+  /** Whether the management API rejected the request as invalid. */
   isRefusal?: boolean;
 }
 
@@ -20,12 +20,12 @@ const WORDS = {
   revoke: {
     verb: 'Revoke',
     past: 'revoked',
-    says: 'Their clients get 401 from the next request on, and requests in flight are ended. Each can be reactivated.',
+    says: 'Clients of these tokens get 401 from the next request on, and requests in flight are ended. You can reactivate the tokens.',
   },
   reactivate: {
     verb: 'Reactivate',
     past: 'reactivated',
-    says: 'They pass again from the next request on, unless their time or their requests are over.',
+    says: 'The tokens are accepted again from the next request on, unless they have expired or reached their cap.',
   },
 } as const;
 
@@ -44,7 +44,7 @@ export function bulkAskPage({ what, ids, refused, reason }: BulkAskProps) {
   const body = (
     <div className="narrow">
       <Heading title={title} />
-      <Refused why={refused} />
+      <ErrorNotice why={refused} />
       <p>{says}</p>
       <ChangeForm to="tokens/marked">
         <input type="hidden" name="what" value={what} />
@@ -71,22 +71,22 @@ export function bulkDonePage({ what, results }: { what: What; results: readonly 
   const { past } = WORDS[what];
   const of = (outcome: BulkResult['outcome']) => results.filter((result) => result.outcome === outcome);
   const [changed, already, failed, unknown] = [of('changed'), of('already'), of('failed'), of('unknown')];
-  const title = failed.length + unknown.length === 0 ? 'Done' : 'Not all was done';
+  const title = failed.length + unknown.length === 0 ? 'Done' : 'Some changes failed';
   const body = (
     <div className="narrow">
       <Heading title={title} path={<Link to="tokens">Tokens</Link>} />
-      <Done what={`${counted(changed.length, 'token')} ${past}.`} />
+      <SuccessNotice what={`${counted(changed.length, 'token')} ${past}.`} />
       {already.length === 0 ? null : (
-        <p>{`${counted(already.length, 'token')} ${already.length === 1 ? 'was' : 'were'} ${past} before.`}</p>
+        <p>{`${counted(already.length, 'token')} ${already.length === 1 ? 'was' : 'were'} already ${past}.`}</p>
       )}
       <NotDone what={`${counted(failed.length, 'token')} not ${past}:`} results={failed} />
       <NotDone
-        what={`It is not known whether ${counted(unknown.length, 'token')} ${unknown.length === 1 ? 'was' : 'were'} ${past}. Look before you send it again:`}
+        what={`It is unknown whether ${counted(unknown.length, 'token')} ${unknown.length === 1 ? 'was' : 'were'} ${past}. Check before you try again:`}
         results={unknown}
       />
       <p className="buttons start">
         <Link to="tokens" className="button primary">
-          To the tokens
+          Go to the tokens
         </Link>
       </p>
     </div>
@@ -94,7 +94,7 @@ export function bulkDonePage({ what, results }: { what: What; results: readonly 
   return { title, body };
 }
 
-/** With a reason for each. */
+/** A list of tokens, with an error message for each. */
 function NotDone({ what, results }: { what: string; results: readonly BulkResult[] }) {
   if (results.length === 0) return null;
   return (
@@ -103,7 +103,7 @@ function NotDone({ what, results }: { what: string; results: readonly BulkResult
       <ul>
         {results.map(({ id, name, why }) => (
           <li key={id}>
-            <TokenLink token={{ id, name }} /> {plain(why ?? '')}
+            <TokenLink token={{ id, name }} /> {escapeBidi(why ?? '')}
           </li>
         ))}
       </ul>

@@ -4,34 +4,34 @@ import { Heading } from './document.js';
 import { Field, Select } from './fields.js';
 import { QueryForm } from './frame.js';
 import { choicesOf } from './links.js';
-import { Done, Empty, Facts, OnCommandLine, Refused } from './parts.js';
-import { number, size } from './words.js';
+import { SuccessNotice, EmptyState, Facts, CommandLine, ErrorNotice } from './parts.js';
+import { number, size } from './formats.js';
 
 export interface CacheProps {
   cache: WireCache;
   projects: readonly WireProject[];
-  /** What was asked for, where it was refused. */
-  given: { what: string; method: string; url: string; projectId: string };
+  /** The submitted values of the purge form, shown again with an error. */
+  form: { what: string; method: string; url: string; projectId: string };
   done: string | null;
   refused: string | null;
 }
 
-export function cachePage({ cache, projects, given, done, refused }: CacheProps) {
+export function cachePage({ cache, projects, form, done, refused }: CacheProps) {
   return (
     <>
       <Heading title="Cache" />
-      <Done what={done} />
-      <Refused why={refused} />
+      <SuccessNotice what={done} />
+      <ErrorNotice why={refused} />
       {cache.backend === 'off' ? (
-        <Empty title="The cache is off">
+        <EmptyState title="The cache is off">
           <p>
-            Set <code>HTTP_CACHE_ENABLED=true</code> and restart the daemon, and answers that may be kept are kept.
+            To cache responses, set <code>HTTP_CACHE_ENABLED=true</code> and restart the daemon.
           </p>
-        </Empty>
+        </EmptyState>
       ) : (
         <>
           <CacheFacts cache={cache} />
-          <Purge projects={projects} given={given} />
+          <Purge projects={projects} form={form} />
         </>
       )}
     </>
@@ -44,8 +44,8 @@ function CacheFacts({ cache }: { cache: WireCache }) {
     <Facts
       id="facts"
       facts={[
-        { name: 'Kept in', value: cache.backend === 'redis' ? 'Redis' : 'memory' },
-        { name: 'Answers', value: number(cache.entries) },
+        { name: 'Stored in', value: cache.backend === 'redis' ? 'Redis' : 'memory' },
+        { name: 'Responses', value: number(cache.entries) },
         { name: 'Size', value: size(cache.bytes) },
         { name: 'Hits', value: number(cache.hits) },
         { name: 'Misses', value: number(cache.misses) },
@@ -60,50 +60,50 @@ const METHODS = [
   ['POST', 'POST'],
 ] as const;
 
-/** Each form leads to a page that says how many answers would go. */
-function Purge({ projects, given }: Pick<CacheProps, 'projects' | 'given'>) {
+/** Each form leads to a confirmation page with the number of responses to remove. */
+function Purge({ projects, form }: Pick<CacheProps, 'projects' | 'form'>) {
   return (
     <section aria-labelledby="purge-title">
       <h2 id="purge-title">Purge</h2>
-      <p className="hint">Removes answers before their time. You are told how many before any goes.</p>
+      <p className="hint">Removes responses before they expire. You see how many before you confirm.</p>
       <div className="columns">
-        <Part what="resource" title="One answer">
+        <PurgePanel what="resource" title="One response">
           <Field name="method" label="Method">
-            {(attributes) => <Select choices={METHODS} chosen={given.method} {...attributes} />}
+            {(attributes) => <Select choices={METHODS} chosen={form.method} {...attributes} />}
           </Field>
-          <Field name="url" label="Path" hint="Below /v1, with its query; every variant, in every project.">
+          <Field name="url" label="Path" hint="A path under /v1 with its query. Removes all variants, in all projects.">
             {(attributes) => (
               <input
                 type="text"
                 required
                 maxLength={8192}
                 placeholder="/v1/models"
-                defaultValue={given.url}
+                defaultValue={form.url}
                 spellCheck={false}
                 {...attributes}
               />
             )}
           </Field>
-        </Part>
+        </PurgePanel>
         {projects.length === 0 ? null : (
-          <Part what="project" title="A project’s answers">
+          <PurgePanel what="project" title="Responses of a project">
             <Field name="project_id" label="Project">
               {(attributes) => (
-                <Select choices={choicesOf(projects)} chosen={given.projectId} required {...attributes} />
+                <Select choices={choicesOf(projects)} chosen={form.projectId} required {...attributes} />
               )}
             </Field>
-          </Part>
+          </PurgePanel>
         )}
-        <Part what="all" title="Everything">
-          <p className="hint">All answers of all projects.</p>
-        </Part>
+        <PurgePanel what="all" title="Everything">
+          <p className="hint">All responses of all projects.</p>
+        </PurgePanel>
       </div>
-      <OnCommandLine line="llmp cache purge --all --dry-run" />
+      <CommandLine line="llmp cache purge --all --dry-run" />
     </section>
   );
 }
 
-function Part({ what, title, children }: { what: string; title: string; children: ReactNode }) {
+function PurgePanel({ what, title, children }: { what: string; title: string; children: ReactNode }) {
   return (
     <QueryForm to="cache/purge" className="panel">
       <h3>{title}</h3>

@@ -1,10 +1,10 @@
 import type { WireUsageLine } from '../../api/contract.js';
 import { Link, useFrame } from './frame.js';
-import { number } from './words.js';
+import { number } from './formats.js';
 
 const HOUR_MS = 3_600_000;
 
-/** What is shown at a time, and in which steps. */
+/** The periods that a chart can show, with their resolution. */
 export const SPANS = {
   '24h': { title: '24 hours', by: 'hour', stepMs: HOUR_MS, steps: 24 },
   '7d': { title: '7 days', by: 'hour', stepMs: HOUR_MS, steps: 7 * 24 },
@@ -16,23 +16,23 @@ export type SpanName = keyof typeof SPANS;
 export const spanNamed = (name: string | null): SpanName =>
   name !== null && Object.hasOwn(SPANS, name) ? (name as SpanName) : '24h';
 
-/** When the first step of a span begins. */
-export function beginningOf(span: SpanName, nowMs: number): number {
+/** Start of the first hour or day of the period. */
+export function startOf(span: SpanName, nowMs: number): number {
   const { stepMs, steps } = SPANS[span];
   return Math.floor(nowMs / stepMs) * stepMs - (steps - 1) * stepMs;
 }
 
-interface Step {
+interface TimeBucket {
   atMs: number;
   requests: number;
   errors: number;
 }
 
-/** A step for each hour or day of the span, those without requests too. */
-function stepsOf(lines: readonly WireUsageLine[], span: SpanName, nowMs: number): Step[] {
+/** One entry for each hour or day of the period, including those without requests. */
+function bucketsOf(lines: readonly WireUsageLine[], span: SpanName, nowMs: number): TimeBucket[] {
   const { by, stepMs, steps } = SPANS[span];
   const found = new Map(lines.map((line) => [Date.parse(line[by] ?? ''), line]));
-  const first = beginningOf(span, nowMs);
+  const first = startOf(span, nowMs);
   return Array.from({ length: steps }, (_, index) => {
     const atMs = first + index * stepMs;
     const line = found.get(atMs);
@@ -43,13 +43,13 @@ function stepsOf(lines: readonly WireUsageLine[], span: SpanName, nowMs: number)
 export interface UsageProps {
   lines: readonly WireUsageLine[];
   spanName: SpanName;
-  /** The page that shows it, for the choice of another span. */
+  /** The page that contains the charts, for the links to other periods. */
   to: string;
 }
 
 /** Requests and errors over time. */
 export function Usage({ lines, spanName, to }: UsageProps) {
-  const steps = stepsOf(lines, spanName, useFrame().nowMs);
+  const steps = bucketsOf(lines, spanName, useFrame().nowMs);
   const total = (count: 'refused' | 'upstream_refused' | 'upstream_errors' | 'cut') =>
     number(lines.reduce((sum, line) => sum + line[count], 0));
   return (
@@ -71,7 +71,7 @@ export function Usage({ lines, spanName, to }: UsageProps) {
         <Chart title="Errors" span={spanName} steps={steps} valueOf={({ errors }) => errors} />
       </div>
       <p className="most">
-        {`Refused here ${total('refused')}, by the provider ${total('upstream_refused')}. Failed at the provider ${total('upstream_errors')}. Cut by a revocation ${total('cut')}.`}
+        {`Refused by llmp: ${total('refused')}. Refused by the provider: ${total('upstream_refused')}. Provider errors: ${total('upstream_errors')}. Ended by a revocation: ${total('cut')}.`}
       </p>
     </section>
   );
@@ -80,11 +80,11 @@ export function Usage({ lines, spanName, to }: UsageProps) {
 interface ChartProps {
   title: 'Requests' | 'Errors';
   span: SpanName;
-  steps: readonly Step[];
-  valueOf: (step: Step) => number;
+  steps: readonly TimeBucket[];
+  valueOf: (step: TimeBucket) => number;
 }
 
-// Of the drawing, which is stretched to its place.
+// Size of the drawing, which is stretched to the available space.
 const HEIGHT = 96;
 const WIDTH = 720;
 
@@ -92,18 +92,18 @@ function Chart({ title, span, steps, valueOf }: ChartProps) {
   const values = steps.map(valueOf);
   const total = values.reduce((sum, value) => sum + value, 0);
   const most = Math.max(...values);
-  const top = topOf(most);
+  const top = scaleTop(most);
   const { by, title: time } = SPANS[span];
   const summary =
     total === 0
       ? `${title}: none in the last ${time}`
-      : `${title}: ${number(total)} in the last ${time}, at most ${number(most)} in one ${by}`;
+      : `${title}: ${number(total)} in the last ${time}, up to ${number(most)} per ${by}`;
   const timeOf = (index: number) => moment(steps[index]?.atMs ?? 0, span);
   return (
     <figure className={`chart ${title.toLowerCase()}`}>
       <figcaption>
         {title} <strong>{number(total)}</strong>
-        <span className="most">{total === 0 ? '' : `at most ${number(most)} in one ${by}`}</span>
+        <span className="most">{total === 0 ? '' : `up to ${number(most)} per ${by}`}</span>
       </figcaption>
       <p className="scale" aria-hidden="true">
         {[top, top / 2, 0].map((value) => (
@@ -127,12 +127,12 @@ function Chart({ title, span, steps, valueOf }: ChartProps) {
 
 interface BarsProps extends Pick<ChartProps, 'steps' | 'span'> {
   values: readonly number[];
-  /** What a bar of the full height stands for. */
+  /** Value of a bar of full height. */
   top: number;
 }
 
-/** The end of the scale: 2, 4, 6, 8 or 10 of a power of ten, so that its half is a whole number. */
-function topOf(most: number): number {
+/** End of the scale: 2, 4, 6, 8 or 10 times a power of ten, so that half of it is a whole number. */
+function scaleTop(most: number): number {
   const power = 10 ** Math.max(0, Math.ceil(Math.log10(Math.max(1, most))) - 1);
   return Math.max(2, Math.ceil(most / power / 2) * 2 * power);
 }
@@ -142,7 +142,7 @@ function Bars({ steps, values, top, span }: BarsProps) {
   const gap = Math.min(3, pitch * 0.25);
   return values.map((value, index) => {
     if (value === 0) return null;
-    // What there is at all is to be seen.
+    // Even the smallest value must be visible.
     const height = Math.max(2, (value / top) * HEIGHT);
     const atMs = steps[index]?.atMs ?? 0;
     return (

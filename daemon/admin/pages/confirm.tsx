@@ -2,30 +2,40 @@ import type { ReactNode } from 'react';
 import { Heading } from './document.js';
 import { ReasonField } from './fields.js';
 import { ChangeForm, Link } from './frame.js';
-import { Refused } from './parts.js';
+import { ErrorNotice } from './parts.js';
 
 export interface ConfirmProps {
   title: string;
-  /** What will be. */
-  says: ReactNode;
-  /** Where the form goes, and where who changed their mind does. */
+  /** Explains the effect of the change. */
+  message: ReactNode;
+  /** Target of the form, and of the Cancel link. */
   to: string;
   back: string;
   verb: string;
   isDangerous: boolean;
-  /** What the form says besides the reason. */
+  /** Hidden fields of the form. */
   fields?: Readonly<Record<string, string>>;
   refused: string | null;
   reason: string;
 }
 
-/** Asks before something is changed. Cancel comes first and has the focus, so that a key pressed too soon does nothing. */
-export function confirmPage({ title, says, to, back, verb, isDangerous, fields = {}, refused, reason }: ConfirmProps) {
+/** Confirmation page of a change. Cancel comes first and has the focus, so that an accidental key press changes nothing. */
+export function confirmPage({
+  title,
+  message,
+  to,
+  back,
+  verb,
+  isDangerous,
+  fields = {},
+  refused,
+  reason,
+}: ConfirmProps) {
   return (
     <div className="narrow" data-dialog-content="">
       <Heading title={title} />
-      <Refused why={refused} />
-      <p>{says}</p>
+      <ErrorNotice why={refused} />
+      <p>{message}</p>
       <ChangeForm to={to}>
         {Object.entries(fields).map(([name, value]) => (
           <input key={name} type="hidden" name={name} value={value} />

@@ -16,9 +16,9 @@ export interface DocumentProps {
   title: string;
   base: string;
   assets: { style: string; script: string; icon: string };
-  /** Null before the log-in: there is nothing to go to. */
+  /** Null before the login: then there is no navigation. */
   section: Section | 'none' | null;
-  /** Whether parts of it are to be kept up to date. */
+  /** Whether parts of the page refresh automatically. */
   isLive: boolean;
   children: ReactNode;
 }
@@ -38,7 +38,7 @@ export function Document({ title, base, assets, section, isLive, children }: Doc
       </head>
       <body>
         <a className="skip" href="#main">
-          Skip to the content
+          Skip to content
         </a>
         {section === null ? null : <Header section={section} />}
         <main
@@ -80,7 +80,7 @@ function Header({ section }: { section: Section | 'none' }) {
   );
 }
 
-/** The heading of a page, what can be done there, and whether it keeps itself up to date. */
+/** Heading of a page, with its actions and the status of its automatic refresh. */
 export function Heading({ title, actions, path }: { title: ReactNode; actions?: ReactNode; path?: ReactNode }) {
   return (
     <div className="heading">

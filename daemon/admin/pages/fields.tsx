@@ -1,4 +1,4 @@
-/** What forms are made of. */
+/** Form fields. */
 import type { ReactNode } from 'react';
 import { MAX_REASON_LENGTH } from '../../api/vocabulary.js';
 
@@ -24,7 +24,7 @@ export function Field({ name, label, hint, children }: FieldProps) {
   );
 }
 
-/** The value and the words of each. */
+/** Value and label of each choice. */
 export type Choices = readonly (readonly [value: string, words: string])[];
 
 export interface SelectProps {
@@ -45,10 +45,10 @@ export function Select({ choices, chosen, ...more }: SelectProps) {
   );
 }
 
-/** Why, for the audit record. */
+/** The reason for a change, for the audit record. */
 export function ReasonField({ reason }: { reason: string }) {
   return (
-    <Field name="reason" label="Reason" hint="Kept in the audit log. Optional.">
+    <Field name="reason" label="Reason" hint="Recorded in the audit log. Optional.">
       {(attributes) => <input type="text" maxLength={MAX_REASON_LENGTH} defaultValue={reason} {...attributes} />}
     </Field>
   );
@@ -59,7 +59,7 @@ export function KeyField() {
     <Field
       name="api_key"
       label="Upstream key"
-      hint="The provider’s API key. It is encrypted, and not shown again but for its last four characters."
+      hint="The provider’s API key. It is stored encrypted. Only its last four characters are shown again."
     >
       {(attributes) => (
         <input type="password" required maxLength={512} autoComplete="off" spellCheck={false} {...attributes} />

@@ -1,10 +1,10 @@
-/** What every page needs to know of where and when it is shown, and what leads from it to others. */
+/** Context of every page, and the links and forms that depend on it. */
 import { createContext, type ReactNode, use } from 'react';
 
 export interface Frame {
-  /** The path below which all pages are, with a slash at its end. */
+  /** Base path of all pages, with a trailing slash. */
   base: string;
-  /** Goes with every form, and shows that it is one of ours. Null before the log-in. */
+  /** CSRF token in every form of the session. Null before the login. */
   formToken: string | null;
   nowMs: number;
 }
@@ -13,18 +13,18 @@ export const FrameContext = createContext<Frame | null>(null);
 
 export function useFrame(): Frame {
   const frame = use(FrameContext);
-  if (!frame) throw new Error('shown outside of a frame');
+  if (!frame) throw new Error('rendered without FrameContext');
   return frame;
 }
 
-/** @property to below the base, without a slash in front. */
-interface Leading {
+/** @property to path relative to the base, without a leading slash. */
+interface LinkProps {
   to: string;
   children: ReactNode;
   [attribute: string]: unknown;
 }
 
-export function Link({ to, children, ...more }: Leading) {
+export function Link({ to, children, ...more }: LinkProps) {
   return (
     <a href={useFrame().base + to} {...more}>
       {children}
@@ -32,8 +32,8 @@ export function Link({ to, children, ...more }: Leading) {
   );
 }
 
-/** A link to a page that asks first; where scripts run, it is shown on top of this one. */
-export function AskingLink({ to, children, isDangerous = false }: Leading & { isDangerous?: boolean }) {
+/** A link to a confirmation page. With scripts, that page opens as a dialog. */
+export function ConfirmLink({ to, children, isDangerous = false }: LinkProps & { isDangerous?: boolean }) {
   return (
     <Link to={to} className={isDangerous ? 'button danger' : 'button'} data-dialog="">
       {children}
@@ -43,8 +43,8 @@ export function AskingLink({ to, children, isDangerous = false }: Leading & { is
 
 export const FORM_TOKEN = 'form_token';
 
-/** A form that changes something. */
-export function ChangeForm({ to, children, ...more }: Leading) {
+/** A POST form: it makes a change. */
+export function ChangeForm({ to, children, ...more }: LinkProps) {
   const { base, formToken } = useFrame();
   return (
     <form method="post" action={base + to} autoComplete="off" {...more}>
@@ -54,8 +54,8 @@ export function ChangeForm({ to, children, ...more }: Leading) {
   );
 }
 
-/** A form whose fields become the query of the page it leads to. */
-export function QueryForm({ to, children, ...more }: Leading) {
+/** A GET form: its fields become the query of the target page. */
+export function QueryForm({ to, children, ...more }: LinkProps) {
   return (
     <form method="get" action={useFrame().base + to} autoComplete="off" {...more}>
       {children}

@@ -1,7 +1,7 @@
-/** How projects and tokens are referred to. */
+/** Links to projects and tokens. */
 import type { WireProject } from '../../api/contract.js';
 import { Link } from './frame.js';
-import { Name, plain, shortId } from './words.js';
+import { Name, escapeBidi, shortId } from './formats.js';
 import type { Choices } from './fields.js';
 
 export type Names = ReadonlyMap<string, string>;
@@ -9,11 +9,11 @@ export type Names = ReadonlyMap<string, string>;
 export const namesOf = (projects: readonly WireProject[]): Names => new Map(projects.map(({ id, name }) => [id, name]));
 
 export const choicesOf = (projects: readonly WireProject[]): Choices =>
-  projects.map(({ id, name }) => [id, plain(name)] as const);
+  projects.map(({ id, name }) => [id, escapeBidi(name)] as const);
 
 interface Named {
   id: string;
-  /** Null where it has none, and where it is not known. */
+  /** Null if it has no name or the name is unknown. */
   name: string | null;
 }
 

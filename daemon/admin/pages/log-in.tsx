@@ -1,20 +1,20 @@
 import { Field } from './fields.js';
 import { ChangeForm } from './frame.js';
-import { Refused } from './parts.js';
+import { ErrorNotice } from './parts.js';
 
 export interface LogInProps {
-  /** Where to go then. */
+  /** Where to redirect after the login. */
   next: string;
-  /** Why not, after a try. */
+  /** Error message of a failed login. */
   refused: string | null;
-  /** What happened before: the session has ended, say. */
+  /** A notice, for example that the session has ended. */
   remark: string | null;
-  /** Whether this browser would keep a session. */
-  isPossible: boolean;
+  /** Whether browsers accept the session cookie from this host. */
+  canLogIn: boolean;
   host: string;
 }
 
-export function logInPage({ next, refused, remark, isPossible, host }: LogInProps) {
+export function logInPage({ next, refused, remark, canLogIn, host }: LogInProps) {
   return (
     <div className="log-in">
       <p className="brand">llmp</p>
@@ -24,8 +24,8 @@ export function logInPage({ next, refused, remark, isPossible, host }: LogInProp
           {remark}
         </p>
       )}
-      <Refused why={refused} />
-      {isPossible ? <LogInForm next={next} /> : <WhyNot host={host} />}
+      <ErrorNotice why={refused} />
+      {canLogIn ? <LogInForm next={next} /> : <LogInUnavailable host={host} />}
     </div>
   );
 }
@@ -34,7 +34,7 @@ function LogInForm({ next }: { next: string }) {
   return (
     <ChangeForm to="login">
       <input type="hidden" name="next" value={next} />
-      <Field name="token" label="Management token" hint="The one that MANAGEMENT_TOKEN holds on the server.">
+      <Field name="token" label="Management token" hint="The value of MANAGEMENT_TOKEN on the server.">
         {(attributes) => (
           <input
             type="password"
@@ -54,22 +54,22 @@ function LogInForm({ next }: { next: string }) {
   );
 }
 
-function WhyNot({ host }: { host: string }) {
+function LogInUnavailable({ host }: { host: string }) {
   return (
     <div className="notice bad" role="alert">
       <p>
-        <strong>No log-in works here.</strong> This page came over plain http from <code>{host}</code>. A browser keeps
-        the cookie of a session only over https or from this machine itself; and the management token would travel in
-        clear text.
+        <strong>You cannot log in here.</strong> This page was loaded over plain HTTP from <code>{host}</code>. Browsers
+        accept the session cookie only over HTTPS or from localhost, and the management token would be sent in clear
+        text.
       </p>
-      <p>Either of these helps:</p>
+      <p>Do one of the following:</p>
       <ul>
         <li>
-          Put TLS in front, and name that proxy in <code>TRUSTED_PROXIES</code>, so that its{' '}
-          <code>X-Forwarded-Proto: https</code> is believed.
+          Put a TLS proxy in front of llmp and add it to <code>TRUSTED_PROXIES</code>, so that llmp trusts its{' '}
+          <code>X-Forwarded-Proto: https</code> header.
         </li>
         <li>
-          Forward a port, <code>ssh -L 8080:127.0.0.1:8080 …</code>, and open <code>http://127.0.0.1:8080</code>.
+          Forward a port with <code>ssh -L 8080:127.0.0.1:8080 …</code> and open <code>http://127.0.0.1:8080</code>.
         </li>
       </ul>
     </div>

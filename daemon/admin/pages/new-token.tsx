@@ -1,14 +1,14 @@
 import type { WireProject, WireToken } from '../../api/contract.js';
 import { Heading } from './document.js';
 import { ChangeForm, Link } from './frame.js';
-import { Empty, Refused } from './parts.js';
+import { EmptyState, ErrorNotice } from './parts.js';
 import { Snippets } from './snippets.js';
-import { type GivenToken, IssuedFacts, TokenFields } from './token-terms.js';
+import { type TokenFormValues, IssuedFacts, TokenFields } from './token-terms.js';
 
 export interface NewTokenProps {
-  /** The active ones: for others there are no new tokens. */
+  /** The active projects: inactive projects cannot have new tokens. */
   projects: readonly WireProject[];
-  given: GivenToken;
+  given: TokenFormValues;
   refused: string | null;
 }
 
@@ -23,19 +23,19 @@ export function newTokenPage(props: NewTokenProps) {
 
 function NoProject() {
   return (
-    <Empty title="There is no active project">
+    <EmptyState title="No active project">
       <p>
         A token belongs to a project. <Link to="projects/new">Create one</Link>, or{' '}
         <Link to="projects">activate one</Link>.
       </p>
-    </Empty>
+    </EmptyState>
   );
 }
 
 function NewTokenForm({ projects, given, refused }: NewTokenProps) {
   return (
     <>
-      <Refused why={refused} />
+      <ErrorNotice why={refused} />
       <ChangeForm to="tokens/new">
         <TokenFields projects={projects} given={given} />
         <div className="buttons">
@@ -53,27 +53,29 @@ function NewTokenForm({ projects, given, refused }: NewTokenProps) {
 
 export interface SecretProps {
   token: WireToken;
-  /** Null when it was shown before: it exists nowhere any more. */
+  /** Null if the secret was already shown; it is not stored anywhere. */
   secret: string | null;
   baseUrl: string;
 }
 
-/** Shown once: neither going back nor asking again brings it back. */
+/** Shows the secret once; going back or reloading does not show it again. */
 export function secretPage({ token, secret, baseUrl }: SecretProps) {
   return (
     <div className="narrow">
       <Heading
-        title={secret === null ? 'Its secret was shown' : 'Token issued'}
+        title={secret === null ? 'Secret already shown' : 'Token issued'}
         path={<Link to="tokens">Tokens</Link>}
       />
       {secret === null ? (
-        <p>A secret is shown once, and kept nowhere. If nobody has it, revoke this token and issue another.</p>
+        <p>
+          A secret is shown only once and is not stored. If you did not save it, revoke this token and issue a new one.
+        </p>
       ) : (
         <Revealed token={token} secret={secret} baseUrl={baseUrl} />
       )}
       <p className="buttons start">
         <Link to={`tokens/${token.id}`} className="button primary">
-          {secret === null ? 'To the token' : 'I have stored it'}
+          {secret === null ? 'Go to the token' : 'I have stored it'}
         </Link>
       </p>
     </div>
@@ -84,7 +86,7 @@ function Revealed({ token, secret, baseUrl }: { token: WireToken; secret: string
   return (
     <>
       <p className="notice">
-        <strong>Copy it now: it is shown only this once.</strong> Whoever has it can use it until it is spent.
+        <strong>Copy the secret now. It is shown only once.</strong> Anyone who has it can use the token.
       </p>
       <div className="secret">
         <code id="secret" tabIndex={0} role="textbox" aria-readonly="true" aria-label="Secret of the token">

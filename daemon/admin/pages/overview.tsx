@@ -3,15 +3,15 @@ import { type SpanName, Usage } from './chart.js';
 import { Heading } from './document.js';
 import { Link } from './frame.js';
 import { type Names, TokenLink } from './links.js';
-import { Empty, Facts } from './parts.js';
-import { Name, number, PartMark, span, StateMark, Time } from './words.js';
+import { EmptyState, Facts } from './parts.js';
+import { Name, number, ComponentMark, duration, StateMark, Time } from './formats.js';
 import { TOKEN_STATES } from '../../api/vocabulary.js';
 
 export interface OverviewProps {
   status: WireStatus;
   usage: readonly WireUsageLine[];
   spanName: SpanName;
-  /** Those whose time is over first. */
+  /** Sorted by expiry, the next to expire first. */
   expiring: readonly WireToken[];
   projectNames: Names;
 }
@@ -47,7 +47,7 @@ function Health({ status: { status, missing, degraded } }: { status: WireStatus 
   const says = !isReady
     ? `Not ready. Missing: ${missing.join(', ')}.`
     : degraded.length > 0
-      ? `Doing without: ${degraded.join(', ')}.`
+      ? `Degraded: ${degraded.join(', ')}.`
       : null;
   return (
     <div id="health" data-live="" role="status">
@@ -58,8 +58,8 @@ function Health({ status: { status, missing, degraded } }: { status: WireStatus 
 
 function FirstSteps() {
   return (
-    <Empty title="Nothing here yet">
-      <p>A project holds the key of an upstream provider. Its tokens are what clients use instead of that key.</p>
+    <EmptyState title="Nothing here yet">
+      <p>A project holds the API key of an upstream provider. Clients use its tokens instead of that key.</p>
       <ol>
         <li>
           <Link to="projects/new">Create a project</Link> with the provider’s key.
@@ -69,7 +69,7 @@ function FirstSteps() {
           Give a client the token as its API key, and this server’s <code>/v1</code> as its base URL.
         </li>
       </ol>
-    </Empty>
+    </EmptyState>
   );
 }
 
@@ -82,8 +82,8 @@ function Tiles({ status: { requests, cache, upstream, tokens } }: { status: Wire
     ['Requests', `${number(requests.per_second)} /s`, 'usage?by=token&since_hours=24'],
     ['Errors', `${number(requests.errors_per_second)} /s`, 'usage?by=token%2Cmodel&since_hours=24&sort=errors'],
     ['Cache hits', percent(cache.hit_ratio), 'cache'],
-    ['Upstream, median', milliseconds(upstream.p50_ms), null],
-    ['Upstream, 95 %', milliseconds(upstream.p95_ms), null],
+    ['Upstream median', milliseconds(upstream.p50_ms), null],
+    ['Upstream 95th percentile', milliseconds(upstream.p95_ms), null],
   ] as const;
   return (
     <dl className="tiles" id="tiles" data-live="">
@@ -102,7 +102,7 @@ function Tokens({ tokens }: { tokens: WireStatus['tokens'] }) {
     <section aria-labelledby="by-state-title" id="by-state" data-live="">
       <h2 id="by-state-title">Tokens</h2>
       {tokens === null ? (
-        <p className="faint">Not known while the database is away.</p>
+        <p className="faint">Unknown while the database is unavailable.</p>
       ) : (
         <ul className="counts">
           {TOKEN_STATES.map((state) => (
@@ -155,18 +155,18 @@ function Instance({ status }: { status: WireStatus }) {
         id="instance"
         facts={[
           { name: 'Version', value: status.version },
-          { name: 'Up for', value: span(status.uptime_s * 1000) },
+          { name: 'Uptime', value: duration(status.uptime_s * 1000) },
           {
             name: 'Database',
             value: (
               <>
-                <PartMark status={database.status} /> <span className="faint">{database.driver}</span>
+                <ComponentMark status={database.status} /> <span className="faint">{database.driver}</span>
               </>
             ),
           },
-          { name: 'Redis', value: <PartMark status={redis} /> },
-          { name: 'Events', value: <PartMark status={bus.status} /> },
-          { name: 'Audit files', value: <PartMark status={audit.status} /> },
+          { name: 'Redis', value: <ComponentMark status={redis} /> },
+          { name: 'Events', value: <ComponentMark status={bus.status} /> },
+          { name: 'Audit files', value: <ComponentMark status={audit.status} /> },
           { name: 'In flight', value: number(status.requests.in_flight) },
         ]}
       />

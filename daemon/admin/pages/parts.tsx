@@ -1,37 +1,37 @@
-/** What several pages are made of. */
+/** Components that several pages share. */
 import type { ReactNode } from 'react';
 import { Link } from './frame.js';
 
-export interface Column<Row> {
+export interface TableColumn<Row> {
   title: string;
-  /** Numbers stand at the right. */
+  /** Numbers are right-aligned. */
   isNumber?: boolean;
   show: (row: Row) => ReactNode;
 }
 
 export interface TableProps<Row> {
   id: string;
-  /** What it lists, for who does not see it. */
+  /** Label for screen readers. */
   label: string;
-  /** The first is what a row is about. */
-  columns: readonly [Column<Row>, ...Column<Row>[]];
+  /** The first column is the row header. */
+  columns: readonly [TableColumn<Row>, ...TableColumn<Row>[]];
   rows: readonly Row[];
-  /** A box to mark a row with, of a form around the table. */
+  /** Checkbox that selects the row in the form around the table. */
   mark?: (row: Row) => ReactNode;
   keyOf: (row: Row) => string;
 }
 
-/** Where there is no room for columns, each row becomes a card whose fields say what they are. */
+/** A table. On narrow screens each row becomes a card with labelled fields. */
 export function Table<Row>({ id, label, columns, rows, mark, keyOf }: TableProps<Row>) {
   const [first, ...rest] = columns;
-  const look = ({ isNumber }: Column<Row>) => (isNumber ? 'number' : undefined);
+  const look = ({ isNumber }: TableColumn<Row>) => (isNumber ? 'number' : undefined);
   return (
     <table id={id} data-live="" aria-label={label}>
       <thead>
         <tr>
           {mark && (
             <th scope="col">
-              <span className="unseen">Mark</span>
+              <span className="unseen">Select</span>
             </th>
           )}
           {columns.map((column) => (
@@ -45,7 +45,7 @@ export function Table<Row>({ id, label, columns, rows, mark, keyOf }: TableProps
         {rows.map((row) => (
           <tr key={keyOf(row)}>
             {mark && (
-              <td data-label="Mark" className="box">
+              <td data-label="Select" className="box">
                 {mark(row)}
               </td>
             )}
@@ -62,7 +62,7 @@ export function Table<Row>({ id, label, columns, rows, mark, keyOf }: TableProps
   );
 }
 
-/** @param query that of the page at hand; the cursor of the next takes its place in it. */
+/** @param query of the current page; the link to the next page replaces its cursor. */
 export function Paging({ to, query, next }: { to: string; query: URLSearchParams; next: string | null }) {
   const isFirst = !query.has('cursor');
   if (isFirst && next === null) return null;
@@ -72,7 +72,7 @@ export function Paging({ to, query, next }: { to: string; query: URLSearchParams
   if (next !== null) following.set('cursor', next);
   const at = (params: URLSearchParams) => (params.size === 0 ? to : `${to}?${params.toString()}`);
   return (
-    <nav className="paging" aria-label="More">
+    <nav className="paging" aria-label="Pagination">
       {isFirst ? null : <Link to={at(first)}>First page</Link>}
       {next === null ? null : (
         <Link to={at(following)} rel="next" className="next">
@@ -83,7 +83,7 @@ export function Paging({ to, query, next }: { to: string; query: URLSearchParams
   );
 }
 
-/** The list as files, with the filter of the page. */
+/** Links that export the list with the filter of the page. */
 export function Exports({ to, query }: { to: string; query: URLSearchParams }) {
   const at = (format: string) => {
     const params = new URLSearchParams(query);
@@ -98,8 +98,8 @@ export function Exports({ to, query }: { to: string; query: URLSearchParams }) {
   );
 }
 
-/** There is nothing to show: what it would be, and what to do. */
-export function Empty({ title, children }: { title: string; children?: ReactNode }) {
+/** Shown instead of an empty list: explains what belongs here and what to do. */
+export function EmptyState({ title, children }: { title: string; children?: ReactNode }) {
   return (
     <div className="empty">
       <h2>{title}</h2>
@@ -113,7 +113,7 @@ export interface Fact {
   value: ReactNode;
 }
 
-/** @param facts null for one that is none here. */
+/** @param facts null entries are left out. */
 export function Facts({ id, facts }: { id: string; facts: readonly (Fact | null)[] }) {
   return (
     <dl className="facts" id={id} data-live="">
@@ -130,8 +130,8 @@ export function Facts({ id, facts }: { id: string; facts: readonly (Fact | null)
   );
 }
 
-/** Why something was not done. */
-export function Refused({ why }: { why: string | null }) {
+/** Error message. */
+export function ErrorNotice({ why }: { why: string | null }) {
   return why === null ? null : (
     <p className="notice bad" role="alert">
       {why}
@@ -139,8 +139,8 @@ export function Refused({ why }: { why: string | null }) {
   );
 }
 
-/** What was done just now. */
-export function Done({ what }: { what: string | null }) {
+/** Success message. */
+export function SuccessNotice({ what }: { what: string | null }) {
   return what === null ? null : (
     <p className="notice good" role="status">
       {what}
@@ -148,8 +148,8 @@ export function Done({ what }: { what: string | null }) {
   );
 }
 
-/** The same thing on the command line. */
-export function OnCommandLine({ line }: { line: string }) {
+/** The equivalent command. */
+export function CommandLine({ line }: { line: string }) {
   return (
     <p className="command">
       <span>On the command line</span> <code>{line}</code>

@@ -5,7 +5,7 @@ export interface ProblemProps {
   title: string;
   children: ReactNode;
   requestId: string | null;
-  /** Whether there is somewhere to go back to. */
+  /** Selects the link: to the overview, or to the login page. */
   isLoggedIn: boolean;
 }
 
@@ -15,7 +15,7 @@ export function problemPage({ title, children, requestId, isLoggedIn }: ProblemP
       <h1>{title}</h1>
       <p>{children}</p>
       <p>
-        <Link to={isLoggedIn ? '' : 'login'}>{isLoggedIn ? 'To the overview' : 'To the log-in'}</Link>
+        <Link to={isLoggedIn ? '' : 'login'}>{isLoggedIn ? 'Go to the overview' : 'Go to the login page'}</Link>
       </p>
       {requestId === null ? null : (
         <p className="hint">

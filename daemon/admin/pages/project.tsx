@@ -3,15 +3,15 @@ import { RecordTable } from './audit.js';
 import { type SpanName, Usage } from './chart.js';
 import { Heading } from './document.js';
 import { Field, KeyField } from './fields.js';
-import { AskingLink, ChangeForm, Link } from './frame.js';
+import { ConfirmLink, ChangeForm, Link } from './frame.js';
 import { KeyHint } from './links.js';
-import { Done, Facts, OnCommandLine, Refused } from './parts.js';
-import { counted, Name, ProjectMark, Time } from './words.js';
+import { SuccessNotice, Facts, CommandLine, ErrorNotice } from './parts.js';
+import { counted, Name, ProjectMark, Time } from './formats.js';
 import { MAX_NAME_LENGTH } from '../../api/vocabulary.js';
 
 export interface ProjectProps {
   project: WireProject;
-  /** How many of its tokens could be used now; null where they were not counted. */
+  /** Number of active tokens; null if they were not counted. */
   activeTokens: number | null;
   usage: readonly WireUsageLine[];
   spanName: SpanName;
@@ -36,8 +36,8 @@ export function projectPage(props: ProjectProps) {
           ) : null
         }
       />
-      <Done what={done} />
-      <Refused why={refused} />
+      <SuccessNotice what={done} />
+      <ErrorNotice why={refused} />
       <ProjectFacts project={project} activeTokens={activeTokens} />
       <Usage lines={usage} spanName={spanName} to={to} />
       <Changes project={project} to={to} />
@@ -48,7 +48,7 @@ export function projectPage(props: ProjectProps) {
         </div>
         <RecordTable id="records" label="Audit records of this project" records={records} names={null} />
       </section>
-      <OnCommandLine line={`llmp project get ${project.id}`} />
+      <CommandLine line={`llmp project get ${project.id}`} />
     </>
   );
 }
@@ -71,7 +71,7 @@ function ProjectFacts({ project, activeTokens }: Pick<ProjectProps, 'project' | 
         { name: 'Upstream key', value: <KeyHint hint={project.api_key_hint} /> },
         { name: 'Created', value: <Time at={project.created_at} isFull /> },
         deactivatedAt === null ? null : { name: 'Deactivated', value: <Time at={deactivatedAt} isFull /> },
-        { name: 'Id', value: <code className="id">{project.id}</code> },
+        { name: 'ID', value: <code className="id">{project.id}</code> },
       ]}
     />
   );
@@ -98,20 +98,20 @@ function Changes({ project, to }: { project: WireProject; to: string }) {
           <h3>Access</h3>
           <p className="hint">
             {project.is_active
-              ? 'While a project is inactive all its tokens are refused, and what they were doing is ended.'
+              ? 'While a project is inactive, its tokens are refused. Deactivating it also ends requests in flight.'
               : 'Its tokens are refused until it is active again.'}
           </p>
           <p className="buttons start">
             {project.is_active ? (
-              <AskingLink to={`${to}/deactivate`} isDangerous>
+              <ConfirmLink to={`${to}/deactivate`} isDangerous>
                 Deactivate…
-              </AskingLink>
+              </ConfirmLink>
             ) : (
-              <AskingLink to={`${to}/activate`}>Activate…</AskingLink>
+              <ConfirmLink to={`${to}/activate`}>Activate…</ConfirmLink>
             )}
-            <AskingLink to={`${to}/revoke-all`} isDangerous>
+            <ConfirmLink to={`${to}/revoke-all`} isDangerous>
               Revoke all tokens…
-            </AskingLink>
+            </ConfirmLink>
           </p>
         </div>
       </div>

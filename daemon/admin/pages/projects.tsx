@@ -3,8 +3,8 @@ import { Heading } from './document.js';
 import { Field, KeyField } from './fields.js';
 import { ChangeForm, Link } from './frame.js';
 import { KeyHint } from './links.js';
-import { Empty, Paging, Refused, Table } from './parts.js';
-import { counted, Name, ProjectMark, Time } from './words.js';
+import { EmptyState, Paging, ErrorNotice, Table } from './parts.js';
+import { counted, Name, ProjectMark, Time } from './formats.js';
 import { MAX_NAME_LENGTH } from '../../api/vocabulary.js';
 
 export interface ProjectsProps {
@@ -12,7 +12,7 @@ export interface ProjectsProps {
   total: number | null;
   next: string | null;
   query: URLSearchParams;
-  /** Why the filter was not understood. */
+  /** Error message if the filter is invalid. */
   refused: string | null;
 }
 
@@ -27,7 +27,7 @@ export function projectsPage({ projects, total, next, query, refused }: Projects
   return (
     <>
       <Heading title="Projects" actions={<NewProject />} />
-      <Refused why={refused} />
+      <ErrorNotice why={refused} />
       <div className="section-head">
         <p className="faint">{total === null ? '' : counted(total, 'project')}</p>
         <ul className="choice" aria-label="Projects shown">
@@ -94,20 +94,20 @@ const NewProject = () => (
 function NoProjects({ isFiltered }: { isFiltered: boolean }) {
   if (isFiltered) {
     return (
-      <Empty title="None of these">
+      <EmptyState title="No projects match this filter">
         <p>
           <Link to="projects">Show all projects</Link>
         </p>
-      </Empty>
+      </EmptyState>
     );
   }
   return (
-    <Empty title="No projects yet">
-      <p>A project holds the key of an upstream provider; tokens are issued for it.</p>
+    <EmptyState title="No projects yet">
+      <p>A project holds the API key of an upstream provider. Clients use its tokens instead of that key.</p>
       <p>
         <NewProject />
       </p>
-    </Empty>
+    </EmptyState>
   );
 }
 
@@ -120,9 +120,9 @@ export function newProjectPage({ name, refused }: NewProjectProps) {
   return (
     <div className="narrow">
       <Heading title="New project" path={<Link to="projects">Projects</Link>} />
-      <Refused why={refused} />
+      <ErrorNotice why={refused} />
       <ChangeForm to="projects/new">
-        <Field name="name" label="Name" hint="Up to 100 characters, and no other project’s.">
+        <Field name="name" label="Name" hint="Up to 100 characters. Must be unique.">
           {(attributes) => (
             <input type="text" required maxLength={MAX_NAME_LENGTH} defaultValue={name} {...attributes} />
           )}

@@ -1,6 +1,6 @@
 /**
- * How a new token is used. The secret itself is in none of these: it stays out of files and of the shell's history. What is for a shell
- * holds no comment, because zsh takes none at its prompt.
+ * Code examples for a new token. They do not contain the secret, to keep it out of files and of the shell history. Shell examples have
+ * no comments, because zsh does not accept comments at its prompt.
  */
 
 const KEY = 'OPENAI_API_KEY';
@@ -24,11 +24,11 @@ const snippetsFor = (baseUrl: string) =>
 
 // The token comes from ${KEY}.
 const client = new OpenAI({ baseURL: '${baseUrl}' });
-const answer = await client.chat.completions.create({
+const response = await client.chat.completions.create({
   model: 'gpt-4o-mini',
   messages: [{ role: 'user', content: 'Hello' }],
 });
-console.log(answer.choices[0].message.content);`,
+console.log(response.choices[0].message.content);`,
     },
     {
       id: 'python',
@@ -37,11 +37,11 @@ console.log(answer.choices[0].message.content);`,
 
 # The token comes from ${KEY}.
 client = OpenAI(base_url="${baseUrl}")
-answer = client.chat.completions.create(
+response = client.chat.completions.create(
     model="gpt-4o-mini",
     messages=[{"role": "user", "content": "Hello"}],
 )
-print(answer.choices[0].message.content)`,
+print(response.choices[0].message.content)`,
     },
   ] as const;
 
@@ -50,7 +50,8 @@ export function Snippets({ baseUrl }: { baseUrl: string }) {
     <section className="snippets" aria-labelledby="snippets-title">
       <h2 id="snippets-title">Use it</h2>
       <p className="hint">
-        Clients use <code>{baseUrl}</code> as their base URL. Where a proxy stands in front, use its address instead.
+        Clients use <code>{baseUrl}</code> as their base URL. If llmp has a reverse proxy in front, use the address of
+        the proxy.
       </p>
       {snippetsFor(baseUrl).map(({ id, title, text }) => (
         <div key={id}>

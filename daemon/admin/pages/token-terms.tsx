@@ -1,14 +1,20 @@
-/** What a token is issued with, and what is shown of it: the fields of the form, and the facts on its pages. */
+/** Properties of a token: the fields of the form for a new token, and the details on its pages. */
 import type { TokenCreateTerms, WireProject, WireToken } from '../../api/contract.js';
 import { MAX_CAP, MAX_NAME_LENGTH } from '../../api/vocabulary.js';
 import { Field, Select } from './fields.js';
 import { choicesOf, namesOf, ProjectLink } from './links.js';
 import { Facts } from './parts.js';
-import { Name, number, StateMark, Time, Uses } from './words.js';
+import { Name, number, StateMark, Time, Uses } from './formats.js';
 
-/** What the form is filled in with, by the names of its fields. */
-export type GivenToken = Record<keyof TokenCreateTerms | 'duration' | 'unit', string>;
-export const NOTHING_GIVEN: GivenToken = { project_id: '', name: '', duration: '24', unit: 'hours', max_requests: '' };
+/** Values of the form, by field name. */
+export type TokenFormValues = Record<keyof TokenCreateTerms | 'duration' | 'unit', string>;
+export const EMPTY_TOKEN_FORM: TokenFormValues = {
+  project_id: '',
+  name: '',
+  duration: '24',
+  unit: 'hours',
+  max_requests: '',
+};
 
 const UNITS = [
   ['minutes', 'minutes'],
@@ -16,8 +22,8 @@ const UNITS = [
   ['days', 'days'],
 ] as const;
 
-/** @param props.projects to choose from. */
-export function TokenFields({ projects, given }: { projects: readonly WireProject[]; given: GivenToken }) {
+/** @param props.projects the projects to choose from. */
+export function TokenFields({ projects, given }: { projects: readonly WireProject[]; given: TokenFormValues }) {
   return (
     <>
       <Field name="project_id" label="Project">
@@ -28,17 +34,10 @@ export function TokenFields({ projects, given }: { projects: readonly WireProjec
       </Field>
       <fieldset className="pair">
         <legend>Valid for</legend>
-        <input
-          type="number"
-          name="duration"
-          min="1"
-          required
-          defaultValue={given.duration}
-          aria-label="How long it is valid"
-        />
+        <input type="number" name="duration" min="1" required defaultValue={given.duration} aria-label="Lifetime" />
         <Select choices={UNITS} chosen={given.unit} name="unit" aria-label="Unit of time" />
       </fieldset>
-      <Field name="max_requests" label="Requests at most" hint="Empty: any number.">
+      <Field name="max_requests" label="Request cap" hint="Leave empty for no cap.">
         {(attributes) => (
           <input type="number" min="0" max={MAX_CAP} defaultValue={given.max_requests} {...attributes} />
         )}
@@ -47,7 +46,7 @@ export function TokenFields({ projects, given }: { projects: readonly WireProjec
   );
 }
 
-/** Of a token that was just issued. */
+/** Details of a new token. */
 export function IssuedFacts({ token }: { token: WireToken }) {
   return (
     <Facts
@@ -57,14 +56,14 @@ export function IssuedFacts({ token }: { token: WireToken }) {
         { name: 'Expires', value: <Time at={token.expires_at} isFull /> },
         {
           name: 'Requests',
-          value: token.max_requests === 0 ? 'any number' : `at most ${number(token.max_requests)}`,
+          value: token.max_requests === 0 ? 'unlimited' : `up to ${number(token.max_requests)}`,
         },
       ]}
     />
   );
 }
 
-/** Of a token on its own page. */
+/** Details on the page of a token. */
 export function TokenFacts({ token, project }: { token: WireToken; project: WireProject }) {
   return (
     <Facts
@@ -81,7 +80,7 @@ export function TokenFacts({ token, project }: { token: WireToken; project: Wire
         { name: 'Last used', value: <Time at={token.last_used_at} isFull /> },
         { name: 'Created', value: <Time at={token.created_at} isFull /> },
         { name: 'Secret', value: <code>{token.obfuscated}</code> },
-        { name: 'Id', value: <code className="id">{token.id}</code> },
+        { name: 'ID', value: <code className="id">{token.id}</code> },
       ]}
     />
   );

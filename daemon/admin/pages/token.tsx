@@ -2,10 +2,10 @@ import type { WireAuditRecord, WireProject, WireToken, WireUsageLine } from '../
 import { RecordTable } from './audit.js';
 import { type SpanName, Usage } from './chart.js';
 import { Heading } from './document.js';
-import { AskingLink, Link } from './frame.js';
-import { Done, OnCommandLine } from './parts.js';
+import { ConfirmLink, Link } from './frame.js';
+import { SuccessNotice, CommandLine } from './parts.js';
 import { TokenFacts } from './token-terms.js';
-import { Name, shortId } from './words.js';
+import { Name, shortId } from './formats.js';
 
 export interface TokenProps {
   token: WireToken;
@@ -25,15 +25,15 @@ export function tokenPage({ token, project, usage, spanName, records, done }: To
         path={<Link to="tokens">Tokens</Link>}
         actions={
           token.is_active ? (
-            <AskingLink to={`${to}/revoke`} isDangerous>
+            <ConfirmLink to={`${to}/revoke`} isDangerous>
               Revoke…
-            </AskingLink>
+            </ConfirmLink>
           ) : (
-            <AskingLink to={`${to}/reactivate`}>Reactivate…</AskingLink>
+            <ConfirmLink to={`${to}/reactivate`}>Reactivate…</ConfirmLink>
           )
         }
       />
-      <Done what={done} />
+      <SuccessNotice what={done} />
       <TokenFacts token={token} project={project} />
       <Usage lines={usage} spanName={spanName} to={to} />
       <p>
@@ -46,7 +46,7 @@ export function tokenPage({ token, project, usage, spanName, records, done }: To
         </div>
         <RecordTable id="records" label="Audit records of this token" records={records} names={null} />
       </section>
-      <OnCommandLine line={`llmp token ${token.is_active ? 'revoke' : 'reactivate'} ${token.id}`} />
+      <CommandLine line={`llmp token ${token.is_active ? 'revoke' : 'reactivate'} ${token.id}`} />
     </>
   );
 }

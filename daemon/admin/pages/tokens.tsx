@@ -4,8 +4,8 @@ import { Heading } from './document.js';
 import { Field, Select } from './fields.js';
 import { ChangeForm, Link, QueryForm } from './frame.js';
 import { choicesOf, type Names, namesOf, ProjectLink, TokenLink } from './links.js';
-import { Empty, Paging, Refused, Table } from './parts.js';
-import { counted, plain, shortId, StateMark, stateWord, Time, Uses } from './words.js';
+import { EmptyState, Paging, ErrorNotice, Table } from './parts.js';
+import { counted, escapeBidi, shortId, StateMark, stateWord, Time, Uses } from './formats.js';
 
 export interface TokensProps {
   tokens: readonly WireToken[];
@@ -13,7 +13,7 @@ export interface TokensProps {
   next: string | null;
   query: URLSearchParams;
   projects: readonly WireProject[];
-  /** Why the filter was not understood. */
+  /** Error message if the filter is invalid. */
   refused: string | null;
 }
 
@@ -38,7 +38,7 @@ export function tokensPage({ tokens, total, next, query, projects, refused }: To
   return (
     <>
       <Heading title="Tokens" actions={<NewToken />} />
-      <Refused why={refused} />
+      <ErrorNotice why={refused} />
       <TokenFilter query={query} projects={projects} />
       {tokens.length > 0 ? (
         <>
@@ -49,13 +49,13 @@ export function tokensPage({ tokens, total, next, query, projects, refused }: To
             <TokenTable tokens={tokens} names={namesOf(projects)} />
             <div className="buttons start">
               <button type="button" data-mark-all="" hidden>
-                Mark all of this page
+                Select all on this page
               </button>
               <button type="submit" name="what" value="revoke">
-                Revoke marked…
+                Revoke selected…
               </button>
               <button type="submit" name="what" value="reactivate">
-                Reactivate marked…
+                Reactivate selected…
               </button>
             </div>
           </ChangeForm>
@@ -82,7 +82,12 @@ function TokenTable({ tokens, names }: { tokens: readonly WireToken[]; names: Na
       rows={tokens}
       keyOf={({ id }) => id}
       mark={({ id, name }) => (
-        <input type="checkbox" name="id" value={id} aria-label={`Mark ${name === null ? shortId(id) : plain(name)}`} />
+        <input
+          type="checkbox"
+          name="id"
+          value={id}
+          aria-label={`Select ${name === null ? shortId(id) : escapeBidi(name)}`}
+        />
       )}
       columns={[
         { title: 'Token', show: (token) => <TokenLink token={token} /> },
@@ -101,7 +106,7 @@ function TokenFilter({ query, projects }: Pick<TokensProps, 'query' | 'projects'
   const states = TOKEN_STATES.map((state) => [state, stateWord(state)] as const);
   return (
     <QueryForm to="tokens" className="filter" role="search" aria-label="Filter tokens">
-      <Field name="q" label="Name or id">
+      <Field name="q" label="Name or ID">
         {(attributes) => <input type="search" maxLength={100} defaultValue={given('q')} {...attributes} />}
       </Field>
       <Field name="project_id" label="Project">
@@ -115,10 +120,10 @@ function TokenFilter({ query, projects }: Pick<TokensProps, 'query' | 'projects'
       <Field name="expires_within" label="Expires">
         {(attributes) => <Select choices={WITHIN} chosen={given('expires_within')} {...attributes} />}
       </Field>
-      <Field name="used_over" label="Used over, %">
+      <Field name="used_over" label="Used more than, %">
         {(attributes) => <input type="number" min="0" max="100" defaultValue={given('used_over')} {...attributes} />}
       </Field>
-      <Field name="sort" label="Order">
+      <Field name="sort" label="Sort by">
         {(attributes) => <Select choices={SORTS} chosen={given('sort') || '-created_at'} {...attributes} />}
       </Field>
       <div className="buttons">
@@ -132,28 +137,28 @@ function TokenFilter({ query, projects }: Pick<TokensProps, 'query' | 'projects'
 function NoTokens({ isFiltered, hasProjects }: { isFiltered: boolean; hasProjects: boolean }) {
   if (isFiltered) {
     return (
-      <Empty title="No token passes this filter">
+      <EmptyState title="No tokens match this filter">
         <p>
           <Link to="tokens">Show all tokens</Link>
         </p>
-      </Empty>
+      </EmptyState>
     );
   }
   return (
-    <Empty title="No tokens yet">
+    <EmptyState title="No tokens yet">
       <p>
-        A token is what a client uses instead of the provider’s key. It withers: after a time, after a number of
-        requests, or when you revoke it.
+        Clients use a token instead of the provider’s key. A token stops working when it expires, when it reaches its
+        request cap, or when you revoke it.
       </p>
       <p>
         {hasProjects ? (
           <NewToken />
         ) : (
           <>
-            It needs a project first. <Link to="projects/new">Create one</Link>
+            A token needs a project. <Link to="projects/new">Create one</Link>
           </>
         )}
       </p>
-    </Empty>
+    </EmptyState>
   );
 }

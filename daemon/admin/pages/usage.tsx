@@ -3,15 +3,15 @@ import { Heading } from './document.js';
 import { type Choices, Field, Select } from './fields.js';
 import { Link, QueryForm } from './frame.js';
 import { choicesOf, type Names, ProjectLink, TokenLink } from './links.js';
-import { type Column, Empty, Exports, Paging, Refused, Table } from './parts.js';
-import { number, plain } from './words.js';
+import { type TableColumn, EmptyState, Exports, Paging, ErrorNotice, Table } from './parts.js';
+import { number, escapeBidi } from './formats.js';
 
 export interface UsagePageProps {
-  /** Those of this page. */
+  /** The lines of this page. */
   lines: readonly WireUsageLine[];
-  /** All of them added up. */
+  /** Sums over all pages. */
   sums: Readonly<Record<string, number>>;
-  /** How many lines there are on all pages. */
+  /** Number of lines on all pages. */
   total: number;
   next: string | null;
   query: URLSearchParams;
@@ -51,11 +51,11 @@ export const USAGE_SORTS: Choices = [
 
 const DIMENSIONS = ['token_id', 'project_id', 'model', 'hour', 'day'];
 
-export const isFigure = (field: string): boolean => !DIMENSIONS.includes(field);
+export const isMetric = (field: string): boolean => !DIMENSIONS.includes(field);
 
-/** The figures that a line has, in its order. */
-export const figuresOf = (line: WireUsageLine): (keyof WireUsageLine)[] =>
-  (Object.keys(line) as (keyof WireUsageLine)[]).filter(isFigure);
+/** The metric fields of a line, in its order. */
+export const metricsOf = (line: WireUsageLine): (keyof WireUsageLine)[] =>
+  (Object.keys(line) as (keyof WireUsageLine)[]).filter(isMetric);
 
 const TITLES: Readonly<Record<string, string>> = { hits: 'Cache hits' };
 
@@ -69,13 +69,13 @@ export function usagePage(props: UsagePageProps) {
   return (
     <>
       <Heading title="Usage" />
-      <Refused why={refused} />
+      <ErrorNotice why={refused} />
       <UsageFilter {...props} />
       {lines.length > 0 ? (
         <>
           <div className="section-head">
             <p className="faint">
-              {total === 1 ? '1 line' : `${number(total)} lines`}, {number(props.sums.requests ?? 0)} requests
+              {total === 1 ? '1 row' : `${number(total)} rows`}, {number(props.sums.requests ?? 0)} requests
             </p>
             <Exports to="usage/export" query={query} />
           </div>
@@ -83,9 +83,9 @@ export function usagePage(props: UsagePageProps) {
         </>
       ) : (
         refused === null && (
-          <Empty title="No requests in that time">
-            <p>Choose a longer time, or another project.</p>
-          </Empty>
+          <EmptyState title="No requests in this period">
+            <p>Choose a longer period or another project.</p>
+          </EmptyState>
         )
       )}
       <Paging to="usage" query={query} next={next} />
@@ -101,16 +101,16 @@ function UsageFilter({ query, projects }: UsagePageProps) {
     </Field>
   );
   return (
-    <QueryForm to="usage" className="filter" role="search" aria-label="Choose what is added up">
-      {select('by', 'A line for each', GROUPINGS, 'model')}
-      {select('since_hours', 'When', PERIODS, '168')}
+    <QueryForm to="usage" className="filter" role="search" aria-label="Filter usage">
+      {select('by', 'Group by', GROUPINGS, 'model')}
+      {select('since_hours', 'Period', PERIODS, '168')}
       {select('project_id', 'Project', [['', 'all'], ...choicesOf(projects)], '')}
       {given('token_id') === '' ? null : (
         <Field name="token_id" label="Token">
           {(attributes) => <input type="text" maxLength={64} defaultValue={given('token_id')} {...attributes} />}
         </Field>
       )}
-      {select('sort', 'Order', USAGE_SORTS, 'requests')}
+      {select('sort', 'Sort by', USAGE_SORTS, 'requests')}
       <div className="buttons">
         <button type="submit">Show</button>
         {query.size > 0 ? <Link to="usage">Clear</Link> : null}
@@ -122,8 +122,8 @@ function UsageFilter({ query, projects }: UsagePageProps) {
 function UsageTable({ lines, projectNames, tokenNames }: UsagePageProps) {
   const [example] = lines;
   if (!example) return null;
-  const unknown = <span className="faint">not known</span>;
-  const dimensions: Readonly<Record<string, Column<WireUsageLine>>> = {
+  const unknown = <span className="faint">unknown</span>;
+  const dimensions: Readonly<Record<string, TableColumn<WireUsageLine>>> = {
     day: { title: 'Day (UTC)', show: ({ day }) => (day ?? '').slice(0, 10) },
     token_id: {
       title: 'Token',
@@ -133,10 +133,10 @@ function UsageTable({ lines, projectNames, tokenNames }: UsagePageProps) {
       title: 'Project',
       show: ({ project_id: id }) => (id ? <ProjectLink id={id} names={projectNames} /> : unknown),
     },
-    model: { title: 'Model', show: ({ model }) => (model ? <bdi>{plain(model)}</bdi> : unknown) },
+    model: { title: 'Model', show: ({ model }) => (model ? <bdi>{escapeBidi(model)}</bdi> : unknown) },
   };
   const columns = Object.entries(dimensions).flatMap(([field, column]) => (field in example ? [column] : []));
-  const figures = figuresOf(example).map((field) => ({
+  const figures = metricsOf(example).map((field) => ({
     title: titleOf(field),
     isNumber: true,
     show: (line: WireUsageLine) => number(Number(line[field] ?? 0)),

@@ -1,10 +1,18 @@
 import type { Page } from '../../api/client.js';
 import type { AuditQuery, WireAuditRecord } from '../../api/contract.js';
 import { AUDIT_ACTIONS, AUDIT_ACTORS, AUDIT_OUTCOMES } from '../../api/vocabulary.js';
-import { exported } from '../export.js';
+import { exportDownload } from '../export.js';
 import { auditPage, recordPage } from '../pages/audit.js';
 import { namesOf } from '../pages/links.js';
-import { allProjects, get, givenOf, hoursFrom, listed, statusOf, type Visit } from '../visit.js';
+import {
+  allProjects,
+  get,
+  parametersOf,
+  timeFromHours,
+  listPage,
+  statusOf,
+  type PageRequest,
+} from '../page-request.js';
 
 const FILTERS = ['q', 'action', 'outcome', 'actor', 'project_id', 'token_id', 'cursor'] as const;
 const CHOICES = { actions: AUDIT_ACTIONS, actors: AUDIT_ACTORS, outcomes: AUDIT_OUTCOMES };
@@ -24,14 +32,14 @@ const COLUMNS = [
   'details',
 ] as const;
 
-function filterOf({ query, nowMs }: Visit): AuditQuery {
-  const since = hoursFrom(nowMs, query.get('since_hours'), -1);
-  return { ...givenOf(query, FILTERS), ...(since && { since }) };
+function filterOf({ query, nowMs }: PageRequest): AuditQuery {
+  const since = timeFromHours(nowMs, query.get('since_hours'), -1);
+  return { ...parametersOf(query, FILTERS), ...(since && { since }) };
 }
 
-async function* recordsOf(visit: Visit): AsyncGenerator<readonly WireAuditRecord[]> {
-  const client = visit.client();
-  const filter = filterOf(visit);
+async function* allRecords(request: PageRequest): AsyncGenerator<readonly WireAuditRecord[]> {
+  const client = request.client();
+  const filter = filterOf(request);
   let cursor: string | null = filter.cursor ?? null;
   do {
     const page: Page<WireAuditRecord> = await client.auditRecords({ ...filter, ...(cursor !== null && { cursor }) });
@@ -41,30 +49,30 @@ async function* recordsOf(visit: Visit): AsyncGenerator<readonly WireAuditRecord
 }
 
 export const auditRoutes = [
-  get('/audit', async (visit) => {
-    const client = visit.client();
-    const { query } = visit;
-    const filter = filterOf(visit);
+  get('/audit', async (request) => {
+    const client = request.client();
+    const { query } = request;
+    const filter = filterOf(request);
     const [projects, { items, ...page }] = await Promise.all([
       allProjects(client),
-      listed(() => client.auditRecords(filter)),
+      listPage(() => client.auditRecords(filter)),
     ]);
     return {
       title: 'Audit',
       section: 'audit',
-      // Who has gone on to older records wants them to stay.
+      // Only the first page refreshes: older records must not move while they are read.
       isLive: !query.has('cursor'),
       body: auditPage({ records: items, ...page, query, projects, choices: CHOICES }),
       ...statusOf(page.refused),
     };
   }),
-  get('/audit/export', async (visit) => {
-    const download = await exported('audit', visit.query.get('format'), COLUMNS, recordsOf(visit));
+  get('/audit/export', async (request) => {
+    const download = await exportDownload('audit', request.query.get('format'), COLUMNS, allRecords(request));
     return { download };
   }),
-  get('/audit/:id', async (visit) => {
-    const client = visit.client();
-    const [record, projects] = await Promise.all([client.auditRecord(visit.params.id ?? ''), allProjects(client)]);
+  get('/audit/:id', async (request) => {
+    const client = request.client();
+    const [record, projects] = await Promise.all([client.auditRecord(request.params.id ?? ''), allProjects(client)]);
     const body = recordPage({ record, names: namesOf(projects) });
     return { title: `Audit: ${record.action}`, section: 'audit', body };
   }),

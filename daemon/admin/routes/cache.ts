@@ -1,74 +1,83 @@
 import type { CachePurge } from '../../api/contract.js';
-import { countDone } from '../done.js';
+import { countMessage } from '../done-message.js';
 import { cachePage, type CacheProps } from '../pages/cache.js';
 import { confirmPage } from '../pages/confirm.js';
-import { counted, plain } from '../pages/words.js';
-import { allProjects, type Answer, get, post, refusal, refusedBecause, statusOf, type Visit } from '../visit.js';
+import { counted, escapeBidi } from '../pages/formats.js';
+import {
+  allProjects,
+  type PageResponse,
+  get,
+  post,
+  invalidRequest,
+  refusalOf,
+  statusOf,
+  type PageRequest,
+} from '../page-request.js';
 
-type Given = CacheProps['given'];
+type PurgeForm = CacheProps['form'];
 
-function givenIn(fields: URLSearchParams): Given {
+function purgeFormOf(fields: URLSearchParams): PurgeForm {
   const field = (name: string) => fields.get(name) ?? '';
   return { what: field('what'), method: field('method'), url: field('url').trim(), projectId: field('project_id') };
 }
 
-const fieldsOf = ({ what, method, url, projectId }: Given) => ({ what, method, url, project_id: projectId });
+const fieldsOf = ({ what, method, url, projectId }: PurgeForm) => ({ what, method, url, project_id: projectId });
 
-/** @throws {ApiError} for none of the three. */
-function selectionOf({ what, method, url, projectId }: Given): CachePurge {
+/** @throws {ApiError} if `what` is none of the three. */
+function selectionOf({ what, method, url, projectId }: PurgeForm): CachePurge {
   if (what === 'resource') return { method: method as 'GET' | 'POST', url };
   if (what === 'project') return { project_id: projectId };
   if (what === 'all') return { all: true };
-  throw refusal('say what is to be purged');
+  throw invalidRequest('choose what to purge');
 }
 
-async function show(visit: Visit, given: Given, refused: string | null): Promise<Answer> {
-  const client = visit.client();
+async function show(request: PageRequest, given: PurgeForm, refused: string | null): Promise<PageResponse> {
+  const client = request.client();
   const [cache, projects] = await Promise.all([client.cache(), allProjects(client)]);
-  const body = cachePage({ cache, projects, given, done: countDone(visit, 'purged', 'answer'), refused });
+  const body = cachePage({ cache, projects, form: given, done: countMessage(request, 'purged', 'response'), refused });
   return { title: 'Cache', section: 'cache', isLive: true, body, ...statusOf(refused) };
 }
 
-async function whoseAnswers({ what, method, url, projectId }: Given, visit: Visit): Promise<string> {
-  if (what === 'resource') return `All variants of ${method} ${plain(url)}, in every project.`;
-  if (what === 'all') return 'All answers of all projects.';
-  const { name } = await visit.client().project(projectId);
-  return `All answers of ${plain(name)}.`;
+async function describeSelection({ what, method, url, projectId }: PurgeForm, request: PageRequest): Promise<string> {
+  if (what === 'resource') return `All variants of ${method} ${escapeBidi(url)}, in every project.`;
+  if (what === 'all') return 'All responses of all projects.';
+  const { name } = await request.client().project(projectId);
+  return `All responses of ${escapeBidi(name)}.`;
 }
 
-/** Counts what would go, and asks. */
-async function ask(visit: Visit, given: Given, refused: string | null): Promise<Answer> {
+/** Counts the responses to remove and shows the confirmation page. */
+async function ask(request: PageRequest, given: PurgeForm, refused: string | null): Promise<PageResponse> {
   let count = 0;
-  const refusedToCount = await refusedBecause(async () => {
-    ({ purged_count: count } = await visit.client().purgeCache({ ...selectionOf(given), dry_run: true }));
+  const refusedToCount = await refusalOf(async () => {
+    ({ purged_count: count } = await request.client().purgeCache({ ...selectionOf(given), dry_run: true }));
   });
-  if (refusedToCount !== null) return show(visit, given, refusedToCount);
-  const title = `Purge ${counted(count, 'answer')}?`;
+  if (refusedToCount !== null) return show(request, given, refusedToCount);
+  const title = `Purge ${counted(count, 'response')}?`;
   const body = confirmPage({
     title,
-    says: `${await whoseAnswers(given, visit)} The next request for one of them goes to the upstream again.`,
+    message: `${await describeSelection(given, request)} The next request for any of them is sent to the upstream again.`,
     to: 'cache/purge',
     back: 'cache',
     verb: 'Purge',
     isDangerous: true,
     fields: fieldsOf(given),
     refused,
-    reason: visit.form.get('reason') ?? '',
+    reason: request.form.get('reason') ?? '',
   });
   return { title, section: 'cache', body, ...statusOf(refused) };
 }
 
-const NOTHING_GIVEN: Given = { what: '', method: 'GET', url: '', projectId: '' };
+const EMPTY_FORM: PurgeForm = { what: '', method: 'GET', url: '', projectId: '' };
 
 export const cacheRoutes = [
-  get('/cache', (visit) => show(visit, NOTHING_GIVEN, null)),
-  get('/cache/purge', (visit) => ask(visit, givenIn(visit.query), null)),
-  post('/cache/purge', async (visit) => {
-    const given = givenIn(visit.form);
+  get('/cache', (request) => show(request, EMPTY_FORM, null)),
+  get('/cache/purge', (request) => ask(request, purgeFormOf(request.query), null)),
+  post('/cache/purge', async (request) => {
+    const given = purgeFormOf(request.form);
     let count = 0;
-    const refused = await refusedBecause(async () => {
-      ({ purged_count: count } = await visit.changing().purgeCache(selectionOf(given)));
+    const refused = await refusalOf(async () => {
+      ({ purged_count: count } = await request.changeClient().purgeCache(selectionOf(given)));
     });
-    return refused === null ? { to: `cache?purged=${count}` } : ask(visit, given, refused);
+    return refused === null ? { to: `cache?purged=${count}` } : ask(request, given, refused);
   }),
 ];

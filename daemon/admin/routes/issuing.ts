@@ -1,83 +1,94 @@
-/** A new token, and the one page that shows its secret. */
+/** The form for a new token, and the page that shows its secret once. */
 import { ApiError } from '../../api/client.js';
 import type { TokenCreate, TokenCreateTerms } from '../../api/contract.js';
 import { MAX_DURATION_HOURS } from '../../api/vocabulary.js';
 import { newTokenPage, secretPage } from '../pages/new-token.js';
-import { type GivenToken, NOTHING_GIVEN } from '../pages/token-terms.js';
-import { allProjects, type Answer, get, post, refusal, refusedBecause, statusOf, type Visit } from '../visit.js';
+import { type TokenFormValues, EMPTY_TOKEN_FORM } from '../pages/token-terms.js';
+import {
+  allProjects,
+  type PageResponse,
+  get,
+  post,
+  invalidRequest,
+  refusalOf,
+  statusOf,
+  type PageRequest,
+} from '../page-request.js';
 
-async function newToken(visit: Visit, given: GivenToken, refused: string | null): Promise<Answer> {
-  const projects = await allProjects(visit.client(), { is_active: 'true' });
+async function newToken(request: PageRequest, given: TokenFormValues, refused: string | null): Promise<PageResponse> {
+  const projects = await allProjects(request.client(), { is_active: 'true' });
   const body = newTokenPage({ projects, given, refused });
   return { title: 'New token', section: 'tokens', body, ...statusOf(refused) };
 }
 
-const givenIn = (form: URLSearchParams): GivenToken =>
-  Object.fromEntries(Object.keys(NOTHING_GIVEN).map((name) => [name, (form.get(name) ?? '').trim()])) as GivenToken;
+const formValuesOf = (form: URLSearchParams): TokenFormValues =>
+  Object.fromEntries(
+    Object.keys(EMPTY_TOKEN_FORM).map((name) => [name, (form.get(name) ?? '').trim()]),
+  ) as TokenFormValues;
 
 const MINUTES_PER: Readonly<Record<string, number>> = { minutes: 1, hours: 60, days: 24 * 60 };
 
-/** @throws {ApiError} for what is no number, in the words that the form has for it. */
-function numberIn(text: string, what: string): number {
+/** @param what label of the field, for the error message. @throws {ApiError} if the text is not a whole number. */
+function parseWholeNumber(text: string, what: string): number {
   if (/^\d{1,10}$/.test(text)) return Number(text);
-  throw refusal(`${what} must be a whole number`);
+  throw invalidRequest(`${what} must be a whole number`);
 }
 
-/** @throws {ApiError} in the unit that the form was filled in with. */
-function minutesIn(duration: string, unit: string): number {
-  const what = 'how long it is valid';
-  const amount = numberIn(duration, what);
+/** @throws {ApiError} with the limit in the unit of the form. */
+function parseMinutes(duration: string, unit: string): number {
+  const what = 'the lifetime';
+  const amount = parseWholeNumber(duration, what);
   const minutes = Object.hasOwn(MINUTES_PER, unit) ? MINUTES_PER[unit] : undefined;
-  if (minutes === undefined) throw refusal('the unit must be minutes, hours or days');
+  if (minutes === undefined) throw invalidRequest('the unit must be minutes, hours or days');
   const most = Math.floor((MAX_DURATION_HOURS * 60) / minutes);
-  if (amount < 1 || amount > most) throw refusal(`${what} must be from 1 to ${most} ${unit}`);
+  if (amount < 1 || amount > most) throw invalidRequest(`${what} must be from 1 to ${most} ${unit}`);
   return amount * minutes;
 }
 
-/** What was left empty is not asked for. */
+/** Replaces empty values by undefined, so that they are not sent. */
 const withoutEmpty = <T extends Record<string, string>>(texts: T) =>
   Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, text === '' ? undefined : text])) as {
     [K in keyof T]: string | undefined;
   };
 
-function tokenOf(given: GivenToken): TokenCreate {
+function tokenCreateOf(given: TokenFormValues): TokenCreate {
   const { duration, unit, max_requests: most, project_id, ...texts } = given;
   const terms: TokenCreateTerms = {
     project_id,
     ...withoutEmpty(texts),
-    max_requests: most === '' ? undefined : numberIn(most, 'the most requests'),
+    max_requests: most === '' ? undefined : parseWholeNumber(most, 'the request cap'),
   };
-  return { ...terms, duration_minutes: minutesIn(duration, unit) };
+  return { ...terms, duration_minutes: parseMinutes(duration, unit) };
 }
 
-/** The secret is in the answer to the change alone. It must outlast the way to a page that can be asked for anew without another token. */
-async function issue(visit: Visit): Promise<Answer> {
-  const given = givenIn(visit.form);
+/** Creates the token and passes its secret to the next page in a cookie: only this response has it, and reloading must not create another token. */
+async function issue(request: PageRequest): Promise<PageResponse> {
+  const given = formValuesOf(request.form);
   let to = '';
-  const refused = await refusedBecause(async () => {
-    const { id, token } = await visit.changing().createToken(tokenOf(given)).catch(projectGone);
+  const refused = await refusalOf(async () => {
+    const { id, token } = await request.changeClient().createToken(tokenCreateOf(given)).catch(asFormError);
     to = `tokens/${id}/secret`;
-    visit.handOver(to, token);
+    request.storeSecret(to, token);
   });
-  return refused === null ? { to } : newToken(visit, given, refused);
+  return refused === null ? { to } : newToken(request, given, refused);
 }
 
-/** The form stays, with all that was filled in. */
-function projectGone(error: unknown): never {
-  throw error instanceof ApiError && error.status === 404 ? refusal(error.message, error.code) : error;
+/** Turns a missing project into an error of the form, which is shown again with the entered values. */
+function asFormError(error: unknown): never {
+  throw error instanceof ApiError && error.status === 404 ? invalidRequest(error.message, error.code) : error;
 }
 
 export const issuingRoutes = [
-  get('/tokens/new', (visit) =>
-    newToken(visit, { ...NOTHING_GIVEN, project_id: visit.query.get('project_id') ?? '' }, null),
+  get('/tokens/new', (request) =>
+    newToken(request, { ...EMPTY_TOKEN_FORM, project_id: request.query.get('project_id') ?? '' }, null),
   ),
   post('/tokens/new', issue),
-  get('/tokens/:id/secret', async (visit) => {
-    const token = await visit.client().token(visit.params.id ?? '');
+  get('/tokens/:id/secret', async (request) => {
+    const token = await request.client().token(request.params.id ?? '');
     return {
       title: 'Token issued',
       section: 'tokens',
-      body: secretPage({ token, secret: visit.takeOver(), baseUrl: visit.baseUrl }),
+      body: secretPage({ token, secret: request.takeSecret(), baseUrl: request.baseUrl }),
     };
   }),
 ];

@@ -1,25 +1,25 @@
-/** The way in and out. */
+/** Login and logout. */
 import type { Request, RequestHandler, Response } from 'express';
 import { ApiError, Unreachable } from '../../api/client.js';
-import type { Doorman, Visitor } from '../doorman.js';
+import type { Sessions, ActiveSession } from '../sessions.js';
 import { queryOf, type ReadForm } from '../forms.js';
-import { nextOf } from '../next.js';
+import { loginRedirectTarget } from '../login-redirect.js';
 import { logInPage } from '../pages/log-in.js';
 import type { Render } from '../render.js';
 
 export interface LogInOptions {
   path: string;
-  doorman: Doorman;
+  sessions: Sessions;
   render: Render;
   readForm: ReadForm;
 }
 
-/** Why somebody who was somewhere is asked to log in. */
+/** Notices on the login page, by the `why` in its query. */
 const REMARKS: Readonly<Record<string, string>> = {
-  ended: 'Your session has ended. Log in to go on.',
+  ended: 'Your session has ended. Log in to continue.',
   out: 'You are logged out.',
   'not-recorded':
-    'This browser has forgotten the session, but its end could not be recorded. It ends by itself after 30 minutes.',
+    'You are logged out in this browser, but the logout could not be recorded. The session expires after 30 minutes.',
 };
 
 interface Shown {
@@ -28,33 +28,33 @@ interface Shown {
   refused: string | null;
 }
 
-export function logInHandlers({ path, doorman, render, readForm }: LogInOptions) {
+export function logInHandlers({ path, sessions, render, readForm }: LogInOptions) {
   const show = (req: Request, res: Response, { status = 200, next, refused }: Shown) => {
-    const place = doorman.placeOf(req);
+    const location = sessions.locationOf(req);
     const why = queryOf(req).get('why') ?? '';
     const remark = refused === null && Object.hasOwn(REMARKS, why) ? (REMARKS[why] ?? null) : null;
-    const body = logInPage({ next, refused, remark, isPossible: place.keepsCookies, host: place.host });
+    const body = logInPage({ next, refused, remark, canLogIn: location.acceptsCookies, host: location.host });
     render(res, { title: 'Log in', section: null, status, body, formToken: null });
   };
 
   const logInForm: RequestHandler = async (req, res) => {
-    const next = nextOf(queryOf(req).get('next'), path);
-    const visitor = await doorman.visitorOf(req).catch(() => null);
-    if (visitor === null) show(req, res, { next, refused: null });
+    const next = loginRedirectTarget(queryOf(req).get('next'), path);
+    const session = await sessions.authenticate(req).catch(() => null);
+    if (session === null) show(req, res, { next, refused: null });
     else res.redirect(303, next);
   };
 
   const logIn: RequestHandler = async (req, res) => {
     const form = await readForm(req, res);
-    const next = nextOf(form.get('next'), path);
-    if (!doorman.placeOf(req).keepsCookies) {
+    const next = loginRedirectTarget(form.get('next'), path);
+    if (!sessions.locationOf(req).acceptsCookies) {
       show(req, res, { status: 403, next, refused: null });
       return;
     }
     try {
-      await doorman.logIn(req, res, form.get('token') ?? '');
+      await sessions.logIn(req, res, form.get('token') ?? '');
     } catch (error) {
-      const { retryAfterSeconds = null, ...why } = whyNot(error);
+      const { retryAfterSeconds = null, ...why } = logInFailureOf(error);
       if (retryAfterSeconds !== null) res.set('Retry-After', String(retryAfterSeconds));
       show(req, res, { ...why, next });
       return;
@@ -62,40 +62,40 @@ export function logInHandlers({ path, doorman, render, readForm }: LogInOptions)
     res.redirect(303, next);
   };
 
-  const logOut = async (req: Request, res: Response, visitor: Visitor) => {
-    const isRecorded = await doorman.logOut(req, res, visitor);
+  const logOut = async (req: Request, res: Response, session: ActiveSession) => {
+    const isRecorded = await sessions.logOut(req, res, session);
     res.redirect(303, `${path}login?why=${isRecorded ? 'out' : 'not-recorded'}`);
   };
 
   return { logInForm, logIn, logOut };
 }
 
-interface WhyNot {
+interface LogInFailure {
   status: number;
   refused: string;
   retryAfterSeconds?: number | null;
 }
 
-/** @throws what is no matter of the log-in. */
-function whyNot(error: unknown): WhyNot {
+/** @throws errors that do not belong on the login page. */
+function logInFailureOf(error: unknown): LogInFailure {
   if (error instanceof Unreachable)
-    return { status: 503, refused: 'The daemon does not answer. Try again in a moment.' };
+    return { status: 503, refused: 'The daemon is not responding. Try again in a moment.' };
   if (!(error instanceof ApiError)) throw error;
   const { code, retryAfterSeconds } = error;
   switch (code) {
     case 'log_in_refused':
-    case 'invalid_request': // Nothing, or more than a token can be.
-      return { status: 403, refused: 'This is not the management token.' };
+    case 'invalid_request': // Empty, or longer than any token.
+      return { status: 403, refused: 'Wrong management token.' };
     case 'too_many_attempts':
       return {
         status: 429,
-        refused: `Too many wrong tokens. Try again in ${retryAfterSeconds ?? 60} seconds.`,
+        refused: `Too many failed attempts. Try again in ${retryAfterSeconds ?? 60} seconds.`,
         retryAfterSeconds,
       };
     case 'unavailable':
       return {
         status: 503,
-        refused: 'Log-ins cannot be recorded now, so there are none. Try again in a moment.',
+        refused: 'You cannot log in now, because logins cannot be recorded. Try again in a moment.',
         retryAfterSeconds,
       };
     default:

@@ -1,26 +1,30 @@
 import type { ManagementClient } from '../../api/client.js';
 import type { UsageQuery } from '../../api/contract.js';
-import { beginningOf, SPANS, spanNamed } from '../pages/chart.js';
+import { startOf, SPANS, spanNamed } from '../pages/chart.js';
 import { overviewPage } from '../pages/overview.js';
 import { namesOf } from '../pages/links.js';
-import { allProjects, get, type Visit } from '../visit.js';
+import { allProjects, get, type PageRequest } from '../page-request.js';
 
 const EXPIRING_SHOWN = '6';
 
-/** What was used in the span that the page is asked for. */
-export async function usageFor(visit: Visit, client: ManagementClient, of: Omit<UsageQuery, 'by' | 'since'> = {}) {
-  const spanName = spanNamed(visit.query.get('span'));
-  const since = new Date(beginningOf(spanName, visit.nowMs)).toISOString();
+/** Usage in the period that the query of the page selects. */
+export async function usageFor(
+  request: PageRequest,
+  client: ManagementClient,
+  of: Omit<UsageQuery, 'by' | 'since'> = {},
+) {
+  const spanName = spanNamed(request.query.get('span'));
+  const since = new Date(startOf(spanName, request.nowMs)).toISOString();
   return { spanName, usage: await client.usage({ ...of, by: SPANS[spanName].by, since }) };
 }
 
 export const overviewRoutes = [
-  get('/', async (visit) => {
-    const client = visit.client();
-    const now = new Date(visit.nowMs).toISOString();
+  get('/', async (request) => {
+    const client = request.client();
+    const now = new Date(request.nowMs).toISOString();
     const [status, used, expiring, projects] = await Promise.all([
       client.status(),
-      usageFor(visit, client),
+      usageFor(request, client),
       client.tokens({ state: 'active', expires_after: now, sort: 'expires_at', limit: EXPIRING_SHOWN }),
       allProjects(client),
     ]);

@@ -1,61 +1,64 @@
 import type { WireToken } from '../../api/contract.js';
-import { historyOf } from '../../api/token-history.js';
-import { doneOf } from '../done.js';
+import { loadTokenHistory } from '../../api/token-history.js';
+import { doneMessage } from '../done-message.js';
 import { confirmPage } from '../pages/confirm.js';
 import { tokenPage } from '../pages/token.js';
 import { tokensPage } from '../pages/tokens.js';
-import { plain, shortId } from '../pages/words.js';
+import { escapeBidi, shortId } from '../pages/formats.js';
 import {
   allProjects,
-  type Answer,
+  type PageResponse,
   get,
-  givenOf,
-  hoursFrom,
-  listed,
+  parametersOf,
+  timeFromHours,
+  listPage,
   post,
-  refusedBecause,
+  refusalOf,
   statusOf,
-  type Visit,
-} from '../visit.js';
+  type PageRequest,
+} from '../page-request.js';
 import { bulkRoutes } from './bulk.js';
 import { issuingRoutes } from './issuing.js';
 import { usageFor } from './overview.js';
 
-/** Of each kind of change. */
+/** Maximum number of records of each kind of change. */
 const CHANGES_SHOWN = 10;
 const FILTERS = ['q', 'project_id', 'state', 'used_over', 'sort', 'cursor'] as const;
 
-const idOf = ({ params }: Visit) => params.id ?? '';
-const titleOf = ({ id, name }: WireToken) => (name === null ? `token ${shortId(id)}` : plain(name));
+const idOf = ({ params }: PageRequest) => params.id ?? '';
+const titleOf = ({ id, name }: WireToken) => (name === null ? `token ${shortId(id)}` : escapeBidi(name));
 
-async function list(visit: Visit): Promise<Answer> {
-  const client = visit.client();
-  const { query, nowMs } = visit;
-  const expiresBefore = hoursFrom(nowMs, query.get('expires_within'), 1);
+async function list(request: PageRequest): Promise<PageResponse> {
+  const client = request.client();
+  const { query, nowMs } = request;
+  const expiresBefore = timeFromHours(nowMs, query.get('expires_within'), 1);
   const filter = {
-    ...givenOf(query, FILTERS),
+    ...parametersOf(query, FILTERS),
     ...(expiresBefore && { expires_before: expiresBefore, expires_after: new Date(nowMs).toISOString() }),
   };
-  const [projects, { items, ...page }] = await Promise.all([allProjects(client), listed(() => client.tokens(filter))]);
+  const [projects, { items, ...page }] = await Promise.all([
+    allProjects(client),
+    listPage(() => client.tokens(filter)),
+  ]);
   const body = tokensPage({ tokens: items, ...page, query, projects });
   return { title: 'Tokens', section: 'tokens', isLive: true, body, ...statusOf(page.refused) };
 }
 
 const DONE: Readonly<Record<string, string>> = {
-  revoked: 'Revoked. It is refused from the next request on; reactivating it undoes that.',
-  reactivated: 'Reactivated. It passes again, unless its time or its requests are over.',
+  revoked: 'Token revoked. It is refused from the next request on. You can reactivate it.',
+  reactivated: 'Token reactivated. It is accepted again, unless it has expired or reached its cap.',
 };
 
-async function show(visit: Visit): Promise<Answer> {
-  const client = visit.client();
-  const token = await client.token(idOf(visit));
+async function show(request: PageRequest): Promise<PageResponse> {
+  const client = request.client();
+  const token = await client.token(idOf(request));
   const [project, used, { changes, lastUse }] = await Promise.all([
     client.project(token.project_id),
-    usageFor(visit, client, { token_id: token.id }),
-    historyOf(client, token.id, CHANGES_SHOWN),
+    usageFor(request, client, { token_id: token.id }),
+    loadTokenHistory(client, token.id, CHANGES_SHOWN),
   ]);
   const records = [...(lastUse ? [lastUse] : []), ...changes].sort((one, other) => other.time.localeCompare(one.time));
-  const body = tokenPage({ token, project, ...used, records, done: doneOf(visit, DONE) });
+  const body = tokenPage({ token, project, ...used, records, done: doneMessage(request, DONE) });
   return { title: titleOf(token), section: 'tokens', isLive: true, body };
 }
 
@@ -64,27 +67,27 @@ const CHANGES = {
     verb: 'Revoke',
     isActive: false,
     done: 'revoked',
-    says: 'Its client gets 401 from the next request on, and requests in flight are ended. It can be reactivated.',
+    says: 'Clients of the token get 401 from the next request on, and requests in flight are ended. You can reactivate the token.',
   },
   reactivate: {
     verb: 'Reactivate',
     isActive: true,
     done: 'reactivated',
-    says: 'It passes again from the next request on, unless its time or its requests are over.',
+    says: 'The token is accepted again from the next request on, unless it has expired or reached its cap.',
   },
 } as const;
 
 type ChangeName = keyof typeof CHANGES;
 
-async function ask(visit: Visit, what: ChangeName, refused: string | null = null): Promise<Answer> {
-  const token = await visit.client().token(idOf(visit));
+async function ask(request: PageRequest, what: ChangeName, refused: string | null = null): Promise<PageResponse> {
+  const token = await request.client().token(idOf(request));
   const { verb, isActive, says } = CHANGES[what];
   const title = `${verb} ${titleOf(token)}?`;
   const back = `tokens/${token.id}`;
-  const reason = visit.form.get('reason') ?? '';
+  const reason = request.form.get('reason') ?? '';
   const body = confirmPage({
     title,
-    says,
+    message: says,
     to: `${back}/${what}`,
     back,
     verb,
@@ -95,11 +98,11 @@ async function ask(visit: Visit, what: ChangeName, refused: string | null = null
   return { title, section: 'tokens', body, ...statusOf(refused) };
 }
 
-async function change(visit: Visit, what: ChangeName): Promise<Answer> {
+async function change(request: PageRequest, what: ChangeName): Promise<PageResponse> {
   const { isActive, done } = CHANGES[what];
-  const id = idOf(visit);
-  const refused = await refusedBecause(() => visit.changing().updateToken(id, { is_active: isActive }));
-  return refused === null ? { to: `tokens/${id}?done=${done}` } : ask(visit, what, refused);
+  const id = idOf(request);
+  const refused = await refusalOf(() => request.changeClient().updateToken(id, { is_active: isActive }));
+  return refused === null ? { to: `tokens/${id}?done=${done}` } : ask(request, what, refused);
 }
 
 export const tokenRoutes = [
@@ -107,8 +110,8 @@ export const tokenRoutes = [
   ...issuingRoutes,
   ...bulkRoutes,
   get('/tokens/:id', show),
-  get('/tokens/:id/revoke', (visit) => ask(visit, 'revoke')),
-  post('/tokens/:id/revoke', (visit) => change(visit, 'revoke')),
-  get('/tokens/:id/reactivate', (visit) => ask(visit, 'reactivate')),
-  post('/tokens/:id/reactivate', (visit) => change(visit, 'reactivate')),
+  get('/tokens/:id/revoke', (request) => ask(request, 'revoke')),
+  post('/tokens/:id/revoke', (request) => change(request, 'revoke')),
+  get('/tokens/:id/reactivate', (request) => ask(request, 'reactivate')),
+  post('/tokens/:id/reactivate', (request) => change(request, 'reactivate')),
 ];

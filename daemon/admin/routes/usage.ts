@@ -1,36 +1,49 @@
-/** What requests add up to: a page of it, and files. */
+/** The usage report: a page and exports. */
 import { ApiError, type ManagementClient } from '../../api/client.js';
 import type { UsageQuery, WireUsageLine } from '../../api/contract.js';
 import { usageLine } from '../../api/schemas.js';
-import { exported } from '../export.js';
+import { exportDownload } from '../export.js';
 import { namesOf } from '../pages/links.js';
-import { figuresOf, isFigure, GROUPINGS, PERIODS, USAGE_SORTS, usagePage } from '../pages/usage.js';
-import { allProjects, get, givenOf, refusal, refusedBecause, statusOf, type Visit } from '../visit.js';
+import { metricsOf, isMetric, GROUPINGS, PERIODS, USAGE_SORTS, usagePage } from '../pages/usage.js';
+import {
+  allProjects,
+  get,
+  parametersOf,
+  invalidRequest,
+  refusalOf,
+  statusOf,
+  type PageRequest,
+} from '../page-request.js';
 
 const LINES_SHOWN = 50;
-const AT_A_TIME = 8;
+const CONCURRENCY = 8;
 const DAY_MS = 86_400_000;
-const FIGURES = (Object.keys(usageLine.shape) as (keyof WireUsageLine)[]).filter(isFigure);
+const METRICS = (Object.keys(usageLine.shape) as (keyof WireUsageLine)[]).filter(isMetric);
 const FIELDS = { token: 'token_id', project: 'project_id', model: 'model', day: 'day' } as const;
 
-/** @throws {ApiError} for a value that is none of the choices. */
-function chosen(query: URLSearchParams, name: string, choices: readonly (readonly [string, string])[], usual: string) {
+/** @throws {ApiError} if the value is not one of the choices. */
+function choiceOf(
+  query: URLSearchParams,
+  name: string,
+  choices: readonly (readonly [string, string])[],
+  usual: string,
+) {
   const given = query.get(name) || usual;
   if (choices.some(([value]) => value === given)) return given;
-  throw refusal(`${name} must be one of ${choices.map(([value]) => value).join(' ')}`);
+  throw invalidRequest(`${name} must be one of ${choices.map(([value]) => value).join(' ')}`);
 }
 
-/** What is asked of the API, and in which order it is shown. */
-function wantedOf({ query, nowMs }: Visit) {
-  const by = chosen(query, 'by', GROUPINGS, 'model');
-  const hours = Number(chosen(query, 'since_hours', PERIODS, '168'));
-  const sort = chosen(query, 'sort', USAGE_SORTS, 'requests');
+/** Parameters of the API request, and the sort order of the page. */
+function reportParametersOf({ query, nowMs }: PageRequest) {
+  const by = choiceOf(query, 'by', GROUPINGS, 'model');
+  const hours = Number(choiceOf(query, 'since_hours', PERIODS, '168'));
+  const sort = choiceOf(query, 'sort', USAGE_SORTS, 'requests');
   const sinceMs = nowMs - hours * 3_600_000;
-  const asked: UsageQuery = { ...givenOf(query, ['project_id', 'token_id']), by };
+  const asked: UsageQuery = { ...parametersOf(query, ['project_id', 'token_id']), by };
   return { by, sort, sinceMs, asked };
 }
 
-function inOrder(lines: WireUsageLine[], sort: string): WireUsageLine[] {
+function sorted(lines: WireUsageLine[], sort: string): WireUsageLine[] {
   if (sort === 'day') return lines.sort((one, other) => (other.day ?? '').localeCompare(one.day ?? ''));
   const figure = (line: WireUsageLine) => Number(line[sort as keyof WireUsageLine] ?? 0);
   return lines.sort((one, other) => figure(other) - figure(one));
@@ -39,18 +52,18 @@ function inOrder(lines: WireUsageLine[], sort: string): WireUsageLine[] {
 function sumsOf(lines: readonly WireUsageLine[]): Record<string, number> {
   const sums: Record<string, number> = {};
   for (const line of lines) {
-    for (const field of figuresOf(line)) sums[field] = (sums[field] ?? 0) + Number(line[field] ?? 0);
+    for (const field of metricsOf(line)) sums[field] = (sums[field] ?? 0) + Number(line[field] ?? 0);
   }
   return sums;
 }
 
-/** Of the tokens on one page; one that is gone has no name. */
+/** Names of the tokens on one page. Tokens that do not exist any more are left out. */
 async function tokenNamesOf(client: ManagementClient, lines: readonly WireUsageLine[]): Promise<Map<string, string>> {
   const ids = [...new Set(lines.flatMap(({ token_id: id }) => id ?? []))];
   const names = new Map<string, string>();
-  for (let from = 0; from < ids.length; from += AT_A_TIME) {
+  for (let from = 0; from < ids.length; from += CONCURRENCY) {
     await Promise.all(
-      ids.slice(from, from + AT_A_TIME).map(async (id) => {
+      ids.slice(from, from + CONCURRENCY).map(async (id) => {
         try {
           const { name } = await client.token(id);
           if (name !== null) names.set(id, name);
@@ -63,35 +76,35 @@ async function tokenNamesOf(client: ManagementClient, lines: readonly WireUsageL
   return names;
 }
 
-/** The number of a page is its cursor. */
+/** The cursor of this list is the page number. */
 const pageOf = (query: URLSearchParams) => {
   const given = query.get('cursor') ?? '';
   return /^[1-9]\d{0,5}$/.test(given) ? Number(given) : 1;
 };
 
-/** By days one after the other, so that a long time is as little at once as a short one. */
-async function* linesIn(client: ManagementClient, visit: Visit): AsyncGenerator<readonly WireUsageLine[]> {
-  const { by, sinceMs, asked } = wantedOf(visit);
+/** Loads the lines of an export, day by day if it has days, so that a long period does not need more memory than a short one. */
+async function* exportLines(client: ManagementClient, request: PageRequest): AsyncGenerator<readonly WireUsageLine[]> {
+  const { by, sinceMs, asked } = reportParametersOf(request);
   if (!by.split(',').includes('day')) {
     yield client.usage({ ...asked, since: new Date(sinceMs).toISOString() });
     return;
   }
-  for (let fromMs = sinceMs; fromMs < visit.nowMs;) {
-    const toMs = Math.min(visit.nowMs, (Math.floor(fromMs / DAY_MS) + 1) * DAY_MS);
+  for (let fromMs = sinceMs; fromMs < request.nowMs;) {
+    const toMs = Math.min(request.nowMs, (Math.floor(fromMs / DAY_MS) + 1) * DAY_MS);
     yield client.usage({ ...asked, since: new Date(fromMs).toISOString(), until: new Date(toMs).toISOString() });
     fromMs = toMs;
   }
 }
 
 export const usageRoutes = [
-  get('/usage', async (visit) => {
-    const client = visit.client();
-    const { query } = visit;
+  get('/usage', async (request) => {
+    const client = request.client();
+    const { query } = request;
     const projects = await allProjects(client);
     let lines: WireUsageLine[] = [];
-    const refused = await refusedBecause(async () => {
-      const { sort, sinceMs, asked } = wantedOf(visit);
-      lines = inOrder(await client.usage({ ...asked, since: new Date(sinceMs).toISOString() }), sort);
+    const refused = await refusalOf(async () => {
+      const { sort, sinceMs, asked } = reportParametersOf(request);
+      lines = sorted(await client.usage({ ...asked, since: new Date(sinceMs).toISOString() }), sort);
     });
     const page = pageOf(query);
     const shown = lines.slice((page - 1) * LINES_SHOWN, page * LINES_SHOWN);
@@ -108,12 +121,17 @@ export const usageRoutes = [
     });
     return { title: 'Usage', section: 'usage', body, ...statusOf(refused) };
   }),
-  get('/usage/export', async (visit) => {
-    const { by } = wantedOf(visit);
+  get('/usage/export', async (request) => {
+    const { by } = reportParametersOf(request);
     const dimensions = by.split(',').map((name) => FIELDS[name as keyof typeof FIELDS]);
-    const columns = [...dimensions, ...FIGURES];
+    const columns = [...dimensions, ...METRICS];
     return {
-      download: await exported('usage', visit.query.get('format'), columns, linesIn(visit.client(), visit)),
+      download: await exportDownload(
+        'usage',
+        request.query.get('format'),
+        columns,
+        exportLines(request.client(), request),
+      ),
     };
   }),
 ];

@@ -3,30 +3,30 @@ import type { Declared } from '../operation.js';
 import { ROUTES } from '../routes.js';
 import * as schemas from '../schemas.js';
 
-const FOLLOWING_AUDIT = `Sends records of changes as they are made. The \`data\` of each server-sent event is one \`auditRecord\`; its
-\`id\` is the number of the record. The stream begins with the next record, or behind \`Last-Event-ID\`.`;
+const STREAM_DESCRIPTION = `Streams audit records of changes as server-sent events. The \`data\` of each event is one \`auditRecord\`; the \`id\` is
+the number of the record. The stream starts with the next record, or with the record after \`Last-Event-ID\`.`;
 
-const AUDIT = `The newest come first. \`token.use\` records stand for what a token was used for in the hour that begins at \`time\`, with one result and one
-model: \`count\` requests. A change is one record, whoever made it and however it ended. \`since\` is the first moment shown,
-\`until\` the first that is not; a span such as \`24h\` is so long ago. \`since\` must not be after \`until\`. Records are not counted.`;
+const LIST_DESCRIPTION = `Lists audit records, newest first. Each change has its own record, including denied and failed attempts. A \`token.use\`
+record summarises \`count\` requests of one token in the hour that starts at \`time\`, with the same result and model. \`since\` is inclusive,
+\`until\` is exclusive; a duration such as \`24h\` means that long before now. \`since\` must not be after \`until\`. The response has no total count.`;
 
 export const audit = {
   listAudit: {
     ...ROUTES.listAudit,
     tag: 'Audit',
     summary: 'List audit records',
-    description: AUDIT,
+    description: LIST_DESCRIPTION,
     query: schemas.auditQuery,
     list: schemas.auditRecord,
     isUncounted: true,
     refusals: [],
-    example: { query: { action: 'token.revoke', since: '24h', q: 'laptop' }, answer: [schemas.auditRecordExample] },
+    example: { query: { action: 'token.revoke', since: '24h', q: 'laptop' }, response: [schemas.auditRecordExample] },
   },
   followAudit: {
     ...ROUTES.followAudit,
     tag: 'Audit',
-    summary: 'Follow audit records',
-    description: FOLLOWING_AUDIT,
+    summary: 'Stream audit records',
+    description: STREAM_DESCRIPTION,
     query: schemas.auditStreamQuery,
     stream: schemas.auditRecord,
     refusals: [],
@@ -34,10 +34,10 @@ export const audit = {
   readAuditRecord: {
     ...ROUTES.readAuditRecord,
     tag: 'Audit',
-    summary: 'Show an audit record',
-    description: 'Shows an audit record by its id.',
-    answer: schemas.auditRecord,
+    summary: 'Get an audit record',
+    description: 'Returns the audit record with this ID.',
+    response: schemas.auditRecord,
     refusals: ['not_found'],
-    example: { answer: schemas.auditRecordExample },
+    example: { response: schemas.auditRecordExample },
   },
 } as const satisfies Partial<Declared>;

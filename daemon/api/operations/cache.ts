@@ -4,33 +4,34 @@ import { ROUTES } from '../routes.js';
 import * as schemas from '../schemas.js';
 import { EXAMPLE_IDS } from '../schemas/fields.js';
 
-const PURGING = `Removes kept answers: those to one request line, with \`method\` and \`url\`; those of a project, with \`project_id\`;
-or all of them, with \`all\`. Give exactly one of the three.
+const PURGE_DESCRIPTION = `Removes responses from the cache. Give exactly one of these: \`method\` with \`url\` removes the responses to one
+request line, \`project_id\` removes those of a project, and \`all\` removes everything.
 
-\`url\` is what stands in a request line: a path under /v1, query included, in the plain form that /v1 itself accepts, so
-without dot segments, \`//\`, a backslash or a fragment, and no full URL. It is compared byte for byte: \`/v1/models?\` is
-another than \`/v1/models\`, and \`%41\` another than \`A\`. Every variant of the answer is removed, in every project.
-\`purged_count\` is how many answers were removed; 0 if there were none, and while the cache is off. With \`dry_run\` they
-are counted and stay, and no audit record is kept. A request that was on its way before does not bring its answer back. 503
-means that Redis cannot be reached: it is not known then what was removed, so ask again.`;
+\`url\` is the target of the request line: a path under /v1 with its query, in the plain form that /v1 accepts. It has no dot segments, \`//\`,
+backslash or fragment, and is not a full URL. It is compared byte for byte: \`/v1/models?\` differs from \`/v1/models\`, and \`%41\` from \`A\`.
+All variants of the response are removed, in all projects.
+
+\`purged_count\` is the number of removed responses. It is 0 if none matched or the cache is off. With \`dry_run\`, matching responses are only
+counted; nothing is removed and no audit record is written. The response to a request that was in flight during the purge is not stored afterwards.
+503 means that Redis is unreachable and some responses may remain: try again.`;
 
 export const cache = {
   readCache: {
     ...ROUTES.readCache,
     tag: 'Cache',
-    summary: 'Show the cache',
-    description: 'Shows what the response cache holds, and its hits and misses since this instance started.',
-    answer: schemas.cache,
+    summary: 'Get cache statistics',
+    description: 'Returns the size of the response cache, and its hits and misses since this instance started.',
+    response: schemas.cache,
     refusals: [],
-    example: { answer: { backend: 'memory', entries: 12, bytes: 48213, hits: 310, misses: 95 } },
+    example: { response: { backend: 'memory', entries: 12, bytes: 48213, hits: 310, misses: 95 } },
   },
   purgeCache: {
     ...ROUTES.purgeCache,
     tag: 'Cache',
     summary: 'Purge the cache',
-    description: PURGING,
+    description: PURGE_DESCRIPTION,
     body: schemas.cachePurge,
-    answer: schemas.cachePurged,
+    response: schemas.cachePurged,
     refusals: ['not_found'],
     example: {
       bodies: {
@@ -39,7 +40,7 @@ export const cache = {
         everything: { all: true },
         'count only': { all: true, dry_run: true },
       },
-      answer: { message: '2 answers purged', purged_count: 2 },
+      response: { message: '2 responses purged', purged_count: 2 },
     },
   },
 } as const satisfies Partial<Declared>;

@@ -7,9 +7,9 @@ export const description = {
   describeApi: {
     ...ROUTES.describeApi,
     tag: 'Description',
-    summary: 'Read this description',
-    description: 'The description of the management API that you are reading, as OpenAPI 3.1.',
-    answer: z.record(z.string(), z.unknown()),
+    summary: 'Get the OpenAPI description',
+    description: 'Returns the description of the management API as OpenAPI 3.1.',
+    response: z.record(z.string(), z.unknown()),
     refusals: [],
   },
 } as const satisfies Partial<Declared>;

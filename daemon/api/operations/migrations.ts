@@ -1,4 +1,4 @@
-/** The schema of the database. */
+/** Migrations of the database schema. */
 import type { Declared } from '../operation.js';
 import { ROUTES } from '../routes.js';
 import * as schemas from '../schemas.js';
@@ -7,19 +7,19 @@ export const migrations = {
   readMigrations: {
     ...ROUTES.readMigrations,
     tag: 'Migrations',
-    summary: 'Show migrations',
-    description: 'Shows which migrations are applied and which are pending.',
-    answer: schemas.migrations,
+    summary: 'List migrations',
+    description: 'Returns the applied and the pending migrations of the database.',
+    response: schemas.migrations,
     refusals: [],
-    example: { answer: schemas.migrationsExample },
+    example: { response: schemas.migrationsExample },
   },
   migrateUp: {
     ...ROUTES.migrateUp,
     tag: 'Migrations',
     summary: 'Apply pending migrations',
-    description: 'Applies the migrations that are pending, and answers with the state after it.',
-    answer: schemas.migrations,
+    description: 'Returns the state after the migration.',
+    response: schemas.migrations,
     refusals: ['schema_too_new'],
-    example: { answer: schemas.migrationsExample },
+    example: { response: schemas.migrationsExample },
   },
 } as const satisfies Partial<Declared>;

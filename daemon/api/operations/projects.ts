@@ -1,4 +1,4 @@
-/** Projects: the keys of providers. */
+/** Projects, which hold the API keys of providers. */
 import type { Declared } from '../operation.js';
 import { ROUTES } from '../routes.js';
 import * as schemas from '../schemas.js';
@@ -8,47 +8,47 @@ export const projects = {
     ...ROUTES.createProject,
     tag: 'Projects',
     summary: 'Create a project',
-    description: 'The name must be new. The key is stored encrypted; no answer ever holds it.',
+    description: 'The name must not be in use. The API key is stored encrypted and is never returned.',
     body: schemas.projectCreate,
     status: 201,
-    answer: schemas.project,
+    response: schemas.project,
     refusals: ['name_taken'],
     example: {
       bodies: { 'a project': { name: 'Checkout', api_key: 'sk-proj-example-key-of-the-provider-4f2a' } },
-      answer: schemas.projectExample,
+      response: schemas.projectExample,
     },
   },
   listProjects: {
     ...ROUTES.listProjects,
     tag: 'Projects',
     summary: 'List projects',
-    description: 'The newest come first.',
+    description: 'Lists projects, newest first.',
     query: schemas.projectQuery,
     list: schemas.project,
     refusals: [],
-    example: { query: { is_active: true }, answer: [schemas.projectExample] },
+    example: { query: { is_active: true }, response: [schemas.projectExample] },
   },
   readProject: {
     ...ROUTES.readProject,
     tag: 'Projects',
-    summary: 'Show a project',
-    description: 'Shows a project by its id. Of its key only the last characters are shown.',
-    answer: schemas.project,
+    summary: 'Get a project',
+    description: 'Returns the project with this ID. Only the last characters of its API key are included.',
+    response: schemas.project,
     refusals: ['not_found'],
-    example: { answer: schemas.projectExample },
+    example: { response: schemas.projectExample },
   },
   updateProject: {
     ...ROUTES.updateProject,
     tag: 'Projects',
-    summary: 'Change a project',
+    summary: 'Update a project',
     description:
-      'Changes the name or the key of a project, deactivates or reactivates it. Deactivating ends the requests of its tokens that are on their way.',
+      'Changes the name or API key of a project, or deactivates or reactivates it. Deactivating a project also ends the in-flight requests of its tokens.',
     body: schemas.projectPatch,
-    answer: schemas.project,
+    response: schemas.project,
     refusals: ['not_found', 'name_taken'],
     example: {
       bodies: { rename: { name: 'Checkout and billing' }, deactivate: { is_active: false } },
-      answer: { ...schemas.projectExample, name: 'Checkout and billing', updated_at: '2030-01-31T13:00:00.000Z' },
+      response: { ...schemas.projectExample, name: 'Checkout and billing', updated_at: '2030-01-31T13:00:00.000Z' },
     },
   },
   deleteProject: {
@@ -56,16 +56,17 @@ export const projects = {
     tag: 'Projects',
     summary: 'Delete a project',
     description:
-      'Always refused, whether or not there is such a project, and recorded: projects are deactivated instead.',
+      'Always refused, even if the project does not exist, and recorded in the audit log. Deactivate the project instead.',
     refusals: ['method_not_allowed'],
   },
   revokeTokensOfProject: {
     ...ROUTES.revokeTokensOfProject,
     tag: 'Projects',
     summary: 'Revoke all tokens of a project',
-    description: 'Revokes every token of a project. Those that were revoked before are not counted.',
-    answer: schemas.tokensRevoked,
+    description:
+      'Also ends the in-flight requests of these tokens. `revoked_count` does not include tokens that were already revoked.',
+    response: schemas.tokensRevoked,
     refusals: ['not_found'],
-    example: { answer: { message: '3 tokens revoked', revoked_count: 3 } },
+    example: { response: { message: '3 tokens revoked', revoked_count: 3 } },
   },
 } as const satisfies Partial<Declared>;

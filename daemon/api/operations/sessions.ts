@@ -1,41 +1,40 @@
-/** Logging in to a front end. */
+/** Login sessions of front ends. */
 import type { Declared } from '../operation.js';
 import { ROUTES } from '../routes.js';
 import * as schemas from '../schemas.js';
 
-const LOGGING_IN = `For front ends whose users type the management token into a page. What the user typed is in the body; the front end's own
-credential is in \`Authorization\`. A wrong token is 403; wrong ones are slowed down and recorded by \`X-Llmp-Client-IP\`, as wrong
-credentials of requests are by their address. A right token is never delayed. The session is known on every instance, and its id
-is in the audit log.`;
+const LOGIN_DESCRIPTION = `Starts a session for a user who entered the management token in a front end such as the Admin UI. The body contains the token that the user entered;
+\`Authorization\` contains the front end's own credential. A wrong token returns 403. Failed attempts are rate-limited and recorded by the address in
+\`X-Llmp-Client-IP\`. A correct token is never delayed. The session is valid on all instances, and its ID is in the audit log.`;
 
 export const sessions = {
   logIn: {
     ...ROUTES.logIn,
     tag: 'Sessions',
     summary: 'Log in',
-    description: LOGGING_IN,
+    description: LOGIN_DESCRIPTION,
     body: schemas.sessionCreate,
     status: 201,
-    answer: schemas.session,
+    response: schemas.session,
     refusals: ['log_in_refused'],
-    example: { bodies: { 'what was typed': { token: 'what the user typed' } }, answer: schemas.sessionExample },
+    example: { bodies: { 'what was typed': { token: 'what the user typed' } }, response: schemas.sessionExample },
   },
   readSession: {
     ...ROUTES.readSession,
     tag: 'Sessions',
-    summary: 'Show a session',
-    description: 'Shows a session, and whether it was ended on any instance.',
-    answer: schemas.session,
+    summary: 'Get a session',
+    description: 'Returns a session and when it ended, on whichever instance that happened.',
+    response: schemas.session,
     refusals: ['not_found'],
-    example: { answer: schemas.sessionExample },
+    example: { response: schemas.sessionExample },
   },
   logOut: {
     ...ROUTES.logOut,
     tag: 'Sessions',
     summary: 'Log out',
-    description: 'Ends a session on all instances. Doing it again succeeds.',
-    answer: schemas.session,
+    description: 'Ends a session on all instances. Ending an ended session also succeeds.',
+    response: schemas.session,
     refusals: ['not_found'],
-    example: { answer: { ...schemas.sessionExample, ended_at: '2030-01-31T18:00:00.000Z' } },
+    example: { response: { ...schemas.sessionExample, ended_at: '2030-01-31T18:00:00.000Z' } },
   },
 } as const satisfies Partial<Declared>;

@@ -1,21 +1,21 @@
-/** How an instance is. */
+/** The health of an instance. */
 import type { Declared } from '../operation.js';
 import { ROUTES } from '../routes.js';
 import * as schemas from '../schemas.js';
 
-const STATUS = `Rates, \`hit_ratio\` and the upstream's times are those of the last minute on this instance; \`hit_ratio\` is the share of
-requests answered from the cache among those that were not refused, and null, as the times are, where there were none. Errors are
-answers of 500 and above, and those that broke off because of the upstream. Tokens and projects are counted for all
-instances; among very many not for each request, so \`counted_at\` says when. They are null while the database does not answer.
-\`published\`, \`dropped\`, \`records\` and \`failures\` are counted from the start of this instance.`;
+const STATUS_DESCRIPTION = `Returns the health of this instance. Rates, \`hit_ratio\` and the upstream's latencies cover the last minute on this instance.
+\`hit_ratio\` is the share of requests served from the cache, not counting refused requests; it is null if there were no requests, as are the latencies.
+Errors are responses with a status of 500 or above, and responses that the upstream cut short. Tokens and projects are counted across all instances.
+Large numbers of them are not counted again for each request: \`counted_at\` is the time of the count. The counts are null while the database is unavailable.
+\`published\`, \`dropped\`, \`records\` and \`failures\` are counted since this instance started.`;
 
 export const status = {
   readStatus: {
     ...ROUTES.readStatus,
     tag: 'Status',
-    summary: 'Show the status',
-    description: STATUS,
-    answer: schemas.status,
+    summary: 'Get the status',
+    description: STATUS_DESCRIPTION,
+    response: schemas.status,
     refusals: [],
   },
 } as const satisfies Partial<Declared>;

@@ -1,13 +1,13 @@
-/** Tokens: what clients of /v1 use as their API key. */
+/** Tokens, which clients of /v1 use as their API key. */
 import type { Declared } from '../operation.js';
 import { ROUTES } from '../routes.js';
 import * as schemas from '../schemas.js';
 import { EXAMPLE_IDS } from '../schemas/fields.js';
 
-const FILTERING = `The filters narrow together. \`state\` and \`project_id\` take several values with commas between, of which one must
-match; with \`!\` in front none may. \`active_only=true\` is \`state=active\`: with another \`state\` it is 400. \`expires_after\` and
-\`expires_before\` also take spans, which are counted from each request: \`expires_before=2h\`. Only tokens with a cap have a share of it
-that is \`used_over\` or \`used_under\` a percentage.`;
+const LIST_DESCRIPTION = `Lists tokens that match all given filters. \`state\` and \`project_id\` accept several values, separated by commas: one of them must
+match, or none of them with a leading \`!\`. \`active_only=true\` is the same as \`state=active\`; combined with another \`state\` it returns 400.
+\`expires_after\` and \`expires_before\` also accept a duration relative to the time of the request, for example \`expires_before=2h\`. \`used_over\` and
+\`used_under\` match only tokens that have a cap.`;
 
 export const tokens = {
   createToken: {
@@ -15,10 +15,10 @@ export const tokens = {
     tag: 'Tokens',
     summary: 'Create a token',
     description:
-      'The token is valid for 24 hours unless a duration is given, in hours or in minutes. Its secret is in this answer only: it cannot be shown again.',
+      'The token is valid for 24 hours by default; set `duration_hours` or `duration_minutes` to change that. Only this response contains the secret; it cannot be retrieved later.',
     body: schemas.tokenCreate,
     status: 201,
-    answer: schemas.tokenCreated,
+    response: schemas.tokenCreated,
     holdsSecret: true,
     refusals: ['not_found', 'token_for_inactive_project'],
     example: {
@@ -31,7 +31,7 @@ export const tokens = {
         },
         'for 15 minutes': { project_id: EXAMPLE_IDS.project, duration_minutes: 15 },
       },
-      answer: {
+      response: {
         ...schemas.tokenExample,
         request_count: 0,
         cache_hit_count: 0,
@@ -44,9 +44,9 @@ export const tokens = {
     ...ROUTES.listTokens,
     tag: 'Tokens',
     summary: 'List tokens',
-    description: FILTERING,
+    description: LIST_DESCRIPTION,
     query: schemas.tokenQuery,
-    aliases: { projectId: 'project_id' }, // As the older Go implementation's clients write it.
+    aliases: { projectId: 'project_id' }, // Clients of the older Go implementation use this spelling.
     list: schemas.token,
     refusals: [],
     example: {
@@ -57,51 +57,51 @@ export const tokens = {
         expires_before: '2h',
         sort: 'expires_at',
       },
-      answer: [schemas.tokenExample],
+      response: [schemas.tokenExample],
     },
   },
   lookUpToken: {
     ...ROUTES.lookUpToken,
     tag: 'Tokens',
     summary: 'Find a token by its secret',
-    description: 'Shows the token that a secret belongs to. The secret is neither logged nor audited.',
+    description: 'Returns the token with this secret. The secret is not written to the log or the audit log.',
     body: schemas.tokenLookup,
-    answer: schemas.token,
+    response: schemas.token,
     refusals: ['not_found'],
     example: {
       bodies: { 'a secret': { token: 'sk-wt-EXAMPLE-the-secret-is-shown-here-only-3kQ9' } },
-      answer: schemas.tokenExample,
+      response: schemas.tokenExample,
     },
   },
   readToken: {
     ...ROUTES.readToken,
     tag: 'Tokens',
-    summary: 'Show a token',
-    description: 'Shows a token by its id, without its secret.',
-    answer: schemas.token,
+    summary: 'Get a token',
+    description: 'Returns the token with this ID, without its secret.',
+    response: schemas.token,
     refusals: ['not_found'],
-    example: { answer: schemas.tokenExample },
+    example: { response: schemas.tokenExample },
   },
   updateToken: {
     ...ROUTES.updateToken,
     tag: 'Tokens',
     summary: 'Revoke or reactivate a token',
-    description: 'Works in whatever state the token is. A reactivated token keeps its expiry and its cap.',
+    description: 'Works in any state of the token. A reactivated token keeps its expiry and its cap.',
     body: schemas.tokenPatch,
-    answer: schemas.token,
+    response: schemas.token,
     refusals: ['not_found'],
     example: {
       bodies: { revoke: { is_active: false }, reactivate: { is_active: true } },
-      answer: schemas.tokenExample,
+      response: schemas.tokenExample,
     },
   },
   revokeToken: {
     ...ROUTES.revokeToken,
     tag: 'Tokens',
     summary: 'Revoke a token',
-    description: 'Ends the requests of the token that are on their way, too. Doing it again succeeds.',
-    answer: schemas.message,
+    description: 'Also ends the in-flight requests of the token. Revoking a revoked token succeeds.',
+    response: schemas.message,
     refusals: ['not_found'],
-    example: { answer: { message: 'token revoked' } },
+    example: { response: { message: 'token revoked' } },
   },
 } as const satisfies Partial<Declared>;

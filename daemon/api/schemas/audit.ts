@@ -16,21 +16,21 @@ import {
 } from './fields.js';
 
 const auditFilters = {
-  action: about(oneOf(AUDIT_ACTIONS), 'Shows records of this action only.').optional(),
-  actor: about(oneOf(AUDIT_ACTORS), 'Shows records of this actor only.').optional(),
-  project_id: about(id, 'Shows records about this project only.').optional(),
-  token_id: about(id, 'Shows records about this token only.').optional(),
-  outcome: about(oneOf(AUDIT_OUTCOMES), 'Shows records of this outcome only.').optional(),
+  action: about(oneOf(AUDIT_ACTIONS), 'Only records with this action.').optional(),
+  actor: about(oneOf(AUDIT_ACTORS), 'Only records of this actor.').optional(),
+  project_id: about(id, 'Only records about this project.').optional(),
+  token_id: about(id, 'Only records about this token.').optional(),
+  outcome: about(oneOf(AUDIT_OUTCOMES), 'Only records with this outcome.').optional(),
 };
 
 export const auditQuery = z.strictObject({
   ...paging,
   ...auditFilters,
-  since: about(timeAgo, 'Shows records from this time on; not after `until`.').optional(),
-  until: about(timeAgo, 'Shows records before this time.').optional(),
+  since: about(timeAgo, 'Start of the period (inclusive). Must not be after `until`.').optional(),
+  until: about(timeAgo, 'End of the period (exclusive).').optional(),
   q: about(
     textWithWords,
-    'Shows records of changes that hold each of these words in their ids, addresses, reason or details. A word matches from its beginning, in any letter case.',
+    'Only records of changes that contain all of these words in their IDs, addresses, reason or details. Words match by prefix and are case-insensitive.',
   ).optional(),
 });
 
@@ -38,24 +38,28 @@ export const auditStreamQuery = z.strictObject(auditFilters);
 
 export const auditRecord = z
   .strictObject({
-    id: uuid("The record's id."),
-    time: timestamp('When it happened. For `token.use`, when the hour begins.'),
-    action: z.enum(AUDIT_ACTIONS).describe('What was done, or tried.'),
-    actor: z.enum(AUDIT_ACTORS).describe('Who did it. `management` is any client that does not name itself.'),
-    outcome: z.enum(AUDIT_OUTCOMES).describe('How it ended.'),
-    project_id: nullable(uuid('The project it is about; null if it is about none.')),
-    token_id: nullable(uuid('The token it is about; null if it is about none, or several.')),
-    obfuscated: nullable(string("The token's secret with most of it hidden; null if there is no single token.")),
-    request_id: nullable(string('The id of the request; null if there was none.')),
-    client_ip: nullable(string('The address it came from; null if there is none.')),
-    reason: nullable(string('Why, as the caller put it in `X-Audit-Reason`; null if it said nothing.')),
-    count: nullable(count('How many requests, tokens or answers it is about; null for a single one.')),
+    id: uuid('ID of the record.'),
+    time: timestamp('Time of the action. For `token.use`, the start of the hour.'),
+    action: z.enum(AUDIT_ACTIONS).describe('The action that was taken or attempted.'),
+    actor: z
+      .enum(AUDIT_ACTORS)
+      .describe('Who took the action. `management` is any API client that does not send `X-Llmp-Actor`.'),
+    outcome: z.enum(AUDIT_OUTCOMES).describe('Result of the action.'),
+    project_id: nullable(uuid('ID of the project concerned, or null.')),
+    token_id: nullable(uuid('ID of the token concerned; null if there is none, or more than one.')),
+    obfuscated: nullable(string('The secret of the token, mostly masked; null unless the record is about one token.')),
+    request_id: nullable(string('ID of the request, or null.')),
+    client_ip: nullable(string('IP address of the client, or null.')),
+    reason: nullable(string('The reason that the caller gave in `X-Audit-Reason`, or null.')),
+    count: nullable(count('Number of requests, tokens or responses concerned; null for a single one.')),
     details: z
       .record(z.string(), z.unknown())
       .nullable()
-      .describe('What else is known, by action; for changes the values before and after. Null if nothing is.'),
+      .describe(
+        'More details, depending on the action; for changes, the values before and after. Null if there are none.',
+      ),
   })
-  .describe('A record of the audit log.');
+  .describe('An audit record.');
 
 export const auditRecordExample: z.input<typeof auditRecord> = {
   id: EXAMPLE_IDS.record,

@@ -6,29 +6,32 @@ import { message } from './tokens.js';
 export const cachePurge = z
   .strictObject({
     method: about(
-      z.enum(['GET', 'POST']).describe('GET or POST, the methods whose answers are kept'),
-      'The method of the request whose answers are to be removed. Needs `url`.',
+      z.enum(['GET', 'POST']).describe('GET or POST, the methods whose responses are cached'),
+      'Method of the request whose responses are removed. Requires `url`.',
     ).optional(),
-    url: about(cachedUrl, 'What stood in its request line. It is compared byte for byte. Needs `method`.').optional(),
-    project_id: about(id, 'Removes all answers of this project.').optional(),
+    url: about(
+      cachedUrl,
+      'Target of the request, as in its request line; compared byte for byte. Requires `method`.',
+    ).optional(),
+    project_id: about(id, 'Remove all responses of this project.').optional(),
     all: about(
       z.literal(true).describe('true').meta({ type: 'boolean', const: undefined }),
-      'Removes all answers of all projects. Only true is accepted; leave it out otherwise.',
+      'Remove all responses of all projects. The only accepted value is true.',
     ).optional(),
-    dry_run: about(flag, 'True only counts what would be removed.').optional(),
+    dry_run: about(flag, 'Count the matching responses without removing them.').optional(),
   })
-  .describe('What to remove. Give exactly one of `method` with `url`, `project_id`, and `all`.');
+  .describe('The responses to remove. Give exactly one of `method` with `url`, `project_id`, and `all`.');
 
 export const cachePurged = message
-  .extend({ purged_count: count('How many answers were removed. 0 if there were none, and while the cache is off.') })
-  .describe('How many answers were removed.');
+  .extend({ purged_count: count('Number of removed responses. 0 if none matched or the cache is off.') })
+  .describe('Result of a purge.');
 
 export const cache = z
   .strictObject({
-    backend: z.enum(CACHE_BACKENDS).describe('Where answers are kept; `off` if none are.'),
-    entries: count('How many answers are kept.'),
-    bytes: count('How much memory they take.'),
-    hits: count('How many requests were answered from the cache since this instance started.'),
-    misses: count('How many requests were looked for in the cache and not found, since this instance started.'),
+    backend: z.enum(CACHE_BACKENDS).describe('Where responses are stored; `off` if the cache is disabled.'),
+    entries: count('Number of stored responses.'),
+    bytes: count('Memory that the stored responses use, in bytes.'),
+    hits: count('Number of requests served from the cache since this instance started.'),
+    misses: count('Number of requests looked up in the cache without success since this instance started.'),
   })
-  .describe('What the response cache holds.');
+  .describe('Statistics of the response cache.');

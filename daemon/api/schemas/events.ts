@@ -3,78 +3,81 @@ import { CHANGE_EVENT_KINDS, EVENT_KINDS, REQUEST_EVENT_KIND, REQUEST_OUTCOMES }
 import { about, boolean, count, id, measure, nullable, oneOf, statuses, string, timestamp, uuid } from './fields.js';
 
 export const eventQuery = z.strictObject({
-  project_id: about(id, 'Sends events of this project only.').optional(),
-  token_id: about(id, 'Sends events of this token only.').optional(),
-  // Nothing but a request has a status.
-  status: about(statuses, 'Sends requests with these statuses only, and no other events.').optional(),
-  kind: about(oneOf(EVENT_KINDS), 'Sends events of this kind only.').optional(),
+  project_id: about(id, 'Only events of this project.').optional(),
+  token_id: about(id, 'Only events of this token.').optional(),
+  // Only requests have a status.
+  status: about(statuses, 'Only requests with these statuses, and no changes.').optional(),
+  kind: about(oneOf(EVENT_KINDS), 'Only events of this kind.').optional(),
 });
 
 const eventBase = {
-  schema: z.literal(1).meta({ type: 'integer' }).describe('The version of this layout.'),
-  id: z.uuidv7().meta({ pattern: undefined }).describe('The id of the event. An event that is sent twice has one id.'),
-  time: timestamp('When it happened.'),
-  instance: string('The instance on which it happened.'),
-  project_id: nullable(uuid('The project it is about; null if it is about none, or none is known.')),
-  token_id: nullable(uuid('The token it is about; null if it is about none, or none is known.')),
+  schema: z.literal(1).meta({ type: 'integer' }).describe('Version of the event format.'),
+  id: z
+    .uuidv7()
+    .meta({ pattern: undefined })
+    .describe('ID of the event. It stays the same if the event is delivered again.'),
+  time: timestamp('Time of the event.'),
+  instance: string('Name of the instance on which the event occurred.'),
+  project_id: nullable(uuid('ID of the project concerned; null if there is none or it is unknown.')),
+  token_id: nullable(uuid('ID of the token concerned; null if there is none or it is unknown.')),
 };
 
-const modelTokens = (what: string) => nullable(count(`${what}; null if the provider did not say.`));
+const modelTokens = (what: string) => nullable(count(`${what}; null if the provider did not report it.`));
 
 export const requestEvent = z
   .strictObject({
     ...eventBase,
-    kind: z.literal(REQUEST_EVENT_KIND).describe('What happened.'),
-    request_id: string('The id of the request: `X-Request-ID`.'),
-    method: string("The request's method."),
-    path: string("The request's path, without its query."),
+    kind: z.literal(REQUEST_EVENT_KIND).describe('Kind of the event.'),
+    request_id: string('ID of the request (`X-Request-ID`).'),
+    method: string('Method of the request.'),
+    path: string('Path of the request, without the query.'),
     status: z
       .int()
       .min(100)
       .max(999)
-      .describe('The status that was sent; 499 if the client left before there was one.'),
-    code: nullable(string('The `code` of the error if llmp refused the request; otherwise null.')),
-    upstream_request_id: nullable(string("The upstream's id of the request; null if it gave none.")),
+      .describe('Status code of the response; 499 if the client disconnected before one was sent.'),
+    code: nullable(string('The error `code` if llmp refused the request, otherwise null.')),
+    upstream_request_id: nullable(string('Request ID that the upstream assigned, or null.')),
     outcome: z
       .enum(REQUEST_OUTCOMES)
       .describe(
-        'How the request ended. `refused` is by llmp; `upstream_refused` is an answer of 400 to 499 from the upstream, `upstream_error` one of 500 or above, or none.',
+        'How the request ended. `refused`: llmp refused it. `upstream_refused`: the upstream responded with a status of 400 to 499. `upstream_error`: the upstream responded with 500 or above, or not at all.',
       ),
-    cache: z.enum(['hit', 'miss']).describe('Whether it was answered from the cache.'),
-    duration_ms: measure('How long the request took, in milliseconds.'),
+    cache: z.enum(['hit', 'miss']).describe('Whether the response came from the cache.'),
+    duration_ms: measure('Duration of the request, in milliseconds.'),
     upstream_ms: nullable(
-      measure('How long the upstream took until its answer began, in milliseconds; null if there was none.'),
+      measure('Time until the response of the upstream started, in milliseconds; null if there was none.'),
     ),
     first_byte_ms: nullable(
-      measure('How long it took until the answer to the client began, in milliseconds; null if none did.'),
+      measure('Time until the response to the client started, in milliseconds; null if there was none.'),
     ),
-    bytes_in: count("How long the request's body was."),
-    bytes_out: count("How long the answer's body was."),
-    streamed: boolean('Whether the answer was an event stream or a WebSocket.'),
+    bytes_in: count('Size of the request body, in bytes.'),
+    bytes_out: count('Size of the response body, in bytes.'),
+    streamed: boolean('Whether the response was an event stream or a WebSocket.'),
     model: nullable(string('The model; null if neither the provider nor the client named one.')),
     usage: z
       .strictObject({
-        prompt_tokens: modelTokens('How many tokens the prompt had'),
-        completion_tokens: modelTokens('How many tokens the completion had'),
-        total_tokens: modelTokens('How many tokens there were together'),
-        source: z.enum(['provider', 'missing']).describe('Where these counts come from.'),
+        prompt_tokens: modelTokens('Number of prompt tokens'),
+        completion_tokens: modelTokens('Number of completion tokens'),
+        total_tokens: modelTokens('Total number of tokens'),
+        source: z.enum(['provider', 'missing']).describe('Where the counts come from.'),
       })
-      .describe("The provider's token counts."),
-    request_body: nullable(string("The beginning of the request's body where bodies are captured; otherwise null.")),
-    response_body: nullable(string("The beginning of the answer's body where bodies are captured; otherwise null.")),
+      .describe('Token counts of the provider.'),
+    request_body: nullable(string('Start of the request body if body capture is on, otherwise null.')),
+    response_body: nullable(string('Start of the response body if body capture is on, otherwise null.')),
   })
-  .describe('A request on /v1 is over.');
+  .describe('A completed request on /v1.');
 
 export const changeEvent = z
   .strictObject({
     ...eventBase,
-    kind: z.enum(CHANGE_EVENT_KINDS).describe('What happened.'),
-    request_id: nullable(string('The id of the request that made the change; null if there was none.')),
+    kind: z.enum(CHANGE_EVENT_KINDS).describe('Kind of the event.'),
+    request_id: nullable(string('ID of the request that made the change, or null.')),
     actor: string('Who made the change, as in the audit log.'),
-    count: nullable(count('How many tokens or answers it was about; null for a single one.')),
+    count: nullable(count('Number of tokens or responses concerned; null for a single one.')),
   })
-  .describe('Something was changed through the management API.');
+  .describe('A change made through the management API.');
 
 export const event = z
   .discriminatedUnion('kind', [requestEvent, changeEvent])
-  .describe('Something that happened. `kind` says what.');
+  .describe('A completed request or a change, depending on `kind`.');

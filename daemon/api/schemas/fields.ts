@@ -1,27 +1,27 @@
 /**
- * What the shapes of the management API are made of.
+ * Field types of the management API's schemas.
  *
- * A field that a request may carry has two texts: its `description` completes the sentence "… must be …" of a refusal, and
- * `about` says what the field is. The OpenAPI description joins the two. A field of an answer has a `description` only.
+ * A request field has two texts: its `description` completes the error message "… must be …", and `about` explains the field. The
+ * OpenAPI description joins the two. A response field has a `description` only.
  */
 import * as z from 'zod';
 import { timestampMs } from '../timestamp.js';
-import { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, SPAN_PATTERN, STATUS_LIST } from '../vocabulary.js';
+import { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, SPAN_PATTERN, STATUS_LIST_PATTERN } from '../vocabulary.js';
 
-/** Adds what an input field is, as one or more sentences. */
+/** Adds the explanation of a request field: one or more sentences. */
 export const about = <Schema extends z.ZodType>(schema: Schema, sentences: string): Schema =>
   schema.meta({ about: sentences });
 
 type Described = {
   minLength?: number;
   maxLength?: number;
-  /** Every regular expression engine must be able to read it: no `\p{…}`, no `\u…`, no lookaround, no `\d` and `\w`. */
+  /** Must work in every regular expression engine: without `\p{…}`, `\u…`, lookaround, `\d` and `\w`. */
   pattern?: string;
 };
 
 /**
- * A string that is judged by `accepts`. What JSON Schema says of it may be less, because a pattern that every language can
- * read cannot say everything; the rest must be in the words.
+ * A string that `accepts` validates. Its JSON Schema may be less strict, because a pattern that works in every language cannot
+ * express every rule; `words` must describe the rest.
  */
 const text = (accepts: (text: string) => boolean, described: Described, words: string) =>
   z.string().refine(accepts).meta(described).describe(words);
@@ -32,10 +32,10 @@ export const wholeNumber = (from: number, to: number) =>
 
 export const flag = z.boolean().describe('true or false');
 
-// Counted in characters, not in UTF-16 units. Control characters would let a name forge log lines or drive an
-// operator's terminal; half a surrogate pair has no UTF-8.
+// The limit counts characters, not UTF-16 units. With control characters, a name could forge log lines or control the
+// operator's terminal; half of a surrogate pair cannot be encoded as UTF-8.
 const NAME = /^(?=.*\S)[^\p{Cc}\p{Cs}\p{Zl}\p{Zp}]{1,100}$/u;
-/** Control characters, in a form that every engine reads. */
+/** Control characters, in a notation that every engine supports. */
 const CONTROL = '\\x00-\\x1f\\x7f-\\x9f';
 export const name = text(
   matching(NAME),
@@ -43,30 +43,30 @@ export const name = text(
   '1 to 100 characters, not only spaces, without control characters',
 );
 
-/** Ids are UUIDs in lower case. They are read in any letter case; one that is no UUID belongs to nothing. */
+/** An ID: a UUID, accepted in any letter case. A value that is not a UUID is accepted and matches nothing. */
 export const id = z
   .string()
   .min(1)
   .max(64)
   .toLowerCase()
   .meta({ format: 'uuid', minLength: undefined, maxLength: undefined })
-  .describe('an id');
+  .describe('an ID');
 
-// It becomes part of a header line, so nothing but visible ASCII.
+// It becomes part of a header, so only visible ASCII is allowed.
 export const upstreamKey = text(
   matching(/^[\x21-\x7e]{1,512}$/),
   { minLength: 1, maxLength: 512, pattern: '^[\\x21-\\x7e]*$' },
   'the upstream key: 1 to 512 visible ASCII characters',
 );
 
-// As long as a target of /v1 may be. The daemon looks at it as it looks at those (daemon/http/shape.ts).
+// The same maximum length as a request target on /v1. The daemon also applies the rules for those targets (daemon/http/shape.ts).
 export const cachedUrl = text(
   (url) => url.length <= 8192 && /^\/v1(?:[/?]|$)/.test(url),
   { maxLength: 8192, pattern: '^/v1([/?]|$)' },
   'a path under /v1 in its plain form, with its query if it has one, at most 8 KiB',
 );
 
-// Queries: each value is a string, whatever it stands for, and is described as what it stands for.
+// Queries: each value arrives as a string, but is described with the type that it represents.
 
 export const queryFlag = z
   .enum(['true', 'false'])
@@ -92,31 +92,31 @@ const AHEAD = new RegExp(`^-?${SPAN_PATTERN}$`);
 const AGO = new RegExp(`^${SPAN_PATTERN}$`);
 const isTimestamp = (written: string) => timestampMs(written) !== null;
 
-/** Or a span by the daemon's clock, whenever it is asked: so the query stays the same, and its cursors hold, while time goes on. */
+/** A time or a duration, which the daemon applies to its clock on each request. So the query, and thus its cursors, stay valid as time passes. */
 export const timeAhead = text(
   (written) => AHEAD.test(written) || isTimestamp(written),
   { pattern: `^(-?${SPAN_PATTERN}|${TIMESTAMP})$` },
-  `${A_TIMESTAMP}, or a time from now such as 2h, 7d or -30m`,
+  `${A_TIMESTAMP}, or a duration from now such as 2h, 7d or -30m`,
 );
 export const timeAgo = text(
   (written) => AGO.test(written) || isTimestamp(written),
   { pattern: `^(${SPAN_PATTERN}|${TIMESTAMP})$` },
-  `${A_TIMESTAMP}, or a time ago such as 30m, 2h or 7d`,
+  `${A_TIMESTAMP}, or a duration before now such as 30m, 2h or 7d`,
 );
 
-/** One of these, or with `!` in front none of them. */
+/** Up to `most` values of which one must match; with a leading `!`, none may match. */
 export const selection = (one: string, most: number, what: string) =>
   z
     .string()
     .regex(new RegExp(`^!?${one}(?:,${one}){0,${most - 1}}$`))
-    .describe(`${what}, with commas between if several, and with ! in front for all others`);
+    .describe(`${what}, or several separated by commas; a leading ! excludes them`);
 
-/** Ids, or with `!` in front all others. What is no id is accepted, and finds nothing. */
-export const idSelection = selection('[^,!]{1,64}', 20, 'an id')
+/** IDs to include, or with a leading `!` to exclude. A value that is not an ID is accepted and matches nothing. */
+export const idSelection = selection('[^,!]{1,64}', 20, 'an ID')
   .toLowerCase()
   .meta({ pattern: '^!?[0-9A-Fa-f-]{36}(,[0-9A-Fa-f-]{36}){0,19}$' });
 
-// SQLite ends a pattern at a NUL, and an empty pattern matches every name.
+// A NUL would end the pattern in SQLite, and an empty pattern would match every name.
 export const partOfText = text(
   matching(/^\P{Cc}{1,100}$/u),
   { minLength: 1, maxLength: 100, pattern: `^[^${CONTROL}]*$` },
@@ -126,48 +126,46 @@ export const partOfText = text(
 export const textWithWords = text(
   matching(/^(?=.*[\p{L}\p{N}])\P{Cc}{1,100}$/u),
   { minLength: 1, maxLength: 100, pattern: `^[^${CONTROL}]*$` },
-  '1 to 100 characters, a letter or a digit among them, without control characters',
+  '1 to 100 characters, with at least one letter or digit, without control characters',
 );
 
 const WORD = `!?(?:"[^"${CONTROL}]{1,100}"|[^\\s"!${CONTROL}][^\\s"${CONTROL}]{0,99})`;
 export const words = z
   .string()
   .regex(new RegExp(`^${WORD}(?: ${WORD}){0,9}$`, 'u'))
-  .describe(
-    '1 to 10 words with a space between, in double quotes where they hold spaces, with ! in front if not wanted',
-  );
+  .describe('1 to 10 words separated by spaces; words with spaces in double quotes, excluded words with a leading !');
 
-/** Such as `429` or `4xx,5xx`. */
+/** Statuses and status classes, such as `429` or `4xx,5xx`. */
 export const statuses = z
   .string()
-  .regex(STATUS_LIST)
-  .describe('statuses or classes of them, separated by commas, such as 429 or 4xx,5xx');
+  .regex(STATUS_LIST_PATTERN)
+  .describe('statuses or status classes, separated by commas, such as 429 or 4xx,5xx');
 
 export const cursor = z.string().min(1).max(1000).describe('the cursor of a Link header');
 
 export const paging = {
-  limit: about(queryNumber(1, MAX_PAGE_SIZE), 'How many entries a page has at most.').default(DEFAULT_PAGE_SIZE),
+  limit: about(queryNumber(1, MAX_PAGE_SIZE), 'Maximum number of entries on a page.').default(DEFAULT_PAGE_SIZE),
   cursor: about(
     cursor,
-    'Where the page begins. The `Link` header of the page before has it; it belongs to its list, order and filters.',
+    'Start of the page: the cursor in the `Link` header of the previous page. It is valid only for the same list, order and filters.',
   ).optional(),
 };
 
-// Answers.
+// Responses.
 
 export const uuid = (description: string) => z.string().meta({ format: 'uuid' }).describe(description);
 export const timestamp = (description: string) => z.string().meta({ format: 'date-time' }).describe(description);
-// A counter outgrows 32 bits.
+// A counter can exceed 32 bits.
 export const count = (description: string) =>
   z.int().min(0).meta({ format: 'int64', maximum: undefined }).describe(description);
 export const measure = (description: string) => z.number().min(0).describe(description);
 export const string = (description: string) => z.string().describe(description);
 export const boolean = (description: string) => z.boolean().describe(description);
-/** The same, or null; the description says what null means. */
+/** Also allows null; the description says what null means. */
 export const nullable = <Schema extends z.ZodType>(schema: Schema) =>
   schema.nullable().describe(schema.description ?? '');
 
-/** The project, token and session of all examples. */
+/** IDs of the resources in all examples. */
 export const EXAMPLE_IDS = {
   project: '6f1c9a52-5f0e-4c7b-9f43-2a9d1c3b7e10',
   token: '0b8e7c1d-3a52-4f6b-8d1e-9c4f2a6b5d70',

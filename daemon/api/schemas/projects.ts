@@ -14,15 +14,13 @@ import {
   uuid,
 } from './fields.js';
 
-const projectName = about(name, "The project's name. No two projects have the same.");
+const projectName = about(name, 'Name of the project. It must be unique.');
 const apiKey = about(
   upstreamKey,
-  "The provider's key, with which requests of the project's tokens are sent on. It is kept encrypted and never shown again.",
+  'API key of the provider, used to forward the requests of the tokens of this project. It is stored encrypted and never returned.',
 );
 
-export const projectCreate = z
-  .strictObject({ name: projectName, api_key: apiKey })
-  .describe('A project to be created.');
+export const projectCreate = z.strictObject({ name: projectName, api_key: apiKey }).describe('A new project.');
 
 export const projectPatch = z
   .strictObject({
@@ -30,30 +28,30 @@ export const projectPatch = z
     api_key: apiKey.optional(),
     is_active: about(
       flag,
-      'False deactivates the project: no token of it can be used until it is active again.',
+      'False deactivates the project: its tokens are refused until it is active again.',
     ).optional(),
   })
   .meta({ minProperties: 1 })
-  .describe('What to change of a project. What is left out stays as it is.');
+  .describe('Changes to a project. Omitted fields do not change.');
 
 export const projectQuery = z.strictObject({
   ...paging,
-  is_active: about(queryFlag, 'Shows only projects that are active, or only those that are not.').optional(),
+  is_active: about(queryFlag, 'Only active (true) or only inactive (false) projects.').optional(),
 });
 
 export const project = z
   .strictObject({
-    id: uuid("The project's id."),
-    name: string("The project's name."),
-    is_active: boolean('Whether tokens of the project can be used.'),
+    id: uuid('ID of the project.'),
+    name: string('Name of the project.'),
+    is_active: boolean('Whether the tokens of the project can be used.'),
     api_key_hint: string(
-      "The last characters of the provider's key, to tell keys apart; empty if the key is short. The key itself is never shown.",
+      'Last characters of the API key, to tell keys apart; empty if the key is short. The full key is never returned.',
     ),
-    created_at: timestamp('When the project was created.'),
-    updated_at: timestamp('When the project was last changed.'),
-    deactivated_at: nullable(timestamp('When the project was deactivated; null while it is active.')),
+    created_at: timestamp('Creation time.'),
+    updated_at: timestamp('Time of the last change.'),
+    deactivated_at: nullable(timestamp('Time of deactivation; null while the project is active.')),
   })
-  .describe('A project: a key of a provider, and the tokens that stand for it.');
+  .describe('A project holds the API key of a provider. Clients use its tokens in place of the key.');
 
 export const projectExample: z.input<typeof project> = {
   id: EXAMPLE_IDS.project,

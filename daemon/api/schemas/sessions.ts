@@ -4,19 +4,19 @@ import { EXAMPLE_IDS, about, nullable, timestamp, uuid } from './fields.js';
 export const sessionCreate = z
   .strictObject({
     token: about(
-      z.string().min(1).max(1000).describe('the management token, as it was typed'),
-      'What the user typed into the log-in form.',
+      z.string().min(1).max(1000).describe('the management token, as the user entered it'),
+      'The management token that the user entered in the login form.',
     ),
   })
-  .describe('A session to be begun.');
+  .describe('A new session.');
 
 export const session = z
   .strictObject({
-    id: uuid("The session's id."),
-    begun_at: timestamp('When the user logged in.'),
-    ended_at: nullable(timestamp('When the user logged out; null until then.')),
+    id: uuid('ID of the session.'),
+    begun_at: timestamp('Login time.'),
+    ended_at: nullable(timestamp('Logout time; null until the user logs out.')),
   })
-  .describe('A session of the Admin UI.');
+  .describe('A login session of the Admin UI.');
 
 export const sessionExample: z.input<typeof session> = {
   id: EXAMPLE_IDS.session,

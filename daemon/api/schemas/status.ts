@@ -1,76 +1,84 @@
 import * as z from 'zod';
-import { CACHE_BACKENDS, EVENT_BUS_KINDS, PART_STATES, type TokenState } from '../vocabulary.js';
+import { CACHE_BACKENDS, EVENT_BUS_KINDS, COMPONENT_STATES, type TokenState } from '../vocabulary.js';
 import { count, measure, nullable, string, timestamp } from './fields.js';
 
-const partStatus = z.enum(PART_STATES);
+const partStatus = z.enum(COMPONENT_STATES);
 
 export const status = z
   .strictObject({
-    status: z.enum(['ready', 'not ready']).describe('Whether this instance can do its work.'),
-    missing: z.array(z.string()).describe('What it lacks to do its work; empty when it is ready.'),
-    degraded: z.array(z.string()).describe('Which parts do not work at the moment. The instance works without them.'),
-    version: string('Which release of llmp it is.'),
-    instance: string('The name of this instance.'),
-    started_at: timestamp('When this instance started.'),
-    uptime_s: count('How long it has been running, in seconds.'),
+    status: z.enum(['ready', 'not ready']).describe('Whether this instance can serve requests.'),
+    missing: z.array(z.string()).describe('What this instance needs to become ready; empty when it is ready.'),
+    degraded: z
+      .array(z.string())
+      .describe('Parts that are failing, although the instance can serve requests without them.'),
+    version: string('Version of llmp.'),
+    instance: string('Name of this instance.'),
+    started_at: timestamp('Start time of this instance.'),
+    uptime_s: count('Time since the start, in seconds.'),
     database: z
       .strictObject({
-        driver: string('Which kind of database it is.'),
-        status: partStatus.exclude(['off']).describe('Whether it answers.'),
-        schema: nullable(string('The last migration that was applied; null if it is not known.')),
-        pending_migrations: z.array(z.string()).describe('The migrations that are not applied yet.'),
+        driver: string('Type of the database.'),
+        status: partStatus.exclude(['off']).describe('Whether the database is available.'),
+        schema: nullable(string('Name of the last applied migration; null if unknown.')),
+        pending_migrations: z.array(z.string()).describe('Names of the migrations that are not applied yet.'),
       })
       .describe('The database.'),
-    redis: partStatus.describe('Whether Redis answers; `off` if it is not used.'),
+    redis: partStatus.describe('Whether Redis is available; `off` if it is not configured.'),
     event_bus: z
       .strictObject({
         kind: z.enum(EVENT_BUS_KINDS).describe('Where events are published.'),
-        status: partStatus.describe('Whether it takes them.'),
-        buffered: count('How many events wait here to be published.'),
-        published: count('How many events this instance has published since it started.'),
-        dropped: count('How many events this instance has dropped since it started, for want of room.'),
-        lag: nullable(count('How many published events no dispatcher has taken yet; null if it is not known.')),
+        status: partStatus.describe('Whether events can be published.'),
+        buffered: count('Number of events that wait on this instance to be published.'),
+        published: count('Number of events that this instance has published since it started.'),
+        dropped: count(
+          'Number of events that this instance has dropped since it started, because its buffer was full.',
+        ),
+        lag: nullable(count('Number of published events that no dispatcher has read yet; null if unknown.')),
       })
-      .describe('Where events go.'),
+      .describe('The event bus.'),
     audit: z
       .strictObject({
-        status: partStatus.describe('Whether the audit file takes what is written; `off` if there is none.'),
-        records: count('How many records this instance has written since it started.'),
-        failures: count('How many it could not write since it started.'),
+        status: partStatus.describe('Whether the audit file can be written; `off` if there is none.'),
+        records: count('Number of records that this instance has written since it started.'),
+        failures: count('Number of records that it failed to write since it started.'),
       })
       .describe('The audit log.'),
     projects: z
-      .strictObject({ active: count('How many projects are active.'), all: count('How many projects there are.') })
+      .strictObject({ active: count('Number of active projects.'), all: count('Number of all projects.') })
       .nullable()
-      .describe('The projects of all instances; null while the database does not answer.'),
+      .describe('Number of projects, across all instances; null while the database is unavailable.'),
     tokens: z
       .strictObject({
-        active: count('How many tokens can be used.'),
-        expired: count('How many tokens are expired.'),
-        revoked: count('How many tokens are revoked.'),
-        rate_limited: count('How many tokens have reached their cap.'),
-        project_inactive: count('How many tokens belong to a project that is deactivated.'),
+        active: count('Number of tokens that can be used.'),
+        expired: count('Number of expired tokens.'),
+        revoked: count('Number of revoked tokens.'),
+        rate_limited: count('Number of tokens that have reached their cap.'),
+        project_inactive: count('Number of tokens of inactive projects.'),
       } satisfies Record<TokenState, z.ZodType>)
       .nullable()
-      .describe('The tokens of all instances by their state; null while the database does not answer.'),
-    counted_at: nullable(timestamp('When projects and tokens were counted; null while the database does not answer.')),
+      .describe('Number of tokens by state, across all instances; null while the database is unavailable.'),
+    counted_at: nullable(
+      timestamp('Time when projects and tokens were counted; null while the database is unavailable.'),
+    ),
     requests: z
       .strictObject({
-        in_flight: count('How many requests are being answered.'),
-        per_second: measure('How many requests there were in a second, over the last minute.'),
-        errors_per_second: measure('How many of them failed: with 500 or above, or broken off by the upstream.'),
+        in_flight: count('Number of requests in flight.'),
+        per_second: measure('Requests per second, over the last minute.'),
+        errors_per_second: measure(
+          'Failed requests per second, over the last minute: a status of 500 or above, or a response that the upstream cut short.',
+        ),
       })
       .describe('The requests of this instance.'),
     cache: z
       .strictObject({
-        backend: z.enum(CACHE_BACKENDS).describe('Where answers are kept; `off` if none are.'),
+        backend: z.enum(CACHE_BACKENDS).describe('Where responses are stored; `off` if the cache is disabled.'),
         hit_ratio: nullable(
           z
             .number()
             .min(0)
             .max(1)
             .describe(
-              'Which share of the requests of the last minute was answered from the cache, refused ones left out; null if there were none.',
+              'Share of the requests of the last minute that were served from the cache, not counting refused requests; null if there were none.',
             ),
         ),
       })
@@ -79,28 +87,28 @@ export const status = z
       .strictObject({
         p50_ms: nullable(
           measure(
-            'The time, in milliseconds, within which half of the responses of the last minute began; null if there were none.',
+            'Median time until a response started over the last minute, in milliseconds; null if there were none.',
           ),
         ),
         p95_ms: nullable(
           measure(
-            'The time, in milliseconds, within which 95 % of the responses of the last minute began; null if there were none.',
+            '95th percentile of the time until a response started over the last minute, in milliseconds; null if there were none.',
           ),
         ),
       })
       .describe('The upstream, as this instance sees it.'),
   })
-  .describe('How an instance is, at a glance.');
+  .describe('Health of an instance.');
 
 export const appliedMigration = z
-  .strictObject({ name: string('The name of the migration.'), applied_at: timestamp('When it was applied.') })
-  .describe('A migration that was applied.');
+  .strictObject({ name: string('Name of the migration.'), applied_at: timestamp('Time when it was applied.') })
+  .describe('An applied migration.');
 
 export const migrations = z
   .strictObject({
-    current: nullable(string('The last migration that was applied; null if there was none.')),
-    pending: z.array(z.string()).describe('The migrations that are not applied yet, in their order.'),
-    applied: z.array(appliedMigration).describe('The migrations that were applied, in their order.'),
+    current: nullable(string('Name of the last applied migration; null if there is none.')),
+    pending: z.array(z.string()).describe('Names of the migrations that are not applied yet, in order.'),
+    applied: z.array(appliedMigration).describe('The applied migrations, in order.'),
   })
   .describe('The state of the database schema.');
 

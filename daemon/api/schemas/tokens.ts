@@ -26,30 +26,30 @@ import {
 
 export const tokenCreate = z
   .strictObject({
-    project_id: about(id, 'The project that the token is for. It must be active.'),
+    project_id: about(id, 'ID of the project of the token. It must be active.'),
     duration_hours: about(
       wholeNumber(1, MAX_DURATION_HOURS),
-      'How long the token is valid. 24 hours unless given; not together with `duration_minutes`.',
+      'Lifetime of the token, in hours (default: 24). Cannot be combined with `duration_minutes`.',
     ).optional(),
     duration_minutes: about(
       wholeNumber(1, MAX_DURATION_HOURS * 60),
-      'How long the token is valid, in minutes. Not together with `duration_hours`.',
+      'Lifetime of the token, in minutes. Cannot be combined with `duration_hours`.',
     ).optional(),
     max_requests: about(
       wholeNumber(0, MAX_CAP),
-      'The cap: how many requests may be forwarded with the token in all. 0 means that there is no cap, as does leaving it out.',
+      'Cap: the total number of requests that can be forwarded with the token. 0, the default, means no cap.',
     ).optional(),
-    name: about(name, 'A name to find the token by. Several tokens may have the same.').optional(),
+    name: about(name, 'Name of the token. It does not have to be unique.').optional(),
   })
-  .describe('A token to be created. Give at most one of `duration_hours` and `duration_minutes`.');
+  .describe('A new token. Give either `duration_hours` or `duration_minutes`, or neither.');
 
 export const tokenPatch = z
-  .strictObject({ is_active: about(flag, 'False revokes the token, true reactivates it.') })
-  .describe('What to change of a token.');
+  .strictObject({ is_active: about(flag, 'False revokes the token; true reactivates it.') })
+  .describe('Changes to a token.');
 
 export const tokenLookup = z
   .strictObject({
-    token: about(z.string().min(1).max(200).describe('a secret, sk-wt-…'), 'The secret whose token is looked for.'),
+    token: about(z.string().min(1).max(200).describe('a secret, sk-wt-…'), 'The secret of the token to find.'),
   })
   .describe('The secret of a token.');
 
@@ -57,51 +57,51 @@ const percentage = queryNumber(0, 100).describe('a percentage from 0 to 100');
 
 export const tokenQuery = z.strictObject({
   ...paging,
-  project_id: about(idSelection, 'Shows tokens of these projects: one id, or up to 20.').optional(),
+  project_id: about(idSelection, 'Only tokens of these projects: up to 20 IDs.').optional(),
   active_only: about(
     queryFlag,
-    'True shows only tokens that can be used now, as `state=active` does; it cannot be combined with another `state`.',
+    'True returns only tokens that can be used now, like `state=active`. Cannot be combined with another `state`.',
   ).optional(),
   state: about(
     selection(`(?:${TOKEN_STATES.join('|')})`, TOKEN_STATES.length, `one of ${TOKEN_STATES.join(', ')}`),
-    'Shows tokens in these states. With `active_only=true`, only `active` is accepted.',
+    'Only tokens in these states. With `active_only=true`, the only accepted value is `active`.',
   ).optional(),
-  expires_after: about(timeAhead, 'Shows tokens that expire after this time.').optional(),
-  expires_before: about(timeAhead, 'Shows tokens that expire before this time.').optional(),
-  used_over: about(percentage, 'Shows tokens with a cap of which more than this share is used.').optional(),
-  used_under: about(percentage, 'Shows tokens with a cap of which less than this share is used.').optional(),
+  expires_after: about(timeAhead, 'Only tokens that expire after this time.').optional(),
+  expires_before: about(timeAhead, 'Only tokens that expire before this time.').optional(),
+  used_over: about(percentage, 'Only tokens that have used more than this percentage of their cap.').optional(),
+  used_under: about(percentage, 'Only tokens that have used less than this percentage of their cap.').optional(),
   q: about(
     partOfText,
-    'Shows tokens whose name contains this, in any letter case, or whose id begins with it.',
+    'Only tokens whose name contains this text, or whose ID starts with it. Case-insensitive.',
   ).optional(),
   words: about(
     words,
-    'Shows tokens in which each of these words is found as with `q`, and none of those with `!`: `ci "two words" !old`.',
+    'Only tokens that match each of these words, as with `q`, and none of the words that start with `!`. Example: `ci "two words" !old`.',
   ).optional(),
   sort: about(
     oneOf(TOKEN_SORT_ORDERS as readonly [TokenSortOrder, ...TokenSortOrder[]]),
-    'The order. With `-` in front the greatest or latest comes first. `live` puts the active tokens first, those that expire next on top, then all others, those that expired last on top.',
+    'Sort order. A leading `-` sorts in descending order. `live` lists active tokens first, those that expire next on top, then all other tokens, those that expired last on top.',
   ).default('-created_at'),
 });
 
 export const token = z
   .strictObject({
-    id: uuid("The token's id. It is no secret."),
-    project_id: uuid('The project that the token is for.'),
-    name: nullable(string("The token's name; null if it has none.")),
+    id: uuid('ID of the token. It is not a secret.'),
+    project_id: uuid('ID of the project of the token.'),
+    name: nullable(string('Name of the token, or null.')),
     is_active: boolean('False once the token is revoked.'),
     state: z
       .enum(TOKEN_STATES)
       .describe(
-        'Whether the token can be used: `active`, or why not. `rate_limited` means that its cap is reached, `project_inactive` that its project is deactivated.',
+        'State of the token. Only `active` tokens can be used. `rate_limited` means that the token has reached its cap, `project_inactive` that its project is inactive.',
       ),
-    expires_at: timestamp('When the token expires.'),
-    max_requests: count('The cap: how many requests may be forwarded in all. 0 means that there is no cap.'),
-    request_count: count('How many requests were forwarded. This is what the cap limits.'),
-    cache_hit_count: count('How many requests were answered from the cache. They do not count towards the cap.'),
-    created_at: timestamp('When the token was created.'),
-    last_used_at: nullable(timestamp('When the token was last used; null if it never was.')),
-    obfuscated: string('The secret with most of it hidden, to be recognised.'),
+    expires_at: timestamp('Expiry time.'),
+    max_requests: count('Cap: the total number of requests that can be forwarded. 0 means no cap.'),
+    request_count: count('Number of forwarded requests. They count towards the cap.'),
+    cache_hit_count: count('Number of requests served from the cache. They do not count towards the cap.'),
+    created_at: timestamp('Creation time.'),
+    last_used_at: nullable(timestamp('Time of the last use; null if the token was never used.')),
+    obfuscated: string('The secret, mostly masked, to tell tokens apart.'),
   })
   .describe('A token, without its secret.');
 
@@ -121,11 +121,15 @@ export const tokenExample: z.input<typeof token> = {
 };
 
 export const tokenCreated = token
-  .extend({ token: string('The secret, `sk-wt-…`: the API key that a client of /v1 sends. It is shown here only.') })
-  .describe('A token that was just created, with its secret.');
+  .extend({
+    token: string('The secret, `sk-wt-…`, which clients of /v1 send as their API key. Only this response contains it.'),
+  })
+  .describe('A new token with its secret.');
 
-export const message = z.strictObject({ message: string('What was done, for people.') }).describe('What was done.');
+export const message = z
+  .strictObject({ message: string('Message for people.') })
+  .describe('The result of an operation.');
 
 export const tokensRevoked = message
-  .extend({ revoked_count: count('How many tokens were revoked. Those that were revoked before are not counted.') })
-  .describe('How many tokens were revoked.');
+  .extend({ revoked_count: count('Number of revoked tokens, not counting tokens that were already revoked.') })
+  .describe('Result of revoking all tokens of a project.');

@@ -9,46 +9,46 @@ export const usageQuery = z.strictObject({
     z
       .string()
       .regex(new RegExp(`^${DIMENSION}(?:,${DIMENSION}){0,${USAGE_DIMENSIONS.length - 1}}$`))
-      .describe('any of token, project, model, hour and day, with commas between'),
-    'What the answer has a line for each of. Without it, one line for everything.',
+      .describe('any of token, project, model, hour and day, separated by commas'),
+    'Dimensions of the report: one line for each combination of their values. Without it, the report has a single line.',
   ).optional(),
   since: about(
     timeAgo,
-    'Where the report begins; goes back to the beginning of its hour. Seven days before `until` unless given; not after `until`.',
+    'Start of the report, rounded down to the hour (default: seven days before `until`). Must not be after `until`.',
   ).optional(),
-  until: about(timeAgo, 'Where the report ends; goes on to the end of its hour. Now unless given.').optional(),
-  project_id: about(id, 'Counts requests of this project only.').optional(),
-  token_id: about(id, 'Counts requests of this token only.').optional(),
+  until: about(timeAgo, 'End of the report, rounded up to the hour (default: now).').optional(),
+  project_id: about(id, 'Only requests of this project.').optional(),
+  token_id: about(id, 'Only requests of this token.').optional(),
 });
 
-// What was asked for by is there, the rest is not.
+// A line has only the dimensions that `by` names.
 export const usageLine = z
   .strictObject({
-    token_id: nullable(uuid('The token, with `by=token`; null for requests whose token is not known.')).optional(),
+    token_id: nullable(uuid('ID of the token, with `by=token`; null for requests with an unknown token.')).optional(),
     project_id: nullable(
-      uuid('The project, with `by=project`; null for requests whose project is not known.'),
+      uuid('ID of the project, with `by=project`; null for requests with an unknown project.'),
     ).optional(),
     model: nullable(
       string(
-        'The model, with `by=model`; null if none was named. Of each day, 500 models that gave an answer and 100 that gave none are told apart; all others are `other`.',
+        'The model, with `by=model`; null if none was named. Per day, up to 500 models that responded and 100 that did not are reported by name, the others as `other`.',
       ),
     ).optional(),
-    hour: timestamp('When the hour begins, with `by=hour`.').optional(),
-    day: timestamp('When the day begins in UTC, with `by=day`.').optional(),
-    requests: count('How many requests ended.'),
-    hits: count('How many of them were answered from the cache.'),
+    hour: timestamp('Start of the hour, with `by=hour`.').optional(),
+    day: timestamp('Start of the day in UTC, with `by=day`.').optional(),
+    requests: count('Number of completed requests.'),
+    hits: count('Requests served from the cache.'),
     refused: count(
-      'How many of them llmp refused. Those that the upstream refused, or a revocation cut, are not part of it.',
+      'Requests that llmp refused. This does not include requests that the upstream refused or that a revocation ended.',
     ),
-    errors: count('How many of them the upstream did not answer, or not whole, or with a status of 500 or above.'),
+    errors: count(
+      'Failed requests: the upstream did not respond, did not complete its response, or responded with 500 or above.',
+    ),
     upstream_refused: count(
-      'How many of them the upstream answered with a status of 400 to 499, such as its own rate limit.',
+      'Requests to which the upstream responded with a status of 400 to 499, such as its own rate limit.',
     ),
-    upstream_errors: count('How many of the errors were the upstream: a status of 500 or above, or no answer at all.'),
-    cut: count(
-      'How many of them a revocation cut after they were forwarded, or while they were answered from the cache.',
-    ),
-    prompt_tokens: count('How many tokens their prompts had, as far as the provider said so.'),
-    completion_tokens: count('How many tokens their completions had, as far as the provider said so.'),
+    upstream_errors: count('Errors in which the upstream responded with 500 or above, or not at all.'),
+    cut: count('Requests that a revocation ended after they were forwarded, or while they were served from the cache.'),
+    prompt_tokens: count('Prompt tokens, as reported by the provider.'),
+    completion_tokens: count('Completion tokens, as reported by the provider.'),
   })
-  .describe('What requests add up to.');
+  .describe('Totals of the requests in one group.');

@@ -1,13 +1,13 @@
-/** `Cache-Control` as RFC 9111 means it, read so that in doubt less is kept, and for less long. */
+/** Parser for `Cache-Control` (RFC 9111, 5.2). Where a value is ambiguous, it is read so that less is stored, and for less time. */
 
-/** By name in lower case; '' for one without a value. Of one that stands there twice the smaller number counts. */
+/** Directives by lower-case name; '' if without a value. Of a repeated directive the smaller number counts. */
 export type Directives = ReadonlyMap<string, string>;
 
 const NONE: Directives = new Map();
-// A quoted value has an end: what stands behind a quote without one is not taken out of sight by it.
+// A quoted value must be closed: an unclosed quote must not hide the directives after it.
 const DIRECTIVE = /([\w!#$%&'*+.^`|~-]+)(?:\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,;]*)))?/g;
 
-/** @param field all fields of the name, joined. */
+/** @param field the values of all fields of that name, joined with commas. */
 export function directivesOf(field: string | undefined): Directives {
   if (field === undefined) return NONE;
   const directives = new Map<string, string>();
@@ -20,15 +20,15 @@ export function directivesOf(field: string | undefined): Directives {
   return directives;
 }
 
-// RFC 9111, 1.2.2: at least 2^31 seconds need not be told from more.
-const MOST_SECONDS = 2 ** 31;
+// RFC 9111, 1.2.2: larger values are treated as 2^31 seconds.
+const MAX_SECONDS = 2 ** 31;
 
-/** Of a number of seconds; what is none counts as 0, so that nothing lives by a misspelling. */
+/** Converts seconds to ms. An invalid number counts as 0, so that a typo never extends a lifetime. */
 export function millisecondsOf(seconds: string): number {
-  return /^\d+$/.test(seconds) ? Math.min(Number(seconds), MOST_SECONDS) * 1000 : 0;
+  return /^\d+$/.test(seconds) ? Math.min(Number(seconds), MAX_SECONDS) * 1000 : 0;
 }
 
-/** The first of these directives that is there, in ms; undefined if none is. */
+/** Value in ms of the first of these directives that is present; undefined if none is. */
 export function firstOf(directives: Directives, ...names: string[]): number | undefined {
   for (const name of names) {
     const seconds = directives.get(name);

@@ -1,118 +1,125 @@
 /**
- * # Caching: the rules
+ * # Cache keys and storage policy
  *
- * Which answer is kept, for how long, and where; which request it may answer is in wish.ts. The rules are those of a
- * private cache of RFC 9111, one for each project: its key is part of every place, so that two projects never share an
- * answer, nor two upstream keys of one. Where the RFC leaves a choice, less is kept.
+ * Decides which responses are stored, for how long, and under which key. request-directives.ts decides which requests may use them.
+ * Each project has its own private cache (RFC 9111): project and upstream key are part of every cache key, so two projects never
+ * share a response, and neither do two upstream keys of one project. Where the RFC leaves a choice, less is stored.
  */
 import { type Directives, directivesOf, firstOf, millisecondsOf } from './cache-control.js';
 import type { FieldValues } from './field-values.js';
 import { httpDateMs } from './http-date.js';
-import type { CachePlace, Kept, KeptAnswer } from '../ports.js';
-import type { Condition } from './wish.js';
+import type { CacheKey, CacheEntry, StoredResponse } from '../ports.js';
+import type { Condition } from './request-directives.js';
 
 export interface CachingSettings {
   httpCacheDefaultTtlSeconds: number;
-  /** Paths; a `*` at the end stands for any rest. */
+  /** Paths; a trailing `*` matches any suffix. */
   httpCacheDefaultTtlPaths: readonly string[];
   httpCacheMaxObjectBytes: number;
 }
 
-// ---- places
+// ---- cache keys
 
-/** What the answers of a resource are always told apart by, whether or not the upstream says that they differ. */
+/** Request header fields that are part of every cache key, whether or not the upstream lists them in `Vary`. */
 export const KEYED_FIELDS = ['accept', 'accept-encoding', 'accept-language', 'content-type', 'openai-beta'];
 
-/** @param method HEAD asks for what GET gives. */
+/** @param method HEAD uses the resource of GET. */
 export const resourceOf = (method: string, target: string) => `${method === 'HEAD' ? 'GET' : method} ${target}`;
 
-export interface PlaceFacts {
+export interface CacheKeyParts {
   projectId: string;
-  /** Of the key that the upstream is asked with: what was given for one key is never given for another. */
+  /** Digest of the upstream key: a response obtained with one key is never served for another. */
   upstreamKeyDigest: string;
   method: string;
-  /** Byte for byte as the upstream gets it. */
+  /** Byte for byte as it is sent to the upstream. */
   target: string;
   /** '' without a body. */
   bodyDigest: string;
   fields: FieldValues;
 }
 
-export function placeOf({ projectId, upstreamKeyDigest, method, target, bodyDigest, fields }: PlaceFacts): CachePlace {
+export function cacheKeyOf({
+  projectId,
+  upstreamKeyDigest,
+  method,
+  target,
+  bodyDigest,
+  fields,
+}: CacheKeyParts): CacheKey {
   const variant = tuple([upstreamKeyDigest, bodyDigest, ...KEYED_FIELDS.map((name) => fields.get(name))]);
   return { projectId, resource: resourceOf(method, target), variant };
 }
 
-/** The place of an answer that differs by these fields of the request too. */
-export function placeWithin(place: CachePlace, names: readonly string[], fields: FieldValues): CachePlace {
-  if (names.length === 0) return place;
+/** Cache key of a response that also varies by these request header fields. */
+export function variantKeyOf(cacheKey: CacheKey, names: readonly string[], fields: FieldValues): CacheKey {
+  if (names.length === 0) return cacheKey;
   const more = tuple(names.flatMap((name) => [name, fields.get(name)]));
-  return { ...place, variant: `${place.variant}|${more}` };
+  return { ...cacheKey, variant: `${cacheKey.variant}|${more}` };
 }
 
-/** One text for several values that no other values have, whatever they hold. */
+/** Encodes a list of values as one string, unambiguously for any contents. */
 const tuple = (values: readonly (string | undefined)[]) =>
   values.map((value) => (value === undefined ? '-' : `${value.length}:${value}`)).join('');
 
-/** A key for all places of a resource in a project. */
-export const resourceText = ({ projectId, resource }: Pick<CachePlace, 'projectId' | 'resource'>) =>
+/** Map key shared by all cache keys of a resource in a project. */
+export const resourceKeyText = ({ projectId, resource }: Pick<CacheKey, 'projectId' | 'resource'>) =>
   `${projectId}\n${resource}`;
 
-/** A key for one place. */
-export const placeText = (place: CachePlace) => `${resourceText(place)}\n${place.variant}`;
+/** Map key for one cache key. */
+export const cacheKeyText = (cacheKey: CacheKey) => `${resourceKeyText(cacheKey)}\n${cacheKey.variant}`;
 
-// ---- answers
+// ---- storage policy
 
-export interface AnswerHead {
+export interface ResponseHead {
   status: number;
   fields: FieldValues;
-  /** By a length or by chunks; of any other nobody can tell whether it is whole. */
+  /** Whether it has a length or is chunked. Otherwise a truncated response cannot be recognised. */
   isFramed: boolean;
 }
 
-export interface AskedBy {
+export interface RequestToStore {
   method: string;
   path: string;
   isOptedIn: boolean;
 }
 
-/** For how long an answer is kept, and by which fields of the request it differs. */
-export interface Keeping {
+/** How long a response is stored, and by which request header fields it varies. */
+export interface StoragePolicy {
   freshMs: number;
   keepMs: number;
   ageMs: number;
-  /** Beyond those that places always differ by. */
+  /** In addition to `KEYED_FIELDS`. */
   vary: readonly string[];
-  /** The upstream stated no lifetime: it has the one that is ours to give. */
-  isByDefault: boolean;
-  /** It has that only because its client opted in. */
+  /** The upstream gave no lifetime, so the configured default applies. */
+  usesDefaultLifetime: boolean;
+  /** The default applies only because the client opted in. */
   isForOptedIn: boolean;
 }
 
-const KEPT_STATUSES = new Set([200, 203, 301, 308, 404, 410]);
-// So long an answer that is not fresh any more waits for somebody to ask whether it is still the right one.
-const STALE_KEPT_MS = 24 * 3_600_000;
+const STORABLE_STATUSES = new Set([200, 203, 301, 308, 404, 410]);
+// How long a stale response with a validator is stored, waiting to be revalidated.
+const STALE_RETENTION_MS = 24 * 3_600_000;
 
-/** @param nowMs wall time. @returns null when the answer must not be kept. */
-export function keepingOf(
-  asked: AskedBy,
-  answer: AnswerHead,
+/** @param nowMs wall time. @returns null when the response must not be stored. */
+export function storagePolicyOf(
+  asked: RequestToStore,
+  answer: ResponseHead,
   settings: CachingSettings,
   nowMs: number,
-): Keeping | null {
+): StoragePolicy | null {
   const { status, fields } = answer;
-  const isKept = asked.method === 'GET' ? KEPT_STATUSES.has(status) : asked.method === 'POST' && status === 200;
+  const isKept = asked.method === 'GET' ? STORABLE_STATUSES.has(status) : asked.method === 'POST' && status === 200;
   if (!isKept || !answer.isFramed || fields.has('set-cookie') || fields.has('content-range')) return null;
   if (Number(fields.get('content-length') ?? 0) > settings.httpCacheMaxObjectBytes) return null;
   const directives = directivesOf(fields.get('cache-control'));
   if (directives.has('no-store') || directives.has('private')) return null;
-  // Meant for the caches of CDNs (RFC 9213). It can forbid and shorten here, and never allow more than Cache-Control does.
+  // Meant for CDNs (RFC 9213). Here it may forbid storage or shorten the lifetime, but never allow more than Cache-Control does.
   const targeted = directivesOf(fields.get('cdn-cache-control'));
   if (targeted.has('no-store') || targeted.has('private')) return null;
   const vary = varyOf(fields);
   if (vary === null) return null;
 
-  // Of several the first is the nearest cache's (RFC 9111, 5.1).
+  // If there are several values, the first counts (RFC 9111, 5.1).
   const ageMs = millisecondsOf(/^[^,\s]*/.exec(fields.get('age') ?? '')?.[0] ?? '');
   const statedMs = statedLifetimeOf(directives, fields, nowMs);
   const isForPath = settings.httpCacheDefaultTtlPaths.some((pattern) => fits(asked.path, pattern));
@@ -121,27 +128,34 @@ export function keepingOf(
   const lifetimeMs = Math.min(statedMs ?? defaultMs, firstOf(targeted, 's-maxage', 'max-age') ?? Infinity);
   const isStale = mustBeAskedAbout(directives, fields) || targeted.has('no-cache');
   const freshMs = Math.max(0, isStale ? 0 : lifetimeMs - ageMs);
-  // To ask on condition is defined for GET.
+  // Only GET can be revalidated.
   const canBeAskedAbout = asked.method === 'GET' && (fields.has('etag') || fields.has('last-modified'));
-  const staleMs = canBeAskedAbout ? STALE_KEPT_MS : 0;
+  const staleMs = canBeAskedAbout ? STALE_RETENTION_MS : 0;
   if (freshMs + staleMs === 0) return null;
-  const isByDefault = statedMs === null;
-  return { freshMs, keepMs: freshMs + staleMs, ageMs, vary, isByDefault, isForOptedIn: isByDefault && !isForPath };
+  const usesDefaultLifetime = statedMs === null;
+  return {
+    freshMs,
+    keepMs: freshMs + staleMs,
+    ageMs,
+    vary,
+    usesDefaultLifetime,
+    isForOptedIn: usesDefaultLifetime && !isForPath,
+  };
 }
 
 const mustBeAskedAbout = (directives: Directives, fields: FieldValues) =>
   directives.has('no-cache') || (directives.size === 0 && /\bno-cache\b/i.test(fields.get('pragma') ?? ''));
 
-/** @returns null when the answer states none. */
+/** @returns null when the response gives no lifetime. */
 function statedLifetimeOf(directives: Directives, fields: FieldValues, nowMs: number): number | null {
   const stated = firstOf(directives, 's-maxage', 'max-age');
   if (stated !== undefined) return stated;
   const expires = fields.get('expires');
   if (expires !== undefined) {
     const expiresAtMs = httpDateMs(expires, nowMs);
-    if (Number.isNaN(expiresAtMs)) return 0; // What is no date is in the past (RFC 9111, 5.3).
+    if (Number.isNaN(expiresAtMs)) return 0; // An invalid date means "already expired" (RFC 9111, 5.3).
     const sentAtMs = httpDateMs(fields.get('date') ?? '', nowMs);
-    // By whichever clock it is sooner: an old answer without an age may have been on its way for long.
+    // Uses the clock that gives the shorter lifetime: an old response without `Age` may have been in transit for long.
     return expiresAtMs - (Number.isNaN(sentAtMs) ? nowMs : Math.max(sentAtMs, nowMs));
   }
   return mustBeAskedAbout(directives, fields) ? 0 : null;
@@ -150,60 +164,60 @@ function statedLifetimeOf(directives: Directives, fields: FieldValues, nowMs: nu
 const fits = (path: string, pattern: string) =>
   pattern.endsWith('*') ? path.startsWith(pattern.slice(0, -1)) : path === pattern;
 
-// The upstream gets these anew with every request, so answers that differ by them are all different.
-const ALWAYS_NEW = new Set(['*', 'x-request-id', 'cdn-loop']);
+// The proxy sends a new value of these with every request, so no two requests match.
+const NEVER_EQUAL = new Set(['*', 'x-request-id', 'cdn-loop']);
 
-/** @returns null when no other request will ever be the same. */
+/** @returns null when no later request can match. */
 function varyOf(fields: FieldValues): string[] | null {
   const names = (fields.get('vary') ?? '')
     .toLowerCase()
     .split(',')
     .map((name) => name.trim())
     .filter((name) => name !== '' && !KEYED_FIELDS.includes(name));
-  return names.some((name) => ALWAYS_NEW.has(name)) ? null : [...new Set(names)].sort();
+  return names.some((name) => NEVER_EQUAL.has(name)) ? null : [...new Set(names)].sort();
 }
 
-/** Where an answer is kept: at its place, and if answers differ by more, a sign there to the places of each. */
+/** The entries to store: the response; and if it varies by more fields, a marker under the main key that names them. */
 export function entriesOf(
-  place: CachePlace,
+  cacheKey: CacheKey,
   request: FieldValues,
-  { freshMs, keepMs, vary }: Keeping,
-  answer: KeptAnswer,
-): { place: CachePlace; kept: Kept }[] {
-  const entry = { place: placeWithin(place, vary, request), kept: { content: answer, freshMs, keepMs } };
-  if (vary.length === 0) return [entry];
-  const sign: Kept = { content: { kind: 'vary', names: vary }, freshMs: Infinity, keepMs };
-  return [{ place, kept: sign }, entry];
+  { freshMs, keepMs, vary }: StoragePolicy,
+  response: StoredResponse,
+): { key: CacheKey; entry: CacheEntry }[] {
+  const stored = { key: variantKeyOf(cacheKey, vary, request), entry: { content: response, freshMs, keepMs } };
+  if (vary.length === 0) return [stored];
+  const marker: CacheEntry = { content: { kind: 'vary', names: vary }, freshMs: Infinity, keepMs };
+  return [{ key: cacheKey, entry: marker }, stored];
 }
 
-// ---- what a client or we hold already
+// ---- conditional requests
 
-/** Whether the client holds just this answer, so that a 304 will do (RFC 9110, 13.2.2). @param nowMs wall time. */
-export function isHeldBy(
+/** Whether the client already has this response, so that it gets a 304 (RFC 9110, 13.2.2). @param nowMs wall time. */
+export function isNotModified(
   { ifNoneMatch, ifModifiedSince }: Condition,
-  { status, headers }: KeptAnswer,
+  { status, headers }: StoredResponse,
   nowMs: number,
 ): boolean {
   if (status !== 200) return false;
-  if (ifNoneMatch !== undefined) return isNamed(ifNoneMatch, valueIn(headers, 'etag'));
-  const modifiedAtMs = httpDateMs(valueIn(headers, 'last-modified') ?? '', nowMs);
+  if (ifNoneMatch !== undefined) return isNamed(ifNoneMatch, headerValue(headers, 'etag'));
+  const modifiedAtMs = httpDateMs(headerValue(headers, 'last-modified') ?? '', nowMs);
   return modifiedAtMs <= httpDateMs(ifModifiedSince ?? '', nowMs);
 }
 
-// A tag may hold commas; some are sent without their quotes.
+// An entity tag may contain commas; some clients omit the quotes.
 const TAGS = /(?:W\/)?"[^"]*"|[^\s,"]+/g;
 
-/** The weak comparison (RFC 9110, 8.8.3.2). */
+/** Weak comparison of entity tags (RFC 9110, 8.8.3.2). */
 function isNamed(ifNoneMatch: string, etag: string | undefined): boolean {
   if (ifNoneMatch.trim() === '*') return true;
   const opaque = (tag: string) => tag.trim().replace(/^W\//, '');
   return etag !== undefined && (ifNoneMatch.match(TAGS) ?? []).some((tag) => opaque(tag) === opaque(etag));
 }
 
-/** The header fields that ask whether an answer is still the right one. Names and values in turn. */
-export function questionAbout({ headers }: KeptAnswer): string[] {
-  const etag = valueIn(headers, 'etag');
-  const lastModified = valueIn(headers, 'last-modified');
+/** Header fields that revalidate a stored response; alternating names and values. */
+export function conditionalHeadersOf({ headers }: StoredResponse): string[] {
+  const etag = headerValue(headers, 'etag');
+  const lastModified = headerValue(headers, 'last-modified');
   return [
     ...(etag === undefined ? [] : ['if-none-match', etag]),
     ...(lastModified === undefined ? [] : ['if-modified-since', lastModified]),
@@ -211,18 +225,18 @@ export function questionAbout({ headers }: KeptAnswer): string[] {
 }
 
 /**
- * Whether a 304 to a client's own condition speaks of the answer that is kept: it may hold another one.
+ * Whether a 304 to the client's own condition also confirms the stored response. The client may have a different version.
  *
- * @param fields of the 304.
+ * @param fields header fields of the 304.
  */
-export function speaksOf({ ifNoneMatch }: Condition, fields: FieldValues, { headers }: KeptAnswer): boolean {
-  const etag = valueIn(headers, 'etag');
+export function confirmsStored({ ifNoneMatch }: Condition, fields: FieldValues, { headers }: StoredResponse): boolean {
+  const etag = headerValue(headers, 'etag');
   if (etag === undefined || ifNoneMatch === undefined || ifNoneMatch.includes(',')) return false;
   return isNamed(ifNoneMatch, etag) && isNamed(etag, fields.get('etag') ?? etag);
 }
 
-/** The value of the first field of that name. */
-export function valueIn(headers: readonly string[], lowerCaseName: string): string | undefined {
+/** Value of the first field with this name. */
+export function headerValue(headers: readonly string[], lowerCaseName: string): string | undefined {
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i] ?? '';
     if (name.length === lowerCaseName.length && name.toLowerCase() === lowerCaseName) return headers[i + 1];
@@ -230,9 +244,9 @@ export function valueIn(headers: readonly string[], lowerCaseName: string): stri
   return undefined;
 }
 
-/** A kept answer's header fields after a 304: those that it names are as it says (RFC 9111, 3.2). */
-export function refreshedHeaders(headers: readonly string[], by: readonly string[]): string[] {
-  const isRepeated = (name: string) => valueIn(by, name.toLowerCase()) !== undefined;
-  const kept = headers.filter((_, i) => !isRepeated(headers[i - (i % 2)] ?? ''));
-  return [...kept, ...by];
+/** Headers of a stored response, updated with those of a 304 (RFC 9111, 3.2). */
+export function mergedHeaders(headers: readonly string[], by: readonly string[]): string[] {
+  const isRepeated = (name: string) => headerValue(by, name.toLowerCase()) !== undefined;
+  const unchanged = headers.filter((_, i) => !isRepeated(headers[i - (i % 2)] ?? ''));
+  return [...unchanged, ...by];
 }

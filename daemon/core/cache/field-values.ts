@@ -1,7 +1,7 @@
-/** Header fields by name in lower case; several of one name are joined. */
+/** Header fields by lower-case name; repeated fields are joined with commas. */
 export type FieldValues = ReadonlyMap<string, string>;
 
-/** @param headers names and values in turn. */
+/** @param headers alternating names and values. */
 export function fieldsOf(headers: readonly string[]): FieldValues {
   const fields = new Map<string, string>();
   for (let i = 0; i < headers.length; i += 2) {

@@ -1,23 +1,22 @@
 /**
- * # The response cache
+ * # Response cache
  *
- * A request that may be answered from the cache makes a `Visit` (visit.ts), after its admission. It looks for an answer, or follows
- * another request that is getting one (flights.ts), or asks the upstream itself, and then what comes is captured while it flows
- * on to the client. Only what arrived whole is kept, and only if nothing was changed or purged at its place since before the
- * upstream was asked: that is what a `Fill` of the store stands for. The rules are in wish.ts
- * and caching.ts.
+ * Each admitted request that may use the cache begins a `CacheTransaction` (cache-transaction.ts). It looks for a stored response,
+ * waits for an identical request in flight (request-coalescing.ts), or asks the upstream; the response is then captured while it
+ * is streamed to the client. It is stored only if it arrived completely, and only if its resource was not changed or purged since
+ * before the upstream was asked: the store's `WriteLease` guarantees this. The rules are in request-directives.ts and caching.ts.
  */
 import { type CachingSettings, resourceOf } from './caching.js';
-import { Flights } from './flights.js';
-import type { CachePlace, CacheSelection, CacheSize, CacheStore, Clock, KeptAnswer, LookUp } from '../ports.js';
-import { Room } from '../room.js';
-import type { Ages } from './wish.js';
+import { RequestCoalescing } from './request-coalescing.js';
+import type { CacheKey, CacheSelection, CacheSize, CacheStore, Clock, StoredResponse, CacheLookup } from '../ports.js';
+import { InTransitBudget } from '../in-transit-budget.js';
+import type { Ages } from './request-directives.js';
 
-/** A kept answer that may be used as it is. Times are monotonic. */
-export interface Fresh {
-  answer: KeptAnswer;
-  /** When it was made, as far as is known. */
-  madeAtMs: number;
+/** A stored response that may be used without revalidation. Times are monotonic. */
+export interface FreshResponse {
+  response: StoredResponse;
+  /** When the upstream generated it, as far as is known. */
+  generatedAtMs: number;
   freshUntilMs: number;
 }
 
@@ -31,17 +30,17 @@ export class ResponseCache {
   readonly #store: CacheStore;
   readonly #clock: Clock;
   readonly #live: ResponseCacheOptions['live'];
-  readonly flights: Flights;
-  /** Since the start of this instance. */
+  readonly coalescing: RequestCoalescing;
+  /** Counted since this instance started. */
   hits = 0;
   misses = 0;
-  readonly room = new Room();
+  readonly inTransit = new InTransitBudget();
 
   constructor({ store, clock, live }: ResponseCacheOptions) {
     this.#store = store;
     this.#clock = clock;
     this.#live = live;
-    this.flights = new Flights(clock);
+    this.coalescing = new RequestCoalescing(clock);
   }
 
   get backend(): CacheStore['backend'] {
@@ -52,23 +51,23 @@ export class ResponseCache {
     return this.#live.current;
   }
 
-  lookUp(place: CachePlace, reads: boolean, fills: boolean): LookUp | Promise<LookUp> {
-    const isRoom = this.room.isLeft(this.settings.httpCacheMaxObjectBytes);
-    return this.#store.lookUp(place, { reads: reads && isRoom, fills });
+  lookUp(cacheKey: CacheKey, mayRead: boolean, mayStore: boolean): CacheLookup | Promise<CacheLookup> {
+    const hasCapacity = this.inTransit.hasCapacity(this.settings.httpCacheMaxObjectBytes);
+    return this.#store.lookUp(cacheKey, { mayRead: mayRead && hasCapacity, mayStore });
   }
 
-  /** A request that changes things succeeded: what was kept of its target is worth nothing now. */
-  wrote(projectId: string, target: string): void {
+  /** Removes what is stored for the target of an unsafe request that succeeded (RFC 9111, 4.4). */
+  invalidateTarget(projectId: string, target: string): void {
     const resource = resourceOf('GET', target);
-    this.flights.closeResource(projectId, resource);
+    this.coalescing.closeResource(projectId, resource);
     this.#store.invalidate(projectId, resource);
   }
 
-  /** @see CacheStore.purge. Who asks from now on waits for no answer that was asked for before. */
+  /** @see CacheStore.purge. Requests from now on do not join a coalescing group that was begun before. */
   async purge(selection: CacheSelection): Promise<number> {
-    this.flights.closeSelected(selection);
+    this.coalescing.closeSelected(selection);
     const count = await this.#store.purge(selection);
-    this.flights.closeSelected(selection); // Those that had found an answer to hand out while it was being removed.
+    this.coalescing.closeSelected(selection); // Groups that began during the purge may have read an entry before it was removed.
     return count;
   }
 
@@ -88,14 +87,14 @@ export class ResponseCache {
     return this.#clock.monotonic();
   }
 
-  freshOf(answer: KeptAnswer, heldMs: number, freshMs: number): Fresh {
-    const keptAtMs = this.#clock.monotonic() - heldMs;
-    return { answer, madeAtMs: keptAtMs - answer.ageMs, freshUntilMs: keptAtMs + freshMs };
+  freshResponseOf(response: StoredResponse, residentMs: number, freshMs: number): FreshResponse {
+    const storedAtMs = this.#clock.monotonic() - residentMs;
+    return { response, generatedAtMs: storedAtMs - response.ageMs, freshUntilMs: storedAtMs + freshMs };
   }
 
-  /** How long a kept answer is fresh yet, and how old it is. */
-  agesOf({ madeAtMs, freshUntilMs }: Fresh): Ages {
+  /** Age of a response, and how long it stays fresh. */
+  agesOf({ generatedAtMs, freshUntilMs }: FreshResponse): Ages {
     const now = this.#clock.monotonic();
-    return { ageMs: now - madeAtMs, freshForMs: freshUntilMs - now };
+    return { ageMs: now - generatedAtMs, freshForMs: freshUntilMs - now };
   }
 }

@@ -1,72 +1,72 @@
-/** What the response cache asks of where answers are kept. */
+/** The storage that the response cache needs. */
 import type { CacheBackend } from '../../api/vocabulary.js';
 
-/** Where an answer has its place. The three parts together are its key; none holds a line break. */
-export interface CachePlace {
+/** Key of a cache entry. No part contains a line break. */
+export interface CacheKey {
   projectId: string;
-  /** Method and target, such as `GET /v1/models?limit=1`: what a write or a purge names. */
+  /** Method and target, such as `GET /v1/models?limit=1`. Invalidation and purges name a resource. */
   resource: string;
-  /** What tells it from the other answers of the resource. */
+  /** Distinguishes the responses of one resource: header fields, upstream key, body. */
   variant: string;
 }
 
-/** An upstream's answer, whole, and as far as it may be kept. */
-export interface KeptAnswer {
+/** A complete upstream response, with the headers that may be stored. */
+export interface StoredResponse {
   kind: 'answer';
   status: number;
   /** Names and values in turn. */
   headers: readonly string[];
   body: Buffer;
-  /** How old it may have been when it arrived. */
+  /** Its age when it arrived, at most (RFC 9111, 4.2.3: corrected_age_value). */
   ageMs: number;
-  /** Not for clients that did not opt in: it states no lifetime, and what they poll must not freeze. */
+  /** Only for clients that opt in: the upstream gave no lifetime, and a client that polls must not get the same response repeatedly. */
   isForOptedIn: boolean;
 }
 
-/** In the place of an answer: which header fields of the request the answers differ by. They stand at places of their own. */
-export interface KeptVary {
+/** Stored instead of a response if responses vary by request header fields (`Vary`). Each response is stored under a variant key. */
+export interface VaryMarker {
   kind: 'vary';
   /** In lower case. */
   names: readonly string[];
 }
 
-export interface Kept {
-  content: KeptAnswer | KeptVary;
-  /** So long from when it was kept it may be used without asking the upstream. */
+export interface CacheEntry {
+  content: StoredResponse | VaryMarker;
+  /** For this long after it was stored, it may be used without asking the upstream. */
   freshMs: number;
-  /** And so long it is kept at all: to be asked about, not to be used as it is. */
+  /** For this long after it was stored, it stays in the cache. Once stale it is used only after revalidation. */
   keepMs: number;
 }
 
-export interface Found {
-  content: KeptAnswer | KeptVary;
-  /** Since it was kept. */
-  heldMs: number;
+export interface FoundEntry {
+  content: StoredResponse | VaryMarker;
+  /** Time since it was stored. */
+  residentMs: number;
   freshMs: number;
 }
 
-/** Permission to keep the answer to one request. It ends when its resource is removed, so that nothing older is kept behind that. */
-export interface Fill {
-  /** Keeps all of these or none. @returns whether it did; the cache being away is no error. */
-  keep(entries: readonly { place: CachePlace; kept: Kept }[]): boolean | Promise<boolean>;
-  /** Nothing will be kept. */
-  drop(): void;
+/** Permission to store the response to one request. Invalidation of its resource revokes it, so that no older response is stored afterwards. */
+export interface WriteLease {
+  /** Stores all entries or none. @returns whether it was still permitted; an unavailable cache is not an error. */
+  store(entries: readonly { key: CacheKey; entry: CacheEntry }[]): boolean | Promise<boolean>;
+  /** Gives up the lease; nothing will be stored. */
+  release(): void;
 }
 
-export interface LookUp {
-  found: Found | null;
-  /** Begun if it was wanted and nothing fresh was found. */
-  fill: Fill | null;
+export interface CacheLookup {
+  found: FoundEntry | null;
+  /** Granted if it was requested and no fresh entry was found. */
+  writeLease: WriteLease | null;
 }
 
-export interface LookUpOptions {
-  /** Whether what is kept is of interest; otherwise nothing is found. */
-  reads: boolean;
-  /** Whether the answer, should the upstream be asked, may be kept. */
-  fills: boolean;
+export interface CacheLookupOptions {
+  /** Whether to look for an entry; if false, none is found. */
+  mayRead: boolean;
+  /** Whether the upstream's response may be stored, so that a write lease is needed. */
+  mayStore: boolean;
 }
 
-/** What a purge removes: the answers of a resource in every project, all of a project, or all. */
+/** What a purge removes: one resource in all projects, one project, or everything. */
 export type CacheSelection =
   { kind: 'resource'; resource: string } | { kind: 'project'; projectId: string } | { kind: 'all' };
 
@@ -76,23 +76,23 @@ export interface CacheSize {
 }
 
 /**
- * Answers of upstreams. A cache that is away finds nothing and keeps nothing: no request fails for it.
- * What is shared by several instances works in the same way for all of them together.
+ * Store of upstream responses. While it is unavailable it finds and stores nothing; no request fails because of it.
+ * A store that several instances share gives the same guarantees across all of them.
  */
 export interface CacheStore {
   readonly backend: Exclude<CacheBackend, 'off'>;
-  /** At once where it can. Whoever begins a fill asks the upstream only then. */
-  lookUp(place: CachePlace, options: LookUpOptions): LookUp | Promise<LookUp>;
-  /** Removes a project's answers of a resource, behind the change of it. Look-ups made here from now on find none; nobody waits. */
+  /** Synchronous where possible. The caller must have the write lease before it asks the upstream. */
+  lookUp(key: CacheKey, options: CacheLookupOptions): CacheLookup | Promise<CacheLookup>;
+  /** Removes a project's entries of a resource that was changed. Does not wait; lookups on this instance find none from now on. */
   invalidate(projectId: string, resource: string): void;
   /**
-   * Removes answers, and ends the fills of what is selected.
+   * Removes the selected entries and revokes their write leases.
    *
-   * @returns how many answers there were.
-   * @throws {StoreUnavailable} when that cannot be said, or not done.
+   * @returns the number of responses removed.
+   * @throws {StoreUnavailable} when removal failed or its result is unknown.
    */
   purge(selection: CacheSelection): Promise<number>;
-  /** What `purge` would remove. @throws {StoreUnavailable} */
+  /** Number of responses that `purge` would remove. @throws {StoreUnavailable} */
   count(selection: CacheSelection): Promise<number>;
   /** @throws {StoreUnavailable} */
   size(): Promise<CacheSize>;

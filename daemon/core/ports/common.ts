@@ -1,11 +1,11 @@
-/** What everything in the core asks for: time, a log; and how a database fails. */
+/** Ports that all of the core uses: clock, log, and errors of the database. */
 
 export interface Clock {
-  /** Wall time in ms since the epoch: expiry and time stamps. */
+  /** Wall time in ms since the epoch, for expiry and time stamps. */
   now(): number;
-  /** ms on a clock that never jumps: ages, windows, waits. */
+  /** Monotonic time in ms, for ages, windows and timeouts. */
   monotonic(): number;
-  /** Runs `action` once after `ms`, unless the returned function is called before. Does not keep the process alive. */
+  /** Runs `action` once after `ms`, unless the returned function is called first. The timer does not keep the process alive. */
   after(ms: number, action: () => void): () => void;
 }
 

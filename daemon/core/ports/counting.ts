@@ -1,14 +1,14 @@
-/** What admission asks of the database: tokens, counts and leases. */
+/** Storage for admission and settlement: tokens, counts and leases. */
 import type { Token } from '../token.js';
 
-/** A token with all that admitting a request takes. */
+/** A token with everything needed to admit a request. */
 export interface KnownToken {
   token: Token;
-  /** Units of the cap that are used or leased, over all instances. Meaningless when unlimited. */
+  /** Units of the cap that are used or leased, across all instances. Meaningless without a cap. */
   reserved: number;
   projectIsActive: boolean;
   upstreamKey: string;
-  /** The number of the last change that had been committed when this was read: this shows it and all before it. */
+  /** Number of the last committed change when this was read: the state includes it and all earlier ones. */
   changeSeq: number;
 }
 
@@ -20,51 +20,51 @@ export interface TokenLookup {
 /** One token's part of a tick. */
 export interface TickRow {
   tokenId: string;
-  /** Uses drawn since the last tick. Where `leased`, they come out of this instance's lease. */
+  /** Uses drawn since the last tick. If `leased`, they come out of this instance's lease. */
   uses: number;
   hits: number;
   lastUsedAtMs: number;
   leased: boolean;
-  /** Units wanted into the lease; fewer may be granted. */
+  /** Units to add to the lease; fewer may be granted. */
   take: number;
-  /** Unspent units that leave the lease. */
+  /** Undrawn units to remove from the lease. */
   giveBack: number;
 }
 
 export interface Tick {
   instanceId: string;
-  /** 1, 2, 3 …: the transaction advances the instance's stored number from `seq - 1`, and so happens once or not at all. */
+  /** 1, 2, 3 …: the transaction advances the instance's stored number from `seq - 1`, so it is applied at most once. */
   seq: number;
   nowMs: number;
   rows: readonly TickRow[];
 }
 
-/** What a take brought. */
-export interface TakeReport {
+/** Result of taking units for one token. */
+export interface LeaseGrant {
   granted: number;
-  /** How many the database still has to give after it. */
+  /** Units still free in the database afterwards. */
   left: number;
-  /** Nothing was granted, but other instances hold units. They are asked for them. */
+  /** None were granted, but other instances hold undrawn units and are asked to give them back. */
   isHeldElsewhere: boolean;
 }
 
-/** The database takes this instance for dead: what it had leased was counted as used. */
-export class InstanceBuried extends Error {
+/** This instance was expired by the others: the units it had leased were counted as used. */
+export class InstanceExpired extends Error {
   override name = 'InstanceBuried';
 }
 
-/** Counts and leases, as daemon/core/settlement.ts describes them. */
+/** Storage of counts and leases; daemon/core/settlement.ts describes the protocol. */
 export interface Ledger {
-  /** Makes the instance known with `seq` 0; can be repeated. Where no other can be alive, what the dead ones held counts as used. */
+  /** Registers the instance with `seq` 0. Idempotent. If no other instance can be alive, units held by former ones count as used. */
   enrol(instanceId: string, nowMs: number): Promise<void>;
-  /** Commits a tick, which says that the instance lives, be it empty. After another error its outcome is unknown until `lastSeq` is read. @throws {InstanceBuried} */
-  commit(tick: Tick): Promise<Map<string, TakeReport>>;
-  /** The `seq` of the last tick that was committed. @throws {InstanceBuried} */
+  /** Commits a tick; even an empty one is a heartbeat. After another error its outcome is unknown until `lastSeq` is read. @throws {InstanceExpired} */
+  commit(tick: Tick): Promise<Map<string, LeaseGrant>>;
+  /** `seq` of the last committed tick. @throws {InstanceExpired} */
   lastSeq(instanceId: string): Promise<number>;
-  /** The units of each of these tokens that the instance holds, those included that it has drawn and not settled. */
+  /** Units of these tokens leased by the instance, including those drawn but not yet settled. */
   held(instanceId: string, tokenIds: readonly string[]): Promise<Map<string, number>>;
-  /** Makes a buried instance known again, with nothing in its hands. Can be repeated. @returns the `seq` of its last tick. */
+  /** Registers an expired instance again, without units. Idempotent. @returns the `seq` of its last tick. */
   rejoin(instanceId: string, nowMs: number): Promise<number>;
-  /** Ends the instance: what it still holds counts as used. */
+  /** Deregisters the instance: units that it still holds count as used. */
   retire(instanceId: string): Promise<void>;
 }

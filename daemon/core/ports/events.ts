@@ -1,13 +1,13 @@
-/** What events are handed to. */
-import type { Happening } from '../events.js';
+/** The event bus that the core publishes to. */
+import type { PublishableEvent } from '../events.js';
 
-/** An event as whoever follows them gets it. */
+/** A published event, as a follower receives it. */
 export interface PublishedEvent {
-  /** Its place: two numbers, such as `1735689600000-0`, that rise. */
-  place: string;
-  /** In one line. */
+  /** Increasing stream ID: two numbers, such as `1735689600000-0`. */
+  streamId: string;
+  /** On one line. */
   json: string;
-  /** What it can be chosen by. */
+  /** The fields that a follower can filter by. */
   readonly facts: EventFacts;
 }
 
@@ -15,23 +15,23 @@ export interface EventFacts {
   kind: string;
   projectId: string | null;
   tokenId: string | null;
-  /** Null for what is no request. */
+  /** Null for events that are not requests. */
   status: number | null;
 }
 
-/** Since this instance started, unless stated. */
+/** Counted since this instance started, unless noted. */
 export interface EventCounts {
-  /** Taken by the bus. */
+  /** Accepted by the bus. */
   published: number;
-  /** Lost here: there was no room, or no time at the end. */
+  /** Lost on this instance: the buffer was full, or shutdown timed out. */
   dropped: number;
-  /** Tries to send a batch that did not succeed. */
+  /** Failed attempts to send a batch. */
   failed: number;
-  /** Waiting now. */
+  /** Currently waiting to be sent. */
   buffered: number;
-  /** Published by all instances and not yet read by a dispatcher; null where nobody reads, or that is not known. */
+  /** Published by all instances and not yet read by a dispatcher; null if there is no dispatcher or the number is unknown. */
   lag: number | null;
-  /** Removed from the stream before a dispatcher had read them, as far as this instance saw. */
+  /** Trimmed from the stream before a dispatcher read them, as observed by this instance. */
   trimmedUnread: number;
 }
 
@@ -40,14 +40,14 @@ export interface EventBus {
   /** Whether events can be published now. */
   readonly isFailing: boolean;
   readonly counts: EventCounts;
-  /** Never waits, never throws. */
-  publish(happening: Happening): void;
+  /** Does not wait and does not throw. */
+  publish(event: PublishableEvent): void;
   /**
-   * Events as they come, of all instances that share the bus, until `signal` is aborted.
+   * Yields events of all instances that share the bus as they are published, until `signal` is aborted.
    *
-   * @param after the place of the last one that is known: begins behind it, or with the oldest that is kept. Null: with the next.
+   * @param after stream ID of the last event received: continues after it, or with the oldest stored event. Null: only new events.
    */
   follow(after: string | null, signal: AbortSignal): AsyncIterable<readonly PublishedEvent[]>;
-  /** Gives what waits a moment to go out. */
+  /** Gives buffered events a short time to be sent. */
   close(): Promise<void>;
 }

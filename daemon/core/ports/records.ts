@@ -1,4 +1,4 @@
-/** What the registry asks of the database: projects, tokens and records of changes. */
+/** Storage for the registry: projects, tokens, changes and audit records. */
 import type { TokenSortField } from '../../api/vocabulary.js';
 import type { AuditRecord } from '../audit.js';
 import type { Project, Token, TokenState, UNUSED } from '../token.js';
@@ -14,20 +14,20 @@ export type ChangeKind =
   | 'tokens.revoked'
   | 'cache.purged';
 
-/** What other instances, and the parts of this one that remember things, must hear about. */
+/** A management change, as other instances and the caches of this one need it. */
 export interface Change {
   kind: ChangeKind;
-  /** Null for a purge of more than a project's answers. */
+  /** Null for a purge that is not limited to one project. */
   projectId: string | null;
   tokenId: string | null;
 }
 
-/** With its place among all records: changes are committed in the order of their numbers. */
+/** With its record number: changes are committed in the order of their numbers. */
 export interface NumberedChange extends Change {
   seq: number;
 }
 
-/** And with the time when it was recorded. */
+/** With the time when it was recorded. */
 export interface CommittedChange extends NumberedChange {
   timeMs: number;
 }
@@ -36,25 +36,25 @@ export interface NewProject extends Project {
   upstreamKey: string;
 }
 
-/** A token to be kept. It has not been used yet. */
+/** A token to insert. */
 export interface NewToken extends Omit<Token, keyof typeof UNUSED> {
   digest: string;
 }
 
-/** What may change of a project; what is undefined stays. */
+/** Changes to a project; undefined fields stay unchanged. */
 export interface ProjectChanges {
   name?: string | undefined;
   upstreamKey?: string | undefined;
   isActive?: boolean | undefined;
 }
 
-/** A token with what its state depends on beside itself. */
+/** A token with the state of its project, on which its own state depends. */
 export interface TokenRow {
   token: Token;
   projectIsActive: boolean;
 }
 
-/** A position in a sorted list: the sort value and the id of the last row shown. */
+/** Position in a sorted list: sort value and ID of the last row of a page. */
 export interface Position {
   value: string | number;
   id: string;
@@ -69,7 +69,7 @@ export interface PageOf<T> {
   rows: T[];
   /** Null on the last page. */
   next: Position | null;
-  /** How many there are on all pages, or were a moment ago where they are very many; null where they are not counted. */
+  /** Number of rows on all pages, slightly out of date for very long lists; null if they are not counted. */
   total: number | null;
 }
 
@@ -84,16 +84,16 @@ export interface TokenSort {
   descending: boolean;
 }
 
-/** Some values, or all others. */
+/** These values, or all except these. */
 export interface Selection<T> {
   among: readonly T[];
   isExcluded: boolean;
 }
 
-/** A moment, or the one that is so far off whenever it is asked for. */
+/** An absolute time, or one relative to the time of the query. */
 export type Moment = { atMs: number } | { inMs: number };
 
-/** What is undefined lets all through; the rest must hold together. */
+/** Undefined conditions match all tokens; the others must all hold. */
 export interface TokenFilter {
   projects?: Selection<string> | undefined;
   states?: Selection<TokenState> | undefined;
@@ -103,36 +103,36 @@ export interface TokenFilter {
   usedOverPercent?: number | undefined;
   /** Capped tokens of which less than this percentage is used. */
   usedUnderPercent?: number | undefined;
-  /** A part of the name in any case, or the beginning of the id. */
+  /** Part of the name, case-insensitive, or a prefix of the ID. */
   text?: string | undefined;
-  /** Each like `text`, and wanted or not. */
+  /** Each matched like `text`, and required or excluded. */
   words?: readonly { text: string; isExcluded: boolean }[] | undefined;
 }
 
-/** How many there are. */
+/** Number of projects and tokens, by state. */
 export interface Population {
   projects: { active: number; all: number };
   tokens: Record<TokenState, number>;
 }
 
-/** One management change. Everything done through it is committed together or not at all. */
+/** Transaction of one management change. It is committed as a whole or not at all. */
 export interface ChangeTransaction {
-  /** Reads the project and keeps others from changing it, or issuing tokens for it, until the end. */
+  /** Reads the project and locks it until the end of the transaction: others cannot change it or issue tokens for it. */
   lockProject(id: string): Promise<Project | null>;
   insertProject(project: NewProject): Promise<void>;
-  /** Writes the project as it is to be, and its upstream key if that changes. */
+  /** Writes the project's new state, and its upstream key unless undefined. */
   updateProject(project: Project, upstreamKey: string | undefined): Promise<void>;
   token(id: string): Promise<TokenRow | null>;
   insertToken(token: NewToken): Promise<void>;
   setTokenActive(id: string, isActive: boolean): Promise<void>;
-  /** @returns how many tokens were active and are not any more. */
+  /** @returns the number of tokens that were active until now. */
   revokeTokensOf(projectId: string): Promise<number>;
   /**
-   * Keeps a record, under the number of its place among all. Must come last, several of them in their order: the number belongs to
-   * this transaction until it ends.
+   * Writes an audit record under the next record number. Must come last in the transaction, with several records in order, because it
+   * locks the numbering until the end.
    *
-   * @param change what others must hear of it; nothing of what was refused.
-   * @returns the number of the record, which is that of the change as well.
+   * @param change the change for other instances; undefined for a refused one.
+   * @returns the number of the record and of the change.
    */
   record(record: AuditRecord, change?: Change): Promise<number>;
 }
@@ -143,15 +143,15 @@ export interface AuditFilter {
   outcome?: AuditRecord['outcome'] | undefined;
   projectId?: string | undefined;
   tokenId?: string | undefined;
-  /** From this time on. */
+  /** Inclusive. */
   sinceMs?: number | undefined;
-  /** Before this time. */
+  /** Exclusive. */
   untilMs?: number | undefined;
-  /** Words, each of which begins a word of what is said of the record. */
+  /** Words, each of which must be the prefix of a word in the record's searchable text. */
   text?: string | undefined;
 }
 
-/** An audit record with its place: the numbers rise in the order of commits, over all instances. */
+/** An audit record with its number. Numbers increase in commit order, across all instances. */
 export interface CommittedRecord extends AuditRecord {
   seq: number;
 }
@@ -162,24 +162,24 @@ export interface RecordStore {
   token(id: string): Promise<TokenRow | null>;
   tokenByDigest(digest: string): Promise<TokenRow | null>;
   tokens(filter: TokenFilter, sort: TokenSort, page: PageRequest, nowMs: number): Promise<PageOf<TokenRow>>;
-  /** Takes some hundred ms for a million tokens. @throws {StoreUnavailable} */
+  /** Takes a few hundred ms for a million tokens. @throws {StoreUnavailable} */
   population(nowMs: number): Promise<Population>;
-  /** Newest first. They are not counted: that would take longer than the page. */
+  /** Newest first. The total is not counted: that would take longer than reading the page. */
   auditRecords(filter: AuditFilter, page: PageRequest): Promise<PageOf<AuditRecord>>;
   auditRecord(id: string): Promise<AuditRecord | null>;
-  /** @throws {StoreConflict} when a unique value is taken. @throws {StoreUnavailable} when it was not made, or no answer to COMMIT says whether it was. */
+  /** @throws {StoreConflict} when a unique value is in use. @throws {StoreUnavailable} when it was not committed, or the reply to COMMIT was lost. */
   change<T>(work: (tx: ChangeTransaction) => Promise<T>): Promise<T>;
   /**
-   * Has `listener` told of what was committed here, in order, before whoever made the change hears of it. It must neither wait nor
-   * throw.
+   * Calls `listener` for each commit of this instance, in order, before the caller of `change` gets its result. It must neither wait
+   * nor throw.
    */
   onCommitted(listener: (records: readonly CommittedRecord[], changes: readonly CommittedChange[]) => void): void;
-  /** The records that follow a place, the oldest first. */
+  /** Records with numbers above `seq`, oldest first. */
   recordsAfter(seq: number, limit: number): Promise<CommittedRecord[]>;
-  /** The place of the last record; 0 where there is none. */
+  /** Number of the last record; 0 if there is none. */
   lastRecord(): Promise<number>;
-  /** From now on no change is made while `why` gives a reason. */
-  refuseChangesWhile(why: () => string | null): void;
-  /** For what is done elsewhere before it is recorded. @throws {StoreUnavailable} while no change is made. */
+  /** Refuses changes as long as `why` returns a reason. */
+  refuseChangesWhile(reason: () => string | null): void;
+  /** For actions that are recorded only afterwards. @throws {StoreUnavailable} while changes are refused. */
   checkChangeable(): void;
 }

@@ -1,41 +1,41 @@
-/** What usage asks of the database. */
+/** Storage of usage statistics. */
 import type { UsageDimension } from '../../api/vocabulary.js';
 import type { Outcome } from '../events.js';
 
-/** What requests came to that one row or one line of a report stands for. */
+/** Sums over the requests of one row, or of one line of a report. */
 export interface UsageCounts {
   requests: number;
   /** Answered from the cache. */
   hits: number;
-  /** As far as the provider counted them. */
+  /** As reported by the provider; so is `completionTokens`. */
   promptTokens: number;
   completionTokens: number;
-  /** The upstream's answer was a 4xx, such as its own rate limit. None of `refused`, which are ours. */
+  /** The upstream responded with a 4xx, such as its own rate limit. Not part of `refused`, which counts this proxy's refusals. */
   upstreamRefused: number;
-  /** The upstream's answer was a 5xx, or none could be had of it. Part of `errors`. */
+  /** The upstream responded with a 5xx or could not be reached. Part of `errors`. */
   upstreamErrors: number;
-  /** Cut by a revocation after they were forwarded, or while they were answered out of the cache. None of `refused`. */
+  /** Cut off by a revocation after being forwarded, or while being answered from the cache. Not part of `refused`. */
   cut: number;
 }
 
-/** An hour of one token with one result and one model. '' where there is none, or none is known. */
+/** Sums for one hour, token, outcome, code and model. '' if there is none or it is unknown. */
 export interface UsageRow extends UsageCounts {
-  /** Made of all that tells it from other rows; begins with the hour, so that the order of ids is one of time. */
+  /** Derived from the fields that identify the row; begins with the hour, so that IDs are ordered by time. */
   id: string;
-  /** When the hour begins, in ms since the epoch. */
+  /** Start of the hour, in ms since the epoch. */
   hourMs: number;
   tokenId: string;
   projectId: string;
   outcome: Outcome;
   code: string;
   model: string;
-  /** How many of the requests the provider gave token counts for. */
+  /** Number of requests with token counts from the provider. */
   withTokens: number;
 }
 
 export interface UsageFlush {
   instanceId: string;
-  /** 1, 2, 3 …: the transaction advances the instance's stored number from `seq - 1`, and so happens once or not at all. */
+  /** 1, 2, 3 …: the transaction advances the instance's stored number from `seq - 1`, so it is applied at most once. */
   seq: number;
   nowMs: number;
   rows: readonly UsageRow[];
@@ -45,14 +45,14 @@ export type { UsageDimension };
 
 export interface UsageQuery {
   by: ReadonlySet<UsageDimension>;
-  /** Beginnings of hours: from the one until before the other. */
+  /** Start of the first hour (inclusive); `untilMs` is exclusive. */
   sinceMs: number;
   untilMs: number;
   projectId?: string | undefined;
   tokenId?: string | undefined;
 }
 
-/** What was asked for by is there, '' for none; the rest is not. */
+/** Only the requested dimensions are present; '' if a dimension has no value. */
 export interface UsageLine extends UsageCounts {
   tokenId?: string;
   projectId?: string;
@@ -64,12 +64,12 @@ export interface UsageLine extends UsageCounts {
 }
 
 export interface UsageStore {
-  /** Adds rows to those that are there. After an error its outcome is unknown until `lastFlush` is read. */
+  /** Adds the rows to the stored ones. After an error the outcome is unknown until `lastFlush` is read. */
   add(flush: UsageFlush): Promise<void>;
-  /** The `seq` of the instance's last flush that was committed; 0 before the first. */
+  /** `seq` of the instance's last committed flush; 0 before the first. */
   lastFlush(instanceId: string): Promise<number>;
-  /** Adds up. @returns in no order, and one more than `most` lines where there are more. */
-  report(query: UsageQuery, most: number): Promise<UsageLine[]>;
-  /** Removes some of what lies before that day. @returns whether there may be more of it. */
-  forgetBefore(dayMs: number): Promise<boolean>;
+  /** Sums up usage. @returns lines in no particular order; `most` + 1 lines if there are more than `most`. */
+  report(query: UsageQuery, limit: number): Promise<UsageLine[]>;
+  /** Removes a batch of usage before that day. @returns whether there may be more to remove. */
+  removeBefore(dayMs: number): Promise<boolean>;
 }

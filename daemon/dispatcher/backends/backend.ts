@@ -1,48 +1,47 @@
-/** What the dispatcher asks of a back end. One file each implements it. */
+/** Interface between the dispatcher and its backends. Each backend is one file in this folder. */
 import type { Clock, Log } from '../../core/ports.js';
 import type { EventJson } from '../../store/event-json.js';
 
-/** An event out of the stream. */
+/** An event to deliver, as it was read from the stream. */
 export interface Delivery {
   event: EventJson;
-  /** The event exactly as it lies in the stream: one line. */
+  /** The event as it is in the stream: one line of JSON. */
   json: string;
 }
 
-/** What became of one event. */
-export type Verdict =
+/** Result of delivering one event. */
+export type DeliveryResult =
   | { kind: 'delivered' }
-  /** Not now; maybe later. */
+  /** Not delivered now; a later attempt may succeed. */
   | { kind: 'retry'; why: string; afterMs?: number }
-  /** The back end will not have this one, whenever it is asked. */
+  /** The backend refuses this event, and will always refuse it. */
   | { kind: 'rejected'; why: string };
 
-/** The back end does not accept our credential: nothing is delivered until it does, and no event is to blame. */
+/** The backend refuses the credential. Nothing is delivered until it accepts it, and no event is blamed. */
 export class Unauthorized extends Error {
   override name = 'Unauthorized';
 }
 
 export interface Backend {
-  /** How many events, and how many bytes of them, it takes at once, and how long the first waits for more; by default not at all. */
-  readonly batch: { mostEvents: number; mostBytes: number; gatherMs?: number };
+  /** Limits of a batch. `gatherMs` is how long the first event waits for more (default: 0). */
+  readonly batch: { maxEvents: number; maxBytes: number; gatherMs?: number };
   /**
-   * Delivers. Resolves when the back end has answered for all of them, and never rejects but with `Unauthorized`: what went
-   * wrong is each event's verdict. Text of the back end is never part of a verdict: `why` is a constant or a status.
+   * Delivers events. Resolves when there is a result for each of them, and rejects only with `Unauthorized`. Results never contain
+   * text of the backend: `why` is a constant or a status.
    *
-   * @param signal aborts what is under way; the verdict is then `retry`.
-   * @returns one verdict for each delivery, in their order.
+   * @param signal aborts deliveries in flight, whose result is then `retry`.
+   * @returns one result for each event, in the same order.
    */
-  deliver(deliveries: readonly Delivery[], signal: AbortSignal): Promise<Verdict[]>;
-  /** Opens its files anew, where it has any. */
+  deliver(deliveries: readonly Delivery[], signal: AbortSignal): Promise<DeliveryResult[]>;
+  /** Closes and reopens its files, if it has any. */
   reopen?(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** What a back end is made from. */
 export interface BackendOptions {
-  /** The path of a file or a URL, as config/dispatcher-services.ts has it for the service. */
+  /** The path of a file or a URL, as config/dispatcher-services.ts defines for the service. */
   endpoint: string;
-  /** Never undefined for a service that needs one. */
+  /** Never undefined for a service that needs a key. */
   apiKey: string | undefined;
   clock: Clock;
   log: Log;
@@ -50,5 +49,5 @@ export interface BackendOptions {
   version: string;
 }
 
-/** What the file of each back end exports as `createBackend`. */
+/** Type of `createBackend`, which the file of each backend exports. */
 export type CreateBackend = (options: BackendOptions) => Backend;

@@ -1,68 +1,67 @@
 /**
- * The back end `file`: an event a line, as it lies in the stream.
+ * The backend `file`: appends events to a file, one line each, as they are in the stream.
  *
- * What is acknowledged is on the disk. The file may be renamed, removed or emptied by others at any time: before each batch it is
- * looked up again by its name, and a batch that went into a file that was removed meanwhile is written again.
+ * Acknowledged events are on disk. Other programs may rename, remove or truncate the file at any time. So the file is looked up by its name before
+ * each batch, and a batch that was written to a file that was removed meanwhile is written again.
  */
 import { type FileHandle, mkdir, open, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import type { Backend, CreateBackend, Delivery, Verdict } from './backend.js';
+import type { Backend, CreateBackend, Delivery, DeliveryResult } from './backend.js';
 
 const NEWLINE = 10;
-const MOST_TRIES = 3;
+const MAX_TRIES = 3;
 
 export const createBackend: CreateBackend = ({ endpoint }) => new FileBackend(endpoint);
 
-/** A class, for it has the file that is open and a queue of what is done to it. */
 export class FileBackend implements Backend {
-  readonly batch = { mostEvents: 500, mostBytes: 8 * 1024 * 1024 };
+  readonly batch = { maxEvents: 500, maxBytes: 8 * 1024 * 1024 };
   readonly #path: string;
   #file: FileHandle | null = null;
-  /** Batches, and what else is done to the file, one after the other. */
-  #turn: Promise<unknown> = Promise.resolve();
+  /** The last operation in the queue: operations on the file run one after the other. */
+  #lastOperation: Promise<unknown> = Promise.resolve();
 
   constructor(path: string) {
     this.#path = path;
   }
 
-  deliver(deliveries: readonly Delivery[]): Promise<Verdict[]> {
+  deliver(deliveries: readonly Delivery[]): Promise<DeliveryResult[]> {
     const lines = Buffer.from(deliveries.map(({ json }) => `${json}\n`).join(''));
-    return this.#inTurn(async () => {
-      const verdict = await this.#append(lines);
-      return Array<Verdict>(deliveries.length).fill(verdict);
+    return this.#enqueue(async () => {
+      const result = await this.#append(lines);
+      return Array<DeliveryResult>(deliveries.length).fill(result);
     });
   }
 
   reopen(): Promise<void> {
-    return this.#inTurn(() => this.#close());
+    return this.#enqueue(() => this.#close());
   }
 
   close(): Promise<void> {
-    return this.#inTurn(() => this.#close());
+    return this.#enqueue(() => this.#close());
   }
 
-  #inTurn<T>(action: () => Promise<T>): Promise<T> {
-    const result = this.#turn.then(action);
-    this.#turn = result.catch(() => undefined);
+  #enqueue<T>(action: () => Promise<T>): Promise<T> {
+    const result = this.#lastOperation.then(action);
+    this.#lastOperation = result.catch(() => undefined);
     return result;
   }
 
-  async #append(lines: Buffer): Promise<Verdict> {
+  async #append(lines: Buffer): Promise<DeliveryResult> {
     try {
-      for (let tries = 0; tries < MOST_TRIES; tries++) {
+      for (let tries = 0; tries < MAX_TRIES; tries++) {
         const file = await this.#current();
         await writeWhole(file, lines);
-        if (await isKept(file)) return { kind: 'delivered' };
+        if (await isLinked(file)) return { kind: 'delivered' };
         await this.#close();
       }
-      return { kind: 'retry', why: 'the file is removed each time it is written' };
+      return { kind: 'retry', why: 'the file is removed after each write' };
     } catch (error) {
-      await this.#close(); // What it ends with is looked at when it is opened again.
+      await this.#close(); // Reopening ends an incomplete last line.
       return { kind: 'retry', why: `cannot write the file (${codeOf(error)})` };
     }
   }
 
-  /** The file of that name, opened anew when it is another one by now. */
+  /** The open file. Reopens it if another file has its name now. */
   async #current(): Promise<FileHandle> {
     if (this.#file && !(await isAt(this.#path, this.#file))) await this.#close();
     return (this.#file ??= await openToAppend(this.#path));
@@ -89,25 +88,25 @@ async function openToAppend(path: string): Promise<FileHandle> {
   }
 }
 
-/** Whoever wrote last may have been killed in the middle of a line. It stays, and the next one begins behind it. */
+/** A process that was killed may have left an incomplete line. The line stays, and new events start on the next one. */
 async function endTornLine(file: FileHandle, size: number): Promise<void> {
   const { buffer } = await file.read(Buffer.alloc(1), 0, 1, size - 1);
   if (buffer[0] !== NEWLINE) await file.write('\n');
 }
 
-/** A new file's name is on the disk once its folder is. */
+/** The name of a new file is on disk only after its folder is synced. */
 async function syncFolder(path: string): Promise<void> {
   const folder = await open(path, 'r');
   await folder.sync().finally(() => folder.close());
 }
 
-/** @throws when not all of it could be written; what was is taken back, as far as that is possible. */
+/** @throws if not all lines could be written, after removing those that were, if possible. */
 async function writeWhole(file: FileHandle, lines: Buffer): Promise<void> {
   const before = await file.stat();
   let written = 0;
   try {
     while (written < lines.length) written += (await file.write(lines, written)).bytesWritten;
-    // A device or a pipe has nothing to wait for.
+    // A device or a pipe cannot be synced.
     if (before.isFile()) await file.datasync();
   } catch (error) {
     const { size } = await file.stat();
@@ -116,7 +115,7 @@ async function writeWhole(file: FileHandle, lines: Buffer): Promise<void> {
   }
 }
 
-const isKept = async (file: FileHandle): Promise<boolean> => (await file.stat()).nlink > 0;
+const isLinked = async (file: FileHandle): Promise<boolean> => (await file.stat()).nlink > 0;
 
 async function isAt(path: string, file: FileHandle): Promise<boolean> {
   const [there, here] = await Promise.all([stat(path).catch(() => null), file.stat()]);

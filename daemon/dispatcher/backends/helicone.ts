@@ -1,74 +1,74 @@
 /**
- * Helicone: a log for each request and each change, as its SDK's manual logger posts it, one by one. Sources: README.md beside
- * this file.
+ * The backend `helicone`: posts one log for each request and each change, in the format of the manual logger of the Helicone SDK. README.md in
+ * this folder lists the sources.
  */
 import { createHash } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import type { Clock } from '../../core/ports.js';
 import type { ChangeEventJson, EventJson, RequestEventJson } from '../../store/event-json.js';
-import type { Delivery, CreateBackend, Verdict } from './backend.js';
+import type { Delivery, CreateBackend, DeliveryResult } from './backend.js';
 import { HttpClient } from '../http.js';
 import { countsOf, failureOf, type JsonObject, objectIn, operationOf, timesOf } from './call.js';
 import { addressUnder, deliverEach } from './vendor.js';
 
 const PATH = '/custom/v1/log';
-const BATCH = { mostEvents: 256, mostBytes: 16 * 1024 * 1024 };
-const AT_ONCE = 32; // It takes one log at a time: 500 a second when each takes 60 ms.
-// For all of a batch: of a vendor that is silent, the time-outs of single logs would add up.
+const BATCH = { maxEvents: 256, maxBytes: 16 * 1024 * 1024 };
+const MAX_CONCURRENT = 32; // Helicone accepts one log per request: 500 logs per second if each takes 60 ms.
+// For a whole batch: if Helicone does not respond, the timeouts of single logs would add up.
 const DELIVER_WITHIN_MS = 25_000;
-const CANCELLED_STATUS = -3; // What the SDK says of a caller that left.
-const FAILED_STATUS = 500; // What the SDK says of a call that failed by itself.
+const CANCELLED_STATUS = -3; // The status that the SDK logs if the caller disconnected.
+const FAILED_STATUS = 500; // The status that the SDK logs if a call failed without an error status.
 
 export const createBackend: CreateBackend = (options) => {
   const url = addressUnder(options.endpoint, PATH);
   const authorization = `Bearer ${options.apiKey ?? ''}`;
-  const http = new HttpClient(options.clock, { connections: AT_ONCE });
+  const http = new HttpClient(options.clock, { connections: MAX_CONCURRENT });
 
-  async function send(event: EventJson, signal: AbortSignal): Promise<Verdict> {
+  async function send(event: EventJson, signal: AbortSignal): Promise<DeliveryResult> {
     const labels = labelsOf(event);
     const headers = { 'content-type': 'application/json', authorization, ...labels };
     const posted = await http.post({ url, headers, body: JSON.stringify(logOf(event, labels)), signal });
     if (posted.kind !== 'accepted') return posted;
-    // It answers 200 even when it could not keep the log, and says so in the body.
+    // Helicone responds with 200 and an error in the body if it could not store the log.
     const error = objectIn(posted.body)?.['error'] ?? null;
-    return error === null ? { kind: 'delivered' } : { kind: 'retry', why: 'accepted, but the answer has an error' };
+    return error === null ? { kind: 'delivered' } : { kind: 'retry', why: 'accepted, but the response has an error' };
   }
 
   return {
     batch: BATCH,
     deliver: (deliveries: readonly Delivery[], signal: AbortSignal) =>
-      deliverEach(deliveries, isAny, (events) => sendSome(events, { send, signal, clock: options.clock })),
+      deliverEach(deliveries, isAnyEvent, (events) => sendAll(events, { send, signal, clock: options.clock })),
     close: () => http.close(),
   };
 };
 
-const isAny = (_event: EventJson): _event is EventJson => true;
+const isAnyEvent = (_event: EventJson): _event is EventJson => true;
 
 interface Sending {
-  send: (event: EventJson, signal: AbortSignal) => Promise<Verdict>;
+  send: (event: EventJson, signal: AbortSignal) => Promise<DeliveryResult>;
   signal: AbortSignal;
   clock: Clock;
 }
 
-/** Sends a few at a time, until they have all taken too long, or one has learned that the credential is refused. */
-async function sendSome(events: readonly EventJson[], { send, signal, clock }: Sending): Promise<Verdict[]> {
+/** Sends up to `MAX_CONCURRENT` logs at a time. Gives up after `DELIVER_WITHIN_MS`, or when the credential is refused. */
+async function sendAll(events: readonly EventJson[], { send, signal, clock }: Sending): Promise<DeliveryResult[]> {
   const giveUp = new AbortController();
   const abort = () => {
     giveUp.abort();
   };
-  // Each log under way listens. Node warns of a leak when more than ten do.
-  setMaxListeners(AT_ONCE, giveUp.signal);
-  // Not AbortSignal.any: a signal that outlives many batches would keep something of each.
+  // Each log in flight adds a listener. Node warns of a leak above ten.
+  setMaxListeners(MAX_CONCURRENT, giveUp.signal);
+  // Not AbortSignal.any: with a long-lived signal it leaks memory for each batch.
   signal.addEventListener('abort', abort);
   if (signal.aborted) abort();
   const cancel = clock.after(DELIVER_WITHIN_MS, abort);
 
-  const verdicts: Verdict[] = [];
+  const results: DeliveryResult[] = [];
   const queue = events.entries();
   const worker = async () => {
-    for (const [i, event] of queue) verdicts[i] = await send(event, giveUp.signal);
+    for (const [i, event] of queue) results[i] = await send(event, giveUp.signal);
   };
-  const workers = Array.from({ length: Math.min(AT_ONCE, events.length) }, () =>
+  const workers = Array.from({ length: Math.min(MAX_CONCURRENT, events.length) }, () =>
     worker().catch((error: unknown) => {
       abort();
       throw error;
@@ -78,12 +78,12 @@ async function sendSome(events: readonly EventJson[], { send, signal, clock }: S
   cancel();
   signal.removeEventListener('abort', abort);
   if (failed) throw failed.reason;
-  return verdicts;
+  return results;
 }
 
 /**
- * What Helicone files a log under. It reads these from the fields of the request; older servers of one's own read them from the
- * log's `meta` instead, so they are sent as both.
+ * The labels that Helicone indexes a log by. It reads them from the request headers; older self-hosted servers read them from `meta` in the log.
+ * So they are sent as both.
  */
 function labelsOf(event: EventJson): Record<string, string> {
   const isCall = event.kind === 'request.completed';
@@ -104,12 +104,12 @@ function labelsOf(event: EventJson): Record<string, string> {
   return Object.fromEntries(known.map(([name, value]) => [name, value.replace(/[^\x20-\x7e]/g, '?')]));
 }
 
-// Ours, and nobody else's: the space in which events' ids are names.
+// The UUID namespace of llmp event IDs.
 const NAMESPACE = Buffer.from('2d9f0f6c5b0e4c1f9a3a6e1d7b8c4f20', 'hex');
 
 /**
- * A UUID of version 5 (RFC 9562) named after the event's id. Helicone takes versions 1 to 5 for a request's id and makes one up for
- * all others, so that a repeated event would be another log.
+ * A UUID of version 5 (RFC 9562), derived from the ID of the event. Helicone accepts UUIDs of versions 1 to 5 as request IDs, and replaces all
+ * others with a random one, so that an event that is delivered twice would create two logs.
  */
 function logId(eventId: string): string {
   const id = createHash('sha1').update(NAMESPACE).update(eventId).digest().subarray(0, 16);
@@ -147,14 +147,14 @@ interface Log {
   status: number;
 }
 
-/** A call of a model. Without bodies there are the model and the usage, where they are known. */
+/** A model call. Without bodies it contains the model and the usage, if known. */
 function callOf(event: RequestEventJson): Log {
   const { request_body, response_body, model } = event;
   const named = model === null ? {} : { model };
   const usage = countsOf(event.usage, ['prompt_tokens', 'completion_tokens']);
   const total = event.usage.total_tokens;
   const known = { ...named, ...(usage && { usage: { ...usage, ...(total !== null && { total_tokens: total }) } }) };
-  // The SDK logs a stream as its text, a line for each piece; what a stream spells is one piece.
+  // The SDK logs a stream as text, with a line for each chunk; the assembled content of a stream is one chunk.
   const response = event.streamed ? response_body : (objectIn(response_body) ?? response_body);
   return {
     request: objectIn(request_body) ?? (request_body === null ? named : { ...named, text: request_body }),
@@ -168,7 +168,7 @@ function statusOf(event: RequestEventJson): number {
   return failureOf(event) !== null && event.status < 400 ? FAILED_STATUS : event.status;
 }
 
-/** What is no call of a model: an operation of one's own, in Helicone's words. */
+/** A request that calls no model, or a change: a custom operation in Helicone. */
 function dataOf(event: EventJson): Log {
   const isCall = event.kind === 'request.completed';
   const name = isCall ? `${event.method} ${event.path}` : event.kind;

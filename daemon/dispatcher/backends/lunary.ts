@@ -1,15 +1,15 @@
 /**
- * Lunary: a run for each request, as its SDK reports one with a `start` and an `end` or `error`. The run's id is the event's, so
- * that a run that is there already is refused as such, which is a delivery. Sources: README.md beside this file.
+ * The backend `lunary`: reports one run for each request, with a `start` and an `end` or `error` as its SDK does. The run has the ID of the event.
+ * So Lunary refuses a run that it already has, which counts as delivered. README.md in this folder lists the sources.
  */
 import type { EventJson, RequestEventJson } from '../../store/event-json.js';
-import type { Delivery, CreateBackend, Verdict } from './backend.js';
-import { HttpClient, verdictsOf } from '../http.js';
+import type { Delivery, CreateBackend, DeliveryResult } from './backend.js';
+import { HttpClient, sameResultFor } from '../http.js';
 import { countsOf, failureOf, isObject, type JsonObject, objectIn, objectsIn, operationOf, timesOf } from './call.js';
 import { addressUnder, deliverEach, sendInParts } from './vendor.js';
 
 const PATH = '/v1/runs/ingest';
-const BATCH = { mostEvents: 100, mostBytes: 4 * 1024 * 1024, gatherMs: 500 }; // Its server takes 20 MB, its SDK waits 500 ms.
+const BATCH = { maxEvents: 100, maxBytes: 4 * 1024 * 1024, gatherMs: 500 }; // The server accepts 20 MB, and the SDK waits 500 ms.
 
 export const createBackend: CreateBackend = (options) => {
   const url = addressUnder(options.endpoint, PATH);
@@ -19,7 +19,7 @@ export const createBackend: CreateBackend = (options) => {
   async function send(events: readonly RequestEventJson[], signal: AbortSignal) {
     const posted = await http.post({ url, headers, body: JSON.stringify({ events: events.flatMap(runOf) }), signal });
     if (posted.kind === 'rejected') return posted;
-    return posted.kind === 'accepted' ? readResults(posted.body, events) : verdictsOf(posted, events.length);
+    return posted.kind === 'accepted' ? readResults(posted.body, events) : sameResultFor(posted, events.length);
   }
 
   return {
@@ -30,10 +30,10 @@ export const createBackend: CreateBackend = (options) => {
   };
 };
 
-// It knows events of its own only within a thread of a chat.
+// Lunary accepts custom events only within a chat thread, so changes are not sent.
 const isRequest = (event: EventJson): event is RequestEventJson => event.kind === 'request.completed';
 
-/** The two events of a run. What is undefined is not sent. */
+/** The two events of a run. Undefined fields are not sent. */
 function runOf(event: RequestEventJson): JsonObject[] {
   const operation = operationOf(event);
   const { startMs, endMs } = timesOf(event);
@@ -60,7 +60,7 @@ function runOf(event: RequestEventJson): JsonObject[] {
   return [start, { ...run, event: 'end', timestamp: endMs, name, output: outputOf(event), tokensUsage }];
 }
 
-/** Which members of a request are its parameters. The SDK's list, in its order. */
+/** The members of a request body that are parameters, as listed in the SDK and in its order. */
 const PARAMETERS = [
   ...[
     'temperature',
@@ -106,7 +106,7 @@ function outputOf({ response_body }: RequestEventJson): unknown {
   return choice?.['text'] ?? response['output'] ?? response;
 }
 
-/** The members of a message that Lunary knows. */
+/** The members of a message that Lunary supports. */
 function messageOf({
   role,
   content,
@@ -120,7 +120,7 @@ function messageOf({
   return { role, content, audio, refusal, function_call, tool_calls, tool_call_id, name };
 }
 
-/** Strings, numbers and booleans are kept, on one level. Their names are camelCase there. */
+/** Lunary stores strings, numbers and booleans on one level, with camelCase names. */
 function metadataOf(event: RequestEventJson): JsonObject {
   const known = {
     requestId: event.request_id,
@@ -141,20 +141,20 @@ function metadataOf(event: RequestEventJson): JsonObject {
 }
 
 /**
- * Its answer has a result for each event of each run: `{results: [{id, success, error?}]}`. That a run is there already it tells
- * only in the text of `error`; nothing else of that text is looked at, and none of it is passed on.
+ * The response has a result for each event of each run: `{results: [{id, success, error?}]}`. Only the text of `error` shows that a run exists
+ * already. Nothing else of that text is used or passed on.
  */
-function readResults(answer: string, events: readonly RequestEventJson[]): Verdict[] {
-  const results = objectsIn(objectIn(answer)?.['results']);
-  if (!results) return events.map(() => ({ kind: 'retry', why: 'accepted, but the answer has no results' }));
+function readResults(responseBody: string, events: readonly RequestEventJson[]): DeliveryResult[] {
+  const results = objectsIn(objectIn(responseBody)?.['results']);
+  if (!results) return events.map(() => ({ kind: 'retry', why: 'accepted, but the response has no results' }));
   return events.map(({ id }) => {
     const ofRun = results.filter((result) => result['id'] === id);
-    if (ofRun.length === 0) return { kind: 'retry', why: 'accepted, but without a result for the event' };
-    return ofRun.every((it) => it['success'] === true || isThereAlready(it))
+    if (ofRun.length === 0) return { kind: 'retry', why: 'accepted, but the response has no result for the event' };
+    return ofRun.every((it) => it['success'] === true || existsAlready(it))
       ? { kind: 'delivered' }
       : { kind: 'rejected', why: 'refused in an accepted batch' };
   });
 }
 
-const isThereAlready = ({ error }: JsonObject): boolean =>
+const existsAlready = ({ error }: JsonObject): boolean =>
   typeof error === 'string' && /already exists|duplicate key/i.test(error);

@@ -1,9 +1,8 @@
 /**
- * Metrics of the calls that are delivered, sent to a collector from time to time.
+ * Metrics of delivered model calls, exported to a collector every 10 seconds.
  *
- * They are cumulative since this process began, under an instance id of its own. So each sending says all that came before: one that
- * fails is made good by the next, and one that is repeated counts nothing twice. What a kill costs is at most what was not sent
- * yet; an event that is delivered again counts again.
+ * They are cumulative since this process started, under its own instance ID. So the next export makes up for one that failed, and a repeated export
+ * counts nothing twice. If the process is killed, only measurements since the last export are lost. An event that is delivered twice counts twice.
  */
 import { randomUUID } from 'node:crypto';
 import type { Histogram } from '@opentelemetry/api';
@@ -12,15 +11,15 @@ import { resourceFromAttributes } from '@opentelemetry/resources';
 import { MeterProvider, MetricReader } from '@opentelemetry/sdk-metrics';
 import type { Clock, Log } from '../../core/ports.js';
 import type { RequestEventJson } from '../../store/event-json.js';
-import type { Posted } from '../http.js';
+import type { PostResult } from '../http.js';
 import { failureOf, operationOf } from './call.js';
 import { ATTRIBUTES, METRICS } from './otlp-names.js';
 import { callAttributes } from './otlp-spans.js';
 
-const SEND_EVERY_MS = 10_000;
-const LAST_SENDING_MS = 3_000; // At the end nobody waits longer for a collector.
+const EXPORT_EVERY_MS = 10_000;
+const LAST_EXPORT_MS = 3_000; // Shutdown does not wait longer for the collector.
 
-class OnDemand extends MetricReader {
+class OnDemandReader extends MetricReader {
   protected override onForceFlush = () => Promise.resolve();
   protected override onShutdown = () => Promise.resolve();
 }
@@ -29,16 +28,16 @@ export interface MetricsOptions {
   clock: Clock;
   log: Log;
   version: string;
-  post: (body: Buffer, signal: AbortSignal) => Promise<Posted>;
+  post: (body: Buffer, signal: AbortSignal) => Promise<PostResult>;
 }
 
 export class CallMetrics {
   readonly #options: MetricsOptions;
-  readonly #reader = new OnDemand();
+  readonly #reader = new OnDemandReader();
   readonly #tokens: Histogram;
   readonly #duration: Histogram;
   #cancelNext: (() => void) | null = null;
-  #sending: Promise<void> = Promise.resolve();
+  #lastExport: Promise<void> = Promise.resolve();
   #isUnsent = false;
   #isFailing = false;
   readonly #closing = new AbortController();
@@ -46,7 +45,7 @@ export class CallMetrics {
   constructor(options: MetricsOptions) {
     this.#options = options;
     const resource = resourceFromAttributes({ [ATTRIBUTES.service]: 'llmp', [ATTRIBUTES.instance]: randomUUID() });
-    // The SDK keeps at most 2,000 series of each, and counts what is beyond them as one.
+    // The SDK keeps up to 2,000 series of each metric, and combines all others in one.
     const meter = new MeterProvider({ resource, readers: [this.#reader] }).getMeter('llmp', options.version);
     const histogram = ({ name, unit, description, boundaries }: (typeof METRICS)[keyof typeof METRICS]) =>
       meter.createHistogram(name, { unit, description, advice: { explicitBucketBoundaries: [...boundaries] } });
@@ -54,29 +53,29 @@ export class CallMetrics {
     this.#duration = histogram(METRICS.duration);
   }
 
-  /** Counts calls whose spans were accepted, and sees to it that they are sent. */
+  /** Records calls whose spans were accepted, and schedules an export. */
   record(events: readonly RequestEventJson[]): void {
     for (const event of events) this.#recordOne(event);
-    this.#sendSoon();
+    this.#scheduleExport();
   }
 
-  /** Sends what was not sent. */
+  /** Exports measurements that were not exported yet. */
   async close(): Promise<void> {
     this.#cancelNext?.();
     this.#closing.abort();
-    await this.#sending;
+    await this.#lastExport;
     if (!this.#isUnsent) return;
     const late = new AbortController();
-    const cancel = this.#options.clock.after(LAST_SENDING_MS, () => {
+    const cancel = this.#options.clock.after(LAST_EXPORT_MS, () => {
       late.abort();
     });
-    await this.#send(late.signal);
+    await this.#export(late.signal);
     cancel();
   }
 
   #recordOne(event: RequestEventJson): void {
     const operation = operationOf(event);
-    if (operation === null || event.cache === 'hit') return; // No model was asked.
+    if (operation === null || event.cache === 'hit') return; // No model was called.
     const attributes = callAttributes(event, operation);
     const failure = failureOf(event);
     this.#duration.record(event.duration_ms / 1000, {
@@ -89,31 +88,32 @@ export class CallMetrics {
     this.#isUnsent = true;
   }
 
-  #sendSoon(): void {
+  #scheduleExport(): void {
     if (!this.#isUnsent || this.#closing.signal.aborted) return;
-    this.#cancelNext ??= this.#options.clock.after(SEND_EVERY_MS, () => {
+    this.#cancelNext ??= this.#options.clock.after(EXPORT_EVERY_MS, () => {
       this.#cancelNext = null;
-      this.#sending = this.#sending
-        .then(() => this.#send(this.#closing.signal))
+      this.#lastExport = this.#lastExport
+        .then(() => this.#export(this.#closing.signal))
         .then(() => {
-          this.#sendSoon();
+          this.#scheduleExport();
         });
     });
   }
 
-  /** Never fails: the spans are delivered, whatever becomes of the metrics. */
-  async #send(signal: AbortSignal): Promise<void> {
+  /** Never rejects: a failed export must not affect the delivery of spans. */
+  async #export(signal: AbortSignal): Promise<void> {
     if (!this.#isUnsent) return;
     this.#isUnsent = false;
     const { resourceMetrics } = await this.#reader.collect();
     const body = Buffer.from(JsonMetricsSerializer.serializeRequest(resourceMetrics) ?? []);
     const why = await this.#options.post(body, signal).then(
       (posted) => (posted.kind === 'accepted' ? null : posted.why),
-      (error: unknown) => (error as Error).message, // Of Unauthorized: a status.
+      (error: unknown) => (error as Error).message, // The message of Unauthorized is a status.
     );
     if (why !== null) this.#isUnsent = true;
-    if (signal === this.#closing.signal && signal.aborted) return; // Once more, at the end.
-    if (why !== null && !this.#isFailing) this.#options.log.warn('the collector does not take our metrics', { why });
+    if (signal === this.#closing.signal && signal.aborted) return; // `close` exports them again.
+    if (why !== null && !this.#isFailing)
+      this.#options.log.warn('cannot export metrics to the collector, retrying', { why });
     this.#isFailing = why !== null;
   }
 }

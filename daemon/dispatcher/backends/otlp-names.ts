@@ -1,6 +1,6 @@
 /**
- * The names of OpenTelemetry's conventions that we use. Those of GenAI are of the last release that has them, 1.41; the package
- * with the constants calls them unstable and asks to copy them. A test compares them with it.
+ * Names from the OpenTelemetry conventions. The GenAI names are those of release 1.41, the last one that has them. The package with the constants
+ * marks them as unstable and recommends copying them. A test compares the copies with the package.
  */
 export const ATTRIBUTES = {
   operation: 'gen_ai.operation.name',
@@ -20,7 +20,7 @@ export const ATTRIBUTES = {
   instance: 'service.instance.id',
 } as const;
 
-/** In the units, and with the boundaries, that the conventions ask for. */
+/** Metrics with the units and bucket boundaries of the conventions. */
 export const METRICS = {
   tokenUsage: {
     name: 'gen_ai.client.token.usage',
@@ -36,7 +36,7 @@ export const METRICS = {
   },
 } as const;
 
-/** Ours. The conventions have no names for them. */
+/** Attributes of llmp, for which the conventions have no names. */
 export const OWN_ATTRIBUTES = {
   project: 'llmp.project.id',
   token: 'llmp.token.id',

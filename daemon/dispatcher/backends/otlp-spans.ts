@@ -8,9 +8,9 @@ import { ATTRIBUTES, OWN_ATTRIBUTES } from './otlp-names.js';
 
 export type Span = Parameters<typeof JsonTraceSerializer.serializeRequest>[0][number];
 
-const NOT_SENT_STATUS = 499; // Of a client that left before it had an answer.
+const NOT_SENT_STATUS = 499; // The client disconnected before it got a response.
 
-/** A span for each request, of the daemon that served it. */
+/** Converts each request to a span, whose resource is the daemon that served it. */
 export function spansOf(events: readonly RequestEventJson[], version: string): Span[] {
   const resources = new Map<string, Resource>();
   return events.map((event) => {
@@ -24,8 +24,8 @@ export function spansOf(events: readonly RequestEventJson[], version: string): S
 }
 
 /**
- * The ids come from the event's, a UUIDv7: all of it is the trace's, its random half the span's. So a repeated delivery repeats them,
- * and whoever has the event finds the trace.
+ * The trace ID is the ID of the event (a UUIDv7), and the span ID is its random half. So they are the same if the event is delivered again, and the
+ * trace can be found by the event ID.
  */
 function spanOf(event: RequestEventJson, resource: Resource, version: string): Span {
   const traceId = event.id.replaceAll('-', '');
@@ -52,7 +52,7 @@ function spanOf(event: RequestEventJson, resource: Resource, version: string): S
   };
 }
 
-/** What spans and metrics of a call have in common. */
+/** Attributes that the spans and the metrics of a call share. */
 export function callAttributes(event: RequestEventJson, operation: Operation): Attributes {
   return known({
     [ATTRIBUTES.operation]: operation,
@@ -62,7 +62,7 @@ export function callAttributes(event: RequestEventJson, operation: Operation): A
   });
 }
 
-/** As the client asked for it, where that is known; an event's model is the one that the provider named, if it did. */
+/** The model that the client requested, if the body is known; otherwise the model of the event, which is the one that the provider reported. */
 function requestModelOf({ request_body, model }: RequestEventJson): string | null {
   const asked = objectIn(request_body)?.['model'];
   return typeof asked === 'string' ? asked : model;
@@ -78,7 +78,7 @@ function callOf(event: RequestEventJson, operation: Operation): Record<string, u
   };
 }
 
-// An attribute of a span is a scalar or a list of them: what has more to it is told as JSON, as the conventions say.
+// A span attribute is a scalar or a list of scalars. The conventions require JSON for other values.
 const jsonOf = (value: object | undefined): string | null => (value ? JSON.stringify(value) : null);
 
 function requestOf(event: RequestEventJson): Record<string, unknown> {

@@ -1,24 +1,24 @@
 /**
- * A collector, over OTLP/HTTP with JSON: a span for each request and metrics of the calls, by OpenTelemetry's GenAI conventions.
+ * The backend `otlp`: an OpenTelemetry collector over OTLP/HTTP with JSON. It sends a span for each request and metrics of the model calls, by the
+ * GenAI conventions.
  *
- * Its exporters' serializers write the bodies, but we post them: the exporters retry by themselves and then tell neither status
- * nor `Retry-After`, know of no abort, and log what a collector refuses of a batch instead of telling it. Sources: README.md
- * beside this file.
+ * The OpenTelemetry serializers write the bodies, but the exporters do not post them: they retry by themselves, hide the status and `Retry-After`,
+ * cannot be aborted, and only log which part of a batch a collector refused. README.md in this folder lists the sources.
  */
 import { JsonTraceSerializer } from '@opentelemetry/otlp-transformer';
 import type { EventJson, RequestEventJson } from '../../store/event-json.js';
 import type { Delivery, CreateBackend } from './backend.js';
-import { HttpClient, verdictsOf } from '../http.js';
+import { HttpClient, sameResultFor } from '../http.js';
 import { isObject, objectIn } from './call.js';
 import { CallMetrics } from './otlp-metrics.js';
 import { spansOf } from './otlp-spans.js';
 import { addressUnder, deliverEach, sendInParts } from './vendor.js';
 
-const BATCH = { mostEvents: 512, mostBytes: 2 * 1024 * 1024, gatherMs: 1000 };
+const BATCH = { maxEvents: 512, maxBytes: 2 * 1024 * 1024, gatherMs: 1000 };
 
 export const createBackend: CreateBackend = ({ endpoint, apiKey, clock, log, version }) => {
   const http = new HttpClient(clock);
-  const base = endpoint.replace(/\/v1\/(?:traces|metrics)\/*$/, ''); // Both signals have the same.
+  const base = endpoint.replace(/\/v1\/(?:traces|metrics)\/*$/, ''); // Traces and metrics have the same base.
   const headers = {
     'content-type': 'application/json',
     'user-agent': `llmp/${version}`,
@@ -35,14 +35,14 @@ export const createBackend: CreateBackend = ({ endpoint, apiKey, clock, log, ver
       signal,
     );
     if (posted.kind === 'rejected') return posted;
-    if (posted.kind === 'retry') return verdictsOf(posted, events.length);
+    if (posted.kind === 'retry') return sameResultFor(posted, events.length);
     const refused = refusedSpans(posted.body);
     if (refused >= events.length)
       return events.map(() => ({ kind: 'rejected' as const, why: 'refused in an accepted batch' }));
-    // Which ones it was is not told, and the batch must not be sent again: so says the protocol.
-    if (refused > 0) log.warn('the collector refused some of the spans of a batch', { refused, of: events.length });
+    // The response does not say which spans, and the protocol forbids sending the batch again.
+    if (refused > 0) log.warn('the collector refused some spans of a batch', { refused, of: events.length });
     metrics.record(events);
-    return verdictsOf(posted, events.length);
+    return sameResultFor(posted, events.length);
   }
 
   return {
@@ -56,12 +56,12 @@ export const createBackend: CreateBackend = ({ endpoint, apiKey, clock, log, ver
   };
 };
 
-// Neither spans nor these metrics have a place for changes.
+// Changes cannot be expressed as spans or as these metrics.
 const isRequest = (event: EventJson): event is RequestEventJson => event.kind === 'request.completed';
 
-/** Of the answer `{"partialSuccess":{"rejectedSpans":"3"}}`: JSON has 64-bit numbers as text. */
-function refusedSpans(answer: string): number {
-  const partial = objectIn(answer)?.['partialSuccess'];
+/** Reads the response `{"partialSuccess":{"rejectedSpans":"3"}}`. OTLP writes 64-bit numbers as strings in JSON. */
+function refusedSpans(responseBody: string): number {
+  const partial = objectIn(responseBody)?.['partialSuccess'];
   const count = isObject(partial) ? Number(partial['rejectedSpans']) : 0;
   return Number.isSafeInteger(count) ? count : 0;
 }

@@ -1,8 +1,8 @@
-/** What the back ends of vendors share: their addresses, and batches of which the vendor will not have one event. */
+/** Functions that the vendors' backends share: addresses, duplicate events, and batches with a refused event. */
 import type { EventJson } from '../../store/event-json.js';
-import type { Delivery, Verdict } from './backend.js';
+import type { Delivery, DeliveryResult } from './backend.js';
 
-/** The address of `path` under an endpoint, which may already name it. Keeps a query that the endpoint has. */
+/** Appends `path` to an endpoint, unless the endpoint already ends with it. The query of the endpoint is preserved. */
 export function addressUnder(endpoint: string, path: string): string {
   const url = new URL(endpoint);
   const base = url.pathname.replace(/\/+$/, '');
@@ -10,47 +10,47 @@ export function addressUnder(endpoint: string, path: string): string {
   return url.href;
 }
 
-type Rejected = Extract<Verdict, { kind: 'rejected' }>;
+type Rejected = Extract<DeliveryResult, { kind: 'rejected' }>;
 
-/** Sends events that differ in their ids. @returns one verdict for each, in their order. */
-type Sending<E> = (events: readonly E[]) => Promise<Verdict[]>;
+/** Sends events with distinct IDs. @returns one result for each, in the same order. */
+type Send<E> = (events: readonly E[]) => Promise<DeliveryResult[]>;
 
 /**
- * Sends each event once, however often the batch has it, and says of every delivery what became of its event.
+ * Sends each event once, even if the batch contains it several times. @returns the result of its event for each delivery.
  *
- * @param wants which events the vendor has a place for; the others count as delivered.
+ * @param wants selects the events that the vendor supports; the others count as delivered.
  */
 export async function deliverEach<E extends EventJson>(
   deliveries: readonly Delivery[],
   wants: (event: EventJson) => event is E,
-  send: Sending<E>,
-): Promise<Verdict[]> {
+  send: Send<E>,
+): Promise<DeliveryResult[]> {
   const events = new Map<string, E>();
   for (const { event } of deliveries) if (wants(event)) events.set(event.id, event);
   if (events.size === 0) return deliveries.map(() => ({ kind: 'delivered' }));
-  const verdicts = await send([...events.values()]);
-  const byId = new Map([...events.keys()].map((id, i) => [id, verdicts[i]]));
+  const results = await send([...events.values()]);
+  const byId = new Map([...events.keys()].map((id, i) => [id, results[i]]));
   return deliveries.map(({ event }) => byId.get(event.id) ?? { kind: 'delivered' });
 }
 
 /**
- * Sends a batch; when the vendor will not have it as a whole, halves it until the event is found that is to blame. One among n
- * costs 2 log n posts more, where trying each alone, as is done with what is rejected, would cost n.
+ * Sends a batch. If the vendor refuses the whole batch, halves it until the refused event is found. For one such event among n this takes 2 log n
+ * more posts; sending each event alone, as the deliverer does with rejected events, would take n.
  *
- * @param send says what became of each event, or that the batch was rejected without a word on which of them.
+ * @param send returns the result of each event, or one rejection that does not say which event caused it.
  */
 export async function sendInParts<E>(
   events: readonly E[],
-  send: (events: readonly E[]) => Promise<Verdict[] | Rejected>,
-): Promise<Verdict[]> {
-  const verdicts = await send(events);
-  if (Array.isArray(verdicts)) return verdicts;
-  if (events.length === 1) return [verdicts];
+  send: (events: readonly E[]) => Promise<DeliveryResult[] | Rejected>,
+): Promise<DeliveryResult[]> {
+  const results = await send(events);
+  if (Array.isArray(results)) return results;
+  if (events.length === 1) return [results];
   const middle = Math.ceil(events.length / 2);
   const first = await sendInParts(events.slice(0, middle), send);
   const rest = events.slice(middle);
   const last = first.at(-1);
-  // It went away meanwhile. Asking it again and again would take as many time-outs.
+  // The vendor became unavailable. Each further post would take another timeout.
   if (last?.kind === 'retry') return [...first, ...rest.map(() => last)];
   return [...first, ...(await sendInParts(rest, send))];
 }

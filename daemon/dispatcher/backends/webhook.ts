@@ -1,18 +1,18 @@
 /**
- * The back end `webhook`: posts `{"events":[…]}`, signed if there is a key.
+ * The backend `webhook`: posts `{"events":[…]}`, signed if there is a key.
  *
- * `Idempotency-Key` is the same whenever the same events are sent together: one event's is its id, several have a digest of theirs.
- * Who is to tell single events that come again compares their ids.
+ * `Idempotency-Key` is the same each time the same events are sent together: the ID of a single event, or a digest of several IDs. A receiver that
+ * needs to recognise single repeated events compares their IDs.
  */
 import { createHash, createHmac } from 'node:crypto';
 import type { CreateBackend, Delivery } from './backend.js';
-import { HttpClient, verdictsOf } from '../http.js';
+import { HttpClient, sameResultFor } from '../http.js';
 
-const MOST_BODY_BYTES = 1_000_000;
-const [BEFORE, BEHIND] = ['{"events":[', ']}'];
+const MAX_BODY_BYTES = 1_000_000;
+const [BEFORE, AFTER] = ['{"events":[', ']}'];
 
-// A second is promised; the rest of it is for what is under way.
-const BATCH = { mostEvents: 100, mostBytes: MOST_BODY_BYTES - BEFORE.length - BEHIND.length, gatherMs: 250 };
+// Events are promised within a second; the remaining time is for the request itself.
+const BATCH = { maxEvents: 100, maxBytes: MAX_BODY_BYTES - BEFORE.length - AFTER.length, gatherMs: 250 };
 
 export const createBackend: CreateBackend = ({ endpoint, apiKey, clock, version }) => {
   const http = new HttpClient(clock);
@@ -20,7 +20,7 @@ export const createBackend: CreateBackend = ({ endpoint, apiKey, clock, version 
   return {
     batch: BATCH,
     async deliver(deliveries: readonly Delivery[], signal: AbortSignal) {
-      const body = Buffer.from(`${BEFORE}${deliveries.map(({ json }) => json).join(',')}${BEHIND}`);
+      const body = Buffer.from(`${BEFORE}${deliveries.map(({ json }) => json).join(',')}${AFTER}`);
       const headers = {
         'content-type': 'application/json',
         'user-agent': `llmp/${version}`,
@@ -31,7 +31,7 @@ export const createBackend: CreateBackend = ({ endpoint, apiKey, clock, version 
         }),
       };
       const posted = await http.post({ url: endpoint, headers, body, signal });
-      return verdictsOf(posted, deliveries.length);
+      return sameResultFor(posted, deliveries.length);
     },
     close: () => http.close(),
   };

@@ -5,18 +5,18 @@ import type { Caller } from '../../core/audit.js';
 import { Refusal } from '../../core/refusal.js';
 import type { CorsFields } from '../cors.js';
 
-/** What the app notes of a request before its handler runs (`res.locals`). */
+/** What the app stores for a request before its handler runs (`res.locals`). */
 export interface Locals {
   requestId: string;
-  /** Null where there is none, and where nobody asks. */
+  /** Null if there is no address, absent if it is not needed. */
   clientIp?: string | null;
-  /** What the answer carries, whichever it will be. Absent where pages of other origins have no business. */
+  /** CORS headers of any response to this request. Absent on paths without CORS. */
   cors?: CorsFields;
 }
 
 const invalid = (message: string) => new Refusal('invalid_request', message);
 
-/** Who acts, for the audit record. Its headers count because they stand beside the right management token. */
+/** The caller, for the audit record. Its headers are trusted because the request has the right management token. */
 export function callerOf(req: Request, res: Response): Caller {
   const { requestId, clientIp = null } = res.locals as Locals;
   return {
@@ -34,7 +34,7 @@ function actorOf(header: string | undefined): Caller['actor'] {
   return frontEnd;
 }
 
-/** @param header percent-encoded UTF-8, since a header cannot carry everything a person may write. */
+/** @param header percent-encoded UTF-8, since a header cannot contain all characters. */
 function reasonOf(header: string | undefined): string | null {
   if (header === undefined || header === '') return null;
   const reason = decoded(header);
@@ -56,7 +56,7 @@ function decoded(text: string): string | null {
 
 function browserOf(header: string | undefined): string | null {
   if (header === undefined) return null;
-  // A zone names an interface of whoever wrote it, and may be of any length.
+  // A zone (`%eth0`) names an interface of the sender, and may have any length.
   if (isIP(header) === 0 || header.includes('%')) throw invalid('X-Llmp-Client-IP must be an IP address');
   return header;
 }

@@ -1,14 +1,14 @@
-/** How a path is served: its methods, and what each of the declared operations reads and answers. */
+/** Routing of the management API: the methods of each path, and reading and answering each declared operation. */
 import type { Request, Response, Router } from 'express';
 import * as z from 'zod';
 import { canSucceed, type Operation } from '../../api/operation.js';
 import type { Caller } from '../../core/audit.js';
 import type { PageOf, PageRequest } from '../../core/ports.js';
 import { Refusal } from '../../core/refusal.js';
-import { sendJson, sendTagged } from './answers.js';
+import { sendJson, sendJsonWithETag } from './json-responses.js';
 import { framingOf, hasBody } from '../body.js';
 import { callerOf } from './caller.js';
-import type { EventStreams, Feed } from './event-stream.js';
+import type { EventStreams, Feed } from './event-streams.js';
 import { type SmallBodyOptions, readJson } from '../small-body.js';
 import { type ListQuery, pageRequest, setPaging } from './paging.js';
 import { parseBody, parseQuery } from './validation.js';
@@ -17,9 +17,9 @@ type Method = Operation['method'];
 type MethodHandler = (req: Request, res: Response) => void | Promise<void>;
 
 /**
- * Serves a path with the methods it has, HEAD where it has GET, and OPTIONS; any other is 405 with `Allow`.
+ * Serves a path with its methods, HEAD where it has GET, and OPTIONS; any other method is 405 with `Allow`.
  *
- * @param refused answers for methods that the path does not have, but has something to say about.
+ * @param refused handlers for methods that always fail, with an error of their own.
  */
 export function route(
   router: Router,
@@ -35,7 +35,7 @@ export function route(
       res.status(204).end();
       return;
     }
-    // An answer to HEAD is GET's without its body; Node leaves that out.
+    // The response to HEAD is that to GET without its body, which Node omits.
     const method = (req.method === 'HEAD' ? 'GET' : req.method) as Method;
     const handler = handlers[method] ?? refused[method];
     if (!handler) throw new Refusal('method_not_allowed', 'method not allowed', { allow });
@@ -46,23 +46,25 @@ export function route(
 type QueryOf<Op> = Op extends { query: infer Query extends z.ZodType } ? z.output<Query> : unknown;
 type BodyOf<Op> = Op extends { body: infer Body extends z.ZodType } ? z.output<Body> : unknown;
 
-/** A request that was read and found well-formed. */
-export interface Asked<Op = unknown> {
-  /** What stands in the place of `{id}`; not yet known to be one. */
+/** A parsed and validated request. */
+export interface OperationRequest<Op = unknown> {
+  /** The value for `{id}` in the path; not yet validated. */
   id: unknown;
   query: QueryOf<Op>;
   body: BodyOf<Op>;
   caller: Caller;
-  /** Of a stream: the id of the last event that the client has, as it says. */
+  /** For streams: `Last-Event-ID` as the client sent it. */
   lastEventId: string | null;
 }
 
-/** What an operation does: it gives the value that is its success's body, or what feeds it. */
+/** Implementation of an operation. Returns the value of the response body, or the feed of a stream. */
 export type Handler<Op> = Op extends { list: infer Item extends z.ZodType }
-  ? (asked: Asked<Op>, page: PageRequest) => Promise<PageOf<z.output<Item>>>
+  ? (request: OperationRequest<Op>, page: PageRequest) => Promise<PageOf<z.output<Item>>>
   : Op extends { stream: z.ZodType }
-    ? (asked: Asked<Op>) => Promise<Feed>
-    : (asked: Asked<Op>) => Promise<Op extends { answer: infer Answer extends z.ZodType } ? z.output<Answer> : never>;
+    ? (request: OperationRequest<Op>) => Promise<Feed>
+    : (
+        request: OperationRequest<Op>,
+      ) => Promise<Op extends { response: infer Response extends z.ZodType } ? z.output<Response> : never>;
 
 export type Handlers<Ops> = { [Name in keyof Ops]: Handler<Ops[Name]> };
 
@@ -83,7 +85,7 @@ export function serve<Ops extends Record<string, Operation>>(
       Object.fromEntries(
         named
           .filter(([, operation]) => operation.path === path && which(operation))
-          .map(([name, operation]) => [operation.method, answering(operation, handlers[name] as AnyHandler, options)]),
+          .map(([name, operation]) => [operation.method, handlerOf(operation, handlers[name] as AnyHandler, options)]),
       );
     route(
       router,
@@ -94,32 +96,32 @@ export function serve<Ops extends Record<string, Operation>>(
   }
 }
 
-// That its request and its answer are those of its operation was checked where it was declared.
-type AnyHandler = (asked: Asked, page: PageRequest | null) => Promise<unknown>;
+// Type-erased handler: the types of request and response were checked at its declaration.
+type AnyHandler = (request: OperationRequest, page: PageRequest | null) => Promise<unknown>;
 
 const NOTHING = z.strictObject({});
 
-function answering(operation: Operation, run: AnyHandler, options: ServeOptions): MethodHandler {
+function handlerOf(operation: Operation, run: AnyHandler, options: ServeOptions): MethodHandler {
   const { method, path, list, stream, status = 200 } = operation;
   return async (req, res) => {
     const query: unknown = parseQuery(operation.query ?? NOTHING, req, operation.aliases);
-    // Without a body the message is about the fields that are missing.
+    // Without a body, the error message names the missing fields.
     const body = parseBody(operation.body ?? NOTHING, hasBody(framingOf(req)) ? await readJson(req, res, options) : {});
     const lastEventId = req.get('last-event-id') ?? null;
-    const asked: Asked = { id: req.params.id, query, body, caller: callerOf(req, res), lastEventId };
+    const request: OperationRequest = { id: req.params.id, query, body, caller: callerOf(req, res), lastEventId };
     if (list) {
-      const page = (await run(asked, pageRequest(path, query as ListQuery))) as PageOf<unknown>;
+      const page = (await run(request, pageRequest(path, query as ListQuery))) as PageOf<unknown>;
       setPaging(req, res, path, query as ListQuery, page);
-      sendTagged(req, res, page.rows);
+      sendJsonWithETag(req, res, page.rows);
       return;
     }
-    const answer = await run(asked, null);
+    const result = await run(request, null);
     if (stream) {
-      await options.streams.answer(req, res, answer as Feed);
+      await options.streams.serve(req, res, result as Feed);
       return;
     }
     if (operation.holdsSecret) res.setHeader('Cache-Control', 'no-store');
-    if (method === 'GET') sendTagged(req, res, answer);
-    else sendJson(res, status, answer);
+    if (method === 'GET') sendJsonWithETag(req, res, result);
+    else sendJson(res, status, result);
   };
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { apiPage } from './api-page.js';
 import { openApi } from './openapi.js';
 
-// The compiled file stands four folders below.
+// The compiled file is four folders below the root.
 const ROOT = join(import.meta.dirname, '../../../..');
 const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
 

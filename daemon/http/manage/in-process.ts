@@ -4,27 +4,27 @@ import { duplexPair } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 
 /**
- * A `fetch` whose requests go to an app in this process, as HTTP over a pair of streams in memory. Whoever asks so is read, refused and
- * recorded like anybody else, and yet needs no port, no free place among the connections, and no address of ours that would be right
- * on every machine. Answers are held until they are whole: it is not for streams.
+ * A `fetch` that sends its requests to an app in this process, as HTTP over a pair of in-memory streams. Such requests are parsed,
+ * refused and recorded like any others, but need no port, no connection slot, and no address of this server that is valid on every
+ * machine. Responses are buffered until they are complete, so it cannot be used for streams.
  */
 export function fetchFrom(app: RequestListener): typeof fetch {
-  const server = createServer(app); // Which never listens: it is handed its connections.
+  const server = createServer(app); // Never listens; connections are passed to it.
   return async (input, init = {}) => {
     const url = new URL(input instanceof Request ? input.url : input);
     const [ours, theirs] = duplexPair();
     server.emit('connection', theirs);
-    const asking = request({
+    const outgoing = request({
       createConnection: () => ours,
       method: init.method ?? 'GET',
       path: url.pathname + url.search,
       headers: { host: url.host, ...Object.fromEntries(new Headers(init.headers)) },
       ...(init.signal && { signal: init.signal }),
     });
-    asking.end(init.body as string | undefined);
-    const [answer] = (await once(asking, 'response')) as [IncomingMessage];
-    const body = await buffer(answer);
-    const { statusCode: status = 0, headers } = answer;
+    outgoing.end(init.body as string | undefined);
+    const [response] = (await once(outgoing, 'response')) as [IncomingMessage];
+    const body = await buffer(response);
+    const { statusCode: status = 0, headers } = response;
     const fields = Object.entries(headers).flatMap(([name, value]): [string, string][] =>
       value === undefined ? [] : [[name, String(value)]],
     );
@@ -32,5 +32,5 @@ export function fetchFrom(app: RequestListener): typeof fetch {
   };
 }
 
-/** `Response` takes none with these. */
+/** `Response` accepts no body with these. */
 const WITHOUT_BODY = new Set([204, 205, 304]);

@@ -1,4 +1,4 @@
-/** The header fields of the management API, and the id in its paths, as OpenAPI describes them. */
+/** Headers of the management API and the path parameter `id`, as described in OpenAPI. */
 type Json = Record<string, unknown>;
 
 const TEXT = { type: 'string' };
@@ -8,20 +8,20 @@ export const ID = {
   name: 'id',
   in: 'path',
   required: true,
-  description: 'An id. It is read in any letter case.',
+  description: 'The ID, in upper or lower case.',
   schema: { type: 'string', format: 'uuid' },
 };
 
 const header = (description: string, schema: Json, required = true) => ({ description, required, schema });
 
-/** Of answers. */
+/** Response headers. */
 export const HEADERS = {
-  'X-Request-ID': header("The client's own id of the request if it gave a harmless one, else a new one.", TEXT),
-  ETag: header('Changes with whatever the answer shows.', TEXT),
-  'X-Total-Count': header('How many entries there are on all pages.', COUNT),
-  Link: header('The next page, `rel="next"`; absent on the last.', TEXT, false),
+  'X-Request-ID': header('The request ID that the client sent, if it is valid, else a new one.', TEXT),
+  ETag: header('Version of the response; changes whenever the response changes.', TEXT),
+  'X-Total-Count': header('Total number of entries on all pages.', COUNT),
+  Link: header('Address of the next page, with `rel="next"`; absent on the last page.', TEXT, false),
   'WWW-Authenticate': header('`Bearer`', TEXT),
-  'Retry-After': header('After how many seconds to try again.', COUNT),
+  'Retry-After': header('Seconds to wait before the next attempt.', COUNT),
 };
 
 const requestHeader = (name: string, description: string, schema: Json = TEXT): [string, Json] => [
@@ -29,31 +29,35 @@ const requestHeader = (name: string, description: string, schema: Json = TEXT): 
   { name, in: 'header', description, schema },
 ];
 
-/** What `X-Llmp-Actor` may be. A shape of its own, so that clients have one type for it and not one for each operation. */
-export const FRONT_END = { type: 'string', enum: ['cli', 'tui', 'admin'], description: 'A front end of llmp.' };
+/** Values of `X-Llmp-Actor`. A schema of its own, so that generated clients have one type for it instead of one for each operation. */
+export const FRONT_END = { type: 'string', enum: ['cli', 'tui', 'admin'], description: 'A user interface of llmp.' };
 
-/** Of requests. */
+/** Request headers. */
 export const REQUEST_HEADERS: Record<string, Json> = Object.fromEntries([
   requestHeader(
     'If-None-Match',
-    'The `ETag` of an answer that the client has. If nothing has changed since, the answer is 304.',
+    'The `ETag` of a response that the client has. If the response has not changed, the status is 304.',
   ),
   requestHeader(
     'Last-Event-ID',
-    'The `id` of the last event that the client has. What came after it is sent, as far as it is kept.',
+    'The `id` of the last event that the client has. The stream continues with the events after it, as far as they are still stored.',
   ),
-  requestHeader('X-Request-ID', 'Names the request in logs and audit records: 1 to 64 letters, digits, `_` and `-`.'),
-  requestHeader('X-Llmp-Actor', 'The front end that acts, for the audit record. Other clients leave it out.', {
-    $ref: '#/components/schemas/frontEnd',
-  }),
+  requestHeader('X-Request-ID', 'ID of the request in logs and audit records: 1 to 64 letters, digits, `_` and `-`.'),
+  requestHeader(
+    'X-Llmp-Actor',
+    'The user interface of llmp that sends the request, for the audit record. Other clients omit it.',
+    {
+      $ref: '#/components/schemas/frontEnd',
+    },
+  ),
   requestHeader(
     'X-Audit-Reason',
-    'Why, for the audit record: percent-encoded UTF-8, at most 200 characters, without control characters.',
+    'Reason for the change, for the audit record: percent-encoded UTF-8, up to 200 characters, without control characters.',
     { type: 'string', maxLength: 2400, pattern: '^([!-$&-~]|%[0-9A-Fa-f]{2})*$' },
   ),
   requestHeader(
     'X-Llmp-Client-IP',
-    "The address of the front end's user, for the audit record: an IPv4 or IPv6 address without a zone, such as 192.0.2.10 or 2001:db8::1.",
+    'Address of the user of the user interface, for the audit record: an IPv4 or IPv6 address without a zone, such as 192.0.2.10 or 2001:db8::1.',
     { type: 'string', maxLength: 45, pattern: '^[0-9A-Fa-f:.]+$' },
   ),
 ]);

@@ -1,4 +1,4 @@
-/** The wire shapes (daemon/api/schemas.ts) as JSON Schema, in the form that generators of clients understand best. */
+/** The wire shapes (daemon/api/schemas.ts) as JSON Schema, in the form that client generators support best. */
 import * as z from 'zod';
 import type { Operation } from '../../api/operation.js';
 import { operations } from '../../api/operations.js';
@@ -6,12 +6,12 @@ import * as schemas from '../../api/schemas.js';
 
 export type Json = Record<string, unknown>;
 
-const PLACE = '#/components/schemas/';
+const SCHEMA_REF_PREFIX = '#/components/schemas/';
 
 const NAMED = z.registry<{ id: string }>();
 for (const [id, schema] of Object.entries(schemas)) {
   const isShape = schema instanceof z.ZodObject || schema instanceof z.ZodDiscriminatedUnion;
-  // Queries are described parameter by parameter.
+  // Queries are described as parameters.
   if (isShape && !id.endsWith('Query')) NAMED.add(schema, { id });
 }
 
@@ -19,33 +19,33 @@ const BODIES: ReadonlySet<z.ZodType> = new Set(
   Object.values<Operation>(operations).flatMap(({ body }) => (body ? [body] : [])),
 );
 
-/** Every named shape, under its name. */
+/** All named shapes by name. */
 export const SHAPES: Record<string, Json> = Object.fromEntries(
-  Object.entries(z.toJSONSchema(NAMED, { io: 'input', uri: (id) => PLACE + id, override: simplify }).schemas).map(
-    ([id, schema]) => [id, bare(schema)],
-  ),
+  Object.entries(
+    z.toJSONSchema(NAMED, { io: 'input', uri: (id) => SCHEMA_REF_PREFIX + id, override: simplify }).schemas,
+  ).map(([id, schema]) => [id, bare(schema)]),
 );
 for (const schema of BODIES) {
   const shape = SHAPES[NAMED.get(schema)?.id ?? ''];
-  // A field that is not known is refused in a body. Answers may gain some, which must not break who does not know them.
+  // Unknown fields in a request body are refused. Responses may gain fields, which must not break older clients.
   if (shape) shape.additionalProperties = false;
 }
 
-/** A named shape as a reference; anything else as it is. */
+/** A reference for a named shape; the schema itself for any other. */
 export function schemaOf(schema: z.ZodType): Json {
   const id = NAMED.get(schema)?.id;
-  if (id !== undefined) return { $ref: PLACE + id };
+  if (id !== undefined) return { $ref: SCHEMA_REF_PREFIX + id };
   if (schema instanceof z.ZodArray) return { type: 'array', items: schemaOf(schema.element as z.ZodType) };
   return bare(z.toJSONSchema(schema, { override: simplify }));
 }
 
-/** The fields of what a request carries, each with what it is and what it accepts. */
+/** The fields of a query or body, each with its description and accepted values. */
 export function inputFields(schema: z.ZodObject): Record<string, Json> {
   const { properties = {} } = z.toJSONSchema(schema, { io: 'input', override: simplify });
   return properties as Record<string, Json>;
 }
 
-// The document's own dialect and addresses hold for all of them.
+// The document's own `$schema` and addresses apply to all schemas.
 function bare({ $schema: _dialect, $id: _address, ...schema }: Json): Json {
   return schema;
 }
@@ -64,7 +64,7 @@ function simplify({ zodSchema, jsonSchema }: { zodSchema: unknown; jsonSchema: J
   if (zodSchema instanceof z.ZodDiscriminatedUnion) discriminate(zodSchema, jsonSchema);
 }
 
-/** "This or null" as one type: many generators make a class of its own of an `anyOf`. */
+/** Folds "this or null" into one type: many generators create a class for each `anyOf`. */
 function foldNull(schema: Json): void {
   const [one, other, ...more] = (schema.anyOf ?? []) as (Json | undefined)[];
   if (one?.type === undefined || other?.type !== 'null' || more.length > 0) return;
@@ -74,7 +74,7 @@ function foldNull(schema: Json): void {
   if (Array.isArray(one.enum)) schema.enum = [...(one.enum as unknown[]), null];
 }
 
-/** Which shape it is by the value of a field, for generators that do not try one after the other. */
+/** Adds a discriminator that maps a field's values to shapes, for generators that do not try each shape. */
 function discriminate(union: z.ZodDiscriminatedUnion, schema: Json): void {
   const { discriminator: propertyName } = union.def;
   const mapping: Record<string, string> = {};
@@ -82,7 +82,7 @@ function discriminate(union: z.ZodDiscriminatedUnion, schema: Json): void {
     const { id } = NAMED.get(option) ?? {};
     const field = option.shape[propertyName] as z.ZodLiteral | z.ZodEnum;
     const values = field instanceof z.ZodEnum ? field.options : [...field.values];
-    for (const value of values) mapping[String(value)] = `${PLACE}${id ?? ''}`;
+    for (const value of values) mapping[String(value)] = `${SCHEMA_REF_PREFIX}${id ?? ''}`;
   }
   schema.discriminator = { propertyName, mapping };
 }

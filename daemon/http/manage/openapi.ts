@@ -1,4 +1,4 @@
-/** The OpenAPI 3.1 description of the management API, made from the declared operations and their schemas. */
+/** OpenAPI 3.1 description of the management API, generated from the declared operations and their schemas. */
 import { canSucceed, type Example, type Operation as Declared, TAGS } from '../../api/operation.js';
 import { operations } from '../../api/operations.js';
 import * as schemas from '../../api/schemas.js';
@@ -7,12 +7,12 @@ import { FRONT_END, HEADERS, ID, REQUEST_HEADERS } from './openapi-headers.js';
 import { inputFields, type Json, schemaOf, SHAPES } from './openapi-schemas.js';
 import { problemOf } from '../problems.js';
 
-/** Its refusals are kinds that the core knows. */
+/** An operation whose refusals are typed as kinds of the core. */
 interface Operation extends Declared {
   refusals: readonly RefusalKind[];
 }
 
-/** What may befall any request. */
+/** Refusals that any request may get. */
 const ALWAYS: readonly RefusalKind[] = [
   'invalid_request',
   'management_token_refused',
@@ -26,23 +26,23 @@ const ALWAYS: readonly RefusalKind[] = [
   'unavailable',
 ];
 
-const ABOUT = `Manages the projects and tokens of llmp, and shows what they were used for.
+const ABOUT = `The management API creates and changes projects and tokens of llmp, and shows their usage.
 
-Every path needs the management token: \`Authorization: Bearer …\`. HEAD answers as GET does, without a body; OPTIONS is 204 with
-\`Allow\`; any other method is 405 with \`Allow\`, any other path 404. Every error is a \`problem\`: \`error\` is for people, \`code\` for
-programs. A request that cannot be read at all is 400, 414, 501 or 505.
+Every request needs the management token: \`Authorization: Bearer …\`. HEAD works like GET without a body, and OPTIONS returns 204 with
+\`Allow\`. An unsupported method returns 405 with \`Allow\`, an unknown path 404. Every error is a \`problem\`: \`error\` is for people,
+\`code\` is for programs. A request that cannot be parsed returns 400, 414, 501 or 505.
 
-Lists are sent in pages. \`Link\` has the address of the next page and is absent on the last; a cursor belongs to its list, order and
-filters. Ids are UUIDs and are read in any letter case. Timestamps are RFC 3339 with any offset, and are in UTC in
-answers; in a query the \`+\` of an offset is written \`%2B\`. Unknown fields and query names are 400. Answers may gain fields in later releases:
-ignore those that you do not know.`;
+Lists have pages. \`Link\` has the address of the next page and is absent on the last page; a cursor is valid only for its list, order and
+filters. IDs are UUIDs, in upper or lower case. Timestamps are RFC 3339: requests may use any offset, responses use UTC. In a query,
+write the \`+\` of an offset as \`%2B\`. Unknown fields and query parameters return 400. Later releases may add fields to responses:
+ignore fields that you do not know.`;
 
-const made = new Map<string, Json>();
+const descriptions = new Map<string, Json>();
 
-/** The description in which the API has this version. It is made once: that takes as long as all the rest of a daemon's start. */
+/** The description with this version. Cached, since building it takes as long as the rest of a daemon's start. */
 export function openApi(version: string): Json {
-  const description = made.get(version) ?? describe(version);
-  made.set(version, description);
+  const description = descriptions.get(version) ?? describe(version);
+  descriptions.set(version, description);
   return description;
 }
 
@@ -64,7 +64,7 @@ function describe(version: string): Json {
       contact: { name: 'The operators of this llmp instance' },
       license: { name: 'MIT', identifier: 'MIT' },
     },
-    servers: [{ url: '/', description: 'The daemon that this description comes from.' }],
+    servers: [{ url: '/', description: 'The daemon that serves this description.' }],
     tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
     security: [{ managementToken: [] }],
     paths,
@@ -85,7 +85,7 @@ function described(name: string, operation: Operation, shared: Shared): Json {
     ...(stream ? ['Last-Event-ID'] : []),
     ...(method === 'GET' && !stream ? ['If-None-Match'] : []),
     'X-Request-ID',
-    // Who acts, and why, is recorded with changes only.
+    // Caller and reason are recorded for changes only.
     ...(method === 'GET' ? [] : ['X-Llmp-Actor', 'X-Audit-Reason', 'X-Llmp-Client-IP']),
   ];
   return {
@@ -104,7 +104,7 @@ function described(name: string, operation: Operation, shared: Shared): Json {
 
 function queryParameters({ query }: Operation, values: Record<string, unknown>): Json[] {
   if (!query) return [];
-  const defaults: Json = query.parse({}); // All that an empty query holds. The schema says it of some only.
+  const defaults: Json = query.parse({}); // All defaults; the JSON schema has only some of them.
   return Object.entries(inputFields(query)).map(([name, { description, ...schema }]) => ({
     name,
     in: 'query',
@@ -115,7 +115,7 @@ function queryParameters({ query }: Operation, values: Record<string, unknown>):
 }
 
 function success(
-  { method, status = 200, answer, list, stream, isUncounted, holdsSecret }: Operation,
+  { method, status = 200, response, list, stream, isUncounted, holdsSecret }: Operation,
   example: Example,
   shared: Shared,
 ): Json {
@@ -123,16 +123,20 @@ function success(
     const content = { 'text/event-stream': { schema: schemaOf(stream) } };
     return { 200: { description: STREAMED, headers: headersOf('X-Request-ID'), content } };
   }
-  const shape = list ? { type: 'array', items: schemaOf(list) } : answer && schemaOf(answer);
+  const shape = list ? { type: 'array', items: schemaOf(list) } : response && schemaOf(response);
   const headers = headersOf(
     'X-Request-ID',
     ...(method === 'GET' ? ['ETag'] : []),
     ...(list ? PAGING.slice(isUncounted ? 1 : 0) : []),
   );
-  const description = list ? 'A page of the list.' : holdsSecret ? 'Done. Nobody may store this answer.' : 'Done.';
-  const content = json(shape, example.answer === undefined ? {} : { example: example.answer });
+  const description = list
+    ? 'A page of the list.'
+    : holdsSecret
+      ? 'Success. The response contains a secret and must not be stored.'
+      : 'Success.';
+  const content = json(shape, example.response === undefined ? {} : { example: example.response });
   const unchanged = {
-    description: 'What the client has is what there is.',
+    description: 'Not modified: the response that the client has is current.',
     headers: headersOf('X-Request-ID', 'ETag'),
   };
   return {
@@ -141,12 +145,12 @@ function success(
   };
 }
 
-// What one event holds has no place of its own before OpenAPI 3.2. Until then generators of clients take this schema for it.
-const STREAMED = `Server-sent events, as they come, until one side ends it. The schema is that of the \`data\` of each event. Comments keep the
-connection from being taken for a dead one. Come back with the \`id\` of the last event as \`Last-Event-ID\`.`;
+// OpenAPI before 3.2 cannot describe a single event. Client generators will take this schema for the whole stream.
+const STREAMED = `Server-sent events until one side closes the connection. The schema describes the \`data\` of each event. Comments are sent as
+heartbeats. To continue after a disconnect, send the \`id\` of the last event as \`Last-Event-ID\`.`;
 
 const PAGING = ['X-Total-Count', 'Link'];
-const OF_STATUS: Record<number, string[]> = {
+const HEADERS_OF_STATUS: Record<number, string[]> = {
   401: ['WWW-Authenticate'],
   405: ['Allow'],
   429: ['Retry-After'],
@@ -164,7 +168,7 @@ function refusals(operation: Operation, shared: Shared): Json {
       status,
       shared.refTo('responses', ofStatus.map(pascal).join('Or'), {
         description: ofStatus.map(meaningOf).join('\n\n'),
-        headers: headersOf('X-Request-ID', ...(OF_STATUS[status] ?? [])),
+        headers: headersOf('X-Request-ID', ...(HEADERS_OF_STATUS[status] ?? [])),
         content: json(schemaOf(schemas.problem)),
       }),
     ]),
@@ -194,7 +198,7 @@ const json = (schema: unknown, example: Json = {}) => ({ 'application/json': { s
 const headersOf = (...names: string[]) =>
   Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 
-/** What several operations have in common, and stands in the document once. */
+/** Parts that several operations share and that appear once in the document. */
 class Shared {
   readonly components: { parameters: Json; responses: Json } = { parameters: {}, responses: {} };
 
@@ -203,7 +207,7 @@ class Shared {
     return { $ref: `#/components/${kind}/${name}` };
   }
 
-  /** A query parameter that other operations have, too, is shared; others stand where they are. */
+  /** Refers to a query parameter that several operations have; describes others in place. */
   parameter(parameter: Json): Json {
     const { name, description } = parameter as { name: string; description?: unknown };
     const key = SHARED_QUERY[keyOf(name, description)];
@@ -211,7 +215,7 @@ class Shared {
   }
 }
 
-/** Query parameters that stand in several operations with one description, and the name of each. */
+/** Names of the query parameters that several operations have with the same description. */
 const SHARED_QUERY: Record<string, string> = {};
 const seen = new Set<string>();
 for (const { query } of Object.values<Operation>(operations)) {

@@ -1,17 +1,17 @@
-/** Lists by pages: where one goes on stands in `Link`, how much there is in all in `X-Total-Count`. */
+/** Paging of lists: `Link` has the next page, `X-Total-Count` the total number of entries. */
 import { createHash } from 'node:crypto';
 import type { Request, Response } from 'express';
 import type { PageOf, PageRequest, Position } from '../../core/ports.js';
 import { Refusal } from '../../core/refusal.js';
 
-/** The query of a list, as far as paging is concerned; whatever else stands in it filters or sorts. */
+/** The paging parameters of a list's query; its other parameters filter or sort. */
 export interface ListQuery {
   limit: number;
   cursor?: string | undefined;
   sort?: string | undefined;
 }
 
-/** One list in one order through one set of filters. */
+/** Identity of a list with its order and filters. */
 interface Listing {
   digest: string;
   sortsText: boolean;
@@ -22,7 +22,7 @@ export function pageRequest(path: string, query: ListQuery): PageRequest {
   return { limit: query.limit, after };
 }
 
-/** Sets the headers of a page, whose body is a bare array. */
+/** Sets the paging headers. The body of a page is a plain array. */
 export function setPaging(req: Request, res: Response, path: string, query: ListQuery, page: PageOf<unknown>): void {
   if (page.total !== null) res.setHeader('X-Total-Count', String(page.total));
   if (!page.next) return;
@@ -32,13 +32,13 @@ export function setPaging(req: Request, res: Response, path: string, query: List
 }
 
 /**
- * A cursor belongs to its list, order and filters; only `limit` may change on the way. With other filters it would
- * leave out, without a word, whatever of them comes before its position.
+ * A cursor is valid only for its list, order and filters; only `limit` may change between pages. With other filters, it would silently
+ * skip entries before its position.
  */
 function listing(path: string, { limit: _limit, cursor: _cursor, ...rest }: ListQuery): Listing {
   const what = JSON.stringify([path, ...Object.entries(rest).sort(([a], [b]) => (a < b ? -1 : 1))]);
   const digest = createHash('sha256').update(what).digest('base64url').slice(0, 16);
-  // All other things to sort by are numbers: counts, and times in milliseconds.
+  // All other sort fields are numbers: counts, and times in milliseconds.
   return { digest, sortsText: rest.sort?.replace(/^-/, '') === 'name' };
 }
 

@@ -2,24 +2,24 @@ import { type RequestHandler, Router } from 'express';
 import type { Live } from '../../../config/settings.js';
 import { type MigrationReport, wireMigrations } from '../../api/migrations.js';
 import { type Operations, operations } from '../../api/operations.js';
-import { AtOnce } from '../../core/at-once.js';
-import type { WrongAttempts } from '../../core/attempts.js';
-import type { AuditBook } from '../../core/audit-book.js';
-import type { CacheUpkeep } from '../../core/cache/upkeep.js';
+import { ConcurrencyLimit } from '../../core/concurrency-limit.js';
+import type { FailedAttempts } from '../../core/failed-attempts.js';
+import type { AuditLog } from '../../core/audit-log.js';
+import type { CacheManager } from '../../core/cache/cache-manager.js';
 import type { Clock, EventBus } from '../../core/ports.js';
-import { managementTokenRefused, reading, Refusal } from '../../core/refusal.js';
+import { managementTokenRefused, orUnavailable, Refusal } from '../../core/refusal.js';
 import type { Registry } from '../../core/registry.js';
-import type { Sessions } from '../../core/sessions.js';
+import type { AdminSessions } from '../../core/admin-sessions.js';
 import type { StatusReport } from '../../core/status.js';
 import type { HourlyUsage } from '../../core/usage.js';
-import { MANAGEMENT_WAIT_MS, within } from '../../core/within.js';
+import { MANAGEMENT_WAIT_MS, withDatabaseTimeout } from '../../core/database-timeout.js';
 import type { Locals } from './caller.js';
 import type { AddressOf } from '../client-address.js';
 import { corsFields, type CorsSettings, preflightFields } from '../cors.js';
-import { bearerOf, exactly } from '../credentials.js';
-import { type Asked, type Handlers, serve } from './endpoints.js';
+import { bearerOf, constantTimeMatcher } from '../credentials.js';
+import { type OperationRequest, type Handlers, serve } from './endpoints.js';
 import { eventFeed } from './event-feed.js';
-import type { EventStreams } from './event-stream.js';
+import type { EventStreams } from './event-streams.js';
 import { openApi } from './openapi.js';
 import {
   auditFilter,
@@ -37,43 +37,43 @@ import {
   wireToken,
 } from './wire.js';
 import { usageQuery, wireUsageLine } from './wire-usage.js';
-import { WHOLE_ID } from '../../api/vocabulary.js';
+import { UUID_PATTERN } from '../../api/vocabulary.js';
 
-export interface LogIns {
-  sessions: Sessions;
-  attempts: Pick<WrongAttempts, 'refuse'>;
+export interface LoginOptions {
+  sessions: AdminSessions;
+  attempts: Pick<FailedAttempts, 'refuse'>;
 }
 
 export interface ManageOptions {
   managementToken: string;
-  attempts: Pick<WrongAttempts, 'refuse'>;
-  logIns: LogIns;
+  attempts: Pick<FailedAttempts, 'refuse'>;
+  logIns: LoginOptions;
   addressOf: AddressOf;
   registry: Registry;
-  cacheUpkeep: CacheUpkeep;
-  auditBook: AuditBook;
+  cacheUpkeep: CacheManager;
+  auditBook: AuditLog;
   usage: Pick<HourlyUsage, 'report'>;
-  /** Both reject with `StoreUnavailable` when the database does not answer. */
+  /** Both reject with `StoreUnavailable` if the database does not respond. */
   migrations: {
     status(): Promise<MigrationReport>;
-    /** Also rejects so when it could not be recorded. @throws {Refusal} `schema_too_new` */
+    /** Rejects in the same way if the migration could not be recorded. @throws {Refusal} `schema_too_new` */
     up(): Promise<MigrationReport>;
   };
-  /** Those that are open, on whichever path. */
+  /** The open event streams of all paths. */
   streams: EventStreams;
-  /** Null when nothing is published. */
+  /** Null if no events are published. */
   bus: EventBus | null;
   status: () => Promise<StatusReport>;
   version: string;
   clock: Clock;
-  /** Those in force: SIGHUP may put others in their place. */
+  /** The current settings: SIGHUP may replace them. */
   live: Live<keyof CorsSettings | 'clientBodyTimeoutMs'>;
 }
 
 export function manageRoutes(options: ManageOptions): Router {
   const { registry, version } = options;
   const router = Router({ caseSensitive: true, strict: true });
-  // Before the credential, which no preflight has, and on its refusal too.
+  // CORS before authentication: a preflight has no credential, and refusals need CORS headers too.
   router.use('/manage', crossOrigin(options), authenticate(options));
   const description = openApi(version);
   const handlers: Handlers<Operations> = {
@@ -84,7 +84,7 @@ export function manageRoutes(options: ManageOptions): Router {
     ...usageHandlers(options),
     ...migrationHandlers(options),
     ...sessionHandlers(options),
-    // An `async` function refuses in its promise, as the others do.
+    // `async`, so that a refusal rejects the promise, as in the other handlers.
     // eslint-disable-next-line @typescript-eslint/require-await
     streamEvents: async ({ query, lastEventId }) => eventFeed(options.bus, query, lastEventId),
     readStatus: async () => wireStatus(await options.status()),
@@ -94,19 +94,21 @@ export function manageRoutes(options: ManageOptions): Router {
   return router;
 }
 
-/** Lists and reports that are made at once: a page may hold a megabyte of rows. */
-const LISTS_AT_ONCE = 8;
+/** Limit of lists and reports that are built at the same time: a page may take a megabyte. */
+const MAX_CONCURRENT_LISTS = 8;
 
-/** None waits for the database for ever, and few lists are made at once. But a migration takes as long as it takes. */
+/** Limits how long handlers wait for the database, and how many lists are built at the same time. A migration has no time limit. */
 function bounded(handlers: Handlers<Operations>, { clock }: ManageOptions): Handlers<Operations> {
-  type Run = (...asked: unknown[]) => Promise<unknown>;
-  const lists = new AtOnce(LISTS_AT_ONCE);
+  type Run = (...args: unknown[]) => Promise<unknown>;
+  const lists = new ConcurrencyLimit(MAX_CONCURRENT_LISTS);
   const isList = (name: string) => name === 'readUsage' || 'list' in operations[name as keyof Operations];
   const all = Object.entries(handlers as Record<string, Run>).map(([name, run]): [string, Run] => {
     if (name === 'migrateUp') return [name, run];
-    if (!isList(name)) return [name, (...asked) => within(clock, MANAGEMENT_WAIT_MS, () => run(...asked))];
-    const inTurn: Run = (...asked) =>
-      within(clock, MANAGEMENT_WAIT_MS, (isLate) => lists.run(() => (isLate() ? Promise.resolve() : run(...asked))));
+    if (!isList(name)) return [name, (...args) => withDatabaseTimeout(clock, MANAGEMENT_WAIT_MS, () => run(...args))];
+    const inTurn: Run = (...args) =>
+      withDatabaseTimeout(clock, MANAGEMENT_WAIT_MS, (isLate) =>
+        lists.run(() => (isLate() ? Promise.resolve() : run(...args))),
+      );
     return [name, inTurn];
   });
   return Object.fromEntries(all) as unknown as Handlers<Operations>;
@@ -126,16 +128,16 @@ function crossOrigin({ live }: ManageOptions): RequestHandler {
 }
 
 function authenticate({ managementToken, attempts, addressOf }: ManageOptions): RequestHandler {
-  const isManagementToken = exactly(managementToken);
+  const isManagementToken = constantTimeMatcher(managementToken);
   return (req, res, next) => {
     const { requestId } = res.locals as Locals;
     const clientIp = addressOf(req.socket, req.get('x-forwarded-for'));
     (res.locals as Locals).clientIp = clientIp;
-    // Node keeps the first of two and says nothing; whatever stands in front of us may read the other.
+    // Node silently keeps the first of two; a proxy in front may use the other one.
     const given = req.rawHeaders.filter((text, index) => index % 2 === 0 && text.toLowerCase() === 'authorization');
-    if (given.length > 1) throw new Refusal('invalid_request', 'more than one Authorization header');
+    if (given.length > 1) throw new Refusal('invalid_request', 'the request has more than one Authorization header');
     const authorization = req.get('authorization');
-    // Nothing was tried: many a client asks without at first, and must learn that it should not.
+    // Not a failed attempt: many clients send the first request without a credential.
     if (authorization === undefined) throw managementTokenRefused();
     const presented = bearerOf(authorization);
     if (presented === null || !isManagementToken(presented)) {
@@ -156,22 +158,22 @@ function projectHandlers(registry: Registry): Handlers<Pick<Operations, ProjectO
     listProjects: async ({ query }, page) =>
       wirePage(await registry.projects({ isActive: query.is_active }, page), wireProject),
 
-    readProject: async (asked) => wireProject(await registry.project(idOf(asked, 'project'))),
+    readProject: async (request) => wireProject(await registry.project(idOf(request, 'project'))),
 
-    updateProject: async (asked) => {
-      const { body, caller } = asked;
+    updateProject: async (request) => {
+      const { body, caller } = request;
       if (Object.keys(body).length === 0) {
-        throw new Refusal('invalid_request', 'nothing to change: give any of is_active, name, api_key');
+        throw new Refusal('invalid_request', 'nothing to change: give at least one of is_active, name and api_key');
       }
       const changes = { name: body.name, upstreamKey: body.api_key, isActive: body.is_active };
-      return wireProject(await registry.updateProject(idOf(asked, 'project'), changes, caller));
+      return wireProject(await registry.updateProject(idOf(request, 'project'), changes, caller));
     },
 
-    // Whether or not there is such a project: none is ever deleted, and trying leaves a record.
+    // Regardless of whether the project exists: projects are never deleted, and each attempt is audited.
     deleteProject: ({ id, caller }) => registry.refuseProjectDeletion(idIn(id), caller),
 
-    revokeTokensOfProject: async (asked) => {
-      const count = await registry.revokeTokensOf(idOf(asked, 'project'), asked.caller);
+    revokeTokensOfProject: async (request) => {
+      const count = await registry.revokeTokensOf(idOf(request, 'project'), request.caller);
       return { message: `${count} ${count === 1 ? 'token' : 'tokens'} revoked`, revoked_count: count };
     },
   };
@@ -192,34 +194,31 @@ function tokenHandlers(registry: Registry): Handlers<Pick<Operations, TokenOpera
 
     lookUpToken: async ({ body }) => wireToken(await registry.tokenOfSecret(body.token)),
 
-    readToken: async (asked) => wireToken(await registry.token(idOf(asked, 'token'))),
+    readToken: async (request) => wireToken(await registry.token(idOf(request, 'token'))),
 
-    updateToken: async (asked) => {
-      const id = idOf(asked, 'token');
-      const { body, caller } = asked;
+    updateToken: async (request) => {
+      const id = idOf(request, 'token');
+      const { body, caller } = request;
       const token = body.is_active ? registry.reactivateToken(id, caller) : registry.revokeToken(id, caller);
       return wireToken(await token);
     },
 
-    revokeToken: async (asked) => {
-      await registry.revokeToken(idOf(asked, 'token'), asked.caller);
+    revokeToken: async (request) => {
+      await registry.revokeToken(idOf(request, 'token'), request.caller);
       return { message: 'token revoked' };
     },
   };
 }
 
-function cacheHandlers(upkeep: CacheUpkeep): Handlers<Pick<Operations, 'readCache' | 'purgeCache'>> {
+function cacheHandlers(upkeep: CacheManager): Handlers<Pick<Operations, 'readCache' | 'purgeCache'>> {
   return {
     readCache: () => upkeep.report(),
 
     purgeCache: async ({ body, caller }) => {
       const selection = purgeSelection(body);
       if (selection.kind === 'project' && !isId(selection.projectId)) throw notFound('project');
-      const isRehearsal = body.dry_run === true;
-      return wirePurged(
-        await (isRehearsal ? upkeep.rehearsePurge(selection) : upkeep.purge(selection, caller)),
-        isRehearsal,
-      );
+      const isDryRun = body.dry_run === true;
+      return wirePurged(await (isDryRun ? upkeep.previewPurge(selection) : upkeep.purge(selection, caller)), isDryRun);
     },
   };
 }
@@ -241,13 +240,13 @@ function auditHandlers({
       };
     },
 
-    readAuditRecord: async (asked) => wireAuditRecord(await book.record(idOf(asked, 'record'))),
+    readAuditRecord: async (request) => wireAuditRecord(await book.record(idOf(request, 'record'))),
   };
 }
 
 function numberOf(lastEventId: string): number {
   if (/^\d{1,15}$/.test(lastEventId)) return Number(lastEventId);
-  throw new Refusal('invalid_request', 'Last-Event-ID must be the id of an event of this stream');
+  throw new Refusal('invalid_request', 'Last-Event-ID must be the ID of an event of this stream');
 }
 
 function usageHandlers({ usage, clock }: ManageOptions): Handlers<Pick<Operations, 'readUsage'>> {
@@ -261,11 +260,11 @@ function migrationHandlers({
   migrations,
 }: ManageOptions): Handlers<Pick<Operations, 'readMigrations' | 'migrateUp'>> {
   return {
-    readMigrations: async () => wireMigrations(await reading(migrations.status())),
+    readMigrations: async () => wireMigrations(await orUnavailable(migrations.status())),
 
     migrateUp: async ({ caller }) => {
-      const { pending } = await reading(migrations.status());
-      const report = await reading(migrations.up());
+      const { pending } = await orUnavailable(migrations.status());
+      const report = await orUnavailable(migrations.up());
       await registry.recordMigrations(pending, caller);
       return wireMigrations(report);
     },
@@ -276,32 +275,32 @@ function sessionHandlers({
   managementToken,
   logIns: { sessions, attempts },
 }: ManageOptions): Handlers<Pick<Operations, 'logIn' | 'readSession' | 'logOut'>> {
-  const isManagementToken = exactly(managementToken);
+  const isManagementToken = constantTimeMatcher(managementToken);
   return {
     logIn: async ({ body, caller }) => {
-      // Before anything is waited for, as for the header: a flood of guesses costs no more here than there.
+      // Before any await, as for the header: guesses must not cost more here than there.
       if (!isManagementToken(body.token)) throw attempts.refuse(caller.clientIp, caller.requestId);
       return wireSession(await sessions.begin(caller));
     },
 
-    readSession: async (asked) => wireSession(await sessions.session(idOf(asked, 'session'))),
+    readSession: async (request) => wireSession(await sessions.session(idOf(request, 'session'))),
 
-    logOut: async (asked) => wireSession(await sessions.end(idOf(asked, 'session'), asked.caller)),
+    logOut: async (request) => wireSession(await sessions.end(idOf(request, 'session'), request.caller)),
   };
 }
 
-const isId = (text: unknown): text is string => typeof text === 'string' && WHOLE_ID.test(text);
+const isId = (text: unknown): text is string => typeof text === 'string' && UUID_PATTERN.test(text);
 
 const notFound = (what: 'project' | 'token' | 'record' | 'session') => new Refusal('not_found', `${what} not found`);
 
-/** The id in a path, in the letter case in which it is stored; null for what cannot be one. */
+/** The ID in a path, in lower case as stored; null if it cannot be an ID. */
 function idIn(path: unknown): string | null {
   const id = typeof path === 'string' ? path.toLowerCase() : null;
   return isId(id) ? id : null;
 }
 
-/** What cannot be an id is not found without asking. */
-function idOf({ id: path }: Pick<Asked, 'id'>, what: 'project' | 'token' | 'record' | 'session'): string {
+/** A malformed ID is not found without a database query. */
+function idOf({ id: path }: Pick<OperationRequest, 'id'>, what: 'project' | 'token' | 'record' | 'session'): string {
   const id = idIn(path);
   if (id === null) throw notFound(what);
   return id;

@@ -1,4 +1,4 @@
-/** Strict reading of what a management request carries: all that is wrong is named at once, with what would be accepted. */
+/** Strict validation of management requests. An error lists all problems at once, with the accepted values. */
 import type { Request } from 'express';
 import * as z from 'zod';
 import { Refusal } from '../../core/refusal.js';
@@ -11,26 +11,26 @@ export function parseBody<Schema extends z.ZodObject>(schema: Schema, body: unkn
   return parse(schema, body as Record<string, unknown>, 'field');
 }
 
-/** Reads a query in which each name stands at most once. @throws {Refusal} */
+/** Parses a query; each parameter may appear at most once. @throws {Refusal} */
 export function parseQuery<Schema extends z.ZodObject>(
   schema: Schema,
   req: Request,
   aliases: Record<string, string> = {},
 ): z.output<Schema> {
   const { search, searchParams } = new URL(req.originalUrl, 'http://daemon');
-  if (!isDecodable(search)) throw invalid('the query is not percent-encoded UTF-8');
+  if (!isDecodable(search)) throw invalid('the query must be percent-encoded UTF-8');
   const query = new Map<string, string>();
   for (const [written, value] of searchParams) {
-    // A name may be one that every object has, such as `constructor`.
+    // `hasOwn`, because the name may be one that every object has, such as `constructor`.
     const name = (Object.hasOwn(aliases, written) && aliases[written]) || written;
-    // An array would widen a filter instead of narrowing it.
+    // A list of values would widen a filter instead of narrowing it.
     if (query.has(name)) throw invalid(`${name} is given more than once`);
     query.set(name, value);
   }
-  return parse(schema, Object.fromEntries(query), 'query name');
+  return parse(schema, Object.fromEntries(query), 'query parameter');
 }
 
-/** Otherwise URLSearchParams would repair it, and something nobody asked for would be looked for. */
+/** URLSearchParams would replace invalid sequences, and search for something that the client did not send. */
 function isDecodable(search: string): boolean {
   try {
     decodeURIComponent(search);
@@ -43,7 +43,7 @@ function isDecodable(search: string): boolean {
 function parse<Schema extends z.ZodObject>(
   schema: Schema,
   input: Record<string, unknown>,
-  what: 'field' | 'query name',
+  what: 'field' | 'query parameter',
 ): z.output<Schema> {
   const result = schema.safeParse(input);
   if (result.success) return result.data;
@@ -58,5 +58,5 @@ function parse<Schema extends z.ZodObject>(
 function descriptionOf(field: z.ZodType | undefined): string {
   if (field?.description !== undefined) return field.description;
   const isWrapper = field instanceof z.ZodOptional || field instanceof z.ZodDefault;
-  return isWrapper ? descriptionOf(field.unwrap() as z.ZodType) : 'something else';
+  return isWrapper ? descriptionOf(field.unwrap() as z.ZodType) : 'valid';
 }

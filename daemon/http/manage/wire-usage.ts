@@ -1,20 +1,20 @@
-/** Usage between the core's values and the shapes of daemon/api. */
+/** Conversion of usage between the core's values and the shapes of daemon/api. */
 import type * as z from 'zod';
 import type { WireUsageLine } from '../../api/contract.js';
 import type * as schemas from '../../api/schemas.js';
 import type { UsageDimension, UsageLine, UsageQuery } from '../../core/ports.js';
 import { Refusal } from '../../core/refusal.js';
 import { DAY_MS, HOUR_MS } from '../../core/usage.js';
-import { agoOf } from './wire.js';
+import { pastMs } from './wire.js';
 
 const USAGE_SHOWN_MS = 7 * DAY_MS;
 
-/** @throws {Refusal} for a time that is none. */
+/** @throws {Refusal} if the time range ends before it begins. */
 export function usageQuery(query: z.output<typeof schemas.usageQuery>, nowMs: number): UsageQuery {
-  const untilMs = Math.max(0, agoOf(query.until, nowMs) ?? nowMs);
-  const sinceMs = Math.max(0, agoOf(query.since, nowMs) ?? untilMs - USAGE_SHOWN_MS);
+  const untilMs = Math.max(0, pastMs(query.until, nowMs) ?? nowMs);
+  const sinceMs = Math.max(0, pastMs(query.since, nowMs) ?? untilMs - USAGE_SHOWN_MS);
   if (sinceMs > untilMs) {
-    throw new Refusal('invalid_request', 'since must not be after until, which is now unless given');
+    throw new Refusal('invalid_request', 'since must not be after until (default: now)');
   }
   return {
     by: new Set((query.by?.split(',') ?? []) as UsageDimension[]),

@@ -1,4 +1,4 @@
-/** Between the core's values and the shapes of daemon/api: the same facts under their wire names. */
+/** Conversion between the core's values and the shapes of daemon/api, which have the same content under other names. */
 import type * as z from 'zod';
 import type {
   WireAuditRecord,
@@ -12,16 +12,16 @@ import * as schemas from '../../api/schemas.js';
 import { cachedUrl } from '../../api/schemas/fields.js';
 import { timestampMs } from '../../api/timestamp.js';
 import { MS_PER_UNIT, type TokenSortField, type TokenSortOrder } from '../../api/vocabulary.js';
-import type { Purged, PurgeSelection } from '../../core/cache/upkeep.js';
+import type { PurgeResult, PurgeSelection } from '../../core/cache/cache-manager.js';
 import type { AuditRecord } from '../../core/audit.js';
-import type { FollowFilter } from '../../core/audit-book.js';
+import type { FollowFilter } from '../../core/audit-log.js';
 import type { AuditFilter, Moment, PageOf, Selection, TokenFilter, TokenSort } from '../../core/ports.js';
 import { Refusal } from '../../core/refusal.js';
 import { DEFAULT_LIFETIME_MS, type ShownToken, type TokenDraft } from '../../core/registry.js';
-import type { Session } from '../../core/sessions.js';
+import type { AdminSession } from '../../core/admin-sessions.js';
 import type { StatusReport } from '../../core/status.js';
 import { DEFAULT_TERMS, type Project, TERM_NAMES, type TokenState } from '../../core/token.js';
-import { isPlainTarget } from '../shape.js';
+import { isNormalizedTarget } from '../shape.js';
 
 const isoTime = (ms: number) => new Date(ms).toISOString();
 const isoTimeOrNull = (ms: number | null) => (ms === null ? null : isoTime(ms));
@@ -30,17 +30,20 @@ type Camel<Name extends string> = Name extends `${infer First}_${infer Rest}`
   ? `${First}${Capitalize<Camel<Rest>>}`
   : Name;
 
-/** The core's property behind one of the wire: `maxRequests` behind `max_requests`, and `createdAtMs` behind `created_at`. */
+/** Name of the core's property for one of the wire: `maxRequests` for `max_requests`, and `createdAtMs` for `created_at`. */
 type CoreName<Name extends string> = Name extends `${infer What}_at` ? `${Camel<What>}AtMs` : Camel<Name>;
 type CoreValue<Name, Value> = Name extends `${string}_at` ? number | Extract<Value, null> : Value;
 
-/** What the core must know of something that is shown like `Wire`. */
+/** The core's type for a value that is shown as `Wire`. */
 type Core<Wire> = { readonly [Name in keyof Wire & string as CoreName<Name>]: CoreValue<Name, Wire[Name]> };
 
 const coreName = (name: string) =>
   name.replace(/_at$/, '_at_ms').replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 
-/** Shows each property of a shape under its name there, a time as a timestamp. A property that the core does not know does not compile. */
+/**
+ * Converter to a wire shape: copies each property under its wire name, times as timestamps. A property that the core's type lacks does
+ * not compile.
+ */
 function wired<Shape extends z.ZodObject>({ shape }: Shape): (value: Core<z.output<Shape>>) => z.output<Shape> {
   const properties = Object.keys(shape).map((name) => ({ name, core: coreName(name), isTime: name.endsWith('_at') }));
   return (value) => {
@@ -55,11 +58,11 @@ function wired<Shape extends z.ZodObject>({ shape }: Shape): (value: Core<z.outp
 
 export const wireProject: (project: Project) => WireProject = wired(schemas.project);
 export const wireToken: (token: ShownToken) => WireToken = wired(schemas.token);
-export const wireSession: (session: Session) => WireSession = wired(schemas.session);
+export const wireSession: (session: AdminSession) => WireSession = wired(schemas.session);
 
 type Term = keyof typeof TERM_NAMES;
 
-/** What a request says of the terms; what it does not say is as usual. */
+/** The terms in a request; missing ones get their defaults. */
 function termsIn(body: z.output<typeof schemas.tokenCreate>): typeof DEFAULT_TERMS {
   const terms = (Object.keys(TERM_NAMES) as Term[]).map((term) => [
     term,
@@ -71,7 +74,7 @@ function termsIn(body: z.output<typeof schemas.tokenCreate>): typeof DEFAULT_TER
 export function tokenDraft(body: z.output<typeof schemas.tokenCreate>): TokenDraft {
   const { duration_hours: hours, duration_minutes: minutes } = body;
   if (hours !== undefined && minutes !== undefined) {
-    throw new Refusal('invalid_request', 'duration_hours and duration_minutes exclude each other');
+    throw new Refusal('invalid_request', 'give either duration_hours or duration_minutes, not both');
   }
   const lifetimeMs =
     hours !== undefined ? hours * MS_PER_UNIT.h : minutes !== undefined ? minutes * MS_PER_UNIT.m : undefined;
@@ -84,12 +87,12 @@ export function tokenDraft(body: z.output<typeof schemas.tokenCreate>): TokenDra
 
 export function tokenFilter(query: z.output<typeof schemas.tokenQuery>): TokenFilter {
   if (query.active_only && query.state !== undefined && query.state !== 'active') {
-    throw new Refusal('invalid_request', 'active_only and state contradict each other');
+    throw new Refusal('invalid_request', 'active_only and state contradict each other: give only one of them');
   }
   const state = query.active_only ? 'active' : query.state;
   return {
     projects: query.project_id === undefined ? undefined : selectionOf(query.project_id),
-    states: state === undefined ? undefined : (selectionOf(state) as Selection<TokenState>), // The schema saw to that.
+    states: state === undefined ? undefined : (selectionOf(state) as Selection<TokenState>), // Validated by the schema.
     expiresAfter: momentOf(query.expires_after),
     expiresBefore: momentOf(query.expires_before),
     usedOverPercent: query.used_over,
@@ -113,7 +116,7 @@ function wordsOf(written: string): TokenFilter['words'] {
   }));
 }
 
-/** @param written a timestamp, or a span such as `2h`. */
+/** @param written a timestamp, or a time span such as `2h`. */
 function momentOf(written: string | undefined): Moment | undefined {
   if (written === undefined) return undefined;
   const [, amount, unit] = /^(-?\d+)([smhd])$/.exec(written) ?? [];
@@ -122,8 +125,8 @@ function momentOf(written: string | undefined): Moment | undefined {
     : { inMs: Number(amount) * MS_PER_UNIT[unit as keyof typeof MS_PER_UNIT] };
 }
 
-/** @param written a timestamp, or a span such as `2h` for so long ago. */
-export function agoOf(written: string | undefined, nowMs: number): number | undefined {
+/** @param written a timestamp, or a time span such as `2h`, which is subtracted from now. */
+export function pastMs(written: string | undefined, nowMs: number): number | undefined {
   const moment = momentOf(written);
   return moment && ('atMs' in moment ? moment.atMs : nowMs - moment.inMs);
 }
@@ -134,27 +137,27 @@ export function tokenSort(written: TokenSortOrder): TokenSort {
   return { field: (descending ? written.slice(1) : written) as TokenSortField, descending };
 }
 
-/** @throws {Refusal} unless the body names exactly one thing. */
+/** @throws {Refusal} unless the body selects exactly one kind of entries. */
 export function purgeSelection(body: z.output<typeof schemas.cachePurge>): PurgeSelection {
   const { method, url, project_id: projectId, all } = body;
   const isOne = [method ?? url, projectId, all].filter((it) => it !== undefined).length === 1;
   if (isOne && method !== undefined && url !== undefined) {
-    // The schema is satisfied with the beginning.
-    if (isPlainTarget(url)) return { kind: 'resource', method, url };
+    // The schema checks only the prefix.
+    if (isNormalizedTarget(url)) return { kind: 'resource', method, url };
     throw new Refusal('invalid_request', `url must be ${cachedUrl.description ?? ''}`);
   }
   if (isOne && projectId !== undefined) return { kind: 'project', projectId };
   if (isOne && all) return { kind: 'all' };
-  throw new Refusal('invalid_request', 'give exactly one of method with url, project_id, and all');
+  throw new Refusal('invalid_request', 'give exactly one of: method with url, project_id, or all');
 }
 
-export function wirePurged({ count, isCacheOff }: Purged, isRehearsal: boolean): WireCachePurged {
-  const what = `${count} ${count === 1 ? 'answer' : 'answers'} ${isRehearsal ? 'would be purged' : 'purged'}`;
+export function wirePurged({ count, isCacheOff }: PurgeResult, isDryRun: boolean): WireCachePurged {
+  const what = `${count} ${count === 1 ? 'response' : 'responses'} ${isDryRun ? 'would be purged' : 'purged'}`;
   return { message: isCacheOff ? `${what}: the cache is off` : what, purged_count: count };
 }
 
 export function wireStatus(report: StatusReport): WireStatus {
-  const { database, bus, audit, population, pulse } = report;
+  const { database, bus, audit, population, traffic: pulse } = report;
   return {
     status: report.missing.length === 0 ? 'ready' : 'not ready',
     missing: report.missing,
@@ -192,7 +195,7 @@ export function wireStatus(report: StatusReport): WireStatus {
   };
 }
 
-/** To a thousandth. */
+/** Rounds to a thousandth. */
 const rounded = (value: number) => Math.round(value * 1000) / 1000;
 const roundedOrNull = (value: number | null) => (value === null ? null : rounded(value));
 
@@ -214,10 +217,10 @@ export function wireAuditRecord(record: AuditRecord): WireAuditRecord {
   };
 }
 
-/** @throws {Refusal} for a time that ends before it begins. */
+/** @throws {Refusal} if the time range ends before it begins. */
 export function auditFilter(query: z.output<typeof schemas.auditQuery>, nowMs: number): AuditFilter {
-  const sinceMs = agoOf(query.since, nowMs);
-  const untilMs = agoOf(query.until, nowMs);
+  const sinceMs = pastMs(query.since, nowMs);
+  const untilMs = pastMs(query.until, nowMs);
   if (sinceMs !== undefined && untilMs !== undefined && sinceMs > untilMs) {
     throw new Refusal('invalid_request', 'since must not be after until');
   }

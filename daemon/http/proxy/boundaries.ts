@@ -1,15 +1,15 @@
-/** Whether a stream stands between two of its messages. Both readers look at each byte at most once and keep some bytes. */
+/** Detectors of message boundaries in a stream. Both read each byte at most once and remember only a few bytes. */
 
 const LF = 0x0a;
 const CR = 0x0d;
 
-/** Of server-sent events, which end with an empty line. A line ends with LF, CR or both. */
+/** Boundary between server-sent events. An event ends with an empty line; a line ends with LF, CR or CRLF. */
 export class EventBoundary {
-  /** The last bytes so far, as many as two line ends can be. An empty stream is taken for one behind an event. */
+  /** The last bytes so far: as many as two line ends can take. An empty stream counts as being between events. */
   #last: number[] = [LF, LF];
 
-  read(piece: Buffer): void {
-    const bytes = piece.subarray(-3);
+  read(chunk: Buffer): void {
+    const bytes = chunk.subarray(-3);
     this.#last = bytes.length === 3 ? [...bytes] : [...this.#last, ...bytes].slice(-3);
   }
 
@@ -23,34 +23,36 @@ export class EventBoundary {
 const isLineEnd = (byte: number | undefined) => byte === LF || byte === CR;
 
 const CLOSE = 0x8;
-// What a frame's second byte says of its length when the length stands behind it.
+// Values of a frame's length field that mean that the length follows in 2 or 8 bytes.
 const LENGTH_OF_TWO_BYTES = 126;
 const LENGTH_OF_EIGHT_BYTES = 127;
 const MASK_BYTES = 4;
 
-/** Of a WebSocket's frames (RFC 6455, 5.2) in one direction. A frame of our own may stand between those of one message. */
+/**
+ * Boundary between WebSocket frames (RFC 6455, 5.2) in one direction. A control frame may be inserted between the frames of one message.
+ */
 export class FrameBoundary {
-  /** Bytes of the frame's head so far: at most two, the length's eight, and the mask's four. */
+  /** Bytes of the frame's header so far: up to 2, plus 8 for the length and 4 for the mask. */
   #head: number[] = [];
-  /** Bytes of the frame's content that are to come. */
+  /** Bytes of the frame's payload that have not arrived yet. */
   #content = 0;
   #isClosed = false;
 
-  read(piece: Buffer): void {
+  read(chunk: Buffer): void {
     let at = 0;
-    while (at < piece.length) {
+    while (at < chunk.length) {
       if (this.#content > 0) {
-        const skipped = Math.min(this.#content, piece.length - at);
+        const skipped = Math.min(this.#content, chunk.length - at);
         this.#content -= skipped;
         at += skipped;
       } else {
-        this.#readHead(piece[at] ?? 0);
+        this.#readHead(chunk[at] ?? 0);
         at += 1;
       }
     }
   }
 
-  /** Between two frames, and none of them was a close frame, behind which nothing may come. */
+  /** Whether the stream is between two frames and no close frame has been sent; nothing may follow a close frame. */
   get isReached(): boolean {
     return this.#head.length === 0 && this.#content === 0 && !this.#isClosed;
   }
@@ -72,7 +74,7 @@ function lengthBytes(length: number): number {
   return length === LENGTH_OF_TWO_BYTES ? 2 : 0;
 }
 
-/** A length beyond 2^53 loses its last digits, and nobody sends that much. */
+/** A length above 2^53 loses its last digits; no client sends that much. */
 function contentLength(length: number, head: readonly number[]): number {
   const bytes = lengthBytes(length);
   return bytes === 0 ? length : head.slice(2, 2 + bytes).reduce((sum, byte) => sum * 256 + byte, 0);

@@ -1,13 +1,13 @@
-/** Content codings undone, of copies: what the client gets is what the provider sent. */
+/** Decoding of compressed responses, to read usage and content from a copy. The client gets the response as the provider sent it. */
 import * as zlib from 'node:zlib';
-import type { Decode } from '../../core/content/reader.js';
+import type { Decode } from '../../core/content/content-reader.js';
 
-// A small one is done before a thread of Node's pool would have begun.
-const LARGEST_AT_ONCE = 16 * 1024;
-const MOST_MADE_AT_ONCE = 256 * 1024;
-const MOST_MADE = 4 * 1024 * 1024;
-// Each may make that much.
-const MOST_TOGETHER = 4;
+// Up to this size, decoding takes less time than starting a thread of Node's pool.
+const MAX_SYNC_INPUT_BYTES = 16 * 1024;
+const MAX_SYNC_OUTPUT_BYTES = 256 * 1024;
+const MAX_OUTPUT_BYTES = 4 * 1024 * 1024;
+// Limits memory: each may produce `MAX_OUTPUT_BYTES`.
+const MAX_CONCURRENT = 4;
 
 interface Options {
   maxOutputLength: number;
@@ -17,13 +17,13 @@ interface Options {
 interface Coding {
   now(bytes: Buffer, options: Options): Buffer;
   later(bytes: Buffer, options: Options, done: (error: Error | null, made: Buffer) => void): void;
-  /** Gives what there is of an answer that was broken off. */
+  /** Returns the decoded part of a truncated response. */
   flush: number;
 }
 
 const { constants } = zlib;
 const deflate: Coding = { now: zlib.inflateSync, later: zlib.inflate, flush: constants.Z_SYNC_FLUSH };
-// Some servers leave out what the coding of that name begins with.
+// Some servers send raw deflate data without the zlib header that the coding of this name requires.
 const rawDeflate: Coding = { now: zlib.inflateRawSync, later: zlib.inflateRaw, flush: constants.Z_SYNC_FLUSH };
 const gzip: Coding = { now: zlib.gunzipSync, later: zlib.gunzip, flush: constants.Z_SYNC_FLUSH };
 const brotli: Coding = {
@@ -32,7 +32,7 @@ const brotli: Coding = {
   flush: constants.BROTLI_OPERATION_FLUSH,
 };
 
-/** Of Node 22.15 and later. */
+/** Exists from Node 22.15 on. */
 interface WithZstd {
   zstdDecompressSync?: Coding['now'];
   zstdDecompress?: Coding['later'];
@@ -57,14 +57,14 @@ function codingOf(name: string, bytes: Buffer): Coding | null {
   }
 }
 
-/** 4 MiB are made of an answer at most, and no more than four large ones at a time. */
+/** Decoder of content codings: up to 4 MiB of output per response, and up to four large responses at a time. */
 export function decoder(): Decode {
   let running = 0;
   const waiting: (() => void)[] = [];
   const later = async (coding: Coding, bytes: Buffer): Promise<Buffer | null> => {
-    if (running < MOST_TOGETHER) running += 1;
-    else await new Promise<void>((resolve) => waiting.push(resolve)); // Whoever is done hands its place on.
-    const options = { maxOutputLength: MOST_MADE, finishFlush: coding.flush };
+    if (running < MAX_CONCURRENT) running += 1;
+    else await new Promise<void>((resolve) => waiting.push(resolve)); // A finished decoding passes its slot on.
+    const options = { maxOutputLength: MAX_OUTPUT_BYTES, finishFlush: coding.flush };
     const made = await new Promise<Buffer | null>((resolve) => {
       coding.later(bytes, options, (error, whole) => {
         resolve(error ? null : whole);
@@ -78,9 +78,9 @@ export function decoder(): Decode {
   return (name, bytes) => {
     const coding = codingOf(name, bytes);
     if (!coding || bytes.length === 0) return null;
-    if (bytes.length > LARGEST_AT_ONCE) return later(coding, bytes);
+    if (bytes.length > MAX_SYNC_INPUT_BYTES) return later(coding, bytes);
     try {
-      return coding.now(bytes, { maxOutputLength: MOST_MADE_AT_ONCE, finishFlush: coding.flush });
+      return coding.now(bytes, { maxOutputLength: MAX_SYNC_OUTPUT_BYTES, finishFlush: coding.flush });
     } catch (error) {
       return (error as { code?: string }).code === 'ERR_BUFFER_TOO_LARGE' ? later(coding, bytes) : null;
     }

@@ -1,42 +1,45 @@
 import type { Socket } from 'node:net';
-import { type HeldBodies, type HeldBody, PIECE_OVERHEAD_BYTES } from '../held-bodies.js';
+import { type BufferedBodies, type BufferedBody, CHUNK_OVERHEAD_BYTES } from '../buffered-bodies.js';
 import { Refusal, unavailable } from '../../core/refusal.js';
 
-// A client is to wait for the answer before it says more.
-const MOST_BYTES = 64 * 1024;
+// A client should wait for the handshake's response before it sends more.
+const MAX_BYTES = 64 * 1024;
 
-/** What a client sends before its handshake is answered. If it were not read, nobody would notice that the client leaves. */
+/**
+ * Bytes that a client sends before the response to its handshake. They must be read, since otherwise the daemon would not notice when the
+ * client disconnects.
+ */
 export class EarlyBytes {
   readonly #onRefused: (refusal: Refusal) => void;
-  #pieces: Buffer[] = [];
+  #chunks: Buffer[] = [];
   #bytes = 0;
-  readonly #held: HeldBody;
+  readonly #buffered: BufferedBody;
 
-  /** @param onRefused called when there is too much, or no memory for it; then perhaps again for what follows. */
-  constructor(bodies: HeldBodies, onRefused: (refusal: Refusal) => void) {
+  /** @param onRefused called when there are too many bytes or no memory for them; may be called again for later bytes. */
+  constructor(bodies: BufferedBodies, onRefused: (refusal: Refusal) => void) {
     this.#onRefused = onRefused;
-    this.#held = bodies.open(() => {
+    this.#buffered = bodies.open(() => {
       onRefused(unavailable());
     });
   }
 
-  add(piece: Buffer): void {
-    if (piece.length === 0) return;
-    this.#bytes += piece.length;
-    if (this.#bytes > MOST_BYTES) {
-      this.#onRefused(new Refusal('malformed_request', 'too much was sent before the answer to the handshake'));
-    } else if (this.#held.takes(piece.length + PIECE_OVERHEAD_BYTES)) this.#pieces.push(piece);
+  add(chunk: Buffer): void {
+    if (chunk.length === 0) return;
+    this.#bytes += chunk.length;
+    if (this.#bytes > MAX_BYTES) {
+      this.#onRefused(new Refusal('malformed_request', 'too much data was sent before the response to the handshake'));
+    } else if (this.#buffered.reserve(chunk.length + CHUNK_OVERHEAD_BYTES)) this.#chunks.push(chunk);
     else this.#onRefused(unavailable());
   }
 
-  /** Puts them where they are read first. */
-  giveBackTo(socket: Socket): void {
-    if (this.#bytes > 0) socket.unshift(Buffer.concat(this.#pieces));
-    this.forget();
+  /** Returns the bytes to the socket, where they are read first. */
+  returnTo(socket: Socket): void {
+    if (this.#bytes > 0) socket.unshift(Buffer.concat(this.#chunks));
+    this.discard();
   }
 
-  forget(): void {
-    this.#pieces = [];
-    this.#held.release();
+  discard(): void {
+    this.#chunks = [];
+    this.#buffered.release();
   }
 }

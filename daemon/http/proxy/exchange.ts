@@ -1,53 +1,53 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Pass } from '../../core/account.js';
 import type { Outcome } from '../../core/events.js';
-import { type InFlight, Member } from '../../core/in-flight.js';
+import { type LinkedSet, LinkedSetMember } from '../../core/linked-set.js';
 import { Refusal, unavailable } from '../../core/refusal.js';
-import { admit, type Applicant } from './admit.js';
-import { Answering } from './answering.js';
+import { admit, type AdmissionRequest } from './admit.js';
+import { ClientResponse } from './client-response.js';
 import { ClientGone, type RequestBody } from '../body.js';
-import { type Presented, presentedIn } from '../credentials.js';
-import { cut, linger } from '../endings.js';
+import { type PresentedToken, presentedTokenIn } from '../credentials.js';
+import { cut, linger } from '../connection-ends.js';
 import type { RequestFields } from '../fields.js';
-import { FromCache } from './from-cache.js';
-import type { HeldBody } from '../held-bodies.js';
+import { CacheLookup } from './cache-lookup.js';
+import type { BufferedBody } from '../buffered-bodies.js';
 import type { ExchangeOptions, ExchangeSettings, OpenExchange } from './open-exchange.js';
 import { asRefusal } from '../problems.js';
 import { readBody } from './read-body.js';
-import { RequestRecord } from './record.js';
-import { visitFactsOf } from './seeking.js';
+import { RequestRecord } from './request-record.js';
+import { cacheRequestOf } from './cache-request.js';
 import { checkExpectation } from '../shape.js';
-import { ToUpstream } from './to-upstream.js';
-import { Turn } from './turn.js';
-import type { Watches } from './watch.js';
+import { UpstreamExchange } from './upstream-exchange.js';
+import { TransferTimeouts } from './timeouts/transfer-timeouts.js';
+import type { IdleTimers } from './timeouts/idle-timers.js';
 
 /**
- * One request and its answer, from the first to the last. What it asks of the cache and of the upstream are parts of their own, and so
- * is what goes out to the client; here is the order of the steps, and how it may end.
+ * One request on /v1 and its response. This class defines the order of the steps and the ways in which a request ends; the cache, the
+ * upstream and the response to the client are separate parts.
  */
-export class Exchange extends Member implements Applicant, OpenExchange {
+export class Exchange extends LinkedSetMember implements AdmissionRequest, OpenExchange {
   readonly options: ExchangeOptions;
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
   readonly expectsContinue: boolean;
-  readonly #inFlight: InFlight<Exchange>;
-  readonly watches: Watches;
+  readonly #inFlight: LinkedSet<Exchange>;
+  readonly idleTimers: IdleTimers;
   readonly settings: ExchangeSettings;
   readonly record: RequestRecord;
-  readonly turn: Turn;
-  readonly answering: Answering;
-  /** What is held of its body. */
-  #held: HeldBody | null = null;
-  #fromCache: FromCache | null = null;
-  #toUpstream: ToUpstream | null = null;
+  readonly timeouts: TransferTimeouts;
+  readonly clientResponse: ClientResponse;
+  /** The part of its body that is buffered. */
+  #bufferedBody: BufferedBody | null = null;
+  #cacheLookup: CacheLookup | null = null;
+  #upstream: UpstreamExchange | null = null;
 
   constructor(
     options: ExchangeOptions,
     req: IncomingMessage,
     res: ServerResponse,
     expectsContinue: boolean,
-    inFlight: InFlight<Exchange>,
-    watches: Watches,
+    inFlight: LinkedSet<Exchange>,
+    idleTimers: IdleTimers,
   ) {
     super();
     this.options = options;
@@ -55,84 +55,84 @@ export class Exchange extends Member implements Applicant, OpenExchange {
     this.res = res;
     this.expectsContinue = expectsContinue;
     this.#inFlight = inFlight;
-    this.watches = watches;
+    this.idleTimers = idleTimers;
     this.settings = options.live.current;
     this.record = new RequestRecord(options, req);
-    this.turn = new Turn(watches, this.settings, this);
-    this.answering = new Answering(req, res, this.record, this.settings, this.#onDrain);
+    this.timeouts = new TransferTimeouts(idleTimers, this.settings, this);
+    this.clientResponse = new ClientResponse(req, res, this.record, this.settings, this.#onDrain);
     res.on('close', () => {
       this.#close();
     });
   }
 
-  // ---- its way: admission, its body, then the cache or the upstream
+  // ---- steps: admission, the body, then the cache or the upstream
 
   run(): void {
     void admit(this, this.options);
   }
 
-  get mostBodyBytes(): number {
+  get maxBodyBytes(): number {
     return this.options.maxRequestBytes;
   }
 
-  identified(): boolean {
+  onIdentified(): boolean {
     if (this.expectsContinue) checkExpectation(this.req);
     if (this.req.method !== 'OPTIONS') return true;
-    this.answering.options();
-    this.options.untaken.watch(this.res);
+    this.clientResponse.answerOptions();
+    this.options.unreadResponses.watch(this.res);
     return false;
   }
 
-  presented({ authorization }: RequestFields): Presented | null {
-    return presentedIn(authorization, this.req.socket);
+  presentedToken({ authorization }: RequestFields): PresentedToken | null {
+    return presentedTokenIn(authorization, this.req.socket);
   }
 
-  admitted(pass: Pass, fields: RequestFields): void {
-    this.#held = readBody(this, fields, (body) => {
-      this.#seek(pass, fields, body);
+  onAdmitted(pass: Pass, fields: RequestFields): void {
+    this.#bufferedBody = readBody(this, fields, (body) => {
+      this.#serve(pass, fields, body);
     });
   }
 
-  #seek(pass: Pass, fields: RequestFields, body: RequestBody): void {
-    if (this.isOver()) return; // It was refused while its body arrived.
+  #serve(pass: Pass, fields: RequestFields, body: RequestBody): void {
+    if (this.hasEnded()) return; // It was refused or cut while its body arrived.
     const { cache } = this.options;
-    const read = this.#readBy(body);
-    this.#toUpstream = new ToUpstream(this, pass, fields, read, this.#held);
-    const facts = cache && visitFactsOf(this.req, { pass, fields, body: read });
+    const read = this.#observeBody(body);
+    this.#upstream = new UpstreamExchange(this, pass, fields, read, this.#bufferedBody);
+    const facts = cache && cacheRequestOf(this.req, { pass, fields, body: read });
     if (facts) {
-      this.#fromCache = new FromCache(this, cache, facts, pass, this.#toUpstream);
-      this.#fromCache.begin();
+      this.#cacheLookup = new CacheLookup(this, cache, facts, pass, this.#upstream);
+      this.#cacheLookup.begin();
     } else {
-      this.#toUpstream.ask(null);
+      this.#upstream.send(null);
     }
   }
 
-  /** What the body says is read along with it, for those who keep a record. */
-  #readBy(body: RequestBody): RequestBody {
+  /** Lets the content reader observe the body, for usage and events. */
+  #observeBody(body: RequestBody): RequestBody {
     const content = this.options.contents.begin();
     this.record.content = content;
     if (body === null) return null;
-    if (!Buffer.isBuffer(body)) return content.askedInPieces(body);
-    content.asked(body);
+    if (!Buffer.isBuffer(body)) return content.streamedRequestBody(body);
+    content.requestBody(body);
     return body;
   }
 
   readonly #onDrain = () => {
-    this.turn.touch();
-    this.#toUpstream?.resume();
+    this.timeouts.touch();
+    this.#upstream?.resume();
   };
 
-  clientSilent(): void {
+  clientTimedOut(): void {
     this.refuse(new Refusal('request_timeout', 'the request body did not arrive in time'));
   }
 
-  upstreamSilent(): void {
-    this.#toUpstream?.silent();
+  upstreamTimedOut(): void {
+    this.#upstream?.timedOut();
   }
 
-  // ---- its ends
+  // ---- ways to end
 
-  isOver(): boolean {
+  hasEnded(): boolean {
     return this.record.outcome !== null || this.res.closed;
   }
 
@@ -140,16 +140,16 @@ export class Exchange extends Member implements Applicant, OpenExchange {
     return this.res.closed;
   }
 
-  /** Also from without: its rest cannot be read. */
+  /** Also called from outside the exchange, when the rest of the request cannot be parsed. */
   refuse(error: unknown): void {
-    if (this.isOver() || error instanceof ClientGone) return;
+    if (this.hasEnded() || error instanceof ClientGone) return;
     const refusal = asRefusal(error);
     this.record.refused(refusal);
-    this.#callOff();
-    // A client that was not told to go on may or may not send its body: what follows cannot be told apart.
+    this.#abort();
+    // A client that got no `100 Continue` may or may not send its body, so the start of a next request could not be recognised.
     if (this.expectsContinue) this.res.shouldKeepAlive = false;
-    this.answering.refuse(refusal);
-    this.options.untaken.watch(this.res);
+    this.clientResponse.refuse(refusal);
+    this.options.unreadResponses.watch(this.res);
   }
 
   cut(refusal: Refusal): void {
@@ -158,7 +158,7 @@ export class Exchange extends Member implements Applicant, OpenExchange {
     this.record.outcome = 'revoked';
   }
 
-  /** The daemon stops and cannot wait any longer. */
+  /** Called when the daemon stops and cannot wait any longer. */
   drain(): void {
     if (this.res.headersSent) this.destroy('drained', unavailable());
     else this.refuse(unavailable());
@@ -167,36 +167,36 @@ export class Exchange extends Member implements Applicant, OpenExchange {
 
   destroy(outcome: Outcome, why?: Refusal): void {
     this.record.outcome ??= outcome;
-    if (outcome === 'client_closed') this.#leave();
-    else this.#callOff();
-    if (why) this.answering.sayWhy(why);
+    if (outcome === 'client_closed') this.#clientLeft();
+    else this.#abort();
+    if (why) this.clientResponse.sendCutReason(why);
     cut(this.res);
   }
 
-  /** The client has left: what others wait for goes on. */
-  #leave(): void {
-    if (!this.#toUpstream?.leave()) this.#callOff();
+  /** The client has disconnected. The transfer continues if other requests wait for it. */
+  #clientLeft(): void {
+    if (!this.#upstream?.clientLeft()) this.#abort();
   }
 
-  /** Nothing of this request goes on. Who waited for its answer gets another's. */
-  #callOff(): void {
-    this.#toUpstream?.abort();
-    this.#fromCache?.quit();
+  /** Stops all work for this request. Requests that wait for its response need another one. */
+  #abort(): void {
+    this.#upstream?.abort();
+    this.#cacheLookup?.quit();
   }
 
-  /** The answer went out whole, or the connection is gone. */
+  /** The complete response was sent, or the connection is closed. */
   #close(): void {
     this.#inFlight.delete(this);
-    this.#held?.release();
-    this.turn.end();
-    // Node says "finished" too when the rest of the answer was thrown away with a connection that the client reset.
+    this.#bufferedBody?.release();
+    this.timeouts.end();
+    // Node also reports a response as finished if its rest was discarded because the client reset the connection.
     const isSent = this.res.writableFinished && !this.req.socket.destroyed;
-    if (!isSent) this.#leave();
-    this.#fromCache?.close();
-    this.#toUpstream?.close();
-    if (!isSent) this.record.leftEarly();
+    if (!isSent) this.#clientLeft();
+    this.#cacheLookup?.close();
+    this.#upstream?.close();
+    if (!isSent) this.record.clientLeftEarly();
     linger(this.req, this.options.clock);
-    this.record.bytesIn = this.turn.receivedBytes;
+    this.record.bytesIn = this.timeouts.receivedBytes;
     this.record.end();
   }
 }

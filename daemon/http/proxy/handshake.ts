@@ -1,11 +1,11 @@
-/** A WebSocket's handshake (RFC 6455, 4): what is one, and what becomes of its header fields. */
+/** WebSocket handshakes (RFC 6455, 4): recognises them and converts their headers. */
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 import { holdsToken } from '../../core/token-in-text.js';
 import { framingOf, hasBody } from '../body.js';
 import type { RequestFields } from '../fields.js';
 import { upstreamRequestHeaders } from './headers.js';
 
-/** Whether a request is one. Who asks for another protocol is served as if they had not. */
+/** Whether a request is a WebSocket handshake. A request for another protocol is served as if it had no `Upgrade` header. */
 export function isHandshake(req: IncomingMessage): boolean {
   const { method, httpVersion, headers } = req;
   const protocols = (headers.upgrade ?? '').split(',').map((name) => name.trim().toLowerCase());
@@ -22,11 +22,11 @@ interface Added {
   upstreamKey: string;
   requestId: string;
   loopMark: string;
-  /** The subprotocols that are for the upstream. */
+  /** The subprotocols to offer to the upstream. */
   offered: readonly string[];
 }
 
-/** The handshake as the upstream shall see it. */
+/** Headers of the handshake for the upstream. */
 export function handshakeForUpstream(
   fields: RequestFields,
   { headers: given }: IncomingMessage,
@@ -41,14 +41,14 @@ export function handshakeForUpstream(
   return { ...headers, connection: 'Upgrade', upgrade: 'websocket' };
 }
 
-/** @param fields of any answer, names and values in turn. */
+/** Headers of the 101 for the client. @param fields headers of any response, names and values in turn. */
 export const handshakeForClient = (fields: readonly string[]): OutgoingHttpHeaders => ({
   ...asObject(fields, ['content-length']),
   Connection: 'Upgrade',
   Upgrade: 'websocket',
 });
 
-/** Header fields given as names and values in turn, but those left out: each name with its value, or with its values. */
+/** Converts headers from a list of names and values in turn to an object: each name with its value or values. Drops those in `leftOut`. */
 function asObject(list: readonly string[], leftOut: readonly string[]): OutgoingHttpHeaders {
   const fields = new Map<string, [name: string, ...values: string[]]>();
   for (let i = 0; i < list.length; i += 2) {

@@ -1,9 +1,9 @@
-/** Header fields are rebuilt for each side, never passed along: what is not known to be harmless does not travel. */
+/** Headers for the upstream and for the client. Both lists are built from scratch, never edited in place; the headers that are dropped are listed here and in fields.ts. */
 import { MASK } from '../../core/masking.js';
 import type { CorsFields } from '../cors.js';
-import { HOP_BY_HOP, joined, namedByConnection, remembering, type RequestFields } from '../fields.js';
+import { HOP_BY_HOP, joinValues, connectionOptions, memoizedByName, type RequestFields } from '../fields.js';
 
-/** @returns names and values in turn, as the upstream shall see them. */
+/** Headers of a forwarded request. @returns names and values in turn. */
 export function upstreamRequestHeaders(
   { forwarded, cdnLoop }: RequestFields,
   added: { upstreamKey: string; requestId: string; loopMark: string },
@@ -14,17 +14,17 @@ export function upstreamRequestHeaders(
     'x-request-id',
     added.requestId,
     'cdn-loop',
-    joined(cdnLoop, added.loopMark),
+    joinValues(cdnLoop, added.loopMark),
     ...forwarded,
   ];
 }
 
 /**
- * What a browser would keep for, or do to, the whole origin of the answer. To a browser that is this daemon, on which the
- * Admin UI lives: not a provider's to decide.
+ * Response headers that a browser would apply to the whole origin. That origin is this daemon, which also serves the Admin UI, so a
+ * provider must not control it.
  */
 const ACTS_ON_ORIGIN = [
-  // State of the origin, and its end.
+  // State of the origin, and its deletion.
   'set-cookie',
   'set-cookie2',
   'clear-site-data',
@@ -32,18 +32,18 @@ const ACTS_ON_ORIGIN = [
   'activate-storage-access',
   'sec-session-registration',
   'secure-session-registration',
-  // Which keys, protocols and servers belong to it from now on.
+  // Keys, protocols and servers of the origin from now on.
   'strict-transport-security',
   'public-key-pins',
   'public-key-pins-report-only',
   'expect-ct',
   'alt-svc',
   'alternate-protocol',
-  // Where its errors are reported.
+  // Where errors of the origin are reported.
   'nel',
   'report-to',
   'reporting-endpoints',
-  // What its later requests carry, and which of its pages share a process or a service worker.
+  // What later requests carry, and which pages share a process or a service worker.
   'accept-ch',
   'accept-ch-lifetime',
   'critical-ch',
@@ -51,13 +51,16 @@ const ACTS_ON_ORIGIN = [
   'origin-agent-cluster',
   'service-worker-allowed',
   'speculation-rules',
-  // Leads away, and lets other origins measure. Redirects (`Location`) are the client's to follow.
+  // Navigation, and timing data for other origins. Redirects (`Location`) are for the client to follow.
   'refresh',
   'timing-allow-origin',
 ];
 
-/** What a server in front of this daemon would take for an order of ours: nginx serves the file that `X-Accel-Redirect` names. */
-const ORDERS_TO_SERVERS = [
+/**
+ * Response headers that a reverse proxy in front of this daemon would take for instructions: nginx serves the file that
+ * `X-Accel-Redirect` names.
+ */
+const SERVER_DIRECTIVES = [
   'x-accel-redirect',
   'x-accel-expires',
   'x-accel-charset',
@@ -68,21 +71,21 @@ const ORDERS_TO_SERVERS = [
   'x-reproxy-url',
 ];
 
-const OURS_TO_SAY = ['x-proxy-cache', 'x-token-expires-at', 'x-token-requests-remaining', 'x-upstream-request-id'];
+const SET_BY_PROXY = ['x-proxy-cache', 'x-token-expires-at', 'x-token-requests-remaining', 'x-upstream-request-id'];
 
-const NOT_SENT_BACK: ReadonlySet<string> = new Set([
+const NOT_SENT_TO_CLIENT: ReadonlySet<string> = new Set([
   ...HOP_BY_HOP,
   ...ACTS_ON_ORIGIN,
-  ...ORDERS_TO_SERVERS,
-  ...OURS_TO_SAY,
+  ...SERVER_DIRECTIVES,
+  ...SET_BY_PROXY,
 ]);
 
-/** Whether a header field of an upstream's answer stays here. @param name in lower case. */
-export const staysHere = (name: string): boolean =>
-  NOT_SENT_BACK.has(name) || name.startsWith('proxy-') || name.startsWith('access-control-'); // Which pages may read an answer of ours is not the upstream's to say.
+/** Whether a header of an upstream response is not forwarded. @param name in lower case. */
+export const isStripped = (name: string): boolean =>
+  NOT_SENT_TO_CLIENT.has(name) || name.startsWith('proxy-') || name.startsWith('access-control-'); // CORS of this daemon is not the upstream's decision.
 
-/** What an answer says of the token that it was asked for with, and to whom. */
-export interface OwnFacts {
+/** Headers about the token and the request that this proxy adds to a response. */
+export interface ProxyHeaderValues {
   requestId: string;
   /** RFC 3339. */
   expiresAt: string;
@@ -90,7 +93,7 @@ export interface OwnFacts {
   cors: CorsFields;
 }
 
-export interface AnswerFacts extends OwnFacts {
+export interface ForwardedResponseValues extends ProxyHeaderValues {
   status: number;
   upstreamMs: number;
   proxyMs: number;
@@ -106,7 +109,7 @@ export interface ClientHeaders {
 
 export const EVENT_STREAM = /^text\/event-stream\b/i;
 
-const LOOKED_AT = [
+const INTERPRETED = [
   'vary',
   'x-request-id',
   'content-type',
@@ -115,20 +118,22 @@ const LOOKED_AT = [
   'transfer-encoding',
 ] as const;
 
-type FieldKind = 'forwarded' | 'dropped' | (typeof LOOKED_AT)[number];
+type FieldKind = 'forwarded' | 'dropped' | (typeof INTERPRETED)[number];
 
-const kindOf = remembering<FieldKind>((lower) => {
-  const lookedAt = LOOKED_AT.find((name) => name === lower);
+const kindOf = memoizedByName<FieldKind>((lower) => {
+  const lookedAt = INTERPRETED.find((name) => name === lower);
   if (lookedAt) return lookedAt;
-  return staysHere(lower) ? 'dropped' : 'forwarded';
+  return isStripped(lower) ? 'dropped' : 'forwarded';
 });
 
 /**
+ * Headers of a forwarded response.
+ *
  * @param rawHeaders names and values in turn, as the upstream sent them.
- * @throws when the answer cannot be passed on.
+ * @throws if the response cannot be forwarded.
  */
-export function clientResponseHeaders(rawHeaders: readonly Buffer[], facts: AnswerFacts): ClientHeaders {
-  const named = namedByConnection(connectionOf(rawHeaders));
+export function clientResponseHeaders(rawHeaders: readonly Buffer[], facts: ForwardedResponseValues): ClientHeaders {
+  const named = connectionOptions(connectionOf(rawHeaders));
   const list: string[] = [];
   let vary = '';
   let upstreamRequestId: string | null = null;
@@ -140,12 +145,13 @@ export function clientResponseHeaders(rawHeaders: readonly Buffer[], facts: Answ
     if (kind === 'dropped') continue;
     const value = latin1(rawHeaders[i + 1]);
     if (kind === 'transfer-encoding') {
-      // undici has undone this one. Nobody asked for another, and without this field nobody could undo it.
+      // undici has decoded `chunked`. Other transfer codings were not requested, and without this header the client could not decode
+      // them.
       if (value.toLowerCase() !== 'chunked') throw new Error('a transfer coding other than chunked');
     } else if (named?.has(name.toLowerCase())) {
       continue;
     } else if (kind === 'content-length' && facts.status === 204) {
-      continue; // It has no body, and some would wait for one.
+      continue; // A 204 has no body, and some clients would wait for one.
     } else if (kind === 'vary') {
       vary += `${value}, `;
     } else if (kind === 'x-request-id') {
@@ -160,12 +166,15 @@ export function clientResponseHeaders(rawHeaders: readonly Buffer[], facts: Answ
   list.push('X-PROXY-CACHE', 'miss');
   if (upstreamRequestId !== null) list.push('X-Upstream-Request-ID', upstreamRequestId);
   list.push('Server-Timing', `upstream;dur=${tenths(facts.upstreamMs)}, proxy;dur=${tenths(facts.proxyMs)}`);
-  pushOwn(list, facts, vary, contentType !== null && EVENT_STREAM.test(contentType));
+  pushProxyHeaders(list, facts, vary, contentType !== null && EVENT_STREAM.test(contentType));
   return { list, upstreamRequestId, contentType, contentEncoding };
 }
 
-/** What is ours to say on every answer with a status of the upstream, forwarded or kept. @param vary ends with a comma, if it is not empty. */
-export function pushOwn(list: string[], facts: OwnFacts, vary: string, isEventStream: boolean): void {
+/**
+ * Adds the proxy's own headers, which each response with an upstream status has, forwarded or cached. @param vary ends with a comma
+ * unless it is empty.
+ */
+export function pushProxyHeaders(list: string[], facts: ProxyHeaderValues, vary: string, isEventStream: boolean): void {
   let varies = vary;
   list.push('X-Request-ID', facts.requestId);
   for (const name in facts.cors) {
@@ -173,35 +182,35 @@ export function pushOwn(list: string[], facts: OwnFacts, vary: string, isEventSt
     if (name === 'Vary') varies += `${value}, `;
     else list.push(name, value);
   }
-  // No cache in front of us may serve past a revocation.
+  // So that a cache in front of this proxy cannot serve a response after its token was revoked.
   list.push('Vary', `${varies}Authorization`);
   list.push('X-Token-Expires-At', facts.expiresAt);
   if (facts.remaining !== null) list.push('X-Token-Requests-Remaining', String(facts.remaining));
   if (isEventStream) list.push('X-Accel-Buffering', 'no');
 }
 
-// The upstream could make one as long as all its fields may be together.
-const LONGEST_RECORDED_ID = 200;
+// Otherwise the ID could be as long as all response headers together may be.
+const MAX_RECORDED_ID_LENGTH = 200;
 
-/** The upstream's request id as it may be written down: an upstream that repeats our key must not bring it there. */
-export const recordedId = (id: string | null, upstreamKey: string): string | null =>
-  id?.includes(upstreamKey) ? MASK : (id?.slice(0, LONGEST_RECORDED_ID) ?? null);
+/** The upstream's request ID for records, masked if the upstream repeats the project's key in it. */
+export const recordableId = (id: string | null, upstreamKey: string): string | null =>
+  id?.includes(upstreamKey) ? MASK : (id?.slice(0, MAX_RECORDED_ID_LENGTH) ?? null);
 
-/** What all `Connection` fields say together. */
+/** The value of all `Connection` headers together. */
 export function connectionOf(rawHeaders: readonly Buffer[]): string | undefined {
   let connection: string | undefined;
   for (let i = 0; i < rawHeaders.length; i += 2) {
     if (rawHeaders[i]?.length !== 'connection'.length || latin1(rawHeaders[i]).toLowerCase() !== 'connection') continue;
-    connection = joined(connection, latin1(rawHeaders[i + 1]));
+    connection = joinValues(connection, latin1(rawHeaders[i + 1]));
   }
   return connection;
 }
 
-/** Put together from two whole numbers, for which V8 has the text at hand. */
+/** Formats milliseconds with one decimal. Built from two integers, whose strings V8 caches. */
 function tenths(ms: number): string {
   const rounded = Math.round(ms * 10);
   return `${Math.floor(rounded / 10)}.${rounded % 10}`;
 }
 
-// Header bytes are kept as they are: latin1 maps each to one character and back.
+// latin1 maps each byte to one character and back, so header bytes stay unchanged.
 export const latin1 = (bytes: Buffer | undefined) => bytes?.toString('latin1') ?? '';

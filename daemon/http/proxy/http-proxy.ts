@@ -1,6 +1,7 @@
 /**
- * The only file that knows http-proxy, which carries upgrades. By itself it would forward the client's headers, write to the
- * client whatever the upstream answers, and go on when the client has left: it is let do what is left when that is taken away.
+ * WebSocket upgrades to the upstream through http-proxy, which no other file uses. By itself http-proxy would forward the client's
+ * headers, write the upstream's responses directly to the client, and continue after the client has disconnected. This module replaces
+ * all of that; http-proxy only connects and pipes.
  */
 import type { ClientRequest, IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 import { createRequire } from 'node:module';
@@ -8,41 +9,41 @@ import type { Socket } from 'node:net';
 import util from 'node:util';
 import type HttpProxy from 'http-proxy';
 import { Refusal } from '../../core/refusal.js';
-import { LARGEST_RESPONSE_HEADERS } from './connection.js';
+import { MAX_RESPONSE_HEADER_BYTES } from './upstream-connection.js';
 
-/** Takes what becomes of an upgrade at the upstream. */
+/** Receives the result of an upgrade request to the upstream. */
 export interface UpgradeReceiver {
-  /** The upstream's connection stands, and the request is on its way. */
-  connected(): void;
+  /** The connection to the upstream is established, and the request is being sent. */
+  onConnected(): void;
   /**
    * The upstream switches protocols.
    *
-   * @returns the header fields of the 101 that the client is about to be sent.
-   * @throws when there can be none.
+   * @returns the headers of the 101 for the client, which is sent next.
+   * @throws if the response cannot be forwarded.
    */
-  accepted(answer: IncomingMessage): OutgoingHttpHeaders;
-  /** The client has its 101, and the two connections are piped into each other. */
-  joined(upstream: Socket): void;
-  /** The upstream answers with something else. */
-  answered(answer: IncomingMessage): void;
-  /** There is no answer, or the connection broke. */
+  onUpgrade(response: IncomingMessage): OutgoingHttpHeaders;
+  /** The 101 was sent, and the two connections are piped into each other. */
+  onTunnel(upstream: Socket): void;
+  /** The upstream responded with another status. */
+  onResponse(response: IncomingMessage): void;
+  /** There is no response, or the connection broke. */
   fail(refusal: Refusal): void;
 }
 
-type Join = (answer: IncomingMessage, upstream: Socket, head: Buffer) => void;
+type Join = (response: IncomingMessage, upstream: Socket, head: Buffer) => void;
 
 const NOTHING = Buffer.alloc(0);
 
 export interface UpgradeRequest {
   /** Path and query, byte for byte as the client sent them. */
   target: string;
-  /** As the upstream shall see them. */
+  /** Headers for the upstream. */
   headers: OutgoingHttpHeaders;
   /** The client's connection. */
   socket: Socket;
 }
 
-/** @returns the request at the upstream: destroying it ends it as long as there is no answer. */
+/** @returns the request to the upstream. Destroying it aborts it as long as there is no response. */
 export type ForwardUpgrade = (request: UpgradeRequest, receiver: UpgradeReceiver) => ClientRequest;
 
 export function upgradesAt(upstream: URL): ForwardUpgrade {
@@ -52,7 +53,7 @@ export function upgradesAt(upstream: URL): ForwardUpgrade {
     protocol: upstream.protocol,
     host: upstream.host,
     hostname: upstream.hostname.replace(/^\[|\]$/g, ''),
-    port: upstream.port as unknown as number, // Its types want a number; Node takes both, and '' is the protocol's own.
+    port: upstream.port as unknown as number, // The types require a number; Node accepts both, and '' means the protocol's default.
   };
   const connectEvent = upstream.protocol === 'https:' ? 'secureConnect' : 'connect';
 
@@ -61,18 +62,18 @@ export function upgradesAt(upstream: URL): ForwardUpgrade {
     let request: ClientRequest | undefined;
     proxy.on('proxyReqWs', (made) => {
       request = made;
-      made.path = prefix + target; // http-proxy tidies a path up.
-      // By default Node drops fields beyond some number without a word, and allows 16 KiB.
-      Object.assign(made, { maxHeadersCount: 0, maxHeaderSize: LARGEST_RESPONSE_HEADERS });
+      made.path = prefix + target; // http-proxy normalizes the path; this restores it.
+      // By default Node silently drops headers above a number, and allows 16 KiB.
+      Object.assign(made, { maxHeadersCount: 0, maxHeaderSize: MAX_RESPONSE_HEADER_BYTES });
       made.once('socket', (connection) => {
         connection.once(connectEvent, () => {
-          receiver.connected();
+          receiver.onConnected();
         });
       });
     });
-    // The client's headers are nowhere for http-proxy to find: what it is told to set it only adds to those it sees.
+    // http-proxy gets these headers only, not the client's: its own options only add to the headers of the request.
     const asked = { method: 'GET', url: target, headers: { ...headers, host: upstream.host } } as IncomingMessage;
-    // The callback is for what breaks once the connections are joined.
+    // The callback is for errors after the connections are piped.
     proxy.ws(asked, socket, NOTHING, {}, (error) => {
       receiver.fail(refusalOf(error));
     });
@@ -82,51 +83,58 @@ export function upgradesAt(upstream: URL): ForwardUpgrade {
   };
 }
 
-/** http-proxy's own listeners write to the client, or close it, at once. Only for joining the connections is theirs called, once we agree. */
+/**
+ * Replaces http-proxy's listeners, which write to the client or close it immediately. Only the one that pipes the connections is called,
+ * once the receiver has agreed.
+ */
 function takeOver(request: ClientRequest, receiver: UpgradeReceiver): void {
   const [join] = request.listeners('upgrade') as [Join];
   for (const event of ['upgrade', 'response', 'error']) request.removeAllListeners(event);
-  let answered: IncomingMessage | null = null;
-  request.on('response', (answer) => {
-    answered = answer;
-    // A 101 that names no protocol. Nothing can follow it.
-    if (answer.statusCode === 101) receiver.fail(malformedAnswer(new Error('it switches to no protocol')));
-    else receiver.answered(answer);
+  let finalResponse: IncomingMessage | null = null;
+  request.on('response', (response) => {
+    finalResponse = response;
+    // A 101 without a protocol. Nothing can follow it.
+    if (response.statusCode === 101) receiver.fail(malformedResponse(new Error('101 without a protocol')));
+    else receiver.onResponse(response);
   });
-  request.on('upgrade', (answer: IncomingMessage, upstream: Socket, head: Buffer) => {
+  request.on('upgrade', (response: IncomingMessage, upstream: Socket, head: Buffer) => {
     upstream.on('error', () => undefined); // `close` follows.
-    if (answered) {
-      upstream.destroy(); // Node reads on behind an answer.
+    if (finalResponse) {
+      upstream.destroy(); // Node keeps reading after a response.
       return;
     }
     try {
-      if (answer.headers.upgrade?.toLowerCase() !== 'websocket') throw new Error('it switches to another protocol');
-      // http-proxy writes them as they stand in this object.
-      answer.headers = receiver.accepted(answer) as IncomingMessage['headers'];
+      if (response.headers.upgrade?.toLowerCase() !== 'websocket')
+        throw new Error('101 with another protocol than websocket');
+      // http-proxy sends the headers of this object to the client.
+      response.headers = receiver.onUpgrade(response) as IncomingMessage['headers'];
     } catch (error) {
       upstream.destroy();
-      receiver.fail(malformedAnswer(error));
+      receiver.fail(malformedResponse(error));
       return;
     }
-    join(answer, upstream, head);
-    receiver.joined(upstream);
+    join(response, upstream, head);
+    receiver.onTunnel(upstream);
   });
   request.on('error', (error) => {
-    // What stands behind a whole answer is nobody's.
-    if (!answered?.complete) receiver.fail(refusalOf(error));
+    // Bytes after a complete response are ignored.
+    if (!finalResponse?.complete) receiver.fail(refusalOf(error));
   });
 }
 
 function refusalOf(error: NodeJS.ErrnoException): Refusal {
   return error.code?.startsWith('HPE_')
-    ? malformedAnswer(error)
+    ? malformedResponse(error)
     : new Refusal('upstream_unreachable', 'upstream unreachable', { cause: error });
 }
 
-export const malformedAnswer = (cause: unknown) =>
+export const malformedResponse = (cause: unknown) =>
   new Refusal('upstream_malformed', 'upstream answered malformed', { cause });
 
-/** From Node 22 on calling `util._extend` prints a warning; http-proxy takes hold of it when it is loaded. It gets what replaces it. */
+/**
+ * Loads http-proxy, which takes `util._extend` when it is loaded. From Node 22 on, calling that prints a warning, so http-proxy gets its
+ * replacement.
+ */
 function loadHttpProxy(): typeof HttpProxy {
   const original = Object.getOwnPropertyDescriptor(util, '_extend');
   Object.defineProperty(util, '_extend', { ...original, value: Object.assign });

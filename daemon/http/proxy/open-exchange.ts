@@ -1,50 +1,50 @@
-/** A request on /v1 and its answer, as long as they last: what the parts of an `Exchange` have in common. */
+/** What the parts of an `Exchange` share: one request on /v1 and its response while they last. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Live, Reloadable, Settings } from '../../../config/settings.js';
 import type { ResponseCache } from '../../core/cache/response-cache.js';
-import type { ContentReaders } from '../../core/content/reader.js';
+import type { ContentReaders } from '../../core/content/content-reader.js';
 import type { Outcome } from '../../core/events.js';
 import type { Refusal } from '../../core/refusal.js';
-import type { EntryOptions } from './admit.js';
-import type { Answering } from './answering.js';
+import type { AdmitOptions } from './admit.js';
+import type { ClientResponse } from './client-response.js';
 import type { CorsSettings } from '../cors.js';
-import type { Forwarder } from './forward.js';
-import type { RequestRecord } from './record.js';
-import type { Turn } from './turn.js';
-import type { Watches } from './watch.js';
+import type { Forwarder } from './forwarder.js';
+import type { RequestRecord } from './request-record.js';
+import type { TransferTimeouts } from './timeouts/transfer-timeouts.js';
+import type { IdleTimers } from './timeouts/idle-timers.js';
 import type { WordingSettings } from '../wording.js';
 
 export type ExchangeSettings = CorsSettings &
   WordingSettings &
   Pick<Reloadable, 'requestTimeoutMs' | 'clientBodyTimeoutMs'>;
 
-export interface ExchangeOptions extends EntryOptions, Pick<Settings, 'maxRequestBytes'> {
-  /** Null when it is off. */
+export interface ExchangeOptions extends AdmitOptions, Pick<Settings, 'maxRequestBytes'> {
+  /** Null if the cache is off. */
   cache: ResponseCache | null;
   contents: Pick<ContentReaders, 'begin'>;
   forwarder: Forwarder;
-  /** Those in force: SIGHUP may put others in their place. A request keeps what it began with. */
+  /** The current settings: SIGHUP may replace them. A request keeps those that it began with. */
   live: Live<keyof ExchangeSettings>;
 }
 
 export interface OpenExchange {
   readonly options: ExchangeOptions;
-  /** What it began with. */
+  /** The settings that the request began with. */
   readonly settings: ExchangeSettings;
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
-  /** The client waits for `100 Continue` before it sends its body. */
+  /** Whether the client waits for `100 Continue` before it sends its body. */
   readonly expectsContinue: boolean;
   readonly record: RequestRecord;
-  readonly turn: Turn;
-  readonly answering: Answering;
-  readonly watches: Watches;
-  /** Refused or ended, or its client is gone: nothing is begun for it any more. */
-  isOver(): boolean;
-  /** Once the request is over this does nothing, and for `ClientGone` there is nobody to be told. */
+  readonly timeouts: TransferTimeouts;
+  readonly clientResponse: ClientResponse;
+  readonly idleTimers: IdleTimers;
+  /** Whether it was refused or has ended, or its client has disconnected; then nothing more is started for it. */
+  hasEnded(): boolean;
+  /** Does nothing if the request has ended. For `ClientGone` there is no client left to respond to. */
   refuse(error: unknown): void;
-  /** Ends an answer that has begun. @param why for the client, if it is us who end it. */
+  /** Cuts a response that has begun. @param why reason for the client, if this proxy ends it. */
   destroy(outcome: Outcome, why?: Refusal): void;
-  /** The client has sent nothing of its body for too long. */
-  clientSilent(): void;
+  /** The client's body did not arrive in time. */
+  clientTimedOut(): void;
 }

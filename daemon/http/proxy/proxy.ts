@@ -1,43 +1,43 @@
 /**
- * /v1: the request's way.
+ * /v1: the steps of a request.
  *
  *   1–5 admission    shape, rate limits, credential: admit.ts
- *       body         a small one is held, a large one streams: read-body.ts      408 413
- *   6   cache        may it be answered from there? from-cache.ts                504
- *   7   forward      draw one use (spend.ts), swap the key, stream both ways:
- *                    to-upstream.ts                                              413 429 502 503 504
- *   8   afterwards   one RequestEnded value for all who keep a record: record.ts
+ *       body         buffer a small one, stream a large one: read-body.ts      408 413
+ *   6   cache        look up a stored response: cache-lookup.ts                504
+ *   7   forward      draw one use (forward-reservation.ts), swap the key,
+ *                    stream both ways: upstream-exchange.ts                    413 429 502 503 504
+ *   8   completion   publish one RequestEnded value: request-record.ts
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { InFlight } from '../../core/in-flight.js';
+import { LinkedSet } from '../../core/linked-set.js';
 import type { Refusal } from '../../core/refusal.js';
-import { REFUSAL_HEADERS } from './answering.js';
+import { REFUSAL_HEADERS } from './client-response.js';
 import { Exchange } from './exchange.js';
 import type { ExchangeOptions } from './open-exchange.js';
-import { recordUnread, type Unread } from './record.js';
-import { Watches } from './watch.js';
+import { recordUnreadable, type UnreadableRequest } from './request-record.js';
+import { IdleTimers } from './timeouts/idle-timers.js';
 
 export type ProxyHandler = (req: IncomingMessage, res: ServerResponse, expectsContinue: boolean) => void;
 
 export interface Proxy {
   handle: ProxyHandler;
-  /** Refuses the request of a response not begun. @returns false when it is none of the proxy's. */
+  /** Refuses the request whose response has not begun. @returns false if the request does not belong to the proxy. */
   refuse(res: ServerResponse, refusal: Refusal): boolean;
-  /** Leaves a record of what was refused before there was a request. */
-  recordUnread(socket: Socket, refusal: Refusal, unread: Unread): void;
-  /** How many requests are not over. */
+  /** Records a refusal that happened before there was a request. */
+  recordUnreadable(socket: Socket, refusal: Refusal, unread: UnreadableRequest): void;
+  /** Number of requests that have not ended. */
   readonly inFlight: number;
-  /** Ends whatever is in flight. */
+  /** Ends all requests in flight. */
   cutAll(): void;
 }
 
 export function createProxy(options: ExchangeOptions): Proxy {
-  const inFlight = new InFlight<Exchange>();
-  const watches = new Watches(options.clock);
+  const inFlight = new LinkedSet<Exchange>();
+  const idleTimers = new IdleTimers(options.clock);
   return {
     handle(req, res, expectsContinue) {
-      const exchange = new Exchange(options, req, res, expectsContinue, inFlight, watches);
+      const exchange = new Exchange(options, req, res, expectsContinue, inFlight, idleTimers);
       inFlight.add(exchange);
       exchange.run();
     },
@@ -46,8 +46,8 @@ export function createProxy(options: ExchangeOptions): Proxy {
       exchange?.refuse(refusal);
       return exchange !== undefined;
     },
-    recordUnread(socket, refusal, unread) {
-      recordUnread(options, socket, refusal, unread);
+    recordUnreadable(socket, refusal, unread) {
+      recordUnreadable(options, socket, refusal, unread);
     },
     get inFlight() {
       return inFlight.size;
@@ -60,14 +60,17 @@ export function createProxy(options: ExchangeOptions): Proxy {
 
 export const isProxied = (target: string) => /^\/v1(?:[/?#]|$)/.test(target);
 
-/** Neither an absolute URL nor what a browser would take for one (`//host`); no fragment, which is not for us; no `\`, which some read as `/`. */
+/**
+ * Whether a target is a plain path: no absolute URL and nothing that a browser would take for one (`//host`), no fragment, which is not
+ * for servers, and no `\`, which some read as `/`.
+ */
 export const isPath = (target: string) => /^\/(?!\/)[^#\\]*$/.test(target);
 
 /**
- * What every refusal on /v1 carries, for one that is made before anybody knows where its request belongs: none when it certainly
- * belongs elsewhere.
+ * Headers for a refusal that is made before it is known where its request belongs: those of /v1, unless the request certainly belongs
+ * elsewhere.
  *
- * @param target null when it was not read.
+ * @param target null if it was not read.
  */
 export const cacheFields = (proxy: object | null, target: string | null): Readonly<Record<string, string>> =>
   proxy === null || (target !== null && isPath(target) && !isProxied(target)) ? {} : REFUSAL_HEADERS;

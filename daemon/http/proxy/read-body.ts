@@ -1,41 +1,41 @@
-import type { HeldBody } from '../held-bodies.js';
-import { gatherBody, hasBody, holdBody, isHeld, type RequestBody, streamBody } from '../body.js';
+import type { BufferedBody } from '../buffered-bodies.js';
+import { collectBody, hasBody, bufferBody, isBufferable, type RequestBody, streamBody } from '../body.js';
 import type { RequestFields } from '../fields.js';
 import type { OpenExchange } from './open-exchange.js';
-import { isSoughtByBody, LARGEST_LOOKED_UP } from './seeking.js';
+import { bodyIsPartOfKey, MAX_KEY_BODY_BYTES } from './cache-request.js';
 
 /**
- * Reads the body of a request: a small one is held before anything is spent, a large one streams once it has begun.
+ * Reads a request's body. A small body is buffered before any use is drawn; a large one is streamed once it has begun.
  *
- * @param onBody not called when the client leaves before, or the request is refused.
- * @returns what is held of it; null when it has no body.
+ * @param onBody not called if the client disconnects first or the request is refused.
+ * @returns the buffered part of the body; null if the request has no body.
  */
 export function readBody(
   exchange: OpenExchange,
   fields: RequestFields,
   onBody: (body: RequestBody) => void,
-): HeldBody | null {
-  const { options, req, res, turn } = exchange;
+): BufferedBody | null {
+  const { options, req, res, timeouts } = exchange;
   if (!hasBody(fields)) {
     onBody(null);
     return null;
   }
   if (exchange.expectsContinue) res.writeContinue();
-  turn.beginBody();
-  const held = options.bodies.open(() => {
-    // To read on for a while, as behind other early answers, would take the memory that is wanted.
+  timeouts.beginBody();
+  const buffered = options.bodies.open(() => {
+    // Other early responses are followed by reading the rest for a while. Here that would take the memory that is needed.
     res.once('finish', () => req.socket.destroy());
-    exchange.clientSilent();
+    exchange.clientTimedOut();
   });
-  if (isHeld(fields)) {
-    holdBody(req, held, turn, onBody);
-    return held;
+  if (isBufferable(fields)) {
+    bufferBody(req, buffered, timeouts, onBody);
+    return buffered;
   }
-  const streaming = streamBody(req, options.maxRequestBytes, turn);
-  const isGathered = options.cache !== null && isSoughtByBody(req, fields);
-  const reading = isGathered ? streaming.then((body) => gatherBody(body, LARGEST_LOOKED_UP, held)) : streaming;
+  const streaming = streamBody(req, options.maxRequestBytes, timeouts);
+  const isCollected = options.cache !== null && bodyIsPartOfKey(req, fields);
+  const reading = isCollected ? streaming.then((body) => collectBody(body, MAX_KEY_BODY_BYTES, buffered)) : streaming;
   reading.then(onBody, (error: unknown) => {
     exchange.refuse(error);
   });
-  return held;
+  return buffered;
 }

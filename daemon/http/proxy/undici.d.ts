@@ -1,6 +1,4 @@
-/*
- * Parts of undici by their own paths: the whole brings mocks, proxies and fetch, 9 MB that nobody here uses.
- */
+/* Parts of undici by their own paths. The whole package loads mocks, proxies and fetch: 9 MB that this project does not use. */
 declare module 'undici/lib/dispatcher/client.js' {
   import { Client } from 'undici';
   export default Client;

@@ -2,67 +2,73 @@ import { type ClientRequest, type IncomingMessage, type OutgoingHttpHeaders, Ser
 import type { Socket } from 'node:net';
 import type { Live, Reloadable } from '../../../config/settings.js';
 import type { Pass } from '../../core/account.js';
-import { RealtimeReader } from '../../core/content/realtime.js';
+import { RealtimeReader } from '../../core/content/realtime-reader.js';
 import type { Outcome } from '../../core/events.js';
 import type { Clock } from '../../core/ports.js';
 import { Refusal, unavailable } from '../../core/refusal.js';
 import { digestOf } from '../../core/token.js';
-import { admit, type Applicant, type EntryOptions } from './admit.js';
-import { headersForClient, REFUSAL_HEADERS } from './answering.js';
+import { admit, type AdmissionRequest, type AdmitOptions } from './admit.js';
+import { headersForClient, REFUSAL_HEADERS } from './client-response.js';
 import { ClientGone } from '../body.js';
 import { type CorsFields, corsFields, type CorsSettings } from '../cors.js';
-import { bearerOf, type Presented, type Subprotocols, subprotocolsOf } from '../credentials.js';
+import { bearerOf, type PresentedToken, type Subprotocols, subprotocolsOf } from '../credentials.js';
 import { EarlyBytes } from './early-bytes.js';
-import { endGently } from '../endings.js';
+import { endAndLinger } from '../connection-ends.js';
 import type { RequestFields } from '../fields.js';
-import type { Forwarder } from './forward.js';
+import type { Forwarder } from './forwarder.js';
 import { handshakeForClient, handshakeForUpstream } from './handshake.js';
-import { type ForwardUpgrade, malformedAnswer, type UpgradeReceiver } from './http-proxy.js';
-import { Joined, type Joining } from './joined.js';
+import { type ForwardUpgrade, malformedResponse, type UpgradeReceiver } from './http-proxy.js';
+import { WebSocketTunnel, type TunnelOwner } from './websocket-tunnel.js';
 import { asRefusal, sendProblem } from '../problems.js';
-import { RequestRecord } from './record.js';
-import { type Spender, Spending } from './spend.js';
-import { Watch, type Watches } from './watch.js';
+import { RequestRecord } from './request-record.js';
+import { type ReservationOwner, ForwardReservation } from './forward-reservation.js';
+import { IdleTimer, type IdleTimers } from './timeouts/idle-timers.js';
 import { wordingFor, type WordingSettings } from '../wording.js';
 
 type UpgradeSettings = CorsSettings &
   WordingSettings &
   Pick<Reloadable, 'requestTimeoutMs' | 'upstreamConnectTimeoutMs' | 'websocketIdleTimeoutMs'>;
 
-export interface UpgradeOptions extends EntryOptions {
-  /** Its connections to the upstream are counted together with these. */
+export interface UpgradeOptions extends AdmitOptions {
+  /** WebSockets and plain requests share one limit of upstream connections. */
   connections: Pick<Forwarder, 'reserve' | 'release'>;
   forward: ForwardUpgrade;
-  /** Those in force: SIGHUP may put others in their place. A connection keeps what it began with. */
+  /** The current settings: SIGHUP may replace them. A connection keeps those that it began with. */
   live: Live<keyof UpgradeSettings>;
 }
 
-/** One client connection, from its handshake to its end: the order of the steps, and how it may end. */
-export class Upgrade implements Applicant, Spender, Joining, UpgradeReceiver {
+/** One WebSocket connection, from its handshake to its end. This class defines the order of the steps and the ways in which it ends. */
+export class Upgrade implements AdmissionRequest, ReservationOwner, TunnelOwner, UpgradeReceiver {
   readonly #options: UpgradeOptions;
   readonly req: IncomingMessage;
   readonly #socket: Socket;
   readonly #onClose: () => void;
   /** A handshake has no body. */
-  readonly mostBodyBytes = 0;
+  readonly maxBodyBytes = 0;
   readonly settings: UpgradeSettings;
   readonly record: RequestRecord;
-  readonly watch: Watch;
+  readonly idleTimer: IdleTimer;
   readonly #cors: CorsFields;
   readonly #subprotocols: Subprotocols;
-  /** Writes what is answered in place of a 101. */
+  /** Writes the response if it is not a 101. */
   readonly #res: ServerResponse;
-  readonly #early: EarlyBytes;
-  readonly #spending: Spending;
-  /** What is asked of the upstream, once the use may be spent. */
+  readonly #earlyBytes: EarlyBytes;
+  readonly #reservation: ForwardReservation;
+  /** The fields to forward, once admission has passed. */
   #fields: RequestFields | null = null;
   #holdsConnection = false;
-  #request: ClientRequest | null = null;
-  /** Once its connection is joined with the upstream's. */
-  #joined: Joined | null = null;
+  #upstreamRequest: ClientRequest | null = null;
+  /** Set once the connection is piped to the upstream's. */
+  #tunnel: WebSocketTunnel | null = null;
   #isClosed = false;
 
-  constructor(options: UpgradeOptions, req: IncomingMessage, socket: Socket, watches: Watches, onClose: () => void) {
+  constructor(
+    options: UpgradeOptions,
+    req: IncomingMessage,
+    socket: Socket,
+    idleTimers: IdleTimers,
+    onClose: () => void,
+  ) {
     this.#options = options;
     this.req = req;
     this.#socket = socket;
@@ -72,11 +78,11 @@ export class Upgrade implements Applicant, Spender, Joining, UpgradeReceiver {
     this.#subprotocols = subprotocolsOf(req.headers['sec-websocket-protocol']);
     this.record = new RequestRecord(options, req);
     this.record.realtime = new RealtimeReader(req.url ?? '');
-    this.watch = new Watch(watches);
-    this.#early = new EarlyBytes(options.bodies, (refusal) => {
+    this.idleTimer = new IdleTimer(idleTimers);
+    this.#earlyBytes = new EarlyBytes(options.bodies, (refusal) => {
       this.refuse(refusal);
     });
-    this.#spending = new Spending(this, options.admission, options.connections);
+    this.#reservation = new ForwardReservation(this, options.admission, options.connections);
     this.#res = this.#response();
     socket.on('error', (error) => {
       this.record.cause ??= error;
@@ -84,8 +90,8 @@ export class Upgrade implements Applicant, Spender, Joining, UpgradeReceiver {
     });
     socket.on('end', () => {
       if (this.#isClosed) return;
-      if (this.#joined) this.#joined.awaitUpstreamsEnd();
-      else if (!this.isOver()) this.destroy('client_closed');
+      if (this.#tunnel) this.#tunnel.clientEnded();
+      else if (!this.hasEnded()) this.destroy('client_closed');
     });
     socket.on('close', () => {
       this.#end();
@@ -103,41 +109,41 @@ export class Upgrade implements Applicant, Spender, Joining, UpgradeReceiver {
     const res = new ServerResponse(req);
     res.shouldKeepAlive = false;
     res.assignSocket(socket);
-    // Node has let go of this connection: nobody else says so.
+    // After an upgrade Node no longer forwards this event.
     socket.on('drain', () => res.emit('drain'));
     res.on('finish', () => {
-      this.record.answered();
+      this.record.responseCompleted();
       this.#end();
-      endGently(socket, this.clock);
+      endAndLinger(socket, this.clock);
     });
     return res;
   }
 
-  // ---- its way: admission, a use, the upstream
+  // ---- steps: admission, a use, the upstream
 
-  /** @param early what the client sent behind its handshake. */
+  /** @param early bytes that the client sent after its handshake. */
   run(early: Buffer): void {
-    this.#socket.on('data', this.#keepEarly);
-    this.#keepEarly(early);
+    this.#socket.on('data', this.#bufferEarlyBytes);
+    this.#bufferEarlyBytes(early);
     void admit(this, this.#options);
   }
 
-  readonly #keepEarly = (piece: Buffer) => {
-    if (this.record.status === null) this.#early.add(piece);
+  readonly #bufferEarlyBytes = (chunk: Buffer) => {
+    if (this.record.status === null) this.#earlyBytes.add(chunk);
   };
 
-  identified(): boolean {
-    return !this.isOver();
+  onIdentified(): boolean {
+    return !this.hasEnded();
   }
 
-  presented({ authorization }: RequestFields): Presented | null {
+  presentedToken({ authorization }: RequestFields): PresentedToken | null {
     const secret = authorization === undefined ? this.#subprotocols.credential : bearerOf(authorization);
     return secret === null ? null : { secret, digest: digestOf(secret) };
   }
 
-  admitted(pass: Pass, fields: RequestFields): void {
+  onAdmitted(pass: Pass, fields: RequestFields): void {
     this.#fields = fields;
-    void this.#spending.begin(pass);
+    void this.#reservation.begin(pass);
   }
 
   forward(): void {
@@ -145,7 +151,7 @@ export class Upgrade implements Applicant, Spender, Joining, UpgradeReceiver {
     const { pass } = this.record;
     if (!pass || !this.#fields) return;
     this.record.forwardedAtMs = this.clock.monotonic();
-    this.watch.expect(this.settings.upstreamConnectTimeoutMs, () => {
+    this.idleTimer.start(this.settings.upstreamConnectTimeoutMs, () => {
       this.fail(new Refusal('upstream_unreachable', 'upstream unreachable'));
     });
     try {
@@ -155,83 +161,88 @@ export class Upgrade implements Applicant, Spender, Joining, UpgradeReceiver {
         loopMark: this.#options.loopMark,
         offered: this.#subprotocols.offered,
       });
-      this.#request = this.#options.forward({ target: this.req.url ?? '/', headers, socket: this.#socket }, this);
+      this.#upstreamRequest = this.#options.forward(
+        { target: this.req.url ?? '/', headers, socket: this.#socket },
+        this,
+      );
     } catch (error) {
-      throw new Refusal('malformed_request', 'a header field or the target cannot be forwarded', { cause: error });
+      throw new Refusal('malformed_request', 'the URL or a header contains characters that cannot be forwarded', {
+        cause: error,
+      });
     }
   }
 
-  // ---- the upstream's answer
+  // ---- the upstream's response
 
-  connected(): void {
-    if (!this.isOver()) this.watch.expect(this.settings.requestTimeoutMs, this.#onSilence);
+  onConnected(): void {
+    if (!this.hasEnded()) this.idleTimer.start(this.settings.requestTimeoutMs, this.#onTimeout);
   }
 
-  accepted(answer: IncomingMessage): OutgoingHttpHeaders {
+  onUpgrade(response: IncomingMessage): OutgoingHttpHeaders {
     const socket = this.#socket;
-    const headers = handshakeForClient(this.#clientHeaders(answer));
+    const headers = handshakeForClient(this.#clientHeaders(response));
     this.record.status = 101;
     this.record.isStreamed = true;
     this.#res.detachSocket(socket);
-    socket.off('data', this.#keepEarly).pause();
-    // From here on the client's bytes are the upstream's, those first that came early.
-    this.#early.giveBackTo(socket);
-    socket.setDefaultEncoding('latin1'); // Header bytes stay what they are.
+    socket.off('data', this.#bufferEarlyBytes).pause();
+    // From here on the client's bytes go to the upstream, beginning with the early ones.
+    this.#earlyBytes.returnTo(socket);
+    socket.setDefaultEncoding('latin1'); // So that header bytes are written unchanged.
     return headers;
   }
 
-  joined(upstream: Socket): void {
-    this.#joined = new Joined(this, this.#socket, upstream);
-    this.#joined.begin();
+  onTunnel(upstream: Socket): void {
+    this.#tunnel = new WebSocketTunnel(this, this.#socket, upstream);
+    this.#tunnel.begin();
   }
 
-  answered(answer: IncomingMessage): void {
+  onResponse(response: IncomingMessage): void {
     const res = this.#res;
-    const { statusCode: status = 0 } = answer;
+    const { statusCode: status = 0 } = response;
     if (status === 401) {
-      // To our key. The upstream's text can quote the key, so not a byte of it goes on.
+      // The project's key was rejected. The upstream's text may quote the key, so none of it is forwarded.
       this.refuse(new Refusal('upstream_key_rejected', "upstream rejected the project's key"));
       return;
     }
-    this.#early.forget();
+    this.#earlyBytes.discard();
     try {
-      res.writeHead(status, this.#clientHeaders(answer)).flushHeaders();
+      res.writeHead(status, this.#clientHeaders(response)).flushHeaders();
     } catch (error) {
-      this.refuse(malformedAnswer(error));
+      this.refuse(malformedResponse(error));
       return;
     }
     this.record.status = status;
-    this.watch.expect(this.settings.requestTimeoutMs, this.#onSilence);
-    answer.on('data', (piece: Buffer) => {
-      this.record.bytesOut += piece.length;
-      this.watch.touch();
-      if (res.write(piece)) return;
-      answer.pause();
+    this.idleTimer.start(this.settings.requestTimeoutMs, this.#onTimeout);
+    response.on('data', (chunk: Buffer) => {
+      this.record.bytesOut += chunk.length;
+      this.idleTimer.touch();
+      if (res.write(chunk)) return;
+      response.pause();
       res.once('drain', () => {
-        this.watch.touch();
-        answer.resume();
+        this.idleTimer.touch();
+        response.resume();
       });
     });
-    answer.on('end', () => res.end());
-    answer.on('error', (error) => {
-      this.fail(malformedAnswer(error));
+    response.on('end', () => res.end());
+    response.on('error', (error) => {
+      this.fail(malformedResponse(error));
     });
   }
 
-  /** @returns names and values in turn. @throws when the answer cannot be passed on. */
-  #clientHeaders(answer: IncomingMessage): string[] {
+  /** @returns names and values in turn. @throws if the response cannot be forwarded. */
+  #clientHeaders(response: IncomingMessage): string[] {
     const { record } = this;
     const { pass } = record;
-    if (!pass) throw new Error('an answer without a pass');
-    const raw = answer.rawHeaders.map((text) => Buffer.from(text, 'latin1'));
+    if (!pass) throw new Error('a response without a pass');
+    const raw = response.rawHeaders.map((text) => Buffer.from(text, 'latin1'));
     const nowMs = this.clock.monotonic();
-    const { list } = headersForClient({ record, pass, status: answer.statusCode ?? 0, cors: this.#cors, nowMs }, raw);
-    record.answeredAtMs = nowMs;
+    const { list } = headersForClient({ record, pass, status: response.statusCode ?? 0, cors: this.#cors, nowMs }, raw);
+    record.respondedAtMs = nowMs;
     return list;
   }
 
   fail(refusal: Refusal): void {
-    if (this.isOver()) return;
+    if (this.hasEnded()) return;
     if (this.record.status === null) {
       this.refuse(refusal);
     } else {
@@ -240,15 +251,15 @@ export class Upgrade implements Applicant, Spender, Joining, UpgradeReceiver {
     }
   }
 
-  readonly #onSilence = () => {
-    // If it is the client that takes nothing, nobody is there to be told.
+  readonly #onTimeout = () => {
+    // If the client is the one that stalls (it does not read), an error response would not reach it either.
     if (this.#res.writableNeedDrain) this.destroy('client_closed');
     else this.fail(new Refusal('upstream_timeout', 'upstream timed out'));
   };
 
-  // ---- its ends
+  // ---- ways to end
 
-  isOver(): boolean {
+  hasEnded(): boolean {
     return this.record.outcome !== null;
   }
 
@@ -257,29 +268,29 @@ export class Upgrade implements Applicant, Spender, Joining, UpgradeReceiver {
   }
 
   refuse(error: unknown): void {
-    if (this.isOver() || error instanceof ClientGone) return;
+    if (this.hasEnded() || error instanceof ClientGone) return;
     const refusal = asRefusal(error);
     this.record.refused(refusal);
-    this.#early.forget();
-    this.watch.end();
-    this.#request?.destroy();
+    this.#earlyBytes.discard();
+    this.idleTimer.end();
+    this.#upstreamRequest?.destroy();
     const headers = { ...REFUSAL_HEADERS, ...this.#cors };
     sendProblem(this.#res, refusal, this.record.requestId, headers, wordingFor(refusal, this.req, this.settings));
-    this.#options.untaken.watch(this.#res);
+    this.#options.unreadResponses.watch(this.#res);
   }
 
   cut(refusal: Refusal): void {
-    this.#cutShort('revoked', refusal);
+    this.#terminate('revoked', refusal);
   }
 
-  /** The daemon stops and cannot wait any longer, not even for a client to close. */
+  /** Called when the daemon stops and cannot wait any longer, not even for the client to close. */
   drain(): void {
-    this.#cutShort('drained', unavailable());
+    this.#terminate('drained', unavailable());
     this.#socket.end(() => this.#socket.destroy());
   }
 
-  #cutShort(outcome: Outcome, refusal: Refusal): void {
-    if (this.isOver()) return;
+  #terminate(outcome: Outcome, refusal: Refusal): void {
+    if (this.hasEnded()) return;
     if (this.record.status === null) this.refuse(refusal);
     else this.destroy(outcome, refusal);
     this.record.outcome = outcome;
@@ -287,27 +298,27 @@ export class Upgrade implements Applicant, Spender, Joining, UpgradeReceiver {
 
   destroy(outcome: Outcome, why?: Refusal): void {
     this.record.outcome ??= outcome;
-    this.#request?.destroy();
-    if (why && this.#joined?.isBetweenFrames) {
+    this.#upstreamRequest?.destroy();
+    if (why && this.#tunnel?.isBetweenFrames) {
       this.#end();
-      this.#joined.sayWhy(why);
+      this.#tunnel.sendCutReason(why);
     } else {
-      this.#joined?.end();
+      this.#tunnel?.end();
       this.#socket.destroy();
     }
   }
 
-  /** The answer went out whole, or the connection is gone. */
+  /** The complete response was sent, or the connection is closed. */
   #end(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    // After a 101 it does not matter which side ends it.
+    // After a 101 it is `ok` whichever side closes the connection.
     this.record.outcome ??= this.record.status === 101 ? 'ok' : 'client_closed';
-    this.#early.forget();
-    this.watch.end();
-    this.#request?.destroy();
-    this.#joined?.end();
-    this.#spending.end();
+    this.#earlyBytes.discard();
+    this.idleTimer.end();
+    this.#upstreamRequest?.destroy();
+    this.#tunnel?.end();
+    this.#reservation.end();
     if (this.#holdsConnection) this.#options.connections.release();
     this.record.end();
   }

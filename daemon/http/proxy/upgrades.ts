@@ -1,31 +1,31 @@
 /**
- * WebSocket upgrades on /v1. A handshake goes the way of any request (admit.ts, spend.ts) and costs one use when it is forwarded. If
- * the upstream agrees, the two connections are one until either ends (joined.ts); any other answer passes through, and closes. There is
- * one RequestEnded, when the connection is over.
+ * WebSocket upgrades on /v1. A handshake passes admission like any request (admit.ts, forward-reservation.ts) and costs one use when it
+ * is forwarded. If the upstream agrees, the two connections are piped into each other until one of them ends (websocket-tunnel.ts). Any
+ * other response is forwarded, and the connection is closed. One RequestEnded is published when the connection ends.
  *
- * `Origin` is not looked at: it guards against pages that use a credential the browser keeps, and here there is none.
- * Nor does the upstream get it, to whom we are no page.
+ * `Origin` is not checked: the check protects against pages that use credentials stored in the browser, and this proxy accepts none.
+ * `Origin` is not forwarded either, since to the upstream this proxy is not a page.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { Upgrade, type UpgradeOptions } from './upgrade.js';
-import { Watches } from './watch.js';
+import { IdleTimers } from './timeouts/idle-timers.js';
 
 export interface Upgrades {
-  /** @param early what the client sent behind its handshake. */
+  /** @param early bytes that the client sent after its handshake. */
   handle(req: IncomingMessage, socket: Socket, early: Buffer): void;
-  /** How many are being joined or are connected. */
+  /** Number of connections that are open or in their handshake. */
   readonly inFlight: number;
-  /** Ends whatever is connected. */
+  /** Ends all connections. */
   cutAll(): void;
 }
 
 export function createUpgrades(options: UpgradeOptions): Upgrades {
   const open = new Set<Upgrade>();
-  const watches = new Watches(options.clock);
+  const idleTimers = new IdleTimers(options.clock);
   return {
     handle(req, socket, early) {
-      const upgrade = new Upgrade(options, req, socket, watches, () => open.delete(upgrade));
+      const upgrade = new Upgrade(options, req, socket, idleTimers, () => open.delete(upgrade));
       open.add(upgrade);
       upgrade.run(early);
     },

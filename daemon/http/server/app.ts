@@ -1,4 +1,4 @@
-/** The Express app for all but /v1: one list, in the order a request meets it. */
+/** The Express app for everything except /v1. The middleware is listed in the order in which a request passes it. */
 import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express';
 import type { Log } from '../../core/ports.js';
 import { Refusal } from '../../core/refusal.js';
@@ -6,51 +6,51 @@ import { ClientGone } from '../body.js';
 import type { Locals } from '../manage/caller.js';
 import { requestIdOf } from '../credentials.js';
 import { type ManageOptions, manageRoutes } from '../manage/routes.js';
-import type { OffPath } from './off-path.js';
+import type { UnknownPathErrors } from './unknown-path.js';
 import { asRefusal, codeOf, sendProblem, statusOf } from '../problems.js';
-import { type Scraped, scrapeRoute } from './scrape.js';
+import { type MetricsEndpoint, metricsRoute } from './metrics-route.js';
 
 export interface AppOptions {
   log: Log;
-  /** Null where nobody asks whether it is up. */
+  /** Null if this listener has no health endpoints. */
   probes: RequestHandler | null;
-  /** Null where management is served by another listener. */
+  /** Null if another listener serves the management API. */
   manage: ManageOptions | null;
-  /** Null where there is no Admin UI; it is at home where management is. */
-  admin: Mounted | null;
-  /** Null where no metrics are served. */
-  metrics: Scraped | null;
-  /** How who misses /v1 is refused; null where /v1 is not served. */
-  offPath: OffPath | null;
+  /** Null if there is no Admin UI. It is served where the management API is. */
+  admin: MountedPages | null;
+  /** Null if this listener serves no metrics. */
+  metrics: MetricsEndpoint | null;
+  /** How requests outside of /v1 are refused; null if this listener does not serve /v1. */
+  unknownPathErrors: UnknownPathErrors | null;
 }
 
-/** Pages of somebody else's making. */
-export interface Mounted {
-  /** The path below which they are, with a slash at its end. */
+/** Pages that another module serves. */
+export interface MountedPages {
+  /** The path below which they are served, with a slash at its end. */
   path: string;
   pages: RequestHandler;
 }
 
-export function createApp({ log, probes, manage, admin, metrics, offPath }: AppOptions): Express {
+export function createApp({ log, probes, manage, admin, metrics, unknownPathErrors }: AppOptions): Express {
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
-  app.set('query parser', false); // Read strictly where a route has a query.
+  app.set('query parser', false); // Routes that have a query parse it strictly themselves.
   app.set('case sensitive routing', true);
   app.set('strict routing', true);
 
   app.use(identify);
-  // On every listener: whoever asks whether this instance is up may only be able to reach one of them.
+  // On every listener, since a monitoring system may be able to reach only one of them.
   if (probes) app.use(probes);
-  if (metrics) app.use(scrapeRoute(metrics));
+  if (metrics) app.use(metricsRoute(metrics));
   if (manage) app.use(manageRoutes(manage));
   if (admin) mount(app, admin);
   app.use(notFound);
-  app.use(problems(log, offPath));
+  app.use(problems(log, unknownPathErrors));
   return app;
 }
 
-function mount(app: Express, { path, pages }: Mounted): void {
+function mount(app: Express, { path, pages }: MountedPages): void {
   const withoutSlash = path.slice(0, -1);
   app.get(withoutSlash, (_req, res) => {
     res.redirect(308, path);
@@ -69,19 +69,19 @@ const notFound: RequestHandler = () => {
   throw new Refusal('not_found', 'no such path');
 };
 
-function problems(log: Log, offPath: OffPath | null): ErrorRequestHandler {
-  // Express tells an error handler by its four parameters.
+function problems(log: Log, unknownPathErrors: UnknownPathErrors | null): ErrorRequestHandler {
+  // Express recognises an error handler by its four parameters.
   return (error: unknown, req, res, _next) => {
     if (error instanceof ClientGone) return;
     const refusal = isOfExpress(error) ? new Refusal('invalid_request', 'malformed request') : asRefusal(error);
     const { requestId, cors } = res.locals as Locals;
     const status = statusOf(refusal);
     if (status >= 500) {
-      log.error('a request failed', { requestId, method: req.method, code: codeOf(refusal), error: refusal.cause });
+      log.error('request failed', { requestId, method: req.method, code: codeOf(refusal), error: refusal.cause });
     }
-    sendProblem(res, refusal, requestId, cors, offPath?.wording(refusal, req));
+    sendProblem(res, refusal, requestId, cors, unknownPathErrors?.wording(refusal, req));
   };
 }
 
-/** An error that Express means for the client, such as a path that cannot be decoded. Its text quotes what the client sent. */
+/** Whether Express created this error for the client, such as for a path that cannot be decoded. Its text quotes what the client sent. */
 const isOfExpress = (error: unknown) => (error as { status?: number }).status === 400;

@@ -1,133 +1,135 @@
 /**
- * What clients have sent and the daemon does not serve yet: unfinished heads, and requests that wait behind another one on their connection.
- * The memory for it is bounded for each connection, and for all connections of all listeners together. A request that comes alone and
- * whole costs next to nothing here.
+ * Requests that have arrived but are not served yet: incomplete heads, and requests that wait for an earlier one on their connection.
+ * Their memory is limited for each connection and for all connections of all listeners together. For a single complete request this costs
+ * almost nothing.
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Clock } from '../../core/ports.js';
-import { Arriving, type Arrivals } from './arriving.js';
-import { Hoard } from '../hoard.js';
+import { ConnectionBacklog, type BacklogOwner } from './connection-backlog.js';
+import { MemoryLimit } from '../memory-limit.js';
 import type { ParsedSocket } from './parser.js';
-import { type Class, Slices } from './slices.js';
+import { type Priority, TimeSlicedQueue } from './time-sliced-queue.js';
 
 export type Serve = (req: IncomingMessage, res: ServerResponse, expectsContinue: boolean) => void;
 
-/** When a request begins that is alone on its connection: at once, or in its turn with those of other connections. */
+/**
+ * When a request starts if no other is ahead of it on its connection: immediately (`direct`), or queued with requests of other
+ * connections.
+ */
 export type Urgency = 'direct' | 'urgent' | 'usual';
 
 export interface IntakeOptions {
   clock: Clock;
   heap: { readonly isFull: boolean };
-  /** Called for each connection that is ended because memory is short. */
+  /** Called for each connection that is closed because memory is short. */
   onDropped: () => void;
-  /** How much all connections may hold together. */
-  mostBytes?: number;
+  /** Limit for all connections together. */
+  maxBytes?: number;
 }
 
-const MOST_BYTES = 16 * 1024 * 1024;
-/** How long a head may take while memory is short. At other times the ten seconds of `headersTimeout` are the limit. */
-const HASTY_MS = 1_000;
+const DEFAULT_MAX_BYTES = 16 * 1024 * 1024;
+/** How long a head may take while memory is short. Otherwise `headersTimeout` is the limit (10 seconds). */
+const MAX_HEAD_MS = 1_000;
 const LARGE_BYTES = 8 * 1024;
-const LOOK_EVERY_MS = 100;
+const CHECK_EVERY_MS = 100;
 
-export class Intake implements Arrivals {
+export class Intake implements BacklogOwner {
   readonly #options: IntakeOptions;
-  readonly slices: Slices;
-  readonly #connections = new WeakMap<Socket, Arriving>();
-  readonly #hoard: Hoard<Arriving>;
-  readonly #mostBytes: number;
-  #looksAtMs = -Infinity;
+  readonly slices: TimeSlicedQueue;
+  readonly #connections = new WeakMap<Socket, ConnectionBacklog>();
+  readonly #memory: MemoryLimit<ConnectionBacklog>;
+  readonly #maxBytes: number;
+  #nextCheckAtMs = -Infinity;
 
   constructor(options: IntakeOptions) {
     this.#options = options;
-    this.#mostBytes = options.mostBytes ?? MOST_BYTES;
-    this.slices = new Slices(options.clock);
-    this.#hoard = new Hoard(this.#mostBytes, options.onDropped);
+    this.#maxBytes = options.maxBytes ?? DEFAULT_MAX_BYTES;
+    this.slices = new TimeSlicedQueue(options.clock);
+    this.#memory = new MemoryLimit(this.#maxBytes, options.onDropped);
   }
 
-  /** Counts what arrives at the connections of a server. */
+  /** Counts what arrives on the connections of a server. */
   watch(server: Server): void {
     server.on('connection', (socket: ParsedSocket) => {
-      this.slices.hurry();
+      this.slices.noteConnection();
       const { parser } = socket;
       if (parser === null) return;
-      this.#connections.get(socket)?.replaced(); // It came before: its request asked for another protocol and did not get it.
-      this.#connections.set(socket, new Arriving(this, socket, parser));
+      this.#connections.get(socket)?.replaced(); // Seen before: its request asked for another protocol and was served without it.
+      this.#connections.set(socket, new ConnectionBacklog(this, socket, parser));
     });
   }
 
   /**
-   * Serves one request of a connection at a time: each waits until those before it are answered. One that is alone begins at once if it
-   * is `direct`. All others take turns with the requests of other connections. Those of a client that does not wait for its answers come
-   * last.
+   * Serves the requests of a connection one at a time and in order. A request without others ahead of it starts immediately if it is
+   * `direct`. All others are queued with the requests of other connections; requests of pipelining clients have the lowest priority.
    */
-  inTurn(serve: Serve, urgencyOf: (req: IncomingMessage) => Urgency): Serve {
-    const serveSoon = (req: IncomingMessage, res: ServerResponse, expectsContinue: boolean, when: Class) => {
+  inOrder(serve: Serve, urgencyOf: (req: IncomingMessage) => Urgency): Serve {
+    const serveSoon = (req: IncomingMessage, res: ServerResponse, expectsContinue: boolean, when: Priority) => {
       this.slices.add(() => {
-        // It was refused meanwhile if the rest of it could not be parsed.
+        // It may have been refused in the meantime, if the rest of it could not be parsed.
         if (isOpen(req.socket) && !res.headersSent) serve(req, res, expectsContinue);
       }, when);
     };
     return (req, res, expectsContinue) => {
-      const arriving = this.#connections.get(req.socket);
+      const backlog = this.#connections.get(req.socket);
       if (res.socket) {
         if (!isOpen(res.socket)) return;
         const urgency = urgencyOf(req);
-        if (arriving?.isPipelining) {
+        if (backlog?.isPipelining) {
           serveSoon(req, res, expectsContinue, 'late');
         } else if (urgency === 'direct') {
-          this.slices.othersAreServed();
+          this.slices.noteOtherWork();
           serve(req, res, expectsContinue);
         } else {
           serveSoon(req, res, expectsContinue, urgency);
         }
         return;
       }
-      arriving?.enter(req);
-      // Node gives a response its connection when the response before it has gone out.
+      backlog?.requestQueued(req);
+      // Node assigns the connection to a response when the previous response has been sent.
       res.once('socket', () => {
-        arriving?.leave();
+        backlog?.requestDequeued();
         serveSoon(req, res, expectsContinue, 'late');
       });
     };
   }
 
-  /** The parser has stopped, as it was told to. @param rest the bytes that it has not parsed. */
-  stopped(socket: Socket, rest: Buffer): void {
-    this.#connections.get(socket)?.stopped(rest);
+  /** Called when the parser has paused, as requested. @param rest the unparsed bytes. */
+  parserPaused(socket: Socket, rest: Buffer): void {
+    this.#connections.get(socket)?.parserPaused(rest);
   }
 
-  /** Whether a connection is in the middle of a head for longer than that takes. */
+  /** Whether a request head on this connection has taken too long. */
   isSlow(socket: Socket): boolean {
     return this.#isSlow(this.#connections.get(socket));
   }
 
-  #isSlow(arriving: Arriving | undefined): boolean {
-    if (!arriving?.isInHead || arriving.bytes === 0) return false;
-    return arriving.sinceMs < this.#options.clock.monotonic() - HASTY_MS;
+  #isSlow(backlog: ConnectionBacklog | undefined): boolean {
+    if (!backlog?.isReadingHead || backlog.bytes === 0) return false;
+    return backlog.sinceMs < this.#options.clock.monotonic() - MAX_HEAD_MS;
   }
 
   get nowMs(): number {
     return this.#options.clock.monotonic();
   }
 
-  hold(arriving: Arriving, bytes: number): void {
+  hold(backlog: ConnectionBacklog, bytes: number): void {
     const { clock, heap } = this.#options;
     const now = clock.monotonic();
-    if (arriving.bytes === 0) arriving.sinceMs = now;
-    this.#hoard.hold(arriving, bytes);
-    if (now < this.#looksAtMs) return;
-    this.#looksAtMs = now + LOOK_EVERY_MS;
+    if (backlog.bytes === 0) backlog.sinceMs = now;
+    this.#memory.hold(backlog, bytes);
+    if (now < this.#nextCheckAtMs) return;
+    this.#nextCheckAtMs = now + CHECK_EVERY_MS;
     const { isFull } = heap;
-    if (!isFull && this.#hoard.bytes < this.#mostBytes / 2) return;
-    this.#hoard.dropWhere((each) => this.#isSlow(each) || (isFull && (each.isWaiting || each.bytes > LARGE_BYTES)));
+    if (!isFull && this.#memory.bytes < this.#maxBytes / 2) return;
+    this.#memory.dropWhere((each) => this.#isSlow(each) || (isFull && (each.isWaiting || each.bytes > LARGE_BYTES)));
   }
 
-  letGo(arriving: Arriving): void {
-    this.#hoard.letGo(arriving);
+  release(backlog: ConnectionBacklog): void {
+    this.#memory.release(backlog);
   }
 }
 
-/** Whether a response could still go out. After one with `Connection: close` none can. */
+/** Whether a response can still be sent. After one with `Connection: close` none can. */
 const isOpen = (socket: Socket) => !socket.writableEnded && !socket.destroyed;

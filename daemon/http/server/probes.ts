@@ -1,51 +1,51 @@
 import { type Response, Router } from 'express';
-import { inTime } from '../../core/in-time.js';
+import { withTimeout } from '../../core/with-timeout.js';
 import type { Clock } from '../../core/ports.js';
 import { route } from '../manage/endpoints.js';
 
 export interface Probes {
   clock: Clock;
   startedAtMs: number;
-  /** What this instance lacks to do its work; empty when it is ready. */
+  /** What is missing for this instance to serve requests; empty when it is ready. */
   missing: () => string[];
-  /** What fails beside the database and Redis, without keeping requests from being served. */
+  /** Other failing parts that do not prevent serving requests. */
   degraded: () => string[];
-  /** Rejects when the database does not answer. */
+  /** Rejects if the database does not respond. */
   pingDatabase: () => Promise<void>;
-  /** Whether verified tokens are served although the database is away. */
-  outlastsDatabase: () => boolean;
-  /** Rejects when Redis does not answer; null where there is none. */
+  /** Whether verified tokens are served while the database is unavailable. */
+  servesWithoutDatabase: () => boolean;
+  /** Rejects if Redis does not respond; null if Redis is not used. */
   pingRedis: (() => Promise<void>) | null;
   /** Whether requests are refused because the heap is almost full. */
   isMemoryFull: () => boolean;
-  /** Whether events cannot be published now; null where none are. */
+  /** Whether publishing events fails; null if none are published. */
   isBusFailing: (() => boolean) | null;
 }
 
-const CHECK_WITHIN_MS = 1_000;
+const CHECK_TIMEOUT_MS = 1_000;
 
-export interface Condition {
-  /** What is lacking; whoever is ready lacks nothing. */
+export interface DependencyStatus {
+  /** What is missing; empty if the instance is ready. */
   missing: string[];
-  /** What is done without for now. */
+  /** What is unavailable without preventing service. */
   degraded: string[];
   isDatabaseUp: boolean;
-  /** Null where there is none. */
+  /** Null if Redis is not used. */
   isRedisUp: boolean | null;
 }
 
-/** Asks all that an instance depends on. Takes a second at most. */
-export async function conditionOf({
+/** Checks everything that an instance depends on. Takes at most a second. */
+export async function checkDependencies({
   clock,
   missing,
   pingDatabase,
-  outlastsDatabase,
+  servesWithoutDatabase: outlastsDatabase,
   pingRedis,
   degraded: alsoDegraded,
-}: Probes): Promise<Condition> {
+}: Probes): Promise<DependencyStatus> {
   const [isDatabaseUp, isRedisUp] = await Promise.all([
-    isFine(clock, pingDatabase()),
-    pingRedis && isFine(clock, pingRedis()),
+    succeedsInTime(clock, pingDatabase()),
+    pingRedis && succeedsInTime(clock, pingRedis()),
   ]);
   const lacking = new Set(missing());
   const degraded = alsoDegraded();
@@ -63,29 +63,29 @@ export function probeRoutes(probes: Probes): Router {
 
   route(router, '/live', {
     GET: (_req, res) => {
-      answer(res, true, { status: 'ok' });
+      respond(res, true, { status: 'ok' });
     },
   });
 
   route(router, '/ready', {
     GET: async (_req, res) => {
-      const { missing, degraded } = await conditionOf(probes);
+      const { missing, degraded } = await checkDependencies(probes);
       const isReady = missing.length === 0;
-      answer(res, isReady, { status: isReady ? 'ready' : 'not ready', missing, degraded });
+      respond(res, isReady, { status: isReady ? 'ready' : 'not ready', missing, degraded });
     },
   });
 
   route(router, '/health', {
     GET: async (_req, res) => {
       const [isUp, isRedisUp] = await Promise.all([
-        isFine(clock, pingDatabase()),
-        pingRedis && isFine(clock, pingRedis()),
+        succeedsInTime(clock, pingDatabase()),
+        pingRedis && succeedsInTime(clock, pingRedis()),
       ]);
       const redis = isRedisUp === null ? 'off' : isRedisUp ? 'ok' : 'failing';
       const bus = isBusFailing === null ? 'off' : isBusFailing() ? 'failing' : 'ok';
       const isFull = isMemoryFull();
       const isServing = isUp && !isFull;
-      answer(res, isServing, {
+      respond(res, isServing, {
         status: isServing ? 'ok' : 'failing',
         uptime_s: Math.floor((clock.monotonic() - startedAtMs) / 1000),
         checks: { database: isUp ? 'ok' : 'failing', redis, event_bus: bus, memory: isFull ? 'full' : 'ok' },
@@ -95,15 +95,15 @@ export function probeRoutes(probes: Probes): Router {
   return router;
 }
 
-function answer(res: Response, isFine: boolean, body: object): void {
+function respond(res: Response, isOk: boolean, body: object): void {
   res.setHeader('Cache-Control', 'no-store');
-  res.status(isFine ? 200 : 503).json(body);
+  res.status(isOk ? 200 : 503).json(body);
 }
 
-function isFine(clock: Clock, check: Promise<void>): Promise<boolean> {
-  const answer = check.then(
+function succeedsInTime(clock: Clock, check: Promise<void>): Promise<boolean> {
+  const result = check.then(
     () => true,
     () => false,
   );
-  return inTime(clock, CHECK_WITHIN_MS, answer, () => false);
+  return withTimeout(clock, CHECK_TIMEOUT_MS, result, () => false);
 }

@@ -1,85 +1,93 @@
-/** A listener, one node:http server: /v1 goes straight to the proxy, everything else to the Express app. */
+/** A listener: one node:http server, which passes /v1 directly to the proxy and everything else to the Express app. */
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import type { Live } from '../../../config/settings.js';
 import type { Clock, Log } from '../../core/ports.js';
 import type { Refusal } from '../../core/refusal.js';
-import type { Bounds } from './bounds.js';
+import type { MemoryBounds } from './memory-bounds.js';
 import { corsFields, type CorsSettings, preflightFields } from '../cors.js';
 import { requestIdOf } from '../credentials.js';
-import { type AnsweredSocket, boundConnections, linger, type OpenConnections } from '../endings.js';
+import { type HttpSocket, limitConnections, linger, type OpenConnections } from '../connection-ends.js';
 import { isHandshake } from '../proxy/handshake.js';
 import type { Urgency } from './intake.js';
-import type { OffPath } from './off-path.js';
+import type { UnknownPathErrors } from './unknown-path.js';
 import { asRefusal, sendProblem } from '../problems.js';
 import { cacheFields, isPath, isProxied, type Proxy } from '../proxy/proxy.js';
 import {
   checkExpectation,
   checkMessage,
-  LARGEST_HEADERS,
-  LONGEST_TARGET,
-  MOST_HEADERS,
-  targetNotPlain,
+  MAX_HEADER_BYTES,
+  MAX_TARGET_LENGTH,
+  MAX_HEADERS,
+  targetNotNormalized,
 } from '../shape.js';
 import { refuseUnreadable } from './unreadable.js';
 import type { Upgrades } from '../proxy/upgrades.js';
 import { serveWithoutUpgrade } from './without-upgrade.js';
 
 export interface ServerOptions {
-  /** Null where /v1 is not served. */
-  proxy: Pick<Proxy, 'handle' | 'refuse' | 'recordUnread'> | null;
-  /** How who misses /v1 is refused; null where there is no proxy. */
-  offPath: OffPath | null;
-  /** Null where there is no proxy. */
+  /** Null if this listener does not serve /v1. */
+  proxy: Pick<Proxy, 'handle' | 'refuse' | 'recordUnreadable'> | null;
+  /** How requests outside of /v1 are refused; null without a proxy. */
+  unknownPathErrors: UnknownPathErrors | null;
+  /** Null without a proxy. */
   upgrades: Pick<Upgrades, 'handle'> | null;
   app: RequestListener;
   clock: Clock;
   log: Pick<Log, 'warn'>;
-  /** Those of the process: its listeners share them. */
-  bounds: Bounds;
+  /** The limits of the process, which all its listeners share. */
+  bounds: MemoryBounds;
   maxConnections: number;
   isDraining: () => boolean;
-  /** Those in force: SIGHUP may put others in their place. */
+  /** The current settings: SIGHUP may replace them. */
   live: Live<keyof CorsSettings>;
 }
 
 const HEADERS_TIMEOUT_MS = 10_000;
 const CHECK_EVERY_MS = 1_000;
-// Longer than the idle time of load balancers (60 s as a rule), so that it is not us who closes under their hands.
+// Longer than the idle timeout of load balancers (usually 60 s), so that they close idle connections first. Otherwise they could send a
+// request just as it is closed here.
 const KEEP_ALIVE_MS = 75_000;
 
 /** A listener that can be taken out of service. */
-export type HttpServer = Server & Pick<OpenConnections, 'promiseNoMore'>;
+export type HttpServer = Server & Pick<OpenConnections, 'stopKeepAlive'>;
 
 export function createHttpServer(options: ServerOptions): HttpServer {
-  const { proxy, offPath, upgrades, app, clock, log, bounds, maxConnections, isDraining, live } = options;
-  const { intake, untaken } = bounds;
+  const { proxy, unknownPathErrors, upgrades, app, clock, log, bounds, maxConnections, isDraining, live } = options;
+  const { intake, unreadResponses } = bounds;
   const server = createServer({
-    // Room for the longest target and headers that the shape check lets through, so that it is the one to refuse.
-    maxHeaderSize: LARGEST_HEADERS + LONGEST_TARGET + 4096,
+    // Large enough for the longest target and headers that the shape check accepts, so that the shape check is the one to refuse larger
+    // ones.
+    maxHeaderSize: MAX_HEADER_BYTES + MAX_TARGET_LENGTH + 4096,
     headersTimeout: HEADERS_TIMEOUT_MS,
-    requestTimeout: 0, // Uploads may take long; silence is what ends them.
+    requestTimeout: 0, // Uploads may take long; idle timeouts end stalled ones.
     connectionsCheckingInterval: CHECK_EVERY_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
-    requireHostHeader: false, // Checked with the rest of the shape, and answered in JSON.
+    requireHostHeader: false, // Checked with the rest of the shape, with a JSON error response.
   });
-  // Node drops headers beyond this number without a word, the framing ones too, so that it must be more than the shape check lets
-  // through. Without a limit a head would take ten times its bytes in memory.
-  server.maxHeadersCount = 2 * MOST_HEADERS;
+  // Node silently drops headers above this number, including framing headers, so it must exceed the limit of the shape check. Without a
+  // limit a head would take ten times its bytes in memory.
+  server.maxHeadersCount = 2 * MAX_HEADERS;
   intake.watch(server);
-  const connections = boundConnections(server, maxConnections, clock, (socket) => intake.isSlow(socket));
+  const connections = limitConnections(server, maxConnections, clock, (socket) => intake.isSlow(socket));
 
-  /** What is not for the proxy. */
+  /** Serves a request that is not for the proxy. */
   const serveHere = (req: IncomingMessage, res: ServerResponse, expectsContinue: boolean) => {
     res.once('close', () => {
       linger(req, clock);
     });
-    // Behind the last byte of the answer, whoever gives it.
+    // After the last byte of the response was written, whichever module writes it.
     res.once('prefinish', () => {
-      untaken.watch(res);
+      unreadResponses.watch(res);
     });
     const refuse = (refusal: Refusal) => {
       const headers = { ...cacheFields(proxy, req.url ?? ''), ...corsFields(live.current, req) };
-      sendProblem(res, refusal, requestIdOf(req.headers['x-request-id']), headers, offPath?.wording(refusal, req));
+      sendProblem(
+        res,
+        refusal,
+        requestIdOf(req.headers['x-request-id']),
+        headers,
+        unknownPathErrors?.wording(refusal, req),
+      );
     };
     try {
       checkMessage(req);
@@ -91,15 +99,15 @@ export function createHttpServer(options: ServerOptions): HttpServer {
     const target = req.url ?? '';
     if (req.method === 'OPTIONS' && target === '*') answerOptions(req, res, live.current);
     else if (isPath(target)) app(req, res);
-    else refuse(targetNotPlain(target));
+    else refuse(targetNotNormalized(target));
   };
-  const serve = intake.inTurn((req, res, expectsContinue) => {
-    // A client that keeps its connection would lose the request it sends just as we close. Not as a header set
-    // in advance: Node would then keep only the last of each repeated field of the answer.
+  const serve = intake.inOrder((req, res, expectsContinue) => {
+    // A client that reuses its connection would lose the request that it sends just as the connection is closed. Not set as a header in
+    // advance: Node would then keep only the last of each repeated response header.
     if (isDraining()) res.shouldKeepAlive = false;
     if (req.httpVersionMinor === 0) {
       res.shouldKeepAlive = false;
-      res.useChunkedEncodingByDefault = false; // Node would, for a `TE: chunked`.
+      res.useChunkedEncodingByDefault = false; // Node would use it for `TE: chunked`.
     }
     if (proxy && isProxied(req.url ?? '')) proxy.handle(req, res, expectsContinue);
     else serveHere(req, res, expectsContinue);
@@ -107,15 +115,15 @@ export function createHttpServer(options: ServerOptions): HttpServer {
   server.on('request', (req, res) => {
     serve(req, res, false);
   });
-  // Listened to, so that nobody is told to go on before the request is looked at.
+  // These events have listeners so that Node does not send `100 Continue` before the request is checked.
   for (const event of ['checkContinue', 'checkExpectation']) {
     server.on(event, (req: IncomingMessage, res: ServerResponse) => {
       serve(req, res, true);
     });
   }
-  server.on('upgrade', (req: IncomingMessage, socket: AnsweredSocket, rest: Buffer) => {
+  server.on('upgrade', (req: IncomingMessage, socket: HttpSocket, rest: Buffer) => {
     if (socket._httpMessage) {
-      // Its answer would overtake those of the requests before it, which Node carries on no further than their next pause.
+      // Its response would overtake those of earlier requests, which Node does not serve any further after an upgrade.
       socket.on('error', () => undefined).destroy();
     } else if (upgrades && isProxied(req.url ?? '') && isHandshake(req)) {
       upgrades.handle(req, socket, rest);
@@ -123,14 +131,14 @@ export function createHttpServer(options: ServerOptions): HttpServer {
       serveWithoutUpgrade(server, req, socket, rest);
     }
   });
-  refuseUnreadable(server, { proxy, offPath, clock, intake, untaken, log });
-  return Object.assign(server, { promiseNoMore: connections.promiseNoMore });
+  refuseUnreadable(server, { proxy, unknownPathErrors, clock, intake, unreadResponses, log });
+  return Object.assign(server, { stopKeepAlive: connections.stopKeepAlive });
 }
 
-// Whoever watches over this instance is not to wait behind a crowd that asks for pages.
+// Health checks must not wait for requests of other kinds.
 const PROBE = /^\/(?:live|ready|health)$/;
 
-/** Requests to the provider begin at once: it is for them that this runs. Whatever else is asked for must not hold them up. */
+/** Requests to the provider start immediately, since they are this program's purpose. Other requests must not delay them. */
 function urgencyOf({ url = '' }: IncomingMessage): Urgency {
   if (isProxied(url)) return 'direct';
   return PROBE.test(url) ? 'urgent' : 'usual';

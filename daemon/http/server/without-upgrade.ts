@@ -2,13 +2,13 @@ import type { IncomingMessage, Server } from 'node:http';
 import type { Socket } from 'node:net';
 
 /**
- * Serves a request as if it did not ask for another protocol, as any server may (RFC 9110, 7.8). Some clients, Java's
- * among them, ask for h2c with every first request, and go on in HTTP/1.1 when they get it.
+ * Serves a request as if it had not asked for another protocol, as any server may (RFC 9110, 7.8). Some clients, such as Java's, request
+ * h2c with every first request, and continue in HTTP/1.1 when it is declined.
  *
- * Node hands each upgrade over, or none. Told to pass this one over itself, it would lose what arrived together with it.
- * So it gets the connection back as a new one, with the request put back in front, `Upgrade` left out.
+ * Node passes on either all upgrades or none; if it ignored this one itself, it would lose the bytes that arrived with it. So Node gets
+ * the connection back as a new one, with the request in front of those bytes and without `Upgrade`.
  *
- * @param rest what has arrived behind the head.
+ * @param rest the bytes that arrived after the head.
  */
 export function serveWithoutUpgrade(server: Server, req: IncomingMessage, socket: Socket, rest: Buffer): void {
   const { method = '', url = '', httpVersion, rawHeaders } = req;

@@ -1,7 +1,7 @@
 /**
- * How far the file of changes and the database agree. They part when the database is put back to an earlier day, when a replica takes over
- * that lacks the last records, or when somebody has forged the end of the file: what the database numbers from there on is not what the
- * file has under these numbers.
+ * Comparison of the change log file with the database: up to which record they agree. They diverge when the database is restored
+ * from a backup, when a replica takes over that lacks the last records, or when someone has forged the end of the file. From there
+ * on, the database assigns sequence numbers to other records than the file has under them.
  */
 import type { CommittedRecord, RecordStore } from '../../core/ports.js';
 import type { Anchor } from './chain.js';
@@ -10,30 +10,30 @@ import { isMarker } from './marker.js';
 import { rotationsOf } from './rotations.js';
 import { linesFromEnd } from './tail.js';
 
-const AT_A_TIME = 500;
-// No failover takes back more than that. What lies before is taken to be the same.
-const MOST_BYTES = 256 * 1024 * 1024;
+const BATCH_SIZE = 500;
+// No failover loses more than this. Earlier lines are assumed to be equal.
+const MAX_BYTES = 256 * 1024 * 1024;
 
 interface Line {
   line: number;
   seq: number;
   id: string;
-  /** What stands behind its link. */
+  /** The line without its link. */
   fields: string;
 }
 
 export interface AgreementOptions {
   path: string;
   store: Pick<RecordStore, 'recordsAfter' | 'lastRecord'>;
-  /** Lines up to this one are proved to be those that were written; null: none are. */
+  /** Lines up to this anchor are proved to be the original ones. Null: no line is proved. */
   anchor: Anchor | null;
 }
 
 /**
- * @param seq the place of the last record in the file.
- * @returns the place of the last record up to which both hold the same: `seq` itself, or an earlier one.
+ * @param seq the sequence number of the last record in the file.
+ * @returns the sequence number of the last record that both have: `seq` or an earlier one.
  */
-export async function agreedPlace(seq: number, { path, store, anchor }: AgreementOptions): Promise<number> {
+export async function lastCommonSeq(seq: number, { path, store, anchor }: AgreementOptions): Promise<number> {
   let agreed = Math.min(seq, await store.lastRecord());
   for await (const lines of batchesFromEnd(path)) {
     const records = await recordsOf(lines, store);
@@ -42,7 +42,7 @@ export async function agreedPlace(seq: number, { path, store, anchor }: Agreemen
       const isProved = anchor !== null && line.line <= anchor.line;
       const isSame = record?.id === line.id && (isProved || fieldsOfRecord(record) === line.fields);
       if (!isSame) agreed = Math.min(agreed, line.seq - 1);
-      // What is before it was compared when it was written.
+      // Earlier lines were compared when they were written.
       else if (isProved || !anchor) return agreed;
     }
   }
@@ -54,14 +54,17 @@ async function recordsOf(
   store: AgreementOptions['store'],
 ): Promise<Map<number, CommittedRecord>> {
   const first = lines.reduce((least, { seq }) => Math.min(least, seq), Infinity);
-  const records = Number.isFinite(first) ? await store.recordsAfter(first - 1, AT_A_TIME) : [];
+  const records = Number.isFinite(first) ? await store.recordsAfter(first - 1, BATCH_SIZE) : [];
   return new Map(records.map((record) => [record.seq, record]));
 }
 
-/** The lines of records in the file and in those before it, the last one first. Without those that a marker says are not the database's. */
+/**
+ * Record lines of the file and of the rotated files before it, the last one first. Skips lines that a marker declares not to be in
+ * the database.
+ */
 async function* batchesFromEnd(path: string): AsyncGenerator<Line[]> {
   let least = Infinity;
-  let bytesLeft = MOST_BYTES;
+  let bytesLeft = MAX_BYTES;
   let lines: Line[] = [];
   for (const file of [path, ...(await rotationsOf(path)).reverse()]) {
     try {
@@ -71,14 +74,14 @@ async function* batchesFromEnd(path: string): AsyncGenerator<Line[]> {
         if (typeof found === 'number') least = Math.min(least, found);
         else if (found.seq <= least) lines.push(found);
         bytesLeft -= bytes.length;
-        if (lines.length < AT_A_TIME && bytesLeft > 0) continue;
+        if (lines.length < BATCH_SIZE && bytesLeft > 0) continue;
         yield lines;
         lines = [];
         if (bytesLeft <= 0) return;
       }
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'EIO') throw error;
-      // A folder or a pipe under such a name, or a file that was just compressed, says nothing.
+      // A folder or a pipe with such a name, or a file that was just compressed, is skipped.
     }
   }
   yield lines;
@@ -86,7 +89,7 @@ async function* batchesFromEnd(path: string): AsyncGenerator<Line[]> {
 
 const LINK = /^\{"line":\d+,"prev":"[0-9a-f]{64}",/;
 
-/** @returns of a marker the place where the copy went on; null for a line without a record. */
+/** @returns for a marker the sequence number after which the copy continued; null for a line without a record. */
 function lineOf(bytes: Buffer): Line | number | null {
   try {
     const text = bytes.toString();

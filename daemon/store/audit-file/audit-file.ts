@@ -1,59 +1,59 @@
 /**
- * A file that lines are put behind one another in, and never anything else. Our own, for the loggers there are lose records on
- * exit and say nothing of a full disk.
+ * Append-only audit file. Existing logging libraries lose records on exit and do not report a full disk, hence our own.
  *
- * **Checked.** A write that took less than it was given is continued, one that failed is told, and lines count as written when
- * the disk has them (fdatasync). After a failure the file is opened anew and its own end says where the chain goes on: what was
- * torn is ended with a newline and chained over.
+ * **Checked writes.** A short write is continued, a failed write is reported, and lines count as written after fdatasync. After a
+ * failure the file is opened again, and its end determines where the chain continues: a torn line is ended with a newline and stays
+ * in the chain.
  *
- * **Hung.** A disk may neither take nor refuse. Nothing here waits in a request's way; after `HUNG_MS` the file counts as failing, and
- * no other call is made until that one returns: each holds one of the few threads that Node has for files and for SQLite.
+ * **Hung disks.** A disk may neither complete nor refuse a write. No request waits for one. After `HUNG_MS` the file counts as
+ * failing, and no other call is made until the pending one returns, because each call occupies one of the few threads that Node.js
+ * has for files and for SQLite.
  *
- * **Moved.** Before each batch the path is looked at. If another file, or none, is there by now (logrotate), or SIGHUP asked for it,
- * the lines go there, chained to the last of the file before.
+ * **Moved files.** The path is checked before each batch. If another file or none is there (logrotate), or after SIGHUP, the lines
+ * go to the file at the path, chained to the last line of the previous file.
  *
- * **Doubted.** A file that is neither new nor ends where our chain does was put there, or changed, by somebody else. The chain goes on behind
- * our own last line and never behind a foreign one; a marker in the chain says so, what was known is anchored at once, and the file counts as doubtful
- * until the process ends: nobody who can write to the folder can take that back.
+ * **Tampering.** A file that is not new and does not end where our chain does was replaced or changed by someone else. The chain
+ * continues from our own last line, never from a foreign one. A marker in the chain records this, the last known line is anchored
+ * at once, and the file counts as doubtful until the process ends: no one with write access to the folder can undo that.
  */
 import { type FileHandle, mkdir, open, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { type Clock, type Log, StoreUnavailable } from '../../core/ports.js';
 import { lockInode, lockPath, PathInUse, withoutLinks } from '../lock.js';
-import { type Anchor, BEGINNING, chained, type Head } from './chain.js';
+import { type Anchor, BEGINNING, chainLines, type Head } from './chain.js';
 import {
-  type Attempt,
-  behind,
+  type FailedWrite,
+  tailAfter,
   type Continuation,
   continueAtStart,
-  continueBehind,
-  type Doubt,
-  takenOf,
-} from './continuing.js';
+  continueAfter,
+  type TamperingAction,
+  writtenPart,
+} from './continuation.js';
 import { fieldsOfMarker } from './marker.js';
-import { putAside, rotationsOf } from './rotations.js';
+import { rotate, rotationsOf } from './rotations.js';
 import { NotARegularFile } from './tail.js';
-import { flushAtOnce, NotWritten, writeWhole } from './writing.js';
+import { writeAllSync, WriteFailed, writeWhole } from './writing.js';
 
 export const HUNG_MS = 5_000;
 const WATCH_EVERY_MS = 500;
 
 export interface AuditFileOptions {
-  /** Absolute. */
+  /** Absolute path. */
   path: string;
   clock: Clock;
   log: Log;
-  /** How far the chain is known to have reached, for when there is no file to tell. May reject with `StoreUnavailable`. */
+  /** The last anchor of the chain, needed when no file shows it. May reject with `StoreUnavailable`. */
   lastAnchor: () => Promise<Anchor | null>;
-  /** Null: it is put aside by others, if at all. */
+  /** Null if another program rotates the file, or none. */
   rotation: { maxBytes: number; maxFiles: number } | null;
-  /** Told before the file is put aside, of how far it reaches. */
+  /** Called before the file is rotated, while `head` is still its last line. */
   onRotated?: () => void;
-  /** Told when the file turns out not to be what was written, while `head` is still the last line that is known. */
+  /** Called when the file is not the one that was written, while `head` is still the last known line. */
   onDoubt?: () => void;
 }
 
-/** A file on a disk, under whatever name. */
+/** Identifies a file on a disk under any name. */
 interface Identity {
   dev: bigint;
   ino: bigint;
@@ -63,25 +63,25 @@ export class AuditFile {
   readonly #options: AuditFileOptions;
   #handle: FileHandle | null = null;
   #identity: Identity | null = null;
-  /** No pipe, and no device. */
+  /** Not a pipe or a device. */
   #isRegular = false;
   #size = 0;
   #head: Head | null = null;
   #seq: number | null = null;
   #isReopening = false;
-  /** Somebody else has changed the size of the file. */
+  /** Another program has changed the size of the file. */
   #isAltered = false;
-  /** A write that failed, while it is not known how much of it is in the file. */
-  #attempt: Attempt | null = null;
-  /** What a marker is still to be written of. */
-  #unmarked: { action: Doubt; details: Record<string, number> } | null = null;
+  /** A failed write, until it is known how much of it is in the file. */
+  #failedWrite: FailedWrite | null = null;
+  /** A marker that is not written yet. */
+  #pendingMarker: { action: TamperingAction; details: Record<string, number> } | null = null;
   #doubt: string | null = null;
   #whyFailing: string | null = null;
   #unlock: (() => Promise<void>) | null = null;
   #claimed: { identity: Identity; release: () => Promise<void> } | null = null;
   #isWriting = false;
   #isHung = false;
-  /** Times that it began to fail. */
+  /** How often it began to fail. */
   failures = 0;
   /** Lines written. */
   lines = 0;
@@ -94,87 +94,87 @@ export class AuditFile {
     return this.#options.path;
   }
 
-  /** Where the chain goes on. Only `ready` says what it is after a failure. */
+  /** The last line of the chain. After a failure it is only reliable after `ready`. */
   get head(): Head {
     return this.#head ?? BEGINNING;
   }
 
-  /** The place of the last record in it. */
+  /** Sequence number of the last record in the file. */
   get seq(): number | null {
     return this.#seq;
   }
 
-  /** Null while what is written gets there. */
+  /** Why writing fails; null while it works. */
   get whyFailing(): string | null {
     return this.#whyFailing;
   }
 
-  /** Why the file, or what it is a copy of, is not what it should be; for as long as this process lives. */
+  /** Why the file, or the database that it copies, is doubtful. Never cleared while the process lives. */
   get doubt(): string | null {
     return this.#doubt;
   }
 
-  /** Takes note of a reason for doubt. It stays until the process ends. */
+  /** Records a reason to doubt the file. It stays until the process ends. */
   suspect(why: string, fields: Record<string, unknown>): void {
     this.#doubt = why;
     this.#options.log.error(why, { path: this.path, ...fields });
     this.#options.onDoubt?.();
   }
 
-  /** Bytes that fit into the file before it is put aside. */
-  get room(): number {
+  /** Bytes that fit into the file before it is rotated. */
+  get bytesLeft(): number {
     const { rotation } = this.#options;
     return rotation ? Math.max(0, rotation.maxBytes - this.#size) : Infinity;
   }
 
-  /** Whether a call is under way that may never return. */
+  /** Whether a file system call is pending that may never return. */
   get isHung(): boolean {
     return this.#isHung;
   }
 
-  /** Claims the file for this process, if that can be done now; if not, it is done before the first write. @throws {PathInUse} */
+  /** Locks the file for this process if possible; otherwise that is done before the first write. @throws {PathInUse} */
   async claim(): Promise<void> {
     try {
-      await this.#watched(this.#lock());
+      await this.#timed(this.#lock());
     } catch (error) {
       if (error instanceof PathInUse) throw error;
       this.#fail(error);
     }
   }
 
-  /** Another file may be at the path by now. */
+  /** Call when another file may be at the path. */
   reopen(): void {
     this.#isReopening = true;
   }
 
-  /** Has it open at its end, with room for so many bytes unless a file has less. @throws whatever keeps it from that. */
+  /** Opens the file for appending, with space for this many bytes unless an empty file has less. @throws any error that prevents it. */
   async ready(bytes = 0): Promise<void> {
     try {
       await this.#closeIfMoved();
       if (!this.#handle) await this.#open();
       const { rotation } = this.#options;
-      if (rotation && this.#size > 0 && bytes > this.room) await this.#rotate(rotation.maxFiles);
+      if (rotation && this.#size > 0 && bytes > this.bytesLeft) await this.#rotate(rotation.maxFiles);
     } catch (error) {
       if (error instanceof StoreUnavailable)
-        await this.#closeHandle(); // No failure of the file.
-      else await this.#give(error);
+        await this.#closeHandle(); // Not an error of the file.
+      else await this.#failAndClose(error);
       throw error;
     }
   }
 
-  /** Writes lines that are chained to `head`. @param last the place of the last record in them. @throws {NotWritten} */
+  /** Appends lines that are chained to `head`. @param last sequence number of the last record in them. @throws {WriteFailed} */
   async append(bytes: Buffer, after: Head, last: number | null = null): Promise<void> {
     const handle = this.#handle;
     if (!handle) throw new Error(`${this.path} is not open`);
     this.#isWriting = true;
     try {
-      await writeWhole(bytes, (piece) => this.#watched(handle.write(piece)));
-      await this.#watched(synced(handle)).catch((error: unknown) => {
-        throw new NotWritten(bytes.length, error);
+      await writeWhole(bytes, (piece) => this.#timed(handle.write(piece)));
+      await this.#timed(synced(handle)).catch((error: unknown) => {
+        throw new WriteFailed(bytes.length, error);
       });
     } catch (error) {
-      this.#attempt = { bytes, size: this.#size };
-      await this.#give(error);
+      this.#failedWrite = { bytes, size: this.#size };
+      await this.#failAndClose(error);
     } finally {
       this.#isWriting = false;
     }
@@ -182,19 +182,19 @@ export class AuditFile {
     this.#size += bytes.length;
     this.#head = after;
     this.#seq = last ?? this.#seq;
-    this.settle();
+    this.recovered();
   }
 
-  /** There is nothing left to write. */
-  settle(): void {
+  /** Call when nothing is left to write. */
+  recovered(): void {
     if (this.#whyFailing === null) return;
     this.#whyFailing = null;
     this.#options.log.info('the audit file can be written again', { path: this.path });
   }
 
-  /** The process ends at once: writes what is not written yet without waiting, as far as that can be. */
-  writeAtOnce(bytes: Buffer): void {
-    if (this.#handle && this.#whyFailing === null) flushAtOnce(this.#handle.fd, bytes, this.#isWriting);
+  /** Writes synchronously, as far as possible, when the process is about to end. */
+  writeSync(bytes: Buffer): void {
+    if (this.#handle && this.#whyFailing === null) writeAllSync(this.#handle.fd, bytes, this.#isWriting);
   }
 
   async close(): Promise<void> {
@@ -205,7 +205,7 @@ export class AuditFile {
     await unlock?.();
   }
 
-  /** By its path, for files that are still to come, and by itself, for it may have other names. */
+  /** Locks the path, for files that do not exist yet, and the inode, because a file may have other names. */
   async #lock(): Promise<void> {
     const found = await fileAt(this.path);
     if (found && !found.isFile()) return;
@@ -226,26 +226,26 @@ export class AuditFile {
   async #closeIfMoved(): Promise<void> {
     const handle = this.#handle;
     if (!handle) return;
-    const there = await this.#watched(fileAt(this.path));
-    const isThere = there !== null && isSame(this.#identity, there);
-    this.#isAltered = isThere && there.isFile() && Number(there.size) !== this.#size;
+    const atPath = await this.#timed(fileAt(this.path));
+    const isThere = atPath !== null && isSame(this.#identity, atPath);
+    this.#isAltered = isThere && atPath.isFile() && Number(atPath.size) !== this.#size;
     if (isThere && !this.#isAltered && !this.#isReopening) return;
     this.#handle = null;
-    await this.#watched(handle.close());
+    await this.#timed(handle.close());
   }
 
   async #open(): Promise<void> {
-    const there = await this.#watched(fileAt(this.path));
-    // Whoever puts a pipe or a device there would have the lines, and nobody else.
-    if (this.#isRegular && there && !there.isFile())
-      throw new NotARegularFile(`${this.path} is not a regular file any more`);
+    const atPath = await this.#timed(fileAt(this.path));
+    // The reader of a pipe or a device that someone has put at the path would be the only one to get the lines.
+    if (this.#isRegular && atPath && !atPath.isFile())
+      throw new NotARegularFile(`${this.path} is no longer a regular file`);
     this.#isReopening = false;
-    await this.#watched(this.#lock());
-    const handle = await this.#watched(open(this.path, 'a', 0o600));
+    await this.#timed(this.#lock());
+    const handle = await this.#timed(open(this.path, 'a', 0o600));
     this.#handle = handle;
-    const found = await this.#watched(handle.stat({ bigint: true }));
-    if (found.isFile()) await this.#watched(this.#claim(found));
-    await this.#settleAttempt();
+    const found = await this.#timed(handle.stat({ bigint: true }));
+    if (found.isFile()) await this.#timed(this.#claim(found));
+    await this.#settleFailedWrite();
     const size = found.isFile() ? Number(found.size) : 0;
     const { head, seq, isTorn, doubt } = await this.#continuation(size);
     this.#identity = { dev: found.dev, ino: found.ino };
@@ -254,59 +254,62 @@ export class AuditFile {
     this.#head = head;
     this.#seq = seq;
     this.#isAltered = false;
-    if (doubt) this.#doubted(doubt, head, size);
+    if (doubt) this.#reportTampering(doubt, head, size);
     if (isTorn) {
-      this.#options.log.warn('the last line of the audit file was torn, and is ended', { path: this.path, ...head });
-      await writeWhole(Buffer.from('\n'), (piece) => this.#watched(handle.write(piece)));
+      this.#options.log.warn('the last line of the audit file is incomplete and was ended with a newline', {
+        path: this.path,
+        ...head,
+      });
+      await writeWhole(Buffer.from('\n'), (piece) => this.#timed(handle.write(piece)));
       this.#size += 1;
     }
-    await this.#mark();
+    await this.#writeMarker();
   }
 
   async #continuation(size: number): Promise<Continuation> {
-    const watched = <T>(call: Promise<T>) => this.#watched(call);
-    const place = { path: this.path, size, watched };
-    if (!this.#head) return continueAtStart(await this.#options.lastAnchor(), place);
+    const timed = <T>(call: Promise<T>) => this.#timed(call);
+    const location = { path: this.path, size, timed };
+    if (!this.#head) return continueAtStart(await this.#options.lastAnchor(), location);
     const own = { head: this.#head, seq: this.#seq, isTorn: false };
-    const found = await continueBehind(own, place);
+    const found = await continueAfter(own, location);
     return this.#isAltered && !found.doubt ? { ...found, doubt: 'audit.file_cut' } : found;
   }
 
-  /** Finds out how much of a write that failed is in its file, wherever that is by now. */
-  async #settleAttempt(): Promise<void> {
-    const [attempt, identity] = [this.#attempt, this.#identity];
+  /** Determines how much of a failed write is in its file, which may have been renamed since. */
+  async #settleFailedWrite(): Promise<void> {
+    const [attempt, identity] = [this.#failedWrite, this.#identity];
     if (!attempt || !this.#head) return;
-    const watched = <T>(call: Promise<T>) => this.#watched(call);
-    for (const path of identity && this.#isRegular ? [this.path, ...(await watched(rotationsOf(this.path)))] : []) {
-      const there = await watched(fileAt(path));
-      if (!there?.isFile() || !isSame(identity, there)) continue;
-      const taken = await takenOf(attempt, path, watched);
+    const timed = <T>(call: Promise<T>) => this.#timed(call);
+    for (const path of identity && this.#isRegular ? [this.path, ...(await timed(rotationsOf(this.path)))] : []) {
+      const atPath = await timed(fileAt(path));
+      if (!atPath?.isFile() || !isSame(identity, atPath)) continue;
+      const taken = await writtenPart(attempt, path, timed);
       if (!taken) break;
-      const reached = behind({ head: this.#head, seq: this.#seq, isTorn: false }, taken);
+      const reached = tailAfter({ head: this.#head, seq: this.#seq, isTorn: false }, taken);
       this.#head = reached.head;
       this.#seq = reached.seq;
       break;
     }
-    this.#attempt = null;
+    this.#failedWrite = null;
   }
 
-  #doubted(action: Doubt, head: Head, size: number): void {
-    this.#unmarked = { action, details: { known_line: head.line, size } };
+  #reportTampering(action: TamperingAction, head: Head, size: number): void {
+    this.#pendingMarker = { action, details: { known_line: head.line, size } };
     const why =
       action === 'audit.file_cut'
-        ? 'the audit file is shorter than it was: lines were removed from its end'
-        : 'the audit file is not the one that was written: it does not end with the last line that is known';
+        ? 'the audit file is shorter than before: lines were removed from its end'
+        : 'the audit file was replaced or changed: it does not end with the last line that this daemon knows';
     this.suspect(why, { line: head.line, size });
   }
 
-  /** Says in the chain what was found. */
-  async #mark(): Promise<void> {
-    if (!this.#unmarked) return;
-    const { action, details } = this.#unmarked;
+  /** Records in the chain what was found. */
+  async #writeMarker(): Promise<void> {
+    if (!this.#pendingMarker) return;
+    const { action, details } = this.#pendingMarker;
     const marker = { action, seq: this.#seq, timeMs: this.#options.clock.now(), details };
-    const { bytes, head } = chained([fieldsOfMarker(marker)], this.head);
+    const { bytes, head } = chainLines([fieldsOfMarker(marker)], this.head);
     await this.append(bytes, head, this.#seq);
-    this.#unmarked = null;
+    this.#pendingMarker = null;
     this.#options.onDoubt?.();
   }
 
@@ -314,17 +317,17 @@ export class AuditFile {
     this.#options.onRotated?.();
     const handle = this.#handle;
     this.#handle = null;
-    if (handle) await this.#watched(handle.close());
-    await this.#watched(putAside(this.path, maxFiles));
+    if (handle) await this.#timed(handle.close());
+    await this.#timed(rotate(this.path, maxFiles));
     await this.#open();
   }
 
-  /** Waits for a call, and has the file count as failing while that is out for too long. */
-  async #watched<T>(call: Promise<T>): Promise<T> {
+  /** Waits for a call. Marks the file as failing if the call takes too long. */
+  async #timed<T>(call: Promise<T>): Promise<T> {
     const { clock } = this.#options;
     let cancel: () => void = () => undefined;
     let isOver = false;
-    // In steps, between which the call has a chance to return: it may be this process that stood still.
+    // In steps, so that the call can return in between if this process itself was stalled.
     const watch = (leftMs: number) => {
       if (isOver) return;
       if (leftMs > 0) cancel = clock.after(WATCH_EVERY_MS, () => setImmediate(watch, leftMs - WATCH_EVERY_MS));
@@ -342,10 +345,10 @@ export class AuditFile {
 
   #hang(): void {
     this.#isHung = true;
-    this.#fail(new Error(`no answer for ${HUNG_MS / 1000} s`));
+    this.#fail(new Error(`no response from the file system for ${HUNG_MS / 1000} s`));
   }
 
-  async #give(error: unknown): Promise<never> {
+  async #failAndClose(error: unknown): Promise<never> {
     this.#fail(error);
     await this.#closeHandle();
     throw error;
@@ -361,14 +364,14 @@ export class AuditFile {
     const why = error instanceof Error ? error.message : String(error);
     if (this.#whyFailing === null) {
       this.failures += 1;
-      const cause = error instanceof NotWritten ? error.cause : error;
+      const cause = error instanceof WriteFailed ? error.cause : error;
       this.#options.log.error('the audit file cannot be written', { path: this.path, error: cause });
     }
     this.#whyFailing = why;
   }
 }
 
-/** @returns null where there is none, or none that may be looked at. */
+/** @returns null if there is no file, or no permission to see it. */
 async function fileAt(path: string) {
   return stat(path, { bigint: true }).catch(() => null);
 }
@@ -376,7 +379,7 @@ async function fileAt(path: string) {
 const isSame = (one: Identity | null | undefined, other: Identity): boolean =>
   one?.dev === other.dev && one.ino === other.ino;
 
-/** What is no file on a disk, such as a pipe, cannot be synced. */
+/** A pipe or a device cannot be synced. */
 async function synced(handle: FileHandle): Promise<void> {
   try {
     await handle.datasync();

@@ -1,17 +1,18 @@
-/** What stands in a line behind its link: the fields of a record, as the management API names them. */
+/** The fields of an audit line after its link, named as in the management API. */
 import type { CommittedRecord } from '../../core/ports.js';
 import type { RequestEnded } from '../../core/events.js';
 import { auditOutcomeOf } from '../../core/use-record.js';
 
-// What would drive a terminal, or turn the line around, for whoever reads the file there. JSON quotes the others itself.
-const DRIVING = /[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
+// Characters that control a terminal or reverse the text direction when the file is displayed. JSON itself escapes the other
+// control characters.
+const CONTROLS = /[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
 
 const escaped = (text: string) =>
-  text.replace(DRIVING, (control) => `\\u${control.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  text.replace(CONTROLS, (control) => `\\u${control.charCodeAt(0).toString(16).padStart(4, '0')}`);
 
 /**
- * A JSON object without its first brace. `seq` is its place among all records. `audit verify` compares the lines of all releases with
- * it: what it makes of a record that is there today must never change.
+ * A JSON object without its opening brace. `seq` is the record's sequence number. `audit verify` compares lines written by all
+ * releases with this text, so the output for an existing record must never change.
  */
 export function fieldsOfRecord(record: CommittedRecord): string {
   const shown = {
@@ -33,7 +34,7 @@ export function fieldsOfRecord(record: CommittedRecord): string {
   return escaped(JSON.stringify(shown)).slice(1);
 }
 
-/** So much of a request that is over stands in its line. */
+/** The parts of a completed request that its line contains. */
 export type AuditedUse = Pick<
   RequestEnded,
   | 'requestId'
@@ -55,7 +56,7 @@ export type AuditedUse = Pick<
 
 const PLAIN = /^[\x20-\x21\x23-\x5b\x5d-\x7e]*$/;
 
-/** ASCII throughout, so that a line is as many bytes as characters. */
+/** ASCII only, so that a line has as many bytes as characters. */
 function json(text: string | null): string {
   if (text === null) return 'null';
   if (PLAIN.test(text)) return `"${text}"`;
@@ -65,18 +66,18 @@ function json(text: string | null): string {
   );
 }
 
-const MOST_TOKENS = 10_000;
+const MAX_TOKENS = 10_000;
 
 /**
- * Makes the fields of the lines of uses. By hand, for there is one for each request: what says the same of every use of a
- * token, and of every moment, is made once.
+ * Formats the lines of uses. Built by hand, because there is one for each request; the parts that repeat for a token or a moment
+ * are cached.
  */
 export class UseFields {
   readonly #ofToken = new Map<string, string>();
   #timeMs = NaN;
   #time = '';
 
-  /** A request whose token is known. */
+  /** For a request with a known token. */
   of(use: AuditedUse): string {
     const { method, path, status, code, outcome, cache, model, usage } = use;
     const counts = usage
@@ -91,7 +92,7 @@ export class UseFields {
     );
   }
 
-  /** Requests of a minute whose token nobody knows, as they were refused. */
+  /** For the refused requests of one minute whose token is unknown. */
   ofUnknown(code: string | null, count: number, timeMs: number): string {
     return (
       `"id":null,"time":"${this.#iso(timeMs)}","action":"token.use","actor":"token","outcome":"denied",` +
@@ -103,7 +104,7 @@ export class UseFields {
   #subject({ tokenId, projectId, obfuscated }: AuditedUse): string {
     const known = this.#ofToken.get(tokenId ?? '');
     if (known !== undefined) return known;
-    if (this.#ofToken.size >= MOST_TOKENS) this.#ofToken.clear();
+    if (this.#ofToken.size >= MAX_TOKENS) this.#ofToken.clear();
     const made = `"project_id":${json(projectId)},"token_id":${json(tokenId)},"obfuscated":${json(obfuscated)}`;
     this.#ofToken.set(tokenId ?? '', made);
     return made;

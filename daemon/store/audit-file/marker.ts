@@ -1,18 +1,18 @@
 /**
- * Lines that no record stands for: they say, in the chain itself, that the file or the database was not what it should have been.
- * They have the fields of a record without an id. `seq` is that of the last record before the place where the copy goes on.
+ * Marker lines, which have no audit record. They record, in the chain itself, that the file or the database was not as expected.
+ * They have the fields of a record, without an ID. `seq` is the last record before the point where the copy continues.
  */
 export type MarkerAction = 'audit.file_replaced' | 'audit.file_cut' | 'audit.database_behind';
 
 export interface Marker {
   action: MarkerAction;
-  /** Null in the file of uses. */
+  /** Null in the use log. */
   seq: number | null;
   timeMs: number;
   details: Record<string, number | string | null>;
 }
 
-/** A JSON object without its first brace. */
+/** A JSON object without its opening brace. */
 export function fieldsOfMarker({ action, seq, timeMs, details }: Marker): string {
   const shown = {
     ...(seq !== null && { seq }),
@@ -39,5 +39,5 @@ const ACTIONS: ReadonlySet<unknown> = new Set<MarkerAction>([
   'audit.database_behind',
 ]);
 
-/** Whether the fields of a line are a marker's. */
+/** Whether these are the fields of a marker. */
 export const isMarker = (fields: Record<string, unknown>): boolean => fields.id === null && ACTIONS.has(fields.action);

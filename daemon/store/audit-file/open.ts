@@ -1,18 +1,18 @@
-/** The audit files of a daemon, as its settings name them. */
+/** The audit files of a daemon, as configured in its settings. */
 import { resolve } from 'node:path';
 import { type Settings, SettingsError } from '../../../config/settings.js';
 import type { RequestEnded } from '../../core/events.js';
-import { inTime } from '../../core/in-time.js';
+import { withTimeout } from '../../core/with-timeout.js';
 import type { Clock, Log, RecordStore } from '../../core/ports.js';
 import type { AuditStatus } from '../../core/status.js';
 import { PathInUse } from '../lock.js';
-import { Anchoring } from './anchoring.js';
+import { AnchorWriter } from './anchor-writer.js';
 import { AuditFile, HUNG_MS } from './audit-file.js';
 import type { AnchorStore } from './chain.js';
 import { ChangeLog } from './change-log.js';
 import { UseLog } from './use-log.js';
 
-const MOST_START_MS = 1_000;
+const MAX_START_MS = 1_000;
 
 export interface AuditFilesOptions {
   settings: Pick<Settings, 'auditLogFile' | 'auditUseLogFile' | 'auditUseLogMaxBytes' | 'auditUseLogMaxFiles'>;
@@ -23,32 +23,32 @@ export interface AuditFilesOptions {
 }
 
 export interface AuditFiles {
-  /** The copy of the records of changes; null where there is none. So with the uses. */
+  /** The change log and the use log; null if not configured. */
   changes: AuditFile | null;
   uses: AuditFile | null;
   useLog: UseLog | null;
-  /** From when on there are tables. Resolves when the files were seen to, or that takes too long. */
+  /** Call after the migrations. Resolves when the files are up to date, or after a timeout. */
   begin(): Promise<void>;
-  /** Takes note of a request that is over. */
-  keep(ended: RequestEnded): void;
-  /** There may be records that were not committed here. */
+  /** Records a completed request. */
+  record(ended: RequestEnded): void;
+  /** Call when there may be records that another instance committed. */
   wake(): void;
-  /** Other files may be at their paths. */
+  /** Call when other files may be at the paths. */
   reopen(): void;
-  /** Why no change may be made; null while they may. */
+  /** Why changes are refused; null while they are accepted. */
   readonly whyNoChanges: string | null;
-  /** Whether a file cannot be written, or is not what was written. */
+  /** Whether a file cannot be written or was tampered with. */
   readonly isFailing: boolean;
-  /** Of both files, since the start. */
+  /** Of both files, since startup. */
   readonly status: AuditStatus;
-  /** Whether a call is under way that may never return. */
+  /** Whether a file system call is pending that may never return. */
   readonly isHung: boolean;
-  /** The process ends at once: what is not written yet is, without waiting. */
-  writeAtOnce(): void;
+  /** Writes pending lines synchronously when the process is about to end. */
+  flushSync(): void;
   close(): Promise<void>;
 }
 
-/** @throws {SettingsError} when a file is another process's. */
+/** @throws {SettingsError} when another process uses a file. */
 export async function openAuditFiles(options: AuditFilesOptions): Promise<AuditFiles> {
   const { settings, records, anchors, clock, log } = options;
   const { auditUseLogMaxBytes: maxBytes, auditUseLogMaxFiles: maxFiles } = settings;
@@ -56,8 +56,8 @@ export async function openAuditFiles(options: AuditFilesOptions): Promise<AuditF
   const uses = fileOf(options, settings.auditUseLogFile, { maxBytes, maxFiles });
   const files = [changes, uses].filter((each) => each !== null);
   try {
-    if (changes) await claimed(changes.file, 'AUDIT_LOG_FILE');
-    if (uses) await claimed(uses.file, 'AUDIT_USE_LOG_FILE');
+    if (changes) await claimFor(changes.file, 'AUDIT_LOG_FILE');
+    if (uses) await claimFor(uses.file, 'AUDIT_USE_LOG_FILE');
   } catch (error) {
     await Promise.all(files.map(({ file }) => file.close()));
     throw error;
@@ -87,11 +87,11 @@ export async function openAuditFiles(options: AuditFilesOptions): Promise<AuditF
     useLog,
     async begin() {
       for (const { anchoring } of files) anchoring.begin();
-      // A disk that does not answer must not keep a daemon from starting, nor from ending.
-      await inTime(clock, MOST_START_MS, Promise.all([changeLog?.begin(), useLog?.write()]), () => undefined);
+      // A hung disk must not prevent a daemon from starting or stopping.
+      await withTimeout(clock, MAX_START_MS, Promise.all([changeLog?.begin(), useLog?.write()]), () => undefined);
     },
-    keep(ended) {
-      useLog?.keep(ended);
+    record(ended) {
+      useLog?.record(ended);
     },
     wake() {
       changeLog?.wake();
@@ -115,16 +115,16 @@ export async function openAuditFiles(options: AuditFilesOptions): Promise<AuditF
     get isHung() {
       return files.some(({ file }) => file.isHung);
     },
-    writeAtOnce() {
-      useLog?.writeAtOnce();
+    flushSync() {
+      useLog?.flushSync();
     },
-    close: () => inTime(clock, HUNG_MS + 1_000, close(), () => undefined),
+    close: () => withTimeout(clock, HUNG_MS + 1_000, close(), () => undefined),
   };
 }
 
 interface Anchored {
   file: AuditFile;
-  anchoring: Anchoring;
+  anchoring: AnchorWriter;
 }
 
 function fileOf(
@@ -147,11 +147,11 @@ function fileOf(
       void anchoring.anchor();
     },
   });
-  const anchoring = new Anchoring(file, anchors, rotation?.maxFiles ?? null, clock, log);
+  const anchoring = new AnchorWriter(file, anchors, rotation?.maxFiles ?? null, clock, log);
   return { file, anchoring };
 }
 
-async function claimed(file: AuditFile, setting: string): Promise<void> {
+async function claimFor(file: AuditFile, setting: string): Promise<void> {
   try {
     await file.claim();
   } catch (error) {

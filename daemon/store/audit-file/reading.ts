@@ -1,38 +1,38 @@
-/** The lines of an audit file from its beginning, plain or compressed with gzip, in bounded memory. */
+/** Reads the lines of an audit file from the beginning, plain or compressed with gzip, in bounded memory. */
 import type { FileHandle } from 'node:fs/promises';
 import { Readable, Transform, pipeline } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { digestOfLine, linkOf, tornLinkOf } from './chain.js';
 import { NEWLINE, openRegular } from './tail.js';
 
-/** A line as it was found. */
+/** A line of a file. */
 export interface FoundLine {
-  /** What it says its number is; null for what is no line of a chain. */
+  /** Its own line number; null if it is not part of a chain. */
   number: number | null;
   prev: string;
   digest: string;
-  /** It is no whole line, and says nevertheless what its number is and what it follows on: it was torn behind that. */
+  /** The link of an incomplete line that was cut after its link. */
   torn: { line: number; prev: string } | null;
   file: string;
-  /** Its place in the file, from 1. */
+  /** Line number in the file, from 1. */
   at: number;
   /** Without its newline. */
   bytes: Buffer;
 }
 
-/** A file cannot be read to its end as what it seems to be: damaged, or made to exhaust whoever reads it. */
+/** The file cannot be read to its end: it is damaged, or was made to exhaust its readers. */
 export class Unreadable extends Error {
   override name = 'Unreadable';
 }
 
-// The longest line there can be is much shorter: a path of 16 KB, and some hundred bytes beside it.
-const MOST_LINE_BYTES = 16 * 1024 * 1024;
-// Lines hold digests, which nothing compresses: a real file becomes about five times smaller. Gzip itself ends at a thousand times.
-const MOST_EXPANSION = 100;
+// The longest possible line is much shorter: a path of 16 KB and a few hundred bytes.
+const MAX_LINE_BYTES = 16 * 1024 * 1024;
+// Lines contain digests, which do not compress: a real file shrinks about five times. Gzip can shrink data a thousand times.
+const MAX_EXPANSION = 100;
 const FREE_BYTES = 16 * 1024 * 1024;
 const PIECE_BYTES = 256 * 1024;
 
-/** @throws {Unreadable}, {NotARegularFile}, or what the file system says. */
+/** @throws {Unreadable}, {NotARegularFile}, or an error of the file system. */
 export async function* linesIn(file: string): AsyncGenerator<FoundLine> {
   const handle = await openRegular(file);
   let held: Buffer[] = [];
@@ -64,7 +64,7 @@ export async function* linesIn(file: string): AsyncGenerator<FoundLine> {
       if (from === piece.length) continue;
       held.push(piece.subarray(from));
       heldBytes += piece.length - from;
-      if (heldBytes > MOST_LINE_BYTES) throw new Unreadable(`${file} has a line of more than ${MOST_LINE_BYTES} bytes`);
+      if (heldBytes > MAX_LINE_BYTES) throw new Unreadable(`${file} has a line of more than ${MAX_LINE_BYTES} bytes`);
     }
     if (heldBytes > 0) yield found(Buffer.alloc(0));
   } catch (error) {
@@ -75,7 +75,7 @@ export async function* linesIn(file: string): AsyncGenerator<FoundLine> {
   }
 }
 
-/** The number of the first line that has one; null where there is none near the beginning. */
+/** The number of the first line; null if no line near the beginning has a number. */
 export async function firstLineOf(file: string): Promise<number | null> {
   let before = 0;
   let bytes = 0;
@@ -93,19 +93,19 @@ async function contentOf(handle: FileHandle): Promise<AsyncIterable<Buffer>> {
   const { buffer, bytesRead } = await handle.read(Buffer.alloc(2), 0, 2, 0);
   const isCompressed = bytesRead === 2 && buffer[0] === 0x1f && buffer[1] === 0x8b;
   const { size } = await handle.stat();
-  // What is written while it is read belongs to the next look.
+  // Lines that are written meanwhile are read the next time.
   const stored =
     size === 0
       ? Readable.from([])
       : handle.createReadStream({ start: 0, end: size - 1, highWaterMark: PIECE_BYTES, autoClose: false });
   if (!isCompressed) return stored as AsyncIterable<Buffer>;
-  const most = size * MOST_EXPANSION + FREE_BYTES;
+  const most = size * MAX_EXPANSION + FREE_BYTES;
   let total = 0;
   const bounded = new Transform({
     transform(piece: Buffer, _encoding, done) {
       total += piece.length;
       if (total > most)
-        done(new Unreadable(`what was compressed expands to more than ${MOST_EXPANSION} times its size`));
+        done(new Unreadable(`the compressed content expands to more than ${MAX_EXPANSION} times its size`));
       else done(null, piece);
     },
   });

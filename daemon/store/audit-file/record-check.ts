@@ -1,12 +1,12 @@
-/** Whether the lines of changes say the same as the database: each committed record once, in its order, with equal content. */
+/** Comparison of the change log with the database: each committed record once, in order, with equal content. */
 import type { CommittedRecord } from '../../core/ports.js';
 import { fieldsOfRecord } from './fields.js';
 import { isMarker } from './marker.js';
 import type { FoundLine } from './reading.js';
 import type { Fault } from './verification.js';
 
-const AT_A_TIME = 500;
-const MOST_PENDING = 1_000;
+const BATCH_SIZE = 500;
+const MAX_PENDING = 1_000;
 const LINK = /^\{"line":\d+,"prev":"[0-9a-f]{64}",/;
 
 type RecordsAfter = (seq: number, limit: number) => Promise<CommittedRecord[]>;
@@ -22,31 +22,34 @@ interface Line {
 
 export class RecordCheck {
   readonly #recordsAfter: RecordsAfter;
-  /** The place of the record that must come next; null until the first one. */
+  /** Sequence number of the next expected record; null before the first one. */
   #next: number | null;
   #waiting: Line[] = [];
-  /** What is wrong, unless a marker that is still to come says why. */
+  /** Faults, which a later marker may still explain. */
   #pending: { seq: number; fault: Fault }[] = [];
 
-  /** @param isWhole whether the lines begin with the first record there is. */
+  /** @param isWhole whether the lines begin with the very first record. */
   constructor(recordsAfter: RecordsAfter, isWhole: boolean) {
     this.#recordsAfter = recordsAfter;
     this.#next = isWhole ? 1 : null;
   }
 
-  /** @param number the number of the line. */
+  /** @param number the line number. */
   async take(number: number, found: FoundLine): Promise<void> {
     const line = recordLineOf(number, found);
     if (!line) return;
     this.#waiting.push(line);
-    if (this.#waiting.length === AT_A_TIME) await this.#compare();
+    if (this.#waiting.length === BATCH_SIZE) await this.#compare();
   }
 
-  /** @param last the place of the last record that must be there; null: the lines are not all there are. @param behind the number of the line that would come next. */
-  async fault(last: number | null, behind: number): Promise<Fault | null> {
+  /**
+   * @param last sequence number of the last record that must be present; null if there are later lines. @param nextLine the number
+   * that the next line would have.
+   */
+  async fault(last: number | null, nextLine: number): Promise<Fault | null> {
     await this.#compare();
     const missing = last === null ? null : await this.#firstIn(this.#next ?? 1, last);
-    if (missing !== null) this.#pend(missing, { ...missingAt(missing), line: behind });
+    if (missing !== null) this.#addPending(missing, { ...missingAt(missing), line: nextLine });
     return this.#pending[0]?.fault ?? null;
   }
 
@@ -63,29 +66,29 @@ export class RecordCheck {
 
   async #compareLine({ seq, fields, number, file, at }: Line, record: CommittedRecord | undefined, next: number) {
     if (!record || fieldsOfRecord(record) !== fields) {
-      this.#pend(seq, { kind: 'foreign_record', line: number, file, at, detail: String(seq) });
+      this.#addPending(seq, { kind: 'foreign_record', line: number, file, at, detail: String(seq) });
       return;
     }
-    if (seq < next) this.#pend(seq, { kind: 'inserted', line: number, file, at });
+    if (seq < next) this.#addPending(seq, { kind: 'inserted', line: number, file, at });
     const missing = await this.#firstIn(next, seq - 1);
-    if (missing !== null) this.#pend(missing, { ...missingAt(missing), line: number, file, at });
+    if (missing !== null) this.#addPending(missing, { ...missingAt(missing), line: number, file, at });
     this.#next = Math.max(next, seq + 1);
   }
 
-  /** The copy went on behind an earlier record: what the file has beyond it was not the database's any more. */
+  /** A marker: the copy continued after an earlier record. The lines after that record are no longer in the database. */
   async #goBack({ seq, number, file, at }: Line, next: number): Promise<void> {
     const missing = await this.#firstIn(next, seq);
-    if (missing !== null) this.#pend(missing, { ...missingAt(missing), line: number, file, at });
+    if (missing !== null) this.#addPending(missing, { ...missingAt(missing), line: number, file, at });
     this.#pending = this.#pending.filter((each) => each.seq <= seq);
     this.#next = seq + 1;
   }
 
-  #pend(seq: number, fault: Fault): void {
-    if (this.#pending.length < MOST_PENDING || seq <= (this.#pending.at(-1)?.seq ?? 0))
+  #addPending(seq: number, fault: Fault): void {
+    if (this.#pending.length < MAX_PENDING || seq <= (this.#pending.at(-1)?.seq ?? 0))
       this.#pending.push({ seq, fault });
   }
 
-  /** @returns the place of the first record in the database from one place to another, both included. */
+  /** @returns sequence number of the first record of the database in this range, both ends included. */
   async #firstIn(from: number, to: number): Promise<number | null> {
     if (from > to) return null;
     const [record] = await this.#recordsAfter(from - 1, 1);
@@ -94,14 +97,14 @@ export class RecordCheck {
 
   async #recordsOf(lines: readonly Line[]): Promise<Map<number, CommittedRecord>> {
     const found = new Map<number, CommittedRecord>();
-    // Lines are in the order of their records: one look is enough for most of them.
+    // Lines are in the order of their records, so one query is enough for most of them.
     let [from, to] = [Infinity, -Infinity];
     for (const { seq, isMarker } of lines) {
       if (isMarker || (seq >= from && seq <= to)) continue;
-      const records = await this.#recordsAfter(seq - 1, AT_A_TIME);
+      const records = await this.#recordsAfter(seq - 1, BATCH_SIZE);
       for (const record of records) found.set(record.seq, record);
       from = seq;
-      to = records.length < AT_A_TIME ? Infinity : (records.at(-1)?.seq ?? seq);
+      to = records.length < BATCH_SIZE ? Infinity : (records.at(-1)?.seq ?? seq);
     }
     return found;
   }
@@ -120,11 +123,11 @@ function recordLineOf(number: number, { bytes, file, at }: FoundLine): Line | nu
   try {
     const parsed = JSON.parse(text) as Record<string, unknown>;
     const { seq } = parsed;
-    // A marker of a file that holds no record yet stands for no place.
+    // A marker in a file without records has no sequence number.
     if (seq === undefined && isMarker(parsed)) return null;
     const place = Number.isSafeInteger(seq) ? (seq as number) : -1;
     return { number, file, at, seq: place, fields: text.replace(LINK, ''), isMarker: isMarker(parsed) };
   } catch {
-    return null; // Torn by a crash: its record follows.
+    return null; // Incomplete after a crash: its record follows again.
   }
 }

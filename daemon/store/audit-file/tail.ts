@@ -1,36 +1,36 @@
-/** Where an audit file ends, so that it can be continued, in this process or in another. */
+/** Reads the end of an audit file, so that this or another process can continue it. */
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { digestOfLine, type Head, linkOf } from './chain.js';
 
 export interface Tail {
-  /** With a torn line counted, which must be ended before anything is put behind it. */
+  /** Includes an incomplete last line, which must be ended with a newline before anything is appended. */
   head: Head;
-  /** The place of the last record. */
+  /** Sequence number of the last record. */
   seq: number | null;
   isTorn: boolean;
 }
 
-/** A path leads to a pipe, a device or a folder. To open a pipe without a writer would take forever. */
+/** The path is a pipe, a device or a folder. Opening a pipe without a writer would block forever. */
 export class NotARegularFile extends Error {
   override name = 'NotARegularFile';
 }
 
-/** A line as it is met on the way back from the end of a file. */
+/** A line, read backwards from the end of a file. */
 export interface LineFromEnd {
   /** Without its newline. */
   bytes: Buffer;
-  /** It is the last one, and has no newline. */
+  /** The last line, without a newline. */
   isTorn: boolean;
 }
 
 const PIECE_BYTES = 64 * 1024;
-// Far longer than a line can be. What is not found in it is no file of ours.
-const MOST_BYTES = 16 * 1024 * 1024;
+// Far longer than any line. If no line is found within this size, it is not an audit file.
+const MAX_BYTES = 16 * 1024 * 1024;
 
-/** Waits for a call to the file system; may keep time. */
-export type Watch = <T>(call: Promise<T>) => Promise<T>;
-const unwatched: Watch = (call) => call;
+/** Waits for a file system call, possibly with a timeout. */
+export type Timed = <T>(call: Promise<T>) => Promise<T>;
+const untimed: Timed = (call) => call;
 
 /** @throws {NotARegularFile} */
 export async function openRegular(path: string): Promise<FileHandle> {
@@ -40,12 +40,12 @@ export async function openRegular(path: string): Promise<FileHandle> {
   throw new NotARegularFile(`${path} is not a regular file`);
 }
 
-/** The lines of a file, the last one first. Ends early before a line that is longer than a line can be. */
-export async function* linesFromEnd(path: string, watched: Watch = unwatched): AsyncGenerator<LineFromEnd> {
-  const file = await watched(openRegular(path));
+/** Reads the lines of a file backwards. Stops before a line that is too long to be one of ours. */
+export async function* linesFromEnd(path: string, timed: Timed = untimed): AsyncGenerator<LineFromEnd> {
+  const file = await timed(openRegular(path));
   try {
-    const { size } = await watched(file.stat());
-    // Pieces of the line whose beginning is not found yet, the last piece first.
+    const { size } = await timed(file.stat());
+    // Chunks of the line whose beginning is not found yet, the last chunk first.
     let held: Buffer[] = [];
     let heldBytes = 0;
     let isEnd = true;
@@ -53,13 +53,13 @@ export async function* linesFromEnd(path: string, watched: Watch = unwatched): A
     for (let at = size; at > 0;) {
       const length = Math.min(PIECE_BYTES, at);
       const buffer = Buffer.alloc(length);
-      const { bytesRead } = await watched(file.read(buffer, 0, length, (at -= length)));
+      const { bytesRead } = await timed(file.read(buffer, 0, length, (at -= length)));
       let end = bytesRead;
       while (end > 0) {
         const newline = buffer.lastIndexOf(NEWLINE, end - 1);
         if (newline === -1) break;
         const bytes = lineOf(buffer.subarray(newline + 1, end));
-        // What stands behind the last newline is a line only if it is something.
+        // The text after the last newline is a line unless it is empty.
         if (!isEnd || bytes.length > 0) yield { bytes, isTorn: isEnd };
         isEnd = false;
         held = [];
@@ -68,7 +68,7 @@ export async function* linesFromEnd(path: string, watched: Watch = unwatched): A
       }
       held.push(buffer.subarray(0, end));
       heldBytes += end;
-      if (heldBytes > MOST_BYTES) return;
+      if (heldBytes > MAX_BYTES) return;
     }
     if (size > 0) yield { bytes: lineOf(Buffer.alloc(0)), isTorn: isEnd };
   } finally {
@@ -76,29 +76,29 @@ export async function* linesFromEnd(path: string, watched: Watch = unwatched): A
   }
 }
 
-/** @returns null for a file without any line of a chain near its end. */
-export async function tailOf(path: string, watched: Watch = unwatched): Promise<Tail | null> {
+/** @returns null if there is no line of a chain near the end of the file. */
+export async function tailOf(path: string, timed: Timed = untimed): Promise<Tail | null> {
   let last: LineFromEnd | null = null;
-  let behind = 0;
+  let tornLines = 0;
   let bytesSeen = 0;
-  for await (const line of linesFromEnd(path, watched)) {
+  for await (const line of linesFromEnd(path, timed)) {
     last ??= line;
-    // A torn line has no number, and still is a line.
+    // An incomplete line has no number but still counts.
     const link = linkOf(line.bytes);
     if (link) {
-      const head = { line: link.line + behind, digest: digestOfLine(last.bytes) };
+      const head = { line: link.line + tornLines, digest: digestOfLine(last.bytes) };
       return { head, seq: link.seq, isTorn: last.isTorn };
     }
-    behind += 1;
+    tornLines += 1;
     bytesSeen += line.bytes.length + 1;
-    if (bytesSeen > MOST_BYTES) break;
+    if (bytesSeen > MAX_BYTES) break;
   }
   return null;
 }
 
 export const NEWLINE = 10;
 
-/** Without their newlines; the last may have had none. */
+/** Splits into lines, without their newlines. The last line may have none. */
 export function linesOf(bytes: Buffer): Buffer[] {
   const lines: Buffer[] = [];
   let from = 0;

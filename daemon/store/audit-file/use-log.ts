@@ -1,33 +1,34 @@
 /**
- * The uses of tokens, a line for each request.
+ * Audit log of token uses: one line for each request.
  *
- * **In the request's turn** it is put on a list, and nothing else. The list is emptied a slice at a time between turns, soon, for
- * what lives long costs the collector of garbage more than it costs to write it out: into bytes, chained, which wait for
- * the next write. One is made twice a second, so that a kill costs less than a second of traffic.
+ * **While a request is handled**, it is only added to a list. Soon after, the list is formatted in slices between other work,
+ * because long-lived objects cost the garbage collector more than formatting them does. The lines are chained as bytes and wait for
+ * the next write. The log is written twice a second, so that a crash loses less than a second of traffic.
  *
- * **Bounded.** While the file cannot be written `MOST_WAITING_BYTES` wait; then lines are dropped and counted. Requests whose token
- * nobody knows have no line each: once a minute one line a code says how many there were, so that no flood fills the file.
+ * **Bounded.** While the file cannot be written, up to `MAX_WAITING_BYTES` wait; further lines are dropped and counted. Requests
+ * with an unknown token do not have a line each: once a minute, one line per error code has their number, so that a flood of
+ * requests cannot fill the disk.
  */
 import type { RequestEnded } from '../../core/events.js';
 import type { Clock, Log } from '../../core/ports.js';
 import type { AuditFile } from './audit-file.js';
-import { Chain, chained, digestOfLine, fieldsOf, type Head } from './chain.js';
+import { Chain, chainLines, digestOfLine, fieldsOf, type Head } from './chain.js';
 import { UseFields } from './fields.js';
 import { linesOf } from './tail.js';
-import { NotWritten } from './writing.js';
+import { WriteFailed } from './writing.js';
 
-// About half a millisecond's work.
+// Takes about half a millisecond.
 const SLICE = 128;
 const WRITE_EVERY_MS = 500;
 const RETRY_MS = 1_000;
-const PIECE_BYTES = 1024 * 1024; // Each costs a sync of the disk.
-const MOST_WAITING_BYTES = 32 * 1024 * 1024;
+const CHUNK_BYTES = 1024 * 1024; // Each chunk costs one disk sync.
+const MAX_WAITING_BYTES = 32 * 1024 * 1024;
 const SUMMARY_EVERY_MS = 60_000;
 
 const NOWHERE: Head = { line: 0, digest: '' };
 
-/** Lines that are chained one behind the other, to be written together. */
-interface Piece {
+/** Chained lines that are written together. */
+interface Chunk {
   bytes: Buffer;
   length: number;
   before: Head;
@@ -36,15 +37,15 @@ interface Piece {
 
 const NEWLINE = 10;
 
-const firstLineBytes = ({ bytes }: Piece): number => bytes.indexOf(NEWLINE) + 1;
+const firstLineBytes = ({ bytes }: Chunk): number => bytes.indexOf(NEWLINE) + 1;
 
-/** The lines that fit into so many bytes, but one at least, and those that are left. */
-function cutToFit(piece: Piece, room: number): [Piece, Piece | null] {
-  const { bytes, length, before, after } = piece;
-  if (length <= room) return [piece, null];
+/** Splits off the lines that fit into `room` bytes, at least one. @returns these lines and the remaining ones. */
+function cutToFit(chunk: Chunk, room: number): [Chunk, Chunk | null] {
+  const { bytes, length, before, after } = chunk;
+  if (length <= room) return [chunk, null];
   const fitting = room > 0 ? bytes.lastIndexOf(NEWLINE, room - 1) + 1 : 0;
-  const cut = fitting > 0 ? fitting : firstLineBytes(piece);
-  if (cut >= length) return [piece, null];
+  const cut = fitting > 0 ? fitting : firstLineBytes(chunk);
+  if (cut >= length) return [chunk, null];
   const taken = linesOf(bytes.subarray(0, cut));
   const last = taken.at(-1) ?? Buffer.alloc(0);
   const between = { line: before.line + taken.length, digest: digestOfLine(last) };
@@ -66,28 +67,28 @@ export class UseLog {
   #ended: RequestEnded[] = [];
   #isSliceDue = false;
   #chain: Chain;
-  #pieces: Piece[] = [];
+  #chunks: Chunk[] = [];
   #waitingBytes = 0;
   #unknown = new Map<string, number>();
   #cancelSummary: (() => void) | null = null;
   #cancelWrite: (() => void) | null = null;
   #writing: Promise<void> | null = null;
   #isClosed = false;
-  /** Lines for which there was no room. */
+  /** Lines that were dropped for lack of space. */
   dropped = 0;
-  #droppedUntold = 0;
+  #droppedUnlogged = 0;
 
   constructor(options: UseLogOptions) {
     this.#options = options;
     this.#chain = new Chain(options.file.head);
   }
 
-  /** Bytes that wait to be written. */
+  /** Bytes waiting to be written. */
   get waitingBytes(): number {
     return this.#waitingBytes;
   }
 
-  readonly keep = (ended: RequestEnded): void => {
+  readonly record = (ended: RequestEnded): void => {
     if (ended.tokenId === null) {
       this.#countUnknown(ended);
       return;
@@ -107,7 +108,7 @@ export class UseLog {
   };
 
   #countUnknown({ code, outcome }: RequestEnded): void {
-    // A preflight, which is no use of anything.
+    // A CORS preflight, which uses no token.
     if (outcome === 'ok') return;
     const key = code ?? '';
     this.#unknown.set(key, (this.#unknown.get(key) ?? 0) + 1);
@@ -121,43 +122,43 @@ export class UseLog {
     this.#cancelSummary?.();
     this.#cancelSummary = null;
     const now = this.#options.clock.now();
-    for (const [code, count] of this.#unknown) this.#put(this.#fields.ofUnknown(code || null, count, now));
+    for (const [code, count] of this.#unknown) this.#append(this.#fields.ofUnknown(code || null, count, now));
     this.#unknown.clear();
   }
 
   #compose(): void {
     const ended = this.#ended;
     this.#ended = [];
-    for (const each of ended) this.#put(this.#fields.of(each));
+    for (const each of ended) this.#append(this.#fields.of(each));
   }
 
-  #put(fields: string): void {
-    // So much at least is added in front, and a newline.
-    if (this.#waitingBytes + fields.length + 100 > MOST_WAITING_BYTES) {
+  #append(fields: string): void {
+    // The link and the newline add at least 100 bytes.
+    if (this.#waitingBytes + fields.length + 100 > MAX_WAITING_BYTES) {
       this.dropped += 1;
-      this.#droppedUntold += 1;
+      this.#droppedUnlogged += 1;
       return;
     }
     const chain = this.#chain;
     const line = chain.begin(fields);
-    const piece = this.#pieceFor(line.length + 1);
-    const { bytes, length } = piece;
+    const chunk = this.#chunkFor(line.length + 1);
+    const { bytes, length } = chunk;
     const end = length + bytes.write(line, length, 'latin1');
     chain.take(bytes.subarray(length, end));
     bytes[end] = NEWLINE;
-    piece.length = end + 1;
-    piece.after = chain.head;
+    chunk.length = end + 1;
+    chunk.after = chain.head;
     this.#waitingBytes += end + 1 - length;
   }
 
-  #pieceFor(bytes: number): Piece {
-    const last = this.#pieces.at(-1);
+  #chunkFor(bytes: number): Chunk {
+    const last = this.#chunks.at(-1);
     if (last && last.length + bytes <= last.bytes.length) return last;
     const { head } = this.#chain;
-    const size = Math.max(PIECE_BYTES, bytes);
-    const piece = { bytes: Buffer.allocUnsafeSlow(size), length: 0, before: head, after: head };
-    this.#pieces.push(piece);
-    return piece;
+    const size = Math.max(CHUNK_BYTES, bytes);
+    const chunk = { bytes: Buffer.allocUnsafeSlow(size), length: 0, before: head, after: head };
+    this.#chunks.push(chunk);
+    return chunk;
   }
 
   #writeLater(afterMs = WRITE_EVERY_MS): void {
@@ -168,14 +169,14 @@ export class UseLog {
     });
   }
 
-  /** Writes what waits, if that can be done; otherwise it is tried again. */
+  /** Writes the waiting lines, and retries later if that fails. */
   write(): Promise<void> {
     return (this.#writing ??= this.#writeAll().then(
       () => {
         this.#writing = null;
       },
       () => {
-        // The file has told of it.
+        // The audit file has logged the error.
         this.#writing = null;
         this.#writeLater(RETRY_MS);
       },
@@ -186,62 +187,64 @@ export class UseLog {
     const { file, log } = this.#options;
     this.#compose();
     do {
-      const [piece] = this.#pieces;
-      await file.ready(piece ? firstLineBytes(piece) : 0);
-      if (!piece) {
-        file.settle();
+      const [chunk] = this.#chunks;
+      await file.ready(chunk ? firstLineBytes(chunk) : 0);
+      if (!chunk) {
+        file.recovered();
         break;
       }
-      if (piece.before.digest !== file.head.digest) this.#chainAnew();
-      await this.#writePiece();
-    } while (this.#pieces.length > 0 || this.#ended.length >= SLICE);
-    if (this.#droppedUntold > 0)
-      log.warn('uses of tokens are missing in the audit file', { lines: this.#droppedUntold });
-    this.#droppedUntold = 0;
+      if (chunk.before.digest !== file.head.digest) this.#rechain();
+      await this.#writeChunk();
+    } while (this.#chunks.length > 0 || this.#ended.length >= SLICE);
+    if (this.#droppedUnlogged > 0)
+      log.warn('the audit file could not be written for too long: uses of tokens are missing in it', {
+        lines: this.#droppedUnlogged,
+      });
+    this.#droppedUnlogged = 0;
     if (this.#ended.length > 0) {
       this.#writing = null;
       this.#writeLater();
     }
   }
 
-  async #writePiece(): Promise<void> {
-    const whole = this.#pieces.shift();
+  async #writeChunk(): Promise<void> {
+    const whole = this.#chunks.shift();
     if (!whole) return;
-    const [piece, rest] = cutToFit(whole, this.#options.file.room);
-    if (rest) this.#pieces.unshift(rest);
+    const [chunk, rest] = cutToFit(whole, this.#options.file.bytesLeft);
+    if (rest) this.#chunks.unshift(rest);
     try {
-      await this.#options.file.append(piece.bytes.subarray(0, piece.length), piece.after);
-      this.#waitingBytes -= piece.length;
+      await this.#options.file.append(chunk.bytes.subarray(0, chunk.length), chunk.after);
+      this.#waitingBytes -= chunk.length;
     } catch (error) {
-      this.#putBack(piece, error instanceof NotWritten ? error.taken : 0);
+      this.#putBack(chunk, error instanceof WriteFailed ? error.bytesWritten : 0);
       throw error;
     }
   }
 
-  /** What is left of it: lines that were taken whole are in the file, the disk willing. */
-  #putBack(piece: Piece, taken: number): void {
-    const cut = taken === 0 ? 0 : piece.bytes.lastIndexOf(NEWLINE, taken - 1) + 1;
+  /** Returns the unwritten lines to the queue. Lines that were written completely are in the file, if the disk stored them. */
+  #putBack(chunk: Chunk, taken: number): void {
+    const cut = taken === 0 ? 0 : chunk.bytes.lastIndexOf(NEWLINE, taken - 1) + 1;
     this.#waitingBytes -= cut;
-    const bytes = piece.bytes.subarray(cut);
-    const length = piece.length - cut;
-    // Its chain is that of no file any more.
-    if (length > 0) this.#pieces.unshift({ ...piece, bytes, length, before: NOWHERE });
+    const bytes = chunk.bytes.subarray(cut);
+    const length = chunk.length - cut;
+    // Its chain no longer matches the file.
+    if (length > 0) this.#chunks.unshift({ ...chunk, bytes, length, before: NOWHERE });
   }
 
-  /** What waits was chained to another head than the file has: at the start, and after a failure. */
-  #chainAnew(): void {
+  /** Chains the waiting lines to the file's head again: at startup and after a failure they were chained to another one. */
+  #rechain(): void {
     let { head } = this.#options.file;
-    this.#pieces = this.#pieces.map(({ bytes, length }) => {
+    this.#chunks = this.#chunks.map(({ bytes, length }) => {
       const before = head;
-      const anew = chained(fieldsOf(bytes.subarray(0, length)), before);
-      head = anew.head;
-      return { bytes: anew.bytes, length: anew.bytes.length, before, after: head };
+      const chained = chainLines(fieldsOf(bytes.subarray(0, length)), before);
+      head = chained.head;
+      return { bytes: chained.bytes, length: chained.bytes.length, before, after: head };
     });
-    this.#waitingBytes = this.#pieces.reduce((sum, { length }) => sum + length, 0);
+    this.#waitingBytes = this.#chunks.reduce((sum, { length }) => sum + length, 0);
     this.#chain = new Chain(head);
   }
 
-  /** Writes all there is now, what is only counted so far too. */
+  /** Writes everything now, including requests that are only counted so far. */
   async flush(): Promise<void> {
     await this.#writing;
     this.#cancelWrite?.();
@@ -251,17 +254,17 @@ export class UseLog {
     if (this.#options.file.whyFailing === null) await this.write();
   }
 
-  /** The process ends at once. */
-  writeAtOnce(): void {
+  /** Writes pending lines synchronously when the process is about to end. */
+  flushSync(): void {
     this.#compose();
     this.#summarise();
-    const isInOrder = this.#pieces[0]?.before.digest === this.#options.file.head.digest;
-    if (!isInOrder && !this.#writing) this.#chainAnew();
-    for (const { bytes, length } of this.#pieces) this.#options.file.writeAtOnce(bytes.subarray(0, length));
-    this.#pieces = [];
+    const isInOrder = this.#chunks[0]?.before.digest === this.#options.file.head.digest;
+    if (!isInOrder && !this.#writing) this.#rechain();
+    for (const { bytes, length } of this.#chunks) this.#options.file.writeSync(bytes.subarray(0, length));
+    this.#chunks = [];
   }
 
-  /** Writes all there is, unless that cannot be done now. */
+  /** Writes everything, unless the file cannot be written. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.flush();

@@ -1,4 +1,4 @@
-/** Whether lines are those that were written, all of them and in their order; and if not, which is the first that is not. */
+/** Verification of a chain: whether all lines are the original ones, complete and in order; if not, which line is the first fault. */
 import type { Anchor } from './chain.js';
 import type { FoundLine } from './reading.js';
 
@@ -16,57 +16,57 @@ export type FaultKind =
 
 export interface Fault {
   kind: FaultKind;
-  /** The number of the first line that is affected; of several that were removed the first. */
+  /** Number of the first affected line; if several were removed, of the first removed one. */
   line: number;
-  /** Where that shows; null behind the last line. */
+  /** Where the fault is visible; null after the last line. */
   file: string | null;
   at: number | null;
-  /** What else there is to say: the number of a record, or why a file cannot be read. */
+  /** Details: a record's sequence number, or why a file cannot be read. */
   detail?: string;
 }
 
 export interface Checked {
   fault: Fault | null;
-  /** Lines that were torn by a crash and chained over, which is no fault. Of very many the first ones. */
+  /** Lines that were cut by a crash and chained over, which is not a fault. Limited to the first `MAX_TORN`. */
   torn: { line: number; file: string; at: number }[];
   first: number | null;
   last: number | null;
   lines: number;
-  /** Lines that were compared with their anchors. */
+  /** Number of lines that were compared with anchors. */
   anchored: number;
 }
 
 export interface CheckOptions {
-  /** The lines, from the beginning, each time it is asked for. */
+  /** Reads the lines from the beginning. Can be called several times. */
   read: () => AsyncIterable<FoundLine>;
   /** The number that the first line must have. */
   begins: number;
-  /** The digest of the line before it; null: that is taken from the line itself. */
+  /** Digest of the line before the first one; null: take it from the first line. */
   before: string | null;
   /** In the order of their lines. */
   anchors: readonly Anchor[];
-  /** Whether there are no lines behind these, so that anchors of later ones tell of lines that were cut off. */
+  /** Whether these lines reach the end of the chain, so that anchors of later lines reveal removed ones. */
   isToEnd: boolean;
-  /** Is shown each line that is in its place, with its number. */
+  /** Called for each correct line, with its number. */
   onLine?: ((number: number, line: FoundLine) => Promise<void> | void) | undefined;
 }
 
-const MOST_TORN = 1_000;
+const MAX_TORN = 1_000;
 
-/** Reads the lines once, and a second time for the words in which a fault is told. Holds a handful of them. */
+/** Reads the lines once, and again to classify a fault. Holds only a few lines in memory. */
 export async function check({ read, begins, before, anchors, isToEnd, onLine }: CheckOptions): Promise<Checked> {
   const torn: Checked['torn'] = [];
   const byAnchors = new AnchorCheck(anchors, begins);
   let count = 0;
   const found: { fault: Fault | null } = { fault: null };
-  const window: Neighbours = { beforePrevious: undefined, previous: undefined, line: undefined, next: undefined };
+  const window: LineWindow = { beforePrevious: undefined, previous: undefined, line: undefined, next: undefined };
   const take = async (): Promise<void> => {
     const { previous, line, next } = window;
     if (!line || found.fault) return;
     const expected = begins + count;
     const follows = previous?.digest ?? before ?? (line.number === null ? (line.torn?.prev ?? '') : line.prev);
     if (line.number === null && isChainedOver(line, expected, follows, next)) {
-      if (torn.length < MOST_TORN) torn.push({ line: expected, file: line.file, at: line.at });
+      if (torn.length < MAX_TORN) torn.push({ line: expected, file: line.file, at: line.at });
     } else if (line.number !== expected || line.prev !== follows) {
       found.fault = await faultAt({ ...window, line }, count, expected, follows, read);
       return;
@@ -82,35 +82,35 @@ export async function check({ read, begins, before, anchors, isToEnd, onLine }: 
     Object.assign(window, { beforePrevious: window.previous, previous: window.line, line, next: undefined });
   }
   await take();
-  const behind = begins + count;
+  const next = begins + count;
   return {
-    fault: found.fault ?? byAnchors.fault(behind, isToEnd),
+    fault: found.fault ?? byAnchors.fault(next, isToEnd),
     torn,
     first: count === 0 && !found.fault ? null : begins,
-    last: count === 0 ? null : behind - 1,
+    last: count === 0 ? null : next - 1,
     lines: count,
     anchored: byAnchors.compared,
   };
 }
 
-interface Neighbours {
+interface LineWindow {
   beforePrevious: FoundLine | undefined;
   previous: FoundLine | undefined;
   line: FoundLine | undefined;
   next: FoundLine | undefined;
 }
 
-/** By the line behind it; the last may be being written just now. */
+/** Whether the next line continues from an incomplete one. The last line may be being written at this moment. */
 function isChainedOver(line: FoundLine, expected: number, follows: string, next: FoundLine | undefined): boolean {
   const { torn } = line;
-  // Whatever tore it, what it still says must be so.
+  // Its remaining link must be right.
   if (torn && (torn.line !== expected || torn.prev !== follows)) return false;
   return next === undefined || (next.number === expected + 1 && next.prev === line.digest) || next.number === null;
 }
 
-/** `line`, the one with that index, is the first that is not as it should be. */
+/** Classifies the fault at `line`, the first line that is not as expected. */
 async function faultAt(
-  { beforePrevious, previous, line, next }: Neighbours & { line: FoundLine },
+  { beforePrevious, previous, line, next }: LineWindow & { line: FoundLine },
   index: number,
   expected: number,
   before: string,
@@ -122,7 +122,7 @@ async function faultAt(
     file: where.file,
     at: where.at,
   });
-  // The one behind it is what should be here.
+  // The next line is the one that was expected here.
   if (next?.number === expected && next.prev === before) {
     const { isAlone, most } = await elsewhere(line.number, index, read);
     const isMoved = line.number !== null && line.number <= most + 1 && isAlone;
@@ -134,28 +134,28 @@ async function faultAt(
     return isAlone ? at('removed', expected, line) : at('reordered', line.number, line);
   }
   if (line.number < expected) {
-    // It follows on the one before the one before it: that in between is not of the chain.
+    // It continues from the line before the previous one, so the previous one is not part of the chain.
     const isPreviousForeign =
       previous !== undefined && line.number === expected - 1 && line.prev === beforePrevious?.digest;
     return isPreviousForeign ? at('inserted', expected - 1, previous) : at('inserted', line.number, line);
   }
-  // Its number is right, and it does not follow on the one before. What follows on it tells which of the two is another.
+  // Its number is right, but it does not follow from the previous line. The next line shows which of the two was changed.
   const isIntact = next === undefined || next.prev === line.digest;
   return previous && isIntact ? at('changed', expected - 1, previous) : at('changed', expected, line);
 }
 
-/** What the other lines, or those behind an index, say of a number. */
+/** Whether another line, after the index `after`, has this number, and the highest number among them. */
 async function elsewhere(
   number: number | null,
   index: number,
   read: CheckOptions['read'],
-  behind = -1,
+  after = -1,
 ): Promise<{ isAlone: boolean; most: number }> {
   let each = 0;
   let most = 0;
   let isAlone = true;
   for await (const line of read()) {
-    if (each !== index && each > behind) {
+    if (each !== index && each > after) {
       most = Math.max(most, line.number ?? 0);
       if (line.number === number) isAlone = false;
     }
@@ -164,14 +164,14 @@ async function elsewhere(
   return { isAlone, most };
 }
 
-/** A chain that is made anew from some line on agrees with itself, and not with what was noted elsewhere. */
+/** Comparison with anchors. A chain that was rewritten from some line on is consistent in itself, but does not match the anchors. */
 class AnchorCheck {
   readonly #anchors: readonly Anchor[];
   readonly #begins: number;
   #next = 0;
   compared = 0;
   #proved: number;
-  /** The first line behind those that are proved. */
+  /** The first line after those that are proved. */
   #from: FoundLine | null = null;
   #fault: Fault | null = null;
 
@@ -198,10 +198,10 @@ class AnchorCheck {
     }
   }
 
-  /** @param behind the number of the line that would come next. */
-  fault(behind: number, isToEnd: boolean): Fault | null {
+  /** @param next the number that the next line would have. */
+  fault(next: number, isToEnd: boolean): Fault | null {
     if (this.#fault) return this.#fault;
     const isShort = isToEnd && this.#next < this.#anchors.length;
-    return isShort ? { kind: 'cut_off', line: Math.max(behind, this.#begins), file: null, at: null } : null;
+    return isShort ? { kind: 'cut_off', line: Math.max(next, this.#begins), file: null, at: null } : null;
   }
 }

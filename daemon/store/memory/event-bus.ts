@@ -1,34 +1,34 @@
 /**
- * The bus of an instance that shares it with nobody: the last events, for whoever follows them. What a request pays is one
- * place in a ring; the text of an event is made when somebody wants it.
+ * Event bus in memory, for an instance without Redis. Keeps the last 1,000 events for followers. Publishing only stores a reference
+ * in a ring buffer; the JSON is created when a follower reads the event.
  */
-import { placeFrom } from '../../core/event-places.js';
-import { bodyCharacters, type Happening } from '../../core/events.js';
+import { parseStreamId } from '../../core/stream-id.js';
+import { bodyCharacters, type PublishableEvent } from '../../core/events.js';
 import type { Clock, EventBus, EventCounts, PublishedEvent } from '../../core/ports.js';
 import { eventText } from '../event-text.js';
-import { StoredEvent, Waiting } from '../published.js';
+import { StoredEvent, Waiters } from '../published.js';
 
-const KEPT = 1_000;
-const MOST_BODY_CHARACTERS = 16_000_000;
-const MOST_AT_ONCE = 100;
-const GATHER_MS = 20; // A follower costs a write for each time it is woken.
+const CAPACITY = 1_000;
+const MAX_BODY_CHARACTERS = 16_000_000;
+const MAX_BATCH = 100;
+const GATHER_MS = 20; // Each wake-up costs one write per follower.
 
 export class MemoryEventBus implements EventBus {
   readonly backend = 'memory';
   readonly isFailing = false;
   readonly #instance: string;
   readonly #clock: Clock;
-  /** Of all places, so that those of a process before are told apart. */
+  /** Part of every position, so that positions from an earlier process are recognised. */
   readonly #sinceMs: number;
-  /** An event stands at its number modulo the length. */
-  readonly #ring = Array<Happening | null>(KEPT).fill(null);
-  /** Beside it, of those that somebody wanted. */
-  readonly #made = Array<StoredEvent | null>(KEPT).fill(null);
-  readonly #followers = new Waiting();
+  /** The event with number N is at index N modulo the capacity. */
+  readonly #ring = Array<PublishableEvent | null>(CAPACITY).fill(null);
+  /** Serialised events by the same index, for events that a follower has read. */
+  readonly #rendered = Array<StoredEvent | null>(CAPACITY).fill(null);
+  readonly #followers = new Waiters();
   #isGathering = false;
-  /** Of the next one. The first has 1. */
+  /** Number of the next event, starting from 1. */
   #next = 1;
-  /** Of the oldest that is kept. */
+  /** Number of the oldest event in the ring. */
   #oldest = 1;
   #bodyCharacters = 0;
 
@@ -42,13 +42,13 @@ export class MemoryEventBus implements EventBus {
     return { published: this.#next - 1, dropped: 0, failed: 0, buffered: 0, lag: null, trimmedUnread: 0 };
   }
 
-  publish(happening: Happening): void {
-    if (this.#next - this.#oldest === KEPT) this.#forgetOldest();
-    this.#ring[this.#next % KEPT] = happening;
+  publish(event: PublishableEvent): void {
+    if (this.#next - this.#oldest === CAPACITY) this.#evictOldest();
+    this.#ring[this.#next % CAPACITY] = event;
     this.#next += 1;
-    this.#bodyCharacters += bodyCharacters(happening);
-    while (this.#bodyCharacters > MOST_BODY_CHARACTERS) this.#forgetOldest();
-    if (this.#isGathering || !this.#followers.isAnybody) return;
+    this.#bodyCharacters += bodyCharacters(event);
+    while (this.#bodyCharacters > MAX_BODY_CHARACTERS) this.#evictOldest();
+    if (this.#isGathering || !this.#followers.hasAny) return;
     this.#isGathering = true;
     this.#clock.after(GATHER_MS, () => {
       this.#isGathering = false;
@@ -57,10 +57,10 @@ export class MemoryEventBus implements EventBus {
   }
 
   async *follow(after: string | null, signal: AbortSignal): AsyncGenerator<readonly PublishedEvent[]> {
-    let next = after === null ? this.#next : this.#numberBehind(after);
+    let next = after === null ? this.#next : this.#numberAfter(after);
     while (!signal.aborted) {
       next = Math.max(next, this.#oldest);
-      const end = Math.min(this.#next, next + MOST_AT_ONCE);
+      const end = Math.min(this.#next, next + MAX_BATCH);
       const events = [];
       for (; next < end; next++) events.push(...this.#at(next));
       if (events.length > 0) yield events;
@@ -72,24 +72,24 @@ export class MemoryEventBus implements EventBus {
     return Promise.resolve();
   }
 
-  #numberBehind(place: string): number {
-    const [sinceMs, number] = placeFrom(place) ?? [NaN, NaN];
-    // Of another process's: whatever is kept came after it.
+  #numberAfter(place: string): number {
+    const [sinceMs, number] = parseStreamId(place) ?? [NaN, NaN];
+    // A position from another process: all events in the ring are newer.
     return sinceMs === this.#sinceMs && number < this.#next ? number + 1 : this.#oldest;
   }
 
   #at(number: number): StoredEvent[] {
-    const slot = number % KEPT;
-    const happening = this.#ring[slot];
-    if (!happening) return [];
-    return [(this.#made[slot] ??= new StoredEvent(`${this.#sinceMs}-${number}`, eventText(happening, this.#instance)))];
+    const slot = number % CAPACITY;
+    const event = this.#ring[slot];
+    if (!event) return [];
+    return [(this.#rendered[slot] ??= new StoredEvent(`${this.#sinceMs}-${number}`, eventText(event, this.#instance)))];
   }
 
-  #forgetOldest(): void {
-    const slot = this.#oldest % KEPT;
-    const happening = this.#ring[slot];
-    if (happening) this.#bodyCharacters -= bodyCharacters(happening);
-    this.#ring[slot] = this.#made[slot] = null;
+  #evictOldest(): void {
+    const slot = this.#oldest % CAPACITY;
+    const event = this.#ring[slot];
+    if (event) this.#bodyCharacters -= bodyCharacters(event);
+    this.#ring[slot] = this.#rendered[slot] = null;
     this.#oldest += 1;
   }
 }

@@ -1,43 +1,44 @@
 import { LRUCache } from 'lru-cache';
-import type { Clock, RateTaken, RateWindow, RateWindows } from '../../core/ports.js';
+import type { Clock, RateDecision, RateWindow, RateWindows } from '../../core/ports.js';
 
-const MOST_KEYS = 100_000;
+const MAX_KEYS = 100_000;
 
-interface Open {
+interface OpenWindow {
   beganAtMs: number;
   within: number;
 }
 
 /**
- * Fixed windows of this process. Beyond `mostKeys` the one that was asked for longest ago is forgotten: to get out of its
- * own window a key must first make room for that many others. A changed limit or length counts at once, in open windows too.
+ * Fixed rate-limit windows in memory, up to `maxKeys`. Beyond that the least recently used window is evicted: a client would need
+ * that many other keys to escape its own window. A changed limit or window length applies at once, also to open windows.
  */
 export class MemoryRateWindows implements RateWindows {
   readonly #clock: Pick<Clock, 'monotonic'>;
-  readonly #mostKeys: number;
-  // Made when the first is opened, for it takes its room at once, and limits are off as a rule. No `ttl`: it has a clock of its own.
-  #open: LRUCache<string, Open> | null = null;
+  readonly #maxKeys: number;
+  // Created with the first window, because it allocates all of its memory at once and limits are off by default. No `ttl` option:
+  // that uses its own clock.
+  #windows: LRUCache<string, OpenWindow> | null = null;
 
-  constructor(clock: Pick<Clock, 'monotonic'>, mostKeys = MOST_KEYS) {
+  constructor(clock: Pick<Clock, 'monotonic'>, maxKeys = MAX_KEYS) {
     this.#clock = clock;
-    this.#mostKeys = mostKeys;
+    this.#maxKeys = maxKeys;
   }
 
-  /** How many keys are remembered. */
+  /** Number of open windows. */
   get size(): number {
-    return this.#open?.size ?? 0;
+    return this.#windows?.size ?? 0;
   }
 
-  take(key: string, { limit, windowMs }: RateWindow): RateTaken {
+  take(key: string, { limit, windowMs }: RateWindow): RateDecision {
     const now = this.#clock.monotonic();
-    this.#open ??= new LRUCache({ max: this.#mostKeys });
-    let open = this.#open.get(key);
+    this.#windows ??= new LRUCache({ max: this.#maxKeys });
+    let open = this.#windows.get(key);
     if (!open || now >= open.beganAtMs + windowMs) {
       open = { beganAtMs: now, within: 0 };
-      this.#open.set(key, open);
+      this.#windows.set(key, open);
     }
-    const isWithin = open.within < limit;
-    if (isWithin) open.within++;
-    return { isWithin, resetMs: open.beganAtMs + windowMs - now };
+    const isAllowed = open.within < limit;
+    if (isAllowed) open.within++;
+    return { isAllowed, resetMs: open.beganAtMs + windowMs - now };
   }
 }

@@ -1,49 +1,49 @@
 import { LRUCache } from 'lru-cache';
-import { placeText, resourceText } from '../../core/cache/caching.js';
+import { cacheKeyText, resourceKeyText } from '../../core/cache/caching.js';
 import type {
-  CachePlace,
+  CacheKey,
   CacheSelection,
   CacheSize,
   CacheStore,
   Clock,
-  Fill,
-  Found,
-  Kept,
-  LookUp,
-  LookUpOptions,
+  WriteLease,
+  FoundEntry,
+  CacheEntry,
+  CacheLookup,
+  CacheLookupOptions,
 } from '../../core/ports.js';
 
-/** All that is kept, and being got, of a resource in a project: what a write removes. */
-interface Shelf {
+/** The entries and open write leases of one resource in one project: what an invalidation removes. */
+interface ResourceEntries {
   projectId: string;
   resource: string;
-  /** Of the entries; each is the key of one. */
+  /** Variants of the stored entries. */
   variants: Set<string>;
-  fills: Set<MemoryFill>;
+  fills: Set<MemoryWriteLease>;
 }
 
-interface Entry extends Kept {
-  shelf: Shelf;
+interface Entry extends CacheEntry {
+  group: ResourceEntries;
   variant: string;
-  /** Monotonic. */
-  keptAtMs: number;
+  /** On the monotonic clock. */
+  storedAtMs: number;
   bytes: number;
 }
 
-// What an entry takes beside its texts and its body: objects, its part of tables, and what the allocator and the collector
-// leave unused. With 200,000 bodies of 100 bytes the process (RSS) grew by 1.08 times what is counted.
+// Memory that an entry takes in addition to its headers and body: objects, its share of hash tables, and what the allocator and
+// garbage collector leave unused. With 200,000 bodies of 100 bytes, the process (RSS) grew by 1.08 times the counted size.
 const ENTRY_OVERHEAD_BYTES = 2_000;
-const NOTHING: LookUp = { found: null, fill: null };
+const MISS: CacheLookup = { found: null, writeLease: null };
 
 /**
- * Answers in the memory of this process, those that were used least recently the first to go. What an entry counts for includes
- * what it takes beside its bytes, so that many small answers take no more than few large ones.
+ * LRU cache of responses in the memory of this process. The size of an entry includes its overhead, so that many small responses
+ * use no more memory than a few large ones.
  */
 export class MemoryResponseCache implements CacheStore {
   readonly backend = 'memory';
   readonly #clock: Clock;
   readonly #live: { readonly current: { httpCacheMaxBytes: number } };
-  readonly #shelves = new Map<string, Shelf>();
+  readonly #resources = new Map<string, ResourceEntries>();
   #entries: LRUCache<string, Entry>;
 
   constructor(live: { readonly current: { httpCacheMaxBytes: number } }, clock: Clock) {
@@ -56,82 +56,82 @@ export class MemoryResponseCache implements CacheStore {
     return new LRUCache({
       maxSize: Math.max(1, this.#live.current.httpCacheMaxBytes),
       sizeCalculation: ({ bytes }) => bytes,
-      dispose: ({ shelf, variant }, _key, reason) => {
-        if (reason !== 'set') this.#takeFrom(shelf, variant);
+      dispose: ({ group, variant }, _key, reason) => {
+        if (reason !== 'set') this.#removeVariant(group, variant);
       },
     });
   }
 
-  lookUp(place: CachePlace, { reads, fills }: LookUpOptions): LookUp {
+  lookUp(place: CacheKey, { mayRead: reads, mayStore: fills }: CacheLookupOptions): CacheLookup {
     const found = reads ? this.#find(place) : null;
-    if (found !== null && found.heldMs < found.freshMs) return { found, fill: null };
-    if (!fills) return found === null ? NOTHING : { found, fill: null };
-    return { found, fill: this.#begin(place) };
+    if (found !== null && found.residentMs < found.freshMs) return { found, writeLease: null };
+    if (!fills) return found === null ? MISS : { found, writeLease: null };
+    return { found, writeLease: this.#beginLease(place) };
   }
 
-  #find(place: CachePlace): Found | null {
-    const key = placeText(place);
+  #find(place: CacheKey): FoundEntry | null {
+    const key = cacheKeyText(place);
     const entry = this.#entries.get(key);
     if (entry === undefined) return null;
-    const heldMs = this.#clock.monotonic() - entry.keptAtMs;
-    if (heldMs < entry.keepMs) return { content: entry.content, heldMs, freshMs: entry.freshMs };
+    const residentMs = this.#clock.monotonic() - entry.storedAtMs;
+    if (residentMs < entry.keepMs) return { content: entry.content, residentMs, freshMs: entry.freshMs };
     this.#entries.delete(key);
     return null;
   }
 
-  #begin(place: CachePlace): Fill {
-    const shelf = this.#shelfOf(place);
-    const fill = new MemoryFill(shelf, {
+  #beginLease(place: CacheKey): WriteLease {
+    const group = this.#groupOf(place);
+    const fill = new MemoryWriteLease(group, {
       keep: (entries) => {
-        for (const { place: at, kept } of entries) this.#keep(shelf, at, kept);
+        for (const { key: at, entry: kept } of entries) this.#store(group, at, kept);
       },
       end: () => {
-        shelf.fills.delete(fill);
-        this.#clear(shelf);
+        group.fills.delete(fill);
+        this.#removeIfEmpty(group);
       },
     });
-    shelf.fills.add(fill);
+    group.fills.add(fill);
     return fill;
   }
 
-  #keep(shelf: Shelf, place: CachePlace, kept: Kept): void {
-    this.#fitSettings();
+  #store(group: ResourceEntries, place: CacheKey, kept: CacheEntry): void {
+    this.#applySizeLimit();
     const entry: Entry = {
       ...kept,
-      shelf,
+      group,
       variant: place.variant,
-      keptAtMs: this.#clock.monotonic(),
+      storedAtMs: this.#clock.monotonic(),
       bytes: bytesOf(place, kept),
     };
-    shelf.variants.add(place.variant);
-    this.#entries.set(placeText(place), entry);
-    // Larger than the whole cache: then it is not taken in, nor disposed of.
-    if (!this.#entries.has(placeText(place))) this.#takeFrom(shelf, place.variant);
+    group.variants.add(place.variant);
+    this.#entries.set(cacheKeyText(place), entry);
+    // An entry larger than the whole cache is neither stored nor disposed of.
+    if (!this.#entries.has(cacheKeyText(place))) this.#removeVariant(group, place.variant);
   }
 
-  /** HTTP_CACHE_MAX_BYTES may have changed. */
-  #fitSettings(): void {
+  /** Applies a changed HTTP_CACHE_MAX_BYTES. */
+  #applySizeLimit(): void {
     if (this.#entries.maxSize === Math.max(1, this.#live.current.httpCacheMaxBytes)) return;
     const before = this.#entries;
     this.#entries = this.#newEntries();
-    before.rforEach((entry, key) => this.#entries.set(key, entry)); // The oldest first, so that they are the first to go again.
+    before.rforEach((entry, key) => this.#entries.set(key, entry)); // Oldest first, so that the oldest entries are evicted first again.
   }
 
   invalidate(projectId: string, resource: string): void {
-    if (this.#shelves.size === 0) return;
-    const shelf = this.#shelves.get(resourceText({ projectId, resource }));
-    if (shelf) this.#remove(shelf);
+    if (this.#resources.size === 0) return;
+    const group = this.#resources.get(resourceKeyText({ projectId, resource }));
+    if (group) this.#remove(group);
   }
 
   purge(selection: CacheSelection): Promise<number> {
     let count = 0;
-    for (const shelf of this.#selected(selection)) count += this.#remove(shelf);
+    for (const group of this.#selected(selection)) count += this.#remove(group);
     return Promise.resolve(count);
   }
 
   count(selection: CacheSelection): Promise<number> {
     let count = 0;
-    for (const shelf of this.#selected(selection)) count += this.#answersOn(shelf);
+    for (const group of this.#selected(selection)) count += this.#countResponses(group);
     return Promise.resolve(count);
   }
 
@@ -139,79 +139,82 @@ export class MemoryResponseCache implements CacheStore {
     return Promise.resolve({ entries: this.#entries.size, bytes: this.#entries.calculatedSize });
   }
 
-  #selected(selection: CacheSelection): Shelf[] {
-    return [...this.#shelves.values()].filter(({ projectId, resource }) => {
+  #selected(selection: CacheSelection): ResourceEntries[] {
+    return [...this.#resources.values()].filter(({ projectId, resource }) => {
       if (selection.kind === 'project') return projectId === selection.projectId;
       return selection.kind === 'all' || resource === selection.resource;
     });
   }
 
-  /** @returns how many answers there were. */
-  #remove(shelf: Shelf): number {
-    for (const fill of [...shelf.fills]) fill.drop();
-    const count = this.#answersOn(shelf);
-    for (const variant of [...shelf.variants]) this.#entries.delete(placeText({ ...shelf, variant }));
+  /** @returns how many responses were removed. */
+  #remove(group: ResourceEntries): number {
+    for (const fill of [...group.fills]) fill.release();
+    const count = this.#countResponses(group);
+    for (const variant of [...group.variants]) this.#entries.delete(cacheKeyText({ ...group, variant }));
     return count;
   }
 
-  /** Signs to where answers stand are none; nor is what only waits to be taken away. */
-  #answersOn(shelf: Shelf): number {
+  /** Counts fresh and stale responses, without Vary markers and expired entries. */
+  #countResponses(group: ResourceEntries): number {
     const now = this.#clock.monotonic();
-    return [...shelf.variants].filter((variant) => {
-      const entry = this.#entries.peek(placeText({ ...shelf, variant }));
-      return entry?.content.kind === 'answer' && now < entry.keptAtMs + entry.keepMs;
+    return [...group.variants].filter((variant) => {
+      const entry = this.#entries.peek(cacheKeyText({ ...group, variant }));
+      return entry?.content.kind === 'answer' && now < entry.storedAtMs + entry.keepMs;
     }).length;
   }
 
-  #shelfOf(place: CachePlace): Shelf {
-    const key = resourceText(place);
-    let shelf = this.#shelves.get(key);
-    if (!shelf) {
+  #groupOf(place: CacheKey): ResourceEntries {
+    const key = resourceKeyText(place);
+    let group = this.#resources.get(key);
+    if (!group) {
       const { projectId, resource } = place;
-      shelf = { projectId, resource, variants: new Set(), fills: new Set() };
-      this.#shelves.set(key, shelf);
+      group = { projectId, resource, variants: new Set(), fills: new Set() };
+      this.#resources.set(key, group);
     }
-    return shelf;
+    return group;
   }
 
-  #takeFrom(shelf: Shelf, variant: string): void {
-    shelf.variants.delete(variant);
-    this.#clear(shelf);
+  #removeVariant(group: ResourceEntries, variant: string): void {
+    group.variants.delete(variant);
+    this.#removeIfEmpty(group);
   }
 
-  #clear(shelf: Shelf): void {
-    if (shelf.variants.size === 0 && shelf.fills.size === 0) this.#shelves.delete(resourceText(shelf));
+  #removeIfEmpty(group: ResourceEntries): void {
+    if (group.variants.size === 0 && group.fills.size === 0) this.#resources.delete(resourceKeyText(group));
   }
 }
 
-class MemoryFill implements Fill {
-  readonly shelf: Shelf;
-  readonly #on: { keep: (entries: Parameters<Fill['keep']>[0]) => void; end: () => void };
+class MemoryWriteLease implements WriteLease {
+  readonly group: ResourceEntries;
+  readonly #on: { keep: (entries: Parameters<WriteLease['store']>[0]) => void; end: () => void };
   #isOpen = true;
 
-  constructor(shelf: Shelf, on: { keep: (entries: Parameters<Fill['keep']>[0]) => void; end: () => void }) {
-    this.shelf = shelf;
+  constructor(
+    group: ResourceEntries,
+    on: { keep: (entries: Parameters<WriteLease['store']>[0]) => void; end: () => void },
+  ) {
+    this.group = group;
     this.#on = on;
   }
 
-  keep(entries: Parameters<Fill['keep']>[0]): boolean {
+  store(entries: Parameters<WriteLease['store']>[0]): boolean {
     if (!this.#isOpen) return false;
     this.#on.keep(entries);
-    this.drop();
+    this.release();
     return true;
   }
 
-  drop(): void {
+  release(): void {
     if (!this.#isOpen) return;
     this.#isOpen = false;
     this.#on.end();
   }
 }
 
-function bytesOf({ projectId, resource, variant }: CachePlace, { content }: Kept): number {
+function bytesOf({ projectId, resource, variant }: CacheKey, { content }: CacheEntry): number {
   const texts = content.kind === 'answer' ? content.headers : content.names;
   const body = content.kind === 'answer' ? content.body.length : 0;
-  // The key stands in two tables, and its parts on the shelf.
+  // The key is stored in two tables, and its parts in the group.
   const key = 2 * (projectId.length + resource.length + variant.length);
   return ENTRY_OVERHEAD_BYTES + key + body + texts.reduce((sum, text) => sum + text.length + 16, 0);
 }

@@ -1,7 +1,7 @@
 import type { Settings } from '../../../config/settings.js';
 
 export interface RedisAddress {
-  /** A name, an IPv4 address, or an IPv6 one without brackets. */
+  /** A host name, an IPv4 address, or an IPv6 address without brackets. */
   host: string;
   port: number;
   database: number;
@@ -15,7 +15,7 @@ export type RedisSettings = Pick<
   'redisAddress' | 'redisDatabase' | 'redisUsername' | 'redisPassword' | 'redisTls'
 >;
 
-/** Where Redis is; null when there is to be none. */
+/** Address of Redis from the settings; null when Redis is not configured. */
 export function redisAddressFrom(settings: RedisSettings): RedisAddress | null {
   const { redisAddress, redisDatabase, redisUsername, redisPassword, redisTls } = settings;
   if (!redisAddress) return null;

@@ -1,25 +1,25 @@
 /**
- * The cache in Redis. An entry is valid as long as its member stands in the **index**, a sorted set in the order of its letters,
- * so that all answers of a resource, or of one project's, are one range of it:
+ * Lua scripts of the response cache in Redis. An entry is valid while its member is in the **index**, a sorted set in lexicographic
+ * order, so that all responses of a resource, or of one project, are one range of it:
  *
- *     llmp:cache:index        RESOURCE:PROJECT:NAME:BYTES        llmp:cache:expiry       the same members, by when they end
- *     llmp:cache:fills        RESOURCE:PROJECT:RANDOM:           llmp:cache:fill-expiry  the same
- *     llmp:cache:entry:NAME   the answer, sealed                 llmp:cache:bytes        the sum of BYTES
- *     llmp:cache:run          the run id of the Redis that the index was made in
+ *     llmp:cache:index        RESOURCE:PROJECT:NAME:BYTES        llmp:cache:expiry       the same members, scored by expiry time
+ *     llmp:cache:fills        RESOURCE:PROJECT:RANDOM:           llmp:cache:fill-expiry  the same members, scored by expiry time
+ *     llmp:cache:entry:NAME   the encrypted response             llmp:cache:bytes        the sum of BYTES
+ *     llmp:cache:run          run ID of the Redis server that the index was built in
  *
- * Behind BYTES stands a v where there is no answer but a sign to where answers stand: it is not counted as one.
+ * A `v` after BYTES marks a Vary marker (it names the header fields that select a response). Markers are not counted as responses.
  *
- * A fill is a member beside the entries of its resource, and what removes those ends it, on whatever instance it began. Ages go by
- * Redis' own clock, through the time to live of an entry. That the key names are not declared as KEYS is fine for one server; in a
- * cluster, which we do not know, it would not be.
+ * A write lease is a member next to the entries of its resource (in `fills`). What removes the entries also ends the lease,
+ * whichever instance began it. Ages use Redis' own clock, through the TTL of an entry. The scripts do not declare their keys as
+ * KEYS: that is fine for a single server, but would not work in Redis Cluster, which llmp does not support.
  *
- * An index that was evicted or flushed means misses: entries without it are nothing, and end by themselves.
+ * If the index is evicted or flushed, all look-ups miss: entries without an index member are ignored and expire on their own.
  */
 import type { Script } from './connection.js';
-import { STALE_DIGITS } from './sealed-entry.js';
+import { STALE_DIGITS } from './entry-cipher.js';
 
-const FILL_MS = 3_600_000; // No answer takes longer; a fill whose instance died is forgotten then.
-const PAGE = 250; // About a ms of Redis' time.
+const LEASE_MS = 3_600_000; // No response takes longer. The lease of a crashed instance expires after this time.
+const PAGE = 250; // Takes Redis about 1 ms.
 
 const COMMON = `
 local INDEX, EXPIRY, BYTES = 'llmp:cache:index', 'llmp:cache:expiry', 'llmp:cache:bytes'
@@ -30,7 +30,7 @@ local function now()
   return time[1] * 1000 + math.floor(time[2] / 1000)
 end
 
-local function below(set, prefix)
+local function withPrefix(set, prefix)
   return redis.call('ZRANGEBYLEX', set, '[' .. prefix .. ':', '(' .. prefix .. ';')
 end
 
@@ -38,7 +38,7 @@ local function bytesOf(member)
   return tonumber(member:match('(%d+)v?$'))
 end
 
-local function answersAmong(members)
+local function countResponses(members)
   local count = 0
   for _, member in ipairs(members) do
     if member:sub(-1) ~= 'v' then count = count + 1 end
@@ -46,7 +46,7 @@ local function answersAmong(members)
   return count
 end
 
-local function forget(member)
+local function removeEntry(member)
   if redis.call('ZREM', INDEX, member) == 0 then return 0 end
   redis.call('ZREM', EXPIRY, member)
   redis.call('DECRBY', BYTES, bytesOf(member))
@@ -54,7 +54,7 @@ local function forget(member)
   return 1
 end
 
-local function endFill(fill)
+local function endLease(fill)
   redis.call('ZREM', FILL_EXPIRY, fill)
   return redis.call('ZREM', FILLS, fill)
 end
@@ -66,24 +66,27 @@ end
 local function prune(most)
   local members = expired(EXPIRY, most)
   for _, member in ipairs(members) do
-    if forget(member) == 0 then redis.call('ZREM', EXPIRY, member) end
+    if removeEntry(member) == 0 then redis.call('ZREM', EXPIRY, member) end
   end
-  for _, fill in ipairs(expired(FILL_EXPIRY, most)) do endFill(fill) end
+  for _, fill in ipairs(expired(FILL_EXPIRY, most)) do endLease(fill) end
   return #members
 end
 `;
 
 const script = (name: string, lua: string): Script => ({ name: `llmpCache${name}`, lua: COMMON + lua });
 
-/** member, name, whether to read, a fill to begin or '', the most bytes to send → payload or nil, ms to its end, whether the fill began */
+/**
+ * Arguments: member, name, 1 to read, a write lease to begin or '', maximum bytes to send. Returns: payload or nil, ms until it
+ * expires, 1 if the lease began.
+ */
 export const LOOK_UP = script(
   'LookUp',
   `
 local prefix, name, reads, fill, most = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local payload, left, isFresh = false, 0, false
 if reads == '1' then
-  local member = below(INDEX, prefix)[1]
-  -- Asked for its length first: what somebody else has put there may be large.
+  local member = withPrefix(INDEX, prefix)[1]
+  -- Check the length first: another program may have stored a large value here.
   if member and bytesOf(member) <= tonumber(most) and redis.pcall('STRLEN', ENTRY .. name) == bytesOf(member) then
     payload = redis.pcall('GET', ENTRY .. name)
     left = redis.call('PTTL', ENTRY .. name)
@@ -92,32 +95,32 @@ if reads == '1' then
   if payload then
     isFresh = left > (tonumber(payload:sub(1, ${STALE_DIGITS})) or left)
   elseif member then
-    forget(member)
+    removeEntry(member)
   else
     redis.call('UNLINK', ENTRY .. name)
   end
 end
 if fill == '' or isFresh then return { payload, left, 0 } end
 redis.call('ZADD', FILLS, 0, fill)
-redis.call('ZADD', FILL_EXPIRY, now() + ${FILL_MS}, fill)
-for _, old in ipairs(expired(FILL_EXPIRY, 2)) do endFill(old) end
+redis.call('ZADD', FILL_EXPIRY, now() + ${LEASE_MS}, fill)
+for _, old in ipairs(expired(FILL_EXPIRY, 2)) do endLease(old) end
 return { payload, left, 1 }
 `,
 );
 
-/** fill, and in turn: member, '' or v, ms to keep, payload → 1 if they were kept */
-export const KEEP = script(
+/** Arguments: write lease, then for each entry: member, '' or v, ms to store it, payload. Returns: 1 if the entries were stored. */
+export const STORE = script(
   'Keep',
   `
--- Changes nothing. What needs memory must come first: behind a write, Redis would let this script go on without any.
+-- Changes nothing, but fails when memory is full. Redis checks memory only until the first write of a script.
 redis.call('ZADD', FILLS, 'XX', 0, ARGV[1])
-if endFill(ARGV[1]) == 0 then return 0 end
+if endLease(ARGV[1]) == 0 then return 0 end
 prune(20)
 local there = redis.call('EXISTS', INDEX, EXPIRY, BYTES)
 if there ~= 0 and there ~= 3 then redis.call('UNLINK', INDEX, EXPIRY, BYTES) end
 for i = 2, #ARGV, 4 do
   local prefix, kind, keepMs, payload = ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 2]), ARGV[i + 3]
-  for _, old in ipairs(below(INDEX, prefix)) do forget(old) end
+  for _, old in ipairs(withPrefix(INDEX, prefix)) do removeEntry(old) end
   local member = prefix .. ':' .. #payload .. kind
   redis.call('SET', ENTRY .. prefix:match('[^:]+$'), payload, 'PX', keepMs)
   redis.call('ZADD', INDEX, 0, member)
@@ -131,18 +134,21 @@ return 1
 `,
 );
 
-/** prefixes → how many answers were removed. Of very many the payloads are left to end by themselves, so that Redis is not held up. */
+/**
+ * Arguments: prefixes. Returns: how many responses were removed. For large ranges the payloads are left to expire, so that Redis is
+ * not blocked.
+ */
 export const REMOVE: Script = {
   ...script(
     'Remove',
     `
 local removed = 0
 for _, prefix in ipairs(ARGV) do
-  for _, fill in ipairs(below(FILLS, prefix)) do endFill(fill) end
-  local members = below(INDEX, prefix)
-  removed = removed + answersAmong(members)
+  for _, fill in ipairs(withPrefix(FILLS, prefix)) do endLease(fill) end
+  local members = withPrefix(INDEX, prefix)
+  removed = removed + countResponses(members)
   if #members <= ${PAGE} then
-    for _, member in ipairs(members) do forget(member) end
+    for _, member in ipairs(members) do removeEntry(member) end
   else
     local bytes = 0
     for _, member in ipairs(members) do bytes = bytes + bytesOf(member) end
@@ -156,7 +162,10 @@ return removed
   keepsOrder: true,
 };
 
-/** index or fills, project or '' for all, 1 to remove, the last member seen or '' → how many answers or fills it was, the last member or '' at the end */
+/**
+ * Arguments: `index` or `fills`, project or '' for all, 1 to remove, the last member seen or ''. Returns: how many responses or
+ * leases the page had, and its last member, or '' at the end.
+ */
 export const PAGE_THROUGH = script(
   'Page',
   `
@@ -167,18 +176,18 @@ for _, member in ipairs(members) do
   if project == '' or member:match('^[^:]+:([^:]+):') == project then
     found[#found + 1] = member
     if removes == '1' then
-      if set == INDEX then forget(member) else endFill(member) end
+      if set == INDEX then removeEntry(member) else endLease(member) end
     end
   end
 end
-return { answersAmong(found), #members == ${PAGE} and members[#members] or '' }
+return { countResponses(found), #members == ${PAGE} and members[#members] or '' }
 `,
 );
 
-/** prefix → how many answers there are */
-export const COUNT = script('Count', `return answersAmong(below(INDEX, ARGV[1]))`);
+/** Arguments: prefix. Returns: how many responses exist. */
+export const COUNT = script('Count', `return countResponses(withPrefix(INDEX, ARGV[1]))`);
 
-/** → entries, bytes, and 1 while there is more to prune */
+/** Returns: entries, bytes, and 1 while there are more expired entries to prune. */
 export const SIZE = script(
   'Size',
   `
@@ -187,8 +196,8 @@ return { redis.call('ZCARD', INDEX), tonumber(redis.call('GET', BYTES) or 0), is
 `,
 );
 
-/** run id or '', 1 to forget whatever it is → 1 if the index was forgotten */
-export const ARRIVE = script(
+/** Arguments: run ID or '', 1 to clear the index in any case. Returns: 1 if the index was cleared. */
+export const PREPARE = script(
   'Arrive',
   `
 local isSame = ARGV[1] ~= '' and redis.pcall('GET', 'llmp:cache:run') == ARGV[1]
@@ -199,8 +208,8 @@ return 1
 `,
 );
 
-/** Forgets everything: a key of ours is somebody else's. */
-export const FORGET: Script = {
+/** Clears the index. Needed when another program has overwritten one of the keys. */
+export const CLEAR: Script = {
   ...script('Forget', `return redis.call('UNLINK', INDEX, EXPIRY, BYTES, FILLS, FILL_EXPIRY)`),
   keepsOrder: true,
 };

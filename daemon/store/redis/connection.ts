@@ -1,15 +1,16 @@
 /**
- * The connection that all commands to Redis take, behind one breaker.
+ * Connection to Redis with a circuit breaker. All Redis commands use it.
  *
- * **Closed** the breaker lets commands through, each with 50 ms. Three that fail in a row make it *suspect* the connection:
- * commands are refused while a PING on the same connection decides. Replies come in the order of the commands, so if that
- * is answered all that was sent has been done, and only this process, or Redis, was slow for a moment.
+ * **Closed:** commands pass, each with a timeout of 50 ms. After three consecutive failures the connection is *suspect*: commands
+ * are refused while a PING on the same connection decides. Replies arrive in the order of the commands, so a reply to the PING
+ * shows that all earlier commands were executed, and that only this process or Redis was slow for a moment.
  *
- * **Open** every command is refused at once and costs nothing. It opens when the PING is not answered, the connection ends, or
- * Redis says that it cannot serve (it is a replica now, it loads, it cannot write). The socket is destroyed: a new one, whose
- * address is looked up anew, is tried with back-off and jitter, by our clock. ioredis itself never connects again.
+ * **Open:** every command is refused at once, at no cost. The breaker opens when the PING gets no reply, when the connection ends,
+ * or when Redis reports that it cannot serve (it is now a replica, it is loading, it cannot write). The socket is destroyed. A new
+ * connection, with a new DNS look-up, is attempted with backoff and jitter, on our own clock: the reconnect logic of ioredis is
+ * disabled.
  *
- * **Closing** takes a PING answered in time, and then that every listener has done what must be done before the first command.
+ * **Closing again** requires a PING reply in time, and then that every listener has done its work for a new connection.
  */
 import { Redis, ReplyError } from 'ioredis';
 import { type Clock, type Log, StoreUnavailable } from '../../core/ports.js';
@@ -19,50 +20,53 @@ const COMMAND_MS = 50;
 const CONNECT_MS = 500;
 const FAILURES_TO_SUSPECT = 3;
 const FIRST_DELAY_MS = 100;
-const LONGEST_DELAY_MS = 2_000;
-const STEADY_AFTER_MS = 10_000; // A connection that ends sooner is flapping, and the back-off goes on.
-const REFUSED_DELAY_MS = 10_000; // Wrong credentials do not become right by themselves.
-const TELL_EVERY_MS = 60_000;
+const MAX_DELAY_MS = 2_000;
+const STABLE_AFTER_MS = 10_000; // A connection that ends sooner is flapping, so its backoff continues to grow.
+const REJECTED_DELAY_MS = 10_000; // Wrong credentials rarely become right soon.
+const LOG_EVERY_MS = 60_000;
 
-/** Of one that is there and cannot serve. That passes, or its name leads to another one soon. */
-const CANNOT_SERVE = new Set(['READONLY', 'LOADING', 'MASTERDOWN', 'CLUSTERDOWN', 'MISCONF']);
-/** Of one that does not know us, though it did: its users were changed. */
-const STRANGERS = new Set(['NOAUTH', 'WRONGPASS']);
+/** Error codes of a server that is reachable but cannot serve. This passes, or DNS soon returns another server. */
+const NOT_SERVING = new Set(['READONLY', 'LOADING', 'MASTERDOWN', 'CLUSTERDOWN', 'MISCONF']);
+/** Error codes of a server that no longer accepts our credentials: its users were changed. */
+const AUTHENTICATION_ERRORS = new Set(['NOAUTH', 'WRONGPASS']);
 
-/** Nobody is asked: the breaker is open, or there was no answer. */
-export class RedisAway extends StoreUnavailable {
-  override name = 'RedisAway';
+/** Redis is unavailable: the breaker is open, or Redis did not reply. */
+export class RedisUnavailable extends StoreUnavailable {
+  override name = 'RedisUnavailable';
 }
 
-/** Redis answered, but with an error. */
-export class RedisRefused extends StoreUnavailable {
+/** Redis replied with an error. */
+export class RedisErrorReply extends StoreUnavailable {
   readonly code: string;
-  override name = 'RedisRefused';
+  override name = 'RedisErrorReply';
 
-  /** @param code its first word, such as WRONGTYPE. */
+  /** @param code the first word of the error, for example WRONGTYPE. */
   constructor(code: string) {
-    super(`Redis answered ${code}`);
+    super(`Redis returned the error ${code}`);
     this.code = code;
   }
 }
 
-/** Lua, run whole and alone. */
+/** Lua script, which Redis runs atomically. */
 export interface Script {
   name: string;
   lua: string;
-  /** Never sent again by itself, behind what was sent after it; costs the text each time. */
+  /**
+   * Always sent as text with EVAL. Otherwise ioredis sends a digest, and sends the script again after later commands if Redis does
+   * not know it.
+   */
   keepsOrder?: true;
 }
 
 export type Argument = string | Buffer | number;
 export type Run = (script: Script, args: readonly Argument[]) => Promise<unknown>;
 
-/** A new connection, before others may use it. */
-export interface Arrival {
+/** New connection, for the work that must be done before other commands may use it. */
+export interface NewConnection {
   run: Run;
-  /** Has `listener` told of what is published there from now on. Such a connection takes no commands but PING any more. */
+  /** Calls `listener` for each message published on the channel. The connection then accepts no other command than PING. */
   subscribe: (channel: string, listener: (message: Buffer) => void) => Promise<void>;
-  /** Of the server process, so that another one, with what an older snapshot held, is told apart; null where that is not told. */
+  /** Run ID of the server process. A new one reveals a restarted server, which may have loaded an older snapshot. Null if unknown. */
   runId: string | null;
 }
 
@@ -70,100 +74,103 @@ export interface ConnectionOptions {
   address: RedisAddress;
   clock: Clock;
   log: Log;
-  /** How long a command may take; 50 ms, for a request waits for it, unless given. */
+  /** Command timeout in ms. Default: 50 ms, because a request waits for the reply. */
   commandMs?: number | undefined;
-  /** What it is for, when that is not requests: for the log, and for whoever lists the clients of Redis. */
+  /** Purpose of the connection, unless it serves requests. Shown in the log and in CLIENT LIST. */
   purpose?: string;
 }
 
-const AWAY = new RedisAway('Redis is away'); // One for all: a stack for each would be the cost of an open breaker.
+// Shared: creating a stack trace for each refused command would be the main cost of an open breaker.
+const UNAVAILABLE = new RedisUnavailable('Redis is unavailable');
 
 export class RedisConnection {
   readonly #options: ConnectionOptions;
-  readonly #listeners: ((arrival: Arrival) => Promise<void>)[] = [];
-  /** The one that is used, suspected or being made. */
+  readonly #listeners: ((connection: NewConnection) => Promise<void>)[] = [];
+  /** The connection in use, suspect or being made. */
   #client: Redis | null = null;
-  #state: 'away' | 'arriving' | 'up' | 'suspected' = 'away';
+  #state: 'disconnected' | 'preparing' | 'ready' | 'suspect' = 'disconnected';
   #failures = 0;
   #delayMs = FIRST_DELAY_MS;
-  #upSinceMs = 0;
+  #readySinceMs = 0;
   #cancelRetry: (() => void) | null = null;
   #isClosed = false;
-  /** What was said of this outage; null while there is none. */
-  #told: Set<string> | null = null;
-  #toldOfRefusalAtMs = -Infinity;
+  /** Reasons logged during this outage; null while there is no outage. */
+  #loggedReasons: Set<string> | null = null;
+  #errorLoggedAtMs = -Infinity;
 
   constructor(options: ConnectionOptions) {
     this.#options = options;
   }
 
-  get isUp(): boolean {
-    return this.#state === 'up';
+  get isReady(): boolean {
+    return this.#state === 'ready';
   }
 
-  /** What was sent may be lost. While a connection is only suspected, or arrives, that is not known or not so any more. */
-  get isAway(): boolean {
-    return this.#state === 'away';
+  /**
+   * True when commands that were sent may be lost. False while the connection is suspect or being prepared: then that is not known,
+   * or no longer the case.
+   */
+  get isDisconnected(): boolean {
+    return this.#state === 'disconnected';
   }
 
-  /** Has `listener` called on each new connection, before any other command. If it fails the connection is not used. */
-  onArrival(listener: (arrival: Arrival) => Promise<void>): void {
+  /** Calls `listener` on each new connection, before any other command. If it fails, the connection is not used. */
+  onConnect(listener: (connection: NewConnection) => Promise<void>): void {
     this.#listeners.push(listener);
   }
 
-  /** Begins to connect, and goes on until it is closed. Resolves, in half a second or so, when the first try is over, good or not. */
+  /**
+   * Connects, and reconnects until `close`. Resolves after the first attempt, within about half a second, whether it succeeded or
+   * not.
+   */
   async open(): Promise<void> {
     const { address, commandMs = COMMAND_MS, purpose } = this.#options;
     const client = newClient(address, { commandMs, ...(purpose !== undefined && { name: `llmp-${purpose}` }) });
     this.#client = client;
     try {
-      const runId = await this.#greet(client);
+      const runId = await this.#handshake(client);
       if (client !== this.#client) return;
-      this.#state = 'arriving';
+      this.#state = 'preparing';
       for (const listener of this.#listeners) {
         await listener({
           run: (script, args) => execute(client, script, args),
-          subscribe: (channel, heard) => subscribe(client, channel, heard),
+          subscribe: (channel, onMessage) => subscribe(client, channel, onMessage),
           runId,
         });
       }
-      if (client === this.#client) this.#goUp();
+      if (client === this.#client) this.#markReady();
     } catch (error) {
-      this.#lose(client, error);
+      this.#disconnect(client, error);
     }
   }
 
   /**
    * Runs a script. Bulk replies are buffers.
    *
-   * @throws {RedisAway} at once while the breaker is open, otherwise within 50 ms. @throws {RedisRefused}
+   * @throws {RedisUnavailable} at once while the breaker is open, otherwise within the command timeout. @throws {RedisErrorReply}
    */
   async run(script: Script, args: readonly Argument[]): Promise<unknown> {
     return this.#send((client) => execute(client, script, args));
   }
 
-  /**
-   * Runs a command of Redis' own. Bulk replies are buffers.
-   *
-   * @throws {RedisAway} @throws {RedisRefused}
-   */
+  /** Runs a Redis command. Bulk replies are buffers. @throws {RedisUnavailable} @throws {RedisErrorReply} */
   async call(command: string, args: readonly Argument[]): Promise<unknown> {
     return this.#send((client) => client.callBuffer(command, ...args));
   }
 
-  /** @throws {RedisAway} @throws {RedisRefused} */
+  /** @throws {RedisUnavailable} @throws {RedisErrorReply} */
   async ping(): Promise<void> {
     await this.#send((client) => client.ping());
   }
 
-  /** Gives the connection up, and makes another: what was sent, and must not be lost, was. */
+  /** Closes the connection and makes a new one. For callers that know that a command may be lost. */
   abandon(cause: Error): void {
-    if (this.#client) this.#lose(this.#client, cause);
+    if (this.#client) this.#disconnect(this.#client, cause);
   }
 
   close(): void {
     this.#isClosed = true;
-    this.#state = 'away';
+    this.#state = 'disconnected';
     this.#cancelRetry?.();
     this.#client?.disconnect();
     this.#client = null;
@@ -171,114 +178,115 @@ export class RedisConnection {
 
   async #send<T>(command: (client: Redis) => Promise<T>): Promise<T> {
     const client = this.#client;
-    if (client === null || this.#state !== 'up') throw AWAY;
+    if (client === null || this.#state !== 'ready') throw UNAVAILABLE;
     try {
       const reply = await command(client);
       this.#failures = 0;
       return reply;
     } catch (error) {
-      throw this.#judge(client, error);
+      throw this.#classify(client, error);
     }
   }
 
-  /** What an error means for the breaker, and for who sent the command. */
-  #judge(client: Redis, error: unknown): StoreUnavailable {
+  /** Updates the breaker after an error, and returns the error for the caller. */
+  #classify(client: Redis, error: unknown): StoreUnavailable {
     if (isReply(error)) {
       const code = codeOf(error);
-      if (CANNOT_SERVE.has(code) || STRANGERS.has(code)) this.#lose(client, error);
-      else this.#tellOfRefusal(error.message);
-      return new RedisRefused(code);
+      if (NOT_SERVING.has(code) || AUTHENTICATION_ERRORS.has(code)) this.#disconnect(client, error);
+      else this.#logErrorReply(error.message);
+      return new RedisErrorReply(code);
     }
-    if (client === this.#client && this.#state === 'up' && ++this.#failures >= FAILURES_TO_SUSPECT) {
+    if (client === this.#client && this.#state === 'ready' && ++this.#failures >= FAILURES_TO_SUSPECT) {
       void this.#suspect(client);
     }
-    return new RedisAway('Redis did not answer', { cause: error });
+    return new RedisUnavailable('Redis did not reply', { cause: error });
   }
 
   async #suspect(client: Redis): Promise<void> {
-    this.#state = 'suspected';
+    this.#state = 'suspect';
     try {
       await client.ping();
-      if (client === this.#client) this.#state = 'up';
+      if (client === this.#client) this.#state = 'ready';
       this.#failures = 0;
     } catch (error) {
-      this.#lose(client, error);
+      this.#disconnect(client, error);
     }
   }
 
-  #goUp(): void {
+  #markReady(): void {
     const { clock, log } = this.#options;
-    this.#state = 'up';
+    this.#state = 'ready';
     this.#failures = 0;
-    this.#upSinceMs = clock.monotonic();
-    log.info(this.#told === null ? 'connected to Redis' : 'Redis is back', this.#which);
-    this.#told = null;
+    this.#readySinceMs = clock.monotonic();
+    log.info(this.#loggedReasons === null ? 'Redis connected' : 'Redis connected again', this.#logFields);
+    this.#loggedReasons = null;
   }
 
-  /** Opens the breaker, or leaves it open, and tries again later. */
-  #lose(client: Redis, error: unknown): void {
-    if (client !== this.#client) return; // Given up before.
+  /** Opens the breaker, or keeps it open, and schedules the next attempt. */
+  #disconnect(client: Redis, error: unknown): void {
+    if (client !== this.#client) return; // Closed already.
     const { clock } = this.#options;
-    if (this.#state === 'up' && clock.monotonic() - this.#upSinceMs > STEADY_AFTER_MS) this.#delayMs = FIRST_DELAY_MS;
+    if (this.#state === 'ready' && clock.monotonic() - this.#readySinceMs > STABLE_AFTER_MS)
+      this.#delayMs = FIRST_DELAY_MS;
     this.#client = null;
-    this.#state = 'away';
+    this.#state = 'disconnected';
     client.disconnect();
-    this.#tellOfLoss(error);
-    const delayMs = isReply(error) && !CANNOT_SERVE.has(codeOf(error)) ? REFUSED_DELAY_MS : this.#delayMs;
-    this.#delayMs = Math.min(2 * this.#delayMs, LONGEST_DELAY_MS);
-    // Between half of it and all of it: instances that lost Redis together are not to come back together.
+    this.#logLoss(error);
+    const delayMs = isReply(error) && !NOT_SERVING.has(codeOf(error)) ? REJECTED_DELAY_MS : this.#delayMs;
+    this.#delayMs = Math.min(2 * this.#delayMs, MAX_DELAY_MS);
+    // Jitter between half of the delay and all of it, so that instances that lost Redis together do not reconnect at the same time.
     this.#cancelRetry = clock.after(delayMs * (0.5 + Math.random() / 2), () => {
       this.#cancelRetry = null;
       void this.open();
     });
   }
 
-  /** @returns the server's run id, if it tells. @throws when it cannot serve. */
-  async #greet(client: Redis): Promise<string | null> {
+  /** @returns the server's run ID, if known. @throws if the server cannot serve. */
+  async #handshake(client: Redis): Promise<string | null> {
     const broken = new Promise<never>((_resolve, reject) => {
-      // Also what ioredis would go on after, such as a SELECT that is refused: we would be in another's database.
+      // Also errors that ioredis would ignore, such as a refused SELECT: the connection would use the wrong database.
       client.on('error', reject);
       client.once('close', () => {
-        this.#lose(client, new Error('the connection ended'));
+        this.#disconnect(client, new Error('the connection ended'));
       });
     });
     const greeted = client.connect().then(async () => {
       await client.ping();
-      return runIdFrom(await client.info().catch(nothingIfForbidden));
+      return runIdFrom(await client.info().catch(emptyIfForbidden));
     });
     return Promise.race([greeted, broken]);
   }
 
-  #tellOfLoss(error: unknown): void {
+  #logLoss(error: unknown): void {
     if (this.#isClosed) return;
     const reason = isReply(error) ? codeOf(error) : 'unreachable';
-    if (this.#told?.has(reason)) return;
-    this.#told ??= new Set();
-    this.#told.add(reason);
-    this.#options.log.warn('Redis is away', { ...this.#which, reason: messageOf(error) });
+    if (this.#loggedReasons?.has(reason)) return;
+    this.#loggedReasons ??= new Set();
+    this.#loggedReasons.add(reason);
+    this.#options.log.warn('Redis unavailable, retrying', { ...this.#logFields, reason: messageOf(error) });
   }
 
-  /** For the log. */
-  get #which(): { address: string; purpose?: string } {
+  /** Fields for the log. */
+  get #logFields(): { address: string; purpose?: string } {
     const { address, purpose } = this.#options;
     return { address: `${address.host}:${address.port}`, ...(purpose !== undefined && { purpose }) };
   }
 
-  /** It may be every command that is refused: full memory, a right that is missing. */
-  #tellOfRefusal(message: string): void {
+  /** Logged once a minute at most: possibly every command fails (memory is full, a permission is missing). */
+  #logErrorReply(message: string): void {
     const { clock, log } = this.#options;
     const nowMs = clock.monotonic();
-    if (nowMs - this.#toldOfRefusalAtMs < TELL_EVERY_MS) return;
-    this.#toldOfRefusalAtMs = nowMs;
-    log.warn('Redis refuses commands', { ...this.#which, reason: message });
+    if (nowMs - this.#errorLoggedAtMs < LOG_EVERY_MS) return;
+    this.#errorLoggedAtMs = nowMs;
+    log.warn('Redis rejects commands', { ...this.#logFields, reason: message });
   }
 }
 
 /**
- * One connection, that is not made yet, and is not made again by itself. Nothing waits for it, and nothing is sent twice.
+ * Creates a client that is not connected yet and never reconnects. It queues no commands and sends no command twice.
  *
- * @param commandMs how long a command may take.
- * @param name for whoever lists the clients of Redis.
+ * @param commandMs command timeout in ms.
+ * @param name shown in CLIENT LIST.
  */
 export function newClient(
   address: RedisAddress,
@@ -311,7 +319,7 @@ export function newClient(
 function execute(client: Redis, { name, lua, keepsOrder }: Script, args: readonly Argument[]): Promise<unknown> {
   if (keepsOrder) return client.callBuffer('EVAL', lua, 0, ...args);
   const commands = client as unknown as Record<string, (...args: Argument[]) => Promise<unknown>>;
-  // ioredis sends the digest of one that this connection has sent before, and the text again where Redis does not know it.
+  // ioredis sends the digest of a script that this connection has sent before, and the text again if Redis does not know it.
   if (!(name in commands)) client.defineCommand(name, { lua, numberOfKeys: 0 });
   return commands[`${name}Buffer`]?.(...args) ?? Promise.reject(new TypeError(`no command ${name}`));
 }
@@ -325,20 +333,20 @@ async function subscribe(client: Redis, channel: string, listener: (message: Buf
 
 const isReply = (error: unknown): error is Error => error instanceof ReplyError;
 
-/** The word that an error reply begins with. Before Redis 7 that of a script began with ERR, and had the word inside. */
+/** The first word of an error reply. Before Redis 7, the error of a script began with ERR and contained the word. */
 const codeOf = ({ message }: Error): string =>
   /^ERR Error running script.*? -([A-Z]+) /.exec(message)?.[1] ?? message.split(' ', 1)[0] ?? '';
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
-/** Who may not ask gets no run id. */
-function nothingIfForbidden(error: unknown): string {
+/** Without permission for INFO there is no run ID. */
+function emptyIfForbidden(error: unknown): string {
   if (isReply(error)) return '';
   throw error;
 }
 
 function runIdFrom(info: string): string | null {
-  // After a failover the name leads, maybe for a while yet, to one that takes no writes.
-  if (/^role:slave\b/m.test(info)) throw new Error('it is a replica');
+  // After a failover DNS may return, for a while, a server that accepts no writes.
+  if (/^role:slave\b/m.test(info)) throw new Error('the server is a replica');
   return /^run_id:(\w+)/m.exec(info)?.[1] ?? null;
 }

@@ -1,34 +1,34 @@
 /**
- * The bus of several instances: a stream in Redis. Batches go out one at a time, on a connection of their own, and a batch is
- * sent until Redis has taken it. When it is not known whether it has, it is sent again: then an event is there twice, with one
- * id. Nobody waits for any of this but the buffer, which is bounded.
+ * Event bus for several instances: a Redis stream. Batches are sent one at a time, on a separate connection, and each batch is sent
+ * until Redis has stored it. If it is not known whether Redis stored a batch, it is sent again; an event can then be in the stream
+ * twice, with the same ID. Only the bounded buffer waits for this, never a request.
  */
 import { EventBuffer } from '../../core/event-buffer.js';
-import type { Happening } from '../../core/events.js';
+import type { PublishableEvent } from '../../core/events.js';
 import type { Clock, EventBus, EventCounts, Log, PublishedEvent } from '../../core/ports.js';
 import { eventText } from '../event-text.js';
 import type { RedisAddress } from './address.js';
-import { RedisAway, RedisConnection } from './connection.js';
-import { ADD } from './event-scripts.js';
+import { RedisUnavailable, RedisConnection } from './connection.js';
+import { ADD_EVENTS } from './event-scripts.js';
 import { RedisEventStream } from './event-stream.js';
-import { StreamWatch } from './stream-watch.js';
+import { StreamMonitor } from './stream-monitor.js';
 
 const COMMAND_MS = 2_000;
-const MOST_CHARACTERS = 1_000_000;
+const MAX_CHARACTERS = 1_000_000;
 const FIRST_DELAY_MS = 100;
-const LONGEST_DELAY_MS = 2_000;
+const MAX_DELAY_MS = 2_000;
 const FLUSH_WITHIN_MS = 2_000;
 
 export interface RedisEventBusOptions {
   address: RedisAddress;
   instance: string;
   key: string;
-  /** How many events the stream keeps, or a few more. */
+  /** Approximate maximum length of the stream, in events. */
   maxLength: number;
   bufferSize: number;
   clock: Clock;
   log: Log;
-  /** How long a batch may take; 2 s unless a test is about something else. */
+  /** Timeout of a batch in ms. Default: 2 s. */
   commandMs?: number;
 }
 
@@ -37,7 +37,7 @@ export class RedisEventBus implements EventBus {
   readonly #options: RedisEventBusOptions;
   readonly #connection: RedisConnection;
   readonly #buffer: EventBuffer;
-  readonly #watch: StreamWatch;
+  readonly #monitor: StreamMonitor;
   readonly #stream: RedisEventStream;
   #published = 0;
   #failed = 0;
@@ -51,17 +51,17 @@ export class RedisEventBus implements EventBus {
     const connection = new RedisConnection({ address, clock, log, commandMs, purpose: 'events' });
     this.#connection = connection;
     this.#buffer = new EventBuffer({ size: bufferSize, clock, log, send: (batch) => this.#send(batch) });
-    this.#watch = new StreamWatch({ connection, key, clock, log });
+    this.#monitor = new StreamMonitor({ connection, key, clock, log });
     this.#stream = new RedisEventStream({ address, key, clock, log, connection });
   }
 
-  /** Resolves, in half a second or so, when the first try is over, good or not. */
+  /** Resolves after the first connection attempt, within about half a second, whether it succeeded or not. */
   open(): Promise<void> {
     return this.#connection.open();
   }
 
   get isFailing(): boolean {
-    return this.#isRefused || !this.#connection.isUp;
+    return this.#isRefused || !this.#connection.isReady;
   }
 
   get counts(): EventCounts {
@@ -70,13 +70,13 @@ export class RedisEventBus implements EventBus {
       dropped: this.#buffer.dropped,
       failed: this.#failed,
       buffered: this.#buffer.size,
-      lag: this.#watch.lag,
-      trimmedUnread: this.#watch.trimmedUnread,
+      lag: this.#monitor.lag,
+      trimmedUnread: this.#monitor.trimmedUnread,
     };
   }
 
-  publish(happening: Happening): void {
-    this.#buffer.push(happening);
+  publish(event: PublishableEvent): void {
+    this.#buffer.push(event);
   }
 
   follow(after: string | null, signal: AbortSignal): AsyncIterable<readonly PublishedEvent[]> {
@@ -84,21 +84,21 @@ export class RedisEventBus implements EventBus {
   }
 
   async close(): Promise<void> {
-    this.#watch.close();
+    this.#monitor.close();
     await this.#buffer.close(this.isFailing ? 0 : FLUSH_WITHIN_MS);
     this.#isClosed = true;
     this.#endPause();
     this.#connection.close();
   }
 
-  async #send(batch: readonly Happening[]): Promise<void> {
+  async #send(batch: readonly PublishableEvent[]): Promise<void> {
     let texts: string[] = [];
     let characters = 0;
-    for (const happening of batch) {
-      const text = eventText(happening, this.#options.instance);
+    for (const event of batch) {
+      const text = eventText(event, this.#options.instance);
       texts.push(text);
       characters += text.length;
-      if (characters < MOST_CHARACTERS) continue;
+      if (characters < MAX_CHARACTERS) continue;
       await this.#add(texts);
       texts = [];
       characters = 0;
@@ -106,7 +106,7 @@ export class RedisEventBus implements EventBus {
     await this.#add(texts);
   }
 
-  /** Until Redis has them, or we are closed. */
+  /** Retries until Redis has stored all events or the bus is closed. */
   async #add(texts: readonly string[]): Promise<void> {
     let left = texts;
     let delayMs = FIRST_DELAY_MS;
@@ -116,24 +116,24 @@ export class RedisEventBus implements EventBus {
       this.#published += added;
       if (added > 0) delayMs = FIRST_DELAY_MS;
       if (left.length === 0) return;
-      // While it is away a look costs nothing.
-      await this.#pause(this.#connection.isUp ? delayMs : FIRST_DELAY_MS);
-      delayMs = Math.min(2 * delayMs, LONGEST_DELAY_MS);
+      // While Redis is unavailable, checking again costs nothing.
+      await this.#pause(this.#connection.isReady ? delayMs : FIRST_DELAY_MS);
+      delayMs = Math.min(2 * delayMs, MAX_DELAY_MS);
     }
   }
 
-  /** @returns how many Redis has taken. */
+  /** @returns how many events Redis stored. */
   async #tryToAdd(texts: readonly string[]): Promise<number> {
     const { key, maxLength } = this.#options;
-    if (!this.#connection.isUp) return 0;
+    if (!this.#connection.isReady) return 0;
     try {
-      const added = (await this.#connection.run(ADD, [key, maxLength, ...texts])) as number;
+      const added = (await this.#connection.run(ADD_EVENTS, [key, maxLength, ...texts])) as number;
       this.#isRefused = false;
       return added;
     } catch (error) {
       this.#failed += 1;
-      if (!(error instanceof RedisAway)) this.#isRefused = true;
-      // The answer may still be on its way. On another connection the batch is there twice at most, not once more for each try.
+      if (!(error instanceof RedisUnavailable)) this.#isRefused = true;
+      // The reply may still arrive. A new connection limits this to one duplicate of the batch instead of one per retry.
       else this.#connection.abandon(error);
       return 0;
     }

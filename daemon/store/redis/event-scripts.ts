@@ -1,10 +1,10 @@
 import type { Script } from './connection.js';
 
 /**
- * Adds events in their order: key, length, events. What cannot be added ends it: with the error if it was the first, otherwise with
- * how many there are before it.
+ * Adds events in order. Arguments: key, maximum stream length, events. Stops at the first event that cannot be added: returns the
+ * error if it is the first event, otherwise the number of events added before it.
  */
-export const ADD: Script = {
+export const ADD_EVENTS: Script = {
   name: 'llmpAddEvents',
   lua: `
 local key, length = ARGV[1], ARGV[2]
@@ -20,12 +20,12 @@ return #ARGV - 2
 };
 
 /**
- * How the stream is, and how far a group has read it: key, group. What is not there, or what this Redis does not tell (before 7),
- * is empty.
+ * Reads the state of the stream and of a consumer group. Arguments: key, group. A value is empty if it does not exist or this Redis
+ * does not report it (before version 7).
  *
- * @returns its length, how many were ever added, its last place; how many the group has read, its lag, and its last place.
+ * @returns stream length, events ever added, last generated ID; events read by the group, its lag, its last delivered ID.
  */
-export const LOOK: Script = {
+export const INSPECT_STREAM: Script = {
   name: 'llmpLookAtEvents',
   lua: `
 local function field(list, name)

@@ -1,34 +1,34 @@
 /**
- * Follows the stream of events for all who want to here. New events are read on a connection of its own, for its reads block,
- * that is there only while anybody follows; the last of them are kept. Who is behind those reads older ones where nothing
- * blocks, as far as Redis has them.
+ * Reader of the event stream for all followers in this process. New events are read on a separate connection, because its reads
+ * block. That connection exists only while there are followers, and the most recent events stay in memory. A follower that is
+ * further behind reads older events on the non-blocking connection, as far as Redis still has them.
  */
-import { comparePlaces, placeFrom } from '../../core/event-places.js';
+import { compareStreamIds, parseStreamId } from '../../core/stream-id.js';
 import type { Clock, Log, PublishedEvent } from '../../core/ports.js';
-import { StoredEvent, Waiting } from '../published.js';
+import { StoredEvent, Waiters } from '../published.js';
 import type { RedisAddress } from './address.js';
 import { RedisConnection } from './connection.js';
 
 const BLOCK_MS = 1_000;
-const COMMAND_MS = 5_000; // Well above, for the machine may be busy.
-const READ_AT_ONCE = 50; // With bodies an event may have half a megabyte.
-const KEPT_EVENTS = 1_000;
-const KEPT_CHARACTERS = 8_000_000;
-const TRY_AGAIN_AFTER_MS = 500;
+const COMMAND_MS = 5_000; // Much longer than BLOCK_MS, because the machine may be busy.
+const READ_AT_ONCE = 50; // With captured bodies an event can have half a megabyte.
+const MAX_EVENTS = 1_000;
+const MAX_CHARACTERS = 8_000_000;
+const RETRY_MS = 500;
 
 export interface EventStreamOptions {
   address: RedisAddress;
   key: string;
   clock: Clock;
   log: Log;
-  /** Where nothing blocks. */
+  /** Connection without blocking commands. */
   connection: RedisConnection;
 }
 
 export class RedisEventStream {
   readonly #options: EventStreamOptions;
   #followers = 0;
-  #tail: Tail | null = null;
+  #recent: RecentEvents | null = null;
 
   constructor(options: EventStreamOptions) {
     this.#options = options;
@@ -36,38 +36,38 @@ export class RedisEventStream {
 
   async *follow(after: string | null, signal: AbortSignal): AsyncGenerator<readonly PublishedEvent[]> {
     this.#followers += 1;
-    const tail = (this.#tail ??= new Tail(this.#options));
+    const recent = (this.#recent ??= new RecentEvents(this.#options));
     try {
-      let place = after;
+      let streamId = after;
       while (!signal.aborted) {
-        place ??= tail.end;
-        const events = place === null ? [] : await this.#behind(place, tail);
+        streamId ??= recent.end;
+        const events = streamId === null ? [] : await this.#eventsAfter(streamId, recent);
         const last = events.at(-1);
         if (last) {
-          place = last.place;
+          streamId = last.streamId;
           yield events.filter(({ json }) => json !== '');
         } else {
-          await tail.next(signal);
+          await recent.next(signal);
         }
       }
     } finally {
       this.#followers -= 1;
-      if (this.#followers === 0) this.#endTail();
+      if (this.#followers === 0) this.#closeRecent();
     }
   }
 
-  async #behind(place: string, tail: Tail): Promise<readonly StoredEvent[]> {
-    const kept = tail.behind(place);
-    if (kept) return kept;
-    const older = await this.#older(place);
-    // What was between is not there any more.
-    return older.length > 0 || tail.start === null ? older : (tail.behind(tail.start) ?? []);
+  async #eventsAfter(streamId: string, recent: RecentEvents): Promise<readonly StoredEvent[]> {
+    const buffered = recent.after(streamId);
+    if (buffered) return buffered;
+    const older = await this.#readOlder(streamId);
+    // The events in between are no longer in the stream.
+    return older.length > 0 || recent.start === null ? older : (recent.after(recent.start) ?? []);
   }
 
-  /** Nothing while Redis is away: whoever follows looks again soon. */
-  async #older(place: string): Promise<StoredEvent[]> {
+  /** Returns no events while Redis is unavailable: the follower retries soon. */
+  async #readOlder(streamId: string): Promise<StoredEvent[]> {
     const { connection, key } = this.#options;
-    const [ms, seq] = placeFrom(place) ?? [0, -1];
+    const [ms, seq] = parseStreamId(streamId) ?? [0, -1];
     try {
       return eventsFrom(await connection.call('XRANGE', [key, `${ms}-${seq + 1}`, '+', 'COUNT', READ_AT_ONCE]));
     } catch {
@@ -75,21 +75,21 @@ export class RedisEventStream {
     }
   }
 
-  #endTail(): void {
-    this.#tail?.close();
-    this.#tail = null;
+  #closeRecent(): void {
+    this.#recent?.close();
+    this.#recent = null;
   }
 }
 
-/** The newest events, without a gap from `start` to `end`. */
-class Tail {
+/** The most recent events in memory, without a gap between `start` and `end`. */
+class RecentEvents {
   readonly #options: EventStreamOptions;
   readonly #connection: RedisConnection;
-  readonly #waiting = new Waiting();
+  readonly #waiters = new Waiters();
   #events: StoredEvent[] = [];
   #characters = 0;
   #isClosed = false;
-  /** The place in front of the first, and that of the last; null until Redis has said where its stream ends. */
+  /** The position before the first event, and that of the last event; null until the end of the stream is known. */
   start: string | null = null;
   end: string | null = null;
 
@@ -100,17 +100,17 @@ class Tail {
     void this.#read();
   }
 
-  /** @returns null when what is behind it is not all here. */
-  behind(place: string): StoredEvent[] | null {
-    if (this.start === null || comparePlaces(place, this.start) < 0) return null;
+  /** @returns null when some events after this position are not in memory. */
+  after(streamId: string): StoredEvent[] | null {
+    if (this.start === null || compareStreamIds(streamId, this.start) < 0) return null;
     let first = this.#events.length;
-    while (first > 0 && comparePlaces(this.#events[first - 1]?.place ?? '', place) > 0) first -= 1;
+    while (first > 0 && compareStreamIds(this.#events[first - 1]?.streamId ?? '', streamId) > 0) first -= 1;
     return this.#events.slice(first);
   }
 
-  /** Resolves when there may be more, or Redis may be back. */
+  /** Resolves when there may be more events, or when Redis may be available again. */
   next(signal: AbortSignal): Promise<void> {
-    return this.#waiting.next(signal);
+    return this.#waiters.next(signal);
   }
 
   close(): void {
@@ -123,49 +123,50 @@ class Tail {
     while (!this.#isClosed) {
       try {
         this.end ??= this.start = await this.#endOfStream();
-        this.#keep(await this.#newer(this.end));
+        this.#append(await this.#readNewer(this.end));
       } catch {
-        await new Promise<void>((resolve) => this.#options.clock.after(TRY_AGAIN_AFTER_MS, resolve));
+        await new Promise<void>((resolve) => this.#options.clock.after(RETRY_MS, resolve));
       }
-      this.#waiting.wake();
+      this.#waiters.wake();
     }
   }
 
   async #endOfStream(): Promise<string> {
     const newest = await this.#connection.call('XREVRANGE', [this.#options.key, '+', '-', 'COUNT', 1]);
-    return eventsFrom(newest)[0]?.place ?? '0-0';
+    return eventsFrom(newest)[0]?.streamId ?? '0-0';
   }
 
-  async #newer(place: string): Promise<StoredEvent[]> {
-    const args = ['COUNT', READ_AT_ONCE, 'BLOCK', BLOCK_MS, 'STREAMS', this.#options.key, place];
+  async #readNewer(streamId: string): Promise<StoredEvent[]> {
+    const args = ['COUNT', READ_AT_ONCE, 'BLOCK', BLOCK_MS, 'STREAMS', this.#options.key, streamId];
     const reply = (await this.#connection.call('XREAD', args)) as [key: Buffer, entries: unknown][] | null;
     return eventsFrom(reply?.[0]?.[1]);
   }
 
-  #keep(events: readonly StoredEvent[]): void {
+  #append(events: readonly StoredEvent[]): void {
     for (const event of events) {
       this.#events.push(event);
       this.#characters += event.json.length;
-      this.end = event.place;
+      this.end = event.streamId;
     }
     let left = 0;
-    while (this.#events.length - left > KEPT_EVENTS || this.#characters > KEPT_CHARACTERS) {
+    while (this.#events.length - left > MAX_EVENTS || this.#characters > MAX_CHARACTERS) {
       const oldest = this.#events[left];
       if (!oldest) break;
       this.#characters -= oldest.json.length;
-      this.start = oldest.place;
+      this.start = oldest.streamId;
       left += 1;
     }
     this.#events.splice(0, left);
   }
 }
 
-/** @param entries as XRANGE gives them: each a place, and names and values in turn. */
+/** @param entries as XRANGE returns them: for each entry the ID, then field names and values in turn. */
 function eventsFrom(entries: unknown): StoredEvent[] {
-  return ((entries ?? []) as [Buffer, Buffer[]][]).map(([place, fields]) => {
+  return ((entries ?? []) as [Buffer, Buffer[]][]).map(([streamId, fields]) => {
     const at = fields.findIndex((name, index) => index % 2 === 0 && name.toString() === 'event');
     const json = fields[at + 1]?.toString() ?? '';
-    // What somebody else put there has its place and no more; one of several lines would be taken for several fields.
-    return new StoredEvent(place.toString(), at === -1 || /[\r\n]/.test(json) ? '' : json);
+    // An entry of another program yields only its position. A line break in the JSON would end the data field of a server-sent
+    // event.
+    return new StoredEvent(streamId.toString(), at === -1 || /[\r\n]/.test(json) ? '' : json);
   });
 }

@@ -1,18 +1,19 @@
 /**
- * Rate windows that several instances share: a key in Redis each, which ends by itself.
+ * Rate-limit windows that instances share: one Redis key per window, which expires on its own.
  *
- * What is over its limit is remembered here until its window ends, so that a flood costs Redis nothing: as long as it lasts, one
- * command an instance, key and window. Our clock for that never jumps.
+ * An exhausted window is remembered in memory until it ends, so that a flood of requests sends Redis only one command per instance,
+ * key and window. This uses a monotonic clock.
  */
 import { LRUCache } from 'lru-cache';
-import type { Clock, RateTaken, RateWindow, RateWindows } from '../../core/ports.js';
+import type { Clock, RateDecision, RateWindow, RateWindows } from '../../core/ports.js';
 import type { RedisConnection, Script } from './connection.js';
 
-const MOST_REMEMBERED = 10_000; // About 2 MB.
+const MAX_REMEMBERED = 10_000; // Takes about 2 MB.
 
 /**
- * In one piece, so that nothing that ends in between leaves a key that never ends, and so counts for ever. One without an end
- * (of somebody else), or with one later than the window is long (it was shortened), gets its end; one that is no number is replaced.
+ * Atomic, so that no crash leaves a key without an expiry, which would count forever. A key without an expiry (written by another
+ * program), or with one longer than the window (its length was reduced), gets the right one. A value that is not a number is
+ * replaced.
  */
 const TAKE: Script = {
   name: 'llmpRateTake',
@@ -47,29 +48,29 @@ interface Exhausted {
 export class RedisRateWindows implements RateWindows {
   readonly #connection: RedisConnection;
   readonly #clock: Clock;
-  readonly #exhausted = new LRUCache<string, Exhausted>({ max: MOST_REMEMBERED });
+  readonly #exhausted = new LRUCache<string, Exhausted>({ max: MAX_REMEMBERED });
 
   constructor(connection: RedisConnection, clock: Clock) {
     this.#connection = connection;
     this.#clock = clock;
   }
 
-  take(key: string, window: RateWindow): RateTaken | Promise<RateTaken> {
+  take(key: string, window: RateWindow): RateDecision | Promise<RateDecision> {
     const known = this.#exhausted.get(key);
     if (known && window.limit <= known.limit) {
       const resetMs = Math.min(known.untilMs - this.#clock.monotonic(), window.windowMs);
-      if (resetMs > 0) return { isWithin: false, resetMs };
+      if (resetMs > 0) return { isAllowed: false, resetMs };
     }
-    return this.#ask(key, window);
+    return this.#takeFromRedis(key, window);
   }
 
-  async #ask(key: string, { limit, windowMs }: RateWindow): Promise<RateTaken> {
+  async #takeFromRedis(key: string, { limit, windowMs }: RateWindow): Promise<RateDecision> {
     const askedAtMs = this.#clock.monotonic();
     const args = [`llmp:rate:${key}`, windowMs, limit];
-    const [within, resetMs] = (await this.#connection.run(TAKE, args)) as [number, number];
-    const isWithin = within === 1;
-    if (isWithin) this.#exhausted.delete(key);
+    const [allowed, resetMs] = (await this.#connection.run(TAKE, args)) as [number, number];
+    const isAllowed = allowed === 1;
+    if (isAllowed) this.#exhausted.delete(key);
     else this.#exhausted.set(key, { limit, untilMs: askedAtMs + resetMs });
-    return { isWithin, resetMs };
+    return { isAllowed, resetMs };
   }
 }

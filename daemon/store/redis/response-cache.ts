@@ -1,40 +1,42 @@
 /**
- * The cache that several instances share; cache-scripts.ts says how it lies in Redis, sealed-entry.ts what an entry is.
+ * Response cache that instances share through Redis. cache-scripts.ts describes the keys in Redis, entry-cipher.ts the format of an
+ * entry.
  *
- * **Removing** is asked for behind every successful write, mostly where nothing is kept. So removals are collected for 5 ms
- * and sent together, before the next look-up here that they concern: commands of one connection are executed in their order, and
- * no look-up sees what was removed before it. Until it is known that they arrived they are sent again.
+ * **Invalidation** follows every successful write, usually of a resource that is not cached. So invalidations are collected for 5
+ * ms and sent together, but before the next look-up of the same resource. Redis executes the commands of one connection in order,
+ * so no look-up sees an entry that was invalidated before it. Invalidations are sent again until Redis has confirmed them.
  *
- * **After an outage** nobody knows which removals were lost, and a Redis that was restarted may be back with an older snapshot. So the
- * index is dropped before the connection is used again, and at a start when the run id of Redis is not the one it was made under.
+ * **After an outage** it is not known which invalidations were lost, and a restarted Redis may have loaded an older snapshot. So
+ * the index is cleared before a new connection is used, and at startup if the run ID of Redis is not the one that the index was
+ * built under.
  */
 import { randomBytes } from 'node:crypto';
 import type {
-  CachePlace,
+  CacheKey,
   CacheSelection,
   CacheSize,
   CacheStore,
   Clock,
-  Fill,
-  Found,
-  Kept,
-  LookUp,
-  LookUpOptions,
+  WriteLease,
+  FoundEntry,
+  CacheEntry,
+  CacheLookup,
+  CacheLookupOptions,
 } from '../../core/ports.js';
-import { ARRIVE, COUNT, FORGET, KEEP, LOOK_UP, PAGE_THROUGH, REMOVE, SIZE } from './cache-scripts.js';
-import { type Argument, type Arrival, type RedisConnection, RedisRefused, type Script } from './connection.js';
-import { EntrySeal, type NamedPlace } from './sealed-entry.js';
+import { PREPARE, COUNT, CLEAR, STORE, LOOK_UP, PAGE_THROUGH, REMOVE, SIZE } from './cache-scripts.js';
+import { type Argument, type NewConnection, type RedisConnection, RedisErrorReply, type Script } from './connection.js';
+import { EntryCipher, type HashedKey } from './entry-cipher.js';
 
 const REMOVE_WITHIN_MS = 5;
-/** More would not come over in the time a command has, and every three that do not look like an outage. */
-export const MOST_ENTRY_BYTES = 16 * 1024 * 1024;
+/** A larger entry cannot be transferred within the command timeout, and three such timeouts look like an outage. */
+export const MAX_ENTRY_BYTES = 16 * 1024 * 1024;
 
-const NOTHING: LookUp = { found: null, fill: null };
+const MISS: CacheLookup = { found: null, writeLease: null };
 
 export interface ResponseCacheOptions {
   connection: RedisConnection;
   clock: Clock;
-  /** 32 bytes that serve nothing else. */
+  /** 32 bytes, used for nothing else. */
   key: Buffer;
 }
 
@@ -42,64 +44,68 @@ export class RedisResponseCache implements CacheStore {
   readonly backend = 'redis';
   readonly #connection: RedisConnection;
   readonly #clock: Clock;
-  readonly #seal: EntrySeal;
-  /** What was changed and is to be removed, by `changeOf`: the same again and again as a rule, so that names are made of it late. */
+  readonly #cipher: EntryCipher;
+  /**
+   * Changed resources whose entries must be removed, by `changeKey`. The same ones repeat often, so key names are derived only when
+   * they are sent.
+   */
   readonly #changes = new Map<string, readonly [projectId: string, resource: string]>();
-  /** What else is to be removed: prefixes of members, of the index and of the fills. */
+  /** Other members to remove: prefixes of index members and of write leases. */
   readonly #removals = new Set<string>();
   readonly #instance = randomBytes(9).toString('base64url');
-  #fills = 0;
+  #leases = 0;
   #cancelRemoving: (() => void) | null = null;
-  /** Removals may be lost, so that the next connection begins with nothing. */
-  #isInDoubt = false;
+  /** Removals may have been lost, so the next connection starts with an empty cache. */
+  #mayHaveLostRemovals = false;
 
   constructor({ connection, clock, key }: ResponseCacheOptions) {
     this.#connection = connection;
     this.#clock = clock;
-    this.#seal = new EntrySeal(key);
-    connection.onArrival((arrival) => this.#arrive(arrival));
+    this.#cipher = new EntryCipher(key);
+    connection.onConnect((connected) => this.#prepare(connected));
   }
 
-  async lookUp(place: CachePlace, options: LookUpOptions): Promise<LookUp> {
-    if (!this.#connection.isUp) return NOTHING;
-    this.#removeBefore(place);
-    const named = this.#seal.place(place);
-    const fill = options.fills ? `${named.resource}:${this.#newFill()}:` : '';
+  async lookUp(key: CacheKey, options: CacheLookupOptions): Promise<CacheLookup> {
+    if (!this.#connection.isReady) return MISS;
+    this.#flushRemovalsFor(key);
+    const hashedKey = this.#cipher.hashedKeyOf(key);
+    const leaseId = options.mayStore ? `${hashedKey.resource}:${this.#newLeaseId()}:` : '';
     try {
-      return await this.#look(named, options.reads, fill);
+      return await this.#lookUp(hashedKey, options.mayRead, leaseId);
     } catch {
-      // It may have begun all the same, or will when Redis comes to it.
-      if (fill !== '') this.#endFill(fill);
-      return NOTHING;
+      // The lease may have begun nevertheless, or begins when Redis executes the command.
+      if (leaseId !== '') this.#endLease(leaseId);
+      return MISS;
     }
   }
 
-  /** No other look-up's, here or on another instance: random once, then counted, which costs nothing. */
-  #newFill(): string {
-    this.#fills += 1;
-    return `${this.#instance}-${this.#fills.toString(36)}`;
+  /** Unique among all instances: a random prefix, drawn once, and a counter. */
+  #newLeaseId(): string {
+    this.#leases += 1;
+    return `${this.#instance}-${this.#leases.toString(36)}`;
   }
 
   invalidate(projectId: string, resource: string): void {
-    if (this.#removeSoon()) this.#changes.set(changeOf(projectId, resource), [projectId, resource]);
+    if (this.#scheduleRemovals()) this.#changes.set(changeKey(projectId, resource), [projectId, resource]);
   }
 
   async purge(selection: CacheSelection): Promise<number> {
-    await this.size(); // Those that ended are no answers any more.
+    await this.size(); // Expired entries do not count.
     if (selection.kind === 'resource') {
-      return Number(await this.#ask(REMOVE, [this.#seal.resource(selection.resource)]));
+      return Number(await this.#run(REMOVE, [this.#cipher.resource(selection.resource)]));
     }
-    const project = selection.kind === 'project' ? this.#seal.project(selection.projectId) : '';
+    const project = selection.kind === 'project' ? this.#cipher.project(selection.projectId) : '';
     await this.#pageThrough('fills', project, true);
     return this.#pageThrough('index', project, true);
   }
 
   async count(selection: CacheSelection): Promise<number> {
     await this.size();
-    if (selection.kind === 'resource') return Number(await this.#ask(COUNT, [this.#seal.resource(selection.resource)]));
+    if (selection.kind === 'resource')
+      return Number(await this.#run(COUNT, [this.#cipher.resource(selection.resource)]));
     return this.#pageThrough(
       'index',
-      selection.kind === 'project' ? this.#seal.project(selection.projectId) : '',
+      selection.kind === 'project' ? this.#cipher.project(selection.projectId) : '',
       false,
     );
   }
@@ -107,58 +113,58 @@ export class RedisResponseCache implements CacheStore {
   async size(): Promise<CacheSize> {
     void this.#sendRemovals();
     for (;;) {
-      const [entries, bytes, isMore] = (await this.#ask(SIZE, [])) as [number, number, number];
+      const [entries, bytes, isMore] = (await this.#run(SIZE, [])) as [number, number, number];
       if (isMore === 0) return { entries, bytes: Math.max(0, bytes) };
     }
   }
 
-  /** At shutdown, before the connection is closed. */
+  /** Call at shutdown, before the connection is closed. */
   async close(): Promise<void> {
     await this.#sendRemovals();
     this.#cancelRemoving?.();
   }
 
-  async #look(named: NamedPlace, reads: boolean, fill: string): Promise<LookUp> {
-    const name = named.member.slice(named.resource.length + 1);
-    const args = [named.member, name, reads ? 1 : 0, fill, MOST_ENTRY_BYTES];
-    const [payload, leftMs, began] = (await this.#ask(LOOK_UP, args)) as [Buffer | null, number, number];
-    const found = payload && this.#read(named, payload, leftMs);
+  async #lookUp(hashedKey: HashedKey, reads: boolean, leaseId: string): Promise<CacheLookup> {
+    const name = hashedKey.member.slice(hashedKey.resource.length + 1);
+    const args = [hashedKey.member, name, reads ? 1 : 0, leaseId, MAX_ENTRY_BYTES];
+    const [payload, leftMs, began] = (await this.#run(LOOK_UP, args)) as [Buffer | null, number, number];
+    const found = payload && this.#unseal(hashedKey, payload, leftMs);
     if (payload && !found) {
-      this.#removals.add(named.member);
+      this.#removals.add(hashedKey.member);
       await this.#sendRemovals();
-      if (began === 0 && fill !== '') return this.#look(named, false, fill);
+      if (began === 0 && leaseId !== '') return this.#lookUp(hashedKey, false, leaseId);
     }
-    return { found, fill: began === 1 ? this.#fill(fill) : null };
+    return { found, writeLease: began === 1 ? this.#lease(leaseId) : null };
   }
 
-  #read(named: NamedPlace, payload: Buffer, leftMs: number): Found | null {
-    const opened = this.#seal.open(named, payload);
-    // One with more time than it was given is not as we left it.
+  #unseal(hashedKey: HashedKey, payload: Buffer, leftMs: number): FoundEntry | null {
+    const opened = this.#cipher.open(hashedKey, payload);
+    // An entry whose TTL is longer than we set was changed by another program.
     if (!opened || leftMs > opened.keepMs) return null;
-    return { content: opened.content, freshMs: opened.freshMs, heldMs: opened.keepMs - leftMs };
+    return { content: opened.content, freshMs: opened.freshMs, residentMs: opened.keepMs - leftMs };
   }
 
-  #fill(fill: string): Fill {
-    let isOver = false;
+  #lease(leaseId: string): WriteLease {
+    let hasEnded = false;
     const drop = () => {
-      if (!isOver) this.#endFill(fill);
-      isOver = true;
+      if (!hasEnded) this.#endLease(leaseId);
+      hasEnded = true;
     };
     return {
-      drop,
-      keep: async (entries) => {
-        if (isOver) return false;
-        for (const { place } of entries) this.#removeBefore(place);
-        const args: Argument[] = [fill];
-        for (const { place, kept } of entries) args.push(...this.#sealed(place, kept));
-        if (args.some((it) => Buffer.isBuffer(it) && it.length > MOST_ENTRY_BYTES)) {
+      release: drop,
+      store: async (entries) => {
+        if (hasEnded) return false;
+        for (const { key } of entries) this.#flushRemovalsFor(key);
+        const args: Argument[] = [leaseId];
+        for (const { key, entry } of entries) args.push(...this.#sealed(key, entry));
+        if (args.some((it) => Buffer.isBuffer(it) && it.length > MAX_ENTRY_BYTES)) {
           drop();
           return false;
         }
         try {
-          const isKept = (await this.#ask(KEEP, args)) === 1;
-          isOver = true;
-          return isKept;
+          const isStored = (await this.#run(STORE, args)) === 1;
+          hasEnded = true;
+          return isStored;
         } catch {
           drop();
           return false;
@@ -167,10 +173,10 @@ export class RedisResponseCache implements CacheStore {
     };
   }
 
-  #sealed(place: CachePlace, kept: Kept): Argument[] {
-    const named = this.#seal.place(place);
-    const { payload, keepMs } = this.#seal.seal(named, kept);
-    return [named.member, kept.content.kind === 'vary' ? 'v' : '', keepMs, payload];
+  #sealed(key: CacheKey, entry: CacheEntry): Argument[] {
+    const hashedKey = this.#cipher.hashedKeyOf(key);
+    const { payload, keepMs } = this.#cipher.seal(hashedKey, entry);
+    return [hashedKey.member, entry.content.kind === 'vary' ? 'v' : '', keepMs, payload];
   }
 
   async #pageThrough(set: 'index' | 'fills', project: string, removes: boolean): Promise<number> {
@@ -178,7 +184,7 @@ export class RedisResponseCache implements CacheStore {
     let last: string | Buffer = '';
     do {
       const args = [set, project, removes ? 1 : 0, last];
-      const [found, next] = (await this.#ask(PAGE_THROUGH, args)) as [number, Buffer];
+      const [found, next] = (await this.#run(PAGE_THROUGH, args)) as [number, Buffer];
       total += found;
       last = next;
     } while (last.length > 0);
@@ -187,10 +193,10 @@ export class RedisResponseCache implements CacheStore {
 
   // ---- removing
 
-  /** @returns whether there is somebody to tell. */
-  #removeSoon(): boolean {
-    if (this.#connection.isAway) {
-      this.#isInDoubt = true;
+  /** @returns false while Redis is disconnected: the next connection then clears the index. */
+  #scheduleRemovals(): boolean {
+    if (this.#connection.isDisconnected) {
+      this.#mayHaveLostRemovals = true;
       return false;
     }
     this.#cancelRemoving ??= this.#clock.after(REMOVE_WITHIN_MS, () => {
@@ -200,18 +206,18 @@ export class RedisResponseCache implements CacheStore {
     return true;
   }
 
-  #endFill(fill: string): void {
-    if (this.#removeSoon()) this.#removals.add(fill.slice(0, -1));
+  #endLease(leaseId: string): void {
+    if (this.#scheduleRemovals()) this.#removals.add(leaseId.slice(0, -1));
   }
 
-  /** Has a change of this resource, if there was one, arrive before what is sent next. */
-  #removeBefore({ projectId, resource }: CachePlace): void {
-    if (this.#changes.size > 0 && this.#changes.has(changeOf(projectId, resource))) void this.#sendRemovals();
+  /** Sends a pending change of this resource first, so that Redis executes it before the next command. */
+  #flushRemovalsFor({ projectId, resource }: CacheKey): void {
+    if (this.#changes.size > 0 && this.#changes.has(changeKey(projectId, resource))) void this.#sendRemovals();
   }
 
-  /** Never rejects. Sent at once: what is sent from now on comes behind it. */
+  /** Never rejects. Sends at once, so that commands sent from now on are executed after the removals. */
   async #sendRemovals(): Promise<void> {
-    const changed = [...this.#changes.values()].map((change) => this.#seal.resourceOf(...change));
+    const changed = [...this.#changes.values()].map((change) => this.#cipher.resourceOf(...change));
     const prefixes = [...this.#removals, ...changed];
     this.#removals.clear();
     this.#changes.clear();
@@ -219,41 +225,41 @@ export class RedisResponseCache implements CacheStore {
     try {
       await this.#connection.run(REMOVE, prefixes);
     } catch (error) {
-      if (error instanceof RedisRefused) await this.#forget();
-      else if (this.#removeSoon()) for (const prefix of prefixes) this.#removals.add(prefix);
+      if (error instanceof RedisErrorReply) await this.#clear();
+      else if (this.#scheduleRemovals()) for (const prefix of prefixes) this.#removals.add(prefix);
     }
   }
 
-  /** Where Redis can do nothing with what stands at our keys, nothing must stand there. */
-  async #ask(script: Script, args: readonly Argument[]): Promise<unknown> {
+  /** Runs a script. If another program has overwritten our keys, it clears them. */
+  async #run(script: Script, args: readonly Argument[]): Promise<unknown> {
     try {
       return await this.#connection.run(script, args);
     } catch (error) {
-      if (error instanceof RedisRefused && SPOILT.has(error.code)) await this.#forget();
+      if (error instanceof RedisErrorReply && CORRUPTION_ERRORS.has(error.code)) await this.#clear();
       throw error;
     }
   }
 
-  async #forget(): Promise<void> {
+  async #clear(): Promise<void> {
     try {
-      await this.#connection.run(FORGET, []);
+      await this.#connection.run(CLEAR, []);
     } catch (error) {
       this.#connection.abandon(error as Error);
     }
   }
 
-  async #arrive({ run, runId }: Arrival): Promise<void> {
-    // Those are done with all the rest; those that come meanwhile are sent behind it.
-    if (this.#isInDoubt) {
+  async #prepare({ run, runId }: NewConnection): Promise<void> {
+    // Clearing the index covers these removals. New ones are sent after it.
+    if (this.#mayHaveLostRemovals) {
       this.#removals.clear();
       this.#changes.clear();
     }
-    await run(ARRIVE, [runId ?? '', this.#isInDoubt ? 1 : 0]);
-    this.#isInDoubt = true; // Until the connection after this one: whatever ends this one.
+    await run(PREPARE, [runId ?? '', this.#mayHaveLostRemovals ? 1 : 0]);
+    this.#mayHaveLostRemovals = true; // Stays set: however this connection ends, removals may be lost with it.
   }
 }
 
-const changeOf = (projectId: string, resource: string) => `${projectId}\n${resource}`;
+const changeKey = (projectId: string, resource: string) => `${projectId}\n${resource}`;
 
-/** How Redis answers to a command for another type than stands at the key, or for another value. */
-const SPOILT = new Set(['WRONGTYPE', 'ERR']);
+/** Error codes for a key that has another type or an invalid value. */
+const CORRUPTION_ERRORS = new Set(['WRONGTYPE', 'ERR']);

@@ -1,18 +1,21 @@
-/** How far the chains of audit files reached, and when: what a rewritten or cut file is found by. */
+/** Anchors of the audit files in the database: how far each chain had reached, and when. They reveal a file that was rewritten or cut. */
 import { hostname } from 'node:os';
 import type { Anchor, AnchorStore } from '../audit-file/chain.js';
 import type { Database, Reader } from './database.js';
 import { ANCHOR, type AnchorColumns, ANCHORS } from './tables.js';
 
-/** What a chain is called in the database. One that machines share has files of each of them, at the same paths. */
-const nameOf = (chain: string, { dialect }: Reader): string =>
+/**
+ * Name of a chain in the database. In a shared database it includes the host name, because several machines have audit files at the
+ * same path.
+ */
+const storedName = (chain: string, { dialect }: Reader): string =>
   dialect.name === 'sqlite' ? chain : `${hostname()}:${chain}`;
 
-/** @param chain the absolute path of the file it ends with, on this machine. */
+/** @param chain absolute path of the chain's current file, on this machine. */
 export async function anchorsOf(on: Reader, chain: string): Promise<Anchor[]> {
   const rows = await on.select<AnchorColumns>(
     `SELECT ${ANCHOR.list} FROM audit_anchors WHERE chain = $chain ORDER BY line`,
-    { chain: nameOf(chain, on) },
+    { chain: storedName(chain, on) },
   );
   return rows.map(ANCHOR.of);
 }
@@ -32,14 +35,14 @@ export class SqlAnchors implements AnchorStore {
     const [row] = await this.#database.select<AnchorColumns>(
       `SELECT ${ANCHOR.list} FROM audit_anchors WHERE chain = $chain
        ORDER BY line DESC LIMIT 1 OFFSET ${Math.trunc(back)}`,
-      { chain: nameOf(chain, this.#database) },
+      { chain: storedName(chain, this.#database) },
     );
     return row ? ANCHOR.of(row) : null;
   }
 
-  /** An anchor is never moved: of a line that is anchored already nothing else is said. */
-  async keep(chain: string, anchor: Anchor): Promise<void> {
-    const name = nameOf(chain, this.#database);
+  /** An anchor never changes: a second one for the same line is ignored. */
+  async save(chain: string, anchor: Anchor): Promise<void> {
+    const name = storedName(chain, this.#database);
     await this.#database.transact(async (tx) => {
       const known = await tx.select('SELECT line FROM audit_anchors WHERE chain = $chain AND line = $line', {
         chain: name,
@@ -50,10 +53,10 @@ export class SqlAnchors implements AnchorStore {
     });
   }
 
-  async drop(chain: string, beforeLine: number): Promise<void> {
+  async deleteBefore(chain: string, beforeLine: number): Promise<void> {
     await this.#database.transact((tx) =>
       tx.execute('DELETE FROM audit_anchors WHERE chain = $chain AND line < $beforeLine', {
-        chain: nameOf(chain, tx),
+        chain: storedName(chain, tx),
         beforeLine,
       }),
     );

@@ -1,14 +1,14 @@
 /**
- * Audit records newest first: those of changes, and what tokens were used for, of which each row (an hour of a token with one
- * result and one model) is shown as one record. Both are read by keyset, each in its own order, and merged.
+ * Lists audit records, newest first: records of changes, and uses of tokens, where each usage row (one hour of a token with one
+ * result and one model) is shown as one record. Both are paged by keyset, each in its own order, and merged.
  *
- * A position is a time and an id: `c` with the number of a change's place, or `u` with the id of a row of usage. At the same
- * time uses come first.
+ * A position is a time and an ID: `c` and the sequence number of a change, or `u` and the ID of a usage row. Uses come before
+ * changes of the same time.
  */
 import type { AuditRecord } from '../../core/audit.js';
 import type { AuditFilter, PageOf, PageRequest, Position } from '../../core/ports.js';
-import { isByWords, placesOf, STANDS_AT, wordConditions } from './audit-words.js';
-import { listUses, type Placed, useById } from './audit-uses.js';
+import { usesWordIndex, rowidsOf, HAS_ROWID, wordConditions } from './audit-words.js';
+import { listUses, type PositionedRecord, useById } from './audit-uses.js';
 import type { Bind, Reader } from './database.js';
 import { Conditions } from './lists.js';
 import { RECORD, type RecordColumns } from './tables.js';
@@ -34,39 +34,44 @@ export async function auditRecordById(on: Reader, id: string): Promise<AuditReco
   return row ? RECORD.of(row) : useById(on, id);
 }
 
-function newestFirst({ position: a }: Placed, { position: b }: Placed): number {
+function newestFirst({ position: a }: PositionedRecord, { position: b }: PositionedRecord): number {
   return Number(b.value) - Number(a.value) || (a.id < b.id ? 1 : -1);
 }
 
-const DIGITS = 16; // Of the largest number there can be, so that the order of ids is that of numbers.
+const DIGITS = 16; // Digits of the largest number, so that IDs sort like numbers.
 
-async function listChanges(on: Reader, filter: AuditFilter, most: number, after: Position | null): Promise<Placed[]> {
-  const behind = after && bindOf(after);
-  const isSearched = on.dialect.name === 'sqlite' && isByWords(filter);
-  const rows = await (isSearched ? found(on, filter, most, behind) : inOrder(on, filter, most, behind));
+async function listChanges(
+  on: Reader,
+  filter: AuditFilter,
+  most: number,
+  after: Position | null,
+): Promise<PositionedRecord[]> {
+  const position = after && positionBind(after);
+  const isSearched = on.dialect.name === 'sqlite' && usesWordIndex(filter);
+  const rows = await (isSearched ? searchChanges(on, filter, most, position) : scanChanges(on, filter, most, position));
   return rows.map((row) => ({
     record: RECORD.of(row),
     position: { value: row.recorded_at, id: `c${String(row.seq).padStart(DIGITS, '0')}` },
   }));
 }
 
-/** Changes behind a position: below this number at its time. */
-function bindOf({ value, id }: Position): { atMs: number; seq: number } {
+/** Bind values for the changes after a position: those of its time with a lower number, and all earlier ones. */
+function positionBind({ value, id }: Position): { atMs: number; seq: number } {
   const isChange = /^c\d{1,16}$/.test(id);
-  // Behind a use come all changes of that time, which is to say: those before the next millisecond.
+  // All changes of the same time follow a use, so the bound is the next millisecond.
   return isChange ? { atMs: Number(value), seq: Number(id.slice(1)) } : { atMs: Number(value) + 1, seq: 0 };
 }
 
-function found(on: Reader, filter: AuditFilter, most: number, behind: Bind | null): Promise<RecordColumns[]> {
-  const { sql, bind } = placesOf(filter, behind !== null);
+function searchChanges(on: Reader, filter: AuditFilter, most: number, position: Bind | null): Promise<RecordColumns[]> {
+  const { sql, bind } = rowidsOf(filter, position !== null);
   return on.select<RecordColumns>(
-    `SELECT ${RECORD.list} FROM (${sql} LIMIT ${most}) p CROSS JOIN audit a ON ${STANDS_AT}
+    `SELECT ${RECORD.list} FROM (${sql} LIMIT ${most}) p CROSS JOIN audit a ON ${HAS_ROWID}
      ORDER BY a.recorded_at DESC, a.seq DESC`,
-    { ...bind, ...behind },
+    { ...bind, ...position },
   );
 }
 
-function inOrder(on: Reader, filter: AuditFilter, most: number, behind: Bind | null): Promise<RecordColumns[]> {
+function scanChanges(on: Reader, filter: AuditFilter, most: number, position: Bind | null): Promise<RecordColumns[]> {
   const { projectId, tokenId, sinceMs, untilMs, action, actor, outcome, text } = filter;
   const where = new Conditions();
   if (tokenId !== undefined) where.and('a.token_id = $tokenId', { tokenId });
@@ -77,10 +82,10 @@ function inOrder(on: Reader, filter: AuditFilter, most: number, behind: Bind | n
   if (actor !== undefined) where.and('a.actor = $actor', { actor });
   if (outcome !== undefined) where.and('a.outcome = $outcome', { outcome });
   for (const [condition, bind] of wordConditions(text ?? '')) where.and(condition, bind);
-  if (behind) where.and('a.recorded_at <= $atMs AND (a.recorded_at < $atMs OR a.seq < $seq)', behind);
+  if (position) where.and('a.recorded_at <= $atMs AND (a.recorded_at < $atMs OR a.seq < $seq)', position);
   const index = tokenId !== undefined ? 'audit_token' : projectId !== undefined ? 'audit_project' : 'audit_place';
   return on.select<RecordColumns>(
-    `SELECT ${RECORD.list} FROM audit a ${on.dialect.by(index)} ${where.sql}
+    `SELECT ${RECORD.list} FROM audit a ${on.dialect.indexHint(index)} ${where.sql}
      ORDER BY a.recorded_at DESC, a.seq DESC LIMIT ${most}`,
     where.bind,
   );

@@ -1,4 +1,4 @@
-/** What tokens were used for, as audit records: one for each hour, token, result and model, with a count. */
+/** Uses of tokens as audit records: one record for each hour, token, result and model, with a count. */
 import { type AuditRecord } from '../../core/audit.js';
 import type { AuditFilter, Position } from '../../core/ports.js';
 import { auditOutcomeOf, outcomesOf } from '../../core/use-record.js';
@@ -7,8 +7,8 @@ import { USAGE_HOUR, type UsageHourColumns } from './tables.js';
 
 type UseRow = UsageHourColumns & { obfuscated: string | null };
 
-/** A record, and where a page that ends with it is continued. */
-export interface Placed {
+/** An audit record and its position, from which the next page continues. */
+export interface PositionedRecord {
   record: AuditRecord;
   position: Position;
 }
@@ -20,9 +20,9 @@ export async function listUses(
   filter: AuditFilter,
   most: number,
   after: Position | null,
-): Promise<Placed[]> {
+): Promise<PositionedRecord[]> {
   const { action, actor, text } = filter;
-  // A search is for what somebody said of a change.
+  // A text search covers changes only.
   if ((action ?? 'token.use') !== 'token.use' || (actor ?? 'token') !== 'token' || text !== undefined) return [];
   const { where, bind } = conditions(filter, after);
   const rows = await on.select<UseRow>(
@@ -57,8 +57,8 @@ function conditions(filter: AuditFilter, after: Position | null): { where: strin
   if (sinceMs !== undefined) and('u.hour_ms >= $sinceMs', { sinceMs });
   if (untilMs !== undefined) and('u.hour_ms < $untilMs', { untilMs });
   if (after) {
-    const id = after.id.startsWith('u') ? after.id.slice(1) : ''; // Uses of the time of a change come before it.
-    and('u.hour_ms <= $atMs AND (u.hour_ms < $atMs OR u.id < $behindId)', { atMs: after.value, behindId: id });
+    const id = after.id.startsWith('u') ? after.id.slice(1) : ''; // Uses come before changes of the same time.
+    and('u.hour_ms <= $atMs AND (u.hour_ms < $atMs OR u.id < $beforeId)', { atMs: after.value, beforeId: id });
   }
   return { where: parts.length > 0 ? `WHERE ${parts.join(' AND ')}` : '', bind };
 }

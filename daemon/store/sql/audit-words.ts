@@ -1,40 +1,40 @@
 /**
- * Finding audit records by their words, and by what they are about.
+ * Full-text search in audit records, and filters on their fields.
  *
- * SQLite's full-text index says which records hold a word, in their order, so that a page of any filter is read off it
- * whatever the filter lets through: neither are a million records looked at nor are those found collected and sorted. What a
- * record is about (action, actor, outcome, project, token) stands in it as a word of its own, which begins with a sign that
- * no word of a text has: so neither does a search find it, nor can a text pass for it. Only SQLite understands this.
- * A record's row number there is its place: the time, and behind it the last 20 bits of its number.
+ * On SQLite, the full-text index lists the records that contain a word, in order of time, so that a page for any filter can be read
+ * from the index: llmp neither scans a million records nor sorts what it finds. The fields of a record (action, actor, outcome,
+ * project, token) are indexed as tags, words with a prefix that no other word has: a search does not find them, and a text cannot
+ * imitate them. Only SQLite uses tags. The row ID in the index is the time of the record, followed by the last 20 bits of its
+ * sequence number.
  *
- * Elsewhere it is a table of words and of the numbers of the records that hold them, and of texts alone.
+ * On other databases, a table maps the words of the texts to the sequence numbers of records.
  */
 import type { AuditRecord } from '../../core/audit.js';
 import type { AuditFilter, CommittedRecord } from '../../core/ports.js';
-import type { Bind, Connection } from './database.js';
+import type { Bind, SqlTransaction } from './database.js';
 
-const AT_ONE_TIME = 2 ** 20;
+const ROWIDS_PER_MS = 2 ** 20;
 
-/** Where records stand, as SQL. A time in ms is more than 32 bits, which the driver hands on as a fraction. */
-const PLACE_OF_RECORD = `recorded_at * ${AT_ONE_TIME} + seq % ${AT_ONE_TIME}`;
-const placeOf = (time: string) => `CAST(${time} AS INTEGER) * ${AT_ONE_TIME}`;
+/** Row ID of a record in the index, as SQL. The time in ms needs more than 32 bits; the SQLite driver passes such a number as REAL. */
+const ROWID_OF_RECORD = `recorded_at * ${ROWIDS_PER_MS} + seq % ${ROWIDS_PER_MS}`;
+const firstRowidAt = (time: string) => `CAST(${time} AS INTEGER) * ${ROWIDS_PER_MS}`;
 
-export async function insertWords(tx: Connection, record: CommittedRecord): Promise<void> {
+export async function insertWords(tx: SqlTransaction, record: CommittedRecord): Promise<void> {
   if (tx.dialect.name !== 'sqlite') {
     await insertRows(tx, record);
     return;
   }
   await tx.execute(
-    `INSERT INTO audit_words (rowid, words) SELECT ${PLACE_OF_RECORD}, $words FROM audit WHERE id = $id`,
-    { id: record.id, words: [...marksOf(record), ...new Set(wordsIn(textOf(record)))].join(' ') },
+    `INSERT INTO audit_words (rowid, words) SELECT ${ROWID_OF_RECORD}, $words FROM audit WHERE id = $id`,
+    { id: record.id, words: [...tagsOf(record), ...new Set(wordsIn(textOf(record)))].join(' ') },
   );
 }
 
-// As long as its column.
-const LONGEST_WORD = 64;
+// Length of the column.
+const MAX_WORD_LENGTH = 64;
 
-async function insertRows(tx: Connection, record: CommittedRecord): Promise<void> {
-  const words = [...new Set(wordsIn(textOf(record)).map((word) => word.slice(0, LONGEST_WORD)))];
+async function insertRows(tx: SqlTransaction, record: CommittedRecord): Promise<void> {
+  const words = [...new Set(wordsIn(textOf(record)).map((word) => word.slice(0, MAX_WORD_LENGTH)))];
   if (words.length === 0) return;
   const bind: Bind = { seq: record.seq };
   const rows = words.map((word, i) => {
@@ -44,21 +44,21 @@ async function insertRows(tx: Connection, record: CommittedRecord): Promise<void
   await tx.execute(`INSERT INTO audit_words (word, seq) VALUES ${rows.join(', ')}`, bind);
 }
 
-/** Where there is no full-text index: the conditions that records `a` hold words that begin so. */
+/** Without a full-text index: conditions that each word of the text is the beginning of a word in record `a`. */
 export function wordConditions(text: string): [string, Bind][] {
   return wordsIn(text).map((word, i) => {
-    const first = word.slice(0, LONGEST_WORD);
+    const first = word.slice(0, MAX_WORD_LENGTH);
     return [
       `a.seq IN (SELECT w.seq FROM audit_words w WHERE w.word >= $first_${i} AND w.word < $last_${i})`,
-      // Behind whatever a word goes on with.
+      // Sorts after every word with this prefix.
       { [`first_${i}`]: first, [`last_${i}`]: `${first}\u{10ffff}` },
     ];
   });
 }
 
 /**
- * The words of a text: letters and digits, without regard to case. One place for what is kept and what is looked for;
- * SQLite is left to split at spaces, for what it takes for a letter depends on its age.
+ * Splits a text into words: letters and digits, in lower case. Indexing and searching use the same function. SQLite only splits at
+ * spaces, because what it treats as a letter depends on its version.
  */
 export const wordsIn = (text: string): string[] =>
   text
@@ -77,40 +77,40 @@ function textsIn(value: unknown): string[] {
   return Object.values(value).flatMap(textsIn);
 }
 
-type Marked = Pick<AuditFilter, 'action' | 'actor' | 'outcome' | 'projectId' | 'tokenId'>;
+type Tagged = Pick<AuditFilter, 'action' | 'actor' | 'outcome' | 'projectId' | 'tokenId'>;
 
-// Neither a letter nor a digit, yet beyond ASCII, where the index splits nothing.
-const SIGN = '→';
-const mark = (name: string, value: string) => `${SIGN}${name}${value.replace(/[^a-z0-9]/g, '')}`;
+// Neither a letter nor a digit, so no word contains it. It is not ASCII, so the tokenizer does not split there.
+const TAG_PREFIX = '→';
+const tagOf = (name: string, value: string) => `${TAG_PREFIX}${name}${value.replace(/[^a-z0-9]/g, '')}`;
 
-function marksOf({ action, actor, outcome, projectId, tokenId }: { [K in keyof Marked]: Marked[K] | null }): string[] {
+function tagsOf({ action, actor, outcome, projectId, tokenId }: { [K in keyof Tagged]: Tagged[K] | null }): string[] {
   const named = { action, actor, outcome, project: projectId, token: tokenId };
-  return Object.entries(named).flatMap(([name, value]) => (value == null ? [] : mark(name, value)));
+  return Object.entries(named).flatMap(([name, value]) => (value == null ? [] : tagOf(name, value)));
 }
 
-/** Whether the index is the way to what a filter lets through. Records of a token or a project, and all, lie in order anyway. */
-export const isByWords = ({ text, action, actor, outcome }: AuditFilter): boolean =>
+/** Whether a filter uses the word index. Other filters (token, project, or none) use an index in order of time. */
+export const usesWordIndex = ({ text, action, actor, outcome }: AuditFilter): boolean =>
   (text ?? action ?? actor ?? outcome) !== undefined;
 
-/** The newest places that a filter lets through, as SQL, behind `$atMs` and `$seq` where they are given. */
-export function placesOf(filter: AuditFilter, isBehind: boolean): { sql: string; bind: Bind } {
+/** SQL for the newest row IDs that match a filter, before `$atMs` and `$seq` if there is a position. */
+export function rowidsOf(filter: AuditFilter, hasPosition: boolean): { sql: string; bind: Bind } {
   const { sinceMs, untilMs, text } = filter;
-  const bind: Bind = { words: [...marksOf(filter), ...wordsIn(text ?? '').map(beginning)].join(' AND ') };
+  const bind: Bind = { words: [...tagsOf(filter), ...wordsIn(text ?? '').map(prefixQuery)].join(' AND ') };
   const conditions = ['audit_words MATCH $words'];
   if (sinceMs !== undefined) {
-    conditions.push(`rowid >= ${placeOf('$sinceMs')}`);
+    conditions.push(`rowid >= ${firstRowidAt('$sinceMs')}`);
     bind.sinceMs = sinceMs;
   }
   if (untilMs !== undefined) {
-    conditions.push(`rowid < ${placeOf('$untilMs')}`);
+    conditions.push(`rowid < ${firstRowidAt('$untilMs')}`);
     bind.untilMs = untilMs;
   }
-  if (isBehind) conditions.push(`rowid < ${placeOf('$atMs')} + $seq % ${AT_ONE_TIME}`);
+  if (hasPosition) conditions.push(`rowid < ${firstRowidAt('$atMs')} + $seq % ${ROWIDS_PER_MS}`);
   return { sql: `SELECT rowid AS place FROM audit_words WHERE ${conditions.join(' AND ')} ORDER BY rowid DESC`, bind };
 }
 
-/** The condition that a record stands at a place. */
-export const STANDS_AT = `a.recorded_at = p.place / ${AT_ONE_TIME} AND a.seq % ${AT_ONE_TIME} = p.place % ${AT_ONE_TIME}`;
+/** Condition that record `a` has row ID `p.place`. */
+export const HAS_ROWID = `a.recorded_at = p.place / ${ROWIDS_PER_MS} AND a.seq % ${ROWIDS_PER_MS} = p.place % ${ROWIDS_PER_MS}`;
 
-/** What begins with the word. It holds letters and digits only, so nothing that would have a meaning in a query. */
-const beginning = (word: string) => `"${word}"*`;
+/** Prefix query. The word contains only letters and digits, so nothing that has a meaning in the query syntax. */
+const prefixQuery = (word: string) => `"${word}"*`;

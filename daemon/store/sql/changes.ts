@@ -1,9 +1,13 @@
-/** What other instances are to hear of: a row for each change, under the number of its record. */
+/** Changes that other instances must learn about: one row per change, under the sequence number of its audit record. */
 import type { CommittedChange } from '../../core/ports.js';
 import type { Database } from './database.js';
 import { CHANGE, type ChangeColumns } from './tables.js';
 
-export async function changesAfter(ask: Database['ask'], seq: number, limit: number): Promise<CommittedChange[]> {
+export async function changesAfter(
+  ask: Database['prioritySelect'],
+  seq: number,
+  limit: number,
+): Promise<CommittedChange[]> {
   const rows = await ask<ChangeColumns>(
     `SELECT ${CHANGE.list} FROM changes WHERE seq > $seq ORDER BY seq LIMIT ${limit}`,
     { seq },

@@ -1,14 +1,17 @@
-/** How the columns of tables are read and written. Which columns there are stands in tables.ts, and nowhere else. */
+/** Column types: how values are read from and written to the database. The columns themselves are declared only in tables.ts. */
 import type { Bind } from './database.js';
 
-/** What a driver takes and gives for one column. Drivers differ in how they give booleans; numbers are numbers (numbers.ts). */
+/**
+ * A value as the database driver takes and returns it. Drivers differ in how they return booleans; numbers are always numbers
+ * (numbers.ts).
+ */
 export type Cell = Bind[string];
 
 /**
- * One column.
+ * A column.
  *
- * @typeParam Value what the column is to our code.
- * @typeParam Stored what the database gives for it.
+ * @typeParam Value the type in our code.
+ * @typeParam Stored the type that the database returns.
  */
 export interface Column<Value, Stored extends Cell = Cell, Name extends string = string> {
   readonly name: Name;
@@ -21,7 +24,7 @@ export interface FilledIn {
   readonly isFilledIn: true;
 }
 
-/** Columns by the names that our code has for them. */
+/** Columns by their property names in our code. */
 export type Columns = Readonly<Record<string, AnyColumn>>;
 interface AnyColumn {
   readonly name: string;
@@ -29,7 +32,7 @@ interface AnyColumn {
   readonly write: (value: never) => Cell;
 }
 
-/** A column for each property of `T`, and for nothing else: `{ … } satisfies ColumnsOf<T>`. */
+/** A column for each property of `T`, and no others: `{ … } satisfies ColumnsOf<T>`. */
 export type ColumnsOf<T> = {
   readonly [K in keyof T]-?: {
     readonly name: string;
@@ -38,13 +41,13 @@ export type ColumnsOf<T> = {
   };
 };
 
-/** What columns hold, as our code has it. */
+/** Values of columns, with the names and types of our code. */
 export type ValuesOf<C extends Columns> = { -readonly [K in keyof C]: ReturnType<C[K]['read']> };
 
-/** What columns hold, as the database gives it, by the names that the database has for them. */
+/** A row of these columns, with the names and types of the database. */
 export type RowOf<C extends Columns> = { [K in keyof C as C[K]['name']]: Parameters<C[K]['read']>[0] };
 
-/** What an INSERT must say. */
+/** Values that an INSERT must provide. */
 export type InsertedOf<C extends Columns> = {
   [K in keyof C as C[K] extends FilledIn ? never : K]: ReturnType<C[K]['read']>;
 };
@@ -57,14 +60,17 @@ export const text = <Name extends string>(name: Name): Column<string, string, Na
   write: asIs,
 });
 
-/** A text of a closed list, which is taken at its word. The list is that of the property that the column is declared for. */
-export const oneOf = <Value extends string, Name extends string>(name: Name): Column<Value, Value, Name> => ({
+/**
+ * A text with a fixed set of values, which is not checked when read. The type comes from the property that the column is declared
+ * for.
+ */
+export const enumText = <Value extends string, Name extends string>(name: Name): Column<Value, Value, Name> => ({
   name,
   read: asIs,
   write: asIs,
 });
 
-/** Times are numbers too: ms since the epoch. */
+/** Also for times, in ms since the epoch. */
 export const number = <Name extends string>(name: Name): Column<number, number, Name> => ({
   name,
   read: asIs,
@@ -83,7 +89,7 @@ export const json = <Name extends string>(name: Name): Column<Record<string, unk
   write: JSON.stringify,
 });
 
-/** A column that may be null, and is null to our code then. */
+/** A column that can be NULL, which our code sees as null. */
 export const nullable = <Value, Stored extends Cell, Name extends string>({
   name,
   read,
@@ -94,7 +100,7 @@ export const nullable = <Value, Stored extends Cell, Name extends string>({
   write: (value) => (value === null ? null : write(value)),
 });
 
-/** A column that stores `none` where our code has null, so that lists can be sorted and continued by it, or it can be part of a key. */
+/** A column that stores `none` for null, so that lists can be sorted and paged by it, or it can be part of a key. */
 export const nullAs = <Value, Stored extends Cell, Name extends string>(
   none: NoInfer<Stored>,
   { name, read, write }: Column<Value, Stored, Name>,

@@ -1,65 +1,68 @@
-/** What databases say differently. The statements of the stores are any database's but for these words. */
+/** SQL dialect: the parts of a statement that differ between databases. The stores' statements are otherwise the same for all of them. */
 export interface Dialect {
   readonly name: 'sqlite' | 'postgres' | 'mysql';
-  /** Goes behind a table and says which way to take to its rows, where a database left to itself collects and sorts all of them. */
-  readonly by: (index: string) => string;
-  /** `FROM` those rows of `table` alone whose `column` is in the JSON array bound to `list`, found one by one. */
-  readonly among: (table: string, column: string, list: string) => string;
-  /** Whether a column holds a text, letter by letter. */
+  /** Index hint, placed after a table name. For databases that would otherwise read and sort all rows. */
+  readonly indexHint: (index: string) => string;
+  /** `FROM` clause for only those rows of `table` whose `column` is in the JSON array bound to `list`, found one by one. */
+  readonly rowsIn: (table: string, column: string, list: string) => string;
+  /** Condition that a column contains a text, compared exactly. */
   readonly contains: (column: string, bind: string) => string;
   /** The larger of two values. */
   readonly greatest: (one: string, other: string) => string;
-  /** Goes behind an INSERT: where there is a row of that key already, adds to its counts instead. */
-  readonly orAdd: (table: string, key: readonly string[], counts: readonly string[]) => string;
-  /** Whether an UPDATE can say what became of its rows (`RETURNING`). */
-  readonly returns: boolean;
-  /** The time, in ms since the epoch: the database's own where several instances go by it, whose clocks differ. */
+  /** Placed after an INSERT: if a row with this key exists, adds to its counts instead. */
+  readonly upsertAdd: (table: string, key: readonly string[], counts: readonly string[]) => string;
+  /** Whether UPDATE supports RETURNING. */
+  readonly supportsReturning: boolean;
+  /**
+   * The current time in ms since the epoch. With a shared database it is the database's time, because the clocks of the instances
+   * differ.
+   */
   readonly now: (bind: string) => string;
-  /** Goes behind a SELECT in a transaction: nobody else changes these rows until it is over. */
+  /** Placed after a SELECT in a transaction: locks the rows until the transaction ends. */
   readonly forUpdate: string;
 }
 
-const orAddStandard: Dialect['orAdd'] = (table, key, counts) =>
+const standardUpsertAdd: Dialect['upsertAdd'] = (table, key, counts) =>
   `ON CONFLICT (${key.join(', ')}) DO UPDATE SET ${counts.map((it) => `${it} = ${table}.${it} + excluded.${it}`).join(', ')}`;
 
 export const sqlite: Dialect = {
   name: 'sqlite',
-  by: (index) => `INDEXED BY ${index}`,
-  among: (table, column, list) => `json_each(${list}) AS listed CROSS JOIN ${table} ON ${column} = listed.value`,
-  // LIKE, which folds case as well, takes a fifth more of a million names.
+  indexHint: (index) => `INDEXED BY ${index}`,
+  rowsIn: (table, column, list) => `json_each(${list}) AS listed CROSS JOIN ${table} ON ${column} = listed.value`,
+  // LIKE also ignores case; with a million names it takes a fifth longer.
   contains: (column, bind) => `INSTR(${column}, ${bind}) > 0`,
   greatest: (one, other) => `MAX(${one}, ${other})`,
-  orAdd: orAddStandard,
-  returns: true,
+  upsertAdd: standardUpsertAdd,
+  supportsReturning: true,
   now: (bind) => bind,
-  forUpdate: '', // It has one writer, and a transaction is it.
+  forUpdate: '', // There is a single writer, which the transaction holds.
 };
 
 export const postgres: Dialect = {
   name: 'postgres',
-  by: () => '', // It counts what is where, and finds the way by itself.
-  among: (table, column, list) =>
+  indexHint: () => '', // PostgreSQL chooses by statistics and needs no hint.
+  rowsIn: (table, column, list) =>
     `json_array_elements_text(CAST(${list} AS json)) AS listed(value) JOIN ${table} ON ${column} = listed.value`,
   contains: (column, bind) => `POSITION(${bind} IN ${column}) > 0`,
   greatest: (one, other) => `GREATEST(${one}, ${other})`,
-  orAdd: orAddStandard,
-  returns: true,
+  upsertAdd: standardUpsertAdd,
+  supportsReturning: true,
   now: () => 'CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)',
   forUpdate: 'FOR UPDATE',
 };
 
-/** MySQL, and MariaDB, which understands the same. */
+/** MySQL and MariaDB. */
 export const mysql: Dialect = {
   name: 'mysql',
-  by: (index) => `FORCE INDEX (${index})`,
-  among: (table, column, list) =>
+  indexHint: (index) => `FORCE INDEX (${index})`,
+  rowsIn: (table, column, list) =>
     `JSON_TABLE(${list}, '$[*]' COLUMNS (value VARCHAR(64) PATH '$')) AS listed
      JOIN ${table} ON ${column} = CONVERT(listed.value USING utf8mb4) COLLATE utf8mb4_bin`,
   contains: (column, bind) => `LOCATE(${bind}, ${column}) > 0`,
   greatest: (one, other) => `GREATEST(${one}, ${other})`,
-  orAdd: (_table, _key, counts) =>
+  upsertAdd: (_table, _key, counts) =>
     `ON DUPLICATE KEY UPDATE ${counts.map((it) => `${it} = ${it} + VALUES(${it})`).join(', ')}`,
-  returns: false,
+  supportsReturning: false,
   now: () => 'CAST(UNIX_TIMESTAMP(SYSDATE(3)) * 1000 AS SIGNED)',
   forUpdate: 'FOR UPDATE',
 };

@@ -1,26 +1,26 @@
-/** The instances in the database: which live, and what becomes of what dead ones held. */
-import type { Neighbourhood, Standing } from '../../core/ports.js';
+/** The instances in the database: which of them are alive, and what happens to the leases of dead ones. */
+import type { ClusterStore, ClusterState } from '../../core/ports.js';
 import { changesAfter, forgetChangesBefore } from './changes.js';
-import type { Connection, Database } from './database.js';
+import type { SqlTransaction, Database } from './database.js';
 import { type InstanceColumns, INSTANCES, type LeaseColumns } from './tables.js';
 
-// Three heartbeats and whatever a slow machine makes of them.
+// Three heartbeats, with a margin for a slow machine.
 const DEAD_AFTER_MS = 30_000;
-/** An instance that asked for units and waits for them asks again before that. */
+/** An instance that still waits for units asks again within this time. */
 const WANTED_FOR_MS = 2_000;
-const TOMBSTONE_MS = 24 * 3_600_000;
+const EXPIRED_ROW_MS = 24 * 3_600_000;
 
-export class SqlNeighbourhood implements Neighbourhood {
+export class SqlClusterStore implements ClusterStore {
   readonly #database: Database;
 
   constructor(database: Database) {
     this.#database = database;
   }
 
-  async standing(instanceId: string, nowMs: number): Promise<Standing> {
+  async poll(instanceId: string, nowMs: number): Promise<ClusterState> {
     const since = `${this.#database.dialect.now('$nowMs')} - ${WANTED_FOR_MS}`;
-    // One statement, for it is asked twice a second: a row for each token, and one at least.
-    const rows = await this.#database.ask<{ seq: number; token_id: LeaseColumns['token_id'] | null }>(
+    // A single statement, because it runs several times a second: one row for each wanted token, and at least one.
+    const rows = await this.#database.prioritySelect<{ seq: number; token_id: LeaseColumns['token_id'] | null }>(
       `SELECT c.seq, l.token_id FROM change_seq c
        LEFT JOIN leases l ON l.instance_id = $instanceId AND l.units > 0 AND l.wanted_at > ${since}
        WHERE c.id = 1`,
@@ -31,31 +31,32 @@ export class SqlNeighbourhood implements Neighbourhood {
   }
 
   changesAfter(seq: number, limit: number) {
-    // As `standing`: until it is answered nothing that others changed is heard of, so it must not wait on a connection that leads nowhere.
-    return changesAfter((sql, bind) => this.#database.ask(sql, bind), seq, limit);
+    // On the priority connection, as `standing`: until it returns, this instance learns of no changes, so it must not wait on a
+    // dead connection.
+    return changesAfter((sql, bind) => this.#database.prioritySelect(sql, bind), seq, limit);
   }
 
-  forgetChangesBefore(timeMs: number) {
+  deleteChangesBefore(timeMs: number) {
     return forgetChangesBefore(this.#database, timeMs);
   }
 
-  async buryDead(instanceId: string, nowMs: number): Promise<number> {
+  async expireDead(instanceId: string, nowMs: number): Promise<number> {
     const now = this.#database.dialect.now('$nowMs');
     const dead = await this.#database.select<Pick<InstanceColumns, 'id'>>(
       `SELECT id FROM instances WHERE id <> $instanceId AND buried_at = 0 AND heartbeat_at < ${now} - ${DEAD_AFTER_MS}`,
       { instanceId, nowMs },
     );
-    let buried = 0;
-    for (const { id } of dead) if (await this.#database.transact((tx) => bury(tx, id, nowMs))) buried += 1;
+    let expired = 0;
+    for (const { id } of dead) if (await this.#database.transact((tx) => expire(tx, id, nowMs))) expired += 1;
     await this.#database.transact((tx) =>
-      tx.execute(`DELETE FROM instances WHERE buried_at > 0 AND buried_at < ${now} - ${TOMBSTONE_MS}`, { nowMs }),
+      tx.execute(`DELETE FROM instances WHERE buried_at > 0 AND buried_at < ${now} - ${EXPIRED_ROW_MS}`, { nowMs }),
     );
-    return buried;
+    return expired;
   }
 }
 
-/** @returns whether it was still to be buried: it may have been heard of, and others bury too. */
-async function bury(tx: Connection, instanceId: string, nowMs: number): Promise<boolean> {
+/** @returns false if the instance has sent a heartbeat since, or another instance has expired it already. */
+async function expire(tx: SqlTransaction, instanceId: string, nowMs: number): Promise<boolean> {
   const now = tx.dialect.now('$nowMs');
   const isDead = await tx.execute(
     `UPDATE instances SET buried_at = ${now}
@@ -63,12 +64,12 @@ async function bury(tx: Connection, instanceId: string, nowMs: number): Promise<
     { instanceId, nowMs },
   );
   if (isDead === 0) return false;
-  await useUp(tx, instanceId);
+  await forfeitLeases(tx, instanceId);
   return true;
 }
 
-/** Makes an instance known again, with nothing in its hands. @returns the number of its last tick. */
-export async function rejoin(tx: Connection, instanceId: string, nowMs: number): Promise<number> {
+/** Registers an instance (again), without any leases. @returns the number of its last tick. */
+export async function rejoin(tx: SqlTransaction, instanceId: string, nowMs: number): Promise<number> {
   const now = tx.dialect.now('$nowMs');
   const bind = { instanceId, nowMs };
   const known = await tx.execute(
@@ -79,21 +80,21 @@ export async function rejoin(tx: Connection, instanceId: string, nowMs: number):
     await INSTANCES.insertOf(tx, { id: '$instanceId', seq: '0', startedAtMs: now, heartbeatAtMs: now }, bind);
     return 0;
   }
-  await useUp(tx, instanceId);
+  await forfeitLeases(tx, instanceId);
   const [row] = await tx.select<Pick<InstanceColumns, 'seq'>>('SELECT seq FROM instances WHERE id = $instanceId', {
     instanceId,
   });
   return row?.seq ?? 0;
 }
 
-/** Ends an instance for good. */
-export async function end(tx: Connection, instanceId: string): Promise<void> {
-  await useUp(tx, instanceId);
+/** Removes an instance permanently. */
+export async function removeInstance(tx: SqlTransaction, instanceId: string): Promise<void> {
+  await forfeitLeases(tx, instanceId);
   await tx.execute('DELETE FROM instances WHERE id = $instanceId', { instanceId });
 }
 
-/** What an instance had leased and not settled may have been used, and so counts as used. */
-async function useUp(tx: Connection, instanceId: string): Promise<void> {
+/** Units that an instance had leased but not settled may have been used, so they count as used. */
+async function forfeitLeases(tx: SqlTransaction, instanceId: string): Promise<void> {
   await tx.execute(
     `UPDATE tokens SET request_count = request_count +
        (SELECT units FROM leases WHERE leases.token_id = tokens.id AND leases.instance_id = $instanceId)

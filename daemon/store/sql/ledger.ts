@@ -1,17 +1,17 @@
 import {
-  InstanceBuried,
+  InstanceExpired,
   type Ledger,
   StoreUnavailable,
-  type TakeReport,
+  type LeaseGrant,
   type Tick,
   type TickRow,
 } from '../../core/ports.js';
-import type { Bind, Connection, Database } from './database.js';
-import { end, rejoin } from './instances.js';
+import type { Bind, SqlTransaction, Database } from './database.js';
+import { removeInstance, rejoin } from './instances.js';
 import { type InstanceColumns, type LeaseColumns, LEASES } from './tables.js';
 
 export interface SqlLedgerOptions {
-  /** Whether other processes use this database too. */
+  /** Whether other processes use this database. */
   isShared: boolean;
 }
 
@@ -27,18 +27,18 @@ export class SqlLedger implements Ledger {
   async enrol(instanceId: string, nowMs: number): Promise<void> {
     await this.#database.transact(async (tx) => {
       if (!this.#options.isShared) {
-        // The lock file says that no other process has this database: every instance in it is dead.
+        // This process holds the lock on the database, so every instance in it is dead.
         const dead = await tx.select<Pick<InstanceColumns, 'id'>>('SELECT id FROM instances');
-        for (const { id } of dead) await end(tx, id);
+        for (const { id } of dead) await removeInstance(tx, id);
       }
       await rejoin(tx, instanceId, nowMs);
     });
   }
 
-  commit(tick: Tick): Promise<Map<string, TakeReport>> {
+  commit(tick: Tick): Promise<Map<string, LeaseGrant>> {
     return this.#database.transact(async (tx) => {
       await advance(tx, tick);
-      const reports = new Map<string, TakeReport>();
+      const reports = new Map<string, LeaseGrant>();
       for (const row of tick.rows) {
         const report = await settle(tx, tick, row);
         if (row.take > 0) reports.set(row.tokenId, report);
@@ -49,13 +49,13 @@ export class SqlLedger implements Ledger {
 
   async lastSeq(instanceId: string): Promise<number> {
     const instance = await instanceOf(this.#database, instanceId);
-    if (!instance || instance.isBuried) throw buriedAlive();
+    if (!instance || instance.isExpired) throw expiredError();
     return instance.seq;
   }
 
   async held(instanceId: string, tokenIds: readonly string[]): Promise<Map<string, number>> {
     const rows = await this.#database.select<Pick<LeaseColumns, 'token_id' | 'units'>>(
-      `SELECT token_id, units FROM ${this.#database.dialect.among('leases', 'token_id', '$tokens')}
+      `SELECT token_id, units FROM ${this.#database.dialect.rowsIn('leases', 'token_id', '$tokens')}
        WHERE instance_id = $instanceId`,
       { instanceId, tokens: JSON.stringify(tokenIds) },
       'usual',
@@ -68,12 +68,12 @@ export class SqlLedger implements Ledger {
   }
 
   async retire(instanceId: string): Promise<void> {
-    await this.#database.transact((tx) => end(tx, instanceId));
+    await this.#database.transact((tx) => removeInstance(tx, instanceId));
   }
 }
 
-/** Makes the tick's number the instance's last. Whoever buries it waits for this transaction, or this one for them. */
-async function advance(tx: Connection, { instanceId, seq, nowMs }: Tick): Promise<void> {
+/** Sets the instance's last tick number. If another instance is about to expire this one, the transactions wait for each other. */
+async function advance(tx: SqlTransaction, { instanceId, seq, nowMs }: Tick): Promise<void> {
   const advanced = await tx.execute(
     `UPDATE instances SET seq = $seq, heartbeat_at = ${tx.dialect.now('$nowMs')}
      WHERE id = $instanceId AND seq = $seq - 1 AND buried_at = 0`,
@@ -81,70 +81,77 @@ async function advance(tx: Connection, { instanceId, seq, nowMs }: Tick): Promis
   );
   if (advanced === 1) return;
   const instance = await instanceOf(tx, instanceId);
-  if (instance && !instance.isBuried && instance.seq === seq) throw new StoreUnavailable(`tick ${seq} is committed`);
-  // Or the database was put back to an earlier day: it knows nothing of what has been since.
-  throw buriedAlive();
+  if (instance && !instance.isExpired && instance.seq === seq)
+    throw new StoreUnavailable(`tick ${seq} is already committed`);
+  // Or the database was restored from a backup and does not know the recent ticks.
+  throw expiredError();
 }
 
-const buriedAlive = () => new InstanceBuried('the database takes this instance for dead');
+const expiredError = () => new InstanceExpired('this instance has expired: the database considers it dead');
 
 interface InstanceRow {
   seq: number;
-  isBuried: boolean;
+  isExpired: boolean;
 }
 
-async function instanceOf(on: Pick<Connection, 'select'>, instanceId: string): Promise<InstanceRow | null> {
+async function instanceOf(on: Pick<SqlTransaction, 'select'>, instanceId: string): Promise<InstanceRow | null> {
   const [row] = await on.select<Pick<InstanceColumns, 'seq' | 'buried_at'>>(
     'SELECT seq, buried_at FROM instances WHERE id = $instanceId',
     { instanceId },
     'usual',
   );
-  return row ? { seq: row.seq, isBuried: row.buried_at > 0 } : null;
+  return row ? { seq: row.seq, isExpired: row.buried_at > 0 } : null;
 }
 
-/** Writes what was used and given back, and takes what is asked for, or as much of it as the cap still allows. */
-async function settle(tx: Connection, tick: Tick, row: TickRow): Promise<TakeReport> {
+/** Writes the used and returned units of a token, and takes the requested ones, as far as the cap allows. */
+async function settle(tx: SqlTransaction, tick: Tick, row: TickRow): Promise<LeaseGrant> {
   let granted = row.take;
   let left = await settleToken(tx, row, granted);
   if (left === null) {
-    // What others gave back while the row was waited for is there to be taken.
-    granted = Math.min(row.take, await lockedLeftOf(tx, row.tokenId));
+    // Units that other instances returned while we waited for the row lock are available now.
+    granted = Math.min(row.take, await lockedRemainingOf(tx, row.tokenId));
     left = await settleToken(tx, row, granted);
   }
-  if (left === null) throw new StoreUnavailable('a token that is locked was changed all the same');
+  if (left === null) throw new StoreUnavailable('a locked token was changed by another transaction');
   await settleLease(tx, tick.instanceId, row, granted);
   const isRefused = row.take > 0 && granted === 0;
-  return { granted, left, isHeldElsewhere: isRefused && (await askOthers(tx, tick, row.tokenId)) };
+  return { granted, left, isHeldElsewhere: isRefused && (await requestFromOthers(tx, tick, row.tokenId)) };
 }
 
-/** The one statement on which the cap hangs. @returns the units still left; null when the cap has no room for `take` more. */
-async function settleToken(tx: Connection, row: TickRow, take: number): Promise<number | null> {
+/** The statement that enforces the cap. @returns the units still available; null if the cap does not allow `take` more. */
+async function settleToken(tx: SqlTransaction, row: TickRow, take: number): Promise<number | null> {
   const { tokenId, uses, hits, giveBack, lastUsedAtMs } = row;
   const update = `UPDATE tokens SET request_count = request_count + $uses, cache_hit_count = cache_hit_count + $hits,
        last_used_at = ${tx.dialect.greatest('last_used_at', '$lastUsedAtMs')}, reserved = reserved - $giveBack + $take
      WHERE id = $tokenId AND ($take = 0 OR reserved - $giveBack + $take <= max_requests)`;
   const bind = { tokenId, uses, hits, giveBack, take, lastUsedAtMs };
-  const left = tx.dialect.returns ? await leftBy(tx, update, bind) : await leftAfter(tx, update, bind);
-  if (left === null && take === 0) throw new StoreUnavailable('a token that was used is not in the database');
+  const left = tx.dialect.supportsReturning
+    ? await remainingReturned(tx, update, bind)
+    : await remainingAfter(tx, update, bind);
+  if (left === null && take === 0) throw new StoreUnavailable('a used token is missing in the database');
   return left;
 }
 
-async function leftBy(tx: Connection, update: string, bind: Bind): Promise<number | null> {
-  const [settled] = await tx.select<Left>(`${update} RETURNING max_requests - reserved AS units`, bind);
+async function remainingReturned(tx: SqlTransaction, update: string, bind: Bind): Promise<number | null> {
+  const [settled] = await tx.select<Remaining>(`${update} RETURNING max_requests - reserved AS units`, bind);
   return settled ? unitsOf(settled) : null;
 }
 
-async function leftAfter(tx: Connection, update: string, bind: Bind & { tokenId: string }): Promise<number | null> {
-  return (await tx.execute(update, bind)) === 0 ? null : leftOf(tx, bind.tokenId);
+async function remainingAfter(
+  tx: SqlTransaction,
+  update: string,
+  bind: Bind & { tokenId: string },
+): Promise<number | null> {
+  return (await tx.execute(update, bind)) === 0 ? null : remainingOf(tx, bind.tokenId);
 }
 
-interface Left {
+interface Remaining {
   units: number;
 }
 
-const unitsOf = ({ units }: Left) => Math.max(0, units);
+const unitsOf = ({ units }: Remaining) => Math.max(0, units);
 
-async function settleLease(tx: Connection, instanceId: string, row: TickRow, granted: number): Promise<void> {
+async function settleLease(tx: SqlTransaction, instanceId: string, row: TickRow, granted: number): Promise<void> {
   const spent = (row.leased ? row.uses : 0) + row.giveBack;
   if (spent === 0 && granted === 0) return;
   const lease = { tokenId: row.tokenId, instanceId };
@@ -154,26 +161,26 @@ async function settleLease(tx: Connection, instanceId: string, row: TickRow, gra
     { ...lease, spent, granted },
   );
   if (covered === 0) {
-    if (spent > 0) throw new StoreUnavailable('a lease does not cover what was drawn from it');
+    if (spent > 0) throw new StoreUnavailable('a lease has fewer units than were drawn from it');
     await LEASES.insert(tx, { ...lease, units: granted });
   }
-  // With it goes that another instance asked for it.
+  // Deleting the row also clears the request of another instance for these units.
   if (row.giveBack > 0 && granted === 0) {
     await tx.execute('DELETE FROM leases WHERE token_id = $tokenId AND instance_id = $instanceId AND units = 0', lease);
   }
 }
 
-async function leftOf(tx: Connection, tokenId: string, lock = ''): Promise<number> {
+async function remainingOf(tx: SqlTransaction, tokenId: string, lock = ''): Promise<number> {
   const sql = `SELECT max_requests - reserved AS units FROM tokens WHERE id = $tokenId ${lock}`;
-  const [row] = await tx.select<Left>(sql, { tokenId });
+  const [row] = await tx.select<Remaining>(sql, { tokenId });
   return row ? unitsOf(row) : 0;
 }
 
-/** From here on nobody else takes or gives back units of the token: all do that behind a change of its row. */
-const lockedLeftOf = (tx: Connection, tokenId: string) => leftOf(tx, tokenId, tx.dialect.forUpdate);
+/** Locks the token's row, so that no other instance takes or returns units of the token: all of them first change this row. */
+const lockedRemainingOf = (tx: SqlTransaction, tokenId: string) => remainingOf(tx, tokenId, tx.dialect.forUpdate);
 
-/** Asks the other instances that hold units of a token for them. @returns whether there are any. The token's row is locked. */
-async function askOthers(tx: Connection, { instanceId, nowMs }: Tick, tokenId: string): Promise<boolean> {
+/** Asks other instances that hold units of a token to return them. The token's row is locked. @returns whether there are any. */
+async function requestFromOthers(tx: SqlTransaction, { instanceId, nowMs }: Tick, tokenId: string): Promise<boolean> {
   const asked = await tx.execute(
     `UPDATE leases SET wanted_at = ${tx.dialect.now('$nowMs')}
      WHERE token_id = $tokenId AND instance_id <> $instanceId AND units > 0`,

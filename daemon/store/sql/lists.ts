@@ -1,7 +1,7 @@
 import type { PageOf, PageRequest, Position } from '../../core/ports.js';
 import type { Bind, Reader } from './database.js';
 
-/** Conditions that all must hold, with their values. */
+/** SQL conditions joined with AND, and their bind values. */
 export class Conditions {
   readonly #parts: string[] = [];
   readonly bind: Bind = {};
@@ -9,7 +9,7 @@ export class Conditions {
   and(condition: string, bind: Bind = {}): this {
     this.#parts.push(`(${condition})`);
     for (const [name, value] of Object.entries(bind)) {
-      // SQLite refuses a value that the statement has no place for.
+      // SQLite rejects bind values that the statement does not use.
       if (new RegExp(`\\$${name}\\b`).test(condition)) this.bind[name] = value;
     }
     return this;
@@ -24,31 +24,31 @@ interface List<Row, Item> {
   columns: string;
   from: string;
   where: Conditions;
-  /** What is counted, where the page is of a part of it. */
+  /** Conditions for the total, if the page covers only a part of the list. */
   counted?: Conditions | undefined;
-  /** Without nulls, which no comparison would ever find again. */
+  /** Must not contain NULL, which no comparison matches. */
   sortColumn: string;
   idColumn: string;
   descending: boolean;
   page: PageRequest;
-  /** Which way to take to a page; SQLite, left to itself, collects and sorts all of them. */
+  /** Index hint for the page. Without it SQLite reads and sorts all rows. */
   hint?: string;
   countHint?: string;
-  /** How many there are on all pages, where that is found out sooner than by counting them. */
+  /** Total number of rows, if there is a faster way than counting. */
   total?: (() => Promise<number>) | undefined;
-  /** Where a total may be of a moment ago. */
+  /** Caches the total of long lists for a moment. */
   totals?: ((count: () => Promise<number>) => Promise<number>) | null;
   rowOf(row: Row): Item;
   positionOf(row: Row): Position;
 }
 
-/** One page by keyset: as quick at the end of a long list as at its beginning, and stable while rows come and go. */
+/** Reads one page by keyset: equally fast at the end of a long list, and stable while rows are added and removed. */
 export async function pageOf<Row extends object, Item>(on: Reader, list: List<Row, Item>): Promise<PageOf<Item>> {
   const { columns, from, where, sortColumn, idColumn, page } = list;
-  // Made before the position is added to the conditions.
+  // Before the position is added to the conditions.
   const counted = list.total ?? countOf(on, list);
   const total = await (list.totals ? list.totals(counted) : counted());
-  // To find nothing would take a walk through all there are.
+  // To find nothing, the database would scan the whole index.
   if (total === 0) return { rows: [], next: null, total };
 
   const direction = list.descending ? 'DESC' : 'ASC';
@@ -60,7 +60,8 @@ export async function pageOf<Row extends object, Item>(on: Reader, list: List<Ro
     });
   }
   const order = `ORDER BY ${sortColumn} ${direction}, ${idColumn} ${direction}`;
-  // First the ids alone (in brackets of their own, for MySQL limits no list otherwise), which an index holds together with what the conditions look at; then their rows.
+  // First select only the IDs, from an index that covers the conditions, then read those rows. The subquery is nested because MySQL
+  // does not support LIMIT directly in IN (…).
   const ids = `SELECT ${idColumn} FROM ${from} ${list.hint ?? ''} ${where.sql} ${order} LIMIT ${page.limit + 1}`;
   const rows = await on.select<Row>(
     `SELECT ${columns} FROM ${from} WHERE ${idColumn} IN (SELECT * FROM (${ids}) page) ${order}`,

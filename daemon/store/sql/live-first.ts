@@ -1,8 +1,8 @@
 /**
- * The order `live` of tokens: a list of two parts, each of which an index holds in order. First the live tokens, those that expire
- * next on top; then all others, those that expired last on top. Backwards it is the exact reverse.
+ * The sort order `live` of tokens: two parts, each in the order of an index. First the live tokens, those that expire next on top;
+ * then all others, those that expired last on top. Descending order is the exact reverse.
  *
- * A position is the time of expiry: of the first part as it is, of the second below zero.
+ * A position is the time of expiry: as it is for the first part, negated for the second.
  */
 import type { PageOf, PageRequest, Position, TokenRow } from '../../core/ports.js';
 
@@ -10,11 +10,11 @@ interface Part {
   isLive: boolean;
   descending: boolean;
   page: PageRequest;
-  /** Of both parts together, once it is known. */
+  /** Of both parts together, once known. */
   total?: number | null;
 }
 
-/** @param list a page of one part. */
+/** @param list reads a page of one part. */
 export async function liveFirst(
   { limit, after }: PageRequest,
   isReverse: boolean,
@@ -30,7 +30,7 @@ export async function liveFirst(
   const first = placed(await read(isLive, { limit, after: from }), isLive);
   if (first.next !== null || first.total === 0) return first;
   const room = limit - first.rows.length;
-  // Where the first part fills the page to its end, one more row is read only to know whether there is a second part.
+  // If the first part exactly fills the page, one more row is read only to know whether there is a second part.
   const rest = placed(await read(!isLive, { limit: Math.max(1, room), after: null }, first.total), !isLive);
   if (room > 0) return { ...rest, rows: [...first.rows, ...rest.rows] };
   const last = first.rows.at(-1);
@@ -44,7 +44,7 @@ const positionOf = ({ token: { id, expiresAtMs } }: TokenRow, isLive: boolean): 
   id,
 });
 
-/** With its next position as one of the whole list. */
+/** Converts the next position of a part to a position in the whole list. */
 function placed(page: PageOf<TokenRow>, isLive: boolean): PageOf<TokenRow> {
   const last = page.rows.at(-1);
   return page.next === null || !last ? page : { ...page, next: positionOf(last, isLive) };

@@ -1,24 +1,24 @@
 /**
- * The one place where a server's 64-bit and decimal numbers (counts, sums, times, sequence numbers) become JavaScript numbers. Left to
- * themselves the drivers give some of them as strings, which nothing behind the store expects: `BIGINT` and `COUNT` on PostgreSQL,
- * `SUM` on both. SQLite's driver gives numbers by itself.
+ * Conversion of 64-bit and decimal numbers (counts, sums, times, sequence numbers) from a database server to JavaScript numbers. By
+ * default the drivers return some of them as strings, which our code does not expect: `BIGINT` and `COUNT` on PostgreSQL, `SUM` on
+ * both servers. The SQLite driver returns numbers.
  */
 
-/** @throws {RangeError} for a number that JavaScript would round, so that no count or position is ever silently another one. */
+/** @throws {RangeError} for a number that JavaScript would round, so that no count or position is silently wrong. */
 export function exactNumber(text: string): number {
   const number = Number(text);
   if (Number.isNaN(number) || Math.abs(number) > Number.MAX_SAFE_INTEGER) {
-    throw new RangeError(`the database holds the number ${text}, which is too large to be read exactly`);
+    throw new RangeError(`the database contains the number ${text}, which is too large for an exact JavaScript number`);
   }
   return number;
 }
 
-/** A client of `pg`, as far as its types are concerned. */
+/** The part of a `pg` client that sets type parsers. */
 export interface PostgresTypes {
   setTypeParser(oid: number, parse: (text: string) => number): void;
 }
 
-// Of the catalogue `pg_type`, the same on every server.
+// OIDs from the catalogue `pg_type`, the same on every server.
 const POSTGRES_NUMBERS = { int8: 20, numeric: 1700 };
 
 export function readPostgresNumbers(client: PostgresTypes): void {
@@ -27,7 +27,7 @@ export function readPostgresNumbers(client: PostgresTypes): void {
 
 const MYSQL_NUMBERS: readonly string[] = ['LONGLONG', 'DECIMAL', 'NEWDECIMAL'];
 
-/** For the `typeCast` of mysql2, which gives a string for what is decimal and for what JavaScript would round. */
+/** For the `typeCast` option of mysql2, which returns a string for decimals and for numbers that JavaScript would round. */
 export function readMysqlNumber(field: { type: string }, next: () => unknown): unknown {
   const value = next();
   return typeof value === 'string' && MYSQL_NUMBERS.includes(field.type) ? exactNumber(value) : value;

@@ -1,24 +1,24 @@
-/** How many tokens there are of each state, as `stateOf` tells them apart. Everything is counted in small indexes. */
+/** Number of tokens in each state, as defined by `stateOf`. All counts use small indexes. */
 import type { Population } from '../../core/ports.js';
 import type { TokenState } from '../../core/token.js';
 import type { Reader } from './database.js';
 import type { Dialect } from './dialect.js';
 
 export const ALIVE = 't.is_active = $yes AND t.expires_at > $now';
-// As the index of those is made.
+// Must match the condition of the index `tokens_spent`.
 const SPENT = 't.max_requests > 0 AND t.request_count >= t.max_requests';
 export const OF_INACTIVE_PROJECT = 't.project_id IN (SELECT id FROM projects WHERE is_active = $no)';
 
 type Part = 'revoked' | 'expired' | 'alive' | 'spent' | 'off' | 'offAndSpent';
 
-function conditionsOf({ by }: Dialect): Record<Part, string> {
+function conditionsOf({ indexHint: by }: Dialect): Record<Part, string> {
   const tokens = (index: string, condition: string) => `SELECT COUNT(*) FROM tokens t ${by(index)} WHERE ${condition}`;
   return {
     revoked: tokens('tokens_alive', 't.is_active = $no'),
     expired: tokens('tokens_alive', 't.is_active = $yes AND t.expires_at <= $now'),
     alive: tokens('tokens_alive', ALIVE),
     spent: tokens('tokens_spent', `${ALIVE} AND ${SPENT}`),
-    // Those of the few projects that are inactive are looked for by project: to look for the project of each token takes longer than all else.
+    // Tokens of inactive projects, which are few, are found by project: to look up the project of each token would take longest.
     off: tokens('tokens_project', `${OF_INACTIVE_PROJECT} AND ${ALIVE}`),
     offAndSpent: tokens('tokens_spent', `${ALIVE} AND ${SPENT} AND ${OF_INACTIVE_PROJECT}`),
   };
@@ -26,7 +26,7 @@ function conditionsOf({ by }: Dialect): Record<Part, string> {
 
 type Counts = Partial<Record<Part, number>>;
 
-/** Each state excludes those before it: revoked, expired, of an inactive project, at its cap. */
+/** Each state excludes the ones before it: revoked, expired, project inactive, cap reached. */
 const STATES: Record<TokenState, { of: readonly Part[]; count: (counts: Required<Counts>) => number }> = {
   revoked: { of: ['revoked'], count: ({ revoked }) => revoked },
   expired: { of: ['expired'], count: ({ expired }) => expired },
@@ -38,7 +38,7 @@ const STATES: Record<TokenState, { of: readonly Part[]; count: (counts: Required
   },
 };
 
-/** In one statement, so that they are all of one moment. */
+/** Counts everything in one statement, so that all numbers are from the same moment. */
 async function counted(
   on: Reader,
   parts: readonly Part[],
@@ -50,7 +50,7 @@ async function counted(
   const columns = Object.entries(questions).map(([name, sql]) => `(${sql}) AS ${name.toLowerCase()}`);
   const asked = columns.join(', ');
   const all = { yes: true, no: false, now: nowMs };
-  // SQLite refuses a value that the statement has no place for.
+  // SQLite rejects bind values that the statement does not use.
   const bind = Object.fromEntries(Object.entries(all).filter(([name]) => new RegExp(`\\$${name}\\b`).test(asked)));
   const [row] = await on.select<Record<string, number>>(`SELECT ${asked}`, bind);
   return Object.fromEntries(Object.keys(questions).map((name) => [name, row?.[name.toLowerCase()] ?? 0]));

@@ -1,18 +1,18 @@
 import type { PageOf, PageRequest, ProjectFilter } from '../../core/ports.js';
 import type { Project } from '../../core/token.js';
-import type { Connection, Reader } from './database.js';
+import type { SqlTransaction, Reader } from './database.js';
 import { Conditions, pageOf } from './lists.js';
 import { PROJECT, type ProjectColumns } from './tables.js';
 
-/** What binds a sealed upstream key to its row. */
-export const placeOfKey = (projectId: string) => `project:${projectId}:api_key`;
+/** Encryption context that binds an upstream key to its row. */
+export const upstreamKeyContext = (projectId: string) => `project:${projectId}:api_key`;
 
 export function projectById(on: Reader, id: string): Promise<Project | null> {
   return oneProject(on, id, '');
 }
 
-/** Nobody else changes it until the transaction is over. */
-export function lockedProject(tx: Connection, id: string): Promise<Project | null> {
+/** Locks the project until the transaction ends. */
+export function lockedProject(tx: SqlTransaction, id: string): Promise<Project | null> {
   return oneProject(tx, id, tx.dialect.forUpdate);
 }
 

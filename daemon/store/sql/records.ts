@@ -19,21 +19,21 @@ import type { SecretBox } from '../secrets.js';
 import { lastRecord, recordsAfter } from './audit.js';
 import { auditRecordById, listAuditRecords } from './audit-list.js';
 import { insertWords } from './audit-words.js';
-import type { Connection, Database } from './database.js';
+import type { SqlTransaction, Database } from './database.js';
 import { population } from './population.js';
-import { listProjects, lockedProject, placeOfKey, projectById } from './projects.js';
+import { listProjects, lockedProject, upstreamKeyContext, projectById } from './projects.js';
 import { AUDIT, CHANGES, PROJECTS, TOKENS } from './tables.js';
 import { listTokens, tokenByDigest, tokenById } from './tokens.js';
-import type { Totals } from './totals.js';
+import type { ListTotals } from './list-totals.js';
 
 export class SqlRecords implements RecordStore {
   readonly #database: Database;
   readonly #box: SecretBox;
-  readonly #totals: Totals | null;
+  readonly #totals: ListTotals | null;
   readonly #listeners: Parameters<RecordStore['onCommitted']>[0][] = [];
   #whyNoChanges: () => string | null = () => null;
 
-  constructor(database: Database, box: SecretBox, totals: Totals | null = null) {
+  constructor(database: Database, box: SecretBox, totals: ListTotals | null = null) {
     this.#database = database;
     this.#box = box;
     this.#totals = totals;
@@ -76,7 +76,7 @@ export class SqlRecords implements RecordStore {
   async change<T>(work: (tx: ChangeTransaction) => Promise<T>): Promise<T> {
     this.checkChangeable();
     const { value, change } = await this.#database.transact(async (tx) => {
-      const change = new SqlChange(tx, this.#box);
+      const change = new SqlChangeTransaction(tx, this.#box);
       return { value: await work(change), change };
     });
     const { records, changes } = change;
@@ -97,13 +97,13 @@ export class SqlRecords implements RecordStore {
   }
 }
 
-class SqlChange implements ChangeTransaction {
-  readonly #tx: Connection;
+class SqlChangeTransaction implements ChangeTransaction {
+  readonly #tx: SqlTransaction;
   readonly #box: SecretBox;
   readonly records: CommittedRecord[] = [];
   readonly changes: CommittedChange[] = [];
 
-  constructor(tx: Connection, box: SecretBox) {
+  constructor(tx: SqlTransaction, box: SecretBox) {
     this.#tx = tx;
     this.#box = box;
   }
@@ -124,7 +124,7 @@ class SqlChange implements ChangeTransaction {
   }
 
   #sealed(projectId: string, upstreamKey: string) {
-    const { text, keyId } = this.#box.seal(upstreamKey, placeOfKey(projectId));
+    const { text, keyId } = this.#box.seal(upstreamKey, upstreamKeyContext(projectId));
     return { sealedKey: text, sealedWith: keyId };
   }
 
@@ -145,11 +145,14 @@ class SqlChange implements ChangeTransaction {
   }
 
   async record(record: AuditRecord, change?: Change): Promise<number> {
-    // The row's lock is held until COMMIT: the numbers are gapless and in the order of commits.
+    // The row is locked until COMMIT: the numbers have no gaps and follow the order of commits.
     await this.#tx.execute('UPDATE change_seq SET seq = seq + 1 WHERE id = 1');
-    const [place] = await this.#tx.select<{ seq: number }>('SELECT seq FROM change_seq WHERE id = 1');
-    if (!place) throw new StoreUnavailable('the database has no number for the next audit record');
-    const { seq } = place;
+    const [assigned] = await this.#tx.select<{ seq: number }>('SELECT seq FROM change_seq WHERE id = 1');
+    if (!assigned)
+      throw new StoreUnavailable(
+        'the database has no sequence number for the next audit record: the table change_seq is empty',
+      );
+    const { seq } = assigned;
     await AUDIT.insert(this.#tx, { ...record, seq });
     await insertWords(this.#tx, { ...record, seq });
     this.records.push({ ...record, seq });

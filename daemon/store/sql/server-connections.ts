@@ -1,44 +1,44 @@
-/** How connections to PostgreSQL and MySQL are made and ended. */
+/** Connections to PostgreSQL and MySQL: how they are opened and closed. */
 import type { Socket } from 'node:net';
 import { BaseError, ConnectionError, type Options, Sequelize, Transaction } from 'sequelize';
 import type { DatabaseServerAddress } from '../../../config/database-url.js';
-import { inTime } from '../../core/in-time.js';
+import { withTimeout } from '../../core/with-timeout.js';
 import type { Clock } from '../../core/ports.js';
 import { type PostgresTypes, readMysqlNumber, readPostgresNumbers } from './numbers.js';
 import type { Sockets } from './sockets.js';
 
 const IDLE_MS = 20_000;
-const FAREWELL_MS = 1_000;
+const DISCONNECT_MS = 1_000;
 const LOCK_S = 5;
-// A report over a year takes long; whoever waits for less than that gives up by itself.
+// A report over a year takes long. Callers with a shorter timeout give up on their own.
 const STATEMENT_S = 30;
-// The server's limit for a connection that is not used: longer than one is kept here. All there is on MySQL in place of the above.
+// How long the server keeps an unused connection; longer than our pool does. On MySQL this is the only such limit.
 const UNUSED_S = 40;
 
-// Nothing is cut to fit, or becomes another value, without an error.
+// Strict mode: a value that does not fit causes an error instead of being changed.
 const MYSQL_SESSION = `SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', innodb_lock_wait_timeout = ${LOCK_S}`;
-// Some are MariaDB's, some are MySQL's.
-const mysqlLimits = (pauseMs: number) => [
+// Some are for MariaDB only, some for MySQL only.
+const mysqlLimits = (idleTransactionMs: number) => [
   `SET SESSION max_statement_time = ${STATEMENT_S}`,
   `SET SESSION max_execution_time = ${STATEMENT_S * 1000}`,
-  `SET SESSION idle_transaction_timeout = ${Math.ceil(pauseMs / 1000)}`,
+  `SET SESSION idle_transaction_timeout = ${Math.ceil(idleTransactionMs / 1000)}`,
   `SET SESSION wait_timeout = ${UNUSED_S}`,
 ];
 
-export interface Connecting {
+export interface PoolOptions {
   server: DatabaseServerAddress;
-  /** PEM, to be believed in place of the system's; null: those are. */
+  /** CA certificates in PEM; null: those of the system. */
   certificates: string | null;
   sockets: Sockets;
   clock: Pick<Clock, 'after'>;
   /** Called for each statement. */
   onStatement: () => void;
-  /** After which the server ends a transaction in which nothing happens. */
-  pauseMs: number;
+  /** How long the server lets a transaction be idle, in ms. */
+  idleTransactionMs: number;
 }
 
-/** @param limitMs how long it may take to get a free connection, or to make one. */
-export function poolOf(connecting: Connecting, size: number, limitMs: number): Sequelize {
+/** @param limitMs timeout to get a free connection or to open one. */
+export function createPool(connecting: PoolOptions, size: number, limitMs: number): Sequelize {
   const { server, onStatement, clock } = connecting;
   const { driver, host, port, socket, user, password, database } = server;
   const isPostgres = driver === 'postgres';
@@ -51,42 +51,46 @@ export function poolOf(connecting: Connecting, size: number, limitMs: number): S
     host: (isPostgres ? socket : null) ?? host,
     port,
     database,
-    // Otherwise it would be asked for over a connection beside the pool, which no limit holds for. All that we run on have more.
+    // Without this, Sequelize asks for the version on a connection outside of the pool, without a timeout. All supported versions
+    // are at least these.
     databaseVersion: isPostgres ? '12.0.0' : '8.0.0',
     pool: { max: size, min: 0, acquire: limitMs, idle: IDLE_MS },
-    // What was read before a lock was waited for must not be read again afterwards.
+    // After waiting for a lock, a transaction must see current rows, not those read before.
     isolationLevel: Transaction.ISOLATION_LEVELS.READ_COMMITTED,
     timezone: '+00:00',
     dialectOptions: isPostgres ? postgresOptions(connecting, limitMs) : mysqlOptions(connecting, limitMs),
-    // Only counted: a statement's text would bring bind values into a log.
+    // Only counted: logging the statement would log bind values.
     logging: onStatement,
   } as Options);
-  sequelize.addHook('afterConnect', isPostgres ? setUpPostgres : (opened) => setUpMysql(opened, connecting.pauseMs));
+  sequelize.addHook(
+    'afterConnect',
+    isPostgres ? setUpPostgres : (opened) => setUpMysql(opened, connecting.idleTransactionMs),
+  );
   catchEarlyErrors(sequelize.connectionManager);
-  boundFarewells(sequelize.connectionManager, clock);
+  limitDisconnectTime(sequelize.connectionManager, clock);
   return sequelize;
 }
 
-function postgresOptions({ sockets, ...connecting }: Connecting, limitMs: number) {
+function postgresOptions({ sockets, ...connecting }: PoolOptions, limitMs: number) {
   return {
     application_name: 'llmp',
     connectionTimeoutMillis: limitMs,
     statement_timeout: STATEMENT_S * 1000,
     lock_timeout: LOCK_S * 1000,
-    idle_in_transaction_session_timeout: connecting.pauseMs,
+    idle_in_transaction_session_timeout: connecting.idleTransactionMs,
     stream: () => sockets.create(),
     ...tlsOptions(connecting),
   };
 }
 
-function mysqlOptions({ sockets, ...connecting }: Connecting, limitMs: number) {
+function mysqlOptions({ sockets, ...connecting }: PoolOptions, limitMs: number) {
   const { host, port, socket } = connecting.server;
   return {
     connectTimeout: limitMs,
     charset: 'utf8mb4',
-    // An UPDATE says how many rows it found, as everywhere else, and not how many then looked different.
+    // UPDATE reports the rows it matched, as on the other databases, not only those that it changed.
     flags: ['FOUND_ROWS'],
-    // In place of Sequelize's, which is for dates: there are none in the tables.
+    // Replaces Sequelize's, which is for dates: the tables have none.
     typeCast: readMysqlNumber,
     stream: () => (socket === null ? sockets.create().connect(port, host) : sockets.create().connect(socket)),
     ...(socket !== null && { socketPath: socket }),
@@ -94,8 +98,8 @@ function mysqlOptions({ sockets, ...connecting }: Connecting, limitMs: number) {
   };
 }
 
-/** `verifyIdentity` is mysql2's; pg looks at the name whenever it looks at the certificate. */
-function tlsOptions({ server: { tls }, certificates }: Pick<Connecting, 'server' | 'certificates'>) {
+/** `verifyIdentity` is for mysql2; pg checks the host name whenever it checks the certificate. */
+function tlsOptions({ server: { tls }, certificates }: Pick<PoolOptions, 'server' | 'certificates'>) {
   if (tls === 'disable') return {};
   if (tls === 'require') return { ssl: { rejectUnauthorized: false } };
   return {
@@ -107,13 +111,13 @@ function setUpPostgres(opened: unknown): void {
   readPostgresNumbers(opened as PostgresTypes);
 }
 
-/** As much of the driver's connection as is needed before anybody else may use it. */
+/** The part of the driver's connection that is needed to set it up. */
 interface MysqlConnection {
   query(sql: string, done: (error: Error | null) => void): void;
   destroy(): void;
 }
 
-async function setUpMysql(opened: unknown, pauseMs: number): Promise<void> {
+async function setUpMysql(opened: unknown, idleTransactionMs: number): Promise<void> {
   const connection = opened as MysqlConnection;
   const run = (sql: string) =>
     new Promise<void>((resolve, reject) => {
@@ -125,25 +129,26 @@ async function setUpMysql(opened: unknown, pauseMs: number): Promise<void> {
   try {
     await run(MYSQL_SESSION);
   } catch (error) {
-    connection.destroy(); // No pool knows it yet.
+    connection.destroy(); // It is not in the pool yet.
     throw error;
   }
-  for (const sql of mysqlLimits(pauseMs)) await run(sql).catch(() => undefined);
+  for (const sql of mysqlLimits(idleTransactionMs)) await run(sql).catch(() => undefined);
 }
 
 interface Listening {
   on(event: 'error', listener: () => void): this;
 }
 
-/** As much of Sequelize's connection managers as is changed here: one of them uses `Client`, the other `createConnection`. */
+/** The part of Sequelize's connection managers that is patched here: one of them uses `Client`, the other `createConnection`. */
 interface Connector {
   lib: { Client?: new (config: unknown) => Listening; createConnection?: (config: unknown) => Listening };
   connect(config: unknown): Promise<unknown>;
 }
 
 /**
- * Sequelize listens to a connection a moment after the driver has made it. An error that arrives with the last bytes of the handshake,
- * from a server that is being stopped, would have no listener and end the process. With one, the connection's first query fails instead.
+ * Adds an error listener to each new connection. Sequelize adds its own a moment after the driver has connected. An error with the
+ * last bytes of the handshake, from a server that is shutting down, would have no listener and end the process. With this listener,
+ * the first query on the connection fails instead.
  */
 function catchEarlyErrors(connectionManager: unknown): void {
   const manager = connectionManager as Connector;
@@ -169,19 +174,19 @@ function catchEarlyErrors(connectionManager: unknown): void {
   };
 }
 
-/** pg has the socket, with TLS if there is any, one deeper. */
+/** pg has the socket, with or without TLS, one level deeper. */
 type Connected = { connection: { stream: Socket } } | { stream: Socket };
 
 /**
- * The drivers take leave of a server, and wait until it has heard that: of one that stands still for ever. Of one that is gone already
- * their failure to do so would be nobody's to catch, and end the process.
+ * Limits the time to close a connection. The drivers tell the server and wait for it, which takes forever if the server hangs. If
+ * the server is already gone, the driver's error would be an unhandled rejection and end the process.
  */
-function boundFarewells(connectionManager: unknown, clock: Pick<Clock, 'after'>): void {
+function limitDisconnectTime(connectionManager: unknown, clock: Pick<Clock, 'after'>): void {
   const manager = connectionManager as { disconnect(connection: Connected): Promise<void> };
   const disconnect = manager.disconnect.bind(manager);
   manager.disconnect = async (connection) => {
     const heard = disconnect(connection).catch(() => undefined);
-    await inTime(clock, FAREWELL_MS, heard, () => undefined);
+    await withTimeout(clock, DISCONNECT_MS, heard, () => undefined);
     streamOf(connection).destroy();
   };
 }
@@ -189,7 +194,7 @@ function boundFarewells(connectionManager: unknown, clock: Pick<Clock, 'after'>)
 const streamOf = (connection: Connected): Socket =>
   ('connection' in connection ? connection.connection : connection).stream;
 
-/** Whoever waits for an answer over a connection is told that none will come. */
-export function giveUp(connection: unknown, why: string): void {
+/** Destroys a connection, so that pending statements on it fail. */
+export function destroyConnection(connection: unknown, why: string): void {
   streamOf(connection as Connected).destroy(Object.assign(new Error(why), { code: 'ECONNRESET' }));
 }

@@ -2,187 +2,203 @@ import { QueryTypes, type Sequelize, type Transaction } from 'sequelize';
 import { serverAt } from '../../../config/database-url.js';
 import { type Clock, StoreUnavailable } from '../../core/ports.js';
 import { SingleRun } from '../../core/single-run.js';
-import type { Bind, Connection, Database, Patience } from './database.js';
+import type { Bind, SqlTransaction, Database, StatementTimeout } from './database.js';
 import { type Dialect, mysql, postgres } from './dialect.js';
-import { explained, isDeadlock } from './failures.js';
-import { giveUp, poolOf } from './server-connections.js';
+import { withStoreErrors, isDeadlock } from './failures.js';
+import { destroyConnection, createPool } from './server-connections.js';
 import { inTransaction } from './server-transaction.js';
 import { Sockets } from './sockets.js';
-import { DATABASE_WAITS, type DatabaseWaits } from './waits.js';
+import { DATABASE_TIMEOUTS, type DatabaseTimeouts } from './timeouts.js';
 
 const DIALECTS = { postgres, mysql };
 
-const MOST_TRIES = 5;
-const LONGEST_PAUSE_MS = 50;
+const MAX_ATTEMPTS = 5;
+const MAX_RETRY_PAUSE_MS = 50;
 
 export interface ServerDatabaseOptions {
   dialect: keyof typeof DIALECTS;
-  /** As in DATABASE_URL. */
+  /** Same as DATABASE_URL. */
   url: string;
-  /** The most connections, one for `ask` and `tell` left aside. */
+  /** Maximum number of connections, in addition to the priority connection. */
   poolSize: number;
   clock: Pick<Clock, 'after'>;
-  /** PEM, of those that are believed in place of the system's. */
+  /** CA certificates in PEM, in place of those of the system. */
   certificates?: string | null;
-  /** In place of those that are shipped. */
-  waits?: Readonly<DatabaseWaits>;
+  /** Default: `DATABASE_TIMEOUTS`. */
+  timeouts?: Readonly<DatabaseTimeouts>;
 }
 
-/** A statement that is waited for, or (without a connection) a connection, or all of a transaction. */
-interface Waiting {
+/** A pending statement; without a connection, a pending transaction or a wait for a connection. */
+interface PendingOperation {
   connection: unknown;
   waitedMs: number;
-  mostMs: number;
+  timeoutMs: number;
 }
 
-/** As much of Sequelize's connection manager as it takes to know which connection a statement goes over. */
-interface Lender {
+/** The part of Sequelize's connection manager that is needed to know which connection runs a statement. */
+interface ConnectionPool {
   getConnection(options: object): Promise<unknown>;
   releaseConnection(connection: unknown): void;
 }
 
 /**
- * PostgreSQL, MySQL or MariaDB: a server that other instances use as well, over a pool of connections.
+ * PostgreSQL, MySQL or MariaDB: a server that is shared with other instances, used through a connection pool.
  *
- * A server that stands still, or a network that swallows everything, leaves connections open and answers nothing. So while anybody
- * waits, a question is put every second that any living server answers at once, over a connection of its own; without an answer
- * in two seconds all connections are given up, whoever waits for one is told so, and the next statements make new ones.
+ * A server that hangs, or a network that drops all packets, leaves connections open without any response. So while statements are
+ * pending, a short query runs every second on a separate connection. If it gets no response within two seconds, all connections are
+ * closed, all pending statements fail, and the next statements open new connections.
  *
- * One connection of many may lead nowhere as well: something in between has forgotten it. So each statement, BEGIN and COMMIT
- * included, has its time, and then its connection alone is given up.
+ * A single connection can be dead as well, for example because a NAT gateway has forgotten it. So each statement, including BEGIN
+ * and COMMIT, has a timeout, after which only its own connection is closed.
  */
 export class ServerDatabase implements Database {
   readonly dialect: Dialect;
   readonly sequelize: Sequelize;
-  /** A pool of one, which no long report can hold up. */
-  readonly #aside: Sequelize;
+  /** Pool of one connection, which no long report can block. */
+  readonly #priorityPool: Sequelize;
   readonly #sockets = new Sockets();
   readonly #clock: Pick<Clock, 'after'>;
-  readonly #waits: Readonly<DatabaseWaits>;
-  readonly #waiting = new Set<Waiting>();
-  #isLooking = false;
-  readonly #asking = new SingleRun<unknown>();
+  readonly #timeouts: Readonly<DatabaseTimeouts>;
+  readonly #pending = new Set<PendingOperation>();
+  #isCheckScheduled = false;
+  readonly #probing = new SingleRun<unknown>();
   statements = 0;
 
-  constructor({ dialect, url, poolSize, clock, certificates = null, waits = DATABASE_WAITS }: ServerDatabaseOptions) {
+  constructor({
+    dialect,
+    url,
+    poolSize,
+    clock,
+    certificates = null,
+    timeouts = DATABASE_TIMEOUTS,
+  }: ServerDatabaseOptions) {
     const server = serverAt(url);
-    if (server?.driver !== dialect) throw new RangeError(`no URL of ${dialect}`);
+    if (server?.driver !== dialect) throw new RangeError(`not a URL for ${dialect}`);
     this.dialect = DIALECTS[dialect];
     this.#clock = clock;
-    this.#waits = waits;
+    this.#timeouts = timeouts;
     const onStatement = () => {
       this.statements += 1;
     };
-    const { connectMs, connectAsideMs, pauseMs } = this.#waits;
-    const connecting = { server, certificates, sockets: this.#sockets, clock, onStatement, pauseMs };
-    this.sequelize = poolOf(connecting, poolSize, connectMs);
-    this.#aside = poolOf(connecting, 1, connectAsideMs);
+    const { connectMs, priorityConnectMs, idleTransactionMs } = this.#timeouts;
+    const connecting = { server, certificates, sockets: this.#sockets, clock, onStatement, idleTransactionMs };
+    this.sequelize = createPool(connecting, poolSize, connectMs);
+    this.#priorityPool = createPool(connecting, 1, priorityConnectMs);
   }
 
-  select<Row extends object>(sql: string, bind: Bind = {}, patience: Patience = 'long'): Promise<Row[]> {
-    return this.#awaited(explained(this.#select<Row>(sql, bind, patience)));
+  select<Row extends object>(sql: string, bind: Bind = {}, timeout: StatementTimeout = 'long'): Promise<Row[]> {
+    return this.#tracked(withStoreErrors(this.#select<Row>(sql, bind, timeout)));
   }
 
-  async #select<Row extends object>(sql: string, bind: Bind, patience: Patience): Promise<Row[]> {
-    const lender = this.sequelize.connectionManager as unknown as Lender;
+  async #select<Row extends object>(sql: string, bind: Bind, timeout: StatementTimeout): Promise<Row[]> {
+    const lender = this.sequelize.connectionManager as unknown as ConnectionPool;
     const connection = await lender.getConnection({ type: 'SELECT' });
     try {
-      // All that Sequelize asks of a transaction here is the connection.
+      // Sequelize needs only the connection of a transaction here.
       const lent = { connection } as unknown as Transaction;
-      return await this.#awaited(selected<Row>(this.sequelize, sql, bind, lent), connection, patience);
+      return await this.#tracked(selectRows<Row>(this.sequelize, sql, bind, lent), connection, timeout);
     } finally {
       lender.releaseConnection(connection);
     }
   }
 
-  transact<T>(work: (tx: Connection) => Promise<T>): Promise<T> {
-    return this.#awaited(explained(this.#transact(work)));
+  transact<T>(work: (tx: SqlTransaction) => Promise<T>): Promise<T> {
+    return this.#tracked(withStoreErrors(this.#transact(work)));
   }
 
   inTransaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T> {
     return inTransaction(this.sequelize, work);
   }
 
-  ask<Row extends object>(sql: string, bind: Bind = {}): Promise<Row[]> {
-    return this.#atOnce(explained(selected<Row>(this.#aside, sql, bind)));
+  prioritySelect<Row extends object>(sql: string, bind: Bind = {}): Promise<Row[]> {
+    return this.#withinProbeTimeout(withStoreErrors(selectRows<Row>(this.#priorityPool, sql, bind)));
   }
 
-  /** Of transactions that wait for each other the database ends one. That one is done again, as a whole. */
-  async #transact<T>(work: (tx: Connection) => Promise<T>): Promise<T> {
+  /** Runs a transaction, and repeats it as a whole if the database ended it because of a deadlock. */
+  async #transact<T>(work: (tx: SqlTransaction) => Promise<T>): Promise<T> {
     for (let tries = 1; ; tries++) {
       try {
-        const within = (transaction: Transaction) => work(this.#within(transaction));
-        return await inTransaction(this.sequelize, within, (answer, connection) => this.#awaited(answer, connection));
+        const within = (transaction: Transaction) => work(this.#sqlTransaction(transaction));
+        return await inTransaction(this.sequelize, within, (statement, connection) =>
+          this.#tracked(statement, connection),
+        );
       } catch (error) {
-        if (tries === MOST_TRIES || !isDeadlock(error)) throw error;
-        await new Promise<void>((resolve) => this.#clock.after(Math.random() * LONGEST_PAUSE_MS, resolve));
+        if (tries === MAX_ATTEMPTS || !isDeadlock(error)) throw error;
+        await new Promise<void>((resolve) => this.#clock.after(Math.random() * MAX_RETRY_PAUSE_MS, resolve));
       }
     }
   }
 
-  #within(transaction: Transaction): Connection {
+  #sqlTransaction(transaction: Transaction): SqlTransaction {
     const { sequelize, dialect } = this;
     const { connection } = transaction as unknown as { connection: unknown };
     return {
       dialect,
-      select: <Row extends object>(sql: string, bind: Bind = {}, patience: Patience = 'usual') =>
-        this.#awaited(selected<Row>(sequelize, sql, bind, transaction), connection, patience),
-      execute: (sql, bind = {}, patience = 'usual') =>
-        this.#awaited(executed(sequelize, sql, bind, transaction), connection, patience),
+      select: <Row extends object>(sql: string, bind: Bind = {}, timeout: StatementTimeout = 'usual') =>
+        this.#tracked(selectRows<Row>(sequelize, sql, bind, transaction), connection, timeout),
+      execute: (sql, bind = {}, timeout = 'usual') =>
+        this.#tracked(executeChange(sequelize, sql, bind, transaction), connection, timeout),
     };
   }
 
-  /** @param connection that is given up when the answer takes too long; null where something else sees to that. */
-  async #awaited<T>(answer: Promise<T>, connection: unknown = null, patience: Patience = 'usual'): Promise<T> {
-    const waiting = { connection, waitedMs: 0, mostMs: this.#waits.statementMs[patience] };
-    this.#waiting.add(waiting);
-    this.#lookSoon();
+  /** Tracks a pending operation. @param connection closed when the timeout is exceeded; null if that is tracked elsewhere. */
+  async #tracked<T>(
+    operation: Promise<T>,
+    connection: unknown = null,
+    timeout: StatementTimeout = 'usual',
+  ): Promise<T> {
+    const waiting = { connection, waitedMs: 0, timeoutMs: this.#timeouts.statementMs[timeout] };
+    this.#pending.add(waiting);
+    this.#scheduleCheck();
     try {
-      return await answer;
+      return await operation;
     } finally {
-      this.#waiting.delete(waiting);
+      this.#pending.delete(waiting);
     }
   }
 
-  #lookSoon(): void {
-    if (this.#isLooking) return;
-    this.#isLooking = true;
-    this.#clock.after(this.#waits.lookEveryMs, () => {
-      this.#isLooking = false;
-      if (this.#waiting.size > 0) this.#look();
+  #scheduleCheck(): void {
+    if (this.#isCheckScheduled) return;
+    this.#isCheckScheduled = true;
+    this.#clock.after(this.#timeouts.checkEveryMs, () => {
+      this.#isCheckScheduled = false;
+      if (this.#pending.size > 0) this.#checkPending();
     });
   }
 
-  #look(): void {
-    for (const each of this.#waiting) {
-      each.waitedMs += this.#waits.lookEveryMs;
-      if (each.connection !== null && each.waitedMs > each.mostMs) {
-        giveUp(each.connection, `the database did not answer within ${each.mostMs / 1000} s`);
+  #checkPending(): void {
+    for (const each of this.#pending) {
+      each.waitedMs += this.#timeouts.checkEveryMs;
+      if (each.connection !== null && each.waitedMs > each.timeoutMs) {
+        destroyConnection(each.connection, `the database did not respond within ${each.timeoutMs / 1000} s`);
       }
     }
-    const asked = this.#asking.run(() => this.ask('SELECT 1'));
-    asked.catch(() => undefined); // Whoever waits is told.
-    this.#lookSoon();
+    const asked = this.#probing.run(() => this.prioritySelect('SELECT 1'));
+    asked.catch(() => undefined); // The pending statements fail on their own.
+    this.#scheduleCheck();
   }
 
-  /** @throws {StoreUnavailable} and tells so everybody else who waits, when the answer is late. */
-  async #atOnce<T>(answer: Promise<T>): Promise<T> {
-    const { answerMs } = this.#waits;
+  /**
+   * Waits for a query on the priority connection. @throws {StoreUnavailable} when the response is late; then all connections are
+   * closed.
+   */
+  async #withinProbeTimeout<T>(query: Promise<T>): Promise<T> {
+    const { probeMs } = this.#timeouts;
     let isThere = false;
     let cancel: () => void = () => undefined;
     const late = new Promise<never>((_, reject) => {
-      cancel = this.#clock.after(answerMs, () => {
-        // Should it be this process that stood still, what came meanwhile is read first.
+      cancel = this.#clock.after(probeMs, () => {
+        // If this process itself was stalled, responses that have arrived meanwhile are read first.
         setImmediate(() => {
           if (isThere) return;
-          const why = `the database did not answer within ${answerMs / 1000} s`;
-          this.#sockets.abandon(why);
+          const why = `the database did not respond within ${probeMs / 1000} s`;
+          this.#sockets.destroyAll(why);
           reject(new StoreUnavailable(why));
         });
       });
     });
     try {
-      return await Promise.race([answer, late]);
+      return await Promise.race([query, late]);
     } finally {
       isThere = true;
       cancel();
@@ -190,19 +206,19 @@ export class ServerDatabase implements Database {
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.#aside.close(), this.sequelize.close()]);
+    await Promise.all([this.#priorityPool.close(), this.sequelize.close()]);
   }
 }
 
-function selected<Row extends object>(on: Sequelize, sql: string, bind: Bind, transaction?: Transaction) {
+function selectRows<Row extends object>(on: Sequelize, sql: string, bind: Bind, transaction?: Transaction) {
   return on.query<Row>(sql, { bind, type: QueryTypes.SELECT, ...(transaction && { transaction }) });
 }
 
-/** @throws {StoreUnavailable} when it is not known how many rows were changed. */
-async function executed(on: Sequelize, sql: string, bind: Bind, transaction?: Transaction): Promise<number> {
-  // Of this type, for the answers to others have as many shapes as there are drivers and statements.
+/** @throws {StoreUnavailable} if the number of changed rows is unknown. */
+async function executeChange(on: Sequelize, sql: string, bind: Bind, transaction?: Transaction): Promise<number> {
+  // Results of other query types differ between drivers and statements.
   const options = { bind, type: QueryTypes.BULKUPDATE, ...(transaction && { transaction }) };
   const changed: unknown = await on.query(sql, options);
-  if (!Number.isInteger(changed)) throw new StoreUnavailable('the database did not say how many rows it changed');
+  if (!Number.isInteger(changed)) throw new StoreUnavailable('the database did not report how many rows it changed');
   return changed as number;
 }

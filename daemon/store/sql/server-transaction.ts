@@ -1,41 +1,44 @@
 import { type QueryInterface, type Sequelize, Transaction } from 'sequelize';
 
-/** What Sequelize's transactions are made of, beside what it tells of them. */
-interface Parts {
+/** Methods of Sequelize's transactions that its types do not declare. */
+interface TransactionInternals {
   prepareEnvironment(usesLocalStorage: boolean): Promise<void>;
-  /** Gives the connection back. */
+  /** Returns the connection to the pool. */
   cleanup(): void;
-  /** Ends the connection. */
+  /** Closes the connection. */
   forceCleanup(): Promise<void>;
 }
 
-/** Waits for an answer over a connection. */
-type Awaited = (answer: Promise<void>, connection: unknown) => Promise<void>;
+/** Waits for a statement, with the timeout of its connection. */
+type Tracker = (statement: Promise<void>, connection: unknown) => Promise<void>;
 
-/** Sequelize's own, which would write to the console whenever the end of a connection was the end of a transaction. */
+/**
+ * Sequelize's transaction without console output. Sequelize would write to the console whenever a transaction ends because its
+ * connection ended.
+ */
 class QuietTransaction extends Transaction {
   readonly #on: Sequelize;
-  readonly #awaited: Awaited;
+  readonly #track: Tracker;
   #isEnded = false;
 
-  constructor(on: Sequelize, awaited: Awaited) {
+  constructor(on: Sequelize, track: Tracker) {
     super(on, {});
     this.#on = on;
-    this.#awaited = awaited;
+    this.#track = track;
   }
 
   /** Called by Sequelize. */
   begin(): Promise<void> {
     const shipped = Transaction.prototype as unknown as { begin: (this: Transaction) => Promise<void> };
-    return this.#awaited(shipped.begin.call(this), this.#connection);
+    return this.#track(shipped.begin.call(this), this.#connection);
   }
 
   get #connection(): unknown {
     return (this as unknown as { connection: unknown }).connection;
   }
 
-  get parts(): Parts {
-    return this as unknown as Parts;
+  get internals(): TransactionInternals {
+    return this as unknown as TransactionInternals;
   }
 
   override commit(): Promise<void> {
@@ -43,8 +46,8 @@ class QuietTransaction extends Transaction {
   }
 
   /**
-   * Once: after a deadlock Sequelize does so by itself on MySQL, and gives the connection back. A second ROLLBACK would go to the
-   * transaction of whoever has the connection by then.
+   * Rolls back only once. After a deadlock on MySQL, Sequelize rolls back on its own and returns the connection to the pool. A
+   * second ROLLBACK would reach the next transaction on that connection.
    */
   override async rollback(): Promise<void> {
     if (this.#isEnded) return;
@@ -54,27 +57,27 @@ class QuietTransaction extends Transaction {
   async #end(how: (queries: QueryInterface) => Promise<void>): Promise<void> {
     this.#isEnded = true;
     try {
-      await this.#awaited(how(this.#on.getQueryInterface()), this.#connection);
+      await this.#track(how(this.#on.getQueryInterface()), this.#connection);
     } catch (error) {
-      await this.parts.forceCleanup(); // Which takes back what was not committed.
+      await this.internals.forceCleanup(); // Rolls back what was not committed.
       throw error;
     }
-    this.parts.cleanup();
+    this.internals.cleanup();
   }
 }
 
 /**
- * Runs `work` in a transaction of its own. An error takes everything back.
+ * Runs `work` in a transaction. An error rolls it back.
  *
- * @param awaited waits for the answers to BEGIN, COMMIT and ROLLBACK.
+ * @param track waits for BEGIN, COMMIT and ROLLBACK.
  */
 export async function inTransaction<T>(
   sequelize: Sequelize,
   work: (transaction: Transaction) => Promise<T>,
-  awaited: Awaited = (answer) => answer,
+  track: Tracker = (statement) => statement,
 ): Promise<T> {
-  const transaction = new QuietTransaction(sequelize, awaited);
-  await transaction.parts.prepareEnvironment(false);
+  const transaction = new QuietTransaction(sequelize, track);
+  await transaction.internals.prepareEnvironment(false);
   let result: T;
   try {
     result = await work(transaction);

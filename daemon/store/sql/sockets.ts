@@ -1,21 +1,21 @@
 import { Socket } from 'node:net';
 
-// From then on the kernel asks a connection on which nothing comes whether it is still there.
+// TCP keep-alive: after this idle time the kernel checks whether the peer is still there.
 const KEEP_ALIVE_MS = 10_000;
 
-/** The sockets under all connections to a server, those that are just being made included, so that none can be waited for in vain. */
+/** All sockets to a database server, including those of connections that are still being opened, so that no wait for one is endless. */
 export class Sockets {
   readonly #open = new Set<Socket>();
 
-  /** One that is to be connected. */
+  /** Creates a socket that is not connected yet. */
   create(): Socket {
     const socket = new Socket().setNoDelay(true).setKeepAlive(true, KEEP_ALIVE_MS);
     this.#open.add(socket);
     return socket.once('close', () => this.#open.delete(socket));
   }
 
-  /** Whoever waits for an answer on one of them is told that none will come. */
-  abandon(why: string): void {
+  /** Destroys all sockets, so that pending statements fail. */
+  destroyAll(why: string): void {
     for (const socket of this.#open) socket.destroy(Object.assign(new Error(why), { code: 'ECONNRESET' }));
   }
 }

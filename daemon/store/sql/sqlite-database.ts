@@ -1,12 +1,12 @@
 import { QueryTypes, Sequelize, Transaction } from 'sequelize';
-import { type Bind, type Connection, type Database } from './database.js';
+import { type Bind, type SqlTransaction, type Database } from './database.js';
 import { sqlite } from './dialect.js';
-import { explained } from './failures.js';
+import { withStoreErrors } from './failures.js';
 import { closeBrokenConnections, preparedSqlite3, SqliteWriter } from './sqlite.js';
 
 /**
- * There is one writer at a time: parallel transactions block each other in libuv's few
- * threads until everything stands still (5 of 60 succeed, after 73 s), so they queue here.
+ * SQLite database. Transactions queue for the single writer: parallel ones would block each other in the few threads of libuv until
+ * nothing moves (5 of 60 succeeded, after 73 s).
  */
 export class SqliteDatabase implements Database {
   readonly dialect = sqlite;
@@ -20,7 +20,7 @@ export class SqliteDatabase implements Database {
       dialect: 'sqlite',
       storage: path,
       dialectModule: preparedSqlite3,
-      // Only counted: a statement's text would bring bind values into a log.
+      // Only counted: logging the statement would log bind values.
       logging: () => {
         this.#read += 1;
       },
@@ -34,14 +34,14 @@ export class SqliteDatabase implements Database {
   }
 
   select<Row extends object>(sql: string, bind: Bind = {}): Promise<Row[]> {
-    return explained(this.sequelize.query<Row>(sql, { bind, type: QueryTypes.SELECT }));
+    return withStoreErrors(this.sequelize.query<Row>(sql, { bind, type: QueryTypes.SELECT }));
   }
 
-  /** After those that came before. */
-  transact<T>(work: (tx: Connection) => Promise<T>): Promise<T> {
+  /** Runs after all earlier transactions. */
+  transact<T>(work: (tx: SqlTransaction) => Promise<T>): Promise<T> {
     const { writer } = this;
     const turn = this.#lastWriter.then(() =>
-      explained(
+      withStoreErrors(
         writer.transact(() =>
           work({
             dialect: sqlite,
@@ -59,7 +59,7 @@ export class SqliteDatabase implements Database {
     return this.sequelize.transaction({ type: Transaction.TYPES.IMMEDIATE }, work);
   }
 
-  ask<Row extends object>(sql: string, bind: Bind = {}): Promise<Row[]> {
+  prioritySelect<Row extends object>(sql: string, bind: Bind = {}): Promise<Row[]> {
     return this.select<Row>(sql, bind);
   }
 

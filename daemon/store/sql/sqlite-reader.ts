@@ -1,17 +1,17 @@
-/** A SQLite database that is only looked at: nothing beside it is made, and nothing in it is changed. */
+/** Read-only access to a SQLite database: creates no files next to it and changes nothing. */
 import { existsSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 import { QueryTypes, Sequelize } from 'sequelize';
 import sqlite3 from 'sqlite3';
 import type { Database } from './database.js';
-import { explained } from './failures.js';
+import { withStoreErrors } from './failures.js';
 import { closableSqlite3 } from './sqlite.js';
 
 export type ReadOnlyDatabase = Pick<Database, 'sequelize' | 'select' | 'inTransaction' | 'close'>;
 
 /**
- * Opens what is there. Where nobody has it open there is no WAL, and a reader would make one for itself: then the file is read as
- * one that cannot change.
+ * Opens an existing database. If no process has it open there is no WAL file, and a reader would create one. The file is then
+ * opened as immutable.
  */
 export function openSqliteReader(path: string): ReadOnlyDatabase {
   const query = existsSync(`${path}-wal`) ? 'mode=ro' : 'mode=ro&immutable=1';
@@ -24,8 +24,8 @@ export function openSqliteReader(path: string): ReadOnlyDatabase {
   });
   return {
     sequelize,
-    select: (sql, bind = {}) => explained(sequelize.query(sql, { bind, type: QueryTypes.SELECT })),
-    inTransaction: () => Promise.reject(new Error('it is only looked at')),
+    select: (sql, bind = {}) => withStoreErrors(sequelize.query(sql, { bind, type: QueryTypes.SELECT })),
+    inTransaction: () => Promise.reject(new Error('the database is open for reading only')),
     close: () => sequelize.close(),
   };
 }

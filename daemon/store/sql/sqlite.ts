@@ -5,10 +5,10 @@ import { lockFile } from '../lock.js';
 import type { Bind } from './database.js';
 
 /*
- * WAL lets reads go on beside the one writer; FULL makes a COMMIT wait for the disk, so that what was
- * acknowledged survives a power cut. Sequelize, which reads and migrates, opens a connection for each transaction and calls no hook
- * for it on SQLite, hence a driver whose every connection sets itself up before anyone may use it. Somebody who reads for long, such as
- * a backup, lets the WAL grow; by itself it would keep that size for ever.
+ * WAL allows reads while the single writer writes. FULL makes COMMIT wait for the disk, so that acknowledged changes survive a
+ * power failure. Sequelize, which reads and migrates, opens a connection for each transaction and calls no hook for it on SQLite;
+ * so the driver itself sets up every connection before its first use. A long read, such as a backup, makes the WAL grow; without a
+ * size limit it would never shrink again.
  */
 const PRAGMAS = `
   PRAGMA busy_timeout = 5000;
@@ -19,8 +19,8 @@ const PRAGMAS = `
 `;
 
 /**
- * sqlite3 never calls back `close` on a database that failed to open. A caller would wait for ever, and Node would end the
- * process with 13 and without a word. This class calls back at once then: there is nothing to close.
+ * sqlite3 never calls the `close` callback of a database that failed to open. A caller would wait forever, and Node.js would end
+ * the process with exit code 13 and no message. This class calls back at once, because there is nothing to close.
  */
 class ClosableDatabase extends sqlite3.Database {
   #failedToOpen = false;
@@ -38,7 +38,7 @@ class ClosableDatabase extends sqlite3.Database {
   }
 }
 
-/** sqlite3 for Sequelize's `dialectModule`, for a database that is only read. */
+/** sqlite3 for Sequelize's `dialectModule`, for databases that are only read. */
 export const closableSqlite3 = { ...sqlite3, Database: ClosableDatabase };
 
 class PreparedDatabase extends ClosableDatabase {
@@ -54,9 +54,8 @@ class PreparedDatabase extends ClosableDatabase {
 export const preparedSqlite3 = { ...sqlite3, Database: PreparedDatabase };
 
 /**
- * The one connection of this process that writes. It stays open and keeps its statements prepared: through Sequelize each
- * transaction opened a connection and each statement was compiled anew, five times the work, for every few hundred
- * uses of a capped token.
+ * The only writing connection of this process. It stays open and keeps its statements prepared. Through Sequelize, each transaction
+ * would open a connection and compile every statement again: five times the work, for every few hundred uses of a capped token.
  */
 export class SqliteWriter {
   readonly #path: string;
@@ -69,7 +68,7 @@ export class SqliteWriter {
     this.#path = path;
   }
 
-  /** Runs `work` in a transaction of its own; an error takes everything back. One at a time: the caller sees to that. */
+  /** Runs `work` in a transaction. An error rolls it back. The caller runs one transaction at a time. */
   async transact<T>(work: () => Promise<T>): Promise<T> {
     try {
       await this.run('BEGIN IMMEDIATE');
@@ -77,13 +76,13 @@ export class SqliteWriter {
       await this.run('COMMIT');
       return result;
     } catch (error) {
-      // Whatever state the transaction is in, the end of its connection takes it back, and no other can inherit it.
+      // If ROLLBACK fails, closing the connection rolls back, and no later transaction inherits the state.
       await this.run('ROLLBACK').catch(() => this.close());
       throw error;
     }
   }
 
-  /** @returns how many rows it changed. */
+  /** @returns the number of changed rows. */
   async run(sql: string, bind: Bind = {}): Promise<number> {
     const statement = await this.#statement(sql);
     return new Promise((resolve, reject) => {
@@ -104,7 +103,7 @@ export class SqliteWriter {
     });
   }
 
-  /** Another transaction opens a new connection. */
+  /** The next transaction opens a new connection. */
   async close(): Promise<void> {
     const connection = this.#connection;
     this.#connection = null;
@@ -149,16 +148,16 @@ function openPrepared(path: string): Promise<PreparedDatabase> {
 
 const named = (bind: Bind) => Object.fromEntries(Object.entries(bind).map(([name, value]) => [`$${name}`, value]));
 
-/** As much of Sequelize's connection manager for SQLite as it takes to mend it. */
+/** The part of Sequelize's connection manager for SQLite that is fixed here. */
 interface Connections {
   connections: Record<string, sqlite3.Database>;
   destroyConnection(connection: sqlite3.Database & { uuid?: string }): Promise<void>;
 }
 
 /**
- * When a COMMIT or ROLLBACK fails, Sequelize asks its manager to end the connection, which on SQLite looks for it in a
- * pool it never was in and leaves it open, transaction and all: nobody could write any more. Closing it takes
- * the transaction back.
+ * Fixes how Sequelize closes a connection after a failed COMMIT or ROLLBACK. On SQLite, Sequelize looks for it in a pool that never
+ * contained it and leaves it open, together with its transaction: no other connection could write any more. Closing it rolls the
+ * transaction back.
  */
 export function closeBrokenConnections(connectionManager: unknown): void {
   const manager = connectionManager as Connections;
@@ -172,7 +171,10 @@ export function closeBrokenConnections(connectionManager: unknown): void {
   };
 }
 
-/** Claims a SQLite database for this process, whatever name leads to it. @returns releases it. @throws {PathInUse} */
+/**
+ * Locks a SQLite database for this process, under all names of the file. @returns a function that releases the lock. @throws
+ * {PathInUse}
+ */
 export function lockDatabase(databasePath: string): Promise<() => Promise<void>> {
   mkdirSync(dirname(databasePath), { recursive: true, mode: 0o700 });
   return lockFile(databasePath);

@@ -1,26 +1,26 @@
 /**
- * A table as our statements see it. The SELECT list, what a row becomes, INSERT and UPDATE all follow from one declaration of its columns
- * (tables.ts), so that nothing compiles that leaves a column out or makes one up.
+ * A table as our statements use it. The SELECT list, the mapping of rows, INSERT and UPDATE are all derived from one declaration of
+ * its columns (tables.ts), so that code that omits a column or invents one does not compile.
  */
 import type { Cell, Column, Columns, InsertedOf, RowOf, ValuesOf } from './columns.js';
-import type { Bind, Connection, Patience } from './database.js';
+import type { Bind, SqlTransaction, StatementTimeout } from './database.js';
 
-/** Some columns of a table, to be selected together. */
-export interface Selection<C extends Columns> {
+/** Columns of a table that are selected together. */
+export interface ColumnList<C extends Columns> {
   readonly properties: readonly (keyof C & string)[];
-  /** Of the columns, in the order of the properties. */
+  /** Names of the columns, in the order of the properties. */
   readonly names: readonly string[];
-  /** What stands between SELECT and FROM. */
+  /** The list between SELECT and FROM. */
   readonly list: string;
-  /** What a row becomes. */
+  /** Converts a row. */
   readonly of: (row: RowOf<C>) => ValuesOf<C>;
-  /** Of a value with more properties those that stand in these columns. */
+  /** Picks the properties that have a column here. */
   readonly pick: (value: Readonly<ValuesOf<C>>) => ValuesOf<C>;
 }
 
-/** @param alias what the statement calls the table, where it calls it something else than its name. */
-export function selection<C extends Columns>(columns: C, alias?: string): Selection<C> {
-  const known = partsOf(columns);
+/** @param alias the table's alias in the statement, if it has one. */
+export function columnList<C extends Columns>(columns: C, alias?: string): ColumnList<C> {
+  const known = entriesOf(columns);
   const names = known.map(([, { name }]) => name);
   return {
     properties: Object.keys(columns),
@@ -36,32 +36,32 @@ export function selection<C extends Columns>(columns: C, alias?: string): Select
   };
 }
 
-/** `V`, which must have every property of `T` and no other. */
+/** `V` with every property of `T` and no others. */
 type Exactly<T, V> = V & T & Readonly<Record<Exclude<keyof V, keyof T>, never>>;
 
 export class Table<C extends Columns> {
   readonly name: string;
   readonly columns: C;
-  readonly #inserted: readonly Part[];
+  readonly #inserted: readonly ColumnEntry[];
   readonly #inserts = new Map<number, string>();
 
   constructor(name: string, columns: C) {
     this.name = name;
     this.columns = columns;
-    this.#inserted = partsOf(columns).filter(([, column]) => !('isFilledIn' in column));
+    this.#inserted = entriesOf(columns).filter(([, column]) => !('isFilledIn' in column));
   }
 
   /** Inserts a row. */
-  async insert<V>(tx: Connection, values: Exactly<InsertedOf<C>, V>): Promise<void> {
+  async insert<V>(tx: SqlTransaction, values: Exactly<InsertedOf<C>, V>): Promise<void> {
     await this.insertAll(tx, [values]);
   }
 
   /**
-   * Inserts several rows in one statement. It is compiled once for each number of rows.
+   * Inserts several rows in one statement, which is compiled once for each number of rows.
    *
-   * @param ending goes behind the statement.
+   * @param ending appended to the statement.
    */
-  async insertAll(tx: Connection, rows: readonly InsertedOf<C>[], ending = ''): Promise<void> {
+  async insertAll(tx: SqlTransaction, rows: readonly InsertedOf<C>[], ending = ''): Promise<void> {
     const bind: Bind = {};
     for (const [i, row] of rows.entries()) {
       const values = row as Record<string, unknown>;
@@ -70,9 +70,9 @@ export class Table<C extends Columns> {
     await tx.execute(`${this.#insertOf(rows.length)} ${ending}`, bind);
   }
 
-  /** Inserts a row of which some values are SQL. @param values an expression for each column. */
+  /** Inserts a row with SQL expressions as values. @param values an expression for each column. */
   async insertOf<V>(
-    tx: Connection,
+    tx: SqlTransaction,
     values: Exactly<Record<keyof InsertedOf<C>, string>, V>,
     bind: Bind,
   ): Promise<void> {
@@ -80,19 +80,19 @@ export class Table<C extends Columns> {
     await tx.execute(`INSERT INTO ${this.#names} VALUES (${expressions.join(', ')})`, bind);
   }
 
-  /** Changes the rows that hold all of `where`. @returns how many there are. */
+  /** Updates the rows that match all of `where`. @returns the number of these rows. */
   update<V extends Partial<ValuesOf<C>>>(
-    tx: Connection,
+    tx: SqlTransaction,
     where: Partial<ValuesOf<C>>,
     values: Exactly<Pick<ValuesOf<C>, keyof V & keyof C>, V>,
-    patience?: Patience,
+    timeout?: StatementTimeout,
   ): Promise<number> {
     const set = this.#bound(values, '');
     const found = this.#bound(where, 'where_');
     return tx.execute(
       `UPDATE ${this.name} SET ${set.equations.join(', ')} WHERE ${found.equations.join(' AND ')}`,
       Object.fromEntries([...set.bind, ...found.bind]),
-      patience,
+      timeout,
     );
   }
 
@@ -121,7 +121,7 @@ export class Table<C extends Columns> {
   }
 }
 
-type Part = [property: string, column: Column<unknown>];
+type ColumnEntry = [property: string, column: Column<unknown>];
 
-// What the types of a declaration say, its user is held to; in here they are all the same.
-const partsOf = (columns: Columns): Part[] => Object.entries(columns) as unknown as Part[];
+// The types of a declaration bind the callers; inside this class all columns are treated alike.
+const entriesOf = (columns: Columns): ColumnEntry[] => Object.entries(columns) as unknown as ColumnEntry[];

@@ -1,7 +1,7 @@
 /**
- * The tables of the database, each column declared once: what our code calls it, what the database calls it, and how it is read and written.
- * What is missing here, or is declared twice, does not compile or fails a test (test/store/tables.ts): a property that the core knows
- * needs a column, a column must be in the schema (migrations/), and the other way round.
+ * The database tables, with each column declared once: its name in our code, its name in the database, and how it is read and
+ * written. A missing or duplicate declaration does not compile or fails a test (test/store/tables.test.ts): a property of the core
+ * needs a column, a column must be in the schema (migrations/), and vice versa.
  */
 import type { CommittedChange, CommittedRecord, UsageCounts, UsageRow } from '../../core/ports.js';
 import type { Project, Token } from '../../core/token.js';
@@ -14,12 +14,12 @@ import {
   nullable,
   nullAs,
   number,
-  oneOf,
+  enumText,
   type RowOf,
   text,
   type ValuesOf,
 } from './columns.js';
-import { selection, Table } from './table.js';
+import { columnList, Table } from './table.js';
 
 // ---- projects
 
@@ -33,23 +33,23 @@ const project = {
   deactivatedAtMs: nullable(number('deactivated_at')),
 } satisfies ColumnsOf<Project>;
 
-/** The upstream key, sealed (daemon/store/secrets.ts). */
+/** The upstream key, encrypted (daemon/store/secrets.ts). */
 const sealedKey = {
   sealedKey: text('api_key'),
-  /** The encryption key that it was sealed with. */
+  /** ID of the encryption key. */
   sealedWith: text('api_key_id'),
 };
 
 export const PROJECTS = new Table('projects', { ...project, ...sealedKey });
-export const PROJECT = selection(project);
+export const PROJECT = columnList(project);
 export type ProjectColumns = RowOf<typeof project>;
 
-export const SEALED_KEY = selection({ id: project.id, ...sealedKey });
+export const SEALED_KEY = columnList({ id: project.id, ...sealedKey });
 export type SealedKeyColumns = RowOf<typeof sealedKey & Pick<typeof project, 'id'>>;
 
 // ---- tokens
 
-// A new token has not been used: what counts its uses is left to the database.
+// A new token is unused, so its usage columns keep the database's default.
 const token = {
   id: text('id'),
   projectId: text('project_id'),
@@ -66,15 +66,15 @@ const token = {
 
 export const TOKENS = new Table('tokens', {
   ...token,
-  /** SHA-256 of the secret, hex. */
+  /** SHA-256 of the secret, in hex. */
   digest: text('digest'),
-  /** The name in lower case, to search in. */
+  /** The name in lower case, for searching. */
   nameFolded: text('name_folded'),
-  /** Of a cap: the requests counted, and what live instances hold in leases. */
+  /** Units of the cap that are used or leased by live instances. */
   reserved: filledIn(number('reserved')),
 });
-/** Of `tokens t`. */
-export const TOKEN = selection(token, 't');
+/** For `tokens t`. */
+export const TOKEN = columnList(token, 't');
 export type TokenColumns = RowOf<typeof TOKENS.columns>;
 
 // ---- records of changes
@@ -83,9 +83,9 @@ const record = {
   seq: number('seq'),
   id: text('id'),
   timeMs: number('recorded_at'),
-  action: oneOf('action'),
-  actor: oneOf('actor'),
-  outcome: oneOf('outcome'),
+  action: enumText('action'),
+  actor: enumText('actor'),
+  outcome: enumText('outcome'),
   projectId: nullable(text('project_id')),
   tokenId: nullable(text('token_id')),
   obfuscated: nullable(text('obfuscated')),
@@ -97,20 +97,20 @@ const record = {
 } satisfies ColumnsOf<CommittedRecord>;
 
 export const AUDIT = new Table('audit', record);
-/** Of `audit a`. */
-export const RECORD = selection(record, 'a');
+/** For `audit a`. */
+export const RECORD = columnList(record, 'a');
 export type RecordColumns = RowOf<typeof record>;
 
 const change = {
   seq: number('seq'),
-  kind: oneOf('kind'),
+  kind: enumText('kind'),
   projectId: nullAs('', text('project_id')),
   tokenId: nullable(text('token_id')),
   timeMs: number('changed_at'),
 } satisfies ColumnsOf<CommittedChange>;
 
 export const CHANGES = new Table('changes', change);
-export const CHANGE = selection(change);
+export const CHANGE = columnList(change);
 export type ChangeColumns = RowOf<typeof change>;
 
 const anchor = {
@@ -121,19 +121,19 @@ const anchor = {
 } satisfies ColumnsOf<Anchor>;
 
 export const ANCHORS = new Table('audit_anchors', { chain: text('chain'), ...anchor });
-export const ANCHOR = selection(anchor);
+export const ANCHOR = columnList(anchor);
 export type AnchorColumns = RowOf<typeof anchor>;
 
-// ---- instances, and what they have taken of caps
+// ---- instances, and their leases of caps
 
 export const INSTANCES = new Table('instances', {
   id: text('id'),
-  /** Of its last tick. */
+  /** Number of its last tick. */
   seq: number('seq'),
   startedAtMs: number('started_at'),
   heartbeatAtMs: number('heartbeat_at'),
-  /** 0 while it lives. */
-  buriedAtMs: filledIn(number('buried_at')),
+  /** 0 while the instance is alive. */
+  expiredAtMs: filledIn(number('buried_at')),
 });
 export type InstanceColumns = RowOf<typeof INSTANCES.columns>;
 
@@ -146,7 +146,7 @@ export const LEASES = new Table('leases', {
 });
 export type LeaseColumns = RowOf<typeof LEASES.columns>;
 
-// ---- usage: '' stands for "none" in texts here, for a key holds no null
+// ---- usage: in text columns '' means "none", because a key cannot contain NULL
 
 const usageCounts = {
   requests: number('requests'),
@@ -164,41 +164,41 @@ const hour = {
   hourMs: number('hour_ms'),
   tokenId: text('token_id'),
   projectId: text('project_id'),
-  outcome: oneOf('outcome'),
+  outcome: enumText('outcome'),
   code: text('code'),
   model: text('model'),
   ...hourCounts,
 } satisfies ColumnsOf<UsageRow>;
 
 export const USAGE_HOURLY = new Table('usage_hourly', hour);
-/** Of `usage_hourly u`. */
-export const USAGE_HOUR = selection(hour, 'u');
-export const USAGE_HOUR_COUNTS = selection(hourCounts);
+/** For `usage_hourly u`. */
+export const USAGE_HOUR = columnList(hour, 'u');
+export const USAGE_HOUR_COUNTS = columnList(hourCounts);
 export type UsageHourColumns = RowOf<typeof hour>;
 
-/** What one row of usage and one sum have in common. */
-export const USAGE_COUNTS = selection(usageCounts);
+/** Columns that usage rows and sums have in common. */
+export const USAGE_COUNTS = columnList(usageCounts);
 
 const sumCounts = { ...usageCounts, refused: number('refused'), errors: number('errors') };
 
 export type SumKind = 'token_day' | 'project_day' | 'project_hour';
 const sumKey = {
-  kind: oneOf<SumKind, 'kind'>('kind'),
+  kind: enumText<SumKind, 'kind'>('kind'),
   fromMs: number('from_ms'),
   projectId: text('project_id'),
   tokenId: text('token_id'),
   model: text('model'),
 };
 export const USAGE_SUMS = new Table('usage_sums', { ...sumKey, ...sumCounts });
-export const USAGE_SUM_KEY = selection(sumKey);
+export const USAGE_SUM_KEY = columnList(sumKey);
 export type UsageSumColumns = RowOf<typeof sumKey>;
 export type UsageSum = ValuesOf<typeof USAGE_SUMS.columns>;
-export const USAGE_SUM_COUNTS = selection(sumCounts);
+export const USAGE_SUM_COUNTS = columnList(sumCounts);
 export type UsageCountColumns = RowOf<typeof sumCounts>;
 
 export const USAGE_FLUSHES = new Table('usage_flushes', {
   instanceId: text('instance_id'),
-  /** Of the last flush that was committed. */
+  /** Number of the last committed flush. */
   seq: number('seq'),
   flushedAtMs: number('flushed_at'),
 });

@@ -16,12 +16,12 @@ import type { Bind, Reader } from './database.js';
 import type { Dialect } from './dialect.js';
 import { liveFirst } from './live-first.js';
 import { Conditions, pageOf } from './lists.js';
-import type { Totals } from './totals.js';
+import type { ListTotals } from './list-totals.js';
 import { ALIVE, OF_INACTIVE_PROJECT, tokensInStates } from './population.js';
-import { placeOfKey } from './projects.js';
+import { upstreamKeyContext } from './projects.js';
 import { TOKEN, type TokenColumns } from './tables.js';
 
-// Beside the token: whether its project is active. Not a join, so that lists are counted in an index of tokens alone.
+// The token and whether its project is active. Not a join, so that lists are counted in an index of tokens alone.
 const ROW_COLUMNS = `${TOKEN.list},
   (SELECT p.is_active FROM projects p WHERE p.id = t.project_id) AS project_is_active`;
 
@@ -62,7 +62,7 @@ export class SqlTokenLookup implements TokenLookup {
     const [row] = await this.#database.select<
       TokenRowColumns & { reserved: number; api_key: string; api_key_id: string; change_seq: number }
     >(
-      // In the same statement, so that all of it is of one moment.
+      // One statement, so that all values are from the same moment.
       `SELECT ${ROW_COLUMNS}, t.reserved, p.api_key, p.api_key_id,
          (SELECT seq FROM change_seq WHERE id = 1) AS change_seq
        FROM tokens t JOIN projects p ON p.id = t.project_id WHERE t.digest = $digest`,
@@ -72,17 +72,17 @@ export class SqlTokenLookup implements TokenLookup {
     if (!row) return null;
     const { token, projectIsActive } = rowOf(row);
     const sealed = { text: row.api_key, keyId: row.api_key_id };
-    const upstreamKey = this.#box.open(sealed, placeOfKey(token.projectId));
+    const upstreamKey = this.#box.open(sealed, upstreamKeyContext(token.projectId));
     return { token, projectIsActive, reserved: row.reserved, upstreamKey, changeSeq: row.change_seq };
   }
 }
 
-/** What tokens are sorted by is the name of a column. There is an index of each, `tokens_` and its name. */
-type Column = Exclude<TokenSortField, 'live'> & keyof TokenColumns;
+/** Sort fields are column names. Each has an index named `tokens_` and the column. */
+type SortColumn = Exclude<TokenSortField, 'live'> & keyof TokenColumns;
 
 const OF_ACTIVE_PROJECT = 't.project_id IN (SELECT id FROM projects WHERE is_active = $yes)';
 
-/** The states as `stateOf` tells them apart; each excludes those before it. */
+/** The states as defined by `stateOf`; each excludes the ones before it. */
 const IN_STATE: Record<TokenState, string> = {
   revoked: 't.is_active = $no',
   expired: 't.is_active = $yes AND t.expires_at <= $now',
@@ -91,10 +91,10 @@ const IN_STATE: Record<TokenState, string> = {
   active: `${ALIVE} AND ${OF_ACTIVE_PROJECT} AND (t.max_requests = 0 OR t.request_count < t.max_requests)`,
 };
 
-// Tokens of which the ids can go back and forth; of more, a page is soon met by walking an index that is in order.
+// How many IDs can be passed back to the database. With more matches, walking an ordered index soon finds a page.
 const FEW = 4_000;
 const OF_PROJECT = 'tokens_project';
-const BY_STATE = 'tokens_state'; // Holds all that a filter looks at.
+const BY_STATE = 'tokens_state'; // Covers all columns that a filter uses.
 const BY_NAME = 'tokens_name_folded';
 const OF_CAP = 'tokens_capped';
 
@@ -104,7 +104,7 @@ export function listTokens(
   { field, descending }: TokenSort,
   page: PageRequest,
   nowMs: number,
-  totals: Totals | null,
+  totals: ListTotals | null,
 ): Promise<PageOf<TokenRow>> {
   const listed = (of: Omit<Listing, 'filter' | 'nowMs' | 'totals'>) =>
     tokensInOrder(on, { ...of, filter, nowMs, totals });
@@ -116,15 +116,15 @@ export function listTokens(
 
 interface Listing {
   filter: TokenFilter;
-  /** The page is of those in these states alone; the total is of the whole filter all the same. */
+  /** Restricts the page to these states, but not the total. */
   states?: readonly TokenState[];
-  /** Known already. */
+  /** If already known. */
   total?: number | null;
-  field: Column;
+  field: SortColumn;
   descending: boolean;
   page: PageRequest;
   nowMs: number;
-  totals: Totals | null;
+  totals: ListTotals | null;
 }
 
 async function tokensInOrder(on: Reader, listing: Listing): Promise<PageOf<TokenRow>> {
@@ -133,21 +133,21 @@ async function tokensInOrder(on: Reader, listing: Listing): Promise<PageOf<Token
   const counted = tokenConditions(filter, nowMs, dialect);
   const part = states && { ...filter, states: { among: states, isExcluded: false } };
   const where = part ? tokenConditions(part, nowMs, dialect) : counted;
-  const sought = rarest(filter);
-  const found = sought === undefined ? null : await find(on, sought);
+  const sought = longestText(filter);
+  const found = sought === undefined ? null : await findFew(on, sought);
   if (found) for (const conditions of [where, counted]) conditions.bind.found = JSON.stringify(found);
-  const by = (index: string | null) => (index === null || found ? '' : dialect.by(index));
+  const by = (index: string | null) => (index === null || found ? '' : dialect.indexHint(index));
   return pageOf<TokenRowColumns, TokenRow>(on, {
     columns: ROW_COLUMNS,
-    from: found ? dialect.among('tokens t', 't.id', '$found') : 'tokens t',
+    from: found ? dialect.rowsIn('tokens t', 't.id', '$found') : 'tokens t',
     where,
     counted,
     sortColumn: `t.${column}`,
     idColumn: 't.id',
     descending,
     page,
-    hint: by(orderOf(filter, column)),
-    countHint: by(indexOf(filter)),
+    hint: by(pageIndexOf(filter, column)),
+    countHint: by(countIndexOf(filter)),
     total: typeof total === 'number' ? () => Promise.resolve(total) : countOf(on, filter, nowMs),
     totals: totals && ((count) => totals.of(JSON.stringify(filter), count)),
     rowOf,
@@ -157,30 +157,37 @@ async function tokensInOrder(on: Reader, listing: Listing): Promise<PageOf<Token
 
 const STATES = Object.keys(IN_STATE) as TokenState[];
 
-/** Those that are selected, each once. @param isLive only the one of live tokens, or all but that. */
+/** The selected states, each once. @param isLive true: only `active`; false: all others. */
 const selected = (selection: Selection<TokenState> | undefined, isLive?: boolean) =>
   STATES.filter((state) => selection === undefined || selection.among.includes(state) !== selection.isExcluded).filter(
     (state) => isLive === undefined || (state === 'active') === isLive,
   );
 
-/** Of states and nothing else. */
+/** A faster total for a filter on states alone. */
 function countOf(on: Reader, { states, ...others }: TokenFilter, nowMs: number): (() => Promise<number>) | undefined {
   if (states === undefined || Object.values(others).some((value) => value !== undefined)) return undefined;
   return () => tokensInStates(on, selected(states), nowMs);
 }
 
-/** The index to look for all tokens of a filter in. */
-function indexOf({ projects, text, words, usedOverPercent, usedUnderPercent, ...rest }: TokenFilter): string | null {
+/** The index to count the matches of a filter in. */
+function countIndexOf({
+  projects,
+  text,
+  words,
+  usedOverPercent,
+  usedUnderPercent,
+  ...rest
+}: TokenFilter): string | null {
   if (projects && !projects.isExcluded) return OF_PROJECT;
   const isOfCap = (usedOverPercent ?? usedUnderPercent) !== undefined;
   const isNothingElse = Object.values(rest).every((value) => value === undefined) && projects === undefined;
   if ((text ?? words) !== undefined) return isNothingElse && !isOfCap ? BY_NAME : BY_STATE;
-  if (projects) return OF_PROJECT; // The smallest in which the project stands.
+  if (projects) return OF_PROJECT; // The smallest index that contains the project.
   return isNothingElse && isOfCap ? OF_CAP : null;
 }
 
-/** The index to walk, in order, to a page of a filter. */
-function orderOf({ projects }: TokenFilter, field: Column): string | null {
+/** The index to walk, in order, to read a page. */
+function pageIndexOf({ projects }: TokenFilter, field: SortColumn): string | null {
   if (projects?.among.length !== 1 || projects.isExcluded) return `tokens_${field}`;
   return field === 'created_at' ? OF_PROJECT : null;
 }
@@ -215,50 +222,50 @@ function projectCondition({ among, isExcluded }: Selection<string>): [string, Bi
   return [`t.project_id ${isExcluded ? 'NOT IN' : 'IN'} (${ids.join(', ')})`, bind];
 }
 
-/** By the states, or by those that are left, whichever are fewer. */
+/** Tests for the selected states or against the others, whichever are fewer. */
 function stateCondition(states: readonly TokenState[]): string {
   const others = STATES.filter((state) => !states.includes(state));
   const anyOf = (them: readonly TokenState[]) => them.map((state) => `(${IN_STATE[state]})`).join(' OR ') || '1 = 0';
   return states.length <= others.length ? anyOf(states) : `NOT (${anyOf(others)})`;
 }
 
-const isNamed = ({ contains }: Dialect, of = '') => contains('t.name_folded', `$part${of}`);
-const begins = (of = '') => `t.id >= $text${of} AND t.id < $textEnd${of}`;
+const nameContains = ({ contains }: Dialect, of = '') => contains('t.name_folded', `$part${of}`);
+const idStartsWith = (of = '') => `t.id >= $text${of} AND t.id < $textEnd${of}`;
 
 /**
- * A part of the name in any case, or the beginning of the id.
+ * Condition that the name contains the text, ignoring case, or that the ID starts with it.
  *
- * @param of goes behind the names of its values, where there are several.
+ * @param of suffix for the bind names, if there are several texts.
  */
 function textCondition(text: string, dialect: Dialect, of = ''): [string, Bind] {
-  const named = isNamed(dialect, of);
-  return [canBeginId(text) ? `${named} OR (${begins(of)})` : named, textBind(text, of)];
+  const named = nameContains(dialect, of);
+  return [canStartId(text) ? `${named} OR (${idStartsWith(of)})` : named, textBind(text, of)];
 }
 
-/** A text that all that is sought holds, so that few do, if there is one. */
-function rarest({ text, words = [] }: TokenFilter): string | undefined {
+/** The longest text that every match must contain, if any: it probably has the fewest matches. */
+function longestText({ text, words = [] }: TokenFilter): string | undefined {
   const wanted = words.filter(({ isExcluded }) => !isExcluded).map((word) => word.text);
   if (text !== undefined) wanted.push(text);
   return wanted.sort((a, b) => b.length - a.length)[0];
 }
 
 /**
- * The ids of all tokens that fit `text`, if they are few; null if they are many. All names must be looked through to find
- * the few, so it is done once, and not again for the page; the many are found soon enough.
+ * IDs of all tokens that match `text`, if they are few; null if they are many. Finding few matches means scanning all names, so it
+ * is done once and not again for the page. Many matches are found quickly.
  */
-async function find(on: Reader, text: string): Promise<string[] | null> {
+async function findFew(on: Reader, text: string): Promise<string[] | null> {
   const first = (condition: string) => `SELECT * FROM (SELECT t.id FROM tokens t ${condition} LIMIT ${FEW + 1}) few`;
-  const named = first(`${on.dialect.by(BY_NAME)} WHERE ${isNamed(on.dialect)}`);
-  // Not as one condition: to compare each id as well takes longer than all else.
-  const sql = canBeginId(text) ? `${named} UNION ${first(`WHERE ${begins()}`)}` : named;
+  const named = first(`${on.dialect.indexHint(BY_NAME)} WHERE ${nameContains(on.dialect)}`);
+  // Not as one condition: comparing each ID as well would take longest.
+  const sql = canStartId(text) ? `${named} UNION ${first(`WHERE ${idStartsWith()}`)}` : named;
   const found = await on.select<{ id: string }>(sql, textBind(text));
   return found.length > FEW ? null : found.map(({ id }) => id);
 }
 
-const canBeginId = (text: string) => /^[0-9a-f-]{1,36}$/.test(text);
+const canStartId = (text: string) => /^[0-9a-f-]{1,36}$/.test(text);
 
 function textBind(text: string, of = ''): Bind {
   const part = { [`part${of}`]: text.toLowerCase() };
-  // `~` comes after whatever an id goes on with.
-  return canBeginId(text) ? { ...part, [`text${of}`]: text, [`textEnd${of}`]: `${text}~` } : part;
+  // `~` sorts after every character of an ID.
+  return canStartId(text) ? { ...part, [`text${of}`]: text, [`textEnd${of}`]: `${text}~` } : part;
 }

@@ -1,4 +1,4 @@
-/** Reports of usage: which of its tables each is read from, and how. */
+/** Usage reports: which tables each one is read from, and how. */
 import type { Outcome } from '../../core/events.js';
 import type { UsageLine, UsageQuery } from '../../core/ports.js';
 import { DAY_MS, FAILED, firstIdOf, REFUSED } from '../../core/usage.js';
@@ -6,7 +6,7 @@ import type { Bind, Reader } from './database.js';
 import { Conditions } from './lists.js';
 import { type SumKind, USAGE_SUM_COUNTS, type UsageCountColumns } from './tables.js';
 
-/** @returns one more than `most` lines where there are more. */
+/** @returns up to `most` lines, and one more if there are more. */
 export async function usageReport(on: Reader, query: UsageQuery, most: number): Promise<UsageLine[]> {
   const lines = new Map<string, UsageLine>();
   for (const { sql, bind } of partsOf(query, most)) {
@@ -31,7 +31,7 @@ interface Part {
   bind: Bind;
 }
 
-/** From what the report is read: each moment of its time from exactly one place. */
+/** The queries of a report. Together they cover each moment of its time exactly once. */
 function partsOf(query: UsageQuery, most: number): Part[] {
   const { by, sinceMs, untilMs, projectId, tokenId } = query;
   const tellsTokens = by.has('token') || tokenId !== undefined;
@@ -40,7 +40,7 @@ function partsOf(query: UsageQuery, most: number): Part[] {
     const span = { ...query, sinceMs: fromMs, untilMs: toMs };
     return [tellsTokens ? fromRows(span, most) : fromSums('project_hour', span, most)];
   };
-  // One token's hours are few.
+  // One token has few hours.
   if (by.has('hour') || tokenId !== undefined) return hours(sinceMs, untilMs);
   const firstDayMs = Math.ceil(sinceMs / DAY_MS) * DAY_MS;
   const lastDayMs = Math.floor(untilMs / DAY_MS) * DAY_MS;
@@ -57,7 +57,7 @@ function fromRows({ by, sinceMs, untilMs, projectId, tokenId }: UsageQuery, most
   const where = new Conditions();
   if (tokenId !== undefined) where.and('token_id = $tokenId', { tokenId });
   if (projectId !== undefined) where.and('project_id = $projectId', { projectId });
-  // The indexes of tokens and projects go on by the hour, the table itself lies in the order of ids.
+  // The indexes on tokens and projects continue with the hour. The table itself is in the order of IDs.
   if (where.sql === '') {
     where.and('id >= $since AND id < $until', { since: firstIdOf(sinceMs), until: firstIdOf(untilMs) });
   } else {
@@ -94,7 +94,7 @@ function summed(
   const sums = { ...Object.fromEntries(USAGE_SUM_COUNTS.names.map((count) => [count, count])), refused, errors };
   const shown = [
     ...Object.entries(columns).map(([name, column]) => `${column} AS ${name}`),
-    // Without rows the sum of a column is null.
+    // Without rows, SUM returns NULL.
     ...Object.entries(sums).map(([name, column]) => `COALESCE(SUM(${column}), 0) AS ${name}`),
   ];
   const groups = Object.values(columns);
@@ -111,7 +111,7 @@ const lineOf = (row: ReportRow): UsageLine => ({
   ...USAGE_SUM_COUNTS.of(row),
 });
 
-/** The parts of a report may each know something of the same line. */
+/** Adds a line; several queries may return the same one. */
 function addLine(lines: Map<string, UsageLine>, line: UsageLine): void {
   const { tokenId, projectId, model, hourMs, dayMs } = line;
   const key = `${hourMs ?? dayMs ?? ''}\n${projectId ?? ''}\n${tokenId ?? ''}\n${model ?? ''}`;

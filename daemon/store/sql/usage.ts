@@ -1,12 +1,12 @@
 /**
- * Usage by the hour, and sums of it. A year of a thousand tokens can be nine million rows of hours, which nobody can add up while
- * somebody waits; so whatever is added to them is added to three kinds of sums as well, in the same transaction:
+ * Usage per hour, and sums of it. A year of a thousand tokens can be nine million hourly rows, too many to add up while a client
+ * waits. So the same transaction that adds to these rows also adds to three kinds of sums:
  *
- *   token_day     a day of a token and model          what reports without hours are made of
- *   project_day   a day of a project and model        the same, where tokens are not told apart
- *   project_hour  an hour of a project and model      reports with hours, where tokens are not told apart
+ *   token_day     a day of a token and model          for reports without hours
+ *   project_day   a day of a project and model        the same, without tokens
+ *   project_hour  an hour of a project and model      for reports with hours, without tokens
  *
- * Sums do not tell results apart as the rows do; they say how many were refused and how many failed.
+ * Sums do not have a line for each result, as the rows do; they count refused and failed requests.
  */
 import {
   StoreUnavailable,
@@ -17,7 +17,7 @@ import {
   type UsageStore,
 } from '../../core/ports.js';
 import { DAY_MS, FAILED, firstIdOf, REFUSED } from '../../core/usage.js';
-import type { Connection, Database } from './database.js';
+import type { SqlTransaction, Database } from './database.js';
 import {
   type SumKind,
   USAGE_COUNTS,
@@ -32,9 +32,9 @@ import {
 } from './tables.js';
 import { usageReport } from './usage-report.js';
 
-const FORGOTTEN_AT_ONCE = 1_000;
-// Statements are compiled once for each number of rows; with two of them there is little to compile and little to send.
-const ROWS_IN_A_STATEMENT = 40;
+const DELETE_BATCH = 1_000;
+// Statements are compiled once per number of rows. With two different numbers there is little to compile and little to send.
+const ROWS_PER_STATEMENT = 40;
 
 export class SqlUsage implements UsageStore {
   readonly #database: Database;
@@ -47,7 +47,7 @@ export class SqlUsage implements UsageStore {
     return this.#database.transact(async (tx) => {
       await advance(tx, { instanceId, seq, nowMs });
       if (seq === 1) await tx.execute('DELETE FROM usage_flushes WHERE flushed_at < $old', { old: nowMs - DAY_MS });
-      const { orAdd } = tx.dialect;
+      const { upsertAdd: orAdd } = tx.dialect;
       await addAll(rows, (some) =>
         USAGE_HOURLY.insertAll(tx, some, orAdd('usage_hourly', ['id'], USAGE_HOUR_COUNTS.names)),
       );
@@ -69,13 +69,13 @@ export class SqlUsage implements UsageStore {
     return usageReport(this.#database, query, most);
   }
 
-  async forgetBefore(dayMs: number): Promise<boolean> {
+  async removeBefore(dayMs: number): Promise<boolean> {
     return (await this.#forgetHours(dayMs)) || (await this.#forgetSums(dayMs));
   }
 
   async #forgetHours(dayMs: number): Promise<boolean> {
     const ids = await this.#database.select<{ id: string }>(
-      `SELECT id FROM usage_hourly WHERE id < $before ORDER BY id LIMIT ${FORGOTTEN_AT_ONCE}`,
+      `SELECT id FROM usage_hourly WHERE id < $before ORDER BY id LIMIT ${DELETE_BATCH}`,
       { before: firstIdOf(dayMs) },
     );
     const last = ids.at(-1);
@@ -84,7 +84,7 @@ export class SqlUsage implements UsageStore {
     return last !== undefined;
   }
 
-  /** Those of one kind, one time and one project are no more than its tokens have models. */
+  /** The sums of one kind, time and project are no more than its tokens have models. */
   async #forgetSums(dayMs: number): Promise<boolean> {
     const [oldest] = await this.#database.select<Pick<UsageSumColumns, 'kind' | 'from_ms' | 'project_id'>>(
       `SELECT kind, from_ms, project_id FROM usage_sums WHERE (kind = 'token_day' OR kind = 'project_day' OR kind = 'project_hour')
@@ -104,8 +104,8 @@ export class SqlUsage implements UsageStore {
 
 // ---- adding
 
-/** Makes the flush's number the instance's last. One that had nothing to flush for a day may have been forgotten by others. */
-async function advance(tx: Connection, { instanceId, seq, nowMs }: Omit<UsageFlush, 'rows'>): Promise<void> {
+/** Sets the instance's last flush number. Other instances may have deleted the row of an instance that flushed nothing for a day. */
+async function advance(tx: SqlTransaction, { instanceId, seq, nowMs }: Omit<UsageFlush, 'rows'>): Promise<void> {
   const advanced = await tx.execute(
     'UPDATE usage_flushes SET seq = $seq, flushed_at = $nowMs WHERE instance_id = $instanceId AND seq = $seq - 1',
     { instanceId, seq, nowMs },
@@ -116,7 +116,7 @@ async function advance(tx: Connection, { instanceId, seq, nowMs }: Omit<UsageFlu
   await USAGE_FLUSHES.insert(tx, { instanceId, seq, flushedAtMs: nowMs });
 }
 
-/** What is added up of the requests that a row of usage stands for. */
+/** The counts that a usage row adds to its sums. */
 const countsOf = (row: UsageRow) => ({
   ...USAGE_COUNTS.pick(row),
   refused: REFUSED.includes(row.outcome) ? row.requests - row.cut : 0,
@@ -145,7 +145,7 @@ function addSum(sums: Map<string, UsageSum>, row: UsageRow, kind: SumKind, fromM
 
 /** @param add adds rows in one statement. */
 async function addAll<Row>(rows: readonly Row[], add: (rows: readonly Row[]) => Promise<void>): Promise<void> {
-  const wholes = rows.length - (rows.length % ROWS_IN_A_STATEMENT);
-  for (let at = 0; at < wholes; at += ROWS_IN_A_STATEMENT) await add(rows.slice(at, at + ROWS_IN_A_STATEMENT));
+  const wholes = rows.length - (rows.length % ROWS_PER_STATEMENT);
+  for (let at = 0; at < wholes; at += ROWS_PER_STATEMENT) await add(rows.slice(at, at + ROWS_PER_STATEMENT));
   for (const row of rows.slice(wholes)) await add([row]);
 }

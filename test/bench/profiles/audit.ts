@@ -26,7 +26,7 @@ export async function audit(): Promise<Report> {
   const projects = Array.from({ length: PROJECTS }, () => randomUUID());
   await makeRecords(path, projects);
   console.log(`${RECORDS} records, ${Math.round(statSync(path).size / 1e6)} MB`);
-  // Their copy would be made first.
+  // Otherwise they would be copied to the file first.
   const daemon = await startDaemon({ dir, env: { AUDIT_LOG_FILE: '' } });
   const figures: Figure[] = [];
   for (const [what, query] of Object.entries(pages(projects))) {
@@ -38,7 +38,7 @@ export async function audit(): Promise<Report> {
   return { figures };
 }
 
-/** As `SqlChange.record` writes them, but without a question for each. */
+/** As `SqlChange.record` writes them, but without a query for each. */
 async function makeRecords(path: string, projects: readonly string[]): Promise<void> {
   const stores = await openStores(
     { database: { driver: 'sqlite', path }, encryptionKey: undefined },

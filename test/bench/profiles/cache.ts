@@ -1,8 +1,8 @@
 /**
- * An answer out of the cache beside what it saves: against a server that does nothing else, and against asking the provider.
- * And what a cache costs those who have no use for it.
+ * A cached response compared with what it saves: with a server that does nothing else, and with a request to the provider. Also what a
+ * cache costs requests that do not use it.
  */
-import { MODELS } from '../asked.js';
+import { MODELS } from '../requests.js';
 import { BARE_SERVER, type Measurable, startBareServer, startProvider } from '../baselines.js';
 import { startDaemon } from '../daemon.js';
 import type { Figure } from '../figures.js';
@@ -11,12 +11,12 @@ import { startRedis } from '../redis.js';
 import { compare, idleWarning, ratio, type Rounds, rowsOf } from '../rounds.js';
 import type { Bench, Report } from '../run.js';
 
-const FROM_MEMORY = 'GET, kept in memory';
-const FROM_REDIS = 'GET, kept in Redis';
+const FROM_MEMORY = 'GET, cached in memory';
+const FROM_REDIS = 'GET, cached in Redis';
 const UNCACHED = 'GET, forwarded, cache off';
 const CHAT_BESIDE_CACHE = 'chat, cache on, not opted in';
 const CHAT_ALONE = 'chat, cache off';
-// Longer than any run: no round has a miss in it.
+// Longer than any run: no round has a miss.
 const KEPT = { HTTP_CACHE_ENABLED: 'true', HTTP_CACHE_DEFAULT_TTL: '86400' };
 
 export async function cache(bench: Bench): Promise<Report> {
@@ -25,7 +25,7 @@ export async function cache(bench: Bench): Promise<Report> {
   const off = await startDaemon(bench, provider.url);
   const settings = { ...KEPT, HTTP_CACHE_BACKEND: 'memory' };
   const inMemory = await startDaemon(bench, provider.url, settings);
-  // One of its own, which keeps something too: what V8 made of the code while it served hits is not to be measured with it.
+  // A separate daemon, which caches something too: the code that V8 optimised for hits must not affect this measurement.
   const forChats = await startDaemon(bench, provider.url, settings);
   const chatsOff = await startDaemon(bench, provider.url);
   const fromRedis = await startSharing(bench, provider.url);
@@ -43,7 +43,7 @@ export async function cache(bench: Bench): Promise<Report> {
 async function startSharing(bench: Bench, upstreamUrl: string): Promise<Measurable | null> {
   const redis = await startRedis(bench);
   if (redis === null) {
-    console.error('no redis-server here: what is kept in Redis is not measured');
+    console.error('no redis-server here: responses cached in Redis are not measured');
     return null;
   }
   const settings = { ...KEPT, HTTP_CACHE_BACKEND: 'redis', REDIS_ADDR: redis.address };
@@ -51,12 +51,12 @@ async function startSharing(bench: Bench, upstreamUrl: string): Promise<Measurab
   return { name: FROM_REDIS, service, target: await service.targetWithToken(0) };
 }
 
-/** Whatever is measured of it is a hit. */
+/** Checks that every measured response is a hit. */
 async function keeping(measurable: Measurable): Promise<Measurable> {
   return { ...measurable, target: { ...(await keepingModels(measurable.target)), asked: MODELS, isHit: true } };
 }
 
-/** Asks for them once. */
+/** Requests them once. */
 async function keepingModels(target: Target): Promise<Target> {
   await probe({ ...target, asked: MODELS });
   return target;
@@ -70,7 +70,7 @@ function figuresOf(rounds: Rounds): Figure[] {
   ];
 }
 
-/** The processor time is that of the process measured: what Redis and the provider take beside it is not in it. */
+/** The CPU time of the measured process only, without that of Redis and the provider. */
 const against = (
   rounds: Rounds,
   { one, other, atLeast }: { one: string; other: string; atLeast: number },

@@ -1,4 +1,4 @@
-/** A capped token beside an unlimited one, at the same daemon in turn: what the exactness of a cap costs. */
+/** A capped and an unlimited token, on the same daemon in turn: what an exact cap costs. */
 import { startProvider } from '../baselines.js';
 import { startDaemon } from '../daemon.js';
 import { compare, idleWarning, ratio, rowsOf } from '../rounds.js';

@@ -1,9 +1,9 @@
-/** One connection, one request at a time: what the daemon adds to the provider's own answering time. */
+/** One connection, one request at a time: what the daemon adds to the provider's response time. */
 import { startForwarder, startProvider } from '../baselines.js';
 import { startDaemon } from '../daemon.js';
 import { type Figure, median } from '../figures.js';
 import { UsageError } from '../options.js';
-import { compare, type Measured, type Rounds, rowsOf } from '../rounds.js';
+import { compare, type RoundResult, type Rounds, rowsOf } from '../rounds.js';
 import type { Bench, Report } from '../run.js';
 
 const DIRECT = 'direct';
@@ -27,10 +27,10 @@ export async function latency(bench: Bench): Promise<Report> {
   };
 }
 
-/** The median over the rounds of what one adds in each. */
+/** The median over the rounds of what a service adds in each. */
 function added(rounds: Rounds, name: string, goalMs: { p50: number; p99: number } | null): Figure[] {
   const direct = rounds.get(DIRECT) ?? [];
-  const of = (read: (measured: Measured) => number) =>
+  const of = (read: (measured: RoundResult) => number) =>
     median((rounds.get(name) ?? []).map((measured, round) => read(measured) - read(direct[round] ?? measured)));
   const figures = [
     { what: `added by ${name}, p50`, value: of(({ p50Ms }) => p50Ms), unit: 'ms', atMost: goalMs?.p50 },

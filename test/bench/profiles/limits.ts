@@ -1,4 +1,4 @@
-/** A daemon with both rate limits beside one with none: what counting costs, and a flood that is refused. */
+/** A daemon with both rate limits and one with none: what counting costs, and a flood that is refused. */
 import { startProvider } from '../baselines.js';
 import { startDaemon } from '../daemon.js';
 import { compare, idleWarning, ratio, rowsOf } from '../rounds.js';
@@ -6,7 +6,7 @@ import type { Bench, Report } from '../run.js';
 
 const WITHOUT = 'without limits';
 const WITHIN = 'within both limits';
-const BEYOND = 'beyond the limit of its address';
+const BEYOND = 'above the limit of its address';
 const MANY = '1000000000'; // More than any run sends.
 
 export async function limits(bench: Bench): Promise<Report> {
@@ -15,7 +15,7 @@ export async function limits(bench: Bench): Promise<Report> {
   const within = await startDaemon(bench, provider.url, { GLOBAL_RATE_LIMIT: MANY, IP_RATE_LIMIT: MANY });
   const beyond = await startDaemon(bench, provider.url, { IP_RATE_LIMIT: '1', RATE_LIMIT_WINDOW: '500h' });
   const full = await beyond.targetWithToken(0);
-  await fetch(`${full.url}/v1/models`); // The one that is let through.
+  await fetch(`${full.url}/v1/models`); // The one request that is let through.
   const rounds = await compare(bench, [
     { name: WITHOUT, service: without, target: await without.targetWithToken(0) },
     { name: WITHIN, service: within, target: await within.targetWithToken(0) },

@@ -7,13 +7,13 @@ import { load, probe } from '../load.js';
 import { rssMb } from '../machine.js';
 import type { Bench, Report } from '../run.js';
 
-// V8 gives back what the start took when nothing has happened for a quarter of a minute.
+// V8 frees what the start allocated when nothing has happened for 15 seconds.
 const SETTLED_AFTER_MS = 30_000;
 const SAMPLE_EVERY_MS = 1_000;
 const S_PER_MINUTE = 60;
 const MS_PER_HOUR = 3_600_000;
 const FLAT_MB_PER_HOUR = 10;
-// In less time the heap's breathing is larger than any slope.
+// In less time, normal changes of the heap are larger than any slope.
 const SLOPE_TELLS_AFTER_MINUTES = 60;
 
 interface Sample {
@@ -43,7 +43,7 @@ export async function memory(bench: Bench): Promise<Report> {
   }
 
   const growth: Figure = {
-    what: 'growth in the second half of it',
+    what: 'growth in the second half',
     value: slopeMbPerHour(samples.slice(Math.floor(samples.length / 2))),
     unit: 'MB/h',
     ...(minutes >= SLOPE_TELLS_AFTER_MINUTES && { goal: { atMost: FLAT_MB_PER_HOUR } }),
@@ -52,7 +52,7 @@ export async function memory(bench: Bench): Promise<Report> {
     figures: [
       { what: 'RSS, idle', value: idleMb, unit: 'MB', goal: { atMost: 110 } },
       { what: 'RSS under load, highest', value: rssMb(daemon.pid, 'highest'), unit: 'MB', goal: { atMost: 200 } },
-      { what: `RSS after ${minutes} min of it`, value: lastOf(samples), unit: 'MB', goal: { atMost: 200 } },
+      { what: `RSS after ${minutes} min of load`, value: lastOf(samples), unit: 'MB', goal: { atMost: 200 } },
       growth,
     ],
   };
@@ -60,7 +60,7 @@ export async function memory(bench: Bench): Promise<Report> {
 
 const lastOf = (samples: readonly Sample[]) => median(samples.slice(-10).map(({ mb }) => mb));
 
-/** Of the straight line that fits best. */
+/** The slope of the best-fitting straight line. */
 function slopeMbPerHour(samples: readonly Sample[]): number {
   const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
   const meanMs = mean(samples.map(({ atMs }) => atMs));

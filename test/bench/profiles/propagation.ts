@@ -1,6 +1,6 @@
 /**
- * How long a revocation made on one instance stays unknown to another: two daemons on one database, with Redis and without. From when
- * it was acknowledged until the other takes a request that it then refuses; the other is asked over and over.
+ * How long a revocation on one instance stays unknown to another: two daemons on one database, with and without Redis. Measured from the
+ * acknowledgement until the other instance receives a request that it refuses. The other is asked continuously.
  */
 import { join } from 'node:path';
 import type { WireProject, WireTokenCreated } from '../../../daemon/api/contract.js';
@@ -20,7 +20,7 @@ const REVOCATIONS = 200;
 /** p99 in ms, as promised. */
 const GOALS = { redis: 100, none: 1_000 };
 
-/** @throws {Failure} where a server is not installed. */
+/** @throws {Failure} if a server is not installed. */
 export async function propagation(bench: Bench): Promise<Report> {
   const provider = await startProvider(bench);
   const redis = await startRedis(bench);

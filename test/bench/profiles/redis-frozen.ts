@@ -1,13 +1,13 @@
 /**
- * Redis stands still under load (SIGSTOP), and goes on later: what the requests notice that would have asked it, for
- * their rate limits and for the cache. In slices of a second, so that the second in which the breaker opens stands alone.
+ * Redis is frozen under load (SIGSTOP) and continues later: the effect on requests that need it, for their rate limits and for the cache.
+ * Measured in slices of a second, so that the second in which the circuit breaker opens is separate.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { CHAT, NEVER_KEPT } from '../asked.js';
+import { CHAT, UNCACHED } from '../requests.js';
 import { startProvider } from '../baselines.js';
 import { type Daemon, startDaemon } from '../daemon.js';
 import { type Figure, median, type Row } from '../figures.js';
-import { attempt, type Attempted, load, probe, type Target } from '../load.js';
+import { attempt, type AttemptResult, load, probe, type Target } from '../load.js';
 import { cpuMs } from '../machine.js';
 import { Failure } from '../processes.js';
 import { type Redis, startRedis } from '../redis.js';
@@ -27,23 +27,23 @@ const ASKS_REDIS = {
 const POLL_EVERY_MS = 50;
 const BACK_WITHIN_MS = 60_000;
 
-/** Half of the connections send chats, and half ask for what is looked up in the cache, in vain. */
+/** Half of the connections send chats, and half send requests that miss the cache. */
 interface Slice {
   phase: Phase;
-  chats: Attempted;
-  gets: Attempted;
-  /** Processor time of the daemon; null where the system does not say. */
+  chats: AttemptResult;
+  gets: AttemptResult;
+  /** CPU time of the daemon; null if the system does not report it. */
   usedMs: number | null;
 }
 
-/** @throws {Failure} without redis-server, and when Redis was not missed while it stood still. */
+/** @throws {Failure} without redis-server, and if the daemon did not notice that Redis was frozen. */
 export async function redisFrozen(bench: Bench): Promise<Report> {
   const redis = await startRedis(bench);
   if (redis === null) throw new Failure('redis-frozen needs redis-server');
   const provider = await startProvider(bench);
   const daemon = await startDaemon(bench, provider.url, { ...ASKS_REDIS, REDIS_ADDR: redis.address });
   const target = await daemon.targetWithToken(0);
-  for (const asked of [CHAT, NEVER_KEPT]) await probe({ ...target, asked });
+  for (const asked of [CHAT, UNCACHED]) await probe({ ...target, asked });
   if (bench.options.warmUpSeconds > 0) {
     await load(bench, target, { ...bench.options, seconds: bench.options.warmUpSeconds });
   }
@@ -67,9 +67,9 @@ async function runThrough(bench: Bench, scene: Scene): Promise<{ slices: Slice[]
   const well = await slicesOf(bench, scene, 'well');
   redis.freeze();
   const frozen = await slicesOf(bench, scene, 'frozen');
-  if (!(await isDegraded(daemon))) throw new Failure('void: the daemon did not miss Redis while it stood still');
+  if (!(await isDegraded(daemon))) throw new Failure('void: the daemon did not notice that Redis was frozen');
   redis.resume();
-  const late = () => `Redis goes on, and is not used again after ${BACK_WITHIN_MS} ms`;
+  const late = () => `Redis continues and is not used again after ${BACK_WITHIN_MS} ms`;
   const [backAfterS, after] = await Promise.all([
     bench.processes.whileAllLive(wholeAgain(daemon), BACK_WITHIN_MS, late),
     slicesOf(bench, scene, 'after'),
@@ -77,11 +77,11 @@ async function runThrough(bench: Bench, scene: Scene): Promise<{ slices: Slice[]
   return { slices: [...well, ...frozen, ...after], backAfterS };
 }
 
-/** One request after the other: a load generator forgets those that are not answered when its second is over. */
+/** Sequential requests: a load generator drops those without a response when its second has passed. */
 async function longestOf(target: Target, until: AbortSignal): Promise<number> {
   let longestMs = 0;
   while (!until.aborted) {
-    for (const asked of [CHAT, NEVER_KEPT]) {
+    for (const asked of [CHAT, UNCACHED]) {
       const begunMs = performance.now();
       await probe({ ...target, asked });
       longestMs = Math.max(longestMs, performance.now() - begunMs);
@@ -98,7 +98,7 @@ async function slicesOf(bench: Bench, { daemon, target }: Scene, phase: Phase): 
     const before = cpuMs(daemon.pid);
     const [chats, gets] = await Promise.all([
       attempt(bench, { ...target, asked: CHAT }, options),
-      attempt(bench, { ...target, asked: NEVER_KEPT }, options),
+      attempt(bench, { ...target, asked: UNCACHED }, options),
     ]);
     const after = cpuMs(daemon.pid);
     const usedMs = before === null || after === null ? null : after - before;
@@ -148,18 +148,18 @@ function figuresOf(slices: readonly Slice[], backAfterS: number, longestMs: numb
       goal: { atMost: 0 },
     },
     {
-      what: 'p99 of a chat, frozen (after the first second) against well',
+      what: 'p99 of a chat, Redis frozen (after the first second) against normal',
       value: againstWell(({ chats }) => chats.p99Ms),
       unit: '',
       goal: { atMost: 1.2 },
     },
     {
-      what: '… of a GET that is looked up',
+      what: '… of a GET that misses the cache',
       value: againstWell(({ gets }) => gets.p99Ms),
       unit: '',
       goal: { atMost: 1.2 },
     },
-    { what: 'longest of those asked one by one all the while', value: longestMs, unit: 'ms' },
-    { what: 'shared again by itself, after Redis goes on', value: backAfterS, unit: 's', goal: { atMost: 10 } },
+    { what: 'longest of the sequential requests meanwhile', value: longestMs, unit: 'ms' },
+    { what: 'Redis used again after it continues', value: backAfterS, unit: 's', goal: { atMost: 10 } },
   ];
 }

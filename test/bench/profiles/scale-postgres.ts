@@ -1,4 +1,4 @@
-/** A million tokens in PostgreSQL: pages of the list, counted, and the first use of a token. */
+/** A million tokens in PostgreSQL: pages of the list with their totals, and the first use of a token. */
 import type { WireProject } from '../../../daemon/api/contract.js';
 import { digestOf, mintSecret } from '../../../daemon/core/token.js';
 import { canaryEncryptionKey } from '../../support/canaries.js';
@@ -48,7 +48,7 @@ export async function scalePostgres(): Promise<Report> {
   }
 }
 
-/** As in the other profile: of all states, over twenty days, a third of them capped; a few whose secrets are known. */
+/** As in the other profile: of all states, over twenty days, a third of them capped, and a few with known secrets. */
 async function makeTokens({ daemon }: TestDaemon, projects: readonly WireProject[], secrets: readonly string[]) {
   const { database } = daemon.stores;
   const nowMs = Date.now();
@@ -81,6 +81,6 @@ async function makeTokens({ daemon }: TestDaemon, projects: readonly WireProject
       ),
     );
   }
-  // As the server does by itself, a minute later.
+  // As the server does itself a minute later.
   await database.sequelize.query('VACUUM ANALYZE tokens');
 }

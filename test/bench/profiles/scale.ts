@@ -1,4 +1,4 @@
-/** A million tokens in one SQLite file: lists, first use, start; and what 300,000 live tokens take of memory. */
+/** A million tokens in one SQLite file: lists, first use, start; and the memory of 300,000 live tokens. */
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
@@ -35,7 +35,7 @@ export async function scale(): Promise<Report> {
   figures.push(...(await pageFigures(daemon, projects, 100)));
   await daemon.stop();
   await provider.stop();
-  // Last: at first the kernel is still busy writing what was made.
+  // The last one: at first the kernel is still writing the new file.
   return { figures: [...figures, await startFigure(path), await memoryFigure()] };
 }
 
@@ -71,7 +71,7 @@ const pages = (projects: readonly WireProject[]): Record<string, string> => ({
   'by last use': 'sort=-last_used_at',
 });
 
-/** @param atMostMs what each is to take, its count included. */
+/** @param atMostMs the limit of each, including its total. */
 export async function pageFigures(
   daemon: TestDaemon,
   projects: readonly WireProject[],
@@ -88,7 +88,7 @@ export async function pageFigures(
   return figures;
 }
 
-/** From the start of the process until it listens, with its database migrated and its page cache warm. */
+/** From the start of the process until it listens, with a migrated database and a warm page cache. */
 async function startFigure(path: string): Promise<Figure> {
   const times: number[] = [];
   for (let run = 0; run < 5; run++) {
@@ -102,7 +102,7 @@ async function startFigure(path: string): Promise<Figure> {
   return { what: 'start until it listens', value: median(times), unit: 'ms', goal: { atMost: 1_000 } };
 }
 
-/** The whole request, through to the stand-in provider and back, for tokens not seen before. */
+/** The whole request, through to the provider stand-in and back, for unknown tokens. */
 export async function firstUseFigure(
   call: (secret: string) => Promise<Response>,
   secrets: readonly string[],
@@ -119,7 +119,7 @@ async function memoryFigure(): Promise<Figure> {
   const { log } = recordingLog();
   const clock = new TestClock({ standsStill: true });
   const admission = new Admission({
-    // What a database would answer; only the memory matters here.
+    // The reply of a database; only the memory matters here.
     lookup: { byDigest: (digest) => Promise.resolve(aKnownToken(digest)) },
     ledger: {
       enrol: () => Promise.resolve(),
@@ -133,7 +133,7 @@ async function memoryFigure(): Promise<Figure> {
     log,
     instanceId: 'one',
     staleLimitMs: 60_000,
-    mostAccounts: LIVE,
+    maxAccounts: LIVE,
   });
   collect();
   const before = process.memoryUsage().heapUsed;

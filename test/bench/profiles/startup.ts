@@ -1,4 +1,4 @@
-/** From the start of the process until `/ready` says so: on a new database, which is migrated, and on one that is there. */
+/** From the start of the process until `/ready` returns 200: with a new database, which is migrated, and with an existing one. */
 import { join } from 'node:path';
 import { temporaryFolder } from '../../support/daemon.js';
 import { startProvider } from '../baselines.js';
@@ -9,7 +9,7 @@ import type { Bench, Report } from '../run.js';
 
 interface Start {
   seconds: number;
-  /** Null where the system does not say. */
+  /** Null if the system does not report it. */
   cpuMs: number | null;
 }
 
@@ -29,7 +29,7 @@ export async function startup(bench: Bench): Promise<Report> {
     onMigrated.push(second);
   }
   return {
-    rows: [rowOf('new', onNew), rowOf('there before', onMigrated)],
+    rows: [rowOf('new', onNew), rowOf('existing', onMigrated)],
     figures: [
       {
         what: 'start to ready, SQLite, migrated from nothing',

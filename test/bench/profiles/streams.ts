@@ -1,4 +1,4 @@
-/** Many event streams at a time through one process, beside the same directly at the provider, in turn. */
+/** Many event streams at a time through one process, compared with direct streams from the provider, in turn. */
 import { join } from 'node:path';
 import { type Measurable, startForwarder, startProvider } from '../baselines.js';
 import { startDaemon } from '../daemon.js';
@@ -9,15 +9,15 @@ import type { StreamOrder, StreamResult } from '../stream-client.js';
 
 const DIRECT = 'direct';
 const DAEMON = 'llmp';
-// Four pieces a second of each stream: with a thousand of them the one core that provider and client share still
-// has time left, without which nobody's delay could be told.
+// Four pieces a second of each stream. With a thousand streams, the one core that provider and client share still has time left; otherwise
+// no delay could be attributed.
 const EVERY_MS = 250;
 const SPREAD_MS = 1_000;
 const STALL_MS = 5_000;
-const END_WITHIN_MS = 30_000; // After the time the streams take when all is well.
+const END_WITHIN_MS = 30_000; // After the time the streams take without a fault.
 
 interface Streamed extends StreamResult {
-  /** Processor time the measured process took for a piece; null where the system does not say. */
+  /** CPU time of the measured process per piece; null if the system does not report it. */
   cpuUsPerPiece: number | null;
 }
 
@@ -31,7 +31,7 @@ export async function streams(bench: Bench): Promise<Report> {
     { name: DAEMON, service: daemon, target: await daemon.targetWithToken(0) },
   ];
   const results = new Map<string, Streamed[]>(services.map(({ name }) => [name, []]));
-  // Round 0 only warms up.
+  // Round 0 is only a warm-up.
   for (let round = 0; round <= bench.options.rounds; round++) {
     for (const service of services) {
       const result = await readStreams(bench, service);
@@ -95,7 +95,7 @@ function figuresOf({ options }: Bench, direct: readonly Streamed[], through: rea
       goal: { atLeast: options.streams },
     },
     {
-      what: 'of them complete',
+      what: 'complete',
       value: fewest(({ complete }) => complete),
       unit: '',
       goal: { atLeast: options.streams },

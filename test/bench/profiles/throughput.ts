@@ -1,4 +1,4 @@
-/** Small chat requests, unlimited token: what the daemon, with everything switched on, takes beside what others take, in turn. */
+/** Small chat requests with an unlimited token: the daemon, with all records turned on, compared with others, in turn. */
 import { FORWARDER, type Measurable, PORTKEY, startBaselines, startProvider } from '../baselines.js';
 import { NO_RECORDS, startDaemon } from '../daemon.js';
 import type { Figure } from '../figures.js';
@@ -6,7 +6,7 @@ import { compare, idleWarning, ratio, type Rounds, rowsOf } from '../rounds.js';
 import { startRedis } from '../redis.js';
 import type { Bench, Report } from '../run.js';
 
-// Metrics, events, usage and both audit files, on SQLite: as it is by default, but for the metrics.
+// Metrics, events, usage and both audit files, on SQLite: the default, plus the metrics.
 const DAEMON = 'llmp, unlimited token';
 const WITH_REDIS = 'llmp, with events in Redis';
 const WITHOUT_RECORDS = 'llmp, no metrics, events or audit of use';

@@ -1,4 +1,4 @@
-/** The terminal UI in front of 100,000 tokens: how soon it is there, how soon it answers a key, what it writes and takes. */
+/** The terminal UI with 100,000 tokens: how soon it starts, how soon it reacts to a key, what it writes and uses. */
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -19,7 +19,7 @@ const IDLE_MS = 20_000;
 const WITHIN_MS = 10_000;
 const SIZE = { columns: 160, rows: 50 };
 
-/** What a frame ends with. */
+/** The end of a frame. */
 const FRAME_END = '\x1b[?2026l';
 
 export async function tui(_: Bench): Promise<Report> {
@@ -61,13 +61,13 @@ async function startOnce(server: string): Promise<Start> {
   return { frameMs, rowsMs };
 }
 
-/** An operator who walks, leaps, filters and sorts, and then looks on. */
+/** An operator who moves, jumps, filters and sorts, and then does nothing. */
 async function sessionFigures(server: string): Promise<Figure[]> {
   const terminal = new Pty(server);
   await terminal.until((text) => text.includes('CI job'));
   await sleep(1_000);
-  const walk = await terminal.answers(Array.from({ length: KEYS }, (_, n) => (n % 10 === 9 ? 'k' : 'j')));
-  const leaps = await terminal.answers(
+  const walk = await terminal.keyLatencies(Array.from({ length: KEYS }, (_, n) => (n % 10 === 9 ? 'k' : 'j')));
+  const leaps = await terminal.keyLatencies(
     Array.from(
       { length: KEYS / 3 },
       (_, n) => ['\x04', '\x04', '\x04', 'G', '\x15', '\x15', 'k', 'k', 'g', 'S'][n % 10] ?? 'j',
@@ -88,21 +88,21 @@ async function sessionFigures(server: string): Promise<Figure[]> {
     { what: 'key to frame, one row, p50', value: quantile(walk, 0.5), unit: 'ms' },
     { what: '… p95', value: quantile(walk, 0.95), unit: 'ms', goal: { atMost: 50 } },
     { what: 'key to frame, pages and ends, p95', value: quantile(leaps, 0.95), unit: 'ms', goal: { atMost: 50 } },
-    { what: 'written while nobody presses a key', value: idle / 1000, unit: 'kB/s', goal: { atMost: 2 } },
+    { what: 'written while no key is pressed', value: idle / 1000, unit: 'kB/s', goal: { atMost: 2 } },
     {
       what: 'clearings of the screen after the first frame',
       value: text.split('\x1b[2J').length - 3,
       unit: '',
       goal: { atMost: 0 },
     },
-    { what: 'most memory', value: mostMb, unit: 'MB', goal: { atMost: 150 } },
+    { what: 'highest memory', value: mostMb, unit: 'MB', goal: { atMost: 150 } },
   ];
 }
 
 const quantile = (values: readonly number[], part: number): number =>
   [...values].sort((one, other) => one - other)[Math.ceil(values.length * part) - 1] ?? NaN;
 
-/** The program at a terminal that is read as fast as it writes. */
+/** The program at a terminal that reads as fast as the program writes. */
 class Pty {
   readonly #child: ChildProcessWithoutNullStreams;
   readonly #startMs = performance.now();
@@ -140,11 +140,11 @@ class Pty {
     this.#child.stdin.write(keys);
   }
 
-  /** @returns when it was to be seen, in milliseconds from the start. */
+  /** @returns when it was visible, in milliseconds from the start. */
   until(isThere: (text: string) => boolean, from = 0): Promise<number> {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
-        reject(new Failure(`the terminal UI did not show what was waited for: ${this.text.slice(-500)}`));
+        reject(new Failure(`the terminal UI did not show what was expected: ${this.text.slice(-500)}`));
       }, WITHIN_MS);
       const look = () => {
         if (!isThere(this.text.slice(from))) return;
@@ -158,10 +158,10 @@ class Pty {
   }
 
   /** @returns milliseconds from each key to the end of the frame with the cursor in another place. */
-  async answers(keys: readonly string[]): Promise<number[]> {
+  async keyLatencies(keys: readonly string[]): Promise<number[]> {
     const all: number[] = [];
     for (const key of keys) {
-      // Not in step with anything that goes on by itself.
+      // A random pause, so that keys are not in step with any timer.
       await sleep(40 + Math.random() * 80);
       const from = this.text.length;
       const sentMs = performance.now() - this.#startMs;

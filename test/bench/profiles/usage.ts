@@ -1,4 +1,4 @@
-/** A year of hourly usage of a thousand tokens in one SQLite file: how long the reports take that somebody may ask for. */
+/** A year of hourly usage of a thousand tokens in one SQLite file: how long the possible reports take. */
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DAY_MS, HOUR_MS } from '../../../daemon/core/usage.js';
@@ -35,7 +35,7 @@ export async function usage(): Promise<Report> {
   return { figures };
 }
 
-/** Each token has a model of its own; one use in a hundred fails, in rows of its own. */
+/** Each token has its own model. One use in a hundred fails, in separate rows. */
 async function makeYear(path: string, percentActive: number): Promise<number> {
   const stores = await openStores(
     { database: { driver: 'sqlite', path }, encryptionKey: undefined },

@@ -1,4 +1,4 @@
-/** What the three programs in TypeScript have in common; each does the main job with a client of its own. */
+/** Code shared by the three TypeScript programs, each of which uses another generated client for the same tasks. */
 
 export const url = process.env.LLMP_URL ?? '';
 export const managementToken = process.env.LLMP_TOKEN ?? '';
@@ -8,7 +8,7 @@ export function check(isSo: boolean, what: string): asserts isSo {
   if (!isSo) throw new Error(what);
 }
 
-/** The same moment, as somebody in India writes it. */
+/** An RFC 3339 timestamp with the offset of India. */
 export function withOffset(ms: number): string {
   return new Date(ms + 19_800_000).toISOString().replace('Z', '+05:30');
 }

@@ -1,4 +1,4 @@
-// The main job, with the client that oapi-codegen generates.
+// The typical tasks, with the client that oapi-codegen generates.
 package main
 
 import (
@@ -34,7 +34,7 @@ func to[T any](value T) *T { return &value }
 
 var nextPage = regexp.MustCompile(`^<([^>]+)>; rel="next"$`)
 
-// The next event of a stream of server-sent events.
+// Reads the next event of a stream of server-sent events.
 func nextEvent(stream io.Reader) llmp.Event {
 	var event llmp.Event
 	for lines := bufio.NewScanner(stream); lines.Scan(); {

@@ -1,4 +1,4 @@
-"""The main job, with the client that openapi-python-client generates."""
+"""The typical tasks, with the client that openapi-python-client generates."""
 
 import os
 import re
@@ -87,7 +87,7 @@ assert isinstance(active, Token) and active.is_active, active
 since, until = (now - hour).isoformat(), (now + hour).isoformat()
 usage = read_usage.sync(client=client, by="project", since=since, until=until)
 assert isinstance(usage, list), usage
-# As Python writes it in UTC.
+# Python's notation for UTC.
 usage = read_usage.sync(client=client, since=(now - hour).astimezone(timezone.utc).isoformat())
 assert isinstance(usage, list), usage
 audit = list_audit.sync(client=client, action=ListAuditAction.TOKEN_REVOKE, token_id=id, since=since, until=until)

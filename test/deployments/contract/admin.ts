@@ -1,20 +1,20 @@
-/** The Admin UI: its pages to the last one, its forms, and sessions that hold on every instance. */
+/** The Admin UI: all of its pages, its forms, and sessions that are valid on every instance. */
 import { expect } from 'chai';
-import type { Visitor } from '../../admin/visitor.js';
+import type { TestBrowser } from '../../admin/test-browser.js';
 import { MANAGEMENT_TOKEN } from '../../support/daemon.js';
-import type { Given } from './part.js';
+import type { ContractContext } from './context.js';
 
 const UUID = '[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}';
 
-export function behavesInTheAdminUi(given: Given): void {
+export function behavesInTheAdminUi(given: ContractContext): void {
   describe('the Admin UI', () => {
-    let visitor: Visitor;
+    let visitor: TestBrowser;
     before(async () => {
       visitor = given.system.visitor();
       await visitor.logIn(MANAGEMENT_TOKEN);
     });
 
-    /** Follows "Next page" to the end, each page on the next instance. @returns the ids of what is listed. */
+    /** Follows "Next page" to the end, each page on the next instance. @returns the IDs in the list. */
     async function walked(section: 'tokens' | 'projects' | 'audit', query: string) {
       const ids: string[] = [];
       let pages = 0;
@@ -49,7 +49,7 @@ export function behavesInTheAdminUi(given: Given): void {
     });
 
     it('shows the overview, a token, a project, a record and the cache', async () => {
-      const { tokens, projects } = given.furnished;
+      const { tokens, projects } = given.testData;
       const [record] = await idsOf('/manage/audit?limit=1000&action=token.revoke');
       for (const to of ['', `tokens/${tokens[0]?.id}`, `projects/${projects[0]?.id}`, `audit/${record}`, 'cache']) {
         const seen = await given.system.visitor(visitor).get(to);
@@ -57,8 +57,8 @@ export function behavesInTheAdminUi(given: Given): void {
       }
     });
 
-    it('changes what its forms say, on whichever instance they are sent to', async () => {
-      const [project] = given.furnished.projects;
+    it('makes the changes of its forms, on any instance', async () => {
+      const [project] = given.testData.projects;
       const fields = { project_id: project?.id ?? '', duration: '2', unit: 'hours', name: 'made in the Admin UI' };
       const browser = given.system.visitor(visitor);
       const issued = await browser.post('tokens/new', fields);
@@ -81,7 +81,7 @@ export function behavesInTheAdminUi(given: Given): void {
       const copies = Array.from({ length: given.system.count }, () => given.system.visitor(other));
       expect((await other.post('logout')).status).to.equal(303);
       for (const copy of copies) expect((await copy.get()).status).to.equal(303);
-      expect((await given.system.visitor(visitor).get()).status, 'the session of another').to.equal(200);
+      expect((await given.system.visitor(visitor).get()).status, "another operator's session").to.equal(200);
     });
   });
 }

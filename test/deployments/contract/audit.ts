@@ -1,11 +1,11 @@
-/** The audit log: all of it over its pages, what is found in it, what follows it, and its files. */
+/** The audit log: all of it over its pages, searches, followers, and its files. */
 import { expect } from 'chai';
 import type { WireAuditRecord } from '../../../daemon/api/contract.js';
 import { eventually } from '../../support/eventually.js';
 import { Follower } from '../../support/follower.js';
-import type { Given } from './part.js';
+import type { ContractContext } from './context.js';
 
-export function behavesInAudit(given: Given): void {
+export function behavesInAudit(given: ContractContext): void {
   describe('the audit log', () => {
     const walk = (query: string) => given.system.walk<WireAuditRecord>(`/manage/audit?${query}`);
     const countOf = async (condition: string) => {
@@ -15,7 +15,7 @@ export function behavesInAudit(given: Given): void {
       return Number(row?.n);
     };
 
-    it('holds each change and each use once, the newest first, over all pages', async () => {
+    it('has each change and each use once, newest first, over all pages', async () => {
       const { items, pages } = await walk('limit=90');
       expect(pages).to.be.greaterThan(3);
       expect(new Set(items.map(({ id }) => id)).size).to.equal(items.length);
@@ -34,8 +34,8 @@ export function behavesInAudit(given: Given): void {
       expect(uses.reduce((sum, { count }) => sum + (count ?? 0), 0)).to.equal(Number(hourly?.requests));
     });
 
-    it('is narrowed by each filter, over all pages', async () => {
-      const { tokens, projects, idle } = given.furnished;
+    it('can be filtered, over all pages', async () => {
+      const { tokens, projects, idle } = given.testData;
       const [token] = tokens;
       for (const [query, condition] of [
         ['action=token.create', `action = 'token.create'`],
@@ -58,7 +58,7 @@ export function behavesInAudit(given: Given): void {
       expect((await walk('limit=100&action=token.use')).pages).to.be.greaterThan(2);
     });
 
-    it('is searched by words, over all pages', async () => {
+    it('can be searched by words, over all pages', async () => {
       const revoked = await countOf(`action = 'token.revoke'`);
       const { items, pages } = await walk('limit=10&q=needed mor');
       expect(pages).to.be.greaterThan(1);
@@ -67,8 +67,8 @@ export function behavesInAudit(given: Given): void {
       expect((await walk('q=nothing-like-it')).items).to.deep.equal([]);
     });
 
-    it('is told by time', async () => {
-      const middle = new Date(given.furnished.beganMs - 8 * 86_400_000).toISOString();
+    it('can be limited to a period', async () => {
+      const middle = new Date(given.testData.beganMs - 8 * 86_400_000).toISOString();
       const [before, after, all] = await Promise.all(
         [`until=${middle}`, `since=${middle}`, ''].map((query) => walk(`limit=100&action=token.use&${query}`)),
       );
@@ -77,14 +77,14 @@ export function behavesInAudit(given: Given): void {
       expect(after?.items.every(({ time }) => time >= middle)).to.equal(true);
     });
 
-    it('shows each record by its id', async () => {
+    it('shows each record by its ID', async () => {
       const { items } = await walk('limit=500');
       for (const item of items.filter((_, n) => n % 90 === 0)) {
         expect(await given.system.ask('GET', `/manage/audit/${item.id}`)).to.deep.equal(item);
       }
     });
 
-    it('is followed from any record on, over more than a page, without a gap', async () => {
+    it('can be followed from any record on, over more than a page, without a gap', async () => {
       const [last] = await given.system.select<{ seq: number | string }>('SELECT MAX(seq) AS seq FROM audit');
       const seq = Number(last?.seq);
       for (let at = 0; at < given.system.count; at++) {
@@ -93,22 +93,22 @@ export function behavesInAudit(given: Given): void {
           (client, options) => client.auditStream({}, options),
           '5',
         );
-        await eventually('it has heard of all', () => follower.items.length >= seq - 5);
-        expect(follower.places.map(Number)).to.deep.equal(Array.from({ length: seq - 5 }, (_, n) => n + 6));
+        await eventually('it has received everything', () => follower.items.length >= seq - 5);
+        expect(follower.positions.map(Number)).to.deep.equal(Array.from({ length: seq - 5 }, (_, n) => n + 6));
         await follower.leave();
       }
     });
 
-    it('is in a file of each instance, which verifies', async () => {
+    it('is in a file of each instance, which can be verified', async () => {
       const changes = await countOf('1 = 1');
       for (let at = 0; at < given.system.count; at++) {
-        await eventually('the file is whole', () => given.system.auditLines(at).length >= changes);
+        await eventually('the file is complete', () => given.system.auditLines(at).length >= changes);
         const { exitCode, out, err } = await given.system.verify(at);
         expect(exitCode, out + err).to.equal(0);
       }
     });
 
-    it('comes out of the command line whole', async () => {
+    it('is exported completely by the command line', async () => {
       const { exitCode, out, err } = await given.system.llmp([
         'audit',
         'list',

@@ -1,10 +1,10 @@
-/** Caps: exactly as many as are allowed, over all instances together. */
+/** Caps: exactly as many requests as are allowed, over all instances together. */
 import { expect } from 'chai';
 import type { WireProject, WireToken, WireTokenCreated } from '../../../daemon/api/contract.js';
 import { UPSTREAM_KEY } from '../../support/daemon.js';
-import type { Given } from './part.js';
+import type { ContractContext } from './context.js';
 
-export function behavesAtCaps(given: Given): void {
+export function behavesAtCaps(given: ContractContext): void {
   describe('a cap', () => {
     let project: WireProject;
     before(async () => {
@@ -15,7 +15,7 @@ export function behavesAtCaps(given: Given): void {
         body: { project_id: project.id, max_requests: maxRequests },
       });
 
-    it('lets exactly as many pass of many at once, whichever instance they come to, and counts them', async () => {
+    it('admits exactly the allowed number of concurrent requests to any instances, and counts them', async () => {
       for (const cap of [1, 25, 40]) {
         const token = await issued(cap);
         given.system.provider.received.length = 0;
@@ -31,7 +31,7 @@ export function behavesAtCaps(given: Given): void {
       }
     });
 
-    it('lets the last pass of those that come one by one, to one instance after the other', async () => {
+    it('admits the last of sequential requests to one instance after the other', async () => {
       const token = await issued(9);
       for (let n = 0; n < 9; n++) expect(await given.system.completion(token.token, 'm', n)).to.equal(200);
       for (let n = 0; n < 4; n++) expect(await given.system.completion(token.token, 'm', n)).to.equal(429);

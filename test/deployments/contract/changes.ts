@@ -1,18 +1,18 @@
-/** Changes of many tokens at once, and how soon every instance goes by them. */
+/** Changes of many tokens at once, and how soon every instance applies them. */
 import { expect } from 'chai';
 import type { WireProject, WireToken, WireTokenCreated } from '../../../daemon/api/contract.js';
 import { canary } from '../../support/canaries.js';
 import { UPSTREAM_KEY } from '../../support/daemon.js';
 import { eventually } from '../../support/eventually.js';
 import { each } from '../system.js';
-import type { Given } from './part.js';
+import type { ContractContext } from './context.js';
 
 const MANY = 120;
-/** How long another instance may take to hear of a change. */
+/** How long another instance may take to learn of a change. */
 const SOON_MS = 2_000;
 let projects = 0;
 
-export function behavesInChanges(given: Given): void {
+export function behavesInChanges(given: ContractContext): void {
   describe('changes', () => {
     let project: WireProject;
     beforeEach(async () => {
@@ -42,7 +42,7 @@ export function behavesInChanges(given: Given): void {
       await response.text();
       return response.status;
     };
-    /** Behind nginx it cannot be said which instance a request comes to. */
+    /** With nginx in front, the test cannot choose the instance of a request. */
     const everywhere = async (token: WireTokenCreated, status: number) => {
       for (let at = 0; at < 4; at++) {
         await eventually(`${status} of instance ${at}`, async () => (await statusAt(at, token)) === status, SOON_MS);
@@ -63,7 +63,7 @@ export function behavesInChanges(given: Given): void {
       await everywhere(tokens[7]!, 200);
     });
 
-    it('of all tokens of a project are one change, which every instance goes by', async () => {
+    it('of all tokens of a project are one change, which every instance applies', async () => {
       const tokens = await many();
       await everywhere(tokens[3]!, 200);
       const path = `/manage/projects/${project.id}/tokens/revoke`;
@@ -75,7 +75,7 @@ export function behavesInChanges(given: Given): void {
       expect(await given.system.ask('POST', path)).to.deep.include({ revoked_count: 0 });
     });
 
-    it('of a project that is deactivated and reactivated hold everywhere', async () => {
+    it('that deactivate and reactivate a project apply everywhere', async () => {
       const token = await issued();
       for (const [isActive, status, state] of [
         [false, 403, 'project_inactive'],
@@ -87,7 +87,7 @@ export function behavesInChanges(given: Given): void {
       }
     });
 
-    it('revoke a token on the instance that was told from the very next request on', async () => {
+    it('that revoke a token apply to the next request on the instance that made them', async () => {
       const token = await issued();
       const { count, deployment } = given.system;
       if (deployment.isBehindNginx) return everywhere(token, 200);
@@ -100,7 +100,7 @@ export function behavesInChanges(given: Given): void {
       }
     });
 
-    it('end what is in flight on any instance when its token is revoked on one', async () => {
+    it('that revoke a token on one instance end its requests in flight on any instance', async () => {
       const { provider } = given.system;
       const before = provider.answer;
       provider.answer = (_req, res) => {
@@ -126,12 +126,12 @@ export function behavesInChanges(given: Given): void {
       }
     });
 
-    it('of an upstream key hold everywhere', async () => {
+    it('of an upstream key apply everywhere', async () => {
       const token = await issued();
       const upstreamKey = canary('upstream');
       await given.system.ask('PATCH', `/manage/projects/${project.id}`, { body: { api_key: upstreamKey } });
       for (let at = 0; at < 4; at++) {
-        await eventually('the provider is sent the new key', async () => {
+        await eventually('the provider receives the new key', async () => {
           given.system.provider.received.length = 0;
           await given.system.completion(token.token, 'm', at);
           return given.system.provider.received[0]?.headers.authorization === `Bearer ${upstreamKey}`;
@@ -139,7 +139,7 @@ export function behavesInChanges(given: Given): void {
       }
     });
 
-    it('show in conditional requests, whichever instance is asked', async () => {
+    it('are visible in conditional requests to any instance', async () => {
       const token = await issued();
       for (const path of [
         `/manage/tokens/${token.id}`,

@@ -1,14 +1,14 @@
-/** Lists: every order and filter over all pages, and how many there are. */
+/** Lists: every order and filter over all pages, and their totals. */
 import { expect } from 'chai';
 import type { WireProject, WireToken } from '../../../daemon/api/contract.js';
-import type { Given } from './part.js';
+import type { ContractContext } from './context.js';
 import { inOrder, type Sort, SORTS, stateOf, type Stored, storedTokens } from './stored.js';
 
 const LIMIT = 150;
 const STATES = ['active', 'expired', 'revoked', 'rate_limited', 'project_inactive'];
 const HOUR_MS = 3_600_000;
 
-export function behavesInLists(given: Given): void {
+export function behavesInLists(given: ContractContext): void {
   describe('lists', () => {
     let stored: Stored[];
     before(async () => {
@@ -24,14 +24,14 @@ export function behavesInLists(given: Given): void {
 
     for (const sort of Object.keys(SORTS) as Sort[]) {
       for (const sign of ['', '-']) {
-        it(`of tokens by ${sign}${sort} hold each token once, in order, over all pages`, async () => {
+        it(`of tokens by ${sign}${sort} have each token once, in order, over all pages`, async () => {
           expect(stored.length).to.be.greaterThan(3 * LIMIT);
           expect(await walked(`sort=${sign}${sort}`)).to.deep.equal(inOrder(stored, sort, sign === '-'));
         });
       }
     }
 
-    it('of tokens by live hold the active ones first, those that expire next on top, and by -live the reverse', async () => {
+    it('of tokens by live have the active ones first, those that expire next on top, and by -live the reverse', async () => {
       const nowMs = Date.now();
       const isActive = (token: Stored) => stateOf(token, nowMs) === 'active';
       const wanted = [
@@ -66,7 +66,7 @@ export function behavesInLists(given: Given): void {
       ],
     ];
     for (const [query, lets] of filters) {
-      it(`of tokens with ${query.replace(/\d{4}-\S+?Z/g, '…')} hold what fits, over all pages, and count it`, async () => {
+      it(`of tokens with ${query.replace(/\d{4}-\S+?Z/g, '…')} have the matching ones, over all pages, and their total`, async () => {
         const fitting = stored.filter(lets);
         for (const [sort, isDescending] of [
           ['expires_at', false],
@@ -78,8 +78,8 @@ export function behavesInLists(given: Given): void {
       });
     }
 
-    it('of the tokens of one project, of several and of all others hold what fits', async () => {
-      const [one, other] = given.furnished.projects.map(({ id }) => id);
+    it('of the tokens of one project, of several and of all others have the matching ones', async () => {
+      const [one, other] = given.testData.projects.map(({ id }) => id);
       const of = (lets: (projectId: string) => boolean) =>
         inOrder(
           stored.filter(({ projectId }) => lets(projectId)),
@@ -99,7 +99,7 @@ export function behavesInLists(given: Given): void {
       expect(await walked(revoked)).to.deep.equal(inOrder(wanted, 'created_at', true));
     });
 
-    it('of projects hold each once, the newest first, over all pages', async () => {
+    it('of projects have each once, newest first, over all pages', async () => {
       const { items, total, pages } = await given.system.walk<WireProject>('/manage/projects');
       expect(pages).to.be.greaterThan(1);
       expect(total).to.equal(items.length);
@@ -109,10 +109,10 @@ export function behavesInLists(given: Given): void {
       const newest = rows.sort((a, b) => Number(b.created_at) - Number(a.created_at) || (a.id < b.id ? 1 : -1));
       expect(items.map(({ id }) => id)).to.deep.equal(newest.map(({ id }) => id));
       const inactive = await given.system.walk<WireProject>('/manage/projects?is_active=false&limit=1');
-      expect(inactive.items.map(({ id }) => id)).to.deep.equal([given.furnished.idle.id]);
+      expect(inactive.items.map(({ id }) => id)).to.deep.equal([given.testData.idle.id]);
     });
 
-    it('show what a token is by itself, numbers as numbers', async () => {
+    it('show each token as it is, with numbers as numbers', async () => {
       const { items } = await given.system.walk<WireToken>('/manage/tokens?limit=1000');
       for (const item of items.filter((_, n) => n % 40 === 0)) {
         expect(await given.system.ask('GET', `/manage/tokens/${item.id}`)).to.deep.equal(item);
@@ -129,7 +129,7 @@ export function behavesInLists(given: Given): void {
       }
     });
 
-    it('refuse the cursor of another list', async () => {
+    it('reject the cursor of another list', async () => {
       const page = await given.system.manage('GET', '/manage/tokens?limit=1');
       const cursor = /cursor=([^&>]+)/.exec(page.headers.get('link') ?? '')?.[1] ?? '';
       for (const [query, status] of [

@@ -1,4 +1,4 @@
-/** What operators look at: status, metrics, migrations, the cache and the stream of events. */
+/** What operators see: status, metrics, migrations, the cache and the stream of events. */
 import { isDeepStrictEqual } from 'node:util';
 import { expect } from 'chai';
 import type {
@@ -13,12 +13,12 @@ import type {
 import { UPSTREAM_KEY } from '../../support/daemon.js';
 import { eventually } from '../../support/eventually.js';
 import { Follower } from '../../support/follower.js';
-import type { Given } from './part.js';
+import type { ContractContext } from './context.js';
 import { stateOf, storedTokens } from './stored.js';
 
 const EVENTS = 130;
 
-export function behavesInOperation(given: Given): void {
+export function behavesInOperation(given: ContractContext): void {
   describe('in operation', () => {
     let project: WireProject;
     let token: WireTokenCreated;
@@ -28,7 +28,7 @@ export function behavesInOperation(given: Given): void {
       token = await given.system.ask('POST', '/manage/tokens', { body: { project_id: project.id } });
     });
 
-    it('each instance is ready, and counts what there is', async () => {
+    it('each instance is ready and counts what exists', async () => {
       const drivers = { postgres: 'postgres', mysql: 'mysql', sqlite: 'sqlite' };
       const stored = await storedTokens(given.system);
       for (let at = 0; at < given.system.count; at++) {
@@ -42,7 +42,7 @@ export function behavesInOperation(given: Given): void {
         expect(status.redis).to.equal(given.system.deployment.server ? 'ok' : 'off');
         const counts: Record<string, number> = {};
         for (const each of stored) counts[stateOf(each, Date.now())] = (counts[stateOf(each, Date.now())] ?? 0) + 1;
-        // Where counting takes long, it is not done for each asking.
+        // If counting takes long, it is not done for each request.
         await eventually('the tokens are counted', async () => {
           const { tokens } = await given.system.ask<WireStatus>('GET', '/manage/status', { at });
           return isDeepStrictEqual(tokens, counts);
@@ -52,7 +52,7 @@ export function behavesInOperation(given: Given): void {
       }
     });
 
-    it('every migration is applied, at a time that is one', async () => {
+    it('every migration is applied, with a valid time', async () => {
       const { current, pending, applied } = await given.system.ask<WireMigrations>('GET', '/manage/migrations');
       expect(pending).to.deep.equal([]);
       expect(applied.at(-1)?.name).to.equal(current);
@@ -61,7 +61,7 @@ export function behavesInOperation(given: Given): void {
       expect(await given.system.ask('POST', '/manage/migrations/up')).to.deep.include({ current, pending: [] });
     });
 
-    it('metrics are numbers, and every request is counted by the instance that it came to', async () => {
+    it('metrics are numbers, and the instance that served a request counts it', async () => {
       const scraped = async () => {
         let sum = 0;
         for (let at = 0; at < given.system.count; at++) {
@@ -80,7 +80,7 @@ export function behavesInOperation(given: Given): void {
       await eventually('they are counted', async () => (await scraped()) === before + 6);
     });
 
-    it('events of all instances reach every follower, and who comes later gets what was missed', async () => {
+    it('events of all instances reach every follower, and a later follower gets what it missed', async () => {
       const isShared = given.system.deployment.server !== null;
       const filter = { token_id: token.id };
       const followers = Array.from(
@@ -88,7 +88,7 @@ export function behavesInOperation(given: Given): void {
         (_, at) =>
           new Follower<WireEvent>(given.system.instance(at).url, (client, options) => client.events(filter, options)),
       );
-      // A stream begins with the next event: until each has heard of one, it may not have begun.
+      // A stream begins with the next event: until each follower has received one, it may not have begun.
       await eventually('all follow', async () => {
         await given.system.completion(token.token, 'first');
         return followers.every(({ items }) => items.length > 0);
@@ -97,24 +97,24 @@ export function behavesInOperation(given: Given): void {
         items.filter((event) => event.kind === 'request.completed' && event.model === 'last');
       for (let n = 0; n < EVENTS; n++) await given.system.completion(token.token, 'last', n);
       for (const follower of followers) {
-        await eventually('it hears of all', () => ofLast(follower).length >= EVENTS);
+        await eventually('it receives everything', () => ofLast(follower).length >= EVENTS);
         const ids = ofLast(follower).map(({ id }) => id);
         expect(new Set(ids).size).to.equal(EVENTS);
       }
       const [follower] = followers;
-      const behind = follower?.places.at(-EVENTS - 1) ?? '';
+      const behind = follower?.positions.at(-EVENTS - 1) ?? '';
       const wanted = follower?.items.slice(-EVENTS).map(({ id }) => id);
       const later = new Follower<WireEvent>(
         given.system.instance(isShared ? 1 : 0).url,
         (client, options) => client.events(filter, options),
         behind,
       );
-      await eventually('it hears of what it missed', () => later.items.length >= EVENTS);
+      await eventually('it receives what it missed', () => later.items.length >= EVENTS);
       expect(later.items.map(({ id }) => id)).to.deep.equal(wanted);
       for (const each of [...followers, later]) await each.leave();
     });
 
-    it('answers in the cache are found by every instance, counted and purged on all', async () => {
+    it('cached responses are served, counted and purged by every instance', async () => {
       const paths = Array.from({ length: 12 }, (_, n) => `/v1/models?page=${n}`);
       const cached = async (path: string, at: number) => {
         const response = await given.system.call(token.token, path, { at });

@@ -1,4 +1,4 @@
-/** Tokens as they lie in the table, and what lists are to make of them: written a second time, in another language than the daemon's. */
+/** Tokens as they are in the table, and what lists must make of them: written a second time, in another language than the daemon's. */
 import type { System } from '../system.js';
 
 export interface Stored {
@@ -41,7 +41,7 @@ export const SORTS = {
 };
 export type Sort = keyof typeof SORTS;
 
-/** The ids in the order of a sort; of equal values in the order of ids. Texts are in the order of their bytes. */
+/** The IDs in the order of a sort; equal values by ID. Texts are ordered by their bytes. */
 export function inOrder(tokens: readonly Stored[], sort: Sort, isDescending: boolean): string[] {
   const value = SORTS[sort];
   const compared = (a: Stored, b: Stored) => compare(value(a), value(b)) || compare(a.id, b.id);

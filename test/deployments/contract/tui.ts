@@ -1,21 +1,21 @@
-/** The terminal UI without a terminal: its state and its effects, in front of the running system. */
+/** The terminal UI without a terminal: its state and its effects, with the running system. */
 import { expect } from 'chai';
 import { ManagementClient } from '../../../daemon/api/client.js';
-import { ask, type Asking } from '../../../tui/effects/asking.js';
+import { load, type DataSource } from '../../../tui/effects/load.js';
 import { Runner } from '../../../tui/effects/runner.js';
-import { begin } from '../../../tui/state/beginning.js';
+import { initialState } from '../../../tui/state/initial-state.js';
 import type { Effect } from '../../../tui/state/exchange.js';
-import { isSettled, lengthOf, rowAt } from '../../../tui/state/window.js';
+import { isViewLoaded, lengthOf, rowAt } from '../../../tui/state/window.js';
 import { Store } from '../../../tui/store.js';
 import { MANAGEMENT_TOKEN } from '../../support/daemon.js';
 import { eventually } from '../../support/eventually.js';
-import type { Given } from './part.js';
+import type { ContractContext } from './context.js';
 
 const ROWS = 40;
 
-const idsIn = (answer: unknown) => (answer as { id: string }[]).map(({ id }) => id);
+const idsIn = (data: unknown) => (data as { id: string }[]).map(({ id }) => id);
 
-export function behavesInTheTerminalUi(given: Given): void {
+export function behavesInTheTerminalUi(given: ContractContext): void {
   describe('the terminal UI', () => {
     const connection = () => ({
       server: given.system.instance().url,
@@ -23,24 +23,24 @@ export function behavesInTheTerminalUi(given: Given): void {
       timeoutMs: 10_000,
       fetch,
     });
-    const asking = (): Asking => ({
+    const asking = (): DataSource => ({
       client: new ManagementClient({ ...connection(), frontEnd: 'tui' }),
       contexts: () => Promise.resolve([]),
-      enough: new AbortController().signal,
+      signal: new AbortController().signal,
       progress: () => undefined,
     });
 
     it('marks every token of its list, over all pages', async () => {
       const { items } = await given.system.walk<{ id: string }>('/manage/tokens?limit=200&sort=expires_at');
-      const question = { of: 'everyToken', query: { sort: 'expires_at' }, as: 'marks' } as const;
-      const { answer } = await ask(asking(), question);
-      expect(idsIn(answer)).to.deep.equal(items.map(({ id }) => id));
+      const request = { of: 'allTokens', query: { sort: 'expires_at' }, as: 'marks' } as const;
+      const { data } = await load(asking(), request);
+      expect(idsIn(data)).to.deep.equal(items.map(({ id }) => id));
     });
 
     it('knows every project', async () => {
       const { items } = await given.system.walk<{ id: string }>('/manage/projects');
-      const { answer } = await ask(asking(), { of: 'projects' });
-      expect(idsIn(answer)).to.deep.equal(items.map(({ id }) => id));
+      const { data } = await load(asking(), { of: 'projects' });
+      expect(idsIn(data)).to.deep.equal(items.map(({ id }) => id));
     });
 
     it('scrolls through its list of tokens from end to end without a gap', async () => {
@@ -56,30 +56,30 @@ export function behavesInTheTerminalUi(given: Given): void {
           quit: () => undefined,
         },
         {
-          place: { server: 'here', context: null, color: null, isProtected: false, isReadonly: true, project: null },
+          target: { server: 'here', context: null, color: null, isProtected: false, isReadonly: true, project: null },
           client: connection(),
         },
       );
       const store = new Store({
-        state: begin({
+        state: initialState({
           size: { columns: 120, rows: ROWS },
           look: { ascii: false, hasColor: true, isStill: true },
-          place: { server: 'here', context: null, color: null, isProtected: false, isReadonly: true, project: null },
+          target: { server: 'here', context: null, color: null, isProtected: false, isReadonly: true, project: null },
           nowMs: Date.now(),
           tab: 'tokens',
           refreshMs: 600_000,
         }),
         now: Date.now,
         run: (effect: Effect) => {
-          if (effect.do === 'ask' && effect.question.of === 'tokens') queries.push({ ...effect.question.query });
+          if (effect.do === 'load' && effect.request.of === 'tokens') queries.push({ ...effect.request.query });
           runner.run(effect);
         },
         changed: () => undefined,
       });
       const settled = () =>
-        eventually('what is shown is read', () => {
+        eventually('the visible part is read', () => {
           const { window } = store.state.tokens;
-          return lengthOf(window) > 0 && isSettled(window, ROWS);
+          return lengthOf(window) > 0 && isViewLoaded(window, ROWS);
         });
       try {
         store.act({ on: 'began' });

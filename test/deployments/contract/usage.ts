@@ -1,8 +1,8 @@
-/** Reports of usage: whatever is told apart, the sums are those of the requests that were made. */
+/** Usage reports: however they are grouped, the sums are those of the requests that were made. */
 import { expect } from 'chai';
 import type { WireUsageLine } from '../../../daemon/api/contract.js';
-import type { Used } from '../furnished.js';
-import type { Given } from './part.js';
+import type { HourlyUse } from '../test-data.js';
+import type { ContractContext } from './context.js';
 
 const DAY_MS = 86_400_000;
 const REPORTS = [
@@ -25,7 +25,7 @@ const REPORTS = [
 
 type Counts = [requests: number, promptTokens: number, completionTokens: number];
 
-const PARTS: Record<string, (used: Used) => string> = {
+const PARTS: Record<string, (used: HourlyUse) => string> = {
   token: ({ tokenId }) => tokenId,
   project: ({ projectId }) => projectId,
   model: ({ model }) => model,
@@ -33,7 +33,7 @@ const PARTS: Record<string, (used: Used) => string> = {
   day: ({ hourMs }) => new Date(hourMs - (hourMs % DAY_MS)).toISOString(),
 };
 
-function summed(usage: readonly Used[], by: readonly string[]): Record<string, Counts> {
+function summed(usage: readonly HourlyUse[], by: readonly string[]): Record<string, Counts> {
   const sums: Record<string, Counts> = {};
   for (const used of usage) {
     const sum = (sums[by.map((part) => PARTS[part]?.(used)).join(' ')] ??= [0, 0, 0]);
@@ -53,12 +53,12 @@ function reported(lines: readonly WireUsageLine[], by: readonly string[]): Recor
   );
 }
 
-export function behavesInUsage(given: Given): void {
+export function behavesInUsage(given: ContractContext): void {
   describe('usage', () => {
-    const since = () => new Date(given.furnished.beganMs - 30 * DAY_MS).toISOString();
+    const since = () => new Date(given.testData.beganMs - 30 * DAY_MS).toISOString();
     const report = async (query: string) =>
       given.system.ask<WireUsageLine[]>('GET', `/manage/usage?since=${since()}&${query}`);
-    /** What an instance was last asked for it writes when it is asked itself. */
+    /** An instance writes its last counts when it is asked itself. */
     before(async () => {
       for (let at = 0; at < given.system.count; at++) await given.system.ask('GET', '/manage/usage', { at });
     });
@@ -67,17 +67,17 @@ export function behavesInUsage(given: Given): void {
       it(`by ${by || 'nothing'} adds up to the requests that were made`, async () => {
         const parts = by.split(',').filter(Boolean);
         const lines = await report(by && `by=${by}`);
-        expect(reported(lines, parts)).to.deep.equal(summed(given.furnished.usage, parts));
+        expect(reported(lines, parts)).to.deep.equal(summed(given.testData.usage, parts));
         expect(lines.reduce((sum, { requests }) => sum + requests, 0)).to.equal(
-          given.furnished.usage.reduce((sum, { requests }) => sum + requests, 0),
+          given.testData.usage.reduce((sum, { requests }) => sum + requests, 0),
         );
       });
     }
 
     it('of one project, of one token and of some hours is a part of that', async () => {
-      const { usage } = given.furnished;
-      const [{ projectId, tokenId, hourMs }] = usage.slice(-9) as [Used];
-      const of = (lets: (used: Used) => boolean) => summed(usage.filter(lets), ['model']);
+      const { usage } = given.testData;
+      const [{ projectId, tokenId, hourMs }] = usage.slice(-9) as [HourlyUse];
+      const of = (lets: (used: HourlyUse) => boolean) => summed(usage.filter(lets), ['model']);
       const models = async (query: string) => reported(await report(`by=model&${query}`), ['model']);
       expect(await models(`project_id=${projectId}`)).to.deep.equal(of((used) => used.projectId === projectId));
       expect(await models(`token_id=${tokenId}`)).to.deep.equal(of((used) => used.tokenId === tokenId));
@@ -89,7 +89,7 @@ export function behavesInUsage(given: Given): void {
       expect(reported(lines, ['model'])).to.deep.equal(of((used) => used.hourMs >= hourMs && used.hourMs < until));
     });
 
-    it('comes out of the command line with the same numbers', async () => {
+    it('has the same numbers on the command line', async () => {
       const { exitCode, out, err } = await given.system.llmp([
         'usage',
         '--by',
@@ -101,7 +101,7 @@ export function behavesInUsage(given: Given): void {
       ]);
       expect(exitCode, err).to.equal(0);
       const parts = ['token', 'day'];
-      expect(reported(JSON.parse(out) as WireUsageLine[], parts)).to.deep.equal(summed(given.furnished.usage, parts));
+      expect(reported(JSON.parse(out) as WireUsageLine[], parts)).to.deep.equal(summed(given.testData.usage, parts));
     });
   });
 }

@@ -1,6 +1,6 @@
 /**
- * An attack on a process with a small heap: hostile connections from another process hold on while a few polite clients go on
- * asking. It tells what that cost: memory, time, answers. Time is real here.
+ * An attack on a process with a small heap: another process holds hostile connections while a few polite clients send requests. The result
+ * is what that cost in memory, time and failed responses. It runs in real time.
  */
 import { fork } from 'node:child_process';
 import { Agent, get } from 'node:http';
@@ -9,11 +9,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { rssMb } from '../../bench/machine.js';
 import { eventually } from '../../support/eventually.js';
-import { forgetPeak } from './measured.js';
-import type { HostileReport, Hostility } from './hostile.js';
-import { Served, type ServedOptions } from './served.js';
+import { forgetPeak } from './measured-daemon.js';
+import type { HostileReport, AttackPlan } from './hostile.js';
+import { ServedDaemon, type ServedDaemonOptions } from './served-daemon.js';
 
-export type { Hostility };
+export type { AttackPlan as Hostility };
 
 const HOSTILE = join(import.meta.dirname, 'hostile.js');
 export const SMALL_HEAP = '--max-old-space-size=256';
@@ -23,15 +23,15 @@ const POLITE_PAUSE_MS = 10;
 const READY_EVERY_MS = 200;
 const WARM_UP_MS = 1_000;
 const ALONE_MS = 6_000;
-/** How long what the last connection sends may take to arrive. */
+/** The time in which the data of the last connection may arrive. */
 const SENT_WITHIN_MS = 1_500;
 
-/** What is attacked. */
+/** The process that is attacked. */
 export interface Target {
   pid: number;
-  /** Where the hostile connections go. */
+  /** The URL that the hostile connections go to. */
   url: string;
-  /** What the polite clients ask for. */
+  /** The URL that the polite clients request. */
   polite: string;
   /** Their token, if they need one. */
   secret: string | null;
@@ -40,47 +40,47 @@ export interface Target {
   isAlive: () => boolean;
 }
 
-/** How the polite clients fared. */
-export interface Fared {
+/** The results of the polite clients. */
+export interface ClientResults {
   requests: number;
   p50Ms: number;
   p99Ms: number;
-  /** How often each status; 0 stands for a connection that failed. */
+  /** The number of responses by status; 0 for a failed connection. */
   statuses: Record<number, number>;
 }
 
-export interface Damage {
+export interface AttackResult {
   /** Before the attack. */
-  before: Fared;
-  /** While the connections are made and send. */
-  arriving: Fared;
+  before: ClientResults;
+  /** While the connections are made and send their data. */
+  arriving: ClientResults;
   /** While they are held. */
-  held: Fared;
-  /** When they are gone. */
-  after: Fared;
-  /** What the process had in memory at most during the attack, beyond what it had before, in MB of 10^6 bytes. */
+  held: ClientResults;
+  /** After they are closed. */
+  after: ClientResults;
+  /** The highest memory of the process during the attack minus its memory before, in MB of 10^6 bytes. */
   grewMb: number;
   /** The p99 of the polite clients while the connections were held, as a multiple of the one without them. */
   p99Ratio: number;
-  /** All that the polite clients were answered during the attack. */
+  /** All statuses that the polite clients got during the attack. */
   statuses: Record<number, number>;
   isAlive: boolean;
-  /** What `/ready` said during the attack. */
+  /** The statuses of `/ready` during the attack. */
   ready: Record<number, number>;
   hostile: HostileReport;
 }
 
-/** A daemon at a heap of 256 MB, with metrics and the Admin UI, to be attacked. */
-export function startAttacked({ env, nodeOptions, ...options }: ServedOptions = {}): Promise<Served> {
-  return Served.start({
+/** Starts a daemon to be attacked, with a heap of 256 MB, metrics and the Admin UI. */
+export function startAttacked({ env, nodeOptions, ...options }: ServedDaemonOptions = {}): Promise<ServedDaemon> {
+  return ServedDaemon.start({
     ...options,
     nodeOptions: [SMALL_HEAP, ...(nodeOptions ?? [])],
     env: { ENABLE_METRICS: 'true', LOG_LEVEL: 'info', ...env },
   });
 }
 
-/** @param url what is attacked, if not the listener that the polite clients ask. */
-export function targetOf(served: Served, url = served.url): Target {
+/** @param url what is attacked, if it is not the listener that the polite clients use. */
+export function targetOf(served: ServedDaemon, url = served.url): Target {
   return {
     pid: served.pid,
     url,
@@ -91,12 +91,12 @@ export function targetOf(served: Served, url = served.url): Target {
   };
 }
 
-/** Measures the polite clients for a while, attacks, holds the attack for so long, and measures again. */
-export async function attack(target: Target, hostility: Hostility, heldMs: number): Promise<Damage> {
+/** Measures the polite clients for a while, attacks, holds the attack for the given time, and measures again. */
+export async function attack(target: Target, hostility: AttackPlan, heldMs: number): Promise<AttackResult> {
   const polite = new Polite(target);
   const since = (ms: number) => sleep(ms).then(() => performance.now());
   try {
-    const warm = await since(WARM_UP_MS); // What is made at the first requests is not what is measured.
+    const warm = await since(WARM_UP_MS); // What the first requests allocate is not measured.
     const begun = await since(ALONE_MS);
     const beforeMb = rssMb(target.pid, 'now');
     forgetPeak(target.pid);
@@ -109,7 +109,7 @@ export async function attack(target: Target, hostility: Hostility, heldMs: numbe
     const standing = await since(SENT_WITHIN_MS);
     const ended = await since(heldMs);
     const isAlive = target.isAlive();
-    // The kernel gives no peak of a process that is gone.
+    // The kernel reports no peak for a process that has ended.
     const grewMb = isAlive ? rssMb(target.pid, 'highest') - beforeMb : NaN;
     const hostile = attackers.report();
     await attackers.stop();
@@ -139,33 +139,33 @@ export async function attack(target: Target, hostility: Hostility, heldMs: numbe
 }
 
 const MOST_OF_P99 = 1.2;
-/** By so much p99 differs from one run to the next on a quiet machine, without any attack. */
+/** The variation of p99 between runs on a quiet machine without an attack. */
 const UNSTEADY_MS = 10;
 
-export interface Bearable {
-  /** What the process may take at most, in MB of 10^6 bytes. */
+export interface AttackLimits {
+  /** The highest permitted growth of the process, in MB of 10^6 bytes. */
   mostMb?: number;
-  /** False where the connections are served, and cost others what they would cost as anybody's. */
+  /** False if the connections are served: they cost other clients what any load costs. */
   isP99Judged?: boolean;
 }
 
-/** Prints what an attack cost, and fails when it was more than a process may suffer from a thousand connections. */
-export function expectBearable(
+/** Prints what an attack cost, and fails if it cost more than a thousand connections may. */
+export function expectWithinLimits(
   title: string,
-  damage: Damage,
-  { mostMb = 64, isP99Judged = true }: Bearable = {},
+  damage: AttackResult,
+  { mostMb = 64, isP99Judged = true }: AttackLimits = {},
 ): void {
-  console.log(`      ${title}: ${inWords(damage)}`);
+  console.log(`      ${title}: ${summaryOf(damage)}`);
   expect(damage.isAlive, 'the process lives').to.equal(true);
-  expect(Object.keys(damage.statuses), 'what the polite clients are answered').to.deep.equal(['200']);
+  expect(Object.keys(damage.statuses), 'the statuses of the polite clients').to.deep.equal(['200']);
   expect(damage.grewMb, 'MB more').to.be.below(mostMb);
   if (!isP99Judged) return;
   const alone = Math.max(damage.before.p99Ms, damage.after.p99Ms);
   expect(damage.held.p99Ms, 'p99 of the polite clients, in ms').to.be.below(MOST_OF_P99 * alone + UNSTEADY_MS);
 }
 
-/** In one line. */
-function inWords({ before, arriving, held, after, grewMb, p99Ratio, isAlive, ...rest }: Damage): string {
+/** The results in one line. */
+function summaryOf({ before, arriving, held, after, grewMb, p99Ratio, isAlive, ...rest }: AttackResult): string {
   const count = (statuses: Record<number, number>) =>
     Object.entries(statuses)
       .map(([status, times]) => `${times}×${status}`)
@@ -175,13 +175,13 @@ function inWords({ before, arriving, held, after, grewMb, p99Ratio, isAlive, ...
   return [
     `${isAlive ? 'lives' : 'DIED'}, +${grewMb.toFixed(0)} MB`,
     `p50/p99 in ms ${times.join(' → ')} (held ×${p99Ratio.toFixed(2)})`,
-    `answers ${count(statuses)}, ready ${count(ready)}`,
+    `responses ${count(statuses)}, ready ${count(ready)}`,
     `hostile: ${hostile.open} open of ${hostile.opened}, ${hostile.ended} ended, ${hostile.sentMb.toFixed(0)} MB sent by those`,
   ].join('; ');
 }
 
 /** Starts the hostile process. Resolves when its first connections are open. */
-async function begin(url: string, hostility: Hostility) {
+async function begin(url: string, hostility: AttackPlan) {
   const child = fork(HOSTILE, { stdio: 'inherit' });
   const gone = new Promise<void>((resolve) => child.once('exit', resolve));
   let last: HostileReport = { open: 0, opened: 0, ended: 0, sentMb: 0 };
@@ -203,7 +203,7 @@ interface Answered {
   status: number;
 }
 
-/** A few clients that keep their connections and ask again and again, as an application does. */
+/** A few clients that keep their connections open and send requests continuously, as an application does. */
 class Polite {
   readonly #answered: Answered[] = [];
   readonly #agent = new Agent({ keepAlive: true, maxSockets: POLITE_CLIENTS });
@@ -222,8 +222,8 @@ class Polite {
     }
   }
 
-  /** Of what was asked between two times of `performance.now()`. */
-  between(fromMs: number, toMs: number): Fared {
+  /** The results of requests that began between two times of `performance.now()`. */
+  between(fromMs: number, toMs: number): ClientResults {
     const those = this.#answered.filter(({ atMs }) => atMs >= fromMs && atMs < toMs);
     const times = those.map(({ tookMs }) => tookMs).sort((a, b) => a - b);
     const statuses: Record<number, number> = {};
@@ -238,7 +238,7 @@ class Polite {
   }
 }
 
-/** Asks `/ready` again and again, each time on a connection of its own, as a load balancer does. */
+/** Requests `/ready` continuously, each time on a new connection, as a load balancer does. */
 class Ready {
   readonly #seen: Record<number, number> = {};
   readonly #over = new AbortController();
@@ -256,7 +256,7 @@ class Ready {
     }
   }
 
-  /** @returns how often each status was answered. */
+  /** @returns the number of responses by status. */
   async stop(): Promise<Record<number, number>> {
     this.#over.abort();
     await this.#watching;
@@ -264,7 +264,7 @@ class Ready {
   }
 }
 
-/** 0 when there was no answer. */
+/** 0 without a response. */
 function statusOf(url: string, agent: Agent | undefined, secret: string | null, withinMs: number): Promise<number> {
   return new Promise((resolve) => {
     const headers = secret === null ? {} : { Authorization: `Bearer ${secret}` };

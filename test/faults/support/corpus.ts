@@ -1,4 +1,4 @@
-/** Requests that once broke a proxy, byte for byte, each in a file of its own. `{{token}}` stands for the client's secret. */
+/** Requests that once broke a proxy, byte for byte, each in a separate file. `{{token}}` is replaced by the client's secret. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -7,7 +7,7 @@ const TOKEN = '{{token}}';
 
 export interface CorpusFile {
   name: string;
-  /** With the placeholder; each character one byte. */
+  /** With the placeholder; one character per byte. */
   text: string;
 }
 

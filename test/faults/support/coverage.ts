@@ -8,13 +8,13 @@ const ROOT = join(import.meta.dirname, '../../../..');
 
 export interface Coverage {
   id: string;
-  /** Titles of the tests that show the row. */
+  /** Titles of the tests that cover the row. */
   tests: string[];
-  /** Why there is none, from README.md. */
+  /** The reason why it has no test, from README.md. */
   reason: string | null;
 }
 
-/** Asks mocha for the titles of all tests, long ones included, without running them. */
+/** Asks mocha for the titles of all tests, including the long ones, without running them. */
 async function titles(): Promise<string[]> {
   const mocha = join(ROOT, 'node_modules/mocha/bin/mocha.js');
   const files = 'dist/test/**/*.{test,system,measured,long}.js';
@@ -26,7 +26,7 @@ async function titles(): Promise<string[]> {
   return report.tests.map(({ title }) => title);
 }
 
-/** A line `- A28, A29: reason`. */
+/** Reads lines such as `- A28, A29: reason`. */
 function reasons(): Map<string, string> {
   const lines = readFileSync(join(ROOT, 'test/faults/README.md'), 'utf8').split('\n');
   return new Map(

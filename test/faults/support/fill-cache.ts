@@ -1,20 +1,20 @@
 /**
- * A process of its own that puts many different answers into a cache in memory, and prints what that took. Its arguments:
- * HTTP_CACHE_MAX_BYTES, how long each body is, and how many answers.
+ * A separate process that stores many different responses in a memory cache and prints what that took. Arguments: HTTP_CACHE_MAX_BYTES, the
+ * length of each body, and the number of responses.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { MemoryResponseCache } from '../../../daemon/store/memory/response-cache.js';
 import { TestClock } from '../../support/clock.js';
-import { putDistinct } from '../../support/distinct-answers.js';
+import { storeDistinctResponses } from '../../support/distinct-responses.js';
 import { heldAfterCollection } from './heap.js';
 
 const AT_A_TIME = 1_000;
-const BUFFERS_ARE_FREED_WITHIN_MS = 500; // Node does it behind the collection, in a thread of its own.
+const BUFFERS_ARE_FREED_WITHIN_MS = 500; // Node frees it after the collection, in another thread.
 
 export interface Filled {
   entries: number;
   bytes: number;
-  /** By how much it grew, in bytes: what it held at the end, and its memory in RAM at its largest, garbage and all. */
+  /** The growth in bytes: of what is held at the end, and of the highest resident memory, including garbage. */
   held: number;
   resident: number;
 }
@@ -27,13 +27,13 @@ async function held(): Promise<number> {
 
 async function fill(httpCacheMaxBytes: number, bodyBytes: number, answers: number): Promise<Filled> {
   const cache = new MemoryResponseCache({ current: { httpCacheMaxBytes } }, new TestClock({ standsStill: true }));
-  putDistinct(cache, { from: answers, count: AT_A_TIME, bodyBytes }); // What is made at the first is not what is measured.
+  storeDistinctResponses(cache, { from: answers, count: AT_A_TIME, bodyBytes }); // What the first response allocates is not measured.
   await cache.purge({ kind: 'all' });
   const heldBefore = await held();
   const residentBefore = process.memoryUsage.rss();
   let highest = 0;
   for (let from = 0; from < answers; from += AT_A_TIME) {
-    putDistinct(cache, { from, count: AT_A_TIME, bodyBytes });
+    storeDistinctResponses(cache, { from, count: AT_A_TIME, bodyBytes });
     highest = Math.max(highest, process.memoryUsage.rss());
     await new Promise((resolve) => setImmediate(resolve));
   }

@@ -1,13 +1,13 @@
 /**
- * Sends mutants of the corpus, many at a time, and checks the invariants behind each batch. What breaks one is looked for
- * alone, and written to a file that can go into the corpus.
+ * Sends mutants of the corpus, many at a time, and checks the invariants after each batch. If a batch breaks one, its mutants are tried
+ * alone, and the culprit is written to a file that can join the corpus.
  */
 import { writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
 import type { RawClient } from '../../support/raw.js';
-import type { AnsweredSocket } from '../../../daemon/http/endings.js';
+import type { HttpSocket } from '../../../daemon/http/connection-ends.js';
 import { corpus, withSecret } from './corpus.js';
 import { type Mutant, mutant } from './mutations.js';
 import { expectOneReading } from './second-reader.js';
@@ -17,19 +17,19 @@ import type { Exchange } from './upstream.js';
 const BATCH = 250;
 const MOST_ON_ONE_STAGE = 40 * BATCH;
 const AT_ONCE = 32;
-// For something that never ends, on a machine that has other things to do.
+// Detects a request that never ends, even on a busy machine.
 const HANGS_AFTER_MS = 15_000;
 const MINUTE_MS = 60_000;
 const LARGEST_UPLOAD = '20KB';
 
 export interface Fuzzed {
-  /** Requests at the upstream: mutants that nobody had anything against. */
+  /** Mutants that were forwarded because nothing was wrong with them. */
   forwarded: number;
   /** The statuses of refusals. */
   refused: Set<number>;
 }
 
-/** @throws the first mutant that breaks something, with its seed and its file. */
+/** @throws for the first mutant that breaks something, with its seed and its file. */
 export async function fuzz(seed: number, mutants: number): Promise<Fuzzed> {
   const files = corpus();
   const result: Fuzzed = { forwarded: 0, refused: new Set() };
@@ -42,7 +42,7 @@ export async function fuzz(seed: number, mutants: number): Promise<Fuzzed> {
     result.forwarded += stage.upstream.exchanges.length;
     for (const { status, outcome } of stage.daemon.ended) if (outcome === 'refused') result.refused.add(status);
   };
-  // Now and then on another stage: one keeps all its log.
+  // The stage is replaced now and then, because it keeps its whole log.
   for (let first = 0; first < mutants; first += MOST_ON_ONE_STAGE) {
     await onStage(async (stage) => {
       const end = Math.min(first + MOST_ON_ONE_STAGE, mutants);
@@ -62,7 +62,7 @@ async function onStage(run: (stage: Stage) => Promise<void>): Promise<void> {
   }
 }
 
-/** All of them, and what must hold behind them. */
+/** Sends all mutants, then checks the invariants. */
 async function play(stage: Stage, mutants: readonly Mutant[], atOnce = AT_ONCE): Promise<void> {
   await stage.begin();
   stage.clientsMisplaceSecrets = true;
@@ -72,20 +72,20 @@ async function play(stage: Stage, mutants: readonly Mutant[], atOnce = AT_ONCE):
     for (let next = rest.shift(); next; next = rest.shift()) await send(stage, next);
   };
   await Promise.all(Array.from({ length: atOnce }, worker));
-  await stage.allGone();
-  // Wrong tries on /manage are counted by the minute, with a timer.
+  await stage.allDisconnected();
+  // Wrong attempts on /manage are counted per minute, with a timer.
   stage.daemon.clock.advance(2 * MINUTE_MS);
   await stage.checkInvariants();
   await expectOneReading(stage.upstream);
 }
 
-/** Answers with a length and without, behind the request and before its end. */
+/** Responds with and without a length, after the request and before its end. */
 function inManyWays(): (exchange: Exchange) => Promise<void> {
   let answers = 0;
   return async (exchange) => {
     answers += 1;
     if (answers % 8 !== 0) await exchange.whole();
-    if (answers % 3 !== 0) exchange.answer();
+    if (answers % 3 !== 0) exchange.respond();
     else exchange.send('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n');
   };
 }
@@ -104,22 +104,22 @@ async function send(stage: Stage, { text, pieces, leaves }: Mutant): Promise<voi
   else client.socket.end();
 }
 
-/** Waits until all of it is read, and each request that came whole is answered; or until the connection is closed. */
+/** Waits until everything is read and each complete request has its response, or until the connection is closed. */
 async function allDone(stage: Stage, client: RawClient, bytes: number): Promise<void> {
   const givesUpAtMs = performance.now() + HANGS_AFTER_MS;
-  let socket: AnsweredSocket | undefined;
+  let socket: HttpSocket | undefined;
   for (let looks = 0; looks < 2 && !client.isClosed;) {
     await turn();
-    socket ??= stage.servedIfAny(client);
+    socket ??= stage.serverSocketIfAny(client);
     const current = socket?._httpMessage;
     const isDone = socket?.bytesRead === bytes && (!current || !current.req.complete);
     looks = isDone ? looks + 1 : 0;
     if (performance.now() > givesUpAtMs)
-      throw new Error('a request that came whole is not answered, nor its connection closed');
+      throw new Error('a complete request has no response, and its connection is not closed');
   }
 }
 
-/** One that is as it should be, before and behind which the connections to the upstream are kept. */
+/** A valid request. Before and after it the connections to the upstream are reused. */
 const ORDINARY: Mutant = {
   text: 'GET /v1/models HTTP/1.1\r\nHost: llmp.test\r\nAuthorization: Bearer {{token}}\r\n\r\n',
   parents: [],
@@ -127,7 +127,7 @@ const ORDINARY: Mutant = {
   leaves: 'closes',
 };
 
-/** The one of a batch that breaks something among ordinary requests. */
+/** Finds the mutant of a batch that breaks something among ordinary requests. */
 async function culprit(seed: number, batch: readonly number[], cause: unknown): Promise<Error> {
   const files = corpus();
   for (const number of batch) {

@@ -5,16 +5,16 @@ function collect(): void {
   setFlagsFromString('--expose-gc');
   const collectAll = runInNewContext('gc') as () => void;
   collectAll();
-  collectAll(); // What buffers held the first one only begins to give back.
+  collectAll(); // Memory held by buffers is only freed after the first collection.
 }
 
-/** What this process holds once its garbage is thrown away, in bytes. */
+/** The heap of this process after a garbage collection, in bytes. */
 export function heapAfterCollection(): number {
   collect();
   return process.memoryUsage().heapUsed;
 }
 
-/** The same, with what its buffers hold beside the heap. */
+/** The same, plus what its buffers hold outside the heap. */
 export function heldAfterCollection(): number {
   collect();
   const { heapUsed, external } = process.memoryUsage();

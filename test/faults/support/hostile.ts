@@ -1,39 +1,39 @@
-/** The hostile side of an attack, in a process of its own: it opens its connections, sends what it is told, and holds on. */
+/** The hostile side of an attack, in a separate process: it opens its connections, sends what it is told to, and holds them. */
 import { connect, type Socket } from 'node:net';
 import { setPriority } from 'node:os';
 
 /** What every connection of an attack does. */
-export interface Hostility {
+export interface AttackPlan {
   connections: number;
-  /** Written in this order, each a while after the one before. `{{n}}` becomes the number of the connection. */
+  /** Written in this order, with pauses. `{{n}}` is replaced by the number of the connection. */
   pieces: readonly string[];
-  /** Between two pieces. */
+  /** The pause between two pieces. */
   pauseMs?: number;
-  /** How often the last piece is written in all, as far as the daemon takes it. 1 unless stated. */
+  /** How often the last piece is written in all, as far as the daemon reads it. Default: 1. */
   times?: number;
-  /** Whether it reads what it is answered. */
+  /** Whether it reads its responses. */
   reads?: boolean;
-  /** Whether it connects again when its connection ends. */
+  /** Whether it connects again when its connection closes. */
   returns?: boolean;
 }
 
-/** What the parent hears, once a second and at the end. */
+/** A report to the parent process, once a second and at the end. */
 export interface HostileReport {
   open: number;
   opened: number;
-  /** Connections that the daemon ended, or did not take. */
+  /** Connections that the daemon closed or did not accept. */
   ended: number;
   sentMb: number;
 }
 
-// So that a thousand do not have to be taken at once.
+// A limit, so that the daemon does not have to accept a thousand at once.
 const OPENED_AT_ONCE = 100;
 const OPEN_EVERY_MS = 5;
 const COMES_BACK_AFTER_MS = 50;
 const REPORT_EVERY_MS = 250;
 const WRITTEN_AT_ONCE = 64 * 1024;
 
-function attack(url: string, hostility: Hostility): void {
+function attack(url: string, hostility: AttackPlan): void {
   const { hostname, port } = new URL(url);
   const { pieces, pauseMs = 0, times = 1, reads = false, returns = false } = hostility;
   const report: HostileReport = { open: 0, opened: 0, ended: 0, sentMb: 0 };
@@ -62,7 +62,7 @@ function attack(url: string, hostility: Hostility): void {
         return;
       }
       socket.write(texts[index] ?? '');
-      // Not all at the same moment.
+      // Spread, so that they do not all happen at the same moment.
       setTimeout(next, pauseMs * (0.5 + Math.random()), index + 1);
     };
     next(0);
@@ -75,7 +75,7 @@ function attack(url: string, hostility: Hostility): void {
     if (reads) socket.resume();
     else socket.pause();
     socket.on('error', () => undefined);
-    // Of one that reads nothing the end would not be seen; its writes fail then.
+    // A connection that is not read does not see its end; its writes fail then.
     socket.on('connect', () => {
       send(socket, number);
     });
@@ -97,9 +97,9 @@ function attack(url: string, hostility: Hostility): void {
 }
 
 if (process.send) {
-  // What it costs to attack must not be what is measured, as far as that can be.
+  // The attacker's own CPU use should affect the measurement as little as possible.
   setPriority(10);
-  process.once('message', ({ url, hostility }: { url: string; hostility: Hostility }) => {
+  process.once('message', ({ url, hostility }: { url: string; hostility: AttackPlan }) => {
     attack(url, hostility);
   });
   process.on('disconnect', () => process.exit());

@@ -1,4 +1,4 @@
-/** Kills whoever has a part in the delivery of events, at random points, and looks at what arrived. */
+/** Kills the processes that deliver events, at random points, and checks which events arrived. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
@@ -17,15 +17,15 @@ const PUBLISHER = join(import.meta.dirname, '../../support/publisher.js');
 const GROUP = 'llmp-dispatchers';
 const PATIENCE_MS = 60_000;
 
-export interface Told {
+export interface DeliveryReport {
   acknowledged: number;
-  /** How many of these the back end was given more than once. */
+  /** How many of these the backend received more than once. */
   duplicates: number;
   dead: number;
   kills: Record<string, number>;
 }
 
-/** Publishes that Redis acknowledged to whoever publishes. */
+/** The publishers, and the events that Redis acknowledged to them. */
 class Publishers {
   readonly #port: number;
   readonly acknowledged: string[] = [];
@@ -54,17 +54,17 @@ class Publishers {
 }
 
 /**
- * @param count of kills, each of the publisher, of Redis (that writes each change to its disk) or of the dispatcher, and each after
- * something more was delivered.
- * @throws when an acknowledged event is neither at the back end nor a dead letter, or one came back as another.
+ * @param count the number of kills: of the publisher, of Redis (which writes each change to its disk) or of the dispatcher, each after some
+ * more events were delivered. @throws if an acknowledged event is neither at the backend nor a dead letter, or arrived again with another
+ * content.
  */
-export async function killAtRandom(seed: number, count: number): Promise<Told> {
+export async function killAtRandom(seed: number, count: number): Promise<DeliveryReport> {
   const random = seededRandom(seed);
   const redis = await TestRedis.start('--appendonly', 'yes', '--appendfsync', 'always');
   const receiver = await Receiver.start();
   const bodies = new Map<string, string>();
   receiver.answer = async ({ ids, body }) => {
-    // What is delivered again must be what it was; the post has it as it lies in the stream.
+    // An event that is delivered again must be unchanged. The request has it as it is in the stream.
     const { events } = JSON.parse(body) as { events: unknown[] };
     ids.forEach((id, index) => {
       const json = JSON.stringify(events[index]);
@@ -89,7 +89,7 @@ export async function killAtRandom(seed: number, count: number): Promise<Told> {
   try {
     for (let n = 0; n < count; n++) {
       const before = receiver.accepted.size;
-      await eventually(`something is delivered behind kill ${n}`, () => receiver.accepted.size > before, PATIENCE_MS);
+      await eventually(`events are delivered after kill ${n}`, () => receiver.accepted.size > before, PATIENCE_MS);
       await sleep(random() * 150);
       const victim = ['publisher', 'redis', 'dispatcher', 'dispatcher'][Math.floor(random() * 4)]!;
       kills[victim] = (kills[victim] ?? 0) + 1;
@@ -110,7 +110,7 @@ export async function killAtRandom(seed: number, count: number): Promise<Told> {
       const lag = group![group!.indexOf('lag') + 1];
       return lag === 0 && (await redis.client.xpending(STREAM, GROUP))[0] === 0;
     };
-    await eventually('all is delivered', isQuiet, PATIENCE_MS);
+    await eventually('everything is delivered', isQuiet, PATIENCE_MS);
     const dead = (await redis.client.xrange(DEAD, '-', '+')).map(([, fields]) => fields[1]!);
     const setAside = new Set(dead.map((json) => (JSON.parse(json) as { id: string }).id));
     const { acknowledged } = publishers;

@@ -1,4 +1,4 @@
-/** A suite that leaks as only a process of its own can be let to; i-scan.system.ts runs it. */
+/** A suite that leaks secrets. i-scan.system.ts runs it in a separate process. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';

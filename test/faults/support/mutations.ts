@@ -1,23 +1,23 @@
-/** Requests that nobody would write: files of the corpus, changed at random. The same seed and number give the same request. */
+/** Requests that no client would write: files of the corpus, changed at random. The same seed and number give the same request. */
 import type { CorpusFile } from './corpus.js';
 
 export interface Mutant {
-  /** With the placeholder for the secret; each character one byte. */
+  /** With the placeholder for the secret; one character per byte. */
   text: string;
   /** The files it came from. */
   parents: string[];
   /** How many pieces it is sent in. */
   pieces: number;
-  /** How its client leaves. */
+  /** How its client closes the connection. */
   leaves: 'closes' | 'resets' | 'ends';
 }
 
 const MOST_CHANGES = 4;
-// Most files are small; the few large ones cost as much as a hundred of them.
+// Most files are small. The few large ones cost as much as a hundred small ones.
 const SMALL_BYTES = 2_000;
 const LARGE_ONE_IN = 100;
 
-// What framing is made of, in spellings that readers disagree about.
+// Parts of framing in spellings that readers disagree about.
 const PHRASES = [
   'Content-Length: 5\r\n',
   'Content-Length: 0\r\n',
@@ -65,7 +65,7 @@ const SIZES = [
   '10000000000000005',
 ];
 
-/** Numbers from 0 up to below `most`, always the same ones for a seed (mulberry32). */
+/** Numbers from 0 up to below `most`, the same for the same seed (mulberry32). */
 class Dice {
   #state: number;
 
@@ -87,7 +87,7 @@ class Dice {
 
 const HEAD = 'Host: llmp.test\r\nAuthorization: Bearer {{token}}\r\n';
 const CHUNKED = 'Transfer-Encoding: chunked\r\n';
-// Most of the corpus is refused. From these most mutants are not.
+// Most of the corpus is refused. Most mutants of these are not.
 const GOOD = [
   `GET /v1/models HTTP/1.1\r\n${HEAD}\r\n`,
   `POST /v1/echo HTTP/1.1\r\n${HEAD}Content-Length: 5\r\n\r\nhello`,
@@ -162,7 +162,7 @@ export function mutant(files: readonly CorpusFile[], seed: number, number: numbe
     return file.text;
   };
   let text = parent();
-  // Few changes more often than many.
+  // Few changes are more frequent than many.
   for (let changes = 1 + dice.below(1 + dice.below(MOST_CHANGES)); changes > 0; changes--) {
     if (text.length > 0) text = dice.one(CHANGES)(text, dice, parent);
   }

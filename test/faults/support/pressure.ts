@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Script } from './upstream.js';
 
-/** Waits until `progress` stands still: nobody says that the kernel's buffers are full. */
-export async function stalled(progress: () => number, lookEveryMs: number): Promise<number> {
+/** Waits until `progress` stops changing, because nothing reports that the kernel's buffers are full. */
+export async function untilStalled(progress: () => number, lookEveryMs: number): Promise<number> {
   let last = progress();
   for (let looks = 0; looks < 4; looks++) {
     await sleep(lookEveryMs);
@@ -12,7 +12,7 @@ export async function stalled(progress: () => number, lookEveryMs: number): Prom
   return last;
 }
 
-/** Answers with so many bytes, as fast as they are taken. */
+/** Responds with that many bytes, as fast as they are read. */
 export const pumping =
   (bytes: number): Script =>
   (exchange) => {

@@ -1,7 +1,6 @@
 /**
- * Random histories of a fleet: clients and operators go on while processes are killed, stand still, are taken for dead and begin
- * again. What a model of the tokens says may happen is held against what reaches the provider, is answered and stands in the
- * database at the end. Time is real here.
+ * Random histories of a fleet: clients and operators work while processes are killed, paused, expired and restarted. A model of the tokens
+ * says what may happen; it is compared with what reaches the provider, the responses, and the database at the end. It runs in real time.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { WireTokenCreated } from '../../../daemon/api/contract.js';
@@ -10,19 +9,19 @@ import type { DatabaseServer } from '../../support/database-servers.js';
 import { Fleet, type Member } from '../../support/fleet.js';
 import { type Random, seededRandom, Violation } from '../../support/model.js';
 import { sabotaging, type SABOTAGES } from '../../support/sabotaged.js';
-import { anyOf } from './at-once.js';
+import { anyOf } from './concurrent-requests.js';
 
 const CAPS = [1, 3, 20, 40, 0];
 const CLIENTS = 8;
 const OPERATORS = 2;
-/** How long a change may stay unknown to an instance that runs, without Redis. */
+/** The time after which a running instance must know of a change, without Redis. */
 const HEARD_WITHIN_MS = 1_000;
 
 export interface HistoryOptions {
   seed: number;
-  /** How long clients and operators go on. */
+  /** The time for which clients and operators work. */
   lastsMs: number;
-  /** What befalls the processes. `stops`: they stand still for a while. `kills`: they are killed as well, and taken for dead. */
+  /** What happens to the processes. `stops`: they are paused for a while. `kills`: they are killed as well, and expire. */
   trouble: 'none' | 'stops' | 'kills';
 }
 
@@ -32,7 +31,7 @@ export interface HistoryReport {
   changes: number;
   kills: number;
   stops: number;
-  /** The longest time after a change was acknowledged that a request still reached the provider in spite of it. */
+  /** The longest time after the acknowledgement of a change at which a request still reached the provider in spite of it. */
   latestMs: number;
 }
 
@@ -40,7 +39,7 @@ export interface HistoryReport {
 interface Changing {
   id: string;
   path: string;
-  /** As last acknowledged; null while a change of it is under way, or after one of unknown outcome. */
+  /** The last acknowledged state; null while a change is in progress, or after a change of unknown outcome. */
   isActive: boolean | null;
   /** Since when (monotonic). */
   sinceMs: number;
@@ -56,7 +55,7 @@ interface Asked {
   token: ModelToken;
   member: Member;
   beganAtMs: number;
-  /** Whether it reached the provider, or may have used a unit all the same. */
+  /** Whether it reached the provider, or may have used a unit without reaching it. */
   mayHaveUsed: boolean;
 }
 
@@ -80,7 +79,7 @@ export async function runHistories(fleet: Fleet, firstSeed: number, count: numbe
   return sum;
 }
 
-/** How many histories it takes to notice a store that was broken on purpose; null: not within `most`. */
+/** The number of histories until a store that was broken on purpose is detected; null: not within `most`. */
 export async function historiesToNotice(
   server: DatabaseServer,
   which: keyof typeof SABOTAGES,
@@ -118,9 +117,9 @@ class History {
   #project: Changing = { id: '', path: '', isActive: true, sinceMs: 0, changesBegun: 0 };
   readonly #asked = new Map<string, Asked>();
   readonly #made: Made[] = [];
-  /** Each 429 of a capped token, while nobody had died. */
+  /** Each 429 of a capped token, while no instance had died. */
   readonly #limits: { token: ModelToken; atMs: number }[] = [];
-  /** When a member last began to run, again or for the first time. */
+  /** When an instance last started to run, for the first time or again. */
   readonly #runsSinceMs = new Map<Member, number>();
   readonly #background: Promise<unknown>[] = [];
   readonly #report: HistoryReport = { requests: 0, reached: 0, changes: 0, kills: 0, stops: 0, latestMs: 0 };
@@ -170,7 +169,7 @@ class History {
     }
   }
 
-  /** Nobody, for a moment, where the only one begins again. */
+  /** Null for a moment, while the only instance restarts. */
   #anyMember(): Member | null {
     const { up } = this.#fleet;
     return up.length === 0 ? null : anyOf(up, this.#random);
@@ -180,16 +179,16 @@ class History {
 
   async #request(member: Member | null): Promise<void> {
     if (!member) return;
-    // Mostly the newest, so that what happens meets.
+    // Mostly the newest token, so that events coincide.
     const token = this.#chance(0.6) ? this.#tokens.at(-1) : anyOf(this.#tokens, this.#random);
     if (!token) return;
     const name = `n=${this.#asked.size}`;
     const asked: Asked = { token, member, beganAtMs: now(), mayHaveUsed: false };
     this.#asked.set(`/v1/of/${token.id}?${name}`, asked);
     this.#report.requests += 1;
-    const before = this.#standing(token, member);
+    const before = this.#stateVersion(token, member);
     const status = await member.call(token.wire, `?${name}`);
-    const isUnchanged = before === this.#standing(token, member);
+    const isUnchanged = before === this.#stateVersion(token, member);
     if (status === 429) {
       if (this.#report.kills === 0) this.#limits.push({ token, atMs: now() });
       if (token.cap === 0) this.#violate('429 for a token without a cap');
@@ -202,20 +201,20 @@ class History {
           `${status} for a token that has been usable for ${Math.round(asked.beganAtMs - knownSinceMs)} ms`,
         );
     } else if (status === 503) {
-      if (token.cap === 0 && this.#options.trouble === 'none') this.#violate('503 where nothing was amiss');
+      if (token.cap === 0 && this.#options.trouble === 'none') this.#violate('503 without any fault');
     } else if (status !== 200 && (status !== null || this.#options.trouble !== 'kills')) {
       this.#violate(`a request ended with ${status}`);
     }
   }
 
-  /** Differs when anything happened in between that has a say in what a request is answered. */
-  #standing(token: ModelToken, member: Member): string {
+  /** Changes whenever something happens that affects how a request must end. */
+  #stateVersion(token: ModelToken, member: Member): string {
     return [token.changesBegun, this.#project.changesBegun, this.#runsSinceMs.get(member), member.isUp].join();
   }
 
   #onReached(url: string): void {
     const asked = this.#asked.get(url);
-    if (!asked) return; // Of another history.
+    if (!asked) return; // It belongs to another history.
     const { token, member } = asked;
     asked.mayHaveUsed = true;
     this.#report.reached += 1;
@@ -227,7 +226,7 @@ class History {
       const lateMs = now() - Math.max(each.sinceMs, runsSinceMs);
       this.#report.latestMs = Math.max(this.#report.latestMs, Math.round(lateMs));
       if (lateMs > HEARD_WITHIN_MS)
-        this.#violate(`a request began ${Math.round(lateMs)} ms after it was not allowed any more`);
+        this.#violate(`a request began ${Math.round(lateMs)} ms after it was no longer allowed`);
     }
   }
 
@@ -245,7 +244,7 @@ class History {
   async #change(): Promise<void> {
     const changing = this.#chance(0.15) ? this.#project : anyOf(this.#tokens, this.#random);
     const member = this.#anyMember();
-    // Of unknown outcome for ever, once one was broken.
+    // The outcome of its last change stays unknown, because a connection broke.
     if (!member || changing.isActive === null) return;
     const target = !changing.isActive;
     changing.isActive = null;
@@ -259,9 +258,9 @@ class History {
       changing.isActive = target;
       changing.sinceMs = now();
     } else if (answer !== null && answer.status !== 503) {
-      this.#violate(`a change was answered with ${answer.status}`);
+      this.#violate(`a change got ${answer.status}`);
     } else if (this.#options.trouble === 'none') {
-      this.#violate('a change failed where nothing was amiss');
+      this.#violate('a change failed without any fault');
     }
   }
 
@@ -277,10 +276,10 @@ class History {
     }
     victim.freeze();
     this.#report.stops += 1;
-    // Who comes to one that stands still waits until it goes on.
+    // Requests to a paused instance wait until it continues.
     for (let n = 0; n < 3; n++) this.#background.push(this.#request(victim));
     await sleep(this.#random() * 1_200);
-    // It is taken for dead, while it stands still, by one that begins.
+    // While it is paused, an instance that starts marks it as expired.
     if (this.#options.trouble === 'kills' && other && this.#chance(0.5)) await this.#kill(other, true);
     this.#resume(victim);
   }
@@ -303,7 +302,7 @@ class History {
 
   async end(): Promise<HistoryReport> {
     const fleet = this.#fleet;
-    await fleet.bury(anyOf(fleet.members, this.#random));
+    await fleet.expireSilent(anyOf(fleet.members, this.#random));
     for (const token of this.#tokens) await this.#checkToken(token);
     await this.#checkState('projects', this.#project);
     await this.#checkRecords();
@@ -317,7 +316,7 @@ class History {
     const { id, cap } = token;
     const reached = this.#fleet.reached(id);
     const nobodyDied = this.#report.kills === 0;
-    // A kill may lose what was counted of an unlimited token.
+    // A kill may lose counts of an unlimited token.
     const least = cap > 0 || nobodyDied ? reached : 0;
     const isSettled = async () => {
       const { requestCount, leased } = await this.#fleet.counted(id);
@@ -329,7 +328,7 @@ class History {
     if (leased > 0 || requestCount < least) this.#violate(said);
     if (cap > 0 && (requestCount > cap || reserved !== requestCount + leased)) this.#violate(said);
     const mayHaveUsed = [...this.#asked.values()].filter((asked) => asked.token === token && asked.mayHaveUsed).length;
-    if (nobodyDied && requestCount > mayHaveUsed) this.#violate(`${said}, and nobody had died`);
+    if (nobodyDied && requestCount > mayHaveUsed) this.#violate(`${said}, and no instance had died`);
     await this.#checkState('tokens', token);
   }
 
@@ -353,11 +352,11 @@ class History {
       if (!isRight)
         this.#violate(`${records.length} records of a change that was ${isAcknowledged ? '' : 'not '}acknowledged`);
       if (records.some(({ changed }) => changed === null))
-        this.#violate('a record of a change that nobody else hears of');
+        this.#violate('a record of a change that other instances do not hear of');
     }
   }
 
-  /** Whoever was refused while everybody lived must have had as many others before. */
+  /** A request that was refused while all instances lived must have had as many uses before it as the cap. */
   #checkLimits(): void {
     for (const { token, atMs } of this.#limits) {
       const before = [...this.#asked.values()].filter(

@@ -1,10 +1,10 @@
 import { readdirSync } from 'node:fs';
 import { expect } from 'chai';
-import { Served } from './served.js';
+import { ServedDaemon } from './served-daemon.js';
 
-/** Ends a daemon that often, by a kill and in good order by turns, and starts it again on the same files. @returns the last one. */
-export async function restartOften(times: number): Promise<Served> {
-  let served = await Served.start();
+/** Ends a daemon that many times, alternately by a kill and by a stop, and restarts it on the same files. @returns the last one. */
+export async function restartRepeatedly(times: number): Promise<ServedDaemon> {
+  let served = await ServedDaemon.start();
   const { dir } = served;
   const files = () => readdirSync(dir).sort();
   const before = files();
@@ -14,7 +14,7 @@ export async function restartOften(times: number): Promise<Served> {
       expect(await served.process.exit).to.equal(0);
     }
     await served.stop();
-    served = await Served.start({ dir });
+    served = await ServedDaemon.start({ dir });
     expect((await served.get()).status).to.equal(200);
   }
   expect(files()).to.deep.equal(before);

@@ -1,4 +1,4 @@
-/** The bytes that an upstream was sent, read by Node's server, to be compared with what our own reader made of them. */
+/** Reads the bytes that an upstream received with Node's server, to compare the result with that of our own reader. */
 import { createServer, type IncomingMessage } from 'node:http';
 import { Duplex } from 'node:stream';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -9,10 +9,10 @@ interface Read {
   start: string;
   fields: string[];
   body: string;
-  isWhole: boolean;
+  isComplete: boolean;
 }
 
-/** @returns the requests, and what of the rest is none. */
+/** @returns the requests, and the rest that is not a request. */
 async function readByNode(bytes: Buffer): Promise<{ requests: Read[]; mistakes: string[] }> {
   const mistakes: string[] = [];
   const arrived: { req: IncomingMessage; body: Buffer[] }[] = [];
@@ -40,22 +40,22 @@ async function readByNode(bytes: Buffer): Promise<{ requests: Read[]; mistakes: 
     start: `${req.method ?? ''} ${req.url ?? ''} HTTP/${req.httpVersion}`,
     fields: req.rawHeaders,
     body: Buffer.concat(body).toString('latin1'),
-    isWhole: req.complete,
+    isComplete: req.complete,
   }));
   wire.destroy();
   return { requests, mistakes };
 }
 
-/** I6: whoever reads what the upstream was sent reads the same requests. */
+/** I6: every reader of the upstream's bytes reads the same requests. */
 export async function expectOneReading(upstream: ScriptedUpstream): Promise<void> {
   for (const [connection, bytes] of upstream.received.entries()) {
     const requests = upstream.exchanges
       .filter((exchange) => exchange.connection === connection)
-      .map(({ request: { startLine, fields, body, isWhole } }) => ({
+      .map(({ request: { startLine, fields, body, isComplete } }) => ({
         start: startLine,
         fields: fields.flat(),
         body: body.toString('latin1'),
-        isWhole,
+        isComplete,
       }));
     expect(await readByNode(bytes), 'I6: an upstream connection as Node reads it').to.deep.equal({
       requests,

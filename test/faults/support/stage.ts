@@ -1,6 +1,6 @@
 /**
- * The stage for a fault: a raw client, the daemon, a scripted upstream, canary secrets, and a clock that is moved. After
- * every case the invariants are checked, whatever the case itself looked at.
+ * The set-up of a fault test: a raw client, the daemon, a scripted upstream, canary secrets, and a clock that the test moves. After every
+ * case it checks the invariants, whatever the case itself checked.
  */
 import { expect } from 'chai';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -17,10 +17,10 @@ import { secretsIn } from '../../support/canaries.js';
 import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon, UPSTREAM_KEY } from '../../support/daemon.js';
 import { eventually } from '../../support/eventually.js';
 import { permit } from '../../support/leaks.js';
-import { type Fields, head, type RawAnswer, RawClient } from '../../support/raw.js';
-import { type Asked, confirms, expectGivenBefore, isHit } from './kept-answers.js';
-import { isCloseFrame, isFarewell, sharedLength } from './farewells.js';
-import { answersIn, finalAnswerOf, isAnswerWhole, switches } from './transcripts.js';
+import { type Fields, head, type RawResponse, RawClient } from '../../support/raw.js';
+import { type SentRequest, isRevalidated, expectEarlierResponse, isHit } from './cached-responses.js';
+import { isCloseFrame, isErrorEvent, sharedLength } from './termination-notices.js';
+import { responsesIn, finalResponseOf, isResponseComplete, switches } from './transcripts.js';
 import { type Exchange, ScriptedUpstream } from './upstream.js';
 import { type Message, valuesOf } from './wire.js';
 
@@ -30,21 +30,21 @@ const MOST_KEPT = 1024 * 1024;
 interface Transcript {
   bytes: Buffer;
   isKept: boolean;
-  /** The client's. */
+  /** The client's port. */
   port: number;
-  /** What it asked, in its order: an answer to HEAD has no body. */
-  asked: () => readonly Asked[];
-  /** The connection ended in an orderly way, which ends an answer without a length. */
+  /** Its requests in order; a response to HEAD has no body. */
+  asked: () => readonly SentRequest[];
+  /** The connection was closed in an orderly way, which ends a response without a length. */
   hasEnded: boolean;
 }
 
 export interface StageOptions {
   env?: Environment;
-  /** One that stands still, say. */
+  /** For example one that stands still. */
   clock?: TestClock;
-  /** Makes the upstream speak TLS. */
+  /** Makes the upstream use TLS. */
   certificate?: Certificate;
-  /** What the daemon is told of where the upstream is, if that is not where it is. */
+  /** The upstream URL that the daemon gets, if it is not the real one. */
   upstreamUrl?: (url: string) => string;
 }
 
@@ -53,22 +53,22 @@ export class Stage {
   upstream!: ScriptedUpstream;
   daemon!: TestDaemon;
   project!: WireProject;
-  /** A fresh one for each case. */
+  /** A new one for each case. */
   token!: WireTokenCreated;
-  /** Set by a case whose clients put their secret where none belongs, such as a body: then the upstream gets it. */
+  /** Set by a case whose clients put their secret where it is forwarded, such as in a body. */
   clientsMisplaceSecrets = false;
   #clients: RawClient[] = [];
   #transcripts: Transcript[] = [];
   #tokens: WireTokenCreated[] = [];
   #upstreamEchoesSecrets = false;
   #proxied = 0;
-  /** Each connection's requests in their order, by the client's port, which another client may get after it. */
-  readonly #asked = new Map<number, Asked[][]>();
-  /** The daemon's ends of connections, with the port of the other end; null if that was gone already. */
+  /** The requests of each connection in order, by the client's port, which a later client may reuse. */
+  readonly #asked = new Map<number, SentRequest[][]>();
+  /** The daemon's ends of connections, with the port of the other end; null if that was already gone. */
   readonly #served = new Map<Socket, number | null>();
-  /** The ports of all connections the daemon took from the kernel. */
+  /** The ports of all connections that the daemon accepted. */
   #taken: (number | null)[] = [];
-  /** Of the clients' ends. */
+  /** The ports of the clients. */
   readonly #ports = new Set<number>();
   #upstreamUrl = '';
   #timersBefore = 0;
@@ -90,7 +90,7 @@ export class Stage {
         ?.at(-1)
         ?.push({ method: req.method ?? '', target: req.url ?? '' });
       if (!isProxied(req.url ?? '')) return;
-      // One that comes in behind another begins when that is answered, unless it is refused or the connection over by then.
+      // A pipelined request begins when the previous one has its response, unless it is refused or the connection ends before.
       const begin = () => {
         if (!req.socket.destroyed && !req.socket.writableEnded && !res.headersSent) this.#proxied += 1;
       };
@@ -102,7 +102,7 @@ export class Stage {
     };
     this.daemon.daemon.server
       .prependListener('upgrade', (req: IncomingMessage, socket: Socket & { _httpMessage?: unknown }) => {
-        // Any other upgrade comes again, as a request; one behind an unanswered request is none.
+        // Any other upgrade arrives again, as a request. One after an unanswered request is not a request.
         if (isProxied(req.url ?? '') && isHandshake(req) && !socket._httpMessage) this.#proxied += 1;
       })
       .prependListener('request', count)
@@ -111,7 +111,7 @@ export class Stage {
       .on('connection', (socket: Socket) => {
         const port = socket.remotePort ?? null;
         this.#taken.push(port);
-        if (this.#served.has(socket)) return; // Given back, by who looked at an upgrade.
+        if (this.#served.has(socket)) return; // The socket was returned after the check of an upgrade.
         this.#served.set(socket, port);
         if (port !== null) this.#asked.set(port, [...(this.#asked.get(port) ?? []), []]);
         socket.once('close', () => this.#served.delete(socket));
@@ -134,8 +134,8 @@ export class Stage {
     this.#proxied = 0;
     this.daemon.ended.length = 0;
     this.token = await this.issue();
-    if (this.#options.env?.HTTP_CACHE_ENABLED === 'true') await this.forgetKept();
-    await this.daemon.daemon.admission.between(() => Promise.resolve());
+    if (this.#options.env?.HTTP_CACHE_ENABLED === 'true') await this.clearCache();
+    await this.daemon.daemon.admission.readBetweenTicks(() => Promise.resolve());
     this.#timersBefore = this.daemon.clock.pending;
     this.#logBefore = this.daemon.logged.length;
   }
@@ -145,41 +145,41 @@ export class Stage {
     await this.upstream.stop();
   }
 
-  /** For a case whose upstream itself sends the secrets back: then they may stand in the answer, and nowhere else. */
+  /** For a case whose upstream returns the secrets: they may then be in the response, and nowhere else. */
   set upstreamEchoesSecrets(echoes: boolean) {
     this.#upstreamEchoesSecrets = echoes;
-    if (echoes) permit(/^forwarded answer /, ['upstream', 'unknown'], 'the upstream sends them back');
+    if (echoes) permit(/^forwarded response /, ['upstream', 'unknown'], 'the upstream returns them');
   }
 
-  /** Empties the cache: what is kept belongs to one case. */
-  async forgetKept(): Promise<void> {
+  /** Empties the cache, so that entries belong to one case. */
+  async clearCache(): Promise<void> {
     const { status } = await this.daemon.manage('POST', '/manage/cache/purge', { all: true });
     expect(status, 'the purge').to.equal(200);
   }
 
-  /** As it stands in `Host`. */
+  /** As it is written in `Host`. */
   get upstreamHost(): string {
     return new URL(this.#upstreamUrl).host;
   }
 
-  /** The project's. */
+  /** The project's upstream key. */
   readonly upstreamKey = UPSTREAM_KEY;
 
-  /** Those that the case's projects have, or had. */
+  /** All upstream keys that the case's projects have or had. */
   readonly upstreamKeys = new Set<string>();
 
   get secret(): string {
     return this.token.token;
   }
 
-  /** Another token of the stage's project, or of the one that `fields` name. */
+  /** Creates another token in the stage's project, or in the one that `fields` name. */
   async issue(fields: Record<string, unknown> = {}): Promise<WireTokenCreated> {
     const token = await this.daemon.createToken(this.project.id, fields);
     this.#tokens.push(token);
     return token;
   }
 
-  /** A connection to the daemon, closed after the case. */
+  /** A connection to the daemon that is closed after the case. */
   async client(bytes?: string | Buffer): Promise<RawClient> {
     const client = await RawClient.to(this.daemon.url);
     const port = client.socket.localPort ?? 0;
@@ -200,26 +200,26 @@ export class Stage {
     return client;
   }
 
-  /** How many the daemon has, those of management calls among them. */
+  /** The number of the daemon's connections, including those of management requests. */
   get connections(): number {
     return this.#served.size;
   }
 
-  /** The daemon's end of a client's connection; undefined when it has not seen it yet, or no more. */
-  servedIfAny({ socket: { localPort } }: RawClient): Socket | undefined {
+  /** The daemon's end of a client's connection; undefined if it has not accepted it yet, or has closed it. */
+  serverSocketIfAny({ socket: { localPort } }: RawClient): Socket | undefined {
     return [...this.#served].find(([, port]) => port === localPort)?.[0];
   }
 
   /** The daemon's end of a client's connection. */
-  servedTo(client: RawClient): Socket {
-    const served = this.servedIfAny(client);
+  serverSocket(client: RawClient): Socket {
+    const served = this.serverSocketIfAny(client);
     if (!served) throw new Error('the daemon has no such connection');
     return served;
   }
 
-  /** The answer to `bytes` on a connection of their own. */
-  async ask(bytes: string | Buffer, method?: string): Promise<RawAnswer> {
-    return (await this.client(bytes)).answer(method);
+  /** The response to `bytes` on a new connection. */
+  async ask(bytes: string | Buffer, method?: string): Promise<RawResponse> {
+    return (await this.client(bytes)).response(method);
   }
 
   get(fields: Fields = {}, target = '/v1/models'): string {
@@ -235,7 +235,7 @@ export class Stage {
     return (await this.daemon.token(token.id)).request_count;
   }
 
-  /** Waits until `requests` are admitted and not yet over. */
+  /** Waits until that many requests are in flight. */
   inFlight(requests: number): Promise<void> {
     return eventually(`${requests} requests in flight`, () => this.daemon.daemon.admission.size.inFlight === requests);
   }
@@ -245,68 +245,68 @@ export class Stage {
     return databaseAtRest(this.daemon.daemon);
   }
 
-  /** Waits until the daemon has seen every client, and let go of it. */
-  async allGone(): Promise<void> {
-    await eventually('the daemon has seen every client', () => this.#isServedToAll());
+  /** Waits until the daemon has accepted every client's connection, and closed it. */
+  async allDisconnected(): Promise<void> {
+    await eventually('the daemon has accepted every client', () => this.#areAllClientsServed());
     await eventually('I7: no client connection is left', () => !this.#isServingClients());
   }
 
-  /** The record of the only request there was, once it is over. */
-  async onlyEnd(): Promise<RequestEnded> {
+  /** The record of the only request, after it has ended. */
+  async onlyRecord(): Promise<RequestEnded> {
     const { ended } = this.daemon;
-    await eventually('the request is over', () => ended.length > 0);
+    await eventually('the request has ended', () => ended.length > 0);
     expect(ended, 'records of one request').to.have.lengthOf(1);
     return ended[0]!;
   }
 
-  /** Refused before anything was spent: the upstream saw not a byte of it. */
+  /** Checks that the request was refused before anything was spent: the upstream received no byte of it. */
   async expectNothingSpent(): Promise<void> {
     expect(Buffer.concat(this.upstream.received).toString('latin1'), 'bytes at the upstream').to.equal('');
     for (const token of this.#tokens) expect(await this.uses(token), 'uses').to.equal(0);
   }
 
-  /** After every case. Ends the clients first. */
+  /** Runs after every case. Closes the clients first. */
   async checkInvariants(): Promise<void> {
     for (const client of this.#clients) client.destroy();
-    await this.#expectBackWhereItWas();
+    await this.#expectResourcesReleased();
     await this.#expectCounted();
     this.#expectNothingSmuggled();
-    this.#expectHonestAnswers();
+    this.#expectFaithfulResponses();
     this.#expectNoSecrets();
   }
 
-  /** A client can leave before the daemon has so much as seen it; what it sent is served all the same. */
-  #isServedToAll(): boolean {
+  /** A client can disconnect before the daemon accepts its connection; what it sent is served nevertheless. */
+  #areAllClientsServed(): boolean {
     const known = new Set(this.#taken);
     const unseen = [...this.#ports].filter((port) => !known.has(port));
     return unseen.length <= this.#taken.filter((port) => port === null).length;
   }
 
-  /** Calls to /manage keep their connections; those of the stage's clients must be gone. */
+  /** Management requests keep their connections open; those of the stage's clients must be closed. */
   #isServingClients(): boolean {
     return [...this.#served.values()].some((port) => port === null || this.#ports.has(port));
   }
 
   /** I7: sockets and timers return to where they were. */
-  async #expectBackWhereItWas(): Promise<void> {
+  async #expectResourcesReleased(): Promise<void> {
     const { daemon } = this.daemon;
-    await this.allGone();
+    await this.allDisconnected();
     await eventually('I7: nothing is in flight', () => daemon.admission.size.inFlight === 0);
     await eventually('I7: no upstream connection is in use', () => {
       const busy = [...this.upstream.sockets].filter((socket) => {
         const last = this.upstream.exchanges.findLast((exchange) => exchange.socket === socket);
-        return last !== undefined && !socket.destroyed && !isAnswerWhole(last);
+        return last !== undefined && !socket.destroyed && !isResponseComplete(last);
       });
       return busy.length === 0;
     });
-    await daemon.admission.between(() => Promise.resolve());
+    await daemon.admission.readBetweenTicks(() => Promise.resolve());
     await Promise.all([daemon.usage.flush(), daemon.auditFiles.useLog?.flush()]);
     await eventually('I7: no timer is left', () => this.daemon.clock.pending <= this.#timersBefore);
   }
 
-  /** I1 and I3: no cap exceeded, one outcome for each request. */
+  /** I1 and I3: no cap is exceeded, and each request has one outcome. */
   async #expectCounted(): Promise<void> {
-    // What the parser gave up was no request, and its record names no path.
+    // Bytes that the parser rejected were not a request, and their record has no path.
     const outcomes = () => this.daemon.ended.filter(({ path }) => path !== '').length;
     await eventually('I3: every request has an outcome', () => outcomes() >= this.#proxied);
     expect(outcomes(), 'I3: outcomes').to.equal(this.#proxied);
@@ -316,7 +316,7 @@ export class Stage {
       const ended = this.daemon.ended.filter(({ tokenId }) => tokenId === token.id);
       const hits = ended.filter(({ cache }) => cache === 'hit').length;
       expect(cache_hit_count, 'I6: hits counted').to.equal(hits);
-      expect(request_count, 'I6: uses counted, beside hits').to.be.at.most(ended.length - hits);
+      expect(request_count, 'I6: uses counted, without hits').to.be.at.most(ended.length - hits);
       if (max_requests > 0) expect(request_count, 'I1: uses of a cap').to.be.at.most(max_requests);
       expect(forwarded, 'I6: requests forwarded for a token').to.be.at.most(request_count);
     }
@@ -330,7 +330,7 @@ export class Stage {
       .size;
   }
 
-  /** I6: every upstream request is one that was admitted, and is whole HTTP of its own. */
+  /** I6: every upstream request belongs to an admitted one, and is complete HTTP. */
   #expectNothingSmuggled(): void {
     expect(this.upstream.violations, 'I6: what the upstream was sent').to.deep.equal([]);
     const seen = new Map<string, number>();
@@ -343,7 +343,7 @@ export class Stage {
       ).length;
       expect(admitted, `I6: ${method} ${exchange.target} belongs to an admitted request`).to.be.at.least(1);
       const retries = method === 'GET' || method === 'HEAD' ? 1 : 0;
-      expect(count, 'I6: requests at the upstream for one admitted').to.be.at.most(admitted + retries);
+      expect(count, 'I6: upstream requests for one admitted request').to.be.at.most(admitted + retries);
       const [authorization = '', ...more] = exchange.all('authorization');
       expect(more, 'I6: keys beside the key').to.deep.equal([]);
       expect(
@@ -353,50 +353,51 @@ export class Stage {
     }
   }
 
-  /** I5: what a client was given is what the upstream gave, and whole only if that was whole. */
-  #expectHonestAnswers(): void {
+  /** I5: what a client received is what the upstream sent, and is complete only if that was complete. */
+  #expectFaithfulResponses(): void {
     for (const transcript of this.#transcripts.filter(({ isKept }) => isKept)) {
-      for (const { answer, asked } of answersIn(transcript.bytes, transcript.asked())) {
-        if (isHit(answer)) this.#expectKept(answer, asked);
-        // Only an answer that was forwarded says how long the upstream took.
+      for (const { answer, asked } of responsesIn(transcript.bytes, transcript.asked())) {
+        if (isHit(answer)) this.#expectCachedResponse(answer, asked);
+        // Only a forwarded response states how long the upstream took.
         if (valuesOf(answer, 'server-timing').length === 0) continue;
         const exchange = this.#exchangeOf(valuesOf(answer, 'x-request-id').join());
-        if (!exchange) throw new Error('I5: an answer that no upstream gave');
-        if (!exchange.isSentKept) continue;
+        if (!exchange) throw new Error('I5: a response that no upstream gave');
+        if (!exchange.isSentComplete) continue;
         if (switches(answer)) {
           const given = exchange.sent.subarray(exchange.sent.indexOf('\r\n\r\n', exchange.sent.indexOf(' 101 ')) + 4);
           const got = transcript.bytes.subarray(answer.end);
           const farewell = got.subarray(sharedLength(given, got));
-          expect(farewell.length === 0 || isCloseFrame(farewell), 'I5: a prefix, and a farewell').to.equal(true);
+          expect(farewell.length === 0 || isCloseFrame(farewell), 'I5: a prefix, and an error event').to.equal(true);
           continue;
         }
-        const given = finalAnswerOf(exchange);
-        if (given && confirms(given, answer)) {
-          this.#expectKept(answer, asked);
+        const given = finalResponseOf(exchange);
+        if (given && isRevalidated(given, answer)) {
+          this.#expectCachedResponse(answer, asked);
           continue;
         }
         const farewell = answer.body.subarray(sharedLength(given?.body ?? Buffer.alloc(0), answer.body));
         if (farewell.length > 0) {
           const before = answer.body.subarray(0, answer.body.length - farewell.length);
-          expect(isFarewell(answer, before, farewell), 'I5: a prefix, and a farewell').to.equal(true);
-          expect(answer.isWhole, 'I5: nothing ends behind a farewell').to.equal(false);
+          expect(isErrorEvent(answer, before, farewell), 'I5: a prefix, and an error event').to.equal(true);
+          expect(answer.isComplete, 'I5: nothing ends after an error event').to.equal(false);
         }
-        const isWhole = answer.isWhole || (answer.endsWithConnection && transcript.hasEnded);
-        if (isWhole) expect(isAnswerWhole(exchange), 'I5: a whole answer to the client was whole').to.equal(true);
+        const isComplete = answer.isComplete || (answer.endsWithConnection && transcript.hasEnded);
+        if (isComplete)
+          expect(isResponseComplete(exchange), 'I5: a complete response to the client was complete').to.equal(true);
       }
     }
   }
 
-  /** I5 of what the upstream did not give for this request: then it is what it once gave to one like it. */
-  #expectKept(answer: Message, asked: Asked): void {
+  /** I5 for a response that the upstream did not give to this request: it must be one that it gave earlier to an equal request. */
+  #expectCachedResponse(answer: Message, asked: SentRequest): void {
     const projectOf = (requestId: string) =>
       this.daemon.ended.find((ended) => ended.requestId === requestId)?.projectId ?? null;
     const projectId = projectOf(valuesOf(answer, 'x-request-id').join());
     const ofProject = this.upstream.exchanges.filter(({ requestId }) => projectOf(requestId) === projectId);
-    expectGivenBefore(answer, asked, ofProject);
+    expectEarlierResponse(answer, asked, ofProject);
   }
 
-  /** The last one with that id: a retried request is answered by its second. */
+  /** The last exchange with that ID, because a retried request gets its response from the second. */
   #exchangeOf(requestId: string): Exchange | undefined {
     return this.upstream.exchanges.findLast((exchange) => exchange.requestId === requestId);
   }
@@ -422,9 +423,8 @@ export class Stage {
 }
 
 /**
- * A stage for the cases of a `describe`, and `it` with the invariants behind each case.
- *
- * Titles begin with the ids of the rows they show: `it('C03 …')`.
+ * A stage for the cases of a `describe`, and an `it` that checks the invariants after each case.
+ * Titles begin with the IDs of the rows that they cover: `it('C03 …')`.
  */
 export function staged(options: StageOptions = {}): {
   stage: Stage;

@@ -1,24 +1,24 @@
-/** Transcripts of both sides, read as HTTP: the answers that a client was given, and the one that a script gave. */
-import type { Asked } from './kept-answers.js';
+/** Transcripts of both sides, parsed as HTTP: the responses that a client received, and those that a script sent. */
+import type { SentRequest } from './cached-responses.js';
 import type { Exchange } from './upstream.js';
 import { type Message, readMessage, valuesOf } from './wire.js';
 
-export interface Answered {
+export interface RequestWithResponse {
   answer: Message;
-  asked: Asked;
+  asked: SentRequest;
 }
 
-const UNKNOWN: Asked = { method: '', target: '' };
+const UNKNOWN: SentRequest = { method: '', target: '' };
 
-/** @param asked in whose order the answers come. */
-export function* answersIn(bytes: Buffer, asked: readonly Asked[]): Generator<Answered> {
+/** @param asked the requests, in whose order the responses come. */
+export function* responsesIn(bytes: Buffer, asked: readonly SentRequest[]): Generator<RequestWithResponse> {
   let answered = 0;
   for (let at = 0; at < bytes.length;) {
     const request = asked[answered] ?? UNKNOWN;
     const answer = readMessage(bytes, at, 'answer', ({ startLine }) => hasNoBody(startLine, request.method));
     if (!answer) return;
     yield { answer, asked: request };
-    if (!answer.isWhole || switches(answer)) return;
+    if (!answer.isComplete || switches(answer)) return;
     if (!isInterim(answer)) answered += 1;
     at = answer.end;
   }
@@ -26,7 +26,7 @@ export function* answersIn(bytes: Buffer, asked: readonly Asked[]): Generator<An
 
 const isInterim = ({ startLine }: Message) => /^\S+ 1\d\d /.test(startLine);
 
-/** Whether what follows is not HTTP. */
+/** Whether the bytes that follow are not HTTP. */
 export const switches = ({ startLine }: Message) => /^\S+ 101 /.test(startLine);
 
 export const statusOf = ({ startLine }: Message) => Number(startLine.split(' ')[1]);
@@ -34,8 +34,8 @@ export const statusOf = ({ startLine }: Message) => Number(startLine.split(' ')[
 const hasNoBody = (startLine: string, method: string | undefined) =>
   method === 'HEAD' || /^\S+ (?:1\d\d|204|304) /.test(startLine);
 
-/** What the script has sent of its answer, those of status 1xx aside; undefined when that is not HTTP. */
-export function finalAnswerOf(exchange: Exchange): Message | undefined {
+/** The response that the script sent, without those of status 1xx; undefined if it is not HTTP. */
+export function finalResponseOf(exchange: Exchange): Message | undefined {
   try {
     for (let at = 0; ;) {
       const answer = readMessage(exchange.sent, at, 'scripted answer', ({ startLine }) =>
@@ -49,10 +49,10 @@ export function finalAnswerOf(exchange: Exchange): Message | undefined {
   }
 }
 
-export function isAnswerWhole(exchange: Exchange): boolean {
-  const answer = finalAnswerOf(exchange);
+export function isResponseComplete(exchange: Exchange): boolean {
+  const answer = finalResponseOf(exchange);
   if (answer === undefined) return false;
-  // Of a long one only the beginning is kept: its length says what became of the rest.
+  // Only the beginning of a long response is kept; its length shows whether the rest was sent.
   if (valuesOf(answer, 'content-length').length > 0) return answer.end <= exchange.sentBytes;
-  return answer.isWhole || (answer.endsWithConnection && exchange.isFinished);
+  return answer.isComplete || (answer.endsWithConnection && exchange.isFinished);
 }

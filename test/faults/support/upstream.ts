@@ -1,4 +1,4 @@
-/** An upstream that does what a script says, byte for byte, and keeps every byte it was sent. */
+/** An upstream that follows a script, byte for byte, and keeps every byte that it received. */
 import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 import type { AddressInfo } from 'node:net';
@@ -7,17 +7,17 @@ import type { Certificate } from '../../support/certificates.js';
 import { eventually } from '../../support/eventually.js';
 import { type Message, NotHttp, readMessage, valuesOf } from './wire.js';
 
-// What is kept of an answer; one that is longer is compared up to here.
+// How much of a response is kept. A longer one is compared up to here.
 const MOST_KEPT = 1024 * 1024;
 const PIECE = Buffer.alloc(64 * 1024, 'x');
 
-/** Called when a request's head has arrived. */
+/** Called when the head of a request has arrived. */
 export type Script = (exchange: Exchange) => void | Promise<void>;
 
-/** One request at the upstream, and the answer that the script gives to it. */
+/** One request at the upstream, and the response that the script gives to it. */
 export class Exchange {
   readonly socket: Socket;
-  /** Whether the connection had carried a request before. */
+  /** Whether the connection carried an earlier request. */
   readonly isReused: boolean;
   readonly connection: number;
   #request!: Message;
@@ -25,12 +25,12 @@ export class Exchange {
   readonly #whole = new Promise<void>((resolve) => {
     this.#onWhole = resolve;
   });
-  /** The request as it stood on the wire, as far as it has come. */
+  /** The bytes of the request, as far as they have arrived. */
   bytes: Buffer = Buffer.alloc(0);
   #sent: Buffer[] = [];
-  /** How many bytes of an answer were given to the socket. */
+  /** The number of bytes of a response that were written to the socket. */
   sentBytes = 0;
-  /** Whether the script ended the connection in an orderly way. */
+  /** Whether the script closed the connection in an orderly way. */
   isFinished = false;
   isSwitched = false;
   /** What has arrived after that. */
@@ -46,7 +46,7 @@ export class Exchange {
   update(request: Message, bytes: Buffer): void {
     this.#request = request;
     this.bytes = bytes.subarray(0, request.end);
-    if (request.isWhole) this.#onWhole();
+    if (request.isComplete) this.#onWhole();
   }
 
   get request(): Message {
@@ -73,21 +73,21 @@ export class Exchange {
     return valuesOf(this.request, name);
   }
 
-  /** What was sent of the answer, up to a limit. */
+  /** What was sent of the response, up to a limit. */
   get sent(): Buffer {
     return Buffer.concat(this.#sent);
   }
 
-  get isSentKept(): boolean {
+  get isSentComplete(): boolean {
     return this.sentBytes <= MOST_KEPT;
   }
 
-  /** Waits for the whole request; for ever, if its connection ends before. */
+  /** Waits for the whole request; never resolves if its connection closes before. */
   whole(): Promise<void> {
     return this.#whole;
   }
 
-  /** Waits until the other side has ended the connection. */
+  /** Waits until the other side has closed the connection. */
   closed(withinMs?: number): Promise<void> {
     return eventually('the upstream connection is closed', () => this.isClosed, withinMs);
   }
@@ -100,7 +100,7 @@ export class Exchange {
     return this.socket.write(buffer);
   }
 
-  /** Sends `bytes` more, as fast as they are taken, until they are sent or the connection is closed. */
+  /** Sends `bytes` more, as fast as they are read, until they are sent or the connection is closed. */
   async pump(bytes: number): Promise<void> {
     const gone = new AbortController();
     this.socket.once('close', () => {
@@ -112,15 +112,15 @@ export class Exchange {
     }
   }
 
-  /** A whole answer with a length. */
-  answer(status = 200, fields = '', body = '{"ok":true}'): void {
+  /** Sends a complete response with a length. */
+  respond(status = 200, fields = '', body = '{"ok":true}'): void {
     const length = `Content-Length: ${Buffer.byteLength(body)}\r\n`;
     this.send(
       Buffer.from(`HTTP/1.1 ${status} Status\r\nContent-Type: application/json\r\n${length}${fields}\r\n${body}`),
     );
   }
 
-  /** Agrees to an upgrade: what follows is not HTTP, on either side. */
+  /** Accepts an upgrade: what follows is not HTTP, on either side. */
   switchProtocols(fields = '', protocol = 'websocket'): void {
     this.isSwitched = true;
     this.send(`HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${protocol}\r\n${fields}\r\n`);
@@ -141,21 +141,21 @@ export class ScriptedUpstream {
   url = '';
   script: Script = AS_A_PROVIDER;
   exchanges: Exchange[] = [];
-  /** What no upstream should ever be sent. */
+  /** Bytes that no upstream should ever receive. */
   violations: string[] = [];
-  /** Every byte received, by connection. */
+  /** All received bytes, by connection. */
   received: Buffer[] = [];
   readonly sockets = new Set<Socket>();
   readonly #servers: Server[] = [];
-  /** Under TLS those of `sockets` are not yet, or never, connections. */
+  /** With TLS, those of `sockets` that are not yet (or never become) TLS connections. */
   readonly #underneath = new Set<Socket>();
 
-  /** @param certificate makes it speak TLS. */
+  /** @param certificate makes it use TLS. */
   constructor(certificate?: Certificate) {
     this.#certificate = certificate;
   }
 
-  /** At one more address. */
+  /** Listens at one more address. */
   async listen(port = 0, host = '127.0.0.1'): Promise<this> {
     const serve = (socket: Socket) => {
       this.#serve(socket);
@@ -175,17 +175,17 @@ export class ScriptedUpstream {
     return this;
   }
 
-  /** Before each case, which begins without a connection. */
+  /** Runs before each case, which begins without a connection. */
   async begin(): Promise<void> {
     for (const socket of this.sockets) socket.end();
-    await eventually('the connections of the case before are gone', () => this.sockets.size === 0);
+    await eventually("the previous case's connections are gone", () => this.sockets.size === 0);
     this.script = AS_A_PROVIDER;
     this.exchanges = [];
     this.violations = [];
     this.received = [];
   }
 
-  /** The only request there was, once it is there. */
+  /** The only request, once it has arrived. */
   async only(): Promise<Exchange> {
     await eventually('a request has reached the upstream', () => this.exchanges.length > 0);
     if (this.exchanges.length > 1) throw new Error(`${this.exchanges.length} requests at the upstream`);
@@ -223,12 +223,13 @@ export class ScriptedUpstream {
         } else {
           current = new Exchange(request, bytes, socket, served > 0, connection);
           const before = this.exchanges.findLast((exchange) => exchange.socket === socket);
-          if (before && before.sentBytes === 0) this.violations.push('a second request before the first was answered');
+          if (before && before.sentBytes === 0)
+            this.violations.push('a second request before the first had its response');
           served += 1;
           this.exchanges.push(current);
           void this.script(current);
         }
-        if (!request.isWhole) return;
+        if (!request.isComplete) return;
         bytes = bytes.subarray(request.end);
         current = null;
       }
@@ -250,5 +251,5 @@ export class ScriptedUpstream {
 
 const AS_A_PROVIDER: Script = async (exchange) => {
   await exchange.whole();
-  exchange.answer();
+  exchange.respond();
 };

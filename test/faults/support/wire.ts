@@ -1,16 +1,16 @@
-/** Reads HTTP/1.x messages off a transcript, strictly and apart from Node's parser: two readers see more than one. */
+/** Parses HTTP/1.x messages strictly, and independently of Node's parser: two parsers see more than one. */
 
 export interface Message {
   startLine: string;
-  /** Names and values in the order they came. */
+  /** Names and values in their order. */
   fields: readonly (readonly [name: string, value: string])[];
-  /** Decoded, as far as it has come. */
+  /** Decoded, as far as it has arrived. */
   body: Buffer;
-  /** Whether the message says itself where it ends, and has come to there. */
-  isWhole: boolean;
+  /** Whether the message states where it ends, and has reached that point. */
+  isComplete: boolean;
   /** Whether only the end of the connection ends it. */
   endsWithConnection: boolean;
-  /** Where the next message begins; only if this one is whole. */
+  /** The position of the next message; only if this one is complete. */
   end: number;
 }
 
@@ -21,7 +21,7 @@ export class NotHttp extends Error {
 export const valuesOf = (message: Pick<Message, 'fields'>, name: string) =>
   message.fields.filter(([given]) => given.toLowerCase() === name.toLowerCase()).map(([, value]) => value);
 
-/** What a script says may have trailers and any reason phrase; what llmp says has neither. */
+/** A script's response may have trailers and any reason phrase; llmp's own has neither. */
 export type Kind = 'request' | 'answer' | 'scripted answer';
 
 const START_LINES: Record<Kind, RegExp> = {
@@ -31,9 +31,8 @@ const START_LINES: Record<Kind, RegExp> = {
 };
 
 /**
- * The message that begins at `start`, or undefined while its head is not all there.
- *
- * @param hasNoBody whether a body is out of the question whatever the head says (an answer to HEAD, 204, 304).
+ * The message that begins at `start`, or undefined while its head is incomplete.
+ * @param hasNoBody whether it cannot have a body whatever the head says (a response to HEAD, 204, 304).
  * @throws {NotHttp}
  */
 export function readMessage(
@@ -66,10 +65,10 @@ function bodyOf(
   kind: Kind,
   head: Pick<Message, 'startLine' | 'fields'>,
   hasNoBody: (message: Pick<Message, 'startLine' | 'fields'>) => boolean,
-): Pick<Message, 'body' | 'isWhole' | 'end'> & Partial<Message> {
+): Pick<Message, 'body' | 'isComplete' | 'end'> & Partial<Message> {
   const lengths = valuesOf(head, 'content-length');
   const codings = valuesOf(head, 'transfer-encoding');
-  const empty = { body: Buffer.alloc(0), isWhole: true, end: start };
+  const empty = { body: Buffer.alloc(0), isComplete: true, end: start };
   if (lengths.length + codings.length > 1) throw new NotHttp('framed more than once');
   if (hasNoBody(head)) return empty;
   if (codings.length === 1) {
@@ -78,18 +77,18 @@ function bodyOf(
   }
   if (lengths.length === 0) {
     if (kind === 'request') return empty;
-    return { body: bytes.subarray(start), isWhole: false, end: bytes.length, endsWithConnection: true };
+    return { body: bytes.subarray(start), isComplete: false, end: bytes.length, endsWithConnection: true };
   }
   if (!/^\d+$/.test(lengths[0] ?? '')) throw new NotHttp(`length ${String(lengths[0])}`);
   const end = start + Number(lengths[0]);
-  return { body: bytes.subarray(start, end), isWhole: bytes.length >= end, end };
+  return { body: bytes.subarray(start, end), isComplete: bytes.length >= end, end };
 }
 
-function chunked(bytes: Buffer, start: number, mayHaveTrailers: boolean): Pick<Message, 'body' | 'isWhole' | 'end'> {
+function chunked(bytes: Buffer, start: number, mayHaveTrailers: boolean): Pick<Message, 'body' | 'isComplete' | 'end'> {
   const pieces: Buffer[] = [];
   for (let at = start; ;) {
     const lineEnd = bytes.indexOf('\r\n', at);
-    const partial = () => ({ body: Buffer.concat(pieces), isWhole: false, end: bytes.length });
+    const partial = () => ({ body: Buffer.concat(pieces), isComplete: false, end: bytes.length });
     if (lineEnd === -1) return partial();
     const line = bytes.subarray(at, lineEnd).toString('latin1');
     if (!/^[0-9A-Fa-f]+$/.test(line)) throw new NotHttp(`not a chunk size: ${JSON.stringify(line)}`);
@@ -98,7 +97,7 @@ function chunked(bytes: Buffer, start: number, mayHaveTrailers: boolean): Pick<M
       if (bytes.length < lineEnd + 4) return partial();
       const end = bytes.indexOf('\r\n\r\n', lineEnd);
       if (end !== lineEnd && !mayHaveTrailers) throw new NotHttp('trailers');
-      return end === -1 ? partial() : { body: Buffer.concat(pieces), isWhole: true, end: end + 4 };
+      return end === -1 ? partial() : { body: Buffer.concat(pieces), isComplete: true, end: end + 4 };
     }
     pieces.push(bytes.subarray(lineEnd + 2, lineEnd + 2 + size));
     at = lineEnd + 2 + size + 2;

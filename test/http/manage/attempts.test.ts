@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { MANAGEMENT_API, WrongAttempts } from '../../../daemon/core/attempts.js';
+import { MANAGEMENT_API, FailedAttempts } from '../../../daemon/core/failed-attempts.js';
 import type { Clock } from '../../../daemon/core/ports.js';
 import { TestClock } from '../../support/clock.js';
 import { MANAGEMENT_TOKEN, recordingLog, startDaemon, type TestDaemon } from '../../support/daemon.js';
@@ -37,7 +37,7 @@ describe('wrong management credentials', () => {
       return rows;
     };
 
-    it('H10 are 401 ten times a minute from one address, then 429 that says how long to wait', async () => {
+    it('H10 get 401 ten times a minute from one address, then 429 with Retry-After', async () => {
       await guesses(10);
       daemon.clock.advance(20_000);
       const answer = await guess();
@@ -48,7 +48,7 @@ describe('wrong management credentials', () => {
       problemOf(await guess(), 401, 'management_token_refused');
     });
 
-    it('H10 never hold up the right one, from the same address and in the same minute', async () => {
+    it('H10 never block the right one, from the same address and in the same minute', async () => {
       await guesses(10);
       problemOf(await guess(), 429, 'too_many_attempts');
       expect((await guess(MANAGEMENT_TOKEN)).status).to.equal(200);
@@ -61,7 +61,7 @@ describe('wrong management credentials', () => {
       problemOf(await guess('wrong-guess', {}, '127.0.0.2'), 401, 'management_token_refused');
     });
 
-    it('H10 are not meant where none is presented: that is always 401, and nothing to record', async () => {
+    it('H10 do not include missing ones, which always get 401 and are not recorded', async () => {
       for (let i = 0; i < 12; i++) {
         const answer = await rawRequest(daemon, { path: '/manage/projects', headers: { authorization: undefined } });
         problemOf(answer, 401, 'management_token_refused');
@@ -70,7 +70,7 @@ describe('wrong management credentials', () => {
       await denied(1);
     });
 
-    it('H10 are recorded with address and request id, without what was presented, and without believing their headers', async () => {
+    it('H10 are recorded with address and request ID, without the credential, and without trusting their headers', async () => {
       const headers = { 'x-request-id': 'the-attempt', 'x-llmp-actor': 'cli', 'x-llmp-client-ip': '203.0.113.7' };
       await guess('presented-value', { ...headers, 'x-audit-reason': 'forged' }, '127.0.0.2');
       const [row] = await denied(1);
@@ -86,7 +86,7 @@ describe('wrong management credentials', () => {
       expect(JSON.stringify([row, daemon.logged])).not.to.include('presented-value');
     });
 
-    it('H10 beyond those are recorded together, once a minute and address, with their count', async () => {
+    it('H10 above that limit are recorded as one count per minute and address', async () => {
       await guesses(10);
       for (let i = 0; i < 7; i++) await guess();
       await denied(10);
@@ -95,7 +95,7 @@ describe('wrong management credentials', () => {
       expect(summary).to.include({ outcome: 'denied', client_ip: '127.0.0.1', request_id: null, count: 7 });
     });
 
-    it('H10 that only were counted yet are recorded when the daemon stops', async () => {
+    it('H10 that are only counted so far are recorded when the daemon stops', async () => {
       await guesses(10);
       for (let i = 0; i < 3; i++) await guess();
       await daemon.stop();
@@ -103,10 +103,12 @@ describe('wrong management credentials', () => {
       expect((await denied(11)).at(-1)).to.include({ count: 3 });
     });
 
-    it('H10 are refused all the same when they cannot be recorded, and recorded once that is possible again', async () => {
+    it('H10 are refused even if they cannot be recorded, and recorded once that is possible again', async () => {
       await write(daemon, "CREATE TRIGGER no_audit BEFORE INSERT ON audit BEGIN SELECT RAISE(ABORT, 'no'); END");
       await guesses(2);
-      await eventually('the log tells', () => daemon.logged.some((line) => line.includes('cannot be recorded')));
+      await eventually('the failure is logged', () =>
+        daemon.logged.some((line) => line.includes('cannot write audit records of failed')),
+      );
       await write(daemon, 'DROP TRIGGER no_audit');
       daemon.clock.advance(MINUTE_MS);
       await denied(2);
@@ -127,7 +129,7 @@ describe('wrong management credentials', () => {
       await denied(3);
     });
 
-    it('H10 are refused before there is a table to record them in', async () => {
+    it('H10 are refused before the table for their records exists', async () => {
       const own = await startDaemon({ env: { AUTO_MIGRATE: 'false' } });
       const answer = await own.manage('GET', '/manage/migrations', undefined, { authorization: 'Bearer wrong' });
       problemOf(answer, 401, 'management_token_refused');
@@ -139,7 +141,7 @@ describe('wrong management credentials', () => {
     let clock: TestClock;
     let sink: AuditSink;
     let timers: number;
-    let attempts: WrongAttempts;
+    let attempts: FailedAttempts;
 
     beforeEach(() => {
       clock = new TestClock({ standsStill: true });
@@ -160,7 +162,7 @@ describe('wrong management credentials', () => {
           };
         },
       };
-      attempts = new WrongAttempts({ door: MANAGEMENT_API, store: sink, clock: counting, log: recordingLog().log });
+      attempts = new FailedAttempts({ surface: MANAGEMENT_API, store: sink, clock: counting, log: recordingLog().log });
     });
 
     const settled = () => new Promise((resolve) => setImmediate(resolve));
@@ -180,13 +182,13 @@ describe('wrong management credentials', () => {
       ['203.0.113.7', '::FFFF:cb00:7107', '::ffff:cb00:7108'],
       ['::ffff:203.0.113.7', '0:0:0:0:0:ffff:203.0.113.7', '0::ffff:203.0.113.8'],
     ] as const) {
-      it(`those from ${one} and ${same} are one address's, those from ${other} another's`, () => {
+      it(`those from ${one} and ${same} count as one address, those from ${other} as another`, () => {
         exhaust(one);
         expect([kindOf(same), kindOf(other)]).to.deep.equal(['too_many_attempts', 'management_token_refused']);
       });
     }
 
-    it('those over a unix socket have no address, and a limit all the same', async () => {
+    it('those over a Unix socket have no address, but a limit too', async () => {
       exhaust(null);
       expect(kindOf(null)).to.equal('too_many_attempts');
       await attempts.close();
@@ -196,7 +198,7 @@ describe('wrong management credentials', () => {
       ]);
     });
 
-    it('never more than ten are answered as wrong in any minute, whenever it begins', () => {
+    it('at most ten get 401 in any minute, whenever it begins', () => {
       let answered: number[] = [];
       for (let seconds = 0; seconds < 600; seconds++) {
         if (kindOf('203.0.113.7') === 'management_token_refused') answered.push(seconds);
@@ -207,7 +209,7 @@ describe('wrong management credentials', () => {
       expect(answered).not.to.be.empty;
     });
 
-    it('every one is in exactly one record or count', async () => {
+    it('each one is in exactly one record or count', async () => {
       for (let i = 0; i < 5_000; i++) {
         kindOf(`198.51.${Math.floor(i / 5) % 40}.${i % 5}`);
         if (i % 50 === 0) clock.advance(1_700);
@@ -218,7 +220,7 @@ describe('wrong management credentials', () => {
       expect(total).to.equal(5_000);
     });
 
-    it('the addresses remembered, the records and the transactions of a minute are bounded', async () => {
+    it('remembered addresses, records and transactions per minute are limited', async () => {
       for (let i = 0; i < 20_000; i++) {
         kindOf(`10.${i % 7}.${Math.floor(i / 7) % 250}.1`);
         if (i % 1000 === 0) await settled();
@@ -232,14 +234,14 @@ describe('wrong management credentials', () => {
       expect(others, 'the record of all others').to.have.length(1);
     });
 
-    it('an address that finds no room is slowed down with all others of its kind', () => {
+    it('addresses above the limit share one rate limit', () => {
       for (let i = 0; i < 256; i++) kindOf(`10.0.0.${i}`);
       for (let i = 0; i < 10; i++) expect(kindOf(`10.0.1.${i}`)).to.equal('management_token_refused');
       expect(kindOf('10.0.2.1')).to.equal('too_many_attempts');
       expect(kindOf('10.0.0.1')).to.equal('management_token_refused');
     });
 
-    it('while one transaction runs the next ones wait together', async () => {
+    it('while one transaction runs, further records are batched', async () => {
       let commit: () => void = () => undefined;
       sink.held = new Promise((resolve) => (commit = resolve));
       exhaust('203.0.113.7');
@@ -249,8 +251,8 @@ describe('wrong management credentials', () => {
       expect(sink.transactions.map((records) => records.length)).to.deep.equal([1, 9]);
     });
 
-    it('records that cannot be written wait, no more than a thousand, until they can', async () => {
-      sink.held = Promise.reject(new Error('the database is away'));
+    it('up to a thousand records that cannot be written are kept until they can', async () => {
+      sink.held = Promise.reject(new Error('the database is unavailable'));
       sink.held.catch(() => undefined);
       for (let minute = 0; minute < 20; minute++) {
         for (let i = 0; i < 2_000; i++) kindOf(`10.0.${i % 20}.${i % 10}`);
@@ -265,7 +267,7 @@ describe('wrong management credentials', () => {
       expect(sink.records).to.have.length(1_000);
     });
 
-    it('nothing is left when a minute passed in peace: no address, no timer', async () => {
+    it('no address and no timer remains after a minute without attempts', async () => {
       for (let i = 0; i < 300; i++) exhaust(`10.0.${i % 2}.${i}`);
       expect(timers).to.equal(1);
       clock.advance(MINUTE_MS);
@@ -276,7 +278,7 @@ describe('wrong management credentials', () => {
       expect(kindOf('10.0.0.0')).to.equal('management_token_refused');
     });
 
-    it('nothing is left when the daemon stops', async () => {
+    it('nothing remains when the daemon stops', async () => {
       exhaust('203.0.113.7');
       await attempts.close();
       expect(timers).to.equal(0);

@@ -4,7 +4,7 @@ import { TestClock } from '../../support/clock.js';
 import { startDaemon, type TestDaemon, UPSTREAM_KEY } from '../../support/daemon.js';
 import { eventually } from '../../support/eventually.js';
 import { bodyOf, pagesOf, problemOf, rawRequest } from '../../support/management.js';
-import { takeDatabaseAway } from '../../support/outage.js';
+import { makeDatabaseUnreachable } from '../../support/database-outage.js';
 import { type Provider, startProvider } from '../../support/provider.js';
 
 const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000';
@@ -26,8 +26,8 @@ describe('the list of audit records', () => {
   const refused = async (query: string) =>
     problemOf(await daemon.manage('GET', `/manage/audit?${query}`), 400, 'invalid_request');
 
-  // Something for each thing to tell apart: changes a second apart, and uses of two hours, in the second of which a change
-  // was made in the very millisecond with which it begins.
+  // Records that differ in each property: changes a second apart, and uses in two hours, with a change in the very millisecond in which
+  // the second hour begins.
   before(async () => {
     provider = await startProvider();
     daemon = await startDaemon({
@@ -38,7 +38,7 @@ describe('the list of audit records', () => {
     const use = async ({ token }: WireTokenCreated, path?: string) => {
       await (await daemon.call(token, path)).arrayBuffer();
       uses += 1;
-      await eventually('it is over', () => daemon.ended.length === uses);
+      await eventually('it has ended', () => daemon.ended.length === uses);
     };
     const change = async (method: string, path: string, body: object | undefined, headers: Record<string, string>) => {
       daemon.clock.advance(SECOND_MS);
@@ -73,7 +73,7 @@ describe('the list of audit records', () => {
     await provider.stop();
   });
 
-  it('shows the newest first, changes and what tokens were used for', () => {
+  it('shows changes and uses of tokens, the newest first', () => {
     expect(all.map(({ time, action, outcome }) => `${time.slice(11, 19)} ${action} ${outcome}`)).to.deep.equal([
       '13:00:01 token.reactivate success',
       '13:00:00 token.use denied',
@@ -89,7 +89,7 @@ describe('the list of audit records', () => {
     expect(all.slice(9).map(({ outcome }) => outcome)).to.have.members(['success', 'denied', 'error']);
   });
 
-  it('shows a change with who made it, from where, in which request and why', () => {
+  it('shows the caller, address, request and reason of a change', () => {
     const { id, ...record } = all.find(({ action, token_id }) => action === 'token.revoke' && token_id === leaked.id)!;
     expect(id).to.match(/^[0-9a-f-]{36}$/);
     expect(record).to.deep.equal({
@@ -108,7 +108,7 @@ describe('the list of audit records', () => {
     });
   });
 
-  it('shows uses of an hour with one result and one model as one record with their count', () => {
+  it('shows the uses of an hour with one result and one model as one record with their count', () => {
     const { id, ...record } = all.find(({ action, outcome }) => action === 'token.use' && outcome === 'success')!;
     expect(id).to.match(/^[0-9a-f-]{36}$/);
     expect(record).to.deep.equal({
@@ -127,7 +127,7 @@ describe('the list of audit records', () => {
     });
   });
 
-  describe('comes whole and in order in pages', () => {
+  describe('is complete and in order in pages', () => {
     for (const query of ['', 'action=token.use', 'actor=management', 'outcome=denied', 'project_id=<alpha>', 'q=127']) {
       for (const limit of [1, 2, 5]) {
         it(`of ${limit} with ?${query}, and is not counted`, async () => {
@@ -145,7 +145,7 @@ describe('the list of audit records', () => {
       }
     }
 
-    it('of 100 unless limit says otherwise', async () => {
+    it('of 100 by default', async () => {
       const own = await startDaemon();
       const { id } = await own.createProject();
       for (let n = 0; n < 100; n++) await own.manage('DELETE', `/manage/projects/${id}`);
@@ -175,7 +175,7 @@ describe('the list of audit records', () => {
     const filled = (query: string) =>
       query.replace('<alpha>', alpha.id).replace('<beta>', beta.id).replace('<nightly>', nightly.id);
     for (const [query, fits] of Object.entries(cases)) {
-      it(`by ${query} shows those that say so themselves`, async () => {
+      it(`by ${query} shows matching records`, async () => {
         const expected = all.filter(fits);
         expect(expected.length).to.be.within(1, all.length - 1);
         expect(await list(filled(query))).to.deep.equal(expected);
@@ -183,15 +183,15 @@ describe('the list of audit records', () => {
     }
 
     for (const query of [
-      'project_id=<nobody>',
-      'token_id=<nobody>',
+      'project_id=<unknown>',
+      'token_id=<unknown>',
       'project_id=<beta>&token_id=<nightly>',
       'action=token.use&actor=cli',
       'action=token.create&actor=token',
       'action=admin.login',
     ]) {
-      it(`by ${query} shows none`, async () => {
-        expect(await list(filled(query).replace('<nobody>', UNKNOWN_ID))).to.deep.equal([]);
+      it(`by ${query} shows no record`, async () => {
+        expect(await list(filled(query).replace('<unknown>', UNKNOWN_ID))).to.deep.equal([]);
       });
     }
 
@@ -204,7 +204,7 @@ describe('the list of audit records', () => {
     };
     for (const [what, time] of Object.entries(times)) {
       for (const more of ['', '&action=token.revoke', '&action=token.use', '&token_id=<nightly>']) {
-        it(`by since and until shows what is of ${what} or later, and what is earlier${more && `, with ${more.slice(1)}`}`, async () => {
+        it(`by since and until shows records of ${what} or later, and earlier ones${more && `, with ${more.slice(1)}`}`, async () => {
           const whole = await list(filled(more.slice(1)));
           expect(await list(`since=${time}${filled(more)}`)).to.deep.equal(whole.filter((it) => it.time >= time));
           expect(await list(`until=${time}${filled(more)}`)).to.deep.equal(whole.filter((it) => it.time < time));
@@ -212,15 +212,15 @@ describe('the list of audit records', () => {
       }
     }
 
-    it('by since and until counted back from now shows what is later, and what is earlier', async () => {
-      // Ten minutes before the half hour there is nothing.
+    it('by since and until relative to now shows later and earlier records', async () => {
+      // There are no records ten minutes before the half hour.
       const minutes = Math.round((daemon.clock.now() - HALF_PAST) / 60_000) + 10;
       const whole = await list('');
       expect(await list(`since=${minutes}m`)).to.deep.equal(whole.filter(({ time }) => time >= at(HALF_PAST)));
       expect(await list(`until=${minutes}m`)).to.deep.equal(whole.filter(({ time }) => time < at(HALF_PAST)));
     });
 
-    it('by since and until at once shows what is between', async () => {
+    it('by both since and until shows the records between', async () => {
       const between = `since=${at(HALF_PAST + 2 * SECOND_MS)}&until=${at(HALF_PAST + 4 * SECOND_MS)}`;
       expect((await list(between)).map(({ action }) => action)).to.deep.equal(['token.create', 'project.create']);
       expect(await list(`since=${at(ONE)}&until=${at(ONE)}`)).to.deep.equal([]);
@@ -234,10 +234,10 @@ describe('the list of audit records', () => {
 
     for (const [where, q] of [
       ['the reason', 'veröffentlicht'],
-      ['the reason, by a beginning', 'veröff'],
+      ['the reason, by a prefix', 'veröff'],
       ['the reason, in capitals', 'SCHLÜSSEL'],
       ['the reason, by two words in any order', 'veröff schlüs'],
-      ['the request id', 'the-revocation'],
+      ['the request ID', 'the-revocation'],
       ['the address', '203.0.113.7'],
       ['the reason and the address', '203.0.113.7 schl'],
     ] as const) {
@@ -246,18 +246,18 @@ describe('the list of audit records', () => {
       });
     }
 
-    it('finds ids, by their beginning too, in records of changes only', async () => {
+    it('finds IDs and their prefixes, in records of changes only', async () => {
       const expected = ['12:30:04 token.revoke', '12:30:03 token.create'];
       expect(await found(leaked.id)).to.deep.equal(expected);
       expect(await found(leaked.id.slice(0, 13))).to.deep.equal(expected);
     });
 
-    it('finds what the details say', async () => {
+    it('finds text in the details', async () => {
       expect(await found('nightly')).to.deep.equal(['12:30:01 token.create']);
       expect(await found('alpha')).to.deep.equal(['12:30:05 project.create', '12:30:00 project.create']);
     });
 
-    it('finds within what the filters let through', async () => {
+    it('applies to the filtered records only', async () => {
       expect(await list('q=alpha&outcome=denied')).to.deep.equal(all.filter(({ actor }) => actor === 'admin'));
       expect(await list(`q=alpha&until=${at(HALF_PAST + 1)}`)).to.have.length(1);
       expect(await list(`q=schl&project_id=${alpha.id}`)).to.deep.equal([]);
@@ -266,12 +266,12 @@ describe('the list of audit records', () => {
 
     for (const [what, q] of [
       ['the middle of a word', 'öffentlicht'],
-      ['one word of two that is nowhere', 'schlüssel verkauft'],
-      ['what is no text of the record', 'success'],
-      ['the beginning of no word, such as a mark might have', 'xaction'],
-      ['the mark of an action', 'actiontokenrevoke'],
-      ['the mark of an action with its sign', '→actiontokenrevoke'],
-      ['what would be an operator of the index', 'alpha OR schlüssel'],
+      ['two words, one of which is missing', 'schlüssel verkauft'],
+      ['a value that is not part of the text', 'success'],
+      ['a prefix of an internal marker', 'xaction'],
+      ['the internal marker of an action', 'actiontokenrevoke'],
+      ['the internal marker of an action with its sign', '→actiontokenrevoke'],
+      ['an operator of the index', 'alpha OR schlüssel'],
     ] as const) {
       it(`finds nothing for ${what}`, async () => {
         expect(await found(q)).to.deep.equal([]);
@@ -303,12 +303,12 @@ describe('the list of audit records', () => {
       'cursor=x',
       'cursor=',
     ]) {
-      it(`?${query.slice(0, 50)}, naming what is wrong`, async () => {
+      it(`?${query.slice(0, 50)}, and names what is wrong`, async () => {
         expect(await refused(query)).to.match(new RegExp(`^${/^\w+/.exec(query)![0]} must be `));
       });
     }
 
-    it('a filter given twice, which would widen it', async () => {
+    it('a repeated filter, which would widen the result', async () => {
       expect(await refused('action=token.use&action=token.create')).to.equal('action is given more than once');
     });
 
@@ -328,13 +328,13 @@ describe('the list of audit records', () => {
   });
 
   describe('the detail', () => {
-    it('is what the list shows, of a change and of uses', async () => {
+    it('is the same as in the list, for a change and for uses', async () => {
       for (const shown of all)
         expect(await bodyOf(daemon.manage('GET', `/manage/audit/${shown.id}`))).to.deep.equal(shown);
     });
 
     for (const id of [UNKNOWN_ID, 'nonsense', '*', '1', '%20']) {
-      it(`is 404 for the id ${id}`, async () => {
+      it(`is 404 for the ID ${id}`, async () => {
         expect(problemOf(await daemon.manage('GET', `/manage/audit/${id}`), 404, 'not_found')).to.equal(
           'record not found',
         );
@@ -343,7 +343,7 @@ describe('the list of audit records', () => {
   });
 
   for (const path of ['/manage/audit', `/manage/audit/${UNKNOWN_ID}`]) {
-    it(`is behind the management token: ${path.replace(UNKNOWN_ID, '<id>')}`, async () => {
+    it(`needs the management token: ${path.replace(UNKNOWN_ID, '<id>')}`, async () => {
       problemOf(
         await rawRequest(daemon, { path, headers: { authorization: undefined } }),
         401,
@@ -351,8 +351,8 @@ describe('the list of audit records', () => {
       );
     });
 
-    it(`is 503 while the database is away: ${path.replace(UNKNOWN_ID, '<id>')}`, async () => {
-      const outage = takeDatabaseAway(daemon);
+    it(`is 503 while the database is unavailable: ${path.replace(UNKNOWN_ID, '<id>')}`, async () => {
+      const outage = makeDatabaseUnreachable(daemon);
       try {
         const answer = await daemon.manage('GET', path);
         problemOf(answer, 503, 'unavailable');

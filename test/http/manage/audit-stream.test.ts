@@ -3,7 +3,7 @@ import type { AuditStreamQuery, WireAuditRecord } from '../../../daemon/api/cont
 import { eventually } from '../../support/eventually.js';
 import { Follower } from '../../support/follower.js';
 import { bodyOf, problemOf, rawRequest } from '../../support/management.js';
-import { takeDatabaseAway } from '../../support/outage.js';
+import { makeDatabaseUnreachable } from '../../support/database-outage.js';
 import { Scene } from '../../support/scene.js';
 
 class RecordFollower extends Follower<WireAuditRecord> {
@@ -26,7 +26,7 @@ describe('/manage/audit/stream', () => {
   afterEach(async () => {
     await Promise.all(followers.map((it) => it.leave()));
     followers = [];
-    await eventually('nobody follows', () => scene.daemon.daemon.streams.size === 0);
+    await eventually('no stream is open', () => scene.daemon.daemon.streams.size === 0);
     await scene.close();
   });
 
@@ -43,29 +43,29 @@ describe('/manage/audit/stream', () => {
   const listed = async () =>
     (await bodyOf<WireAuditRecord[]>(scene.daemon.manage('GET', '/manage/audit?limit=1000'))).reverse();
 
-  it('begins with the record that comes next', async () => {
+  it('begins with the next record', async () => {
     await setActive(false);
     const follower = await follow();
     await setActive(true);
-    await eventually('it is told', () => follower.items.length > 0);
+    await eventually('the record is received', () => follower.items.length > 0);
     expect(follower.actions).to.deep.equal(['token.reactivate']);
   });
 
-  it('sends records of changes as the list has them, denied ones too, each with its number, and none of uses', async () => {
+  it('sends records of changes as in the list, including denied ones, each with its number, and none of uses', async () => {
     const follower = await follow();
     await scene.get();
     await setActive(false, { 'x-audit-reason': 'leaked' });
     await scene.daemon.manage('DELETE', `/manage/projects/${scene.project.id}`);
     await scene.daemon.daemon.usage.flush();
     await setActive(true);
-    await eventually('the last is told', () => follower.actions.at(-1) === 'token.reactivate');
+    await eventually('the last record is received', () => follower.actions.at(-1) === 'token.reactivate');
     expect(follower.actions).to.deep.equal(['token.revoke', 'project.delete_refused', 'token.reactivate']);
-    expect(follower.places).to.deep.equal(['3', '4', '5']);
+    expect(follower.positions).to.deep.equal(['3', '4', '5']);
     const changes = (await listed()).filter(({ action }) => action !== 'token.use');
     expect(follower.items).to.deep.equal(changes.slice(2));
   });
 
-  it('goes on behind the record that a client has, however many came since, and then with those that come', async () => {
+  it('continues after the last record of a client, however many followed, and then with new ones', async () => {
     for (let n = 0; n < 450; n++) await setActive(n % 2 === 1);
     const all = await listed();
     for (const [lastEventId, missed] of [
@@ -74,21 +74,21 @@ describe('/manage/audit/stream', () => {
       ['451', all.slice(451)],
     ] as const) {
       const follower = await follow({}, lastEventId);
-      await eventually('it has what it missed', () => follower.items.length >= missed.length);
+      await eventually('it has the missed records', () => follower.items.length >= missed.length);
       expect(follower.items).to.deep.equal(missed);
     }
     await setActive(true);
-    await eventually('all are told', () => followers.every(({ places }) => places.at(-1) === '453'));
+    await eventually('all records are received', () => followers.every(({ positions }) => positions.at(-1) === '453'));
   }).timeout(60_000);
 
-  it('waits for what comes when the client has all there is', async () => {
+  it('waits for new records if the client has all existing ones', async () => {
     const follower = await follow({}, '2');
     await setActive(false);
-    await eventually('it is told', () => follower.items.length > 0);
+    await eventually('the record is received', () => follower.items.length > 0);
     expect(follower.actions).to.deep.equal(['token.revoke']);
   });
 
-  it('lets through what the filters name', async () => {
+  it('sends only records that match the filters', async () => {
     const other = await scene.daemon.createToken((await scene.daemon.createProject()).id);
     const queries: AuditStreamQuery[] = [
       { action: 'token.revoke' },
@@ -106,22 +106,22 @@ describe('/manage/audit/stream', () => {
     await setActive(true, { 'x-llmp-actor': 'cli' });
     await scene.daemon.manage('DELETE', `/manage/tokens/${other.id}`, undefined, { 'x-llmp-actor': 'cli' });
     await scene.daemon.manage('DELETE', `/manage/projects/${scene.project.id}`);
-    const shown = (it: RecordFollower) => it.places.join();
+    const shown = (it: RecordFollower) => it.positions.join();
     await eventually(
-      'all are told',
+      'all records are received',
       () => shown(everything) === '5,6,7,8' && each.slice(0, 6).every((it) => it.items.length > 0),
     );
     await eventually('those too', () => each.map(shown).join(' ') === '5,7 6,7 8 7 5,6 6 ');
   });
 
   for (const id of ['x', '-1', '1.5', '0x1', '1 1', '9'.repeat(16), 'c1']) {
-    it(`refuses ${JSON.stringify(id)} as the id of a record with 400`, async () => {
+    it(`refuses ${JSON.stringify(id)} as a record ID with 400`, async () => {
       const answer = await rawRequest(scene.daemon, {
         path: '/manage/audit/stream',
         headers: { 'last-event-id': id },
       });
       expect(problemOf(answer, 400, 'invalid_request')).to.equal(
-        'Last-Event-ID must be the id of an event of this stream',
+        'Last-Event-ID must be the ID of an event of this stream',
       );
     });
   }
@@ -134,13 +134,13 @@ describe('/manage/audit/stream', () => {
   }
 
   for (const query of ['since=2030-01-01T00:00:00Z', 'q=a', 'limit=1', 'cursor=x']) {
-    it(`has no beginning, no end and no pages: ?${query} is 400`, async () => {
+    it(`has no time range and no pages: ?${query} is 400`, async () => {
       const answer = await scene.daemon.manage('GET', `/manage/audit/stream?${query}`);
-      expect(problemOf(answer, 400, 'invalid_request')).to.equal(`unknown query name: ${query.split('=')[0]}`);
+      expect(problemOf(answer, 400, 'invalid_request')).to.equal(`unknown query parameter: ${query.split('=')[0]}`);
     });
   }
 
-  it('is behind the management token', async () => {
+  it('needs the management token', async () => {
     const answer = await rawRequest(scene.daemon, {
       path: '/manage/audit/stream',
       headers: { authorization: undefined },
@@ -148,8 +148,8 @@ describe('/manage/audit/stream', () => {
     problemOf(answer, 401, 'management_token_refused');
   });
 
-  it('is 503 while the database is away', async () => {
-    const outage = takeDatabaseAway(scene.daemon);
+  it('is 503 while the database is unavailable', async () => {
+    const outage = makeDatabaseUnreachable(scene.daemon);
     try {
       problemOf(await scene.daemon.manage('GET', '/manage/audit/stream'), 503, 'unavailable');
     } finally {
@@ -157,7 +157,7 @@ describe('/manage/audit/stream', () => {
     }
   });
 
-  it('ends when the daemon stops, and keeps it from nothing', async () => {
+  it('ends when the daemon stops, without delaying it', async () => {
     const own = await Scene.open({ SHUTDOWN_GRACE: '60s' });
     const follower = new RecordFollower(own.daemon.url, {}, undefined);
     await eventually('it follows', () => own.daemon.daemon.streams.size === 1);

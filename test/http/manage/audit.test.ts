@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { WireProject, WireTokenCreated } from '../../../daemon/api/contract.js';
 import { canary } from '../../support/canaries.js';
-import { startDaemon, type TestAnswer, type TestDaemon, UPSTREAM_KEY } from '../../support/daemon.js';
+import { startDaemon, type TestResponse, type TestDaemon, UPSTREAM_KEY } from '../../support/daemon.js';
 import {
   type AuditRow,
   auditOf,
@@ -28,7 +28,7 @@ describe('the audit log in the database', () => {
 
   const pathOf = { project: () => `/manage/projects/${project.id}`, token: () => `/manage/tokens/${token.id}` };
 
-  /** What a request adds: its answer, its audit records and its places among the changes. */
+  /** A request's response, its audit records and its numbers among the changes. */
   const added = async (method: string, path: string, body?: unknown, headers?: Record<string, string>) => {
     const [audited, changed] = [(await auditOf(daemon)).length, (await changesOf(daemon)).length];
     const answer = await daemon.manage(method, path, body, headers);
@@ -88,7 +88,7 @@ describe('the audit log in the database', () => {
       ],
     };
     for (const [what, request] of Object.entries(cases)) {
-      it(`such as ${what} is recorded once, with exactly one place among the changes`, async () => {
+      it(`such as ${what} is recorded once, with exactly one change number`, async () => {
         const [method, path, body, action, kind] = request();
         const { answer, records, changes } = await added(method, path, body, { 'x-request-id': 'this-one' });
         expect(answer.status).to.be.within(200, 201);
@@ -100,13 +100,13 @@ describe('the audit log in the database', () => {
       });
     }
 
-    it('that repeats what is so already is recorded again', async () => {
+    it('that changes nothing is recorded again', async () => {
       await daemon.manage('DELETE', pathOf.token());
       const { records } = await added('DELETE', pathOf.token());
       expect(records).to.have.length(1);
     });
 
-    it('of a token names it by id and obfuscated, never by its secret', async () => {
+    it('of a token has its ID and obfuscated secret, never the secret', async () => {
       await daemon.manage('DELETE', pathOf.token());
       for (const { token_id, project_id, obfuscated } of (await auditOf(daemon)).slice(-2)) {
         expect({ token_id, project_id, obfuscated }).to.deep.equal({
@@ -118,9 +118,9 @@ describe('the audit log in the database', () => {
       expect(JSON.stringify(await auditOf(daemon))).not.to.include(token.token.slice(10, -4));
     });
 
-    it('says what it was: durations and limits, before and after, how many', async () => {
+    it('has details: durations and limits, before and after, counts', async () => {
       const details = async () => JSON.parse((await lastAuditOf(daemon)).details ?? 'null') as unknown;
-      expect(await details()).to.deep.equal({ name: 'nightly', duration_minutes: 1440, max_requests: 5 });
+      expect(await details()).to.deep.include({ name: 'nightly', duration_minutes: 1440, max_requests: 5 });
 
       const anotherKey = canary('upstream');
       await daemon.manage('PATCH', pathOf.project(), {
@@ -156,7 +156,7 @@ describe('the audit log in the database', () => {
       });
     }
 
-    it('by secret leaves no record either', async () => {
+    it('by secret leaves no record', async () => {
       const { records } = await added('POST', '/manage/tokens/lookup', { token: token.token });
       expect(records).to.deep.equal([]);
     });
@@ -171,23 +171,28 @@ describe('the audit log in the database', () => {
       }));
 
     const cases: Record<string, () => [method: string, path: string, body: unknown, action: string]> = {
-      'a project name that is taken': () => [
+      'an existing project name': () => [
         'POST',
         '/manage/projects',
         { name: 'Alpha', api_key: canary('upstream') },
         'project.create',
       ],
-      'a change of no project': () => ['PATCH', `/manage/projects/${UNKNOWN_ID}`, { name: 'x' }, 'project.update'],
+      'a change of an unknown project': () => [
+        'PATCH',
+        `/manage/projects/${UNKNOWN_ID}`,
+        { name: 'x' },
+        'project.update',
+      ],
       'the deletion of a project': () => ['DELETE', pathOf.project(), undefined, 'project.delete_refused'],
-      'a token for no project': () => ['POST', '/manage/tokens', { project_id: UNKNOWN_ID }, 'token.create'],
-      'the revocation of no token': () => ['DELETE', `/manage/tokens/${UNKNOWN_ID}`, undefined, 'token.revoke'],
-      'the reactivation of no token': () => [
+      'a token for an unknown project': () => ['POST', '/manage/tokens', { project_id: UNKNOWN_ID }, 'token.create'],
+      'the revocation of an unknown token': () => ['DELETE', `/manage/tokens/${UNKNOWN_ID}`, undefined, 'token.revoke'],
+      'the reactivation of an unknown token': () => [
         'PATCH',
         `/manage/tokens/${UNKNOWN_ID}`,
         { is_active: true },
         'token.reactivate',
       ],
-      'the revocation of no project’s tokens': () => [
+      'the revocation of the tokens of an unknown project': () => [
         'POST',
         `/manage/projects/${UNKNOWN_ID}/tokens/revoke`,
         undefined,
@@ -195,7 +200,7 @@ describe('the audit log in the database', () => {
       ],
     };
     for (const [what, request] of Object.entries(cases)) {
-      it(`such as ${what} is recorded as denied with the reason, and is no change`, async () => {
+      it(`such as ${what} is recorded as denied with the reason, and is not a change`, async () => {
         const [method, path, body, action] = request();
         const { answer, records, changes } = await added(method, path, body);
         expect(answer.status).to.be.within(400, 409);
@@ -219,7 +224,7 @@ describe('the audit log in the database', () => {
       expect(records[0]?.project_id).to.equal(project.id);
     });
 
-    it('that names a secret where an id belongs is recorded without it', async () => {
+    it('with a secret in place of an ID is recorded without the secret', async () => {
       for (const [method, path, body] of [
         ['DELETE', `/manage/projects/${token.token}`, undefined],
         ['DELETE', `/manage/tokens/${token.token}`, undefined],
@@ -232,7 +237,7 @@ describe('the audit log in the database', () => {
   });
 
   describe('the changes', () => {
-    it('are numbered without gaps in the order of their commits, however many come at once', async () => {
+    it('are numbered without gaps in commit order, however many are concurrent', async () => {
       await Promise.all([
         ...Array.from({ length: 10 }, () => daemon.createToken(project.id)),
         ...Array.from({ length: 10 }, (_, i) => daemon.manage('PATCH', pathOf.token(), { is_active: i % 2 === 0 })),
@@ -244,11 +249,11 @@ describe('the audit log in the database', () => {
       const changes = await changesOf(daemon);
       expect(changes.map(({ seq }) => seq)).to.deep.equal(Array.from({ length: 22 }, (_, i) => i + 1));
       const succeeded = (await auditOf(daemon)).filter(({ outcome }) => outcome === 'success');
-      // Both are written in the same transaction, so their orders agree.
+      // Both are written in one transaction, so their orders agree.
       expect(succeeded.map(({ token_id }) => token_id)).to.deep.equal(changes.map(({ token_id }) => token_id));
     });
 
-    it('F08 that contradict each other are both recorded, and the last one holds', async () => {
+    it('F08 that contradict each other are both recorded, and the last one applies', async () => {
       await Promise.all(
         [true, false, true, false].map((isActive) => daemon.manage('PATCH', pathOf.token(), { is_active: isActive })),
       );
@@ -262,7 +267,7 @@ describe('the audit log in the database', () => {
       expect((await daemon.token(token.id)).is_active).to.equal(kinds.at(-1) === 'token.reactivated');
     });
 
-    it('F07 that revoke and reactivate in turn, a hundred times, are each recorded', async () => {
+    it('F07 that alternately revoke and reactivate, a hundred times, are each recorded', async () => {
       for (let i = 0; i < 50; i++) {
         await daemon.manage('PATCH', pathOf.token(), { is_active: false });
         await daemon.manage('PATCH', pathOf.token(), { is_active: true });
@@ -277,7 +282,7 @@ describe('the audit log in the database', () => {
     const breakIt = () =>
       write(daemon, "CREATE TRIGGER broken BEFORE INSERT ON audit BEGIN SELECT RAISE(ABORT, 'no audit'); END");
 
-    const changes: Record<string, () => Promise<TestAnswer>> = {
+    const changes: Record<string, () => Promise<TestResponse>> = {
       'creating a project': () =>
         daemon.manage('POST', '/manage/projects', { name: 'Beta', api_key: canary('upstream') }),
       'changing a project': () =>
@@ -286,7 +291,7 @@ describe('the audit log in the database', () => {
       'revoking a token': () => daemon.manage('DELETE', pathOf.token()),
       'revoking all tokens': () => daemon.manage('POST', `${pathOf.project()}/tokens/revoke`),
       'trying to delete a project': () => daemon.manage('DELETE', pathOf.project()),
-      'creating a project of a taken name': () =>
+      'creating a project with an existing name': () =>
         daemon.manage('POST', '/manage/projects', { name: 'Alpha', api_key: canary('upstream') }),
     };
     for (const [what, change] of Object.entries(changes)) {
@@ -300,13 +305,13 @@ describe('the audit log in the database', () => {
       });
     }
 
-    it('a token that was to be revoked goes on passing: the operator was told that nothing changed', async () => {
+    it('a token that could not be revoked is still admitted: the operator got an error', async () => {
       await breakIt();
       await daemon.manage('DELETE', pathOf.token());
-      expect((await daemon.call(token.token)).status).to.equal(502); // Admitted; the upstream is nobody.
+      expect((await daemon.call(token.token)).status).to.equal(502); // Admitted; the upstream does not exist.
     });
 
-    it('reading goes on, and so do changes once it can be written again', async () => {
+    it('reads still work, and changes work again once it can be written', async () => {
       await breakIt();
       await daemon.manage('DELETE', pathOf.token());
       expect((await daemon.token(token.id)).state).to.equal('active');
@@ -317,7 +322,7 @@ describe('the audit log in the database', () => {
     });
   });
 
-  it('holds no record of a change that could not take its place among the changes', async () => {
+  it('has no record of a change whose number could not be written', async () => {
     const before = await storedIn(daemon);
     await write(daemon, "CREATE TRIGGER broken BEFORE INSERT ON changes BEGIN SELECT RAISE(ABORT, 'no change'); END");
     problemOf(await daemon.manage('DELETE', pathOf.token()), 503, 'unavailable');

@@ -1,12 +1,12 @@
 import { expect } from 'chai';
 import type { WireCache, WireCachePurged, WireProject, WireTokenCreated } from '../../../daemon/api/contract.js';
 import { canary } from '../../support/canaries.js';
-import type { TestAnswer } from '../../support/daemon.js';
+import type { TestResponse } from '../../support/daemon.js';
 import { auditOf, bodyOf, changesOf, lastAuditOf, problemOf, write } from '../../support/management.js';
 import { eventually } from '../../support/eventually.js';
 import { head } from '../../support/raw.js';
 import { freePort } from '../../support/ports.js';
-import { TestRedis, UNHURRIED_REDIS_MS, WITHOUT_REDIS } from '../../support/redis.js';
+import { TestRedis, LENIENT_REDIS_TIMEOUT_MS, WITHOUT_REDIS } from '../../support/redis.js';
 import { Scene } from '../../support/scene.js';
 
 const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000';
@@ -18,19 +18,19 @@ describe('the management of the cache', () => {
 
   const withDaemon = (env: () => Record<string, string> | Promise<Record<string, string>>) => {
     before(async () => {
-      scene = await Scene.open(await env(), undefined, UNHURRIED_REDIS_MS);
+      scene = await Scene.open(await env(), undefined, LENIENT_REDIS_TIMEOUT_MS);
     });
     beforeEach(() => scene.begin());
     afterEach(() => scene.end());
     after(() => scene.close());
   };
 
-  const purge = (body: object, headers?: Record<string, string>): Promise<TestAnswer> =>
+  const purge = (body: object, headers?: Record<string, string>): Promise<TestResponse> =>
     scene.daemon.manage('POST', '/manage/cache/purge', body, headers);
   const refused = async (body: object): Promise<string> => problemOf(await purge(body), 400, 'invalid_request');
   const shown = () => bodyOf<WireCache>(scene.daemon.manage('GET', '/manage/cache'));
 
-  /** The answer to a purge, and what it adds to the audit log. */
+  /** The response to a purge, and the audit records that it adds. */
   const added = async (...asked: Parameters<typeof purge>) => {
     const before = (await auditOf(scene.daemon)).length;
     const answer = await purge(...asked);
@@ -46,11 +46,11 @@ describe('the management of the cache', () => {
 
   function inputs(): void {
     const URL = 'url must be a path under /v1 in its plain form, with its query if it has one, at most 8 KiB';
-    const METHOD = 'method must be GET or POST, the methods whose answers are kept';
-    const ONE = 'give exactly one of method with url, project_id, and all';
+    const METHOD = 'method must be GET or POST, the methods whose responses are cached';
+    const ONE = 'give exactly one of: method with url, project_id, or all';
 
     for (const method of ['get', 'HEAD', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'FOO', '', ' GET', '*', 5, null]) {
-      it(`refuses ${JSON.stringify(method)} for a method`, async () => {
+      it(`refuses ${JSON.stringify(method)} as method`, async () => {
         expect(await refused({ method, url: '/v1/models' })).to.equal(METHOD);
       });
     }
@@ -59,7 +59,7 @@ describe('the management of the cache', () => {
       'a full URL': 'http://localhost/v1/models',
       'no path': '',
       'a relative path': 'v1/models',
-      'a path beside /v1': '/manage/tokens',
+      'a path outside of /v1': '/manage/tokens',
       'a path that begins like /v1': '/v1x/models',
       'another host': '//evil.example/v1/models',
       'two slashes': '/v1//models',
@@ -68,19 +68,19 @@ describe('the management of the cache', () => {
       'dot segments with parameters': '/v1/..;/models',
       'a backslash': '/v1\\models',
       'a fragment': '/v1/models#top',
-      'half an escape': '/v1/%zz',
+      'an incomplete escape': '/v1/%zz',
       'a space': '/v1/mod els',
       'a line break': '/v1/models\n',
-      'a letter beyond ASCII': '/v1/modèles',
+      'a non-ASCII letter': '/v1/modèles',
       'more than 8 KiB': `/v1/${'a'.repeat(8189)}`,
       'a number': 5,
     })) {
-      it(`refuses ${what} for a url`, async () => {
+      it(`refuses ${what} as url`, async () => {
         expect(await refused({ method: 'GET', url })).to.equal(URL);
       });
     }
 
-    it('takes a url as long as a target may be, and every form that /v1 takes', async () => {
+    it('accepts a url of the maximum length, and every form that /v1 accepts', async () => {
       for (const url of [
         `/v1/${'a'.repeat(8188)}`,
         '/v1',
@@ -104,18 +104,18 @@ describe('the management of the cache', () => {
       'a method and a project': { method: 'GET', project_id: UNKNOWN_ID },
       'all three': { ...MODELS, project_id: UNKNOWN_ID, all: true },
     })) {
-      it(`refuses ${what} in one clear sentence`, async () => {
+      it(`refuses ${what} with one message`, async () => {
         expect(await refused(body)).to.equal(ONE);
       });
     }
 
     for (const all of [false, 'true', 1, null]) {
-      it(`refuses ${JSON.stringify(all)} for all`, async () => {
+      it(`refuses ${JSON.stringify(all)} as all`, async () => {
         expect(await refused({ all })).to.equal('all must be true');
       });
     }
 
-    it('refuses a dry_run that is no boolean, and unknown fields', async () => {
+    it('refuses a dry_run that is not a boolean, and unknown fields', async () => {
       expect(await refused({ all: true, dry_run: 'true' })).to.equal('dry_run must be true or false');
       expect(await refused({ all: true, force: true })).to.equal('unknown field: force');
     });
@@ -129,7 +129,7 @@ describe('the management of the cache', () => {
       });
     }
 
-    it('records nothing of what was refused as malformed, nor any change', async () => {
+    it('records neither malformed requests nor a change', async () => {
       const before = [await auditOf(scene.daemon), await changesOf(scene.daemon)];
       await refused({});
       await refused({ method: 'PUT', url: '/v1/models' });
@@ -141,18 +141,18 @@ describe('the management of the cache', () => {
   describe('while it is off', () => {
     withDaemon(() => ({}));
 
-    it('shows that it is', async () => {
+    it('shows that it is off', async () => {
       expect(await shown()).to.deep.equal({ backend: 'off', entries: 0, bytes: 0, hits: 0, misses: 0 });
     });
 
-    it('purges nothing, and says why', async () => {
+    it('purges nothing, and returns the reason', async () => {
       for (const selection of [{ method: 'GET', url: '/v1/models' }, { project_id: scene.project.id }, { all: true }]) {
         expect(await bodyOf(purge(selection))).to.deep.equal({
-          message: '0 answers purged: the cache is off',
+          message: '0 responses purged: the cache is off',
           purged_count: 0,
         });
         expect(await bodyOf(purge({ ...selection, dry_run: true }))).to.deep.equal({
-          message: '0 answers would be purged: the cache is off',
+          message: '0 responses would be purged: the cache is off',
           purged_count: 0,
         });
       }
@@ -165,7 +165,7 @@ describe('the management of the cache', () => {
     withDaemon(() => CACHE_ON);
     itIsManaged('memory');
 
-    it('purges nothing while the purge could not be recorded: 503, and the answers are still there', async () => {
+    it('purges nothing while the purge cannot be recorded: 503, and the responses are still stored', async () => {
       const own = await Scene.open(CACHE_ON);
       await own.get();
       own.daemon.daemon.stores.records.refuseChangesWhile(() => 'the audit file is full');
@@ -176,7 +176,7 @@ describe('the management of the cache', () => {
       await own.close();
     });
 
-    it('purges of what would not be served any more as little as of what was never there', async () => {
+    it('does not count entries that would no longer be served', async () => {
       await scene.get();
       scene.daemon.clock.advance(3_600_000);
       expect(await bodyOf(purge({ all: true }))).to.include({ purged_count: 0 });
@@ -197,7 +197,7 @@ describe('the management of the cache', () => {
   describe('in a Redis that cannot be reached', () => {
     withDaemon(async () => ({ ...CACHE_ON, REDIS_ADDR: `127.0.0.1:${await freePort()}` }));
 
-    const expectAway = (answer: TestAnswer) => {
+    const expectAway = (answer: TestResponse) => {
       expect(problemOf(answer, 503, 'unavailable')).to.equal('temporarily unavailable');
       expect(answer.headers.get('retry-after')).to.match(/^[1-9]\d*$/);
     };
@@ -206,7 +206,7 @@ describe('the management of the cache', () => {
       expectAway(await scene.daemon.manage('GET', '/manage/cache'));
     });
 
-    it('is not purged: 503, nothing is claimed, and the record says that it was refused', async () => {
+    it('is not purged: 503, with no count, and a record of the refusal', async () => {
       const { id } = scene.project;
       for (const [selection, subject] of [
         [MODELS, { project_id: null, details: { ...MODELS, refused: 'temporarily unavailable' } }],
@@ -225,16 +225,16 @@ describe('the management of the cache', () => {
       expect(records).to.deep.equal([]);
     });
 
-    it('does not hold up who changes an upstream key', async () => {
+    it('does not delay a change of an upstream key', async () => {
       const path = `/manage/projects/${scene.project.id}`;
       expect((await scene.daemon.manage('PATCH', path, { api_key: canary('upstream') })).status).to.equal(200);
-      await eventually('the log says so', () =>
-        scene.daemon.logged.some((line) => line.includes('could not be purged')),
+      await eventually('the failure is logged', () =>
+        scene.daemon.logged.some((line) => line.includes('cannot purge outdated responses')),
       );
     });
   });
 
-  /** @param backend that of the daemon. */
+  /** @param backend the daemon's cache backend. */
   function itIsManaged(backend: string): void {
     beforeEach(() => purge({ all: true }));
 
@@ -251,11 +251,11 @@ describe('the management of the cache', () => {
       const before = await countOf(selection);
       const answer = await scene.send(head(`${method} ${target}`, secret, { ...length, ...fields }) + body);
       const cache = String(answer.header('x-proxy-cache'));
-      // Redis is told behind the answer.
-      if (cache === 'miss') await eventually('it is kept', async () => (await countOf(selection)) === before + 1);
+      // Redis is written after the response was sent.
+      if (cache === 'miss') await eventually('it is stored', async () => (await countOf(selection)) === before + 1);
       return cache;
     };
-    /** As the provider would, but whatever path it is. */
+    /** Responds like the provider, but to any path. */
     const answerAnything = () => {
       scene.provider.answer = (_req, res) => {
         res.writeHead(200, { 'Content-Type': 'application/json' }).end('{}');
@@ -265,7 +265,7 @@ describe('the management of the cache', () => {
       (await bodyOf<WireCachePurged>(purge({ ...selection, dry_run: true }))).purged_count;
 
     describe('shows', () => {
-      it('what it holds, and the hits and misses of this instance', async () => {
+      it('its entries, and the hits and misses of this instance', async () => {
         const before = await shown();
         expect(before).to.include({ backend, entries: 0, bytes: 0 });
         await fetched('/v1/models');
@@ -276,7 +276,7 @@ describe('the management of the cache', () => {
         expect(after.bytes).to.be.greaterThan(0);
       });
 
-      it('as other reads do what has not changed: 304, until it has', async () => {
+      it('304 like other reads until it changes', async () => {
         const { headers } = await scene.daemon.manage('GET', '/manage/cache');
         const again = () =>
           scene.daemon.manage('GET', '/manage/cache', undefined, { 'if-none-match': headers.get('etag')! });
@@ -287,13 +287,13 @@ describe('the management of the cache', () => {
     });
 
     describe('is purged', () => {
-      it('of one request line in every project, and of nothing else', async () => {
+      it('of one request line in every project, and nothing else', async () => {
         answerAnything();
         const lines = ['/v1/models', '/v1/models?', '/v1/models?a=1', '/v1/models?a=%31', '/v1/models/x', '/v1/Models'];
         for (const line of lines) await fetched(line);
         await fetched('/v1/models', { secret: token.token });
         expect(await bodyOf(purge({ method: 'GET', url: '/v1/models' }))).to.deep.equal({
-          message: '2 answers purged',
+          message: '2 responses purged',
           purged_count: 2,
         });
         for (const line of lines.slice(1)) expect(await fetched(line), line).to.equal('hit');
@@ -308,17 +308,17 @@ describe('the management of the cache', () => {
         ['/v1/models?a=1&b=2', '/v1/models?b=2&a=1'],
         ['/v1/models/', '/v1/models'],
       ] as const) {
-        it(`by ${url} byte for byte: ${near} is another`, async () => {
+        it(`by ${url} byte for byte: ${near} is a different entry`, async () => {
           answerAnything();
           await fetched(near);
           expect(await bodyOf(purge({ method: 'GET', url }))).to.deep.equal({
-            message: '0 answers purged',
+            message: '0 responses purged',
             purged_count: 0,
           });
           expect(await fetched(near)).to.equal('hit');
           await fetched(url);
           expect(await bodyOf(purge({ method: 'GET', url }))).to.deep.equal({
-            message: '1 answer purged',
+            message: '1 response purged',
             purged_count: 1,
           });
           expect(await fetched(near)).to.equal('hit');
@@ -326,17 +326,17 @@ describe('the management of the cache', () => {
         });
       }
 
-      it('of every variant of an answer, and counts the variants', async () => {
+      it('of every variant of a response, and counts the variants', async () => {
         answerAnything();
         for (const accept of ['application/json', 'text/plain', '*/*']) {
           await fetched('/v1/models', { fields: { Accept: accept } });
         }
         expect(await countOf({ method: 'GET', url: '/v1/models' })).to.equal(3);
-        expect(await bodyOf(purge({ method: 'GET', url: '/v1/models' }))).to.include({ message: '3 answers purged' });
+        expect(await bodyOf(purge({ method: 'GET', url: '/v1/models' }))).to.include({ message: '3 responses purged' });
         expect(await fetched('/v1/models', { fields: { Accept: '*/*' } })).to.equal('miss');
       });
 
-      it('of the answers to POST apart from those to GET, whatever was posted', async () => {
+      it('of responses to POST separately from those to GET, whatever the body was', async () => {
         answerAnything();
         const fields = { 'Cache-Control': 'public' };
         const post = (body: string) => fetched('/v1/embeddings', { method: 'POST', fields, body });
@@ -348,13 +348,13 @@ describe('the management of the cache', () => {
         expect(await post('one')).to.equal('miss');
       });
 
-      it('of a project, and leaves the others theirs', async () => {
+      it('of one project only', async () => {
         answerAnything();
         await fetched('/v1/models');
         await fetched('/v1/models/x');
         await fetched('/v1/models', { secret: token.token });
         expect(await bodyOf(purge({ project_id: scene.project.id }))).to.deep.equal({
-          message: '2 answers purged',
+          message: '2 responses purged',
           purged_count: 2,
         });
         expect(await fetched('/v1/models')).to.equal('miss');
@@ -373,12 +373,12 @@ describe('the management of the cache', () => {
         await fetched('/v1/models');
         await fetched('/v1/models', { secret: token.token });
         await fetched('/v1/other');
-        expect(await bodyOf(purge({ all: true }))).to.deep.equal({ message: '3 answers purged', purged_count: 3 });
+        expect(await bodyOf(purge({ all: true }))).to.deep.equal({ message: '3 responses purged', purged_count: 3 });
         expect(await shown()).to.include({ entries: 0, bytes: 0 });
-        expect(await bodyOf(purge({ all: true }))).to.deep.equal({ message: '0 answers purged', purged_count: 0 });
+        expect(await bodyOf(purge({ all: true }))).to.deep.equal({ message: '0 responses purged', purged_count: 0 });
       });
 
-      it('of nothing in a dry run, which counts', async () => {
+      it('of nothing in a dry run, which returns the count', async () => {
         await fetched('/v1/models');
         for (const selection of [
           { method: 'GET', url: '/v1/models' },
@@ -386,7 +386,7 @@ describe('the management of the cache', () => {
           { all: true },
         ]) {
           expect(await bodyOf(purge({ ...selection, dry_run: true }))).to.deep.equal({
-            message: '1 answer would be purged',
+            message: '1 response would be purged',
             purged_count: 1,
           });
         }
@@ -399,7 +399,7 @@ describe('the management of the cache', () => {
     describe('is audited', () => {
       const success = { action: 'cache.purge', outcome: 'success', project_id: null };
 
-      it('with what was purged, and how many', async () => {
+      it('with the selection and the count', async () => {
         await fetched('/v1/models');
         const details = { method: 'GET', url: '/v1/models' };
         expect((await added(details)).records).to.deep.equal([{ ...success, count: 1, details }]);
@@ -419,12 +419,12 @@ describe('the management of the cache', () => {
         expect((await added({ all: true })).records).to.deep.equal([{ ...success, count: 1, details: { all: true } }]);
       });
 
-      it('with who, why and in which request, like every change', async () => {
+      it('with caller, reason and request, like every change', async () => {
         await purge({ all: true }, { 'x-llmp-actor': 'tui', 'x-audit-reason': 'new%20prices', 'x-request-id': 'this' });
         expect(await lastAuditOf(scene.daemon)).to.include({ actor: 'tui', reason: 'new prices', request_id: 'this' });
       });
 
-      it('without the token that a query holds', async () => {
+      it('without a token that the query contains', async () => {
         await purge({ method: 'GET', url: `/v1/models?key=${scene.secret}&limit=1` });
         const { details } = await lastAuditOf(scene.daemon);
         expect(details).to.contain('limit=1').and.not.to.contain(scene.secret);
@@ -435,7 +435,7 @@ describe('the management of the cache', () => {
         expect((await added({ project_id: UNKNOWN_ID, dry_run: true })).records).to.deep.equal([]);
       });
 
-      it('as denied when there is no such project', async () => {
+      it('as denied if the project does not exist', async () => {
         expect((await added({ project_id: UNKNOWN_ID })).records).to.deep.equal([
           {
             action: 'cache.purge',
@@ -447,7 +447,7 @@ describe('the management of the cache', () => {
         ]);
       });
 
-      it('or else is 503: the answers are gone, and asking again is recorded', async () => {
+      it('or else is 503: the responses are purged, and a retry is recorded', async () => {
         await fetched('/v1/models');
         await write(scene.daemon, "CREATE TRIGGER broken BEFORE INSERT ON audit BEGIN SELECT RAISE(ABORT, 'no'); END");
         const answer = await purge({ all: true });
@@ -457,7 +457,7 @@ describe('the management of the cache', () => {
         expect((await added({ all: true })).records).to.deep.equal([{ ...success, count: 0, details: { all: true } }]);
       });
 
-      it('and is a change that other instances hear of, without a URL, which may hold anything', async () => {
+      it('and is a change that other instances receive, without the URL, which may contain secrets', async () => {
         const before = await changesOf(scene.daemon);
         await purge({ project_id: scene.project.id });
         await purge({ method: 'GET', url: '/v1/models?key=1' });

@@ -1,4 +1,4 @@
-/** A client that is told to give up does so, also after the garbage collector has been at what `fetch` holds weakly. */
+/** The client obeys an abort signal, even after a garbage collection of what `fetch` references weakly. */
 import { expect } from 'chai';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -10,7 +10,7 @@ import { ManagementClient, Unreachable } from '../../../daemon/api/client.js';
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 
-describe('the client of the management API, told to give up', () => {
+describe('the client of the management API when aborted', () => {
   let server: Server;
   const ended = new Set<string>();
 
@@ -32,7 +32,7 @@ describe('the client of the management API, told to give up', () => {
   const client = (timeoutMs = 30_000) =>
     new ManagementClient({
       server: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-      managementToken: 'nobody checks it here',
+      managementToken: 'not checked here',
       frontEnd: 'tui',
       timeoutMs,
       fetch,
@@ -55,7 +55,7 @@ describe('the client of the management API, told to give up', () => {
     it(`ends the stream of ${of} and its connection (finding A2)`, async () => {
       const enough = new AbortController();
       const opened = new Promise<void>((resolve) => {
-        const options = { signal: enough.signal, opened: resolve };
+        const options = { signal: enough.signal, onOpen: resolve };
         const stream = of === 'audit' ? client().auditStream({}, options) : client().events({}, options);
         void readAll(stream).then((how) => ended.add(`${how} ${of}`));
       });
@@ -67,18 +67,18 @@ describe('the client of the management API, told to give up', () => {
     });
   }
 
-  it('says so when a stream falls silent (finding A2)', async () => {
-    const stream = client().auditStream({}, { silenceMs: 500, opened: () => void collected() });
+  it('reports a stream that falls silent (finding A2)', async () => {
+    const stream = client().auditStream({}, { idleTimeoutMs: 500, onOpen: () => void collected() });
     const error: unknown = await readAll(stream).catch((problem: unknown) => problem);
     expect(error).to.be.instanceOf(Unreachable);
-    expect((error as Unreachable).message).to.equal('no answer in time');
+    expect((error as Unreachable).message).to.equal('no response in time');
   });
 
-  it('gives up an answer whose body does not come, by its time limit (finding A2)', async () => {
+  it('times out if the body of a response does not arrive (finding A2)', async () => {
     const asked = client(500).projects();
     await collected();
     const error: unknown = await asked.catch((problem: unknown) => problem);
     expect(error).to.be.instanceOf(Unreachable);
-    expect((error as Unreachable).message).to.equal('no answer in time');
+    expect((error as Unreachable).message).to.equal('no response in time');
   });
 });

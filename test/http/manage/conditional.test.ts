@@ -47,7 +47,7 @@ describe('conditional requests of management', () => {
     'the migrations',
     'the description',
   ] as const) {
-    it(`to ${what} are 304 without a body while it shows the same, by GET and by HEAD`, async () => {
+    it(`to ${what} get 304 without a body while the response is unchanged, with GET and HEAD`, async () => {
       const path = paths()[what];
       const tag = await tagOf(path);
       expect(tag).to.match(/^"[\w-]+"$/);
@@ -62,7 +62,7 @@ describe('conditional requests of management', () => {
     });
   }
 
-  it('tell with the 304 what a 200 would: the total, the next page, and not to show it unasked', async () => {
+  it('have the headers of a 200 on the 304: total, next page and Cache-Control', async () => {
     await daemon.createProject();
     const whole = await daemon.manage('GET', '/manage/projects?limit=1');
     const unchanged = await again('/manage/projects?limit=1', whole.headers.get('etag')!);
@@ -76,12 +76,12 @@ describe('conditional requests of management', () => {
 
   for (const [what, header, status] of [
     ['the tag', '<tag>', 304],
-    ['the tag as a weak one', 'W/<tag>', 304],
-    ['a list with the tag in it', '"x", W/"y" ,<tag>', 304],
-    ['whatever there is', '*', 304],
-    ['whatever there is, with blanks', ' * ', 304],
-    ['a list without the tag', '"x", W/"y"', 200],
-    ['the tag without its quotes', '<bare>', 200],
+    ['the ETag as a weak one', 'W/<tag>', 304],
+    ['a list with the ETag', '"x", W/"y" ,<tag>', 304],
+    ['a star', '*', 304],
+    ['a star with spaces', ' * ', 304],
+    ['a list without the ETag', '"x", W/"y"', 200],
+    ['the ETag without its quotes', '<bare>', 200],
     ['nothing', '', 200],
     ['a star in quotes', '"*"', 200],
   ] as const) {
@@ -94,26 +94,26 @@ describe('conditional requests of management', () => {
     });
   }
 
-  it('are answered even where the client forbids caches to, as fetch does beside every If-None-Match', async () => {
+  it('work with Cache-Control: no-cache, which fetch adds to every If-None-Match', async () => {
     const path = paths()['a token'];
     const headers = { 'if-none-match': await tagOf(path), 'cache-control': 'no-cache', pragma: 'no-cache' };
     expect((await rawRequest(daemon, { path, headers })).status).to.equal(304);
   });
 
-  it('leave a refusal as it is', async () => {
+  it('do not affect refusals', async () => {
     const missing = '/manage/tokens/00000000-0000-4000-8000-000000000000';
     problemOf(await again(missing, '*'), 404, 'not_found');
     problemOf(await again('/manage/tokens?limit=0', '*'), 400, 'invalid_request');
     expect((await again('/manage/tokens?limit=0', '*')).headers.get('etag')).to.equal(null);
   });
 
-  it('are for reading: a change is answered in full, without a tag', async () => {
+  it('are for reads only: the response to a change is complete and has no ETag', async () => {
     const changed = await daemon.manage('PATCH', paths()['a token'], { is_active: true }, { 'if-none-match': '*' });
     expect({ status: changed.status, tag: changed.headers.get('etag') }).to.deep.equal({ status: 200, tag: null });
   });
 
-  describe('see at once', () => {
-    /** Checks that each of these shows something else after `change` than before, to who asks conditionally. */
+  describe('notice immediately', () => {
+    /** Checks that each of these responses differs after `change`, for conditional requests. */
     const expectSeen = async (what: (keyof ReturnType<typeof paths>)[], change: () => unknown) => {
       const before = await Promise.all(what.map((it) => tagOf(paths()[it])));
       await change();
@@ -125,7 +125,7 @@ describe('conditional requests of management', () => {
     it('a use that is not settled yet', () =>
       expectSeen(['a token', 'the list of tokens'], () => daemon.call(token.token)));
 
-    it('a token that expired, though no row changed', () =>
+    it('a token that expired, although no row changed', () =>
       expectSeen(['a token', 'the list of tokens'], () => {
         daemon.clock.advance(3_600_000);
       }));
@@ -141,10 +141,10 @@ describe('conditional requests of management', () => {
     it('a change, in the audit log', () =>
       expectSeen(['the list of audit records'], () => daemon.manage('DELETE', paths()['a token'])));
 
-    it('a use, in what tokens were used for', () =>
+    it('a use, in the usage records', () =>
       expectSeen(['usage'], async () => {
         await (await daemon.call(token.token)).arrayBuffer();
-        await eventually('it is over', () => daemon.ended.length === 1);
+        await eventually('it has ended', () => daemon.ended.length === 1);
       }));
 
     it('another upstream key, by its hint', () =>
@@ -152,10 +152,10 @@ describe('conditional requests of management', () => {
         daemon.manage('PATCH', paths()['a project'], { api_key: canary('upstream') }),
       ));
 
-    it('a change made behind the daemon’s back', () =>
+    it('a change made directly in the database', () =>
       expectSeen(['a token', 'the list of tokens'], () => write(daemon, "UPDATE tokens SET name = 'renamed'")));
 
-    it('that there is more, although the page itself is the same', async () => {
+    it('a changed total, although the page itself is unchanged', async () => {
       const path = '/manage/tokens?sort=created_at&limit=1';
       const first = await daemon.manage('GET', path);
       daemon.clock.advance(1);
@@ -167,7 +167,7 @@ describe('conditional requests of management', () => {
     });
   });
 
-  it('see that the page is the last one now, although it and the total are the same', async () => {
+  it('notice that a page became the last one, although it and the total are unchanged', async () => {
     const [first, , third] = [token, await later(), await later()];
     const setActive = (id: string, isActive: boolean) =>
       daemon.manage('PATCH', `/manage/tokens/${id}`, { is_active: isActive });
@@ -188,7 +188,7 @@ describe('conditional requests of management', () => {
     return daemon.createToken(project.id);
   };
 
-  it('differ between pages, filters and tokens that show different things, and not between those that show the same', async () => {
+  it('have ETags that differ exactly if the responses differ', async () => {
     const other = await daemon.createToken(project.id);
     const tags = [
       await tagOf('/manage/tokens?limit=1'),

@@ -1,4 +1,4 @@
-/** What the description must have so that other people's generators make working clients of it. */
+/** Requirements of client generators on the description. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
@@ -21,14 +21,14 @@ const queryOf = (id: string, name: string) =>
     .parameters.map(resolved)
     .find((it) => it.name === name)!;
 
-/** Every object in the document, with where it stands. */
+/** Every object in the document, with its location. */
 function* everyObject(at: unknown, where = '#'): Generator<[string, Record<string, unknown>]> {
   if (typeof at !== 'object' || at === null) return;
   if (!Array.isArray(at)) yield [where, at as Record<string, unknown>];
   for (const [key, value] of Object.entries(at)) yield* everyObject(value, `${where}/${key}`);
 }
 
-describe('the description, for generators of clients', () => {
+describe('the description, for client generators', () => {
   let daemon: TestDaemon;
   let project: WireProject;
   let token: WireToken;
@@ -39,7 +39,7 @@ describe('the description, for generators of clients', () => {
   });
   after(() => daemon.stop());
 
-  it('has no alias, which the daemon still takes (finding H2)', async () => {
+  it('has no aliases, which the daemon still accepts (finding H2)', async () => {
     for (const { described } of operations) {
       for (const parameter of described.parameters) expect(resolved(parameter)).not.to.have.property('deprecated');
     }
@@ -62,7 +62,7 @@ describe('the description, for generators of clients', () => {
     expect(parameters['X-Llmp-Client-IP']!.description).to.match(/IPv4 or IPv6/);
   });
 
-  it('has patterns that every engine reads, and none beside a format (finding H4)', () => {
+  it('has portable patterns, and none together with a format (finding H4)', () => {
     for (const [where, { pattern, format }] of everyObject(DESCRIPTION)) {
       if (typeof pattern !== 'string') continue;
       expect(pattern, where).not.to.match(/\\[puPdDwWbB]|\(\?[=!<]/);
@@ -73,7 +73,7 @@ describe('the description, for generators of clients', () => {
     expect(schemas.project!.properties!.created_at).to.include({ type: 'string', format: 'date-time' });
   });
 
-  it('says that the version of an event is an integer (finding H5)', () => {
+  it('has an integer as the version of an event (finding H5)', () => {
     expect(schemas.requestEvent!.properties!.schema).to.include({ type: 'integer' });
     for (const [where, { type, const: value }] of everyObject(schemas)) {
       if (Number.isInteger(value)) expect(type, where).to.equal('integer');
@@ -92,7 +92,7 @@ describe('the description, for generators of clients', () => {
     }
   });
 
-  it('refers to its shapes in lists and in streams; events say by which field they differ (finding H7)', () => {
+  it('refers to its schemas in lists and streams; events have a discriminator (finding H7)', () => {
     const content = (id: string, type: string) => resolved(named(id).responses['200']!).content![type]!.schema;
     expect(content('readUsage', 'application/json')).to.deep.equal({
       type: 'array',
@@ -112,7 +112,7 @@ describe('the description, for generators of clients', () => {
     }
   });
 
-  it('has plain objects for bodies, with the rules between fields in words (finding H8)', async () => {
+  it('has plain objects as bodies; rules between fields are described in text (finding H8)', async () => {
     for (const { path, described } of operations) {
       if (!described.requestBody) continue;
       const shape = resolved<Shape>(described.requestBody.content['application/json'].schema);
@@ -126,7 +126,7 @@ describe('the description, for generators of clients', () => {
     }
   });
 
-  it('says which rules hold beside the shapes, and which statuses may come (finding H9)', () => {
+  it('describes rules outside of the schemas, and all statuses (finding H9)', () => {
     expect(queryOf('listTokens', 'active_only').description).to.include('state');
     for (const id of ['readUsage', 'listAudit']) expect(named(id).description).to.include('must not be after `until`');
     for (const { described } of operations) {
@@ -134,7 +134,7 @@ describe('the description, for generators of clients', () => {
     }
   });
 
-  it('sends no header of the cache where none is asked (finding H9)', async () => {
+  it('has no cache headers outside of /v1 (finding H9)', async () => {
     const headers = Object.fromEntries(Array.from({ length: 120 }, (_, index) => [`x-${index}`, 'x']));
     const tooMany = await rawRequest(daemon, { path: '/manage/projects', headers });
     problemOf(tooMany, 431, 'headers_too_large');
@@ -145,7 +145,7 @@ describe('the description, for generators of clients', () => {
     expect(proxied.headers.get('x-proxy-cache')).to.equal('miss');
   });
 
-  it('describes every field of every shape, and every parameter (finding H10)', () => {
+  it('describes every field of every schema, and every parameter (finding H10)', () => {
     for (const [where, { properties }] of everyObject(schemas)) {
       if (where.endsWith('/properties')) continue;
       for (const [name, field] of Object.entries((properties ?? {}) as Record<string, Shape>)) {
@@ -158,11 +158,11 @@ describe('the description, for generators of clients', () => {
       }
     }
     for (const shape of ['tokenCreate', 'token']) {
-      expect(schemas[shape]!.properties!.max_requests!.description).to.match(/0 means that there is no cap/);
+      expect(schemas[shape]!.properties!.max_requests!.description).to.match(/0(?:, the default,)? means no cap/);
     }
   });
 
-  it('names every code that an error can have, each with its meaning (finding H10)', () => {
+  it('lists every error code with its meaning (finding H10)', () => {
     const { enum: codes, description } = schemas.problem!.properties!.code as { enum: string[]; description: string };
     expect(codes).to.include.members(['invalid_request', 'not_found', 'name_taken', 'unavailable']);
     for (const code of codes) expect(description).to.match(new RegExp(`\`${code}\`: \\S`));
@@ -171,7 +171,7 @@ describe('the description, for generators of clients', () => {
     }
   });
 
-  it('has one type for ids and one for booleans (finding H11)', () => {
+  it('has one type for IDs and one for booleans (finding H11)', () => {
     const isUuid = (field: Shape | undefined) => field?.format === 'uuid';
     for (const [name, shape] of Object.entries(schemas)) {
       for (const field of ['project_id', 'token_id']) {
@@ -186,7 +186,7 @@ describe('the description, for generators of clients', () => {
     expect(operations.map(({ described }) => described.operationId)).not.to.include('deleteProject');
   });
 
-  it('means ids in any letter case, wherever they stand (finding H11)', async () => {
+  it('accepts IDs in any letter case everywhere (finding H11)', async () => {
     const upper = { project: project.id.toUpperCase(), token: token.id.toUpperCase() };
     expect((await bodyOf<WireProject>(daemon.manage('GET', `/manage/projects/${upper.project}`))).id).to.equal(
       project.id,
@@ -223,14 +223,14 @@ describe('the description, for generators of clients', () => {
   for (const { path, method, described } of operations) {
     const { operationId, requestBody, responses } = described;
     const query = described.parameters.map(resolved).filter(({ example }) => example !== undefined);
-    // The project and the token of the examples are those of this test.
+    // The examples use the project and token of this test.
     const filled = (text: string) => text.replaceAll(EXAMPLE.project, project.id).replaceAll(EXAMPLE.token, token.id);
 
     for (const { summary, value } of Object.values(requestBody?.content['application/json'].examples ?? {})) {
       it(`has an example of ${operationId} that is accepted: ${summary} (finding H12)`, async () => {
         const target = path.replace('{id}', path.includes('projects') ? project.id : token.id);
         const answer = await daemon.manage(method.toUpperCase(), target, filled(JSON.stringify(value)));
-        // Of secrets there can be no example that is right.
+        // An example with a secret cannot be valid.
         if (operationId === 'lookUpToken') problemOf(answer, 404, 'not_found');
         else if (operationId === 'logIn') problemOf(answer, 403, 'log_in_refused');
         else expect(answer.status, JSON.stringify(answer.body)).to.be.within(200, 201);
@@ -250,21 +250,21 @@ describe('the description, for generators of clients', () => {
     for (const [status, response] of Object.entries(responses)) {
       const { schema, example } = resolved(response).content?.['application/json'] ?? {};
       if (schema && example !== undefined) {
-        it(`has an example of what ${operationId} answers with ${status} that is as described (finding H12)`, () => {
+        it(`has an example of the ${status} response of ${operationId} that matches its schema (finding H12)`, () => {
           expectShape(schema, example);
         });
       }
     }
   }
 
-  it('is named by the documentation and the manual (finding H12)', () => {
+  it('is mentioned in the documentation and the manual (finding H12)', () => {
     const root = join(import.meta.dirname, '../../../..');
     for (const name of ['docs/api.md', 'man/llmp-daemon.8']) {
       expect(readFileSync(join(root, name), 'utf8').replaceAll('\\', ''), name).to.include('GET /manage/openapi.json');
     }
   });
 
-  it('has an example for each body that is sent (finding H12)', () => {
+  it('has an example for each request body (finding H12)', () => {
     for (const { described } of operations) {
       if (!described.requestBody) continue;
       expect(described.requestBody.content['application/json'].examples, described.operationId).to.be.an('object');

@@ -7,7 +7,7 @@ import { expect } from 'chai';
 import * as z from 'zod';
 import type { WireProject } from '../../../daemon/api/contract.js';
 import { type Route, ROUTES } from '../../../daemon/api/routes.js';
-import { startDaemon, type TestAnswer, type TestDaemon } from '../../support/daemon.js';
+import { startDaemon, type TestResponse, type TestDaemon } from '../../support/daemon.js';
 import { type Described, DESCRIPTION, expectDescribed, resolved } from '../../support/description.js';
 import { problemOf, rawRequest } from '../../support/management.js';
 import { aProject } from '../../support/factories.js';
@@ -41,7 +41,7 @@ describe('the description of the management API', () => {
   });
   after(() => daemon.stop());
 
-  it('is OpenAPI 3.1 at /manage/openapi.json, behind the management token', async () => {
+  it('is OpenAPI 3.1 at /manage/openapi.json, and needs the management token', async () => {
     const answer = await daemon.manage('GET', '/manage/openapi.json');
     expect(answer.body).to.deep.equal(DESCRIPTION);
     expect(answer.body).to.include({ openapi: '3.1.1' });
@@ -51,7 +51,7 @@ describe('the description of the management API', () => {
     problemOf(refused, 401, 'management_token_refused');
   });
 
-  it('is valid by the schema of OpenAPI itself', async () => {
+  it('is valid according to the OpenAPI schema', async () => {
     const validator = new Validator();
     const { valid, errors } = await validator.validate(
       structuredClone(DESCRIPTION) as unknown as Record<string, unknown>,
@@ -61,7 +61,7 @@ describe('the description of the management API', () => {
     expect(validator.version).to.equal('3.1');
   });
 
-  it('names every operation but the one that is always refused, and each once', () => {
+  it('lists each operation once, except the one that is always refused', () => {
     expect(operations.map(({ method, path }) => `${method.toUpperCase()} ${path}`)).to.have.members(
       Object.values<Route>(ROUTES)
         .filter(({ path, method }) => `${method} ${path}` !== 'DELETE /manage/projects/{id}')
@@ -71,7 +71,7 @@ describe('the description of the management API', () => {
     expect(new Set(ids).size).to.equal(ids.length);
   });
 
-  it('has for each path the methods that the daemon allows', async () => {
+  it('has the allowed methods of each path', async () => {
     for (const path of Object.keys(DESCRIPTION.paths)) {
       const answer = await rawRequest(daemon, { method: 'OPTIONS', path: path.replace('{id}', ID) });
       const methods = operations.filter((it) => it.path === path).map(({ method }) => method.toUpperCase());
@@ -80,7 +80,7 @@ describe('the description of the management API', () => {
     }
   });
 
-  it('refers only to what is in it', () => {
+  it('has no dangling references', () => {
     const references = [...JSON.stringify(DESCRIPTION).matchAll(/"\$ref":"#\/([^"]+)"/g)].map(([, path]) => path!);
     expect(references).not.to.be.empty;
     for (const path of new Set(references)) {
@@ -93,7 +93,7 @@ describe('the description of the management API', () => {
     expect(DESCRIPTION.security).to.deep.equal([{ managementToken: [] }]);
   });
 
-  it('gives each operation what OpenAPI asks for: its path parameters, and a description of each answer', () => {
+  it('has path parameters and response descriptions for each operation', () => {
     for (const { path, method, described } of operations) {
       const declared = (DESCRIPTION.paths[path]!.parameters ?? []).map((it) => resolved(it).name);
       expect(declared, path).to.deep.equal([...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name));
@@ -104,7 +104,7 @@ describe('the description of the management API', () => {
     }
   });
 
-  it('has no upstream key in any answer, and the secret in that of its creation only', () => {
+  it('has no upstream key in any response, and a secret only in the response that creates it', () => {
     const answers = operations.flatMap(({ method, path, described }) =>
       Object.values(described.responses).map((response) => [`${method} ${path}`, JSON.stringify(response)] as const),
     );
@@ -119,7 +119,7 @@ describe('the description of the management API', () => {
     ]);
   });
 
-  it('has the query names that the daemon takes, and no other', async () => {
+  it('has exactly the query parameters that the daemon accepts', async () => {
     for (const operation of operations) {
       const { path, method } = operation;
       const names = queryOf(operation).map(({ name }) => name);
@@ -127,7 +127,7 @@ describe('the description of the management API', () => {
       for (const name of [...names, 'unheard_of']) {
         const answer = await daemon.manage(method.toUpperCase(), `${target}?${name}=`);
         expect(answer.status, `${method} ${path}?${name}`).to.equal(400);
-        const isUnknown = (answer.body as { error: string }).error === `unknown query name: ${name}`;
+        const isUnknown = (answer.body as { error: string }).error === `unknown query parameter: ${name}`;
         expect(isUnknown, `${method} ${path}?${name}`).to.equal(name === 'unheard_of');
       }
     }
@@ -138,7 +138,7 @@ describe('the description of the management API', () => {
     ['used_over', { type: 'integer', minimum: 0, maximum: 100 }],
     ['active_only', { type: 'boolean' }],
   ] as const) {
-    it(`says what ${name} may be`, () => {
+    it(`describes the values of ${name}`, () => {
       expect(queryOf(theListOfTokens()).find((it) => it.name === name)?.schema).to.deep.equal(query);
     });
   }
@@ -157,7 +157,7 @@ describe('the description of the management API', () => {
     ['POST', '/manage/cache/purge', { method: 'GET', url: '/v2/models' }],
     ['POST', '/manage/cache/purge', { method: 'GET', url: '/v1/models', dry_run: 'true' }],
   ] as const) {
-    it(`knows, as the daemon does, that ${method} ${path} takes no ${JSON.stringify(body)}`, async () => {
+    it(`rejects, as the daemon does, ${JSON.stringify(body)} for ${method} ${path}`, async () => {
       const { requestBody } = DESCRIPTION.paths[path]![method.toLowerCase()]!;
       const { $ref } = requestBody!.content['application/json'].schema;
       const shape = DESCRIPTION.components.schemas[$ref.split('/').at(-1)!]!;
@@ -166,15 +166,15 @@ describe('the description of the management API', () => {
     });
   }
 
-  describe('is what every answer in these tests is held against:', () => {
-    const answer = (status: number, body: unknown, headers: Record<string, string> = {}): TestAnswer => ({
+  describe('is checked against every response in these tests:', () => {
+    const answer = (status: number, body: unknown, headers: Record<string, string> = {}): TestResponse => ({
       status,
       headers: new Headers({ 'x-request-id': 'id', ...headers }),
       body,
     });
     const problem = { error: 'no', code: 'not_found', request_id: 'id' };
 
-    it('a described one passes', async () => {
+    it('a described response passes', async () => {
       const shown = await daemon.manage('GET', `/manage/projects/${project.id}`);
       expectDescribed('GET', `/manage/projects/${project.id}`, { ...shown, status: 200 });
       expectDescribed('GET', `/manage/projects/${ID}`, answer(404, problem));
@@ -193,14 +193,14 @@ describe('the description of the management API', () => {
       ['the lack of a header', 'GET', '/manage/tokens', answer(200, [], { 'x-total-count': '0' })],
       ['the lack of a field', 'DELETE', `/manage/tokens/${ID}`, answer(200, {})],
     ] as const) {
-      it(`${what} that it does not have fails the test that got it`, () => {
+      it(`${what} that is not described fails the test`, () => {
         expect(() => {
           expectDescribed(method, path, given);
         }).to.throw(`${method} ${path} answered ${given.status}`);
       });
     }
 
-    it('a request that gets such an answer fails, by either way of asking', async () => {
+    it('a request with such a response fails in both test clients', async () => {
       const own = await startDaemon();
       const { records } = own.daemon.stores;
       records.projects = () => Promise.resolve({ rows: [aProject({ apiKeyHint: 5 as never })], next: null, total: 1 });
@@ -213,14 +213,14 @@ describe('the description of the management API', () => {
   });
 });
 
-/** What zod does not read of JSON Schema, and zod for the rest. */
+/** JSON Schema keywords that zod does not support; zod handles the rest. */
 function accepts(described: object, body: object): boolean {
   const { minProperties = 0, ...shape } = described as { minProperties?: number };
   return Object.keys(body).length >= minProperties && z.fromJSONSchema(shape).safeParse(body).success;
 }
 
 describe('docs/api.md', () => {
-  it('is what `npm run docs` writes', () => {
+  it('is up to date: run `npm run docs`', () => {
     const page = readFileSync(join(ROOT, 'docs/api.md'), 'utf8');
     const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
     expect(page).to.equal(apiPage(openApi(version)));

@@ -5,7 +5,7 @@ import { expect } from 'chai';
 import { type ManagementClient, ManagementClient as Client, Unreachable } from '../../../daemon/api/client.js';
 import { EventStreamParser } from '../../../daemon/api/event-stream.js';
 import type { Refusal } from '../../../daemon/core/refusal.js';
-import { EventStreams, type Feed, type StreamedEvent } from '../../../daemon/http/manage/event-stream.js';
+import { EventStreams, type Feed, type StreamedEvent } from '../../../daemon/http/manage/event-streams.js';
 import { canary } from '../../support/canaries.js';
 import { TestClock } from '../../support/clock.js';
 import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../../support/daemon.js';
@@ -41,14 +41,14 @@ describe('streams of events', function () {
       source = new Source();
       refused = null;
       url = await serve((req, res) => {
-        streams.answer(req, res, source.feed).catch((error: unknown) => {
+        streams.serve(req, res, source.feed).catch((error: unknown) => {
           refused = error as Refusal;
           res.destroy();
         });
       });
     });
 
-    it('are answers that nobody keeps or gathers, with an id and the data of each event', async () => {
+    it('are not cached or buffered, and have the ID and data of each event', async () => {
       const { headers, body } = await fetch(url);
       expect(headers.get('content-type')).to.equal('text/event-stream');
       expect(headers.get('cache-control')).to.equal('no-store');
@@ -59,7 +59,7 @@ describe('streams of events', function () {
       expect(read()).to.equal('retry: 2000\n\nid: 1\ndata: {"a":1}\n\nid: 2\ndata: {}\n\n');
     });
 
-    it('are kept alive by a comment every 15 seconds', async () => {
+    it('have a heartbeat comment every 15 seconds', async () => {
       const read = textOf((await fetch(url)).body!);
       await eventually('it begins', () => read() !== '');
       clock.advance(14_000);
@@ -69,20 +69,20 @@ describe('streams of events', function () {
       }
     });
 
-    it('end with their client, and so does what feeds them', async () => {
+    it('end with their client, and so does their feed', async () => {
       const leaving = new AbortController();
       await fetch(url, { signal: leaving.signal });
       await eventually('it is open', () => streams.size === 1 && source.asked > 0);
       leaving.abort();
-      await eventually('it is not any more', () => streams.size === 0 && source.hasEnded);
+      await eventually('it has stopped', () => streams.size === 0 && source.hasEnded);
       expect(clock.pending).to.equal(0);
     });
 
-    it('do not begin for a client that left while it was found out where to', async () => {
+    it('do not begin for a client that disconnected during the lookup of the start', async () => {
       let isOver = false;
       server.removeAllListeners('request').on('request', (req, res) => {
         res.once('close', () => {
-          void streams.answer(req, res, source.feed).then(() => (isOver = true));
+          void streams.serve(req, res, source.feed).then(() => (isOver = true));
         });
       });
       const leaving = new AbortController();
@@ -90,11 +90,11 @@ describe('streams of events', function () {
       await once(server, 'request');
       leaving.abort();
       await asked;
-      await eventually('that is noticed', () => isOver);
+      await eventually('it is detected', () => isOver);
       expect([streams.size, clock.pending, source.asked]).to.deep.equal([0, 0, 0]);
     });
 
-    it('take from what feeds them no more than their client reads, and are cut when it reads nothing for 30 seconds', async () => {
+    it('read from the feed no faster than the client, and are cut if the client reads nothing for 30 seconds', async () => {
       const { port } = new URL(url);
       const client = connect(Number(port), '127.0.0.1', () => {
         client.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
@@ -117,18 +117,18 @@ describe('streams of events', function () {
       client.destroy();
     });
 
-    it('end in order when the daemon stops, and none begins', async () => {
+    it('end regularly when the daemon stops, and no new one begins', async () => {
       const { body } = await fetch(url);
       const read = textOf(body!);
       source.give({ id: '1', data: '{}' });
       await eventually('it arrives', () => read().includes('{}'));
       streams.end();
-      await eventually('all are over', () => streams.size === 0);
+      await eventually('all have ended', () => streams.size === 0);
       await fetch(url).catch(() => undefined);
       expect(refused).to.include({ kind: 'unavailable' });
     });
 
-    it('are a hundred at most', async () => {
+    it('are limited to a hundred', async () => {
       await Promise.all(Array.from({ length: 100 }, () => fetch(url)));
       expect(streams.size).to.equal(100);
       await fetch(url).catch(() => undefined);
@@ -142,7 +142,7 @@ describe('streams of events', function () {
       expect(streams.size).to.equal(0);
     });
 
-    it('are cut, not ended, when what feeds them fails', async () => {
+    it('are cut, not ended, if their feed fails', async () => {
       source.failure = new Error('no database');
       const { body } = await fetch(url);
       const failure = await new Response(body).text().catch((error: unknown) => error);
@@ -175,7 +175,7 @@ describe('streams of events', function () {
       return null;
     }
 
-    it('are asked for behind the last one, with the filters, and end when the daemon ends them', async () => {
+    it('are requested after the last event, with the filters, and end when the daemon ends them', async () => {
       const url = await stream((res) => res.end('id: 7\ndata: {"kind":"x"}\n\n:\n\nid: 8\ndata: {}\n\nid: 9\ndata: {'));
       const got = [];
       const events = reader(url).events({ status: '4xx' }, { lastEventId: '6' });
@@ -188,7 +188,7 @@ describe('streams of events', function () {
       expect(asked!.headers).to.include({ 'last-event-id': '6', accept: 'text/event-stream' });
     });
 
-    it('are given up when nothing is heard, not even a heartbeat', async () => {
+    it('time out without data or heartbeats', async () => {
       const url = await stream((res) => {
         const beats = setInterval(() => res.write(':\n\n'), 20);
         setTimeout(() => {
@@ -196,12 +196,12 @@ describe('streams of events', function () {
         }, 1_000);
       });
       const beganAt = performance.now();
-      const failure = await failureOf(reader(url).events({}, { silenceMs: 500 }));
-      expect(failure).to.be.instanceOf(Unreachable).with.property('message', 'no answer in time');
+      const failure = await failureOf(reader(url).events({}, { idleTimeoutMs: 500 }));
+      expect(failure).to.be.instanceOf(Unreachable).with.property('message', 'no response in time');
       expect(performance.now() - beganAt).to.be.above(1_000);
     });
 
-    it('are not waited for when no answer begins', async () => {
+    it('time out if no response begins', async () => {
       const url = await serve(() => undefined);
       expect(await failureOf(reader(url, 100).events())).to.be.instanceOf(Unreachable);
     });
@@ -211,7 +211,7 @@ describe('streams of events', function () {
       expect(await failureOf(reader(url).events())).to.be.instanceOf(Unreachable);
     });
 
-    it('are not followed to where a redirect points', async () => {
+    it('do not follow redirects', async () => {
       const url = await answering(302, { location: 'http://127.0.0.1:9/' }, (res) => res.end());
       expect(await failureOf(reader(url).events())).to.be.instanceOf(Unreachable);
     });
@@ -221,14 +221,14 @@ describe('streams of events', function () {
       ['events of others', { 'content-type': 'text/event-stream' }, 'data: hello\n\n'],
       ['data without an end', { 'content-type': 'text/event-stream' }, `data: ${'x'.repeat(5_000_000)}`],
     ] as const) {
-      it(`are told from ${what}`, async () => {
+      it(`are distinguished from ${what}`, async () => {
         const url = await answering(200, headers, (res) => res.end(body));
         const failure = await failureOf(reader(url).events());
-        expect(failure).to.be.instanceOf(Unreachable).with.property('message', 'what answers there is not llmp');
+        expect(failure).to.be.instanceOf(Unreachable).with.property('message', 'the server is not llmp');
       });
     }
 
-    it('end quietly when their reader has had enough, and leave no connection', async () => {
+    it('end without an error when their reader stops, and leave no connection', async () => {
       const url = await stream((res) => res.write('id: 1\ndata: {}\n\n'));
       const enough = new AbortController();
       for await (const event of reader(url).events({}, { signal: enough.signal })) {
@@ -242,7 +242,7 @@ describe('streams of events', function () {
       await eventually('they are closed', () => connectionsOf(server).then((count) => count === 0));
     });
 
-    it('are put together from pieces of any size, whatever ends their lines', () => {
+    it('are parsed from chunks of any size, with any line ends', () => {
       const text =
         'retry: 1\r\n\r\n: c\rid: a\rdata: 1\rdata:2\r\rid: b\ndata: \u{1f600}\nevent: x\n\ndata\n\nid: c\n\ndata:d\r\n\r\n';
       const expected = [
@@ -271,7 +271,7 @@ describe('streams of events of a daemon', () => {
   for (const path of ['/manage/audit/stream', '/manage/events/stream']) {
     const headers = { authorization: `Bearer ${MANAGEMENT_TOKEN}`, 'x-request-id': 'mine' };
 
-    it(`are what GET ${path} answers, under the id of the request`, async () => {
+    it(`are the response of GET ${path}, with the request ID`, async () => {
       const leaving = new AbortController();
       const { status, headers: answered } = await fetch(daemon.url + path, { headers, signal: leaving.signal });
       expect(status).to.equal(200);
@@ -279,10 +279,10 @@ describe('streams of events of a daemon', () => {
       expect(answered.get('cache-control')).to.equal('no-store');
       expect(answered.get('x-request-id')).to.equal('mine');
       leaving.abort();
-      await eventually('it is over', () => daemon.daemon.streams.size === 0);
+      await eventually('it has ended', () => daemon.daemon.streams.size === 0);
     });
 
-    it(`are what HEAD ${path} tells of, without beginning one`, async () => {
+    it(`HEAD ${path} has their headers, without starting one`, async () => {
       const answer = await fetch(daemon.url + path, { method: 'HEAD', headers });
       expect([answer.status, await answer.text()]).to.deep.equal([200, '']);
       expect(answer.headers.get('content-type')).to.equal('text/event-stream');
@@ -290,7 +290,7 @@ describe('streams of events of a daemon', () => {
       expect(daemon.daemon.streams.size).to.equal(0);
     });
 
-    it(`are a hundred at most: then GET ${path} is 503 with Retry-After`, async () => {
+    it(`are limited to a hundred: then GET ${path} is 503 with Retry-After`, async () => {
       const leaving = new AbortController();
       const { signal } = leaving;
       await Promise.all(Array.from({ length: 100 }, () => fetch(daemon.url + path, { headers, signal })));
@@ -298,12 +298,12 @@ describe('streams of events of a daemon', () => {
       problemOf(answer, 503, 'unavailable');
       expect(answer.headers.get('retry-after')).to.match(/^[1-9]\d*$/);
       leaving.abort();
-      await eventually('they are over', () => daemon.daemon.streams.size === 0);
+      await eventually('they have ended', () => daemon.daemon.streams.size === 0);
     });
   }
 });
 
-/** What a test feeds a stream with. */
+/** A feed that a test controls. */
 class Source {
   asked = 0;
   hasEnded = false;
@@ -340,7 +340,7 @@ class Source {
   }
 }
 
-/** @returns what has arrived so far. */
+/** @returns everything that has arrived so far. */
 function textOf(body: ReadableStream<Uint8Array>): () => string {
   let text = '';
   const read = async () => {

@@ -8,7 +8,7 @@ const JSON_TYPE = { 'content-type': 'application/json' };
 
 const SECRET = canary('upstream');
 
-describe('what the management API reads', () => {
+describe('input of the management API', () => {
   let daemon: TestDaemon;
   let project: WireProject;
   let stored: Record<string, object[]>;
@@ -20,7 +20,7 @@ describe('what the management API reads', () => {
   });
   after(() => daemon.stop());
 
-  // Bad input stores nothing, whatever it is: no row, no change, no audit record.
+  // Invalid input never stores anything: no row, no change, no audit record.
   beforeEach(async () => {
     stored = await storedIn(daemon);
   });
@@ -58,7 +58,7 @@ describe('what the management API reads', () => {
       'a JSON dialect': { 'content-type': 'application/vnd.api+json' },
       'UTF-7': { 'content-type': 'application/json; charset=utf-7' },
       'Latin 1': { 'content-type': 'application/json; charset=iso-8859-1' },
-      'a name that begins alike': { 'content-type': 'application/jsonp' },
+      'a longer name with that prefix': { 'content-type': 'application/jsonp' },
       gzip: { ...JSON_TYPE, 'content-encoding': 'gzip' },
     })) {
       it(`S07 ${what} is refused with 415`, async () => {
@@ -66,7 +66,7 @@ describe('what the management API reads', () => {
       });
     }
 
-    it('does not matter where there is no body', async () => {
+    it('does not matter without a body', async () => {
       const path = `/manage/projects/${project.id}/tokens/revoke`;
       await bodyOf(
         rawRequest(daemon, { method: 'POST', path, headers: { 'content-type': 'text/plain', 'content-length': '0' } }),
@@ -84,7 +84,7 @@ describe('what the management API reads', () => {
       ['30,000 arrays deep and not closed', '['.repeat(30_000)],
       ['of blanks', '   '],
     ] as const) {
-      it(`I05 ${what} is refused with 400 that repeats nothing of it`, async () => {
+      it(`I05 ${what} is refused with 400 that does not quote it`, async () => {
         const { error, text } = await refused(create(body), 400, 'invalid_request');
         expect(error).to.equal('the body is not valid JSON');
         expect(text).not.to.include(SECRET).and.not.to.include('node_modules');
@@ -103,7 +103,7 @@ describe('what the management API reads', () => {
       'a number': '7',
       true: 'true',
     })) {
-      it(`I05 that is ${what} is refused with 400 that repeats nothing of it`, async () => {
+      it(`I05 that is ${what} is refused with 400 that does not quote it`, async () => {
         const { error } = await refused(create(body), 400, 'invalid_request');
         expect(error).to.equal('the body must be a JSON object');
       });
@@ -115,11 +115,11 @@ describe('what the management API reads', () => {
       'spelled with an escape': '{"n\\u0061me":"a","api_key":"k","name":"b"}',
       'spelled with another escape': '{"\\/":1,"/":2}',
       nested: '{"name":"a","api_key":"k","x":[{"y":{"z":1,"z":2}}]}',
-      'behind a nested one': '{"name":{"name":1},"api_key":["name",{}],"name":"b"}',
+      'after a nested object': '{"name":{"name":1},"api_key":["name",{}],"name":"b"}',
       __proto__: '{"__proto__":1,"__proto__":2}',
     };
     for (const [what, body] of Object.entries(DOUBLED)) {
-      it(`with a field that is named twice is refused with 400: ${what} (finding C9)`, async () => {
+      it(`with a repeated field is refused with 400: ${what} (finding C9)`, async () => {
         const { error } = await refused(create(body), 400, 'invalid_request');
         expect(error).to.equal('the body names a field twice: send each field once');
       });
@@ -139,7 +139,7 @@ describe('what the management API reads', () => {
       });
     }
 
-    it('may hold any string, and numbers in any exact spelling (finding C9)', async () => {
+    it('may contain any string, and numbers in any exact notation (finding C9)', async () => {
       const name = '","name":"{[2147483647.0000001\\"\\';
       const made = await bodyOf(rawRequest(daemon, create(JSON.stringify({ name, api_key: UPSTREAM_KEY }))), 201);
       expect(made).to.include({ name });
@@ -150,7 +150,7 @@ describe('what the management API reads', () => {
       }
     });
 
-    it('of 64 KiB is read in linear time, whatever is in it (finding C9)', async () => {
+    it('of 64 KiB is parsed in linear time, whatever its content (finding C9)', async () => {
       const fill = (piece: string, around: (all: string) => string) =>
         around(piece.repeat(Math.floor(65_000 / piece.length)).slice(0, -1));
       const bodies = [
@@ -197,8 +197,8 @@ describe('what the management API reads', () => {
       ['POST', '/manage/migrations/up', {}],
     ] as const) {
       for (const extra of ['extra', '__proto__', 'constructor', 'toString', 'Is_Active']) {
-        it(`S06 that ${method} ${path} does not know are refused with 400: ${extra}`, async () => {
-          // Written by hand: JSON.stringify would not write an own __proto__.
+        it(`S06 unknown to ${method} ${path} are refused with 400: ${extra}`, async () => {
+          // Written as text: JSON.stringify would not write an own __proto__.
           const known = JSON.stringify(fields).replace('<id>', project.id).slice(1, -1);
           const body = `{${known}${known && ','}"${extra}":{"is_active":false}}`;
           const request = { method, path: path.replace('<id>', project.id), headers: JSON_TYPE, body };
@@ -208,7 +208,7 @@ describe('what the management API reads', () => {
       }
     }
 
-    it('that are wrong are all named at once, each with what is accepted', async () => {
+    it('with errors are all reported at once, each with the accepted values', async () => {
       const body = JSON.stringify({ duration_hours: 0, max_requests: '5', name: '', color: 'red' });
       const { error } = await refused(
         { method: 'POST', path: '/manage/tokens', headers: JSON_TYPE, body },
@@ -216,7 +216,7 @@ describe('what the management API reads', () => {
         'invalid_request',
       );
       expect(error.split('; ')).to.have.members([
-        'project_id is required: an id',
+        'project_id is required: an ID',
         'duration_hours must be a whole number from 1 to 8760',
         'max_requests must be a whole number from 0 to 2147483647',
         'name must be 1 to 100 characters, not only spaces, without control characters',
@@ -224,12 +224,12 @@ describe('what the management API reads', () => {
       ]);
     });
 
-    it('leave the prototype of objects alone', () => {
+    it('cannot change the prototype of objects', () => {
       expect(({} as Record<string, unknown>).is_active).to.equal(undefined);
     });
   });
 
-  describe('query names', () => {
+  describe('query parameters', () => {
     for (const [method, path] of [
       ['GET', '/manage/projects'],
       ['GET', '/manage/projects/<id>'],
@@ -240,13 +240,13 @@ describe('what the management API reads', () => {
       ['POST', '/manage/cache/purge'],
       ['GET', '/manage/migrations'],
     ] as const) {
-      it(`that ${method} ${path} does not know are refused with 400`, async () => {
+      it(`unknown to ${method} ${path} are refused with 400`, async () => {
         const request = { method, path: `${path.replace('<id>', project.id)}?force=true` };
-        expect((await refused(request, 400, 'invalid_request')).error).to.equal('unknown query name: force');
+        expect((await refused(request, 400, 'invalid_request')).error).to.equal('unknown query parameter: force');
       });
     }
 
-    it('given twice are refused with 400', async () => {
+    it('that are repeated are refused with 400', async () => {
       const { error } = await refused({ path: '/manage/projects?limit=1&limit=2' }, 400, 'invalid_request');
       expect(error).to.equal('limit is given more than once');
     });

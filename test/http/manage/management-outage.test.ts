@@ -3,13 +3,13 @@ import { ConnectionError } from 'sequelize';
 import type { WireProject, WireTokenCreated } from '../../../daemon/api/contract.js';
 import { startDaemon, type TestDaemon, UPSTREAM_KEY } from '../../support/daemon.js';
 import { problemOf, storedIn } from '../../support/management.js';
-import { type Outage, takeDatabaseAway } from '../../support/outage.js';
+import { type DatabaseOutage, makeDatabaseUnreachable } from '../../support/database-outage.js';
 
-describe('management while the database is away', () => {
+describe('the management API while the database is unavailable', () => {
   let daemon: TestDaemon;
   let project: WireProject;
   let token: WireTokenCreated;
-  let outage: Outage;
+  let outage: DatabaseOutage;
   let before: Record<string, object[]>;
 
   beforeEach(async () => {
@@ -17,7 +17,7 @@ describe('management while the database is away', () => {
     project = await daemon.createProject();
     token = await daemon.createToken(project.id);
     before = await storedIn(daemon);
-    outage = takeDatabaseAway(daemon);
+    outage = makeDatabaseUnreachable(daemon);
   });
   afterEach(async () => {
     outage.end();
@@ -61,23 +61,23 @@ describe('management while the database is away', () => {
   }
 
   for (const path of ['/manage/cache', '/manage/status', '/manage/openapi.json']) {
-    it(`GET ${path} is answered: it takes no database`, async () => {
+    it(`GET ${path} works without the database`, async () => {
       expect((await ask('GET', path)).status).to.equal(200);
     });
   }
 
-  it('a misspelt secret is 404 all the same: it is refused without a look-up', async () => {
+  it('a mistyped secret is 404 as usual, without a database lookup', async () => {
     const misspelt = `${token.token.slice(0, -1)}${token.token.endsWith('0') ? '1' : '0'}`;
     const answer = await ask('POST', '/manage/tokens/lookup', { token: misspelt });
     expect(problemOf(answer, 404, 'not_found')).to.equal('token not found');
   });
 
-  it('applying migrations is 503 too when it goes only then, and they are applied once it is back', async () => {
+  it('applying migrations is 503 if the database fails in between, and works once it is available again', async () => {
     const own = await startDaemon({ env: { AUTO_MIGRATE: 'false' } });
     let asked = 0;
-    const gone = takeDatabaseAway(own, (reach) => {
+    const gone = makeDatabaseUnreachable(own, (reach) => {
       asked += 1;
-      return asked === 1 ? reach() : Promise.reject(new ConnectionError(new Error('the database is away')));
+      return asked === 1 ? reach() : Promise.reject(new ConnectionError(new Error('the database is unavailable')));
     });
     problemOf(await own.manage('POST', '/manage/migrations/up'), 503, 'unavailable');
     expect(asked).to.be.greaterThan(1);

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { WireMigrations, WireProblem, WireProject } from '../../../daemon/api/contract.js';
 import { mintSecret } from '../../../daemon/core/token.js';
 import { allCopied } from '../../support/audit-files.js';
-import { MANAGEMENT_TOKEN, startDaemon, type TestAnswer, type TestDaemon } from '../../support/daemon.js';
+import { MANAGEMENT_TOKEN, startDaemon, type TestResponse, type TestDaemon } from '../../support/daemon.js';
 import { RawClient } from '../../support/raw.js';
 import { lastAuditOf, problemOf, rawRequest, storedIn } from '../../support/management.js';
 import { LAST_MIGRATION, MIGRATIONS } from '../../support/migrations.js';
@@ -23,14 +23,14 @@ describe('the management API', () => {
     rawRequest(daemon, { path, headers: { authorization } });
 
   describe('authentication', () => {
-    // Each test's attempts are its own.
+    // Separates the attempts of each test.
     beforeEach(async () => {
-      // Ten leaps of time within one call to a slow disk would look like a disk that does not answer.
+      // Ten jumps of the clock within one call to a slow disk would look like a disk that does not respond.
       await allCopied(daemon);
       daemon.clock.advance(60_000);
     });
 
-    it('H04 lets the management token pass, whatever the letter case of the scheme', async () => {
+    it('H04 accepts the management token with the scheme in any letter case', async () => {
       for (const scheme of ['Bearer', 'bearer', 'BEARER']) {
         expect((await withCredential(`${scheme} ${MANAGEMENT_TOKEN}`)).status).to.equal(200);
       }
@@ -39,7 +39,7 @@ describe('the management API', () => {
     for (const [what, authorization] of [
       ['no credential', undefined],
       ['an empty one', ''],
-      ['the scheme alone', 'Bearer'],
+      ['the scheme only', 'Bearer'],
       ['another token of the same length', `Bearer ${MANAGEMENT_TOKEN.slice(0, -1)}X`],
       ['another letter case', `Bearer ${MANAGEMENT_TOKEN.toUpperCase()}`],
       ['two spaces', `Bearer  ${MANAGEMENT_TOKEN}`],
@@ -57,11 +57,11 @@ describe('the management API', () => {
       });
     }
 
-    it('refuses two credentials with 400, the right one among them or not', async () => {
+    it('refuses two credentials with 400, even if one is right', async () => {
       const client = await RawClient.to(daemon.url);
       const credential = `Authorization: Bearer ${MANAGEMENT_TOKEN}\r\n`;
       client.send(`GET /manage/projects HTTP/1.1\r\nHost: llmp\r\n${credential}authorization: Bearer x\r\n\r\n`);
-      const { status, json } = await client.answer();
+      const { status, json } = await client.response();
       expect({ status, code: json.code }).to.deep.equal({ status: 400, code: 'invalid_request' });
       client.destroy();
     });
@@ -90,7 +90,7 @@ describe('the management API', () => {
       '/ready': 'GET',
       '/health': 'GET',
     };
-    /** `Allow` names what is served along with these methods, too. */
+    /** Methods in `Allow` that are served in addition to these. */
     const named = (methods: string) => `${methods}${methods.includes('GET') ? ', HEAD' : ''}, OPTIONS`;
     for (const [path, allow] of Object.entries(allowed)) {
       it(`S09 other than ${allow} are 405 on ${path.replace(ID, '<id>')}`, async () => {
@@ -104,7 +104,7 @@ describe('the management API', () => {
     }
 
     for (const [path, allow] of Object.entries(allowed)) {
-      it(`S12 OPTIONS on ${path.replace(ID, '<id>')} says ${allow}, and nothing else`, async () => {
+      it(`S12 OPTIONS on ${path.replace(ID, '<id>')} returns Allow: ${allow}, and nothing else`, async () => {
         const answer = await rawRequest(daemon, { method: 'OPTIONS', path });
         expect({ status: answer.status, text: answer.text }).to.deep.equal({ status: 204, text: '' });
         expect(answer.headers.get('allow')).to.equal(named(allow));
@@ -133,12 +133,12 @@ describe('the management API', () => {
       ['/manage/nothing', 404],
       ['/live', 200],
     ] as const) {
-      it(`S12 HEAD ${path.replace(ID, '<id>')} answers as GET does, without a body`, async () => {
+      it(`S12 HEAD ${path.replace(ID, '<id>')} responds like GET, without a body`, async () => {
         const headers = { 'x-request-id': 'the-same' };
         const got = await rawRequest(daemon, { path, headers });
         const answer = await rawRequest(daemon, { method: 'HEAD', path, headers });
         expect({ status: answer.status, text: answer.text }).to.deep.equal({ status, text: '' });
-        const shown = ({ headers }: TestAnswer) => [...headers].filter(([name]) => name !== 'date');
+        const shown = ({ headers }: TestResponse) => [...headers].filter(([name]) => name !== 'date');
         expect(shown(answer)).to.deep.equal(shown(got));
       });
     }
@@ -188,18 +188,18 @@ describe('the management API', () => {
     }
 
     for (const path of ['http://[/manage/tokens', 'http://x/manage/tokens', '//manage/tokens', '*']) {
-      it(`are what is wanted: the target ${path} is 400`, async () => {
+      it(`are required: the target ${path} is 400`, async () => {
         problemOf(await rawRequest(daemon, { path }), 400, 'malformed_request');
       });
     }
   });
 
-  describe('the request id', () => {
+  describe('the request ID', () => {
     const idFor = async (sent: string | undefined, path = '/manage/projects') =>
       (await rawRequest(daemon, { path, headers: { 'x-request-id': sent } })).headers.get('x-request-id');
 
     for (const sent of ['a', 'Az09_-', 'x'.repeat(64)]) {
-      it(`is the client's own when that is ${sent}`, async () => {
+      it(`is the client's if it is valid: ${sent}`, async () => {
         expect(await idFor(sent)).to.equal(sent);
         expect(await idFor(sent, '/manage/nothing')).to.equal(sent);
         expect(await idFor(sent, '/live')).to.equal(sent);
@@ -210,15 +210,15 @@ describe('the management API', () => {
       nothing: undefined,
       'an empty one': '',
       'a token': mintSecret(),
-      'a token behind a prefix': `of-${mintSecret()}`,
+      'a token after a prefix': `of-${mintSecret()}`,
       'too many characters': 'x'.repeat(65),
       'two words': 'two words',
       'a semicolon': 'a;b',
-      'a letter beyond ASCII': 'ä',
+      'a non-ASCII letter': 'ä',
       'a path': '../x',
       'a quote': '"',
     })) {
-      it(`is a new one each time when the client sends ${what}`, async () => {
+      it(`is a new one if the client sends ${what}`, async () => {
         const given = [await idFor(sent), await idFor(sent)];
         expect(new Set(given).size).to.equal(2);
         for (const id of given)
@@ -229,36 +229,36 @@ describe('the management API', () => {
     }
   });
 
-  describe('who acts, for the audit record,', () => {
+  describe('the caller in the audit record', () => {
     const record = async (headers: Record<string, string>) => {
       const answer = await daemon.manage('PATCH', `/manage/projects/${project.id}`, { is_active: true }, headers);
       expect(answer.status, JSON.stringify(answer.body)).to.equal(200);
       return lastAuditOf(daemon);
     };
 
-    it('is the management token itself, from its own address, without a reason, unless the headers say more', async () => {
+    it('is by default the management token, with the client address and no reason', async () => {
       expect(await record({})).to.include({ actor: 'management', client_ip: '127.0.0.1', reason: null });
     });
 
     for (const actor of ['cli', 'tui', 'admin']) {
-      it(`may be ${actor} by X-Llmp-Actor`, async () => {
+      it(`is ${actor} with X-Llmp-Actor`, async () => {
         expect(await record({ 'x-llmp-actor': actor })).to.include({ actor });
       });
     }
 
     for (const address of ['203.0.113.7', '2001:db8::7']) {
-      it(`may be at ${address} by X-Llmp-Client-IP`, async () => {
+      it(`has the address ${address} with X-Llmp-Client-IP`, async () => {
         expect(await record({ 'x-llmp-client-ip': address })).to.include({ client_ip: address });
       });
     }
 
     for (const reason of ['leaked', 'Schlüssel 100% verloren, weil …', 'ä'.repeat(200)]) {
-      it(`gives the reason ${reason.slice(0, 20)} by X-Audit-Reason`, async () => {
+      it(`has the reason ${reason.slice(0, 20)} with X-Audit-Reason`, async () => {
         expect(await record({ 'x-audit-reason': encodeURIComponent(reason) })).to.include({ reason });
       });
     }
 
-    it('has the request id of the answer', async () => {
+    it('has the request ID of the response', async () => {
       expect(await record({ 'x-request-id': 'from-the-client' })).to.include({ request_id: 'from-the-client' });
     });
 
@@ -276,7 +276,7 @@ describe('the management API', () => {
       ['x-llmp-client-ip', '10.0.0.256'],
       ['x-llmp-client-ip', 'fe80::1%eth0'],
     ] as const) {
-      it(`is refused with 400 as ${name}: ${value.slice(0, 20)}, and nothing changes`, async () => {
+      it(`is refused with 400 for ${name}: ${value.slice(0, 20)}, and nothing changes`, async () => {
         const before = await storedIn(daemon);
         const path = `/manage/projects/${project.id}/tokens/revoke`;
         const error = problemOf(
@@ -290,10 +290,10 @@ describe('the management API', () => {
     }
   });
 
-  describe('an error nobody expected', () => {
-    it('is 500 without a word of what went wrong; the log has that, under the same request id', async () => {
+  describe('an unexpected error', () => {
+    it('is 500 without details; the log has them with the same request ID', async () => {
       const own = await startDaemon();
-      own.daemon.admission.between = () => Promise.reject(new TypeError('the inner workings'));
+      own.daemon.admission.readBetweenTicks = () => Promise.reject(new TypeError('the inner workings'));
       const answer = await own.manage('GET', '/manage/tokens');
       expect(problemOf(answer, 500, 'internal')).to.equal('internal error');
       const line = own.logged.find((text) => text.includes((answer.body as WireProblem).request_id));
@@ -303,7 +303,7 @@ describe('the management API', () => {
   });
 
   describe('migrations', () => {
-    it('are shown with the time each was applied, and applying none changes nothing and leaves no record', async () => {
+    it('are listed with the time each was applied; applying none changes nothing and is not recorded', async () => {
       const beganAtMs = Date.now();
       const own = await startDaemon({ makesTables: true });
       const shown = await own.manage('GET', '/manage/migrations');
@@ -318,8 +318,8 @@ describe('the management API', () => {
     });
   });
 
-  describe('probes', () => {
-    it('need no credential and say that all is well', async () => {
+  describe('health endpoints', () => {
+    it('need no credential and report success', async () => {
       const get = (path: string) => rawRequest(daemon, { path, headers: { authorization: undefined } });
       expect(await get('/live')).to.deep.include({ status: 200, body: { status: 'ok' } });
       expect(await get('/ready')).to.deep.include({ status: 200 });
@@ -331,7 +331,7 @@ describe('the management API', () => {
       expect(health.uptime_s).to.be.a('number');
     });
 
-    it('say 503 while migrations are pending, and so does every management request that needs the tables', async () => {
+    it('return 503 while migrations are pending, and so does every management request that needs the tables', async () => {
       const own = await startDaemon({ env: { AUTO_MIGRATE: 'false' } });
       expect(await own.manage('GET', '/ready')).to.deep.include({
         status: 503,

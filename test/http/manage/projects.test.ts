@@ -29,7 +29,7 @@ describe('projects', () => {
   const detail = (id: string) => bodyOf<WireProject>(daemon.manage('GET', `/manage/projects/${id}`));
 
   describe('creation', () => {
-    it('answers 201 with an active project, all its fields and no upstream key', async () => {
+    it('returns 201 with an active project, all its fields and no upstream key', async () => {
       const answer = daemon.manage('POST', '/manage/projects', { name: 'Alpha', api_key: UPSTREAM_KEY });
       const created = await bodyOf<WireProject>(answer, 201);
       const { id, created_at } = created;
@@ -40,19 +40,19 @@ describe('projects', () => {
       );
     });
 
-    it('keeps of a key too short to be hinted at no part', async () => {
+    it('stores no hint for a short key', async () => {
       const { api_key_hint } = await daemon.createProject({ api_key: 'short-key' });
       expect(api_key_hint).to.equal('');
     });
 
-    it('refuses a name that is taken with 409, and creates nothing', async () => {
+    it('refuses an existing name with 409, and creates nothing', async () => {
       await daemon.createProject({ name: 'Alpha' });
       const answer = await daemon.manage('POST', '/manage/projects', { name: 'Alpha', api_key: ANOTHER_KEY });
       problemOf(answer, 409, 'name_taken');
       expect(await pagesOf(daemon, '/manage/projects')).to.have.nested.property('[0].length', 1);
     });
 
-    it('gives a name that is wanted by many at once to exactly one', async () => {
+    it('gives a name to exactly one of many concurrent requests', async () => {
       const answers = await Promise.all(
         Array.from({ length: 8 }, () =>
           daemon.manage('POST', '/manage/projects', { name: 'Alpha', api_key: canary('upstream') }),
@@ -71,7 +71,7 @@ describe('projects', () => {
       '<b>&amp;',
       ' x ',
     ]) {
-      it(`S05 takes the name ${JSON.stringify(name.slice(0, 40))} as it is`, async () => {
+      it(`S05 accepts the name ${JSON.stringify(name.slice(0, 40))} unchanged`, async () => {
         const { id } = await daemon.createProject({ name });
         expect((await detail(id)).name).to.equal(name);
       });
@@ -107,7 +107,7 @@ describe('projects', () => {
       });
     }
 
-    it('names all fields that are missing', async () => {
+    it('reports all missing fields', async () => {
       const error = problemOf(await daemon.manage('POST', '/manage/projects', {}), 400, 'invalid_request');
       expect(error).to.include('name is required').and.to.include('api_key is required');
     });
@@ -125,21 +125,21 @@ describe('projects', () => {
       expect(answer.headers.get('link')).to.equal(null);
     });
 
-    it('shows the newest first, each as its detail does', async () => {
+    it('shows the newest first, each as in its detail', async () => {
       const first = await daemon.createProject();
       daemon.clock.advance(1);
       const second = await daemon.createProject();
       expect(await pagesOf(daemon, '/manage/projects')).to.deep.equal([[second, first]]);
     });
 
-    it('shows 100 unless limit says otherwise, and how many there are in all', async () => {
+    it('shows 100 by default, and the total', async () => {
       await create(101);
       const answer = await daemon.manage('GET', '/manage/projects');
       expect(answer.body).to.have.length(100);
       expect(answer.headers.get('x-total-count')).to.equal('101');
     });
 
-    it('comes whole by following Link, also where many were created at the same time', async () => {
+    it('is complete by following Link, even if many were created at the same time', async () => {
       await create(7);
       await write(daemon, 'UPDATE projects SET created_at = 1700000000000');
       const pages = await pagesOf<WireProject>(daemon, '/manage/projects?limit=3');
@@ -147,7 +147,7 @@ describe('projects', () => {
       expect(new Set(pages.flat().map(({ id }) => id)).size).to.equal(7);
     });
 
-    it('keeps its filter and its total over all pages', async () => {
+    it('has the same filter and total on all pages', async () => {
       await create(5);
       const [{ id }] = (await pagesOf<WireProject>(daemon, '/manage/projects')).flat() as [WireProject];
       await patch(id, { is_active: false });
@@ -157,7 +157,7 @@ describe('projects', () => {
       expect(headers.get('x-total-count')).to.equal('4');
     });
 
-    it('shows with is_active the active ones only, or the others', async () => {
+    it('shows only active or only inactive projects with is_active', async () => {
       const active = await daemon.createProject();
       const inactive = await patch((await daemon.createProject()).id, { is_active: false });
       expect(await pagesOf(daemon, '/manage/projects?is_active=true')).to.deep.equal([[active]]);
@@ -180,7 +180,7 @@ describe('projects', () => {
       });
     }
 
-    it('refuses the cursor of other filters, under which it would leave something out', async () => {
+    it('refuses the cursor of other filters, which would skip entries', async () => {
       await daemon.createProject();
       await daemon.createProject();
       const link = (await daemon.manage('GET', '/manage/projects?limit=1&is_active=true')).headers.get('link');
@@ -191,7 +191,7 @@ describe('projects', () => {
       await bodyOf(daemon.manage('GET', `/manage/projects?is_active=true&cursor=${cursor}`));
     });
 
-    it('refuses a cursor that is none, or of another list', async () => {
+    it('refuses an invalid cursor, and one of another list', async () => {
       const { id } = await daemon.createProject();
       await daemon.createToken(id);
       await daemon.createToken(id);
@@ -204,7 +204,7 @@ describe('projects', () => {
   });
 
   describe('the detail', () => {
-    it('is what the creation answered', async () => {
+    it('is the same as the response to the creation', async () => {
       const project = await daemon.createProject();
       expect(await detail(project.id)).to.deep.equal(project);
     });
@@ -217,7 +217,7 @@ describe('projects', () => {
       '__proto__',
       'x'.repeat(2000),
     ]) {
-      it(`S08 is 404 for the id ${id.slice(0, 40)}`, async () => {
+      it(`S08 is 404 for the ID ${id.slice(0, 40)}`, async () => {
         expect(problemOf(await daemon.manage('GET', `/manage/projects/${id}`), 404, 'not_found')).to.equal(
           'project not found',
         );
@@ -226,7 +226,7 @@ describe('projects', () => {
   });
 
   describe('a change', () => {
-    it('changes what it names, and moves updated_at', async () => {
+    it('changes the given fields, and updates updated_at', async () => {
       const project = await daemon.createProject();
       daemon.clock.advance(1_000);
       const changed = await patch(project.id, { name: 'Renamed' });
@@ -235,13 +235,13 @@ describe('projects', () => {
       expect(await detail(project.id)).to.deep.equal(changed);
     });
 
-    it('may change everything at once', async () => {
+    it('can change all fields at once', async () => {
       const { id } = await daemon.createProject();
       const changed = await patch(id, { name: 'Renamed', api_key: ANOTHER_KEY, is_active: false });
       expect(changed).to.include({ name: 'Renamed', api_key_hint: ANOTHER_KEY.slice(-4), is_active: false });
     });
 
-    it('of the upstream key holds from the next request on', async () => {
+    it('of the upstream key applies to the next request', async () => {
       const { id } = await daemon.createProject();
       const { token } = await daemon.createToken(id);
       await daemon.call(token);
@@ -251,12 +251,12 @@ describe('projects', () => {
       expect(keys).to.deep.equal([`Bearer ${UPSTREAM_KEY}`, `Bearer ${ANOTHER_KEY}`]);
     });
 
-    it('to the name the project has succeeds', async () => {
+    it('to the current name succeeds', async () => {
       const { id, name } = await daemon.createProject();
       expect((await patch(id, { name })).name).to.equal(name);
     });
 
-    it('to a name that is taken is 409 and changes nothing else either', async () => {
+    it('to an existing name is 409 and changes no other field', async () => {
       await daemon.createProject({ name: 'Alpha' });
       const project = await daemon.createProject();
       const changes = { name: 'Alpha', api_key: ANOTHER_KEY, is_active: false };
@@ -287,7 +287,7 @@ describe('projects', () => {
   });
 
   describe('deactivation', () => {
-    it('says since when, and says so until the project is reactivated', async () => {
+    it('shows deactivated_at until the project is reactivated', async () => {
       const { id } = await daemon.createProject();
       const { deactivated_at } = await patch(id, { is_active: false });
       expect(deactivated_at).to.match(TIMESTAMP);
@@ -296,7 +296,7 @@ describe('projects', () => {
       expect(await patch(id, { is_active: true })).to.include({ deactivated_at: null, is_active: true });
     });
 
-    it('H16 makes the tokens unusable, does not revoke them, and reactivation brings them back', async () => {
+    it('H16 makes the tokens unusable without revoking them, and reactivation makes them usable again', async () => {
       const { id } = await daemon.createProject();
       const { token, id: tokenId } = await daemon.createToken(id);
       expect((await daemon.call(token)).status).to.equal(200);
@@ -321,7 +321,7 @@ describe('projects', () => {
       ['an unknown', () => UNKNOWN_ID],
       ['an impossible', () => 'nonsense'],
     ] as const) {
-      it(`S09 of ${which} id is 405, says what to do instead and what is allowed`, async () => {
+      it(`S09 of ${which} ID is 405 with the alternative and Allow`, async () => {
         const { id } = await daemon.createProject();
         const answer = await daemon.manage('DELETE', `/manage/projects/${idOf(id)}`);
         expect(problemOf(answer, 405, 'method_not_allowed')).to.equal(refusal);
@@ -329,7 +329,7 @@ describe('projects', () => {
       });
     }
 
-    it('leaves the project and its tokens as they were', async () => {
+    it('does not change the project and its tokens', async () => {
       const project = await daemon.createProject();
       const { id } = await daemon.createToken(project.id);
       await daemon.manage('DELETE', `/manage/projects/${project.id}`);

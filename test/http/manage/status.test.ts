@@ -5,7 +5,7 @@ import { startDaemon, type TestDaemon } from '../../support/daemon.js';
 import { eventually } from '../../support/eventually.js';
 import { STREAM } from '../../support/events.js';
 import { auditOf, bodyOf, problemOf, rawRequest, write } from '../../support/management.js';
-import { takeDatabaseAway } from '../../support/outage.js';
+import { makeDatabaseUnreachable } from '../../support/database-outage.js';
 import { TestRedis, WITHOUT_REDIS } from '../../support/redis.js';
 import { Scene } from '../../support/scene.js';
 import { LAST_MIGRATION, MIGRATIONS } from '../../support/migrations.js';
@@ -20,17 +20,17 @@ describe('GET /manage/status', () => {
   const statusOf = (daemon: TestDaemon) => bodyOf<WireStatus>(daemon.manage('GET', '/manage/status'));
   const status = () => statusOf(scene.daemon);
 
-  it('is for operators only', async () => {
+  it('needs the management token', async () => {
     const refused = await rawRequest(scene.daemon, { path: '/manage/status', headers: { authorization: undefined } });
     problemOf(refused, 401, 'management_token_refused');
   });
 
-  it('shows what requests were like in the last minute, and forgets them after it', async () => {
+  it('shows the requests of the last minute only', async () => {
     await scene.get();
     await scene.get();
     scene.provider.answer = (_req, res) => void res.destroy();
     await scene.send(scene.post({}, 'x'));
-    await eventually('all are over', () => scene.daemon.ended.length === 3);
+    await eventually('all have ended', () => scene.daemon.ended.length === 3);
     const now = await status();
     expect(now.requests.per_second).to.be.greaterThan(0);
     expect(now.requests.errors_per_second).to.be.closeTo(now.requests.per_second / 3, 0.002);
@@ -44,13 +44,13 @@ describe('GET /manage/status', () => {
     expect(later.uptime_s).to.be.at.least(61);
   });
 
-  it('counts what is in flight', async () => {
+  it('counts requests in flight', async () => {
     const { upstream } = await scene.midStream();
     expect((await status()).requests.in_flight).to.equal(1);
     upstream.end();
   });
 
-  it('counts tokens as their states are shown', async () => {
+  it('counts tokens by their states', async () => {
     const off = await scene.daemon.createProject();
     const capped = await scene.daemon.createToken(scene.project.id, { max_requests: 1 });
     await scene.daemon.createToken(off.id);
@@ -64,13 +64,13 @@ describe('GET /manage/status', () => {
     expect(tokens).to.deep.equal({ active: 1, expired: 0, revoked: 0, rate_limited: 1, project_inactive: 2 });
   });
 
-  it('says when tokens and projects were counted', async () => {
+  it('shows when tokens and projects were counted', async () => {
     const from = scene.daemon.clock.now();
     const { counted_at: at } = await status();
     expect(Date.parse(at!)).to.be.within(from, scene.daemon.clock.now());
   });
 
-  it('says who it is and since when, and that all is in order', async () => {
+  it('shows the instance, its start and a healthy state', async () => {
     const { clock } = scene.daemon;
     clock.advance(90_000);
     const { version, instance, started_at, uptime_s, ...shown } = await status();
@@ -87,19 +87,19 @@ describe('GET /manage/status', () => {
     });
   });
 
-  it('counts no refusal as an error, nor into the hit ratio', async () => {
+  it('counts refusals neither as errors nor in the hit ratio', async () => {
     await scene.get();
     await scene.get();
     await scene.get(null);
     await scene.get('sk-wt-no-such-token');
-    await eventually('all are over', () => scene.daemon.ended.length === 4);
+    await eventually('all have ended', () => scene.daemon.ended.length === 4);
     const { requests, cache } = await status();
     expect(requests.per_second).to.be.greaterThan(0);
     expect(requests.errors_per_second).to.equal(0);
     expect(cache.hit_ratio).to.equal(0.5);
   });
 
-  it('shows the time that half of the answers of the upstream take, and the time that most take', async () => {
+  it('shows the median and the 95th percentile of upstream response times', async () => {
     let answered = 0;
     scene.provider.answer = (_req, res) => {
       answered += 1;
@@ -107,13 +107,13 @@ describe('GET /manage/status', () => {
       res.end();
     };
     for (let n = 0; n < 4; n++) await scene.send(scene.post({}, 'x'));
-    await eventually('all are over', () => scene.daemon.ended.length === 4);
+    await eventually('all have ended', () => scene.daemon.ended.length === 4);
     const { upstream } = await status();
     expect(upstream.p50_ms).to.be.below(5_000);
     expect(upstream.p95_ms).to.be.within(7_500, 13_000);
   });
 
-  it('counts the events that were published, and the audit records that were written', async () => {
+  it('counts published events and written audit records', async () => {
     const before = await status();
     expect(before.event_bus).to.include({ kind: 'in-memory', status: 'ok', buffered: 0, dropped: 0, lag: null });
     await scene.daemon.manage('DELETE', `/manage/tokens/${scene.token.id}`);
@@ -124,7 +124,7 @@ describe('GET /manage/status', () => {
     expect(now.audit).to.deep.equal({ status: 'ok', records: (await auditOf(scene.daemon)).length, failures: 0 });
   });
 
-  it('says that nothing is published, cached or written to files where that is so', async () => {
+  it('shows that events, cache and audit files are off', async () => {
     const off = await startDaemon({ env: { LLM_PROXY_EVENT_BUS: 'off', AUDIT_LOG_FILE: '', AUDIT_USE_LOG_FILE: '' } });
     const shown = await statusOf(off);
     expect(shown.event_bus).to.include({ kind: 'off', status: 'off', published: 0 });
@@ -133,7 +133,7 @@ describe('GET /manage/status', () => {
     await off.stop();
   });
 
-  it('is shown while migrations are pending, and names them', async () => {
+  it('works while migrations are pending, and lists them', async () => {
     const own = await startDaemon({ env: { AUTO_MIGRATE: 'false' } });
     const shown = await statusOf(own);
     expect(shown).to.deep.include({
@@ -147,8 +147,8 @@ describe('GET /manage/status', () => {
     await own.stop();
   });
 
-  it('is shown while the database is away, without what only that knows', async () => {
-    const outage = takeDatabaseAway(scene.daemon);
+  it('works while the database is unavailable, without its values', async () => {
+    const outage = makeDatabaseUnreachable(scene.daemon);
     try {
       const shown = await status();
       expect(shown).to.deep.include({ status: 'ready', degraded: ['database'], redis: 'off' });
@@ -164,7 +164,7 @@ describe('GET /manage/status', () => {
     }
   });
 
-  it(`says how Redis is, and how far the dispatchers are behind${WITHOUT_REDIS}`, async function () {
+  it(`shows the state of Redis and the lag of the dispatchers${WITHOUT_REDIS}`, async function () {
     if (WITHOUT_REDIS) this.skip();
     const redis = await TestRedis.start();
     const own = await startDaemon({ env: { REDIS_ADDR: redis.address, HTTP_CACHE_ENABLED: 'true' } });
@@ -179,7 +179,7 @@ describe('GET /manage/status', () => {
       expect(shown.cache.backend).to.equal('redis');
       expect(shown.event_bus).to.include({ kind: 'redis-streams', status: 'ok', buffered: 0, dropped: 0 });
       await redis.stop();
-      await eventually('it is missed', async () => (await statusOf(own)).event_bus.status === 'failing');
+      await eventually('the gap is detected', async () => (await statusOf(own)).event_bus.status === 'failing');
       expect(await statusOf(own)).to.deep.include({ status: 'ready', redis: 'failing', degraded: ['redis'] });
     } finally {
       await own.stop();

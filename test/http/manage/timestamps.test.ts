@@ -19,10 +19,10 @@ describe('a timestamp', () => {
     '2026-11-23t12:00:00z',
     '2026-11-23T12:00:00.0Z',
     '2026-11-23T12:00:00.000000000+00:00',
-    // What a `+` becomes in a query when the client does not encode it.
+    // What a `+` in a query is decoded to if the client does not encode it.
     '2026-11-23T13:00:00 01:00',
   ]) {
-    it(`is read with any offset: ${written} (finding H1)`, () => {
+    it(`may have any offset: ${written} (finding H1)`, () => {
       expect(timestampMs(written)).to.equal(NOON);
     });
   }
@@ -39,7 +39,7 @@ describe('a timestamp', () => {
     ['0099-12-31T23:59:59Z', Date.parse('0099-12-31T23:59:59Z')],
     ['9999-12-31T23:59:59.999-23:59', Date.parse('+010000-01-01T23:58:59.999Z')],
   ] as const) {
-    it(`is read to the millisecond, with leap seconds: ${written} (finding H1)`, () => {
+    it(`has milliseconds and may have leap seconds: ${written} (finding H1)`, () => {
       expect(timestampMs(written)).to.equal(ms);
     });
   }
@@ -88,7 +88,7 @@ describe('queries with timestamps', () => {
   after(() => daemon.stop());
 
   const MINUTE_MS = 60_000;
-  /** The same moment as written by somebody `hours` east of Greenwich. */
+  /** The same moment with an offset of `hours`. */
   const at = (ms: number, hours: number) => {
     const sign = hours < 0 ? '-' : '+';
     const offset = `${sign}${String(Math.abs(hours)).padStart(2, '0')}:00`;
@@ -99,9 +99,9 @@ describe('queries with timestamps', () => {
   for (const hours of [0, 2, -7]) {
     for (const [how, encoded] of [
       ['percent-encoded', encodeURIComponent],
-      ['as it is', (text: string) => text],
+      ['unencoded', (text: string) => text],
     ] as const) {
-      it(`take an offset of ${hours} hours ${how}, for the moment that it is (finding H1)`, async () => {
+      it(`accept an offset of ${hours} hours ${how} (finding H1)`, async () => {
         const expires = Date.parse(token.expires_at);
         const before = (ms: number) => ids(`/manage/tokens?expires_before=${encoded(at(ms, hours))}`);
         expect(await before(expires - MINUTE_MS)).to.deep.equal([]);
@@ -119,17 +119,17 @@ describe('queries with timestamps', () => {
     }
   }
 
-  it('take a span for usage, too', async () => {
+  it('accept a time span for usage too', async () => {
     expect((await daemon.manage('GET', '/manage/usage?since=7d&until=1h')).status).to.equal(200);
   });
 
-  it('agree that a time does not end before it begins, for usage and audit records (finding H9)', async () => {
+  it('refuse a range that ends before it begins, for usage and audit records (finding H9)', async () => {
     for (const path of ['/manage/usage', '/manage/audit']) {
       const asked = (since: string, until: string) => daemon.manage('GET', `${path}?since=${since}&until=${until}`);
       const error = problemOf(await asked('2026-11-23T13:00:00Z', '2026-11-23T12:00:00Z'), 400, 'invalid_request');
       expect(error, path).to.include('since must not be after until');
       problemOf(await asked('1h', '2h'), 400, 'invalid_request');
-      // An hour later by its clock, and the same moment.
+      // An hour later in local time, but the same moment.
       await bodyOf<WireAuditRecord[]>(asked('2026-11-23T13:00:00%2B01:00', '2026-11-23T12:00:00Z'));
       await bodyOf(asked('2h', '1h'));
     }

@@ -16,7 +16,7 @@ describe('the list of tokens', () => {
   const totalOf = async (query: string) =>
     Number((await daemon.manage('GET', `/manage/tokens?${query}`)).headers.get('x-total-count'));
 
-  // One token for each thing to tell apart, and several alike for each thing to sort by.
+  // One token for each distinction, and several equal ones for each sort field.
   before(async () => {
     daemon = await startDaemon();
     busy = await daemon.createProject();
@@ -47,12 +47,12 @@ describe('the list of tokens', () => {
   });
   after(() => daemon.stop());
 
-  it('shows each token as its detail does, without any secret', async () => {
+  it('shows each token as in its detail, without secrets', async () => {
     expect(all).to.have.length(13);
     for (const shown of all) expect(shown).to.deep.equal(await daemon.token(shown.id));
   });
 
-  it('shows the newest first and says how many there are', async () => {
+  it('shows the newest first, and the total', async () => {
     expect(all).to.deep.equal(await list('sort=-created_at'));
     expect(await totalOf('limit=2')).to.equal(13);
   });
@@ -68,7 +68,7 @@ describe('the list of tokens', () => {
     for (const [field, value] of Object.entries(valueOf)) {
       for (const direction of ['', '-']) {
         for (const limit of [1, 4, 13]) {
-          it(`by ${direction}${field} comes whole and in order in pages of ${limit}`, async () => {
+          it(`by ${direction}${field} is complete and in order in pages of ${limit}`, async () => {
             const pages = await pagesOf<WireToken>(daemon, `/manage/tokens?sort=${direction}${field}&limit=${limit}`);
             expect(pages).to.have.length(Math.ceil(13 / limit));
             const shown = pages.flat();
@@ -81,7 +81,7 @@ describe('the list of tokens', () => {
       }
     }
 
-    it('goes on where it was although tokens came and changed meanwhile', async () => {
+    it('continues at its position although tokens were created and changed meanwhile', async () => {
       const own = await startDaemon();
       const { id: projectId } = await own.createProject();
       for (let i = 0; i < 4; i++) {
@@ -99,14 +99,14 @@ describe('the list of tokens', () => {
     });
   });
 
-  it('goes on with another limit, the older name of a filter, and the default order written out or not', async () => {
+  it('continues with another limit, an alias of a filter, and the default order given explicitly or not', async () => {
     const first = await daemon.manage('GET', `/manage/tokens?project_id=${busy.id}&limit=2`);
     const cursor = /cursor=([^&>]+)/.exec(first.headers.get('link')!)![1]!;
     const rest = await list(`limit=100&sort=-created_at&projectId=${busy.id}&cursor=${cursor}`);
     expect([...(first.body as WireToken[]), ...rest]).to.deep.equal(await list(`project_id=${busy.id}`));
   });
 
-  it('shows 100 unless limit says otherwise', async () => {
+  it('shows 100 by default', async () => {
     const own = await startDaemon();
     const { id } = await own.createProject();
     for (let i = 0; i < 101; i++) await own.createToken(id);
@@ -117,7 +117,7 @@ describe('the list of tokens', () => {
 
   describe('filtered', () => {
     for (const state of STATES) {
-      it(`by state=${state} shows those that say so themselves, and counts them`, async () => {
+      it(`by state=${state} shows and counts tokens with that state`, async () => {
         const expected = all.filter((token) => token.state === state);
         expect(expected).not.to.have.length(0);
         expect(await list(`state=${state}`)).to.deep.equal(expected);
@@ -125,7 +125,7 @@ describe('the list of tokens', () => {
       });
     }
 
-    it('by active_only=true shows those that could be used now', async () => {
+    it('by active_only=true shows usable tokens', async () => {
       expect(await list('active_only=true')).to.deep.equal(await list('state=active'));
       expect(await list('active_only=true&state=active')).to.deep.equal(await list('state=active'));
     });
@@ -134,16 +134,16 @@ describe('the list of tokens', () => {
       expect(await list('active_only=false')).to.deep.equal(all);
     });
 
-    it('by project_id shows those of the project, none for one that does not exist', async () => {
+    it('by project_id shows the tokens of the project, none for an unknown project', async () => {
       expect(await names(`project_id=${idle.id}`)).to.deep.equal(['of the idle']);
       expect(await list('project_id=00000000-0000-4000-8000-000000000000')).to.deep.equal([]);
     });
 
-    it('takes projectId for project_id, as clients of the older implementation write it', async () => {
+    it('accepts projectId for project_id, for clients of the older implementation', async () => {
       expect(await names(`projectId=${idle.id}`)).to.deep.equal(['of the idle']);
     });
 
-    it('by expires_after and expires_before, the bounds themselves excluded', async () => {
+    it('by expires_after and expires_before, excluding the bounds', async () => {
       const { expires_at } = all.find(({ name }) => name === 'of the idle')!;
       expect(await names(`expires_after=${expires_at}`)).to.deep.equal(['100%_sure']);
       const tomorrow = new Date(daemon.clock.now() + 25 * 3_600_000).toISOString();
@@ -152,7 +152,7 @@ describe('the list of tokens', () => {
       expect(await names(`expires_before=${new Date(daemon.clock.now()).toISOString()}`)).to.deep.equal(['expired']);
     });
 
-    it('by used_over shows capped tokens of which more than that is used', async () => {
+    it('by used_over shows capped tokens with a higher share of uses', async () => {
       expect(await names('used_over=49')).to.deep.equal(['full', 'half']);
       expect(await names('used_over=50')).to.deep.equal(['full']);
       expect(await names('used_over=100')).to.deep.equal([]);
@@ -167,12 +167,12 @@ describe('the list of tokens', () => {
       ['!', []],
       ["' OR 1=1 --", []],
     ] as const) {
-      it(`by q=${q} shows the names with that in them, in any case`, async () => {
+      it(`by q=${q} shows tokens whose name contains it, in any letter case`, async () => {
         expect(await names(`q=${encodeURIComponent(q)}`)).to.deep.equal(found);
       });
     }
 
-    it('by q shows those whose id begins so, and no other', async () => {
+    it('by q shows tokens whose ID has that prefix', async () => {
       const { id } = all[0]!;
       expect((await list(`q=${id.slice(0, 13)}`)).map((token) => token.id)).to.deep.equal([id]);
       expect(await list(`q=${id.slice(1)}`)).to.deep.equal([]);
@@ -187,7 +187,7 @@ describe('the list of tokens', () => {
       'expired,expired',
       `!${STATES.join(',')}`,
     ]) {
-      it(`by state=${state} shows those, and counts them`, async () => {
+      it(`by state=${state} shows and counts the selected tokens`, async () => {
         const isExcluded = state.startsWith('!');
         const expected = all.filter((token) => state.replace('!', '').split(',').includes(token.state) !== isExcluded);
         expect(await list(`state=${state}&limit=1000`)).to.deep.equal(expected);
@@ -211,37 +211,37 @@ describe('the list of tokens', () => {
       ['%_ !"!"', ['100%_sure']],
       ['"!"', []],
     ] as const) {
-      it(`by words=${words} shows those with all words that are wanted and none that is not`, async () => {
+      it(`by words=${words} shows tokens with all wanted and no excluded words`, async () => {
         expect(await names(encoded({ words }))).to.deep.equal(found);
         expect(await totalOf(encoded({ words, limit: '1' }))).to.equal(found.length);
       });
     }
 
-    it('by words finds the beginnings of ids as well', async () => {
+    it('by words matches prefixes of IDs too', async () => {
       const { id } = all[0]!;
       const beginning = id.slice(0, 13);
       expect((await list(`words=${beginning}`)).map((token) => token.id)).to.deep.equal([id]);
       expect(await list(`words=!${beginning}`)).to.deep.equal(all.slice(1));
     });
 
-    it('by q and words shows what both let through', async () => {
+    it('by q and words shows tokens that match both', async () => {
       expect(await names(encoded({ q: 'u', words: '!full !_sure' }))).to.deep.equal(['unlimited']);
     });
 
-    it('by used_under shows capped tokens of which less than that is used', async () => {
+    it('by used_under shows capped tokens with a lower share of uses', async () => {
       expect(await names('used_under=51')).to.deep.equal(['half']);
       expect(await names('used_under=50')).to.deep.equal([]);
       expect(await names('used_over=40&used_under=100')).to.deep.equal(['half']);
     });
 
-    it('by times of expiry that are counted from now', async () => {
+    it('by times of expiry relative to now', async () => {
       expect(await names('expires_before=0s')).to.deep.equal(['expired']);
       expect(await names('expires_after=25h')).to.deep.equal(['100%_sure', 'of the idle']);
       expect(await names('expires_after=25h&expires_before=47h')).to.deep.equal([]);
       expect(await names('expires_after=-1d&expires_before=0s')).to.deep.equal(['expired']);
     });
 
-    it('by times that are counted from now goes on with its cursor while time goes on', async () => {
+    it('by times relative to now accepts its cursor later', async () => {
       const own = await startDaemon();
       const { id } = await own.createProject();
       for (const hours of [1, 2, 3, 4]) await own.createToken(id, { name: `${hours} h`, duration_hours: hours });
@@ -255,7 +255,7 @@ describe('the list of tokens', () => {
       await own.stop();
     });
 
-    it('by several shows what all of them let through, in the order and pages asked for', async () => {
+    it('by several filters shows tokens that match all, in the given order and pages', async () => {
       const query = `project_id=${busy.id}&active_only=true&q=u&sort=name&limit=1`;
       const pages = await pagesOf<WireToken>(daemon, `/manage/tokens?${query}`);
       expect(pages.map((page) => page.map(({ name }) => name))).to.deep.equal([['100%_sure'], ['unlimited']]);
@@ -310,28 +310,30 @@ describe('the list of tokens', () => {
       'cursor=x',
       'cursor=',
     ]) {
-      it(`?${query.slice(0, 50)}, naming what is wrong`, async () => {
+      it(`?${query.slice(0, 50)}, and names what is wrong`, async () => {
         const error = problemOf(await daemon.manage('GET', `/manage/tokens?${query}`), 400, 'invalid_request');
         expect(error).to.match(new RegExp(`^${/^\w+/.exec(query)![0]} must be `));
       });
     }
 
     for (const name of ['project_id', 'projectId', 'active_only', 'state', 'limit', 'q']) {
-      it(`S03 ${name} given twice, which would widen the filter`, async () => {
+      it(`S03 a repeated ${name}, which would widen the filter`, async () => {
         const value = { active_only: 'true', state: 'active', limit: '5' }[name] ?? busy.id;
         const answer = await daemon.manage('GET', `/manage/tokens?${name}=${value}&${name}=${value}`);
         expect(problemOf(answer, 400, 'invalid_request')).to.match(/ is given more than once$/);
       });
     }
 
-    it('S03 project_id and projectId at once', async () => {
+    it('S03 project_id and projectId together', async () => {
       const answer = await daemon.manage('GET', `/manage/tokens?project_id=${busy.id}&projectId=${busy.id}`);
       expect(problemOf(answer, 400, 'invalid_request')).to.equal('project_id is given more than once');
     });
 
     it('an active_only that contradicts state', async () => {
       const answer = await daemon.manage('GET', '/manage/tokens?active_only=true&state=revoked');
-      expect(problemOf(answer, 400, 'invalid_request')).to.equal('active_only and state contradict each other');
+      expect(problemOf(answer, 400, 'invalid_request')).to.equal(
+        'active_only and state contradict each other: give only one of them',
+      );
     });
 
     it('a cursor of the same list in another order', async () => {
@@ -347,7 +349,7 @@ describe('the list of tokens', () => {
       };
       const PROBLEM = 'cursor must be the cursor of a Link header of the same list, with the same filters and order';
 
-      // It would leave out, without a word, what of the other list comes before its position.
+      // It would silently skip entries of the other list before its position.
       for (const [of, used] of [
         ['sort=name', 'sort=-name'],
         ['sort=created_at', 'sort=expires_at'],
@@ -375,7 +377,7 @@ describe('the list of tokens', () => {
         ['expires_at', 1.5],
         ['name', 5],
       ] as const) {
-        it(`that was made by hand to compare ${sort} with ${JSON.stringify(value)}`, async () => {
+        it(`that was forged to compare ${sort} with ${JSON.stringify(value)}`, async () => {
           const [list, , id] = JSON.parse(
             Buffer.from(await cursorFor(`sort=${sort}`), 'base64url').toString(),
           ) as unknown[];
@@ -387,9 +389,9 @@ describe('the list of tokens', () => {
     });
 
     for (const query of ['active=true', 'page=2', 'PROJECT_ID=x', '__proto__=x', 'project_id[]=x', 'constructor=x']) {
-      it(`the unknown query name of ?${query}`, async () => {
+      it(`the unknown query parameter of ?${query}`, async () => {
         const answer = await daemon.manage('GET', `/manage/tokens?${query}`);
-        expect(problemOf(answer, 400, 'invalid_request')).to.equal(`unknown query name: ${query.split('=')[0]}`);
+        expect(problemOf(answer, 400, 'invalid_request')).to.equal(`unknown query parameter: ${query.split('=')[0]}`);
       });
     }
   });

@@ -1,4 +1,4 @@
 import { describeSearches } from './token-searches.js';
 
-// Every text with every filter in every order is in token-search.long.ts. Two do not divide five: all of them come to every text.
+// All combinations of text, filter and order are in token-search.long.ts. Two does not divide five, so each order is used with each text.
 describeSearches('a search among thousands of tokens', 2);

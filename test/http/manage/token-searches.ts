@@ -21,7 +21,7 @@ import { aNewProject, aNewToken } from '../../support/factories.js';
 const NOW_MS = 1_800_000_000_000;
 const TOKENS = 4_001;
 
-/** Texts, and how many tokens each fits: around every number from which on the search goes another way. */
+/** Texts with the number of matching tokens: around every threshold at which the search changes its strategy. */
 const TEXTS = {
   'nobody is called so': 0,
   'token 4000': 1,
@@ -29,7 +29,7 @@ const TEXTS = {
   '% OVER!_': 1_001,
   ' most': 4_000,
   TOKEN: 4_001,
-  'deadc0de-': 1, // By its id alone.
+  'deadc0de-': 1, // By its ID only.
   beef: 5, // Three by name, three by id, one of them by both.
   c0de: 1_000, // 500 by name, 600 by id, 100 of them by both.
   f00d: 1_200, // 600 by name, 600 by id.
@@ -59,21 +59,21 @@ const allBut = <T>(...among: T[]) => ({ among, isExcluded: true });
 const word = (text: string, isExcluded = false) => ({ text, isExcluded });
 
 const FILTERS: Record<string, TokenFilter> = {
-  'no filter beside it': {},
+  'no other filter': {},
   'a project': { projects: only('two') },
   'usable ones': { states: only('active') },
   'several states': { states: only('revoked', 'rate_limited') },
-  'all states but one': { states: allBut('active') },
+  'all states except one': { states: allBut('active') },
   'several projects': { projects: only('one', 'idle') },
-  'all projects but some': { projects: allBut('two', 'idle') },
-  'words beside it, wanted or not': { words: [word('most'), word('over!_', true), word('f00d', true)] },
-  'a word that is not wanted, in all projects but one': { words: [word('c0de', true)], projects: allBut('two') },
-  'those of inactive projects': { states: only('project_inactive') },
+  'all projects except some': { projects: allBut('two', 'idle') },
+  'wanted and excluded words': { words: [word('most'), word('over!_', true), word('f00d', true)] },
+  'an excluded word, in all projects except one': { words: [word('c0de', true)], projects: allBut('two') },
+  'tokens of inactive projects': { states: only('project_inactive') },
   'a time of expiry': { expiresAfter: { atMs: NOW_MS + 500 }, expiresBefore: { atMs: NOW_MS + 2_000 } },
-  'a part of the cap': { usedOverPercent: 90 },
-  'less than a part of the cap': { usedUnderPercent: 20 },
-  'a time of expiry that is counted from now': { expiresAfter: { inMs: -100 }, expiresBefore: { inMs: 1_000 } },
-  'all filters at once': {
+  'more than a share of the cap': { usedOverPercent: 90 },
+  'less than a share of the cap': { usedUnderPercent: 20 },
+  'a time of expiry relative to now': { expiresAfter: { inMs: -100 }, expiresBefore: { inMs: 1_000 } },
+  'all filters together': {
     projects: only('two'),
     states: only('active'),
     expiresAfter: { atMs: NOW_MS + 500 },
@@ -84,7 +84,7 @@ const FILTERS: Record<string, TokenFilter> = {
 
 type Order = TokenSort & { sortedBy: (token: Token, row: TokenRow) => string | number };
 
-/** Live ones by their expiry, then the others, in the opposite order. */
+/** Live tokens by their expiry, then the others in the opposite order. */
 const LIVE_FIRST = (token: Token, { projectIsActive }: TokenRow) =>
   stateOf(token, projectIsActive, NOW_MS) === 'active'
     ? token.expiresAtMs
@@ -100,9 +100,9 @@ export const ORDERS: readonly Order[] = [
 ];
 
 /**
- * The search takes other ways for few and for many, and must find the same on all of them.
+ * The search has different strategies for few and for many matches, which must give the same results.
  *
- * @param ordersEach in how many of the orders each text is searched for with each filter; they take turns.
+ * @param ordersEach in how many orders each text is searched with each filter; the orders rotate.
  */
 export function describeSearches(title: string, ordersEach: number): void {
   describe(title, function () {
@@ -132,7 +132,7 @@ export function describeSearches(title: string, ordersEach: number): void {
     });
     after(() => stores.close());
 
-    /** All pages as one. */
+    /** All pages together. */
     async function search(filter: TokenFilter, sort: TokenSort): Promise<PageOf<TokenRow>> {
       const rows: TokenRow[] = [];
       let after: Position | null = null;
@@ -150,7 +150,7 @@ export function describeSearches(title: string, ordersEach: number): void {
       });
 
       for (const [what, filter] of Object.entries(FILTERS)) {
-        it(`for "${text}" with ${what} shows and counts what fits, in the orders whose turn it is`, async () => {
+        it(`for "${text}" with ${what} shows and counts all matches, in rotating orders`, async () => {
           const found = all.filter((row) => fits(row, text, filter));
           for (let count = 0; count < ordersEach; count++) {
             const order = ORDERS[turn++ % ORDERS.length]!;

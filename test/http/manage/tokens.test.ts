@@ -25,7 +25,7 @@ describe('tokens', () => {
     bodyOf(daemon.manage('PATCH', `/manage/projects/${project.id}`, { is_active: isActive }));
 
   describe('creation', () => {
-    it('H12 answers 201 with a token that lives 24 hours, is unlimited and unused, and its secret', async () => {
+    it('H12 returns 201 with an unlimited, unused token for 24 hours, and its secret', async () => {
       const created = await bodyOf<WireTokenCreated>(issue({ project_id: project.id }), 201);
       const { id, token, created_at, expires_at, obfuscated } = created;
       expect(id).to.match(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
@@ -37,7 +37,7 @@ describe('tokens', () => {
       });
     });
 
-    it('I15 I16 gives the secret nowhere else, the audit log included, and forbids to store the answer', async () => {
+    it('I15 I16 returns the secret nowhere else, not even in the audit log, and forbids caching', async () => {
       const answer = await issue({ project_id: project.id });
       const { token, ...shown } = await bodyOf<WireTokenCreated>(answer, 201);
       expect(answer.headers.get('cache-control')).to.equal('no-store');
@@ -54,7 +54,7 @@ describe('tokens', () => {
       for (const { headers } of others) expect(headers.get('cache-control')).not.to.match(/public|max-age/);
     });
 
-    it('H14 makes secrets of a prefix, 43 random characters and a CRC-32 of all that', async () => {
+    it('H14 creates secrets of a prefix, 43 random characters and a CRC-32 of both', async () => {
       const secrets = new Set<string>();
       for (let i = 0; i < 20; i++) {
         const { token } = await daemon.createToken(project.id);
@@ -72,18 +72,18 @@ describe('tokens', () => {
       [{ duration_minutes: 1 }, 60_000],
       [{ duration_minutes: 525_600 }, 525_600 * 60_000],
     ] as const) {
-      it(`with ${JSON.stringify(fields)} lasts that long`, async () => {
+      it(`with ${JSON.stringify(fields)} has that lifetime`, async () => {
         const { created_at, expires_at } = await daemon.createToken(project.id, fields);
         expect(Date.parse(expires_at) - Date.parse(created_at)).to.equal(lifetimeMs);
       });
     }
 
-    it('takes the largest cap and a name', async () => {
+    it('accepts the largest cap and a name', async () => {
       const fields = { max_requests: 2_147_483_647, name: 'Nächtlicher Lauf ✓' };
       expect(await daemon.createToken(project.id, fields)).to.include(fields);
     });
 
-    it('F14 is refused for an inactive project with 400, and possible again once it is active', async () => {
+    it('F14 is refused with 400 for an inactive project, and works again once it is active', async () => {
       await setProjectActive(false);
       const error = problemOf(await issue({ project_id: project.id }), 400, 'project_inactive');
       expect(error).to.equal('cannot generate tokens for inactive project');
@@ -97,7 +97,7 @@ describe('tokens', () => {
       });
     }
 
-    it('F14 that races a deactivation leaves no token that can be used while the project is inactive', async () => {
+    it('F14 during a deactivation creates no token that is usable while the project is inactive', async () => {
       const [, ...answers] = await Promise.all([
         setProjectActive(false),
         ...Array.from({ length: 10 }, () => issue({ project_id: project.id })),
@@ -110,7 +110,7 @@ describe('tokens', () => {
     });
   });
 
-  describe('a look-up by secret', () => {
+  describe('a lookup by secret', () => {
     const lookUp = (secret: unknown) => daemon.manage('POST', '/manage/tokens/lookup', { token: secret });
 
     it('finds the token', async () => {
@@ -118,7 +118,7 @@ describe('tokens', () => {
       expect(await bodyOf(lookUp(token))).to.deep.equal(shown);
     });
 
-    it('is 404 for a secret that is nobody’s, misspelt or shortened', async () => {
+    it('is 404 for an unknown, mistyped or truncated secret', async () => {
       const { token } = await daemon.createToken(project.id);
       const other = `sk-wt-${'0'.repeat(43)}`;
       for (const secret of [
@@ -139,7 +139,7 @@ describe('tokens', () => {
     }
   });
 
-  describe('bad input at creation', () => {
+  describe('invalid input at creation', () => {
     const refusedFields: [row: string, field: string, values: unknown[]][] = [
       ['S01', 'duration_hours', [0, -1, 1.5, '24', null, true, 8761, 1e9, 2.4e9, 1e300, [24], {}]],
       ['S01', 'duration_minutes', [0, -1, 0.5, '60', null, 525_601]],
@@ -158,10 +158,10 @@ describe('tokens', () => {
       }
     }
 
-    it('refuses both durations at once', async () => {
+    it('refuses both durations together', async () => {
       const answer = await issue({ project_id: project.id, duration_hours: 1, duration_minutes: 60 });
       expect(problemOf(answer, 400, 'invalid_request')).to.equal(
-        'duration_hours and duration_minutes exclude each other',
+        'give either duration_hours or duration_minutes, not both',
       );
     });
   });

@@ -1,19 +1,19 @@
 import { expect } from 'chai';
-import { Totals } from '../../../daemon/store/sql/totals.js';
+import { ListTotals } from '../../../daemon/store/sql/list-totals.js';
 import { TestClock } from '../../support/clock.js';
 
 describe('the total of a list', () => {
   let clock: TestClock;
-  let totals: Totals;
+  let totals: ListTotals;
   let counted: number;
 
   beforeEach(() => {
     clock = new TestClock({ standsStill: true });
-    totals = new Totals(clock);
+    totals = new ListTotals(clock);
     counted = 0;
   });
 
-  /** A count that takes so long. */
+  /** A count that takes this long. */
   const asked = (total: number, tookMs: number, filter = '{}') =>
     totals.of(filter, () => {
       counted += 1;
@@ -21,12 +21,12 @@ describe('the total of a list', () => {
       return Promise.resolve(total);
     });
 
-  it('is that of now, however long it takes to count, unless they are many', async () => {
+  it('is the current one if there are few entries', async () => {
     expect(await asked(19_999, 500)).to.equal(19_999);
     expect(await asked(20_001, 500)).to.equal(20_001);
   });
 
-  it('of many is one of a moment ago, for twenty times as long as it took to count', async () => {
+  it('of many entries is cached for twenty times the duration of the count', async () => {
     await asked(1_000_000, 100);
     clock.advance(1_999);
     expect(await asked(1_000_001, 100)).to.equal(1_000_000);
@@ -35,17 +35,17 @@ describe('the total of a list', () => {
     expect(counted).to.equal(2);
   });
 
-  it('belongs to its filter', async () => {
+  it('is specific to its filter', async () => {
     await asked(1_000_000, 100);
     expect(await asked(30_000, 100, '{"state":"active"}')).to.equal(30_000);
   });
 
-  it('is counted once for all who ask at the same time', async () => {
+  it('is counted once for concurrent requests', async () => {
     await Promise.all([asked(30_000, 1), asked(30_000, 1)]);
     expect(counted).to.equal(1);
   });
 
-  it('is an older one rather than that somebody waits for longer than a moment', async () => {
+  it('may be an older one, so that no request waits long', async () => {
     await asked(30_000, 1);
     clock.advance(1_000);
     let count: (total: number) => void = () => undefined;
@@ -57,10 +57,10 @@ describe('the total of a list', () => {
     expect(await asked(0, 0)).to.equal(30_005);
   });
 
-  it('that cannot be counted is none of before', async () => {
+  it('that cannot be counted is not an older one', async () => {
     await asked(30_000, 1);
     clock.advance(1_000);
-    const failing = totals.of('{}', () => Promise.reject(new Error('away')));
-    expect(await failing.then(String, (error: unknown) => (error as Error).message)).to.equal('away');
+    const failing = totals.of('{}', () => Promise.reject(new Error('unavailable')));
+    expect(await failing.then(String, (error: unknown) => (error as Error).message)).to.equal('unavailable');
   });
 });

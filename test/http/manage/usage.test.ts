@@ -2,7 +2,7 @@ import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import { startDaemon, temporaryFolder, type TestDaemon } from '../../support/daemon.js';
 import { eventually } from '../../support/eventually.js';
-import { type Outage, takeDatabaseAway } from '../../support/outage.js';
+import { type DatabaseOutage, makeDatabaseUnreachable } from '../../support/database-outage.js';
 import { type Answer, json } from '../../support/provider.js';
 import { type Fields, head } from '../../support/raw.js';
 import { Scene } from '../../support/scene.js';
@@ -53,27 +53,27 @@ describe('usage', () => {
     await scene.inFlight(0);
     return answer;
   };
-  const told = (requests: number) => eventually('all are over', () => scene.daemon.ended.length === requests);
+  const ended = (requests: number) => eventually('all have ended', () => scene.daemon.ended.length === requests);
 
-  it('of nobody is a line of zeros, and no lines', async () => {
+  it('without requests is a line of zeros, or no lines when grouped', async () => {
     expect(await report(scene.daemon)).to.deep.equal([NONE]);
     expect(await report(scene.daemon, 'by=token')).to.deep.equal([]);
   });
 
-  it('adds up requests, and what they took', async () => {
+  it('adds up requests and model tokens', async () => {
     for (let n = 0; n < 3; n++) await chat();
     expect(await report(scene.daemon)).to.deep.equal([
       { ...NONE, requests: 3, prompt_tokens: 30, completion_tokens: 9 },
     ]);
   });
 
-  it('tells apart tokens, projects, models, hours and days', async () => {
+  it('can be grouped by tokens, projects, models, hours and days', async () => {
     const other = await scene.daemon.createToken((await scene.daemon.createProject()).id);
     await chat();
     scene.provider.answer = answering(100, 30, 'other-model');
     await chat();
     await chat(other.token);
-    await told(3);
+    await ended(3);
     const [, second, third] = scene.daemon.ended;
     const hour = (timeMs: number) => new Date(timeMs - (timeMs % HOUR_MS)).toISOString();
     const one = { ...NONE, requests: 1, prompt_tokens: 10, completion_tokens: 3 };
@@ -98,7 +98,7 @@ describe('usage', () => {
     expect(second!.usage).to.deep.equal({ promptTokens: 100, completionTokens: 30, totalTokens: null });
   });
 
-  it('knows refusals, failures and clients that left', async () => {
+  it('counts refusals, failures and disconnected clients', async () => {
     await scene.daemon.manage('DELETE', `/manage/tokens/${scene.token.id}`);
     await chat();
     await scene.daemon.manage('PATCH', `/manage/tokens/${scene.token.id}`, { is_active: true });
@@ -112,8 +112,8 @@ describe('usage', () => {
     await chat();
     const { client, upstream } = await scene.midStream();
     client.destroy();
-    await told(4);
-    upstream.destroy(); // It might have been kept.
+    await ended(4);
+    upstream.destroy(); // The connection may have been kept open.
     expect(await report(scene.daemon, 'by=token,model')).to.deep.equal([
       { token_id: scene.token.id, model: null, ...NONE, requests: 2, refused: 1 },
       {
@@ -128,17 +128,17 @@ describe('usage', () => {
     ]);
   });
 
-  it('counts what comes out of the cache as hits, which take no tokens', async () => {
+  it('counts responses from the cache as hits without model tokens', async () => {
     const opted = { 'Cache-Control': 'public' };
     for (let n = 0; n < 3; n++) await chat(scene.secret, opted);
-    await told(3);
+    await ended(3);
     expect(await report(scene.daemon, 'by=model')).to.deep.equal([
       { model: 'gpt-test', ...NONE, requests: 3, hits: 2, prompt_tokens: 10, completion_tokens: 3 },
     ]);
     expect(scene.daemon.ended.map(({ usage }) => usage?.promptTokens ?? null)).to.deep.equal([10, null, null]);
   });
 
-  it('takes nothing from an answer that the upstream only confirmed', async () => {
+  it('counts no model tokens of a revalidated response', async () => {
     scene.provider.answer = (req, res) => {
       if (req.headers['if-none-match'] === '"v"')
         res.writeHead(304, { ETag: '"v"', 'Cache-Control': 'max-age=60' }).end();
@@ -147,7 +147,7 @@ describe('usage', () => {
     await scene.send(head('GET /v1/a', scene.secret));
     scene.daemon.clock.advance(2_000);
     await scene.send(head('GET /v1/a', scene.secret));
-    await told(2);
+    await ended(2);
     expect(
       scene.daemon.ended.map(({ model, usage, cache }) => [model, usage?.promptTokens ?? null, cache]),
     ).to.deep.equal([
@@ -156,7 +156,7 @@ describe('usage', () => {
     ]);
   });
 
-  it('is read from streams, also when the client leaves early', async () => {
+  it('is read from streams, even if the client disconnects early', async () => {
     const event = (usage: object | null) => `data: ${JSON.stringify({ model: 'gpt-s', choices: [], usage })}\n\n`;
     scene.provider.answer = (_req, res) => {
       res.writeHead(200, { 'Content-Type': 'text/event-stream' });
@@ -166,14 +166,14 @@ describe('usage', () => {
     const client = await scene.client(head('GET /v1/stream', scene.secret));
     await client.seen(': more');
     client.destroy();
-    expect(await scene.onlyEnd()).to.deep.include({
+    expect(await scene.onlyRecord()).to.deep.include({
       outcome: 'client_closed',
       model: 'gpt-s',
       usage: { promptTokens: 4, completionTokens: 1, totalTokens: null },
     });
   });
 
-  it('is read from compressed answers, large ones too, which go to the client as they are', async () => {
+  it('is read from compressed responses, including large ones, which are forwarded unchanged', async () => {
     const noise = Array.from({ length: 30_000 }, (_, n) => ((n * 2_654_435_761) >>> 0).toString(36)).join('');
     const compressed = gzipSync(JSON.stringify({ model: 'm', choices: [noise], usage: { prompt_tokens: 7 } }));
     scene.provider.answer = (_req, res) => {
@@ -181,7 +181,7 @@ describe('usage', () => {
     };
     const answer = await chat();
     expect(answer.body.equals(compressed)).to.equal(true);
-    expect(await scene.onlyEnd()).to.deep.include({
+    expect(await scene.onlyRecord()).to.deep.include({
       model: 'm',
       usage: { promptTokens: 7, completionTokens: null, totalTokens: null },
     });
@@ -190,7 +190,7 @@ describe('usage', () => {
     ]);
   });
 
-  it('is told of what was being decoded when the daemon stopped', async () => {
+  it('includes responses that were being decoded when the daemon stopped', async () => {
     const noise = Array.from({ length: 90_000 }, (_, n) => ((n * 2_654_435_761) >>> 0).toString(36)).join('');
     const compressed = gzipSync(JSON.stringify({ model: 'm', choices: [noise], usage: { prompt_tokens: 7 } }));
     scene.provider.answer = (_req, res) => {
@@ -204,11 +204,11 @@ describe('usage', () => {
     await next.stop();
   });
 
-  it('of requests whose token is not known is one line a reason', async () => {
+  it('of requests with unknown tokens is one line per reason', async () => {
     for (let n = 0; n < 20; n++) await chat(`sk-wt-${String(n).padStart(49, '0')}`);
     await scene.get(null);
     await scene.send('OPTIONS /v1/models HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
-    await told(22);
+    await ended(22);
     expect(await report(scene.daemon, 'by=token,project,model')).to.deep.equal([
       { token_id: null, project_id: null, model: null, ...NONE, requests: 21, refused: 21 },
     ]);
@@ -216,7 +216,7 @@ describe('usage', () => {
     expect(rows).to.deep.equal([{ code: 'unauthorized' }]);
   });
 
-  it('does not grow with the models that a client makes up', async () => {
+  it('does not grow with model names that a client invents', async () => {
     scene.provider.answer = (_req, res) => {
       json(res, 404, { error: { code: 'model_not_found' } });
     };
@@ -227,7 +227,7 @@ describe('usage', () => {
     for (let n = 0; n < 15; n++) await ask(`made-up-${n}`, scene.secret);
     const other = await scene.daemon.createToken(scene.project.id);
     await ask('also-made-up', other.token);
-    await told(16);
+    await ended(16);
     expect(scene.daemon.ended.map(({ model }) => model)).to.include('made-up-14');
     const lines = await report(scene.daemon, `by=model`);
     expect(lines).to.have.lengthOf(12);
@@ -235,23 +235,23 @@ describe('usage', () => {
     expect(lines.map(({ model }) => model)).to.include.members(['made-up-0', 'made-up-9', 'also-made-up']);
   });
 
-  it('says of which model requests failed that never succeeded, of 100 a day at most (finding D5)', async () => {
+  it('shows models whose requests only failed, up to 100 a day (finding D5)', async () => {
     const { usage } = scene.daemon.daemon;
     await chat();
-    const ended = await scene.onlyEnd();
+    const ended = await scene.onlyRecord();
     const failed = { status: 404, outcome: 'upstream_refused' } as const;
-    for (let n = 0; n < 300; n++) usage.keep({ ...ended, ...failed, model: `failed-${n}`, tokenId: `t${n}` });
+    for (let n = 0; n < 300; n++) usage.record({ ...ended, ...failed, model: `failed-${n}`, tokenId: `t${n}` });
     const models = (await report(scene.daemon, 'by=model')).map(({ model }) => String(model));
     expect(models.filter((model) => model.startsWith('failed-'))).to.have.lengthOf(100);
     expect(models).to.have.lengthOf(102);
-    // None of those takes the name of one that the provider answers for.
-    usage.keep({ ...ended, model: 'answered' });
-    usage.keep({ ...ended, ...failed, model: 'answered', tokenId: 't299' });
+    // None of them uses the slot of a model for which the provider responds.
+    usage.record({ ...ended, model: 'answered' });
+    usage.record({ ...ended, ...failed, model: 'answered', tokenId: 't299' });
     const answered = (await report(scene.daemon, 'by=model')).find(({ model }) => model === 'answered');
     expect(answered).to.include({ requests: 2, upstream_refused: 1 });
   });
 
-  it("tells the provider's refusals from ours, and both from its failures (finding A13)", async () => {
+  it("distinguishes the provider's refusals, the proxy's refusals and failures (finding A13)", async () => {
     const statuses = [400, 401, 404, 429, 429, 500, 503];
     for (const status of statuses) {
       scene.provider.answer = (_req, res) => {
@@ -263,8 +263,8 @@ describe('usage', () => {
     scene.provider.answer = answering(1, 1);
     await chat(capped.token);
     await chat(capped.token);
-    await told(9);
-    // The provider's 401 is to our key: the client gets a 502.
+    await ended(9);
+    // The provider's 401 means that the project's key is rejected: the client gets a 502.
     const own = { ...NONE, requests: 7, upstream_refused: 4, upstream_errors: 3, errors: 3 };
     for (const by of ['token', 'token,hour']) {
       const lines = await report(scene.daemon, `by=${by}`);
@@ -286,13 +286,13 @@ describe('usage', () => {
     ]);
   });
 
-  it('counts what a revocation cuts apart from what it keeps out (finding D5)', async () => {
+  it('counts requests cut by a revocation separately from refused ones (finding D5)', async () => {
     const { client } = await scene.midStream();
     const waiting = await scene.beforeHeaders();
     await eventually('both are at the provider', () => scene.provider.received.length === 2);
     await scene.daemon.manage('DELETE', `/manage/tokens/${scene.token.id}`);
     await chat();
-    await told(3);
+    await ended(3);
     client.destroy();
     waiting.destroy();
     expect(scene.daemon.ended.map(({ outcome }) => outcome)).to.have.members(['revoked', 'revoked', 'refused']);
@@ -301,32 +301,32 @@ describe('usage', () => {
     }
   });
 
-  it('tells 500 models a day apart, and no more', async () => {
+  it('distinguishes up to 500 models a day', async () => {
     const { usage } = scene.daemon.daemon;
     await chat();
-    const ended = await scene.onlyEnd();
-    for (let n = 0; n < 1_000; n++) usage.keep({ ...ended, model: `model-${n}` });
+    const ended = await scene.onlyRecord();
+    for (let n = 0; n < 1_000; n++) usage.record({ ...ended, model: `model-${n}` });
     expect(await report(scene.daemon, 'by=model')).to.have.lengthOf(501);
-    usage.keep({ ...ended, model: 'model-of-the-next-day', timeMs: ended.timeMs + DAY_MS });
+    usage.record({ ...ended, model: 'model-of-the-next-day', timeMs: ended.timeMs + DAY_MS });
     const tomorrow = `until=${new Date(ended.timeMs + 2 * DAY_MS).toISOString()}`;
     expect(await report(scene.daemon, `by=model&${tomorrow}`)).to.have.lengthOf(502);
   });
 
-  it('is written every few seconds, and is there after a kill', async () => {
+  it('is written every few seconds, and survives a kill', async () => {
     await chat();
-    await told(1);
+    await ended(1);
     scene.daemon.clock.advance(5_000);
     const { database } = scene.daemon.daemon.stores;
     const written = () => database.select<{ requests: number }>('SELECT requests FROM usage_hourly');
     await eventually('it is written', async () => (await written()).length > 0);
     expect(await written()).to.deep.equal([{ requests: 1 }]);
     await chat();
-    await told(2);
+    await ended(2);
     scene.daemon.clock.advance(5_000);
     await eventually('it is added', async () => (await written())[0]?.requests === 2);
   });
 
-  it('refuses what it does not understand', async () => {
+  it('refuses invalid queries', async () => {
     const asked = (query: string) => scene.daemon.manage('GET', `/manage/usage?${query}`);
     for (const query of [
       'by=',
@@ -342,7 +342,7 @@ describe('usage', () => {
     }
     const backwards = await asked('since=2030-01-02T00:00:00Z&until=2030-01-01T00:00:00Z');
     expect(backwards.body).to.include({
-      error: 'since must not be after until, which is now unless given',
+      error: 'since must not be after until (default: now)',
       code: 'invalid_request',
     });
     expect((await asked('since=2030-01-02T00:00:00Z')).status).to.equal(400);
@@ -350,7 +350,7 @@ describe('usage', () => {
     expect(denied.status).to.equal(401);
   });
 
-  it('is no longer a list than anybody reads', async () => {
+  it('has a limited number of lines', async () => {
     const { database } = scene.daemon.daemon.stores;
     const make = (rows: number) =>
       database.transact((tx) =>
@@ -366,13 +366,13 @@ describe('usage', () => {
     await make(50_001);
     const answer = await scene.daemon.manage('GET', '/manage/usage?by=token');
     expect(answer.status).to.equal(400);
-    expect(JSON.stringify(answer.body)).to.match(/^\{"error":"more than 50000 lines/);
+    expect(JSON.stringify(answer.body)).to.match(/^\{"error":"the report has more than 50000 lines/);
   });
 });
 
 describe('usage over time', () => {
   let daemon: TestDaemon;
-  let outage: Outage | undefined;
+  let outage: DatabaseOutage | undefined;
 
   beforeEach(async () => {
     daemon = await startDaemon({ dir: temporaryFolder(), env: { USAGE_RETENTION: '72h' } });
@@ -412,13 +412,13 @@ describe('usage over time', () => {
     ...more,
   });
   const keep = (...args: Parameters<typeof ended>) => {
-    daemon.daemon.usage.keep(ended(...args));
+    daemon.daemon.usage.record(ended(...args));
   };
   const span = (fromMs: number, toMs: number) =>
     `since=${new Date(fromMs).toISOString()}&until=${new Date(toMs).toISOString()}`;
   const requests = async (query: string) => (await report(daemon, query)).map((line) => Number(line.requests));
 
-  it('adds up to the same from hours as from days', async () => {
+  it('has the same sums by hour and by day', async () => {
     const from = DAY - 2 * DAY_MS;
     for (let hour = 0; hour < 48; hour++) {
       for (const tokenId of ['t1', 't2']) {
@@ -482,7 +482,7 @@ describe('usage over time', () => {
     expect(await requests(span(DAY - 1, DAY + 1))).to.deep.equal([2]);
   });
 
-  it('is that of the seven days up to now unless since and until say otherwise', async () => {
+  it('covers the last seven days by default', async () => {
     const nowMs = daemon.clock.now();
     keep(nowMs - 7 * DAY_MS - HOUR_MS - 1);
     keep(nowMs - 7 * DAY_MS + HOUR_MS);
@@ -490,12 +490,12 @@ describe('usage over time', () => {
     keep(nowMs + 2 * HOUR_MS);
     expect(await requests('')).to.deep.equal([2]);
     expect(await requests(`since=${new Date(nowMs - 8 * DAY_MS).toISOString()}`)).to.deep.equal([3]);
-    // The seven days are those before `until`.
+    // The seven days before `until`.
     expect(await requests(`until=${new Date(nowMs - 7 * DAY_MS + HOUR_MS + 1).toISOString()}`)).to.deep.equal([2]);
     expect(await requests(span(nowMs - 8 * DAY_MS, nowMs + DAY_MS))).to.deep.equal([4]);
   });
 
-  it('of a project is that of its tokens only, in each hour and each day', async () => {
+  it('of a project includes only its tokens, in each hour and each day', async () => {
     for (const timeMs of [DAY - 2 * DAY_MS, DAY]) {
       keep(timeMs);
       keep(timeMs, { projectId: 'q', tokenId: 'u' });
@@ -509,16 +509,16 @@ describe('usage over time', () => {
     expect(await requests(`token_id=t&project_id=q&${both}`)).to.deep.equal([0]);
   });
 
-  it('forgets whole days that are older than USAGE_RETENTION', async () => {
+  it('deletes whole days older than USAGE_RETENTION', async () => {
     for (let day = 1; day <= 8; day++) for (let n = 0; n < 300; n++) keep(DAY - day * DAY_MS + 7, { tokenId: `t${n}` });
     const lasting = () => requests(`by=day&${span(DAY - 9 * DAY_MS, DAY)}`);
     expect(await lasting()).to.deep.equal(Array(8).fill(300));
     daemon.clock.advance(600_000);
-    await eventually('what is old is gone', async () => (await lasting()).length < 8 && (await lasting()).length <= 4);
+    await eventually('old usage is deleted', async () => (await lasting()).length < 8 && (await lasting()).length <= 4);
     const { database } = daemon.daemon.stores;
     const before = new Date(daemon.clock.now() - 72 * HOUR_MS).toISOString().slice(0, 10);
     const firstKeptMs = Date.parse(`${before}T00:00:00Z`);
-    await eventually('hours and sums alike', async () => {
+    await eventually('hours and sums agree', async () => {
       const [rows] = await database.select<{ n: number }>(
         'SELECT COUNT(*) AS n FROM usage_hourly WHERE hour_ms < $firstKeptMs',
         { firstKeptMs },
@@ -534,7 +534,7 @@ describe('usage over time', () => {
     );
   });
 
-  it('keeps everything where USAGE_RETENTION is 0', async () => {
+  it('deletes nothing if USAGE_RETENTION is 0', async () => {
     await daemon.stop();
     daemon = await startDaemon({ dir: daemon.dir, env: { USAGE_RETENTION: '0' } });
     keep(DAY - 3_000 * DAY_MS);
@@ -544,11 +544,13 @@ describe('usage over time', () => {
     expect(daemon.daemon.stores.database.statements).to.equal(before);
   });
 
-  it('waits while the database is away, and is written once', async () => {
+  it('is buffered while the database is unavailable, and written once', async () => {
     keep(DAY - 1);
-    outage = takeDatabaseAway(daemon);
+    outage = makeDatabaseUnreachable(daemon);
     daemon.clock.advance(5_000);
-    await eventually('it was tried', () => daemon.logged.some((line) => line.includes('usage cannot be written now')));
+    await eventually('it was tried', () =>
+      daemon.logged.some((line) => line.includes('cannot write usage to the database')),
+    );
     const refused = await daemon.manage('GET', '/manage/usage');
     expect(refused.status).to.equal(503);
     expect(refused.body).to.include({ code: 'unavailable' });
@@ -558,7 +560,7 @@ describe('usage over time', () => {
     expect(await requests(span(DAY - HOUR_MS, DAY))).to.deep.equal([2]);
   });
 
-  it('is added once when nobody hears that it was', async () => {
+  it('is added once if the confirmation of the write is lost', async () => {
     const { usage, database } = { usage: daemon.daemon.usage, database: daemon.daemon.stores.database };
     const { writer } = database as SqliteDatabase;
     const run = writer.run.bind(writer);
@@ -580,7 +582,7 @@ describe('usage over time', () => {
     expect(await requests(`by=token&${span(DAY - 2 * DAY_MS, DAY)}`)).to.deep.equal([4]);
   });
 
-  it('is lost beyond what there is room for, and that is said', async () => {
+  it('is dropped above the buffer limit, which is logged', async () => {
     const { stores } = daemon.daemon;
     const said: string[] = [];
     const log = { ...silent, warn: (...words: unknown[]) => said.push(JSON.stringify(words)) };
@@ -591,17 +593,17 @@ describe('usage over time', () => {
       instanceId: 'another',
       isReady: () => true,
       retentionMs: 0,
-      mostWaiting: 200,
+      maxWaiting: 200,
     });
-    for (let n = 0; n < 210; n++) usage.keep(ended(DAY - 1, { tokenId: `t${n}` }));
-    for (let n = 0; n < 210; n++) usage.keep(ended(DAY - 1, { tokenId: `t${n}` }));
+    for (let n = 0; n < 210; n++) usage.record(ended(DAY - 1, { tokenId: `t${n}` }));
+    for (let n = 0; n < 210; n++) usage.record(ended(DAY - 1, { tokenId: `t${n}` }));
     expect(usage.waiting).to.equal(200);
     await usage.close();
     expect(await requests(span(DAY - HOUR_MS, DAY))).to.deep.equal([400]);
-    expect(said.join('\n')).to.match(/usage is missing.*"requests":20\b/);
+    expect(said.join('\n')).to.match(/usage of some requests was lost.*"requests":20\b/);
   });
 
-  it('has rows whose ids stay, in the order of time', async () => {
+  it('has rows with stable IDs in time order', async () => {
     keep(DAY - HOUR_MS);
     keep(DAY, { tokenId: 'a' });
     keep(DAY - 5 * HOUR_MS, { tokenId: 'z' });
@@ -623,17 +625,17 @@ describe('bodies in events', () => {
   const CAPTURING = { OBSERVABILITY_CAPTURE_BODIES: 'true', OBSERVABILITY_MAX_BODY_BYTES: '80' };
   const post = (scene: Scene, body: string) => scene.send(scene.post({ 'Content-Type': 'application/json' }, body));
 
-  it('are not there unless they are asked for', async () => {
+  it('are absent by default', async () => {
     const scene = await Scene.open();
     await post(scene, '{"model":"m"}');
-    expect(await scene.onlyEnd()).to.include({ model: 'm', requestBody: null, responseBody: null });
+    expect(await scene.onlyRecord()).to.include({ model: 'm', requestBody: null, responseBody: null });
     await scene.close();
   });
 
-  it('are cut and masked, streams are what they spell, and none of it is in the log', async () => {
+  it('are truncated and masked, streams are assembled to text, and the log has none of it', async () => {
     const scene = await Scene.open(CAPTURING);
     await post(scene, `{"model":"m","x":"${scene.secret} ${'word '.repeat(50)}"}`);
-    const { requestBody, responseBody } = await scene.onlyEnd();
+    const { requestBody, responseBody } = await scene.onlyRecord();
     expect(requestBody).to.match(/^\{"model":"m","x":"\*{8} (?:word )+\w{0,3}…\[cut: 80 of 326 bytes\]$/);
     expect(responseBody).to.equal(requestBody);
     expect(scene.daemon.logged.join('')).to.not.include('word word');
@@ -641,17 +643,17 @@ describe('bodies in events', () => {
     scene.daemon.ended.length = 0;
     scene.provider.answer = undefined;
     await scene.send(scene.post({}, '{"model":"gpt-test","stream":true}').replace('/v1/echo', '/v1/chat/completions'));
-    expect((await scene.onlyEnd()).responseBody).to.match(/^\{"id":"chatcmpl-1","object":"chat\.completion",/);
+    expect((await scene.onlyRecord()).responseBody).to.match(/^\{"id":"chatcmpl-1","object":"chat\.completion",/);
     await scene.close();
   });
 
-  it('of an answer out of the cache are there too', async () => {
+  it('include responses from the cache', async () => {
     const scene = await Scene.open({ ...CAPTURING, HTTP_CACHE_ENABLED: 'true' });
     scene.provider.answer = (_req, res) => {
       json(res, 200, { a: 1 }, { 'Cache-Control': 'max-age=60' });
     };
     for (let n = 0; n < 2; n++) await scene.send(head('GET /v1/a', scene.secret));
-    await eventually('both are over', () => scene.daemon.ended.length === 2);
+    await eventually('both have ended', () => scene.daemon.ended.length === 2);
     expect(scene.daemon.ended.map(({ cache, responseBody }) => [cache, responseBody])).to.deep.equal([
       ['miss', '{"a":1}'],
       ['hit', '{"a":1}'],

@@ -37,7 +37,7 @@ describe('bodies', () => {
     'a body compressed by the client': [{ 'Content-Encoding': 'gzip' }, gzipSync('{"model":"gpt"}')],
   };
   for (const [what, [fields, body]] of Object.entries(BODIES)) {
-    it(`pass ${what} byte for byte, both ways`, async () => {
+    it(`forward ${what} byte for byte, both ways`, async () => {
       const answer = await scene.send(request({ ...fields, 'Content-Length': String(body.length) }, body));
       const { body: arrived, headers } = scene.provider.received[0]!;
       expect(digest(arrived)).to.equal(digest(body));
@@ -47,28 +47,28 @@ describe('bodies', () => {
     });
   }
 
-  it('pass an upload in chunks byte for byte', async () => {
+  it('forward a chunked upload byte for byte', async () => {
     const body = randomBytes(1_000_000);
     const answer = await scene.send(request({ 'Transfer-Encoding': 'chunked' }, inChunks(body, 9_999)));
     expect(digest(scene.provider.received[0]!.body)).to.equal(digest(body));
     expect(digest(answer.body)).to.equal(digest(body));
   });
 
-  it('pass an empty upload in chunks', async () => {
+  it('forward an empty chunked upload', async () => {
     expect((await scene.send(scene.post({ 'Transfer-Encoding': 'chunked' }, LAST_CHUNK))).text).to.equal('');
     expect(scene.provider.received[0]!.body).to.have.lengthOf(0);
   });
 
   const ANSWERS: Record<string, { fields: Record<string, string>; body: Buffer }> = {
     'audio of several MB': { fields: { 'Content-Type': 'audio/mpeg' }, body: randomBytes(5_000_000) },
-    'a compressed answer': {
+    'a compressed response': {
       fields: { 'Content-Type': 'application/json', 'Content-Encoding': 'gzip' },
       body: gzipSync('{"data":[]}'),
     },
   };
   for (const [what, { fields, body }] of Object.entries(ANSWERS)) {
     for (const length of [{ 'Content-Length': String(body.length) }, {}]) {
-      it(`pass ${what} byte for byte, ${'Content-Length' in length ? 'with its length' : 'in chunks'}`, async () => {
+      it(`forward ${what} byte for byte, ${'Content-Length' in length ? 'with its length' : 'in chunks'}`, async () => {
         scene.provider.answer = (_req, res) => {
           res.writeHead(200, { ...fields, ...length });
           res.write(body.subarray(0, 10));

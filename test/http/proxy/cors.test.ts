@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { loadSettings } from '../../../config/settings.js';
 import { MANAGEMENT_TOKEN } from '../../support/daemon.js';
-import { ask, head, type RawAnswer } from '../../support/raw.js';
+import { ask, head, type RawResponse } from '../../support/raw.js';
 import { expectRefusal, EXPECTATION_FAILED, LIMIT_REACHED, MALFORMED, UNAUTHORIZED } from '../../support/refusals.js';
 import { Scene } from '../../support/scene.js';
 import { problemsWith } from '../../support/settings.js';
@@ -10,7 +10,7 @@ const APP = 'https://app.example';
 const LOCAL = 'http://localhost:3000';
 const CORS_ALLOWED_ORIGINS = `${APP},${LOCAL}`;
 
-/** Origins that are not on the list, however much they look like one that is. */
+/** Origins that are not on the list, but look like one that is. */
 const STRANGERS = [
   'https://other.example',
   'null',
@@ -33,10 +33,10 @@ const STRANGERS = [
   'http://localhost',
 ];
 
-/** Every field of the CORS protocol that an answer has, with every value it has. */
-const corsOf = ({ fields }: RawAnswer) =>
+/** All CORS headers of a response with all their values. */
+const corsOf = ({ fields }: RawResponse) =>
   fields.filter(([name]) => /^access-control-/i.test(name)).map(([name, value]) => `${name}: ${value}`);
-const variesBy = (answer: RawAnswer) => answer.header('vary')?.split(', ') ?? [];
+const variesBy = (answer: RawResponse) => answer.header('vary')?.split(', ') ?? [];
 
 const EXPOSED =
   'X-PROXY-CACHE, X-Request-ID, X-Upstream-Request-ID, Retry-After, X-Should-Retry, RateLimit, RateLimit-Policy, ' +
@@ -46,12 +46,12 @@ const readableBy = (origin: string) => [
   `Access-Control-Expose-Headers: ${EXPOSED}`,
 ];
 
-function expectReadable(answer: RawAnswer, origin: string): void {
+function expectReadable(answer: RawResponse, origin: string): void {
   expect(corsOf(answer)).to.deep.equal(readableBy(origin));
   expect(variesBy(answer)).to.include('Origin');
 }
 
-function expectUnreadable(answer: RawAnswer): void {
+function expectUnreadable(answer: RawResponse): void {
   expect(corsOf(answer)).to.deep.equal([]);
   expect(variesBy(answer)).to.include('Origin');
 }
@@ -70,8 +70,8 @@ describe('with CORS_ALLOWED_ORIGINS', () => {
   const manage = (start: string, fields: Record<string, string> = {}) =>
     scene.send(head(start, MANAGEMENT_TOKEN, fields), start.split(' ')[0]);
 
-  describe('a forwarded answer', () => {
-    it('P10 can be read by pages of each listed origin, and names that one', async () => {
+  describe('a forwarded response', () => {
+    it('P10 can be read by pages of each listed origin, and names that origin', async () => {
       for (const origin of [APP, LOCAL]) expectReadable(await scene.get(scene.secret, { Origin: origin }), origin);
     });
 
@@ -83,23 +83,23 @@ describe('with CORS_ALLOWED_ORIGINS', () => {
       });
     }
 
-    it('P10 cannot be read when two origins are given, though both are listed', async () => {
+    it('P10 cannot be read if the request has two origins, even if both are listed', async () => {
       expectUnreadable(await scene.get(scene.secret, { Origin: [APP, APP] }));
     });
 
-    it('P10 varies by origin although the request had none, or a cache would keep it for pages', async () => {
+    it('P10 varies by origin even if the request had none, since a cache could serve it to pages', async () => {
       const answer = await scene.get();
       expectUnreadable(answer);
       expect(variesBy(answer)).to.deep.equal(['Origin', 'Authorization']);
     });
 
-    it('P10 varies by what the upstream says as well', async () => {
+    it("P10 also has the upstream's Vary", async () => {
       scene.provider.answer = (_req, res) => void res.writeHead(200, { Vary: 'Accept-Encoding' }).end();
       const answer = await scene.get(scene.secret, { Origin: APP });
       expect(variesBy(answer)).to.deep.equal(['Accept-Encoding', 'Origin', 'Authorization']);
     });
 
-    it("P10 has our policy alone: the upstream's own fields do not pass", async () => {
+    it("P10 has the proxy's policy only: the upstream's CORS headers are dropped", async () => {
       scene.provider.answer = (_req, res) => {
         res.writeHead(200, {
           'Access-Control-Allow-Origin': '*',
@@ -117,7 +117,7 @@ describe('with CORS_ALLOWED_ORIGINS', () => {
   });
 
   describe('a refusal', () => {
-    const refusals: [string, typeof UNAUTHORIZED, () => Promise<RawAnswer> | RawAnswer][] = [
+    const refusals: [string, typeof UNAUTHORIZED, () => Promise<RawResponse> | RawResponse][] = [
       ['of the shape', MALFORMED, () => scene.send(head('GET /v1//models', scene.secret, { Origin: APP }))],
       ['of the credential', UNAUTHORIZED, () => scene.get(null, { Origin: APP })],
       ['of an expectation', EXPECTATION_FAILED, () => scene.send(scene.post({ Origin: APP, Expect: '200-ok' }))],
@@ -130,7 +130,7 @@ describe('with CORS_ALLOWED_ORIGINS', () => {
       });
     }
 
-    it('P10 for the cap can be read by pages of a listed origin, and by no others', async () => {
+    it('P10 for a reached cap can be read by pages of a listed origin only', async () => {
       const { token: secret } = await scene.daemon.createToken(scene.project.id, { max_requests: 1 });
       await scene.get(secret);
       const answer = await scene.get(secret, { Origin: APP });
@@ -140,35 +140,35 @@ describe('with CORS_ALLOWED_ORIGINS', () => {
       expectUnreadable(await scene.get(secret));
     });
 
-    it('P10 for the upstream has nothing of what the upstream had said', async () => {
+    it('P10 for an upstream error has no headers of the upstream', async () => {
       scene.provider.answer = (_req, res) => void res.writeHead(401, { 'Access-Control-Allow-Origin': '*' }).end();
       const answer = await scene.get(scene.secret, { Origin: APP });
       expect(answer.status).to.equal(502);
       expectReadable(answer, APP);
     });
 
-    it('P10 of a request whose framing breaks can be read by pages of a listed origin', async () => {
+    it('P10 for invalid framing can be read by pages of a listed origin', async () => {
       const client = await scene.client(
         scene.post({ Origin: APP, 'Transfer-Encoding': 'chunked' }, '1\r\na\r\nzz\r\n'),
       );
-      const answer = await client.answer();
+      const answer = await client.response();
       expectRefusal(answer, MALFORMED);
       expectReadable(answer, APP);
     });
   });
 
-  describe('an answer of the management API', () => {
+  describe('a response of the management API', () => {
     for (const [what, status, start, fields] of [
       ['a success', 200, 'GET /manage/projects', {}],
       ['a 304', 304, 'GET /manage/projects', { 'If-None-Match': '*' }],
-      ['an answer to HEAD', 200, 'HEAD /manage/projects', {}],
+      ['a response to HEAD', 200, 'HEAD /manage/projects', {}],
       ['a 404', 404, 'GET /manage/nothing', {}],
       ['a 405', 405, 'PUT /manage/projects', {}],
       ['a refusal of the management token', 401, 'GET /manage/projects', { Authorization: 'Bearer wrong' }],
-      ['a refusal of what cannot be decoded', 400, 'GET /manage/projects/%zz', {}],
+      ['a refusal of an undecodable path', 400, 'GET /manage/projects/%zz', {}],
       ['a refusal of the query', 400, 'GET /manage/projects?limit=0', {}],
     ] as const) {
-      it(`P10 can be read by pages of a listed origin and by no others: ${what}`, async () => {
+      it(`P10 can be read by pages of a listed origin only: ${what}`, async () => {
         const answer = await manage(start, { ...fields, Origin: APP });
         expect(answer.status).to.equal(status);
         expectReadable(answer, APP);
@@ -191,7 +191,7 @@ describe('with CORS_ALLOWED_ORIGINS', () => {
     ];
 
     for (const target of targets) {
-      it(`P11 to ${target} is 204 without a credential, says what a listed origin may send, is not passed on and not counted`, async () => {
+      it(`P11 to ${target} is 204 without a credential, tells a listed origin what it may send, is not forwarded and not counted`, async () => {
         const answer = await scene.send(
           preflight(target, APP, { 'Access-Control-Request-Headers': 'authorization,content-type,x-stainless-os' }),
         );
@@ -207,7 +207,7 @@ describe('with CORS_ALLOWED_ORIGINS', () => {
         await scene.expectSpent(0);
       });
 
-      it(`P11 to ${target} says nothing to origins that are not listed`, async () => {
+      it(`P11 to ${target} allows nothing to origins that are not listed`, async () => {
         for (const origin of [...STRANGERS, [APP, APP]]) {
           const answer = await scene.send(preflight(target, origin));
           expect(answer.status).to.equal(204);
@@ -217,20 +217,20 @@ describe('with CORS_ALLOWED_ORIGINS', () => {
       });
     }
 
-    it('P11 is not counted when it does bear a secret', async () => {
+    it('P11 is not counted even with a secret', async () => {
       const fields = { Origin: APP, 'Access-Control-Request-Method': 'GET' };
       expect((await scene.send(head('OPTIONS /v1/models', scene.secret, fields))).status).to.equal(204);
       await scene.expectSpent(0);
     });
 
-    it('P11 without names asks for none to be allowed', async () => {
+    it('P11 without header names allows none', async () => {
       const answer = await scene.send(preflight('/v1/models', APP));
       expect(answer.header('access-control-allow-headers')).to.equal(undefined);
       expect(answer.header('access-control-allow-origin')).to.equal(APP);
     });
 
     for (const target of ['/v1/models', '/manage/tokens']) {
-      it(`P11 to ${target} is told of valid names only`, async () => {
+      it(`P11 to ${target} allows valid header names only`, async () => {
         const names = [
           'x-a',
           'x b',
@@ -249,7 +249,7 @@ describe('with CORS_ALLOWED_ORIGINS', () => {
       });
     }
 
-    it('P11 to the management API leaves its other OPTIONS as it is: behind the token, with Allow', async () => {
+    it('P11 to the management API does not affect other OPTIONS requests, which need the token and return Allow', async () => {
       expect((await scene.send(head('OPTIONS /manage/projects', null))).status).to.equal(401);
       const answer = await manage('OPTIONS /manage/projects');
       expect({ status: answer.status, allow: answer.header('allow') }).to.deep.equal({
@@ -259,7 +259,7 @@ describe('with CORS_ALLOWED_ORIGINS', () => {
     });
   });
 
-  it('P10 says nothing about the probes, which are not for pages', async () => {
+  it('P10 adds no CORS headers to health endpoints, which are not for pages', async () => {
     const answer = await scene.send(head('GET /ready', null, { Origin: APP }));
     expect(corsOf(answer)).to.deep.equal([]);
     expect(answer.header('vary')).to.equal(undefined);
@@ -273,7 +273,7 @@ describe('without CORS_ALLOWED_ORIGINS', () => {
   beforeEach(() => scene.begin());
   after(() => scene.close());
 
-  it('P10 no page may read an answer, and no answer varies by origin', async () => {
+  it('P10 no page may read a response, and no response varies by origin', async () => {
     scene.provider.answer = (_req, res) => void res.writeHead(200, { 'Access-Control-Allow-Origin': '*' }).end();
     for (const answer of [
       await scene.get(scene.secret, { Origin: APP }),
@@ -285,7 +285,7 @@ describe('without CORS_ALLOWED_ORIGINS', () => {
     }
   });
 
-  it('P11 a preflight is 204 all the same, and allows nothing', async () => {
+  it('P11 a preflight is also 204, and allows nothing', async () => {
     for (const target of ['/v1/models', '*', '/manage/projects']) {
       const answer = await scene.send(preflight(target, APP));
       expect(answer.status).to.equal(204);
@@ -303,7 +303,7 @@ describe('with MANAGEMENT_LISTEN_ADDR and CORS_ALLOWED_ORIGINS', () => {
   });
   after(() => scene.close());
 
-  it('P11 each listener answers preflights to what it serves', async () => {
+  it('P11 each listener answers preflights for the paths that it serves', async () => {
     const { url, managementUrl } = scene.daemon;
     for (const [base, target, status] of [
       [url, '/v1/models', 204],
@@ -318,7 +318,7 @@ describe('with MANAGEMENT_LISTEN_ADDR and CORS_ALLOWED_ORIGINS', () => {
   });
 });
 
-describe('CORS_ALLOWED_ORIGINS read again', () => {
+describe('CORS_ALLOWED_ORIGINS after a reload', () => {
   let scene: Scene;
 
   before(async () => (scene = await Scene.open({ CORS_ALLOWED_ORIGINS })));
@@ -341,7 +341,7 @@ describe('CORS_ALLOWED_ORIGINS read again', () => {
   const NOWHERE = Array<undefined>(6).fill(undefined);
   const everywhere = (origin: string) => Array<string>(6).fill(origin);
 
-  it('P10 P11 is in force from the next request on, everywhere', async () => {
+  it('P10 P11 applies to the next request on every path', async () => {
     expect(await allowed(APP)).to.deep.equal(everywhere(APP));
     apply({ CORS_ALLOWED_ORIGINS: 'https://new.example' });
     expect(await allowed(APP)).to.deep.equal(NOWHERE);

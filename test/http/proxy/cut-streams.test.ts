@@ -1,4 +1,4 @@
-/** What a client is told when an answer that has begun is cut short. */
+/** Notices to clients whose response is cut short. */
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { connect } from 'node:net';
@@ -16,7 +16,7 @@ const revoke = ({ daemon, token }: Scene) => daemon.manage('DELETE', `/manage/to
 const setProject = ({ daemon, project }: Scene, isActive: boolean) =>
   daemon.manage('PATCH', `/manage/projects/${project.id}`, { is_active: isActive });
 
-/** A client that has seen all that the provider sent of its answer. */
+/** A client that has received everything that the provider sent of its response. */
 async function inTheMiddle(
   scene: Scene,
   sent: readonly string[],
@@ -37,7 +37,7 @@ async function inTheMiddle(
   return { client, upstream: upstream! };
 }
 
-/** What came behind the head, once the connection has ended; never as if it were a whole answer. */
+/** The received bytes after the head, once the connection has ended; never in the form of a complete response. */
 async function cutAnswer(client: RawClient): Promise<string> {
   await client.closed;
   const text = client.pending.toString();
@@ -45,7 +45,7 @@ async function cutAnswer(client: RawClient): Promise<string> {
   return text.slice(text.indexOf('\r\n\r\n') + 4);
 }
 
-describe('an answer that is cut', () => {
+describe('a response that is cut', () => {
   let scene: Scene;
 
   before(async () => {
@@ -79,17 +79,17 @@ describe('an answer that is cut', () => {
     },
   };
   for (const [what, { act, error, outcome }] of Object.entries(CUTS)) {
-    it(`an event stream says why when ${what}, in an event more, and does not end as if it were whole (finding D4)`, async () => {
+    it(`an event stream gets an extra event with the reason when ${what}, and does not end as if it were complete (finding D4)`, async () => {
       const { client } = await inTheMiddle(scene, ['data: 1\n\n', 'data: 2\n\n'], OPENAI);
       await act(scene);
       const event = `data: ${JSON.stringify({ error })}\n\n`;
       expect(await cutAnswer(client)).to.equal(chunk('data: 1\n\n') + chunk('data: 2\n\n') + chunk(event));
       await scene.aborted();
-      expect(await scene.onlyEnd()).to.include({ outcome, status: 200 });
+      expect(await scene.onlyRecord()).to.include({ outcome, status: 200 });
     });
   }
 
-  it('says why in the form of the specification to a client without a dialect (finding D4)', async () => {
+  it('has the reason in the plain format for other clients (finding D4)', async () => {
     const { client } = await inTheMiddle(scene, ['data: 1\n\n'], { 'X-Request-ID': 'mine' });
     await revoke(scene);
     const event = 'data: {"error":"token revoked","code":"token_revoked","request_id":"mine"}\n\n';
@@ -101,14 +101,14 @@ describe('an answer that is cut', () => {
     ['CR', ['data: 1\r\r']],
     ['a comment', [': keep-alive\n\n']],
   ] as const) {
-    it(`knows the end of an event by ${what} (finding D4)`, async () => {
+    it(`recognises the end of an event by ${what} (finding D4)`, async () => {
       const { client } = await inTheMiddle(scene, pieces, OPENAI);
       await revoke(scene);
       expect(await cutAnswer(client)).to.include('"code":"token_revoked"');
     });
   }
 
-  it('says why before the first event too (finding D4)', async () => {
+  it('has the reason also before the first event (finding D4)', async () => {
     const { client } = await inTheMiddle(scene, [], OPENAI);
     await revoke(scene);
     expect(await cutAnswer(client)).to.equal(chunk(`data: ${JSON.stringify({ error: REVOKED })}\n\n`));
@@ -119,9 +119,9 @@ describe('an answer that is cut', () => {
     ['in the middle of a line', ['data: 1\n\n', 'data: {"a":'], {}],
     ['of a compressed stream', ['data: 1\n\n'], { 'Content-Encoding': 'gzip' }],
     ['of a stream with a declared length', ['data: 1\n\n'], { 'Content-Length': '1000' }],
-    ['of what is no event stream', ['data: 1\n\n'], { 'Content-Type': 'text/plain' }],
+    ['of another content type', ['data: 1\n\n'], { 'Content-Type': 'text/plain' }],
   ] as const) {
-    it(`is cut without a word ${what} (finding D4)`, async () => {
+    it(`is cut without a notice ${what} (finding D4)`, async () => {
       const { client } = await inTheMiddle(scene, sent, OPENAI, fields);
       await revoke(scene);
       const asSent = 'Content-Length' in fields ? sent : sent.map(chunk);
@@ -129,13 +129,13 @@ describe('an answer that is cut', () => {
     });
   }
 
-  it('is cut without a word when it is the provider who broke it off (finding D4)', async () => {
+  it('is cut without a notice if the provider broke it off (finding D4)', async () => {
     const { client, upstream } = await inTheMiddle(scene, ['data: 1\n\n'], OPENAI);
     upstream.destroy();
     expect(await cutAnswer(client)).to.equal(chunk('data: 1\n\n'));
   });
 
-  it('every one of those that wait for the same answer is told, and nothing of it is kept (finding D4)', async () => {
+  it('all requests that wait for the same response get the notice, and nothing is cached (finding D4)', async () => {
     const streams: ServerResponse[] = [];
     scene.provider.answer = (_req, res) => {
       streams.push(res);
@@ -143,7 +143,7 @@ describe('an answer that is cut', () => {
     const ask = () => scene.client(head('GET /v1/models', scene.secret, OPENAI));
     const clients = [await ask(), await ask(), await ask()];
     await scene.inFlight(3);
-    // Each asks for itself once it is seen that the answer is a stream.
+    // Each request is forwarded separately once the response turns out to be a stream.
     while (streams.length > 0 || clients.some(({ pending }) => !pending.includes('data: 1\n\n'))) {
       streams.shift()?.writeHead(200, { 'Content-Type': 'text/event-stream' }).write('data: 1\n\n');
       await new Promise((resolve) => setTimeout(resolve, 2));
@@ -156,7 +156,7 @@ describe('an answer that is cut', () => {
     }
   });
 
-  it('those that wait for another one’s answer are refused in their dialect (finding D4)', async () => {
+  it('coalesced requests are refused in the error format of their client (finding D4)', async () => {
     scene.provider.answer = () => undefined;
     const fields = { ...OPENAI, 'X-Of': 'the-same' };
     const clients = [];
@@ -164,14 +164,14 @@ describe('an answer that is cut', () => {
     await scene.inFlight(3);
     await revoke(scene);
     for (const client of clients) {
-      const answer = await client.answer();
+      const answer = await client.response();
       expect(answer.status).to.equal(401);
       expect(answer.json.error).to.include({ code: 'unauthorized', type: 'authentication_error' });
       expect(answer.header('www-authenticate')).to.include('error_description="revoked"');
     }
   });
 
-  it('says that the daemon stops when it is cut because of that (finding D4)', async () => {
+  it('reports a shutdown of the daemon as the reason (finding D4)', async () => {
     const own = await Scene.open();
     const { client } = await inTheMiddle(own, ['data: 1\n\n'], OPENAI);
     await own.daemon.stop();
@@ -216,7 +216,7 @@ describe('a WebSocket that is cut', () => {
       const [code, why] = (await closed) as [number, Buffer];
       expect([code, why.toString()]).to.deep.equal([1008, reason]);
       await closedThere;
-      expect(await scene.onlyEnd()).to.include({ outcome: 'revoked', status: 101 });
+      expect(await scene.onlyRecord()).to.include({ outcome: 'revoked', status: 101 });
     });
   }
 
@@ -232,7 +232,7 @@ describe('a WebSocket that is cut', () => {
     await own.provider.stop();
   });
 
-  it('is broken off without a word in the middle of a frame (finding D4)', async () => {
+  it('is broken off without a notice in the middle of a frame (finding D4)', async () => {
     const { client, socket } = await begin();
     const { _socket: raw } = socket as unknown as { _socket: ReturnType<typeof connect> };
     const { _socket: arriving } = client as unknown as { _socket: ReturnType<typeof connect> };
@@ -244,11 +244,11 @@ describe('a WebSocket that is cut', () => {
     expect((await closed)[0]).to.equal(1006);
   });
 
-  it('is gone after two seconds, also if its client takes nothing and does not answer (finding D4)', async () => {
+  it('is closed after two seconds, even if its client does not read or respond (finding D4)', async () => {
     const { client } = await begin();
     client.pause();
     await revoke(scene);
-    expect(await scene.onlyEnd()).to.include({ outcome: 'revoked' });
+    expect(await scene.onlyRecord()).to.include({ outcome: 'revoked' });
     const connections = () => scene.daemon.daemon.server.getConnections.bind(scene.daemon.daemon.server);
     const open = () =>
       new Promise<number>((resolve) => {
@@ -263,8 +263,8 @@ describe('a WebSocket that is cut', () => {
   });
 });
 
-describe('the boundaries of messages', () => {
-  it('events end with an empty line, wherever the pieces are cut (finding D4)', () => {
+describe('message boundaries', () => {
+  it('events end with an empty line, wherever chunks are split (finding D4)', () => {
     for (const end of ['\n', '\r', '\r\n']) {
       const text = `${end}: c${end}${end}data: 1${end}data: 2${end}${end}`;
       for (let cut = 1; cut < text.length; cut++) {
@@ -281,7 +281,7 @@ describe('the boundaries of messages', () => {
     }
   });
 
-  it('frames of every form, byte by byte and in pieces (finding D4)', () => {
+  it('frames of every form, byte by byte and in chunks (finding D4)', () => {
     const frame = (first: number, length: number, isMasked: boolean) => {
       const short = length < 126 ? length : length < 65_536 ? 126 : 127;
       const long = Buffer.alloc(short === 127 ? 8 : short === 126 ? 2 : 0);
@@ -313,6 +313,6 @@ describe('the boundaries of messages', () => {
     }
     const closed = new FrameBoundary();
     closed.read(frame(0x88, 2, false));
-    expect(closed.isReached, 'behind a close frame').to.equal(false);
+    expect(closed.isReached, 'after a close frame').to.equal(false);
   });
 });

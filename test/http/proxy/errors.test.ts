@@ -1,10 +1,10 @@
-/** What clients of /v1 are told when the daemon itself refuses them: in which form, and what they can do about it. */
+/** Error responses of the daemon to clients of /v1: their formats and hints. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { mintSecret } from '../../../daemon/core/token.js';
 import { canary } from '../../support/canaries.js';
-import { chunk, type Fields, head, type RawAnswer } from '../../support/raw.js';
+import { chunk, type Fields, head, type RawResponse } from '../../support/raw.js';
 import { Scene } from '../../support/scene.js';
 
 const OPENAI: Fields = { 'User-Agent': 'OpenAI/Python 3.54.0', 'X-Stainless-Lang': 'python' };
@@ -21,7 +21,7 @@ interface InOpenAi {
   code: string;
   request_id: string;
 }
-const inOpenAi = (answer: RawAnswer) => answer.json as unknown as InOpenAi;
+const inOpenAi = (answer: RawResponse) => answer.json as unknown as InOpenAi;
 
 describe('errors on /v1', () => {
   let scene: Scene;
@@ -33,11 +33,11 @@ describe('errors on /v1', () => {
   afterEach(() => scene.end());
   after(() => scene.close());
 
-  /** Leads to each refusal that one request can lead to. */
+  /** Causes each refusal that a single request can cause. */
   const REFUSALS: Record<
     string,
     {
-      ask: (fields: Fields) => Promise<RawAnswer> | RawAnswer;
+      ask: (fields: Fields) => Promise<RawResponse> | RawResponse;
       status: number;
       type: string;
       isFinal: boolean;
@@ -143,7 +143,7 @@ describe('errors on /v1', () => {
       expect(answer.header('content-type')).to.equal('application/json; charset=utf-8');
     });
 
-    it(`${name}: any other client reads the form of the specification (finding D1)`, async () => {
+    it(`${name}: any other client gets the plain format (finding D1)`, async () => {
       const answer = await ask({ 'User-Agent': 'curl/8.5.0' });
       const { error, hint, ...rest } = answer.json;
       expect(answer.status).to.equal(status);
@@ -152,7 +152,7 @@ describe('errors on /v1', () => {
       expect(inOpenAi(await ask(OPENAI)).error.message, 'the same words').to.equal(message);
     });
 
-    it(`${name}: ${isFinal ? 'an SDK is told not to repeat it' : 'is left to the SDK to repeat'} (finding D2)`, async () => {
+    it(`${name}: ${isFinal ? 'tells an SDK not to retry' : 'lets the SDK retry'} (finding D2)`, async () => {
       expect((await ask(OPENAI)).header('x-should-retry')).to.equal(isFinal ? 'false' : undefined);
     });
   }
@@ -167,13 +167,13 @@ describe('errors on /v1', () => {
     ["Go's own user agent, which go-openai sends", { 'User-Agent': 'Go-http-client/1.1' }, true],
     ['nothing else', { 'X-Other': 'openai', 'User-Agent': 'python-httpx/0.28' }, false],
   ] as readonly [string, Fields, boolean][]) {
-    it(`a client is known by ${what} (finding D1)`, async () => {
+    it(`a client is recognised by ${what} (finding D1)`, async () => {
       const { error } = (await scene.get(mintSecret(), fields)).json;
       expect(typeof error).to.equal(isOfOpenAi ? 'object' : 'string');
     });
   }
 
-  it('a client that goes by the status alone gets 403 for a spent cap (finding D2)', async () => {
+  it('a client that retries by status only gets 403 for a reached cap (finding D2)', async () => {
     const ai = { 'User-Agent': 'ai/6.0.325 ai-sdk/provider-utils/4.0.66' };
     const { token } = await scene.daemon.createToken(scene.project.id, { max_requests: 1 });
     expect((await scene.get(token, ai)).status).to.equal(200);
@@ -184,7 +184,7 @@ describe('errors on /v1', () => {
     expect((await scene.get(mintSecret(), ai)).status, 'what it does not repeat').to.equal(401);
   });
 
-  it('ERROR_SHAPE sets one form for all, and leaves management alone (finding D1)', async () => {
+  it('ERROR_SHAPE sets one format for all clients, but not for management (finding D1)', async () => {
     const own = await Scene.open({ ERROR_SHAPE: 'openai' });
     expect((await own.get(mintSecret())).json.error).to.include({ code: 'unauthorized' });
     const unread = await own.send('GET /v1/models HTTP/1.1\r\nno field\r\n\r\n');
@@ -199,7 +199,7 @@ describe('errors on /v1', () => {
     await plain.close();
   });
 
-  it('a rate limit says when to come back, and not that there is no use in it (finding D1) (finding D2)', async () => {
+  it('a rate limit says when to retry, and does not forbid a retry (finding D1) (finding D2)', async () => {
     const limited = await Scene.open({ IP_RATE_LIMIT: '1' });
     await limited.get();
     const answer = await limited.get(limited.secret, OPENAI);
@@ -209,17 +209,17 @@ describe('errors on /v1', () => {
     await limited.close();
   });
 
-  describe('what can be done about it', () => {
-    /** The hint, and what stands in `WWW-Authenticate`. */
+  describe('hints', () => {
+    /** The hint, and the value of `WWW-Authenticate`. */
     async function told(secret: string | null, fields: Fields = {}): Promise<{ hint: unknown; challenge: unknown }> {
       const answer = await scene.get(secret, fields);
       expect(answer.status, answer.text).to.equal(401);
       expect(answer.json).to.include({ error: 'unauthorized', code: 'unauthorized' });
       return { hint: answer.json.hint, challenge: answer.header('www-authenticate') };
     }
-    const UNKNOWN = `the token is unknown, expired or revoked. ${SEND_IT}`;
+    const UNKNOWN = 'the token is unknown, expired or revoked. Ask its issuer for a new one.';
 
-    it('an unknown token gets the remedy, in one sentence where an SDK of OpenAI reads it (finding D3)', async () => {
+    it('an unknown token gets a hint, as part of the message for an SDK of OpenAI (finding D3)', async () => {
       expect(await told(mintSecret())).to.deep.equal({ hint: UNKNOWN, challenge: 'Bearer error="invalid_token"' });
       const { error } = inOpenAi(await scene.get(mintSecret(), OPENAI));
       expect(error.message).to.equal(`unauthorized: ${UNKNOWN}`);
@@ -238,7 +238,7 @@ describe('errors on /v1', () => {
     });
 
     for (const beginning of ['sk-proj-', 'sk-ant-', 'AIza']) {
-      it(`a provider's key that begins with ${beginning} is told that a withering token is needed (finding D3)`, async () => {
+      it(`a provider's key that begins with ${beginning} gets the hint that a withering token is needed (finding D3)`, async () => {
         const key = `${beginning}${'0123456789'.repeat(4)}`;
         const { hint } = await told(key);
         expect(hint)
@@ -254,7 +254,7 @@ describe('errors on /v1', () => {
       ['x-goog-api-key', { 'X-Goog-Api-Key': 1 }],
       ['another header', { 'X-Own': 1 }],
     ] as const) {
-      it(`a token in ${what} is told where it belongs (finding D3)`, async () => {
+      it(`a token in ${what} gets the hint where to send it (finding D3)`, async () => {
         const sent = Object.fromEntries(Object.keys(fields).map((name) => [name, scene.secret]));
         const { hint, challenge } = await told(null, sent);
         expect(hint)
@@ -264,17 +264,19 @@ describe('errors on /v1', () => {
       });
     }
 
-    it('whoever sends no token, another scheme, or half a token is told so (finding D3)', async () => {
+    it('a missing token, another scheme and an incomplete token get hints of their own (finding D3)', async () => {
       expect((await told(null)).hint).to.match(/^the request has no token\. Send one as/);
       expect((await told(null, { Authorization: 'Basic dTpw' })).hint).to.match(
         /^the Authorization header has no bearer/,
       );
-      expect((await told(null, { Authorization: scene.secret })).hint).to.match(/^the token was sent in another form/);
-      expect((await told(scene.secret.slice(0, -1))).hint).to.match(/^the token is not whole/);
+      expect((await told(null, { Authorization: scene.secret })).hint).to.match(
+        /^the token was sent in the Authorization header without `Bearer`/,
+      );
+      expect((await told(scene.secret.slice(0, -1))).hint).to.match(/^the token is incomplete or mistyped/);
       expect((await told(canary('client'))).hint).to.match(/^this is not a withering token/);
     });
 
-    it('a spent cap is told to ask for another token (finding D3)', async () => {
+    it('a reached cap gets the hint to ask for another token (finding D3)', async () => {
       const { token } = await scene.daemon.createToken(scene.project.id, { max_requests: 1 });
       await scene.get(token);
       expect((await scene.get(token)).json).to.include({
@@ -283,13 +285,13 @@ describe('errors on /v1', () => {
       });
     });
 
-    it('a base URL with a slash at its end is asked about (finding D3)', async () => {
+    it('a base URL with a slash at its end gets a hint (finding D3)', async () => {
       for (const path of ['/v1//chat/completions', '//chat/completions', '//v1/chat/completions']) {
         const answer = await scene.send(head(`POST ${path}`, scene.secret, { 'Content-Length': '0' }));
         expect(answer.status).to.equal(400);
         expect(answer.json, path).to.include({
           code: 'malformed_request',
-          hint: 'does the base URL end with a slash?',
+          hint: 'remove the slash at the end of the base URL',
         });
       }
       const other = await scene.send(head('GET /v1/%zz', scene.secret));
@@ -300,7 +302,7 @@ describe('errors on /v1', () => {
       const chat = (fields: Fields) =>
         head('POST /chat/completions', scene.secret, { 'Content-Length': '0', ...fields });
 
-      it('an SDK without /v1 in its base URL is told what the base URL is (finding D3)', async () => {
+      it('an SDK without /v1 in its base URL gets the right base URL (finding D3)', async () => {
         const answer = await scene.send(chat({ Host: 'llmp.example:8080', ...OPENAI }));
         expect(answer.status).to.equal(404);
         expect(inOpenAi(answer).error).to.deep.equal({
@@ -312,11 +314,11 @@ describe('errors on /v1', () => {
       });
 
       for (const [what, fields] of [
-        ['a Host that is none', { Host: 'a"b' }],
-        ['a proxy in front that is not trusted', { 'X-Forwarded-For': '192.0.2.1' }],
+        ['an invalid Host', { Host: 'a"b' }],
+        ['an untrusted proxy in front', { 'X-Forwarded-For': '192.0.2.1' }],
         ['a very long Host', { Host: 'a'.repeat(300) }],
       ] as const) {
-        it(`is shown no address with ${what} (finding D3)`, async () => {
+        it(`gets no address with ${what} (finding D3)`, async () => {
           const answer = await scene.send(chat(fields));
           expect(answer.text).not.to.match(/https?:\/\//);
           if (answer.status === 404) expect(answer.json.hint).to.match(/^the API is under \/v1: /);
@@ -337,7 +339,7 @@ describe('errors on /v1', () => {
     });
   });
 
-  it('a body that turns out too large is refused in the dialect too (finding D1) (finding D2)', async () => {
+  it("a streamed body that is too large is refused in the client's error format too (finding D1) (finding D2)", async () => {
     const answer = await scene.send(
       scene.post({ 'Transfer-Encoding': 'chunked', ...OPENAI }, chunk('x'.repeat(200_001))),
     );
@@ -350,7 +352,7 @@ describe('errors on /v1', () => {
 describe('the documentation on SDKs', () => {
   const page = (name: string) => readFileSync(join(import.meta.dirname, '../../../../docs', name), 'utf8');
 
-  it('says how openai-agents is kept from sending the token to OpenAI with its traces (finding D8)', () => {
+  it('explains how to prevent openai-agents from sending the token to OpenAI with its traces (finding D8)', () => {
     const [line = ''] = page('clients/README.md')
       .split('\n- ')
       .filter((item) => item.startsWith('**openai-agents**'));
@@ -359,7 +361,7 @@ describe('the documentation on SDKs', () => {
     }
   });
 
-  it('names every code that a client of /v1 can get, and ERROR_SHAPE (finding D1)', () => {
+  it('lists every code that a client of /v1 can get, and ERROR_SHAPE (finding D1)', () => {
     const errors = page('reference/errors.md');
     for (const word of ['ERROR_SHAPE', ...CODES, 'token_revoked', 'X-Should-Retry'])
       expect(errors).to.include(`\`${word}`);

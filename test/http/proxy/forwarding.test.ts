@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { head, type RawAnswer } from '../../support/raw.js';
+import { head, type RawResponse } from '../../support/raw.js';
 import { Scene } from '../../support/scene.js';
 
 describe('forwarding', () => {
@@ -13,8 +13,8 @@ describe('forwarding', () => {
   after(() => scene.close());
 
   describe('the headers to the client', () => {
-    /** The answer to a request that the provider answers with these fields. */
-    async function answerWith(fields: Record<string, string | string[]>): Promise<RawAnswer> {
+    /** The response to a request that the provider answers with these headers. */
+    async function answerWith(fields: Record<string, string | string[]>): Promise<RawResponse> {
       scene.provider.answer = (_req, res) => {
         res.writeHead(200, fields);
         res.end('{}');
@@ -29,13 +29,13 @@ describe('forwarding', () => {
       );
     });
 
-    it('tell what the upstream and what the proxy took', async () => {
+    it('have the time taken by the upstream and by the proxy', async () => {
       expect((await answerWith({})).header('server-timing')).to.match(
         /^upstream;dur=\d+(\.\d+)?, proxy;dur=\d+(\.\d+)?$/,
       );
     });
 
-    it('count down what is left of a cap, and say nothing of it without one', async () => {
+    it('have the remaining requests of a cap, if there is one', async () => {
       const capped = await scene.daemon.createToken(scene.project.id, { max_requests: 2 });
       const remaining = async (secret: string) => (await scene.get(secret)).header('x-token-requests-remaining');
       expect(await remaining(capped.token)).to.equal('1');
@@ -43,7 +43,7 @@ describe('forwarding', () => {
       expect(await remaining(scene.secret)).to.equal(undefined);
     });
 
-    it('forbid buffering of event streams, and of nothing else', async () => {
+    it('forbid buffering of event streams only', async () => {
       const buffering = async (type: string) =>
         (await answerWith({ 'Content-Type': type })).header('x-accel-buffering');
       expect(await buffering('text/event-stream; charset=utf-8')).to.equal('no');
@@ -60,13 +60,13 @@ describe('forwarding', () => {
       '/v1/models?url=http://a//b/../c',
       '/v1',
     ]) {
-      it(`passes unchanged: ${target}`, async () => {
+      it(`is forwarded unchanged: ${target}`, async () => {
         await scene.send(head(`GET ${target}`, scene.secret));
         expect(scene.provider.received[0]!.url).to.equal(target);
       });
     }
 
-    it('is put behind the path of UPSTREAM_BASE_URL', async () => {
+    it('is appended to the path of UPSTREAM_BASE_URL', async () => {
       const based = await Scene.open({}, `${scene.provider.url}/openai/deployments/`);
       try {
         await based.get();
@@ -81,7 +81,7 @@ describe('forwarding', () => {
       ['/v1/', '/v1/models'],
       ['/openai/v1', '/openai/v1/models'],
     ] as const) {
-      it(`has /v1 once where UPSTREAM_BASE_URL is that of an SDK and ends with ${path} (finding A14)`, async () => {
+      it(`has /v1 once if UPSTREAM_BASE_URL is the base URL of an SDK and ends with ${path} (finding A14)`, async () => {
         const based = await Scene.open({}, `${scene.provider.url}${path}`);
         try {
           await based.get();
@@ -95,7 +95,7 @@ describe('forwarding', () => {
 
   describe('the method', () => {
     for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']) {
-      it(`${method} passes with its body`, async () => {
+      it(`${method} is forwarded with its body`, async () => {
         const answer = await scene.send(head(`${method} /v1/echo`, scene.secret, { 'Content-Length': '5' }) + 'hello');
         expect(answer.text).to.equal('hello');
         expect(scene.provider.received[0]).to.deep.include({ method, body: Buffer.from('hello') });

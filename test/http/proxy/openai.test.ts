@@ -56,7 +56,7 @@ describe('the openai package, with a withering token in place of the key', () =>
     expect(finished).to.equal('stop');
   });
 
-  it('leaves a stream halfway, and the provider hears of it', async () => {
+  it('aborts a stream, which aborts it at the provider', async () => {
     scene.provider.answer = (_req, res) => {
       res.writeHead(200, { 'Content-Type': 'text/event-stream' });
       res.write('data: {"choices":[{"delta":{"content":"Hel"}}]}\n\n');
@@ -67,7 +67,7 @@ describe('the openai package, with a withering token in place of the key', () =>
       break;
     }
     await scene.aborted();
-    expect(await scene.onlyEnd()).to.include({ outcome: 'client_closed' });
+    expect(await scene.onlyRecord()).to.include({ outcome: 'client_closed' });
   });
 
   it('lists the models', async () => {
@@ -82,12 +82,12 @@ describe('the openai package, with a withering token in place of the key', () =>
     expect(scene.provider.received[0]!.body.includes(content)).to.equal(true);
   });
 
-  it('sees our request id', async () => {
+  it('gets the request ID of llmp', async () => {
     const { request_id: seen } = await openai.models.list().withResponse();
     expect(seen).to.equal(scene.provider.received[0]!.headers['x-request-id']);
   });
 
-  it('throws AuthenticationError for a token that is not good', async () => {
+  it('throws AuthenticationError for an invalid token', async () => {
     await scene.daemon.manage('DELETE', `/manage/tokens/${scene.token.id}`);
     const failure = await failureOf(openai.models.list());
     expect(failure).to.be.instanceOf(AuthenticationError);
@@ -102,13 +102,13 @@ describe('the openai package, with a withering token in place of the key', () =>
     expect(failure.message).to.match(/token request limit reached/);
   });
 
-  it("throws the provider's own NotFoundError, with its words", async () => {
+  it("throws the provider's own NotFoundError, with its message", async () => {
     const failure = await failureOf(openai.models.retrieve('no-such-model'));
     expect(failure).to.be.instanceOf(NotFoundError);
     expect(failure).to.include({ code: 'unknown_url', type: 'invalid_request_error' });
   });
 
-  it("throws InternalServerError for the provider's 500, which it asked for once", async () => {
+  it("throws InternalServerError for the provider's 500, after one request", async () => {
     scene.provider.answer = (_req, res) => {
       json(res, 500, { error: { message: 'The server had an error', type: 'server_error' } });
     };
@@ -118,7 +118,7 @@ describe('the openai package, with a withering token in place of the key', () =>
     await scene.expectSpent(1);
   });
 
-  it('throws InternalServerError for our 502', async () => {
+  it('throws InternalServerError for a 502 of llmp', async () => {
     scene.provider.answer = (_req, res) => {
       json(res, 401, {});
     };

@@ -5,7 +5,7 @@ import { Scene } from '../../support/scene.js';
 
 const SECOND_MS = 1000;
 
-// I3: not none, and not two, however a request ends.
+// I3: exactly one outcome, however a request ends.
 describe('every request has exactly one outcome', () => {
   let scene: Scene;
 
@@ -17,7 +17,7 @@ describe('every request has exactly one outcome', () => {
   after(() => scene.close());
 
   const revoke = () => scene.daemon.manage('DELETE', `/manage/tokens/${scene.token.id}`);
-  /** A request whose token is revoked when admission has answered, but not yet been heard. */
+  /** A request whose token is revoked after admission has decided, but before the proxy continues. */
   const revokedOnAdmission = async (request: string) => {
     const { admission } = scene.daemon.daemon;
     admission.admit = async (secret) => {
@@ -37,7 +37,7 @@ describe('every request has exactly one outcome', () => {
     return scene.get();
   };
   const SCENES: [what: string, outcome: Outcome, play: () => Promise<unknown>][] = [
-    ['a good answer', 'ok', answering(200)],
+    ['a successful response', 'ok', answering(200)],
     ["the provider's 404 (finding A13)", 'upstream_refused', answering(404)],
     ["the provider's 429 (finding A13)", 'upstream_refused', answering(429)],
     ["the provider's 503", 'upstream_error', answering(503)],
@@ -45,21 +45,21 @@ describe('every request has exactly one outcome', () => {
     ['a bad token', 'refused', () => scene.get(null)],
     ['a bad shape', 'refused', () => scene.get(scene.secret, { Host: [] })],
     [
-      'a client that left before headers',
+      'a client that disconnects before headers',
       'client_closed',
       async () => {
         (await scene.beforeHeaders()).destroy();
       },
     ],
     [
-      'a client that left mid-stream',
+      'a client that disconnects mid-stream',
       'client_closed',
       async () => {
         (await scene.midStream()).client.destroy();
       },
     ],
     [
-      'a client that left mid-upload',
+      'a client that disconnects mid-upload',
       'client_closed',
       async () => {
         (await scene.midUpload()).destroy();
@@ -74,7 +74,7 @@ describe('every request has exactly one outcome', () => {
       },
     ],
     [
-      'an upstream that falls silent',
+      'an upstream that stalls mid-stream',
       'timeout',
       async () => {
         await scene.midStream();
@@ -98,9 +98,9 @@ describe('every request has exactly one outcome', () => {
     ],
     ['a revocation before headers', 'revoked', () => scene.beforeHeaders().then(revoke)],
     ['a revocation mid-stream', 'revoked', () => scene.midStream().then(revoke)],
-    ['a revocation upon admission', 'revoked', () => revokedOnAdmission(head('GET /v1/models', scene.secret))],
+    ['a revocation during admission', 'revoked', () => revokedOnAdmission(head('GET /v1/models', scene.secret))],
     [
-      'a revocation upon admission of a body still to come',
+      'a revocation during admission, before the body arrives',
       'revoked',
       () => revokedOnAdmission(scene.post({ 'Content-Length': '5' })),
     ],
@@ -109,9 +109,9 @@ describe('every request has exactly one outcome', () => {
   for (const [what, outcome, play] of SCENES) {
     it(`${outcome}: ${what}`, async () => {
       await play();
-      expect((await scene.onlyEnd()).outcome).to.equal(outcome);
+      expect((await scene.onlyRecord()).outcome).to.equal(outcome);
       await scene.end();
-      await scene.onlyEnd();
+      await scene.onlyRecord();
     });
   }
 });

@@ -4,7 +4,7 @@ import { head } from '../../support/raw.js';
 import { expectRefusal, MALFORMED } from '../../support/refusals.js';
 import { Scene } from '../../support/scene.js';
 
-// The first step of the request's way; those that follow are in proxy.test.ts. What it refuses is in faults/ (A01 to A37).
+// The first step of a request; the others are in proxy.test.ts. The refused shapes are in faults/ (A01 to A37).
 describe('a request on /v1: 1 shape', () => {
   let scene: Scene;
 
@@ -15,13 +15,13 @@ describe('a request on /v1: 1 shape', () => {
   afterEach(() => scene.end());
   after(() => scene.close());
 
-  it('answers OPTIONS with 204, with a secret and without, and neither passes it on nor counts it', async () => {
+  it('answers OPTIONS with 204, with or without a secret, and neither forwards nor counts it', async () => {
     expect((await scene.send(head('OPTIONS /v1/models', null))).status).to.equal(204);
     expect((await scene.send(head('OPTIONS /v1/models', scene.secret))).status).to.equal(204);
     await scene.expectSpent(0);
   });
 
-  it('keeps a request id of the right form, and replaces any other', async () => {
+  it('uses a valid request ID of the client, and replaces any other', async () => {
     const idFor = async (given: string) => (await scene.get(null, { 'X-Request-ID': given })).json.request_id;
     expect(await idFor('my-id_1')).to.equal('my-id_1');
     for (const given of ['', 'a'.repeat(65), 'a b', 'a\x1b[2J', '<id>']) {
@@ -29,7 +29,7 @@ describe('a request on /v1: 1 shape', () => {
     }
   });
 
-  it('comes before the credential', async () => {
+  it('is checked before the credential', async () => {
     expectRefusal(await scene.get('not-a-secret', { Host: [] }), MALFORMED);
     await eventually('the end is known', () => scene.daemon.ended[0]?.outcome === 'refused');
   });

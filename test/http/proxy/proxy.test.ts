@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { mintSecret } from '../../../daemon/core/token.js';
 import { eventually } from '../../support/eventually.js';
-import { type Outage, takeDatabaseAway } from '../../support/outage.js';
-import { chunk, type Fields, type RawAnswer, RawClient } from '../../support/raw.js';
+import { type DatabaseOutage, makeDatabaseUnreachable } from '../../support/database-outage.js';
+import { chunk, type Fields, type RawResponse, RawClient } from '../../support/raw.js';
 import {
   BODY_TOO_LARGE,
   type Expected,
@@ -17,7 +17,7 @@ import { Scene } from '../../support/scene.js';
 
 const MINUTE_MS = 60_000;
 
-// The steps of the request's way, as daemon/http/proxy/admit.ts has them. The first, the shape, is in proxy-shape.test.ts.
+// The steps of a request, as in daemon/http/proxy/admit.ts. The first, the shape, is in proxy-shape.test.ts.
 describe('a request on /v1', () => {
   let scene: Scene;
 
@@ -36,17 +36,17 @@ describe('a request on /v1', () => {
   after(() => scene.close());
 
   describe('3 credential', () => {
-    it('refuses a request without one', async () => {
+    it('refuses a request without a credential', async () => {
       const answer = await scene.get(null);
       expectRefusal(answer, UNAUTHORIZED);
       expect(answer.header('www-authenticate')).to.equal('Bearer');
       await scene.expectSpent(0);
     });
 
-    it('sends a wrong checksum away without a look-up', async () => {
+    it('refuses a wrong checksum without a database lookup', async () => {
       const { stores, usage } = scene.daemon.daemon;
       const { database } = stores;
-      await usage.flush(); // Of the requests before, so that it does not come in between.
+      await usage.flush(); // Writes earlier usage, so that it does not interfere.
       const before = database.statements;
       expectRefusal(await scene.get(`sk-wt-${'a'.repeat(49)}`), UNAUTHORIZED);
       expect(database.statements).to.equal(before);
@@ -56,8 +56,8 @@ describe('a request on /v1', () => {
   describe('4 admission', () => {
     type Failure = 'revoked' | 'expired' | 'inactive' | 'exhausted';
 
-    /** Makes a token of its own project fail in all these ways, and gives the answer to its next request. */
-    async function answerTo(failures: readonly Failure[]): Promise<RawAnswer> {
+    /** Makes a token fail in all these ways, and returns the response to its next request. */
+    async function answerTo(failures: readonly Failure[]): Promise<RawResponse> {
       const { daemon } = scene;
       const project = await daemon.createProject();
       const token = await daemon.createToken(project.id, { duration_minutes: 1, max_requests: 1 });
@@ -89,7 +89,7 @@ describe('a request on /v1', () => {
       expect((await answerTo(['exhausted'])).header('retry-after')).to.equal(undefined);
     });
 
-    it('lets exactly as many requests pass as the cap has uses, however many come at once', async () => {
+    it('forwards exactly as many requests as the cap allows, however many arrive at once', async () => {
       const { token } = await scene.daemon.createToken(scene.project.id, { max_requests: 5 });
       const answers = await Promise.all(Array.from({ length: 20 }, () => scene.get(token)));
       expect(answers.filter(({ status }) => status === 200)).to.have.lengthOf(5);
@@ -97,16 +97,16 @@ describe('a request on /v1', () => {
       expect(scene.provider.received).to.have.lengthOf(5);
     });
 
-    describe('while the database is away', () => {
-      let outage: Outage;
+    describe('while the database is unavailable', () => {
+      let outage: DatabaseOutage;
       beforeEach(() => {
-        outage = takeDatabaseAway(scene.daemon);
+        outage = makeDatabaseUnreachable(scene.daemon);
       });
       afterEach(() => {
         outage.end();
       });
 
-      it('answers 503 with Retry-After to a token never seen, not 401', async () => {
+      it('answers 503 with Retry-After to an unknown token, not 401', async () => {
         const answer = await scene.get(mintSecret());
         expectRefusal(answer, UNAVAILABLE);
         expect(answer.header('retry-after')).to.match(/^\d+$/);
@@ -126,15 +126,15 @@ describe('a request on /v1', () => {
     const CHUNKED: Fields = { 'Transfer-Encoding': 'chunked' };
     const CONTINUE: Fields = { Expect: '100-continue', 'Content-Length': '5' };
 
-    it('answers 408 when a small one stops arriving, and spends nothing, even if the rest comes yet', async () => {
+    it('answers 408 when a small one stops arriving, and spends nothing, even if the rest arrives later', async () => {
       const client = await scene.client(scene.post({ 'Content-Length': '10' }, 'begin'));
       await scene.inFlight(1);
       scene.daemon.clock.advance(5_000);
-      expectRefusal(await client.answer(), REQUEST_TIMEOUT);
+      expectRefusal(await client.response(), REQUEST_TIMEOUT);
       client.send('& end');
       await eventually('the connection serves again', async () => {
         client.send(scene.post({}, 'next'));
-        return (await client.answer()).text === 'next';
+        return (await client.response()).text === 'next';
       });
       await scene.expectSpent(1);
     });
@@ -143,34 +143,34 @@ describe('a request on /v1', () => {
       const client = await scene.client(scene.post(CHUNKED, chunk('begin')));
       await scene.reached();
       scene.daemon.clock.advance(5_000);
-      expectRefusal(await client.answer(), REQUEST_TIMEOUT);
+      expectRefusal(await client.response(), REQUEST_TIMEOUT);
       await scene.aborted();
       await scene.expectSpent(1);
     });
 
-    it('is asked for with 100 only once the request is admitted', async () => {
+    it('is requested with 100 Continue only after admission', async () => {
       const client = await scene.client(scene.post(CONTINUE));
-      expect((await client.answer()).status).to.equal(100);
+      expect((await client.response()).status).to.equal(100);
       client.send('hello');
-      expect(await client.answer()).to.include({ status: 200, text: 'hello' });
+      expect(await client.response()).to.include({ status: 200, text: 'hello' });
     });
 
-    it('is not asked for when the token is bad: the first answer is the 401', async () => {
+    it('is not requested for a bad token: the first response is the 401', async () => {
       const client = await scene.client(scene.post(CONTINUE, '', mintSecret()));
-      expectRefusal(await client.answer(), UNAUTHORIZED);
+      expectRefusal(await client.response(), UNAUTHORIZED);
       await client.closed;
     });
 
-    it('is not asked for when it would be too large: the first answer is the 413', async () => {
+    it('is not requested if it would be too large: the first response is the 413', async () => {
       const client = await scene.client(scene.post({ ...CONTINUE, 'Content-Length': '200001' }));
-      expectRefusal(await client.answer(), BODY_TOO_LARGE);
+      expectRefusal(await client.response(), BODY_TOO_LARGE);
       await client.closed;
       await scene.expectSpent(0);
     });
   });
 
   describe('7 forward: the upstream', () => {
-    it('answers 503 when no connection to it came free within UPSTREAM_CONNECT_TIMEOUT, and spends nothing', async () => {
+    it('answers 503 if no connection becomes free within UPSTREAM_CONNECT_TIMEOUT, and spends nothing', async () => {
       scene.provider.answer = () => undefined;
       await scene.client(scene.post({}));
       await scene.reached();
@@ -186,10 +186,10 @@ describe('a request on /v1', () => {
     });
   });
 
-  describe('8 afterwards', () => {
-    it('leaves one record that names the request, the token and the outcome, and no query', async () => {
+  describe('8 completion', () => {
+    it('publishes one record with the request, the token and the outcome, without the query', async () => {
       await scene.get(scene.secret, { 'X-Request-ID': 'my-id' });
-      const { durationMs, firstByteMs, upstreamMs, timeMs, bytesOut, ...ended } = await scene.onlyEnd();
+      const { durationMs, firstByteMs, upstreamMs, timeMs, bytesOut, ...ended } = await scene.onlyRecord();
       expect([upstreamMs, firstByteMs, durationMs]).to.satisfy(([upstream, first, whole]: number[]) =>
         [0, upstream, first, whole].every((ms, i, all) => i === 0 || (ms ?? -1) >= (all[i - 1] ?? 0)),
       );
@@ -218,19 +218,24 @@ describe('a request on /v1', () => {
       });
     });
 
-    it('names the token of one that is refused, where the token is known', async () => {
+    it('has the token of a refused request if it is known', async () => {
       await scene.daemon.manage('DELETE', `/manage/tokens/${scene.token.id}`);
       await scene.get();
       const known = { tokenId: scene.token.id, projectId: scene.project.id, obfuscated: scene.token.obfuscated };
-      expect(await scene.onlyEnd()).to.include({ ...known, status: 401, outcome: 'refused', upstreamMs: null });
+      expect(await scene.onlyRecord()).to.include({ ...known, status: 401, outcome: 'refused', upstreamMs: null });
     });
 
-    it('leaves one for a request without a token too, naming none', async () => {
+    it('publishes one for a request without a token too', async () => {
       await scene.get(null);
-      expect(await scene.onlyEnd()).to.include({ tokenId: null, projectId: null, status: 401, code: 'unauthorized' });
+      expect(await scene.onlyRecord()).to.include({
+        tokenId: null,
+        projectId: null,
+        status: 401,
+        code: 'unauthorized',
+      });
     });
 
-    it('frees the connection to the upstream, whatever the outcome', async () => {
+    it('releases the upstream connection, whatever the outcome', async () => {
       scene.provider.answer = () => undefined;
       for (let i = 0; i < 3; i++) {
         const client = await RawClient.to(scene.daemon.url);

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { Server } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { expect } from 'chai';
-import { Bounds } from '../../../daemon/http/server/bounds.js';
+import { MemoryBounds } from '../../../daemon/http/server/memory-bounds.js';
 import { createHttpServer } from '../../../daemon/http/server/server.js';
 import { TestClock } from '../../support/clock.js';
 import { recordingLog } from '../../support/daemon.js';
@@ -11,8 +11,8 @@ import { head } from '../../support/raw.js';
 
 const ANSWER_BYTES = 20e6;
 
-// A stopping daemon closed the connection as soon as the whole answer was with Node, and the client lost the end of it.
-describe('a client that reads its answer slowly', () => {
+// A stopping daemon used to close the connection as soon as Node had the complete response, and the client lost the end of it.
+describe('a client that reads its response slowly', () => {
   let server: Server;
   let hasAnswered = false;
 
@@ -22,14 +22,14 @@ describe('a client that reads its answer slowly', () => {
     server = createHttpServer({
       proxy: null,
       upgrades: null,
-      offPath: null,
+      unknownPathErrors: null,
       app: (_req, res) => {
         hasAnswered = true;
         res.end(Buffer.alloc(ANSWER_BYTES, 'x'));
       },
       clock,
       log,
-      bounds: new Bounds({ clock, heap: { isFull: false }, log }),
+      bounds: new MemoryBounds({ clock, heap: { isFull: false }, log }),
       maxConnections: 10,
       isDraining: () => false,
       live: { current: { corsAllowedOrigins: undefined } },
@@ -37,10 +37,10 @@ describe('a client that reads its answer slowly', () => {
     await once(server.listen(0, '127.0.0.1'), 'listening');
   });
 
-  it('gets all of it although the daemon stops meanwhile, and closes what is idle', async () => {
+  it('gets all of it while the daemon stops and closes idle connections', async () => {
     const client = connect((server.address() as AddressInfo).port, '127.0.0.1');
     client.write(head('GET /large', null));
-    await eventually('it is answered', () => hasAnswered);
+    await eventually('the response arrives', () => hasAnswered);
     const closed = once(server.close(), 'close');
     server.closeIdleConnections();
     let received = 0;

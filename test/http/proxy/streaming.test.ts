@@ -20,11 +20,11 @@ describe('streaming', () => {
 
   async function expectCut(client: RawClient): Promise<void> {
     await client.closed;
-    expect(await client.answer().catch(() => 'not whole')).to.equal('not whole');
+    expect(await client.response().catch(() => 'not whole')).to.equal('not whole');
   }
 
   describe('an event stream', () => {
-    it('F10 may finish when its token expires meanwhile', async () => {
+    it('F10 may finish after its token has expired', async () => {
       scene.token = await scene.daemon.createToken(scene.project.id, { duration_minutes: 1 });
       const { client, upstream } = await scene.midStream();
       for (let i = 0; i < 2; i++) {
@@ -34,12 +34,12 @@ describe('streaming', () => {
       }
       expectRefusal(await scene.get(), UNAUTHORIZED);
       upstream.end();
-      expect((await client.answer()).text).to.match(/data: 1\n\n$/);
+      expect((await client.response()).text).to.match(/data: 1\n\n$/);
     });
   });
 
-  describe('the wait for headers', () => {
-    it('begins when the upload is over: a slow client does not use it up', async () => {
+  describe('the timeout for response headers', () => {
+    it('starts after the upload: a slow client does not use it up', async () => {
       let socket: Socket | undefined;
       scene.provider.server.once('request', (req) => {
         ({ socket } = req);
@@ -50,10 +50,10 @@ describe('streaming', () => {
         scene.daemon.clock.advance(29 * SECOND_MS);
         const before = socket!.bytesRead;
         client.send(chunk(more));
-        await eventually('the piece has passed', () => socket!.bytesRead > before);
+        await eventually('the chunk has arrived', () => socket!.bytesRead > before);
       }
       client.send(LAST_CHUNK);
-      expect((await client.answer()).text).to.equal(`first${more.repeat(4)}`);
+      expect((await client.response()).text).to.equal(`first${more.repeat(4)}`);
     });
   });
 
@@ -90,7 +90,7 @@ describe('streaming', () => {
       it(`${what} answers ${expected.status} to a request that waits for headers`, async () => {
         const client = await scene.beforeHeaders();
         await act();
-        expectRefusal(await client.answer(), expected);
+        expectRefusal(await client.response(), expected);
         await scene.aborted();
       });
 
@@ -98,11 +98,11 @@ describe('streaming', () => {
         const client = await scene.client(scene.post({ 'Content-Length': '10' }, 'begin'));
         await scene.inFlight(1);
         await act();
-        expectRefusal(await client.answer(), expected);
+        expectRefusal(await client.response(), expected);
         await scene.expectSpent(0);
       });
 
-      it(`F06 ${what} refuses the very next request; undoing it lets the next one pass`, async () => {
+      it(`F06 ${what} refuses the very next request; undoing it admits the next one`, async () => {
         expect((await scene.get()).status).to.equal(200);
         await act();
         expectRefusal(await scene.get(), expected);
@@ -110,7 +110,7 @@ describe('streaming', () => {
         expect((await scene.get()).status).to.equal(200);
       });
 
-      it(`${what} ends what was in flight even if it is undone at once`, async () => {
+      it(`${what} ends requests in flight even if it is undone immediately`, async () => {
         const { client } = await scene.midStream();
         await act();
         await undo();
@@ -118,21 +118,21 @@ describe('streaming', () => {
       });
     }
 
-    it("leaves other tokens' and other projects' streams alone", async () => {
+    it('does not affect streams of other tokens and projects', async () => {
       const { client, upstream } = await scene.midStream();
       const sibling = await scene.daemon.createToken(scene.project.id);
       const stranger = await scene.daemon.createProject();
       await scene.daemon.manage('DELETE', `/manage/tokens/${sibling.id}`);
       await scene.daemon.manage('PATCH', `/manage/projects/${stranger.id}`, { is_active: false });
       upstream.end('data: last\n\n');
-      expect((await client.answer()).text).to.match(/last\n\n$/);
+      expect((await client.response()).text).to.match(/last\n\n$/);
     });
 
-    it('of a name leaves streams alone', async () => {
+    it('of a name does not affect streams', async () => {
       const { client, upstream } = await scene.midStream();
       await scene.daemon.manage('PATCH', `/manage/projects/${scene.project.id}`, { name: 'another name' });
       upstream.end('data: last\n\n');
-      expect((await client.answer()).text).to.match(/last\n\n$/);
+      expect((await client.response()).text).to.match(/last\n\n$/);
     });
   });
 });

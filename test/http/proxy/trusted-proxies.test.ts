@@ -7,7 +7,7 @@ import { networks } from '../../../config/urls.js';
 import { MANAGEMENT_TOKEN, startDaemon, temporaryFolder, type TestDaemon, UPSTREAM_KEY } from '../../support/daemon.js';
 import { eventually } from '../../support/eventually.js';
 import { auditOf, lastAuditOf } from '../../support/management.js';
-import { head, type RawAnswer, RawClient } from '../../support/raw.js';
+import { head, type RawResponse, RawClient } from '../../support/raw.js';
 import { expectRefusal, RATE_LIMITED, UNAUTHORIZED } from '../../support/refusals.js';
 
 type ForwardedFor = string | readonly string[];
@@ -17,17 +17,17 @@ const OTHER_PEER = '127.0.0.2';
 
 let daemon: TestDaemon;
 
-async function sent(bytes: string, from?: string): Promise<RawAnswer> {
+async function sent(bytes: string, from?: string): Promise<RawResponse> {
   const client = await RawClient.to(daemon.url, from);
   client.send(bytes);
-  return client.answer().finally(() => {
+  return client.response().finally(() => {
     client.destroy();
   });
 }
 
 let projects = 0;
 
-/** Whose a change through the management API is, by its audit record. */
+/** The client address of a change in its audit record. */
 async function attributedTo(forwardedFor: ForwardedFor, from?: string): Promise<string | null> {
   const body = JSON.stringify({ name: `from a proxy ${++projects}`, api_key: UPSTREAM_KEY });
   const fields = { 'X-Forwarded-For': forwardedFor, 'Content-Type': 'application/json' };
@@ -44,27 +44,27 @@ describe('X-Forwarded-For of trusted proxies', () => {
   after(() => daemon.stop());
 
   const READ: [what: string, forwardedFor: ForwardedFor, client: string][] = [
-    ['names the client', '203.0.113.7', '203.0.113.7'],
-    ['names it in IPv6', '2001:db8::7', '2001:db8::7'],
-    ['is read from its end, where the proxy wrote', '198.51.100.1, 203.0.113.7', '203.0.113.7'],
-    ['is read on while it names proxies', '198.51.100.1,203.0.113.7, 10.0.0.1,\t10.255.0.2', '203.0.113.7'],
-    ['is read on over proxies of IPv6', '203.0.113.7, fd00::1, [fd00::2]:443', '203.0.113.7'],
-    ['is one list if there are several', ['198.51.100.1', '203.0.113.7, 10.0.0.1', '10.0.0.2'], '203.0.113.7'],
-    ['names the furthest proxy if there is nobody else', '10.0.0.3, 10.0.0.2, 10.0.0.1', '10.0.0.3'],
+    ['has the client', '203.0.113.7', '203.0.113.7'],
+    ['has the client in IPv6', '2001:db8::7', '2001:db8::7'],
+    ['is read from the end, which the proxy wrote', '198.51.100.1, 203.0.113.7', '203.0.113.7'],
+    ['is read further while it has trusted proxies', '198.51.100.1,203.0.113.7, 10.0.0.1,\t10.255.0.2', '203.0.113.7'],
+    ['is read further past IPv6 proxies', '203.0.113.7, fd00::1, [fd00::2]:443', '203.0.113.7'],
+    ['is one list if there are several headers', ['198.51.100.1', '203.0.113.7, 10.0.0.1', '10.0.0.2'], '203.0.113.7'],
+    ['has the furthest proxy if there is no other address', '10.0.0.3, 10.0.0.2, 10.0.0.1', '10.0.0.3'],
     ['may have a port', '203.0.113.7:52100', '203.0.113.7'],
     ['may have a port in IPv6', '[2001:db8::7]:52100', '2001:db8::7'],
-    ['may have brackets alone', '[2001:db8::7]', '2001:db8::7'],
-    ['has IPv4 also within IPv6', '::ffff:203.0.113.7', '203.0.113.7'],
-    ['trusts IPv4 also within IPv6', '203.0.113.7, ::ffff:10.0.0.1', '203.0.113.7'],
-    ['ends with what is no address', '203.0.113.7, unknown, 10.0.0.1', '10.0.0.1'],
-    ['ends with an empty place', '203.0.113.7,, 10.0.0.1', '10.0.0.1'],
+    ['may have brackets without a port', '[2001:db8::7]', '2001:db8::7'],
+    ['may have IPv4 mapped to IPv6', '::ffff:203.0.113.7', '203.0.113.7'],
+    ['trusts IPv4 mapped to IPv6', '203.0.113.7, ::ffff:10.0.0.1', '203.0.113.7'],
+    ['ends with a word', '203.0.113.7, unknown, 10.0.0.1', '10.0.0.1'],
+    ['ends with an empty entry', '203.0.113.7,, 10.0.0.1', '10.0.0.1'],
     ['ends with a name', '203.0.113.7, proxy.example, 10.0.0.1', '10.0.0.1'],
     ['ends with a zone', '203.0.113.7, fe80::1%eth0, 10.0.0.1', '10.0.0.1'],
-    ['ends with numbers that are no address', '203.0.113.7, 10.0.0.256, 10.0.0.1', '10.0.0.1'],
-    ['ends with an address that can be read in two ways', '203.0.113.7, 010.0.0.1, 10.0.0.1', '10.0.0.1'],
-    ['names nobody if it holds no address at all', '_hidden, <script>', '127.0.0.1'],
-    ['names nobody if it is empty', '', '127.0.0.1'],
-    ['names nobody if it is commas', ',,,', '127.0.0.1'],
+    ['ends with an invalid IPv4 address', '203.0.113.7, 10.0.0.256, 10.0.0.1', '10.0.0.1'],
+    ['ends with an ambiguous address', '203.0.113.7, 010.0.0.1, 10.0.0.1', '10.0.0.1'],
+    ['is ignored if it has no address', '_hidden, <script>', '127.0.0.1'],
+    ['is ignored if it is empty', '', '127.0.0.1'],
+    ['is ignored if it has only commas', ',,,', '127.0.0.1'],
   ];
   for (const [what, forwardedFor, client] of READ) {
     it(what, async () => {
@@ -72,11 +72,11 @@ describe('X-Forwarded-For of trusted proxies', () => {
     });
   }
 
-  it('is not believed of anybody else', async () => {
+  it('is ignored from other peers', async () => {
     expect(await attributedTo('203.0.113.7', OTHER_PEER)).to.equal(OTHER_PEER);
   });
 
-  it('is not believed in other words', async () => {
+  it('is not read from other headers', async () => {
     const fields = { 'X-Real-IP': '203.0.113.7', Forwarded: 'for=203.0.113.7', X_Forwarded_For: '203.0.113.7' };
     await sent(head('GET /manage/projects', 'a-wrong-guess', fields));
     const denied = async () => (await auditOf(daemon)).filter(({ action }) => action === 'management.denied');
@@ -84,7 +84,7 @@ describe('X-Forwarded-For of trusted proxies', () => {
     expect((await denied())[0]).to.include({ client_ip: '127.0.0.1' });
   });
 
-  it('says who guesses the management token, each of whom is slowed down by itself', async () => {
+  it('identifies clients that guess the management token, which are slowed down separately', async () => {
     const guess = async (client: string) => {
       const fields = { 'X-Forwarded-For': client };
       return (await sent(head('GET /manage/projects', 'a-wrong-guess', fields))).status;
@@ -94,19 +94,19 @@ describe('X-Forwarded-For of trusted proxies', () => {
     expect(await guess('203.0.113.8')).to.equal(401);
   });
 
-  it('is walked no longer than a chain of proxies is', async () => {
+  it('is read only as far as a chain of proxies is long', async () => {
     const chain = Array.from({ length: 2_000 }, (_, i) => `10.${i >> 8}.${i & 255}.1`);
     expect(await attributedTo(['203.0.113.7', ...chain].join())).to.match(/^10\./);
   });
 });
 
-describe('X-Forwarded-For where nobody is trusted', () => {
+describe('X-Forwarded-For without trusted proxies', () => {
   before(async () => {
     daemon = await startDaemon();
   });
   after(() => daemon.stop());
 
-  it('is not believed', async () => {
+  it('is ignored', async () => {
     expect(await attributedTo('203.0.113.7')).to.equal('127.0.0.1');
   });
 });
@@ -120,7 +120,7 @@ describe('a limit for each address behind trusted proxies', () => {
   const from = (forwardedFor: ForwardedFor, fields = {}, peer?: string) =>
     sent(head('GET /v1/models', null, { 'X-Forwarded-For': forwardedFor, ...fields }), peer);
 
-  it('goes by who the proxy says the client is', async () => {
+  it('uses the client address that the proxy reports', async () => {
     expectRefusal(await from('203.0.113.7'), UNAUTHORIZED);
     expectRefusal(await from('203.0.113.7'), RATE_LIMITED);
     expectRefusal(await from('203.0.113.8'), UNAUTHORIZED);
@@ -128,7 +128,7 @@ describe('a limit for each address behind trusted proxies', () => {
     expectRefusal(await from('203.0.113.10', {}, OTHER_PEER), RATE_LIMITED);
   });
 
-  it('goes by it for WebSockets too', async () => {
+  it('uses it for WebSockets too', async () => {
     const handshake = {
       Connection: 'Upgrade',
       Upgrade: 'websocket',
@@ -141,7 +141,7 @@ describe('a limit for each address behind trusted proxies', () => {
   });
 });
 
-describe('clients of a unix socket', () => {
+describe('clients of a Unix socket', () => {
   let path: string;
   const open = async (env: Record<string, string>) => {
     path = join(temporaryFolder(), 'llmp.sock');
@@ -159,20 +159,20 @@ describe('clients of a unix socket', () => {
     return answer.statusCode;
   };
 
-  it('are told apart by X-Forwarded-For once there are trusted proxies: who else could reach it', async () => {
+  it('are distinguished by X-Forwarded-For if there are trusted proxies, since only a local proxy can reach the socket', async () => {
     await open({ TRUSTED_PROXIES: '10.0.0.0/8' });
     expect(await statusFor('203.0.113.7')).to.equal(401);
     expect(await statusFor('203.0.113.7, 10.0.0.1')).to.equal(429);
     expect(await statusFor('203.0.113.8')).to.equal(401);
   });
 
-  it('are one otherwise', async () => {
+  it('count as one client otherwise', async () => {
     await open({});
     expect(await statusFor('203.0.113.7')).to.equal(401);
     expect(await statusFor('203.0.113.8')).to.equal(429);
   });
 
-  it('are not confused with a connection whose other end is gone, which nobody vouches for', () => {
+  it('are not confused with a reset connection, which is not trusted', () => {
     const addressOf = addressesBehind(networks.parse('10.0.0.0/8'));
     const reset = { remoteAddress: undefined, localAddress: '127.0.0.1', destroyed: false };
     const gone = { remoteAddress: undefined, localAddress: undefined, destroyed: true };

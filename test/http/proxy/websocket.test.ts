@@ -12,7 +12,7 @@ import { TestClock } from '../../support/clock.js';
 import { startDaemon, UPSTREAM_KEY } from '../../support/daemon.js';
 import { eventually } from '../../support/eventually.js';
 import { ask, head, RawClient, startRawProvider } from '../../support/raw.js';
-import { heard, Realtime } from '../../support/realtime.js';
+import { nextMessage, Realtime } from '../../support/realtime.js';
 import { expectRefusal, UNAUTHORIZED, UNAVAILABLE, UNREACHABLE } from '../../support/refusals.js';
 import { Scene } from '../../support/scene.js';
 import { writeUntilItStalls } from '../../support/stall.js';
@@ -29,7 +29,7 @@ const HANDSHAKE = {
 
 const ACCEPT = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n';
 
-// Byte by byte, and what goes wrong in between, they are in test/faults/upgrades.test.ts.
+// The protocol byte by byte, and failures, are in test/faults/upgrades.test.ts.
 describe('a WebSocket on /v1', () => {
   let scene: Scene;
   let realtime: Realtime;
@@ -50,7 +50,7 @@ describe('a WebSocket on /v1', () => {
 
   const begin = () => realtime.begin(scene.daemon.url, scene.secret);
 
-  it('carries text and bytes both ways, as what they are, and costs one use', async () => {
+  it('carries text and binary messages both ways, and costs one use', async () => {
     const { client, socket } = await begin();
     const large = 'ö'.repeat(300_000);
     for (const [from, to] of [
@@ -72,7 +72,7 @@ describe('a WebSocket on /v1', () => {
     expect(await scene.uses()).to.equal(1);
   });
 
-  it("shows the provider the project's key, its own name, and the target as it was", async () => {
+  it("sends the provider the project's key, its own host name, and the unchanged target", async () => {
     const target = '/v1/realtime?model=gpt-realtime&x=%2F';
     await once(realtime.client(scene.daemon.url + target, scene.secret), 'open');
     const { url, headers } = realtime.conversations[0]!.req;
@@ -87,31 +87,31 @@ describe('a WebSocket on /v1', () => {
     expect(client.protocol).to.equal('realtime');
     expect(client.extensions).to.contain('permessage-deflate');
     const { socket } = realtime.conversations[0]!;
-    const hearing = heard(socket);
+    const hearing = nextMessage(socket);
     client.send('x'.repeat(100_000));
     expect(await hearing).to.have.lengthOf(100_000);
   });
 
-  it('tells the client of its answer what every answer tells', async () => {
+  it('has the usual headers in its response', async () => {
     const client = realtime.client(`${scene.daemon.url}/v1/realtime`, scene.secret);
     const [answer] = (await once(client, 'upgrade')) as [IncomingMessage];
     expect(answer.headers).to.include({ 'x-proxy-cache': 'miss', vary: 'Authorization' });
     expect(answer.headers).to.include.keys('x-request-id', 'x-token-expires-at', 'server-timing');
   });
 
-  it('is recorded once, when it is over, with how it went', async () => {
+  it('is recorded once, after it has ended, with its outcome', async () => {
     const { client } = await begin();
     expect(scene.daemon.ended).to.be.empty;
     client.close();
-    const ended = await scene.onlyEnd();
+    const ended = await scene.onlyRecord();
     const { project, token } = scene;
     expect(ended).to.include({ status: 101, outcome: 'ok', method: 'GET', path: '/v1/realtime', code: null });
     expect(ended).to.include({ projectId: project.id, tokenId: token.id });
     await scene.end();
-    await scene.onlyEnd();
+    await scene.onlyRecord();
   });
 
-  it('closes with the code that either side gives', async () => {
+  it('closes with the code that either side sends', async () => {
     for (const [from, to] of [
       ['client', 'socket'],
       ['socket', 'client'],
@@ -124,23 +124,23 @@ describe('a WebSocket on /v1', () => {
     }
   });
 
-  describe("OpenAI's client for browsers, which can set no Authorization", () => {
+  describe("OpenAI's client for browsers, which cannot set Authorization", () => {
     before(() => {
-      // Node 20 has none of its own.
+      // Node 20 has no WebSocket client.
       (globalThis as { WebSocket?: unknown }).WebSocket ??= WebSocket;
     });
 
-    it('gets through with the token as its API key, which the provider does not see', async () => {
+    it('connects with the token as its API key, which the provider does not see', async () => {
       const openai = new OpenAI({ baseURL: `${scene.daemon.url}/v1`, apiKey: scene.secret });
       const onURL = (url: URL) => {
-        url.protocol = 'ws:'; // It always asks for TLS.
+        url.protocol = 'ws:'; // The client always uses TLS.
       };
       const client = new OpenAIRealtimeWebSocket({ model: 'gpt-realtime', onURL }, openai);
       await eventually('it is at the provider', () => realtime.conversations.length > 0);
       const { socket, req } = realtime.conversations[0]!;
       expect(req.headers['sec-websocket-protocol']).to.equal('realtime');
       expect(JSON.stringify(req.rawHeaders)).not.to.contain(scene.secret);
-      const hearing = heard(socket);
+      const hearing = nextMessage(socket);
       await eventually('it is open', () => client.socket.readyState === client.socket.OPEN);
       client.send({ type: 'response.create' });
       expect(await hearing).to.equal('{"type":"response.create"}');
@@ -175,20 +175,20 @@ describe('a WebSocket on /v1', () => {
         await act(scene);
         await closed;
         expect(performance.now() - begunAtMs).to.be.below(SECOND_MS);
-        expect(await scene.onlyEnd()).to.include({ outcome: 'revoked', status: 101 });
+        expect(await scene.onlyRecord()).to.include({ outcome: 'revoked', status: 101 });
       });
 
-      it(`by a ${status} when ${what} before the provider has answered`, async () => {
+      it(`by a ${status} when ${what} before the provider has responded`, async () => {
         const upstream = await startRawProvider(() => undefined);
         const other = await Scene.open({}, upstream.url);
         try {
           const client = await other.client(head('GET /v1/realtime', other.secret, HANDSHAKE));
           await eventually('it is at the provider', () => upstream.requests === 1);
           await act(other);
-          expect((await client.answer()).status).to.equal(status);
+          expect((await client.response()).status).to.equal(status);
           await client.closed;
-          expect(await other.onlyEnd()).to.include({ outcome: 'revoked', status });
-          await eventually('the provider is rid of it', () => upstream.connections === 0);
+          expect(await other.onlyRecord()).to.include({ outcome: 'revoked', status });
+          await eventually('the provider connection is closed', () => upstream.connections === 0);
         } finally {
           await other.close();
           await upstream.stop();
@@ -196,7 +196,7 @@ describe('a WebSocket on /v1', () => {
       });
     }
 
-    it('by a 401 when its token is revoked as it is admitted', async () => {
+    it('by a 401 when its token is revoked during admission', async () => {
       const { admission } = scene.daemon.daemon;
       admission.admit = async (secret) => {
         Reflect.deleteProperty(admission, 'admit');
@@ -205,22 +205,22 @@ describe('a WebSocket on /v1', () => {
         return pass;
       };
       const client = await scene.client(head('GET /v1/realtime', scene.secret, HANDSHAKE));
-      expectRefusal(await client.answer(), UNAUTHORIZED);
-      expect(await scene.onlyEnd()).to.include({ outcome: 'revoked', status: 401 });
+      expectRefusal(await client.response(), UNAUTHORIZED);
+      expect(await scene.onlyRecord()).to.include({ outcome: 'revoked', status: 401 });
       expect(realtime.conversations).to.be.empty;
     });
 
-    it('after WEBSOCKET_IDLE_TIMEOUT without a word from either side', async () => {
+    it('after WEBSOCKET_IDLE_TIMEOUT without data from either side', async () => {
       const { client, socket } = await begin();
       const closed = Promise.all([once(client, 'close'), once(socket, 'close')]);
       scene.daemon.clock.advance(IDLE_MS - SECOND_MS);
       expect(scene.daemon.ended, 'not yet').to.be.empty;
       scene.daemon.clock.advance(SECOND_MS);
       await closed;
-      expect(await scene.onlyEnd()).to.include({ outcome: 'timeout', status: 101 });
+      expect(await scene.onlyRecord()).to.include({ outcome: 'timeout', status: 101 });
     });
 
-    it('by no silence of one side while the other talks, if only in pings', async () => {
+    it('not while one side is silent and the other sends, even if only pings', async () => {
       const { client, socket } = await begin();
       for (const [from, to] of [
         [client, socket],
@@ -262,7 +262,7 @@ describe('a WebSocket whose token expires', () => {
     },
   };
   for (const [what, begins] of Object.entries(TIMES)) {
-    it(`is ended then, on both sides, ${what} (finding C9)`, async () => {
+    it(`is ended at its expiry, on both sides, ${what} (finding C9)`, async () => {
       const { daemon, project } = scene;
       const hour = await daemon.createToken(project.id, { duration_hours: 1 });
       const { client, socket } = await realtime.begin(daemon.url, hour.token);
@@ -275,12 +275,12 @@ describe('a WebSocket whose token expires', () => {
         daemon.clock.advance(ms);
       });
       await closed;
-      expect(await scene.onlyEnd()).to.include({ outcome: 'revoked', status: 101 });
+      expect(await scene.onlyRecord()).to.include({ outcome: 'revoked', status: 101 });
       expect(daemon.clock.now()).to.be.at.least(Date.parse(hour.expires_at));
     });
   }
 
-  it('is ended at once when its provider agrees only after that (finding C9)', async () => {
+  it('is ended immediately if the provider accepts it after the expiry (finding C9)', async () => {
     const upstream = await startRawProvider((socket) => {
       other.daemon.clock.advance(HOUR_MS + SECOND_MS);
       socket.write(ACCEPT);
@@ -290,8 +290,8 @@ describe('a WebSocket whose token expires', () => {
       const { token } = await other.daemon.createToken(other.project.id, { duration_hours: 1 });
       const client = await other.client(head('GET /v1/realtime', token, HANDSHAKE));
       await client.closed;
-      expect(await other.onlyEnd()).to.include({ outcome: 'revoked' });
-      await eventually('the provider is rid of it', () => upstream.connections === 0);
+      expect(await other.onlyRecord()).to.include({ outcome: 'revoked' });
+      await eventually('the provider connection is closed', () => upstream.connections === 0);
     } finally {
       await other.close();
       await upstream.stop();
@@ -299,8 +299,8 @@ describe('a WebSocket whose token expires', () => {
   });
 });
 
-describe('an answer that streams while its token expires', () => {
-  it('goes on to its end: it is one request, made in time (finding C9)', async () => {
+describe('a response that is streamed while its token expires', () => {
+  it('continues to its end: it is one request, made before the expiry (finding C9)', async () => {
     const scene = await Scene.open({ REQUEST_TIMEOUT: '100h' });
     try {
       const { daemon, project, provider } = scene;
@@ -314,7 +314,7 @@ describe('an answer that streams while its token expires', () => {
       await client.seen('data: a');
       daemon.clock.advance(3601 * SECOND_MS);
       finish();
-      expect((await client.answer()).status).to.equal(200);
+      expect((await client.response()).status).to.equal(200);
       expect((await ask(daemon.url, head('GET /v1/models', token))).status).to.equal(401);
     } finally {
       await scene.close();
@@ -323,8 +323,8 @@ describe('an answer that streams while its token expires', () => {
 });
 
 describe('a WebSocket whose reader has stopped', function () {
-  this.timeout(60_000); // A kernel that is short of memory for sockets drops what is not read, and sends it again ever later.
-  // What the kernel keeps on the way through two loopback connections, with room to spare.
+  this.timeout(60_000); // A kernel that is short of socket memory drops unread data, and retransmits it with growing delays.
+  // More than the kernel buffers in two loopback connections.
   const MOST_UNDERWAY_BYTES = 40e6;
   const TOTAL_BYTES = 60e6;
   let upstream: Server;
@@ -332,7 +332,7 @@ describe('a WebSocket whose reader has stopped', function () {
   let scene: Scene;
   let client: Socket;
 
-  /** @param answer to the handshake. */
+  /** @param answer response to the handshake. */
   async function begin(answer: string): Promise<void> {
     upstream = createServer().listen(0, '127.0.0.1');
     await once(upstream, 'listening');
@@ -354,7 +354,7 @@ describe('a WebSocket whose reader has stopped', function () {
     upstream.close();
   });
 
-  /** `to` reads only once `from` is held up. */
+  /** `to` starts to read after `from` is blocked. */
   async function expectHeldUp(from: Socket, to: Socket): Promise<void> {
     expect(await writeUntilItStalls(from, TOTAL_BYTES)).to.be.below(MOST_UNDERWAY_BYTES);
     let bytes = 0;
@@ -366,25 +366,25 @@ describe('a WebSocket whose reader has stopped', function () {
     expect(bytes).to.equal(TOTAL_BYTES);
   }
 
-  it('holds up the client, and gets everything once it reads', async () => {
+  it('blocks the client, and gets everything once it reads', async () => {
     await begin(ACCEPT);
     await expectHeldUp(client, await upstreamEnd);
   });
 
-  it('holds up the provider, and gets everything once it reads', async () => {
+  it('blocks the provider, and gets everything once it reads', async () => {
     await begin(ACCEPT);
     await expectHeldUp(await upstreamEnd, client);
   });
 
-  it('holds up the provider also when that does not agree', async () => {
+  it('blocks the provider also when the provider declines the upgrade', async () => {
     await begin(`HTTP/1.1 400 No\r\nContent-Length: ${TOTAL_BYTES}\r\n\r\n`);
     await expectHeldUp(await upstreamEnd, client);
-    expect(await scene.onlyEnd()).to.include({ outcome: 'upstream_refused', status: 400 });
+    expect(await scene.onlyRecord()).to.include({ outcome: 'upstream_refused', status: 400 });
   });
 });
 
 describe('connections to the upstream', () => {
-  it('are counted with those of requests: beyond UPSTREAM_CONNECTIONS there is 503 in time', async () => {
+  it('count together with those of requests: above UPSTREAM_CONNECTIONS the response is 503 in time', async () => {
     const scene = await Scene.open({ UPSTREAM_CONNECTIONS: '1', UPSTREAM_CONNECT_TIMEOUT: '5s' });
     const realtime = new Realtime(scene.provider);
     try {
@@ -393,8 +393,8 @@ describe('connections to the upstream', () => {
       const second = await scene.client(head('GET /v1/realtime', scene.secret, HANDSHAKE));
       await scene.inFlight(3);
       scene.daemon.clock.advance(5 * SECOND_MS);
-      expectRefusal(await request.answer(), UNAVAILABLE);
-      expectRefusal(await second.answer(), UNAVAILABLE);
+      expectRefusal(await request.response(), UNAVAILABLE);
+      expectRefusal(await second.response(), UNAVAILABLE);
       expect(await scene.uses()).to.equal(1);
 
       const waiting = realtime.client(`${scene.daemon.url}/v1/realtime`, scene.secret);
@@ -407,20 +407,20 @@ describe('connections to the upstream', () => {
     }
   });
 
-  it('that a client has left the queue for are not opened', async () => {
+  it('are not opened for clients that have left the queue', async () => {
     const scene = await Scene.open({ UPSTREAM_CONNECTIONS: '1', UPSTREAM_CONNECT_TIMEOUT: '60s' });
     const realtime = new Realtime(scene.provider);
     try {
       const { client } = await realtime.begin(scene.daemon.url, scene.secret);
       const { clock, daemon } = scene.daemon;
-      await daemon.admission.between(() => Promise.resolve());
+      await daemon.admission.readBetweenTicks(() => Promise.resolve());
       const timersBefore = clock.pending;
       const waiting = await scene.client(head('GET /v1/realtime', scene.secret, HANDSHAKE));
       await scene.inFlight(2);
       waiting.destroy();
       await scene.inFlight(1);
-      await eventually('it waits no longer', () => clock.pending <= timersBefore);
-      expect(await scene.onlyEnd()).to.include({ outcome: 'client_closed', status: 499 });
+      await eventually('it stops waiting', () => clock.pending <= timersBefore);
+      expect(await scene.onlyRecord()).to.include({ outcome: 'client_closed', status: 499 });
       client.close();
       await scene.inFlight(0);
       expect(realtime.conversations).to.have.lengthOf(1);
@@ -431,7 +431,7 @@ describe('connections to the upstream', () => {
     }
   });
 
-  it('go to an address of IPv6 as well', async function () {
+  it('can use an IPv6 address', async function () {
     const upstream = createServer((socket) => {
       socket.once('data', (bytes) => {
         socket.end(/^Host: \[::1\]:\d+\r$/im.test(bytes.toString()) ? ACCEPT : '');
@@ -445,7 +445,7 @@ describe('connections to the upstream', () => {
     const scene = await Scene.open({}, `http://[::1]:${(upstream.address() as AddressInfo).port}`);
     try {
       const client = await scene.client(head('GET /v1/realtime', scene.secret, HANDSHAKE));
-      expect((await client.answer()).status).to.equal(101);
+      expect((await client.response()).status).to.equal(101);
     } finally {
       await scene.close();
       upstream.close();
@@ -453,23 +453,23 @@ describe('connections to the upstream', () => {
   });
 
   for (const [what, url] of [
-    ['nobody listens', () => 'http://127.0.0.1:9'],
-    // It accepts, and says nothing: TLS never comes about.
+    ['no server listens', () => 'http://127.0.0.1:9'],
+    // It accepts connections but sends nothing, so the TLS handshake never completes.
     ['they do not come about within UPSTREAM_CONNECT_TIMEOUT', (silent: string) => silent.replace('http:', 'https:')],
   ] as const) {
-    it(`that cannot be made are 502: ${what}`, async () => {
+    it(`that cannot be established are 502: ${what}`, async () => {
       const silent = await startRawProvider(() => undefined);
       const scene = await Scene.open({ UPSTREAM_CONNECT_TIMEOUT: '5s' }, url(silent.url));
       try {
         const client = await scene.client(head('GET /v1/realtime', scene.secret, HANDSHAKE));
-        if (what !== 'nobody listens') {
+        if (what !== 'no server listens') {
           await eventually('it connects', () => silent.connections === 1);
           expect(scene.daemon.ended).to.be.empty;
           scene.daemon.clock.advance(5 * SECOND_MS);
         }
-        expectRefusal(await client.answer(), UNREACHABLE);
-        expect(await scene.onlyEnd()).to.include({ outcome: 'upstream_error', status: 502 });
-        await eventually('nothing is left of it', () => silent.connections === 0);
+        expectRefusal(await client.response(), UNREACHABLE);
+        expect(await scene.onlyRecord()).to.include({ outcome: 'upstream_error', status: 502 });
+        await eventually('everything is released', () => silent.connections === 0);
       } finally {
         await scene.close();
         await silent.stop();
@@ -478,7 +478,7 @@ describe('connections to the upstream', () => {
   }
 });
 
-describe('a daemon with a WebSocket open, that is told to stop', () => {
+describe('a stopping daemon with an open WebSocket', () => {
   let scene: Scene;
   let realtime: Realtime;
   let stopped: Promise<void>;
@@ -497,28 +497,28 @@ describe('a daemon with a WebSocket open, that is told to stop', () => {
   const stop = async () => {
     stopped = scene.daemon.daemon.stop();
     scene.daemon.clock.advance(5 * SECOND_MS);
-    await eventually('it listens no more', () => !scene.daemon.daemon.server.listening);
+    await eventually('it stops listening', () => !scene.daemon.daemon.server.listening);
   };
 
-  it('lets it go on, and stops when it is over', async () => {
+  it('keeps it open, and stops after it has ended', async () => {
     const { client, socket } = await realtime.begin(scene.daemon.url, scene.secret);
     await stop();
-    const hearing = heard(socket);
+    const hearing = nextMessage(socket);
     client.send('last words');
     expect(await hearing).to.equal('last words');
     client.close();
     await stopped;
-    expect(await scene.onlyEnd()).to.include({ outcome: 'ok', status: 101 });
+    expect(await scene.onlyRecord()).to.include({ outcome: 'ok', status: 101 });
   });
 
-  it('lets it go on also on a connection that had carried requests before', async () => {
+  it('keeps it open also on a connection that carried requests before', async () => {
     const client = await scene.client(head('GET /v1/models', scene.secret));
-    expect((await client.answer()).status).to.equal(200);
+    expect((await client.response()).status).to.equal(200);
     client.send(head('GET /v1/realtime', scene.secret, HANDSHAKE));
-    expect((await client.answer()).status).to.equal(101);
+    expect((await client.response()).status).to.equal(101);
     const { socket } = realtime.conversations[0]!;
     await stop();
-    scene.daemon.clock.advance(SECOND_MS); // Idle connections are looked for again and again.
+    scene.daemon.clock.advance(SECOND_MS); // Idle connections are closed periodically.
     socket.send('still there');
     await client.seen('still there');
     socket.terminate();
@@ -529,7 +529,7 @@ describe('a daemon with a WebSocket open, that is told to stop', () => {
     ]);
   });
 
-  it('cuts it when SHUTDOWN_GRACE is over, with the outcome drained', async () => {
+  it('cuts it after SHUTDOWN_GRACE, with the outcome drained', async () => {
     const { client, socket } = await realtime.begin(scene.daemon.url, scene.secret);
     const closed = Promise.all([once(client, 'close'), once(socket, 'close')]);
     await stop();
@@ -538,14 +538,14 @@ describe('a daemon with a WebSocket open, that is told to stop', () => {
     scene.daemon.clock.advance(SECOND_MS);
     await closed;
     await stopped;
-    expect(await scene.onlyEnd()).to.include({ outcome: 'drained', status: 101 });
+    expect(await scene.onlyRecord()).to.include({ outcome: 'drained', status: 101 });
   });
 });
 
-describe('a handshake without an answer, when a daemon has to stop', () => {
-  it('gets 503, and the client is waited for no longer', async () => {
+describe('a handshake without a response while the daemon stops', () => {
+  it('gets 503, and the daemon does not wait for the client', async () => {
     const upstream = await startRawProvider(() => undefined);
-    // It stands still: whatever would be waited for, is waited for in vain.
+    // The clock stands still, so any wait would never end.
     const clock = new TestClock({ standsStill: true });
     const { daemon, ended, ...at } = await startDaemon({ upstream: upstream.url, clock });
     const { token } = await at.createToken((await at.createProject()).id);
@@ -554,7 +554,7 @@ describe('a handshake without an answer, when a daemon has to stop', () => {
     await eventually('it is at the provider', () => upstream.requests === 1);
     const stopped = daemon.stop();
     clock.advance(0);
-    await eventually('it listens no more', () => !daemon.server.listening);
+    await eventually('it stops listening', () => !daemon.server.listening);
     clock.advance(0);
     const [answer] = (await once(stubborn, 'data')) as [Buffer];
     expect(answer.toString()).to.match(/^HTTP\/1\.1 503 /);
@@ -566,13 +566,13 @@ describe('a handshake without an answer, when a daemon has to stop', () => {
   });
 });
 
-describe('what reaches a daemon that serves only /manage there', () => {
+describe('a request to a listener that serves only /manage', () => {
   it('is never an upgrade', async () => {
     const scene = await Scene.open({ MANAGEMENT_LISTEN_ADDR: '127.0.0.1:0' });
     try {
       const client = await RawClient.to(scene.daemon.managementUrl);
       client.send(head('GET /v1/realtime', scene.secret, HANDSHAKE));
-      expect((await client.answer()).status).to.equal(404);
+      expect((await client.response()).status).to.equal(404);
       client.destroy();
     } finally {
       await scene.close();
@@ -593,13 +593,13 @@ describe('a daemon with pending migrations', () => {
 });
 
 describe('http-proxy', function () {
-  this.timeout(60_000); // Another process.
+  this.timeout(60_000); // It starts another process.
 
-  it('calls nothing that Node warns about', async () => {
+  it('calls nothing for which Node prints a warning', async () => {
     const program = `
       import { Socket } from 'node:net';
       import util from 'node:util';
-      // As Node 22 has it.
+      // As in Node 22.
       const given = (util._extend = util.deprecate(Object.assign, 'util._extend is deprecated', 'DEP0060'));
       const { upgradesAt } = await import(${JSON.stringify(new URL('../../../daemon/http/proxy/http-proxy.js', import.meta.url))});
       if (util._extend !== given) throw new Error('it stays changed for others');

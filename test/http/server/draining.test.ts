@@ -4,7 +4,7 @@ import { eventually } from '../../support/eventually.js';
 import { type Provider, startProvider } from '../../support/provider.js';
 import { head, RawClient } from '../../support/raw.js';
 
-describe('a request in flight when the daemon is told to stop', () => {
+describe('a request in flight while the daemon is stopping', () => {
   let provider: Provider;
   let daemon: TestDaemon;
   let stopped: Promise<void> | undefined;
@@ -20,7 +20,7 @@ describe('a request in flight when the daemon is told to stop', () => {
     await provider.stop();
   });
 
-  it('is answered with Connection: close, and then the connection ends (finding F7)', async () => {
+  it('gets Connection: close, and then the connection is closed (finding F7)', async () => {
     const { token } = await daemon.createToken((await daemon.createProject()).id);
     let answer: () => void = () => undefined;
     provider.answer = (_req, res) => {
@@ -31,14 +31,14 @@ describe('a request in flight when the daemon is told to stop', () => {
     await eventually('it is at the provider', () => provider.received.length === 1);
     stopped = daemon.stop();
     answer();
-    const last = await client.answer();
+    const last = await client.response();
     expect(last).to.include({ status: 200, text: 'late' });
     expect(last.header('connection')).to.equal('close');
     await client.closed;
     expect(client.wasReset).to.equal(false);
   });
 
-  it('is answered so on the listener of management as well (finding F7)', async () => {
+  it('gets the same on the management listener (finding F7)', async () => {
     const client = await RawClient.to(daemon.managementUrl);
     const body = JSON.stringify({ name: 'late', api_key: 'sk-none-of-anybody' });
     const fields = { 'Content-Type': 'application/json', 'Content-Length': String(body.length) };
@@ -48,7 +48,7 @@ describe('a request in flight when the daemon is told to stop', () => {
     await eventually('it has begun', () => begun === 1);
     stopped = daemon.stop();
     client.send(body.slice(5));
-    const last = await client.answer();
+    const last = await client.response();
     expect(last.status).to.equal(201);
     expect(last.header('connection')).to.equal('close');
     await client.closed;

@@ -6,7 +6,7 @@ import { ask, RawClient } from '../../support/raw.js';
 
 const PREFACE = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n';
 
-describe('a client that speaks something else to the plain port', () => {
+describe('a client that uses another protocol on the plain HTTP port', () => {
   let daemon: TestDaemon;
   beforeEach(async () => (daemon = await startDaemon()));
   afterEach(() => daemon.stop());
@@ -16,7 +16,7 @@ describe('a client that speaks something else to the plain port', () => {
       .map((line) => JSON.parse(line) as { level: string; message: string; from?: string; connections?: number })
       .filter(({ level }) => level === 'warn');
 
-  it('is told that it began a TLS handshake, and so is the log, once (finding D7)', async () => {
+  it('gets an error for a TLS handshake, which is logged once (finding D7)', async () => {
     const { port, hostname } = new URL(daemon.url);
     for (let i = 0; i < 5; i++) {
       await new Promise((resolve) => connectTls({ port: Number(port), host: hostname }).once('error', resolve));
@@ -33,31 +33,31 @@ describe('a client that speaks something else to the plain port', () => {
     expect(answer.json).to.deep.include({ code: 'malformed_request', error: warning?.message });
   });
 
-  it('is told that it began with HTTP/2, and so is the log (finding D7)', async () => {
+  it('gets an error for HTTP/2, which is logged (finding D7)', async () => {
     const answer = await ask(daemon.url, PREFACE);
     expect(answer.status).to.equal(400);
     expect(answer.json.error).to.include('HTTP/2').and.include('HTTP/1.1');
     expect(warnings().map(({ message }) => message)).to.deep.equal([answer.json.error]);
   });
 
-  it('is told so when its HTTP/2 preface comes byte by byte (finding D7)', async () => {
+  it('gets the same error when its HTTP/2 preface arrives byte by byte (finding D7)', async () => {
     const client = await RawClient.to(daemon.url);
     for (const byte of PREFACE) {
       client.send(byte);
       for (let i = 0; i < 5; i++) await turn();
     }
-    expect((await client.answer()).json.error).to.include('HTTP/2');
+    expect((await client.response()).json.error).to.include('HTTP/2');
     client.destroy();
   });
 
-  it('is not what a client is taken for that sends such bytes behind a request, or other rubbish', async () => {
+  it('is not assumed when such bytes follow a request, or for other garbage', async () => {
     for (const rubbish of ['\x15\x03', '\0', 'PRINT / HTTP/1.1\r\n\r\n'])
       await ask(daemon.url, Buffer.from(rubbish, 'latin1'));
     const client = await RawClient.to(daemon.url);
     client.send('GET /live HTTP/1.1\r\nHost: a\r\n\r\n');
-    await client.answer();
+    await client.response();
     client.send(Buffer.from([0x16, 0x03, 0x01]));
-    expect((await client.answer()).json.error).to.equal('malformed request');
+    expect((await client.response()).json.error).to.equal('malformed request');
     client.destroy();
     expect(warnings()).to.deep.equal([]);
   });

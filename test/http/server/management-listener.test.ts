@@ -43,7 +43,7 @@ describe('with MANAGEMENT_LISTEN_ADDR', () => {
   });
 
   for (const path of ['/manage', '/manage/projects', '/manage/openapi.json', '/manage/nothing']) {
-    it(`${path} does not exist on the public listener, with the management token or without`, async () => {
+    it(`${path} is not found on the public listener, with or without the management token`, async () => {
       for (const headers of [AUTHORIZED, {}]) {
         const answer = await fetch(daemon.url + path, { headers });
         expect(answer.status).to.equal(404);
@@ -66,21 +66,21 @@ describe('with MANAGEMENT_LISTEN_ADDR', () => {
     expect(provider.received).to.have.length(1);
   });
 
-  it('the probes are served on both: who asks may only be able to reach one', async () => {
+  it('the health endpoints are served on both, since a monitor may reach only one', async () => {
     for (const url of [daemon.url, daemon.managementUrl]) {
       for (const path of ['/live', '/ready', '/health']) expect((await fetch(url + path)).status).to.equal(200);
     }
   });
 
-  it('what cannot be read is refused there in JSON too', async () => {
+  it('unparsable requests are refused there in JSON too', async () => {
     const client = await RawClient.to(daemon.managementUrl);
     client.send('GET nothing\r\n\r\n');
-    expect((await client.answer()).status).to.equal(400);
+    expect((await client.response()).status).to.equal(400);
     client.destroy();
   });
 
   describe('on draining', () => {
-    it('/ready says so on both; then both listeners close', async () => {
+    it('/ready reports it on both; then both listeners close', async () => {
       const env = { MANAGEMENT_LISTEN_ADDR: '127.0.0.1:0', SHUTDOWN_DELAY: '10s' };
       const own = await startDaemon({ env });
       const stopped = own.daemon.stop();
@@ -99,14 +99,14 @@ describe('with MANAGEMENT_LISTEN_ADDR', () => {
       }
     });
 
-    it('a connection that idles on either does not hold it up', async () => {
+    it('an idle connection on either listener does not delay it', async () => {
       const own = await startDaemon({ env: { MANAGEMENT_LISTEN_ADDR: '127.0.0.1:0', SHUTDOWN_GRACE: '1h' } });
       const clients = [];
       for (const url of [own.url, own.managementUrl]) {
         const client = await RawClient.to(url);
         clients.push(client);
         client.send(head('GET /live', null));
-        expect((await client.answer()).status).to.equal(200);
+        expect((await client.response()).status).to.equal(200);
       }
       await own.daemon.stop();
       for (const client of clients) client.destroy();
@@ -125,7 +125,7 @@ describe('with MANAGEMENT_LISTEN_ADDR', () => {
           .end();
       });
 
-    it('/manage is served there, for the owner and the group, and the socket is gone with the daemon', async () => {
+    it('/manage is served there, for owner and group, and the socket is removed when the daemon stops', async () => {
       const path = join(temporaryFolder(), 'manage.sock');
       const own = await startDaemon({ env: { MANAGEMENT_LISTEN_ADDR: `unix:${path}` } });
       expect(await ask(path, '/manage/projects')).to.equal(200);
@@ -153,7 +153,7 @@ describe('with MANAGEMENT_LISTEN_ADDR', () => {
     };
     for (const name of ['LISTEN_ADDR', 'MANAGEMENT_LISTEN_ADDR']) {
       for (const [what, occupy] of Object.entries(OCCUPIED)) {
-        it(`${what} at ${name} is left alone, and the daemon does not start (finding C9)`, async () => {
+        it(`${what} at ${name} is not touched, and the daemon does not start (finding C9)`, async () => {
           const path = join(temporaryFolder(), 'manage.sock');
           occupy(path);
           const before = lstatSync(path);
@@ -166,9 +166,9 @@ describe('with MANAGEMENT_LISTEN_ADDR', () => {
       }
     }
 
-    it('a socket that nobody answers on is taken over, one that somebody answers on is not (finding C9)', async () => {
+    it('a socket without a listening process is replaced, one with a listening process is not (finding C9)', async () => {
       const path = join(temporaryFolder(), 'manage.sock');
-      // Node removes the socket of a server that it closes; a name of its own stays behind.
+      // Node removes the socket of a server that it closes; a second hard link to it remains.
       const dead = createNetServer().listen(path);
       await once(dead, 'listening');
       linkSync(path, `${path}.kept`);
@@ -183,7 +183,7 @@ describe('with MANAGEMENT_LISTEN_ADDR', () => {
       await own.stop();
     });
 
-    it('nothing goes on listening when the other address is taken', async () => {
+    it('no listener stays open when the other address is in use', async () => {
       const path = join(temporaryFolder(), 'manage.sock');
       const env = { MANAGEMENT_LISTEN_ADDR: `unix:${path}`, LISTEN_ADDR: new URL(daemon.url).host };
       const error = await startDaemon({ env }).catch((failure: unknown) => failure);
@@ -200,7 +200,7 @@ describe('with MANAGEMENT_LISTEN_ADDR', () => {
         ...(management !== undefined && { MANAGEMENT_LISTEN_ADDR: management }),
       });
 
-    it('is none unless given', () => {
+    it('is unset by default', () => {
       expect(load(':8080').settings.managementListenAddress).to.equal(undefined);
     });
 
@@ -213,11 +213,11 @@ describe('with MANAGEMENT_LISTEN_ADDR', () => {
       ['unix:/run/llmp.sock', 'unix:/run/llmp.sock'],
       ['unix:/run/llmp.sock', 'unix:/run/../run/llmp.sock'],
     ] as const) {
-      it(`${management} is refused beside LISTEN_ADDR=${listen}`, () => {
+      it(`${management} is rejected with LISTEN_ADDR=${listen}`, () => {
         expect(() => load(listen, management))
           .to.throw(SettingsError)
           .with.property('problems')
-          .that.deep.equals(['MANAGEMENT_LISTEN_ADDR must be another address than LISTEN_ADDR']);
+          .that.deep.equals(['MANAGEMENT_LISTEN_ADDR must differ from LISTEN_ADDR']);
       });
     }
 
@@ -228,7 +228,7 @@ describe('with MANAGEMENT_LISTEN_ADDR', () => {
       ['unix:/run/llmp.sock', 'unix:/run/manage.sock'],
       [':8080', 'unix:/run/manage.sock'],
     ] as const) {
-      it(`${management} is taken beside LISTEN_ADDR=${listen}`, () => {
+      it(`${management} is accepted with LISTEN_ADDR=${listen}`, () => {
         expect(load(listen, management).settings.managementListenAddress).to.be.an('object');
       });
     }

@@ -3,10 +3,10 @@ import { connect } from 'node:net';
 import { expect } from 'chai';
 import { MANAGEMENT_TOKEN, startDaemon, temporaryFolder, type TestDaemon, UPSTREAM_KEY } from '../../support/daemon.js';
 import { eventually } from '../../support/eventually.js';
-import { type Outage, takeDatabaseAway } from '../../support/outage.js';
+import { type DatabaseOutage, makeDatabaseUnreachable } from '../../support/database-outage.js';
 import { type ListeningDaemon, spawnDaemon } from '../../support/process.js';
 import { json, type Provider, startProvider } from '../../support/provider.js';
-import { ask, head, type RawAnswer, RawClient } from '../../support/raw.js';
+import { ask, head, type RawResponse, RawClient } from '../../support/raw.js';
 import { expectRefusal, UNAVAILABLE } from '../../support/refusals.js';
 import { Scene } from '../../support/scene.js';
 
@@ -14,7 +14,8 @@ const SECOND_MS = 1000;
 const PROBES = ['/live', '/ready', '/health'];
 const HEALTHY = { database: 'ok', redis: 'off', event_bus: 'ok', memory: 'ok' };
 
-const probe = (daemon: { url: string }, path: string): Promise<RawAnswer> => ask(daemon.url, head(`GET ${path}`, null));
+const probe = (daemon: { url: string }, path: string): Promise<RawResponse> =>
+  ask(daemon.url, head(`GET ${path}`, null));
 
 async function expectProbe(daemon: { url: string }, path: string, status: number, fields: object): Promise<void> {
   const answer = await probe(daemon, path);
@@ -22,9 +23,9 @@ async function expectProbe(daemon: { url: string }, path: string, status: number
   expect(answer.json).to.deep.include(fields);
 }
 
-describe('the probes', () => {
+describe('the health endpoints', () => {
   let daemon: TestDaemon;
-  let outage: Outage | undefined;
+  let outage: DatabaseOutage | undefined;
 
   beforeEach(async () => {
     daemon = await startDaemon({ env: { TOKEN_STALE_LIMIT: '60s' } });
@@ -35,18 +36,18 @@ describe('the probes', () => {
     await daemon.stop();
   });
 
-  it('answer a daemon in order with 200, to anybody', async () => {
+  it('return 200 for a healthy daemon, without a credential', async () => {
     await expectProbe(daemon, '/live', 200, { status: 'ok' });
     await expectProbe(daemon, '/ready', 200, { status: 'ready', missing: [], degraded: [] });
     await expectProbe(daemon, '/health', 200, { status: 'ok', uptime_s: 0, checks: HEALTHY });
   });
 
-  it('tell how long the daemon runs', async () => {
+  it('return the uptime of the daemon', async () => {
     daemon.clock.advance(90 * SECOND_MS);
     await expectProbe(daemon, '/health', 200, { uptime_s: 90 });
   });
 
-  it('are answered to HEAD without a body, and to other methods with 405', async () => {
+  it('answer HEAD without a body, and other methods with 405', async () => {
     for (const path of PROBES) {
       expect((await ask(daemon.url, head(`HEAD ${path}`, null), 'HEAD')).status).to.equal(200);
       const answer = await ask(daemon.url, head(`POST ${path}`, null));
@@ -55,7 +56,7 @@ describe('the probes', () => {
     }
   });
 
-  it('H17 hold neither the version nor a secret, no project and no token, and are not to be kept', async () => {
+  it('H17 contain no version, secret, project or token, and must not be cached', async () => {
     const project = await daemon.createProject({ name: 'Ministry of Truth' });
     const token = await daemon.createToken(project.id);
     const records = [project.id, project.name, token.id, token.obfuscated];
@@ -70,9 +71,9 @@ describe('the probes', () => {
     }
   });
 
-  describe('while the database is away', () => {
-    it('/ready is degraded for TOKEN_STALE_LIMIT, then 503, and 200 as soon as it is back', async () => {
-      outage = takeDatabaseAway(daemon);
+  describe('while the database is unavailable', () => {
+    it('/ready is degraded for TOKEN_STALE_LIMIT, then 503, and 200 as soon as the database is available again', async () => {
+      outage = makeDatabaseUnreachable(daemon);
       daemon.clock.advance(59 * SECOND_MS);
       await expectProbe(daemon, '/ready', 200, { status: 'ready', missing: [], degraded: ['database'] });
       daemon.clock.advance(SECOND_MS);
@@ -81,13 +82,13 @@ describe('the probes', () => {
       await expectProbe(daemon, '/ready', 200, { missing: [], degraded: [] });
     });
 
-    it('/health is 503 and names it', async () => {
-      outage = takeDatabaseAway(daemon);
+    it('/health is 503 and names the database', async () => {
+      outage = makeDatabaseUnreachable(daemon);
       await expectProbe(daemon, '/health', 503, { status: 'failing', checks: { ...HEALTHY, database: 'failing' } });
     });
 
     it('/live is 200', async () => {
-      outage = takeDatabaseAway(daemon);
+      outage = makeDatabaseUnreachable(daemon);
       await expectProbe(daemon, '/live', 200, { status: 'ok' });
     });
 
@@ -95,8 +96,8 @@ describe('the probes', () => {
       ['/ready', 200],
       ['/health', 503],
     ] as const) {
-      it(`${path} waits a second at most for one that does not respond`, async () => {
-        const silent = takeDatabaseAway(daemon, () => new Promise<never>(() => undefined));
+      it(`${path} waits at most a second for a database that does not respond`, async () => {
+        const silent = makeDatabaseUnreachable(daemon, () => new Promise<never>(() => undefined));
         outage = silent;
         const answer = probe(daemon, path);
         await eventually('the database is asked', () => silent.attempts === 1);
@@ -108,7 +109,7 @@ describe('the probes', () => {
 });
 
 describe('a daemon with pending migrations', () => {
-  it('is alive but not ready until they are applied over the management API', async () => {
+  it('is live but not ready until they are applied with the management API', async () => {
     const daemon = await startDaemon({ env: { AUTO_MIGRATE: 'false' } });
     try {
       await expectProbe(daemon, '/live', 200, {});
@@ -124,7 +125,7 @@ describe('a daemon with pending migrations', () => {
   });
 });
 
-describe('a daemon that is told to stop', () => {
+describe('a daemon that is stopping', () => {
   let scene: Scene;
   let stopped: Promise<void>;
 
@@ -143,16 +144,16 @@ describe('a daemon that is told to stop', () => {
   };
   const delayPasses = async () => {
     scene.daemon.clock.advance(5 * SECOND_MS);
-    await eventually('it listens no more', () => !scene.daemon.daemon.server.listening);
+    await eventually('it stops listening', () => !scene.daemon.daemon.server.listening);
   };
 
-  it('M01 is not ready at once, and alive', async () => {
+  it('M01 is immediately not ready, but live', async () => {
     stop();
     await expectProbe(scene.daemon, '/ready', 503, { status: 'not ready', missing: ['draining'] });
     await expectProbe(scene.daemon, '/live', 200, {});
   });
 
-  it('M03 goes on serving for SHUTDOWN_DELAY, and asks its clients to close', async () => {
+  it('M03 serves requests for SHUTDOWN_DELAY, with Connection: close', async () => {
     stop();
     scene.provider.answer = (_req, res) => {
       json(res, 200, {}, { 'x-repeated': ['a=1', 'b=2'] as unknown as string });
@@ -164,9 +165,9 @@ describe('a daemon that is told to stop', () => {
     expect(answer.all('x-proxy-cache')).to.deep.equal(['miss']);
   });
 
-  it('then takes no connection any more, and closes those that are idle', async () => {
+  it('then accepts no more connections, and closes idle ones', async () => {
     const idle = await scene.client(head('GET /live', null));
-    await idle.answer();
+    await idle.response();
     stop();
     await delayPasses();
     await idle.closed;
@@ -175,7 +176,7 @@ describe('a daemon that is told to stop', () => {
     expect(refused).to.have.property('code', 'ECONNREFUSED');
   });
 
-  it('is not held up by connections on which nothing was sent', async () => {
+  it('is not delayed by connections on which nothing was sent', async () => {
     const silent = await RawClient.to(scene.daemon.url);
     stop();
     await delayPasses();
@@ -184,18 +185,18 @@ describe('a daemon that is told to stop', () => {
     await stopped;
   });
 
-  it('lets what is in flight finish, and stops right after', async () => {
+  it('lets requests in flight finish, and stops immediately afterwards', async () => {
     const { client, upstream } = await scene.midStream();
     stop();
     await delayPasses();
     upstream.end('data: last\n\n');
-    expect((await client.answer()).text).to.equal('data: first\n\ndata: last\n\n');
+    expect((await client.response()).text).to.equal('data: first\n\ndata: last\n\n');
     await stopped;
     expect(scene.daemon.ended).to.have.lengthOf(1);
     expect(scene.daemon.ended[0]).to.include({ outcome: 'ok' });
   });
 
-  it('M01 cuts what is left when SHUTDOWN_GRACE is over, with the outcome drained', async () => {
+  it('M01 cuts the remaining requests after SHUTDOWN_GRACE, with the outcome drained', async () => {
     const { client } = await scene.midStream();
     stop();
     await delayPasses();
@@ -205,12 +206,12 @@ describe('a daemon that is told to stop', () => {
     await client.closed;
     await stopped;
     await scene.aborted();
-    expect(await client.answer().catch(() => 'not whole')).to.equal('not whole');
+    expect(await client.response().catch(() => 'not whole')).to.equal('not whole');
     expect(scene.daemon.ended).to.have.lengthOf(1);
     expect(scene.daemon.ended[0]).to.include({ outcome: 'drained', status: 200 });
   });
 
-  it('cuts an upload and a request without an answer with 503', async () => {
+  it('ends an upload and a request without a response with 503', async () => {
     scene.provider.answer = () => undefined;
     const waiting = await scene.client(head('GET /v1/models', scene.secret));
     const sending = await scene.client(scene.post({ 'Transfer-Encoding': 'chunked' }, '5\r\nfirst\r\n'));
@@ -218,12 +219,12 @@ describe('a daemon that is told to stop', () => {
     stop();
     await delayPasses();
     scene.daemon.clock.advance(30 * SECOND_MS);
-    for (const cut of [waiting, sending]) expectRefusal(await cut.answer(), UNAVAILABLE);
+    for (const cut of [waiting, sending]) expectRefusal(await cut.response(), UNAVAILABLE);
     await stopped;
     expect(scene.daemon.ended.map(({ outcome }) => outcome)).to.deep.equal(['drained', 'drained']);
   });
 
-  it('is not held up by a client that asked for a tunnel and never lets go', async () => {
+  it('is not delayed by a client that sent CONNECT and keeps its connection open', async () => {
     const tunnel = connect({ port: Number(new URL(scene.daemon.url).port), allowHalfOpen: true });
     tunnel.write(head('CONNECT provider.example:443', null));
     await once(tunnel, 'data');
@@ -233,7 +234,7 @@ describe('a daemon that is told to stop', () => {
     tunnel.destroy();
   });
 
-  it('leaves every use it counted behind', async () => {
+  it('writes every counted use to the database', async () => {
     await scene.get();
     await scene.get();
     stop();
@@ -267,17 +268,17 @@ describe('a daemon process', () => {
   };
 
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    it(`M01 ends with 0 on ${signal}`, async () => {
+    it(`M01 exits with 0 on ${signal}`, async () => {
       const { exited } = await start({ SHUTDOWN_DELAY: '0' });
       daemon.child.kill(signal);
       expect(await exited).to.deep.equal([0, null]);
     });
 
-    it(`M02 goes at once, within a second, on a second ${signal}`, async () => {
+    it(`M02 exits within a second on a second ${signal}`, async () => {
       const { exited } = await start({ SHUTDOWN_DELAY: '60s' });
       daemon.child.kill(signal);
       await eventually('it drains', async () => (await probe(daemon, '/ready')).status === 503);
-      // Again and again: two that come as one are taken for one.
+      // Sent repeatedly: two pending signals count as one.
       const isGone = () => !daemon.child.kill(signal) || daemon.child.exitCode !== null;
       await eventually('it is gone', isGone, SECOND_MS);
       expect(await exited).to.deep.equal([signal === 'SIGTERM' ? 143 : 130, null]);

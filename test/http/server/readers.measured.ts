@@ -1,27 +1,27 @@
 /**
- * Whoever reads bytes that a stranger chose: clients, providers, whoever wrote to Redis or to a file.
+ * Parsers of untrusted bytes: from clients, providers, Redis and files.
  *
- * Two things hold for each reader. Its time grows no faster than what it reads, so that nobody can stop the daemon with one request;
- * and it takes 20 ms of a turn of the event loop at most for the largest input that its caller lets through, so that others do not
- * wait. Each is fed its worst cases here. A new reader of such bytes belongs into this table.
+ * Each parser must meet two limits. Its time is linear in its input, so that one request cannot block the daemon; and it takes at most 20
+ * ms of a turn of the event loop for the largest input that its caller accepts, so that other requests do not wait. Each is tested with
+ * its worst cases. Add new parsers of untrusted bytes to this table.
  */
 import { expect } from 'chai';
-import { BodyCapture } from '../../../daemon/core/content/body.js';
-import { modelNamed, modelShown } from '../../../daemon/core/content/facts.js';
-import { memberOf, whole } from '../../../daemon/core/content/members.js';
-import { StreamedMessage } from '../../../daemon/core/content/message.js';
-import { RealtimeReader } from '../../../daemon/core/content/realtime.js';
-import { modelAskedFor } from '../../../daemon/core/content/request.js';
-import { EventStreamReader } from '../../../daemon/core/content/stream.js';
+import { BodyCapture } from '../../../daemon/core/content/body-capture.js';
+import { modelNameFrom, maskedModelName } from '../../../daemon/core/content/facts.js';
+import { memberOf, wholeSpan } from '../../../daemon/core/content/members.js';
+import { StreamedMessage } from '../../../daemon/core/content/streamed-message.js';
+import { RealtimeReader } from '../../../daemon/core/content/realtime-reader.js';
+import { requestedModel } from '../../../daemon/core/content/requested-model.js';
+import { EventStreamReader } from '../../../daemon/core/content/event-stream-reader.js';
 import { directivesOf } from '../../../daemon/core/cache/cache-control.js';
-import { isHeldBy, keepingOf } from '../../../daemon/core/cache/caching.js';
+import { isNotModified, storagePolicyOf } from '../../../daemon/core/cache/caching.js';
 import { fieldsOf } from '../../../daemon/core/cache/field-values.js';
 import { httpDateMs } from '../../../daemon/core/cache/http-date.js';
 import { holdsSecret, withoutSecrets } from '../../../daemon/core/masking.js';
 import { unauthorized } from '../../../daemon/core/refusal.js';
 import { pathWithoutSecrets } from '../../../daemon/core/token-in-text.js';
-import { wishOf } from '../../../daemon/core/cache/wish.js';
-import { cookiesOf } from '../../../daemon/admin/session.js';
+import { requestDirectivesOf } from '../../../daemon/core/cache/request-directives.js';
+import { cookiesOf } from '../../../daemon/admin/session-cookies.js';
 import { EventStreamParser } from '../../../daemon/api/event-stream.js';
 import * as schemas from '../../../daemon/api/schemas.js';
 import { deliveryOf } from '../../../daemon/dispatcher/entry.js';
@@ -33,7 +33,7 @@ import { readFields, withoutTokens } from '../../../daemon/http/fields.js';
 import { clientResponseHeaders } from '../../../daemon/http/proxy/headers.js';
 import { ambiguityIn } from '../../../daemon/http/json-text.js';
 import { pageRequest } from '../../../daemon/http/manage/paging.js';
-import { isPlainTarget, LARGEST_HEADERS, LONGEST_TARGET } from '../../../daemon/http/shape.js';
+import { isNormalizedTarget, MAX_HEADER_BYTES, MAX_TARGET_LENGTH } from '../../../daemon/http/shape.js';
 import { tokenFilter } from '../../../daemon/http/manage/wire.js';
 import { wordingFor } from '../../../daemon/http/wording.js';
 import { maskText } from '../../../daemon/process/log.js';
@@ -44,28 +44,28 @@ import { wordsIn } from '../../../daemon/store/sql/audit-words.js';
 
 const MB = 1024 * 1024;
 const KB = 1024;
-/** Of a turn, on a machine that does little else; twice that on one that is busy. */
+/** Time per turn on an idle machine; twice that on a busy one. */
 const MOST_MS = 2 * 20;
-/** Of the time, for twice the input. Quadratic time would be 4. */
+/** Growth of the time for twice the input. Quadratic time would give 4. */
 const MOST_GROWTH = 3;
-// What is quicker is not measured well enough to be compared: that of a quadratic reader is far above.
+// Shorter times are too inexact to compare; a quadratic parser is far above this.
 const LEAST_COMPARED_MS = 12;
 const MOST_RUNS = 10;
 const PARTS = 8;
 
 interface Reader<T> {
-  /** The largest that its caller lets through; 1 MB where nothing bounds it. In characters, or bytes. */
+  /** Largest input that its caller accepts, in characters or bytes; 1 MB if there is no limit. */
   most: number;
-  /** Inputs of that size. */
+  /** Inputs of a given size. */
   worst: Record<string, (size: number) => T>;
   read: (input: T) => unknown;
-  /** It is called many times, or in a process that serves nobody: only the growth of its time is bounded. */
+  /** Called often, or in a process that serves no requests: only the growth of its time is limited. */
   isInTurns?: boolean;
 }
 
 const filled = (unit: string, size: number) => unit.repeat(Math.ceil(size / unit.length)).slice(0, size);
 const bytes = (text: string) => Buffer.from(text, 'latin1');
-const PIECE = 64 * KB; // What comes from a socket at once.
+const CHUNK = 64 * KB; // Size of one read from a socket.
 
 const TEXTS: Record<string, (size: number) => string> = {
   'the beginning of a secret': (size) => filled('sk-', size),
@@ -82,7 +82,7 @@ const TEXTS: Record<string, (size: number) => string> = {
 const VALUES: Record<string, (size: number) => string> = {
   commas: (size) => filled(',', size),
   spaces: (size) => `a${filled(' ', size)}`,
-  'spaces behind names': (size) => filled('a  ', size),
+  'spaces after names': (size) => filled('a  ', size),
   quotes: (size) => filled('"', size),
   'quotes with a name': (size) => filled('a="', size),
   'a quote without an end': (size) => `a="${filled('b,', size)}`,
@@ -93,7 +93,7 @@ const VALUES: Record<string, (size: number) => string> = {
   semicolons: (size) => filled(';=', size),
   digits: (size) => filled('9', size),
 };
-// Each begins as a token does in base64: without that nothing more is looked at.
+// Each begins like a token in base64; other text is skipped immediately.
 const TOKENS: Record<string, (size: number) => string> = {
   'runs of base64 that are too short': (size) => filled('c2std3Qt ', 9) + filled(`${'a'.repeat(72)} `, size - 9),
   'runs of base64': (size) => filled('c2std3Qt ', 9) + filled(`${'a'.repeat(73)} `, size - 9),
@@ -105,8 +105,7 @@ const TOKENS: Record<string, (size: number) => string> = {
   parameters: (size) => filled('%61=b&', size),
 };
 const FORMS: Record<string, (size: number) => Buffer> = {
-  'the name again and again': (size) =>
-    bytes(`--b\r\n${filled('content-disposition:;name="model"\r\n', size - 8)}\r\n`),
+  'the name repeated': (size) => bytes(`--b\r\n${filled('content-disposition:;name="model"\r\n', size - 8)}\r\n`),
   'lines of a header without an end': (size) =>
     bytes(`--b\r\ncontent-disposition: form-data; name="model"${filled('\r\na', size)}`),
   'one long line': (size) => bytes(`--b\r\ncontent-disposition:${filled('; name="model"', size)}`),
@@ -117,29 +116,29 @@ const FORMS: Record<string, (size: number) => Buffer> = {
   dashes: (size) => bytes(`--b\r\n\r\n${filled('-', size)}`),
 };
 const JSONS: Record<string, (size: number) => Buffer> = {
-  'the member behind all that can be parsed': (size) =>
+  'the member after everything that can be parsed': (size) =>
     bytes(`{"a":[${filled('1,', size - 400)}"${'"model":"x",'.repeat(20)}`),
   'the member in strings': (size) => bytes(`{${filled('"a":"b","c":[{"model":"x","usage":{}}],', size - 2)}}`),
   'the member in each element': (size) => bytes(`[${filled('{"model":"x","usage":{"a":1}},', size)}`),
-  'the member of nothing': (size) => bytes(filled('"model":"x"', size)),
+  'the member outside of an object': (size) => bytes(filled('"model":"x"', size)),
   'members without a value': (size) => bytes(filled('"model"', size)),
-  'space behind the member': (size) => bytes(`{${filled(`"model"${' '.repeat(100)}`, size)}`),
+  'space after the member': (size) => bytes(`{${filled(`"model"${' '.repeat(100)}`, size)}`),
   space: (size) => bytes(`{"model"${filled(' ', size)}`),
   'a string without an end': (size) => bytes(`{"model":"${filled('\\"', size)}`),
   'nested objects': (size) => bytes(`${filled('{"model":', size)}1`),
   'nested arrays': (size) => bytes(`{"model":"x","usage":${filled('[', size)}`),
   quotes: (size) => bytes(`{${filled('"', size)}`),
-  'members with an end that is none': (size) => bytes(`{${filled('"usage":{},', size)}`),
+  'members with an invalid end': (size) => bytes(`{${filled('"usage":{},', size)}`),
 };
 const EVENTS: Record<string, (size: number) => Buffer> = {
   'empty lines': (size) => bytes(filled('\n', size)),
-  'line ends of old': (size) => bytes(filled('\r', size)),
+  'line ends with CR only': (size) => bytes(filled('\r', size)),
   'events without data': (size) => bytes(filled('data:\n\n', size)),
   comments: (size) => bytes(filled(':\n\n', size)),
   'small events': (size) => bytes(filled('data:1\n\n', size)),
   'lines of data': (size) => bytes(filled('data:1\n', size)),
   'an event without an end': (size) => bytes(filled('data: {"usage": 1,', size)),
-  'usage that is none': (size) => bytes(filled('data: {"usage": null}\n\n', size)),
+  'invalid usage': (size) => bytes(filled('data: {"usage": null}\n\n', size)),
   usage: (size) => bytes(filled('data: {"usage": {"prompt_tokens": 1}}\n\n', size)),
   'usage everywhere': (size) => bytes(filled('data: {"usage": {"usage": {"usage": {"usage": {"usage":{\n\n', size)),
   models: (size) => bytes(filled('data: {"a":{"model":"m"},"b":{"model":"m"}}\n\n', size)),
@@ -188,9 +187,9 @@ const ENDED = {
 const capture = (text: Buffer, type: string) => {
   const captured = new BodyCapture(MB);
   const context = { isServed: true, requestType: () => type, upstreamKey: 'sk-upstream-key' };
-  captured.answered(type, null);
-  captured.piece(text);
-  return [captured.requestBody(whole(text), text.length, context), captured.responseBody(context)];
+  captured.responseStarted(type, null);
+  captured.chunk(text);
+  return [captured.requestBody(wholeSpan(text), text.length, context), captured.responseBody(context)];
 };
 
 function allBy<T>(reader: Reader<T>) {
@@ -198,54 +197,66 @@ function allBy<T>(reader: Reader<T>) {
 }
 
 const READERS: Record<string, Reader<unknown>> = {
-  'the model in a form': allBy({ most: MB, worst: FORMS, read: (body) => modelAskedFor(whole(body)) }),
-  'the model in a request': allBy({ most: MB, worst: JSONS, read: (body) => modelAskedFor(whole(body)) }),
-  'the model in an answer': allBy({ most: MB, worst: JSONS, read: (body) => memberOf(whole(body), 'model', null) }),
-  'the usage in an answer': allBy({ most: MB, worst: JSONS, read: (body) => memberOf(whole(body), 'usage', null) }),
+  'the model in a form': allBy({ most: MB, worst: FORMS, read: (body) => requestedModel(wholeSpan(body)) }),
+  'the model in a request': allBy({ most: MB, worst: JSONS, read: (body) => requestedModel(wholeSpan(body)) }),
+  'the model in a response': allBy({
+    most: MB,
+    worst: JSONS,
+    read: (body) => memberOf(wholeSpan(body), 'model', null),
+  }),
+  'the usage in a response': allBy({
+    most: MB,
+    worst: JSONS,
+    read: (body) => memberOf(wholeSpan(body), 'usage', null),
+  }),
   'the usage in an event': allBy({
     most: 64 * KB,
     worst: JSONS,
-    read: (body) => memberOf(whole(body), 'usage', 'response'),
+    read: (body) => memberOf(wholeSpan(body), 'usage', 'response'),
   }),
   'the name of a model': allBy({
     most: MB,
     worst: { ...TEXTS, ...VALUES },
-    read: (text) => [modelNamed(text), modelNamed(text.slice(0, 400)), modelShown(text.slice(0, 400), 'key')],
+    read: (text) => [
+      modelNameFrom(text),
+      modelNameFrom(text.slice(0, 400)),
+      maskedModelName(text.slice(0, 400), 'key'),
+    ],
   }),
-  'a piece of an event stream': allBy({
-    most: PIECE,
+  'a chunk of an event stream': allBy({
+    most: CHUNK,
     worst: EVENTS,
     read: (piece) => {
       const reader = new EventStreamReader(null);
-      reader.piece(piece);
+      reader.chunk(piece);
       reader.end();
     },
   }),
-  'a whole event stream': allBy({
+  'a complete event stream': allBy({
     most: MB,
     worst: EVENTS,
     isInTurns: true,
     read: (body) => {
       const reader = new EventStreamReader(null);
-      for (let at = 0; at < body.length; at += 1000) reader.piece(body.subarray(at, at + 1000));
+      for (let at = 0; at < body.length; at += 1000) reader.chunk(body.subarray(at, at + 1000));
       reader.end();
     },
   }),
-  'a piece of an event stream that is captured': allBy({
-    most: PIECE,
+  'a chunk of a captured event stream': allBy({
+    most: CHUNK,
     worst: EVENTS,
     read: (piece) => {
       const message = new StreamedMessage(MB);
       const reader = new EventStreamReader((data) => {
         message.event(data);
       });
-      reader.piece(piece);
+      reader.chunk(piece);
       reader.end();
-      return message.spelled();
+      return message.assembled();
     },
   }),
   'frames of a realtime connection': allBy({
-    most: PIECE,
+    most: CHUNK,
     worst: {
       'empty frames': (size) => bytes(filled('\x81\x00', size)),
       'responses without usage': (size) => bytes(filled('\x81\x20{"usage":{,"usage":{"response.done"', size)),
@@ -253,17 +264,17 @@ const READERS: Record<string, Reader<unknown>> = {
       pings: (size) => bytes(filled('\x89\x00', size)),
     },
     read: (piece) => {
-      new RealtimeReader('/v1/realtime?model=m').piece(piece);
+      new RealtimeReader('/v1/realtime?model=m').chunk(piece);
     },
   }),
-  'the pieces of a message': allBy({
+  'the parts of a message': allBy({
     most: 4 * MB,
     worst: { 'of one character': deltas('a'), 'of several': deltas('abcdefgh') },
     isInTurns: true,
     read: (events) => {
       const message = new StreamedMessage(MB);
       for (const event of events) message.event(event);
-      return message.spelled();
+      return message.assembled();
     },
   }),
   'a captured body': allBy({
@@ -271,7 +282,8 @@ const READERS: Record<string, Reader<unknown>> = {
     worst: TEXTS,
     read: (text) => capture(bytes(text), 'text/plain'),
   }),
-  // So much that an eighth of it is more than the default of OBSERVABILITY_MAX_BODY_BYTES, and has to be cut as well: to cut is a step in the time.
+  // Large enough that an eighth of it exceeds the default of OBSERVABILITY_MAX_BODY_BYTES and must be truncated too, since truncation
+  // adds a step in the time.
   'the event of a captured body': allBy({
     most: MB,
     worst: {
@@ -283,15 +295,15 @@ const READERS: Record<string, Reader<unknown>> = {
     read: (text) => eventText({ kind: 'request', ended: { ...ENDED, requestBody: text, responseBody: text } }, 'i'),
   }),
   'the audit line of a use': allBy({
-    most: LONGEST_TARGET,
+    most: MAX_TARGET_LENGTH,
     worst: { ...TEXTS, 'control characters': (size) => filled('\u0001', size) },
     read: (path) => new UseFields().of({ ...ENDED, path, model: path }),
   }),
   'secrets in a text': allBy({ most: MB, worst: TEXTS, read: (text) => [withoutSecrets(text), holdsSecret(text)] }),
-  // What an upstream or a library says in an error. A body is never logged, and a header is far smaller.
+  // Error texts of upstreams and libraries. A body is never logged, and a header is far smaller.
   'a text that is logged': allBy({ most: 256 * KB, worst: TEXTS, read: maskText }),
   'a target': allBy({
-    most: LONGEST_TARGET,
+    most: MAX_TARGET_LENGTH,
     worst: {
       dots: (size) => `/v1/${filled('.', size - 4)}`,
       'segments of dots': (size) => `/v1${filled('/..;', size - 3)}`,
@@ -301,10 +313,10 @@ const READERS: Record<string, Reader<unknown>> = {
       'percent signs': (size) => `/v1/${filled('%25', size - 4)}`,
       semicolons: (size) => `/v1/${filled(';', size - 4)}`,
     },
-    read: isPlainTarget,
+    read: isNormalizedTarget,
   }),
   'credentials in a target': allBy({
-    most: LONGEST_TARGET,
+    most: MAX_TARGET_LENGTH,
     worst: { ...TOKENS, ...VALUES },
     read: (text) => {
       checkNoCredentialIn(`/v1/${text}`);
@@ -312,13 +324,13 @@ const READERS: Record<string, Reader<unknown>> = {
       return pathWithoutSecrets(text);
     },
   }),
-  'tokens in the fields of a request': allBy({
-    most: LARGEST_HEADERS,
+  'tokens in the headers of a request': allBy({
+    most: MAX_HEADER_BYTES,
     worst: { ...TOKENS, ...VALUES },
     read: (value) => [withoutTokens(readFields(['a', value])), withoutTokens(readFields(many('a', value)))],
   }),
-  'the words of a refusal': allBy({
-    most: LARGEST_HEADERS,
+  'the texts of a refusal': allBy({
+    most: MAX_HEADER_BYTES,
     worst: { ...TOKENS, ...VALUES },
     read: (value) =>
       ['a', 'Authorization', 'User-Agent', 'Sec-WebSocket-Protocol'].map((name) =>
@@ -327,16 +339,16 @@ const READERS: Record<string, Reader<unknown>> = {
         }),
       ),
   }),
-  'the fields of a request': allBy({
-    most: LARGEST_HEADERS,
+  'the headers of a request': allBy({
+    most: MAX_HEADER_BYTES,
     worst: VALUES,
     read: (value) =>
       ['Connection', 'Cache-Control', 'CDN-Loop', 'X-Forwarded-For', 'Transfer-Encoding', 'X-Request-ID', 'a'].map(
         (name) => [readFields([name, value]), readFields(many(name, value))],
       ),
   }),
-  'the fields of an answer': allBy({
-    most: LARGEST_HEADERS,
+  'the headers of a response': allBy({
+    most: MAX_HEADER_BYTES,
     worst: VALUES,
     read: (value) =>
       ['Connection', 'Cache-Control', 'Vary', 'Content-Type', 'X-Request-ID', 'a'].map((name) =>
@@ -352,14 +364,14 @@ const READERS: Record<string, Reader<unknown>> = {
       ),
   }),
   'a credential': allBy({
-    most: LARGEST_HEADERS,
+    most: MAX_HEADER_BYTES,
     worst: VALUES,
     read: (value) => [bearerOf(`Bearer ${value}`), bearerOf(value)],
   }),
-  'a request id': allBy({ most: LARGEST_HEADERS, worst: { ...VALUES, ...TEXTS }, read: requestIdOf }),
-  subprotocols: allBy({ most: LARGEST_HEADERS, worst: VALUES, read: subprotocolsOf }),
+  'a request ID': allBy({ most: MAX_HEADER_BYTES, worst: { ...VALUES, ...TEXTS }, read: requestIdOf }),
+  subprotocols: allBy({ most: MAX_HEADER_BYTES, worst: VALUES, read: subprotocolsOf }),
   'forwarded addresses': allBy({
-    most: LARGEST_HEADERS,
+    most: MAX_HEADER_BYTES,
     worst: {
       ...VALUES,
       proxies: (size) => filled('10.0.0.1,', size),
@@ -373,7 +385,7 @@ const READERS: Record<string, Reader<unknown>> = {
       ),
   }),
   'a preflight': allBy({
-    most: LARGEST_HEADERS,
+    most: MAX_HEADER_BYTES,
     worst: VALUES,
     read: (value) =>
       preflightFields(
@@ -381,22 +393,22 @@ const READERS: Record<string, Reader<unknown>> = {
         request({ origin: 'https://a', 'access-control-request-headers': value }),
       ),
   }),
-  cookies: allBy({ most: LARGEST_HEADERS, worst: VALUES, read: (cookie) => cookiesOf(request({ cookie })) }),
-  'directives of a cache': allBy({ most: LARGEST_HEADERS, worst: VALUES, read: directivesOf }),
-  'a date': allBy({ most: LARGEST_HEADERS, worst: VALUES, read: (date) => httpDateMs(date, 0) }),
-  'what a request wants of the cache': allBy({
-    most: LARGEST_HEADERS,
+  cookies: allBy({ most: MAX_HEADER_BYTES, worst: VALUES, read: (cookie) => cookiesOf(request({ cookie })) }),
+  'Cache-Control directives': allBy({ most: MAX_HEADER_BYTES, worst: VALUES, read: directivesOf }),
+  'a date': allBy({ most: MAX_HEADER_BYTES, worst: VALUES, read: (date) => httpDateMs(date, 0) }),
+  'the cache directives of a request': allBy({
+    most: MAX_HEADER_BYTES,
     worst: VALUES,
     read: (value) => [
-      wishOf({ method: 'GET', hasBody: false, cacheControl: value }, () => headers('pragma', value)),
-      wishOf({ method: 'GET', hasBody: false, cacheControl: undefined }, () => headers('pragma', value)),
+      requestDirectivesOf({ method: 'GET', hasBody: false, cacheControl: value }, () => headers('pragma', value)),
+      requestDirectivesOf({ method: 'GET', hasBody: false, cacheControl: undefined }, () => headers('pragma', value)),
     ],
   }),
-  'whether a client holds an answer': allBy({
-    most: LARGEST_HEADERS,
+  'whether a client already has a response': allBy({
+    most: MAX_HEADER_BYTES,
     worst: VALUES,
     read: (value) =>
-      isHeldBy(
+      isNotModified(
         { ifNoneMatch: value, ifModifiedSince: value },
         {
           status: 200,
@@ -405,12 +417,12 @@ const READERS: Record<string, Reader<unknown>> = {
         0,
       ),
   }),
-  'how long an answer is kept': allBy({
-    most: LARGEST_HEADERS,
+  'the lifetime of a stored response': allBy({
+    most: MAX_HEADER_BYTES,
     worst: VALUES,
     read: (value) =>
       ['cache-control', 'vary', 'age', 'expires', 'pragma', 'date', 'content-length'].map((name) =>
-        keepingOf(
+        storagePolicyOf(
           { method: 'GET', path: '/v1/a', isOptedIn: true },
           { status: 200, fields: headers(name, value), isFramed: true },
           NO_LIMIT,
@@ -434,7 +446,7 @@ const READERS: Record<string, Reader<unknown>> = {
     worst: { 'unknown ones': (size) => `{${Array.from({ length: size / 10 }, (_, n) => `"${n}":1`).join()}}` },
     read: (text) => [schemas.tokenPatch, schemas.tokenCreate].map((it) => it.safeParse(JSON.parse(text))),
   }),
-  'what JSON leaves open': allBy({
+  'ambiguities in JSON': allBy({
     most: 64 * KB,
     worst: {
       names: (size) => `{${Array.from({ length: size / 10 }, (_, n) => `"${n}":1`).join()}}`,
@@ -447,8 +459,8 @@ const READERS: Record<string, Reader<unknown>> = {
     },
     read: ambiguityIn,
   }),
-  'the boundaries of messages': allBy({
-    most: PIECE,
+  'message boundaries': allBy({
+    most: CHUNK,
     worst: {
       'line ends': (size) => bytes(filled('\n', size)),
       'empty frames': (size) => bytes(filled('\x81\x00', size)),
@@ -496,7 +508,7 @@ const READERS: Record<string, Reader<unknown>> = {
     },
     read: (text) => new URLSearchParams(text).get('b'),
   }),
-  // A reason has 500 characters at most. The normal form of Unicode takes quadratic time for marks without a letter.
+  // A reason has up to 500 characters. Unicode normalization takes quadratic time for marks without a letter.
   'words of the audit log': allBy({
     most: KB,
     worst: { ...TEXTS, ...VALUES, marks: (size) => filled('\u0315\u0300', size) },
@@ -509,7 +521,7 @@ const READERS: Record<string, Reader<unknown>> = {
     isInTurns: true,
     read: (json) => deliveryOf(['event', json.toString()]),
   }),
-  'events of a daemon, in small pieces': allBy({
+  'events of a daemon, in small chunks': allBy({
     most: MB,
     worst: {
       'a line without an end': (size) => filled('a', size),
@@ -526,11 +538,11 @@ const READERS: Record<string, Reader<unknown>> = {
 
 interface Measured {
   ms: number;
-  /** Of the time, with each doubling from an eighth of the input to all of it. */
+  /** Growth of the time with each doubling from an eighth of the input to all of it. */
   growth: number;
 }
 
-/** Time of the processor: others on a busy machine do not count. */
+/** CPU time, so that other processes on a busy machine do not count. */
 function cpuMs(read: () => unknown): number {
   const begun = process.cpuUsage();
   read();
@@ -538,7 +550,7 @@ function cpuMs(read: () => unknown): number {
   return (user + system) / 1000;
 }
 
-/** The fastest of a few runs, or of some more while that is not fast enough: compiling and collecting garbage take their time too. */
+/** The fastest of a few runs, or of more while that is too slow: compilation and garbage collection take time too. */
 function measured<T>(
   { most, read }: Reader<T>,
   inputOf: (size: number) => T,
@@ -554,7 +566,7 @@ function measured<T>(
       ms,
       cpuMs(() => read(input)),
     );
-    // As often as it takes for the whole, so that as much memory is taken, and as much garbage collected.
+    // Repeated to the size of the whole input, so that memory use and garbage collection are comparable.
     if (ms >= LEAST_COMPARED_MS) {
       const allParts = () => {
         for (let i = 0; i < PARTS; i++) read(part);
@@ -567,7 +579,7 @@ function measured<T>(
   return { ms, growth };
 }
 
-describe('no stranger can keep the daemon busy (finding B3)', function () {
+describe('untrusted input cannot block the daemon (finding B3)', function () {
   this.timeout(60_000);
 
   for (const [what, reader] of Object.entries(READERS)) {

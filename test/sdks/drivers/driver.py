@@ -1,4 +1,4 @@
-"""Makes the calls that it reads from standard input with one SDK of Python, and prints what became of each as a line of JSON."""
+"""Reads calls from standard input, makes them with a Python SDK, and prints the result of each as a line of JSON."""
 
 import json
 import sys
@@ -70,7 +70,7 @@ class LangChain:
     def embeddings(self, call):
         from langchain_openai import OpenAIEmbeddings
 
-        # Otherwise it downloads a table of tokens first.
+        # Otherwise it first downloads a tokenizer table.
         embeddings = OpenAIEmbeddings(
             base_url=BASE + "/v1",
             api_key=call["key"],
@@ -131,6 +131,6 @@ SDK = {"openai": OpenAi, "langchain": LangChain, "anthropic": Anthropic}[GIVEN["
 for each in GIVEN["calls"]:
     try:
         became = {"ok": getattr(SDK, each["kind"])(each)}
-    except Exception as error:  # What a user's program would see.
+    except Exception as error:  # The error that a user's program would see.
         became = {"error": described(error)}
     print(json.dumps({"id": each["id"], **became}), flush=True)

@@ -1,6 +1,6 @@
-/** One client and its one request. */
+/** One client and its single request. */
 import type { Duplex } from 'node:stream';
-import { head, type RawAnswer, parse } from '../raw.js';
+import { head, type RawResponse, parse } from '../raw.js';
 import type { Instance } from './instance.js';
 import type { ModelToken } from './tables.js';
 import { connectTo } from './wire.js';
@@ -12,7 +12,7 @@ export interface Asking {
   flavour: string;
   body: string;
   /** Its Cache-Control. */
-  wish: string;
+  cacheControl: string;
   ifNoneMatch: string;
   hasRange: boolean;
 }
@@ -21,9 +21,9 @@ export interface Asking {
 export interface Known {
   tick: number;
   nowMs: number;
-  /** The version of its target that it must not be given an older one than. */
+  /** The client must not get an older version of its target than this. */
   version: number;
-  /** No answer that the upstream was asked for before may be a hit. */
+  /** No response that was requested from the upstream before this step may be a hit. */
   purgedTick: number;
   tokenChanges: number;
   projectChanges: number;
@@ -37,16 +37,16 @@ export class Call {
   readonly asking: Asking;
   readonly known: Known;
   readonly #onNews: (call: Call) => void;
-  /** Upstream keys that its project has had while it lasted. */
+  /** All upstream keys that its project had during the request. */
   readonly keys: Set<string>;
   readonly #client: Duplex;
   #bytes = Buffer.alloc(0);
-  answer: RawAnswer | null = null;
-  /** The status, as soon as the head is there. */
+  answer: RawResponse | null = null;
+  /** The status, once the head has arrived. */
   status: number | null = null;
-  /** The client has left, or the connection ended, or the answer is whole. */
+  /** The client disconnected, the connection closed, or the response is complete. */
   isOver = false;
-  /** Whether the upstream was asked for it. */
+  /** Whether it was sent upstream. */
   isAsked = false;
 
   constructor(
@@ -79,12 +79,12 @@ export class Call {
   }
 
   #request(): string {
-    const { method, target, lang, flavour, body, wish, ifNoneMatch, hasRange } = this.asking;
+    const { method, target, lang, flavour, body, cacheControl, ifNoneMatch, hasRange } = this.asking;
     const fields = {
       'X-Request-ID': this.id,
       'Accept-Language': lang,
       'X-Flavour': flavour,
-      ...(wish !== '' && { 'Cache-Control': wish }),
+      ...(cacheControl !== '' && { 'Cache-Control': cacheControl }),
       ...(ifNoneMatch !== '' && { 'If-None-Match': ifNoneMatch }),
       ...(hasRange && { Range: 'bytes=0-3' }),
       ...(body !== '' && { 'Content-Length': String(body.length) }),

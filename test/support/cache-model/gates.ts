@@ -1,10 +1,10 @@
-/** Everything under way waits at a gate until the seed lets it through, so that every order of things can happen. */
+/** Every operation in progress waits at a gate until the seed lets it through, so that every order of events can happen. */
 export type Random = () => number;
 
 export interface Gate {
-  /** For whoever reads a trace. */
+  /** For the reader of a trace. */
   label: string;
-  /** Goes on only when much else has: what takes long meets what is short. */
+  /** Continues only after many others, so that long operations meet short ones. */
   isSlow: boolean;
   pass(): void;
 }
@@ -17,7 +17,7 @@ export class Gates {
     this.#random = random;
   }
 
-  /** @returns takes the gate away, unpassed. */
+  /** @returns a function that removes the gate without passing it. */
   add(label: string, action: () => void): () => void {
     const gate: Gate = {
       label,
@@ -64,7 +64,7 @@ export function chooserOf(random: Random): Chooser {
   };
 }
 
-/** Something happened that must never happen. */
+/** An event that must never happen. */
 export class Violation extends Error {
   override name = 'Violation';
 }

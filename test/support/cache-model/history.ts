@@ -1,12 +1,12 @@
 /**
- * A model of the response cache for random histories. It drives the shipped proxy, admission, cache and store over connections
- * within the process. What is under way waits at gates (the upstream's head, pieces and end, the store's questions
- * and answers), and the seed decides what goes on next, who leaves, and what operators do meanwhile. Each answer is judged when it comes.
+ * A model of the response cache for random histories. It drives the real proxy, admission, cache and store over connections within the
+ * process. Operations in progress wait at gates (the upstream's head, pieces and end, the store's queries and replies). The seed decides
+ * which continues next, which client disconnects, and what operators do meanwhile. Each response is judged when it arrives.
  */
 import type { CacheStore } from '../../../daemon/core/ports.js';
 import { MemoryResponseCache } from '../../../daemon/store/memory/response-cache.js';
 import type { Caller } from '../../../daemon/core/audit.js';
-import type { PurgeSelection } from '../../../daemon/core/cache/upkeep.js';
+import type { PurgeSelection } from '../../../daemon/core/cache/cache-manager.js';
 import { TestClock } from '../clock.js';
 import { seededRandom } from '../model.js';
 import { type Asking, Call } from './call.js';
@@ -14,21 +14,21 @@ import { type Chooser, chooserOf, type Gate, Gates, Violation } from './gates.js
 import { Instance, loadedSettings } from './instance.js';
 import { judge } from './judge.js';
 import { type ModelProject, type ModelToken, Tables } from './tables.js';
-import { type Ask, DEFAULT_TTL_PATH, Upstream } from './upstream.js';
+import { type ReceivedRequest, DEFAULT_TTL_PATH, Upstream } from './upstream.js';
 
 const operator: Caller = { actor: 'system', requestId: null, clientIp: null, reason: null };
 
-/** Where histories keep their answers. */
-export interface Place {
-  /** One store for each instance; what they keep is shared. */
+/** Where histories store their responses. */
+export interface StoreSetup {
+  /** One store for each instance; their entries are shared. */
   stores: CacheStore[];
-  /** Whether entries grow old by the model's clock. */
+  /** Whether entries age by the model's clock. */
   agesByClock: boolean;
-  /** A change is known to other instances that much later. */
+  /** The delay until other instances know of a change. */
   tellsOthersWithinMs: number;
-  /** Resolves when nothing is under way any more. */
+  /** Resolves when nothing is in progress. */
   idle(): Promise<void>;
-  /** How many fills it knows of. */
+  /** The number of write leases that it knows. */
   fills(): Promise<number>;
   close(): Promise<void>;
 }
@@ -37,9 +37,9 @@ export interface HistoryOptions {
   seed: number;
   steps: number;
   instances: number;
-  /** Whether the store takes its time. */
+  /** Whether the store is slow. */
   isGated: boolean;
-  open?: (clock: TestClock, instances: number) => Promise<Place>;
+  open?: (clock: TestClock, instances: number) => Promise<StoreSetup>;
 }
 
 export interface Totals {
@@ -65,7 +65,7 @@ export async function runHistory(options: HistoryOptions): Promise<Totals> {
   }
 }
 
-function inMemory(clock: TestClock, instances: number): Promise<Place> {
+function inMemory(clock: TestClock, instances: number): Promise<StoreSetup> {
   const store = new MemoryResponseCache({ current: loadedSettings().reloadable }, clock);
   return Promise.resolve({
     stores: Array.from({ length: instances }, () => store),
@@ -74,16 +74,16 @@ function inMemory(clock: TestClock, instances: number): Promise<Place> {
     idle: async () => {
       for (let turn = 0; turn < 4; turn++) await new Promise((resolve) => setImmediate(resolve));
     },
-    fills: () => Promise.resolve(0), // Each is that of an instance, which counts them.
+    fills: () => Promise.resolve(0), // Each belongs to an instance, which counts them.
     close: () => Promise.resolve(),
   });
 }
 
-/** Something that was acknowledged here, and is known to other instances when what was on its way there has arrived. */
+/** A change that was acknowledged here. Another instance knows it once everything that was on its way there has arrived. */
 interface News {
   by: Instance;
   atMs: number;
-  /** At other instances, before. */
+  /** The gates of other instances at that moment. */
   before: readonly Gate[] | null;
   isKnown: (elsewhere: boolean) => void;
 }
@@ -109,7 +109,7 @@ const isOfStore = ({ label }: Gate) => label.startsWith('instance-');
 class History {
   readonly #options: HistoryOptions;
   readonly #clock: TestClock;
-  readonly #place: Place;
+  readonly #place: StoreSetup;
   readonly #chooser: Chooser;
   readonly #random: () => number;
   readonly #gates: Gates;
@@ -131,7 +131,7 @@ class History {
   #busy = 0;
   readonly #judged = new Map<Call, 'hit' | 'use' | 'refusal'>();
 
-  constructor(options: HistoryOptions, clock: TestClock, place: Place) {
+  constructor(options: HistoryOptions, clock: TestClock, place: StoreSetup) {
     this.#options = options;
     this.#clock = clock;
     this.#place = place;
@@ -211,7 +211,7 @@ class History {
       this.#clock.advance(this.#isStoreAsked() ? 5 : one([5, 5, 300, 300, 2_000, 2_000, 6_000, 6_000, 31_000, 61_000]));
   }
 
-  /** Then not much time passes: a store that cannot say soon says that it is away. */
+  /** Little time passes then, because a store that does not reply soon counts as unavailable. */
   #isStoreAsked(): boolean {
     return this.#gates.waiting.some(isOfStore);
   }
@@ -246,7 +246,7 @@ class History {
 
   #anyToken(): ModelToken {
     const { tokens } = this.#tables;
-    // Mostly of one project, so that what happens meets.
+    // Mostly of one project, so that events coincide.
     const [project] = this.#tables.projects;
     return this.#chooser.one(this.#chooser.chance(0.7) ? tokens.filter((token) => token.project === project) : tokens);
   }
@@ -260,16 +260,22 @@ class History {
       lang: chance(0.9) ? 'en' : 'de',
       flavour: chance(0.75) ? 'mint' : 'lime',
       body: '',
-      wish: '',
+      cacheControl: '',
       ifNoneMatch: '',
       hasRange: false,
     };
     const dice = this.#random();
     if (dice < 0.06) return { ...asking, method: one(['PUT', 'DELETE']) };
     if (dice < 0.18)
-      return { ...asking, method: 'POST', body: one(['{"a":1}', '{"a":2}']), wish: one(['public', 'public', '']) };
+      return {
+        ...asking,
+        method: 'POST',
+        body: one(['{"a":1}', '{"a":2}']),
+        cacheControl: one(['public', 'public', '']),
+      };
     if (dice < 0.23) return { ...asking, method: 'HEAD' };
-    if (dice < 0.33) return { ...asking, wish: one(['no-cache', 'no-store', 'only-if-cached', 'max-age=3', 'public']) };
+    if (dice < 0.33)
+      return { ...asking, cacheControl: one(['no-cache', 'no-store', 'only-if-cached', 'max-age=3', 'public']) };
     if (dice < 0.42 && this.#etags.length > 0) return { ...asking, ifNoneMatch: one(this.#etags.slice(-3)) };
     if (dice < 0.43) return { ...asking, hasRange: true };
     return asking;
@@ -280,17 +286,17 @@ class History {
     if (open.length > 0) this.#chooser.one(open).leave();
   }
 
-  #asked(ask: Ask): void {
+  #asked(ask: ReceivedRequest): void {
     const call = this.#calls.get(ask.requestId);
     if (!call) {
-      this.#violate(`the upstream was asked by ${ask.requestId}, whom nobody knows`);
+      this.#violate(`the upstream received an unknown request ${ask.requestId}`);
       return;
     }
     const { token } = call;
-    if (call.isAsked) this.#violate(`${call.id} asked the upstream twice`);
+    if (call.isAsked) this.#violate(`${call.id} was sent upstream twice`);
     call.isAsked = true;
     if (!this.#isFine(token)) this.#violate(`${call.id} was forwarded with a token that would be refused`);
-    if (!call.keys.has(ask.key)) this.#violate(`${call.id} was forwarded with another's key`);
+    if (!call.keys.has(ask.key)) this.#violate(`${call.id} was forwarded with another project's key`);
     token.asked += 1;
   }
 
@@ -360,7 +366,7 @@ class History {
     this.#news.push({ by, atMs: this.#clock.now(), before: null, isKnown });
   }
 
-  /** Other instances know when they were told, and when what they had asked the store for before has come. */
+  /** Other instances know a change when they were notified, and when earlier queries to the store have returned. */
   #tellOthers(): void {
     const waits = (news: News): boolean => {
       if (this.#clock.now() < news.atMs + this.#place.tellsOthersWithinMs) return true;
@@ -396,7 +402,7 @@ class History {
   }
 
   #changeToken(): void {
-    // Soon active again as a rule: nothing is to be learnt from one refusal after another.
+    // Usually active again soon, because repeated refusals show nothing new.
     const revoked = this.#tables.tokens.find(({ isActive }) => !isActive);
     const token = revoked && this.#chooser.chance(0.85) ? revoked : this.#anyToken();
     token.isActive = !token.isActive;
@@ -417,7 +423,7 @@ class History {
     for (const { admission } of this.#instances) admission.apply({ kind, projectId: project.id, tokenId: null, seq });
   }
 
-  /** Among two, so that a former one comes back. */
+  /** One of two, so that a former key can be set again. */
   #changeKey(): void {
     const project = this.#chooser.one(this.#tables.projects);
     project.key = project.keys[project.key === project.keys[0] ? 1 : 0];
@@ -438,8 +444,8 @@ class History {
       if (round > 3_000) throw new Violation('requests hang');
       this.#begin();
       const [gate] = this.#gates.waiting;
-      // Nobody waits for what does not come: whoever is left has somebody to wait for.
-      if (!gate) throw new Violation('a request waits for nobody');
+      // A request that waits must wait for something.
+      if (!gate) throw new Violation('a request waits for nothing');
       gate.pass();
       await this.#settle();
     }
@@ -466,9 +472,10 @@ class History {
     const hits = new Map<ModelToken, number>();
     for (const call of this.#calls.values()) {
       const isHit = records.get(call.id)?.cache === 'hit';
-      if (isHit && call.isAsked) throw new Violation(`${call.id} is recorded as a hit, and asked the upstream`);
+      if (isHit && call.isAsked) throw new Violation(`${call.id} is recorded as a hit and was sent upstream`);
       const verdict = this.#judged.get(call);
-      if (verdict !== undefined && isHit !== (verdict === 'hit')) throw new Violation(`${call.id}: recorded otherwise`);
+      if (verdict !== undefined && isHit !== (verdict === 'hit'))
+        throw new Violation(`${call.id}: recorded differently`);
       if (isHit) hits.set(call.token, (hits.get(call.token) ?? 0) + 1);
     }
     for (const token of this.#tables.tokens) {
@@ -481,13 +488,14 @@ class History {
 
   async #checkEmpty(): Promise<void> {
     for (const { admission, cache, store } of this.#instances) {
-      if (admission.size.inFlight > 0) throw new Violation('a request is in flight for ever');
-      if (cache.room.bytes !== 0) throw new Violation(`${cache.room.bytes} bytes of no answer are still captured`);
-      if (store.fills.size > 0) throw new Violation('a fill was neither kept nor dropped');
+      if (admission.size.inFlight > 0) throw new Violation('a request stays in flight');
+      if (cache.inTransit.bytes !== 0)
+        throw new Violation(`${cache.inTransit.bytes} bytes of finished responses are still captured`);
+      if (store.fills.size > 0) throw new Violation('a response was neither stored nor dropped');
     }
     if (this.#clock.pending > 0) throw new Violation(`${this.#clock.pending} timers are left`);
     const fills = await this.#place.fills();
-    if (fills > 0) throw new Violation(`${fills} fills are left in the store`);
+    if (fills > 0) throw new Violation(`${fills} write leases are left in the store`);
     const [store] = this.#place.stores;
     if (!store) return;
     const { entries } = await store.size();

@@ -1,14 +1,14 @@
-/** One instance of llmp from its HTTP server to its store; only the network, the upstream and the database are stand-ins. */
+/** One instance of llmp from its HTTP server to its store. Only the network, the upstream and the database are replaced. */
 import { createServer, type Server } from 'node:http';
 import { type Loaded, loadSettings } from '../../../config/settings.js';
 import { Admission } from '../../../daemon/core/admission.js';
 import { ResponseCache } from '../../../daemon/core/cache/response-cache.js';
-import { ContentReaders } from '../../../daemon/core/content/reader.js';
-import { CacheUpkeep } from '../../../daemon/core/cache/upkeep.js';
+import { ContentReaders } from '../../../daemon/core/content/content-reader.js';
+import { CacheManager } from '../../../daemon/core/cache/cache-manager.js';
 import type { RequestEnded } from '../../../daemon/core/events.js';
 import type { CacheStore, Log, RecordStore } from '../../../daemon/core/ports.js';
-import { Afterwards } from '../../../daemon/http/proxy/afterwards.js';
-import { HeldBodies } from '../../../daemon/http/held-bodies.js';
+import { CompletionQueue } from '../../../daemon/http/proxy/completion-queue.js';
+import { BufferedBodies } from '../../../daemon/http/buffered-bodies.js';
 import { createProxy } from '../../../daemon/http/proxy/proxy.js';
 import { MANAGEMENT_TOKEN } from '../daemon.js';
 import type { TestClock } from '../clock.js';
@@ -50,7 +50,7 @@ export class Instance {
   readonly store: GatedStore;
   readonly admission: Admission;
   readonly cache: ResponseCache;
-  readonly upkeep: CacheUpkeep;
+  readonly upkeep: CacheManager;
   readonly server: Server;
   readonly ended: RequestEnded[] = [];
 
@@ -68,22 +68,22 @@ export class Instance {
       change: sink.change.bind(sink),
       checkChangeable: () => undefined,
     } as unknown as RecordStore;
-    this.upkeep = new CacheUpkeep({ cache: this.cache, records, clock, log: silent });
+    this.upkeep = new CacheManager({ cache: this.cache, records, clock, log: silent });
     const proxy = createProxy({
       admission: this.admission,
-      rateLimits: { countsAddresses: false, countAddress: () => undefined, countValid: () => undefined },
+      rateLimits: { countsAddresses: false, countAddress: () => undefined, countAuthenticated: () => undefined },
       addressOf: () => null,
-      untaken: { watch: () => undefined },
-      bodies: new HeldBodies(),
+      unreadResponses: { watch: () => undefined },
+      bodies: new BufferedBodies(),
       cache: this.cache,
-      contents: new ContentReaders({ decode: () => null, mostCaptured: null }),
+      contents: new ContentReaders({ decode: () => null, maxCaptured: null }),
       forwarder: upstream.forwarderOf(index),
       clock,
       live,
       maxRequestBytes: settings.maxRequestBytes,
       isServing: () => true,
       loopMark: instanceId,
-      afterwards: new Afterwards(clock),
+      completions: new CompletionQueue(clock),
       onEnded: (ended) => this.ended.push(ended),
     });
     this.server = createServer({ keepAliveTimeout: 0 }, (req, res) => {

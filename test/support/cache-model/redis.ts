@@ -3,15 +3,15 @@ import { RedisConnection } from '../../../daemon/store/redis/connection.js';
 import { RedisResponseCache } from '../../../daemon/store/redis/response-cache.js';
 import type { TestClock } from '../clock.js';
 import type { TestRedis } from '../redis.js';
-import type { Place } from './history.js';
+import type { StoreSetup } from './history.js';
 import { silent } from './instance.js';
 
 const key = Buffer.alloc(32, 7);
-// As if the machine were never busy: what is under way is waited for before time moves.
+// As if the machine were never busy: operations in progress finish before the clock moves.
 const COMMAND_MS = 10_000;
 
-/** Histories in a Redis that instances share, each with a connection of its own. */
-export function inRedis(redis: TestRedis): (clock: TestClock, instances: number) => Promise<Place> {
+/** Histories in a Redis that instances share, each with its own connection. */
+export function inRedis(redis: TestRedis): (clock: TestClock, instances: number) => Promise<StoreSetup> {
   return async (clock, instances) => {
     let underWay = 0;
     const connections = Array.from({ length: instances }, () => {
@@ -33,7 +33,7 @@ export function inRedis(redis: TestRedis): (clock: TestClock, instances: number)
     };
     return {
       stores,
-      agesByClock: false, // But by Redis' own.
+      agesByClock: false, // By Redis's own clock.
       tellsOthersWithinMs: 5,
       idle,
       fills: () => redis.client.zcard('llmp:cache:fills'),

@@ -1,22 +1,22 @@
 import type {
-  CachePlace,
+  CacheKey,
   CacheSelection,
   CacheSize,
   CacheStore,
-  Fill,
-  LookUp,
-  LookUpOptions,
+  WriteLease,
+  CacheLookup,
+  CacheLookupOptions,
 } from '../../../daemon/core/ports.js';
 import type { Gates } from './gates.js';
 
-/** A store whose questions and answers take their time, if they are to, and whose fills are counted. */
+/** A store whose queries and replies can be delayed, and whose write leases are counted. */
 export class GatedStore implements CacheStore {
   readonly #store: CacheStore;
   readonly #gates: Gates;
   readonly #name: string;
   readonly #isGated: boolean;
-  /** Fills that were begun, and neither kept nor dropped. */
-  readonly fills = new Set<Fill>();
+  /** Write leases that were begun, and neither stored nor dropped. */
+  readonly fills = new Set<WriteLease>();
 
   constructor(store: CacheStore, gates: Gates, name: string, isGated: boolean) {
     this.#store = store;
@@ -29,12 +29,12 @@ export class GatedStore implements CacheStore {
     return this.#store.backend;
   }
 
-  lookUp(place: CachePlace, options: LookUpOptions): LookUp | Promise<LookUp> {
+  lookUp(place: CacheKey, options: CacheLookupOptions): CacheLookup | Promise<CacheLookup> {
     const looking = this.#through('look-up', () => this.#store.lookUp(place, options));
     return looking instanceof Promise ? looking.then((it) => this.#counted(it)) : this.#counted(looking);
   }
 
-  // Nobody waits for it, so there is nothing to hold up.
+  // No caller waits for it, so nothing is delayed.
   invalidate(projectId: string, resource: string): void {
     this.#store.invalidate(projectId, resource);
   }
@@ -51,20 +51,20 @@ export class GatedStore implements CacheStore {
     return this.#store.size();
   }
 
-  #counted({ found, fill }: LookUp): LookUp {
-    if (!fill) return { found, fill };
-    const counted: Fill = {
-      keep: (entries) => {
+  #counted({ found, writeLease: fill }: CacheLookup): CacheLookup {
+    if (!fill) return { found, writeLease: fill };
+    const counted: WriteLease = {
+      store: (entries) => {
         this.fills.delete(counted);
-        return this.#through('keep', () => fill.keep(entries));
+        return this.#through('keep', () => fill.store(entries));
       },
-      drop: () => {
+      release: () => {
         this.fills.delete(counted);
-        fill.drop();
+        fill.release();
       },
     };
     this.fills.add(counted);
-    return { found, fill: counted };
+    return { found, writeLease: counted };
   }
 
   #through<T>(what: string, work: () => T | Promise<T>): T | Promise<T> {

@@ -1,6 +1,6 @@
-/** What the database would hold of projects, tokens and their counts. */
+/** The database's rows of projects, tokens and their counts. */
 import { digestOf, mintSecret } from '../../../daemon/core/token.js';
-import type { KnownToken, Ledger, TakeReport, Tick, TokenLookup } from '../../../daemon/core/ports.js';
+import type { KnownToken, Ledger, LeaseGrant, Tick, TokenLookup } from '../../../daemon/core/ports.js';
 import { canary } from '../canaries.js';
 import { aToken } from '../factories.js';
 
@@ -9,7 +9,7 @@ export interface ModelProject {
   isActive: boolean;
   /** The name of its upstream key. */
   key: string;
-  /** Those it has in turn. */
+  /** The keys that it has in turn. */
   keys: readonly [string, string];
   /** Counts changes of its activity. */
   changes: number;
@@ -27,7 +27,7 @@ export interface ModelToken {
   changes: number;
   /** Requests of it that reached the upstream. */
   asked: number;
-  /** As settled. */
+  /** The settled count. */
   uses: number;
   hits: number;
   reserved: number;
@@ -37,10 +37,10 @@ export class Tables implements TokenLookup, Ledger {
   readonly projects: ModelProject[] = [];
   readonly tokens: ModelToken[] = [];
   readonly #keys = new Map<string, string>();
-  /** How many changes there were. */
+  /** The number of changes. */
   changeSeq = 0;
 
-  /** @param keys what the names of its upstream keys begin with; two projects may have the same. */
+  /** @param keys the prefix of its upstream keys' names; two projects may have the same. */
   addProject(keys: string): ModelProject {
     const names = [`${keys}-key-0`, `${keys}-key-1`] as const;
     const project = { id: `project-${this.projects.length}`, isActive: true, key: names[0], keys: names, changes: 0 };
@@ -58,7 +58,7 @@ export class Tables implements TokenLookup, Ledger {
     return token;
   }
 
-  /** The upstream key of that name. */
+  /** The upstream key with that name. */
   keyOf(name: string): string {
     const key = this.#keys.get(name) ?? canary('upstream');
     this.#keys.set(name, key);
@@ -67,7 +67,7 @@ export class Tables implements TokenLookup, Ledger {
 
   nameOf(key: string): string {
     for (const [name, each] of this.#keys) if (each === key) return name;
-    throw new Error('a key that nobody has');
+    throw new Error('an unknown key');
   }
 
   byDigest(digest: string): Promise<KnownToken | null> {
@@ -87,11 +87,11 @@ export class Tables implements TokenLookup, Ledger {
     });
   }
 
-  commit({ rows }: Tick): Promise<Map<string, TakeReport>> {
-    const reports = new Map<string, TakeReport>();
+  commit({ rows }: Tick): Promise<Map<string, LeaseGrant>> {
+    const reports = new Map<string, LeaseGrant>();
     for (const { tokenId, uses, hits, take, giveBack } of rows) {
       const token = this.tokens.find(({ id }) => id === tokenId);
-      if (!token) throw new Error('a tick for a token that nobody has');
+      if (!token) throw new Error('a settlement for an unknown token');
       token.uses += uses;
       token.hits += hits;
       token.reserved -= giveBack;
@@ -104,8 +104,8 @@ export class Tables implements TokenLookup, Ledger {
 
   // No history breaks the database.
   enrol = () => Promise.resolve();
-  lastSeq = () => Promise.reject(new Error('no tick is ever in doubt here'));
-  held = () => Promise.reject(new Error('no tick is ever in doubt here'));
-  rejoin = () => Promise.reject(new Error('nobody is ever buried here'));
+  lastSeq = () => Promise.reject(new Error('no settlement is ever in doubt here'));
+  held = () => Promise.reject(new Error('no settlement is ever in doubt here'));
+  rejoin = () => Promise.reject(new Error('no instance ever expires here'));
   retire = () => Promise.resolve();
 }

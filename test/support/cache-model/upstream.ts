@@ -1,10 +1,10 @@
-/** An upstream whose every answer says what it is the answer to, and that answers as badly as upstreams do. */
-import type { Forwarder, Forwarding, Receiver, UpstreamRequest } from '../../../daemon/http/proxy/forward.js';
+/** An upstream whose every response names the request that it answers, and that fails in all the ways in which upstreams fail. */
+import type { Forwarder, Forwarding, Receiver, UpstreamRequest } from '../../../daemon/http/proxy/forwarder.js';
 import { Refusal } from '../../../daemon/core/refusal.js';
 import type { Chooser, Gates } from './gates.js';
 
 /** One request that reached the upstream. */
-export interface Ask {
+export interface ReceivedRequest {
   requestId: string;
   instance: number;
   /** The name of the upstream key. */
@@ -16,22 +16,22 @@ export interface Ask {
   body: string;
   ifNoneMatch: string;
   isOptedIn: boolean;
-  /** The step it came in. */
+  /** The step in which it arrived. */
   tick: number;
   atMs: number;
 }
 
-/** What the upstream said. */
-export interface Said {
+/** A response of the upstream. */
+export interface SentResponse {
   id: number;
-  ask: Ask;
+  ask: ReceivedRequest;
   status: number;
-  /** Of the resource, at the moment of the answer's head. */
+  /** The version of the resource at the moment of the response's head. */
   version: number;
   etag: string;
   text: string;
   varies: boolean;
-  /** How long a cache may use it, from when it was asked on; null: not at all. */
+  /** How long a cache may use it, counted from its request; null: not at all. */
   lifetimeMs: number | null;
   upstreamAgeMs: number;
   headAtMs: number;
@@ -39,18 +39,18 @@ export interface Said {
   wholeAtMs: number | null;
 }
 
-export interface World {
+export interface UpstreamContext {
   gates: Gates;
   chooser: Chooser;
   tick: () => number;
   nowMs: () => number;
-  /** Told of each request before it is answered. */
-  asked: (ask: Ask) => void;
+  /** Called with each request before its response. */
+  asked: (ask: ReceivedRequest) => void;
   /** The name of an upstream key. */
   nameOf: (secret: string) => string;
 }
 
-/** Lifetimes that answers state, in seconds. */
+/** Lifetimes that responses state, in seconds. */
 const STATED: readonly (readonly [string, number | null])[] = [
   ['max-age=60', 60],
   ['max-age=60', 60],
@@ -62,15 +62,15 @@ const STATED: readonly (readonly [string, number | null])[] = [
   ['private, max-age=60', null],
 ];
 export const DEFAULT_TTL_SECONDS = 300;
-/** Answers there that state no lifetime have the default one. */
+/** On this path, a response without a stated lifetime has the default one. */
 export const DEFAULT_TTL_PATH = '/v1/models';
 
 export class Upstream {
-  readonly #world: World;
-  readonly said: Said[] = [];
+  readonly #world: UpstreamContext;
+  readonly said: SentResponse[] = [];
   readonly #versions = new Map<string, number>();
 
-  constructor(world: World) {
+  constructor(world: UpstreamContext) {
     this.#world = world;
   }
 
@@ -78,7 +78,7 @@ export class Upstream {
     return this.#versions.get(`${key} ${target}`) ?? 1;
   }
 
-  /** In the place of the one that talks to the provider. */
+  /** Replaces the forwarder to the provider. */
   forwarderOf(instance: number): Forwarder {
     const forwarder: Pick<Forwarder, 'reserve' | 'release' | 'forward'> = {
       reserve: () => undefined,
@@ -102,7 +102,7 @@ export class Upstream {
     return forwarding as Forwarding;
   }
 
-  #askOf(instance: number, { method, target, headers, body }: UpstreamRequest): Ask {
+  #askOf(instance: number, { method, target, headers, body }: UpstreamRequest): ReceivedRequest {
     const field = (name: string) => {
       const at = headers.findIndex((each, i) => i % 2 === 0 && each.toLowerCase() === name);
       return at === -1 ? '' : (headers[at + 1] ?? '');
@@ -123,8 +123,8 @@ export class Upstream {
     };
   }
 
-  /** What it says now to this. A write happens here. */
-  answer(ask: Ask): { said: Said; headers: string[] } {
+  /** The response to this request. A write happens here. */
+  answer(ask: ReceivedRequest): { said: SentResponse; headers: string[] } {
     const { chooser, nowMs } = this.#world;
     const { method, key, target, lang, flavour } = ask;
     const isWrite = method === 'PUT' || method === 'DELETE';
@@ -133,7 +133,7 @@ export class Upstream {
     const version = this.versionOf(key, target);
     const id = this.said.length;
     const etag = `"${key}|${target}|${lang}|${flavour}|v${version}"`;
-    const said: Said = {
+    const said: SentResponse = {
       id,
       ask,
       status,
@@ -150,7 +150,7 @@ export class Upstream {
     return { said, headers: this.#headersOf(said) };
   }
 
-  #headersOf(said: Said): string[] {
+  #headersOf(said: SentResponse): string[] {
     const { chooser } = this.#world;
     const { ask } = said;
     const hasEtag = ask.method === 'GET' && chooser.chance(0.6);
@@ -181,21 +181,21 @@ export class Upstream {
     headers.push('Content-Type', chooser.chance(0.05) ? 'text/event-stream' : 'application/json');
     if (chooser.chance(0.6)) headers.push('Content-Length', String(said.text.length));
     else if (chooser.chance(0.9)) headers.push('Transfer-Encoding', 'chunked');
-    else said.lifetimeMs = null; // It ends with its connection: nobody can tell whether it is whole.
+    else said.lifetimeMs = null; // It ends with its connection, so it cannot be known whether it is complete.
     return headers;
   }
 }
 
-/** One answer on its way, a gate before each of its parts. */
+/** One response in progress, with a gate before each of its parts. */
 class Answering {
   readonly #upstream: Upstream;
-  readonly #world: World;
-  readonly #ask: Ask;
+  readonly #world: UpstreamContext;
+  readonly #ask: ReceivedRequest;
   readonly #receiver: Receiver;
   #isOver = false;
   #takeGateAway: () => void = () => undefined;
 
-  constructor(upstream: Upstream, world: World, ask: Ask, receiver: Receiver) {
+  constructor(upstream: Upstream, world: UpstreamContext, ask: ReceivedRequest, receiver: Receiver) {
     this.#upstream = upstream;
     this.#world = world;
     this.#ask = ask;
@@ -221,7 +221,7 @@ class Answering {
 
   #head(): void {
     const { said, headers } = this.#upstream.answer(this.#ask);
-    if (said.status === 304) said.wholeAtMs = said.headAtMs; // It has no more than a head.
+    if (said.status === 304) said.wholeAtMs = said.headAtMs; // It has only a head.
     this.#receiver.head(
       said.status,
       headers.map((text) => Buffer.from(text)),
@@ -230,7 +230,7 @@ class Answering {
     else this.#piece(said, Buffer.from(said.text));
   }
 
-  #piece(said: Said, rest: Buffer): void {
+  #piece(said: SentResponse, rest: Buffer): void {
     this.#next(rest.length === 0 ? 'end' : 'piece', () => {
       if (this.#world.chooser.chance(0.05)) {
         this.#fail();
@@ -244,7 +244,7 @@ class Answering {
     });
   }
 
-  #end(said: Said): void {
+  #end(said: SentResponse): void {
     if (this.#isOver) return;
     this.#isOver = true;
     said.wholeAtMs = this.#world.nowMs();

@@ -1,8 +1,8 @@
-/** Connections within the process: HTTP as it is spoken, without a network whose moods would mix with those of the seed. */
+/** Connections within the process: real HTTP, without a network whose timing would mix with that of the seed. */
 import type { Server } from 'node:http';
 import { Duplex } from 'node:stream';
 
-/** One end of a connection: what is written here is read at the other. */
+/** One end of a connection: bytes written here are read at the other end. */
 class End extends Duplex {
   other: End | null = null;
 
@@ -30,14 +30,14 @@ class End extends Duplex {
     this.other = null;
     if (other) {
       other.other = null;
-      // In its own turn, as a network would.
+      // In its own turn, as over a network.
       process.nextTick(() => other.destroy());
     }
     done();
   }
 }
 
-/** @returns the client's end of a new connection to a server that need not listen. */
+/** @returns the client's end of a new connection to a server, which need not listen. */
 export function connectTo(server: Server): Duplex {
   const client = new End();
   const served = new End();

@@ -1,21 +1,21 @@
-/** What the terminal UI asks of a real daemon, and what it hears. */
+/** The effects of the terminal UI, against a real daemon. */
 import { expect } from 'chai';
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
 import type { WireProject } from '../../../daemon/api/contract.js';
 import { type Connected, Runner } from '../../../tui/effects/runner.js';
-import type { Action, Change, Effect, TokenHistory } from '../../../tui/state/exchange.js';
-import { Hidden } from '../../../tui/state/hidden.js';
+import type { Action, ChangeRequest, Effect, TokenHistory } from '../../../tui/state/exchange.js';
+import { Secret } from '../../../tui/state/secret.js';
 import { MANAGEMENT_TOKEN, startDaemon, temporaryFolder, type TestDaemon } from '../../support/daemon.js';
 import { eventually } from '../../support/eventually.js';
 
-describe('the effects of the terminal UI', () => {
+describe('effects of the terminal UI', () => {
   let daemon: TestDaemon;
   let project: WireProject;
   let actions: Action[];
   let runner: Runner;
-  /** Requests on their way, and the most there were at once. */
+  /** Requests in flight, and their maximum so far. */
   let asking: { urls: string[]; now: number; most: number; isAway: boolean; hold: Promise<void> | null };
 
   const observed: typeof fetch = async (url, init) => {
@@ -30,7 +30,7 @@ describe('the effects of the terminal UI', () => {
     }
   };
   const connected = (name: string, isReadonly = false): Connected => ({
-    place: { server: name, context: name, color: null, isProtected: false, isReadonly, project: null },
+    target: { server: name, context: name, color: null, isProtected: false, isReadonly, project: null },
     client: { server: daemon.url, managementToken: MANAGEMENT_TOKEN, fetch: observed, timeoutMs: 10_000 },
   });
   function begin(first = connected('here')): void {
@@ -46,7 +46,7 @@ describe('the effects of the terminal UI', () => {
       first,
     );
   }
-  /** The first action of that kind, once it is there. */
+  /** Waits for the first action of a kind. */
   async function told<K extends Action['on']>(on: K): Promise<Extract<Action, { on: K }>> {
     const found = () => actions.find((action): action is Extract<Action, { on: K }> => action.on === on);
     await eventually(`it is told of ${on}`, () => found() !== undefined);
@@ -55,13 +55,17 @@ describe('the effects of the terminal UI', () => {
   const run = (...effects: Effect[]) => {
     for (const effect of effects) runner.run(effect);
   };
-  /** Requests wait. @returns lets them go. */
+  /** Holds back requests. @returns a function that releases them. */
   function holds(): () => void {
     let release: () => void = () => undefined;
     asking.hold = new Promise((resolve) => (release = resolve));
     return release;
   }
-  const change = (what: Change, reason: string | null = null): Effect => ({ do: 'change', change: what, reason });
+  const change = (what: ChangeRequest, reason: string | null = null): Effect => ({
+    do: 'change',
+    change: what,
+    reason,
+  });
   const tokens = async (count: number) => {
     const all = [];
     for (let n = 0; n < count; n++) all.push(await daemon.createToken(project.id, { name: `token ${n}` }));
@@ -80,34 +84,34 @@ describe('the effects of the terminal UI', () => {
     await daemon.stop();
   });
 
-  describe('a question', () => {
-    it('is not asked a second time while it is on its way', async () => {
-      run({ do: 'ask', question: { of: 'status' } }, { do: 'ask', question: { of: 'status' } });
-      await told('answered');
+  describe('a data request', () => {
+    it('is not sent again while it is in flight', async () => {
+      run({ do: 'load', request: { of: 'status' } }, { do: 'load', request: { of: 'status' } });
+      await told('loaded');
       expect(asking.urls).to.deep.equal(['GET /manage/status']);
-      run({ do: 'ask', question: { of: 'status' } });
+      run({ do: 'load', request: { of: 'status' } });
       await eventually('it is asked again', () => asking.urls.length === 2);
     });
 
-    it('that gets no answer says why', async () => {
+    it('reports why there is no response', async () => {
       asking.isAway = true;
-      run({ do: 'ask', question: { of: 'projects' } });
-      const { failure, question } = await told('failed');
-      expect(question).to.deep.equal({ of: 'projects' });
+      run({ do: 'load', request: { of: 'projects' } });
+      const { failure, request } = await told('failed');
+      expect(request).to.deep.equal({ of: 'projects' });
       expect(failure).to.include({ kind: 'unreachable', status: null });
       expect(failure.message).to.contain('ECONNREFUSED');
     });
 
-    it('that is refused says what the daemon said', async () => {
-      run({ do: 'ask', question: { of: 'token', id: 'nobody' } });
+    it('reports the error of a response', async () => {
+      run({ do: 'load', request: { of: 'token', id: 'nobody' } });
       expect((await told('failed')).failure).to.include({ kind: 'refused', status: 404, message: 'token not found' });
     });
 
-    it('after the history of a token finds its changes, and how it was made, below days of use (finding A7)', async () => {
+    it('for the history of a token finds its changes and its creation after days of use (finding A7)', async () => {
       const { id, token: secret } = await daemon.createToken(project.id, { duration_hours: 500 });
       for (const isActive of [false, true, false])
         await daemon.manage('PATCH', `/manage/tokens/${id}`, { is_active: isActive });
-      // A record for each hour: more than a page that holds all kinds.
+      // One record per hour: more than a page of records of all kinds.
       for (let hour = 0; hour < 60; hour++) {
         daemon.clock.advance(3_600_000);
         await daemon.call(secret);
@@ -117,45 +121,45 @@ describe('the effects of the terminal UI', () => {
         const listed = await daemon.manage('GET', `/manage/audit?token_id=${id}&limit=1000`);
         return (listed.body as unknown[]).length >= 60;
       });
-      run({ do: 'ask', question: { of: 'tokenAudit', id } });
-      const { question, answer } = await told('answered');
-      expect(question.of).to.equal('tokenAudit');
-      const { changes, isCut, lastUse } = answer as TokenHistory;
+      run({ do: 'load', request: { of: 'tokenAudit', id } });
+      const { request, data } = await told('loaded');
+      expect(request.of).to.equal('tokenAudit');
+      const { changes, isTruncated, lastUse } = data as TokenHistory;
       const revoked = ['token.revoke', 'token.reactivate', 'token.revoke'];
       expect(changes.map(({ action }) => action)).to.deep.equal([...revoked, 'token.create']);
-      expect(isCut).to.equal(false);
+      expect(isTruncated).to.equal(false);
       expect(lastUse?.action).to.equal('token.use');
     });
 
-    it('after every token of a filter goes through all pages', async () => {
+    it('for all tokens of a filter loads all pages', async () => {
       await tokens(3);
-      run({ do: 'ask', question: { of: 'everyToken', query: { q: 'token' }, as: 'marks' } });
-      const { answer } = await told('answered');
-      expect(answer).to.have.length(3);
+      run({ do: 'load', request: { of: 'allTokens', query: { q: 'token' }, as: 'marks' } });
+      const { data } = await told('loaded');
+      expect(data).to.have.length(3);
     });
 
-    it('is told how far the clocks are apart', async () => {
-      run({ do: 'ask', question: { of: 'status' } });
+    it('reports the difference of the clocks', async () => {
+      run({ do: 'load', request: { of: 'status' } });
       expect((await told('heard')).skewMs).to.be.a('number');
     });
   });
 
   describe('a change', () => {
-    it('of many tokens goes eight at a time, with its reason, and says which were changed', async () => {
+    it('of many tokens sends eight requests at a time with the reason, and reports the changed tokens', async () => {
       const all = await tokens(20);
       run(change({ what: 'revoke', tokens: all }, 'a leak'));
       const { outcome } = await told('changed');
       expect(outcome).to.deep.include({ done: 20, failures: [] });
       expect(outcome.doneIds).to.have.members(all.map(({ id }) => id));
       expect(asking.most).to.equal(8);
-      const answer = await daemon.manage('GET', '/manage/audit?action=token.revoke&limit=1');
-      expect(answer.body)
+      const data = await daemon.manage('GET', '/manage/audit?action=token.revoke&limit=1');
+      expect(data.body)
         .to.have.length(1)
         .and.to.have.nested.property('[0]')
         .that.includes({ actor: 'tui', reason: 'a leak' });
     });
 
-    it('of many tokens names those that it could not change, and changes the others', async () => {
+    it('of many tokens reports the tokens that failed, and changes the others', async () => {
       const all = await tokens(3);
       run(change({ what: 'revoke', tokens: [all[0]!, { id: 'nobody', name: 'gone' }, ...all.slice(1)] }));
       const { outcome } = await told('changed');
@@ -163,7 +167,7 @@ describe('the effects of the terminal UI', () => {
       expect(outcome.failures.map(({ of, failure }) => [of.name, failure.status])).to.deep.equal([['gone', 404]]);
     });
 
-    it('of many tokens ends when the operator stops it', async () => {
+    it('of many tokens can be stopped', async () => {
       const all = await tokens(20);
       const release = holds();
       run(change({ what: 'revoke', tokens: all }));
@@ -175,7 +179,7 @@ describe('the effects of the terminal UI', () => {
       expect(asking.urls.filter((url) => url.startsWith('PATCH'))).to.have.length(8);
     });
 
-    it('of many tokens leaves the rest when the daemon is away', async () => {
+    it('of many tokens stops when the daemon is unreachable', async () => {
       const all = await tokens(30);
       asking.isAway = true;
       run(change({ what: 'revoke', tokens: all }));
@@ -184,12 +188,12 @@ describe('the effects of the terminal UI', () => {
       expect(outcome.failures.length).to.be.within(1, 8);
     });
 
-    it('of one token that is refused says so', async () => {
+    it('of one token reports a refusal', async () => {
       run(change({ what: 'reactivate', tokens: [{ id: 'nobody', name: null }] }));
       expect((await told('refused')).failure.status).to.equal(404);
     });
 
-    it('that makes a token tells its secret hidden', async () => {
+    it('that creates a token wraps the secret', async () => {
       run(change({ what: 'create-token', body: { project_id: project.id, name: 'new' } }));
       const action = await told('changed');
       const secret = action.outcome.created?.secret;
@@ -197,7 +201,7 @@ describe('the effects of the terminal UI', () => {
       expect(JSON.stringify(action) + inspect(action, { depth: 9 })).not.to.contain(secret?.reveal());
     });
 
-    it('sends nothing where the context is read-only, whatever asks for it', async () => {
+    it('sends nothing in a read-only context', async () => {
       const [token] = await tokens(1);
       begin(connected('shown', true));
       run(change({ what: 'revoke', tokens: [token!] }));
@@ -207,7 +211,7 @@ describe('the effects of the terminal UI', () => {
   });
 
   describe('a stream', () => {
-    it('is followed until another is wanted', async () => {
+    it('is followed until another one is requested', async () => {
       run({ do: 'follow', streams: [{ of: 'audit', query: {} }] });
       await told('stream');
       const { id } = await daemon.createToken(project.id);
@@ -224,39 +228,39 @@ describe('the effects of the terminal UI', () => {
   });
 
   describe('another context', () => {
-    it('is connected to, and what is on its way at the one before is not told any more', async () => {
+    it('is connected to, and late responses of the previous daemon are ignored', async () => {
       const release = holds();
-      run({ do: 'ask', question: { of: 'status' } }, { do: 'connect', context: 'there' });
-      expect((await told('connected')).place.context).to.equal('there');
+      run({ do: 'load', request: { of: 'status' } }, { do: 'connect', context: 'there' });
+      expect((await told('connected')).target.context).to.equal('there');
       asking.hold = null;
       release();
-      run({ do: 'ask', question: { of: 'projects' } });
-      await told('answered');
-      expect(actions.filter(({ on }) => on === 'answered' || on === 'failed')).to.have.length(1);
+      run({ do: 'load', request: { of: 'projects' } });
+      await told('loaded');
+      expect(actions.filter(({ on }) => on === 'loaded' || on === 'failed')).to.have.length(1);
     });
 
-    it('that cannot be had leaves everything as it was', async () => {
+    it('that cannot be resolved changes nothing', async () => {
       run({ do: 'connect', context: 'nowhere' });
       expect((await told('notConnected')).context).to.equal('nowhere');
-      run({ do: 'ask', question: { of: 'status' } });
-      await told('answered');
+      run({ do: 'load', request: { of: 'status' } });
+      await told('loaded');
     });
   });
 
   describe('a secret', () => {
-    const secret = () => new Hidden(`sk-test-${'0'.repeat(20)}`);
+    const secret = () => new Secret(`sk-test-${'0'.repeat(20)}`);
 
-    it('is written into a new file that nobody else can read, and into no other', async () => {
+    it('is written to a new file that only the user can read, never to an existing one', async () => {
       const path = join(temporaryFolder(), 'token.txt');
       run({ do: 'write', secret: secret(), path });
       expect((await told('written')).path).to.equal(path);
       expect(statSync(path).mode & 0o777).to.equal(0o600);
       expect(readFileSync(path, 'utf8')).to.equal(`${secret().reveal()}\n`);
       run({ do: 'write', secret: secret(), path });
-      expect(await told('notWritten')).to.deep.include({ path, why: 'it exists already' });
+      expect(await told('notWritten')).to.deep.include({ path, why: 'the file already exists' });
     });
 
-    it('that is too long for a terminal is said not to be copied', () => {
+    it('that is too long for the clipboard is reported as not copied', () => {
       run({ do: 'copy', text: secret(), what: 'The secret' });
       run({ do: 'copy', text: 'x'.repeat(200), what: 'The ids' });
       expect(actions).to.deep.equal([
@@ -266,7 +270,7 @@ describe('the effects of the terminal UI', () => {
     });
   });
 
-  it('waking for one thing is pending once', async () => {
+  it('has one pending timer per name', async () => {
     run({ do: 'wake', name: 'filter', afterMs: 60_000 }, { do: 'wake', name: 'filter', afterMs: 1 });
     run({ do: 'wake', name: 'second', afterMs: 1 });
     await eventually('both are told', () => actions.length === 2);

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { labelOf } from '../../../tui/keys/binding.js';
-import { bindingsOn, spotOf } from '../../../tui/keys/press.js';
+import { bindingsOn, keyScopeOf } from '../../../tui/keys/press.js';
 import { type State, view } from '../../../tui/state/state.js';
 import { Operator } from '../operator.js';
 import { DENIED, project, record, SimulatedDaemon, token, UNREACHABLE } from '../simulated.js';
@@ -18,14 +18,14 @@ const full = () => {
   return daemon;
 };
 
-/** What may be the matter with a daemon or a place. */
+/** Conditions of the daemon or the context. */
 const MATTERS: Record<string, () => Operator> = {
   'all is well': () => new Operator({ daemon: full() }),
   'nothing is known yet': () => {
     const daemon = full();
     const operator = new Operator({ daemon, tab: 'cache' });
     operator.isHeld = true;
-    operator.acts({ on: 'connected', place: operator.state.place });
+    operator.acts({ on: 'connected', target: operator.state.target });
     return operator.loses();
   },
   'there is nothing': () => new Operator({ daemon: new SimulatedDaemon({ projects: [] }) }),
@@ -47,7 +47,7 @@ const MATTERS: Record<string, () => Operator> = {
   'the terminal is tiny': () => new Operator({ daemon: full() }).resizes(1, 1),
 };
 
-/** How each spot is reached. */
+/** How to reach each scope. */
 const WAYS: Record<string, readonly string[]> = {
   overview: ['1'],
   tokens: ['2'],
@@ -58,7 +58,7 @@ const WAYS: Record<string, readonly string[]> = {
   'an open record': ['4', 'enter'],
   cache: ['5'],
   events: ['6'],
-  'a question': ['2', 'x'],
+  'a dialog': ['2', 'x'],
   'the form of a token': ['2', 'n'],
   'the form of a project': ['3', 'n'],
   'a purge': ['5', 'x'],
@@ -70,7 +70,7 @@ const WAYS: Record<string, readonly string[]> = {
   contexts: ['2', 'c'],
 };
 
-/** At an end there is nowhere to go; nobody wants to be told. */
+/** Movement keys at an end do nothing and need no message. */
 const MOVES = /^(?:down|up|page down|page up|first|last|next|before)$/;
 
 const looks = ({ nowMs: _, ...rest }: State) =>
@@ -79,11 +79,11 @@ const looks = ({ nowMs: _, ...rest }: State) =>
 for (const [matter, begin] of Object.entries(MATTERS)) {
   describe(`when ${matter}`, () => {
     for (const [place, way] of Object.entries(WAYS)) {
-      it(`each key of ${place} does something or says why not`, () => {
+      it(`each key of ${place} acts, or reports why not`, () => {
         const operator = begin().press(...way);
         operator.isHeld = true;
         const before = { ...operator.state, message: null };
-        for (const { label, keys } of bindingsOn(spotOf(before))) {
+        for (const { label, keys } of bindingsOn(keyScopeOf(before))) {
           for (const key of keys) {
             operator.state = before;
             operator.forgets().press(key).loses();
@@ -95,7 +95,7 @@ for (const [matter, begin] of Object.entries(MATTERS)) {
       });
     }
 
-    it('each letter is harmless on every spot', () => {
+    it('each letter is harmless in every scope', () => {
       for (const way of Object.values(WAYS)) {
         const operator = begin().press(...way);
         for (const key of 'b é 漢 0 7 ~ f12 ctrl+x alt+é insert delete ctrl+space'.split(' ')) operator.press(key);
@@ -106,9 +106,9 @@ for (const [matter, begin] of Object.entries(MATTERS)) {
   });
 }
 
-describe('each spot', () => {
+describe('each scope', () => {
   for (const [place, way] of Object.entries(WAYS)) {
-    it(`leads back from ${place} by escape, or a secret by Enter, and then out`, () => {
+    it(`can be left with escape, or Enter for a secret: ${place}`, () => {
       const operator = MATTERS['all is well']!().press(...way);
       for (let presses = 0; presses < 6; presses++) operator.press('escape');
       operator.press('enter', 'enter', 'escape', 'escape', 'q', 'q', 'q');
@@ -116,11 +116,11 @@ describe('each spot', () => {
     });
   }
 
-  it('says whether q quits or goes back', () => {
+  it('shows whether q quits or goes back', () => {
     const operator = MATTERS['all is well']!();
     const label = () =>
       labelOf(
-        bindingsOn(spotOf(operator.state)).find(({ keys }) => keys.includes('q'))!,
+        bindingsOn(keyScopeOf(operator.state)).find(({ keys }) => keys.includes('q'))!,
         operator.state,
       );
     expect(label()).to.equal('quit');
@@ -130,7 +130,7 @@ describe('each spot', () => {
 });
 
 describe('a terminal that is too small to show anything', () => {
-  it('takes no key but those for the terminal itself', () => {
+  it('accepts only the keys for the terminal itself', () => {
     const operator = new Operator({ daemon: full() }).press('x').resizes(49, 9).press('tab', 'enter').types('abc');
     expect(operator.daemon.made).to.be.empty;
     expect(operator.press('ctrl+c').top).to.equal(undefined);

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { keyShown, labelOf } from '../../../tui/keys/binding.js';
-import { bindingsOn, spotOf } from '../../../tui/keys/press.js';
+import { bindingsOn, keyScopeOf } from '../../../tui/keys/press.js';
 import { type State, TABS } from '../../../tui/state/state.js';
 import { frameLines, screenText, withoutColors } from './rendering.js';
 import { scene, SCENES } from './scenes.js';
@@ -12,28 +12,28 @@ const tabs = (state: State) => linesOf(state)[1]!;
 const message = (state: State) => linesOf(state).at(-2)!;
 const footer = (state: State) => linesOf(state).at(-1)!;
 
-describe('the header', () => {
-  it('says which context is looked at, that it is protected, where it is, and what is shown', () => {
+describe('header', () => {
+  it('shows the context, its protection, the address and the view', () => {
     const { state } = scene();
     expect(header(state)).to.match(/^ llmp {2}prod ▌PROTECTED▐ {2}llmp\.example:8443 {2}tokens .*● live \d\d:03:11 $/);
   });
 
-  it('says that nothing can be changed', () => {
+  it('shows that the context is read-only', () => {
     expect(header(scene({ place: { isReadonly: true } }).state)).to.contain('▌READ-ONLY▐');
   });
 
-  it('keeps the protection in sight where it is narrow', () => {
+  it('keeps the protection visible on a narrow screen', () => {
     expect(header(scene({ columns: 50 }).state))
       .to.contain('▌PROTECTED▐')
       .and.not.to.contain('llmp.example');
   });
 
-  it('names what a view was come to by, and the filter', () => {
+  it('shows the path to the view, and the filter', () => {
     expect(header(scene({ columns: 120 }).press('enter').state)).to.contain('tokens › ci-deploy');
     expect(header(scene().press('/', 'j', 'o', 'b', 'enter').state)).to.contain('tokens › job');
   });
 
-  it('says what became of the daemon', () => {
+  it('shows the state of the connection', () => {
     expect(header(scene().lose().state)).to.contain('✗ offline');
     expect(header(scene().lose({ kind: 'refused', status: 503 }).state)).to.contain('▲ stale');
     expect(header(scene().lose({ kind: 'refused', status: 401 }).state)).to.contain('✗ denied');
@@ -41,29 +41,29 @@ describe('the header', () => {
   });
 });
 
-describe('the tabs', () => {
-  it('number the screens, and count what is in them', () => {
+describe('tabs', () => {
+  it('show the number of each screen and of its items', () => {
     expect(tabs(scene().state)).to.match(
       /^ 1 Overview {2}2 Tokens 80 {2}3 Projects 3 {2}4 Audit {2}5 Cache {2}6 Events/,
     );
   });
 
-  it('keep the name of the one that is shown where it is narrow', () => {
+  it('keep the name of the current one on a narrow screen', () => {
     const narrow = tabs(scene({ columns: 50, tab: 'projects' }).state);
     expect(narrow).to.contain('3 Projects').and.not.to.contain('Tokens');
   });
 
-  it('say how many the filter lets through, and how many are marked', () => {
-    expect(tabs(scene().press('/', 'j', 'enter', 'space').state)).to.match(/filter 80\/80 {3}marks 1 $/);
+  it('show the number of filtered rows and of marks', () => {
+    expect(tabs(scene().press('/', 'j', 'enter', 'space').state)).to.match(/filter 80\/80 {3}marked 1 $/);
   });
 });
 
-describe('the message line', () => {
-  it('shows how much traffic there is', () => {
+describe('message line', () => {
+  it('shows the current traffic', () => {
     expect(message(scene().state)).to.match(/req 14\/s {2}errors 0\/s $/);
   });
 
-  it('says why nobody answers, when it is tried again, and how old what is shown is', () => {
+  it('shows why the daemon is unreachable, the next retry, and the age of the data', () => {
     const { state } = scene({ columns: 120 }).lose().wait(0);
     expect(message(state)).to.match(
       /^ ! cannot reach the daemon at llmp\.example:8443: ECONNREFUSED · retry in 1s · data from \d\d:03:11, 0s old/,
@@ -73,13 +73,13 @@ describe('the message line', () => {
     );
   });
 
-  it('says how the refused management token can be tried again', () => {
+  it('shows how to retry a refused management token', () => {
     expect(message(scene().lose({ kind: 'refused', status: 401 }).state)).to.contain(
-      'the management token was refused · ^r asks again',
+      'the management token was refused · ^r retries',
     );
   });
 
-  it('counts down how long a change can be taken back', () => {
+  it('counts down the time left to undo', () => {
     const changed = scene({ place: { isProtected: false } });
     const [first] = changed.setting.tokens!;
     changed.act({
@@ -92,40 +92,40 @@ describe('the message line', () => {
     expect(message(changed.wait(21_000).state)).to.not.contain('undo');
   });
 
-  it('tells that the clocks differ', () => {
+  it('warns of a clock difference', () => {
     expect(message(scene().act({ on: 'heard', skewMs: -42_000 }).state)).to.contain(
       "! the daemon's clock is 42s behind this one",
     );
     expect(message(scene().act({ on: 'heard', skewMs: 900 }).state)).to.not.contain('clock');
   });
 
-  it('shows how far a change of many has come', () => {
+  it('shows the progress of a bulk change', () => {
     const { state } = scene()
       .press('space', 'space', 'x', 'shift+tab', '2', 'enter', 'enter')
       .act({ on: 'progress', words: 'revoking', done: 20, of: 80 });
     expect(message(state)).to.match(/revoking █{5}░{15} 20\/80 {2}esc stop/);
   });
 
-  it('is where the filter is typed, with what is wrong with it', () => {
+  it('shows the filter line and its problem', () => {
     const { state } = scene().press('/', 'u', 's', 'e', 'd', ':', 'x');
     expect(message(state)).to.match(/^ \/ used:x█ +! /);
   });
 
-  it('never shows a secret that was pasted there', () => {
+  it('never shows a pasted secret', () => {
     const { state } = scene().press('/').act({ on: 'paste', text: 'sk-wt-abcdefgh' });
     expect(screenText(state)).to.not.contain('abcdefgh');
     expect(message(state)).to.contain('sk-wt-••••••••');
   });
 
-  it('says that errors are errors', () => {
+  it('shows errors as errors', () => {
     const status = { ...STATUS, requests: { in_flight: 0, per_second: 3, errors_per_second: 2.5 } };
     expect(message(scene({ status }).state)).to.contain('errors 2.5/s');
   });
 });
 
-describe('the footer', () => {
+describe('footer', () => {
   for (const tab of TABS) {
-    it(`always has help and the way out: ${tab} (finding A9)`, () => {
+    it(`always shows the keys for help and back: ${tab} (finding A9)`, () => {
       for (const columns of [50, 60, 80, 120]) {
         const line = screenText(scene({ tab, columns, rows: 24 }).state)
           .split('\n')
@@ -135,28 +135,28 @@ describe('the footer', () => {
     });
   }
 
-  it('names the keys of the screen in their order', () => {
+  it('shows the keys of the screen in their order', () => {
     expect(footer(scene({ columns: 120 }).state)).to.match(
       /^ ⏎ detail {2}x revoke {2}a reactivate {2}n new {2}space mark {2}\/ filter {2}: command {2}s sort {2}\? help {2}q quit/,
     );
   });
 
-  it('drops the least important where it is narrow', () => {
+  it('drops the least important keys on a narrow screen', () => {
     expect(footer(scene({ columns: 50 }).state))
       .to.match(/^ ⏎ detail {2}x revoke/)
       .and.not.to.contain('new');
   });
 
-  it('shows faintly what cannot be done now', () => {
+  it('dims keys without effect', () => {
     const line = frameLines(scene({ columns: 120 }).lose().state).at(-1)!;
     expect(line).to.contain('\x1b[2mx revoke').and.to.not.contain('\x1b[2m⏎');
   });
 
   for (const { name, make } of SCENES) {
-    it(`names only keys that mean something: ${name}`, () => {
+    it(`shows only keys that have a meaning: ${name}`, () => {
       for (const ascii of [false, true]) {
         const { state } = make({ columns: 200, rows: 40, look: { ascii } });
-        const known = bindingsOn(spotOf(state)).map(
+        const known = bindingsOn(keyScopeOf(state)).map(
           (binding) => `${keyShown(binding.keys[0]!, ascii)} ${labelOf(binding, state)}`,
         );
         const named = footer(state)

@@ -5,44 +5,44 @@ import { frameLines, screenText } from './rendering.js';
 import { scene, SECRET, withSecret } from './scenes.js';
 import { at, token } from './states.js';
 
-describe('a question', () => {
-  it('says what is about to happen to what, with the focus on Cancel', () => {
+describe('dialog', () => {
+  it('shows the action and the affected tokens, with the focus on Cancel', () => {
     const text = screenText(scene().press('space', 'space', 'j', 'space', 'x').state);
     expect(text).to.contain('┌ Revoke 3 tokens in prod ─');
     expect(text).to.match(/3fa91c2e {2}ci-deploy +last used 6s ago +!/);
     expect(text).to.match(/! 1 token is in use right now; its clients will get 401\./);
-    expect(text).to.match(/Reason: +\[ {42}\] {2}goes into the audit record/);
+    expect(text).to.match(/Reason: +\[ {42}\] {2}for the audit record/);
     expect(text).to.match(/\[ Cancel \] {4}Revoke 3/);
   });
 
-  it('says what is to be typed where the context is protected', () => {
+  it('shows what to type in a protected context', () => {
     expect(screenText(scene().press('x').state)).to.contain('Type web to confirm:');
     expect(screenText(scene({ place: { isProtected: false } }).press('x').state)).to.not.contain('to confirm');
   });
 
-  it('shows what is typed, where the caret is, and what is wrong', () => {
+  it('shows the input, the caret and the problem', () => {
     const it = scene().press('x', 'shift+tab', 'n', 'o');
     expect(screenText(it.state)).to.match(/> Type web to confirm: \[ no█ +\]/);
     expect(screenText(it.press('enter', 'enter').state)).to.contain('! Type web to confirm');
   });
 
-  it('says how many more there are than it names', () => {
+  it('shows the number of tokens that are not listed', () => {
     const text = screenText(scene({ rows: 40 }).press('ctrl+a', 'x').state);
     expect(text).to.match(/… and \d\d more/);
   });
 
-  it('never shows the key of a provider', () => {
+  it("never shows the provider's key", () => {
     const it = scene({ tab: 'projects' }).press('n', 'tab', ...'sk-live'.split(''));
     expect(screenText(it.state)).to.contain('[ •••••••█').and.to.not.contain('sk-live');
   });
 
-  it('says how many answers a purge removes before anything is sent', () => {
-    expect(screenText(scene({ tab: 'cache' }).press('x').state)).to.contain('It removes 12 answers.');
+  it('shows how many responses a purge removes before anything is sent', () => {
+    expect(screenText(scene({ tab: 'cache' }).press('x').state)).to.contain('This removes 12 cached responses.');
   });
 
-  it('warns of a token that lives long', () => {
+  it('warns of a long lifetime', () => {
     const it = scene().press('n', 'tab', 'tab', 'ctrl+u', '9', '9', '9', 'h');
-    expect(screenText(it.state)).to.contain('! more than the recommended 720 hours');
+    expect(screenText(it.state)).to.contain('! longer than the recommended 720 hours');
   });
 
   for (const [columns, rows] of [
@@ -65,7 +65,7 @@ describe('a question', () => {
       ['all tokens of a project', () => scene(stopped).press('X'), 'Revoke all', 2],
       ['a purge', () => scene({ tab: 'cache', ...size }).press('x'), 'Purge', 5],
     ] as const) {
-      it(`shows its buttons at ${columns}x${rows}, wherever the focus is: ${what} (finding A9)`, () => {
+      it(`shows its buttons at ${columns}x${rows} with any focus: ${what} (finding A9)`, () => {
         const it = it_();
         for (let at = 0; at < keys + 2; at++) {
           const text = screenText(it.state);
@@ -77,7 +77,7 @@ describe('a question', () => {
           if (field) expect(text, 'the field that is filled in is in sight').to.match(new RegExp(`> ${field.label}`));
           it.press('tab');
         }
-        // What is wrong is told beside the buttons.
+        // The problem is visible beside the buttons.
         for (let n = 0; n < 8 && layer(it.state)?.kind === 'dialog'; n++) {
           it.press('shift+tab', 'enter');
           const top = layer(it.state);
@@ -90,7 +90,7 @@ describe('a question', () => {
       });
     }
 
-    it(`scrolls the text of a question at ${columns}x${rows}, which is all to be read (finding A9)`, () => {
+    it(`scrolls through the whole text at ${columns}x${rows} (finding A9)`, () => {
       const it = scene(size).press('ctrl+a', 'x');
       const top = layer(it.state);
       const notes = top?.kind === 'dialog' ? top.notes.map(({ words }) => words.slice(0, 20)) : [];
@@ -100,26 +100,26 @@ describe('a question', () => {
       expect(screenText(it.state)).to.contain('Cancel');
     });
 
-    it(`shows the secret, and how it is stored, at ${columns}x${rows} (finding A9)`, () => {
+    it(`shows the secret and its keys at ${columns}x${rows} (finding A9)`, () => {
       const it = withSecret(scene(size)).press('v');
       const shown = () => screenText(it.state);
       expect(shown()).to.contain('I have stored it');
       expect(shown().replace(/[^\w-]+/g, '')).to.contain(SECRET.replace(/[^\w-]+/g, ''));
       expect(shown().split('\n').at(-1)).to.contain('I have stored it');
-      expect(screenText(it.press('escape').state)).to.contain('! Only enter closes it');
+      expect(screenText(it.press('escape').state)).to.contain('! Press enter to close');
       expect(screenText(it.press('w').state)).to.contain('Write to:');
     });
   }
 
-  it('leaves header and footer in sight at the smallest size', () => {
+  it('leaves header and footer visible at the minimum size', () => {
     const lines = screenText(scene({ columns: 50, rows: 10 }).press('x').state).split('\n');
     expect(lines[0]).to.contain('PROTECTED');
     expect(lines.at(-1)).to.contain('esc cancel');
   });
 });
 
-describe('the secret of a new token', () => {
-  it('is masked until it is asked for, and again after', () => {
+describe('secret of a new token', () => {
+  it('is masked until it is revealed, and can be masked again', () => {
     const it = withSecret(scene());
     expect(screenText(it.state)).to.contain('Token created · shown once').and.to.contain('sk-wt-••••••••');
     expect(screenText(it.state)).to.not.contain(SECRET.slice(6, 14));
@@ -127,7 +127,7 @@ describe('the secret of a new token', () => {
     expect(screenText(it.press('v').state)).to.not.contain(SECRET.slice(6, 14));
   });
 
-  it('is whole at the smallest size', () => {
+  it('is complete at the minimum size', () => {
     const { state } = withSecret(scene({ columns: 50, rows: 10 })).press('v');
     const shown = screenText(state)
       .split('\n')
@@ -136,60 +136,60 @@ describe('the secret of a new token', () => {
     expect(shown).to.contain(SECRET);
   });
 
-  it('goes with its dialog', () => {
+  it('disappears with its dialog', () => {
     const it = withSecret(scene()).press('v', 'enter');
     expect(frameLines(it.state).join('\n')).to.not.contain(SECRET.slice(6, 14));
   });
 
-  it('says what can be done with it, and what became of that', () => {
+  it('shows the keys, and the result of each', () => {
     const it = withSecret(scene());
     expect(screenText(it.state)).to.match(/v reveal +y copy +w write to file[^]*⏎ I have stored it/);
     it.act({ on: 'copied', what: 'The secret' });
     expect(screenText(it.state)).to.contain("The secret was sent to the terminal's clipboard");
     it.press('w').act({ on: 'notWritten', path: 'token.txt', why: 'it exists' });
-    expect(screenText(it.state)).to.contain('! token.txt was not written: it exists');
+    expect(screenText(it.state)).to.contain('! Cannot write token.txt: it exists');
     expect(screenText(it.state)).to.match(/Write to: \[ token\.txt█/);
   });
 });
 
-describe('what can be done, to choose from', () => {
-  it('is found by its name', () => {
+describe('palette and help', () => {
+  it('find a command by name', () => {
     const text = screenText(scene().press(':', 'c', 'o', 'p', 'y').state);
     expect(text).to.contain(': copy█').and.to.contain('copy the ID to the').and.not.to.contain('issue a new token');
     expect(text).to.match(/> y +copy id/);
   });
 
-  it('says why something cannot be done now', () => {
+  it('show why a command has no effect', () => {
     expect(screenText(scene({ columns: 160 }).lose().press(':', 'n', 'e', 'w').state)).to.contain(
-      '(offline, not sent)',
+      '(offline: cannot send changes)',
     );
   });
 
-  it('scrolls to what is selected', () => {
+  it('scroll to the selected command', () => {
     const keys = Array.from({ length: 30 }, () => 'j');
     expect(screenText(scene({ rows: 16 }).press('?', ...keys).state)).to.match(/│ > .*31 of/s);
   });
 
-  it('comes with how the filter is written, where there is room and a filter', () => {
+  it('show the filter syntax, if the screen has a filter and there is room', () => {
     expect(screenText(scene({ rows: 60 }).press('?').state)).to.match(/Filter[^]*state:[^]*expires:/);
     expect(screenText(scene({ rows: 60, tab: 'cache' }).press('?').state)).to.not.contain('key:value');
   });
 });
 
 describe('contexts', () => {
-  it('say which is current, and what may be done there', () => {
+  it('show the current one, and which are protected or read-only', () => {
     const text = screenText(scene({ columns: 120 }).press('c').state);
     expect(text).to.match(/> ● prod +https:\/\/llmp\.example:8443 {2}PROTECTED/);
     expect(text).to.match(/laptop +http:\/\/127\.0\.0\.1:8080 {2}READ-ONLY/);
   });
 
-  it('say how one is added where there are none', () => {
+  it('show how to add one if there are none', () => {
     expect(screenText(scene({ contexts: [] }).press('c').state)).to.contain('llmp context add');
   });
 });
 
-describe('what may stand in a filter', () => {
-  it('is offered while it is typed', () => {
+describe('filter completions', () => {
+  it('are offered while typing', () => {
     const text = screenText(scene().press('/', 's', 't', 'a', 't', 'e', ':').state);
     expect(text)
       .to.match(/> active/)
@@ -197,13 +197,13 @@ describe('what may stand in a filter', () => {
     expect(screenText(scene().press('/').state)).to.match(/> state:[^]*project:[^]*expires:[^]*used:/);
   });
 
-  it('is of the projects there are', () => {
+  it('include the projects', () => {
     expect(screenText(scene().press('/', ...'project:'.split('')).state)).to.match(/> batch[^]*research[^]*web/);
   });
 });
 
-describe('a frame over a frame', () => {
-  it('does not shift what is below it, however wide that is', () => {
+describe('a panel over the screen', () => {
+  it('does not shift the screen below, with characters of any width', () => {
     const wide = Array.from({ length: 30 }, (_, number) =>
       token(number, { name: '漢'.repeat(40), created_at: at(-1) }),
     );

@@ -9,15 +9,15 @@ import { HOSTILE } from './scenes.js';
 
 const said = (line: Strip) => line.map((piece) => piece.text).join('');
 
-describe('a line of the screen', () => {
-  it('is cut with a sign that something is missing, never in the middle of a character', () => {
+describe('strip', () => {
+  it('is cut with an ellipsis, never within a character', () => {
     expect(said(cut(strip('abcdef'), 4))).to.equal('abc…');
     expect(said(cut(strip('漢字漢字'), 6))).to.equal('漢字 …');
     expect(said(cut(strip('abc'), 3))).to.equal('abc');
     expect(said(cut(strip('abc'), 0))).to.equal('');
   });
 
-  it('is as wide as it is told, whatever is in it', () => {
+  it('has the exact width with any content', () => {
     for (const words of HOSTILE) {
       for (const columns of [0, 1, 2, 3, 10, 41]) {
         const line = fitted(strip('a', words, 'b'), columns);
@@ -27,7 +27,7 @@ describe('a line of the screen', () => {
     }
   });
 
-  it('is parted and put together again without a change', () => {
+  it('can be split and joined without a change', () => {
     for (const words of HOSTILE) {
       const line = strip('ab', words, 'cd');
       for (let at = 0; at <= widthOf(line); at += 3) {
@@ -37,12 +37,12 @@ describe('a line of the screen', () => {
     }
   });
 
-  it('has both its ends in sight while there is room', () => {
+  it('shows both ends if there is room', () => {
     expect(said(between(strip('left'), strip('right'), 12))).to.equal('left   right');
     expect(said(between(strip('a long left'), strip('right'), 12))).to.equal('a lo…  right');
   });
 
-  it('lies over others without moving them', () => {
+  it('is drawn over others without shifting them', () => {
     const below = [strip('0123456789'), strip('漢字漢字漢')];
     expect(over(below, [strip('ab'), strip('ab')], { x: 3, y: 0 }).map(said)).to.deep.equal([
       '012ab56789',
@@ -52,7 +52,7 @@ describe('a line of the screen', () => {
 });
 
 describe('ASCII', () => {
-  it('is as wide as what it stands for', () => {
+  it('has the same width as the original', () => {
     for (const words of [
       '┌─┐│└┘ ● ○ ✗ ▲ ◌ ✓ … · “é” ñ 漢字 🚀 ∞ ▁▂▃▄▅▆▇█ ⣿⣀ ▌PROTECTED▐',
       ...HOSTILE.map((it) => said(strip(it))),
@@ -63,13 +63,13 @@ describe('ASCII', () => {
     }
   });
 
-  it('keeps letters without their accents', () => {
+  it('keeps letters, without accents', () => {
     expect(asciiOf('José Müller')).to.equal('Jose Muller');
   });
 });
 
-describe('what the filter looked for', () => {
-  it('marks words in any case, each as long as it is', () => {
+describe('highlighting of filter words', () => {
+  it('ignores case, and keeps the length of each match', () => {
     expect(withFound('CI-Deploy-ci', ['ci']).map(({ text: words, role }) => [words, role])).to.deep.equal([
       ['CI', 'found'],
       ['-Deploy-', 'plain'],
@@ -77,14 +77,14 @@ describe('what the filter looked for', () => {
     ]);
   });
 
-  it('leaves alone what it would take apart', () => {
+  it('leaves composed characters alone', () => {
     expect(said(withFound('e\u0301a', ['e']))).to.equal('e\u0301a');
     expect(said(withFound('İstanbul', ['s']))).to.equal('İstanbul');
   });
 });
 
 describe('figures', () => {
-  it('are short at any size', () => {
+  it('are short for numbers of any size', () => {
     expect([0, 999, 99_999, 100_000, 1_234_567, 2_147_483_647].map(count)).to.deep.equal([
       '0',
       '999',
@@ -105,7 +105,7 @@ describe('figures', () => {
     ]);
   });
 
-  it('are bars and charts of the width they are given', () => {
+  it('include bars and charts of the exact width', () => {
     for (const share of [0, 0.001, 0.5, 0.999, 1, 7, Number.NaN]) {
       expect(widthOf(bar(share, 20, 'good')), String(share)).to.equal(20);
     }

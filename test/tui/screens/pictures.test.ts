@@ -5,9 +5,9 @@ import { pictures } from '../../screenshots/pictures.js';
 
 const FOLDER = join(import.meta.dirname, '../../../../docs/screenshots');
 
-describe('the pictures of the terminal UI', () => {
+describe('screenshots of the terminal UI', () => {
   for (const [name, svg] of pictures()) {
-    it(`${name} shows it as it is now (npm run screenshots)`, () => {
+    it(`${name} is up to date (npm run screenshots)`, () => {
       expect(readFileSync(join(FOLDER, name), 'utf8') === svg).to.equal(true);
     });
   }

@@ -1,4 +1,4 @@
-/** Frames as Ink hands them over, before anything is cut to the size of a terminal. */
+/** Renders frames with Ink, before they are cut to the size of a terminal. */
 import { EventEmitter } from 'node:events';
 import { Readable } from 'node:stream';
 import { render } from 'ink';
@@ -40,5 +40,5 @@ export function frameLines(state: State): string[] {
 
 export const withoutColors = (line: string) => line.replace(/\x1b\[[\d;]*m/g, ''); // eslint-disable-line no-control-regex
 
-/** As an operator reads it. */
+/** The screen as plain text. */
 export const screenText = (state: State): string => frameLines(state).map(withoutColors).join('\n');

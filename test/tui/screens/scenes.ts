@@ -1,9 +1,9 @@
-/** Every screen and whatever can lie above one, with data as it is and as it should not be. */
-import { Hidden } from '../../../tui/state/hidden.js';
+/** Scenes: every screen and layer, with realistic and with hostile data. */
+import { Secret } from '../../../tui/state/secret.js';
 import type { Tab } from '../../../tui/state/state.js';
 import { at, project, record, request, Scene, type Setting, STATUS, token, usageLine } from './states.js';
 
-/** In the form of a secret, and one for nothing. */
+/** A fake secret in the format of a real one. */
 export const SECRET = 'sk-wt-AbCdEfGhIjKlMnOpQrStUvWxYz0123456789-_AbCdE';
 
 export const HOSTILE = [
@@ -164,19 +164,19 @@ const HOSTILE_SETTING: Setting = {
 
 const TABS: readonly Tab[] = ['overview', 'tokens', 'projects', 'audit', 'cache', 'events'];
 
-/** The dialog that shows the secret of a token that was just made. */
+/** Opens the dialog with the secret of a new token. */
 export function withSecret(scene: Scene): Scene {
   const made = scene.setting.tokens?.[0] ?? token(1);
   return scene.act({
     on: 'changed',
     change: { what: 'create-token', body: { project_id: made.project_id } },
-    outcome: { done: 1, doneIds: [], failures: [], created: { token: made, secret: new Hidden(SECRET) } },
+    outcome: { done: 1, doneIds: [], failures: [], created: { token: made, secret: new Secret(SECRET) } },
   });
 }
 
 type Make = (setting: Setting) => Scene;
 
-/** Each from a setting, by its name. */
+/** Scenes by name, each built from a setting. */
 const MADE: readonly (readonly [string, Make])[] = [
   ...TABS.map((tab): [string, Make] => [tab, (setting) => new Scene({ ...setting, tab })]),
   ...TABS.map((tab): [string, Make] => [
@@ -192,14 +192,14 @@ const MADE: readonly (readonly [string, Make])[] = [
       const scene = new Scene(setting).press('enter');
       const id = setting.tokens?.[0]?.id ?? '';
       const failure = { kind: 'refused', status: 404, code: 'not_found', message: 'gone', retryAfterMs: null } as const;
-      return scene.act({ on: 'failed', question: { of: 'token', id }, failure });
+      return scene.act({ on: 'failed', request: { of: 'token', id }, failure });
     },
   ],
   ['an open audit record', (setting) => new Scene({ ...setting, tab: 'audit' }).press('k', 'k', 'enter')],
   ['an open event', (setting) => new Scene({ ...setting, tab: 'events' }).press('k', 'enter')],
   ['marks and a message', (setting) => new Scene(setting).press('space', 'space', 'v', 'j', 'j')],
-  ['a question', (setting) => new Scene(setting).press('space', 'space', 'j', 'space', 'x')],
-  ['a question with something typed', (setting) => new Scene(setting).press('x', 'shift+tab', 'w', 'e', 'enter')],
+  ['a dialog', (setting) => new Scene(setting).press('space', 'space', 'j', 'space', 'x')],
+  ['a dialog with input', (setting) => new Scene(setting).press('x', 'shift+tab', 'w', 'e', 'enter')],
   ['a new token', (setting) => new Scene(setting).press('n', 'tab', 'c', 'i')],
   [
     'a new token that lives long',
@@ -215,7 +215,7 @@ const MADE: readonly (readonly [string, Make])[] = [
   ['a secret', (setting) => withSecret(new Scene(setting))],
   ['a secret that is shown', (setting) => withSecret(new Scene(setting)).press('v')],
   ['a secret that is written', (setting) => withSecret(new Scene(setting)).press('w')],
-  ['a daemon that went away', (setting) => new Scene(setting).lose({ message: hostile(0) }).wait(12_000)],
+  ['an unreachable daemon', (setting) => new Scene(setting).lose({ message: hostile(0) }).wait(12_000)],
   [
     'a management token that was refused',
     (setting) => new Scene(setting).lose({ kind: 'refused', status: 401, message: hostile(2) }),
@@ -241,5 +241,5 @@ export const SCENES: readonly Shown[] = MADE.flatMap(([name, make]) => [
   { name: `${name}, with hostile data`, make: (setting) => make({ ...HOSTILE_SETTING, ...setting }) },
 ]);
 
-/** One with realistic data. */
+/** A scene with realistic data. */
 export const scene = (setting: Setting = {}): Scene => new Scene({ ...REALISTIC, ...setting });

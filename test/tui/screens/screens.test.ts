@@ -3,19 +3,19 @@ import { screenText } from './rendering.js';
 import { scene } from './scenes.js';
 import { NOW_MS, record, STATUS, usageLine } from './states.js';
 
-describe('the overview', () => {
-  it('says how the daemon is', () => {
+describe('overview screen', () => {
+  it('shows the health of the daemon', () => {
     const text = screenText(scene({ tab: 'overview', columns: 120, rows: 40 }).state);
     expect(text).to.contain('● ready  llmp 0.1.0, up 52h  web-1');
     expect(text).to.contain('p50 412 ms, p95 1,890 ms');
     expect(text).to.contain('● sqlite, schema 0006-usage-outcomes');
-    expect(text).to.contain('● in-memory, 0 waiting, 0 dropped');
+    expect(text).to.contain('● in-memory, 0 buffered, 0 dropped');
     expect(text).to.contain('● 1,204 records, 0 failures');
     expect(text).to.contain('● memory, 62% hits');
     expect(text).to.match(/redis +○ off/);
   });
 
-  it('says what is missing and what is degraded first', () => {
+  it('shows missing and degraded parts first', () => {
     const status = { ...STATUS, status: 'not ready' as const, missing: ['database'], degraded: ['event bus'] };
     for (const columns of [60, 120]) {
       const text = screenText(scene({ tab: 'overview', columns, rows: 24, status }).state);
@@ -23,7 +23,7 @@ describe('the overview', () => {
     }
   });
 
-  it('counts tokens by state, with a bar for each', () => {
+  it('shows tokens by state, with a bar for each', () => {
     const text = screenText(scene({ tab: 'overview', columns: 120, rows: 40 }).state);
     expect(text).to.contain('Tokens 4,213, projects 11 of 12 active');
     expect(text)
@@ -31,11 +31,11 @@ describe('the overview', () => {
       .and.to.match(/▲ limited +61 {2}▌?/);
   });
 
-  it('draws the traffic of the last minutes', () => {
+  it('charts the traffic of the last minutes', () => {
     const it = scene({ tab: 'overview', columns: 120, rows: 40 });
     for (let second = 2; second < 60; second += 2) {
       const requests = { in_flight: 2, per_second: second, errors_per_second: 1 };
-      it.act({ on: 'answered', question: { of: 'status' }, answer: { ...STATUS, requests } }, NOW_MS + second * 1_000);
+      it.act({ on: 'loaded', request: { of: 'status' }, data: { ...STATUS, requests } }, NOW_MS + second * 1_000);
     }
     const text = screenText(it.state);
     expect(text).to.match(/58 requests\/s {2}1\.0 errors\/s {2}2 in flight/);
@@ -43,7 +43,7 @@ describe('the overview', () => {
     expect(screenText({ ...it.state, look: { ...it.state.look, ascii: true } })).to.match(/[.:|#]{8}/);
   });
 
-  it('draws the requests of the last 24 hours, with a sign under the hours with errors', () => {
+  it('charts the requests of the last 24 hours, with a mark under hours with errors', () => {
     const usage = [usageLine(0, 10), usageLine(5, 20, { errors: 3, refused: 2 })];
     const text = screenText(scene({ tab: 'overview', columns: 120, rows: 40, usage }).state);
     expect(text).to.contain('30 requests  3 errors  2 refused  15 hits');
@@ -52,32 +52,32 @@ describe('the overview', () => {
       .and.to.match(/\d\d:00 +\d\d:00/);
   });
 
-  it('says which tokens die next', () => {
+  it('lists the tokens that expire next', () => {
     const text = screenText(scene({ tab: 'overview', columns: 120, rows: 40 }).state);
-    expect(text).to.match(/Dying next[^]*in 12m +3fa91c2e +ci-deploy +web +4,211\/5,000/);
+    expect(text).to.match(/Expiring next[^]*in 12m +3fa91c2e +ci-deploy +web +4,211\/5,000/);
   });
 
-  it('has at the smallest size what matters most', () => {
+  it('shows the most important parts at the minimum size', () => {
     const text = screenText(scene({ tab: 'overview', columns: 50, rows: 10 }).state);
     expect(text).to.contain('14 requests/s');
   });
 
-  it('says that tokens could not be counted', () => {
+  it('reports that tokens could not be counted', () => {
     const status = { ...STATUS, tokens: null, projects: null };
     expect(screenText(scene({ tab: 'overview', columns: 120, rows: 40, status }).state)).to.contain(
-      'They could not be counted.',
+      'The tokens could not be counted.',
     );
   });
 });
 
-describe('a token looked at closely', () => {
+describe('token screen', () => {
   const opened = () => scene({ columns: 120, rows: 50 }).press('enter');
 
-  it('says what it is, how much of it is used, and how to see the same at the command line', () => {
+  it('shows the token, its use, and the equivalent command line', () => {
     const text = screenText(opened().state);
     expect(text).to.contain('● active  expires in 12m  in web');
     expect(text).to.match(/█{20,}.*4,211 of 5,000 \(84%\), 789 left/);
-    expect(text).to.contain('2,610 answered from the cache (38%)');
+    expect(text).to.contain('2,610 served from the cache (38%)');
     expect(text).to.match(/expires +2026-11-2\d \d\d:15:11 {2}in 12m/);
     expect(text).to.match(/llmp -c 'prod' token get 3fa91c2e-[0-9a-f-]+ {2}Y copies it/);
   });
@@ -91,7 +91,7 @@ describe('a token looked at closely', () => {
     expect(screenText(it.wait(35_000).state)).to.contain('1 request in the last minute');
   });
 
-  it('shows its use in one line, and below it its changes, the newest first, down to how it was made (finding A7)', () => {
+  it('shows all use in one line, then the changes, newest first, down to the creation (finding A7)', () => {
     const { id } = scene().setting.tokens![0]!;
     const of = (number: number, action: 'token.use' | 'token.create' | 'token.revoke') =>
       record(number, { token_id: id, action });
@@ -99,16 +99,16 @@ describe('a token looked at closely', () => {
     const audit = [of(40, 'token.create'), of(35, 'token.revoke'), ...uses];
     const text = screenText(scene({ audit, rows: 60 }).press('enter').state);
     expect(text.match(/token\.use/g)).to.have.lengthOf(1);
-    expect(text).to.match(/History[^]*token\.use [^\n]* requests? in all[^]*token\.revoke[^]*token\.create/);
+    expect(text).to.match(/History[^]*token\.use [^\n]* requests? in total[^]*token\.revoke[^]*token\.create/);
   });
 
-  it('shows its changes, the newest first', () => {
+  it('shows the changes, newest first', () => {
     const text = screenText(opened().state);
     expect(text).to.match(/History[^]*token\.revoke +success +cli +10\.1\.2\.3/);
     expect(text.indexOf('08:11:11')).to.be.below(text.indexOf('07:47:11'));
   });
 
-  it('scrolls to its end and no further', () => {
+  it('scrolls to the end and no further', () => {
     const audit = Array.from({ length: 30 }, (_, number) =>
       record(number, { token_id: scene().setting.tokens![0]!.id, reason: `number ${number}` }),
     );
@@ -118,25 +118,25 @@ describe('a token looked at closely', () => {
     expect(screenText(it.press('g').state)).to.contain('● active');
   });
 
-  it('says that it is gone', () => {
+  it('reports a token that no longer exists', () => {
     const it = opened();
     const failure = { kind: 'refused', status: 404, code: 'not_found', message: '', retryAfterMs: null } as const;
-    it.act({ on: 'failed', question: { of: 'token', id: it.setting.tokens![0]!.id }, failure });
-    expect(screenText(it.state)).to.contain('it is not there any more');
+    it.act({ on: 'failed', request: { of: 'token', id: it.setting.tokens![0]!.id }, failure });
+    expect(screenText(it.state)).to.contain('no longer exists');
   });
 });
 
-describe('the cache', () => {
-  it('says what is kept, how much it spares, and what x does', () => {
+describe('cache screen', () => {
+  it('shows the entries, the hits, and what x does', () => {
     const text = screenText(scene({ tab: 'cache' }).state);
-    expect(text).to.contain('memory, of this instance').and.to.contain('1,204, 18.0 MiB');
+    expect(text).to.contain('memory of this instance').and.to.contain('1,204, 18.0 MiB');
     expect(text)
       .to.match(/█{10,}.* 62%/)
       .and.to.contain('2,610 of 4,211');
     expect(text).to.contain('x purges');
   });
 
-  it('says how it is turned on where it is off', () => {
+  it('shows how to turn the cache on', () => {
     const cache = { backend: 'off' as const, entries: 0, bytes: 0, hits: 0, misses: 0 };
     expect(screenText(scene({ tab: 'cache', cache }).state)).to.contain('HTTP_CACHE_ENABLED=true');
   });

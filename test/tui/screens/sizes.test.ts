@@ -3,7 +3,7 @@ import { frameLines } from './rendering.js';
 import { SCENES } from './scenes.js';
 import { expectFits, LOOKS } from './sizes.js';
 
-/** Larger screens are in sizes.long.ts: they take most of the time. */
+/** sizes.long.ts has larger screens, which take most of the time. */
 const SIZES: readonly (readonly [number, number])[] = [
   [1, 1],
   [2, 30],
@@ -14,12 +14,12 @@ const SIZES: readonly (readonly [number, number])[] = [
 
 describe('every screen at every size', () => {
   for (const scene of SCENES) {
-    it(`shows ${scene.name}: never wider or taller than the screen, and nothing that drives it`, () => {
+    it(`shows ${scene.name} within the screen, without control characters`, () => {
       for (const size of SIZES) for (const how of Object.keys(LOOKS)) expectFits(scene, size, how);
     });
   }
 
-  it('says what is needed where it is too small', () => {
+  it('shows the minimum size if the terminal is too small', () => {
     const [first] = SCENES;
     const { state } = first!.make({ columns: 44, rows: 9 });
     expect(frameLines(state)).to.deep.equal(['llmp needs 50x10, this is 44x9']);

@@ -1,4 +1,4 @@
-/** Holds a screen, at a size and in a look, against what is true of every screen. */
+/** Checks the invariants of every screen, at a size and with a display setting. */
 import { expect } from 'chai';
 import stringWidth from 'string-width';
 import { isTooSmall } from '../../../tui/state/rows.js';
@@ -12,11 +12,11 @@ export const LOOKS: Record<string, Partial<Look>> = {
   'without colour': { hasColor: false },
 };
 
-// What may drive a terminal, beside what sets colours; and what turns the direction of what is written.
+// Control characters except colours, and characters that change the direction of text.
 const DRIVING = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u;
 const COLOR = /\x1b\[(?:3|4|9|10)\d/; // eslint-disable-line no-control-regex
 
-/** Most lines are on many screens, and to measure one takes longer than to make it. */
+/** Cache of widths: most lines are on many screens, and measuring is slower than rendering. */
 const widths = new Map<string, number>();
 
 function widthOf(line: string): number {
@@ -34,14 +34,14 @@ export function expectFits({ name, make }: Shown, [columns, rows]: readonly [num
   expect(plain.length, where).to.be.at.most(rows);
   if (!isTooSmall(state)) expect(plain.length, where).to.equal(rows);
   for (const line of plain) {
-    // Chai takes a while to make an expectation that holds.
+    // Creating a Chai expectation is slow, even if it passes.
     if (widthOf(line) > columns) expect.fail(`${where}: ${line} is ${widthOf(line)} wide`);
     if (DRIVING.test(line)) expect.fail(`${where}: ${JSON.stringify(line)} drives the terminal`);
     if (look.ascii && !/^[\x20-\x7e]*$/.test(line)) expect.fail(`${where}: ${line} is not ASCII`);
   }
   if (look.hasColor === false) expect(lines.join('\n'), where).to.not.match(COLOR);
   const isRevealed = name.startsWith('a secret that is shown') && !isTooSmall(state);
-  // However narrow it is, all of it is there, on as many lines as that takes.
+  // At any width the secret is complete, on as many lines as needed.
   const joined = plain.map((line) => line.replace(/[^\w-]+/g, '')).join('');
   if (!isRevealed) expect(joined, where).to.not.contain(SECRET.slice(6, 20));
 }

@@ -1,4 +1,4 @@
-/** States as they come to be: by the reducer, from answers as the daemon gives them. */
+/** Builds states with the reducer, from responses like those of the daemon. */
 import type {
   WireAuditRecord,
   WireCache,
@@ -10,8 +10,8 @@ import type {
   WireUsageLine,
 } from '../../../daemon/api/contract.js';
 import * as press from '../../../tui/keys/press.js';
-import { begin } from '../../../tui/state/beginning.js';
-import type { Action, ContextShown, Failure, Place, Question } from '../../../tui/state/exchange.js';
+import { initialState } from '../../../tui/state/initial-state.js';
+import type { Action, ContextSummary, Failure, Target, DataRequest } from '../../../tui/state/exchange.js';
 import type { Look, State, Tab } from '../../../tui/state/state.js';
 import { update } from '../../../tui/state/update.js';
 import { aWireProject, aWireToken } from '../../support/factories.js';
@@ -21,7 +21,7 @@ const MINUTE_MS = 60_000;
 
 export const at = (minutes: number) => new Date(NOW_MS + minutes * MINUTE_MS).toISOString();
 
-export const PLACE: Place = {
+export const PLACE: Target = {
   server: 'llmp.example:8443',
   context: 'prod',
   color: 'red',
@@ -35,16 +35,16 @@ export interface Setting {
   rows?: number;
   tab?: Tab;
   look?: Partial<Look>;
-  place?: Partial<Place>;
+  place?: Partial<Target>;
   tokens?: readonly WireToken[];
   projects?: readonly WireProject[];
-  /** Null: nobody answers. */
+  /** Null: the daemon is unreachable. */
   status?: WireStatus | null;
   usage?: readonly WireUsageLine[];
   audit?: readonly WireAuditRecord[];
   events?: readonly WireEvent[];
   cache?: WireCache;
-  contexts?: readonly ContextShown[];
+  contexts?: readonly ContextSummary[];
 }
 
 export const UNICODE: Look = { ascii: false, hasColor: true, isStill: false };
@@ -57,7 +57,7 @@ const UNREACHABLE: Failure = {
   retryAfterMs: null,
 };
 
-/** A terminal UI with a daemon that answers at once what `setting` says. */
+/** A terminal UI with a daemon that responds immediately with the data of `setting`. */
 export class Scene {
   readonly setting: Setting;
   state: State;
@@ -65,10 +65,10 @@ export class Scene {
   constructor(setting: Setting = {}) {
     this.setting = setting;
     const { columns = 100, rows = 24, tab = 'tokens', look = {}, place = {} } = setting;
-    this.state = begin({
+    this.state = initialState({
       size: { columns, rows },
       look: { ...UNICODE, ...look },
-      place: { ...PLACE, ...place },
+      target: { ...PLACE, ...place },
       nowMs: NOW_MS,
       tab,
       refreshMs: 2_000,
@@ -80,7 +80,7 @@ export class Scene {
   act(action: Action, atMs = this.state.nowMs): this {
     const [next, ...effects] = update(this.state, { ...action, atMs }, press);
     this.state = next;
-    for (const effect of effects) if (effect.do === 'ask') this.#answer(effect.question);
+    for (const effect of effects) if (effect.do === 'load') this.#data(effect.request);
     return this;
   }
 
@@ -89,17 +89,17 @@ export class Scene {
     return this;
   }
 
-  /** The daemon is gone, and noticed to be. */
+  /** The daemon becomes unreachable, and a request fails. */
   lose(failure: Partial<Failure> = {}): this {
-    return this.act({ on: 'failed', question: { of: 'status' }, failure: { ...UNREACHABLE, ...failure } });
+    return this.act({ on: 'failed', request: { of: 'status' }, failure: { ...UNREACHABLE, ...failure } });
   }
 
-  /** Time passes, and nothing is asked. */
+  /** Time passes without a refresh. */
   wait(ms: number): this {
     return this.act({ on: 'woke', name: 'second' }, this.state.nowMs + ms);
   }
 
-  #answer(question: Question): void {
+  #data(request: DataRequest): void {
     const { tokens = [], projects = [], status = STATUS, usage = [], audit = [], cache = CACHE } = this.setting;
     if (status === null) {
       this.lose();
@@ -109,44 +109,44 @@ export class Scene {
     const historyOf = (records: readonly WireAuditRecord[], id: string) => {
       const own = records.filter(({ token_id }) => token_id === id);
       const isUse = ({ action }: WireAuditRecord) => action === 'token.use';
-      return { changes: own.filter((it) => !isUse(it)), lastUse: own.find(isUse) ?? null, isCut: false };
+      return { changes: own.filter((it) => !isUse(it)), lastUse: own.find(isUse) ?? null, isTruncated: false };
     };
-    switch (question.of) {
+    switch (request.of) {
       case 'status':
-        this.act({ on: 'answered', question, answer: status });
+        this.act({ on: 'loaded', request, data: status });
         break;
       case 'tokens':
-      case 'dying':
-        this.act({ on: 'answered', question, answer: page(tokens) } as Action);
+      case 'expiring':
+        this.act({ on: 'loaded', request, data: page(tokens) } as Action);
         break;
       case 'token': {
-        const found = tokens.find(({ id }) => id === question.id);
-        if (found) this.act({ on: 'answered', question, answer: found });
+        const found = tokens.find(({ id }) => id === request.id);
+        if (found) this.act({ on: 'loaded', request, data: found });
         break;
       }
       case 'projects':
-        this.act({ on: 'answered', question, answer: projects });
+        this.act({ on: 'loaded', request, data: projects });
         break;
       case 'usage':
-        this.act({ on: 'answered', question, answer: usage });
+        this.act({ on: 'loaded', request, data: usage });
         break;
       case 'audit':
-        this.act({ on: 'answered', question, answer: page([...audit].reverse()) });
+        this.act({ on: 'loaded', request, data: page([...audit].reverse()) });
         break;
       case 'tokenAudit':
-        this.act({ on: 'answered', question, answer: historyOf([...audit].reverse(), question.id) });
+        this.act({ on: 'loaded', request, data: historyOf([...audit].reverse(), request.id) });
         break;
       case 'cache':
-        this.act({ on: 'answered', question, answer: cache });
+        this.act({ on: 'loaded', request, data: cache });
         break;
       case 'purgeable':
-        this.act({ on: 'answered', question, answer: 12 });
+        this.act({ on: 'loaded', request, data: 12 });
         break;
       case 'contexts':
-        this.act({ on: 'answered', question, answer: this.setting.contexts ?? [] });
+        this.act({ on: 'loaded', request, data: this.setting.contexts ?? [] });
         break;
-      case 'everyToken':
-        this.act({ on: 'answered', question, answer: tokens });
+      case 'allTokens':
+        this.act({ on: 'loaded', request, data: tokens });
     }
   }
 }
@@ -173,7 +173,7 @@ export const STATUS: WireStatus = {
 
 export const CACHE: WireCache = { backend: 'memory', entries: 1_204, bytes: 18_874_368, hits: 2_610, misses: 1_601 };
 
-/** The hour that ends so many hours before the one that runs. */
+/** The usage of an earlier hour. */
 export const usageLine = (hoursAgo: number, requests: number, fields: Partial<WireUsageLine> = {}): WireUsageLine => ({
   hour: new Date(Math.floor(NOW_MS / 3_600_000) * 3_600_000 - hoursAgo * 3_600_000).toISOString(),
   requests,

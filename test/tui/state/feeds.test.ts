@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { WireAuditRecord, WireEvent } from '../../../daemon/api/contract.js';
-import { MOST_KEPT, MOST_READ } from '../../../tui/state/feed.js';
+import { MAX_FOLLOWED, MAX_SCROLLBACK } from '../../../tui/state/feed.js';
 import { stripVTControlCharacters } from 'node:util';
 import { linesOf } from '../../../tui/lines.js';
 import { Operator } from '../operator.js';
@@ -20,7 +20,7 @@ class Watching extends Operator {
     return this.acts({ on: 'stream', of: 'audit', is: 'open', failure: null });
   }
 
-  /** They are recorded, and the stream brings them. */
+  /** Adds records, and delivers them on the stream. */
   comes(...items: WireAuditRecord[]): this {
     this.daemon.records.push(...items);
     return this.streams(...items);
@@ -39,7 +39,7 @@ class Watching extends Operator {
 }
 
 describe('the audit log', () => {
-  it('is read, the newest last, and followed from there', () => {
+  it('is loaded, newest last, and followed', () => {
     const watching = new Watching(5);
     expect(watching.indexes).to.deep.equal([0, 1, 2, 3, 4]);
     expect(watching.followed).to.deep.equal([{ of: 'audit', query: {} }]);
@@ -47,26 +47,26 @@ describe('the audit log', () => {
     expect(watching.feed).to.include({ isFollowing: true, cursorId: record(5).id, unseen: 0 });
   });
 
-  it('stands still for who goes up, counts what is new, and is followed again from G', () => {
+  it('stays in place after moving up, counts new records, and is followed again after G', () => {
     const watching = new Watching(5).press('k');
     watching.comes(record(5), record(6));
     expect(watching.feed).to.include({ isFollowing: false, cursorId: record(3).id, unseen: 2 });
     expect(watching.press('G').state.audit).to.include({ isFollowing: true, cursorId: record(6).id, unseen: 0 });
   });
 
-  it('takes what comes twice once, and what comes late to its place', () => {
+  it('adds duplicates once, and late records in order', () => {
     const watching = new Watching(3);
     watching.streams(record(5), record(4), record(5), record(1));
     expect(watching.indexes).to.deep.equal([0, 1, 2, 4, 5]);
   });
 
-  it('shows a record that counts on as it is now', () => {
+  it('updates a record whose count has changed', () => {
     const watching = new Watching(3);
     watching.streams(record(1, { action: 'token.use', count: 7 }));
     expect(watching.feed.items[1]?.count).to.equal(7);
   });
 
-  it('is read further back at its beginning, page by page, to its end', () => {
+  it('loads older records at its start, page by page', () => {
     const watching = new Watching(450);
     expect(watching.indexes[0]).to.equal(250);
     watching.press('g');
@@ -79,24 +79,24 @@ describe('the audit log', () => {
     expect(watching.asked('audit')).to.equal(0);
   });
 
-  it('is asked once at a time for what is older, and again after that failed', () => {
+  it('loads one older page at a time, and again after a failure', () => {
     const watching = new Watching(450);
     watching.isHeld = true;
     watching.forgets().press('g', 'g', 'k');
     expect(watching.asked('audit')).to.equal(1);
     watching.loses().acts({
       on: 'failed',
-      question: watching.effects.flatMap((it) => (it.do === 'ask' ? [it.question] : []))[0]!,
+      request: watching.effects.flatMap((it) => (it.do === 'load' ? [it.request] : []))[0]!,
       failure: { kind: 'refused', status: 400, code: 'x', message: 'no', retryAfterMs: null },
     });
     watching.forgets().press('g');
     expect(watching.asked('audit')).to.equal(1);
   });
 
-  it('keeps a bounded number, and reads again what it let go', () => {
+  it('keeps a limited number, and reloads dropped records', () => {
     const watching = new Watching(300);
     for (let from = 300; from < 3_000; from += 100) watching.comes(...records(from, from + 100));
-    expect(watching.feed.items).to.have.lengthOf(MOST_KEPT);
+    expect(watching.feed.items).to.have.lengthOf(MAX_FOLLOWED);
     watching.press('g');
     expect(watching.indexes.slice(0, 3)).to.deep.equal([1_801, 1_802, 1_803].map((it) => it));
     for (let presses = 0; presses < 100; presses++) watching.press('g');
@@ -104,26 +104,26 @@ describe('the audit log', () => {
     expect(watching.indexes).to.deep.equal(records(0, 3_000).map((_, index) => index));
   });
 
-  it('keeps a bounded number for who has gone up as well', () => {
+  it('keeps a limited number after moving up, too', () => {
     const watching = new Watching(200).press('k');
     for (let from = 200; from < 8_000; from += 200) watching.streams(...records(from, from + 200));
-    expect(watching.feed.items).to.have.lengthOf(MOST_READ);
+    expect(watching.feed.items).to.have.lengthOf(MAX_SCROLLBACK);
     expect(watching.feed.cursorId).to.equal(watching.feed.items[0]?.id);
   });
 
-  it('has no gap after another screen was looked at', () => {
+  it('has no gap after a visit to another screen', () => {
     const watching = new Watching(5).press('2');
     expect(watching.followed).to.be.empty;
     watching.daemon.records.push(record(5), record(6));
     watching.press('4');
     expect(watching.indexes).to.deep.equal([0, 1, 2, 3, 4, 5, 6]);
-    // Recorded after the page was read and before the stream was there.
+    // Recorded after the page was loaded and before the stream was open.
     watching.daemon.records.push(record(7));
     watching.opens();
     expect(watching.indexes.at(-1)).to.equal(7);
   });
 
-  it('begins anew where more has happened than a page holds', () => {
+  it('starts again if there are more new records than one page holds', () => {
     const watching = new Watching(5).press('2');
     watching.daemon.records.push(...records(5, 1_000));
     watching.press('4');
@@ -132,25 +132,25 @@ describe('the audit log', () => {
     expect(watching.indexes[0]).to.equal(600);
   });
 
-  it('is not asked page by page while the stream brings it, and is when that is lost', () => {
+  it('is polled only while stream disconnected', () => {
     const watching = new Watching(5).forgets().passes(10_000);
     expect(watching.asked('audit')).to.equal(0);
     watching.acts({ on: 'stream', of: 'audit', is: 'lost', failure: null }).passes(4_000);
     expect(watching.asked('audit')).to.equal(2);
   });
 
-  it('takes nothing from an answer to another filter', () => {
+  it('ignores a response for another filter', () => {
     const watching = new Watching(5);
-    const old = watching.did('ask')?.question;
+    const old = watching.did('load')?.request;
     watching.isHeld = true;
     watching.press('/').types('action:cache.purge').press('enter');
-    const question = { of: 'audit', query: { limit: '200' } } as const;
-    watching.acts({ on: 'answered', question, answer: { items: [record(1)], next: null, total: null } });
+    const request = { of: 'audit', query: { limit: '200' } } as const;
+    watching.acts({ on: 'loaded', request, data: { items: [record(1)], next: null, total: null } });
     expect(old).to.not.equal(undefined);
     expect(watching.feed.items).to.be.empty;
   });
 
-  it('opens a record, and its token', () => {
+  it('opens the details of a record, and its token', () => {
     const watching = new Watching(2).press('enter');
     expect(watching.state.audit.opened?.id).to.equal(watching.feed.cursorId);
     expect(watching.press('q').state.audit.opened).to.equal(null);
@@ -159,9 +159,9 @@ describe('the audit log', () => {
     expect(watching.press('y').did('copy')?.text).to.equal('request-1');
   });
 
-  it('that is empty has nothing to open, and is followed all the same when j is pressed', () => {
+  it('has nothing to open if it is empty, and still follows after j', () => {
     const watching = new Watching(0).press('j', 'k', 'G', 'g', 'enter');
-    expect(watching.says).to.equal('There is nothing here');
+    expect(watching.says).to.equal('Nothing here');
     expect(watching.state.audit.isFollowing).to.equal(true);
   });
 });
@@ -189,19 +189,19 @@ describe('events', () => {
   const comes = (operator: Operator, ...events: WireEvent[]) =>
     operator.acts({ on: 'streamed', streamed: events.map((item) => ({ of: 'events', item })) });
 
-  it('are waited for as soon as the stream is there', () => {
+  it('are known to be empty once the stream is open', () => {
     expect(watching().state.events).to.include({ isKnown: true, stream: 'open' });
   });
 
   const ids = (operator: Operator) => operator.state.events.items.map(({ id }) => Number(id.slice(-6)));
 
-  it('are those that the filter lets through', () => {
+  it('show only events that match the filter', () => {
     const operator = watching().press('/').types('status:4xx,5xx').press('enter');
     comes(operator, event(1, 200), event(2, 429));
     expect(ids(operator)).to.deep.equal([2]);
   });
 
-  it('are filtered as they are on the screen, and nothing is thrown away (finding A6)', () => {
+  it('are filtered in memory, and none is dropped (finding A6)', () => {
     const operator = comes(watching(), event(1, 200), event(2, 429), event(3, 200), event(4, 502)).forgets();
     operator.press('/').types('status:4xx,5xx').press('enter');
     expect(ids(operator)).to.deep.equal([2, 4]);
@@ -214,17 +214,17 @@ describe('events', () => {
     expect(operator.did('follow'), 'the stream goes on, so that nothing is missed in between').to.equal(undefined);
   });
 
-  it('that few fit are kept, however many others come (finding A6)', () => {
+  it('keep rare matching events among many others (finding A6)', () => {
     const operator = comes(watching(), event(1, 502)).press('/').types('status:5xx').press('enter');
     for (let from = 10; from < 5_000; from += 500) {
       comes(operator, ...Array.from({ length: 500 }, (_, index) => event(from + index, 200)));
     }
     comes(operator, event(9_000, 503));
     expect(ids(operator)).to.deep.equal([1, 9_000]);
-    expect(operator.state.events.aside.length).to.equal(MOST_KEPT);
+    expect(operator.state.events.filteredOut.length).to.equal(MAX_FOLLOWED);
   });
 
-  it('leave the one that was opened open while others come (finding A6)', () => {
+  it('keep the details open when new events arrive (finding A6)', () => {
     const operator = comes(watching(), event(1, 200), event(2, 429)).press('enter');
     const shown = () => linesOf(operator.state).map(stripVTControlCharacters).join('\n');
     expect(shown()).to.contain('request-2');
@@ -242,24 +242,24 @@ describe('events', () => {
     expect(operator.state.events.opened).to.equal(null);
   });
 
-  it('are looked at one after the other with j and k while one is open (finding A6)', () => {
+  it('change the details with j and k (finding A6)', () => {
     const operator = comes(watching(), event(1, 200), event(2, 429), event(3, 200)).press('enter', 'k');
     expect(operator.state.events.opened?.id).to.equal(event(2, 429).id);
     expect(operator.press('G', 'q').state.events.isFollowing).to.equal(true);
   });
 
-  it('stand still while paused, and are not followed', () => {
+  it('do not change while paused, and are not streamed', () => {
     const operator = comes(watching(), event(1, 200)).press('p');
     expect(operator.followed).to.be.empty;
     expect(comes(operator, event(2, 200)).state.events.items).to.have.lengthOf(1);
     expect(operator.press('p').followed).to.have.lengthOf(1);
   });
 
-  it('are kept up to a bound', () => {
+  it('are stored up to a limit', () => {
     const operator = watching();
     for (let from = 0; from < 4_000; from += 500) {
       comes(operator, ...Array.from({ length: 500 }, (_, index) => event(from + index, 200)));
     }
-    expect(operator.state.events.items).to.have.lengthOf(MOST_KEPT);
+    expect(operator.state.events.items).to.have.lengthOf(MAX_FOLLOWED);
   });
 });

@@ -8,8 +8,8 @@ const many = (count: number) => Array.from({ length: count }, (_, index) => toke
 const watching = (tokens: WireToken[], projects = [project('web')]) =>
   new Operator({ daemon: new SimulatedDaemon({ tokens, projects }) });
 
-describe('the list of tokens', () => {
-  it('is walked with j and k, and ends at its ends', () => {
+describe('list of tokens', () => {
+  it('moves with j and k, and stops at its ends', () => {
     const operator = watching(many(3)).press('j', 'j', 'j', 'j');
     expect(operator.cursor?.name).to.equal('name-2');
     expect(operator.press('k', 'up', 'up', 'up').cursor?.name).to.equal('name-0');
@@ -17,7 +17,7 @@ describe('the list of tokens', () => {
     expect(operator.press('ctrl+u').cursor?.name).to.equal('name-0');
   });
 
-  it('begins with the live ones that expire next, and ends with the dead (finding A10)', () => {
+  it('starts with live tokens that expire next, and ends with expired and revoked ones (finding A10)', () => {
     const operator = watching([
       token(0, { name: 'dead for years', state: 'expired', expires_at: at(-9_000 * HOUR_MS) }),
       token(1, { name: 'dies later', expires_at: at(9 * HOUR_MS) }),
@@ -28,12 +28,12 @@ describe('the list of tokens', () => {
     const names = [0, 1, 2, 3, 4].map((row) => operator.rowAt(row)?.name);
     expect(names).to.deep.equal(['dies next', 'dies later', 'revoked', 'dead since yesterday', 'dead for years']);
     const sorts = operator.effects.flatMap((effect) =>
-      effect.do === 'ask' && effect.question.of === 'tokens' ? [effect.question.query.sort] : [],
+      effect.do === 'load' && effect.request.of === 'tokens' ? [effect.request.query.sort] : [],
     );
     expect(sorts[0], 'the daemon puts them in order, page by page').to.equal('live');
   });
 
-  it('goes to the last and the first of 100,000, whose total comes from the API', () => {
+  it('jumps to the last and the first of 100,000, with the total of the API', () => {
     const operator = watching(many(100_000)).forgets().press('G');
     expect(operator.cursor?.name).to.equal('name-99999');
     expect(operator.length).to.equal(100_000);
@@ -43,7 +43,7 @@ describe('the list of tokens', () => {
     expect(operator.press('g').cursor?.name).to.equal('name-0');
   }).timeout(60_000);
 
-  it('keeps the cursor on its token when others come and go', () => {
+  it('keeps the cursor on its token when others are added and removed', () => {
     const operator = watching(many(10)).press('j', 'j', 'j');
     operator.daemon.tokens = [token(50, { expires_at: at(1_000) }), ...operator.daemon.tokens.slice(1)];
     operator.daemon.tokens.push(token(51, { expires_at: at(2_000) }));
@@ -52,24 +52,24 @@ describe('the list of tokens', () => {
     expect(operator.state.tokens.window.cursorIndex).to.equal(4);
   });
 
-  it('sorts by the next column, and the other way round', () => {
+  it('sorts by the next column, and in reverse', () => {
     const operator = watching(many(5)).press('s');
-    expect(operator.did('ask')?.question).to.have.nested.property('query.sort', '-created_at');
+    expect(operator.did('load')?.request).to.have.nested.property('query.sort', '-created_at');
     operator.press('S');
-    expect(operator.did('ask')?.question).to.have.nested.property('query.sort', 'created_at');
+    expect(operator.did('load')?.request).to.have.nested.property('query.sort', 'created_at');
     operator.press('s', 's', 's');
     expect(operator.state.tokens.order).to.equal('name');
     expect(operator.press('S').cursor?.name).to.equal('name-4');
   });
 
-  it('says that there is nothing to act on where there is nothing', () => {
+  it('reports that it is empty when a key needs a token', () => {
     const operator = watching([]);
     for (const key of ['enter', 'x', 'a', 'space', 'v', 'ctrl+a', '*', 'y']) {
-      expect(operator.press(key).says, key).to.equal('There is no token here');
+      expect(operator.press(key).says, key).to.equal('No token here');
     }
   });
 
-  it('fits a window of another height, whatever is looked at', () => {
+  it('fits another height, on any screen', () => {
     const operator = watching(many(100)).press('G', '1').forgets().resizes(80, 12);
     expect(operator.asked('tokens')).to.equal(0);
     operator.press('2');
@@ -77,74 +77,74 @@ describe('the list of tokens', () => {
     expect(cursorIndex - top).to.be.within(0, 4);
   });
 
-  it('copies the id, or all that are marked', () => {
+  it('copies the ID, or the IDs of all marked tokens', () => {
     const operator = watching(many(3)).press('y');
-    expect(operator.did('copy')).to.deep.include({ text: '00000000-token', what: 'The id' });
+    expect(operator.did('copy')).to.deep.include({ text: '00000000-token', what: 'The ID' });
     operator.press('space', 'space', 'y');
-    expect(operator.did('copy')).to.deep.include({ text: '00000000-token\n00000001-token', what: '2 ids' });
-    operator.acts({ on: 'copied', what: '2 ids' });
-    expect(operator.says).to.equal("2 ids was sent to the terminal's clipboard");
+    expect(operator.did('copy')).to.deep.include({ text: '00000000-token\n00000001-token', what: '2 IDs' });
+    operator.acts({ on: 'copied', what: '2 IDs' });
+    expect(operator.says).to.equal("2 IDs was sent to the terminal's clipboard");
   });
 });
 
 describe('marks', () => {
-  it('are made and taken away with space, which goes on', () => {
+  it('are set and cleared with space, which moves down', () => {
     const operator = watching(many(3)).press('space', 'space');
     expect(operator.marks).to.have.lengthOf(2);
     expect(operator.cursor?.name).to.equal('name-2');
     expect(operator.press('k', 'space').marks).to.deep.equal(['00000000-token']);
   });
 
-  it('are made from v to v, and v is given up with escape', () => {
+  it('are set from v to v, which escape cancels', () => {
     const operator = watching(many(9)).press('j', 'v', 'j', 'j', 'v');
     expect(operator.marks).to.deep.equal(['00000001-token', '00000002-token', '00000003-token']);
     operator.press('v', 'escape', 'j', 'v');
     expect(operator.state.tokens.rangeFrom).to.not.equal(null);
   });
 
-  it('of all that the filter lets through come to those that are there', () => {
+  it('of all filtered tokens are added to existing marks', () => {
     const tokens = [token(0, { name: 'ci' }), token(1, { name: 'night' }), token(2, { name: 'ci-two' })];
     const operator = watching(tokens).press('j', 'space', '/').types('ci').press('enter', 'ctrl+a');
     expect(operator.marks).to.have.members(tokens.map(({ id }) => id));
     expect(operator.says).to.equal('3 marked');
   });
 
-  it('are inverted within the filter, and stay beyond it', () => {
+  it('are inverted within the filter, and unchanged outside it', () => {
     const tokens = [token(0, { name: 'ci' }), token(1, { name: 'night' }), token(2, { name: 'ci-two' })];
     const operator = watching(tokens).press('space', 'space', '/').types('ci').press('enter', '*');
     expect(operator.marks).to.have.members(['00000001-token', '00000002-token']);
   });
 
-  it('stay when the filter changes and when what is shown is refreshed', () => {
+  it('stay when the filter changes or the list is refreshed', () => {
     const operator = watching(many(3)).press('space', '/').types('name-2').press('enter').passes(6_000);
     expect(operator.length).to.equal(1);
     expect(operator.marks).to.deep.equal(['00000000-token']);
   });
 
-  it('are not made any more when that was stopped', () => {
+  it('are not set after the operator stopped loading', () => {
     const operator = watching(many(3));
     operator.isHeld = true;
     operator.press('ctrl+a', 'ctrl+a');
-    expect(operator.says).to.equal('Marking goes on; esc stops it');
+    expect(operator.says).to.equal('Marking is in progress; esc stops it');
     operator.acts({ on: 'progress', words: 'Marking', done: 1, of: 3 }).press('escape');
     expect(operator.did('stop')).to.not.equal(undefined);
     expect(operator.hears().marks).to.be.empty;
     expect(operator.state.progress).to.equal(null);
   });
 
-  it('can be made again after the daemon refused to say which', () => {
+  it('can be set again after the daemon refused the list', () => {
     const operator = watching(many(3));
-    operator.daemon.failing = ({ of }) => (of === 'everyToken' ? REFUSED : null);
+    operator.daemon.failing = ({ of }) => (of === 'allTokens' ? REFUSED : null);
     operator.press('ctrl+a');
     operator.daemon.failing = () => null;
     expect(operator.press('ctrl+a').marks).to.have.lengthOf(3);
   });
 });
 
-describe('the filter', () => {
+describe('filter', () => {
   const tokens = [token(0, { name: 'ci' }), token(1, { name: 'night' }), token(2, { name: 'ci-two' })];
 
-  it('holds after a pause in typing, and at once with Enter', () => {
+  it('is applied after a pause in typing, and immediately with Enter', () => {
     const operator = watching(tokens).press('/').types('ci');
     expect(operator.length).to.equal(3);
     expect(operator.passes(249).length).to.equal(3);
@@ -154,20 +154,20 @@ describe('the filter', () => {
     expect(operator.state.tokens.filter).to.equal('ci-two');
   });
 
-  it('is what it was after escape', () => {
+  it('is restored with escape', () => {
     const operator = watching(tokens).press('/').types('ci').press('enter', '/').types('two').passes(300);
     expect(operator.length).to.equal(1);
     expect(operator.press('escape').length).to.equal(2);
     expect(operator.state.tokens.filter).to.equal('ci');
   });
 
-  it('takes every letter, also those that are keys', () => {
+  it('takes every letter, also those of key bindings', () => {
     const operator = watching(tokens).press('/').types('q1j?:x/ c');
     expect(operator.top).to.have.nested.property('line.text', 'q1j?:x/ c');
     expect(operator.did('quit')).to.equal(undefined);
   });
 
-  it('says what is wrong with it, and does not hold', () => {
+  it('reports problems, and is not applied then', () => {
     const operator = watching(tokens).press('/').types('state:wrong').passes(300).press('enter');
     expect(operator.top).to.have.property('problem').that.matches(/state/);
     expect(operator.length).to.equal(3);
@@ -179,7 +179,7 @@ describe('the filter', () => {
     expect(operator.state.tokens.filter).to.equal('state:active');
   });
 
-  it('that the API refuses is told of', () => {
+  it('reports an error of the API', () => {
     const operator = watching(tokens);
     operator.daemon.failing = ({ of }) => (of === 'tokens' ? { ...REFUSED, status: 400, message: 'q is wrong' } : null);
     operator.press('/').types('ci').press('enter');
@@ -187,7 +187,7 @@ describe('the filter', () => {
     expect(operator.state.connection.is).to.equal('live');
   });
 
-  it('goes with escape, after the marks', () => {
+  it('is cleared with escape, after the marks', () => {
     const operator = watching(tokens).press('/').types('ci').press('enter', 'space', 'escape');
     expect(operator.marks).to.be.empty;
     expect(operator.length).to.equal(2);
@@ -196,22 +196,22 @@ describe('the filter', () => {
     expect(operator.did('quit')).to.equal(undefined);
   });
 
-  it('of a project that was renamed says that it does not hold any more', () => {
+  it('of a renamed project is reported as no longer valid', () => {
     const operator = watching(tokens).press('/').types('project:web').press('enter');
     operator.daemon.projects = [project('shop', { id: 'project-web' })];
     operator.passes(4_000);
-    expect(operator.says).to.match(/^The filter does not hold any more/);
+    expect(operator.says).to.match(/^The filter is no longer valid/);
     expect(operator.press('escape').length).to.equal(3);
   });
 
-  it('is what was in the prompt when it was pasted, on one line', () => {
+  it('takes pasted text on one line', () => {
     const operator = watching(tokens).press('/').pastes('ci\nnight\n');
     expect(operator.top).to.have.nested.property('line.text', 'ci night');
   });
 });
 
 describe('projects', () => {
-  it('lead to their tokens, whatever their name, and back', () => {
+  it('lead to their tokens and back, with any name', () => {
     const id = '0193a1b2-0000-7000-8000-000000000001';
     for (const name of ['web', 'two words', 'say "so"', '!not', 'a,b', 'project:x']) {
       const daemon = new SimulatedDaemon({
@@ -226,7 +226,7 @@ describe('projects', () => {
     }
   });
 
-  it('are sorted, reversed and filtered here', () => {
+  it('are sorted, reversed and filtered locally', () => {
     const projects = [project('b', { created_at: at(0) }), project('a', { created_at: at(HOUR_MS) })];
     const operator = new Operator({ daemon: new SimulatedDaemon({ projects }), tab: 'projects' });
     const names = () => operator.state.projects.window.head.pages[0]?.rows?.map(({ name }) => name);
@@ -239,18 +239,18 @@ describe('projects', () => {
     expect(names()).to.deep.equal(['a']);
   });
 
-  it('are deactivated after a question, activated at once, and both is taken back', () => {
+  it('are deactivated after confirmation, activated immediately, and both can be undone', () => {
     const operator = new Operator({ tab: 'projects' }).press('d');
     expect(operator.dialog.notes[0]?.words).to.match(/403/);
     operator.press('enter');
     expect(operator.daemon.made).to.be.empty;
     operator.press('d', 'tab', 'enter');
     expect(operator.says).to.equal('Deactivated web.');
-    expect(operator.press('d').says).to.equal('It is inactive already');
+    expect(operator.press('d').says).to.equal('The project is already inactive');
     expect(operator.press('u').says).to.equal('Activated web.');
   });
 
-  it('are renamed, and get their name back', () => {
+  it('are renamed, which can be undone', () => {
     const operator = new Operator({ tab: 'projects' })
       .press('e', 'ctrl+u')
       .types('shop')
@@ -260,7 +260,7 @@ describe('projects', () => {
     expect(operator.daemon.projects[0]?.name).to.equal('web');
   });
 
-  it('lose all tokens only after their name was typed', () => {
+  it('have all tokens revoked only after typing their name', () => {
     const operator = new Operator({ tab: 'projects' }).press('X', 'tab', 'enter');
     expect(operator.dialog.problem).to.equal('Type web to confirm');
     operator.types('web').press('enter', 'enter');
@@ -268,8 +268,8 @@ describe('projects', () => {
   });
 });
 
-describe('a token looked at closely', () => {
-  it('opens, is followed, and leads back', () => {
+describe('token detail', () => {
+  it('opens, follows the token, and closes', () => {
     const operator = watching(many(3)).press('j', 'enter');
     expect(operator.screen).to.equal('token');
     expect(operator.followed).to.deep.equal([{ of: 'tokenEvents', id: '00000001-token' }]);
@@ -278,16 +278,16 @@ describe('a token looked at closely', () => {
     expect(operator.cursor?.name).to.equal('name-1');
   });
 
-  it('that is gone says so, and changes nothing', () => {
+  it('reports a token that no longer exists, and sends no change', () => {
     const operator = watching(many(3)).press('enter');
     operator.daemon.tokens.shift();
     operator.passes(2_000);
     expect(operator.state.token?.isGone).to.equal(true);
-    expect(operator.press('x').says).to.equal('This token is not there any more');
+    expect(operator.press('x').says).to.equal('This token no longer exists');
     expect(operator.state.connection.is).to.equal('live');
   });
 
-  it('counts its requests of the last minute only, and not those of others', () => {
+  it('counts only requests of this token in the last minute', () => {
     const operator = watching(many(1)).press('enter');
     const event = { kind: 'request.completed', token_id: '00000000-token' } as never;
     operator.acts({ on: 'streamed', streamed: [{ of: 'tokenEvents', item: event }] });
@@ -300,7 +300,7 @@ describe('a token looked at closely', () => {
 });
 
 describe('tabs', () => {
-  it('are reached by number and round and round with tab', () => {
+  it('open by number, and in a circle with tab', () => {
     const operator = watching([]);
     for (const [key, screen] of Object.entries({ 1: 'overview', 4: 'audit', 6: 'events' })) {
       expect(operator.press(key).screen).to.equal(screen);
@@ -309,22 +309,22 @@ describe('tabs', () => {
     expect(operator.press('shift+tab', 'shift+tab').screen).to.equal('cache');
   });
 
-  it('keep what was being looked at', () => {
+  it('keep their state', () => {
     const operator = watching(many(5)).press('j', 'j', 'space', '3', '2');
     expect(operator.cursor?.name).to.equal('name-3');
     expect(operator.marks).to.have.lengthOf(1);
   });
 });
 
-describe('leaving', () => {
-  it('is by q from the first view, back from any other, and at once with ^c', () => {
+describe('quitting', () => {
+  it('works with q on the first view and with ^c everywhere; q goes back elsewhere', () => {
     const operator = watching(many(1)).press('enter', 'q');
     expect(operator.did('quit')).to.equal(undefined);
     expect(operator.press('q').did('quit')).to.deep.equal({ do: 'quit', code: 0 });
     expect(watching([]).press('ctrl+c').did('quit')).to.deep.equal({ do: 'quit', code: 130 });
   });
 
-  it('is possible where the token was refused', () => {
+  it('works if the management token was refused', () => {
     const operator = watching([]);
     operator.daemon.failing = () => DENIED;
     operator.passes(2_000).press('q');

@@ -1,15 +1,15 @@
-/** A daemon of an older release: its answers lack what this one knows. */
+/** A daemon of an older release, whose responses lack fields of this one. */
 import { stripVTControlCharacters } from 'node:util';
 import { expect } from 'chai';
-import { NOT_SAID } from '../../../daemon/api/older.js';
+import { NOT_REPORTED } from '../../../daemon/api/older-responses.js';
 import { linesOf } from '../../../tui/lines.js';
-import type { Action, Question } from '../../../tui/state/exchange.js';
+import type { Action, DataRequest } from '../../../tui/state/exchange.js';
 import { TABS } from '../../../tui/state/state.js';
 import { Operator } from '../operator.js';
 import { record, REFUSED, SimulatedDaemon, token } from '../simulated.js';
 import { aWireProject, aWireToken } from '../../support/factories.js';
 
-/** A daemon whose answers all lack one field, however deep it stands. */
+/** A daemon whose responses all lack one field, at any depth. */
 class OlderDaemon extends SimulatedDaemon {
   readonly #field: string;
   lacked = 0;
@@ -22,9 +22,9 @@ class OlderDaemon extends SimulatedDaemon {
     this.records = [record(0, { action: 'token.create' }), record(1)];
   }
 
-  override answer(question: Question): Action {
-    const action = super.answer(question);
-    return action.on === 'answered' ? ({ ...action, answer: this.#without(action.answer) } as Action) : action;
+  override data(request: DataRequest): Action {
+    const action = super.data(request);
+    return action.on === 'loaded' ? ({ ...action, data: this.#without(action.data) } as Action) : action;
   }
 
   #without(it: unknown): unknown {
@@ -40,13 +40,13 @@ const FIELDS_OF_STATUS =
   'status missing degraded version instance started_at uptime_s database driver schema pending_migrations redis event_bus kind buffered published dropped lag audit records failures projects tokens counted_at requests in_flight per_second errors_per_second cache backend hit_ratio upstream p50_ms p95_ms';
 const FIELDS_OF_LISTS =
   'hits entries bytes misses time action actor outcome token_id request_id client_ip reason count details';
-// What stands in a list is told apart by its id.
+// Items of a list are identified by their id.
 const FIELDS_OF_PROJECTS_AND_TOKENS = Object.keys({ ...aWireProject(), ...aWireToken() }).filter((it) => it !== 'id');
 const FIELDS = [...`${FIELDS_OF_STATUS} ${FIELDS_OF_LISTS}`.split(' '), ...FIELDS_OF_PROJECTS_AND_TOKENS];
 
-describe('an older daemon', () => {
+describe('older daemon', () => {
   for (const field of FIELDS) {
-    it(`that does not say ${field} is shown on every screen (finding A17)`, () => {
+    it(`without the field ${field} is shown on every screen (finding A17)`, () => {
       const daemon = new OlderDaemon(field);
       const operator = new Operator({ daemon });
       const look = () => {
@@ -74,22 +74,24 @@ describe('an older daemon', () => {
     });
   }
 
-  it('is said to be older, with its release (finding A17)', () => {
+  it('is reported with its release (finding A17)', () => {
     const operator = new Operator({ daemon: new OlderDaemon('requests'), tab: 'overview' });
     const seen = linesOf(operator.passes(8_000).state).map(stripVTControlCharacters);
-    expect(seen.at(-2)).to.contain(`! the daemon is llmp 1.0.0, an older release: what it does not say is ${NOT_SAID}`);
+    expect(seen.at(-2)).to.contain(
+      `! the daemon is llmp 1.0.0, an older release; missing values are shown as ${NOT_REPORTED}`,
+    );
     expect(seen.join('\n')).to.match(/— requests\/s/);
   });
 
-  it('that does not know the order is asked for one that it knows (finding A17) (finding A10)', () => {
+  it('without the order `live` is sorted by another one (finding A17) (finding A10)', () => {
     const daemon = new SimulatedDaemon({ tokens: [token(0), token(1)] });
-    daemon.failing = (question) =>
-      question.of === 'tokens' && question.query.sort?.endsWith('live')
+    daemon.failing = (request) =>
+      request.of === 'tokens' && request.query.sort?.endsWith('live')
         ? { ...REFUSED, status: 400, code: 'invalid_request', message: 'sort must be one of created_at, …' }
         : null;
     const operator = new Operator({ daemon });
     expect(operator.length).to.equal(2);
-    expect(operator.says).to.equal('This daemon is older and cannot put the live tokens first');
+    expect(operator.says).to.equal('This daemon is older and cannot sort live tokens first');
     expect(operator.state.connection.is).to.equal('live');
   });
 });

@@ -1,11 +1,11 @@
 import { expect } from 'chai';
 import { walked } from './walk.js';
 
-/** Longer walks are in random.long.ts. */
-describe('whoever presses anything, whatever the daemon does', () => {
+/** random.long.ts runs longer walks. */
+describe('random keys and a random daemon', () => {
   for (const isReadonly of [false, true]) {
     for (let seed = 1; seed <= 3; seed++) {
-      it(`finds it whole${isReadonly ? ', and nothing changed where it is read-only' : ''}: seed ${seed}`, () => {
+      it(`break no invariant${isReadonly ? ', and change nothing in a read-only context' : ''}: seed ${seed}`, () => {
         const { daemon } = walked(seed, isReadonly, 1_000);
         if (isReadonly) expect(daemon.made).to.be.empty;
         else expect(daemon.made).not.to.be.empty;

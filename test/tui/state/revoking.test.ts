@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { stripVTControlCharacters } from 'node:util';
 import { linesOf } from '../../../tui/lines.js';
-import type { Change, Effect, Outcome } from '../../../tui/state/exchange.js';
+import type { ChangeRequest, Effect, ChangeResult } from '../../../tui/state/exchange.js';
 import { cancelAt } from '../../../tui/state/dialog.js';
 import { Operator, type Beginning } from '../operator.js';
 import { at, project, REFUSED, SimulatedDaemon, token, UNREACHABLE } from '../simulated.js';
@@ -11,8 +11,8 @@ const daemonOf = (count: number, more: Parameters<typeof token>[1] = {}) =>
 const watching = (count: number, more: Beginning = {}) => new Operator({ daemon: daemonOf(count), ...more });
 const changes = (operator: Operator) => operator.effects.filter((effect: Effect) => effect.do === 'change');
 
-describe('revoking a token', () => {
-  it('asks first, with the focus on Cancel, and Enter at once changes nothing', () => {
+describe('revoking tokens', () => {
+  it('asks first with the focus on Cancel, so that Enter changes nothing', () => {
     const operator = watching(3).press('x');
     expect(operator.dialog.title).to.equal('Revoke name-0 in 127.0.0.1:8080');
     expect(operator.dialog.focus).to.equal(cancelAt(operator.dialog));
@@ -22,7 +22,7 @@ describe('revoking a token', () => {
     expect(changes(operator)).to.be.empty;
   });
 
-  it('is done by tab and Enter, told of, and taken back with u', () => {
+  it('is confirmed with tab and Enter, reported, and undone with u', () => {
     const operator = watching(3).press('x', 'tab', 'enter');
     expect(operator.says).to.equal('Revoked name-0.');
     expect(operator.cursor?.state).to.equal('revoked');
@@ -32,21 +32,21 @@ describe('revoking a token', () => {
     expect(operator.daemon.made.map(({ reason }) => reason)).to.deep.equal([null, 'undo']);
   });
 
-  it('carries the reason that is typed, in which every key is a letter', () => {
+  it('sends the typed reason, in which every key is text', () => {
     const operator = watching(3).press('x', 'up').types('x q: j? *V1 /').press('enter', 'enter');
     expect(operator.daemon.made[0]?.reason).to.equal('x q: j? *V1 /');
   });
 
-  it('takes a reason of 200 characters and no longer one', () => {
+  it('accepts a reason of up to 200 characters', () => {
     const operator = watching(1).press('x', 'up').pastes('é'.repeat(201)).press('enter', 'enter');
-    expect(operator.dialog.problem).to.match(/at most 200/);
+    expect(operator.dialog.problem).to.match(/up to 200/);
     expect(operator.dialog.focus).to.equal(0);
     operator.press('backspace', 'enter', 'enter');
     expect(operator.daemon.made[0]?.reason).to.have.lengthOf(200);
   });
 
   for (const key of ['escape', 'ctrl+c']) {
-    it(`is given up with ${key}, which does not end the program`, () => {
+    it(`is cancelled with ${key}, which does not quit the program`, () => {
       const operator = watching(3).press('x', 'tab', key);
       expect(operator.top).to.equal(undefined);
       expect(operator.did('quit')).to.equal(undefined);
@@ -54,30 +54,30 @@ describe('revoking a token', () => {
     });
   }
 
-  it('says so where it is revoked already', () => {
+  it('reports a token that is already revoked', () => {
     const operator = new Operator({ daemon: daemonOf(1, { is_active: false }) }).press('x');
-    expect(operator.says).to.equal('It is revoked already');
+    expect(operator.says).to.equal('The token is already revoked');
     expect(operator.top).to.equal(undefined);
   });
 
-  it('warns when it is in use now, by the clock of the daemon', () => {
+  it('warns of a token in use, by the clock of the daemon', () => {
     const operator = new Operator({ daemon: daemonOf(1, { last_used_at: at(600_000 - 3_000) }) });
     operator.acts({ on: 'heard', skewMs: 600_000 }).press('x');
     expect(operator.dialog.notes[0]?.words).to.match(/1 token is in use right now; its clients/);
     expect(operator.dialog.items[0]?.cells).to.include('last used 3s ago');
   });
 
-  it('of many says which are revoked already, and does the others', () => {
+  it('skips tokens that are already revoked, with a note', () => {
     const tokens = [token(0), token(1, { is_active: false }), token(2)];
     const operator = new Operator({ daemon: new SimulatedDaemon({ tokens }) }).press('ctrl+a', 'x');
     expect(operator.dialog.title).to.match(/^Revoke 2 tokens/);
-    expect(operator.dialog.notes[0]?.words).to.equal('1 of those marked is revoked already.');
+    expect(operator.dialog.notes[0]?.words).to.equal('1 of the marked tokens is already revoked.');
     operator.press('tab', 'enter');
     expect(operator.says).to.equal('Revoked 2 tokens.');
     expect(operator.marks).to.deep.equal([tokens[1]?.id]);
   });
 
-  it('of 25 is confirmed by typing the name of their project', () => {
+  it('of 25 tokens requires typing the name of their project', () => {
     const operator = watching(25).press('ctrl+a', 'x', 'tab', 'enter');
     expect(operator.dialog.problem).to.equal('Type web to confirm');
     expect(changes(operator)).to.be.empty;
@@ -87,7 +87,7 @@ describe('revoking a token', () => {
     expect(operator.says).to.equal('Revoked 25 tokens.');
   });
 
-  it('of 25 of several projects is confirmed by their number, and 24 without', () => {
+  it('of 25 tokens of several projects requires typing their number, of 24 not', () => {
     const tokens = Array.from({ length: 25 }, (_, index) => token(index, { project_id: index % 2 ? 'a' : 'b' }));
     const many = new Operator({ daemon: new SimulatedDaemon({ tokens }) }).press('ctrl+a', 'x');
     expect(many.dialog.fields.map(({ label }) => label)).to.include('Type 25 to confirm');
@@ -95,7 +95,7 @@ describe('revoking a token', () => {
     expect(fewer.dialog.fields.map(({ label }) => label)).to.deep.equal(['Reason']);
   });
 
-  it('of one is confirmed by typing in a protected context, also under a name that ends with a space', () => {
+  it('of one token requires typing in a protected context, even if the name ends with a space', () => {
     const daemon = new SimulatedDaemon({
       tokens: [token(0, { project_id: 'odd' })],
       projects: [project('our web ', { id: 'odd' })],
@@ -105,11 +105,11 @@ describe('revoking a token', () => {
     expect(operator.says).to.equal('Revoked name-0.');
   });
 
-  it('of some that fail says why, keeps those marked, and takes back only what was done', () => {
+  it('reports failures, keeps those tokens marked, and undoes only what was changed', () => {
     const operator = watching(3);
     operator.daemon.stubborn.add(operator.cursor?.id ?? '');
     operator.press('ctrl+a', 'x', 'tab', 'enter');
-    expect(operator.says).to.equal('Revoked 2 tokens. Not known whether done: name-0: the database does not answer');
+    expect(operator.says).to.equal('Revoked 2 tokens. Result unknown: name-0: the database does not answer');
     expect(operator.marks).to.deep.equal(['00000000-token']);
     operator.press('u');
     expect(operator.dialog.title).to.equal('Undo: Reactivate 2 tokens in 127.0.0.1:8080');
@@ -117,22 +117,22 @@ describe('revoking a token', () => {
     expect(operator.says).to.equal('Reactivated 2 tokens.');
   });
 
-  it('of one that vanished meanwhile says so, and does not keep it marked', () => {
+  it('reports a token that no longer exists, and unmarks it', () => {
     const operator = watching(3).press('space', 'space', 'x');
     operator.daemon.tokens.shift();
     operator.press('tab', 'enter');
-    expect(operator.says).to.match(/^Revoked 1 token\. Not done: name-0: token not found/);
+    expect(operator.says).to.match(/^Revoked 1 token\. Failed: name-0: token not found/);
     expect(operator.marks).to.be.empty;
   });
 
-  it('can be stopped; what was not reached is told of', () => {
+  it('can be stopped, and reports the tokens not changed', () => {
     const operator = watching(5).press('ctrl+a', 'x');
     operator.isHeld = true;
     operator.press('tab', 'enter');
     operator.acts({ on: 'progress', words: 'Revoking', done: 2, of: 5 });
     expect(operator.state.progress).to.deep.equal({ words: 'Revoking', done: 2, of: 5 });
     operator.press('x');
-    expect(operator.says).to.equal('Revoking goes on; esc stops it');
+    expect(operator.says).to.equal('Revoking is in progress; esc stops it');
     operator.press('q');
     expect(operator.did('quit')).to.equal(undefined);
     operator.press('escape');
@@ -141,16 +141,16 @@ describe('revoking a token', () => {
     operator.loses();
     const doneIds = ['00000000-token', '00000001-token'];
     operator.acts({ on: 'changed', change: change!, outcome: { done: 2, doneIds, failures: [] } });
-    expect(operator.says).to.equal('Revoked 2 tokens; 3 left as they were.');
+    expect(operator.says).to.equal('Revoked 2 tokens; 3 not changed.');
     expect(operator.marks).to.have.lengthOf(3);
     operator.acts({ on: 'progress', words: 'Revoking', done: 3, of: 5 });
     expect(operator.state.progress).to.equal(null);
   });
 });
 
-describe('an undo of many', () => {
-  /** Revoked 5 tokens, and their undo is on its way; nothing of it is answered yet. */
-  function undoing(): { operator: Operator; change: Change } {
+describe('undo of several tokens', () => {
+  /** Revoked 5 tokens, and their undo is pending without a response. */
+  function undoing(): { operator: Operator; change: ChangeRequest } {
     const operator = watching(5).press('ctrl+a', 'x', 'tab', 'enter');
     expect(operator.says).to.equal('Revoked 5 tokens.');
     operator.isHeld = true;
@@ -158,42 +158,42 @@ describe('an undo of many', () => {
     operator.acts({ on: 'progress', words: 'Reactivating', done: 2, of: 5 });
     return { operator, change: operator.did('change')!.change };
   }
-  const partly = (change: Change, done: number): Outcome => ({
+  const partly = (change: ChangeRequest, done: number): ChangeResult => ({
     done,
     doneIds: 'tokens' in change ? change.tokens.slice(0, done).map(({ id }) => id) : [],
     failures: [],
   });
 
-  it('is not stopped by escape, which says so, and by no other key but ^c (finding A3)', () => {
+  it('is stopped by ^c only; escape shows a message (finding A3)', () => {
     const { operator } = undoing();
     const shown = () => linesOf(operator.state).map(stripVTControlCharacters).join('\n');
     expect(shown()).to.contain('Reactivating').and.not.contain('esc stop');
     operator.press('escape');
     expect(operator.did('stop')).to.equal(undefined);
-    expect(operator.says).to.equal('The undo goes on, and is not stopped');
+    expect(operator.says).to.equal('The undo is in progress and cannot be stopped');
     operator.press('q');
     expect(operator.did('quit')).to.equal(undefined);
-    expect(operator.says).to.equal('The undo goes on, and is not stopped; ^c ends all the same');
+    expect(operator.says).to.equal('The undo is in progress and cannot be stopped; ^c quits anyway');
     operator.press('u');
     expect(operator.effects.filter((effect) => effect.do === 'change')).to.have.lengthOf(2);
     operator.hears();
     expect(operator.daemon.tokens.every((it) => it.is_active)).to.equal(true);
   });
 
-  it('that is over has no opposite: u revokes nothing (finding A3)', () => {
+  it('cannot be undone itself: u revokes nothing (finding A3)', () => {
     const { operator } = undoing();
     operator.isHeld = false;
     operator.hears().forgets().press('u');
-    expect(operator.says).to.equal('There is nothing to undo');
+    expect(operator.says).to.equal('Nothing to undo');
     expect(changes(operator)).to.be.empty;
     expect(operator.daemon.tokens.every((it) => it.is_active)).to.equal(true);
   });
 
-  it('that was made in part goes on after a question, and never revokes what was restored (finding A3)', () => {
+  it('that was partial continues after confirmation, and never revokes restored tokens (finding A3)', () => {
     const { operator, change } = undoing();
     operator.loses();
     operator.acts({ on: 'changed', change, outcome: partly(change, 2) });
-    expect(operator.says).to.equal('Reactivated 2 tokens; 3 left as they were.');
+    expect(operator.says).to.equal('Reactivated 2 tokens; 3 not changed.');
     operator.loses().forgets().press('u');
     expect(changes(operator), 'nothing without a question').to.be.empty;
     expect(operator.dialog.title).to.equal('Undo: Reactivate 3 tokens in 127.0.0.1:8080');
@@ -205,7 +205,7 @@ describe('an undo of many', () => {
     expect(operator.did('stop'), 'it is an undo as well').to.equal(undefined);
   });
 
-  it('of a change that was stopped half done is asked about (finding A3)', () => {
+  it('of a stopped change asks for confirmation (finding A3)', () => {
     const operator = watching(5).press('ctrl+a', 'x');
     operator.isHeld = true;
     operator.press('tab', 'enter', 'escape');
@@ -220,14 +220,14 @@ describe('an undo of many', () => {
   });
 });
 
-describe('reactivating', () => {
-  it('acts at once on one token', () => {
+describe('reactivating tokens', () => {
+  it('reactivates one token immediately', () => {
     const operator = new Operator({ daemon: daemonOf(1, { is_active: false }) }).press('a');
     expect(operator.top).to.equal(undefined);
     expect(operator.says).to.equal('Reactivated name-0.');
   });
 
-  it('asks for several, and in a protected context for one', () => {
+  it('asks for several tokens, and in a protected context for one', () => {
     const several = new Operator({ daemon: daemonOf(2, { is_active: false }) }).press('ctrl+a', 'a');
     expect(several.dialog.title).to.match(/^Reactivate 2 tokens/);
     const guarded = new Operator({ daemon: daemonOf(1, { is_active: false }), place: { isProtected: true } }).press(
@@ -236,93 +236,93 @@ describe('reactivating', () => {
     expect(guarded.dialog.title).to.match(/^Reactivate name-0/);
   });
 
-  it('asks when several are marked of which only one is revoked', () => {
+  it('asks if several are marked, even if only one is revoked', () => {
     const tokens = [token(0), token(1, { is_active: false })];
     const operator = new Operator({ daemon: new SimulatedDaemon({ tokens }) }).press('ctrl+a', 'a');
-    expect(operator.dialog.notes.map(({ words }) => words)).to.deep.equal(['1 of those marked is not revoked.']);
+    expect(operator.dialog.notes.map(({ words }) => words)).to.deep.equal(['1 of the marked tokens is not revoked.']);
     expect(changes(operator)).to.be.empty;
   });
 
-  it('says why it does not help', () => {
+  it('reports why it has no effect', () => {
     const says = (state: 'active' | 'expired' | 'rate_limited') =>
       new Operator({ daemon: daemonOf(1, { state }) }).press('a').says;
-    expect(says('active')).to.equal('It is not revoked');
-    expect(says('expired')).to.match(/expired/);
-    expect(says('rate_limited')).to.match(/used up/);
+    expect(says('active')).to.equal('The token is not revoked');
+    expect(says('expired')).to.match(/^Expired/);
+    expect(says('rate_limited')).to.match(/^Used up/);
   });
 });
 
 describe('undo', () => {
-  it('says so where there is nothing to undo', () => {
-    expect(watching(1).press('u').says).to.equal('There is nothing to undo');
+  it('reports that there is nothing to undo', () => {
+    expect(watching(1).press('u').says).to.equal('Nothing to undo');
   });
 
-  it('holds for 30 seconds, also when nothing woke meanwhile', () => {
+  it('is available for 30 seconds, even if no timer ran', () => {
     const operator = watching(1).press('x', 'tab', 'enter').passes(29_000);
     expect(operator.state.undo).to.not.equal(null);
     operator.nowMs += 1_000;
     operator.press('u');
-    expect(operator.says).to.equal('There is nothing to undo');
+    expect(operator.says).to.equal('Nothing to undo');
     expect(operator.daemon.made).to.have.lengthOf(1);
     expect(operator.passes(1_000).state.undo).to.equal(null);
   });
 
-  it('is there again when it could not be sent', () => {
+  it('is available again if it could not be sent', () => {
     const operator = watching(1).press('x', 'tab', 'enter');
     operator.daemon.refusing = UNREACHABLE;
     operator.press('u');
-    expect(operator.says).to.match(/whether it was done is not known/);
+    expect(operator.says).to.match(/the result is unknown/);
     expect(operator.state.undo).to.not.equal(null);
   });
 
-  it('is not sent where nothing may be changed any more', () => {
+  it('is not sent if changes are not possible', () => {
     const operator = watching(1).press('x', 'tab', 'enter');
-    operator.state = { ...operator.state, place: { ...operator.state.place, isReadonly: true } };
+    operator.state = { ...operator.state, target: { ...operator.state.target, isReadonly: true } };
     operator.press('u');
     expect(operator.says).to.match(/read-only/);
     expect(operator.state.undo).to.not.equal(null);
   });
 });
 
-describe('what cannot be changed', () => {
-  it('is told of when offline, and nothing is sent', () => {
+describe('changes that cannot be sent', () => {
+  it('are reported when offline', () => {
     const operator = watching(2);
     operator.daemon.failing = () => UNREACHABLE;
     operator.passes(2_000);
-    for (const key of ['x', 'a', 'n']) expect(operator.press(key).says, key).to.equal('offline, not sent');
+    for (const key of ['x', 'a', 'n']) expect(operator.press(key).says, key).to.equal('offline: cannot send changes');
     expect(changes(operator)).to.be.empty;
   });
 
-  it('stays filled in when the daemon went away under the dialog', () => {
+  it('keep their form when the daemon becomes unreachable', () => {
     const operator = watching(2).press('x', 'up').types('leaked');
     operator.daemon.failing = () => UNREACHABLE;
     operator.passes(2_000).press('enter', 'enter');
-    expect(operator.dialog.problem).to.equal('offline, not sent');
+    expect(operator.dialog.problem).to.equal('offline: cannot send changes');
     expect(operator.value('Reason')).to.equal('leaked');
     operator.daemon.failing = () => null;
     operator.passes(15_000).press('enter');
     expect(operator.says).to.equal('Revoked name-0.');
   });
 
-  it('is told of where it is read-only', () => {
+  it('are reported in a read-only context', () => {
     const operator = watching(2, { place: { isReadonly: true } });
     for (const key of ['x', 'a', 'n']) expect(operator.press(key).says, key).to.match(/read-only/);
   });
 
-  it('is not claimed to be unchanged when no answer came', () => {
+  it('have an unknown result without a response', () => {
     const operator = watching(1);
     operator.daemon.refusing = UNREACHABLE;
     operator.press('x', 'tab', 'enter');
-    expect(operator.says).to.match(/whether it was done is not known/);
+    expect(operator.says).to.match(/the result is unknown/);
     operator.daemon.refusing = { ...REFUSED, status: 409 };
     operator.passes(2_000).press('x', 'tab', 'enter');
     expect(operator.says).to.match(/nothing was changed/);
   });
 
-  it('is not claimed to be unchanged when the daemon lost its database (finding A4)', () => {
+  it('have an unknown result after a 5xx (finding A4)', () => {
     const operator = watching(2);
     operator.daemon.refusing = REFUSED;
     operator.press('x', 'tab', 'enter');
-    expect(operator.says).to.equal('the database does not answer; whether it was done is not known');
+    expect(operator.says).to.equal('the database does not answer; the result is unknown');
   });
 });

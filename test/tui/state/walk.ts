@@ -1,12 +1,12 @@
 import { expect } from 'chai';
-import type { Action, Failure, Question } from '../../../tui/state/exchange.js';
+import type { Action, Failure, DataRequest } from '../../../tui/state/exchange.js';
 import { BINDINGS } from '../../../tui/keys/press.js';
 import { layer, type State, TABS } from '../../../tui/state/state.js';
 import { lengthOf } from '../../../tui/state/window.js';
 import { Operator } from '../operator.js';
 import { DENIED, project, record, REFUSED, SimulatedDaemon, token, UNREACHABLE } from '../simulated.js';
 
-/** mulberry32. */
+/** The random number generator mulberry32. */
 function seeded(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
@@ -17,11 +17,11 @@ function seeded(seed: number): () => number {
   };
 }
 
-// What ends the program ends the walk as well, so these are left out.
+// Keys that end the program would end the walk, so they are excluded.
 const KEYS = [...new Set(BINDINGS.flatMap(({ keys }) => keys)), 'b', 'e', '7', 'é', '漢'].filter(
   (key) => key !== 'ctrl+c',
 );
-// Chance alone seldom comes to the end of a dialog.
+// Random keys alone seldom complete a dialog.
 const MEANT = [
   'escape escape escape 2 x tab enter',
   'escape escape escape 2 ctrl+a x tab enter escape',
@@ -46,7 +46,7 @@ class Walk {
   readonly #random: () => number;
   readonly operator: Operator;
   #made = 200;
-  /** What is pressed next, where something is meant by it. */
+  /** The next keys of a deliberate sequence. */
   #meant: string[] = [];
 
   constructor(seed: number, isReadonly: boolean) {
@@ -96,20 +96,20 @@ class Walk {
     return `passed ${ms}`;
   }
 
-  /** Others work as well, and things fail. */
+  /** Other operators change data, and requests fail. */
   #world(): string {
     const { daemon } = this.operator;
     const failure = this.#one([null, null, null, null, null, null, ...FAILURES]);
-    const of = this.#one<Question['of'] | 'all'>([
+    const of = this.#one<DataRequest['of'] | 'all'>([
       'all',
       'tokens',
       'status',
-      'everyToken',
+      'allTokens',
       'token',
       'audit',
       'projects',
     ]);
-    daemon.failing = (question) => (of === 'all' || question.of === of ? failure : null);
+    daemon.failing = (request) => (of === 'all' || request.of === of ? failure : null);
     daemon.refusing = this.#one([null, null, UNREACHABLE, REFUSED]);
     daemon.tokens.splice(Math.floor(this.#random() * daemon.tokens.length), 1);
     daemon.tokens.push(token(this.#made++));
@@ -117,7 +117,7 @@ class Walk {
     return `failing ${of} ${failure?.status ?? failure?.kind ?? 'not'}`;
   }
 
-  /** What comes unasked, or late. */
+  /** Unexpected or late actions. */
   #stray(): string {
     const { operator } = this;
     const strays: Action[] = [
@@ -131,14 +131,14 @@ class Walk {
       },
       { on: 'heard', skewMs: this.#one([null, 90_000, -90_000]) },
       { on: 'notConnected', context: 'prod', failure: UNREACHABLE },
-      { on: 'copied', what: 'The id' },
+      { on: 'copied', what: 'The ID' },
       { on: 'written', path: '/a' },
       { on: 'notWritten', path: '/a', why: 'EACCES' },
       { on: 'woke', name: this.#one(['filter', 'refresh', 'second']) },
     ];
-    if (operator.state.goingTo !== null) {
+    if (operator.state.switchingTo !== null) {
       operator.loses();
-      strays.splice(0, Infinity, { on: 'connected', place: { ...operator.state.place, context: 'prod' } });
+      strays.splice(0, Infinity, { on: 'connected', target: { ...operator.state.target, context: 'prod' } });
     }
     const stray = this.#one(strays);
     operator.acts(stray);
@@ -152,7 +152,7 @@ function holds({ state, effects, wakes }: Operator, before: State, step: string)
   expect(TABS).to.include(state.views[0]?.screen);
   expect(window.cursorIndex, 'cursor').to.be.within(0, Math.max(0, lengthOf(window) - 1));
   for (const [id, marked] of state.tokens.marks) expect(marked.id).to.equal(id);
-  expect(state.tokens.counted.size).to.be.at.most(2_000);
+  expect(state.tokens.rateBaselines.size).to.be.at.most(2_000);
   for (const feed of [state.audit, state.events]) {
     expect(feed.items.length, 'feed').to.be.at.most(5_200);
     const isThere = feed.items.some(({ id }) => id === feed.cursorId);
@@ -168,17 +168,17 @@ function holds({ state, effects, wakes }: Operator, before: State, step: string)
   expect(wakes.size, 'wakes').to.be.at.most(3);
   for (const effect of effects) {
     if (effect.do !== 'change') continue;
-    expect(before.place.isReadonly, 'read-only').to.equal(false);
+    expect(before.target.isReadonly, 'read-only').to.equal(false);
     const isOfDialog = layer(before)?.kind === 'dialog' && step === 'press enter';
     const { change } = effect;
     const isUndo = effect.reason === 'undo';
     const isBack = change.what === 'reactivate' && change.tokens.length === 1;
     const isOn = change.what === 'update-project' && change.body.is_active === true;
-    expect(isOfDialog || isUndo || isBack || isOn, `${change.what} without a question`).to.equal(true);
+    expect(isOfDialog || isUndo || isBack || isOn, `${change.what} without a request`).to.equal(true);
   }
 }
 
-/** Goes on at random, and looks after each step whether everything still holds. @returns where it came to. */
+/** A random walk that checks the invariants after each step. @returns the end of the walk. */
 export function walked(seed: number, isReadonly: boolean, steps: number): Operator {
   const walk = new Walk(seed, isReadonly);
   const lately: string[] = [];

@@ -6,7 +6,7 @@ const TTY = { isTTY: true };
 const of = (env: Env) =>
   capabilitiesOf({ env: { TERM: 'xterm', LANG: 'en_US.UTF-8', ...env }, stdin: TTY, stdout: TTY });
 
-describe('what a terminal can do', () => {
+describe('terminal capabilities', () => {
   const colours: [Env, string][] = [
     [{}, '16'],
     [{ TERM: 'xterm-256color' }, '256'],
@@ -29,7 +29,7 @@ describe('what a terminal can do', () => {
     [{ FORCE_COLOR: '9' }, 'truecolor'],
   ];
   for (const [env, expected] of colours) {
-    it(`with ${JSON.stringify(env)} is ${expected} colours`, () => {
+    it(`detects ${expected} colours with ${JSON.stringify(env)}`, () => {
       expect(of(env).colours).to.equal(expected);
     });
   }
@@ -60,18 +60,18 @@ describe('what a terminal can do', () => {
     [{ TERM: 'linux' }, { isUtf8: true, hasSymbols: false }],
   ];
   for (const [env, expected] of characters) {
-    it(`with ${JSON.stringify(env)} is ${expected.isUtf8 ? 'UTF-8' : 'ASCII'}${expected.hasSymbols ? ' and symbols' : ''}`, () => {
+    it(`with ${JSON.stringify(env)} detects ${expected.isUtf8 ? 'UTF-8' : 'ASCII'}${expected.hasSymbols ? ' and symbols' : ''}`, () => {
       expect(of(env)).to.include(expected);
     });
   }
 
-  it('is motion, unless LLMP_REDUCED_MOTION says otherwise', () => {
+  it('allow animations unless LLMP_REDUCED_MOTION is set', () => {
     expect(of({}).hasMotion).to.equal(true);
     expect(of({ LLMP_REDUCED_MOTION: '0' }).hasMotion).to.equal(true);
     expect(of({ LLMP_REDUCED_MOTION: '1' }).hasMotion).to.equal(false);
   });
 
-  it('is full screen, where both ends are a terminal that can place text', () => {
+  it('allow full screen if input and output are a terminal that can position text', () => {
     const PIPE = {};
     const unusable = (env: Env, stdin: object, stdout: object) => capabilitiesOf({ env, stdin, stdout }).unusable;
     expect(unusable({ TERM: 'xterm' }, TTY, TTY)).to.equal(undefined);
@@ -82,8 +82,8 @@ describe('what a terminal can do', () => {
   });
 });
 
-describe('the libraries', () => {
-  it('are told the colours, and of no CI', () => {
+describe('libraries', () => {
+  it('get the colours, and no CI variables', () => {
     const env: NodeJS.ProcessEnv = { CI: 'true', CONTINUOUS_INTEGRATION: '1', HOME: '/' };
     prepareLibraries(env, { colours: '256' });
     expect(env).to.deep.equal({ HOME: '/', NODE_ENV: 'production', FORCE_COLOR: '2' });

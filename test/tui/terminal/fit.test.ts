@@ -5,11 +5,11 @@ const RED = '\x1b[31m';
 const PLAIN = '\x1b[39m';
 
 describe('a line of a frame', () => {
-  it('that fits goes out as it is', () => {
+  it('is unchanged if it fits', () => {
     expect(fitLine('│ ä日🙂 │', 20, true)).to.equal('│ ä日🙂 │');
   });
 
-  it('is cut where the terminal ends, between characters of whatever width', () => {
+  it('is cut at the width of the terminal, between characters of any width', () => {
     expect(fitLine('abcdef', 3, true)).to.equal('abc');
     expect(fitLine('日本語', 5, true)).to.equal('日本');
     expect(fitLine('a👩‍💻b', 3, true)).to.equal('a👩‍💻');
@@ -17,7 +17,7 @@ describe('a line of a frame', () => {
     expect(fitLine('abc', 0, true)).to.equal('');
   });
 
-  it('keeps its colours and closes them at its end', () => {
+  it('keeps its colours and resets them at its end', () => {
     expect(fitLine(`a${RED}bcd${PLAIN}ef`, 3, true)).to.equal(`a${RED}bc${PLAIN}\x1b[0m`);
     expect(fitLine('\x1b[38;2;1;2;3mx', 3, true)).to.equal('\x1b[38;2;1;2;3mx\x1b[0m');
   });
@@ -37,13 +37,13 @@ describe('a line of a frame', () => {
     'has only begun': '\x1b',
   };
   for (const [what, command] of Object.entries(commands)) {
-    it(`lets nothing pass that ${what}`, () => {
+    it(`drops what ${what}`, () => {
       const isLast = /cut off|begun/.test(what);
       expect(fitLine(`a${command}${isLast ? '' : 'b'}`, 9, true)).to.equal(isLast ? 'a' : 'ab');
     });
   }
 
-  it('is ASCII on a terminal that knows no UTF-8, and as wide as it was', () => {
+  it('is ASCII of the same width on a terminal without UTF-8', () => {
     expect(fitLine(`aä日${RED}ś${PLAIN}|`, 20, false)).to.equal(`a???${RED}?${PLAIN}|\x1b[0m`);
   });
 });

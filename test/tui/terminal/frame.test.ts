@@ -17,15 +17,15 @@ async function opened(columns = 20, rows = 3) {
   return { io, frames };
 }
 
-describe('frames on a terminal', () => {
-  it('come at once, the first one with all its lines', async () => {
+describe('frame output', () => {
+  it('writes the first frame immediately, with all lines', async () => {
     const { io, frames } = await opened();
     frames.write('a\n\nc');
     await io.passes();
     expect(io.take()).to.equal(frame(CLEAR, line(1, 'a'), line(3, 'c')));
   });
 
-  it('cost their changed lines, and nothing without any', async () => {
+  it('writes only changed lines, and nothing for an unchanged frame', async () => {
     const { io, frames } = await opened();
     frames.write('a\nb\nc');
     await io.passes(100);
@@ -41,7 +41,7 @@ describe('frames on a terminal', () => {
     expect(io.take(), 'what is gone is erased').to.equal(frame(line(2, ''), line(3, '')));
   });
 
-  it('are 30 a second at most, and the last of them is always shown', async () => {
+  it('writes up to 30 frames a second, and always the last one', async () => {
     const { io, frames } = await opened();
     let shown = 0;
     for (let ms = 0; ms < 1_000; ms++) {
@@ -55,7 +55,7 @@ describe('frames on a terminal', () => {
     expect(io.clock.pending).to.equal(0);
   });
 
-  it('are asked for only when they may be shown', async () => {
+  it('requests a frame only when it can be shown', async () => {
     const { io, frames } = await opened();
     const laidOut: number[] = [];
     for (let i = 0; i < 5; i++) {
@@ -69,7 +69,7 @@ describe('frames on a terminal', () => {
     expect(io.take()).to.equal(frame(CLEAR, line(1, 'frame 4')));
   });
 
-  it('that laying one out asks for come after it', async () => {
+  it('shows a frame that was requested during layout after the current one', async () => {
     const { io, frames } = await opened();
     frames.ask(() => {
       frames.write('first');
@@ -81,7 +81,7 @@ describe('frames on a terminal', () => {
     expect(io.take()).to.equal(frame(line(1, 'second')));
   });
 
-  it('wait for a terminal that reads slowly, and then only the newest is written', async () => {
+  it('waits for a slow terminal, and then writes only the newest frame', async () => {
     const { io, frames } = await opened();
     io.room = 10;
     frames.write('frame 1');
@@ -96,21 +96,21 @@ describe('frames on a terminal', () => {
     expect(io.take()).to.equal(frame(CLEAR, line(1, 'frame 1')) + frame(line(1, 'frame 9')));
   });
 
-  it('have never more lines or columns than the terminal', async () => {
+  it('never writes more lines or columns than the terminal has', async () => {
     const { io, frames } = await opened(4, 2);
     frames.write('abcdef\n日本語\nthird\nfourth');
     await io.passes();
     expect(io.take()).to.equal(frame(CLEAR, line(1, 'abcd'), line(2, '日本')));
   });
 
-  it('on a terminal of one cell are that cell', async () => {
+  it('fits a terminal of one cell', async () => {
     const { io, frames } = await opened(1, 1);
     frames.write('ab\ncd');
     await io.passes();
     expect(io.take()).to.equal(frame(CLEAR, line(1, 'a')));
   });
 
-  it('stop while another has the terminal, and come back whole, as they are by then', async () => {
+  it('stops while paused, and repaints the latest frame afterwards', async () => {
     const { io, frames } = await opened();
     frames.write('a\nb');
     await io.passes(100);
@@ -126,7 +126,7 @@ describe('frames on a terminal', () => {
     expect(io.take()).to.equal(frame(CLEAR, line(1, 'a'), line(2, 'C')));
   });
 
-  it('are painted anew when asked to, though nothing changed', async () => {
+  it('repaints on request without a change', async () => {
     const { io, frames } = await opened();
     frames.write('a');
     await io.passes(100);
@@ -136,7 +136,7 @@ describe('frames on a terminal', () => {
     expect(io.take()).to.equal(frame(CLEAR, line(1, 'a')));
   });
 
-  it('are no modes that Ink would set', async () => {
+  it('ignores terminal modes that Ink sets', async () => {
     const { io, frames } = await opened();
     frames.write('a');
     frames.write('\x1b[?25h');

@@ -1,15 +1,15 @@
 import { expect } from 'chai';
-import { type Input, KeyDecoder, LONGEST_PASTE } from '../../../tui/terminal/keys.js';
+import { type Input, KeyDecoder, MAX_PASTE_BYTES } from '../../../tui/terminal/keys.js';
 import { TestClock } from '../../support/clock.js';
 import { type Random, seededRandom } from '../../support/model.js';
 
-/** A keyboard, the decoder at it, and what the decoder told. */
+/** A keyboard with a decoder, and the decoded input. */
 class Keyboard {
   readonly clock = new TestClock({ standsStill: true });
   readonly told: Input[] = [];
   readonly #decoder = new KeyDecoder(this.clock, (input) => this.told.push(input));
 
-  /** Each in one read. */
+  /** Sends each argument as one read. */
   send(...reads: (string | Uint8Array)[]): this {
     for (const read of reads) this.#decoder.push(Buffer.from(read as string));
     return this;
@@ -25,10 +25,10 @@ class Keyboard {
   }
 }
 
-/** What comes of these bytes, and of whatever was still waiting for more. */
+/** The input decoded from these bytes, after all timeouts. */
 const told = (...reads: (string | Uint8Array)[]) => new Keyboard().send(...reads).waits(10_000).keys;
 
-/** Bytes, and the key that they are. */
+/** Bytes, and the key that they stand for. */
 const KEYS: Record<string, readonly (readonly [string, string])[]> = {
   'a character': [
     ['j', 'j'],
@@ -169,7 +169,7 @@ const NOTHING: readonly (readonly [string, string])[] = [
   [`\x1b[${'1;'.repeat(500)}A`, 'what is too long to mean anything'],
 ];
 
-/** Bytes of all kinds, whole and broken, one after the other. */
+/** A sequence of random input, complete and broken. */
 function someBytes(random: Random): Buffer {
   const pieces = [...Object.values(KEYS).flat(), ...NOTHING].map(([bytes]) => bytes);
   const one = (): Buffer => {
@@ -189,36 +189,36 @@ function cutAnywhere(bytes: Buffer, random: Random): Buffer[] {
   return ends.slice(1).map((end, index) => bytes.subarray(ends[index], end));
 }
 
-describe('the keyboard of a terminal', () => {
+describe('key decoder', () => {
   for (const [what, keys] of Object.entries(KEYS)) {
     for (const [bytes, key] of keys) {
-      it(`tells ${what}: ${JSON.stringify(bytes)} is ${key}`, () => {
+      it(`decodes ${what}: ${JSON.stringify(bytes)} is ${key}`, () => {
         expect(told(bytes)).to.deep.equal([key]);
       });
     }
   }
 
   for (const [bytes, what] of NOTHING) {
-    it(`tells nothing of ${what}, and hears the next key`, () => {
+    it(`ignores ${what}, and decodes the next key`, () => {
       expect(told(`${bytes}j`)).to.deep.equal(['j']);
     });
   }
 
-  it('tells the keys of a lump one by one', () => {
+  it('decodes several keys of one read', () => {
     expect(told('jjj\x1b[A\x1b[Ak')).to.deep.equal(['j', 'j', 'j', 'up', 'up', 'k']);
   });
 
-  it('tells code points of one emoji each by itself, as they come', () => {
+  it('reports each code point of an emoji separately', () => {
     expect(told('👩‍💻')).to.deep.equal(['👩', '\u200d', '💻']);
   });
 
-  it('swallows what is no UTF-8, and hears the next key', () => {
+  it('skips invalid UTF-8, and decodes the next key', () => {
     const broken = [[0xff], [0xc0, 0x80], [0xed, 0xa0, 0x80], [0xf4, 0x90, 0x80, 0x80], [0xe6, 0x97], [0x9b], [0xf0]];
     for (const bytes of broken) expect(told(Buffer.from([...bytes, 0x6a]))).to.deep.equal(['j'], String(bytes));
     expect(told('\u009bA'), 'an 8-bit CSI in UTF-8').to.deep.equal(['A']);
   });
 
-  it('takes what a sequence was cut off by for the beginning of the next', () => {
+  it('starts new input at the byte that cuts off a sequence', () => {
     expect(told('\x1b[1;\x1b[A')).to.deep.equal(['up']);
     expect(told('\x1b[1;\x03')).to.deep.equal(['ctrl+c']);
     expect(told('\x1b]0;title\x03')).to.deep.equal(['ctrl+c']);
@@ -226,37 +226,37 @@ describe('the keyboard of a terminal', () => {
 });
 
 describe('a lone Esc', () => {
-  it('is told when nothing came after it for a moment', () => {
+  it('is reported after a short time without further input', () => {
     const keyboard = new Keyboard().send('\x1b').waits(40);
     expect(keyboard.keys).to.deep.equal([]);
     expect(keyboard.waits(30).keys).to.deep.equal(['escape']);
     expect(keyboard.send('[A').keys, 'and is not the beginning of anything').to.deep.equal(['escape', '[', 'A']);
   });
 
-  it('is no Esc when the rest of a sequence comes in time', () => {
+  it('is not reported if the rest of a sequence arrives in time', () => {
     expect(new Keyboard().send('\x1b').waits(40).send('[').waits(40).send('A').waits(100).keys).to.deep.equal(['up']);
   });
 
-  it('is no Esc when the rest had come while the process was busy', () => {
+  it('is not reported if the rest arrived while the process was busy', () => {
     const keyboard = new Keyboard().send('\x1b');
     keyboard.clock.after(50, () => keyboard.send('[A')); // Read in the turn after the timer that was due.
     expect(keyboard.waits(200).keys).to.deep.equal(['up']);
   });
 
-  it('is told twice for two', () => {
+  it('is reported twice for two', () => {
     expect(told('\x1b\x1b')).to.deep.equal(['escape', 'escape']);
     expect(told('\x1b\x1bj')).to.deep.equal(['escape', 'alt+j']);
   });
 });
 
 describe('a sequence whose end was lost', () => {
-  it('eats no key for longer than a second', () => {
+  it('swallows keys for up to a second', () => {
     for (const begun of ['\x1b[1;5', '\x1b]52;c;AAAA', '\x1bPq', '\x1b[M!', '\x1b]0;x\x1b']) {
       expect(new Keyboard().send(begun).waits(1_100).send('j').keys, JSON.stringify(begun)).to.deep.equal(['j']);
     }
   });
 
-  it('leaves no timer behind once it is forgotten', () => {
+  it('leaves no timer after a reset', () => {
     const keyboard = new Keyboard().send('\x1b').waits(100);
     expect(keyboard.clock.pending).to.equal(0);
   });
@@ -265,22 +265,22 @@ describe('a sequence whose end was lost', () => {
 describe('a paste', () => {
   const paste = (text: string) => `\x1b[200~${text}\x1b[201~`;
 
-  it('is told as one, whatever keys its text would be', () => {
+  it('is reported as one paste, whatever its text contains', () => {
     const text = 'x:q\x1b[A\x03 ä\t日';
     expect(told(`j${paste(text)}k`)).to.deep.equal(['j', `paste:${text}`, 'k']);
   });
 
-  it('has its line ends as \\n', () => {
+  it('normalises line ends to \\n', () => {
     expect(told(paste('a\rb\r\nc\n'))).to.deep.equal(['paste:a\nb\nc\n']);
   });
 
-  it('goes on behind what only looks like its end', () => {
+  it('continues after bytes that only resemble its end', () => {
     expect(told(paste('a\x1b[201b\x1b[20\x1b[2'))).to.deep.equal(['paste:a\x1b[201b\x1b[20\x1b[2']);
   });
 
-  it('is cut behind 64 KiB, at a whole character, and its rest is no keys', () => {
-    const [first, ...rest] = new Keyboard().send(paste(`a${'ä'.repeat(LONGEST_PASTE)}`), 'k').told;
-    expect(first).to.deep.equal({ kind: 'paste', text: `a${'ä'.repeat(LONGEST_PASTE / 2 - 1)}` });
+  it('is cut after 64 KiB at a character boundary, and the rest is not read as keys', () => {
+    const [first, ...rest] = new Keyboard().send(paste(`a${'ä'.repeat(MAX_PASTE_BYTES)}`), 'k').told;
+    expect(first).to.deep.equal({ kind: 'paste', text: `a${'ä'.repeat(MAX_PASTE_BYTES / 2 - 1)}` });
     expect(rest).to.deep.equal([{ kind: 'key', key: 'k' }]);
   });
 
@@ -288,15 +288,15 @@ describe('a paste', () => {
     expect(told(paste(''))).to.deep.equal(['paste:']);
   });
 
-  it('whose end was lost is told after a while', () => {
+  it('is reported after a timeout if its end is lost', () => {
     const keyboard = new Keyboard().send('\x1b[200~half').waits(4_000).send(' of it').waits(4_000);
     expect(keyboard.keys).to.deep.equal([]);
     expect(keyboard.waits(2_000).send('j').keys).to.deep.equal(['paste:half of it', 'j']);
   });
 });
 
-describe('any bytes', () => {
-  it('are the same keys however reads cut them', () => {
+describe('random input', () => {
+  it('decodes to the same keys however it is split into reads', () => {
     for (let seed = 1; seed <= 3_000; seed++) {
       const random = seededRandom(seed);
       const bytes = someBytes(random);
@@ -306,7 +306,7 @@ describe('any bytes', () => {
     }
   });
 
-  it('are told as keys that have a name or are one printable character', () => {
+  it('decodes to named keys or single printable characters', () => {
     const plain = /^(?:ctrl\+)?(?:alt\+)?(?:shift\+)?(?:super\+)?(?:[a-z]+|f\d+|.)$/u;
     for (let seed = 1; seed <= 3_000; seed++) {
       for (const key of told(someBytes(seededRandom(seed))).filter((it) => !it.startsWith('paste:'))) {

@@ -12,8 +12,8 @@ function opened() {
   return { io, output, drains: () => drains, ends: () => ends };
 }
 
-describe('output to a terminal', () => {
-  it('is written at once as far as it fits, and the rest when there is room, in its order', () => {
+describe('terminal output', () => {
+  it('is written immediately as far as it fits, and the rest later in order', () => {
     const { io, output, drains } = opened();
     io.room = 4;
     output.write('abcdef');
@@ -30,7 +30,7 @@ describe('output to a terminal', () => {
     expect(io.clock.pending, 'no timer stays').to.equal(0);
   });
 
-  it('keeps characters whole that did not fit whole', () => {
+  it('does not split characters', () => {
     const { io, output } = opened();
     io.room = 1;
     output.write('日本');
@@ -39,7 +39,7 @@ describe('output to a terminal', () => {
     expect(io.written).to.equal('日本');
   });
 
-  it('that is to be written now takes the place of what was waiting, and ends what was cut off', () => {
+  it('that is written synchronously replaces the buffer, and cancels an incomplete sequence', () => {
     const { io, output } = opened();
     io.room = 3;
     output.write('\x1b]52;c;long\x07');
@@ -50,7 +50,7 @@ describe('output to a terminal', () => {
     expect(io.written).to.equal('\x1b]5\x18bye');
   });
 
-  it('that is to be written now gives up on a terminal that does not read', () => {
+  it('that is written synchronously gives up on a terminal that does not read', () => {
     const { io, output } = opened();
     io.room = 0;
     const began = performance.now();
@@ -62,7 +62,7 @@ describe('output to a terminal', () => {
   });
 
   for (const code of ['EIO', 'EPIPE', 'EBADF']) {
-    it(`to a terminal that is gone (${code}) is told once, and costs nothing more`, () => {
+    it(`to a terminal that is gone (${code}) is reported once and then ignored`, () => {
       const { io, output, ends } = opened();
       io.goneWith = code;
       output.write('a');

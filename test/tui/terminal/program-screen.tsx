@@ -12,7 +12,7 @@ export interface ScreenProps {
   capabilities: Capabilities;
 }
 
-/** As tall and as wide as the terminal, a mark in each corner, so that scrolling or a cut line shows. */
+/** Fills the terminal, with a mark in each corner to make scrolling and cut lines visible. */
 function Screen({ size: { columns, rows }, heard, resizes, ticks, capabilities }: ScreenProps) {
   const { colours, hasSymbols, isUtf8, hasMotion } = capabilities;
   const [corners, edge, side] = hasSymbols ? ['╭╮╰╯', '─', '│'] : ['++++', '-', '|'];

@@ -1,2 +1,2 @@
-/** What the program's crashes have in their messages, and nobody may see. */
+/** A secret in the crash messages of the program, which must not be shown. */
 export const SECRET = 'open-sesame';

@@ -1,4 +1,4 @@
-/** A program in full screen that shows what it is told. Its keys: `q` ends it, `x` breaks it, the others do as they say. */
+/** A full-screen test program. Keys: `q` quits, `x` crashes; the screen lists the others. */
 import { terminalIo } from '../../../console/terminal-io.js';
 import { openTerminal } from '../../../tui/terminal/terminal.js';
 import { SECRET } from './program-secret.js';
@@ -6,7 +6,7 @@ import { SECRET } from './program-secret.js';
 const terminal = openTerminal(terminalIo(process), {
   mask: (text) => text.replaceAll(SECRET, '********').replaceAll('\x1b', '\\x1b'),
 });
-// Not before: React reads the environment as it is imported.
+// Not earlier: React reads the environment when it is imported.
 const { screen, broken } = await import('./program-screen.js');
 
 const heard: string[] = [];

@@ -9,14 +9,14 @@ const ENTER = '\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[?2004h';
 const LEAVE = /\x1b\[\?2004l.*\x1b\[\?7h\x1b\[0m\x1b\[\?25h\x1b\[\?1049l$/; // eslint-disable-line no-control-regex
 const text = (words: string) => createElement(Text, null, words);
 
-describe('a terminal that was taken over', () => {
+describe('full-screen terminal', () => {
   let io: FakeTerminal;
   let terminal: Terminal;
 
   async function open(size = { columns: 20, rows: 3 }): Promise<void> {
     io = new FakeTerminal(undefined, size);
     terminal = openTerminal(io, { mask: (it) => it.replaceAll('open-sesame', '********') });
-    // Elements wait for Ink.
+    // Elements are shown once Ink is loaded.
     await import('../../../tui/terminal/mount.js');
     await io.passes();
   }
@@ -31,7 +31,7 @@ describe('a terminal that was taken over', () => {
     return io.take();
   }
 
-  it('shows nothing before there is something', async () => {
+  it('shows nothing before the first element', async () => {
     await io.passes(100);
     expect(io.written.startsWith(ENTER)).to.equal(true);
     expect(io.written).to.not.contain('\x1b[?2026h');
@@ -39,13 +39,13 @@ describe('a terminal that was taken over', () => {
     expect(io.isBlocking).to.equal(false);
   });
 
-  it('shows what it is given, and writes only what changed', async () => {
+  it('shows elements, and writes only changes', async () => {
     expect(await shown(text('one'))).to.contain('one');
     expect(await shown(text('two'))).to.equal('\x1b[?2026h\x1b[1;1H\x1b[2Ktwo\x1b[?2026l');
     expect(await shown(text('two'))).to.equal('');
   });
 
-  it('shows lines while Ink is not there, and no longer than that', async () => {
+  it('shows plain lines only until Ink is loaded', async () => {
     terminal.paint(['first', 'lines']);
     await io.passes(40);
     expect(io.take()).to.match(/first.*lines/);
@@ -55,7 +55,7 @@ describe('a terminal that was taken over', () => {
     expect(io.take()).to.equal('');
   });
 
-  it('lays out the newest of many only', async () => {
+  it('lays out only the newest of several elements', async () => {
     let laidOut = 0;
     const Counted = ({ words }: { words: string }) => {
       laidOut++;
@@ -67,7 +67,7 @@ describe('a terminal that was taken over', () => {
     expect(io.take()).to.contain('frame 99');
   });
 
-  it('tells keys and pastes, until nobody listens', async () => {
+  it('reports keys and pastes until the listener is removed', async () => {
     const heard: Input[] = [];
     const stop = terminal.onInput((input) => heard.push(input));
     io.stdin.write('j\x1b[A\x1b[200~text\x1b[201~\x03\x1a');
@@ -85,7 +85,7 @@ describe('a terminal that was taken over', () => {
     expect(heard).to.have.length(5);
   });
 
-  it('tells another size, and shows the same cut to it', async () => {
+  it('reports a resize, and cuts the screen to the new size', async () => {
     const sizes: unknown[] = [];
     terminal.onResize((size) => sizes.push(size));
     await shown(text('a long line of words'));
@@ -96,7 +96,7 @@ describe('a terminal that was taken over', () => {
     expect(io.take()).to.equal('\x1b[?2026h\x1b[0m\x1b[2J\x1b[1;1H\x1b[2Ka long lin\x1b[?2026l');
   });
 
-  it('survives every size', async () => {
+  it('works at every size', async () => {
     for (const [columns, rows] of [
       [1, 1],
       [1, 50],
@@ -115,7 +115,7 @@ describe('a terminal that was taken over', () => {
     expect(await shown(text('words'))).to.contain('\x1b[1;1H\x1b[2Kw\x1b');
   });
 
-  it('keeps what others write off the screen, until its end', async () => {
+  it('captures other output, and prints it at the end', async () => {
     await shown(text('frame'));
     io.stdout.write('stray');
     io.stderr.write('stray with open-sesame\n');
@@ -129,14 +129,14 @@ describe('a terminal that was taken over', () => {
     expect(io.stdout.text).to.equal('afterwards');
   });
 
-  it('is painted anew on demand', async () => {
+  it('repaints on demand', async () => {
     await shown(text('frame'));
     terminal.repaint();
     await io.passes(40);
     expect(io.take()).to.contain('\x1b[2J').and.to.contain('frame');
   });
 
-  it('gets a text for the clipboard between frames, and says when it is too long', async () => {
+  it('sends text to the clipboard between frames, and reports text that is too long', async () => {
     await shown(text('frame'));
     expect(terminal.copy('text')).to.equal(true);
     expect(io.take()).to.equal('\x1b]52;c;dGV4dA==\x07');
@@ -144,7 +144,7 @@ describe('a terminal that was taken over', () => {
     expect(io.take()).to.equal('');
   });
 
-  describe('at its end', () => {
+  describe('at the end', () => {
     async function expectEnd(code: number): Promise<void> {
       expect(await terminal.ended).to.equal(code);
       expect(io.take()).to.match(LEAVE);
@@ -159,7 +159,7 @@ describe('a terminal that was taken over', () => {
       expect(io.clock.pending).to.equal(0);
     }
 
-    it('is as before, with the code it was closed with', async () => {
+    it('is restored, with the exit code of close', async () => {
       await shown(text('frame'));
       terminal.close(7);
       terminal.close(8);
@@ -171,29 +171,29 @@ describe('a terminal that was taken over', () => {
 
     const signals = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129, SIGQUIT: 131 };
     for (const [signal, code] of Object.entries(signals)) {
-      it(`by ${signal} is as before, with ${code}`, async () => {
+      it(`is restored after ${signal}, with exit code ${code}`, async () => {
         await shown(text('frame'));
         io.process.emit(signal, signal);
         await expectEnd(code);
       });
     }
 
-    it('by the end of the process is as before', async () => {
+    it('is restored when the process exits', async () => {
       io.process.emit('exit', 3);
       await expectEnd(0);
     });
 
-    it('by the end of its input is that of a terminal that hung up', async () => {
+    it('treats the end of input as a hangup', async () => {
       io.stdin.end();
       await expectEnd(129);
     });
 
-    it('by an error of its input is the same', async () => {
+    it('treats an error of the input as a hangup', async () => {
       io.stdin.emit('error', Object.assign(new Error('read EIO'), { code: 'EIO' }));
       await expectEnd(129);
     });
 
-    it('writes no more to one that is gone', async () => {
+    it('writes no more to a terminal that is gone', async () => {
       await shown(text('frame'));
       io.goneWith = 'EIO';
       terminal.render(text('another'));
@@ -203,7 +203,7 @@ describe('a terminal that was taken over', () => {
     });
 
     for (const event of ['uncaughtException', 'unhandledRejection']) {
-      it(`by an ${event} says what it was, without secrets, and exits with 70`, async () => {
+      it(`reports an ${event} without secrets, and exits with 70`, async () => {
         await shown(text('frame'));
         io.process.emit(event, new Error('broke with open-sesame'));
         await expectEnd(70);
@@ -212,13 +212,13 @@ describe('a terminal that was taken over', () => {
       });
     }
 
-    it('by what was thrown without being an error says what it was', async () => {
+    it('reports a thrown value that is not an Error', async () => {
       io.process.emit('unhandledRejection', { reason: 'none' });
       await io.passes();
       expect(io.stderr.text).to.equal("Internal error: { reason: 'none' }\n");
     });
 
-    it('by a component that fails says what it was, and shows nothing of it', async () => {
+    it('reports an error of a component, and draws none of it', async () => {
       const Broken = () => {
         throw new Error('cannot be laid out with open-sesame');
       };
@@ -231,8 +231,8 @@ describe('a terminal that was taken over', () => {
     });
   });
 
-  describe('when it is lent', () => {
-    it('is as before for as long as the work takes, hears nothing, and is taken over again', async () => {
+  describe('on loan', () => {
+    it('is restored and reads no input during the work, and is taken over again', async () => {
       const heard: Input[] = [];
       terminal.onInput((input) => heard.push(input));
       await shown(text('frame'));
@@ -240,7 +240,7 @@ describe('a terminal that was taken over', () => {
         expect(io.take()).to.match(LEAVE);
         expect(io.stdin.isRaw).to.equal(false);
         terminal.render(text('news'));
-        io.stdin.setEncoding('utf8').resume(); // As whoever asks a question may.
+        io.stdin.setEncoding('utf8').resume(); // A prompt may do this.
         io.stdin.write('answer');
         io.stderr.write('a question');
         await io.passes(100);
@@ -257,14 +257,14 @@ describe('a terminal that was taken over', () => {
       expect(heard).to.deep.equal([{ kind: 'key', key: 'j' }]);
     });
 
-    it('is taken over again though the work failed, and tells why', async () => {
+    it('is taken over again after failed work, and passes the error on', async () => {
       const failing = terminal.lend(() => Promise.reject(new Error('no answer')));
       expect(await failing.catch((error: unknown) => String(error))).to.equal('Error: no answer');
       await io.passes(40);
       expect(io.stdin.isRaw).to.equal(true);
     });
 
-    it('and ended meanwhile, is left alone', async () => {
+    it('is not taken over again if the session ended in the meantime', async () => {
       await terminal.lend(() => {
         io.process.emit('SIGTERM');
         io.take();
@@ -276,8 +276,8 @@ describe('a terminal that was taken over', () => {
     });
   });
 
-  describe('when it is suspended', () => {
-    it('gives the terminal back first, stops the whole job, and takes it over when continued', async () => {
+  describe('suspended', () => {
+    it('restores the terminal first, stops the whole job, and takes over again when continued', async () => {
       await shown(text('frame'));
       let atStop: unknown;
       io.process.onKill = (signal) => {
@@ -301,7 +301,7 @@ describe('a terminal that was taken over', () => {
       expect(io.take(), 'once').to.equal('');
     });
 
-    it('comes back by itself where the system does not stop it', async () => {
+    it('resumes by itself if the system does not stop it', async () => {
       await shown(text('frame'));
       terminal.suspend();
       io.take();
@@ -309,21 +309,21 @@ describe('a terminal that was taken over', () => {
       expect(io.take().startsWith(ENTER)).to.equal(true);
     });
 
-    it('from outside, does the same for itself alone', () => {
+    it('stops only itself after a SIGTSTP from outside', () => {
       io.process.emit('SIGTSTP');
       expect(io.process.sent).to.deep.equal(['SIGTSTP to 4242']);
       expect(io.take()).to.match(LEAVE);
       expect(io.process.listenerCount('SIGTSTP'), 'for the next time').to.equal(1);
     });
 
-    it('without a word (SIGSTOP), takes the terminal over anew when continued', async () => {
+    it('takes over the terminal again when continued after SIGSTOP', async () => {
       await shown(text('frame'));
       io.process.emit('SIGCONT');
       await io.passes(40);
       expect(io.take()).to.match(/^\x1b\[\?1049h.*frame/s); // eslint-disable-line no-control-regex
     });
 
-    it('ends when it turns out on the way back that nobody is there any more', async () => {
+    it('ends if the terminal is gone when it is continued', async () => {
       terminal.suspend();
       io.take();
       io.stdin.setRawMode = () => {
@@ -336,7 +336,7 @@ describe('a terminal that was taken over', () => {
       expect(io.take()).to.equal('');
     });
 
-    it('and ended while it is stopped, leaves the terminal alone', async () => {
+    it('does not touch the terminal if it is ended while stopped', async () => {
       terminal.suspend();
       io.take();
       io.process.emit('SIGTERM');
@@ -345,7 +345,7 @@ describe('a terminal that was taken over', () => {
       expect(io.take()).to.equal('');
     });
 
-    it('forgets half a sequence that was typed before', async () => {
+    it('discards an incomplete sequence typed before', async () => {
       const heard: Input[] = [];
       terminal.onInput((input) => heard.push(input));
       io.stdin.write('\x1b[1;');

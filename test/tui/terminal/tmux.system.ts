@@ -15,7 +15,7 @@ function isGone(pid: number): boolean {
   }
 }
 
-/** By all its calls so far. */
+/** CPU time of all calls so far. */
 async function bytesWritten(pid: number): Promise<number> {
   const counters = await readFile(`/proc/${pid}/io`, 'utf8');
   return Number(/^wchar: (\d+)/m.exec(counters)?.[1]);
@@ -23,7 +23,7 @@ async function bytesWritten(pid: number): Promise<number> {
 
 const START_MS = 60_000;
 
-describe(`a program in full screen, in a real terminal${WITHOUT_TMUX}`, function () {
+describe(`a full-screen program in a real terminal${WITHOUT_TMUX}`, function () {
   this.timeout(120_000); // It starts often, and a start takes a second where nothing else runs.
   let terminal: Terminal | undefined;
 
@@ -41,7 +41,7 @@ describe(`a program in full screen, in a real terminal${WITHOUT_TMUX}`, function
     return terminal;
   }
 
-  /** The same from a shell that a person would type into. */
+  /** Starts it from an interactive shell. */
   async function startedFromShell(): Promise<Terminal> {
     const env = { PS1: 'prompt> ', NODE: process.execPath, PROGRAM };
     const shell = ['bash', '--norc', '--noprofile', '-i'];
@@ -54,7 +54,7 @@ describe(`a program in full screen, in a real terminal${WITHOUT_TMUX}`, function
     return terminal;
   }
 
-  /** Waits for a whole frame: tmux shows what it has read so far. @returns its lines. */
+  /** Waits for a complete frame, because tmux shows what it has read so far. @returns the lines. */
   async function wholeScreen(it: Terminal, columns: number, rows: number): Promise<string[]> {
     let lines: string[] = [];
     await eventually(`a frame of ${columns}x${rows} is painted`, async () => {
@@ -67,7 +67,7 @@ describe(`a program in full screen, in a real terminal${WITHOUT_TMUX}`, function
   const ON_SHELL = { isAlternate: false, hasCursor: true, wraps: true, hasMouse: false };
   const IN_PROGRAM = { isAlternate: true, hasCursor: false, wraps: false, hasMouse: false };
 
-  /** The program is gone, and the shell as it was before. */
+  /** Checks that the program has ended and the shell is restored. */
   async function expectShellAsBefore(it: Terminal, code: number): Promise<void> {
     await it.shows(`exit code ${code}`);
     const seen = await it.screen(true);
@@ -83,7 +83,7 @@ describe(`a program in full screen, in a real terminal${WITHOUT_TMUX}`, function
     await it.shows(/^pasted\npasted$/m);
   }
 
-  it('fills the screen, scrolls nothing, and hides the cursor', async () => {
+  it('fills the screen without scrolling, and hides the cursor', async () => {
     const it = await started();
     const lines = await wholeScreen(it, 60, 16);
     expect(lines[0]).to.match(/^╭─{58}╮$/);
@@ -92,7 +92,7 @@ describe(`a program in full screen, in a real terminal${WITHOUT_TMUX}`, function
     expect(await it.modes()).to.include(IN_PROGRAM);
   });
 
-  it('writes the lines that changed and no others, once, and nothing while nothing changes', async () => {
+  it('writes only changed lines, once, and nothing without a change', async () => {
     const it = await started();
     const recorded = await it.record();
     await it.signal('SIGWINCH');
@@ -106,7 +106,7 @@ describe(`a program in full screen, in a real terminal${WITHOUT_TMUX}`, function
     expect(bytes.length).to.be.below(500);
   });
 
-  it('hears keys in lumps, with their modifiers, and pastes', async () => {
+  it('reads several keys at once, modifiers and pastes', async () => {
     const it = await started();
     await it.type('jjjä');
     await it.press('Up', 'C-Left', 'M-z', 'F5', 'BTab', 'BSpace', 'Escape');
@@ -126,7 +126,7 @@ describe(`a program in full screen, in a real terminal${WITHOUT_TMUX}`, function
     ]);
   });
 
-  it('keeps up with a storm of sizes, the smallest and a huge one among them', async () => {
+  it('handles many resizes, including very small and very large sizes', async () => {
     const it = await started();
     for (let size = 60; size >= 1; size -= 7) await it.resize(size, Math.max(1, Math.floor(size / 4)));
     await it.resize(1, 1);
@@ -141,37 +141,37 @@ describe(`a program in full screen, in a real terminal${WITHOUT_TMUX}`, function
     expect(await it.exit()).to.equal(0);
   });
 
-  it('starts on one cell, and shows all once there is room', async () => {
+  it('starts on one cell, and shows everything once there is room', async () => {
     const it = (terminal = await Terminal.open([process.execPath, PROGRAM], { columns: 1, rows: 1 }));
     await eventually('it has begun', async () => (await it.modes()).isAlternate, START_MS);
     await it.resize(60, 16);
     await wholeScreen(it, 60, 16);
   });
 
-  it('is repainted at ^L over whatever was written there', async () => {
+  it('repaints on ^L over other output', async () => {
     const it = await started();
     const recorded = await it.record();
     await it.press('C-l');
-    await eventually('it is painted anew', async () => (await recorded()).includes('last line'));
+    await eventually('it is repainted', async () => (await recorded()).includes('last line'));
     await it.shows('heard ctrl+l');
   });
 
-  it('sends a text for the clipboard to the terminal', async () => {
+  it('copies text to the clipboard of the terminal', async () => {
     const it = await started();
     const recorded = await it.record();
     await it.press('y');
     await eventually('it is sent', async () => (await recorded()).includes('\x1b]52;c;Y29waWVkIHRleHQ=\x07'));
   });
 
-  it('ends when its terminal goes away', async () => {
+  it('ends when its terminal is closed', async () => {
     const it = await started();
     const pid = await it.program();
     await it.close();
     await eventually('it ends', () => isGone(pid));
   });
 
-  describe('while its terminal reads nothing', () => {
-    /** Paints all the time, until no more fits between it and its terminal. */
+  describe('while its terminal does not read', () => {
+    /** Paints until the buffer to the terminal is full. */
     async function clogged(): Promise<{ it: Terminal; pid: number }> {
       const it = await started();
       await it.press('T');
@@ -189,7 +189,7 @@ describe(`a program in full screen, in a real terminal${WITHOUT_TMUX}`, function
       return { it, pid };
     }
 
-    it('goes on by itself, and shows what is new once it is read again', async () => {
+    it('keeps running, and shows the latest frame once the terminal reads again', async () => {
       const { it } = await clogged();
       it.thaw();
       const ticks = async () => Number(/ticks (\d+)/.exec(await it.screen())?.[1]);
@@ -199,14 +199,14 @@ describe(`a program in full screen, in a real terminal${WITHOUT_TMUX}`, function
       expect(await it.exit()).to.equal(0);
     });
 
-    it('hears signals all the same', async () => {
+    it('still handles signals', async () => {
       const { pid } = await clogged();
       process.kill(pid, 'SIGTERM');
       await eventually('it ends', () => isGone(pid));
     });
   });
 
-  describe('leaves the terminal as it was', () => {
+  describe('restores the terminal', () => {
     const keys: [string, number, string][] = [
       ['q', 0, 'when it is quit'],
       ['7', 7, 'with the code that it wants'],
@@ -237,7 +237,7 @@ describe(`a program in full screen, in a real terminal${WITHOUT_TMUX}`, function
       });
     }
 
-    it('and says there what others wrote meanwhile', async () => {
+    it('and then prints captured output', async () => {
       const it = await startedFromShell();
       await it.press('w');
       expect(await it.shows('heard w')).to.not.contain('stray');
@@ -247,13 +247,13 @@ describe(`a program in full screen, in a real terminal${WITHOUT_TMUX}`, function
     });
   });
 
-  describe('between the shell and back', () => {
+  describe('suspended', () => {
     const suspensions: [string, (it: Terminal) => Promise<void>][] = [
       ['^Z', (it) => it.press('C-z')],
       ['SIGTSTP', (it) => it.signal('SIGTSTP')],
     ];
     for (const [how, suspend] of suspensions) {
-      it(`goes by ${how}, and comes by fg, at another size by then`, async () => {
+      it(`stops by ${how}, and resumes by fg at another size`, async () => {
         const it = await startedFromShell();
         await suspend(it);
         await it.shows('Stopped');
@@ -273,7 +273,7 @@ describe(`a program in full screen, in a real terminal${WITHOUT_TMUX}`, function
       });
     }
 
-    it('stops once more in the background, without a word on the shell', async () => {
+    it('stops again in the background, without output on the shell', async () => {
       const it = await startedFromShell();
       await it.press('C-z');
       await it.shows('Stopped');
@@ -291,7 +291,7 @@ describe(`a program in full screen, in a real terminal${WITHOUT_TMUX}`, function
       expect(await it.modes()).to.include(ON_SHELL);
     });
 
-    it('is all there again after a stop that it could not see', async () => {
+    it('is complete again after a stop without notice', async () => {
       const it = await startedFromShell();
       await it.signal('SIGSTOP');
       await it.shows('Stopped');
@@ -301,7 +301,7 @@ describe(`a program in full screen, in a real terminal${WITHOUT_TMUX}`, function
       await it.shows('heard j');
     });
 
-    it('stays where no shell could continue it', async () => {
+    it('keeps running where no shell could continue it', async () => {
       const it = await started();
       await it.press('C-z');
       await it.press('j');
@@ -310,7 +310,7 @@ describe(`a program in full screen, in a real terminal${WITHOUT_TMUX}`, function
     });
   });
 
-  describe('looks', () => {
+  describe('environment', () => {
     const looks: [Record<string, string>, RegExp, 'coloured' | 'plain'][] = [
       [{ COLORTERM: 'truecolor' }, /colours truecolor symbols true utf8 true motion true ż日本語/, 'coloured'],
       [{ NO_COLOR: '1' }, /colours none/, 'plain'],
@@ -322,7 +322,7 @@ describe(`a program in full screen, in a real terminal${WITHOUT_TMUX}`, function
       [{ LLMP_REDUCED_MOTION: '1' }, /motion false/, 'coloured'],
     ];
     for (const [env, expected, colours] of looks) {
-      it(`with ${JSON.stringify(env)} as it should`, async () => {
+      it(`is respected: ${JSON.stringify(env)}`, async () => {
         const it = await started(env, 80);
         const seen = await it.shows(expected);
         // eslint-disable-next-line no-control-regex

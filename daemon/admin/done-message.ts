@@ -1,0 +1,14 @@
+import { counted } from './pages/formats.js';
+import type { PageRequest } from './page-request.js';
+
+/** Success message on the page after a change. The query selects one of `words` by name and cannot contain a text. */
+export function doneMessage({ query }: PageRequest, words: Readonly<Record<string, string>>): string | null {
+  const done = query.get('done') ?? '';
+  return Object.hasOwn(words, done) ? (words[done] ?? null) : null;
+}
+
+/** Success message with a count, which is in the query under the name `done`. */
+export function countMessage({ query }: PageRequest, done: string, one: string): string | null {
+  const count = query.get(done);
+  return count !== null && /^\d{1,12}$/.test(count) ? `${counted(Number(count), one)} ${done}.` : null;
+}

@@ -1,0 +1,126 @@
+/** Requests to pages by logged-in users, and the responses. */
+import type { ReactElement } from 'react';
+import { ApiError, type ManagementClient, type Page } from '../api/client.js';
+import type { WireProject } from '../api/contract.js';
+import type { Section } from './pages/document.js';
+import { MAX_PAGE_SIZE } from '../api/vocabulary.js';
+
+export interface PageRequest {
+  params: Readonly<Record<string, string>>;
+  query: URLSearchParams;
+  /** Empty for a GET request. */
+  form: URLSearchParams;
+  /** Client of the management API that passes on the browser's address. */
+  client(): ManagementClient;
+  /** The same for changes: it also sends the reason from the form. */
+  changeClient(): ManagementClient;
+  nowMs: number;
+  /** Base URL of the proxy for clients, as far as known here, such as `http://127.0.0.1:8080/v1`. */
+  baseUrl: string;
+  /** Passes a secret to the page `to` in an encrypted cookie that only that page receives. */
+  storeSecret(to: string, secret: string): void;
+  /** Reads and deletes the secret that was passed to this page. */
+  takeSecret(): string | null;
+}
+
+export interface PageView {
+  title: string;
+  section: Section | 'none';
+  body: ReactElement;
+  /** Default: 200. */
+  status?: number;
+  /** Whether parts of the page refresh automatically. */
+  isLive?: boolean;
+}
+
+/** A file that is generated while it is sent. */
+export interface Download {
+  name: string;
+  type: string;
+  pieces: AsyncIterable<string>;
+}
+
+/** A page, a file, or a redirect to a path relative to the base, without a leading slash. */
+export type PageResponse = PageView | { to: string } | { download: Download };
+
+export interface Route {
+  method: 'GET' | 'POST';
+  path: string;
+  handler: (request: PageRequest) => Promise<PageResponse>;
+}
+
+export const get = (path: string, handler: Route['handler']): Route => ({ method: 'GET', path, handler });
+export const post = (path: string, handler: Route['handler']): Route => ({ method: 'POST', path, handler });
+
+const REFUSED = 400;
+
+/** Status of a page with or without an error message. */
+export const statusOf = (refused: string | null): Pick<PageView, 'status'> =>
+  refused === null ? {} : { status: REFUSED };
+
+/** An error that a page reports itself, in the form of an error of the management API. */
+export const invalidRequest = (message: string, code = 'invalid_request') =>
+  new ApiError(REFUSED, code, message, null, null);
+
+/** Runs a request to the management API. @returns its error message if the input was refused, null on success. @throws other errors. */
+export async function refusalOf(asking: () => Promise<unknown>): Promise<string | null> {
+  try {
+    await asking();
+    return null;
+  } catch (error) {
+    if (error instanceof ApiError && (error.status === REFUSED || error.status === 409)) return sentence(error.message);
+    throw error;
+  }
+}
+
+/** Labels of API fields in error messages. */
+const FIELD_LABELS: Readonly<Record<string, string>> = {
+  max_requests: 'the request cap',
+  api_key: 'the upstream key',
+  used_over: 'the percentage used',
+  url: 'the path',
+  q: 'the search text',
+  'X-Audit-Reason': 'the reason',
+};
+
+function sentence(text: string): string {
+  const words = text.replace(/^[\w-]+(?= must be )/, (name) =>
+    Object.hasOwn(FIELD_LABELS, name) ? (FIELD_LABELS[name] ?? name) : name,
+  );
+  return `${words.charAt(0).toUpperCase()}${words.slice(1).replace(/\.$/, '')}.`;
+}
+
+// The page size limit of the API. Projects beyond it appear by ID.
+const MAX_PROJECTS = String(MAX_PAGE_SIZE);
+
+/** The projects to choose from, up to the page size limit of the API. */
+export async function allProjects(client: ManagementClient, more: { is_active?: string } = {}): Promise<WireProject[]> {
+  const { items } = await client.projects({ limit: MAX_PROJECTS, ...more });
+  return items.sort((one, other) => one.name.localeCompare(other.name, 'en'));
+}
+
+/** A page of a list, or an empty page with the error message for its filter. */
+export async function listPage<T>(list: () => Promise<Page<T>>) {
+  let page: Pick<Page<T>, 'items' | 'next' | 'total'> = { items: [], next: null, total: null };
+  const refused = await refusalOf(async () => {
+    page = await list();
+  });
+  return { ...page, refused };
+}
+
+/** The non-empty parameters of the query that are passed on to the API under the same names. */
+export function parametersOf(query: URLSearchParams, names: readonly string[]): Record<string, string> {
+  return Object.fromEntries(
+    names.flatMap((name) => {
+      const value = query.get(name)?.trim() ?? '';
+      return value === '' ? [] : [[name, value]];
+    }),
+  );
+}
+
+/** The time this many hours from now; undefined if `hours` is not a number. */
+export function timeFromHours(nowMs: number, hours: string | null, direction: 1 | -1): string | undefined {
+  return hours !== null && /^\d{1,5}$/.test(hours)
+    ? new Date(nowMs + direction * Number(hours) * 3_600_000).toISOString()
+    : undefined;
+}

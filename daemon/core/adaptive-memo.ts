@@ -1,0 +1,49 @@
+import { withTimeout } from './with-timeout.js';
+import type { Clock } from './ports.js';
+import { SingleRun } from './single-run.js';
+
+/** A value is reused for this many times as long as its computation took. */
+const REUSE_FACTOR = 20;
+/** How long a caller waits for a new value while there is a stale one. */
+const MAX_WAIT_MS = 50;
+
+/**
+ * Memo for a value that is requested often and may be expensive to compute (stale-while-revalidate). The more expensive it was, the
+ * longer it is reused, so that computing takes at most 1/20 of the time. Concurrent callers share one computation.
+ */
+export class AdaptiveMemo<T> {
+  readonly #clock: Pick<Clock, 'monotonic' | 'after'>;
+  readonly #mayReuse: (value: T) => boolean;
+  #last: { value: T; usableUntilMs: number } | null = null;
+  readonly #computing = new SingleRun<T>();
+
+  /** @param mayReuse whether a value may be reused at all. */
+  constructor(clock: Pick<Clock, 'monotonic' | 'after'>, mayReuse: (value: T) => boolean = () => true) {
+    this.#clock = clock;
+    this.#mayReuse = mayReuse;
+  }
+
+  /** @param compute computes the value. An error discards the stale value. */
+  async current(compute: () => Promise<T>): Promise<T> {
+    const last = this.#last;
+    if (last && this.#clock.monotonic() < last.usableUntilMs) return last.value;
+    const computation = this.#computing.run(() => this.#compute(compute));
+    if (!last) return computation;
+    // A caller that times out gets the stale value, whether or not the computation fails later.
+    return withTimeout(this.#clock, MAX_WAIT_MS, computation, () => last.value);
+  }
+
+  async #compute(compute: () => Promise<T>): Promise<T> {
+    const beganAtMs = this.#clock.monotonic();
+    try {
+      const value = await compute();
+      const endedAtMs = this.#clock.monotonic();
+      const usableUntilMs = endedAtMs + REUSE_FACTOR * (endedAtMs - beganAtMs);
+      this.#last = this.#mayReuse(value) ? { value, usableUntilMs } : null;
+      return value;
+    } catch (error) {
+      this.#last = null;
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,75 @@
+/** Read access to the audit log: pages, single records, and following new records. */
+import type { AuditRecord } from './audit.js';
+import type { AuditFilter, CommittedRecord, PageOf, PageRequest, RecordStore } from './ports.js';
+import { orUnavailable, Refusal } from './refusal.js';
+
+/** Filters available when following. */
+export type FollowFilter = Pick<AuditFilter, 'action' | 'actor' | 'outcome' | 'projectId' | 'tokenId'>;
+
+type Store = Pick<RecordStore, 'auditRecords' | 'auditRecord' | 'recordsAfter' | 'lastRecord' | 'onCommitted'>;
+
+const RECORDS_PER_READ = 200;
+
+export class AuditLog {
+  readonly #store: Store;
+  readonly #wake = new Set<() => void>();
+
+  constructor(store: Store) {
+    this.#store = store;
+    store.onCommitted(() => {
+      this.wake();
+    });
+  }
+
+  /** Call when another instance may have committed records. */
+  wake(): void {
+    for (const wake of this.#wake) wake();
+  }
+
+  /** @throws {Refusal} `unavailable`; so do all methods below. */
+  records(filter: AuditFilter, page: PageRequest): Promise<PageOf<AuditRecord>> {
+    return orUnavailable(this.#store.auditRecords(filter, page));
+  }
+
+  async record(id: string): Promise<AuditRecord> {
+    const record = await orUnavailable(this.#store.auditRecord(id));
+    if (!record) throw new Refusal('not_found', 'record not found');
+    return record;
+  }
+
+  /** Number of the last record. */
+  last(): Promise<number> {
+    return orUnavailable(this.#store.lastRecord());
+  }
+
+  /** Records with numbers above `after`, in batches, including new ones as they are committed, until `signal` is aborted. */
+  async *follow(after: number, filter: FollowFilter, signal: AbortSignal): AsyncGenerator<CommittedRecord[]> {
+    let seq = after;
+    let isDue = true;
+    let wake: () => void = () => undefined;
+    const onCommitted = () => {
+      isDue = true;
+      wake();
+    };
+    this.#wake.add(onCommitted);
+    signal.addEventListener('abort', onCommitted);
+    try {
+      while (!signal.aborted) {
+        if (!isDue) await new Promise<void>((resolve) => (wake = resolve));
+        isDue = false;
+        const records = await orUnavailable(this.#store.recordsAfter(seq, RECORDS_PER_READ));
+        seq = records.at(-1)?.seq ?? seq;
+        isDue ||= records.length === RECORDS_PER_READ;
+        yield records.filter((record) => matches(record, filter));
+      }
+    } finally {
+      this.#wake.delete(onCommitted);
+      signal.removeEventListener('abort', onCommitted);
+    }
+  }
+}
+
+const matches = (record: AuditRecord, filter: FollowFilter): boolean =>
+  (['action', 'actor', 'outcome', 'projectId', 'tokenId'] as const).every(
+    (name) => filter[name] === undefined || filter[name] === record[name],
+  );

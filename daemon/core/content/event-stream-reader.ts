@@ -1,0 +1,162 @@
+/**
+ * Reads the model and the token usage from a stream of server-sent events.
+ *
+ * Nearly all chunks are complete events with neither. A native search and a look at the last bytes suffice to skip these. Other chunks
+ * are parsed: events are separated by empty lines, lines may end with LF, CR or CRLF, and a chunk may end anywhere.
+ */
+import type { ModelUsage } from '../events.js';
+import { HeadAndTail } from './head-and-tail.js';
+import { modelNameFrom, usageFrom } from './facts.js';
+import { skipWhitespace, memberOf, memberOfSmall, type Span, wholeSpan } from './members.js';
+
+// Of a longer event only the beginning and end are buffered.
+const MAX_EVENT_BYTES = 64 * 1024;
+// Events up to this size are parsed at once, because searching for a member may take several attempts.
+const SMALL_EVENT_BYTES = 4 * 1024;
+// Some providers repeat the usage in every event, so only the last ones are read.
+const MAX_USAGES_READ = 4;
+// Some providers begin with an event that names no model.
+const EVENTS_TO_NAME_MODEL = 4;
+const LF = 0x0a;
+const CR = 0x0d;
+const COLON = 0x3a;
+const DATA = Buffer.from('data:');
+const USAGE = Buffer.from('"usage"');
+const MODEL = Buffer.from('"model"');
+
+export class EventStreamReader {
+  readonly #onEvent: ((data: Buffer) => void) | null;
+  model: string | null = null;
+  /** The last usage reported. */
+  usage: ModelUsage | null = null;
+  /** The current event, if it spans several chunks. */
+  readonly #event = new HeadAndTail(MAX_EVENT_BYTES, false);
+  #isAtLineStart = true;
+  #isAfterCr = false;
+  #namesLeft = EVENTS_TO_NAME_MODEL;
+  /** The last events of this chunk that contain a usage. */
+  #withUsage: Span[] = [];
+
+  /** @param onEvent called with the data of each event that is not too long. */
+  constructor(onEvent: ((data: Buffer) => void) | null) {
+    this.#onEvent = onEvent;
+  }
+
+  chunk(bytes: Buffer): void {
+    const isOfNoInterest = this.#onEvent === null && (this.model !== null || this.#namesLeft === 0);
+    if (isOfNoInterest && this.#event.bytes === 0 && this.#isAtLineStart && endsEvent(bytes) && !containsUsage(bytes)) {
+      this.#isAfterCr = false;
+      return;
+    }
+    this.#parse(bytes);
+    this.#readUsage(memberOfEvent);
+  }
+
+  /** The stream has ended. Also reads an unfinished last event. */
+  end(): void {
+    // It may be truncated anywhere, so that it cannot be parsed as JSON.
+    if (this.#event.bytes > 0) this.#read(this.#event, memberOf);
+    this.#readUsage(memberOf);
+    this.#event.clear();
+  }
+
+  #parse(bytes: Buffer): void {
+    let begin = 0;
+    for (let at = 0; at < bytes.length; at++) {
+      const byte = bytes[at];
+      if (byte !== LF && byte !== CR) {
+        this.#isAtLineStart = this.#isAfterCr = false;
+        continue;
+      }
+      const isSecondHalf = byte === LF && this.#isAfterCr;
+      this.#isAfterCr = byte === CR;
+      if (isSecondHalf) continue;
+      if (this.#isAtLineStart) {
+        // Empty lines alone are not an event.
+        if (this.#event.bytes > 0 || at > begin + 1) this.#finish(bytes.subarray(begin, at + 1));
+        begin = at + 1;
+      }
+      this.#isAtLineStart = true;
+    }
+    if (begin < bytes.length) this.#event.add(bytes.subarray(begin));
+  }
+
+  #finish(last: Buffer): void {
+    if (this.#event.bytes === 0) {
+      this.#read(wholeSpan(last), memberOfEvent);
+      return;
+    }
+    this.#event.add(last);
+    this.#read(this.#event, memberOfEvent);
+    this.#readUsage(memberOfEvent); // Before its buffer is reused for the next event.
+    this.#event.clear();
+  }
+
+  #read(event: Span, memberIn: typeof memberOf): void {
+    if (!event.head.includes(DATA)) return; // Not an event with data: a comment, for example, of which there may be any number.
+    const mayName = this.model === null && this.#namesLeft > 0;
+    const namesModel = mayName && event.head.includes(MODEL);
+    const hasUsage = containsUsage(event.isWhole ? event.head : event.tail);
+    if (!namesModel && !hasUsage && !mayName && this.#onEvent === null) return;
+    if (hasUsage) this.#addUsage(event);
+    if (!namesModel && !mayName && this.#onEvent === null) return;
+    const data = dataIn(event);
+    if (mayName) this.#namesLeft -= 1;
+    if (data.head.length === 0) return;
+    if (namesModel) this.model = modelNameFrom(memberIn(data, 'model', 'response'));
+    if (event.isWhole) this.#onEvent?.(data.head);
+  }
+
+  #addUsage(event: Span): void {
+    this.#withUsage.push(event);
+    if (this.#withUsage.length > MAX_USAGES_READ) this.#withUsage.shift();
+  }
+
+  #readUsage(memberIn: typeof memberOf): void {
+    for (let event = this.#withUsage.pop(); event; event = this.#withUsage.pop()) {
+      const usage = usageFrom(memberIn(dataIn(event), 'usage', 'response'));
+      if (!usage) continue;
+      this.usage = usage;
+      this.#withUsage = [];
+    }
+  }
+}
+
+const memberOfEvent: typeof memberOf = (data, name, within) =>
+  data.isWhole && data.head.length <= SMALL_EVENT_BYTES
+    ? memberOfSmall(data.head, name, within)
+    : memberOf(data, name, within);
+
+/** Whether it ends with an empty line. Line ends with a single CR are not recognised; they are not used in practice. */
+function endsEvent(bytes: Buffer): boolean {
+  const { length } = bytes;
+  if (bytes[length - 1] !== LF) return false;
+  return bytes[length - 2] === LF || (bytes[length - 2] === CR && bytes[length - 3] === LF);
+}
+
+/** Whether it may contain a usage that is an object. If the client asked for usage, all other events contain `"usage":null`. */
+function containsUsage(bytes: Buffer): boolean {
+  for (let at = bytes.indexOf(USAGE); at !== -1; at = bytes.indexOf(USAGE, at + 1)) {
+    const colon = skipWhitespace(bytes, at + USAGE.length);
+    if (bytes[colon] === COLON && bytes[skipWhitespace(bytes, colon + 1)] === 0x7b) return true; // {
+  }
+  return false;
+}
+
+/** The joined `data` lines of an event (WHATWG HTML, 9.2.6). */
+function dataOf(event: Buffer): Buffer {
+  const text = event.toString('utf8');
+  const lines: string[] = [];
+  for (const line of text.replace(/^\u{feff}/u, '').split(/\r\n|\n|\r/)) {
+    if (line.startsWith('data:')) lines.push(line.slice(line[5] === ' ' ? 6 : 5));
+  }
+  return Buffer.from(lines.join('\n'));
+}
+
+const dataIn = (event: Span): Span => (event.isWhole ? wholeSpan(dataOf(event.head)) : withoutFieldName(event));
+
+const withoutFieldName = ({ head, tail, isWhole }: Span): Span => ({
+  head: head.subarray(Math.max(0, head.indexOf(0x7b))),
+  tail,
+  isWhole,
+});

@@ -1,0 +1,35 @@
+/** Storage and messages that instances with a shared database use to stay in sync. */
+import type { CommittedChange } from './records.js';
+
+/** Result of a poll. */
+export interface ClusterState {
+  /** Number of the last change record. */
+  seq: number;
+  /** IDs of tokens whose units this instance holds and another instance needs. */
+  wanted: readonly string[];
+}
+
+/** The part of the shared database that `ClusterSync` uses. */
+export interface ClusterStore {
+  poll(instanceId: string, nowMs: number): Promise<ClusterState>;
+  /** Changes with numbers above `seq`, in order. */
+  changesAfter(seq: number, limit: number): Promise<CommittedChange[]>;
+  /** Expires instances without a recent heartbeat: the units they held count as used. @returns how many expired. */
+  expireDead(instanceId: string, nowMs: number): Promise<number>;
+  /** Deletes changes that every instance has long applied. */
+  deleteChangesBefore(timeMs: number): Promise<void>;
+}
+
+/** A message from one instance to the others. It may be lost: the database has the same information. */
+export type Notification =
+  | { kind: 'changed'; change: CommittedChange }
+  /** Asks instances that hold units of this token to give them back. */
+  | { kind: 'wanted'; tokenId: string }
+  /** The subscription was (re-)established: notifications may have been missed. */
+  | { kind: 'arrived' };
+
+export interface Notifications {
+  /** Does not wait and does not throw. */
+  send(notification: Notification): void;
+  onNotification(listener: (notification: Notification) => void): void;
+}

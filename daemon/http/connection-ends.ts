@@ -1,0 +1,147 @@
+/** Closing of client connections: after early responses, in the middle of a response, and to make room for new connections. */
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
+import type { Clock } from '../core/ports.js';
+
+/** A socket of Node's HTTP server, with its current response. */
+export type HttpSocket = Socket & { _httpMessage?: ServerResponse | null };
+
+/** How long a client may keep sending after an early response. */
+export const LINGER_MS = 2_000;
+
+const lingering = new WeakSet<Socket>();
+
+/** Whether the connection still receives a request that already has its response. */
+export const isLingering = (socket: Socket) => lingering.has(socket);
+
+/**
+ * After a response that was sent before the request was complete: reads and drops what the client still sends, for `LINGER_MS`. Closing
+ * immediately would reset the connection, and the client could lose the response.
+ */
+export function linger(req: IncomingMessage, clock: Clock): void {
+  const { socket } = req;
+  if (req.complete || req.destroyed || lingering.has(socket)) return;
+  const cancel = clock.after(LINGER_MS, () => socket.destroy());
+  const stop = () => {
+    cancel();
+    lingering.delete(socket);
+    socket.off('close', stop);
+    // Our side was already closed after the response.
+    if (socket.writableEnded) socket.destroy();
+  };
+  lingering.add(socket);
+  req.on('error', () => undefined);
+  req.once('end', stop);
+  // Not the request's own `close`: after the response, Node forgets the request when the connection ends.
+  socket.once('close', stop);
+  // A reader of the request's chunks has stopped and would block the flow. Removed only if there is one: removing none would stop a
+  // request that flows already, and its end would never come.
+  if (req.listenerCount('readable') > 0) req.removeAllListeners('readable');
+  req.resume();
+}
+
+/**
+ * Prepares a response that may be sent before the request is complete and be the last on its connection: only our side is closed after
+ * it, and `linger` does the rest. Node would close both sides.
+ */
+export function closeAfterRequest(req: IncomingMessage): void {
+  const { socket } = req;
+  socket.destroySoon = () => {
+    if (req.complete) Socket.prototype.destroySoon.call(socket);
+    else socket.end();
+  };
+}
+
+/**
+ * Closes our side and reads and drops input for a while, as `linger` does. For a connection that Node has handed over, or whose bytes
+ * belong to no request.
+ */
+export function endAndLinger(socket: Socket, clock: Clock): void {
+  socket.resume();
+  socket.end(() => {
+    if (socket.destroyed) return;
+    socket.once(
+      'close',
+      clock.after(LINGER_MS, () => socket.destroy()),
+    );
+  });
+}
+
+/** Closes the connection in the middle of a response, so that the client cannot take the truncated response for a complete one. */
+export function cut(res: ServerResponse): void {
+  const { socket } = res;
+  // In HTTP/1.0 the end of the connection can mean the end of the response, so the connection is reset instead of closed. A Unix socket,
+  // which has no address, cannot be reset.
+  if (res.req.httpVersion === '1.0' && socket?.remoteAddress !== undefined) socket.resetAndDestroy();
+  res.destroy();
+}
+
+// A search for idle connections visits all of them, in vain while all are busy.
+const SEARCH_AGAIN_AFTER_MS = 100;
+// Browsers and clients with a pool open connections in advance. One that has sent nothing for this time counts as idle.
+const SILENT_MS = 1_000;
+
+/** The open connections of a server. */
+export interface OpenConnections {
+  /**
+   * Responses that have not begun will close their connection. A client that reuses its connection would lose the request that it sends
+   * just as the connection is closed.
+   */
+  stopKeepAlive: () => void;
+}
+
+/**
+ * Limits the connections of a server. When the last slot is taken, idle connections are closed, so that a client that only holds
+ * connections cannot block others. Idle means: between two requests, or no byte received yet.
+ *
+ * @param isSlow whether a connection takes too long for a request head; it is closed as well.
+ */
+export function limitConnections(
+  server: Server,
+  maxConnections: number,
+  clock: Clock,
+  isSlow: (socket: Socket) => boolean,
+): OpenConnections {
+  /** The connections with the time at which each was opened. */
+  const sockets = new Map<Socket, number>();
+  const close = (isUnused: (socket: Socket, hadTime: boolean) => boolean) => {
+    const openedBeforeMs = clock.monotonic() - SILENT_MS;
+    const unused = [...sockets].filter(([socket, openedAtMs]) => isUnused(socket, openedAtMs < openedBeforeMs));
+    for (const [socket] of unused) socket.destroy();
+    return unused.length;
+  };
+  const isUnused = (socket: Socket, hadTime: boolean) => isIdle(socket) || isSilent(socket, hadTime);
+  let nextSearchAtMs = -Infinity;
+  const makeRoom = () => {
+    const now = clock.monotonic();
+    if (now < nextSearchAtMs) return;
+    const closed = close((socket, hadTime) => isUnused(socket, hadTime) || isSlow(socket));
+    if (closed < maxConnections / 10) nextSearchAtMs = now + SEARCH_AGAIN_AFTER_MS;
+  };
+  server.maxConnections = maxConnections;
+  server.on('connection', (socket: Socket) => {
+    if (sockets.has(socket)) return; // Seen before: its request asked for another protocol and was served without it.
+    sockets.set(socket, clock.monotonic());
+    socket.once('close', () => sockets.delete(socket));
+    if (sockets.size >= maxConnections) makeRoom();
+  });
+  server.on('drop', makeRoom);
+  // Node's own method takes a response that is not completely sent for a finished one, and the rest of it would be lost.
+  server.closeIdleConnections = () => {
+    close(isUnused);
+  };
+  return {
+    stopKeepAlive() {
+      for (const socket of sockets.keys()) {
+        const { _httpMessage: current } = socket as HttpSocket;
+        if (current && !current.headersSent) current.shouldKeepAlive = false;
+      }
+    },
+  };
+}
+
+/** No byte has been received, which Node counts as busy. */
+const isSilent = (socket: Socket, hadTime: boolean) => hadTime && socket.bytesRead === 0;
+
+/** Between two requests: Node sets a timeout after a response, and removes it with the next request head. */
+const isIdle = (socket: Socket) => (socket.timeout ?? 0) > 0 && !isLingering(socket);

@@ -1,0 +1,171 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Pass } from '../../core/account.js';
+import type { StoredResponse } from '../../core/ports.js';
+import type { Refusal } from '../../core/refusal.js';
+import type { Ages } from '../../core/cache/request-directives.js';
+import { type CorsFields, corsFields, type CorsSettings, preflightFields } from '../cors.js';
+import { ResponseWriter } from './response-writer.js';
+import { EventBoundary } from './boundaries.js';
+import { errorFormatFor } from '../error-format.js';
+import { closeAfterRequest } from '../connection-ends.js';
+import { terminationEvent } from './termination-notice.js';
+import { clientResponseHeaders, EVENT_STREAM, recordableId } from './headers.js';
+import { replayHeaders } from './stored-headers.js';
+import { sendProblem, statusFor } from '../problems.js';
+import type { RequestRecord } from './request-record.js';
+import { wordingFor, type WordingSettings } from '../wording.js';
+
+/** Headers of every refusal on /v1. */
+export const REFUSAL_HEADERS = { 'X-PROXY-CACHE': 'miss' };
+
+// Above this size, copying the body costs more than a second write does.
+const MAX_TEXT_WRITE_BYTES = 16 * 1024;
+
+/** The head of an upstream response, and the request that it belongs to. */
+interface UpstreamResponseHead {
+  record: RequestRecord;
+  pass: Pass;
+  status: number;
+  cors: CorsFields;
+  /** Monotonic time. */
+  nowMs: number;
+}
+
+/** Converts the upstream's headers (names and values in turn) to those for the client. Notes the upstream's request ID in the record. */
+export function headersForClient(
+  { record, pass, status, cors, nowMs }: UpstreamResponseHead,
+  rawHeaders: readonly Buffer[],
+) {
+  const { startedAtMs, forwardedAtMs } = record;
+  const headers = clientResponseHeaders(rawHeaders, {
+    status,
+    requestId: record.requestId,
+    expiresAt: pass.expiresAt,
+    remaining: pass.remaining,
+    cors,
+    upstreamMs: nowMs - (forwardedAtMs ?? nowMs),
+    proxyMs: (forwardedAtMs ?? nowMs) - startedAtMs,
+  });
+  record.upstreamRequestId = recordableId(headers.upstreamRequestId, pass.upstreamKey);
+  return headers;
+}
+
+/**
+ * The response to one client request, whether it comes from the upstream, the cache or this proxy. Keeps the request's record up to date.
+ */
+export class ClientResponse {
+  readonly #req: IncomingMessage;
+  readonly #res: ServerResponse;
+  readonly #record: RequestRecord;
+  readonly #settings: CorsSettings & WordingSettings;
+  readonly #writer: ResponseWriter;
+  /** Set only if an event of the proxy may be inserted into this response. */
+  #eventBoundary: EventBoundary | null = null;
+
+  constructor(
+    req: IncomingMessage,
+    res: ServerResponse,
+    record: RequestRecord,
+    settings: CorsSettings & WordingSettings,
+    onDrain: () => void,
+  ) {
+    this.#req = req;
+    this.#res = res;
+    this.#record = record;
+    this.#settings = settings;
+    this.#writer = new ResponseWriter(res, onDrain);
+  }
+
+  /** Sends the head of an upstream response. @throws if the response cannot be forwarded. */
+  head(pass: Pass, status: number, rawHeaders: readonly Buffer[], nowMs: number): void {
+    const record = this.#record;
+    const cors = corsFields(this.#settings, this.#req);
+    const head = { record, pass, status, cors, nowMs };
+    const { list, contentType, contentEncoding } = headersForClient(head, rawHeaders);
+    this.#writer.head(status, list);
+    record.respondedAtMs = nowMs;
+    record.isStreamed = contentType !== null && EVENT_STREAM.test(contentType);
+    record.content?.responseStarted(contentType, contentEncoding);
+    record.status = status;
+    // Only if the length is not declared, since an extra event would exceed it, and only with chunked encoding, which can be cut off
+    // detectably.
+    if (record.isStreamed && contentEncoding === null && this.#res.chunkedEncoding)
+      this.#eventBoundary = new EventBoundary();
+  }
+
+  /** @returns false if the client's buffer is full; wait for `onDrain`. */
+  data(chunk: Buffer): boolean {
+    this.#record.bytesOut += chunk.length;
+    this.#record.content?.piece(chunk);
+    this.#eventBoundary?.read(chunk);
+    return this.#writer.data(chunk);
+  }
+
+  end(): void {
+    this.#record.responseCompleted();
+    if (!this.#req.complete) closeAfterRequest(this.#req);
+    this.#writer.end();
+  }
+
+  /**
+   * Sends a stored response. @param isHeld whether the client already has this response, so that a 304 is enough. @param nowMs monotonic
+   * time.
+   */
+  replay(pass: Pass, stored: StoredResponse, ages: Ages, isHeld: boolean, nowMs: number): void {
+    const req = this.#req;
+    const res = this.#res;
+    const record = this.#record;
+    const status = isHeld ? 304 : stored.status;
+    record.isHit = true;
+    record.content?.replayedFromCache(stored);
+    record.respondedAtMs = nowMs;
+    record.status = status;
+    record.responseCompleted();
+    if (!req.complete) closeAfterRequest(req);
+    const headers = replayHeaders(stored, status, ages, {
+      requestId: record.requestId,
+      expiresAt: pass.expiresAt,
+      remaining: pass.remaining,
+      cors: corsFields(this.#settings, req),
+    });
+    res.writeHead(status, headers);
+    const { body } = stored;
+    if (status === 304 || req.method === 'HEAD') {
+      res.end();
+      return;
+    }
+    record.bytesOut = body.length;
+    // Node appends a string to the head and writes both at once; latin1 maps each byte to one character.
+    if (body.length <= MAX_TEXT_WRITE_BYTES) res.end(body.toString('latin1'), 'latin1');
+    else res.end(body);
+  }
+
+  /**
+   * Sends the reason why the response is being cut, if the client reads an event stream and is between two events. The connection must be
+   * cut immediately afterwards.
+   */
+  sendCutReason(refusal: Refusal): void {
+    const req = this.#req;
+    const res = this.#res;
+    const record = this.#record;
+    if (!this.#eventBoundary?.isReached || req.method === 'HEAD' || res.writableEnded || res.closed) return;
+    const format = errorFormatFor(this.#settings.errorShape, req.rawHeaders);
+    this.#writer.writeLast(terminationEvent(refusal, format, record.requestId));
+  }
+
+  refuse(refusal: Refusal): void {
+    const headers = { ...REFUSAL_HEADERS, ...corsFields(this.#settings, this.#req) };
+    const wording = wordingFor(refusal, this.#req, this.#settings);
+    this.#record.status = statusFor(refusal, wording);
+    sendProblem(this.#res, refusal, this.#record.requestId, headers, wording);
+  }
+
+  /** Responds to OPTIONS, which is never forwarded. */
+  answerOptions(): void {
+    this.#record.outcome = 'ok';
+    this.#record.status = 204;
+    const cors = preflightFields(this.#settings, this.#req);
+    this.#res.writeHead(204, { ...REFUSAL_HEADERS, ...cors, 'X-Request-ID': this.#record.requestId });
+    this.#res.end();
+  }
+}

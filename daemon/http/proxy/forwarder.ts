@@ -1,0 +1,334 @@
+/** HTTP client for the provider. No other file sends HTTP requests to it. */
+import type { Dispatcher } from 'undici';
+import errors from 'undici/lib/core/errors.js';
+import type { Settings } from '../../../config/settings.js';
+import type { Clock } from '../../core/ports.js';
+import { Refusal, unavailable } from '../../core/refusal.js';
+import { ClientGone, type RequestBody } from '../body.js';
+import {
+  type Connect,
+  UpstreamConnection,
+  connectWithin,
+  MAX_RESPONSE_HEADER_BYTES,
+  type LiveTimeouts,
+} from './upstream-connection.js';
+
+/** Receives an upstream response as it arrives. */
+export interface Receiver {
+  /** @param rawHeaders names and values in turn. */
+  head(status: number, rawHeaders: readonly Buffer[]): void;
+  /** @returns false to pause until `Forwarding.resume` is called. */
+  data(chunk: Buffer): boolean;
+  end(): void;
+  /** Called instead of `end`, before or after `head`: the response is missing or incomplete. */
+  fail(refusal: Refusal): void;
+}
+
+export interface UpstreamRequest {
+  method: string;
+  /** Path and query, byte for byte as the client sent them. */
+  target: string;
+  /** Names and values in turn. */
+  headers: string[];
+  body: RequestBody;
+}
+
+export type ForwarderSettings = Pick<Settings, 'upstreamBaseUrl' | 'upstreamConnections'>;
+
+/** A request that waits for a free upstream connection. */
+export interface ConnectionWaiter {
+  /** Resolves when a connection is free. @throws {Refusal} `unavailable` if none became free in time. */
+  connected: Promise<void>;
+  /** Leaves the queue: the connection is no longer needed. */
+  leave(): void;
+}
+
+const HEADERS_TO_COUNT = 100;
+
+/**
+ * Some servers do not read the body of other methods. They take it for the next request on the connection, and the response to that would
+ * go to the next request, perhaps of another project. So the connection is closed after such a body.
+ */
+const BODY_IS_READ: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH']);
+
+export class Forwarder {
+  readonly #origin: string;
+  readonly #prefix: string;
+  readonly #clock: Clock;
+  readonly #live: LiveTimeouts;
+  readonly #connect: Connect;
+  readonly #connections: UpstreamConnection[] = [];
+  /** Connections without a request, the most recently used one last. */
+  readonly #idle: UpstreamConnection[] = [];
+  #freeCount: number;
+  readonly #waiters: (() => void)[] = [];
+
+  constructor({ upstreamBaseUrl, upstreamConnections }: ForwarderSettings, live: LiveTimeouts, clock: Clock) {
+    this.#live = live;
+    this.#clock = clock;
+    this.#freeCount = upstreamConnections;
+    this.#origin = upstreamBaseUrl.origin;
+    this.#prefix = upstreamBaseUrl.pathname.replace(/\/+$/, '');
+    this.#connect = connectWithin(live, clock);
+  }
+
+  /**
+   * Reserves a connection. `forward` uses it and returns it afterwards; if the request is not forwarded, call `release`.
+   *
+   * @returns a waiter if no connection is free; undefined if one was reserved.
+   */
+  reserve(): undefined | ConnectionWaiter {
+    if (this.#freeCount === 0) return this.#enqueue();
+    this.#freeCount -= 1;
+    return undefined;
+  }
+
+  #enqueue(): ConnectionWaiter {
+    let leave: () => void = () => undefined;
+    const reached = new Promise<void>((resolve, reject) => {
+      const proceed = () => {
+        cancel();
+        resolve();
+      };
+      const quit = (reason: Error) => {
+        const at = this.#waiters.indexOf(proceed);
+        if (at === -1) return;
+        this.#waiters.splice(at, 1);
+        cancel();
+        reject(reason);
+      };
+      const cancel = this.#clock.after(this.#live.current.upstreamConnectTimeoutMs, () => {
+        quit(unavailable());
+      });
+      leave = () => {
+        quit(new ClientGone());
+      };
+      this.#waiters.push(proceed);
+    });
+    return { connected: reached, leave };
+  }
+
+  release(): void {
+    const next = this.#waiters.shift();
+    if (next) next();
+    else this.#freeCount += 1;
+  }
+
+  forward(request: UpstreamRequest, receiver: Receiver): Forwarding {
+    const connection = this.#idle.pop() ?? this.#open();
+    const forwarding = new Forwarding(
+      {
+        method: request.method,
+        path: this.#prefix + request.target,
+        headers: request.headers,
+        body: request.body as Buffer | null, // undici accepts any async iterable; its types do not say so.
+        ...(request.body !== null && !BODY_IS_READ.has(request.method) && { reset: true }),
+      },
+      connection,
+      receiver,
+      this,
+    );
+    forwarding.start();
+    return forwarding;
+  }
+
+  /** @param isAlive a lost connection is used last, since it would have to be opened again. */
+  returnConnection(connection: UpstreamConnection, isAlive: boolean): void {
+    connection.markIdle();
+    if (isAlive) this.#idle.push(connection);
+    else this.#idle.unshift(connection);
+    this.release();
+  }
+
+  #open(): UpstreamConnection {
+    const connection = new UpstreamConnection(this.#origin, this.#connect, this.#clock);
+    this.#connections.push(connection);
+    return connection;
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#connections.map((connection) => connection.close()));
+  }
+}
+
+/**
+ * One request to the upstream.
+ *
+ * Implements undici's older handler interface. With the newer one, undici builds an object from the headers and trailers of each
+ * response; it is not needed here, and loses the order and repetition of headers.
+ */
+export class Forwarding implements Dispatcher.DispatchHandler {
+  readonly #request: Dispatcher.DispatchOptions;
+  readonly #connection: UpstreamConnection;
+  readonly #receiver: Receiver;
+  readonly #forwarder: Pick<Forwarder, 'returnConnection'>;
+  #abort: ((reason: Error) => void) | null = null;
+  #resume: (() => void) | null = null;
+  #isAborted = false;
+  #hasResponse = false;
+  #isEnded = false;
+  #isConnectionReturned = false;
+  #isRetried = false;
+
+  constructor(
+    request: Dispatcher.DispatchOptions,
+    connection: UpstreamConnection,
+    receiver: Receiver,
+    forwarder: Pick<Forwarder, 'returnConnection'>,
+  ) {
+    this.#request = request;
+    this.#connection = connection;
+    this.#receiver = receiver;
+    this.#forwarder = forwarder;
+  }
+
+  start(): void {
+    this.#connection.dispatch(this.#request, this);
+  }
+
+  /** Aborts the upstream request immediately; the receiver gets no further calls. */
+  abort(): void {
+    if (this.#isAborted) return;
+    this.#isAborted = true;
+    if (this.#isConnectionReturned) return; // The connection already serves another request.
+    this.#abort?.(new Error('aborted'));
+    this.#connection.discard();
+  }
+
+  resume(): void {
+    if (!this.#isAborted) this.#resume?.();
+  }
+
+  // ---- called by undici
+
+  onConnect(abort: (reason?: Error) => void): void {
+    this.#abort = abort;
+    this.#connection.requestCount += 1;
+    // Aborted while it waited for its connection: nothing of it was sent, and nothing will be.
+    if (this.#isAborted) abort(new Error('aborted'));
+  }
+
+  /** At the first byte of the response. */
+  onResponseStarted(): void {
+    this.#hasResponse = true;
+  }
+
+  /** @returns false, here and in `onData`, to pause until `resume` is called. */
+  onHeaders(status: number, rawHeaders: Buffer[], resume: () => void): boolean {
+    if (this.#isAborted) return true;
+    if (status < 100 || status === 101) {
+      this.#failAndAbort(malformed()); // 101 switches to another protocol, which was not requested.
+      return true;
+    }
+    if (status < 200) return true; // The final response follows.
+    this.#resume = resume;
+    this.#connection.readKeepAlive(rawHeaders);
+    if (status === 401) {
+      // The project's key was rejected. The upstream's text may quote the key, so none of it is forwarded.
+      this.#failAndAbort(new Refusal('upstream_key_rejected', "upstream rejected the project's key"));
+      return true;
+    }
+    try {
+      if (exceedsHeaderLimit(rawHeaders)) throw new Error('more than 64 KiB of headers');
+      this.#receiver.head(status, rawHeaders);
+      if (hasNoBody(status)) this.#end();
+    } catch (error) {
+      this.#failAndAbort(malformed(error));
+    }
+    return true;
+  }
+
+  onData(chunk: Buffer): boolean {
+    return this.#isAborted || this.#receiver.data(chunk);
+  }
+
+  onComplete(): void {
+    this.#returnConnection(true);
+    if (this.#isAborted || this.#isEnded) return;
+    // For a response that ends with its connection, undici takes a reset for the regular end.
+    const { failure } = this.#connection;
+    if (failure) this.#receiver.fail(refusalOf(failure));
+    else this.#end();
+  }
+
+  onError(error: Error): void {
+    if (this.#mayRetry()) {
+      this.#isRetried = true;
+      // Only after undici has finished with the lost connection.
+      queueMicrotask(() => {
+        if (this.#isAborted) this.#returnConnection(false);
+        else this.start();
+      });
+      return;
+    }
+    this.#returnConnection(false);
+    if (this.#isAborted || this.#isEnded) return;
+    const refusal = refusalOf(error);
+    // Part of the request may have been sent; a lost connection does not show how much.
+    const isSent = refusal.kind === 'upstream_unreachable' && this.#abort !== null;
+    this.#receiver.fail(isSent && !this.#hasResponse ? closedWithoutResponse(error) : refusal);
+  }
+
+  /**
+   * Whether the request may be sent again because the upstream closed an idle connection just as the request was sent on it: once, on a
+   * new connection, and only for a safe method, in case the upstream processed it the first time.
+   */
+  #mayRetry(): boolean {
+    const { method, body } = this.#request;
+    if (this.#isAborted || this.#hasResponse || this.#isRetried || !this.#connection.wasReused) return false;
+    return (method === 'GET' || method === 'HEAD') && (!body || Buffer.isBuffer(body));
+  }
+
+  #returnConnection(isAlive: boolean): void {
+    this.#isConnectionReturned = true;
+    this.#forwarder.returnConnection(this.#connection, isAlive);
+  }
+
+  #end(): void {
+    this.#isEnded = true;
+    this.#receiver.end();
+  }
+
+  #failAndAbort(refusal: Refusal): void {
+    this.#receiver.fail(refusal);
+    this.abort();
+  }
+}
+
+// 204 and 304 have no body even if they have a `Content-Length`, as a 304 may. undici would wait for that body.
+const hasNoBody = (status: number) => status === 204 || status === 304;
+
+// undici counts only the bytes of names and values; with many small headers the separators take as much.
+function exceedsHeaderLimit(rawHeaders: readonly Buffer[]): boolean {
+  if (rawHeaders.length < 2 * HEADERS_TO_COUNT) return false;
+  const bytes = rawHeaders.reduce((sum, { length }) => sum + length + 2, 0); // ": " or CRLF
+  return bytes > MAX_RESPONSE_HEADER_BYTES;
+}
+
+const malformed = (cause?: unknown) => new Refusal('upstream_malformed', 'upstream answered malformed', { cause });
+
+const closedWithoutResponse = (cause: unknown) =>
+  new Refusal(
+    'upstream_unreachable',
+    'the provider closed the connection before it responded; the request may have been received',
+    { cause },
+  );
+
+/** Converts an error of undici for the client. Text of the upstream stays in the cause. */
+function refusalOf(error: Error): Refusal {
+  if (error instanceof Refusal) return error; // Thrown by the request's body: too large or too slow.
+  const cause = { cause: error };
+  if (error instanceof errors.InvalidArgumentError) {
+    return new Refusal('malformed_request', 'the URL or a header contains characters that cannot be forwarded', cause);
+  }
+  if (
+    error instanceof errors.HTTPParserError ||
+    error instanceof errors.HeadersOverflowError ||
+    error instanceof errors.ResponseContentLengthMismatchError ||
+    // undici reports an unrequested 101 or 100 only in this way.
+    (error instanceof errors.SocketError && (error.message === 'bad upgrade' || error.message === 'bad response'))
+  ) {
+    return malformed(error);
+  }
+  return new Refusal('upstream_unreachable', 'upstream unreachable', cause);
+}

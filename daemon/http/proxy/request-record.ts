@@ -1,0 +1,215 @@
+import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Pass } from '../../core/account.js';
+import type { Admission } from '../../core/admission.js';
+import type { ContentReader } from '../../core/content/content-reader.js';
+import type { RealtimeReader } from '../../core/content/realtime-reader.js';
+import { type ContentFacts, NO_CONTENT_FACTS, type Outcome, type RequestEnded } from '../../core/events.js';
+import type { Clock } from '../../core/ports.js';
+import type { KnownSubject, Refusal } from '../../core/refusal.js';
+import { pathWithoutSecrets } from '../../core/token-in-text.js';
+import type { CompletionQueue, Completed } from './completion-queue.js';
+import type { AddressOf } from '../client-address.js';
+import { requestIdOf } from '../credentials.js';
+import type { RequestFields } from '../fields.js';
+import { codeOf, statusOf } from '../problems.js';
+import { pathOf } from '../shape.js';
+
+// Never sent. nginx introduced this status for a client that disconnects before it gets a response; it is widely used for that.
+const CLIENT_CLOSED_STATUS = 499;
+
+export interface RecordOptions {
+  admission: Pick<Admission, 'finish'>;
+  addressOf: AddressOf;
+  clock: Clock;
+  completions: CompletionQueue;
+  /** `cause` is the error that caused the failure, for the log. */
+  onEnded: (ended: RequestEnded, cause: unknown) => void;
+}
+
+/** Record of one request on /v1. It is filled in while the request runs and published once, after the request has ended. */
+export class RequestRecord implements Completed {
+  readonly #options: RecordOptions;
+  readonly #req: IncomingMessage;
+  readonly startedAtMs: number;
+  pass: Pass | null = null;
+  /** Status of the response that the client gets. */
+  status: number | null = null;
+  /** Set as soon as it is decided how the request ends. */
+  outcome: Outcome | null = null;
+  cause: unknown = undefined;
+  upstreamRequestId: string | null = null;
+  /** Served from the cache. */
+  isHit = false;
+  /** When the request was forwarded, in monotonic time; null before that. */
+  forwardedAtMs: number | null = null;
+  respondedAtMs: number | null = null;
+  bytesIn = 0;
+  bytesOut = 0;
+  isStreamed = false;
+  /** Extracts usage and content from the request and its response. Null until there is something to read. */
+  content: ContentReader | null = null;
+  /** The same for a WebSocket that is connected to the upstream. */
+  realtime: RealtimeReader | null = null;
+  #subject: KnownSubject | null = null;
+  #clientIp: string | null = null;
+  #code: string | null = null;
+  /** Two clocks: `#endedAtMs` is monotonic, `#timeMs` counts from the epoch. */
+  #endedAtMs = 0;
+  #timeMs = 0;
+  #requestId: string | null = null;
+
+  constructor(options: RecordOptions, req: IncomingMessage) {
+    this.#options = options;
+    this.#req = req;
+    this.startedAtMs = options.clock.monotonic();
+  }
+
+  /**
+   * The client's request ID, or a generated one. Read as late as possible: a request that is refused for its shape may have no parsed
+   * headers.
+   */
+  get requestId(): string {
+    return (this.#requestId ??= requestIdOf(this.#req.headers['x-request-id']));
+  }
+
+  get clientIp(): string | null {
+    return this.#clientIp;
+  }
+
+  /** Must be called while the connection is open: the client's address comes from its socket. */
+  identify({ requestId, forwardedFor }: Pick<RequestFields, 'requestId' | 'forwardedFor'>): void {
+    this.#requestId = requestIdOf(requestId);
+    this.#clientIp = this.#options.addressOf(this.#req.socket, forwardedFor);
+  }
+
+  refused(refusal: Refusal): void {
+    this.outcome = outcomeOf(refusal);
+    this.#subject = refusal.subject;
+    this.status = statusOf(refusal);
+    this.cause = refusal.cause;
+    this.#code = codeOf(refusal);
+  }
+
+  /** The complete response was sent. */
+  responseCompleted(): void {
+    this.outcome ??= outcomeOfStatus(this.status ?? 0);
+  }
+
+  /** The client disconnected before it had the complete response. */
+  clientLeftEarly(): void {
+    if (this.outcome === 'ok' || this.outcome === 'upstream_refused') this.outcome = 'client_closed';
+  }
+
+  /** Ends the record. Called once; the record is published soon after. */
+  end(): void {
+    const { pass } = this;
+    const options = this.#options;
+    if (pass) options.admission.finish(pass);
+    this.#endedAtMs = options.clock.monotonic();
+    this.#timeMs = options.clock.now();
+    options.completions.add(this);
+  }
+
+  /** Publishes the record. A compressed response may have to be decoded first; then the record is published when that is done. */
+  publish(): void {
+    const { pass, content, realtime } = this;
+    const ended = this.#ended();
+    const telling = (facts: ContentFacts) => {
+      ended.model = facts.model;
+      ended.usage = facts.usage;
+      ended.requestBody = facts.requestBody;
+      ended.responseBody = facts.responseBody;
+      this.#options.onEnded(ended, this.cause);
+    };
+    const facts = (content ?? realtime)?.facts({
+      isServed: this.forwardedAtMs !== null || this.isHit,
+      requestType: () => this.#req.headers['content-type'],
+      upstreamKey: pass?.upstreamKey ?? null,
+    });
+    if (facts instanceof Promise) content?.recordedLater(facts.then(telling));
+    else telling(facts ?? NO_CONTENT_FACTS);
+  }
+
+  #ended(): RequestEnded {
+    const { pass, startedAtMs, forwardedAtMs, respondedAtMs } = this;
+    const req = this.#req;
+    const subject = pass ?? this.#subject;
+    return {
+      requestId: this.requestId,
+      timeMs: this.#timeMs,
+      projectId: subject?.projectId ?? null,
+      tokenId: subject?.tokenId ?? null,
+      obfuscated: subject?.obfuscated ?? null,
+      clientIp: this.#clientIp,
+      method: req.method ?? '',
+      path: pathWithoutSecrets(pathOf(req.url ?? '')),
+      status: this.status ?? CLIENT_CLOSED_STATUS,
+      code: this.#code,
+      outcome: this.outcome ?? 'client_closed',
+      isForwarded: forwardedAtMs !== null,
+      cache: this.isHit ? 'hit' : 'miss',
+      durationMs: this.#endedAtMs - startedAtMs,
+      upstreamMs: forwardedAtMs === null || respondedAtMs === null ? null : respondedAtMs - forwardedAtMs,
+      firstByteMs: respondedAtMs === null ? null : respondedAtMs - startedAtMs,
+      bytesIn: this.bytesIn,
+      bytesOut: this.bytesOut,
+      streamed: this.isStreamed,
+      upstreamRequestId: this.upstreamRequestId,
+      model: null,
+      usage: null,
+      requestBody: null,
+      responseBody: null,
+    };
+  }
+}
+
+/** What is known of a CONNECT request, or of a request that the parser rejected. */
+export interface UnreadableRequest {
+  /** Empty if unknown. */
+  method: string;
+  requestId: string;
+}
+
+/** Publishes a record of a refusal that happened before there was a request to process. */
+export function recordUnreadable(
+  options: RecordOptions,
+  socket: Socket,
+  refusal: Refusal,
+  unread: UnreadableRequest,
+): void {
+  const ended: RequestEnded = {
+    ...unread,
+    timeMs: options.clock.now(),
+    projectId: null,
+    tokenId: null,
+    obfuscated: null,
+    clientIp: options.addressOf(socket, undefined),
+    path: '',
+    status: statusOf(refusal),
+    code: codeOf(refusal),
+    outcome: outcomeOf(refusal),
+    isForwarded: false,
+    cache: 'miss',
+    durationMs: 0,
+    upstreamMs: null,
+    firstByteMs: null,
+    bytesIn: 0,
+    bytesOut: 0,
+    streamed: false,
+    upstreamRequestId: null,
+    ...NO_CONTENT_FACTS,
+  };
+  options.onEnded(ended, refusal.cause);
+}
+
+/** Outcome by the status of an upstream response, forwarded or from the cache. */
+function outcomeOfStatus(status: number): Outcome {
+  if (status >= 500) return 'upstream_error';
+  return status >= 400 ? 'upstream_refused' : 'ok';
+}
+
+function outcomeOf(refusal: Refusal): Outcome {
+  if (refusal.kind === 'upstream_timeout' || refusal.kind === 'request_timeout') return 'timeout';
+  return refusal.kind.startsWith('upstream_') || refusal.kind === 'internal' ? 'upstream_error' : 'refused';
+}

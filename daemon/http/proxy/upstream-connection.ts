@@ -1,0 +1,164 @@
+/** Connections to the upstream. Each carries one request at a time. */
+import type { Socket } from 'node:net';
+import type { buildConnector as Build, Dispatcher } from 'undici';
+import buildConnector from 'undici/lib/core/connect.js';
+import Client from 'undici/lib/dispatcher/client.js';
+import type { Live } from '../../../config/settings.js';
+import type { Clock } from '../../core/ports.js';
+import { timeoutAfterReads } from './timeouts/timeout-after-reads.js';
+import { rememberingLookup } from './dns-lookup.js';
+
+/** The current settings: SIGHUP may replace them. */
+export type LiveTimeouts = Live<'upstreamConnectTimeoutMs'>;
+
+export type Connect = (...args: Parameters<Build.connector>) => Socket;
+
+export const MAX_RESPONSE_HEADER_BYTES = 64 * 1024;
+// Without this limit a busy connection would stay open, and not notice that the upstream's name has a new address.
+const MAX_LIFETIME_MS = 60_000;
+
+/**
+ * How long an idle connection may be reused if the upstream does not announce a limit. Many servers close idle connections after five
+ * seconds without notice, perhaps just as the next request arrives; this is shorter.
+ */
+const DEFAULT_IDLE_MS = 4_000;
+// `Keep-Alive: timeout` has whole seconds, which the upstream counts from a slightly different moment.
+const IDLE_MARGIN_MS = 1_000;
+
+/** A slot for one connection. After a connection is lost, the next request opens a new one in the same slot. */
+export class UpstreamConnection {
+  readonly #origin: string;
+  readonly #connect: Connect;
+  readonly #clock: Clock;
+  #client: Client | null = null;
+  /** The socket that is being connected. */
+  #opening: Socket | null = null;
+  #openedAtMs = Infinity;
+  #idleSinceMs = Infinity;
+  #maxIdleMs = DEFAULT_IDLE_MS;
+  /** Number of requests on this connection, including the current one. */
+  requestCount = 0;
+  /** Why the connection was lost; null if it was closed regularly. */
+  failure: Error | null = null;
+
+  constructor(origin: string, connect: Connect, clock: Clock) {
+    this.#origin = origin;
+    this.#connect = connect;
+    this.#clock = clock;
+  }
+
+  #newClient(): Client {
+    const client: Client = new Client(this.#origin, {
+      pipelining: 1,
+      allowH2: false,
+      maxHeaderSize: MAX_RESPONSE_HEADER_BYTES,
+      connect: (options, callback) => {
+        this.#opening = this.#connect(options, (...[error, socket]) => {
+          const isAbandoned = client !== this.#client;
+          if (!isAbandoned) this.#opening = null;
+          if (error) {
+            // After some errors, undici's client would let its next request wait forever.
+            if (!isAbandoned) this.#client = null;
+            callback(error, null);
+          } else {
+            if (!isAbandoned) this.#opened(socket);
+            callback(null, socket);
+          }
+        });
+      },
+      // undici's own timeouts are up to half a second late; `TransferTimeouts` replaces them.
+      headersTimeout: 0,
+      bodyTimeout: 0,
+    });
+    return client;
+  }
+
+  #opened(socket: Socket): void {
+    const openedAtMs = this.#clock.monotonic();
+    this.#openedAtMs = openedAtMs;
+    this.#maxIdleMs = DEFAULT_IDLE_MS;
+    this.requestCount = 0;
+    this.failure = null;
+    // Registered before undici's own listener, so that `failure` is set when undici reports the end of the response.
+    socket.once('error', (error) => {
+      this.failure = error;
+    });
+    socket.once('close', () => {
+      // Unless the next connection is open already.
+      if (this.#openedAtMs === openedAtMs) this.#openedAtMs = Infinity;
+    });
+  }
+
+  /** Whether the connection had carried another request before the current one. */
+  get wasReused(): boolean {
+    return this.requestCount > 1;
+  }
+
+  dispatch(request: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): void {
+    const nowMs = this.#clock.monotonic();
+    // undici checks its own idle limit with a timer that is up to half a second late.
+    if (nowMs > this.#idleSinceMs + this.#maxIdleMs) this.discard();
+    this.#idleSinceMs = Infinity;
+    const isOld = nowMs > this.#openedAtMs + MAX_LIFETIME_MS;
+    this.#client ??= this.#newClient();
+    this.#client.dispatch(isOld ? { ...request, reset: true } : request, handler);
+  }
+
+  /** Called when the current request has ended. */
+  markIdle(): void {
+    this.#idleSinceMs = this.#clock.monotonic();
+  }
+
+  /**
+   * Reads how long the upstream keeps the connection open (`Keep-Alive: timeout`). @param rawHeaders the response's headers, names and
+   * values in turn.
+   */
+  readKeepAlive(rawHeaders: readonly Buffer[]): void {
+    for (let i = 0; i < rawHeaders.length; i += 2) {
+      if (rawHeaders[i]?.length !== 'keep-alive'.length) continue;
+      if (rawHeaders[i]?.toString('latin1').toLowerCase() !== 'keep-alive') continue;
+      const seconds = /(?:^|[,\s])timeout=(\d{1,6})(?:$|[,\s])/i.exec(rawHeaders[i + 1]?.toString('latin1') ?? '')?.[1];
+      if (seconds !== undefined) this.#maxIdleMs = Number(seconds) * 1000 - IDLE_MARGIN_MS;
+    }
+  }
+
+  /**
+   * Closes the connection, or cancels opening it; the next request opens a new one. If only the request were aborted, undici would
+   * immediately open a new connection for the aborted request.
+   */
+  discard(): void {
+    const client = this.#client;
+    this.#client = null;
+    this.#openedAtMs = Infinity;
+    void client?.destroy();
+    this.#opening?.destroy(new Error('the connection is no longer needed'));
+    this.#opening = null;
+  }
+
+  async close(): Promise<void> {
+    await this.#client?.destroy();
+  }
+}
+
+/**
+ * Connects as undici does, but with the current value of UPSTREAM_CONNECT_TIMEOUT. undici would fix the value at start and measure it in
+ * half seconds.
+ */
+export function connectWithin(live: LiveTimeouts, clock: Clock): Connect {
+  const connect = buildConnector({
+    timeout: 0,
+    allowH2: false,
+    lookup: rememberingLookup(clock),
+    rejectUnauthorized: true, // Also if NODE_TLS_REJECT_UNAUTHORIZED is 0.
+  }) as Connect; // undici's types do not state the returned type.
+  return (options, callback) => {
+    const socket = connect(options, (...result) => {
+      cancel();
+      callback(...result);
+    });
+    const cancel = timeoutAfterReads(clock, live.current.upstreamConnectTimeoutMs, () => {
+      socket.destroy(new Error('not connected within UPSTREAM_CONNECT_TIMEOUT'));
+    });
+    return socket;
+  };
+}

@@ -1,0 +1,166 @@
+import type { Pass } from '../../core/account.js';
+import { Refusal } from '../../core/refusal.js';
+import type { CacheTransaction } from '../../core/cache-transaction.js';
+import type { RequestBody } from '../body.js';
+import type { RequestFields } from '../fields.js';
+import type { BufferedBody } from '../buffered-bodies.js';
+import { CacheTee } from './cache-tee.js';
+import type { Forwarding, Receiver } from './forwarder.js';
+import { upstreamRequestHeaders } from './headers.js';
+import type { OpenExchange } from './open-exchange.js';
+import { isUnsafe } from './cache-request.js';
+import { type ReservationOwner, ForwardReservation } from './forward-reservation.js';
+
+/** The upstream's part of an exchange: draws one use, sends the request, and passes the response on as it arrives. */
+export class UpstreamExchange implements Receiver, ReservationOwner {
+  readonly #exchange: OpenExchange;
+  readonly #pass: Pass;
+  readonly #buffered: BufferedBody | null;
+  /** Fields and body are null after the request was sent, so that their memory is freed. */
+  #fields: RequestFields | null;
+  #body: RequestBody;
+  #transaction: CacheTransaction | null = null;
+  #reservation: ForwardReservation | null = null;
+  #forwarding: Forwarding | null = null;
+  #cacheTee: CacheTee | null = null;
+  /** The request may have changed the resource, so that stored responses must be invalidated; not yet known whether it did. */
+  #invalidatesCache = false;
+
+  /** @param buffered the part of the body that is buffered in memory. */
+  constructor(
+    exchange: OpenExchange,
+    pass: Pass,
+    fields: RequestFields,
+    body: RequestBody,
+    buffered: BufferedBody | null,
+  ) {
+    this.#exchange = exchange;
+    this.#pass = pass;
+    this.#buffered = buffered;
+    this.#fields = fields;
+    this.#body = body;
+  }
+
+  /** Whether the request was sent. */
+  get isSent(): boolean {
+    return this.#fields === null;
+  }
+
+  /** @param transaction the cache transaction that may use the response; null if the cache is not involved. */
+  send(transaction: CacheTransaction | null): void {
+    const exchange = this.#exchange;
+    if (exchange.hasEnded() || this.isSent) return;
+    const { admission, forwarder } = exchange.options;
+    this.#transaction = transaction;
+    exchange.timeouts.pause();
+    this.#reservation = new ForwardReservation(this, admission, forwarder);
+    void this.#reservation.begin(this.#pass);
+  }
+
+  hasEnded(): boolean {
+    return this.#exchange.hasEnded();
+  }
+
+  refuse(error: unknown): void {
+    this.#exchange.refuse(error);
+  }
+
+  forward(): void {
+    const exchange = this.#exchange;
+    const pass = this.#pass;
+    const { req, record, options } = exchange;
+    const fields = this.#fields;
+    if (!fields) return;
+    this.#invalidatesCache = options.cache !== null && isUnsafe(req);
+    const nowMs = options.clock.monotonic();
+    record.forwardedAtMs = nowMs;
+    exchange.timeouts.waitForUpstream(nowMs);
+    const headers = upstreamRequestHeaders(fields, {
+      upstreamKey: pass.upstreamKey,
+      requestId: record.requestId,
+      loopMark: options.loopMark,
+    });
+    if (this.#transaction?.isResponseNeeded) {
+      headers.push(...this.#transaction.conditionalHeaders);
+      this.#cacheTee = this.#cacheTeeFor(this.#transaction);
+    }
+    const request = { method: req.method ?? 'GET', target: req.url ?? '/', headers, body: this.#body };
+    this.#forwarding = options.forwarder.forward(request, this.#cacheTee ?? this);
+    this.#cacheTee?.started(this.#forwarding);
+    this.#fields = this.#body = null;
+    this.#buffered?.release();
+  }
+
+  #cacheTeeFor(transaction: CacheTransaction): CacheTee {
+    const { options, idleTimers, settings } = this.#exchange;
+    const { requestTimeoutMs } = settings;
+    return new CacheTee(this, transaction, this.#pass, { admission: options.admission, idleTimers, requestTimeoutMs });
+  }
+
+  // ---- the response
+
+  head(status: number, rawHeaders: readonly Buffer[]): void {
+    const { options, timeouts, record, clientResponse, req } = this.#exchange;
+    const nowMs = options.clock.monotonic();
+    timeouts.waitForUpstream(nowMs);
+    if (this.#cacheTee?.isRevalidated) record.content?.revalidated();
+    clientResponse.head(this.#pass, status, rawHeaders, nowMs);
+    if (this.#invalidatesCache) {
+      this.#invalidatesCache = false;
+      // Before the client learns that the change succeeded.
+      if (status < 400) options.cache?.invalidateTarget(this.#pass.projectId, req.url ?? '/');
+    }
+  }
+
+  data(chunk: Buffer): boolean {
+    this.#exchange.timeouts.touch();
+    return this.#exchange.clientResponse.data(chunk);
+  }
+
+  end(): void {
+    this.#exchange.clientResponse.end();
+  }
+
+  fail(refusal: Refusal): void {
+    const exchange = this.#exchange;
+    if (!exchange.res.headersSent) {
+      exchange.refuse(refusal);
+      return;
+    }
+    exchange.record.cause = refusal.cause;
+    if (refusal.kind === 'upstream_timeout') exchange.destroy('timeout', refusal);
+    else exchange.destroy('truncated'); // As the client would see it without this proxy.
+  }
+
+  /** Nothing has happened for too long. */
+  timedOut(): void {
+    // If the client is the one that stalls (it does not read), an error response would not reach it either.
+    if (this.#exchange.res.writableNeedDrain) this.#exchange.destroy('client_closed');
+    else (this.#cacheTee ?? this).fail(new Refusal('upstream_timeout', 'upstream timed out'));
+  }
+
+  /** Resumes a response that the client could not take for a while. */
+  resume(): void {
+    this.#forwarding?.resume();
+  }
+
+  // ---- end
+
+  /** Aborts the upstream request. */
+  abort(): void {
+    this.#forwarding?.abort();
+  }
+
+  /** The client has disconnected. @returns whether the transfer continues because others need the response. */
+  clientLeft(): boolean {
+    return this.#cacheTee?.clientLeft() ?? false;
+  }
+
+  /** The exchange has ended. */
+  close(): void {
+    const { options, req } = this.#exchange;
+    this.#reservation?.end();
+    // The upstream may have processed the request although no response arrived.
+    if (this.#invalidatesCache) options.cache?.invalidateTarget(this.#pass.projectId, req.url ?? '/');
+  }
+}

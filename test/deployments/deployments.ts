@@ -1,0 +1,22 @@
+/** The deployments on which the contract runs. */
+import { type ServerKind, WITHOUT } from '../support/database-servers.js';
+import { WITHOUT_NGINX } from '../support/nginx.js';
+import { WITHOUT_REDIS } from '../support/redis.js';
+import type { Deployment } from './system.js';
+
+const on = (name: string, server: ServerKind | null, isBehindNginx = false): Deployment => ({
+  name,
+  server,
+  isBehindNginx,
+});
+
+export const DEPLOYMENTS = {
+  sqlite: on('SQLite', null),
+  postgres: on('PostgreSQL and Redis', 'postgres'),
+  mysql: on('MariaDB and Redis', 'mysql'),
+  nginx: on('two instances behind nginx, on PostgreSQL and Redis', 'postgres', true),
+};
+
+/** Says why a row is skipped here. Where everything must be installed, it fails instead. */
+export const skipReason = ({ server, isBehindNginx }: Deployment): string =>
+  (server && (WITHOUT[server] || WITHOUT_REDIS)) || (isBehindNginx && WITHOUT_NGINX) || '';

@@ -1,0 +1,99 @@
+/** The programs in docs/clients, unchanged except for the address, run with their SDKs. */
+import { execFile } from 'node:child_process';
+import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { expect } from 'chai';
+import { Scene } from '../support/scene.js';
+import { type Environment, ENVIRONMENTS, NotChecked, type Program } from './environments.js';
+import { standIn } from './stand-in.js';
+
+const PAGES = resolve(import.meta.dirname, '../../../docs/clients');
+const { npm, pythonNew, langchain, go } = ENVIRONMENTS;
+const execute = promisify(execFile);
+
+interface Example {
+  page: string;
+  language: string;
+  source: string;
+}
+
+/** The blocks that a page marks as programs. */
+const examples: Example[] = readdirSync(PAGES).flatMap((page) =>
+  [...readFileSync(join(PAGES, page), 'utf8').matchAll(/^<!-- runs: sdk -->\n\n```(\w+)\n([^]*?)^```/gm)].map(
+    ([, language = '', source = '']) => ({ page, language, source }),
+  ),
+);
+
+function environmentOf({ page, language }: Example): Environment {
+  if (language === 'python') return page === 'langchain.md' ? langchain : pythonNew;
+  return language === 'go' ? go : npm;
+}
+
+/** Runs a program inside the environment of its SDK, where it finds its packages. @returns what it prints. */
+async function run({ language, source }: Example, { command, args }: Program, env: NodeJS.ProcessEnv): Promise<string> {
+  const home = language === 'python' ? dirname(command) : dirname(args[0] ?? command);
+  const folder = mkdtempSync(join(home, 'example-'));
+  try {
+    const [file, ...words] = programOf(language, command);
+    mkdirSync(join(folder, 'src'));
+    const name = join(folder, 'src', { python: 'main.py', go: 'main.go' }[language] ?? 'main.mjs');
+    // Here the SDK is installed under a name that includes its major version.
+    writeFileSync(name, source.replace(`from 'openai'`, `from 'openai6'`));
+    if (language === 'go') {
+      for (const each of ['go.mod', 'go.sum']) copyFileSync(join(home, each), join(folder, 'src', each));
+    }
+    const { stdout } = await execute(file ?? '', [...words, language === 'go' ? '.' : name], {
+      cwd: join(folder, 'src'),
+      env,
+      timeout: 300_000,
+    });
+    return stdout;
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function programOf(language: string, python: string): string[] {
+  if (language === 'python') return [python];
+  return language === 'go' ? ['go', 'run'] : [process.execPath];
+}
+
+describe('the programs in docs/clients', function () {
+  this.timeout(600_000);
+  let scene: Scene;
+  before(async () => {
+    scene = await Scene.open();
+  });
+  after(() => scene.close());
+
+  it('are found', () => {
+    expect(new Set(examples.map(({ page }) => basename(page, '.md')))).to.include.all.keys(
+      ...readdirSync(PAGES)
+        .map((page) => basename(page, '.md'))
+        .filter((page) => page !== 'README'),
+    );
+  });
+
+  for (const [index, example] of examples.entries()) {
+    it(`${example.page} (${example.language}, block ${index + 1}) prints the response`, async function () {
+      let program: Program;
+      try {
+        program = await environmentOf(example).prepare();
+      } catch (error) {
+        if (!(error instanceof NotChecked)) throw error;
+        console.log(`NOT CHECKED: the example in ${example.page}: ${error.message}`);
+        this.skip();
+      }
+      await scene.begin();
+      scene.provider.answer = standIn(
+        () => Promise.resolve(),
+        () => undefined,
+      );
+      const source = example.source.replaceAll('http://127.0.0.1:8080', scene.daemon.url);
+      const env = { PATH: process.env.PATH, HOME: process.env.HOME, TOKEN: scene.secret };
+      expect(await run({ ...example, source }, program, env)).to.match(/Hello/);
+      expect(scene.provider.received).to.have.length(1);
+    });
+  }
+});

@@ -1,0 +1,46 @@
+import { ConnectionError } from 'sequelize';
+import type { TestDaemon } from './daemon.js';
+import type { SqliteDatabase } from '../../daemon/store/sql/sqlite-database.js';
+
+interface ConnectionManager {
+  getConnection: (options: unknown) => Promise<unknown>;
+}
+
+export interface DatabaseOutage {
+  /** The number of attempts to reach the database. */
+  attempts: number;
+  end(): void;
+}
+
+const refused = () => Promise.reject(new ConnectionError(new Error('the database is away')));
+
+/**
+ * Makes the database unreachable, with the error that its driver would report.
+ * @param connecting what happens at each attempt; `reach` is what would have happened.
+ */
+export function makeDatabaseUnreachable(
+  { daemon }: TestDaemon,
+  connecting: (reach: () => Promise<unknown>) => Promise<unknown> = refused,
+): DatabaseOutage {
+  const { sequelize, writer } = daemon.stores.database as SqliteDatabase;
+  const { connectionManager } = sequelize as unknown as { connectionManager: ConnectionManager };
+  const shipped = connectionManager.getConnection;
+  const run = writer.run.bind(writer);
+  const outage: DatabaseOutage = {
+    attempts: 0,
+    end: () => {
+      connectionManager.getConnection = shipped;
+      writer.run = run;
+    },
+  };
+  connectionManager.getConnection = (options) => {
+    outage.attempts += 1;
+    return connecting(() => shipped.call(connectionManager, options));
+  };
+  writer.run = (sql, bind) => {
+    if (sql !== 'BEGIN IMMEDIATE') return run(sql, bind);
+    outage.attempts += 1;
+    return connecting(() => run(sql, bind)) as Promise<number>;
+  };
+  return outage;
+}

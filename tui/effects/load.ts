@@ -1,0 +1,76 @@
+/** Loads data: one function per kind of data request, on the management API. */
+import type { ManagementClient, Page } from '../../daemon/api/client.js';
+import type { WireProject, WireToken } from '../../daemon/api/contract.js';
+import { loadTokenHistory } from '../../daemon/api/token-history.js';
+import type { DataResponse, DataOf, ContextSummary, DataRequest } from '../state/exchange.js';
+import { MAX_PAGE_SIZE } from '../../daemon/api/vocabulary.js';
+
+const LARGEST_PAGE = String(MAX_PAGE_SIZE);
+/** Limit of tokens marked at once, to bound the memory. */
+export const MAX_MARKED = 100_000;
+/** Per kind of change of a token. */
+const CHANGES_SHOWN = 50;
+
+export interface DataSource {
+  client: ManagementClient;
+  contexts: () => Promise<readonly ContextSummary[]>;
+  /** Aborted when the data is no longer needed. */
+  signal: AbortSignal;
+  progress: (words: string, done: number, of: number) => void;
+}
+
+type Loaders = {
+  [K in DataRequest['of']]: (source: DataSource, request: Extract<DataRequest, { of: K }>) => Promise<DataOf<K>>;
+};
+
+const LOADERS: Loaders = {
+  status: ({ client, signal }) => client.status(signal),
+  tokens: ({ client, signal }, { query }) => client.tokens(query, signal),
+  expiring: ({ client, signal }, { query }) => client.tokens(query, signal),
+  token: ({ client, signal }, { id }) => client.token(id, signal),
+  allTokens: allTokens,
+  projects: allProjects,
+  usage: ({ client, signal }, { query }) => client.usage(query, signal),
+  audit: ({ client, signal }, { query }) => client.auditRecords(query, signal),
+  tokenAudit: ({ client, signal }, { id }) => loadTokenHistory(client, id, CHANGES_SHOWN, signal),
+  cache: ({ client, signal }) => client.cache(signal),
+  purgeable: async ({ client, signal }, { body }) =>
+    (await client.purgeCache({ ...body, dry_run: true }, signal)).purged_count,
+  contexts: ({ contexts }) => contexts(),
+};
+
+/** @throws {ApiError | Unreachable} from the client. */
+export async function load(source: DataSource, request: DataRequest): Promise<DataResponse> {
+  const data = await LOADERS[request.of](source, request as never);
+  return { request, data } as DataResponse;
+}
+
+async function allProjects({ client, signal }: DataSource): Promise<WireProject[]> {
+  const all: WireProject[] = [];
+  for (let cursor: string | null = null; ;) {
+    const page: Page<WireProject> = await client.projects(
+      { limit: LARGEST_PAGE, ...(cursor !== null && { cursor }) },
+      signal,
+    );
+    all.push(...page.items);
+    cursor = page.next;
+    if (cursor === null) return all;
+  }
+}
+
+async function allTokens(
+  { client, signal, progress }: DataSource,
+  { query }: Extract<DataRequest, { of: 'allTokens' }>,
+): Promise<WireToken[]> {
+  const all: WireToken[] = [];
+  for (let cursor: string | null = null; ;) {
+    const page: Page<WireToken> = await client.tokens(
+      { ...query, limit: LARGEST_PAGE, ...(cursor !== null && { cursor }) },
+      signal,
+    );
+    all.push(...page.items);
+    cursor = page.next;
+    if (cursor === null || all.length >= MAX_MARKED) return all.slice(0, MAX_MARKED);
+    progress('Marking', all.length, page.total ?? all.length);
+  }
+}

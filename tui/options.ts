@@ -1,0 +1,20 @@
+/** Options of the terminal UI, and the state that it starts with. */
+import type { Connected, RunnerOptions } from './effects/runner.js';
+import { initialState } from './state/initial-state.js';
+import type { Look, State, Tab } from './state/state.js';
+import type { Capabilities } from './terminal/capabilities.js';
+
+export interface TuiOptions extends Pick<RunnerOptions, 'connect' | 'contexts'> {
+  connected: Connected;
+  tab: Tab;
+  refreshMs: number;
+}
+
+export const lookOf = ({ hasSymbols, colours, hasMotion }: Capabilities): Look => ({
+  ascii: !hasSymbols,
+  hasColor: colours !== 'none',
+  isStill: !hasMotion,
+});
+
+export const stateAtStart = ({ connected, tab, refreshMs }: TuiOptions, look: Look, size: State['size']): State =>
+  initialState({ size, look, target: connected.target, nowMs: Date.now(), tab, refreshMs });

@@ -1,0 +1,140 @@
+/** The result of a change: the message, the remaining marks, and the undo. */
+import { counted, nameOf } from './changes.js';
+import { refused } from './dialog.js';
+import type { ChangeRequest, Failure, ChangeResult } from './exchange.js';
+import { withMessage, type State, type PendingChange, type Undo } from './state.js';
+
+const UNDO_MS = 30_000;
+
+/** Reports the result of a change, and remembers how to undo it. */
+export function changed(before: State, change: ChangeRequest, outcome: ChangeResult): State {
+  const { state, it } = withoutPending(before, change);
+  const next: State = {
+    ...state,
+    undo: undoAfter(state, change, outcome, (it?.undo ?? null) !== null),
+    tokens: changesTokens(change)
+      ? { ...state.tokens, marks: remainingMarks(state, outcome), rangeFrom: null }
+      : state.tokens,
+  };
+  const words = resultMessage(change, outcome);
+  const [first, ...others] = outcome.failures;
+  if (!first) return withMessage(next, words, notTriedCount(change, outcome) > 0 ? 'plain' : 'good');
+  const why = `${nameOf(first.of)}: ${first.failure.message}${others.length > 0 ? `, and ${others.length} more` : ''}`;
+  return withMessage(next, `${words} ${isUnknown(first.failure) ? 'Result unknown' : 'Failed'}: ${why}`, 'bad');
+}
+
+/** Without a response the result is unknown. It is also unknown when the daemon lost its database during the change (5xx). */
+const isUnknown = ({ kind, status }: Failure) => kind === 'unreachable' || (status !== null && status >= 500);
+
+/** The change failed. Its form is shown again with the values that were entered. */
+export function changeFailed(before: State, change: ChangeRequest, failure: Failure): State {
+  const { state, it } = withoutPending(before, change);
+  const next = { ...state, undo: state.undo ?? it?.undo ?? null };
+  const words = `${failure.message}; ${isUnknown(failure) ? 'the result is unknown' : 'nothing was changed'}`;
+  if (failure.kind === 'unreachable') return withMessage(next, words, 'bad');
+  if (!it?.form || next.layers.length > 0) return withMessage(next, words, 'bad');
+  return { ...next, layers: [refused(it.form, { field: null, words })] };
+}
+
+/**
+ * What `u` does next. After a change it reverts what was changed, and asks first if the change was partial. After an undo it never
+ * repeats the original change: it completes the undo if a part is left.
+ */
+function undoAfter({ nowMs }: State, change: ChangeRequest, outcome: ChangeResult, wasUndo: boolean): Undo | null {
+  const untilMs = nowMs + UNDO_MS;
+  if (!wasUndo) {
+    const undone = inverseOf(change, outcome);
+    const isWhole = notTriedCount(change, outcome) === 0 && outcome.failures.length === 0;
+    const confirmation = isWhole ? null : 'Only the tokens that were changed are changed back.';
+    return undone && { change: undone, untilMs, confirmation };
+  }
+  const rest = restOf(change, outcome);
+  return rest && { change: rest, untilMs, confirmation: 'This continues the undo, which did not finish.' };
+}
+
+/** The change for the tokens that were not changed and still exist; null: none are left. */
+function restOf(change: ChangeRequest, { doneIds, failures }: ChangeResult): ChangeRequest | null {
+  if (!('tokens' in change)) return null;
+  const gone = failures.filter(({ failure }) => failure.status === 404).map(({ of }) => of.id);
+  const over = new Set([...doneIds, ...gone]);
+  const tokens = change.tokens.filter(({ id }) => !over.has(id));
+  return tokens.length === 0 ? null : { ...change, tokens };
+}
+
+const changesTokens = (change: ChangeRequest) => change.what === 'revoke' || change.what === 'reactivate';
+
+/** Removes the change from the pending ones. */
+function withoutPending(state: State, change: ChangeRequest): { state: State; it: PendingChange | undefined } {
+  const it = state.pendingChanges.find((one) => one.change === change);
+  const pendingChanges = state.pendingChanges.filter((one) => one !== it);
+  const isOfMany = 'tokens' in change && change.tokens.length > 1;
+  return { it, state: { ...state, pendingChanges, progress: isOfMany ? null : state.progress } };
+}
+
+/** Tokens that failed stay marked for another try; tokens that no longer exist do not. */
+function remainingMarks({ tokens }: State, { doneIds, failures }: ChangeResult): State['tokens']['marks'] {
+  const gone = failures.filter(({ failure }) => failure.status === 404).map(({ of }) => of.id);
+  const done = new Set([...doneIds, ...gone]);
+  return new Map([...tokens.marks].filter(([id]) => !done.has(id)));
+}
+
+/** Number of tokens not tried because the operator stopped the change or the daemon became unreachable. */
+function notTriedCount(change: ChangeRequest, { done, failures }: ChangeResult): number {
+  return 'tokens' in change ? change.tokens.length - done - failures.length : 0;
+}
+
+const DONE: Record<ChangeRequest['what'], string> = {
+  revoke: 'Revoked',
+  reactivate: 'Reactivated',
+  'create-token': 'Created',
+  'create-project': 'Created project',
+  'update-project': 'Changed',
+  'revoke-all': 'Revoked',
+  purge: 'Purged',
+};
+
+function resultMessage(change: ChangeRequest, outcome: ChangeResult): string {
+  const { done } = outcome;
+  const word = DONE[change.what];
+  switch (change.what) {
+    case 'revoke':
+    case 'reactivate': {
+      const [only] = change.tokens;
+      if (change.tokens.length === 1 && only && done === 1) return `${word} ${nameOf(only)}.`;
+      const left = notTriedCount(change, outcome);
+      return `${word} ${counted(done, 'token')}${left > 0 ? `; ${left.toLocaleString('en')} not changed` : ''}.`;
+    }
+    case 'create-token':
+      return `${word} ${change.body.name ?? 'a token'}.`;
+    case 'create-project':
+      return `${word} ${change.name}.`;
+    case 'update-project':
+      return projectMessage(change);
+    case 'revoke-all':
+      return `${word} ${counted(done, 'token')} of ${nameOf(change.project)}.`;
+    case 'purge':
+      return `${word} ${counted(done, 'cached response')}.`;
+  }
+}
+
+type ProjectUpdate = Extract<ChangeRequest, { what: 'update-project' }>;
+
+function projectMessage({ project, body, key }: ProjectUpdate): string {
+  if (body.is_active !== undefined) return `${body.is_active ? 'Activated' : 'Deactivated'} ${nameOf(project)}.`;
+  if (body.name !== undefined) return `Renamed ${nameOf(project)} to ${body.name}.`;
+  return key ? `Changed the key of ${nameOf(project)}.` : `Changed ${nameOf(project)}.`;
+}
+
+/** The inverse of a change; null if the API cannot revert it. */
+function inverseOf(change: ChangeRequest, { doneIds }: ChangeResult): ChangeRequest | null {
+  if (change.what === 'revoke' || change.what === 'reactivate') {
+    const done = new Set(doneIds);
+    const tokens = change.tokens.filter(({ id }) => done.has(id));
+    return tokens.length === 0 ? null : { what: change.what === 'revoke' ? 'reactivate' : 'revoke', tokens };
+  }
+  if (change.what !== 'update-project') return null;
+  const { project, body } = change;
+  if (body.is_active !== undefined) return { ...change, body: { is_active: !body.is_active } };
+  if (body.name === undefined || project.name === null) return null;
+  return { ...change, project: { id: project.id, name: body.name }, body: { name: project.name } };
+}

@@ -1,0 +1,234 @@
+/** Changes of tokens and projects, and the dialogs that confirm them. */
+import { visible } from '../../console/escape.js';
+import { relativeTime, shortId } from '../../console/views.js';
+import type { WireProject, WireToken } from '../../daemon/api/contract.js';
+import { confirmationOf, dialogOf, textField } from './dialog.js';
+import { lineOf } from './line.js';
+import type { ChangeRequest, Named } from './exchange.js';
+import {
+  daemonNow,
+  type Dialog,
+  type DialogItem,
+  withMessage,
+  type State,
+  type Transition,
+  type PendingChange,
+  whyNoChange,
+} from './state.js';
+
+/** From this number of tokens on, the operator must type a confirmation. */
+export const TYPED_FROM = 25;
+const ITEMS_SHOWN = 6;
+/** A token used within this time is considered to be in use. */
+const IN_USE_MS = 60_000;
+
+export const nameOf = ({ id, name }: Named) => name ?? shortId(id);
+export const counted = (count: number, noun: string) =>
+  `${count.toLocaleString('en')} ${noun}${count === 1 ? '' : 's'}`;
+const where = ({ target }: State) => target.context ?? target.server;
+
+/** Revokes tokens after confirmation. Tokens that are already revoked are skipped. */
+export function revoke(state: State, tokens: readonly WireToken[]): Transition {
+  const meant = tokens.filter(({ is_active }) => is_active);
+  if (meant.length === 0)
+    return [
+      withMessage(state, tokens.length === 1 ? 'The token is already revoked' : 'The tokens are already revoked'),
+    ];
+  const change: ChangeRequest = { what: 'revoke', tokens: meant };
+  const others = tokens.length - meant.length;
+  const inUse = meant.filter((token) => isInUse(token, daemonNow(state))).length;
+  const notes = [
+    ...(inUse > 0
+      ? [
+          warning(
+            `${counted(inUse, 'token')} ${inUse === 1 ? 'is' : 'are'} in use right now; ${inUse === 1 ? 'its' : 'their'} clients will get 401.`,
+          ),
+        ]
+      : []),
+    ...(others > 0 ? [note(`${others} of the marked tokens ${others === 1 ? 'is' : 'are'} already revoked.`)] : []),
+  ];
+  return confirm(state, {
+    change,
+    title: `Revoke ${titleOf(meant)} in ${where(state)}`,
+    action: meant.length === 1 ? 'Revoke' : `Revoke ${meant.length.toLocaleString('en')}`,
+    tokens: meant,
+    notes,
+  });
+}
+
+/** Reactivates tokens: a single one immediately, because it can be undone, several after confirmation. */
+export function reactivate(state: State, tokens: readonly WireToken[]): Transition {
+  const meant = tokens.filter(({ is_active }) => !is_active);
+  const [only] = tokens;
+  if (meant.length === 0) {
+    return [
+      withMessage(
+        state,
+        tokens.length === 1 && only ? whyNotReactivated(only) : 'None of the marked tokens is revoked',
+      ),
+    ];
+  }
+  const change: ChangeRequest = { what: 'reactivate', tokens: meant };
+  if (tokens.length === 1 && !state.target.isProtected) return send(state, change, null);
+  const expired = meant.filter(({ expires_at }) => Date.parse(expires_at) <= daemonNow(state)).length;
+  const others = tokens.length - meant.length;
+  return confirm(state, {
+    change,
+    title: `Reactivate ${titleOf(meant)} in ${where(state)}`,
+    action: meant.length === 1 ? 'Reactivate' : `Reactivate ${meant.length.toLocaleString('en')}`,
+    tokens: meant,
+    notes: [
+      ...(expired > 0 ? [note(`${counted(expired, 'token')} remain${expired === 1 ? 's' : ''} expired.`)] : []),
+      ...(others > 0 ? [note(`${others} of the marked tokens ${others === 1 ? 'is' : 'are'} not revoked.`)] : []),
+    ],
+  });
+}
+
+const note = (words: string) => ({ words, isWarning: false });
+const warning = (words: string) => ({ words, isWarning: true });
+
+function whyNotReactivated({ state }: WireToken): string {
+  if (state === 'expired') return 'Expired, not revoked; press n to issue a new token';
+  if (state === 'rate_limited') return 'Used up, not revoked; press n to issue a new token';
+  if (state === 'project_inactive') return 'Not revoked, but its project is inactive';
+  return 'The token is not revoked';
+}
+
+/** Undoes the last change while its time limit allows: immediately, or after confirmation if the change was partial. */
+export function undo(state: State): Transition {
+  const { undo: last } = state;
+  if (!last || !isUndoable(state)) return [withMessage(state, NOTHING_TO_UNDO)];
+  if (last.confirmation !== null) {
+    const { change, confirmation } = last;
+    const title = `${change.what === 'revoke' ? 'Revoke' : 'Reactivate'} ${'tokens' in change ? titleOf(change.tokens) : ''}`;
+    return confirm(state, {
+      change,
+      title: `Undo: ${title} in ${where(state)}`,
+      action: 'Undo',
+      notes: [note(confirmation)],
+      typed: null,
+      reason: 'undo',
+      isUndo: true,
+    });
+  }
+  const [next, ...effects] = send(state, last.change, 'undo', { undo: last });
+  return effects.length > 0 ? [{ ...next, undo: null }, ...effects] : [next];
+}
+
+export const NOTHING_TO_UNDO = 'Nothing to undo';
+/** Checks the time as well, because the timer may not have run yet, for example after ^Z. */
+export const isUndoable = ({ undo, nowMs }: State) => undo !== null && undo.untilMs > nowMs;
+
+export function projectActive(state: State, project: WireProject, isActive: boolean): Transition {
+  if (project.is_active === isActive)
+    return [withMessage(state, `The project is already ${isActive ? 'active' : 'inactive'}`)];
+  const change: ChangeRequest = { what: 'update-project', project, body: { is_active: isActive } };
+  if (isActive && !state.target.isProtected) return send(state, change, null);
+  return confirm(state, {
+    change,
+    title: `${isActive ? 'Activate' : 'Deactivate'} project ${project.name} in ${where(state)}`,
+    action: isActive ? 'Activate' : 'Deactivate',
+    notes: isActive ? [] : [warning('Its tokens do not change, but their clients will get 403 immediately.')],
+    typed: state.target.isProtected ? project.name : null,
+  });
+}
+
+export function revokeAll(state: State, project: WireProject): Transition {
+  return confirm(state, {
+    change: { what: 'revoke-all', project },
+    title: `Revoke all tokens of ${project.name} in ${where(state)}`,
+    action: 'Revoke all',
+    notes: [warning('This revokes every token of the project, including expired ones. Their clients will get 401.')],
+    typed: project.name,
+  });
+}
+
+/** Sends a change, unless changes cannot be sent now. */
+export function send(
+  state: State,
+  change: ChangeRequest,
+  reason: string | null,
+  { form = null, undo = null }: Partial<PendingChange> = {},
+): Transition {
+  const why = whyNoChange(state);
+  if (why !== null) return [withMessage(state, why, 'bad')];
+  const pendingChanges = [...state.pendingChanges, { change, form, undo, sentMs: state.nowMs }];
+  return [
+    { ...state, message: null, pendingChanges },
+    { do: 'change', change, reason },
+  ];
+}
+
+interface Confirmation {
+  change: ChangeRequest;
+  title: string;
+  action: string;
+  tokens?: readonly WireToken[];
+  notes: Dialog['notes'];
+  typed?: string | null;
+  /** Initial value of the reason. */
+  reason?: string;
+  /** Whether the change is an undo. */
+  isUndo?: boolean;
+}
+
+function confirm(state: State, asked: Confirmation): Transition {
+  const { change, title, action, tokens = [], notes, typed, reason = '', isUndo = false } = asked;
+  const why = whyNoChange(state);
+  if (why !== null) return [withMessage(state, why, 'bad')];
+  const needsTyping = tokens.length >= TYPED_FROM || state.target.isProtected;
+  const word = typed !== undefined ? typed : needsTyping ? wordToType(state, tokens) : null;
+  const fields = [
+    textField('Reason', { line: lineOf(reason), hint: 'for the audit record', width: 40 }),
+    ...(word === null ? [] : [textField(confirmationOf(word), { width: 30 })]),
+  ];
+  const dialog = dialogOf(
+    {
+      purpose: { for: 'change', change, typed: word, isUndo },
+      title,
+      action,
+      items: tokens.slice(0, ITEMS_SHOWN).map((token) => itemOf(state, token)),
+      more: Math.max(0, tokens.length - ITEMS_SHOWN),
+      notes,
+      fields,
+    },
+    'cancel',
+  );
+  return [{ ...state, layers: [...state.layers, dialog] }];
+}
+
+/** The project's name if all tokens belong to one project, otherwise the number of tokens. */
+function wordToType(state: State, tokens: readonly WireToken[]): string {
+  const ids = [...new Set(tokens.map(({ project_id }) => project_id))];
+  const project = ids.length === 1 ? state.projects.all?.find(({ id }) => id === ids[0]) : undefined;
+  // A name that cannot be typed as shown is of no use.
+  return project && visible(project.name) === project.name ? project.name : String(tokens.length);
+}
+
+const titleOf = (tokens: readonly Named[]) => {
+  const [only] = tokens;
+  return tokens.length === 1 && only ? nameOf(only) : counted(tokens.length, 'token');
+};
+
+const isInUse = ({ last_used_at }: WireToken, nowMs: number) =>
+  last_used_at !== null && nowMs - Date.parse(last_used_at) < IN_USE_MS;
+
+function itemOf(state: State, token: WireToken): DialogItem {
+  const used =
+    token.last_used_at === null
+      ? 'never used'
+      : `last used ${relativeTime(token.last_used_at, { now: daemonNow(state) })}`;
+  const rate = perMinute(state, token);
+  return {
+    cells: [shortId(token.id), token.name ?? '', used, rate === null ? '' : `${rate} req/min`],
+    isWarning: isInUse(token, daemonNow(state)),
+  };
+}
+
+/** Requests per minute since the token's earlier count; null if that is less than 5 seconds old. */
+export function perMinute({ tokens, nowMs }: State, { id, request_count }: WireToken): number | null {
+  const before = tokens.rateBaselines.get(id);
+  const ageMs = before ? nowMs - before.atMs : 0;
+  if (!before || ageMs < 5_000 || Number.isNaN(request_count)) return null;
+  return Math.round(((request_count - before.count) * 60_000) / ageMs);
+}

@@ -1,0 +1,54 @@
+/** The state before any data is loaded. */
+import { NOT_CONNECTED } from './connection.js';
+import type { Target } from './exchange.js';
+import { emptyFeed } from './feed.js';
+import { NO_PROJECTS } from './projects.js';
+import type { Look, State, Tab } from './state.js';
+import { NO_TOKENS } from './tokens.js';
+
+export interface InitialStateOptions {
+  size: State['size'];
+  look: Look;
+  target: Target;
+  nowMs: number;
+  tab: Tab;
+  refreshMs: number;
+}
+
+export const initialState = ({ size, look, target, nowMs, tab, refreshMs }: InitialStateOptions): State => ({
+  size,
+  look,
+  nowMs,
+  target,
+  connection: NOT_CONNECTED,
+  switchingTo: null,
+  isPaused: false,
+  refreshMs,
+  views: [{ screen: tab }],
+  layers: [],
+  message: null,
+  undo: null,
+  pendingChanges: [],
+  missingFields: [],
+  progress: null,
+  overview: { status: null, traffic: [], expiring: [], usage: null },
+  tokens: NO_TOKENS,
+  token: null,
+  projects: NO_PROJECTS,
+  audit: emptyFeed(),
+  events: emptyFeed(),
+  cache: { cache: null, preview: null },
+});
+
+/** Resets the state for another daemon. The dialog of a secret that was not stored yet stays open. */
+export function resetForDaemon({ size, look, target, nowMs, refreshMs, views: [first], layers }: State): State {
+  const next = initialState({
+    size,
+    look,
+    target,
+    nowMs,
+    refreshMs,
+    tab: first && first.screen !== 'token' ? first.screen : 'tokens',
+  });
+  return { ...next, layers: layers.filter(({ kind }) => kind === 'reveal') };
+}
