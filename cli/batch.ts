@@ -1,10 +1,11 @@
 /** Runs a command on one or several IDs, given as arguments or on standard input. */
+import { counted, exact } from '../daemon/api/formats.js';
 import type { ManagementClient } from '../daemon/api/client.js';
 import type { Argument, Invocation } from './command.js';
 import { flag } from './option.js';
 import { EXIT, Failure, failureOf, usage } from '../console/failure.js';
 import { checkedId, type Noun, wholeIdOf } from './ids.js';
-import { counted, type Output } from './output.js';
+import { type Output } from './output.js';
 import type { View } from '../console/table.js';
 import { shortId } from '../console/views.js';
 
@@ -136,8 +137,9 @@ function summary<T>(
   isDryRun: boolean,
   of: string,
 ): string {
-  if (!isDryRun) return `${pastTense} ${done.length} of ${of}.`;
-  return `Would ${verb.toLowerCase()} ${done.filter((thing) => !isApplied(thing)).length} of ${of}. Nothing was changed.`;
+  if (!isDryRun) return `${pastTense} ${exact(done.length)} of ${of}.`;
+  const count = exact(done.filter((thing) => !isApplied(thing)).length);
+  return `Would ${verb.toLowerCase()} ${count} of ${of}. Nothing was changed.`;
 }
 
 /**

@@ -321,7 +321,3 @@ export function isAscii({ LLMP_ASCII, LC_ALL, LC_CTYPE, LANG }: NodeJS.ProcessEn
   const locale = LC_ALL || LC_CTYPE || LANG;
   return locale ? !/utf-?8/i.test(locale) : false;
 }
-
-/** A number with its noun: `1 token`, `1,000 tokens`. */
-export const counted = (count: number, noun: string) =>
-  `${count.toLocaleString('en')} ${noun}${count === 1 ? '' : 's'}`;

@@ -9,6 +9,7 @@ import type {
   WireTokensRevoked,
   WireTokenState,
 } from '../daemon/api/contract.js';
+import { relativeTime } from '../daemon/api/formats.js';
 import { UNKNOWN_TOKEN } from '../daemon/api/older-responses.js';
 import type { TableColumn, RenderOptions, Tint, View } from './table.js';
 
@@ -40,26 +41,6 @@ export function stateTint(state: string): Tint | undefined {
 
 const SHORT_ID_LENGTH = 8;
 export const shortId = (id: string) => id.slice(0, SHORT_ID_LENGTH);
-
-// Each unit is used only from two or three of it on, so that 90 minutes and 48 hours are shown as 90m and 48h.
-const UNITS = [
-  { name: 'd', ms: 86_400_000, fromMs: 3 * 86_400_000 },
-  { name: 'h', ms: 3_600_000, fromMs: 2 * 3_600_000 },
-  { name: 'm', ms: 60_000, fromMs: 2 * 60_000 },
-] as const;
-const SECOND = { name: 's', ms: 1000 } as const;
-
-/** `in 12m`, `3h ago`, `now`, or `never` for null. */
-export function relativeTime(timestamp: string | null, { now }: Pick<RenderOptions, 'now'>): string {
-  if (timestamp === null) return 'never';
-  const distance = Date.parse(timestamp) - now;
-  if (Number.isNaN(distance)) return timestamp;
-  // The clocks of two machines may differ slightly: a recent event must not appear to be in the future.
-  if (Math.abs(distance) < SECOND.ms) return 'now';
-  const { name, ms } = UNITS.find(({ fromMs }) => Math.abs(distance) >= fromMs) ?? SECOND;
-  const amount = `${Math.round(Math.abs(distance) / ms)}${name}`;
-  return distance > 0 ? `in ${amount}` : `${amount} ago`;
-}
 
 function requestsShown({ request_count, max_requests }: WireToken, { ascii }: RenderOptions): string {
   const most = max_requests === 0 ? (ascii ? '-' : '∞') : String(max_requests);
@@ -108,17 +89,17 @@ const tokenColumns: readonly TableColumn<WireToken>[] = [
     show: ({ state }, render) => stateShown(state, render),
     tint: ({ state }) => stateTint(state),
   },
-  { title: 'EXPIRES', rank: 2, show: ({ expires_at }, render) => relativeTime(expires_at, render) },
+  { title: 'EXPIRES', rank: 2, show: ({ expires_at }, render) => relativeTime(expires_at, render.now) },
   { title: 'REQUESTS', rank: 3, show: requestsShown, alignRight: true },
   { title: 'HITS', rank: 6, show: ({ cache_hit_count }) => String(cache_hit_count), alignRight: true },
-  { title: 'LAST USED', rank: 5, show: ({ last_used_at }, render) => relativeTime(last_used_at, render) },
-  { title: 'CREATED', rank: 7, show: ({ created_at }, render) => relativeTime(created_at, render) },
+  { title: 'LAST USED', rank: 5, show: ({ last_used_at }, render) => relativeTime(last_used_at, render.now) },
+  { title: 'CREATED', rank: 7, show: ({ created_at }, render) => relativeTime(created_at, render.now) },
   { title: 'SECRET', rank: 8, show: ({ obfuscated }) => obfuscated },
 ];
 
 const tokenDetails: View<WireToken>['details'] = {
   state: ({ state }, render) => stateShown(state, render),
-  expires_at: ({ expires_at }, render) => `${expires_at} (${relativeTime(expires_at, render)})`,
+  expires_at: ({ expires_at }, render) => `${expires_at} (${relativeTime(expires_at, render.now)})`,
   max_requests: ({ max_requests }) => (max_requests === 0 ? 'unlimited' : String(max_requests)),
   last_used_at: ({ last_used_at }) => last_used_at ?? 'never',
 };
@@ -150,8 +131,8 @@ export const projectView: View<WireProject> = {
       tint: ({ is_active }) => stateTint(is_active ? 'active' : 'project_inactive'),
     },
     { title: 'KEY', rank: 2, show: keyShown },
-    { title: 'CREATED', rank: 3, show: ({ created_at }, render) => relativeTime(created_at, render) },
-    { title: 'UPDATED', rank: 4, show: ({ updated_at }, render) => relativeTime(updated_at, render) },
+    { title: 'CREATED', rank: 3, show: ({ created_at }, render) => relativeTime(created_at, render.now) },
+    { title: 'UPDATED', rank: 4, show: ({ updated_at }, render) => relativeTime(updated_at, render.now) },
   ],
   details: { api_key_hint: keyShown },
 };
@@ -275,7 +256,7 @@ export const migrationView: View<Migration> = {
     {
       title: 'APPLIED',
       rank: 1,
-      show: ({ applied_at }, render) => (applied_at === null ? '' : relativeTime(applied_at, render)),
+      show: ({ applied_at }, render) => (applied_at === null ? '' : relativeTime(applied_at, render.now)),
     },
   ],
   details: {},

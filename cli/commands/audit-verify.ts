@@ -1,9 +1,9 @@
 /** `llmp audit verify`: verifies that audit files are unchanged and complete. */
+import { counted } from '../../daemon/api/formats.js';
 import { integer } from '../../config/kinds.js';
 import type { Fault } from '../../daemon/ops/audit-verify.js';
 import { command } from '../command.js';
 import { flag, value } from '../option.js';
-import { counted } from '../output.js';
 import { EXIT, usage } from '../../console/failure.js';
 import { envFile } from '../service.js';
 import { daemonEnvironment } from '../unit-environment.js';

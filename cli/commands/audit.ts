@@ -1,4 +1,5 @@
 /** `llmp audit …`: lists, exports and follows audit records, and verifies audit files. */
+import { counted } from '../../daemon/api/formats.js';
 import { oneOf } from '../../config/kinds.js';
 import type { ManagementClient } from '../../daemon/api/client.js';
 import type { AuditQuery, AuditStreamQuery, WireAuditRecord } from '../../daemon/api/contract.js';
@@ -6,7 +7,6 @@ import { AUDIT_ACTIONS, AUDIT_ACTORS, AUDIT_OUTCOMES, MAX_PAGE_SIZE } from '../.
 import { auditVerify } from './audit-verify.js';
 import { command, type Invocation } from '../command.js';
 import { text, value } from '../option.js';
-import { counted } from '../output.js';
 import { EXIT } from '../../console/failure.js';
 import { checkedId, wholeIdOf } from '../ids.js';
 import { limit, listed } from '../listing.js';

@@ -1,9 +1,9 @@
 /** `llmp migrate …`: manages the database schema, through the management API or directly. */
+import { counted } from '../../daemon/api/formats.js';
 import type { WireMigrations } from '../../daemon/api/contract.js';
 import { wireMigrations } from '../../daemon/api/migrations.js';
 import { command, type Invocation } from '../command.js';
 import { flag, text } from '../option.js';
-import { counted } from '../output.js';
 import { dryRun } from '../batch.js';
 import { EXIT, usage } from '../../console/failure.js';
 import { envFile } from '../service.js';

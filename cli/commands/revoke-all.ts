@@ -1,4 +1,5 @@
 /** Revokes all tokens of a project: `token revoke --project-id` and `project revoke-tokens`. */
+import { counted } from '../../daemon/api/formats.js';
 import type { ManagementClient } from '../../daemon/api/client.js';
 import type { WireTokensRevoked } from '../../daemon/api/contract.js';
 import { confirmed } from '../batch.js';
@@ -6,7 +7,6 @@ import type { Invocation } from '../command.js';
 import { EXIT } from '../../console/failure.js';
 import { checkedId, wholeIdOf } from '../ids.js';
 import { listed } from '../listing.js';
-import { counted } from '../output.js';
 import { shortId, tokensRevokedView, tokenView } from '../../console/views.js';
 
 export async function revokeTokensOf(given: string, isDryRun: boolean, invocation: Invocation): Promise<number> {

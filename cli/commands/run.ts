@@ -1,4 +1,5 @@
 /** `llmp run`: runs a command with a temporary token. */
+import { counted, exact } from '../../daemon/api/formats.js';
 import { constants } from 'node:os';
 import { basename } from 'node:path';
 import type { Kind } from '../../config/kinds.js';
@@ -7,7 +8,6 @@ import type { TokenCreate, WireToken, WireTokenCreated } from '../../daemon/api/
 import { isRetryable } from '../../daemon/api/follow-stream.js';
 import { command, type Invocation } from '../command.js';
 import { value } from '../option.js';
-import { counted } from '../output.js';
 import { visible } from '../../console/escape.js';
 import { EXIT, Failure, failureOf, usage } from '../../console/failure.js';
 import { issuingOptions, tokenWanted } from './issuing.js';
@@ -169,6 +169,6 @@ async function withRetries<T>(attempt: () => Promise<T>, pause: (ms: number) => 
 }
 
 function usageSummary({ request_count: uses, max_requests: cap, cache_hit_count: hits }: WireToken): string {
-  const requests = cap === 0 ? counted(uses, 'request') : `${uses} of ${cap} requests`;
+  const requests = cap === 0 ? counted(uses, 'request') : `${exact(uses)} of ${counted(cap, 'request')}`;
   return `Used ${requests}${hits === 0 ? '' : `, plus ${counted(hits, 'cache hit')}`}.`;
 }

@@ -1,15 +1,15 @@
 /** `llmp status`: the health of a daemon on one screen. */
 import type { WireStatus } from '../../daemon/api/contract.js';
 import type { ManagementClient } from '../../daemon/api/client.js';
-import { UNKNOWN_STATUS, NOT_REPORTED, completeStatus } from '../../daemon/api/older-responses.js';
+import { NOT_REPORTED, counted, relativeTime } from '../../daemon/api/formats.js';
+import { UNKNOWN_STATUS, completeStatus } from '../../daemon/api/older-responses.js';
 import { TOKEN_STATES } from '../../daemon/api/vocabulary.js';
 import { command, type Invocation } from '../command.js';
 import { flag } from '../option.js';
-import { counted } from '../output.js';
 import { EXIT, failureOf } from '../../console/failure.js';
 import type { Health } from '../connection/probes.js';
 import type { RenderOptions, View } from '../../console/table.js';
-import { relativeTime, stateShown } from '../../console/views.js';
+import { stateShown } from '../../console/views.js';
 
 /** Fields of the status that need a management token. */
 const FACTS = [
@@ -199,4 +199,4 @@ function spanShown(seconds: number): string {
 }
 
 const startedAgo = (uptimeS: number, render: RenderOptions) =>
-  relativeTime(new Date(render.now - uptimeS * 1000).toISOString(), render);
+  relativeTime(new Date(render.now - uptimeS * 1000).toISOString(), render.now);

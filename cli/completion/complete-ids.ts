@@ -35,7 +35,7 @@ export async function candidatesFor(
   const nothing: readonly Candidate[] = [];
   const late = shell.pause(ANSWER_WITHIN_MS, controller.signal).then(() => nothing);
   try {
-    const candidates = await Promise.race([candidatesOf(what, beginning, line, tree, shell), late]);
+    const candidates = await Promise.race([candidatesOf(what, beginning, line, tree, shell, controller.signal), late]);
     return candidates.filter(({ word }) => HARMLESS.test(word));
   } catch {
     return nothing;
@@ -50,6 +50,7 @@ async function candidatesOf(
   line: Line,
   tree: Tree,
   shell: Shell,
+  signal: AbortSignal,
 ): Promise<readonly Candidate[]> {
   switch (what) {
     case 'topic':
@@ -64,9 +65,9 @@ async function candidatesOf(
       return Object.entries(contexts).map(([word, { server }]) => ({ word, meaning: server }));
     }
     case 'project':
-      return projects(await clientFor(line, shell), beginning);
+      return projects(await clientFor(line, shell), beginning, signal);
     case 'token':
-      return tokens(await clientFor(line, shell), beginning);
+      return tokens(await clientFor(line, shell), beginning, signal);
   }
 }
 
@@ -79,8 +80,8 @@ async function topics({ args }: Line, tree: Tree): Promise<Candidate[]> {
 }
 
 /** Offers projects by name. A project is offered by ID if the user is typing an ID, or if its name is not a single word for a shell. */
-async function projects(client: ManagementClient, beginning: string): Promise<Candidate[]> {
-  const { items } = await client.projects({ limit: String(MAX_CANDIDATES) });
+async function projects(client: ManagementClient, beginning: string, signal: AbortSignal): Promise<Candidate[]> {
+  const { items } = await client.projects({ limit: String(MAX_CANDIDATES) }, signal);
   return items.flatMap(({ id, name, is_active: isActive }) => {
     const byId = { word: id, meaning: name };
     if (!HARMLESS.test(name)) return [byId];
@@ -89,9 +90,10 @@ async function projects(client: ManagementClient, beginning: string): Promise<Ca
   });
 }
 
-async function tokens(client: ManagementClient, beginning: string): Promise<Candidate[]> {
+async function tokens(client: ManagementClient, beginning: string, signal: AbortSignal): Promise<Candidate[]> {
   if (!/^[0-9a-f-]*$/.test(beginning)) return [];
-  const { items } = await client.tokens({ limit: String(MAX_CANDIDATES), ...(beginning !== '' && { q: beginning }) });
+  const query = { limit: String(MAX_CANDIDATES), ...(beginning !== '' && { q: beginning }) };
+  const { items } = await client.tokens(query, signal);
   return items.map(({ id, name, state }) => ({ word: id, meaning: name === null ? state : `${name}, ${state}` }));
 }
 

@@ -119,5 +119,6 @@ const escaped = (text: string) =>
     .map((part) => (part.startsWith('`') ? part : part.replace(/[<*_]/g, (sign) => `\\${sign}`)))
     .join('');
 const capitalized = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
-const sentence = (phrase: string) => `${phrase.replace(/^[a-z]+(?=[ ;'])/, capitalized).replace(/\.$/, '')}.`;
+const sentence = (phrase: string) =>
+  `${phrase.replace(/^(?!llmp\b)[a-z]+(?=[ ,;'])/, capitalized).replace(/\.$/, '')}.`;
 const page = (parts: readonly string[]) => `${parts.join('\n\n')}\n`;

@@ -1,4 +1,4 @@
-import { counted } from './pages/formats.js';
+import { counted } from '../api/formats.js';
 import type { PageRequest } from './page-request.js';
 
 /** Success message on the page after a change. The query selects one of `words` by name and cannot contain a text. */

@@ -12,9 +12,9 @@ import type {
   WireToken,
   WireUsageLine,
 } from './contract.js';
+import { NOT_REPORTED } from './formats.js';
 import { REQUEST_EVENT_KIND, TOKEN_STATES } from './vocabulary.js';
 
-export const NOT_REPORTED = '—';
 // For enumerations; it is not one of their values.
 const UNKNOWN_VALUE = NOT_REPORTED as never;
 

@@ -116,7 +116,7 @@ async function dispatch(settings: DispatcherSettings, log: AdjustableLog, isOnce
     return ended;
   }
   if (ended === 'done') {
-    log.info('all events delivered');
+    log.info('no events left to deliver');
     return 0;
   }
   log.error('giving up; undelivered events stay in the stream', { reason: ended });

@@ -87,7 +87,7 @@ export const targetNotNormalized = (target: string) =>
     'malformed_request',
     'the request target is not a normalized path (no absolute URL, "//", "\\", "#", dot segments or invalid percent-encoding)',
     {
-      ...(pathOf(target).includes('//') && { hint: 'remove the slash at the end of the base URL' }),
+      ...(pathOf(target).includes('//') && { hint: 'the base URL of the client must not end with a slash' }),
     },
   );
 

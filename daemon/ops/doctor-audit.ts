@@ -25,7 +25,11 @@ async function* audit(context: DoctorContext): AsyncGenerator<Finding> {
   const folders = new Set<string>();
   for (const path of paths) {
     if ((await hasAccess(path, constants.F_OK)) && !(await hasAccess(path, constants.W_OK))) {
-      yield failed('audit', `${path} cannot be written by this user`, `Grant write permission: ls -l ${path}`);
+      yield failed(
+        'audit',
+        `${path} cannot be written by this user`,
+        `Grant write permission. Check with: ls -l ${path}`,
+      );
     }
     folders.add(await existingFolder(path));
   }

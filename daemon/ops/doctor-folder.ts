@@ -21,12 +21,16 @@ export async function existingFolder(path: string): Promise<string> {
 
 export async function freeSpaceFinding(check: string, folder: string): Promise<Finding> {
   if (!(await hasAccess(folder, constants.W_OK | constants.X_OK))) {
-    return failed(check, `${folder} cannot be written by this user`, `Grant write permission: ls -ld ${folder}`);
+    return failed(
+      check,
+      `${folder} cannot be written by this user`,
+      `Grant write permission. Check with: ls -ld ${folder}`,
+    );
   }
   const { bavail, bsize } = await statfs(folder);
   const bytes = bavail * bsize;
   const evidence = `${(bytes / 1e9).toFixed(1)} GB free in ${folder}`;
-  const advice = `Free disk space: df -h ${folder}`;
+  const advice = `Free disk space. Check with: df -h ${folder}`;
   if (bytes < FAILED_BELOW_BYTES) return failed(check, evidence, advice);
   return bytes < WARN_BELOW_BYTES ? warning(check, evidence, advice) : ok(check, evidence);
 }

@@ -102,13 +102,13 @@ async function socketFinding(check: string, path: string, refusal: string): Prom
     return failed(
       check,
       `unix:${path} exists and is not a usable socket: ${refusal}`,
-      `Move it, or listen on another path: ls -l ${path}`,
+      `Move it, or listen on another path. Check with: ls -l ${path}`,
     );
   } catch (error) {
     return failed(
       check,
       `cannot create a socket in ${folder}: ${codeOf(error)}`,
-      `Create the folder, or grant write permission: ls -ld ${folder}`,
+      `Create the folder, or grant write permission. Check with: ls -ld ${folder}`,
     );
   }
 }

@@ -1,4 +1,5 @@
 /** Doctor checks of an SQLite database: the file, the files next to it, and its disk. */
+import { bytes } from '../api/formats.js';
 import { constants, stat, statfs } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { isLocked } from '../store/lock.js';
@@ -35,22 +36,21 @@ export async function* checkDatabaseFile(path: string): AsyncGenerator<Finding, 
     yield failed(
       'database',
       `${path} cannot be read and written by this user`,
-      `Grant read and write permission: ls -l ${path}`,
+      `Grant read and write permission. Check with: ls -l ${path}`,
     );
     return null;
   }
   return yield* open(path, found.size);
 }
 
-async function* open(path: string, bytes: number): AsyncGenerator<Finding, ReadOnlyDatabase> {
+async function* open(path: string, size: number): AsyncGenerator<Finding, ReadOnlyDatabase> {
   const database = openSqliteReader(path);
   try {
     const [row] = await database.select<{ version: string }>(
       'SELECT sqlite_version() AS version, COUNT(*) AS tables FROM sqlite_schema',
     );
-    const size = bytes < 1e6 ? `${Math.ceil(bytes / 1e3)} KB` : `${Math.round(bytes / 1e6)} MB`;
     const use = (await isLocked(path)) ? ', in use by a running llmp' : ', not in use';
-    yield ok('database', `SQLite ${row?.version ?? ''}, ${resolve(path)}, ${size}${use}`);
+    yield ok('database', `SQLite ${row?.version ?? ''}, ${resolve(path)}, ${bytes(size)}${use}`);
     return database;
   } catch (error) {
     await database.close().catch(() => undefined);

@@ -1,4 +1,5 @@
 /** `llmp doctor`: runs all checks of a deployment at the same time, each group with its own time limit. */
+import { MASK } from '../core/masking.js';
 import { secretsIn, SettingsError } from '../../config/settings.js';
 import { readEnvFile } from '../../config/sources.js';
 import { withTimeout } from '../core/with-timeout.js';
@@ -108,14 +109,11 @@ async function runWithin(limitMs: number, { check, run }: CheckGroup, signal?: A
   return last ? [...found, last] : [...found];
 }
 
-const MASK = '********';
 // Masking shorter values would garble ordinary words, and they are too short to be secrets.
 const MIN_MASKED_LENGTH = 6;
 
 function masked({ check, state, evidence, advice }: Finding, secrets: readonly string[]): Finding {
-  const withoutSecrets = (text: string) =>
-    secrets
-      .filter(({ length }) => length >= MIN_MASKED_LENGTH)
-      .reduce((shown, secret) => shown.replaceAll(secret, MASK), text);
-  return { check, state, evidence: withoutSecrets(evidence), advice: advice && withoutSecrets(advice) };
+  const known = secrets.filter(({ length }) => length >= MIN_MASKED_LENGTH);
+  const mask = (text: string) => known.reduce((shown, secret) => shown.replaceAll(secret, MASK), text);
+  return { check, state, evidence: mask(evidence), advice: advice && mask(advice) };
 }

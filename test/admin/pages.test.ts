@@ -290,8 +290,13 @@ describe('the pages of the Admin UI', () => {
     it('draw charts of requests and errors with a text alternative', async () => {
       const { id } = await daemon.createProject();
       const { token } = await daemon.createToken(id);
+      const before = daemon.ended.length;
       for (let i = 0; i < 3; i++) await daemon.call(token); // There is no upstream.
-      daemon.daemon.completions.flush();
+      // A client may have its response before the request has ended here.
+      await eventually('the requests have ended', () => {
+        daemon.daemon.completions.flush();
+        return daemon.ended.length === before + 3;
+      });
       const { html } = await browser.get();
       expect(html).to.include('aria-label="Requests: 3 in the last 24 hours, up to 3 per hour"');
       expect(html).to.include('aria-label="Errors: 3 in the last 24 hours');

@@ -160,7 +160,7 @@ describe('what a shell waits for', () => {
   });
 
   it('ends by itself when a daemon does not respond', async function () {
-    this.timeout(BUSY_MACHINE_MS * 5);
+    this.timeout(BUSY_MACHINE_MS * 6);
     const daemon = await startStandIn();
     daemon.answer = () => undefined;
     // On a busy machine the program may need all of its 800 ms to start, and is then killed; a user would press Tab again.
@@ -170,7 +170,7 @@ describe('what a shell waits for', () => {
       const child = start(['__complete', '--', 'token', 'revoke', ''], { LLMP_SERVER: daemon.url, MANAGEMENT_TOKEN });
       completion = await ended(child);
       tries += 1;
-    } while (completion.signal === 'SIGKILL' && tries < 10);
+    } while (completion.signal === 'SIGKILL' && tries < 20);
     const { out, err, signal } = completion;
     expect({ out, err, signal }).to.deep.equal({ out: 'words\n', err: '', signal: null });
     await daemon.stop();

@@ -149,7 +149,9 @@ describe('llmp doctor', () => {
     it('fails for an audit file that cannot be created', async () => {
       writeFileSync(join(dir, 'file'), '');
       const { of } = await diagnosed({ AUDIT_LOG_FILE: join(dir, 'file', 'audit.log') });
-      expect(of('audit')).to.match(/^failed: .*file cannot be written by this user > Grant write permission: ls -ld/);
+      expect(of('audit')).to.match(
+        /^failed: .*file cannot be written by this user > Grant write permission. Check with: ls -ld/,
+      );
     });
   });
 

@@ -52,7 +52,7 @@ describe(`the quick start of the README${WITHOUT_TMUX}`, function () {
   it('works as it is written', async function () {
     if (WITHOUT_TMUX !== '') this.skip();
     const readme = readFileSync(join(ROOT, 'README.md'), 'utf8');
-    const block = /^```sh\n(npm start\b[^]*?)^```/m.exec(readme)?.[1] ?? '';
+    const blocks = [...readme.matchAll(/^<!-- runs: quick-start -->\n\n```sh\n([^]*?)^```/gm)];
     const provider = await startProvider();
     ending.push(() => provider.stop());
     const port = await freePort();
@@ -76,7 +76,7 @@ describe(`the quick start of the README${WITHOUT_TMUX}`, function () {
       return terminal;
     };
 
-    const [start = '', ...commands] = commandsIn(block);
+    const [start = '', ...commands] = blocks.flatMap(([, block = '']) => commandsIn(block));
     expect(commands.map((command) => command.split(/[ =]/)[0])).to.deep.equal([
       'export',
       'llmp',
@@ -86,7 +86,7 @@ describe(`the quick start of the README${WITHOUT_TMUX}`, function () {
       'llmp',
     ]);
     const daemon = await open();
-    await daemon.type(start);
+    await daemon.type(start.replace(/ +#.*/, ''));
     await daemon.press('Enter');
     await daemon.shows('listening', 60_000);
 
@@ -101,7 +101,7 @@ describe(`the quick start of the README${WITHOUT_TMUX}`, function () {
     };
     const [exported = '', create = '', generate = '', curl = '', list = '', revoke = ''] = commands;
     await enter(exported, /^>$/m);
-    await enter(create.replace(/ +#.*/, ''), /key/i);
+    await enter(create, /key/i);
     await reader.typeSecret(canary('upstream'));
     await reader.press('Enter');
     await reader.shows(/Created project web[^]*^>$/m, 30_000);

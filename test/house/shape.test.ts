@@ -36,6 +36,7 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
     folders: [
       'daemon/ops',
       'daemon/core',
+      'daemon/api/formats',
       'daemon/api/vocabulary',
       'daemon/store',
       'daemon/process',
@@ -120,13 +121,13 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
   },
   'tui/terminal': { folders: ['tui/terminal', 'console/terminal-io'], packages: ['ink', 'react', 'string-width'] },
   'tui/parts': {
-    folders: ['tui/parts', 'tui/state', 'console/escape', 'console/views'],
+    folders: ['tui/parts', 'tui/state', 'daemon/api', 'console/escape', 'console/views'],
     packages: ['string-width'],
     node: [],
   },
-  'tui/chrome': { folders: ['tui/chrome', 'tui/parts', 'tui/keys', 'tui/state'], packages: [], node: [] },
+  'tui/chrome': { folders: ['tui/chrome', 'tui/parts', 'tui/keys', 'tui/state', 'daemon/api'], packages: [], node: [] },
   'tui/layers': {
-    folders: ['tui/layers', 'tui/parts', 'tui/keys', 'tui/state', 'console/views'],
+    folders: ['tui/layers', 'tui/parts', 'tui/keys', 'tui/state', 'daemon/api', 'console/views'],
     packages: [],
     node: [],
   },

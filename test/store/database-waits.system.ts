@@ -82,7 +82,19 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
         [one, other] = [several.at(0), several.at(1)];
         project = await one.createProject();
       };
-      afterEach(() => several.stop());
+      afterEach(async () => {
+        relay.dropsRepliesTo = null;
+        // A statement whose response was dropped ends by its timeout, for which the clock must move.
+        const ended = new AbortController();
+        const stopping = several.stop().finally(() => {
+          ended.abort();
+        });
+        while (!ended.signal.aborted) {
+          for (const daemon of [one, other]) daemon.clock.advance(1_000);
+          await sleep(50);
+        }
+        await stopping;
+      });
 
       /** Drops the responses to COMMIT while `asking`, and lets twelve seconds pass. */
       const answeredInTime = async (asking: () => Promise<TestResponse>) => {

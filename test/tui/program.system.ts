@@ -11,6 +11,8 @@ import { Stage } from './stage.js';
 
 const LIVE = /live/;
 
+const NAMES = ['alpha', 'beta', 'gamma', 'delta', 'epsilon'];
+
 describe(`llmp tui, in a real terminal${WITHOUT_TMUX}`, function () {
   this.timeout(60_000);
   let stage: Stage;
@@ -22,10 +24,18 @@ describe(`llmp tui, in a real terminal${WITHOUT_TMUX}`, function () {
     web = await stage.project('web');
     await stage.project('batch');
     // In the order of the list: the first one expires next.
-    for (const [at, name] of ['alpha', 'beta', 'gamma', 'delta', 'epsilon'].entries())
-      await stage.token(web.id, name, at + 1);
+    for (const [at, name] of NAMES.entries()) await stage.token(web.id, name, at + 1);
   });
   after(() => (WITHOUT_TMUX ? undefined : stage.close()));
+
+  // A test that fails halfway must not leave its changes to the next ones.
+  afterEach(async () => {
+    if (WITHOUT_TMUX) return;
+    for (const name of NAMES) {
+      const { id, is_active } = await stage.tokenNamed(name);
+      if (!is_active) await stage.manage('PATCH', `/manage/tokens/${id}`, { is_active: true });
+    }
+  });
 
   /** Opens the loaded list of tokens. */
   async function onTokens(
@@ -158,8 +168,10 @@ describe(`llmp tui, in a real terminal${WITHOUT_TMUX}`, function () {
       await it.press('u');
       await it.shows(/Reactivated alpha/);
       expect(await isActive('alpha')).to.equal(true);
+      await it.shows(/alpha.*active/);
       await it.press('x', 'Tab', 'Enter');
       await it.shows(/Revoked alpha/);
+      await it.shows(/alpha.*✗ revoked/);
       await it.press('a');
       await it.shows(/Reactivated alpha/);
       await it.shows(/alpha.*active/);

@@ -99,6 +99,20 @@ describe('list window', () => {
     expect(isViewLoaded(window, ROWS)).to.equal(true);
   });
 
+  it('keeps the newest total when a response to an earlier refresh arrives late', () => {
+    load();
+    go(80);
+    const late = pagesToRequest(window, ROWS);
+    expect(late).to.have.length(1);
+    window = withPending(window, late);
+    const responses = late.map((one) => [one, list.page(one, PAGE_ROWS)] as const);
+    list.insert(list.rows.length);
+    expect(refresh()).to.include('head 0');
+    expect(window.total).to.equal(251);
+    for (const [one, page] of responses) window = received(window, one, page, ROWS);
+    expect(window.total).to.equal(251);
+  });
+
   it('loads the pages up to the cursor', () => {
     load();
     go(240);

@@ -1,5 +1,6 @@
 /** The first line: the daemon, the current view, and the state of the connection. */
-import { clockTime, span } from '../parts/figures.js';
+import { duration } from '../../daemon/api/formats.js';
+import { clockTime } from '../parts/figures.js';
 import { isRole, type Role } from '../parts/roles.js';
 import { between, joined, strip, type Strip, text, widthOf } from '../parts/strip.js';
 import { filterOf } from '../state/navigation.js';
@@ -26,7 +27,7 @@ export function header(state: State): Strip {
 function connection({ connection: it, isPaused, nowMs }: State): Strip {
   const [sign, role] = CONNECTIONS[it.is];
   const sinceMs = it.is === 'stale' ? staleSince(it) : null;
-  const age = sinceMs === null ? '' : ` ${span(nowMs - sinceMs)}`;
+  const age = sinceMs === null ? '' : ` ${duration(nowMs - sinceMs)}`;
   return strip(
     isPaused && text('‖ paused  ', 'warning'),
     text(`${sign} ${it.is}${age}`, role),

@@ -3,11 +3,12 @@ import { keyShown } from '../keys/binding.js';
 import { BINDINGS } from '../keys/press.js';
 import { bar } from '../parts/charts.js';
 import { edited } from '../parts/editing.js';
-import { clockTime, exact, rate, span } from '../parts/figures.js';
+import { duration, exact } from '../../daemon/api/formats.js';
+import { clockTime, rate } from '../parts/figures.js';
 import type { Role } from '../parts/roles.js';
 import { between, cut, fitted, type Piece, strip, type Strip, text, widthOf } from '../parts/strip.js';
 import { SKEW_WARNING_MS } from '../state/connection.js';
-import { NOT_REPORTED } from '../state/older.js';
+import { NOT_REPORTED } from '../../daemon/api/formats.js';
 import { isStoppable, layer, type Message, type Prompt, type State } from '../state/state.js';
 
 const TONES: Record<Message['tone'], Role> = { good: 'good', plain: 'plain', bad: 'bad' };
@@ -30,17 +31,17 @@ const PENDING_WARNING_MS = 2_000;
 
 function pendingWarning({ pendingChanges: [first], nowMs }: State): Strip | null {
   if (!first || nowMs - first.sentMs < PENDING_WARNING_MS) return null;
-  return strip(text(`! a change sent ${span(nowMs - first.sentMs)} ago is not confirmed yet`, 'warning'));
+  return strip(text(`! a change sent ${duration(nowMs - first.sentMs)} ago is not confirmed yet`, 'warning'));
 }
 
 /** The state of the connection, when it is not live, and the age of the data. */
 function banner({ connection, nowMs, target, size: { columns } }: State): Strip | null {
   const { is, failure, retryMs, respondedMs } = connection;
-  const again = retryMs === null ? '' : ` · retry in ${span(retryMs - nowMs)}`;
+  const again = retryMs === null ? '' : ` · retry in ${duration(retryMs - nowMs)}`;
   const age =
     respondedMs === null
       ? ' · no data yet'
-      : ` · data from ${clockTime(respondedMs)}, ${span(nowMs - respondedMs)} old`;
+      : ` · data from ${clockTime(respondedMs)}, ${duration(nowMs - respondedMs)} old`;
   const why = failure?.message ?? '';
   switch (is) {
     case 'offline':
@@ -78,12 +79,12 @@ function older({ missingFields, overview: { status } }: State): Strip | null {
 function skew({ connection: { skewMs } }: State): Strip {
   if (skewMs === null || Math.abs(skewMs) < SKEW_WARNING_MS) return [];
   const direction = skewMs > 0 ? 'ahead of' : 'behind';
-  return strip(text(`! the daemon's clock is ${span(Math.abs(skewMs))} ${direction} this one`, 'warning'));
+  return strip(text(`! the daemon's clock is ${duration(Math.abs(skewMs))} ${direction} this one`, 'warning'));
 }
 
 function undo({ undo: last, nowMs }: State, gap: string): Strip {
   if (!last) return [];
-  return strip(gap, text(keyOf('undo'), 'key'), ` undo (${span(last.untilMs - nowMs)})`);
+  return strip(gap, text(keyOf('undo'), 'key'), ` undo (${duration(last.untilMs - nowMs)})`);
 }
 
 function keyOf(label: string): string {

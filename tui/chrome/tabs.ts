@@ -1,5 +1,5 @@
 /** The second line: the screens with their numbers, and how many rows are filtered and marked. */
-import { exact } from '../parts/figures.js';
+import { exact } from '../../daemon/api/formats.js';
 import { between, joined, strip, type Strip, text, widthOf } from '../parts/strip.js';
 import { filterOf } from '../state/navigation.js';
 import { type State, TABS, type Tab, view } from '../state/state.js';

@@ -1,7 +1,7 @@
 /** Rendering of a dialog: affected items, notes, fields, and two buttons. */
 import { aligned } from '../parts/columns.js';
 import { edited } from '../parts/editing.js';
-import { exact, span } from '../parts/figures.js';
+import { duration, exact } from '../../daemon/api/formats.js';
 import type { Area } from '../parts/list.js';
 import { cut, strip, type Strip, text, widthOf } from '../parts/strip.js';
 import { wrapped } from '../parts/wrapped.js';
@@ -74,7 +74,7 @@ function staleNotes({ connection, nowMs }: State): Dialog['notes'] {
   const sinceMs = staleSince(connection);
   if ((is !== 'stale' && is !== 'offline') || sinceMs === null) return [];
   const why = failure === null || is === 'offline' ? 'The daemon is not responding' : 'The daemon returns errors';
-  return [{ words: `${why}: this data is ${span(nowMs - sinceMs)} old.`, isWarning: true }];
+  return [{ words: `${why}: this data is ${duration(nowMs - sinceMs)} old.`, isWarning: true }];
 }
 
 function noteLines(notes: Dialog['notes'], room: number): Strip[] {

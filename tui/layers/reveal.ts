@@ -1,5 +1,6 @@
 /** The dialog with the secret of a new token, which is masked until it is revealed. */
-import { relativeTime, shortId } from '../../console/views.js';
+import { relativeTime } from '../../daemon/api/formats.js';
+import { shortId } from '../../console/views.js';
 import { keyShown } from '../keys/binding.js';
 import { bindingsOn } from '../keys/press.js';
 import { edited } from '../parts/editing.js';
@@ -54,7 +55,7 @@ function fitting(parts: readonly RevealPart[], rows: number): Strip[] {
 function about(state: State, { token }: Reveal): Strip {
   const project = projectName(state, token.project_id) ?? shortId(token.project_id);
   const most = token.max_requests === 0 ? 'unlimited requests' : `${count(token.max_requests)} requests`;
-  const until = relativeTime(token.expires_at, { now: daemonNow(state) });
+  const until = relativeTime(token.expires_at, daemonNow(state));
   return strip(text(token.name ?? shortId(token.id), 'strong'), ` for ${project}, ${most}, expires ${until}`);
 }
 

@@ -1,5 +1,5 @@
-/** Formats numbers and times. NaN is a value missing from an older daemon's response, and is shown as `—`. */
-import { NOT_REPORTED } from '../state/older.js';
+/** Formats of the terminal UI, which has little space. NaN is a value missing from an older daemon's response, and is shown as `—`. */
+import { exact, NOT_REPORTED, short } from '../../daemon/api/formats.js';
 
 /** `4,211`; from 100,000 on `123k`, `1.23M`. Up to six characters. */
 export function count(value: number): string {
@@ -9,22 +9,8 @@ export function count(value: number): string {
   return value < 1e9 ? `${short(value / 1e6)}M` : `${short(value / 1e9)}G`;
 }
 
-const short = (value: number) => (value < 10 ? value.toFixed(2) : value < 100 ? value.toFixed(1) : value.toFixed(0));
-
-const grouped = new Intl.NumberFormat('en');
-
-export const exact = (value: number) => (Number.isNaN(value) ? NOT_REPORTED : grouped.format(value));
-
 export function rate(perSecond: number): string {
   return perSecond >= 0.05 && perSecond < 10 ? perSecond.toFixed(1) : count(Math.round(perSecond));
-}
-
-export function bytes(value: number): string {
-  if (Number.isNaN(value)) return NOT_REPORTED;
-  if (value < 1024) return `${value} B`;
-  const units = ['KiB', 'MiB', 'GiB', 'TiB'];
-  const step = Math.min(units.length, Math.floor(Math.log2(value) / 10));
-  return `${short(value / 1024 ** step)} ${units[step - 1] ?? ''}`;
 }
 
 /** @param value null if nothing was measured. */
@@ -49,15 +35,4 @@ export function dateTime(timestamp: string): string {
   const at = new Date(timestamp);
   if (Number.isNaN(at.getTime())) return timestamp;
   return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${clockTime(at.getTime())}`;
-}
-
-/** A duration: `38s`, `12m`, `3h`, `2d`. */
-export function span(ms: number): string {
-  if (Number.isNaN(ms)) return NOT_REPORTED;
-  const seconds = Math.max(0, Math.round(ms / 1000));
-  if (seconds < 120) return `${seconds}s`;
-  const minutes = Math.round(seconds / 60);
-  if (minutes < 120) return `${minutes}m`;
-  const hours = Math.round(minutes / 60);
-  return hours < 72 ? `${hours}h` : `${Math.round(hours / 24)}d`;
 }

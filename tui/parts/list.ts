@@ -1,7 +1,7 @@
 /** A list in a frame: column titles, visible rows, scroll bar and position. */
 import { isLoaded, lengthOf, rowAt, type Window } from '../state/window.js';
 import { cells, type ListColumn, sizedColumns, type SizedColumn, titles, unknownCells } from './columns.js';
-import { exact } from './figures.js';
+import { exact } from '../../daemon/api/formats.js';
 import { framed, type Scroll } from './frame.js';
 import { fitted, inRole, strip, type Strip, text } from './strip.js';
 

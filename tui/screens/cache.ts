@@ -2,7 +2,8 @@
 import type { WireCache } from '../../daemon/api/contract.js';
 import { bar } from '../parts/charts.js';
 import { fact } from '../parts/facts.js';
-import { bytes, exact, percent } from '../parts/figures.js';
+import { bytes, exact } from '../../daemon/api/formats.js';
+import { percent } from '../parts/figures.js';
 import { framed } from '../parts/frame.js';
 import { type Area, key } from '../parts/list.js';
 import { strip, type Strip, text } from '../parts/strip.js';

@@ -1,6 +1,6 @@
 /** A feed in a frame: the newest item at the bottom, the details of an item below. */
 import { cells, type ListColumn, sizedColumns, titles } from '../parts/columns.js';
-import { exact } from '../parts/figures.js';
+import { exact } from '../../daemon/api/formats.js';
 import { framed } from '../parts/frame.js';
 import { type Area, selected } from '../parts/list.js';
 import { cut, fitted, joined, strip, type Strip, text } from '../parts/strip.js';

@@ -1,7 +1,8 @@
 /** Requests per hour in the last 24 hours. */
 import type { WireUsageLine } from '../../daemon/api/contract.js';
 import { columnChart } from '../parts/charts.js';
-import { count, exact } from '../parts/figures.js';
+import { exact } from '../../daemon/api/formats.js';
+import { count } from '../parts/figures.js';
 import { between, strip, type Strip, text } from '../parts/strip.js';
 
 const HOUR_MS = 3_600_000;

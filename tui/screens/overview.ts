@@ -1,11 +1,12 @@
 /** The overview screen. */
-import { relativeTime, shortId } from '../../console/views.js';
+import { shortId } from '../../console/views.js';
 import { TOKEN_STATES } from '../../daemon/api/vocabulary.js';
 import type { WireStatus, WireToken } from '../../daemon/api/contract.js';
-import { NOT_REPORTED } from '../../daemon/api/older-responses.js';
+import { NOT_REPORTED, relativeTime } from '../../daemon/api/formats.js';
 import { bar, brailleChart } from '../parts/charts.js';
 import { fact } from '../parts/facts.js';
-import { count, exact, milliseconds, percent, rate, span } from '../parts/figures.js';
+import { duration, exact } from '../../daemon/api/formats.js';
+import { count, milliseconds, percent, rate } from '../parts/figures.js';
 import { framed } from '../parts/frame.js';
 import { indent } from '../parts/columns.js';
 import type { Area } from '../parts/list.js';
@@ -117,7 +118,7 @@ function healthLines(state: State, status: WireStatus): Strip[] {
   return [
     strip(
       (ready as Partial<typeof ready>)[status.status] ?? text(NOT_REPORTED),
-      `  llmp ${status.version}, up ${span(daemonNow(state) - Date.parse(status.started_at))}`,
+      `  llmp ${status.version}, up ${duration(daemonNow(state) - Date.parse(status.started_at))}`,
       text(`  ${status.instance}`, 'faint'),
     ),
     ...missing.map((it) => strip(text(`! missing: ${it}`, 'bad'))),
@@ -207,7 +208,7 @@ function trafficSection({ overview: { traffic } }: State, { requests }: WireStat
         columns >= 60 &&
           first !== undefined &&
           last !== undefined &&
-          text(`  peak ${rate(most)}/s in ${span(last - first)}`, 'faint'),
+          text(`  peak ${rate(most)}/s in ${duration(last - first)}`, 'faint'),
       ),
       ...brailleChart(
         traffic.map(({ perSecond }) => perSecond),
@@ -255,7 +256,7 @@ function expiringLine(state: State, { id, name, project_id: projectId, expires_a
   const isSoon = Date.parse(at) - daemonNow(state) < SOON_MS;
   const project = projectName(state, projectId) ?? shortId(projectId);
   return strip(
-    fitted([text(relativeTime(at, { now: daemonNow(state) }), isSoon ? 'warning' : 'plain')], 8),
+    fitted([text(relativeTime(at, daemonNow(state)), isSoon ? 'warning' : 'plain')], 8),
     ' ',
     text(shortId(id), 'faint'),
     '  ',

@@ -1,5 +1,6 @@
 /** The projects screen. */
-import { relativeTime, shortId } from '../../console/views.js';
+import { relativeTime } from '../../daemon/api/formats.js';
+import { shortId } from '../../console/views.js';
 import type { WireProject } from '../../daemon/api/contract.js';
 import type { ListColumn } from '../parts/columns.js';
 import { withFound } from '../parts/found.js';
@@ -24,7 +25,7 @@ function columnsOf(state: State): ListColumn<WireProject>[] {
   const words = parsed(state, projects.filter)?.words ?? [];
   const titled = (title: string, order: State['projects']['order']) =>
     projects.order === order ? `${title} ${arrow(state, projects)}` : title;
-  const ago = (timestamp: string | null) => strip(timestamp === null ? '' : relativeTime(timestamp, { now }));
+  const ago = (timestamp: string | null) => strip(timestamp === null ? '' : relativeTime(timestamp, now));
   return [
     { title: 'ID', rank: 0, minWidth: 8, show: ({ id }) => strip(text(shortId(id), 'faint')) },
     { title: titled('NAME', 'name'), rank: 0, minWidth: 14, maxWidth: 48, show: ({ name }) => withFound(name, words) },

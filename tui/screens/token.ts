@@ -1,10 +1,11 @@
 /** The detail screen of a token. */
-import { relativeTime, shortId, TOKEN_LINES } from '../../console/views.js';
+import { shortId, TOKEN_LINES } from '../../console/views.js';
 import type { WireAuditRecord, WireToken } from '../../daemon/api/contract.js';
 import { commandLine } from '../keys/tokens.js';
 import { bar, columnChart } from '../parts/charts.js';
 import { fact } from '../parts/facts.js';
-import { dateTime, exact, percent } from '../parts/figures.js';
+import { exact, relativeTime } from '../../daemon/api/formats.js';
+import { dateTime, percent } from '../parts/figures.js';
 import { framed } from '../parts/frame.js';
 import type { Area } from '../parts/list.js';
 import { stateMark } from '../parts/state-mark.js';
@@ -63,7 +64,7 @@ function summary(state: State, { isGone }: TokenDetail, token: WireToken, column
   const width = Math.max(4, Math.min(BAR_COLUMNS, columns - 46));
   const share = most === 0 ? 0 : usageLines / most;
   const role = share >= 1 ? 'bad' : share >= 0.9 ? 'warning' : 'good';
-  const expires = relativeTime(token.expires_at, { now: daemonNow(state) });
+  const expires = relativeTime(token.expires_at, daemonNow(state));
   return [
     strip(
       isGone ? text('✗ no longer exists', 'bad') : stateMark(token.state),
@@ -126,7 +127,7 @@ function shown(state: State, token: WireToken, property: keyof WireToken): Strip
   if (property.endsWith('_at')) {
     if (value === null) return strip(text('never', 'faint'));
     const at = String(value);
-    return strip(dateTime(at), text(`  ${relativeTime(at, { now: daemonNow(state) })}`, 'faint'));
+    return strip(dateTime(at), text(`  ${relativeTime(at, daemonNow(state))}`, 'faint'));
   }
   return value === null ? strip(text('–', 'faint')) : strip(String(value));
 }
@@ -155,7 +156,7 @@ function records(state: State, { history }: TokenDetail, token: WireToken): Stri
 function useLine({ time, client_ip: ip }: WireAuditRecord, { request_count: used }: WireToken, now: number): Strip {
   return strip(
     dateTime(time),
-    fitted([text(`  ${relativeTime(time, { now })}`, 'faint')], 11),
+    fitted([text(`  ${relativeTime(time, now)}`, 'faint')], 11),
     ' ',
     fitted(strip('token.use'), 17),
     ` ${exact(used)} request${used === 1 ? '' : 's'} in total`,
@@ -166,7 +167,7 @@ function useLine({ time, client_ip: ip }: WireAuditRecord, { request_count: used
 function recordLine({ time, action, actor, outcome, client_ip: ip, reason }: WireAuditRecord, now: number): Strip {
   return strip(
     dateTime(time),
-    fitted([text(`  ${relativeTime(time, { now })}`, 'faint')], 11),
+    fitted([text(`  ${relativeTime(time, now)}`, 'faint')], 11),
     ' ',
     fitted(strip(action), 17),
     ' ',

@@ -1,8 +1,9 @@
 /** The tokens screen. */
-import { relativeTime, shortId } from '../../console/views.js';
+import { shortId } from '../../console/views.js';
 import type { WireToken } from '../../daemon/api/contract.js';
 import type { ListColumn } from '../parts/columns.js';
-import { count, exact } from '../parts/figures.js';
+import { exact, relativeTime } from '../../daemon/api/formats.js';
+import { count } from '../parts/figures.js';
 import { withFound } from '../parts/found.js';
 import { type Area, key, listFrame, emptyListLines } from '../parts/list.js';
 import { stateMark } from '../parts/state-mark.js';
@@ -37,7 +38,7 @@ function columnsOf(state: State): ListColumn<WireToken>[] {
   const now = daemonNow(state);
   const words = parsed(state, tokens.filter)?.words ?? [];
   const ago = (timestamp: string | null) =>
-    strip(text(relativeTime(timestamp, { now }), timestamp === null ? 'faint' : 'plain'));
+    strip(text(relativeTime(timestamp, now), timestamp === null ? 'faint' : 'plain'));
   const all: (ListColumn<WireToken> & { order?: TokenOrder })[] = [
     { title: 'ID', rank: 0, minWidth: 8, show: ({ id }) => strip(text(shortId(id), 'faint')) },
     {
@@ -61,8 +62,7 @@ function columnsOf(state: State): ListColumn<WireToken>[] {
       rank: 2,
       minWidth: 9,
       order: 'expires_at',
-      show: (token) =>
-        strip(text(relativeTime(token.expires_at, { now }), expiresSoon(token, now) ? 'warning' : 'plain')),
+      show: (token) => strip(text(relativeTime(token.expires_at, now), expiresSoon(token, now) ? 'warning' : 'plain')),
     },
     { title: 'REQUESTS', rank: 3, minWidth: 13, alignRight: true, order: 'request_count', show: requests },
     { title: 'HIT%', rank: 6, minWidth: 4, alignRight: true, show: hits },

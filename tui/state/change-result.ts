@@ -1,5 +1,6 @@
 /** The result of a change: the message, the remaining marks, and the undo. */
-import { counted, nameOf } from './changes.js';
+import { counted } from '../../daemon/api/formats.js';
+import { nameOf } from './changes.js';
 import { refused } from './dialog.js';
 import type { ChangeRequest, Failure, ChangeResult } from './exchange.js';
 import { withMessage, type State, type PendingChange, type Undo } from './state.js';

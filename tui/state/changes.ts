@@ -1,6 +1,7 @@
 /** Changes of tokens and projects, and the dialogs that confirm them. */
 import { visible } from '../../console/escape.js';
-import { relativeTime, shortId } from '../../console/views.js';
+import { counted, relativeTime } from '../../daemon/api/formats.js';
+import { shortId } from '../../console/views.js';
 import type { WireProject, WireToken } from '../../daemon/api/contract.js';
 import { confirmationOf, dialogOf, textField } from './dialog.js';
 import { lineOf } from './line.js';
@@ -23,8 +24,6 @@ const ITEMS_SHOWN = 6;
 const IN_USE_MS = 60_000;
 
 export const nameOf = ({ id, name }: Named) => name ?? shortId(id);
-export const counted = (count: number, noun: string) =>
-  `${count.toLocaleString('en')} ${noun}${count === 1 ? '' : 's'}`;
 const where = ({ target }: State) => target.context ?? target.server;
 
 /** Revokes tokens after confirmation. Tokens that are already revoked are skipped. */
@@ -215,9 +214,7 @@ const isInUse = ({ last_used_at }: WireToken, nowMs: number) =>
 
 function itemOf(state: State, token: WireToken): DialogItem {
   const used =
-    token.last_used_at === null
-      ? 'never used'
-      : `last used ${relativeTime(token.last_used_at, { now: daemonNow(state) })}`;
+    token.last_used_at === null ? 'never used' : `last used ${relativeTime(token.last_used_at, daemonNow(state))}`;
   const rate = perMinute(state, token);
   return {
     cells: [shortId(token.id), token.name ?? '', used, rate === null ? '' : `${rate} req/min`],

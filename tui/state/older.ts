@@ -3,8 +3,6 @@ import * as older from '../../daemon/api/older-responses.js';
 import type { DataResponse, Streamed } from './exchange.js';
 import type { State } from './state.js';
 
-export { NOT_REPORTED } from '../../daemon/api/older-responses.js';
-
 /** Limit of remembered names: one is enough to know that the daemon is older. */
 const MAX_NAMES = 20;
 

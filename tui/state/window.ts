@@ -213,7 +213,7 @@ export function received<T extends Identified>(
   const after = {
     ...before,
     [page.end]: withPage(chain, page, { rows: items, next, round: page.round }),
-    ...(isNewest && { total, countedIn: page.round }),
+    ...(isNewest && { total, totalRound: page.round }),
   };
   return withCursorRestored(before, after, visibleRows);
 }

@@ -1,3 +1,4 @@
+import { exact } from '../../api/formats.js';
 import type { ReactNode } from 'react';
 import type { WireAuditRecord, WireProject } from '../../api/contract.js';
 import { Heading } from './document.js';
@@ -5,7 +6,7 @@ import { type Choices, Field, Select } from './fields.js';
 import { Link, QueryForm } from './frame.js';
 import { choicesOf, type Names, namesOf, ProjectLink, TokenLink } from './links.js';
 import { type TableColumn, EmptyState, Exports, Facts, Paging, ErrorNotice, Table } from './parts.js';
-import { Name, number, OutcomeMark, escapeBidi, Time } from './formats.js';
+import { Name, OutcomeMark, escapeBidi, Time } from './formats.js';
 
 export interface AuditProps {
   records: readonly WireAuditRecord[];
@@ -113,7 +114,7 @@ export function RecordTable({ id, label, records, names }: RecordTableProps) {
         {
           title: 'Action',
           show: ({ id: recordId, action, count }) => (
-            <Link to={`audit/${recordId}`}>{count === null ? action : `${action} × ${number(count)}`}</Link>
+            <Link to={`audit/${recordId}`}>{count === null ? action : `${action} × ${exact(count)}`}</Link>
           ),
         },
         { title: 'Time', show: ({ time }) => <Time at={time} /> },
@@ -163,7 +164,7 @@ export function recordPage({ record, names }: SubjectProps) {
           fact('Actor', record.actor, (actor) => actor),
           fact('Address', record.client_ip, (ip) => ip),
           fact('Reason', record.reason, (reason) => <Name>{reason}</Name>),
-          fact('Count', record.count, number),
+          fact('Count', record.count, exact),
           fact('Project', projectId, (id) => <ProjectLink id={id} names={names} />),
           fact('Token', tokenId, (id) => <TokenLink token={{ id, name: null }} />),
           fact('Secret', record.obfuscated, (secret) => <code>{secret}</code>),

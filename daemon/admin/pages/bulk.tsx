@@ -1,9 +1,10 @@
+import { counted } from '../../api/formats.js';
 import { Heading } from './document.js';
 import { ReasonField } from './fields.js';
 import { ChangeForm, Link } from './frame.js';
 import { TokenLink } from './links.js';
 import { SuccessNotice, ErrorNotice } from './parts.js';
-import { counted, escapeBidi } from './formats.js';
+import { escapeBidi } from './formats.js';
 
 export interface BulkResult {
   id: string;

@@ -1,3 +1,4 @@
+import { bytes, exact } from '../../api/formats.js';
 import type { ReactNode } from 'react';
 import type { WireCache, WireProject } from '../../api/contract.js';
 import { Heading } from './document.js';
@@ -5,7 +6,6 @@ import { Field, Select } from './fields.js';
 import { QueryForm } from './frame.js';
 import { choicesOf } from './links.js';
 import { SuccessNotice, EmptyState, Facts, CommandLine, ErrorNotice } from './parts.js';
-import { number, size } from './formats.js';
 
 export interface CacheProps {
   cache: WireCache;
@@ -45,10 +45,10 @@ function CacheFacts({ cache }: { cache: WireCache }) {
       id="facts"
       facts={[
         { name: 'Stored in', value: cache.backend === 'redis' ? 'Redis' : 'memory' },
-        { name: 'Responses', value: number(cache.entries) },
-        { name: 'Size', value: size(cache.bytes) },
-        { name: 'Hits', value: number(cache.hits) },
-        { name: 'Misses', value: number(cache.misses) },
+        { name: 'Responses', value: exact(cache.entries) },
+        { name: 'Size', value: bytes(cache.bytes) },
+        { name: 'Hits', value: exact(cache.hits) },
+        { name: 'Misses', value: exact(cache.misses) },
         { name: 'Hit rate', value: asked === 0 ? '–' : `${Math.round((cache.hits / asked) * 100)} %` },
       ]}
     />

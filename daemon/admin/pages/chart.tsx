@@ -1,6 +1,6 @@
+import { exact } from '../../api/formats.js';
 import type { WireUsageLine } from '../../api/contract.js';
 import { Link, useFrame } from './frame.js';
-import { number } from './formats.js';
 
 const HOUR_MS = 3_600_000;
 
@@ -51,7 +51,7 @@ export interface UsageProps {
 export function Usage({ lines, spanName, to }: UsageProps) {
   const steps = bucketsOf(lines, spanName, useFrame().nowMs);
   const total = (count: 'refused' | 'upstream_refused' | 'upstream_errors' | 'cut') =>
-    number(lines.reduce((sum, line) => sum + line[count], 0));
+    exact(lines.reduce((sum, line) => sum + line[count], 0));
   return (
     <section aria-labelledby="usage-title" id="usage" data-live="">
       <div className="section-head">
@@ -97,17 +97,17 @@ function Chart({ title, span, steps, valueOf }: ChartProps) {
   const summary =
     total === 0
       ? `${title}: none in the last ${time}`
-      : `${title}: ${number(total)} in the last ${time}, up to ${number(most)} per ${by}`;
+      : `${title}: ${exact(total)} in the last ${time}, up to ${exact(most)} per ${by}`;
   const timeOf = (index: number) => moment(steps[index]?.atMs ?? 0, span);
   return (
     <figure className={`chart ${title.toLowerCase()}`}>
       <figcaption>
-        {title} <strong>{number(total)}</strong>
-        <span className="most">{total === 0 ? '' : `up to ${number(most)} per ${by}`}</span>
+        {title} <strong>{exact(total)}</strong>
+        <span className="most">{total === 0 ? '' : `up to ${exact(most)} per ${by}`}</span>
       </figcaption>
       <p className="scale" aria-hidden="true">
         {[top, top / 2, 0].map((value) => (
-          <span key={value}>{number(value)}</span>
+          <span key={value}>{exact(value)}</span>
         ))}
       </p>
       <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label={summary}>
@@ -153,7 +153,7 @@ function Bars({ steps, values, top, span }: BarsProps) {
         width={rounded(pitch - gap)}
         height={rounded(height)}
       >
-        <title>{`${moment(atMs, span)}: ${number(value)}`}</title>
+        <title>{`${moment(atMs, span)}: ${exact(value)}`}</title>
       </rect>
     );
   });

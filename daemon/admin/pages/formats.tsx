@@ -1,12 +1,7 @@
 /** Formatting of single values: states, times, numbers, names. */
+import { exact, relativeTime } from '../../api/formats.js';
 import type { WireToken, WireTokenState } from '../../api/contract.js';
 import { useFrame } from './frame.js';
-
-const NUMBER = new Intl.NumberFormat('en');
-export const number = (value: number): string => NUMBER.format(value);
-
-export const counted = (count: number, one: string, many = `${one}s`): string =>
-  `${number(count)} ${count === 1 ? one : many}`;
 
 /** Escapes bidirectional control characters, so that a name cannot reorder the text next to it. */
 export const escapeBidi = (text: string): string =>
@@ -69,19 +64,6 @@ export const ComponentMark = ({ status }: { status: keyof typeof COMPONENTS }) =
   <StatusMark {...COMPONENTS[status]} word={status} />
 );
 
-// Each unit is used only from 2 or 3 of it, so that 90 minutes and 48 hours are shown as such.
-const UNITS = [
-  { name: 'd', ms: 86_400_000, fromMs: 3 * 86_400_000 },
-  { name: 'h', ms: 3_600_000, fromMs: 2 * 3_600_000 },
-  { name: 'min', ms: 60_000, fromMs: 2 * 60_000 },
-] as const;
-const SECOND = { name: 's', ms: 1000 } as const;
-
-export function duration(ms: number): string {
-  const { name, ms: unit } = UNITS.find(({ fromMs }) => ms >= fromMs) ?? SECOND;
-  return `${number(Math.round(ms / unit))} ${name}`;
-}
-
 /** `2030-01-31 12:00:00 UTC` */
 export const utc = (timestamp: string): string => `${timestamp.slice(0, 10)} ${timestamp.slice(11, 19)} UTC`;
 
@@ -89,8 +71,7 @@ export const utc = (timestamp: string): string => `${timestamp.slice(0, 10)} ${t
 export function Time({ at, isFull = false }: { at: string | null; isFull?: boolean }) {
   const { nowMs } = useFrame();
   if (at === null) return <span className="faint">never</span>;
-  const distance = Date.parse(at) - nowMs;
-  const relative = distance > 0 ? `in ${duration(distance)}` : `${duration(-distance)} ago`;
+  const relative = relativeTime(at, nowMs);
   return (
     <time dateTime={at} title={utc(at)}>
       {isFull ? `${utc(at)} (${relative})` : relative}
@@ -100,11 +81,11 @@ export function Time({ at, isFull = false }: { at: string | null; isFull?: boole
 
 /** How much of a token's cap is used. */
 export function Uses({ token: { request_count: used, max_requests: most } }: { token: WireToken }) {
-  if (most === 0) return <>{number(used)}</>;
+  if (most === 0) return <>{exact(used)}</>;
   const share = used / most;
   return (
     <span className="uses">
-      {number(used)} / {number(most)} <Meter share={share} label={`${Math.floor(share * 100)} % used`} />
+      {exact(used)} / {exact(most)} <Meter share={share} label={`${Math.floor(share * 100)} % used`} />
     </span>
   );
 }
@@ -117,12 +98,4 @@ function Meter({ share, label }: { share: number; label: string }) {
       <rect className="part" width={Math.round(Math.min(1, share) * 1000) / 10} height="6" />
     </svg>
   );
-}
-
-const SIZE_UNITS = ['bytes', 'kB', 'MB', 'GB', 'TB'] as const;
-
-/** In powers of 1000, as in the settings. */
-export function size(bytes: number): string {
-  const power = bytes < 1000 ? 0 : Math.min(SIZE_UNITS.length - 1, Math.floor(Math.log10(bytes) / 3));
-  return `${number(Math.round((bytes / 1000 ** power) * 10) / 10)} ${SIZE_UNITS[power] ?? ''}`;
 }

@@ -1,10 +1,11 @@
+import { duration, exact } from '../../api/formats.js';
 import type { WireStatus, WireToken, WireUsageLine } from '../../api/contract.js';
 import { type SpanName, Usage } from './chart.js';
 import { Heading } from './document.js';
 import { Link } from './frame.js';
 import { type Names, TokenLink } from './links.js';
 import { EmptyState, Facts } from './parts.js';
-import { Name, number, ComponentMark, duration, StateMark, Time } from './formats.js';
+import { Name, ComponentMark, StateMark, Time } from './formats.js';
 import { TOKEN_STATES } from '../../api/vocabulary.js';
 
 export interface OverviewProps {
@@ -74,13 +75,13 @@ function FirstSteps() {
 }
 
 const percent = (share: number | null) => (share === null ? '–' : `${Math.round(share * 100)} %`);
-const milliseconds = (ms: number | null) => (ms === null ? '–' : `${number(Math.round(ms))} ms`);
+const milliseconds = (ms: number | null) => (ms === null ? '–' : `${exact(Math.round(ms))} ms`);
 
 function Tiles({ status: { requests, cache, upstream, tokens } }: { status: WireStatus }) {
   const tiles = [
-    ['Active tokens', tokens ? number(tokens.active) : '–', 'tokens?state=active'],
-    ['Requests', `${number(requests.per_second)} /s`, 'usage?by=token&since_hours=24'],
-    ['Errors', `${number(requests.errors_per_second)} /s`, 'usage?by=token%2Cmodel&since_hours=24&sort=errors'],
+    ['Active tokens', tokens ? exact(tokens.active) : '–', 'tokens?state=active'],
+    ['Requests', `${exact(requests.per_second)} /s`, 'usage?by=token&since_hours=24'],
+    ['Errors', `${exact(requests.errors_per_second)} /s`, 'usage?by=token%2Cmodel&since_hours=24&sort=errors'],
     ['Cache hits', percent(cache.hit_ratio), 'cache'],
     ['Upstream median', milliseconds(upstream.p50_ms), null],
     ['Upstream 95th percentile', milliseconds(upstream.p95_ms), null],
@@ -109,7 +110,7 @@ function Tokens({ tokens }: { tokens: WireStatus['tokens'] }) {
             <li key={state}>
               <Link to={`tokens?state=${state}`}>
                 <StateMark state={state} />
-                <span className="count">{number(tokens[state])}</span>
+                <span className="count">{exact(tokens[state])}</span>
               </Link>
             </li>
           ))}
@@ -167,7 +168,7 @@ function Instance({ status }: { status: WireStatus }) {
           { name: 'Redis', value: <ComponentMark status={redis} /> },
           { name: 'Events', value: <ComponentMark status={bus.status} /> },
           { name: 'Audit files', value: <ComponentMark status={audit.status} /> },
-          { name: 'In flight', value: number(status.requests.in_flight) },
+          { name: 'In flight', value: exact(status.requests.in_flight) },
         ]}
       />
     </section>

@@ -1,3 +1,4 @@
+import { counted } from '../../api/formats.js';
 import type { WireAuditRecord, WireProject, WireUsageLine } from '../../api/contract.js';
 import { RecordTable } from './audit.js';
 import { type SpanName, Usage } from './chart.js';
@@ -6,7 +7,7 @@ import { Field, KeyField } from './fields.js';
 import { ConfirmLink, ChangeForm, Link } from './frame.js';
 import { KeyHint } from './links.js';
 import { SuccessNotice, Facts, CommandLine, ErrorNotice } from './parts.js';
-import { counted, Name, ProjectMark, Time } from './formats.js';
+import { Name, ProjectMark, Time } from './formats.js';
 import { MAX_NAME_LENGTH } from '../../api/vocabulary.js';
 
 export interface ProjectProps {

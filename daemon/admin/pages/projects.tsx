@@ -1,10 +1,11 @@
+import { counted } from '../../api/formats.js';
 import type { WireProject } from '../../api/contract.js';
 import { Heading } from './document.js';
 import { Field, KeyField } from './fields.js';
 import { ChangeForm, Link } from './frame.js';
 import { KeyHint } from './links.js';
 import { EmptyState, Paging, ErrorNotice, Table } from './parts.js';
-import { counted, Name, ProjectMark, Time } from './formats.js';
+import { Name, ProjectMark, Time } from './formats.js';
 import { MAX_NAME_LENGTH } from '../../api/vocabulary.js';
 
 export interface ProjectsProps {

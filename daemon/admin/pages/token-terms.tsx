@@ -1,10 +1,11 @@
 /** Properties of a token: the fields of the form for a new token, and the details on its pages. */
+import { exact } from '../../api/formats.js';
 import type { TokenCreateTerms, WireProject, WireToken } from '../../api/contract.js';
 import { MAX_CAP, MAX_NAME_LENGTH } from '../../api/vocabulary.js';
 import { Field, Select } from './fields.js';
 import { choicesOf, namesOf, ProjectLink } from './links.js';
 import { Facts } from './parts.js';
-import { Name, number, StateMark, Time, Uses } from './formats.js';
+import { Name, StateMark, Time, Uses } from './formats.js';
 
 /** Values of the form, by field name. */
 export type TokenFormValues = Record<keyof TokenCreateTerms | 'duration' | 'unit', string>;
@@ -56,7 +57,7 @@ export function IssuedFacts({ token }: { token: WireToken }) {
         { name: 'Expires', value: <Time at={token.expires_at} isFull /> },
         {
           name: 'Requests',
-          value: token.max_requests === 0 ? 'unlimited' : `up to ${number(token.max_requests)}`,
+          value: token.max_requests === 0 ? 'unlimited' : `up to ${exact(token.max_requests)}`,
         },
       ]}
     />
@@ -73,9 +74,9 @@ export function TokenFacts({ token, project }: { token: WireToken; project: Wire
         { name: 'Project', value: <ProjectLink id={project.id} names={namesOf([project])} /> },
         {
           name: 'Requests',
-          value: token.max_requests === 0 ? `${number(token.request_count)}, unlimited` : <Uses token={token} />,
+          value: token.max_requests === 0 ? `${exact(token.request_count)}, unlimited` : <Uses token={token} />,
         },
-        { name: 'Cache hits', value: number(token.cache_hit_count) },
+        { name: 'Cache hits', value: exact(token.cache_hit_count) },
         { name: 'Expires', value: <Time at={token.expires_at} isFull /> },
         { name: 'Last used', value: <Time at={token.last_used_at} isFull /> },
         { name: 'Created', value: <Time at={token.created_at} isFull /> },

@@ -1,3 +1,4 @@
+import { counted } from '../../api/formats.js';
 import type { WireProject, WireToken } from '../../api/contract.js';
 import { TOKEN_STATES, type TokenSortOrder } from '../../api/vocabulary.js';
 import { Heading } from './document.js';
@@ -5,7 +6,7 @@ import { Field, Select } from './fields.js';
 import { ChangeForm, Link, QueryForm } from './frame.js';
 import { choicesOf, type Names, namesOf, ProjectLink, TokenLink } from './links.js';
 import { EmptyState, Paging, ErrorNotice, Table } from './parts.js';
-import { counted, escapeBidi, shortId, StateMark, stateWord, Time, Uses } from './formats.js';
+import { escapeBidi, shortId, StateMark, stateWord, Time, Uses } from './formats.js';
 
 export interface TokensProps {
   tokens: readonly WireToken[];

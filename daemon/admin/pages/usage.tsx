@@ -1,10 +1,11 @@
+import { exact } from '../../api/formats.js';
 import type { WireProject, WireUsageLine } from '../../api/contract.js';
 import { Heading } from './document.js';
 import { type Choices, Field, Select } from './fields.js';
 import { Link, QueryForm } from './frame.js';
 import { choicesOf, type Names, ProjectLink, TokenLink } from './links.js';
 import { type TableColumn, EmptyState, Exports, Paging, ErrorNotice, Table } from './parts.js';
-import { number, escapeBidi } from './formats.js';
+import { escapeBidi } from './formats.js';
 
 export interface UsagePageProps {
   /** The lines of this page. */
@@ -75,7 +76,7 @@ export function usagePage(props: UsagePageProps) {
         <>
           <div className="section-head">
             <p className="faint">
-              {total === 1 ? '1 row' : `${number(total)} rows`}, {number(props.sums.requests ?? 0)} requests
+              {total === 1 ? '1 row' : `${exact(total)} rows`}, {exact(props.sums.requests ?? 0)} requests
             </p>
             <Exports to="usage/export" query={query} />
           </div>
@@ -139,7 +140,7 @@ function UsageTable({ lines, projectNames, tokenNames }: UsagePageProps) {
   const figures = metricsOf(example).map((field) => ({
     title: titleOf(field),
     isNumber: true,
-    show: (line: WireUsageLine) => number(Number(line[field] ?? 0)),
+    show: (line: WireUsageLine) => exact(Number(line[field] ?? 0)),
   }));
   const [first = { title: 'All', show: () => 'all' }, ...rest] = columns;
   return (

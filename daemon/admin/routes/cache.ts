@@ -1,8 +1,9 @@
+import { counted } from '../../api/formats.js';
 import type { CachePurge } from '../../api/contract.js';
 import { countMessage } from '../done-message.js';
 import { cachePage, type CacheProps } from '../pages/cache.js';
 import { confirmPage } from '../pages/confirm.js';
-import { counted, escapeBidi } from '../pages/formats.js';
+import { escapeBidi } from '../pages/formats.js';
 import {
   allProjects,
   type PageResponse,

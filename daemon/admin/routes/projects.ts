@@ -1,9 +1,10 @@
+import { counted } from '../../api/formats.js';
 import type { ProjectPatch, WireProject } from '../../api/contract.js';
 import { countMessage, doneMessage } from '../done-message.js';
 import { confirmPage, type ConfirmProps } from '../pages/confirm.js';
 import { projectPage } from '../pages/project.js';
 import { newProjectPage, projectsPage } from '../pages/projects.js';
-import { counted, escapeBidi } from '../pages/formats.js';
+import { escapeBidi } from '../pages/formats.js';
 import {
   type PageResponse,
   get,

@@ -50,7 +50,7 @@ export interface LeaseGrant {
 
 /** This instance was expired by the others: the units it had leased were counted as used. */
 export class InstanceExpired extends Error {
-  override name = 'InstanceBuried';
+  override name = 'InstanceExpired';
 }
 
 /** Storage of counts and leases; daemon/core/settlement.ts describes the protocol. */

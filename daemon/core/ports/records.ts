@@ -178,7 +178,7 @@ export interface RecordStore {
   recordsAfter(seq: number, limit: number): Promise<CommittedRecord[]>;
   /** Number of the last record; 0 if there is none. */
   lastRecord(): Promise<number>;
-  /** Refuses changes as long as `why` returns a reason. */
+  /** Refuses changes as long as `reason` returns a reason. */
   refuseChangesWhile(reason: () => string | null): void;
   /** For actions that are recorded only afterwards. @throws {StoreUnavailable} while changes are refused. */
   checkChangeable(): void;

@@ -68,7 +68,7 @@ export interface UsageStore {
   add(flush: UsageFlush): Promise<void>;
   /** `seq` of the instance's last committed flush; 0 before the first. */
   lastFlush(instanceId: string): Promise<number>;
-  /** Sums up usage. @returns lines in no particular order; `most` + 1 lines if there are more than `most`. */
+  /** Sums up usage. @returns lines in no particular order; `limit` + 1 lines if there are more than `limit`. */
   report(query: UsageQuery, limit: number): Promise<UsageLine[]>;
   /** Removes a batch of usage before that day. @returns whether there may be more to remove. */
   removeBefore(dayMs: number): Promise<boolean>;

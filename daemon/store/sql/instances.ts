@@ -19,7 +19,7 @@ export class SqlClusterStore implements ClusterStore {
 
   async poll(instanceId: string, nowMs: number): Promise<ClusterState> {
     const since = `${this.#database.dialect.now('$nowMs')} - ${WANTED_FOR_MS}`;
-    // A single statement, because it runs several times a second: one row for each wanted token, and at least one.
+    // A single statement, because it runs twice a second: one row for each wanted token, and at least one.
     const rows = await this.#database.prioritySelect<{ seq: number; token_id: LeaseColumns['token_id'] | null }>(
       `SELECT c.seq, l.token_id FROM change_seq c
        LEFT JOIN leases l ON l.instance_id = $instanceId AND l.units > 0 AND l.wanted_at > ${since}
@@ -31,7 +31,7 @@ export class SqlClusterStore implements ClusterStore {
   }
 
   changesAfter(seq: number, limit: number) {
-    // On the priority connection, as `standing`: until it returns, this instance learns of no changes, so it must not wait on a
+    // On the priority connection, as `poll`: until it returns, this instance learns of no changes, so it must not wait on a
     // dead connection.
     return changesAfter((sql, bind) => this.#database.prioritySelect(sql, bind), seq, limit);
   }

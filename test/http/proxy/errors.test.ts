@@ -291,7 +291,7 @@ describe('errors on /v1', () => {
         expect(answer.status).to.equal(400);
         expect(answer.json, path).to.include({
           code: 'malformed_request',
-          hint: 'remove the slash at the end of the base URL',
+          hint: 'the base URL of the client must not end with a slash',
         });
       }
       const other = await scene.send(head('GET /v1/%zz', scene.secret));

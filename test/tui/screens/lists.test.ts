@@ -185,7 +185,7 @@ describe('audit and events screens', () => {
   it('show times, bytes and tokens of a request', () => {
     const text = screenText(scene({ tab: 'events', rows: 40 }).press('enter').state);
     expect(text).to.contain('812 ms, upstream 805 ms, first byte 240 ms');
-    expect(text).to.contain('1.18 KiB in, 9.09 KiB out, streamed');
+    expect(text).to.contain('1.20 kB in, 9.31 kB out, streamed');
     expect(text).to.contain('412 in, 96 out, 508 in total');
   });
 

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import stringWidth from 'string-width';
 import { asciiOf } from '../../../tui/parts/ascii.js';
 import { bar, brailleChart, columnChart } from '../../../tui/parts/charts.js';
-import { bytes, count, milliseconds, rate, span } from '../../../tui/parts/figures.js';
+import { count, milliseconds, rate } from '../../../tui/parts/figures.js';
 import { withFound } from '../../../tui/parts/found.js';
 import { between, cut, fitted, over, slice, strip, type Strip, widthOf } from '../../../tui/parts/strip.js';
 import { HOSTILE } from './scenes.js';
@@ -94,15 +94,7 @@ describe('figures', () => {
       '2.15G',
     ]);
     expect([0, 0.25, 14.2, 250_000].map(rate)).to.deep.equal(['0', '0.3', '14', '250k']);
-    expect([0, 1_023, 1_024, 18_874_368].map(bytes)).to.deep.equal(['0 B', '1023 B', '1.00 KiB', '18.0 MiB']);
     expect([null, 0.4, 1_890, 65_000].map(milliseconds)).to.deep.equal(['–', '0 ms', '1,890 ms', '65.0 s']);
-    expect([0, 38_000, 600_000, 5 * 3_600_000, 9 * 86_400_000].map(span)).to.deep.equal([
-      '0s',
-      '38s',
-      '10m',
-      '5h',
-      '9d',
-    ]);
   });
 
   it('include bars and charts of the exact width', () => {

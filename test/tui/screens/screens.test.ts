@@ -129,7 +129,7 @@ describe('token screen', () => {
 describe('cache screen', () => {
   it('shows the entries, the hits, and what x does', () => {
     const text = screenText(scene({ tab: 'cache' }).state);
-    expect(text).to.contain('memory of this instance').and.to.contain('1,204, 18.0 MiB');
+    expect(text).to.contain('memory of this instance').and.to.contain('1,204, 18.9 MB');
     expect(text)
       .to.match(/█{10,}.* 62%/)
       .and.to.contain('2,610 of 4,211');

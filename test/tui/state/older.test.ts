@@ -1,7 +1,7 @@
 /** A daemon of an older release, whose responses lack fields of this one. */
 import { stripVTControlCharacters } from 'node:util';
 import { expect } from 'chai';
-import { NOT_REPORTED } from '../../../daemon/api/older-responses.js';
+import { NOT_REPORTED } from '../../../daemon/api/formats.js';
 import { linesOf } from '../../../tui/lines.js';
 import type { Action, DataRequest } from '../../../tui/state/exchange.js';
 import { TABS } from '../../../tui/state/state.js';
