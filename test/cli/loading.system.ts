@@ -58,11 +58,11 @@ describe('what a command loads', () => {
     'project list',
     'token list -o json',
   ]) {
-    it(`llmp ${args}: only the package that parses, and of the daemon only the client`, async () => {
+    it(`llmp ${args}: only the package that parses, and of the daemon only the client and formats`, async () => {
       const { packages, files } = await loadedBy(args);
       expect(packages).to.deep.equal(['commander']);
       const ofDaemon = files.filter((file) => file.startsWith('daemon/'));
-      const client = ['client', 'csv', 'event-stream', 'older-responses', 'routes', 'vocabulary'].map(
+      const client = ['client', 'csv', 'event-stream', 'formats', 'older-responses', 'routes', 'vocabulary'].map(
         (name) => `daemon/api/${name}.js`,
       );
       expect(ofDaemon).to.have.members(client);

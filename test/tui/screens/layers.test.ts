@@ -41,7 +41,7 @@ describe('dialog', () => {
   });
 
   it('warns of a long lifetime', () => {
-    const it = scene().press('n', 'tab', 'tab', 'ctrl+u', '9', '9', '9', 'h');
+    const it = scene().press('n').goesTo('Expires in').press('ctrl+u', '9', '9', '9', 'h');
     expect(screenText(it.state)).to.contain('! longer than the recommended 720 hours');
   });
 

@@ -12,7 +12,8 @@ import type {
 import * as press from '../../../tui/keys/press.js';
 import { initialState } from '../../../tui/state/initial-state.js';
 import type { Action, ContextSummary, Failure, Target, DataRequest } from '../../../tui/state/exchange.js';
-import type { Look, State, Tab } from '../../../tui/state/state.js';
+import { focused } from '../../../tui/state/dialog.js';
+import { type Label, layer, type Look, type State, type Tab } from '../../../tui/state/state.js';
 import { update } from '../../../tui/state/update.js';
 import { aWireProject, aWireToken } from '../../support/factories.js';
 
@@ -87,6 +88,16 @@ export class Scene {
   press(...keys: string[]): this {
     for (const key of keys) this.act({ on: 'key', key });
     return this;
+  }
+
+  /** Moves to the field of the open dialog with that label. */
+  goesTo(label: Label): this {
+    for (let tabs = 0; tabs < 20; tabs += 1) {
+      const dialog = layer(this.state);
+      if (dialog?.kind === 'dialog' && focused(dialog)?.label === label) return this;
+      this.press('tab');
+    }
+    throw new Error(`no field ${label}`);
   }
 
   /** The daemon becomes unreachable, and a request fails. */
