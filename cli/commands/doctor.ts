@@ -32,10 +32,10 @@ export async function diagnose(
   signal?: AbortSignal,
 ): Promise<Finding[]> {
   const { shell, output } = asking;
-  const { runDoctor: examine } = await import('../../daemon/ops/doctor.js');
+  const { runDoctor } = await import('../../daemon/ops/doctor.js');
   const env = await daemonEnvironment(asking, envFile);
   const more = [daemonChecks(asking, { env, envFile }), terminalChecks(shell)];
-  return output.during('running checks', examine({ env, envFile, more, ...(signal && { signal }) }));
+  return output.during('running checks', runDoctor({ env, envFile, more, ...(signal && { signal }) }));
 }
 
 export const hasFailed = (findings: readonly Finding[]) => findings.some(({ state }) => state === 'failed');

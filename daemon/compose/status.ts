@@ -59,7 +59,7 @@ export function healthSummaryOf({
   missing,
   degraded,
   inFlight,
-  traffic: pulse,
+  traffic,
   population,
   bus,
 }: StatusReport): HealthSummary {
@@ -67,7 +67,7 @@ export function healthSummaryOf({
     missing,
     degraded: bus.status === 'failing' && !degraded.includes('redis') ? [...degraded, 'event_bus'] : degraded,
     figures: [
-      `${rounded(pulse.requestsPerSecond)} requests/s`,
+      `${rounded(traffic.requestsPerSecond)} requests/s`,
       `${inFlight} in flight`,
       ...(population ? [`${population.tokens.active} active tokens`] : []),
     ],

@@ -102,9 +102,9 @@ export const isHost = (text: string) => HOST.test(text);
 
 const HOST = /^(?:[A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/;
 
-function checkHost(httpVersion: string, { hostCount: hosts, host }: RequestFields): void {
+function checkHost(httpVersion: string, { hostCount, host }: RequestFields): void {
   // Node silently keeps the first of two.
-  if (hosts > 1 || (hosts === 0 && httpVersion === '1.1'))
+  if (hostCount > 1 || (hostCount === 0 && httpVersion === '1.1'))
     throw malformed('the request must have exactly one Host header');
   if (host !== undefined && !isHost(host)) throw malformed('the Host header is not a valid host name or address');
 }

@@ -124,7 +124,7 @@ export class Startup {
   }
 
   #scheduleRetry(): void {
-    const { isShared, readiness, clock, log, onFatal: onHopeless } = this.#options;
+    const { isShared, readiness, clock, log, onFatal } = this.#options;
     if (!isShared || this.#isClosed || readiness.isDatabaseReady) return;
     this.#cancelRetry = clock.after(this.#retryMs, () => {
       this.#retryMs = Math.min(2 * this.#retryMs, MAX_RETRY_MS);
@@ -135,7 +135,7 @@ export class Startup {
         },
         (error: unknown) => {
           if (error instanceof SettingsError) {
-            onHopeless(error);
+            onFatal(error);
             return;
           }
           this.#warnOnce(error);

@@ -52,8 +52,8 @@ export class Supervisor {
   #listeningSinceMs = 0;
   #readHealth: () => Promise<HealthSummary> = () => Promise.reject(new Error('not listening yet'));
 
-  constructor({ notify: tell, watchdogMs, clock }: SupervisorOptions) {
-    this.#notify = tell;
+  constructor({ notify, watchdogMs, clock }: SupervisorOptions) {
+    this.#notify = notify;
     this.#clock = clock;
     this.#sendStatus();
     this.#extendStartTimeout();

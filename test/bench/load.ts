@@ -41,10 +41,10 @@ const END_WITHIN_MS = 15_000; // After the last second of load.
 
 /** Checks one request closely, so that no error page is measured. @throws unless it gets the expected response. */
 export async function probe({ url, headers, asked = CHAT, isHit = false, isFull = false }: Target): Promise<void> {
-  const { method, path, body, expectedPart: answeredWith } = asked;
+  const { method, path, body, expectedPart } = asked;
   const response = await fetch(url + path, { method, headers: headersOf(headers, asked), body });
   const text = await response.text();
-  const [status, part] = isFull ? [429, '"rate_limited"'] : [200, answeredWith];
+  const [status, part] = isFull ? [429, '"rate_limited"'] : [200, expectedPart];
   if (response.status !== status || !text.includes(part)) {
     throw new Failure(`${url} does not respond with ${part}: ${response.status} ${text.slice(0, 500)}`);
   }

@@ -59,8 +59,8 @@ describe('the command line, as operators use it', function () {
     for (const line of examples) {
       const [words = ''] = line.split(/ [|<>]/);
       const argv = words.match(/'[^']*'|\S+/g)?.map((word) => word.replaceAll("'", '')) ?? [];
-      const { result: outcome } = await parse(argv, { env } as Shell);
-      expect(outcome.kind === 'failed' ? outcome.failure.message : 'chosen', line).to.equal('chosen');
+      const { result } = await parse(argv, { env } as Shell);
+      expect(result.kind === 'failed' ? result.failure.message : 'chosen', line).to.equal('chosen');
     }
   });
 

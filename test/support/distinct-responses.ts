@@ -20,10 +20,10 @@ export function storeDistinctResponses(cache: MemoryResponseCache, { from, count
       resource: `GET ${text(`/v1/models?page=${i}`)}`,
       variant: text(`64:${'d'.repeat(64)}0:3:*/*-2:en--`),
     };
-    const { writeLease: fill } = cache.lookUp(place, { mayRead: true, mayStore: true });
+    const { writeLease } = cache.lookUp(place, { mayRead: true, mayStore: true });
     const headers = ['Content-Type', 'application/json', 'ETag', `"v${i}"`, 'Cache-Control', 'max-age=3600'].map(text);
     const body = Buffer.allocUnsafeSlow(bodyBytes).fill(i & 0xff);
     const content = { kind: 'answer', status: 200, headers, body, ageMs: 0, isForOptedIn: false } as const;
-    void fill?.store([{ key: place, entry: { content, freshMs: HOUR_MS, keepMs: HOUR_MS } }]);
+    void writeLease?.store([{ key: place, entry: { content, freshMs: HOUR_MS, keepMs: HOUR_MS } }]);
   }
 }

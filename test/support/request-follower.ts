@@ -41,8 +41,8 @@ export class RequestFollower {
   constructor(bus: EventBus, after: string | null = null) {
     const read = async () => {
       for await (const events of bus.follow(after, this.#leaving.signal)) {
-        for (const { streamId: place, json } of events) {
-          this.places.push(place);
+        for (const { streamId, json } of events) {
+          this.places.push(streamId);
           this.names.push((JSON.parse(json) as { request_id: string }).request_id);
         }
       }

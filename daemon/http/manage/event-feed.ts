@@ -18,7 +18,7 @@ export function eventFeed(bus: EventBus | null, filter: Filter, lastEventId: str
   return async function* feed(signal) {
     for await (const events of bus.follow(lastEventId, signal)) {
       const chosen = isWanted ? events.filter(({ facts }) => isWanted(facts)) : events;
-      yield chosen.map(({ streamId: place, json }) => ({ id: place, data: json }));
+      yield chosen.map(({ streamId, json }) => ({ id: streamId, data: json }));
     }
   };
 }

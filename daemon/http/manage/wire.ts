@@ -157,7 +157,7 @@ export function wirePurged({ count, isCacheOff }: PurgeResult, isDryRun: boolean
 }
 
 export function wireStatus(report: StatusReport): WireStatus {
-  const { database, bus, audit, population, traffic: pulse } = report;
+  const { database, bus, audit, population, traffic } = report;
   return {
     status: report.missing.length === 0 ? 'ready' : 'not ready',
     missing: report.missing,
@@ -187,11 +187,11 @@ export function wireStatus(report: StatusReport): WireStatus {
     counted_at: population && isoTime(population.countedAtMs),
     requests: {
       in_flight: report.inFlight,
-      per_second: rounded(pulse.requestsPerSecond),
-      errors_per_second: rounded(pulse.errorsPerSecond),
+      per_second: rounded(traffic.requestsPerSecond),
+      errors_per_second: rounded(traffic.errorsPerSecond),
     },
-    cache: { backend: report.cache, hit_ratio: roundedOrNull(pulse.hitRatio) },
-    upstream: { p50_ms: roundedOrNull(pulse.upstreamP50Ms), p95_ms: roundedOrNull(pulse.upstreamP95Ms) },
+    cache: { backend: report.cache, hit_ratio: roundedOrNull(traffic.hitRatio) },
+    upstream: { p50_ms: roundedOrNull(traffic.upstreamP50Ms), p95_ms: roundedOrNull(traffic.upstreamP95Ms) },
   };
 }
 

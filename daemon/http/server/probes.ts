@@ -39,7 +39,7 @@ export async function checkDependencies({
   clock,
   missing,
   pingDatabase,
-  servesWithoutDatabase: outlastsDatabase,
+  servesWithoutDatabase,
   pingRedis,
   degraded: alsoDegraded,
 }: Probes): Promise<DependencyStatus> {
@@ -50,7 +50,7 @@ export async function checkDependencies({
   const lacking = new Set(missing());
   const degraded = alsoDegraded();
   if (!isDatabaseUp && !lacking.has('database')) {
-    if (outlastsDatabase()) degraded.push('database');
+    if (servesWithoutDatabase()) degraded.push('database');
     else lacking.add('database');
   }
   if (isRedisUp === false) degraded.push('redis');

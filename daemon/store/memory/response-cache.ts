@@ -62,10 +62,10 @@ export class MemoryResponseCache implements CacheStore {
     });
   }
 
-  lookUp(place: CacheKey, { mayRead: reads, mayStore: fills }: CacheLookupOptions): CacheLookup {
-    const found = reads ? this.#find(place) : null;
+  lookUp(place: CacheKey, { mayRead, mayStore }: CacheLookupOptions): CacheLookup {
+    const found = mayRead ? this.#find(place) : null;
     if (found !== null && found.residentMs < found.freshMs) return { found, writeLease: null };
-    if (!fills) return found === null ? MISS : { found, writeLease: null };
+    if (!mayStore) return found === null ? MISS : { found, writeLease: null };
     return { found, writeLease: this.#beginLease(place) };
   }
 
@@ -83,7 +83,7 @@ export class MemoryResponseCache implements CacheStore {
     const group = this.#groupOf(place);
     const fill = new MemoryWriteLease(group, {
       keep: (entries) => {
-        for (const { key: at, entry: kept } of entries) this.#store(group, at, kept);
+        for (const { key, entry } of entries) this.#store(group, key, entry);
       },
       end: () => {
         group.fills.delete(fill);

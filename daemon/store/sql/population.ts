@@ -11,8 +11,9 @@ export const OF_INACTIVE_PROJECT = 't.project_id IN (SELECT id FROM projects WHE
 
 type Part = 'revoked' | 'expired' | 'alive' | 'spent' | 'off' | 'offAndSpent';
 
-function conditionsOf({ indexHint: by }: Dialect): Record<Part, string> {
-  const tokens = (index: string, condition: string) => `SELECT COUNT(*) FROM tokens t ${by(index)} WHERE ${condition}`;
+function conditionsOf({ indexHint }: Dialect): Record<Part, string> {
+  const tokens = (index: string, condition: string) =>
+    `SELECT COUNT(*) FROM tokens t ${indexHint(index)} WHERE ${condition}`;
   return {
     revoked: tokens('tokens_alive', 't.is_active = $no'),
     expired: tokens('tokens_alive', 't.is_active = $yes AND t.expires_at <= $now'),

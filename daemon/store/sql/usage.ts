@@ -47,12 +47,12 @@ export class SqlUsage implements UsageStore {
     return this.#database.transact(async (tx) => {
       await advance(tx, { instanceId, seq, nowMs });
       if (seq === 1) await tx.execute('DELETE FROM usage_flushes WHERE flushed_at < $old', { old: nowMs - DAY_MS });
-      const { upsertAdd: orAdd } = tx.dialect;
+      const { upsertAdd } = tx.dialect;
       await addAll(rows, (some) =>
-        USAGE_HOURLY.insertAll(tx, some, orAdd('usage_hourly', ['id'], USAGE_HOUR_COUNTS.names)),
+        USAGE_HOURLY.insertAll(tx, some, upsertAdd('usage_hourly', ['id'], USAGE_HOUR_COUNTS.names)),
       );
       await addAll(sumsOf(rows), (some) =>
-        USAGE_SUMS.insertAll(tx, some, orAdd('usage_sums', USAGE_SUM_KEY.names, USAGE_SUM_COUNTS.names)),
+        USAGE_SUMS.insertAll(tx, some, upsertAdd('usage_sums', USAGE_SUM_KEY.names, USAGE_SUM_COUNTS.names)),
       );
     });
   }

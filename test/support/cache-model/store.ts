@@ -51,16 +51,16 @@ export class GatedStore implements CacheStore {
     return this.#store.size();
   }
 
-  #counted({ found, writeLease: fill }: CacheLookup): CacheLookup {
-    if (!fill) return { found, writeLease: fill };
+  #counted({ found, writeLease }: CacheLookup): CacheLookup {
+    if (!writeLease) return { found, writeLease };
     const counted: WriteLease = {
       store: (entries) => {
         this.fills.delete(counted);
-        return this.#through('keep', () => fill.store(entries));
+        return this.#through('keep', () => writeLease.store(entries));
       },
       release: () => {
         this.fills.delete(counted);
-        fill.release();
+        writeLease.release();
       },
     };
     this.fills.add(counted);
