@@ -40,7 +40,7 @@ export interface ComposeOptions {
   clock: Clock;
   version: string;
   /** Overrides how long to wait for a database server. */
-  waits?: Readonly<DatabaseTimeouts>;
+  databaseTimeouts?: Readonly<DatabaseTimeouts>;
   /** Overrides the timeout in ms of Redis commands that a request waits for. */
   redisCommandMs?: number;
   /** Called for each completed request on /v1. */
@@ -91,9 +91,9 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
 
 /** @param opened collects the resources that must be closed if this fails. */
 async function started(options: ComposeOptions, opened: ResourceStack): Promise<Daemon> {
-  const { settings, reloadable, log, clock, version, waits = DATABASE_TIMEOUTS, redisCommandMs } = options;
+  const { settings, reloadable, log, clock, version, databaseTimeouts = DATABASE_TIMEOUTS, redisCommandMs } = options;
   const live = { current: reloadable };
-  const context = { settings, live, log, clock, version, instanceId: randomUUID(), waits, redisCommandMs };
+  const context = { settings, live, log, clock, version, instanceId: randomUUID(), databaseTimeouts, redisCommandMs };
   const parts = await built(context, options.onEnded, opened);
   const { storage, core, traffic, management } = parts;
   const { server, managementServer } = management;

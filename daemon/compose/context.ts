@@ -14,7 +14,7 @@ export interface BuildContext {
   /** Unique among all daemons that run or ever ran. */
   instanceId: string;
   /** How long to wait for a database server. */
-  waits: Readonly<DatabaseTimeouts>;
+  databaseTimeouts: Readonly<DatabaseTimeouts>;
   /** The timeout in ms of Redis commands that a request waits for; undefined for the default. */
   redisCommandMs: number | undefined;
 }

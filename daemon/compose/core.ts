@@ -121,7 +121,7 @@ export function buildCore(context: BuildContext, { stores, auditFiles, shared }:
     readiness,
     isShared,
     autoMigrate: settings.autoMigrate,
-    firstTryMs: context.waits.firstAttemptMs,
+    firstTryMs: context.databaseTimeouts.firstAttemptMs,
     async beginServing() {
       await stores.checkEncryptionKey();
       await ledger.enrol(instanceId, clock.now());

@@ -16,8 +16,8 @@ export interface Storage {
  * @throws {SettingsError} if the configuration does not fit the database or the files.
  */
 export async function openStorage(context: BuildContext, opened: ResourceStack): Promise<Storage> {
-  const { settings, live, clock, log, instanceId, waits, redisCommandMs } = context;
-  const stores = opened.add(await openStores(settings, { clock, timeouts: waits }));
+  const { settings, live, clock, log, instanceId, databaseTimeouts, redisCommandMs } = context;
+  const stores = opened.add(await openStores(settings, { clock, timeouts: databaseTimeouts }));
   const { records, anchors } = stores;
   const auditFiles = opened.add(await openAuditFiles({ settings, records, anchors, clock, log }));
   const deriveKey = (purpose: string) => stores.deriveKey(purpose);

@@ -45,9 +45,9 @@ type UpstreamFailure = (typeof UPSTREAM_FAILURES)[number];
 const REQUEST_BOUNDS = [1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1e3, 2.5e3, 5e3, 1e4, 3e4, 6e4, 12e4, 3e5, 6e5];
 const OVERHEAD_BOUNDS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1e3, 2.5e3];
 
-const placesIn = (values: readonly string[]) => new Map(values.map((value, place) => [value, place]));
-const METHOD_PLACES = placesIn(METHODS);
-const CODE_PLACES = placesIn(CODES);
+const indexesIn = (values: readonly string[]) => new Map(values.map((value, index) => [value, index]));
+const METHOD_INDEXES = indexesIn(METHODS);
+const CODE_INDEXES = indexesIn(CODES);
 
 export class RequestMetrics {
   readonly #requests = new Float64Array(METHODS.length * CLASSES.length * CACHE.length * CODES.length);
@@ -65,8 +65,8 @@ export class RequestMetrics {
 
   record(ended: RequestEnded): void {
     const { firstByteMs, upstreamMs, outcome } = ended;
-    const place = placeOf(ended);
-    this.#requests[place] = (this.#requests[place] ?? 0) + 1;
+    const index = indexOf(ended);
+    this.#requests[index] = (this.#requests[index] ?? 0) + 1;
     this.outcomes[outcome] = (this.outcomes[outcome] ?? 0) + 1;
     this.duration[ended.cache].observe(ended.durationMs);
     this.bytesIn += ended.bytesIn;
@@ -84,21 +84,21 @@ export class RequestMetrics {
 
   /** By method, status class, cache and code; only combinations that have occurred. */
   *requests(): Iterable<Sample> {
-    for (const [place, value] of this.#requests.entries()) if (value > 0) yield { labels: labelsAt(place), value };
+    for (const [index, value] of this.#requests.entries()) if (value > 0) yield { labels: labelsAt(index), value };
   }
 }
 
-function placeOf({ method, status, cache, code }: RequestEnded): number {
-  const methodPlace = METHOD_PLACES.get(method) ?? METHODS.length - 1;
+function indexOf({ method, status, cache, code }: RequestEnded): number {
+  const methodPlace = METHOD_INDEXES.get(method) ?? METHODS.length - 1;
   const classPlace = status >= 100 && status < 600 ? Math.floor(status / 100) - 1 : CLASSES.length - 1;
-  const codePlace = code === null ? 0 : (CODE_PLACES.get(code) ?? CODES.length - 1);
+  const codePlace = code === null ? 0 : (CODE_INDEXES.get(code) ?? CODES.length - 1);
   return (
     ((methodPlace * CLASSES.length + classPlace) * CACHE.length + (cache === 'hit' ? 1 : 0)) * CODES.length + codePlace
   );
 }
 
-function labelsAt(place: number): Record<string, string> {
-  const [beforeCode, code] = divided(place, CODES.length);
+function labelsAt(index: number): Record<string, string> {
+  const [beforeCode, code] = divided(index, CODES.length);
   const [beforeCache, cache] = divided(beforeCode, CACHE.length);
   const [method, statusClass] = divided(beforeCache, CLASSES.length);
   return {
@@ -109,7 +109,7 @@ function labelsAt(place: number): Record<string, string> {
   };
 }
 
-const divided = (place: number, by: number): [number, number] => [Math.floor(place / by), place % by];
+const divided = (index: number, by: number): [number, number] => [Math.floor(index / by), index % by];
 
 /** Undefined if the upstream was not the cause. */
 function upstreamFailureOf({ code, status, outcome }: RequestEnded): UpstreamFailure | undefined {

@@ -62,7 +62,7 @@ export class DaemonGroup {
       upstream: this.provider.url,
       env: { ...this.#env, ...this.#options.envOf?.(index), ...env },
       ...(clock && { clock }),
-      ...(waits && { waits }),
+      ...(waits && { databaseTimeouts: waits }),
     });
   }
 

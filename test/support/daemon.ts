@@ -63,7 +63,7 @@ export interface TestDaemonOptions {
   /** For example one that stands still. */
   clock?: TestClock;
   /** The timeouts of a database server, in place of the default ones. */
-  waits?: Readonly<DatabaseTimeouts>;
+  databaseTimeouts?: Readonly<DatabaseTimeouts>;
   /** How long a command to Redis may take while a request waits for it, in place of the default 50 ms. */
   redisCommandMs?: number | undefined;
   /** Lets the daemon make its key file. By default the test gives it a key that a leak scan recognises. */
@@ -79,7 +79,7 @@ export async function startDaemon({
   env,
   dir: given,
   clock = new TestClock(),
-  waits = DATABASE_TIMEOUTS,
+  databaseTimeouts = DATABASE_TIMEOUTS,
   redisCommandMs,
   makesKeyFile = false,
   makesTables = false,
@@ -111,7 +111,7 @@ export async function startDaemon({
     reloadable,
     log,
     clock,
-    waits,
+    databaseTimeouts,
     ...(redisCommandMs !== undefined && { redisCommandMs }),
     version: '0.1.0',
     onEnded: (request) => {

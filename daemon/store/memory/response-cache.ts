@@ -62,15 +62,15 @@ export class MemoryResponseCache implements CacheStore {
     });
   }
 
-  lookUp(place: CacheKey, { mayRead, mayStore }: CacheLookupOptions): CacheLookup {
-    const found = mayRead ? this.#find(place) : null;
+  lookUp(cacheKey: CacheKey, { mayRead, mayStore }: CacheLookupOptions): CacheLookup {
+    const found = mayRead ? this.#find(cacheKey) : null;
     if (found !== null && found.residentMs < found.freshMs) return { found, writeLease: null };
     if (!mayStore) return found === null ? MISS : { found, writeLease: null };
-    return { found, writeLease: this.#beginLease(place) };
+    return { found, writeLease: this.#beginLease(cacheKey) };
   }
 
-  #find(place: CacheKey): FoundEntry | null {
-    const key = cacheKeyText(place);
+  #find(cacheKey: CacheKey): FoundEntry | null {
+    const key = cacheKeyText(cacheKey);
     const entry = this.#entries.get(key);
     if (entry === undefined) return null;
     const residentMs = this.#clock.monotonic() - entry.storedAtMs;
@@ -79,8 +79,8 @@ export class MemoryResponseCache implements CacheStore {
     return null;
   }
 
-  #beginLease(place: CacheKey): WriteLease {
-    const group = this.#groupOf(place);
+  #beginLease(cacheKey: CacheKey): WriteLease {
+    const group = this.#groupOf(cacheKey);
     const fill = new MemoryWriteLease(group, {
       keep: (entries) => {
         for (const { key, entry } of entries) this.#store(group, key, entry);
@@ -94,19 +94,19 @@ export class MemoryResponseCache implements CacheStore {
     return fill;
   }
 
-  #store(group: ResourceEntries, place: CacheKey, kept: CacheEntry): void {
+  #store(group: ResourceEntries, cacheKey: CacheKey, newEntry: CacheEntry): void {
     this.#applySizeLimit();
     const entry: Entry = {
-      ...kept,
+      ...newEntry,
       group,
-      variant: place.variant,
+      variant: cacheKey.variant,
       storedAtMs: this.#clock.monotonic(),
-      bytes: bytesOf(place, kept),
+      bytes: bytesOf(cacheKey, newEntry),
     };
-    group.variants.add(place.variant);
-    this.#entries.set(cacheKeyText(place), entry);
+    group.variants.add(cacheKey.variant);
+    this.#entries.set(cacheKeyText(cacheKey), entry);
     // An entry larger than the whole cache is neither stored nor disposed of.
-    if (!this.#entries.has(cacheKeyText(place))) this.#removeVariant(group, place.variant);
+    if (!this.#entries.has(cacheKeyText(cacheKey))) this.#removeVariant(group, cacheKey.variant);
   }
 
   /** Applies a changed HTTP_CACHE_MAX_BYTES. */
@@ -163,11 +163,11 @@ export class MemoryResponseCache implements CacheStore {
     }).length;
   }
 
-  #groupOf(place: CacheKey): ResourceEntries {
-    const key = resourceKeyText(place);
+  #groupOf(cacheKey: CacheKey): ResourceEntries {
+    const key = resourceKeyText(cacheKey);
     let group = this.#resources.get(key);
     if (!group) {
-      const { projectId, resource } = place;
+      const { projectId, resource } = cacheKey;
       group = { projectId, resource, variants: new Set(), fills: new Set() };
       this.#resources.set(key, group);
     }
