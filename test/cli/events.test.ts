@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { WireEvent } from '../../daemon/api/contract.js';
 import { MANAGEMENT_TOKEN } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
-import { Scene } from '../support/scene.js';
+import { ProxyFixture } from '../support/proxy-fixture.js';
 import { llmp, type Situation } from './captured.js';
 import { Running } from './running.js';
 import { refuse, type StandIn, startStandIn } from './stand-in.js';
@@ -11,11 +11,11 @@ describe('llmp events tail', function () {
   this.timeout(30_000);
 
   describe('against a daemon', () => {
-    let scene: Scene;
+    let scene: ProxyFixture;
     let running: Running | null = null;
 
     before(async () => {
-      scene = await Scene.open();
+      scene = await ProxyFixture.open();
     });
     beforeEach(() => scene.begin());
     afterEach(async () => {

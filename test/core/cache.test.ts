@@ -4,15 +4,15 @@ import { eventually } from '../support/eventually.js';
 import { type Answer } from '../support/provider.js';
 import { type Fields, head, type RawResponse } from '../support/raw.js';
 import { expectRefusal } from '../support/refusals.js';
-import { Scene } from '../support/scene.js';
+import { ProxyFixture } from '../support/proxy-fixture.js';
 
 const NOT_CACHED = { status: 504, code: 'not_cached', error: 'not in cache' };
 
 describe('the response cache', () => {
-  let scene: Scene;
+  let scene: ProxyFixture;
 
   before(async () => {
-    scene = await Scene.open({ HTTP_CACHE_ENABLED: 'true' });
+    scene = await ProxyFixture.open({ HTTP_CACHE_ENABLED: 'true' });
   });
   beforeEach(async () => {
     await scene.begin();

@@ -16,7 +16,7 @@ import { SOME_REQUEST } from '../support/request-follower.js';
 import { problemOf } from '../support/inspected-events.js';
 import { rawRequest } from '../support/management.js';
 import { head } from '../support/raw.js';
-import { Scene } from '../support/scene.js';
+import { ProxyFixture } from '../support/proxy-fixture.js';
 
 class EventFollower extends Follower<WireEvent> {
   constructor(server: string, query: EventQuery = {}, lastEventId?: string) {
@@ -34,11 +34,11 @@ class EventFollower extends Follower<WireEvent> {
 
 describe('events', function () {
   this.timeout(30_000);
-  let scene: Scene;
+  let scene: ProxyFixture;
   let followers: EventFollower[] = [];
 
   before(async () => {
-    scene = await Scene.open();
+    scene = await ProxyFixture.open();
   });
   beforeEach(() => scene.begin());
   afterEach(async () => {
@@ -251,7 +251,7 @@ describe('events', function () {
     });
 
     it('ends when the daemon stops, without delaying it', async () => {
-      const own = await Scene.open({ SHUTDOWN_GRACE: '60s' });
+      const own = await ProxyFixture.open({ SHUTDOWN_GRACE: '60s' });
       const follower = new EventFollower(own.daemon.url);
       await eventually('the follower is connected', () => own.daemon.daemon.streams.size === 1);
       const beganAt = performance.now();
@@ -272,7 +272,7 @@ describe('events', function () {
   });
 
   it('are not available when they are off: the stream returns 404, and /health reports it', async () => {
-    const off = await Scene.open({ LLM_PROXY_EVENT_BUS: 'off' });
+    const off = await ProxyFixture.open({ LLM_PROXY_EVENT_BUS: 'off' });
     await off.get();
     const answer = await off.daemon.manage('GET', '/manage/events/stream');
     expect([answer.status, (answer.body as WireProblem).error]).to.deep.equal([

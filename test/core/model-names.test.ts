@@ -6,16 +6,16 @@ import { UPSTREAM_KEY } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
 import { permit } from '../support/leaks.js';
 import { json } from '../support/provider.js';
-import { Scene } from '../support/scene.js';
+import { ProxyFixture } from '../support/proxy-fixture.js';
 
 // In the format of providers' keys, but invalid.
 const letters = (count: number) => 'aB3dE6gH9jK2mN5pQ8rS1tU4vW7xY0z'.repeat(2).slice(0, count);
 
 describe('the recorded model of a request', () => {
-  let scene: Scene;
+  let scene: ProxyFixture;
 
   beforeEach(async () => {
-    scene = await Scene.open();
+    scene = await ProxyFixture.open();
   });
   afterEach(() => scene.close());
 

@@ -8,7 +8,7 @@ import { MemoryRateWindows } from '../../daemon/store/memory/rate-windows.js';
 import { TestClock } from '../support/clock.js';
 import { chunk, head, type RawResponse, RawClient } from '../support/raw.js';
 import { expectRefusal, LIMIT_REACHED, MALFORMED, RATE_LIMITED, UNAUTHORIZED } from '../support/refusals.js';
-import { Scene } from '../support/scene.js';
+import { ProxyFixture } from '../support/proxy-fixture.js';
 import { MANAGEMENT_TOKEN } from '../support/settings.js';
 
 const HANDSHAKE = {
@@ -18,9 +18,9 @@ const HANDSHAKE = {
   'Sec-WebSocket-Version': '13',
 };
 
-let scene: Scene;
+let scene: ProxyFixture;
 const open = async (env: Environment) => {
-  scene = await Scene.open(env);
+  scene = await ProxyFixture.open(env);
 };
 const handshake = () => scene.send(head('GET /v1/realtime', scene.secret, HANDSHAKE));
 

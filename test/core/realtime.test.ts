@@ -6,7 +6,7 @@ import { RealtimeReader } from '../../daemon/core/content/realtime-reader.js';
 import type { ModelUsage } from '../../daemon/core/events.js';
 import { UPSTREAM_KEY } from '../support/daemon.js';
 import { nextMessage, Realtime } from '../support/realtime.js';
-import { Scene } from '../support/scene.js';
+import { ProxyFixture } from '../support/proxy-fixture.js';
 
 const done = (usage: object | null, more: object = {}) =>
   JSON.stringify({
@@ -24,11 +24,11 @@ const counts = (promptTokens: number, completionTokens: number, totalTokens: num
 });
 
 describe('the record of a realtime connection', () => {
-  let scene: Scene;
+  let scene: ProxyFixture;
   let realtime: Realtime;
 
   beforeEach(async () => {
-    scene = await Scene.open();
+    scene = await ProxyFixture.open();
     realtime = new Realtime(scene.provider);
   });
   afterEach(async () => {

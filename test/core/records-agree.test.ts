@@ -8,7 +8,7 @@ import { eventually } from '../support/eventually.js';
 import { json } from '../support/provider.js';
 import { head } from '../support/raw.js';
 import { TestRedis, WITHOUT_REDIS } from '../support/redis.js';
-import { Scene } from '../support/scene.js';
+import { ProxyFixture } from '../support/proxy-fixture.js';
 
 interface Use {
   request_id: string | null;
@@ -21,7 +21,7 @@ interface Use {
 describe(`metrics, events, usage and audit agree${WITHOUT_REDIS}`, function () {
   this.timeout(60_000);
   let redis: TestRedis;
-  let scene: Scene;
+  let scene: ProxyFixture;
   let ended: RequestEnded[];
   let known: RequestEnded[];
   let metrics: string;
@@ -30,7 +30,7 @@ describe(`metrics, events, usage and audit agree${WITHOUT_REDIS}`, function () {
   before(async function () {
     if (WITHOUT_REDIS) this.skip();
     redis = await TestRedis.start();
-    scene = await Scene.open({
+    scene = await ProxyFixture.open({
       REDIS_ADDR: redis.address,
       HTTP_CACHE_ENABLED: 'true',
       ENABLE_METRICS: 'true',

@@ -7,7 +7,7 @@ import { startTestDispatcher } from '../support/dispatcher.js';
 import { eventually } from '../support/eventually.js';
 import { head } from '../support/raw.js';
 import { TestRedis, WITHOUT_REDIS } from '../support/redis.js';
-import { Scene } from '../support/scene.js';
+import { ProxyFixture } from '../support/proxy-fixture.js';
 
 describe(`from a daemon to a backend${WITHOUT_REDIS}`, function () {
   this.timeout(60_000);
@@ -19,7 +19,7 @@ describe(`from a daemon to a backend${WITHOUT_REDIS}`, function () {
   it('an event is delivered for each request of a token, and for each change', async () => {
     const redis = await TestRedis.start();
     const path = join(temporaryFolder(), 'events.jsonl');
-    const scene = await Scene.open({ REDIS_ADDR: redis.address });
+    const scene = await ProxyFixture.open({ REDIS_ADDR: redis.address });
     const dispatcher = await startTestDispatcher({ redis, env: { DISPATCHER_ENDPOINT: path } });
     const events = (): EventJson[] =>
       !existsSync(path)

@@ -13,7 +13,7 @@ import {
   REQUEST_TIMEOUT,
   UNAUTHORIZED,
 } from '../support/refusals.js';
-import { staged } from './support/stage.js';
+import { staged } from './support/fault-fixture.js';
 
 const CHUNKED: Fields = { 'Transfer-Encoding': 'chunked' };
 const SECOND_MS = 1000;

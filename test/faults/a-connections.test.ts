@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { eventually } from '../support/eventually.js';
 import { chunk, head, LAST_CHUNK, type RawClient } from '../support/raw.js';
 import { expectRefusal, REQUEST_TIMEOUT } from '../support/refusals.js';
-import { staged } from './support/stage.js';
+import { staged } from './support/fault-fixture.js';
 import type { Exchange } from './support/upstream.js';
 
 const SLOWLY_MS = 5;

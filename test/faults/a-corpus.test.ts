@@ -14,7 +14,7 @@ import {
   VERSION_NOT_SUPPORTED,
 } from '../support/refusals.js';
 import { corpus, withSecret } from './support/corpus.js';
-import { staged } from './support/stage.js';
+import { staged } from './support/fault-fixture.js';
 
 interface Outcome {
   /** The requests that reach the upstream, each answered with 200: method, target and body. */

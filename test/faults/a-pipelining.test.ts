@@ -4,7 +4,7 @@ import { MANAGEMENT_TOKEN } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
 import { chunk, head, LAST_CHUNK, type RawClient } from '../support/raw.js';
 import { expectRefusal, MALFORMED, UNAUTHORIZED, UPSTREAM_TIMEOUT } from '../support/refusals.js';
-import { Stage, staged } from './support/stage.js';
+import { FaultFixture, staged } from './support/fault-fixture.js';
 import type { Exchange } from './support/upstream.js';
 
 const SECOND_MS = 1000;
@@ -306,7 +306,7 @@ describe('A: several requests on one connection', () => {
 });
 
 describe('A: several requests on one connection while the daemon stops', () => {
-  const stage = new Stage({ env: { SHUTDOWN_GRACE: '30s' } });
+  const stage = new FaultFixture({ env: { SHUTDOWN_GRACE: '30s' } });
   before(() => stage.open());
   after(() => stage.close());
 

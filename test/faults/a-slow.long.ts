@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { eventually } from '../support/eventually.js';
 import { expectRefusal, REQUEST_TIMEOUT } from '../support/refusals.js';
-import { staged } from './support/stage.js';
+import { staged } from './support/fault-fixture.js';
 
 const SECOND_MS = 1000;
 // Ten seconds, and one until the next check. The rest is for a busy machine.

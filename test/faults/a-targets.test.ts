@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { MANAGEMENT_TOKEN } from '../support/daemon.js';
 import { head } from '../support/raw.js';
 import { expectRefusal, MALFORMED, METHOD_NOT_ALLOWED, URI_TOO_LONG } from '../support/refusals.js';
-import { staged } from './support/stage.js';
+import { staged } from './support/fault-fixture.js';
 
 const LONGEST = 8 * 1024;
 

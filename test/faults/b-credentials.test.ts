@@ -3,7 +3,7 @@ import { secretsIn } from '../support/canaries.js';
 import { chunk, type Fields, head } from '../support/raw.js';
 import { CREDENTIAL_IN_URL, expectRefusal } from '../support/refusals.js';
 import { extraRequestHeaders } from './support/extra-headers.js';
-import { staged } from './support/stage.js';
+import { staged } from './support/fault-fixture.js';
 
 const WEBSOCKET: Fields = {
   Connection: 'Upgrade',

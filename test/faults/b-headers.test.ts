@@ -3,10 +3,10 @@ import { canary } from '../support/canaries.js';
 import { chunk, type Fields, head, LAST_CHUNK } from '../support/raw.js';
 import { expectRefusal, MALFORMED } from '../support/refusals.js';
 import { type FieldList, extraRequestHeaders } from './support/extra-headers.js';
-import { type Stage, staged } from './support/stage.js';
+import { type FaultFixture, staged } from './support/fault-fixture.js';
 
 /** The headers that the upstream received for a GET with these headers, without those that it always receives. */
-async function sent(stage: Stage, fields: Fields): Promise<FieldList> {
+async function sent(stage: FaultFixture, fields: Fields): Promise<FieldList> {
   expect((await stage.ask(stage.get(fields))).status).to.equal(200);
   return extraRequestHeaders(stage, await stage.upstream.only());
 }

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { chunk, head, LAST_CHUNK, type RawResponse } from '../support/raw.js';
 import { extraResponseHeaders } from './support/extra-headers.js';
-import { staged } from './support/stage.js';
+import { staged } from './support/fault-fixture.js';
 
 const FINE = ['X-Fine', 'a'] as const;
 

@@ -8,7 +8,7 @@ import { eventually } from '../support/eventually.js';
 import { overrideDns, trustAuthority } from '../support/network-overrides.js';
 import { type RawClient } from '../support/raw.js';
 import { expectRefusal, UNREACHABLE } from '../support/refusals.js';
-import { type Stage, staged } from './support/stage.js';
+import { type FaultFixture, staged } from './support/fault-fixture.js';
 
 const CONNECT_TIMEOUT_MS = 10_000;
 const DAY_MS = 86_400_000;
@@ -16,7 +16,10 @@ const DAY_MS = 86_400_000;
 const portOf = (server: Server) => (server.address() as AddressInfo).port;
 
 /** Expects a 502 to a GET and to a POST, at once, without the cause in it. */
-async function expectUnreachable(stage: Stage, clientOf = (bytes: string) => stage.client(bytes)): Promise<void> {
+async function expectUnreachable(
+  stage: FaultFixture,
+  clientOf = (bytes: string) => stage.client(bytes),
+): Promise<void> {
   for (const bytes of [stage.get(), stage.post('{"a":1}')]) {
     const client = await clientOf(bytes);
     const answer = await client.response();
@@ -53,7 +56,7 @@ describe('C: an upstream that cannot be connected to', () => {
 
   describe('because it takes too long', () => {
     /** Expects a 502 when UPSTREAM_CONNECT_TIMEOUT has passed, and not before. */
-    async function expectUnreachableInTime(stage: Stage): Promise<void> {
+    async function expectUnreachableInTime(stage: FaultFixture): Promise<void> {
       const { clock, daemon } = stage.daemon;
       await expectUnreachable(stage, async (bytes): Promise<RawClient> => {
         daemon.completions.flush(); // The records of the previous request have timers too.

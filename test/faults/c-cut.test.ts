@@ -7,7 +7,7 @@ import { startDaemon, temporaryFolder } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
 import { chunk, head } from '../support/raw.js';
 import { type Expected, expectRefusal, UNREACHABLE, UPSTREAM_TIMEOUT } from '../support/refusals.js';
-import { staged } from './support/stage.js';
+import { staged } from './support/fault-fixture.js';
 import { type Exchange, ScriptedUpstream } from './support/upstream.js';
 
 const REQUEST_TIMEOUT_MS = 60_000;

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { eventually } from '../support/eventually.js';
 import type { RawResponse } from '../support/raw.js';
 import { expectRefusal, UPSTREAM_MALFORMED } from '../support/refusals.js';
-import { staged } from './support/stage.js';
+import { staged } from './support/fault-fixture.js';
 import type { Exchange } from './support/upstream.js';
 
 describe("C: an upstream that returns the project's key", () => {

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { staged } from './support/stage.js';
+import { staged } from './support/fault-fixture.js';
 
 const BYTES = 1e9;
 const MOST_MB = 200; // Memory of all three: the client, the daemon and the upstream are in this process.

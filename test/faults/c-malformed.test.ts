@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { head, type RawResponse } from '../support/raw.js';
 import { expectRefusal, UPSTREAM_MALFORMED } from '../support/refusals.js';
-import { staged } from './support/stage.js';
+import { staged } from './support/fault-fixture.js';
 
 const FIELDS_OF_A_REFUSAL = [
   'Content-Type',

@@ -4,7 +4,7 @@ import { expect } from 'chai';
 import { chunk, head, LAST_CHUNK } from '../support/raw.js';
 import { expectRefusal, KEY_REJECTED, LIMIT_REACHED } from '../support/refusals.js';
 import { extraResponseHeaders } from './support/extra-headers.js';
-import { staged } from './support/stage.js';
+import { staged } from './support/fault-fixture.js';
 import { type Exchange, ScriptedUpstream } from './support/upstream.js';
 
 const listOf = (lines: string) =>

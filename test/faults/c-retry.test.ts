@@ -3,7 +3,7 @@ import { TestClock } from '../support/clock.js';
 import { eventually } from '../support/eventually.js';
 import { CLOSED_UNANSWERED, expectRefusal, UNREACHABLE } from '../support/refusals.js';
 import { head, chunk, LAST_CHUNK, type RawResponse } from '../support/raw.js';
-import { staged } from './support/stage.js';
+import { staged } from './support/fault-fixture.js';
 import type { Exchange } from './support/upstream.js';
 
 describe('C: an upstream that closes an idle connection just as a request is sent on it', () => {

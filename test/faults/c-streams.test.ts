@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { TestClock } from '../support/clock.js';
 import { chunk, LAST_CHUNK, type RawClient } from '../support/raw.js';
-import { staged } from './support/stage.js';
+import { staged } from './support/fault-fixture.js';
 import type { Exchange } from './support/upstream.js';
 
 const SECOND_MS = 1_000;

@@ -4,7 +4,7 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { makeDatabaseUnreachable } from '../support/database-outage.js';
 import { chunk, head, type RawClient } from '../support/raw.js';
 import { eventually } from '../support/eventually.js';
-import { staged } from './support/stage.js';
+import { staged } from './support/fault-fixture.js';
 import type { Exchange } from './support/upstream.js';
 
 const MINUTE_MS = 60_000;

@@ -7,7 +7,7 @@ import { seededRandom } from '../support/model.js';
 import { chunk, head, LAST_CHUNK, type RawClient } from '../support/raw.js';
 import { expectRefusal, UNAUTHORIZED, UPSTREAM_TIMEOUT } from '../support/refusals.js';
 import { pumping, untilStalled } from './support/pressure.js';
-import { staged } from './support/stage.js';
+import { staged } from './support/fault-fixture.js';
 import type { Exchange, Script } from './support/upstream.js';
 
 const SECOND_MS = 1000;

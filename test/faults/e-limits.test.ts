@@ -7,7 +7,7 @@ import { eventually } from '../support/eventually.js';
 import { makeDatabaseUnreachable } from '../support/database-outage.js';
 import { chunk, head, LAST_CHUNK, type RawResponse, type RawClient } from '../support/raw.js';
 import { BODY_TOO_LARGE, expectRefusal, UNAUTHORIZED } from '../support/refusals.js';
-import { staged } from './support/stage.js';
+import { staged } from './support/fault-fixture.js';
 
 const MOST = 100_000;
 

@@ -6,7 +6,7 @@ import { TestClock } from '../support/clock.js';
 import { type Fields, head, type RawResponse } from '../support/raw.js';
 import { expectRefusal, RATE_LIMITED, UNAUTHORIZED } from '../support/refusals.js';
 import { heapAfterCollection } from './support/heap.js';
-import { type Stage, staged } from './support/stage.js';
+import { type FaultFixture, staged } from './support/fault-fixture.js';
 
 const WINDOW_MS = 60_000;
 const HANDSHAKE: Fields = {
@@ -17,7 +17,7 @@ const HANDSHAKE: Fields = {
 };
 
 /** The responses to requests that are all sent at the same moment. */
-async function atOnce(stage: Stage, requests: readonly string[]): Promise<RawResponse[]> {
+async function atOnce(stage: FaultFixture, requests: readonly string[]): Promise<RawResponse[]> {
   const clients = await Promise.all(requests.map(() => stage.client()));
   for (const [index, client] of clients.entries()) client.send(requests[index] ?? '');
   return Promise.all(clients.map((client) => client.response()));

@@ -4,7 +4,7 @@ import { eventually } from '../support/eventually.js';
 import { seededRandom } from '../support/model.js';
 import { chunk, LAST_CHUNK, type RawClient } from '../support/raw.js';
 import { expectRefusal, REQUEST_TIMEOUT, UNREACHABLE, UPSTREAM_TIMEOUT } from '../support/refusals.js';
-import { staged } from './support/stage.js';
+import { staged } from './support/fault-fixture.js';
 import type { Exchange } from './support/upstream.js';
 
 const SECOND_MS = 1000;

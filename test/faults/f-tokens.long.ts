@@ -1,7 +1,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { expect } from 'chai';
 import { auditOf } from '../support/management.js';
-import { Scene } from '../support/scene.js';
+import { ProxyFixture } from '../support/proxy-fixture.js';
 import { revokeAndReactivate } from './support/revoke-and-reactivate.js';
 import { addTokens } from './support/add-tokens.js';
 
@@ -13,13 +13,13 @@ describe('F: many changes', function () {
   this.timeout(300_000);
 
   it('F07 a token that is revoked and reactivated a thousand times ends in the state that was set last', async () => {
-    const scene = await Scene.open();
+    const scene = await ProxyFixture.open();
     await revokeAndReactivate(scene, 1_000);
     await scene.close();
   });
 
   it('F12 a bulk revocation of 100,000 tokens takes up to five seconds, leaves one record, and delays no other request by 50 ms', async () => {
-    const scene = await Scene.open();
+    const scene = await ProxyFixture.open();
     const crowded = await scene.daemon.createProject();
     await addTokens(scene.daemon, crowded.id, TOKENS);
     await scene.get();

@@ -4,7 +4,7 @@ import { json } from '../support/provider.js';
 import { head, type RawResponse } from '../support/raw.js';
 import { Relay, TestRedis, WITHOUT_REDIS } from '../support/redis.js';
 import { expectRefusal, LIMIT_REACHED, UNAUTHORIZED } from '../support/refusals.js';
-import { Scene } from '../support/scene.js';
+import { ProxyFixture } from '../support/proxy-fixture.js';
 import { eventually } from '../support/eventually.js';
 import { revokeAndReactivate } from './support/revoke-and-reactivate.js';
 import { addTokens } from './support/add-tokens.js';
@@ -14,10 +14,10 @@ const PARALLEL = 500;
 
 describe('F: uses and states of tokens', function () {
   this.timeout(60_000);
-  let scene: Scene;
+  let scene: ProxyFixture;
 
   const open = async (env: Record<string, string> = {}) => {
-    scene = await Scene.open(env);
+    scene = await ProxyFixture.open(env);
   };
   afterEach(() => scene.close());
 

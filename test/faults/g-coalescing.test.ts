@@ -4,7 +4,7 @@ import { TestClock } from '../support/clock.js';
 import { eventually } from '../support/eventually.js';
 import { type Fields, head, type RawResponse, type RawClient } from '../support/raw.js';
 import { expectRefusal, LIMIT_REACHED, UNAUTHORIZED } from '../support/refusals.js';
-import { staged } from './support/stage.js';
+import { staged } from './support/fault-fixture.js';
 import type { Exchange } from './support/upstream.js';
 
 const REQUEST_TIMEOUT_MS = 60_000;

@@ -5,7 +5,7 @@ import { TestClock } from '../support/clock.js';
 import { eventually } from '../support/eventually.js';
 import { bodyOf } from '../support/management.js';
 import { type Fields, head, type RawResponse, type RawClient } from '../support/raw.js';
-import { staged } from './support/stage.js';
+import { staged } from './support/fault-fixture.js';
 import type { Exchange } from './support/upstream.js';
 
 const REQUEST_TIMEOUT_MS = 60_000;

@@ -5,7 +5,7 @@
 import { expect } from 'chai';
 import { KEYED_FIELDS, cacheKeyOf } from '../../daemon/core/cache/caching.js';
 import { type Fields, head, type RawResponse } from '../support/raw.js';
-import { staged } from './support/stage.js';
+import { staged } from './support/fault-fixture.js';
 import { valuesOf } from './support/wire.js';
 
 const OPTED_IN: Fields = { 'Cache-Control': 'public' };

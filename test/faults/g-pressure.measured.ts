@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { WireCache } from '../../daemon/api/contract.js';
 import { eventually } from '../support/eventually.js';
 import { head } from '../support/raw.js';
-import { staged } from './support/stage.js';
+import { staged } from './support/fault-fixture.js';
 
 // More than the kernel buffers.
 const BODY = Buffer.alloc(16_000_000, 'x');

@@ -7,7 +7,7 @@ import { canary } from '../support/canaries.js';
 import { eventually } from '../support/eventually.js';
 import { auditOf, bodyOf } from '../support/management.js';
 import { head, type RawResponse } from '../support/raw.js';
-import { staged } from './support/stage.js';
+import { staged } from './support/fault-fixture.js';
 import type { Exchange } from './support/upstream.js';
 
 const HALF = 'HTTP/1.1 200 OK\r\nContent-Length: 10\r\nCache-Control: max-age=600\r\n\r\n01234';

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { TestClock } from '../support/clock.js';
 import { type Fields, head, type RawResponse } from '../support/raw.js';
 import { type Expected, expectRefusal, LIMIT_REACHED, PROJECT_INACTIVE, UNAUTHORIZED } from '../support/refusals.js';
-import { staged } from './support/stage.js';
+import { staged } from './support/fault-fixture.js';
 
 const FRESH = 'Cache-Control: max-age=600\r\n';
 const NOT_CACHED: Expected = { status: 504, code: 'not_cached', error: 'not in cache' };

@@ -5,7 +5,7 @@
 import { expect } from 'chai';
 import { TestClock } from '../support/clock.js';
 import { type Fields, head } from '../support/raw.js';
-import { staged } from './support/stage.js';
+import { staged } from './support/fault-fixture.js';
 
 interface Step {
   method?: string;

@@ -4,7 +4,7 @@ import type { StoredResponse } from '../../daemon/core/ports.js';
 import { replayHeaders } from '../../daemon/http/proxy/stored-headers.js';
 import { TestClock } from '../support/clock.js';
 import { type Fields, head, type RawResponse } from '../support/raw.js';
-import { staged } from './support/stage.js';
+import { staged } from './support/fault-fixture.js';
 
 const OPTED_IN: Fields = { 'Cache-Control': 'public' };
 const HOUR_S = 3_600;

@@ -3,7 +3,7 @@ import type { Refusal } from '../../daemon/core/refusal.js';
 import { mintSecret } from '../../daemon/core/token.js';
 import { head, type RawClient } from '../support/raw.js';
 import { heapAfterCollection } from './support/heap.js';
-import { staged } from './support/stage.js';
+import { staged } from './support/fault-fixture.js';
 
 describe('H: authentication, long tests', function () {
   this.timeout(600_000);

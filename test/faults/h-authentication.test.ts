@@ -8,7 +8,7 @@ import { MANAGEMENT_TOKEN, UPSTREAM_KEY } from '../support/daemon.js';
 import { problemOf } from '../support/management.js';
 import { type Fields, head, type RawResponse } from '../support/raw.js';
 import { type Expected, expectRefusal, LIMIT_REACHED, PROJECT_INACTIVE, UNAUTHORIZED } from '../support/refusals.js';
-import { staged } from './support/stage.js';
+import { staged } from './support/fault-fixture.js';
 
 const MINUTE_MS = 60_000;
 const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000';

@@ -9,7 +9,7 @@ import { auditOf, bodyOf, problemOf, rawRequest, type RawRequest, write } from '
 import { makeDatabaseUnreachable } from '../support/database-outage.js';
 import { chunk, type Fields, head } from '../support/raw.js';
 import { expectPlain } from '../support/refusals.js';
-import { staged } from './support/stage.js';
+import { staged } from './support/fault-fixture.js';
 
 const basic = (secret: string) => `Basic ${Buffer.from(`user:${secret}`).toString('base64')}`;
 

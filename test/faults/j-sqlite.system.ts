@@ -18,7 +18,7 @@ import { eventually } from '../support/eventually.js';
 import { auditOf, changesOf, problemOf, storedIn, write } from '../support/management.js';
 import { launchDaemon } from '../support/process.js';
 import { expectRefusal, RATE_LIMITED, UNAUTHORIZED, UNAVAILABLE } from '../support/refusals.js';
-import { Scene } from '../support/scene.js';
+import { ProxyFixture } from '../support/proxy-fixture.js';
 import { addTokens } from './support/add-tokens.js';
 
 const HOUR_MS = 3_600_000;
@@ -41,10 +41,10 @@ function expectUnavailable(answer: TestResponse): void {
 
 describe('J: an SQLite database', function () {
   this.timeout(60_000);
-  let scene: Scene;
+  let scene: ProxyFixture;
 
   beforeEach(async () => {
-    scene = await Scene.open({ AUDIT_LOG_FILE: '', AUDIT_USE_LOG_FILE: '' });
+    scene = await ProxyFixture.open({ AUDIT_LOG_FILE: '', AUDIT_USE_LOG_FILE: '' });
   });
   afterEach(() => scene.close());
 
@@ -219,11 +219,11 @@ describe('J: an SQLite database', function () {
 });
 
 describe('J: a clock that is changed', () => {
-  let scene: Scene;
+  let scene: ProxyFixture;
   afterEach(() => scene.close());
 
   it('J16 tokens expire by the system clock, forward and back', async () => {
-    scene = await Scene.open();
+    scene = await ProxyFixture.open();
     scene.token = await scene.daemon.createToken(scene.project.id, { duration_minutes: 30 });
     scene.daemon.clock.setWall(HOUR_MS);
     expectRefusal(await scene.get(), UNAUTHORIZED);
@@ -234,7 +234,7 @@ describe('J: a clock that is changed', () => {
   });
 
   it('J16 a changed clock does not open or close rate windows, or change the age of cached responses', async () => {
-    scene = await Scene.open({ IP_RATE_LIMIT: '3', HTTP_CACHE_ENABLED: 'true' });
+    scene = await ProxyFixture.open({ IP_RATE_LIMIT: '3', HTTP_CACHE_ENABLED: 'true' });
     scene.provider.answer = (_req, res) => {
       res.writeHead(200, { 'Cache-Control': 'max-age=60' }).end('kept');
     };

@@ -8,7 +8,7 @@ import { eventually } from '../support/eventually.js';
 import { RequestFollower, requestNamed, SOME_REQUEST } from '../support/request-follower.js';
 import { problemOf } from '../support/inspected-events.js';
 import { Relay, TestRedis, WITHOUT_REDIS } from '../support/redis.js';
-import { Scene } from '../support/scene.js';
+import { ProxyFixture } from '../support/proxy-fixture.js';
 import { itIsAnEventBus } from '../store/event-bus.js';
 
 const KEY = 'events';
@@ -317,14 +317,18 @@ describe(`K: the event bus in Redis${WITHOUT_REDIS}`, function () {
 describe(`K: events of a whole daemon${WITHOUT_REDIS}`, function () {
   this.timeout(60_000);
   let redis: TestRedis;
-  let scene: Scene;
+  let scene: ProxyFixture;
 
   before(function () {
     if (WITHOUT_REDIS) this.skip();
   });
   beforeEach(async () => {
     redis = await TestRedis.start();
-    scene = await Scene.open({ REDIS_ADDR: redis.address, REDIS_STREAM_KEY: KEY, OBSERVABILITY_BUFFER_SIZE: '20' });
+    scene = await ProxyFixture.open({
+      REDIS_ADDR: redis.address,
+      REDIS_STREAM_KEY: KEY,
+      OBSERVABILITY_BUFFER_SIZE: '20',
+    });
   });
   afterEach(async () => {
     redis.resume();

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { eventually } from '../support/eventually.js';
 import { head } from '../support/raw.js';
 import { Relay, TestRedis, WITHOUT_REDIS } from '../support/redis.js';
-import { Scene } from '../support/scene.js';
+import { ProxyFixture } from '../support/proxy-fixture.js';
 
 const ROUNDS = 300; // Every two seconds for ten minutes, by a clock that the test moves.
 const ROUND_MS = 2_000;
@@ -19,7 +19,11 @@ describe(`K: Redis goes up and down${WITHOUT_REDIS}`, function () {
   it('K06 causes no retry storm and leaks no descriptor', async () => {
     const redis = await TestRedis.start();
     const relay = await Relay.to(redis.port);
-    const scene = await Scene.open({ REDIS_ADDR: relay.address, IP_RATE_LIMIT: '1000000', HTTP_CACHE_ENABLED: 'true' });
+    const scene = await ProxyFixture.open({
+      REDIS_ADDR: relay.address,
+      IP_RATE_LIMIT: '1000000',
+      HTTP_CACHE_ENABLED: 'true',
+    });
     try {
       const descriptors = () => readdirSync('/proc/self/fd').length;
       const before = descriptors();

@@ -11,7 +11,7 @@ import { type ListeningDaemon, spawnDaemon } from '../support/process.js';
 import { ask, head } from '../support/raw.js';
 import { freePort } from '../support/ports.js';
 import { Relay, TestRedis, WITHOUT_REDIS } from '../support/redis.js';
-import { Scene } from '../support/scene.js';
+import { ProxyFixture } from '../support/proxy-fixture.js';
 
 /** Every request needs Redis; none is refused. */
 const ASKING = { IP_RATE_LIMIT: '1000000', GLOBAL_RATE_LIMIT: '1000000', HTTP_CACHE_ENABLED: 'true' };
@@ -20,7 +20,7 @@ describe(`K: Redis and a whole daemon${WITHOUT_REDIS}`, function () {
   this.timeout(30_000);
   let redis: TestRedis;
   let relay: Relay;
-  let scene: Scene;
+  let scene: ProxyFixture;
 
   before(function () {
     if (WITHOUT_REDIS) this.skip();
@@ -37,7 +37,7 @@ describe(`K: Redis and a whole daemon${WITHOUT_REDIS}`, function () {
   });
 
   const open = async (env: Record<string, string> = {}) => {
-    scene = await Scene.open({ REDIS_ADDR: relay.address, ...ASKING, ...env });
+    scene = await ProxyFixture.open({ REDIS_ADDR: relay.address, ...ASKING, ...env });
   };
   const probe = async (path: string) => (await ask(scene.daemon.url, head(`GET ${path}`, null))).json as unknown;
   const redisIs = async (state: string) =>

@@ -11,7 +11,7 @@ import { makeDatabaseUnreachable } from '../support/database-outage.js';
 import { json } from '../support/provider.js';
 import { head, RawClient } from '../support/raw.js';
 import { expectRefusal, UNAVAILABLE } from '../support/refusals.js';
-import { Scene } from '../support/scene.js';
+import { ProxyFixture } from '../support/proxy-fixture.js';
 import { sumOf } from '../support/scrape.js';
 import { restartRepeatedly } from './support/restarts.js';
 import { ServedDaemon, type ServedDaemonOptions } from './support/served-daemon.js';
@@ -339,7 +339,7 @@ describe('M: time', () => {
     ['back', -3_600 * SECOND_MS],
   ] as const) {
     it(`M17 a clock that is set ${what} during a shutdown does not change when it ends`, async () => {
-      const scene = await Scene.open({ SHUTDOWN_DELAY: '5s', SHUTDOWN_GRACE: '30s' });
+      const scene = await ProxyFixture.open({ SHUTDOWN_DELAY: '5s', SHUTDOWN_GRACE: '30s' });
       const { client } = await scene.midStream();
       scene.provider.answer = undefined;
       const { daemon, clock } = scene.daemon;
@@ -362,7 +362,7 @@ describe('M: time', () => {
 
 describe('M: the probes', function () {
   this.timeout(30_000);
-  let scene: Scene;
+  let scene: ProxyFixture;
   afterEach(() => scene.close());
 
   const away = (silently: boolean) => () => {
@@ -412,7 +412,7 @@ describe('M: the probes', function () {
   ];
   for (const { what, expected, env = {}, upstream, begin } of CONDITIONS) {
     it(`M14 while ${what} /live, /ready and /health are ${expected.join(', ')}, each within a second`, async () => {
-      scene = await Scene.open({ TOKEN_STALE_LIMIT: '60s', ...env }, upstream);
+      scene = await ProxyFixture.open({ TOKEN_STALE_LIMIT: '60s', ...env }, upstream);
       const end = begin?.();
       const beganAt = performance.now();
       const answers = ['/live', '/ready', '/health'].map((path) => scene.send(head(`GET ${path}`, null)));

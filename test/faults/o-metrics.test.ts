@@ -6,7 +6,7 @@ import { Metrics } from '../../daemon/metrics/metrics.js';
 import { startDaemon } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
 import { head } from '../support/raw.js';
-import { Scene } from '../support/scene.js';
+import { ProxyFixture } from '../support/proxy-fixture.js';
 import { scraped, seriesIn, sumOf } from '../support/scrape.js';
 
 const MOST_SERIES = 2_000;
@@ -117,7 +117,7 @@ describe('O: metrics', () => {
 
   it('O02: scrapes while requests are served fail no request', async function () {
     this.timeout(60_000);
-    const scene = await Scene.open({ ENABLE_METRICS: 'true' });
+    const scene = await ProxyFixture.open({ ENABLE_METRICS: 'true' });
     try {
       let isOver = false;
       const statuses = new Set<number>();
@@ -168,7 +168,7 @@ describe('O: metrics', () => {
   });
 
   it('O04: an HTTP method that the daemon does not serve is counted under a common name', async () => {
-    const scene = await Scene.open({ ENABLE_METRICS: 'true' });
+    const scene = await ProxyFixture.open({ ENABLE_METRICS: 'true' });
     try {
       await scene.send(head('PROPFIND /v1/models', scene.secret));
       await eventually('it has ended', () => scene.daemon.ended.length === 1);
@@ -181,7 +181,7 @@ describe('O: metrics', () => {
 
   it('O05: counters are correct after refusals, hits, disconnects and upstream failures', async function () {
     this.timeout(60_000);
-    const scene = await Scene.open({ ENABLE_METRICS: 'true', HTTP_CACHE_ENABLED: 'true' });
+    const scene = await ProxyFixture.open({ ENABLE_METRICS: 'true', HTTP_CACHE_ENABLED: 'true' });
     try {
       const seen: Record<string, number> = {};
       const note = (what: string) => (seen[what] = (seen[what] ?? 0) + 1);

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { MANAGEMENT_TOKEN, temporaryFolder } from '../support/daemon.js';
 import { launchDaemon } from '../support/process.js';
 import { head } from '../support/raw.js';
-import { Scene } from '../support/scene.js';
+import { ProxyFixture } from '../support/proxy-fixture.js';
 import { problemsWith } from '../support/settings.js';
 
 describe('R: the environment of llmp', function () {
@@ -30,7 +30,7 @@ describe('R: the environment of llmp', function () {
 });
 
 describe('R: hosts that are contacted', () => {
-  let scene: Scene;
+  let scene: ProxyFixture;
   let other: Server;
   let host: string;
   let visitors = 0;
@@ -42,7 +42,7 @@ describe('R: hosts that are contacted', () => {
     });
     await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
     host = `127.0.0.1:${(other.address() as AddressInfo).port}`;
-    scene = await Scene.open();
+    scene = await ProxyFixture.open();
   });
   beforeEach(() => {
     visitors = 0;

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { LINGER_MS } from '../../daemon/http/connection-ends.js';
 import { MANAGEMENT_TOKEN } from '../support/daemon.js';
 import { head } from '../support/raw.js';
-import { staged } from './support/stage.js';
+import { staged } from './support/fault-fixture.js';
 
 const REQUESTS = 600;
 const SEED = 20_300_131;

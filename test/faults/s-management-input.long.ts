@@ -4,7 +4,7 @@ import type { WireToken } from '../../daemon/api/contract.js';
 import { MANAGEMENT_TOKEN } from '../support/daemon.js';
 import { head } from '../support/raw.js';
 import { addTokens } from './support/add-tokens.js';
-import { staged } from './support/stage.js';
+import { staged } from './support/fault-fixture.js';
 
 describe('S: input for the management API, long tests', function () {
   this.timeout(600_000);

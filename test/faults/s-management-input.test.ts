@@ -8,7 +8,7 @@ import { bodyOf, storedIn } from '../support/management.js';
 import { chunk, type Fields, head, type RawResponse, type RawClient } from '../support/raw.js';
 import { expectPlain } from '../support/refusals.js';
 import { addTokens } from './support/add-tokens.js';
-import { staged } from './support/stage.js';
+import { staged } from './support/fault-fixture.js';
 
 const KEY = canary('upstream');
 const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000';

@@ -23,7 +23,7 @@ import {
   UPSTREAM_TIMEOUT,
   URI_TOO_LONG,
 } from '../support/refusals.js';
-import { staged } from './support/stage.js';
+import { staged } from './support/fault-fixture.js';
 import type { Exchange, Script } from './support/upstream.js';
 
 const SECOND_MS = 1000;

@@ -7,7 +7,7 @@ import { tokenPage } from '../../daemon/admin/pages/token.js';
 import type { WireToken } from '../../daemon/api/contract.js';
 import { projectExample as project, tokenExample as whole } from '../../daemon/api/schemas.js';
 import { tokenScreen } from '../../tui/screens/token.js';
-import { Scene } from '../tui/screens/states.js';
+import { ScreenFixture } from '../tui/screens/screen-fixture.js';
 
 /** The example's token, which records the properties that are read. */
 function watched(): { token: WireToken; read: Set<string> } {
@@ -29,7 +29,7 @@ const forgotten = (read: Set<string>) => properties.filter((it) => !read.has(it)
 describe('each property of a token', () => {
   it('is shown on its screen of the terminal UI', () => {
     const { token, read } = watched();
-    const { state } = new Scene({ tokens: [whole], projects: [project], rows: 60 }).press('enter');
+    const { state } = new ScreenFixture({ tokens: [whole], projects: [project], rows: 60 }).press('enter');
     tokenScreen({ ...state, token: { ...state.token!, token } }, { columns: 100, rows: 56 });
     expect(forgotten(read)).to.deep.equal([]);
   });

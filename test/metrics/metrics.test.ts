@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { problemOf } from '../support/management.js';
 import { startDaemon, type TestResponse, type TestDaemon } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
-import { Scene } from '../support/scene.js';
+import { ProxyFixture } from '../support/proxy-fixture.js';
 import { scraped, seriesIn, sumOf } from '../support/scrape.js';
 
 const asAnswer = async (response: Response): Promise<TestResponse> => ({
@@ -13,9 +13,9 @@ const asAnswer = async (response: Response): Promise<TestResponse> => ({
 
 describe('metrics', () => {
   describe('of a daemon with one listener', () => {
-    let scene: Scene;
+    let scene: ProxyFixture;
     before(async () => {
-      scene = await Scene.open({ ENABLE_METRICS: 'true' });
+      scene = await ProxyFixture.open({ ENABLE_METRICS: 'true' });
     });
     afterEach(() => scene.end());
     after(() => scene.close());
@@ -127,7 +127,7 @@ describe('metrics', () => {
   });
 
   it('contain the hits, misses and size of the cache', async () => {
-    const scene = await Scene.open({ ENABLE_METRICS: 'true', HTTP_CACHE_ENABLED: 'true' });
+    const scene = await ProxyFixture.open({ ENABLE_METRICS: 'true', HTTP_CACHE_ENABLED: 'true' });
     try {
       await scene.get();
       await scene.get();
@@ -145,7 +145,7 @@ describe('metrics', () => {
   });
 
   it('count what each rate limit refuses', async () => {
-    const scene = await Scene.open({ ENABLE_METRICS: 'true', IP_RATE_LIMIT: '3', GLOBAL_RATE_LIMIT: '1' });
+    const scene = await ProxyFixture.open({ ENABLE_METRICS: 'true', IP_RATE_LIMIT: '3', GLOBAL_RATE_LIMIT: '1' });
     try {
       const statuses: number[] = [];
       for (let i = 0; i < 5; i++) statuses.push((await scene.get()).status);

@@ -13,7 +13,7 @@ import { temporaryFolder } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
 import { type ListeningDaemon, spawnDaemon } from '../support/process.js';
 import { head } from '../support/raw.js';
-import { Scene } from '../support/scene.js';
+import { ProxyFixture } from '../support/proxy-fixture.js';
 import { MANAGEMENT_TOKEN } from '../support/settings.js';
 
 const load = (env: Environment) => loadSettings({ MANAGEMENT_TOKEN, ...env });
@@ -54,7 +54,7 @@ describe('reloaded settings', () => {
 });
 
 describe('a daemon that reloads its settings', () => {
-  let scene: Scene;
+  let scene: ProxyFixture;
   const before = {
     REQUEST_TIMEOUT: '10s',
     CLIENT_BODY_TIMEOUT: '10s',
@@ -65,7 +65,7 @@ describe('a daemon that reloads its settings', () => {
     scene.daemon.daemon.apply(load({ ...before, ...env }).reloadable);
   };
   const open = async (upstream?: string) => {
-    scene = await Scene.open(before, upstream);
+    scene = await ProxyFixture.open(before, upstream);
   };
   afterEach(() => scene.close());
 

@@ -5,7 +5,7 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
-import { startScene, type Scene } from '../admin/scene.js';
+import { startAdminFixture, type AdminFixture } from '../admin/admin-fixture.js';
 import { openWindow, startBrowser } from '../support/browser.js';
 import { MANAGEMENT_TOKEN } from '../support/daemon.js';
 
@@ -14,7 +14,7 @@ const FOLDER = join(import.meta.dirname, '../../../docs/screenshots');
 interface Shot {
   name: string;
   isInReadme?: true;
-  path: (scene: Scene) => string;
+  path: (scene: AdminFixture) => string;
   /** Steps on the page before the screenshot. */
   act?: (page: Page) => Promise<void>;
 }
@@ -60,7 +60,7 @@ interface Wanted {
   prefix: string;
 }
 
-async function takePictures(scene: Scene, browser: Browser, wanted: Wanted): Promise<void> {
+async function takePictures(scene: AdminFixture, browser: Browser, wanted: Wanted): Promise<void> {
   const { folder, widths, scale, shots, isWhole, prefix } = wanted;
   const base = `${scene.daemon.managementUrl}/admin/`;
   for (const colorScheme of ['light', 'dark'] as const) {
@@ -99,7 +99,7 @@ const wanted: Wanted =
       }
     : { folder, widths: [320, 768, 1280], scale: 1, shots: SHOTS, isWhole: true, prefix: '' };
 mkdirSync(wanted.folder, { recursive: true });
-const [scene, browser] = await Promise.all([startScene(), startBrowser()]);
+const [scene, browser] = await Promise.all([startAdminFixture(), startBrowser()]);
 try {
   await takePictures(scene, browser, wanted);
 } finally {

@@ -7,12 +7,12 @@ import {
   project,
   record,
   request,
-  Scene,
+  ScreenFixture,
   type Setting,
   STATUS,
   token,
   usageLine,
-} from '../tui/screens/states.js';
+} from '../tui/screens/screen-fixture.js';
 import { svgOf } from './svg.js';
 
 const SIZE = { columns: 104, rows: 26 };
@@ -112,7 +112,7 @@ const SETTING: Setting = {
   ],
 };
 
-function busy(scene: Scene): Scene {
+function busy(scene: ScreenFixture): ScreenFixture {
   const status: WireStatus = SETTING.status!;
   for (let sample = 0; sample < 110; sample++) {
     const requests = { in_flight: 3, per_second: wave(sample), errors_per_second: 0 };
@@ -124,10 +124,10 @@ function busy(scene: Scene): Scene {
   return scene.wait(2_000);
 }
 
-const PICTURES: Record<string, () => Scene> = {
-  tokens: () => new Scene(SETTING).press('space', 'j', 'j', 'space', 'k'),
+const PICTURES: Record<string, () => ScreenFixture> = {
+  tokens: () => new ScreenFixture(SETTING).press('space', 'j', 'j', 'space', 'k'),
   revoke: () =>
-    new Scene(SETTING).press(
+    new ScreenFixture(SETTING).press(
       'space',
       'j',
       'j',
@@ -139,9 +139,9 @@ const PICTURES: Record<string, () => Scene> = {
       'shift+tab',
       ...'leaked in CI log'.split('').map(keyOf),
     ),
-  overview: () => busy(new Scene({ ...SETTING, tab: 'overview', rows: 34 })),
-  token: () => new Scene({ ...SETTING, rows: 32 }).press('enter'),
-  events: () => new Scene(SETTING).press('6'),
+  overview: () => busy(new ScreenFixture({ ...SETTING, tab: 'overview', rows: 34 })),
+  token: () => new ScreenFixture({ ...SETTING, rows: 32 }).press('enter'),
+  events: () => new ScreenFixture(SETTING).press('6'),
 };
 
 const keyOf = (letter: string) => (letter === ' ' ? 'space' : letter);

@@ -4,7 +4,7 @@ import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync
 import { basename, dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
-import { Scene } from '../support/scene.js';
+import { ProxyFixture } from '../support/proxy-fixture.js';
 import { type Environment, ENVIRONMENTS, NotChecked, type Program } from './environments.js';
 import { standIn } from './stand-in.js';
 
@@ -61,9 +61,9 @@ function programOf(language: string, python: string): string[] {
 
 describe('the programs in docs/clients', function () {
   this.timeout(600_000);
-  let scene: Scene;
+  let scene: ProxyFixture;
   before(async () => {
-    scene = await Scene.open();
+    scene = await ProxyFixture.open();
   });
   after(() => scene.close());
 

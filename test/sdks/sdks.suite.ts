@@ -6,7 +6,7 @@ import { loadSettings } from '../../config/settings.js';
 import { mintSecret } from '../../daemon/core/token.js';
 import { MANAGEMENT_TOKEN } from '../support/daemon.js';
 import { type Provider, startProvider } from '../support/provider.js';
-import { Scene } from '../support/scene.js';
+import { ProxyFixture } from '../support/proxy-fixture.js';
 import { type Environment, ENVIRONMENTS, NotChecked, type Program } from './environments.js';
 import {
   type CallResult,
@@ -130,7 +130,7 @@ class SdkRun {
 
   async play({ sdk, kinds }: Sdk, program: Program): Promise<void> {
     const env = { MAX_REQUEST_SIZE: '100KB' };
-    const scene = await Scene.open(env);
+    const scene = await ProxyFixture.open(env);
     const itself = await startProvider();
     try {
       const calls = SAME.filter(({ kind }) => kinds.includes(kind)).map((call) => ({ ...call, key: scene.secret }));
@@ -155,7 +155,7 @@ class SdkRun {
     this.direct = await drive(program, { sdk, base: itself.url, calls: calls.map((call) => ({ ...call, key })) });
   }
 
-  async #playThrough(program: Program, sdk: string, scene: Scene, same: Call[], env: Record<string, string>) {
+  async #playThrough(program: Program, sdk: string, scene: ProxyFixture, same: Call[], env: Record<string, string>) {
     const { daemon, provider } = scene;
     const expired = await daemon.createToken(scene.project.id, { duration_minutes: 1 });
     daemon.clock.advance(60_000);

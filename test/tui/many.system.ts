@@ -3,19 +3,19 @@ import { expect } from 'chai';
 import type { WireToken } from '../../daemon/api/contract.js';
 import { makeTokens } from '../support/many-tokens.js';
 import { type Terminal, WITHOUT_TMUX } from '../support/tmux.js';
-import { Stage } from './stage.js';
+import { TerminalFixture } from './terminal-fixture.js';
 
 const TOKENS = 100_000;
 const ROWS = 40;
 
 describe(`llmp tui, with ${TOKENS} tokens${WITHOUT_TMUX}`, function () {
   this.timeout(120_000);
-  let stage: Stage;
+  let stage: TerminalFixture;
   let terminal: Terminal;
 
   before(async function () {
     if (WITHOUT_TMUX) this.skip();
-    stage = await Stage.open();
+    stage = await TerminalFixture.open();
     for (const name of ['web', 'batch', 'notebooks']) await stage.project(name);
     await stage.kill();
     await makeTokens(stage.database, TOKENS);

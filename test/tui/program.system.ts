@@ -7,7 +7,7 @@ import { MAIN } from '../cli/processes.js';
 import { eventually } from '../support/eventually.js';
 import { permit } from '../support/leaks.js';
 import { type Terminal, WITHOUT_TMUX } from '../support/tmux.js';
-import { Stage } from './stage.js';
+import { TerminalFixture } from './terminal-fixture.js';
 
 const LIVE = /live/;
 
@@ -15,12 +15,12 @@ const NAMES = ['alpha', 'beta', 'gamma', 'delta', 'epsilon'];
 
 describe(`llmp tui, in a real terminal${WITHOUT_TMUX}`, function () {
   this.timeout(60_000);
-  let stage: Stage;
+  let stage: TerminalFixture;
   let web: WireProject;
 
   before(async function () {
     if (WITHOUT_TMUX) this.skip();
-    stage = await Stage.open();
+    stage = await TerminalFixture.open();
     web = await stage.project('web');
     await stage.project('batch');
     // In the order of the list: the first one expires next.

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { WireProject } from '../../daemon/api/contract.js';
 import { eventually } from '../support/eventually.js';
 import { type Terminal, WITHOUT_TMUX } from '../support/tmux.js';
-import { Stage } from './stage.js';
+import { TerminalFixture } from './terminal-fixture.js';
 
 /** On an idle machine it takes less than 200 ms; this allows for a busy one. A leaked connection costs 15 s or more. */
 const WITHIN_MS = 3_000;
@@ -14,12 +14,12 @@ const QUITS = Number(process.env.LLMP_TEST_QUITS ?? 3);
 
 describe(`llmp tui, quitting${WITHOUT_TMUX}`, function () {
   this.timeout(30_000 + QUITS * 10_000);
-  let stage: Stage;
+  let stage: TerminalFixture;
   let web: WireProject;
 
   before(async function () {
     if (WITHOUT_TMUX) this.skip();
-    stage = await Stage.open();
+    stage = await TerminalFixture.open();
     web = await stage.project('web');
     for (const name of ['alpha', 'beta', 'gamma']) await stage.token(web.id, name);
   });

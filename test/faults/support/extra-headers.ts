@@ -1,13 +1,13 @@
 /** The headers of a message without those that every message of its kind has, and a check of the latter. */
 import { expect } from 'chai';
 import type { RawResponse } from '../../support/raw.js';
-import type { Stage } from './stage.js';
+import type { FaultFixture } from './fault-fixture.js';
 import type { Exchange } from './upstream.js';
 
 export type FieldList = readonly (readonly [name: string, value: string])[];
 
 /** The headers of an upstream request without those that every request has. Checks that each of the latter appears once, with our value. */
-export function extraRequestHeaders(stage: Stage, exchange: Exchange): FieldList {
+export function extraRequestHeaders(stage: FaultFixture, exchange: Exchange): FieldList {
   const once: Record<string, RegExp | string> = {
     host: stage.upstreamHost,
     connection: 'keep-alive',
@@ -19,7 +19,7 @@ export function extraRequestHeaders(stage: Stage, exchange: Exchange): FieldList
 }
 
 /** The headers of a response without those that every forwarded response has. */
-export function extraResponseHeaders(stage: Stage, answer: RawResponse): FieldList {
+export function extraResponseHeaders(stage: FaultFixture, answer: RawResponse): FieldList {
   const once: Record<string, RegExp | string> = {
     'x-proxy-cache': 'miss',
     'x-request-id': /^[\w-]{1,64}$/,

@@ -11,7 +11,7 @@ import type { HttpSocket } from '../../../daemon/http/connection-ends.js';
 import { corpus, withSecret } from './corpus.js';
 import { type Mutant, mutant } from './mutations.js';
 import { expectOneReading } from './second-reader.js';
-import { Stage } from './stage.js';
+import { FaultFixture } from './fault-fixture.js';
 import type { Exchange } from './upstream.js';
 
 const BATCH = 250;
@@ -33,7 +33,7 @@ export interface Fuzzed {
 export async function fuzz(seed: number, mutants: number): Promise<Fuzzed> {
   const files = corpus();
   const result: Fuzzed = { forwarded: 0, refused: new Set() };
-  const playBatch = async (stage: Stage, first: number) => {
+  const playBatch = async (stage: FaultFixture, first: number) => {
     const numbers = Array.from({ length: Math.min(BATCH, mutants - first) }, (_, i) => first + i);
     const batch = numbers.map((number) => mutant(files, seed, number));
     await play(stage, batch).catch(async (error: unknown) => {
@@ -52,8 +52,8 @@ export async function fuzz(seed: number, mutants: number): Promise<Fuzzed> {
   return result;
 }
 
-async function onStage(run: (stage: Stage) => Promise<void>): Promise<void> {
-  const stage = new Stage({ env: { MAX_REQUEST_SIZE: LARGEST_UPLOAD } });
+async function onStage(run: (stage: FaultFixture) => Promise<void>): Promise<void> {
+  const stage = new FaultFixture({ env: { MAX_REQUEST_SIZE: LARGEST_UPLOAD } });
   await stage.open();
   try {
     await run(stage);
@@ -63,7 +63,7 @@ async function onStage(run: (stage: Stage) => Promise<void>): Promise<void> {
 }
 
 /** Sends all mutants, then checks the invariants. */
-async function play(stage: Stage, mutants: readonly Mutant[], atOnce = AT_ONCE): Promise<void> {
+async function play(stage: FaultFixture, mutants: readonly Mutant[], atOnce = AT_ONCE): Promise<void> {
   await stage.begin();
   stage.clientsMisplaceSecrets = true;
   stage.upstream.script = inManyWays();
@@ -90,7 +90,7 @@ function inManyWays(): (exchange: Exchange) => Promise<void> {
   };
 }
 
-async function send(stage: Stage, { text, pieces, leaves }: Mutant): Promise<void> {
+async function send(stage: FaultFixture, { text, pieces, leaves }: Mutant): Promise<void> {
   const bytes = withSecret(text, stage.secret);
   const client = await stage.client();
   const size = Math.ceil(bytes.length / pieces);
@@ -105,7 +105,7 @@ async function send(stage: Stage, { text, pieces, leaves }: Mutant): Promise<voi
 }
 
 /** Waits until everything is read and each complete request has its response, or until the connection is closed. */
-async function allDone(stage: Stage, client: RawClient, bytes: number): Promise<void> {
+async function allDone(stage: FaultFixture, client: RawClient, bytes: number): Promise<void> {
   const givesUpAtMs = performance.now() + HANGS_AFTER_MS;
   let socket: HttpSocket | undefined;
   for (let looks = 0; looks < 2 && !client.isClosed;) {

@@ -1,12 +1,12 @@
 import { expect } from 'chai';
 import { auditOf } from '../../support/management.js';
 import { expectRefusal, UNAUTHORIZED } from '../../support/refusals.js';
-import type { Scene } from '../../support/scene.js';
+import type { ProxyFixture } from '../../support/proxy-fixture.js';
 
 const LOOK_EVERY = 10;
 
 /** Revokes and reactivates the scene's token that many times while four clients use it, and checks that the last change always holds. */
-export async function revokeAndReactivate(scene: Scene, times: number): Promise<void> {
+export async function revokeAndReactivate(scene: ProxyFixture, times: number): Promise<void> {
   const setActive = async (isActive: boolean) => {
     const path = `/manage/tokens/${scene.token.id}`;
     expect((await scene.daemon.manage('PATCH', path, { is_active: isActive })).status).to.equal(200);

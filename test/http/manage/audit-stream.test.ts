@@ -4,7 +4,7 @@ import { eventually } from '../../support/eventually.js';
 import { Follower } from '../../support/follower.js';
 import { bodyOf, problemOf, rawRequest } from '../../support/management.js';
 import { makeDatabaseUnreachable } from '../../support/database-outage.js';
-import { Scene } from '../../support/scene.js';
+import { ProxyFixture } from '../../support/proxy-fixture.js';
 
 class RecordFollower extends Follower<WireAuditRecord> {
   constructor(server: string, query: AuditStreamQuery, lastEventId?: string) {
@@ -17,11 +17,11 @@ class RecordFollower extends Follower<WireAuditRecord> {
 }
 
 describe('/manage/audit/stream', () => {
-  let scene: Scene;
+  let scene: ProxyFixture;
   let followers: RecordFollower[] = [];
 
   beforeEach(async () => {
-    scene = await Scene.open();
+    scene = await ProxyFixture.open();
   });
   afterEach(async () => {
     await Promise.all(followers.map((it) => it.leave()));
@@ -158,7 +158,7 @@ describe('/manage/audit/stream', () => {
   });
 
   it('ends when the daemon stops, without delaying it', async () => {
-    const own = await Scene.open({ SHUTDOWN_GRACE: '60s' });
+    const own = await ProxyFixture.open({ SHUTDOWN_GRACE: '60s' });
     const follower = new RecordFollower(own.daemon.url, {}, undefined);
     await eventually('it follows', () => own.daemon.daemon.streams.size === 1);
     const beganAt = performance.now();

@@ -7,18 +7,18 @@ import { eventually } from '../../support/eventually.js';
 import { head } from '../../support/raw.js';
 import { freePort } from '../../support/ports.js';
 import { TestRedis, LENIENT_REDIS_TIMEOUT_MS, WITHOUT_REDIS } from '../../support/redis.js';
-import { Scene } from '../../support/scene.js';
+import { ProxyFixture } from '../../support/proxy-fixture.js';
 
 const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000';
 const MODELS = { method: 'GET', url: '/v1/models' };
 const CACHE_ON = { HTTP_CACHE_ENABLED: 'true', HTTP_CACHE_DEFAULT_TTL_PATHS: '*' };
 
 describe('the management of the cache', () => {
-  let scene: Scene;
+  let scene: ProxyFixture;
 
   const withDaemon = (env: () => Record<string, string> | Promise<Record<string, string>>) => {
     before(async () => {
-      scene = await Scene.open(await env(), undefined, LENIENT_REDIS_TIMEOUT_MS);
+      scene = await ProxyFixture.open(await env(), undefined, LENIENT_REDIS_TIMEOUT_MS);
     });
     beforeEach(() => scene.begin());
     afterEach(() => scene.end());
@@ -166,7 +166,7 @@ describe('the management of the cache', () => {
     itIsManaged('memory');
 
     it('purges nothing while the purge cannot be recorded: 503, and the responses are still stored', async () => {
-      const own = await Scene.open(CACHE_ON);
+      const own = await ProxyFixture.open(CACHE_ON);
       await own.get();
       own.daemon.daemon.stores.records.refuseChangesWhile(() => 'the audit file is full');
       const answer = await own.daemon.manage('POST', '/manage/cache/purge', { all: true });

@@ -7,13 +7,13 @@ import { STREAM } from '../../support/events.js';
 import { auditOf, bodyOf, problemOf, rawRequest, write } from '../../support/management.js';
 import { makeDatabaseUnreachable } from '../../support/database-outage.js';
 import { TestRedis, WITHOUT_REDIS } from '../../support/redis.js';
-import { Scene } from '../../support/scene.js';
+import { ProxyFixture } from '../../support/proxy-fixture.js';
 import { LAST_MIGRATION, MIGRATIONS } from '../../support/migrations.js';
 
 describe('GET /manage/status', () => {
-  let scene: Scene;
+  let scene: ProxyFixture;
   beforeEach(async () => {
-    scene = await Scene.open({ HTTP_CACHE_ENABLED: 'true' });
+    scene = await ProxyFixture.open({ HTTP_CACHE_ENABLED: 'true' });
   });
   afterEach(() => scene.close());
 

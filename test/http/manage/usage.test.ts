@@ -5,7 +5,7 @@ import { eventually } from '../../support/eventually.js';
 import { type DatabaseOutage, makeDatabaseUnreachable } from '../../support/database-outage.js';
 import { type Answer, json } from '../../support/provider.js';
 import { type Fields, head } from '../../support/raw.js';
-import { Scene } from '../../support/scene.js';
+import { ProxyFixture } from '../../support/proxy-fixture.js';
 import { HourlyUsage } from '../../../daemon/core/usage.js';
 import { silent } from '../../support/cache-model/instance.js';
 import type { SqliteDatabase } from '../../../daemon/store/sql/sqlite-database.js';
@@ -37,10 +37,10 @@ async function report(daemon: TestDaemon, query = ''): Promise<Record<string, un
 }
 
 describe('usage', () => {
-  let scene: Scene;
+  let scene: ProxyFixture;
 
   beforeEach(async () => {
-    scene = await Scene.open({ HTTP_CACHE_ENABLED: 'true' });
+    scene = await ProxyFixture.open({ HTTP_CACHE_ENABLED: 'true' });
     scene.provider.answer = answering(10, 3);
   });
   afterEach(() => scene.close());
@@ -623,17 +623,18 @@ describe('usage over time', () => {
 
 describe('bodies in events', () => {
   const CAPTURING = { OBSERVABILITY_CAPTURE_BODIES: 'true', OBSERVABILITY_MAX_BODY_BYTES: '80' };
-  const post = (scene: Scene, body: string) => scene.send(scene.post({ 'Content-Type': 'application/json' }, body));
+  const post = (scene: ProxyFixture, body: string) =>
+    scene.send(scene.post({ 'Content-Type': 'application/json' }, body));
 
   it('are absent by default', async () => {
-    const scene = await Scene.open();
+    const scene = await ProxyFixture.open();
     await post(scene, '{"model":"m"}');
     expect(await scene.onlyRecord()).to.include({ model: 'm', requestBody: null, responseBody: null });
     await scene.close();
   });
 
   it('are truncated and masked, streams are assembled to text, and the log has none of it', async () => {
-    const scene = await Scene.open(CAPTURING);
+    const scene = await ProxyFixture.open(CAPTURING);
     await post(scene, `{"model":"m","x":"${scene.secret} ${'word '.repeat(50)}"}`);
     const { requestBody, responseBody } = await scene.onlyRecord();
     expect(requestBody).to.match(/^\{"model":"m","x":"\*{8} (?:word )+\w{0,3}…\[cut: 80 of 326 bytes\]$/);
@@ -648,7 +649,7 @@ describe('bodies in events', () => {
   });
 
   it('include responses from the cache', async () => {
-    const scene = await Scene.open({ ...CAPTURING, HTTP_CACHE_ENABLED: 'true' });
+    const scene = await ProxyFixture.open({ ...CAPTURING, HTTP_CACHE_ENABLED: 'true' });
     scene.provider.answer = (_req, res) => {
       json(res, 200, { a: 1 }, { 'Cache-Control': 'max-age=60' });
     };

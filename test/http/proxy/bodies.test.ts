@@ -2,13 +2,13 @@ import { createHash, randomBytes } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import { chunk, type Fields, head, LAST_CHUNK } from '../../support/raw.js';
-import { Scene } from '../../support/scene.js';
+import { ProxyFixture } from '../../support/proxy-fixture.js';
 
 describe('bodies', () => {
-  let scene: Scene;
+  let scene: ProxyFixture;
 
   before(async () => {
-    scene = await Scene.open();
+    scene = await ProxyFixture.open();
   });
   beforeEach(() => scene.begin());
   afterEach(() => scene.end());

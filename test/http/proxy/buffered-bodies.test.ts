@@ -6,7 +6,7 @@ import { RequestCoalescing, Follower } from '../../../daemon/core/cache/request-
 import { TestClock } from '../../support/clock.js';
 import { eventually } from '../../support/eventually.js';
 import { chunk, type Fields, head, LAST_CHUNK, type RawClient } from '../../support/raw.js';
-import { Scene } from '../../support/scene.js';
+import { ProxyFixture } from '../../support/proxy-fixture.js';
 
 const MIB = 1024 * 1024;
 const SOON_MS = 30_000;
@@ -14,9 +14,9 @@ const digestOf = (body: string | Buffer) => hash('sha256', body, 'hex');
 
 describe('request bodies that are buffered in memory', function () {
   this.timeout(60_000);
-  let scene: Scene;
+  let scene: ProxyFixture;
   before(async () => {
-    scene = await Scene.open({ HTTP_CACHE_ENABLED: 'true', CLIENT_BODY_TIMEOUT: '60s' });
+    scene = await ProxyFixture.open({ HTTP_CACHE_ENABLED: 'true', CLIENT_BODY_TIMEOUT: '60s' });
   });
   beforeEach(async () => {
     await scene.begin();

@@ -3,7 +3,7 @@ import { loadSettings } from '../../../config/settings.js';
 import { MANAGEMENT_TOKEN } from '../../support/daemon.js';
 import { ask, head, type RawResponse } from '../../support/raw.js';
 import { expectRefusal, EXPECTATION_FAILED, LIMIT_REACHED, MALFORMED, UNAUTHORIZED } from '../../support/refusals.js';
-import { Scene } from '../../support/scene.js';
+import { ProxyFixture } from '../../support/proxy-fixture.js';
 import { problemsWith } from '../../support/settings.js';
 
 const APP = 'https://app.example';
@@ -60,9 +60,9 @@ const preflight = (target: string, origin: string | readonly string[], fields: R
   head(`OPTIONS ${target}`, null, { Origin: origin, 'Access-Control-Request-Method': 'POST', ...fields });
 
 describe('with CORS_ALLOWED_ORIGINS', () => {
-  let scene: Scene;
+  let scene: ProxyFixture;
 
-  before(async () => (scene = await Scene.open({ CORS_ALLOWED_ORIGINS })));
+  before(async () => (scene = await ProxyFixture.open({ CORS_ALLOWED_ORIGINS })));
   beforeEach(() => scene.begin());
   afterEach(() => scene.end());
   after(() => scene.close());
@@ -267,9 +267,9 @@ describe('with CORS_ALLOWED_ORIGINS', () => {
 });
 
 describe('without CORS_ALLOWED_ORIGINS', () => {
-  let scene: Scene;
+  let scene: ProxyFixture;
 
-  before(async () => (scene = await Scene.open()));
+  before(async () => (scene = await ProxyFixture.open()));
   beforeEach(() => scene.begin());
   after(() => scene.close());
 
@@ -296,10 +296,10 @@ describe('without CORS_ALLOWED_ORIGINS', () => {
 });
 
 describe('with MANAGEMENT_LISTEN_ADDR and CORS_ALLOWED_ORIGINS', () => {
-  let scene: Scene;
+  let scene: ProxyFixture;
 
   before(async () => {
-    scene = await Scene.open({ CORS_ALLOWED_ORIGINS, MANAGEMENT_LISTEN_ADDR: '127.0.0.1:0' });
+    scene = await ProxyFixture.open({ CORS_ALLOWED_ORIGINS, MANAGEMENT_LISTEN_ADDR: '127.0.0.1:0' });
   });
   after(() => scene.close());
 
@@ -319,9 +319,9 @@ describe('with MANAGEMENT_LISTEN_ADDR and CORS_ALLOWED_ORIGINS', () => {
 });
 
 describe('CORS_ALLOWED_ORIGINS after a reload', () => {
-  let scene: Scene;
+  let scene: ProxyFixture;
 
-  before(async () => (scene = await Scene.open({ CORS_ALLOWED_ORIGINS })));
+  before(async () => (scene = await ProxyFixture.open({ CORS_ALLOWED_ORIGINS })));
   after(() => scene.close());
 
   const apply = (env: Record<string, string>) => {

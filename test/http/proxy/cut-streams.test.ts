@@ -7,18 +7,18 @@ import { EventBoundary, FrameBoundary } from '../../../daemon/http/proxy/boundar
 import { eventually } from '../../support/eventually.js';
 import { chunk, type Fields, head, LAST_CHUNK, type RawClient } from '../../support/raw.js';
 import { Realtime } from '../../support/realtime.js';
-import { Scene } from '../../support/scene.js';
+import { ProxyFixture } from '../../support/proxy-fixture.js';
 
 const OPENAI: Fields = { 'X-Stainless-Lang': 'js' };
 const REVOKED = { message: 'token revoked', type: 'authentication_error', code: 'token_revoked' };
 
-const revoke = ({ daemon, token }: Scene) => daemon.manage('DELETE', `/manage/tokens/${token.id}`);
-const setProject = ({ daemon, project }: Scene, isActive: boolean) =>
+const revoke = ({ daemon, token }: ProxyFixture) => daemon.manage('DELETE', `/manage/tokens/${token.id}`);
+const setProject = ({ daemon, project }: ProxyFixture, isActive: boolean) =>
   daemon.manage('PATCH', `/manage/projects/${project.id}`, { is_active: isActive });
 
 /** A client that has received everything that the provider sent of its response. */
 async function inTheMiddle(
-  scene: Scene,
+  scene: ProxyFixture,
   sent: readonly string[],
   fields: Fields = {},
   answerFields: Record<string, string> = {},
@@ -46,10 +46,10 @@ async function cutAnswer(client: RawClient): Promise<string> {
 }
 
 describe('a response that is cut', () => {
-  let scene: Scene;
+  let scene: ProxyFixture;
 
   before(async () => {
-    scene = await Scene.open({ REQUEST_TIMEOUT: '60s', HTTP_CACHE_ENABLED: 'true' });
+    scene = await ProxyFixture.open({ REQUEST_TIMEOUT: '60s', HTTP_CACHE_ENABLED: 'true' });
   });
   beforeEach(() => scene.begin());
   afterEach(async () => {
@@ -58,7 +58,7 @@ describe('a response that is cut', () => {
   });
   after(() => scene.close());
 
-  const CUTS: Record<string, { act: (at: Scene) => unknown; error: object; outcome: string }> = {
+  const CUTS: Record<string, { act: (at: ProxyFixture) => unknown; error: object; outcome: string }> = {
     'its token is revoked': { act: revoke, error: REVOKED, outcome: 'revoked' },
     "all its project's tokens are": {
       act: ({ daemon, project }) => daemon.manage('POST', `/manage/projects/${project.id}/tokens/revoke`),
@@ -172,7 +172,7 @@ describe('a response that is cut', () => {
   });
 
   it('reports a shutdown of the daemon as the reason (finding D4)', async () => {
-    const own = await Scene.open();
+    const own = await ProxyFixture.open();
     const { client } = await inTheMiddle(own, ['data: 1\n\n'], OPENAI);
     await own.daemon.stop();
     const error = { message: 'the proxy is shutting down', type: 'server_error', code: 'unavailable' };
@@ -182,11 +182,11 @@ describe('a response that is cut', () => {
 });
 
 describe('a WebSocket that is cut', () => {
-  let scene: Scene;
+  let scene: ProxyFixture;
   let realtime: Realtime;
 
   before(async () => {
-    scene = await Scene.open();
+    scene = await ProxyFixture.open();
     realtime = new Realtime(scene.provider);
   });
   beforeEach(() => scene.begin());
@@ -204,7 +204,7 @@ describe('a WebSocket that is cut', () => {
 
   for (const [what, act, reason] of [
     ['its token is revoked', revoke, 'token revoked'],
-    ['its project is deactivated', (at: Scene) => setProject(at, false), 'project is inactive'],
+    ['its project is deactivated', (at: ProxyFixture) => setProject(at, false), 'project is inactive'],
   ] as const) {
     it(`is closed with 1008 and the reason when ${what} (finding D4)`, async () => {
       const { client, socket } = await begin();
@@ -221,7 +221,7 @@ describe('a WebSocket that is cut', () => {
   }
 
   it('is closed with 1001 when the daemon stops (finding D4)', async () => {
-    const own = await Scene.open();
+    const own = await ProxyFixture.open();
     const there = new Realtime(own.provider);
     const { client } = await there.begin(own.daemon.url, own.secret);
     const closed = once(client, 'close');

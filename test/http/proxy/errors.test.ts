@@ -5,7 +5,7 @@ import { expect } from 'chai';
 import { mintSecret } from '../../../daemon/core/token.js';
 import { canary } from '../../support/canaries.js';
 import { chunk, type Fields, head, type RawResponse } from '../../support/raw.js';
-import { Scene } from '../../support/scene.js';
+import { ProxyFixture } from '../../support/proxy-fixture.js';
 
 const OPENAI: Fields = { 'User-Agent': 'OpenAI/Python 3.54.0', 'X-Stainless-Lang': 'python' };
 const CODES = [
@@ -24,10 +24,10 @@ interface InOpenAi {
 const inOpenAi = (answer: RawResponse) => answer.json as unknown as InOpenAi;
 
 describe('errors on /v1', () => {
-  let scene: Scene;
+  let scene: ProxyFixture;
 
   before(async () => {
-    scene = await Scene.open({ MAX_REQUEST_SIZE: '200KB', IP_RATE_LIMIT: '1000', MAX_CONNECTIONS: '100' });
+    scene = await ProxyFixture.open({ MAX_REQUEST_SIZE: '200KB', IP_RATE_LIMIT: '1000', MAX_CONNECTIONS: '100' });
   });
   beforeEach(() => scene.begin());
   afterEach(() => scene.end());
@@ -185,7 +185,7 @@ describe('errors on /v1', () => {
   });
 
   it('ERROR_SHAPE sets one format for all clients, but not for management (finding D1)', async () => {
-    const own = await Scene.open({ ERROR_SHAPE: 'openai' });
+    const own = await ProxyFixture.open({ ERROR_SHAPE: 'openai' });
     expect((await own.get(mintSecret())).json.error).to.include({ code: 'unauthorized' });
     const unread = await own.send('GET /v1/models HTTP/1.1\r\nno field\r\n\r\n');
     expect(unread.json.error).to.include({ code: 'malformed_request', type: 'invalid_request_error' });
@@ -194,13 +194,13 @@ describe('errors on /v1', () => {
     expect(managed.json.error).to.be.a('string');
     expect(managed.header('www-authenticate')).to.equal('Bearer');
     await own.close();
-    const plain = await Scene.open({ ERROR_SHAPE: 'plain' });
+    const plain = await ProxyFixture.open({ ERROR_SHAPE: 'plain' });
     expect((await plain.get(mintSecret(), OPENAI)).json.error).to.equal('unauthorized');
     await plain.close();
   });
 
   it('a rate limit says when to retry, and does not forbid a retry (finding D1) (finding D2)', async () => {
-    const limited = await Scene.open({ IP_RATE_LIMIT: '1' });
+    const limited = await ProxyFixture.open({ IP_RATE_LIMIT: '1' });
     await limited.get();
     const answer = await limited.get(limited.secret, OPENAI);
     expect(answer.status).to.equal(429);
@@ -326,7 +326,7 @@ describe('errors on /v1', () => {
       }
 
       it('behind a trusted proxy that speaks TLS the base URL has https (finding D3)', async () => {
-        const own = await Scene.open({ TRUSTED_PROXIES: '127.0.0.0/8' });
+        const own = await ProxyFixture.open({ TRUSTED_PROXIES: '127.0.0.0/8' });
         const answer = await own.send(head('GET /models', own.secret, { 'X-Forwarded-Proto': 'https' }));
         expect(answer.json.hint).to.equal('the API is under /v1: set the base URL to https://llmp.test/v1');
         await own.close();

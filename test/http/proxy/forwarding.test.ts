@@ -1,12 +1,12 @@
 import { expect } from 'chai';
 import { head, type RawResponse } from '../../support/raw.js';
-import { Scene } from '../../support/scene.js';
+import { ProxyFixture } from '../../support/proxy-fixture.js';
 
 describe('forwarding', () => {
-  let scene: Scene;
+  let scene: ProxyFixture;
 
   before(async () => {
-    scene = await Scene.open();
+    scene = await ProxyFixture.open();
   });
   beforeEach(() => scene.begin());
   afterEach(() => scene.end());
@@ -67,7 +67,7 @@ describe('forwarding', () => {
     }
 
     it('is appended to the path of UPSTREAM_BASE_URL', async () => {
-      const based = await Scene.open({}, `${scene.provider.url}/openai/deployments/`);
+      const based = await ProxyFixture.open({}, `${scene.provider.url}/openai/deployments/`);
       try {
         await based.get();
         expect(scene.provider.received[0]!.url).to.equal('/openai/deployments/v1/models');
@@ -82,7 +82,7 @@ describe('forwarding', () => {
       ['/openai/v1', '/openai/v1/models'],
     ] as const) {
       it(`has /v1 once if UPSTREAM_BASE_URL is the base URL of an SDK and ends with ${path} (finding A14)`, async () => {
-        const based = await Scene.open({}, `${scene.provider.url}${path}`);
+        const based = await ProxyFixture.open({}, `${scene.provider.url}${path}`);
         try {
           await based.get();
           expect(scene.provider.received[0]!.url).to.equal(target);

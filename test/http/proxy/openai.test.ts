@@ -8,14 +8,14 @@ import OpenAI, {
   toFile,
 } from 'openai';
 import { json } from '../../support/provider.js';
-import { Scene } from '../../support/scene.js';
+import { ProxyFixture } from '../../support/proxy-fixture.js';
 
 describe('the openai package, with a withering token in place of the key', () => {
-  let scene: Scene;
+  let scene: ProxyFixture;
   let openai: OpenAI;
 
   before(async () => {
-    scene = await Scene.open();
+    scene = await ProxyFixture.open();
   });
   beforeEach(async () => {
     await scene.begin();

@@ -1,16 +1,16 @@
 import { expect } from 'chai';
 import type { Outcome } from '../../../daemon/core/events.js';
 import { head } from '../../support/raw.js';
-import { Scene } from '../../support/scene.js';
+import { ProxyFixture } from '../../support/proxy-fixture.js';
 
 const SECOND_MS = 1000;
 
 // I3: exactly one outcome, however a request ends.
 describe('every request has exactly one outcome', () => {
-  let scene: Scene;
+  let scene: ProxyFixture;
 
   before(async () => {
-    scene = await Scene.open({ REQUEST_TIMEOUT: '60s', CLIENT_BODY_TIMEOUT: '30s' });
+    scene = await ProxyFixture.open({ REQUEST_TIMEOUT: '60s', CLIENT_BODY_TIMEOUT: '30s' });
   });
   beforeEach(() => scene.begin());
   afterEach(() => scene.end());

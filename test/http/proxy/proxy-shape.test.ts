@@ -2,14 +2,14 @@ import { expect } from 'chai';
 import { eventually } from '../../support/eventually.js';
 import { head } from '../../support/raw.js';
 import { expectRefusal, MALFORMED } from '../../support/refusals.js';
-import { Scene } from '../../support/scene.js';
+import { ProxyFixture } from '../../support/proxy-fixture.js';
 
 // The first step of a request; the others are in proxy.test.ts. The refused shapes are in faults/ (A01 to A37).
 describe('a request on /v1: 1 shape', () => {
-  let scene: Scene;
+  let scene: ProxyFixture;
 
   before(async () => {
-    scene = await Scene.open();
+    scene = await ProxyFixture.open();
   });
   beforeEach(() => scene.begin());
   afterEach(() => scene.end());

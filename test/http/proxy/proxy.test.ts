@@ -13,16 +13,16 @@ import {
   UNAUTHORIZED,
   UNAVAILABLE,
 } from '../../support/refusals.js';
-import { Scene } from '../../support/scene.js';
+import { ProxyFixture } from '../../support/proxy-fixture.js';
 
 const MINUTE_MS = 60_000;
 
 // The steps of a request, as in daemon/http/proxy/admit.ts. The first, the shape, is in proxy-shape.test.ts.
 describe('a request on /v1', () => {
-  let scene: Scene;
+  let scene: ProxyFixture;
 
   before(async () => {
-    scene = await Scene.open({
+    scene = await ProxyFixture.open({
       MAX_REQUEST_SIZE: '200KB',
       REQUEST_TIMEOUT: '60s',
       CLIENT_BODY_TIMEOUT: '5s',

@@ -3,16 +3,16 @@ import { expect } from 'chai';
 import { eventually } from '../../support/eventually.js';
 import { chunk, LAST_CHUNK, type RawClient } from '../../support/raw.js';
 import { expectRefusal, PROJECT_INACTIVE, UNAUTHORIZED } from '../../support/refusals.js';
-import { Scene } from '../../support/scene.js';
+import { ProxyFixture } from '../../support/proxy-fixture.js';
 
 const SECOND_MS = 1000;
 const REQUEST_TIMEOUT_MS = 60 * SECOND_MS;
 
 describe('streaming', () => {
-  let scene: Scene;
+  let scene: ProxyFixture;
 
   before(async () => {
-    scene = await Scene.open({ REQUEST_TIMEOUT: '60s', CLIENT_BODY_TIMEOUT: '30s', MAX_REQUEST_SIZE: '1GB' });
+    scene = await ProxyFixture.open({ REQUEST_TIMEOUT: '60s', CLIENT_BODY_TIMEOUT: '30s', MAX_REQUEST_SIZE: '1GB' });
   });
   beforeEach(() => scene.begin());
   afterEach(() => scene.end());

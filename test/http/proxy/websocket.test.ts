@@ -14,7 +14,7 @@ import { eventually } from '../../support/eventually.js';
 import { ask, head, RawClient, startRawProvider } from '../../support/raw.js';
 import { nextMessage, Realtime } from '../../support/realtime.js';
 import { expectRefusal, UNAUTHORIZED, UNAVAILABLE, UNREACHABLE } from '../../support/refusals.js';
-import { Scene } from '../../support/scene.js';
+import { ProxyFixture } from '../../support/proxy-fixture.js';
 import { writeUntilItStalls } from '../../support/stall.js';
 
 const SECOND_MS = 1000;
@@ -31,11 +31,11 @@ const ACCEPT = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgra
 
 // The protocol byte by byte, and failures, are in test/faults/upgrades.test.ts.
 describe('a WebSocket on /v1', () => {
-  let scene: Scene;
+  let scene: ProxyFixture;
   let realtime: Realtime;
 
   before(async () => {
-    scene = await Scene.open({ WEBSOCKET_IDLE_TIMEOUT: '120s' });
+    scene = await ProxyFixture.open({ WEBSOCKET_IDLE_TIMEOUT: '120s' });
     realtime = new Realtime(scene.provider);
   });
   beforeEach(() => scene.begin());
@@ -152,9 +152,9 @@ describe('a WebSocket on /v1', () => {
   });
 
   describe('is ended', () => {
-    const setProject = ({ daemon, project }: Scene, isActive: boolean) =>
+    const setProject = ({ daemon, project }: ProxyFixture, isActive: boolean) =>
       daemon.manage('PATCH', `/manage/projects/${project.id}`, { is_active: isActive });
-    const CHANGES: Record<string, { act: (at: Scene) => Promise<unknown>; status: number }> = {
+    const CHANGES: Record<string, { act: (at: ProxyFixture) => Promise<unknown>; status: number }> = {
       'its token is revoked': {
         act: ({ daemon, token }) => daemon.manage('DELETE', `/manage/tokens/${token.id}`),
         status: 401,
@@ -180,7 +180,7 @@ describe('a WebSocket on /v1', () => {
 
       it(`by a ${status} when ${what} before the provider has responded`, async () => {
         const upstream = await startRawProvider(() => undefined);
-        const other = await Scene.open({}, upstream.url);
+        const other = await ProxyFixture.open({}, upstream.url);
         try {
           const client = await other.client(head('GET /v1/realtime', other.secret, HANDSHAKE));
           await eventually('it is at the provider', () => upstream.requests === 1);
@@ -240,10 +240,10 @@ describe('a WebSocket on /v1', () => {
 
 describe('a WebSocket whose token expires', () => {
   const HOUR_MS = 3600 * SECOND_MS;
-  let scene: Scene;
+  let scene: ProxyFixture;
   let realtime: Realtime;
   beforeEach(async () => {
-    scene = await Scene.open({ WEBSOCKET_IDLE_TIMEOUT: '2h' });
+    scene = await ProxyFixture.open({ WEBSOCKET_IDLE_TIMEOUT: '2h' });
     realtime = new Realtime(scene.provider);
   });
   afterEach(async () => {
@@ -285,7 +285,7 @@ describe('a WebSocket whose token expires', () => {
       other.daemon.clock.advance(HOUR_MS + SECOND_MS);
       socket.write(ACCEPT);
     });
-    const other = await Scene.open({ REQUEST_TIMEOUT: '2h', UPSTREAM_CONNECT_TIMEOUT: '2h' }, upstream.url);
+    const other = await ProxyFixture.open({ REQUEST_TIMEOUT: '2h', UPSTREAM_CONNECT_TIMEOUT: '2h' }, upstream.url);
     try {
       const { token } = await other.daemon.createToken(other.project.id, { duration_hours: 1 });
       const client = await other.client(head('GET /v1/realtime', token, HANDSHAKE));
@@ -301,7 +301,7 @@ describe('a WebSocket whose token expires', () => {
 
 describe('a response that is streamed while its token expires', () => {
   it('continues to its end: it is one request, made before the expiry (finding C9)', async () => {
-    const scene = await Scene.open({ REQUEST_TIMEOUT: '100h' });
+    const scene = await ProxyFixture.open({ REQUEST_TIMEOUT: '100h' });
     try {
       const { daemon, project, provider } = scene;
       const { token } = await daemon.createToken(project.id, { duration_hours: 1 });
@@ -329,7 +329,7 @@ describe('a WebSocket whose reader has stopped', function () {
   const TOTAL_BYTES = 60e6;
   let upstream: Server;
   let upstreamEnd: Promise<Socket>;
-  let scene: Scene;
+  let scene: ProxyFixture;
   let client: Socket;
 
   /** @param answer response to the handshake. */
@@ -341,7 +341,7 @@ describe('a WebSocket whose reader has stopped', function () {
       socket!.pause().removeAllListeners('data').write(answer);
       return socket!;
     });
-    scene = await Scene.open({}, `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`);
+    scene = await ProxyFixture.open({}, `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`);
     client = connect(Number(new URL(scene.daemon.url).port), '127.0.0.1');
     client.write(head('GET /v1/realtime', scene.secret, HANDSHAKE));
     await once(client, 'data');
@@ -385,7 +385,7 @@ describe('a WebSocket whose reader has stopped', function () {
 
 describe('connections to the upstream', () => {
   it('count together with those of requests: above UPSTREAM_CONNECTIONS the response is 503 in time', async () => {
-    const scene = await Scene.open({ UPSTREAM_CONNECTIONS: '1', UPSTREAM_CONNECT_TIMEOUT: '5s' });
+    const scene = await ProxyFixture.open({ UPSTREAM_CONNECTIONS: '1', UPSTREAM_CONNECT_TIMEOUT: '5s' });
     const realtime = new Realtime(scene.provider);
     try {
       const { client } = await realtime.begin(scene.daemon.url, scene.secret);
@@ -408,7 +408,7 @@ describe('connections to the upstream', () => {
   });
 
   it('are not opened for clients that have left the queue', async () => {
-    const scene = await Scene.open({ UPSTREAM_CONNECTIONS: '1', UPSTREAM_CONNECT_TIMEOUT: '60s' });
+    const scene = await ProxyFixture.open({ UPSTREAM_CONNECTIONS: '1', UPSTREAM_CONNECT_TIMEOUT: '60s' });
     const realtime = new Realtime(scene.provider);
     try {
       const { client } = await realtime.begin(scene.daemon.url, scene.secret);
@@ -442,7 +442,7 @@ describe('connections to the upstream', () => {
       () => false,
     );
     if (!isThere) this.skip();
-    const scene = await Scene.open({}, `http://[::1]:${(upstream.address() as AddressInfo).port}`);
+    const scene = await ProxyFixture.open({}, `http://[::1]:${(upstream.address() as AddressInfo).port}`);
     try {
       const client = await scene.client(head('GET /v1/realtime', scene.secret, HANDSHAKE));
       expect((await client.response()).status).to.equal(101);
@@ -459,7 +459,7 @@ describe('connections to the upstream', () => {
   ] as const) {
     it(`that cannot be established are 502: ${what}`, async () => {
       const silent = await startRawProvider(() => undefined);
-      const scene = await Scene.open({ UPSTREAM_CONNECT_TIMEOUT: '5s' }, url(silent.url));
+      const scene = await ProxyFixture.open({ UPSTREAM_CONNECT_TIMEOUT: '5s' }, url(silent.url));
       try {
         const client = await scene.client(head('GET /v1/realtime', scene.secret, HANDSHAKE));
         if (what !== 'no server listens') {
@@ -479,12 +479,12 @@ describe('connections to the upstream', () => {
 });
 
 describe('a stopping daemon with an open WebSocket', () => {
-  let scene: Scene;
+  let scene: ProxyFixture;
   let realtime: Realtime;
   let stopped: Promise<void>;
 
   beforeEach(async () => {
-    scene = await Scene.open({ SHUTDOWN_DELAY: '5s', SHUTDOWN_GRACE: '30s' });
+    scene = await ProxyFixture.open({ SHUTDOWN_DELAY: '5s', SHUTDOWN_GRACE: '30s' });
     realtime = new Realtime(scene.provider);
   });
   afterEach(async () => {
@@ -568,7 +568,7 @@ describe('a handshake without a response while the daemon stops', () => {
 
 describe('a request to a listener that serves only /manage', () => {
   it('is never an upgrade', async () => {
-    const scene = await Scene.open({ MANAGEMENT_LISTEN_ADDR: '127.0.0.1:0' });
+    const scene = await ProxyFixture.open({ MANAGEMENT_LISTEN_ADDR: '127.0.0.1:0' });
     try {
       const client = await RawClient.to(scene.daemon.managementUrl);
       client.send(head('GET /v1/realtime', scene.secret, HANDSHAKE));

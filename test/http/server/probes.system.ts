@@ -8,7 +8,7 @@ import { type ListeningDaemon, spawnDaemon } from '../../support/process.js';
 import { json, type Provider, startProvider } from '../../support/provider.js';
 import { ask, head, type RawResponse, RawClient } from '../../support/raw.js';
 import { expectRefusal, UNAVAILABLE } from '../../support/refusals.js';
-import { Scene } from '../../support/scene.js';
+import { ProxyFixture } from '../../support/proxy-fixture.js';
 
 const SECOND_MS = 1000;
 const PROBES = ['/live', '/ready', '/health'];
@@ -126,11 +126,11 @@ describe('a daemon with pending migrations', () => {
 });
 
 describe('a daemon that is stopping', () => {
-  let scene: Scene;
+  let scene: ProxyFixture;
   let stopped: Promise<void>;
 
   beforeEach(async () => {
-    scene = await Scene.open({ SHUTDOWN_DELAY: '5s', SHUTDOWN_GRACE: '30s', CLIENT_BODY_TIMEOUT: '300s' });
+    scene = await ProxyFixture.open({ SHUTDOWN_DELAY: '5s', SHUTDOWN_GRACE: '30s', CLIENT_BODY_TIMEOUT: '300s' });
   });
   afterEach(async () => {
     await scene.end();

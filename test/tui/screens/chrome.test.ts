@@ -4,7 +4,7 @@ import { bindingsOn, keyScopeOf } from '../../../tui/keys/press.js';
 import { type State, TABS } from '../../../tui/state/state.js';
 import { frameLines, screenText, withoutColors } from './rendering.js';
 import { scene, SCENES } from './scenes.js';
-import { STATUS } from './states.js';
+import { STATUS } from './screen-fixture.js';
 
 const linesOf = (state: State) => frameLines(state).map(withoutColors);
 const header = (state: State) => linesOf(state)[0]!;

@@ -3,7 +3,7 @@ import { focused } from '../../../tui/state/dialog.js';
 import { layer } from '../../../tui/state/state.js';
 import { frameLines, screenText } from './rendering.js';
 import { scene, SECRET, withSecret } from './scenes.js';
-import { at, token } from './states.js';
+import { at, token } from './screen-fixture.js';
 
 describe('dialog', () => {
   it('shows the action and the affected tokens, with the focus on Cancel', () => {

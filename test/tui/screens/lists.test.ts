@@ -3,7 +3,7 @@ import { listRows } from '../../../tui/state/rows.js';
 import type { State } from '../../../tui/state/state.js';
 import { frameLines, screenText, withoutColors } from './rendering.js';
 import { PROJECTS, scene, TOKENS } from './scenes.js';
-import { Scene, token } from './states.js';
+import { ScreenFixture, token } from './screen-fixture.js';
 
 const lines = (state: State) => screenText(state).split('\n');
 const rowsOf = (state: State) => lines(state).filter((line) => /^│[> ].[· ✓]?/.test(line) && /[0-9a-f]{8}/.test(line));
@@ -74,7 +74,7 @@ describe('tokens screen', () => {
   });
 
   it('shows … for rows that are not loaded yet', () => {
-    const known = new Scene({ rows: 20, tokens: TOKENS.slice(0, 5), projects: PROJECTS });
+    const known = new ScreenFixture({ rows: 20, tokens: TOKENS.slice(0, 5), projects: PROJECTS });
     const [page] = known.state.tokens.window.head.pages;
     const { window } = known.state.tokens;
     const more = { ...window, total: 400, head: { ...window.head, pages: [{ ...page!, next: 'more' }] } };

@@ -1,7 +1,17 @@
 /** Scenes: every screen and layer, with realistic and with hostile data. */
 import { Secret } from '../../../tui/state/secret.js';
 import type { Tab } from '../../../tui/state/state.js';
-import { at, project, record, request, Scene, type Setting, STATUS, token, usageLine } from './states.js';
+import {
+  at,
+  project,
+  record,
+  request,
+  ScreenFixture,
+  type Setting,
+  STATUS,
+  token,
+  usageLine,
+} from './screen-fixture.js';
 
 /** A fake secret in the format of a real one. */
 export const SECRET = 'sk-wt-AbCdEfGhIjKlMnOpQrStUvWxYz0123456789-_AbCdE';
@@ -165,7 +175,7 @@ const HOSTILE_SETTING: Setting = {
 const TABS: readonly Tab[] = ['overview', 'tokens', 'projects', 'audit', 'cache', 'events'];
 
 /** Opens the dialog with the secret of a new token. */
-export function withSecret(scene: Scene): Scene {
+export function withSecret(scene: ScreenFixture): ScreenFixture {
   const made = scene.setting.tokens?.[0] ?? token(1);
   return scene.act({
     on: 'changed',
@@ -174,58 +184,70 @@ export function withSecret(scene: Scene): Scene {
   });
 }
 
-type Make = (setting: Setting) => Scene;
+type Make = (setting: Setting) => ScreenFixture;
 
 /** Scenes by name, each built from a setting. */
 const MADE: readonly (readonly [string, Make])[] = [
-  ...TABS.map((tab): [string, Make] => [tab, (setting) => new Scene({ ...setting, tab })]),
+  ...TABS.map((tab): [string, Make] => [tab, (setting) => new ScreenFixture({ ...setting, tab })]),
   ...TABS.map((tab): [string, Make] => [
     `${tab} of which nothing is known`,
-    (setting) => new Scene({ ...setting, tab, events: [], status: null }),
+    (setting) => new ScreenFixture({ ...setting, tab, events: [], status: null }),
   ]),
-  ...TABS.map((tab): [string, Make] => [`help on ${tab}`, (setting) => new Scene({ ...setting, tab }).press('?', 'j')]),
-  ['a token', (setting) => new Scene(setting).press('enter', 'j', 'j')],
-  ['a token to its end', (setting) => new Scene(setting).press('enter', 'G')],
+  ...TABS.map((tab): [string, Make] => [
+    `help on ${tab}`,
+    (setting) => new ScreenFixture({ ...setting, tab }).press('?', 'j'),
+  ]),
+  ['a token', (setting) => new ScreenFixture(setting).press('enter', 'j', 'j')],
+  ['a token to its end', (setting) => new ScreenFixture(setting).press('enter', 'G')],
   [
     'a token that is gone',
     (setting) => {
-      const scene = new Scene(setting).press('enter');
+      const scene = new ScreenFixture(setting).press('enter');
       const id = setting.tokens?.[0]?.id ?? '';
       const failure = { kind: 'refused', status: 404, code: 'not_found', message: 'gone', retryAfterMs: null } as const;
       return scene.act({ on: 'failed', request: { of: 'token', id }, failure });
     },
   ],
-  ['an open audit record', (setting) => new Scene({ ...setting, tab: 'audit' }).press('k', 'k', 'enter')],
-  ['an open event', (setting) => new Scene({ ...setting, tab: 'events' }).press('k', 'enter')],
-  ['marks and a message', (setting) => new Scene(setting).press('space', 'space', 'v', 'j', 'j')],
-  ['a dialog', (setting) => new Scene(setting).press('space', 'space', 'j', 'space', 'x')],
-  ['a dialog with input', (setting) => new Scene(setting).press('x', 'shift+tab', 'w', 'e', 'enter')],
-  ['a new token', (setting) => new Scene(setting).press('n', 'tab', 'c', 'i')],
+  ['an open audit record', (setting) => new ScreenFixture({ ...setting, tab: 'audit' }).press('k', 'k', 'enter')],
+  ['an open event', (setting) => new ScreenFixture({ ...setting, tab: 'events' }).press('k', 'enter')],
+  ['marks and a message', (setting) => new ScreenFixture(setting).press('space', 'space', 'v', 'j', 'j')],
+  ['a dialog', (setting) => new ScreenFixture(setting).press('space', 'space', 'j', 'space', 'x')],
+  ['a dialog with input', (setting) => new ScreenFixture(setting).press('x', 'shift+tab', 'w', 'e', 'enter')],
+  ['a new token', (setting) => new ScreenFixture(setting).press('n', 'tab', 'c', 'i')],
   [
     'a new token that lives long',
-    (setting) => new Scene(setting).press('n', 'tab', 'tab', 'ctrl+u', '9', '9', '9', 'h'),
+    (setting) => new ScreenFixture(setting).press('n', 'tab', 'tab', 'ctrl+u', '9', '9', '9', 'h'),
   ],
-  ['a new project', (setting) => new Scene({ ...setting, tab: 'projects' }).press('n', 'tab', 's', 'k', '-', '1')],
-  ['a purge', (setting) => new Scene({ ...setting, tab: 'cache' }).press('x', 'right')],
-  ['the palette', (setting) => new Scene(setting).press(':', 'r', 'e')],
-  ['the palette without a match', (setting) => new Scene(setting).press(':', 'ä', '漢')],
-  ['contexts', (setting) => new Scene(setting).press('c', 'j')],
-  ['a filter that is typed', (setting) => new Scene(setting).press('/', 's', 't', 'a', 't', 'e', ':', 'x', 'y')],
-  ['a filter that lets nothing through', (setting) => new Scene({ ...setting, tokens: [] }).press('/', 'q', 'enter')],
-  ['a secret', (setting) => withSecret(new Scene(setting))],
-  ['a secret that is shown', (setting) => withSecret(new Scene(setting)).press('v')],
-  ['a secret that is written', (setting) => withSecret(new Scene(setting)).press('w')],
-  ['an unreachable daemon', (setting) => new Scene(setting).lose({ message: hostile(0) }).wait(12_000)],
+  [
+    'a new project',
+    (setting) => new ScreenFixture({ ...setting, tab: 'projects' }).press('n', 'tab', 's', 'k', '-', '1'),
+  ],
+  ['a purge', (setting) => new ScreenFixture({ ...setting, tab: 'cache' }).press('x', 'right')],
+  ['the palette', (setting) => new ScreenFixture(setting).press(':', 'r', 'e')],
+  ['the palette without a match', (setting) => new ScreenFixture(setting).press(':', 'ä', '漢')],
+  ['contexts', (setting) => new ScreenFixture(setting).press('c', 'j')],
+  [
+    'a filter that is typed',
+    (setting) => new ScreenFixture(setting).press('/', 's', 't', 'a', 't', 'e', ':', 'x', 'y'),
+  ],
+  [
+    'a filter that lets nothing through',
+    (setting) => new ScreenFixture({ ...setting, tokens: [] }).press('/', 'q', 'enter'),
+  ],
+  ['a secret', (setting) => withSecret(new ScreenFixture(setting))],
+  ['a secret that is shown', (setting) => withSecret(new ScreenFixture(setting)).press('v')],
+  ['a secret that is written', (setting) => withSecret(new ScreenFixture(setting)).press('w')],
+  ['an unreachable daemon', (setting) => new ScreenFixture(setting).lose({ message: hostile(0) }).wait(12_000)],
   [
     'a management token that was refused',
-    (setting) => new Scene(setting).lose({ kind: 'refused', status: 401, message: hostile(2) }),
+    (setting) => new ScreenFixture(setting).lose({ kind: 'refused', status: 401, message: hostile(2) }),
   ],
-  ['a pause', (setting) => new Scene(setting).press('p').wait(10_000)],
-  ['another clock', (setting) => new Scene(setting).act({ on: 'heard', skewMs: -42_000 })],
+  ['a pause', (setting) => new ScreenFixture(setting).press('p').wait(10_000)],
+  ['another clock', (setting) => new ScreenFixture(setting).act({ on: 'heard', skewMs: -42_000 })],
   [
     'progress',
     (setting) =>
-      new Scene(setting)
+      new ScreenFixture(setting)
         .press('space', 'space', 'x', 'shift+tab', '2', 'enter', 'enter')
         .act({ on: 'progress', words: 'revoking', done: 31, of: 80 }),
   ],
@@ -233,7 +255,7 @@ const MADE: readonly (readonly [string, Make])[] = [
 
 export interface Shown {
   name: string;
-  make: (setting: Pick<Setting, 'columns' | 'rows' | 'look'>) => Scene;
+  make: (setting: Pick<Setting, 'columns' | 'rows' | 'look'>) => ScreenFixture;
 }
 
 export const SCENES: readonly Shown[] = MADE.flatMap(([name, make]) => [
@@ -242,4 +264,4 @@ export const SCENES: readonly Shown[] = MADE.flatMap(([name, make]) => [
 ]);
 
 /** A scene with realistic data. */
-export const scene = (setting: Setting = {}): Scene => new Scene({ ...REALISTIC, ...setting });
+export const scene = (setting: Setting = {}): ScreenFixture => new ScreenFixture({ ...REALISTIC, ...setting });

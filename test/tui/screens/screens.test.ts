@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { screenText } from './rendering.js';
 import { scene } from './scenes.js';
-import { NOW_MS, record, STATUS, usageLine } from './states.js';
+import { NOW_MS, record, STATUS, usageLine } from './screen-fixture.js';
 
 describe('overview screen', () => {
   it('shows the health of the daemon', () => {

@@ -59,7 +59,7 @@ const UNREACHABLE: Failure = {
 };
 
 /** A terminal UI with a daemon that responds immediately with the data of `setting`. */
-export class Scene {
+export class ScreenFixture {
   readonly setting: Setting;
   state: State;
 

@@ -7,7 +7,7 @@ import { json, startProvider } from '../support/provider.js';
 const HOUR_MS = 3_600_000;
 const HOURS = 30;
 
-export interface Scene {
+export interface AdminFixture {
   daemon: TestDaemon;
   projects: Record<string, WireProject>;
   tokens: Record<string, WireTokenCreated>;
@@ -19,7 +19,7 @@ const busyAt = (hour: number) => Math.round(3 + 12 * Math.max(0, Math.sin((hour 
 
 const USERS = ['frontend', 'ci-deploy', 'batch-night', 'frontend', 'notebook'] as const;
 
-export async function startScene(): Promise<Scene> {
+export async function startAdminFixture(): Promise<AdminFixture> {
   let isFailing = false;
   const provider = await startProvider();
   provider.answer = (_req, res) => {

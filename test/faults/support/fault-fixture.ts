@@ -38,7 +38,7 @@ interface Transcript {
   hasEnded: boolean;
 }
 
-export interface StageOptions {
+export interface FaultFixtureOptions {
   env?: Environment;
   /** For example one that stands still. */
   clock?: TestClock;
@@ -48,8 +48,8 @@ export interface StageOptions {
   upstreamUrl?: (url: string) => string;
 }
 
-export class Stage {
-  readonly #options: StageOptions;
+export class FaultFixture {
+  readonly #options: FaultFixtureOptions;
   upstream!: ScriptedUpstream;
   daemon!: TestDaemon;
   project!: WireProject;
@@ -74,7 +74,7 @@ export class Stage {
   #timersBefore = 0;
   #logBefore = 0;
 
-  constructor(options: StageOptions) {
+  constructor(options: FaultFixtureOptions) {
     this.#options = options;
   }
 
@@ -426,11 +426,11 @@ export class Stage {
  * A stage for the cases of a `describe`, and an `it` that checks the invariants after each case.
  * Titles begin with the IDs of the rows that they cover: `it('C03 …')`.
  */
-export function staged(options: StageOptions = {}): {
-  stage: Stage;
+export function staged(options: FaultFixtureOptions = {}): {
+  stage: FaultFixture;
   it: (title: string, run: () => Promise<void>) => Mocha.Test;
 } {
-  const stage = new Stage(options);
+  const stage = new FaultFixture(options);
   before(() => stage.open());
   after(() => stage.close());
   const withInvariants = (title: string, run: () => Promise<void>) =>

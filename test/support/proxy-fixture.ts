@@ -9,7 +9,7 @@ import { type Provider, startProvider } from './provider.js';
 import { ask, chunk, type Fields, head, type RawResponse, RawClient } from './raw.js';
 
 /** The set-up of a test of /v1: a client, a daemon, a provider, and a project with a token. */
-export class Scene {
+export class ProxyFixture {
   readonly provider: Provider;
   readonly daemon: TestDaemon;
   project!: WireProject;
@@ -23,9 +23,12 @@ export class Scene {
   }
 
   /** @param upstream in place of the scene's own provider. */
-  static async open(env: Environment = {}, upstream?: string, redisCommandMs?: number): Promise<Scene> {
+  static async open(env: Environment = {}, upstream?: string, redisCommandMs?: number): Promise<ProxyFixture> {
     const provider = await startProvider();
-    const scene = new Scene(provider, await startDaemon({ upstream: upstream ?? provider.url, env, redisCommandMs }));
+    const scene = new ProxyFixture(
+      provider,
+      await startDaemon({ upstream: upstream ?? provider.url, env, redisCommandMs }),
+    );
     scene.project = await scene.daemon.createProject();
     await scene.begin();
     return scene;

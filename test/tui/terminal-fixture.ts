@@ -12,7 +12,7 @@ export interface Watching extends TerminalOptions {
   args?: readonly string[];
 }
 
-export class Stage {
+export class TerminalFixture {
   readonly port: number;
   /** The file of its SQLite database. */
   readonly database: string;
@@ -28,10 +28,10 @@ export class Stage {
   }
 
   /** A daemon with a project `web`, and the contexts `here`, `guarded` (protected), `shown` (read-only) and `wrong` (wrong token). */
-  static async open(env: Record<string, string> = {}): Promise<Stage> {
+  static async open(env: Record<string, string> = {}): Promise<TerminalFixture> {
     const port = await freePort();
     const database = join(temporaryFolder(), 'llmp.db');
-    const stage = new Stage(port, database, {
+    const stage = new TerminalFixture(port, database, {
       MANAGEMENT_TOKEN,
       DATABASE_URL: `sqlite:${database}`,
       LISTEN_ADDR: `127.0.0.1:${port}`,
