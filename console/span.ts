@@ -1,13 +1,10 @@
 import type { Kind } from '../config/kinds.js';
-import { MS_PER_UNIT } from '../daemon/api/vocabulary.js';
+import { spanMs } from '../daemon/api/vocabulary.js';
 
 /** Milliseconds. Unlike settings it accepts days, because it is never used for a timer. */
 export const span: Kind<number> = {
   accepts: 'a time such as 30m, 2h or 7d',
-  parse(given) {
-    const [, amount, unit] = /^(\d{1,6})([smhd])$/.exec(given) ?? [];
-    return amount && unit ? Number(amount) * MS_PER_UNIT[unit as keyof typeof MS_PER_UNIT] : undefined;
-  },
+  parse: (given) => (given.startsWith('-') ? undefined : spanMs(given)),
 };
 
 /** A time relative to now, or an absolute one. */

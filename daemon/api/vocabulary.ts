@@ -122,6 +122,13 @@ export const STATUS_LIST_PATTERN = /^[1-5](?:xx|[0-9]{2})(?:,[1-5](?:xx|[0-9]{2}
 export const MS_PER_UNIT = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 /** Pattern of a duration, as part of a regular expression that works in every engine. */
 export const SPAN_PATTERN = '[0-9]{1,6}[smhd]';
+const SPAN = new RegExp(`^-?${SPAN_PATTERN}$`);
+
+/** Milliseconds of a duration such as `30m` or `-2h`; undefined for other text. */
+export function spanMs(text: string): number | undefined {
+  if (!SPAN.test(text)) return undefined;
+  return Number(text.slice(0, -1)) * MS_PER_UNIT[text.slice(-1) as keyof typeof MS_PER_UNIT];
+}
 
 /**
  * Exit codes of processes and commands of llmp. The daemon and the dispatcher use codes of sysexits.h; after a signal the code is 128

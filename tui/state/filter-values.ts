@@ -8,6 +8,7 @@ import {
   STATUS_LIST_PATTERN,
   type TokenState,
   UUID_PATTERN,
+  spanMs,
 } from '../../daemon/api/vocabulary.js';
 import type { Completion, KnownNames } from './filter-types.js';
 import type { TermPart } from './filter-terms.js';
@@ -143,7 +144,6 @@ export const statuses: ValueSet = {
   },
 };
 
-const SPAN = /^-?\d{1,6}[smhd]$/;
 const TIMESTAMP = /^\d{4}-\d\d-\d\d(?:t\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?z)?$/;
 
 /**
@@ -151,7 +151,7 @@ const TIMESTAMP = /^\d{4}-\d\d-\d\d(?:t\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?z)?$/;
  */
 export const time: ValueResolver = ({ text, isLast }) => {
   const given = text.toLowerCase();
-  if (SPAN.test(given)) return { value: given };
+  if (spanMs(given) !== undefined) return { value: given };
   const atMs = TIMESTAMP.test(given) ? Date.parse(given.toUpperCase()) : NaN;
   if (!Number.isNaN(atMs)) return { value: new Date(atMs).toISOString() };
   const mayGoOn = isLast && /^-?(?:\d{0,6}|\d{4}-[\d:.tz-]*)$/.test(given);

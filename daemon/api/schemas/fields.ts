@@ -6,7 +6,7 @@
  */
 import * as z from 'zod';
 import { timestampMs } from '../timestamp.js';
-import { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, SPAN_PATTERN, STATUS_LIST_PATTERN } from '../vocabulary.js';
+import { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, SPAN_PATTERN, spanMs, STATUS_LIST_PATTERN } from '../vocabulary.js';
 
 /** Adds the explanation of a request field: one or more sentences. */
 export const about = <Schema extends z.ZodType>(schema: Schema, sentences: string): Schema =>
@@ -88,18 +88,17 @@ export const oneOf = <const T extends readonly [string, ...string[]]>(values: T)
 
 const TIMESTAMP = '[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]+)?([Zz]|[+-][0-9]{2}:[0-9]{2})';
 const A_TIMESTAMP = 'an RFC 3339 timestamp, such as 2030-01-31T12:00:00Z or 2030-01-31T13:00:00+01:00';
-const AHEAD = new RegExp(`^-?${SPAN_PATTERN}$`);
-const AGO = new RegExp(`^${SPAN_PATTERN}$`);
+const isSpan = (written: string) => spanMs(written) !== undefined;
 const isTimestamp = (written: string) => timestampMs(written) !== null;
 
 /** A time or a duration, which the daemon applies to its clock on each request. So the query, and thus its cursors, stay valid as time passes. */
 export const timeAhead = text(
-  (written) => AHEAD.test(written) || isTimestamp(written),
+  (written) => isSpan(written) || isTimestamp(written),
   { pattern: `^(-?${SPAN_PATTERN}|${TIMESTAMP})$` },
   `${A_TIMESTAMP}, or a duration from now such as 2h, 7d or -30m`,
 );
 export const timeAgo = text(
-  (written) => AGO.test(written) || isTimestamp(written),
+  (written) => (isSpan(written) && !written.startsWith('-')) || isTimestamp(written),
   { pattern: `^(${SPAN_PATTERN}|${TIMESTAMP})$` },
   `${A_TIMESTAMP}, or a duration before now such as 30m, 2h or 7d`,
 );

@@ -11,7 +11,7 @@ import type {
 import * as schemas from '../../api/schemas.js';
 import { cachedUrl } from '../../api/schemas/fields.js';
 import { timestampMs } from '../../api/timestamp.js';
-import { MS_PER_UNIT, type TokenSortField, type TokenSortOrder } from '../../api/vocabulary.js';
+import { MS_PER_UNIT, spanMs, type TokenSortField, type TokenSortOrder } from '../../api/vocabulary.js';
 import type { PurgeResult, PurgeSelection } from '../../core/cache/cache-manager.js';
 import type { AuditRecord } from '../../core/audit.js';
 import type { FollowFilter } from '../../core/audit-log.js';
@@ -119,10 +119,8 @@ function wordsOf(written: string): TokenFilter['words'] {
 /** @param written a timestamp, or a time span such as `2h`. */
 function momentOf(written: string | undefined): Moment | undefined {
   if (written === undefined) return undefined;
-  const [, amount, unit] = /^(-?\d+)([smhd])$/.exec(written) ?? [];
-  return amount === undefined
-    ? { atMs: timestampMs(written) ?? NaN }
-    : { inMs: Number(amount) * MS_PER_UNIT[unit as keyof typeof MS_PER_UNIT] };
+  const inMs = spanMs(written);
+  return inMs === undefined ? { atMs: timestampMs(written) ?? NaN } : { inMs };
 }
 
 /** @param written a timestamp, or a time span such as `2h`, which is subtracted from now. */
