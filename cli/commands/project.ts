@@ -46,7 +46,7 @@ async function upstreamKey(file: string | undefined, input: Input): Promise<stri
   if (file === undefined && !input.isPiped && !input.canAsk) {
     throw usage('no upstream key given', { advice: 'Use --key-file FILE, or standard input' });
   }
-  const key = await input.secretFrom(file ?? '-', 'the upstream key');
+  const key = await input.secretFrom(file ?? '-', "the provider's API key");
   if (key.trim() === '') throw usage('the upstream key is empty', { advice: 'Use --key-file FILE, or standard input' });
   return key;
 }

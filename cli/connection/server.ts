@@ -21,7 +21,10 @@ export function serverOf(text: string, what = '--server'): Server {
   }
   const isPlain = url && /^https?:$/.test(url.protocol) && url.pathname === '/' && !url.search && !url.hash;
   if (!isPlain) {
-    throw usage(`${what} must be http://HOST:PORT, https://HOST:PORT or unix:PATH`);
+    const hasPath = url && /^https?:$/.test(url.protocol) && url.pathname !== '/';
+    throw usage(`${what} must be http://HOST:PORT, https://HOST:PORT or unix:PATH`, {
+      ...(hasPath && { advice: `Omit the path: ${url.origin}` }),
+    });
   }
   const isClearText = url.protocol === 'http:' && !isLoopback(url.hostname);
   return { url: url.origin, socketPath: undefined, shown: url.origin, isClearText };

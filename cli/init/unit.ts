@@ -1,5 +1,6 @@
 /** Plans the systemd unit of `llmp init`. */
-import { join } from 'node:path';
+import { statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { databaseAddress } from '../../config/database-url.js';
 import { listenAddress } from '../../config/kinds.js';
 import { authorOf, LOGS_FOLDER, STATE_FOLDER, unitText } from '../../config/systemd/unit.js';
@@ -40,8 +41,26 @@ export function planUnit({ dir, envFile, command, files, textOf }: UnitRequest):
   if (author === 'changed') return { ...nothing, warning: `${path} was edited by hand and is not changed` };
   const what = 'systemd unit; runs as a dynamic user (DynamicUser=yes)';
   const planned = { action: existing ? ('change' as const) : ('create' as const), path, what };
-  return { ...nothing, planned, write: { path, text, mode: UNIT_MODE } };
+  return { ...nothing, planned, write: { path, text, mode: UNIT_MODE }, warning: unreadableWarning(command) };
 }
+
+/**
+ * The dynamic user of the unit reads what all users can read, and has its own /tmp.
+ *
+ * @returns a warning if it cannot read llmp or Node.js.
+ */
+function unreadableWarning(command: UnitRequest['command']): string | null {
+  const unreadable = command.find((path) => /^\/(?:var\/)?tmp\//.test(path) || !parentsOf(path).every(isOpenToAll));
+  if (unreadable === undefined) return null;
+  return `the service cannot read ${unreadable}: install it in a folder that all users can read, such as /opt`;
+}
+
+function parentsOf(path: string): string[] {
+  const parent = dirname(path);
+  return parent === path ? [] : [parent, ...parentsOf(parent)];
+}
+
+const isOpenToAll = (folder: string) => ((statSync(folder, { throwIfNoEntry: false })?.mode ?? 0o001) & 0o001) !== 0;
 
 function needsLowPort(textOf: UnitRequest['textOf']): boolean {
   return ['LISTEN_ADDR', 'MANAGEMENT_LISTEN_ADDR'].some((name) => {

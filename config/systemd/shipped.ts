@@ -78,14 +78,14 @@ WantedBy=multi-user.target
 }
 
 /** The dispatcher has its own user, which cannot read the data of the daemon. As a member of the group it can read the settings. */
-const SYSUSERS = `${HEAD} Install it as /usr/lib/sysusers.d/llmp.conf
+const SYSUSERS = `${HEAD} Install it as /etc/sysusers.d/llmp.conf
 u llmp - "llmp" /var/lib/llmp
 u llmp-dispatcher - "llmp event dispatcher" /var/lib/llmp-dispatcher
 m llmp-dispatcher llmp
 `;
 
 /** Only root can read the credentials: systemd reads them for the unit. */
-const TMPFILES = `${HEAD} Install it as /usr/lib/tmpfiles.d/llmp.conf
+const TMPFILES = `${HEAD} Install it as /etc/tmpfiles.d/llmp.conf
 d /etc/llmp 0750 root llmp -
 z /etc/llmp/*.env 0640 root llmp -
 d /etc/llmp/credentials 0700 root root -

@@ -1,4 +1,5 @@
 /** Doctor checks of the database: it is available, its schema fits this release, and the encryption key decrypts its upstream keys. */
+import { counted } from '../api/formats.js';
 import { readFile } from 'node:fs/promises';
 import { type DatabaseAddress, type DatabaseServerAddress, serverAt } from '../../config/database-url.js';
 import { readVersion } from '../../config/version.js';
@@ -150,7 +151,7 @@ async function keyFinding(
     const [first = ''] = unreadable;
     return failed(
       check,
-      `cannot decrypt the upstream keys of ${unreadable.length} of ${unreadable.length + opened} projects, such as ${first}`,
+      `cannot decrypt the upstream keys of ${unreadable.length} of ${counted(unreadable.length + opened, 'project')}, such as ${first}`,
       'Restore the original ENCRYPTION_KEY or key file. If you changed the key, set ENCRYPTION_KEY_PREVIOUS to the old one',
     );
   }
@@ -163,7 +164,9 @@ async function keyFinding(
   }
   return ok(
     check,
-    opened === 0 ? 'present; no upstream key is encrypted yet' : `decrypts the upstream keys of ${opened} projects`,
+    opened === 0
+      ? 'present; no upstream key is encrypted yet'
+      : `decrypts the upstream keys of ${counted(opened, 'project')}`,
   );
 }
 

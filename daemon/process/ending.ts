@@ -67,16 +67,22 @@ export function nextCrash(log: Log, exit: (code: number) => void): Promise<numbe
 
 const PERMISSION = new Set(['EACCES', 'EPERM', 'EROFS', 'SQLITE_CANTOPEN', 'SQLITE_READONLY']);
 
+const NO_MANAGEMENT_TOKEN = 'MANAGEMENT_TOKEN is required';
+const HOW_TO_SET_IT = 'set MANAGEMENT_TOKEN or MANAGEMENT_TOKEN_FILE; llmp init creates a token and the other settings';
+const FIND_LISTENER = '. Find the process that uses it with ss -ltnp, or set another LISTEN_ADDR';
+
 /** Writes to stderr why the process ends. @param isInJournal whether stderr is the journal of systemd. @returns the exit code. */
 export function reportFailure(error: unknown, isInJournal = false): number {
   const write = (text: string) => process.stderr.write(`${isInJournal ? PRIORITY.error : ''}llmp: ${text}\n`);
   if (error instanceof SettingsError) {
     for (const problem of error.problems) write(problem);
+    if (error.problems.includes(NO_MANAGEMENT_TOKEN)) write(HOW_TO_SET_IT);
     return EXIT.configuration;
   }
   const code = codeOf(error);
   // The message of a database driver may contain the connection string, and with it a password.
-  write(maskText(error instanceof Error ? error.message : String(error)));
+  const advice = code === 'EADDRINUSE' && (error as { syscall?: unknown }).syscall === 'listen' ? FIND_LISTENER : '';
+  write(maskText(error instanceof Error ? error.message : String(error)) + advice);
   if (code === 'EADDRINUSE' || code === 'EADDRNOTAVAIL') return EXIT.unavailable;
   return PERMISSION.has(code) || /SQLITE_(?:CANTOPEN|READONLY)/.test(String(error)) ? EXIT.permission : EXIT.crash;
 }

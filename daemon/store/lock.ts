@@ -24,7 +24,9 @@ export async function lockPath(path: string): Promise<() => Promise<void>> {
   } catch (error) {
     await close(connection);
     if (codeOf(error) !== 'SQLITE_BUSY') throw error;
-    throw new PathInUse(`${path} is in use by another llmp process`, { cause: error });
+    throw new PathInUse(`${path} is in use by another llmp process. Stop that process, or use another path`, {
+      cause: error,
+    });
   }
   return () => close(connection);
 }
@@ -46,7 +48,12 @@ export function lockInode(path: string, { dev, ino }: { dev: bigint; ino: bigint
     // This listener stays for the socket's lifetime: any local user can connect, and a failed accept is an error as well.
     server.on('error', (error: NodeJS.ErrnoException) => {
       if (error.code !== 'EADDRINUSE') resolved(nothing);
-      else reject(new PathInUse(`${path} is in use by another llmp process`, { cause: error }));
+      else
+        reject(
+          new PathInUse(`${path} is in use by another llmp process. Stop that process, or use another path`, {
+            cause: error,
+          }),
+        );
     });
     server.listen({ path: `\0llmp-file-${dev}-${ino}` }, () => {
       resolved(

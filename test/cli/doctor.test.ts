@@ -178,7 +178,7 @@ describe('llmp doctor', () => {
       const { exitCode, of } = await diagnosed();
       expect(of('database')).to.match(/SQLite 3\.\d+.*not in use/);
       expect(of('schema')).to.match(/^ok: 0006\S*, no pending migrations/);
-      expect(of('encryption key')).to.contain('decrypts the upstream keys of 1 projects');
+      expect(of('encryption key')).to.contain('decrypts the upstream keys of 1 project');
       expect(of('disk') + of('audit')).to.match(/GB free.*\n?.*GB free/s);
       expect(exitCode).to.equal(0);
       expect(state()).to.deep.equal(before);
@@ -189,7 +189,7 @@ describe('llmp doctor', () => {
       await daemon.createProject();
       const { of, exitCode } = await diagnosed();
       expect(of('database')).to.contain('in use by a running llmp');
-      expect(of('encryption key')).to.contain('decrypts the upstream keys of 1 projects');
+      expect(of('encryption key')).to.contain('decrypts the upstream keys of 1 project');
       expect(exitCode).to.equal(0);
       expect((await daemon.manage('GET', '/manage/projects')).status).to.equal(200);
       await daemon.stop();
@@ -211,7 +211,7 @@ describe('llmp doctor', () => {
       const key = join(dir, 'llmp.db.key');
       writeFileSync(key, `${canaryEncryptionKey()}\n`);
       const wrong = await diagnosed();
-      expect(wrong.of('encryption key')).to.match(/^failed: cannot decrypt the upstream keys of 1 of 1 projects/);
+      expect(wrong.of('encryption key')).to.match(/^failed: cannot decrypt the upstream keys of 1 of 1 project/);
       expect(wrong.exitCode).to.equal(9);
       rmSync(key);
       const gone = await diagnosed();

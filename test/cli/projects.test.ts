@@ -41,7 +41,7 @@ describe('llmp project, against a daemon', () => {
       });
       expect(exitCode).to.equal(0);
       expect(out).to.contain(hint);
-      expect(err).to.contain('Type the upstream key:');
+      expect(err).to.contain("Type the provider's API key:");
       expect(out + err).not.to.contain(UPSTREAM_KEY);
     });
 

@@ -190,7 +190,9 @@ describe('llmp daemon', function () {
     const { code, stdout, stderr } = await run({ LOG_LEVEL: 'debug' }, '--print-config');
     expect(code).to.equal(78);
     expect(stdout).to.include('LOG_LEVEL=debug  # environment').and.to.include('MANAGEMENT_TOKEN=  # not set');
-    expect(stderr).to.equal('llmp: MANAGEMENT_TOKEN is required\n');
+    expect(stderr).to.match(
+      /^llmp: MANAGEMENT_TOKEN is required\nllmp: set MANAGEMENT_TOKEN or MANAGEMENT_TOKEN_FILE; .*\n$/,
+    );
   });
 
   it('--check warns about names that are not settings', async () => {
