@@ -153,9 +153,10 @@ Revoke the token, send the request again (401), and reactivate the token:
 ${program} token revoke ${id} --reason 'trying it out'
 ${program} token reactivate ${id}
 
-Issue a token for two requests and one minute. The third request gets 429, and after a minute every request gets 401:
+Issue a token for two requests and one minute, and use it. The third request gets 429, and after a minute every request gets 401:
 
-${program} token generate --max-requests 2 --duration 1m
+TOKEN=$(${program} token generate --max-requests 2 --duration 1m -q)
+curl ${url}/v1/models -H "Authorization: Bearer $TOKEN"
 
 Show the tokens, and the state of the daemon:
 

@@ -3,7 +3,7 @@ import type { ListenAddress } from '../../config/kinds.js';
 import { loadPart, type Settings, SettingsError } from '../../config/settings.js';
 import { readEnvFile } from '../../config/sources.js';
 import { readVersion } from '../../config/version.js';
-import { ManagementClient, Unreachable } from '../../daemon/api/client.js';
+import { ApiError, ManagementClient, Unreachable } from '../../daemon/api/client.js';
 import type { CheckGroup, Finding } from '../../daemon/ops/doctor.js';
 import type { Invocation } from '../command.js';
 import { connect, connectionTo } from '../connection/connection.js';
@@ -69,10 +69,15 @@ async function* daemon(asking: DoctorInputs, source: SettingsSource, signal: Abo
       : await connect({ ...connecting, input: new Input(shell, false), output });
     return client.status(signal);
   };
-  yield await versionFinding(ask, shown);
+  yield await versionFinding(ask, shown, Boolean(own?.managementToken));
 }
 
-async function versionFinding(ask: () => Promise<{ version: string }>, server: string): Promise<Finding> {
+/** @param isOwnToken whether `ask` sends the management token of the checked settings. */
+async function versionFinding(
+  ask: () => Promise<{ version: string }>,
+  server: string,
+  isOwnToken: boolean,
+): Promise<Finding> {
   const check = 'daemon version';
   const own = readVersion();
   try {
@@ -90,7 +95,11 @@ async function versionFinding(ask: () => Promise<{ version: string }>, server: s
     if (explanation.code === 'management_token_missing') {
       return { check, state: 'skipped', evidence: 'needs a management token', advice: null };
     }
-    return { check, state: 'failed', evidence: message, advice: explanation.advice ?? 'llmp status' };
+    const isOther = isOwnToken && error instanceof ApiError && error.status === 401;
+    const advice = isOther
+      ? 'Another daemon may use this address: set another LISTEN_ADDR, or use its management token'
+      : (explanation.advice ?? 'llmp status');
+    return { check, state: 'failed', evidence: message, advice };
   }
 }
 

@@ -28,7 +28,10 @@ async function* settings(context: DoctorContext, unread: readonly string[]): Asy
   for (const problem of problems) yield failed('settings', problem, advice);
   for (const each of described.warnings)
     yield warning('settings', each, `llmp config show --origin${context.envFileOption}`);
-  if (problems.length === 0) yield ok('settings', originsOf(described.settings));
+  // Without an env file these may not be the settings of the running daemon.
+  const where =
+    context.envFileOption === '' ? '; a daemon that was started with other settings is not checked (--env-file)' : '';
+  if (problems.length === 0) yield ok('settings', `${originsOf(described.settings)}${where}`);
 }
 
 /** `3 from env file /etc/llmp/llmp.env, 1 from environment, 60 by default`. */

@@ -121,8 +121,10 @@ describe('llmp demo', function () {
     await pasted(`${settings}\n${printed(demo, /^.* token reactivate .*$/m)}`);
     expect(await status()).to.equal('200');
     expect(await pasted(`${settings}\n${printed(demo, /^.* status$/m)}`)).to.contain('\tready\t');
-    const short = await pasted(`${settings}\n${printed(demo, /^.* token generate .*$/m)} --json`);
-    expect(JSON.parse(short)).to.include({ max_requests: 2 });
+    const short = printed(demo, /^TOKEN=.*\ncurl .*$/m).replace('curl ', "curl -s -o /dev/null -w '%{http_code} ' ");
+    const [generate = '', request = ''] = short.split('\n');
+    const statuses = await pasted([settings, generate, request, request, request].join('\n'));
+    expect(statuses.trim()).to.equal('200 200 429');
     expect(demo.err).to.match(/^200 POST \/v1\/chat\/completions \d+ ms$/m);
     expect(demo.err).to.match(/^401 POST \/v1\/chat\/completions \d+ ms unauthorized$/m);
   });

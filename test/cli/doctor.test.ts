@@ -390,6 +390,17 @@ describe('llmp doctor', () => {
       expect(exitCode).to.equal(0);
     });
 
+    it('fails when a llmp with another management token uses it', async () => {
+      const daemon = await startDaemon({ dir });
+      const settings = { LISTEN_ADDR: new URL(daemon.url).host, MANAGEMENT_TOKEN: canary('management') };
+      const { of, exitCode } = await diagnosed(settings);
+      await daemon.stop();
+      expect(of('daemon version')).to.match(
+        /^failed: .*> Another daemon may use this address: set another LISTEN_ADDR/,
+      );
+      expect(exitCode).to.equal(9);
+    });
+
     it('treats a stale socket as free', async () => {
       expect((await diagnosed({ LISTEN_ADDR: `unix:${join(dir, 'llmp.sock')}` })).of('listening')).to.contain(
         'is free',
