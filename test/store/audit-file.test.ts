@@ -262,7 +262,11 @@ describe('the use log file', () => {
     }
     await eventually('the last line is written', () => {
       daemon.clock.advance(600);
-      return existsSync(`${path}.3`) && Number(linesOf(path).at(-1)?.line) === 30;
+      try {
+        return existsSync(`${path}.3`) && Number(linesOf(path).at(-1)?.line) === 30;
+      } catch {
+        return false; // Between two files: one was renamed, and the next is not there yet.
+      }
     });
     expect(existsSync(`${path}.4`)).to.equal(false);
     const kept = [`${path}.3`, `${path}.2`, `${path}.1`, path].flatMap((file) => rawLines(file));
