@@ -24,9 +24,7 @@ export async function lockPath(path: string): Promise<() => Promise<void>> {
   } catch (error) {
     await close(connection);
     if (codeOf(error) !== 'SQLITE_BUSY') throw error;
-    throw new PathInUse(`${path} is in use by another llmp process. Stop that process, or use another path`, {
-      cause: error,
-    });
+    throw inUse(path, error);
   }
   return () => close(connection);
 }
@@ -48,12 +46,7 @@ export function lockInode(path: string, { dev, ino }: { dev: bigint; ino: bigint
     // This listener stays for the socket's lifetime: any local user can connect, and a failed accept is an error as well.
     server.on('error', (error: NodeJS.ErrnoException) => {
       if (error.code !== 'EADDRINUSE') resolved(nothing);
-      else
-        reject(
-          new PathInUse(`${path} is in use by another llmp process. Stop that process, or use another path`, {
-            cause: error,
-          }),
-        );
+      else reject(inUse(path, error));
     });
     server.listen({ path: `\0llmp-file-${dev}-${ino}` }, () => {
       resolved(
@@ -150,3 +143,6 @@ function close(connection: sqlite3.Database): Promise<void> {
 }
 
 const codeOf = (error: unknown) => (error as { code?: string }).code;
+
+const inUse = (path: string, cause: unknown) =>
+  new PathInUse(`${path} is in use by another llmp process. Stop that process, or use another path`, { cause });
