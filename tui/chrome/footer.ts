@@ -6,8 +6,8 @@ import type { State } from '../state/state.js';
 
 export function footer(state: State): Strip {
   const { columns } = state.size;
-  const shown = bindingsOn(keyScopeOf(state))
-    .filter(({ footer: place }) => place !== undefined)
+  const shown = bindingsOn(keyScopeOf(state), state)
+    .filter(({ footer: place, keys }) => place !== undefined && keys.length > 0)
     .sort((one, other) => (one.footer ?? 0) - (other.footer ?? 0));
   const entries = shown.map((binding) => ({ ...entryOf(state, binding), isKept: binding.isAlwaysShown ?? false }));
   let room = columns - entries.filter(({ isKept }) => isKept).reduce((sum, { width }) => sum + width, 0);

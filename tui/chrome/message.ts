@@ -1,6 +1,5 @@
 /** The line above the footer: input, progress, messages and warnings; at its right the current traffic. */
-import { keyShown } from '../keys/binding.js';
-import { BINDINGS } from '../keys/press.js';
+import { keyOf } from '../keys/press.js';
 import { bar } from '../parts/charts.js';
 import { edited } from '../parts/editing.js';
 import { duration, exact } from '../../daemon/api/formats.js';
@@ -35,7 +34,13 @@ function pendingWarning({ pendingChanges: [first], nowMs }: State): Strip | null
 }
 
 /** The state of the connection, when it is not live, and the age of the data. */
-function banner({ connection, nowMs, target, size: { columns } }: State): Strip | null {
+function banner(state: State): Strip | null {
+  const {
+    connection,
+    nowMs,
+    target,
+    size: { columns },
+  } = state;
   const { is, failure, retryMs, respondedMs } = connection;
   const again = retryMs === null ? '' : ` · retry in ${duration(retryMs - nowMs)}`;
   const age =
@@ -54,7 +59,10 @@ function banner({ connection, nowMs, target, size: { columns } }: State): Strip 
         columns,
       );
     case 'denied':
-      return strip(text('! the management token was refused', 'bad'), ` · ${keyOf('refresh')} retries${age}`);
+      return strip(
+        text('! the management token was refused', 'bad'),
+        ` · ${keyOf(state, 'global.refresh')} retries${age}`,
+      );
     case 'connecting':
       return strip(`connecting to ${target.server} …`);
     case 'live':
@@ -82,14 +90,10 @@ function skew({ connection: { skewMs } }: State): Strip {
   return strip(text(`! the daemon's clock is ${duration(Math.abs(skewMs))} ${direction} this one`, 'warning'));
 }
 
-function undo({ undo: last, nowMs }: State, gap: string): Strip {
+function undo(state: State, gap: string): Strip {
+  const { undo: last, nowMs } = state;
   if (!last) return [];
-  return strip(gap, text(keyOf('undo'), 'key'), ` undo (${duration(last.untilMs - nowMs)})`);
-}
-
-function keyOf(label: string): string {
-  const key = BINDINGS.find((binding) => binding.label === label)?.keys[0];
-  return key === undefined ? '' : keyShown(key, true);
+  return strip(gap, text(keyOf(state, 'global.undo'), 'key'), ` undo (${duration(last.untilMs - nowMs)})`);
 }
 
 const PROGRESS_COLUMNS = 20;

@@ -1,10 +1,12 @@
 /** Key bindings, as data. The reducer runs them; footer, help, command palette and manual list them. */
-import type { Layer, Screen, State, Transition } from '../state/state.js';
+import type { CustomKeys, Layer, Screen, State, Transition } from '../state/state.js';
 
 /** Where a key applies: on a screen, in a layer, or in the input for the path of a secret. */
 export type KeyScope = Screen | Layer['kind'] | 'path';
 
 export interface Binding {
+  /** Its name in the keys file, after that of its group. Default: the label. */
+  name?: string;
   /** The first one is shown in the footer. */
   keys: readonly string[];
   on: readonly KeyScope[];
@@ -25,6 +27,21 @@ export interface Binding {
   run(state: State): Transition;
 }
 
+/** A binding with its name in the keys file, such as `tokens.revoke`. It is unique. */
+export interface NamedBinding extends Binding {
+  action: string;
+}
+
+/** Names the bindings of a group for the keys file. */
+export const named = (group: string, bindings: readonly Binding[]): readonly NamedBinding[] =>
+  bindings.map((binding) => ({ ...binding, action: `${group}.${wordsJoined(binding.name ?? binding.label)}` }));
+
+const wordsJoined = (label: string) =>
+  label
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '-')
+    .replace(/^-|-$/g, '');
+
 export const labelOf = (binding: Binding, state: State): string => binding.labelNow?.(state) ?? binding.label;
 
 const SHOWN: Readonly<Record<string, readonly [shown: string, ascii: string]>> = {
@@ -43,6 +60,37 @@ export function keyShown(key: string, ascii: boolean): string {
   const known = SHOWN[key];
   if (known) return known[ascii ? 1 : 0];
   return key.replace(/^ctrl\+/, '^').replace(/^shift\+tab$/, ascii ? 'shift+tab' : '⇧tab');
+}
+
+/** Whether a key keeps its meaning whatever the keys file says, so that no layer lacks a way out. */
+export const isFixedKey = (key: string) => key === 'escape' || key === 'ctrl+c';
+
+const inEffect = new WeakMap<CustomKeys, Map<readonly NamedBinding[], readonly NamedBinding[]>>();
+
+/** The bindings with the keys of the operator's keys file. */
+export function withCustomKeys(bindings: readonly NamedBinding[], custom: CustomKeys): readonly NamedBinding[] {
+  if (custom.size === 0) return bindings;
+  const known = inEffect.get(custom) ?? new Map<readonly NamedBinding[], readonly NamedBinding[]>();
+  inEffect.set(custom, known);
+  const all = known.get(bindings) ?? bindings.map((binding) => ({ ...binding, keys: keysOf(binding, custom) }));
+  known.set(bindings, all);
+  return all;
+}
+
+function keysOf({ action, keys }: NamedBinding, custom: CustomKeys): readonly string[] {
+  const own = custom.get(action);
+  return own ? [...own, ...keys.filter(isFixedKey)] : keys;
+}
+
+/** The first key of an action, as shown; without a key, how to find the action on the command line. */
+export function firstKeyOf(
+  bindings: readonly NamedBinding[],
+  action: string,
+  { customKeys, look }: Pick<State, 'customKeys' | 'look'>,
+): string {
+  const binding = withCustomKeys(bindings, customKeys).find((it) => it.action === action);
+  const [key] = binding?.keys ?? [];
+  return key === undefined ? `: ${binding?.label ?? action}` : keyShown(key, look.ascii);
 }
 
 /** A transition without effects. */

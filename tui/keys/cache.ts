@@ -1,9 +1,9 @@
 /** Keys of the cache screen. */
 import * as forms from '../state/forms.js';
 import { whyNoChange } from '../state/state.js';
-import type { Binding } from './binding.js';
+import { named } from './binding.js';
 
-export const CACHE_BINDINGS: readonly Binding[] = [
+export const CACHE_BINDINGS = named('cache', [
   {
     keys: ['x'],
     on: ['cache'],
@@ -14,4 +14,4 @@ export const CACHE_BINDINGS: readonly Binding[] = [
       state.cache.cache?.backend === 'off' ? 'The cache is off (HTTP_CACHE_ENABLED)' : whyNoChange(state),
     run: forms.purge,
   },
-];
+]);

@@ -1,19 +1,18 @@
 /** Keys of the lists in layers: the command palette, help, and the list of contexts. */
 import * as navigation from '../state/navigation.js';
 import { layer, type Layer, withMessage, type State, type Transition, view, withLayer } from '../state/state.js';
-import type { Binding } from './binding.js';
+import { type Binding, named, type NamedBinding, withCustomKeys } from './binding.js';
 import { SCREEN_BINDINGS } from './screens.js';
 
-const CHOICES = ['palette', 'help', 'contexts'] as const;
-type ChoiceLayer = Extract<Layer, { kind: (typeof CHOICES)[number] }>;
+type ChoiceLayer = Extract<Layer, { kind: 'palette' | 'help' | 'contexts' }>;
 
 const isChoice = (top: Layer | undefined): top is ChoiceLayer =>
   top?.kind === 'palette' || top?.kind === 'help' || top?.kind === 'contexts';
 
 /** The entries of the palette and of help: the keys of the screen below. In the palette the best match comes first. */
-export function choices(state: State): readonly Binding[] {
+export function choices(state: State): readonly NamedBinding[] {
   const { screen } = view(state);
-  const all = SCREEN_BINDINGS.filter(({ on }) => on.includes(screen));
+  const all = withCustomKeys(SCREEN_BINDINGS, state.customKeys).filter(({ on }) => on.includes(screen));
   const top = layer(state);
   if (top?.kind !== 'palette') return all;
   const typed = top.line.text.toLowerCase().trim();
@@ -67,15 +66,35 @@ const close = (state: State): Transition => [navigation.closed(state)];
 const FAR = Number.MAX_SAFE_INTEGER;
 const PAGE = 10;
 
-export const CHOICE_BINDINGS: readonly Binding[] = [
+const LISTS = ['help', 'contexts'] as const;
+
+/** The command palette takes all letters as text, so it has bindings of its own. */
+const ofPalette: readonly Binding[] = [
+  { keys: ['enter'], on: ['palette'], label: 'run', meaning: 'run the selected command', footer: 1, run: runChosen },
   {
-    keys: ['enter'],
-    on: ['palette', 'help'],
-    label: 'run',
-    meaning: 'run the selected command',
-    footer: 1,
-    run: runChosen,
+    keys: ['down', 'ctrl+n', 'tab'],
+    on: ['palette'],
+    label: 'down',
+    meaning: 'move down',
+    footer: 2,
+    run: selectedBy(1),
   },
+  { keys: ['up', 'ctrl+p', 'shift+tab'], on: ['palette'], label: 'up', meaning: 'move up', run: selectedBy(-1) },
+  { keys: ['pagedown'], on: ['palette'], label: 'page down', meaning: 'move down one page', run: selectedBy(PAGE) },
+  { keys: ['pageup'], on: ['palette'], label: 'page up', meaning: 'move up one page', run: selectedBy(-PAGE) },
+  {
+    keys: ['escape', 'ctrl+c'],
+    on: ['palette'],
+    label: 'back',
+    meaning: 'go back',
+    footer: 3,
+    closesLayer: true,
+    run: close,
+  },
+];
+
+const ofLists: readonly Binding[] = [
+  { keys: ['enter'], on: ['help'], label: 'run', meaning: 'run the selected command', footer: 1, run: runChosen },
   {
     keys: ['enter'],
     on: ['contexts'],
@@ -85,43 +104,51 @@ export const CHOICE_BINDINGS: readonly Binding[] = [
     run: switchToChosen,
   },
   {
-    keys: ['down', 'ctrl+n', 'tab'],
-    on: CHOICES,
+    keys: ['down', 'j', 'ctrl+n', 'tab'],
+    on: LISTS,
     label: 'down',
     meaning: 'move down',
     footer: 2,
     run: selectedBy(1),
   },
-  { keys: ['up', 'ctrl+p', 'shift+tab'], on: CHOICES, label: 'up', meaning: 'move up', run: selectedBy(-1) },
-  { keys: ['j'], on: ['help', 'contexts'], label: 'down', meaning: 'move down', run: selectedBy(1) },
-  { keys: ['k'], on: ['help', 'contexts'], label: 'up', meaning: 'move up', run: selectedBy(-1) },
-  { keys: ['pagedown'], on: CHOICES, label: 'page down', meaning: 'move down one page', run: selectedBy(PAGE) },
-  { keys: ['pageup'], on: CHOICES, label: 'page up', meaning: 'move up one page', run: selectedBy(-PAGE) },
+  { keys: ['up', 'k', 'ctrl+p', 'shift+tab'], on: LISTS, label: 'up', meaning: 'move up', run: selectedBy(-1) },
   {
-    keys: ['ctrl+d'],
-    on: ['help', 'contexts'],
+    keys: ['pagedown', 'ctrl+d'],
+    on: LISTS,
     label: 'page down',
     meaning: 'move down one page',
     run: selectedBy(PAGE),
   },
-  { keys: ['ctrl+u'], on: ['help', 'contexts'], label: 'page up', meaning: 'move up one page', run: selectedBy(-PAGE) },
+  { keys: ['pageup', 'ctrl+u'], on: LISTS, label: 'page up', meaning: 'move up one page', run: selectedBy(-PAGE) },
+  { keys: ['g', 'home'], on: LISTS, label: 'first', meaning: 'go to the first row', run: selectedBy(-FAR) },
+  { keys: ['G', 'end'], on: LISTS, label: 'last', meaning: 'go to the last row', run: selectedBy(FAR) },
   {
-    keys: ['g', 'home'],
-    on: ['help', 'contexts'],
-    label: 'first',
-    meaning: 'go to the first row',
-    run: selectedBy(-FAR),
-  },
-  { keys: ['G', 'end'], on: ['help', 'contexts'], label: 'last', meaning: 'go to the last row', run: selectedBy(FAR) },
-  {
-    keys: ['escape', 'ctrl+c'],
-    on: CHOICES,
+    keys: ['escape', 'q', 'h', 'left', 'ctrl+c'],
+    on: LISTS,
     label: 'back',
     meaning: 'go back',
     footer: 3,
     closesLayer: true,
     run: close,
   },
-  { keys: ['q', '?', 'h', 'left'], on: ['help'], label: 'back', meaning: 'go back', closesLayer: true, run: close },
-  { keys: ['q', 'c', 'h', 'left'], on: ['contexts'], label: 'back', meaning: 'go back', closesLayer: true, run: close },
+  {
+    name: 'close-help',
+    keys: ['?'],
+    on: ['help'],
+    label: 'back',
+    meaning: 'go back',
+    closesLayer: true,
+    run: close,
+  },
+  {
+    name: 'close-contexts',
+    keys: ['c'],
+    on: ['contexts'],
+    label: 'back',
+    meaning: 'go back',
+    closesLayer: true,
+    run: close,
+  },
 ];
+
+export const CHOICE_BINDINGS = [...named('palette', ofPalette), ...named('choices', ofLists)];

@@ -19,7 +19,7 @@ import {
   whyNoChange,
 } from '../state/state.js';
 import * as tokens from '../state/tokens.js';
-import { type Binding, type KeyScope, step } from './binding.js';
+import { type Binding, firstKeyOf, type KeyScope, named, step } from './binding.js';
 import { hasOpenDetail, toggleDetail } from './feeds.js';
 
 const EVERYWHERE: readonly Screen[] = [...TABS, 'token'];
@@ -37,7 +37,7 @@ const ANYWHERE: readonly KeyScope[] = [
 const LISTS: readonly Screen[] = ['tokens', 'projects', 'audit', 'events'];
 const SCROLLED: readonly Screen[] = [...LISTS, 'token'];
 
-export const MOVING_BINDINGS: readonly Binding[] = [
+export const MOVING_BINDINGS = named('lists', [
   { keys: ['j', 'down'], on: SCROLLED, label: 'down', meaning: 'move down', run: (state) => movedBy(state, 1) },
   { keys: ['k', 'up'], on: SCROLLED, label: 'up', meaning: 'move up', run: (state) => movedBy(state, -1) },
   {
@@ -68,7 +68,7 @@ export const MOVING_BINDINGS: readonly Binding[] = [
     meaning: 'go to the last row; a log then follows new rows',
     run: (state) => movedTo(state, 'last'),
   },
-];
+]);
 
 const tabs: readonly Binding[] = TABS.map((tab, at) => ({
   keys: [String(at + 1)],
@@ -78,9 +78,10 @@ const tabs: readonly Binding[] = TABS.map((tab, at) => ({
   run: (state: State) => refreshed(navigation.toTab(state, tab)),
 }));
 
-export const EVERYWHERE_BINDINGS: readonly Binding[] = [
+export const EVERYWHERE_BINDINGS = named('global', [
   ...tabs,
   {
+    name: 'next-screen',
     keys: ['tab'],
     on: EVERYWHERE,
     label: 'next',
@@ -88,6 +89,7 @@ export const EVERYWHERE_BINDINGS: readonly Binding[] = [
     run: (state) => refreshed(navigation.tabBy(state, 1)),
   },
   {
+    name: 'previous-screen',
     keys: ['shift+tab'],
     on: EVERYWHERE,
     label: 'previous',
@@ -166,6 +168,7 @@ export const EVERYWHERE_BINDINGS: readonly Binding[] = [
     run: (state) => [state, { do: 'suspend' }],
   },
   {
+    name: 'cancel',
     keys: ['escape'],
     on: EVERYWHERE,
     label: 'back',
@@ -177,7 +180,8 @@ export const EVERYWHERE_BINDINGS: readonly Binding[] = [
     on: EVERYWHERE,
     label: 'back',
     meaning: 'go back',
-    run: (state) => goBack(state) ?? [withMessage(state, 'Nothing to go back to; q quits')],
+    run: (state) =>
+      goBack(state) ?? [withMessage(state, `Nothing to go back to; ${keyOf(state, 'global.quit')} quits`)],
   },
   {
     keys: ['q'],
@@ -196,11 +200,15 @@ export const EVERYWHERE_BINDINGS: readonly Binding[] = [
     meaning: 'quit now',
     run: (state) => [state, { do: 'quit', code: EXIT.interrupted }],
   },
-];
+]);
+
+const keyOf = (state: State, action: string) => firstKeyOf(EVERYWHERE_BINDINGS, action, state);
 
 function paused(state: State): Transition {
   const next = { ...state, isPaused: !state.isPaused };
-  return next.isPaused ? [withMessage(next, 'Paused; p resumes')] : refreshed(withMessage(next, 'Resumed'));
+  return next.isPaused
+    ? [withMessage(next, `Paused; ${keyOf(state, 'global.pause')} resumes`)]
+    : refreshed(withMessage(next, 'Resumed'));
 }
 
 const canGoBack = (state: State) => hasOpenDetail(state) || state.views.length > 1;
@@ -218,7 +226,9 @@ function escaped(state: State): Transition {
   if (isList && (state.tokens.marks.size > 0 || state.tokens.rangeFrom !== null)) return [tokens.unmarked(state)];
   const back = goBack(state);
   if (back) return back;
-  return (navigation.filterOf(state) ?? '') === '' ? [withMessage(state, 'q quits')] : applied(state, '');
+  return (navigation.filterOf(state) ?? '') === ''
+    ? [withMessage(state, `${keyOf(state, 'global.quit')} quits`)]
+    : applied(state, '');
 }
 
 /** Stops a bulk operation. Requests in flight are still completed and reported. */

@@ -2,9 +2,9 @@
 import * as feeds from '../state/feed.js';
 import { type State, type Transition, view } from '../state/state.js';
 import * as token from '../state/token.js';
-import { type Binding, firstOf } from './binding.js';
+import { firstOf, named } from './binding.js';
 
-export const FEED_BINDINGS: readonly Binding[] = [
+export const FEED_BINDINGS = named('logs', [
   {
     keys: ['enter', 'l', 'right'],
     on: ['audit', 'events'],
@@ -34,7 +34,7 @@ export const FEED_BINDINGS: readonly Binding[] = [
     whyDisabled: nothingHere,
     run: (state) => [state, { do: 'copy', text: idOfFeed(state), what: 'The ID' }],
   },
-];
+]);
 
 /** Opens or closes the details of the item under the cursor. */
 export function toggleDetail(state: State): Transition {

@@ -15,7 +15,7 @@ import {
   type Transition,
   withLayer,
 } from '../state/state.js';
-import type { Binding } from './binding.js';
+import { type Binding, named } from './binding.js';
 
 /** Runs `act` with the top layer if it is of this kind. */
 const on =
@@ -122,6 +122,7 @@ const ofReveal: readonly Binding[] = [
   {
     keys: ['enter'],
     on: ['reveal'],
+    name: 'close',
     label: 'I have stored it',
     meaning: 'close; the secret is never shown again',
     footer: 4,
@@ -200,4 +201,9 @@ const ofPrompt: readonly Binding[] = [
   },
 ];
 
-export const LAYER_BINDINGS: readonly Binding[] = [...ofDialogs, ...ofReveal, ...ofPath, ...ofPrompt];
+export const LAYER_BINDINGS = [
+  ...named('dialog', ofDialogs),
+  ...named('secret', ofReveal),
+  ...named('path', ofPath),
+  ...named('filter', ofPrompt),
+];

@@ -5,15 +5,24 @@ import * as forms from '../state/forms.js';
 import { edited, inserted, type Line } from '../state/line.js';
 import { isTooSmall } from '../state/rows.js';
 import { type ContextChoice, layer, type Layer, type State, type Transition, view, withLayer } from '../state/state.js';
-import type { Binding, KeyScope } from './binding.js';
+import { firstKeyOf, type KeyScope, type NamedBinding, withCustomKeys } from './binding.js';
 import { act, CHOICE_BINDINGS } from './choosing.js';
 import { LAYER_BINDINGS } from './layers.js';
 import { SCREEN_BINDINGS } from './screens.js';
 
 /** All key bindings: footer, help, palette and the manual are generated from them. */
-export const BINDINGS: readonly Binding[] = [...LAYER_BINDINGS, ...CHOICE_BINDINGS, ...SCREEN_BINDINGS];
+export const BINDINGS: readonly NamedBinding[] = [...LAYER_BINDINGS, ...CHOICE_BINDINGS, ...SCREEN_BINDINGS];
 
-export const bindingsOn = (spot: KeyScope): readonly Binding[] => BINDINGS.filter(({ on }) => on.includes(spot));
+/** The bindings of a scope, with the keys of the operator's keys file. */
+export const bindingsOn = (
+  scope: KeyScope,
+  { customKeys }: Pick<State, 'customKeys'> = NO_CUSTOM_KEYS,
+): readonly NamedBinding[] => withCustomKeys(BINDINGS, customKeys).filter(({ on }) => on.includes(scope));
+
+const NO_CUSTOM_KEYS = { customKeys: new Map<string, readonly string[]>() };
+
+/** The key of an action, such as `tokens.revoke`, as shown to the operator. */
+export const keyOf = (state: Pick<State, 'customKeys' | 'look'>, action: string) => firstKeyOf(BINDINGS, action, state);
 
 /** The scope that receives the keys now. */
 export function keyScopeOf(state: State): KeyScope {
@@ -22,11 +31,15 @@ export function keyScopeOf(state: State): KeyScope {
   return top.kind === 'reveal' && top.path !== null ? 'path' : top.kind;
 }
 
-/** The only keys that work when the terminal is too small to show anything. */
-const KEYS_WHEN_TOO_SMALL = ['ctrl+c', 'ctrl+z', 'ctrl+l'];
+/** Besides ^c, the only actions that work when the terminal is too small to show anything. */
+const WHEN_TOO_SMALL = ['global.suspend', 'global.repaint'];
+
+const bindingFor = (state: State, pressed: string) =>
+  bindingsOn(keyScopeOf(state), state).find(({ keys }) => keys.includes(pressed));
 
 export function key(state: State, pressed: string): Transition {
-  if (isTooSmall(state) && !KEYS_WHEN_TOO_SMALL.includes(pressed)) return [state];
+  const isSafe = () => pressed === 'ctrl+c' || WHEN_TOO_SMALL.includes(bindingFor(state, pressed)?.action ?? '');
+  if (isTooSmall(state) && !isSafe()) return [state];
   const step = pressedInScope(state, pressed);
   if (step) return step;
   // A terminal sends Escape followed quickly by another key as that key with Alt.
@@ -42,7 +55,7 @@ function pressedInScope(state: State, pressed: string): Transition | undefined {
   const top = layer(state);
   // Letters go to the input line.
   const isTyped = top !== undefined && isText(pressed) && takesLetters(top);
-  const binding = isTyped ? undefined : bindingsOn(keyScopeOf(state)).find(({ keys }) => keys.includes(pressed));
+  const binding = isTyped ? undefined : bindingFor(state, pressed);
   // Keys pressed before the list is loaded refer to the list, so they are queued.
   if (binding && top?.kind === 'contexts' && top.all === null && !binding.closesLayer)
     return queued(state, top, pressed);

@@ -7,7 +7,7 @@ import * as projects from '../state/projects.js';
 import { refreshed } from '../state/refreshing.js';
 import { type State, type Transition, whyNoChange } from '../state/state.js';
 import * as tokens from '../state/tokens.js';
-import { type Binding, firstOf, step } from './binding.js';
+import { firstOf, named, step } from './binding.js';
 
 const noProject = (state: State) => (projects.underCursor(state) ? null : 'No project here');
 
@@ -19,7 +19,7 @@ const onProject =
     return project ? act(state, project) : [state];
   };
 
-export const PROJECT_BINDINGS: readonly Binding[] = [
+export const PROJECT_BINDINGS = named('projects', [
   {
     keys: ['enter', 'l', 'right'],
     on: ['projects'],
@@ -115,4 +115,4 @@ export const PROJECT_BINDINGS: readonly Binding[] = [
     meaning: 'reverse the sort order',
     run: step((state) => projects.arranged(state, { isDescending: !state.projects.isDescending })),
   },
-];
+]);

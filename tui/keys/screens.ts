@@ -1,12 +1,12 @@
 /** Keys of all screens. If a key has two bindings on a screen, the one specific to the screen comes first and wins. */
-import type { Binding } from './binding.js';
+import type { NamedBinding } from './binding.js';
 import { CACHE_BINDINGS } from './cache.js';
 import { EVERYWHERE_BINDINGS, MOVING_BINDINGS } from './everywhere.js';
 import { FEED_BINDINGS } from './feeds.js';
 import { PROJECT_BINDINGS } from './projects.js';
 import { TOKEN_BINDINGS } from './tokens.js';
 
-export const SCREEN_BINDINGS: readonly Binding[] = [
+export const SCREEN_BINDINGS: readonly NamedBinding[] = [
   ...TOKEN_BINDINGS,
   ...PROJECT_BINDINGS,
   ...FEED_BINDINGS,

@@ -8,7 +8,7 @@ import { type State, type Transition, view, whyNoChange } from '../state/state.j
 import * as token from '../state/token.js';
 import * as tokens from '../state/tokens.js';
 import * as windows from '../state/window.js';
-import { type Binding, firstOf } from './binding.js';
+import { firstOf, named } from './binding.js';
 
 /** The tokens that a key acts on. */
 function targetTokens(state: State) {
@@ -36,7 +36,7 @@ const noTokenUnderCursor = (state: State) => (tokens.underCursor(state) ? null :
 const noRow = ({ tokens: { window } }: State) =>
   windows.isLoaded(window) && windows.lengthOf(window) === 0 ? 'No token here' : 'Not loaded yet';
 
-export const TOKEN_BINDINGS: readonly Binding[] = [
+export const TOKEN_BINDINGS = named('tokens', [
   {
     keys: ['enter', 'l', 'right'],
     on: ['tokens'],
@@ -129,7 +129,7 @@ export const TOKEN_BINDINGS: readonly Binding[] = [
   },
   { keys: ['s'], on: ['tokens'], label: 'sort', meaning: 'sort by the next column', footer: 8, run: tokens.ordered },
   { keys: ['S'], on: ['tokens'], label: 'reverse', meaning: 'reverse the sort order', run: tokens.reversed },
-];
+]);
 
 function markAndMove(state: State): Transition {
   const [marked] = tokens.marked(state);

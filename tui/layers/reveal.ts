@@ -67,8 +67,8 @@ function secretLines({ secret, isShown }: Reveal, columns: number): string[] {
 }
 
 /** The keys of the dialog. The last one closes it, so it is on a line of its own. */
-function keys({ look }: State, room: number): RevealPart[] {
-  const told = bindingsOn('reveal').filter(({ footer }) => footer !== undefined);
+function keys({ look, customKeys }: State, room: number): RevealPart[] {
+  const told = bindingsOn('reveal', { customKeys }).filter(({ footer }) => footer !== undefined);
   const all = told.map((binding): Strip => {
     const [key = ''] = binding.keys;
     return strip(text(keyShown(key, look.ascii), 'key'), ` ${binding.label}`);

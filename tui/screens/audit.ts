@@ -1,6 +1,7 @@
 /** The audit screen: audit records, the newest at the bottom. */
 import { shortId } from '../../console/views.js';
 import type { WireAuditRecord } from '../../daemon/api/contract.js';
+import { keyOf } from '../keys/press.js';
 import type { ListColumn } from '../parts/columns.js';
 import { fact } from '../parts/facts.js';
 import { dateTime } from '../parts/figures.js';
@@ -112,7 +113,7 @@ function nothing(state: State): (string | Strip)[] {
   if (filter !== '') {
     return [
       strip('No records match ', text(filter, 'accent'), '.'),
-      strip(key('esc'), ' shows all, ', key('/'), ' changes the filter.'),
+      strip(key('esc'), ' shows all, ', key(keyOf(state, 'global.filter')), ' changes the filter.'),
     ];
   }
   return ['No audit records yet.', 'Every change, refusal and first use of a token is recorded.'];

@@ -1,5 +1,6 @@
 /** The cache screen. */
 import type { WireCache } from '../../daemon/api/contract.js';
+import { keyOf } from '../keys/press.js';
 import { bar } from '../parts/charts.js';
 import { fact } from '../parts/facts.js';
 import { bytes, exact } from '../../daemon/api/formats.js';
@@ -12,14 +13,14 @@ import { loadingText } from './tokens.js';
 
 export function cacheScreen(state: State, area: Area): Strip[] {
   const { cache } = state.cache;
-  const lines = cache ? linesOf(cache, area.columns) : [strip(loadingText(state))];
+  const lines = cache ? linesOf(state, cache, area.columns) : [strip(loadingText(state))];
   return framed([[], ...lines.map((line) => strip('  ', line))], area.columns, area.rows);
 }
 
 const NAME_COLUMNS = 8;
 const BAR_COLUMNS = 40;
 
-function linesOf({ backend, entries, bytes: size, hits, misses }: WireCache, columns: number): Strip[] {
+function linesOf(state: State, { backend, entries, bytes: size, hits, misses }: WireCache, columns: number): Strip[] {
   if (backend === 'off') {
     return [
       fact('backend', strip(text('○ ', 'faint'), 'off'), NAME_COLUMNS),
@@ -40,7 +41,7 @@ function linesOf({ backend, entries, bytes: size, hits, misses }: WireCache, col
     fact('hits', strip(bar(share, width, 'good'), `  ${percent(share)}`), NAME_COLUMNS),
     fact('', `${exact(hits)} of ${exact(asked)} cacheable requests`, NAME_COLUMNS),
     [],
-    strip(key('x'), ' purges one URL, one project, or everything.'),
+    strip(key(keyOf(state, 'cache.purge')), ' purges one URL, one project, or everything.'),
     strip('  You see how many responses it removes before you confirm.'),
   ];
 }

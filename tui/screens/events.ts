@@ -1,6 +1,7 @@
 /** The events screen: completed requests and changes. */
 import { shortId } from '../../console/views.js';
 import type { WireEvent, WireRequestEvent } from '../../daemon/api/contract.js';
+import { keyOf } from '../keys/press.js';
 import type { ListColumn } from '../parts/columns.js';
 import { fact } from '../parts/facts.js';
 import { bytes, exact } from '../../daemon/api/formats.js';
@@ -137,12 +138,17 @@ const changeFacts = (event: Exclude<WireEvent, WireRequestEvent>): [string, Stri
   ['request', event.request_id],
 ];
 
-function nothing({ events, connection: { is }, isPaused }: State): (string | Strip)[] {
+function nothing(state: State): (string | Strip)[] {
+  const {
+    events,
+    connection: { is },
+    isPaused,
+  } = state;
   if (is === 'offline' || is === 'denied') return ['Not receiving events: the daemon is not responding.'];
-  if (isPaused) return [strip('Paused: ', key('p'), ' resumes.')];
+  if (isPaused) return [strip('Paused: ', key(keyOf(state, 'global.pause')), ' resumes.')];
   if (events.filter === '') return ['No events since you opened this screen.', 'Requests appear when they complete.'];
   return [
     strip('No events match ', text(events.filter, 'accent'), '.'),
-    strip(key('esc'), ' shows all, ', key('/'), ' changes the filter.'),
+    strip(key('esc'), ' shows all, ', key(keyOf(state, 'global.filter')), ' changes the filter.'),
   ];
 }

@@ -2,6 +2,7 @@
 import { relativeTime } from '../../daemon/api/formats.js';
 import { shortId } from '../../console/views.js';
 import type { WireProject } from '../../daemon/api/contract.js';
+import { keyOf } from '../keys/press.js';
 import type { ListColumn } from '../parts/columns.js';
 import { withFound } from '../parts/found.js';
 import { type Area, key, listFrame, emptyListLines } from '../parts/list.js';
@@ -42,12 +43,16 @@ function columnsOf(state: State): ListColumn<WireProject>[] {
   ];
 }
 
-function nothing({ projects }: State): (string | Strip)[] {
+function nothing(state: State): (string | Strip)[] {
+  const { projects } = state;
   if (projects.filter.trim() !== '') {
     return [
       strip('No projects match ', text(projects.filter, 'accent'), '.'),
-      strip(key('esc'), ' shows all, ', key('/'), ' changes the filter.'),
+      strip(key('esc'), ' shows all, ', key(keyOf(state, 'global.filter')), ' changes the filter.'),
     ];
   }
-  return ['No projects yet.', strip(key('n'), ' creates the first one; every token belongs to a project.')];
+  return [
+    'No projects yet.',
+    strip(key(keyOf(state, 'projects.new')), ' creates the first one; every token belongs to a project.'),
+  ];
 }

@@ -1,6 +1,7 @@
 /** The tokens screen. */
 import { shortId } from '../../console/views.js';
 import type { WireToken } from '../../daemon/api/contract.js';
+import { keyOf } from '../keys/press.js';
 import type { ListColumn } from '../parts/columns.js';
 import { exact, relativeTime } from '../../daemon/api/formats.js';
 import { count } from '../parts/figures.js';
@@ -98,14 +99,15 @@ function hits({ cache_hit_count: hit, request_count: used }: WireToken): Strip {
   return strip(answered === 0 ? text('–', 'faint') : exact(Math.floor((100 * hit) / answered)));
 }
 
-function nothing({ tokens }: State): (string | Strip)[] {
+function nothing(state: State): (string | Strip)[] {
+  const { tokens } = state;
   if (tokens.filter.trim() !== '') {
     return [
       strip('No tokens match ', text(tokens.filter, 'accent'), '.'),
-      strip(key('esc'), ' shows all, ', key('/'), ' changes the filter.'),
+      strip(key('esc'), ' shows all, ', key(keyOf(state, 'global.filter')), ' changes the filter.'),
     ];
   }
-  return ['No tokens yet.', strip(key('n'), ' issues the first one.')];
+  return ['No tokens yet.', strip(key(keyOf(state, 'tokens.new')), ' issues the first one.')];
 }
 
 /** The text shown until the data is loaded. */

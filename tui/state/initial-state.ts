@@ -3,7 +3,7 @@ import { NOT_CONNECTED } from './connection.js';
 import type { Target } from './exchange.js';
 import { emptyFeed } from './feed.js';
 import { NO_PROJECTS } from './projects.js';
-import type { Look, State, Tab } from './state.js';
+import type { CustomKeys, Look, State, Tab } from './state.js';
 import { NO_TOKENS } from './tokens.js';
 
 export interface InitialStateOptions {
@@ -13,11 +13,21 @@ export interface InitialStateOptions {
   nowMs: number;
   tab: Tab;
   refreshMs: number;
+  customKeys?: CustomKeys;
 }
 
-export const initialState = ({ size, look, target, nowMs, tab, refreshMs }: InitialStateOptions): State => ({
+export const initialState = ({
   size,
   look,
+  target,
+  nowMs,
+  tab,
+  refreshMs,
+  customKeys = new Map(),
+}: InitialStateOptions): State => ({
+  size,
+  look,
+  customKeys,
   nowMs,
   target,
   connection: NOT_CONNECTED,
@@ -41,13 +51,13 @@ export const initialState = ({ size, look, target, nowMs, tab, refreshMs }: Init
 });
 
 /** Resets the state for another daemon. The dialog of a secret that was not stored yet stays open. */
-export function resetForDaemon({ size, look, target, nowMs, refreshMs, views: [first], layers }: State): State {
+export function resetForDaemon(before: State): State {
+  const {
+    views: [first],
+    layers,
+  } = before;
   const next = initialState({
-    size,
-    look,
-    target,
-    nowMs,
-    refreshMs,
+    ...before,
     tab: first && first.screen !== 'token' ? first.screen : 'tokens',
   });
   return { ...next, layers: layers.filter(({ kind }) => kind === 'reveal') };

@@ -34,9 +34,13 @@ export type Tab = (typeof TABS)[number];
 export type View = { screen: Tab } | { screen: 'token'; id: string };
 export type Screen = View['screen'];
 
+/** Keys from the operator's keys file, by the names of the actions. An empty list: the action has no key. */
+export type CustomKeys = ReadonlyMap<string, readonly string[]>;
+
 export interface State {
   size: { columns: number; rows: number };
   look: Look;
+  customKeys: CustomKeys;
   /** By the clock of this machine. */
   nowMs: number;
   target: Target;

@@ -159,7 +159,7 @@ export function rangeMarked(state: State): Transition {
   const { window, rangeFrom } = tokens;
   if (rangeFrom === null) {
     const next = { ...state, tokens: { ...tokens, rangeFrom: window.cursorIndex } };
-    return [withMessage(next, 'Range started: move, then press v again; esc cancels')];
+    return [withMessage(next, 'Range started: move to its end and press the same key; esc cancels')];
   }
   const [from, to] = [Math.min(rangeFrom, window.cursorIndex), Math.max(rangeFrom, window.cursorIndex)];
   const marks = new Map(tokens.marks);
@@ -170,7 +170,9 @@ export function rangeMarked(state: State): Transition {
     else unknown++;
   }
   const next = { ...state, tokens: { ...tokens, marks, rangeFrom: null } };
-  return [unknown > 0 ? withMessage(next, `${unknown} not loaded and not marked; use a filter and ^a`, 'bad') : next];
+  return [
+    unknown > 0 ? withMessage(next, `${unknown} not loaded and not marked; filter the list and mark all`, 'bad') : next,
+  ];
 }
 
 /** Requests all tokens of the filter, to be marked when they arrive. */

@@ -63,6 +63,12 @@ describe('key bindings', () => {
     });
   }
 
+  it('have unique names for the keys file', () => {
+    const actions = BINDINGS.map(({ action }) => action);
+    expect(actions.filter((action, at) => actions.indexOf(action) !== at)).to.be.empty;
+    for (const action of actions) expect(action).to.match(/^[a-z]+\.[a-z0-9]+(?:-[a-z0-9]+)*$/);
+  });
+
   it('include the keys that users of k9s and lazygit expect on tokens', () => {
     const keys = bindingsOn('tokens').flatMap((binding) => binding.keys);
     const expected =
