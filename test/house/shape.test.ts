@@ -106,7 +106,15 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
     packages: ['ink', 'react', 'string-width', 'lru-cache'],
   },
   'tui/state': {
-    folders: ['tui/state', 'daemon/api', 'config', 'console/escape', 'console/lifetime', 'console/views'],
+    folders: [
+      'tui/state',
+      'daemon/api',
+      'config',
+      'console/escape',
+      'console/lifetime',
+      'console/query',
+      'console/views',
+    ],
     packages: [],
     node: ['node:util'],
   },

@@ -11,7 +11,7 @@ import {
   refiltered,
   withFilteredItems,
 } from './feed.js';
-import { parseFilter } from './filter.js';
+import { parseFilter } from '../../console/query/filter.js';
 import { withMessage, type State, type Transition, view } from './state.js';
 import { used } from './token.js';
 

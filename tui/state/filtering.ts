@@ -2,9 +2,9 @@
 import type { TokenQuery, WireProject } from '../../daemon/api/contract.js';
 import type { Effect } from './exchange.js';
 import * as feeds from './feeds.js';
-import { parseFilter, suggest, type Suggestion } from './filter.js';
-import type { Filter, FilteredScreen } from './filter-types.js';
-import { type FilterKey, keysOf } from './filter-screens.js';
+import { parseFilter, suggest, type Suggestion } from '../../console/query/filter.js';
+import type { Filter, FilteredScreen } from '../../console/query/types.js';
+import { type FilterKey, keysOf } from '../../console/query/screens.js';
 import { type Line, lineOf } from './line.js';
 import { closed, filterOf } from './navigation.js';
 import * as projects from './projects.js';

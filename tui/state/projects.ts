@@ -1,6 +1,6 @@
 /** The list of projects. All are in memory, so sorting and filtering happen here. */
 import type { WireProject } from '../../daemon/api/contract.js';
-import { parseFilter } from './filter.js';
+import { parseFilter } from '../../console/query/filter.js';
 import { listRows } from './rows.js';
 import type { ProjectsState, State } from './state.js';
 import { invalidated, withPending, cursorRow, emptyWindow, move, pagesToRequest, received } from './window.js';

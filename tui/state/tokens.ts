@@ -3,7 +3,7 @@ import type { Page } from '../../daemon/api/client.js';
 import type { TokenQuery, WireToken } from '../../daemon/api/contract.js';
 import { mayRequest } from './connection.js';
 import type { DataRequest } from './exchange.js';
-import { parseFilter } from './filter.js';
+import { parseFilter } from '../../console/query/filter.js';
 import { listRows } from './rows.js';
 import { withMessage, type State, type Transition, TOKEN_ORDERS, type TokensState, whyBusy } from './state.js';
 import * as windows from './window.js';

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import type { WireEvent, WireProject } from '../../daemon/api/contract.js';
 import * as schemas from '../../daemon/api/schemas.js';
-import { parseFilter, suggest } from '../../tui/state/filter.js';
-import type { FilteredScreen, KnownNames } from '../../tui/state/filter-types.js';
+import { parseFilter, suggest } from '../../console/query/filter.js';
+import type { FilteredScreen, KnownNames } from '../../console/query/types.js';
 
 const WEB = '11111111-1111-4111-8111-111111111111';
 const MY_API = '2222aaaa-2222-4222-8222-222222222222';

@@ -1,9 +1,9 @@
 /** Filter keys of each screen, and how terms become a query for the API and a predicate. */
 import type { EventQuery, WireEvent, WireProject } from '../../daemon/api/contract.js';
-import type { Completion, FilteredScreen, FilterProblem, KnownNames, TermsResult } from './filter-types.js';
-import { type TermPart, quotedValue, type Term } from './filter-terms.js';
-import * as values from './filter-values.js';
-import type { ValueResolver } from './filter-values.js';
+import type { Completion, FilteredScreen, FilterProblem, KnownNames, TermsResult } from './types.js';
+import { type TermPart, quotedValue, type Term } from './terms.js';
+import * as values from './values.js';
+import type { ValueResolver } from './values.js';
 
 export interface FilterKey {
   name: string;

@@ -7,9 +7,9 @@
  * The API filters tokens and audit records, because only some pages are loaded: a filter that the API cannot express is reported as a
  * problem. Projects, which are all in memory, and events, which are all streamed, are also filtered here.
  */
-import type { Completion, Filter, FilteredScreen, KnownNames, TermsResult } from './filter-types.js';
-import { auditReading, eventReading, keysOf, projectReading, tokenReading } from './filter-screens.js';
-import { quotedValue, termsOf, type Term } from './filter-terms.js';
+import type { Completion, Filter, FilteredScreen, KnownNames, TermsResult } from './types.js';
+import { auditReading, eventReading, keysOf, projectReading, tokenReading } from './screens.js';
+import { quotedValue, termsOf, type Term } from './terms.js';
 
 const READINGS: { [S in FilteredScreen]: (terms: readonly Term[], known: KnownNames) => TermsResult<S> } = {
   tokens: tokenReading,

@@ -10,8 +10,8 @@ import {
   UUID_PATTERN,
   spanMs,
 } from '../../daemon/api/vocabulary.js';
-import type { Completion, KnownNames } from './filter-types.js';
-import type { TermPart } from './filter-terms.js';
+import type { Completion, KnownNames } from './types.js';
+import type { TermPart } from './terms.js';
 
 /** @returns the value for the API; `open` for a prefix that is still being typed; otherwise the problem. */
 export type ValueResolver = (part: TermPart) => { value: string } | 'open' | { problem: string };
