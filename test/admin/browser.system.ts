@@ -117,6 +117,34 @@ describe('the Admin UI in a browser', function () {
     });
   }
 
+  it('shows a secret on one line at every width, and selects all of it', async () => {
+    const project = await daemon.createProject({ name: 'web' });
+    await open();
+    await logIn();
+    for (const width of [360, 768, 1280]) {
+      await page.setViewportSize({ width, height: 800 });
+      await page.goto(`${base()}tokens/new?project_id=${project.id}`);
+      await click('button', 'Issue token');
+      await heading('Token issued');
+      const secret = page.getByLabel('Secret of the token');
+      const box = 'document.getElementById("secret")';
+      const [lines, height, lineHeight] = await page.evaluate<[number, number, number]>(`(() => {
+        const range = document.createRange();
+        range.selectNodeContents(${box});
+        const { lineHeight } = getComputedStyle(${box});
+        return [range.getClientRects().length, range.getBoundingClientRect().height, parseFloat(lineHeight)];
+      })()`);
+      expect(lines, `${width} px: lines`).to.equal(1);
+      expect(height, `${width} px: height`).to.be.at.most(lineHeight);
+      // From 768 px on it is visible as a whole. Narrower, it scrolls inside its box.
+      if (width >= 768)
+        expect(await page.evaluate(`${box}.scrollWidth <= ${box}.clientWidth`), `${width} px`).to.equal(true);
+      await secret.click();
+      expect(await page.evaluate('getSelection().toString()'), `${width} px`).to.equal(await secret.textContent());
+      await expectFine(page, `a new secret, ${width} px`);
+    }
+  });
+
   it('P18 P05 shows no secret on going back, and no page on going back after the logout', async () => {
     const project = await daemon.createProject({ name: 'web' });
     await open();

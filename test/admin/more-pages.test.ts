@@ -234,7 +234,9 @@ describe('the pages of the Admin UI', () => {
       browser.post('tokens/new', { project_id: project.id, duration: '1', unit: 'hours' }),
     );
     const base = `${daemon.url}/v1`;
-    expect(seen.html).to.include(`export OPENAI_BASE_URL=${base}`).and.to.include(`curl ${base}/chat/completions`);
+    expect(seen.html)
+      .to.include(`export OPENAI_BASE_URL=&#x27;${base}&#x27;`)
+      .and.to.include(`curl &#x27;${base}/chat/completions&#x27;`);
     expect(seen.html).to.include(`baseURL: &#x27;${base}&#x27;`).and.to.include(`base_url=&quot;${base}&quot;`);
     expect(seen.html.match(/sk-wt-[0-9A-Za-z]{49}/g)).to.have.length(1);
     for (const id of ['environment', 'curl', 'node', 'python'])
@@ -247,7 +249,7 @@ describe('the pages of the Admin UI', () => {
     const there = new TestBrowser(own.managementUrl);
     await there.logIn(MANAGEMENT_TOKEN);
     const seen = await there.follow(there.post('tokens/new', { project_id: id, duration: '1', unit: 'hours' }));
-    expect(seen.html).to.include('export OPENAI_BASE_URL=http://127.0.0.1:18473/v1');
+    expect(seen.html).to.include('export OPENAI_BASE_URL=&#x27;http://127.0.0.1:18473/v1&#x27;');
     await own.stop();
   });
 

@@ -1,9 +1,10 @@
-/** The programs in docs/clients, unchanged except for the address, run with their SDKs. */
+/** The programs in docs/clients and the code example of the Admin UI, unchanged except for the address, run with their SDKs. */
 import { execFile } from 'node:child_process';
 import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
+import { snippetsFor } from '../../daemon/admin/pages/snippets.js';
 import { ProxyFixture } from '../support/proxy-fixture.js';
 import { type Environment, ENVIRONMENTS, NotChecked, type Program } from './environments.js';
 import { standIn } from './stand-in.js';
@@ -18,12 +19,19 @@ interface Example {
   source: string;
 }
 
+const ADDRESS = 'http://127.0.0.1:8080';
+
 /** The blocks that a page marks as programs. */
-const examples: Example[] = readdirSync(PAGES).flatMap((page) =>
+const onPages: Example[] = readdirSync(PAGES).flatMap((page) =>
   [...readFileSync(join(PAGES, page), 'utf8').matchAll(/^<!-- runs: sdk -->\n\n```(\w+)\n([^]*?)^```/gm)].map(
     ([, language = '', source = '']) => ({ page, language, source }),
   ),
 );
+
+// The one for Node.js is run by test/admin/snippets.system.ts.
+const ofAdminUi: Example[] = snippetsFor(`${ADDRESS}/v1`)
+  .filter(({ id }) => id === 'python')
+  .map(({ text }) => ({ page: 'the Admin UI', language: 'python', source: text }));
 
 function environmentOf({ page, language }: Example): Environment {
   if (language === 'python') return page === 'langchain.md' ? langchain : pythonNew;
@@ -68,14 +76,14 @@ describe('the programs in docs/clients', function () {
   after(() => scene.close());
 
   it('are found', () => {
-    expect(new Set(examples.map(({ page }) => basename(page, '.md')))).to.include.all.keys(
+    expect(new Set(onPages.map(({ page }) => basename(page, '.md')))).to.include.all.keys(
       ...readdirSync(PAGES)
         .map((page) => basename(page, '.md'))
         .filter((page) => page !== 'README'),
     );
   });
 
-  for (const [index, example] of examples.entries()) {
+  for (const [index, example] of [...onPages, ...ofAdminUi].entries()) {
     it(`${example.page} (${example.language}, block ${index + 1}) prints the response`, async function () {
       let program: Program;
       try {
@@ -90,8 +98,8 @@ describe('the programs in docs/clients', function () {
         () => Promise.resolve(),
         () => undefined,
       );
-      const source = example.source.replaceAll('http://127.0.0.1:8080', scene.daemon.url);
-      const env = { PATH: process.env.PATH, HOME: process.env.HOME, TOKEN: scene.secret };
+      const source = example.source.replaceAll(ADDRESS, scene.daemon.url);
+      const env = { PATH: process.env.PATH, HOME: process.env.HOME, TOKEN: scene.secret, OPENAI_API_KEY: scene.secret };
       expect(await run({ ...example, source }, program, env)).to.match(/Hello/);
       expect(scene.provider.received).to.have.length(1);
     });

@@ -61,7 +61,7 @@ export interface SecretProps {
 /** Shows the secret once; going back or reloading does not show it again. */
 export function secretPage({ token, secret, baseUrl }: SecretProps) {
   return (
-    <div className="narrow">
+    <div className={secret === null ? 'narrow' : 'issued'}>
       <Heading
         title={secret === null ? 'Secret already shown' : 'Token issued'}
         path={<Link to="tokens">Tokens</Link>}
@@ -74,7 +74,7 @@ export function secretPage({ token, secret, baseUrl }: SecretProps) {
         <Revealed token={token} secret={secret} baseUrl={baseUrl} />
       )}
       <p className="buttons start">
-        <Link to={`tokens/${token.id}`} className="button primary">
+        <Link to={`tokens/${token.id}`} className={secret === null ? 'button primary' : 'button'}>
           {secret === null ? 'Go to the token' : 'I have stored it'}
         </Link>
       </p>
@@ -92,7 +92,7 @@ function Revealed({ token, secret, baseUrl }: { token: WireToken; secret: string
         <code id="secret" tabIndex={0} role="textbox" aria-readonly="true" aria-label="Secret of the token">
           {secret}
         </code>
-        <button type="button" data-copy="secret" hidden>
+        <button type="button" className="primary" data-copy="secret" hidden>
           Copy
         </button>
       </div>
