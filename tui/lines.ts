@@ -5,6 +5,7 @@ import { messageLine } from './chrome/message.js';
 import { tabs } from './chrome/tabs.js';
 import { withLayers } from './layers/layers.js';
 import { painted } from './parts/painted.js';
+import { stylesOf } from './parts/skins.js';
 import { cut, strip, type Strip } from './parts/strip.js';
 import { screen } from './screens/screen.js';
 import { isTooSmall, MIN_SIZE } from './state/rows.js';
@@ -14,7 +15,10 @@ import type { State } from './state/state.js';
 const CHROME_ROWS = 4;
 
 /** The lines as written to the terminal, from top to bottom. */
-export const linesOf = (state: State): string[] => strips(state).map((line) => painted(line, state.look));
+export function linesOf(state: State): string[] {
+  const styles = stylesOf(state);
+  return strips(state).map((line) => painted(line, styles, state.look.ascii));
+}
 
 function strips(state: State): readonly Strip[] {
   const { size } = state;

@@ -1,5 +1,6 @@
 /** `llmp tui --once`: prints one frame and exits, for scripts. */
 import { stripVTControlCharacters } from 'node:util';
+import { visible } from '../console/escape.js';
 import { EXIT } from '../console/failure.js';
 import { Runner } from './effects/runner.js';
 import { stateAtStart, lookOf, type TuiOptions } from './options.js';
@@ -21,7 +22,9 @@ export async function printOnce(io: TerminalIo, options: TuiOptions): Promise<nu
     rows: stdout.rows ?? (Number(env.LINES) || 24),
   };
   const look = { ...lookOf(capabilities), ...(!stdout.isTTY && { hasColor: false }) };
-  const state = await settled(options, stateAtStart(options, look, size));
+  for (const problem of options.settings.problems) io.stderr.write(`llmp: ${visible(problem)}\n`);
+  const withoutNotice = { ...options, settings: { ...options.settings, problems: [] } };
+  const state = await settled(options, stateAtStart(withoutNotice, look, size));
   const lines = linesOf(state).map((line) => fitLine(line, size.columns, capabilities.isUtf8).trimEnd());
   const text = `${lines.join('\n')}\n`;
   stdout.write(stdout.isTTY ? text : stripVTControlCharacters(text));

@@ -2,12 +2,14 @@
 import type { Connected, RunnerOptions } from './effects/runner.js';
 import { initialState } from './state/initial-state.js';
 import type { Look, State, Tab } from './state/state.js';
+import type { Settings } from './settings/settings.js';
 import type { Capabilities } from './terminal/capabilities.js';
 
 export interface TuiOptions extends Pick<RunnerOptions, 'connect' | 'contexts'> {
   connected: Connected;
   tab: Tab;
   refreshMs: number;
+  settings: Settings;
 }
 
 export const lookOf = ({ hasSymbols, colours, hasMotion }: Capabilities): Look => ({
@@ -16,5 +18,8 @@ export const lookOf = ({ hasSymbols, colours, hasMotion }: Capabilities): Look =
   isStill: !hasMotion,
 });
 
-export const stateAtStart = ({ connected, tab, refreshMs }: TuiOptions, look: Look, size: State['size']): State =>
-  initialState({ size, look, target: connected.target, nowMs: Date.now(), tab, refreshMs });
+export const stateAtStart = (
+  { connected, tab, refreshMs, settings }: TuiOptions,
+  look: Look,
+  size: State['size'],
+): State => initialState({ size, look, target: connected.target, nowMs: Date.now(), tab, refreshMs, ...settings });

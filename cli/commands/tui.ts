@@ -1,4 +1,5 @@
 /** `llmp tui`: the terminal UI. Its code is in tui/ and is loaded only if it runs. */
+import { dirname } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { oneOf } from '../../config/kinds.js';
 import type { ContextSummary } from '../../tui/state/exchange.js';
@@ -7,9 +8,11 @@ import type { Connected } from '../../tui/effects/runner.js';
 import { command } from '../command.js';
 import { flag, value } from '../option.js';
 import { type ConnectInputs, type AuthenticatedConnection, connectWithToken } from '../connection/connection.js';
-import { readContexts } from '../connection/contexts.js';
+import { contextsPath, readContexts } from '../connection/contexts.js';
 import { destinationOf } from '../connection/destination.js';
-import { usage } from '../../console/failure.js';
+import { visible } from '../../console/escape.js';
+import { EXIT, usage } from '../../console/failure.js';
+import type { Shell } from '../shell.js';
 import { span } from '../../console/span.js';
 
 const SCREENS = ['overview', 'tokens', 'projects', 'audit', 'cache', 'events'] as const;
@@ -23,6 +26,7 @@ export const tuiCommand = command({
     ['tui', 'open the terminal UI; ? shows the keys'],
     ['tui -c prod --readonly', 'view another daemon without the risk of changing anything'],
     ['tui --screen events', 'watch requests live'],
+    ['tui --print-keys', 'list the keys, as a keys file'],
     ['tui --once --screen overview', 'print one frame, even without a terminal'],
   ],
   options: {
@@ -31,9 +35,11 @@ export const tuiCommand = command({
     readonly: flag('--readonly', 'refuse changes'),
     ascii: flag('--ascii', 'use ASCII only (LLMP_ASCII)'),
     once: flag('--once', 'print one frame, then exit'),
+    printKeys: flag('--print-keys', 'print the keys in effect, as a keys file, then exit'),
   },
   async run(invocation) {
     const { shell, options, globals } = invocation;
+    if (options.printKeys) return printKeys(shell);
     // Frames are short-lived garbage. Without this flag V8 grows the young generation to 48 MB instead of collecting more often.
     setFlagsFromString('--semi-space-growth-factor=1');
     const refreshMs = options.refresh ?? DEFAULT_REFRESH_MS;
@@ -43,6 +49,7 @@ export const tuiCommand = command({
     if (globals.color === false) shell.env.NO_COLOR = '1';
     const io = await shell.terminal();
     if (!options.once) await refuseUnusable(io);
+    const settings = await settingsFor(io);
     const isReadonly = options.readonly ?? false;
     const connected = connectedTo(await connectWithToken(invocation), isReadonly);
     let current = connected.target.context;
@@ -53,6 +60,7 @@ export const tuiCommand = command({
       connected,
       tab: options.screen ?? 'tokens',
       refreshMs,
+      settings,
       async connect(context) {
         const other = connectedTo(await connectWithToken(await inputsForContext(context, invocation)), isReadonly);
         current = context;
@@ -65,6 +73,28 @@ export const tuiCommand = command({
     return code;
   },
 });
+
+/** The folder of the contexts file also has the theme file and the keys file. */
+function settingsFolder(env: NodeJS.ProcessEnv): string | undefined {
+  const path = contextsPath(env);
+  return path === undefined ? undefined : dirname(path);
+}
+
+async function settingsFor(io: TerminalIo) {
+  const { readSettings } = await import('../../tui/settings/settings.js');
+  const { capabilitiesOf } = await import('../../tui/terminal/capabilities.js');
+  const { colours } = capabilitiesOf(io);
+  return readSettings(settingsFolder(io.env), colours === 'none' ? '16' : colours);
+}
+
+async function printKeys({ env, stdout, stderr }: Shell): Promise<number> {
+  const { readKeys } = await import('../../tui/settings/settings.js');
+  const { keysFileText } = await import('../../tui/settings/keys-file.js');
+  const { customKeys, problems } = await readKeys(settingsFolder(env));
+  for (const problem of problems) stderr.write(`llmp: ${visible(problem)}\n`);
+  stdout.write(keysFileText(customKeys));
+  return EXIT.done;
+}
 
 async function refuseUnusable(io: TerminalIo): Promise<void> {
   const { capabilitiesOf } = await import('../../tui/terminal/capabilities.js');

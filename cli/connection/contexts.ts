@@ -2,11 +2,12 @@
  * Contexts: named daemons, in a TOML file that contains no secrets. Its path is LLMP_CONFIG, or llmp/config.toml in XDG_CONFIG_HOME or
  * in ~/.config.
  */
-import { type FileHandle, mkdir, open, stat } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { oneOf } from '../../config/kinds.js';
 import { quoted, usage } from '../../console/failure.js';
-import { replaceFile } from '../init/replace-file.js';
+import { readOwnFile } from '../../console/own-file.js';
+import { replaceFile } from '../../console/replace-file.js';
 import { serverOf } from './server.js';
 
 export interface Context {
@@ -103,40 +104,12 @@ export async function writeContexts(env: NodeJS.ProcessEnv, { current, contexts 
   return path;
 }
 
-async function contentOf(path: string): Promise<string | undefined> {
-  let file: FileHandle;
-  try {
-    file = await open(path);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw unreadable(path, error);
-  }
-  try {
-    // The file contains commands that llmp runs, and decides where credentials are sent.
-    refuseForeign(path, await file.stat());
-    refuseForeign(dirname(path), await stat(dirname(path)));
-    return await file.readFile('utf8').catch((error: unknown) => Promise.reject(unreadable(path, error)));
-  } finally {
-    await file.close();
-  }
-}
-
-/** @throws {Failure} if the file or folder belongs to a user other than this one and root, or is writable by others. */
-function refuseForeign(path: string, { mode, uid }: { mode: number; uid: number }): void {
-  if (uid !== 0 && uid !== process.getuid?.()) {
-    throw usage(`${path} belongs to another user (uid ${uid})`, {
-      why: 'its owner could make llmp run any command, or send your management token anywhere',
-      advice: 'Set LLMP_CONFIG to a file that you own',
-    });
-  }
-  // In a folder with the sticky bit, such as /tmp, users cannot replace files of other users.
-  if (mode & 0o022 && !(mode & 0o1000)) {
-    throw usage(`${path} is writable by other users`, { advice: `Run: chmod go-w ${path}` });
-  }
-}
-
-const unreadable = (path: string, cause: unknown) =>
-  usage(`cannot read ${path}`, { why: (cause as NodeJS.ErrnoException).code ?? 'failed', cause });
+/** The file contains commands that llmp runs, and decides where credentials are sent. */
+const contentOf = (path: string) =>
+  readOwnFile(path, {
+    risk: 'its owner could make llmp run any command, or send your management token anywhere',
+    advice: 'Set LLMP_CONFIG to a file that you own',
+  });
 
 const invalidFile = (path: string, why: string, cause?: unknown) =>
   usage(`${path} is not a valid contexts file`, { why, advice: 'Correct it. See: llmp help context add', cause });

@@ -1,7 +1,7 @@
 /** Reads and writes the files of `llmp init`. */
 import { chmodSync, lstatSync, mkdirSync, readFileSync, type Stats } from 'node:fs';
 import { EXIT, Failure } from '../../console/failure.js';
-import { replaceFile } from './replace-file.js';
+import { replaceFile } from '../../console/replace-file.js';
 
 export interface Existing {
   text: string;

@@ -19,6 +19,7 @@ const SPOTS: readonly (readonly [spot: KeyScope, title: string])[] = [
   ['palette', 'In the command palette:'],
   ['help', 'In help:'],
   ['contexts', 'In the list of contexts:'],
+  ['notice', 'In a notice:'],
 ];
 
 /** A title and a list of keys for each place, without keys that were listed before with the same meaning. */

@@ -103,7 +103,22 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
   },
   tui: {
     folders: ['tui', 'console', 'daemon/api', 'config'],
-    packages: ['ink', 'react', 'string-width', 'lru-cache'],
+    packages: ['ink', 'react', 'string-width', 'lru-cache', 'smol-toml'],
+  },
+  'tui/settings': {
+    folders: [
+      'tui/settings',
+      'tui/state',
+      'tui/keys',
+      'tui/parts',
+      'tui/terminal/key-names',
+      'console/escape',
+      'console/failure',
+      'console/nearest',
+      'console/own-file',
+    ],
+    packages: ['smol-toml'],
+    node: ['node:path'],
   },
   'tui/state': {
     folders: [
@@ -148,7 +163,7 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
 
 /** What a CLI command may load when it runs, never at its start. */
 const LOADED_WHEN_RUN =
-  /^(?:daemon\/(?:main|dispatcher\/main|admin\/main|ops\/[\w-]+|demo\/demo)|tui\/(?:start|once|terminal\/[\w-]+))\.js$/;
+  /^(?:daemon\/(?:main|dispatcher\/main|admin\/main|ops\/[\w-]+|demo\/demo)|tui\/(?:start|once|(?:terminal|settings)\/[\w-]+))\.js$/;
 
 interface Import {
   file: string;

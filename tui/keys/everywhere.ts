@@ -33,6 +33,7 @@ const ANYWHERE: readonly KeyScope[] = [
   'palette',
   'help',
   'contexts',
+  'notice',
 ];
 const LISTS: readonly Screen[] = ['tokens', 'projects', 'audit', 'events'];
 const SCROLLED: readonly Screen[] = [...LISTS, 'token'];

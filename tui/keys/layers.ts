@@ -201,9 +201,39 @@ const ofPrompt: readonly Binding[] = [
   },
 ];
 
+const ofNotice: readonly Binding[] = [
+  {
+    keys: ['enter', 'escape', 'q', 'space', 'ctrl+c'],
+    on: ['notice'],
+    label: 'close',
+    meaning: 'close',
+    footer: 1,
+    isAlwaysShown: true,
+    run: (state) => [navigation.closed(state)],
+  },
+  {
+    keys: ['down', 'j', 'pagedown'],
+    on: ['notice'],
+    label: 'down',
+    meaning: 'scroll down',
+    footer: 2,
+    run: on('notice', (state, top) => [
+      withLayer(state, { ...top, scrolled: Math.min(top.sentences.length - 1, top.scrolled + 1) }),
+    ]),
+  },
+  {
+    keys: ['up', 'k', 'pageup'],
+    on: ['notice'],
+    label: 'up',
+    meaning: 'scroll up',
+    run: on('notice', (state, top) => [withLayer(state, { ...top, scrolled: Math.max(0, top.scrolled - 1) })]),
+  },
+];
+
 export const LAYER_BINDINGS = [
   ...named('dialog', ofDialogs),
   ...named('secret', ofReveal),
   ...named('path', ofPath),
   ...named('filter', ofPrompt),
+  ...named('notice', ofNotice),
 ];

@@ -6,6 +6,7 @@ import { withCompletions } from './completions.js';
 import { contextsPanel } from './contexts.js';
 import { dialogPanel } from './dialog.js';
 import { helpPanel, palettePanel } from './keys.js';
+import { noticePanel } from './notice.js';
 import { above } from './panel.js';
 import { revealPanel } from './reveal.js';
 
@@ -24,6 +25,8 @@ export function withLayers(state: State, below: Strip[], area: Area): Strip[] {
       return above(below, palettePanel(state, top, area), area);
     case 'help':
       return above(below, helpPanel(state, top, area), area);
+    case 'notice':
+      return above(below, noticePanel(top, area), area);
     case 'contexts':
       return above(below, contextsPanel(top, area), area);
   }

@@ -1,35 +1,37 @@
-/** Roles of text, and the colours of each role. No information is conveyed by colour alone. */
+/** Roles of text. A skin gives each role a style. No information is conveyed by colour alone. */
 
-/** SGR parameters of each role: with colours, and without. */
-export const ROLES = {
-  plain: ['', ''],
-  strong: ['1', '1'],
+/** The roles, with the SGR parameters of each role without colours. */
+export const PLAIN_STYLES = {
+  plain: '',
+  strong: '1',
   /** Secondary text: frames, units, unknown values. */
-  faint: ['2', '2'],
-  title: ['1', '1'],
-  key: ['1;36', '1'],
-  accent: ['36', ''],
-  good: ['32', ''],
-  warning: ['33', '1'],
-  bad: ['31', '1'],
+  faint: '2',
+  title: '1',
+  key: '1',
+  accent: '',
+  good: '',
+  warning: '1',
+  bad: '1',
   /** Must not be overlooked. */
-  alarm: ['1;31', '1'],
+  alarm: '1',
   /** The row under the cursor. */
-  selected: ['7', '7'],
-  selectedFound: ['1;4;7', '1;4;7'],
+  selected: '7',
+  selectedFound: '1;4;7',
   /** Words of the filter. */
-  found: ['1;4;33', '1;4'],
+  found: '1;4',
   /** The current tab. */
-  current: ['1;7', '1;7'],
-  caret: ['7', '7'],
-  red: ['1;31', '1'],
-  yellow: ['1;33', '1'],
-  green: ['1;32', '1'],
-  cyan: ['1;36', '1'],
-  blue: ['1;34', '1'],
-  magenta: ['1;35', '1'],
-} as const satisfies Record<string, readonly [colored: string, plain: string]>;
+  current: '1;7',
+  caret: '7',
+  red: '1',
+  yellow: '1',
+  green: '1',
+  cyan: '1',
+  blue: '1',
+  magenta: '1',
+} as const satisfies Record<string, string>;
 
-export type Role = keyof typeof ROLES;
+export type Role = keyof typeof PLAIN_STYLES;
+/** SGR parameters of each role. */
+export type Styles = Readonly<Record<Role, string>>;
 
-export const isRole = (name: string): name is Role => Object.hasOwn(ROLES, name);
+export const isRole = (name: string): name is Role => Object.hasOwn(PLAIN_STYLES, name);

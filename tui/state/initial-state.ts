@@ -3,7 +3,7 @@ import { NOT_CONNECTED } from './connection.js';
 import type { Target } from './exchange.js';
 import { emptyFeed } from './feed.js';
 import { NO_PROJECTS } from './projects.js';
-import type { CustomKeys, Look, State, Tab } from './state.js';
+import type { CustomKeys, Look, Skins, State, Tab } from './state.js';
 import { NO_TOKENS } from './tokens.js';
 
 export interface InitialStateOptions {
@@ -14,6 +14,9 @@ export interface InitialStateOptions {
   tab: Tab;
   refreshMs: number;
   customKeys?: CustomKeys;
+  skins?: Skins;
+  /** What is wrong with the operator's settings. */
+  problems?: readonly string[];
 }
 
 export const initialState = ({
@@ -24,10 +27,13 @@ export const initialState = ({
   tab,
   refreshMs,
   customKeys = new Map(),
+  skins = { current: 'default', all: new Map() },
+  problems = [],
 }: InitialStateOptions): State => ({
   size,
   look,
   customKeys,
+  skins,
   nowMs,
   target,
   connection: NOT_CONNECTED,
@@ -35,7 +41,7 @@ export const initialState = ({
   isPaused: false,
   refreshMs,
   views: [{ screen: tab }],
-  layers: [],
+  layers: problems.length === 0 ? [] : [{ kind: 'notice', title: 'Your settings', sentences: problems, scrolled: 0 }],
   message: null,
   undo: null,
   pendingChanges: [],

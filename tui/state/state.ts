@@ -37,10 +37,17 @@ export type Screen = View['screen'];
 /** Keys from the operator's keys file, by the names of the actions. An empty list: the action has no key. */
 export type CustomKeys = ReadonlyMap<string, readonly string[]>;
 
+/** The skins that can be chosen: the SGR parameters of each role, on this terminal. */
+export interface Skins {
+  current: string;
+  all: ReadonlyMap<string, Readonly<Record<string, string>>>;
+}
+
 export interface State {
   size: { columns: number; rows: number };
   look: Look;
   customKeys: CustomKeys;
+  skins: Skins;
   /** By the clock of this machine. */
   nowMs: number;
   target: Target;
@@ -200,7 +207,7 @@ export interface Undo {
   confirmation: string | null;
 }
 
-export type Layer = Dialog | Reveal | Prompt | Palette | Help | ContextChoice;
+export type Layer = Dialog | Reveal | Prompt | Palette | Help | ContextChoice | Notice;
 
 /** A dialog: affected items, notes, input fields, and two buttons, of which the first cancels. */
 export interface Dialog {
@@ -317,6 +324,15 @@ export interface ContextChoice {
   queuedKeys: readonly string[];
   selected: number;
   failure: Failure | null;
+}
+
+/** Sentences to read, such as problems of the operator's settings. Any of its keys closes it. */
+export interface Notice {
+  kind: 'notice';
+  title: string;
+  sentences: readonly string[];
+  /** First visible sentence, if not all fit. */
+  scrolled: number;
 }
 
 /** The next state, and the effects to run. */

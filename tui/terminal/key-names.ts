@@ -72,6 +72,11 @@ const SPECIAL: Record<number, string> = {
   0x7f: 'backspace',
 };
 
+/** The names of all keys but characters, without modifiers. */
+export const KEY_NAMES: ReadonlySet<string> = new Set(
+  [LETTERS, NUMBERS, SPECIAL].flatMap((names): string[] => Object.values(names)),
+);
+
 function withModifiers(key: string, bits: number): string {
   const prefix = MODIFIERS.map(([bit, name]) => (bits & bit ? name : '')).join('');
   return prefix + key;

@@ -23,6 +23,7 @@ describe('key bindings', () => {
       'palette',
       'help',
       'contexts',
+      'notice',
     ]);
   });
 

@@ -225,6 +225,14 @@ const MADE: readonly (readonly [string, Make])[] = [
   ['a purge', (setting) => new ScreenFixture({ ...setting, tab: 'cache' }).press('x', 'right')],
   ['the palette', (setting) => new ScreenFixture(setting).press(':', 'r', 'e')],
   ['the palette without a match', (setting) => new ScreenFixture(setting).press(':', 'ä', '漢')],
+  [
+    'a notice',
+    (setting) =>
+      new ScreenFixture({
+        ...setting,
+        settings: { problems: Array.from({ length: 12 }, (_, at) => hostile(at)) },
+      }).press('j'),
+  ],
   ['contexts', (setting) => new ScreenFixture(setting).press('c', 'j')],
   [
     'a filter that is typed',

@@ -10,7 +10,7 @@ import type {
   WireUsageLine,
 } from '../../../daemon/api/contract.js';
 import * as press from '../../../tui/keys/press.js';
-import { initialState } from '../../../tui/state/initial-state.js';
+import { initialState, type InitialStateOptions } from '../../../tui/state/initial-state.js';
 import type { Action, ContextSummary, Failure, Target, DataRequest } from '../../../tui/state/exchange.js';
 import { focused } from '../../../tui/state/dialog.js';
 import { type Label, layer, type Look, type State, type Tab } from '../../../tui/state/state.js';
@@ -46,6 +46,8 @@ export interface Setting {
   events?: readonly WireEvent[];
   cache?: WireCache;
   contexts?: readonly ContextSummary[];
+  /** What the operator's settings say. */
+  settings?: Pick<InitialStateOptions, 'customKeys' | 'skins' | 'problems'>;
 }
 
 export const UNICODE: Look = { ascii: false, hasColor: true, isStill: false };
@@ -65,7 +67,7 @@ export class ScreenFixture {
 
   constructor(setting: Setting = {}) {
     this.setting = setting;
-    const { columns = 100, rows = 24, tab = 'tokens', look = {}, place = {} } = setting;
+    const { columns = 100, rows = 24, tab = 'tokens', look = {}, place = {}, settings } = setting;
     this.state = initialState({
       size: { columns, rows },
       look: { ...UNICODE, ...look },
@@ -73,6 +75,7 @@ export class ScreenFixture {
       nowMs: NOW_MS,
       tab,
       refreshMs: 2_000,
+      ...settings,
     });
     this.act({ on: 'began' });
     this.act({ on: 'streamed', streamed: (setting.events ?? []).map((item) => ({ of: 'events', item })) });
