@@ -157,12 +157,36 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
       'Copying uses the terminal (OSC 52). A terminal can ignore the request without an error; tmux does so unless `set-clipboard` is on.',
     ],
     sections: [
-      ['KEYS', keyBlocks()],
+      [
+        'KEYS',
+        [
+          'These are the default keys. `keys.toml` can give actions other keys, and `llmp tui --print-keys` lists the keys in effect.',
+          ...keyBlocks(),
+        ],
+      ],
       [
         'FILTER',
         [
           'A filter consists of words, which must be part of the name or the beginning of the ID, and of `key:value` terms. All of them must match. Use quotes around text with spaces, commas between alternatives, and `!` to negate:',
           { lines: ['ci !old project:web state:active,limited expires:<2h used:>90%'] },
+        ],
+      ],
+      [
+        'FILES',
+        [
+          {
+            entries: [
+              [
+                '~/.config/llmp/theme.toml',
+                'A skin (`skin = "light"`: default, light, color-blind or none), and styles for roles of text: `[colors]` and lines such as `key = "bold #0550ae"`.',
+              ],
+              [
+                '~/.config/llmp/keys.toml',
+                'Other keys for actions: `[tokens]` and lines such as `revoke = "X"`. `llmp tui --print-keys` prints such a file.',
+              ],
+            ],
+          },
+          'Both files are in the folder of the contexts file, see llmp-context(1). Only you may be able to write them. A mistake is reported with its line, and the default applies there.',
         ],
       ],
       [

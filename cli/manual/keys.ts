@@ -22,14 +22,33 @@ const SPOTS: readonly (readonly [spot: KeyScope, title: string])[] = [
   ['notice', 'In a notice:'],
 ];
 
-/** A title and a list of keys for each place, without keys that were listed before with the same meaning. */
-export function keyBlocks(): readonly Block[] {
-  const listed = new Set<string>();
-  return SPOTS.flatMap(([spot, title]): Block[] => {
-    const entries = bindingsOn(spot)
-      .map(({ keys, meaning }) => [keys.map((key) => keyShown(key, true)).join(', '), meaning] as const)
-      .filter(([keys, meaning]) => !listed.has(`${keys} ${meaning}`) && listed.add(`${keys} ${meaning}`))
-      .map(([keys, meaning]) => [keys, `${meaning.charAt(0).toUpperCase()}${meaning.slice(1)}.`] as const);
-    return entries.length === 0 ? [] : [title, { entries }];
-  });
+export interface KeyRow {
+  keys: string;
+  meaning: string;
+  /** Its name in the keys file. */
+  action: string;
 }
+
+/** The keys of each place, without keys that were listed before with the same meaning. */
+export function keyTables(): readonly { title: string; rows: readonly KeyRow[] }[] {
+  const listed = new Set<string>();
+  const tables = SPOTS.map(([spot, title]) => {
+    const rows = bindingsOn(spot)
+      .map(({ keys, meaning, action }) => ({
+        keys: keys.map((key) => keyShown(key, true)).join(', '),
+        meaning,
+        action,
+      }))
+      .filter(({ keys, meaning }) => !listed.has(`${keys} ${meaning}`) && listed.add(`${keys} ${meaning}`))
+      .map((row) => ({ ...row, meaning: `${row.meaning.charAt(0).toUpperCase()}${row.meaning.slice(1)}.` }));
+    return { title, rows };
+  });
+  return tables.filter(({ rows }) => rows.length > 0);
+}
+
+/** A title and a list of keys for each place. */
+export const keyBlocks = (): readonly Block[] =>
+  keyTables().flatMap(({ title, rows }): Block[] => [
+    title,
+    { entries: rows.map(({ keys, meaning }) => [keys, meaning] as const) },
+  ]);

@@ -8,7 +8,7 @@ import { TOPICS } from '../help/topics.js';
 import type { Tree } from '../help/tree.js';
 import type { Options } from '../option.js';
 import { DESCRIPTIONS } from './descriptions.js';
-import { keyBlocks } from './keys.js';
+import { type KeyRow, keyTables } from './keys.js';
 
 const GENERATED = (source: string) => `<!-- Written by \`npm run docs\` from ${source}. Do not edit it here. -->`;
 
@@ -93,9 +93,17 @@ function keys(): string {
     GENERATED('tui/keys/'),
     '# Keys of the terminal UI',
     'Press `?` in the terminal UI to see the keys of the current screen. `^X` means Ctrl with X.',
-    ...keyBlocks().map((block) => (typeof block === 'string' ? `## ${block.replace(/:$/, '')}` : markdown(block))),
+    'These are the default keys. [The file `keys.toml`](themes-and-keys.md#keys) gives an action, named in the last column, other keys.',
+    ...keyTables().flatMap(({ title, rows }) => [`## ${title.replace(/:$/, '')}`, keyTable(rows)]),
   ]);
 }
+
+const keyTable = (rows: readonly KeyRow[]) =>
+  [
+    '| Keys | Meaning | Action |',
+    '| --- | --- | --- |',
+    ...rows.map(({ keys, meaning, action }) => `| \`${inCell(keys)}\` | ${inCell(escaped(meaning))} | \`${action}\` |`),
+  ].join('\n');
 
 function markdown(block: Block): string {
   if (typeof block === 'string') return escaped(block);

@@ -1,8 +1,11 @@
 import { expect } from 'chai';
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { linesOf } from '../../../tui/lines.js';
 import { PLAIN_STYLES } from '../../../tui/parts/roles.js';
 import { SKIN_NAMES } from '../../../tui/parts/skins.js';
 import { type ColorDepth, sgrOf } from '../../../tui/parts/style.js';
+import { readKeysFile } from '../../../tui/settings/keys-file.js';
 import { readThemeFile, shippedSkins } from '../../../tui/settings/theme-file.js';
 import { scene } from '../screens/scenes.js';
 
@@ -136,5 +139,22 @@ describe('theme.toml', () => {
       expect(problems.map(({ line }) => line)).to.deep.equal([1, 3]);
       expect(skins.all.get('own')).to.include({ good: '34', bad: '31' });
     });
+  });
+});
+
+describe('docs/themes-and-keys.md', () => {
+  const page = readFileSync(resolve(import.meta.dirname, '../../../../docs/themes-and-keys.md'), 'utf8');
+
+  it('names every skin and every role', () => {
+    for (const name of [...SKIN_NAMES, ...Object.keys(PLAIN_STYLES)]) expect(page).to.contain(`\`${name}\``);
+  });
+
+  it('has examples without mistakes', () => {
+    const examples = [...page.matchAll(/^```toml\n([^]*?)^```$/gm)].map(([, text = '']) => text);
+    const problems = examples.flatMap(
+      (text) => (text.includes('[tokens]') ? readKeysFile(text) : readThemeFile(text, '256')).problems,
+    );
+    expect(examples).to.have.length(3);
+    expect(problems).to.deep.equal([]);
   });
 });
