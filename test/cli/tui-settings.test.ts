@@ -53,9 +53,27 @@ describe('the settings of the terminal UI', () => {
   });
 
   const untrusted: readonly (readonly [what: string, act: (path: string) => void, words: string])[] = [
-    ['can be written by others', (path) => { chmodSync(path, 0o666); }, 'is writable by other users'],
-    ['are in a folder that others can write', (path) => { chmodSync(dirname(path), 0o777); }, 'is writable by other users'],
-    ['are larger than 256 KiB', (path) => { writeFileSync(path, '#'.repeat(257 * 1024)); }, 'is larger than 256 KiB'],
+    [
+      'can be written by others',
+      (path) => {
+        chmodSync(path, 0o666);
+      },
+      'is writable by other users',
+    ],
+    [
+      'are in a folder that others can write',
+      (path) => {
+        chmodSync(dirname(path), 0o777);
+      },
+      'is writable by other users',
+    ],
+    [
+      'are larger than 256 KiB',
+      (path) => {
+        writeFileSync(path, '#'.repeat(257 * 1024));
+      },
+      'is larger than 256 KiB',
+    ],
   ];
   for (const [what, act, words] of untrusted) {
     it(`are not used if they ${what}`, async () => {
