@@ -1,7 +1,7 @@
 /** `llmp events …`: streams requests and changes. */
 import type { Kind } from '../../config/kinds.js';
 import { oneOf } from '../../config/kinds.js';
-import type { EventQuery, WireEvent } from '../../daemon/api/contract.js';
+import type { EventStreamQuery, WireEvent } from '../../daemon/api/contract.js';
 import { EVENT_KINDS, REQUEST_EVENT_KIND, STATUS_LIST_PATTERN } from '../../daemon/api/vocabulary.js';
 import { command } from '../command.js';
 import { flag, text, value } from '../option.js';
@@ -36,7 +36,7 @@ const tail = command({
     const token = options.tokenId === undefined ? undefined : checkedId('token', options.tokenId);
     const { follow } = await import('../follow.js');
     const client = await invocation.connect();
-    const query: EventQuery = {
+    const query: EventStreamQuery = {
       ...(project !== undefined && { project_id: await wholeIdOf(client, 'project', project) }),
       ...(token !== undefined && { token_id: await wholeIdOf(client, 'token', token) }),
       ...(options.status !== undefined && { status: options.status }),

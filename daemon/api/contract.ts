@@ -35,6 +35,7 @@ export type CachePurge = z.infer<typeof schemas.cachePurge>;
 /** Query parameters as strings, as in the URL. */
 export type ProjectQuery = Partial<Record<keyof z.input<typeof schemas.projectQuery>, string>>;
 export type EventQuery = Partial<Record<keyof z.input<typeof schemas.eventQuery>, string>>;
+export type EventStreamQuery = Partial<Record<keyof z.input<typeof schemas.eventStreamQuery>, string>>;
 export type TokenQuery = Partial<Record<keyof z.input<typeof schemas.tokenQuery>, string>>;
 export type UsageQuery = Partial<Record<keyof z.input<typeof schemas.usageQuery>, string>>;
 

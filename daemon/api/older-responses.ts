@@ -112,6 +112,7 @@ const UNKNOWN_REQUEST: WireRequestEvent = {
   path: NOT_REPORTED,
   status: NaN,
   code: null,
+  error: null,
   upstream_request_id: null,
   outcome: UNKNOWN_VALUE,
   cache: UNKNOWN_VALUE,

@@ -10,7 +10,7 @@ export const TAGS = {
     'Clients of /v1 use a token as their API key. A token expires, can have a request cap, and can be revoked at any time.',
   Usage: 'Totals of requests and model tokens.',
   Audit: 'Records of who changed what, and when.',
-  Events: 'A live stream of completed requests and of changes.',
+  Events: 'Completed requests and changes, as a list and as a live stream.',
   Cache: 'Inspect and purge the response cache.',
   Status: 'The health of an instance.',
   Migrations: 'The state of the database schema.',

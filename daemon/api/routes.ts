@@ -36,6 +36,7 @@ export const ROUTES = {
   listAudit: { method: 'GET', path: '/manage/audit', returns: 'page', clientMethod: 'auditRecords' },
   followAudit: { method: 'GET', path: '/manage/audit/stream', returns: 'stream', clientMethod: 'auditStream' },
   readAuditRecord: { method: 'GET', path: '/manage/audit/{id}', clientMethod: 'auditRecord' },
+  listEvents: { method: 'GET', path: '/manage/events', returns: 'page', clientMethod: 'storedEvents' },
   streamEvents: { method: 'GET', path: '/manage/events/stream', returns: 'stream', clientMethod: 'events' },
   readCache: { method: 'GET', path: '/manage/cache', clientMethod: 'cache' },
   purgeCache: { method: 'POST', path: '/manage/cache/purge' },

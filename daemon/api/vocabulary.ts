@@ -118,6 +118,19 @@ export const ID_PREFIX_PATTERN = /^[0-9a-f][0-9a-f-]{5,35}$/i;
 /** 1 to 20 statuses or status classes, such as `429` or `4xx,5xx`. */
 export const STATUS_LIST_PATTERN = /^[1-5](?:xx|[0-9]{2})(?:,[1-5](?:xx|[0-9]{2})){0,19}$/;
 
+/** Pattern of a model name or a part of one, and of the `code` of an error, as parts of regular expressions that work in every engine. */
+export const MODEL_PART_PATTERN = '[^,!\\s\\x00-\\x1f\\x7f-\\x9f]{1,200}';
+export const ERROR_CODE_PATTERN = '[a-z][a-z_]{0,63}';
+/** Pattern of how long a request took: `500ms`, `2s`, `1m`. */
+export const TOOK_PATTERN = '[0-9]{1,6}(?:ms|s|m)';
+const TOOK = new RegExp(`^${TOOK_PATTERN}$`);
+
+/** Milliseconds of `500ms`, `2s` or `1m`; undefined for other text. */
+export function tookMs(text: string): number | undefined {
+  if (!TOOK.test(text)) return undefined;
+  return text.endsWith('ms') ? Number(text.slice(0, -2)) : spanMs(text);
+}
+
 /** Milliseconds per unit of a duration such as `30m`. `m` means minutes. */
 export const MS_PER_UNIT = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 /** Pattern of a duration, as part of a regular expression that works in every engine. */

@@ -1,7 +1,7 @@
 import type { AuditAction, ChangeEventKind, RequestOutcome } from '../api/vocabulary.js';
 import type { AuditRecord } from './audit.js';
 
-export { REQUEST_OUTCOMES as OUTCOMES } from '../api/vocabulary.js';
+export { REQUEST_EVENT_KIND, REQUEST_OUTCOMES as OUTCOMES } from '../api/vocabulary.js';
 export type { ChangeEventKind };
 export type Outcome = RequestOutcome;
 
@@ -45,6 +45,8 @@ export interface RequestEnded extends ContentFacts {
   status: number;
   /** Code of the refusal, if any. */
   code: string | null;
+  /** The sentence of the refusal, if any. */
+  problem: string | null;
   outcome: Outcome;
   /** The request was forwarded to the upstream, and a use was counted. */
   isForwarded: boolean;

@@ -145,5 +145,14 @@ export function checkChangeable(store: Pick<RecordStore, 'checkChangeable'>): vo
   }
 }
 
+/** What is recorded of a refusal: more than the client is told, which must not find out why a token is refused. */
+export function sentenceOf({ message, hint, tokenIs, cause }: Refusal): string {
+  if (tokenIs !== undefined) return `the token is ${tokenIs}`;
+  if (hint !== undefined) return `${message}: ${hint}`;
+  const code = (cause as { code?: unknown } | undefined)?.code;
+  // The code of a system error, such as ECONNREFUSED. Its message may contain anything.
+  return typeof code === 'string' && /^[A-Z][A-Z0-9_]{1,40}$/.test(code) ? `${message} (${code})` : message;
+}
+
 /** Rounded up, and at least 1, so that a client never retries too early. */
 export const wholeSeconds = (ms: number) => Math.max(1, Math.ceil(ms / 1000));

@@ -27,6 +27,8 @@ export interface RequestEventJson extends EventBase {
   path: string;
   status: number;
   code: string | null;
+  /** Why llmp refused the request, in a sentence. */
+  error: string | null;
   upstream_request_id: string | null;
   outcome: Outcome;
   cache: 'hit' | 'miss';

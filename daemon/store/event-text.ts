@@ -6,7 +6,7 @@ import { uniqueId } from './unique-ids.js';
 
 /** Maximum size of an event, in bytes of UTF-8. */
 export const MAX_EVENT_BYTES = 512 * 1024;
-// Limit for request IDs and model names from the upstream. Anything longer is not a real name.
+// Limit for names, request IDs and error sentences. No real one is longer.
 const MAX_NAME_LENGTH = 256;
 
 /**
@@ -50,7 +50,7 @@ function requestText(
     `"request_id":${quoted(ended.requestId)},"instance":${quoted(instance)},` +
     `"project_id":${quotedOrNull(ended.projectId)},"token_id":${quotedOrNull(ended.tokenId)},` +
     `"method":${quoted(ended.method)},"path":${quoted(ended.path)},"status":${ended.status},` +
-    `"code":${quotedOrNull(ended.code)},"upstream_request_id":${nameText(ended.upstreamRequestId)},` +
+    `"code":${quotedOrNull(ended.code)},"error":${nameText(ended.problem)},"upstream_request_id":${nameText(ended.upstreamRequestId)},` +
     `"outcome":"${ended.outcome}","cache":"${ended.cache}","duration_ms":${msText(ended.durationMs)},` +
     `"upstream_ms":${msText(ended.upstreamMs)},"first_byte_ms":${msText(ended.firstByteMs)},` +
     `"bytes_in":${ended.bytesIn},"bytes_out":${ended.bytesOut},"streamed":${ended.streamed},` +

@@ -1,5 +1,5 @@
 import type { EventFacts, PublishedEvent } from '../core/ports.js';
-import type { EventJson } from './event-json.js';
+import { factsOf } from './event-facts.js';
 
 /** A published event, as read back from the stream or from memory. */
 export class StoredEvent implements PublishedEvent {
@@ -15,18 +15,6 @@ export class StoredEvent implements PublishedEvent {
   /** Parsed once, on first use. */
   get facts(): EventFacts {
     return (this.#facts ??= factsOf(this.json));
-  }
-}
-
-const UNKNOWN_FACTS: EventFacts = { kind: '', projectId: null, tokenId: null, status: null };
-
-function factsOf(json: string): EventFacts {
-  try {
-    const event = JSON.parse(json) as Partial<EventJson> | null;
-    const { kind = '', project_id: projectId = null, token_id: tokenId = null } = event ?? {};
-    return { kind, projectId, tokenId, status: event && 'status' in event ? (event.status ?? null) : null };
-  } catch {
-    return UNKNOWN_FACTS; // Another program wrote this entry.
   }
 }
 

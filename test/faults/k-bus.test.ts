@@ -6,7 +6,12 @@ import { TestClock } from '../support/clock.js';
 import { recordingLog } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
 import { RequestFollower, requestNamed, SOME_REQUEST } from '../support/request-follower.js';
-import { problemOf } from '../support/inspected-events.js';
+import { problemOf as problemOfEvent } from '../support/inspected-events.js';
+import { pagesOf, problemOf } from '../support/management.js';
+import { Follower } from '../support/follower.js';
+import type { RequestEnded } from '../../daemon/core/events.js';
+import type { WireEvent } from '../../daemon/api/contract.js';
+import { eventText } from '../../daemon/store/event-text.js';
 import { Relay, TestRedis, WITHOUT_REDIS } from '../support/redis.js';
 import { ProxyFixture } from '../support/proxy-fixture.js';
 import { itIsAnEventBus } from '../store/event-bus.js';
@@ -101,7 +106,7 @@ describe(`K: the event bus in Redis${WITHOUT_REDIS}`, function () {
     await published(bus, 1_800);
     expect(namesOf(await entries())).to.deep.equal(names(1_800));
     const texts = (await redis.client.xrange(KEY, '-', '+')).map(([, [, text]]) => text!);
-    expect(texts.map(problemOf).filter((problem) => problem !== null)).to.be.empty;
+    expect(texts.map(problemOfEvent).filter((problem) => problem !== null)).to.be.empty;
   });
 
   it('K02 K13 events are kept in memory while Redis is down, and sent when it is back', async () => {
@@ -263,7 +268,7 @@ describe(`K: the event bus in Redis${WITHOUT_REDIS}`, function () {
     const connections = async () =>
       [...((await redis.client.client('LIST')) as string).matchAll(/ name=(llmp[\w-]*)/g)].map(([, name]) => name);
     expect(await connections()).to.deep.equal(['llmp-events']);
-    const followings = [new RequestFollower(bus), new RequestFollower(bus), new RequestFollower(bus, '1-1')];
+    const followings = [new RequestFollower(bus), new RequestFollower(bus), new RequestFollower(bus, { after: '1-1' })];
     let count = 0;
     await eventually('they receive it', () => {
       bus.publish(requestNamed('x'));
@@ -358,6 +363,53 @@ describe(`K: events of a whole daemon${WITHOUT_REDIS}`, function () {
       return bus!.counts.published === published + 20;
     });
     expect(await busIs()).to.equal('ok');
+  });
+
+  const listed = async (query: string) => {
+    const path = `/manage/events?kind=request.completed&${query}`;
+    return (await pagesOf<WireEvent>(scene.daemon, path)).map((page) => page.map((it) => it.request_id));
+  };
+  /** Adds events, as another instance would. */
+  async function add(count: number, more: (index: number) => Partial<RequestEnded>): Promise<void> {
+    const commands = redis.client.pipeline();
+    for (let n = 0; n < count; n++) {
+      const ended = { ...SOME_REQUEST, timeMs: Date.now(), requestId: `n${n}`, ...more(n) };
+      commands.xadd(KEY, '*', 'event', eventText({ kind: 'request', ended }, 'other'));
+    }
+    await commands.exec();
+  }
+
+  it('lists the events of all instances, newest first, and searches a limited number for a page', async () => {
+    await scene.get(scene.secret, { 'X-Request-ID': 'own' });
+    await eventually('it is stored', async () => (await listed('')).flat().length === 1);
+    await redis.client.xadd(KEY, '*', 'other', 'of another program');
+    await redis.client.xadd(KEY, '*', 'event', 'not JSON');
+    await add(25_000, (n) => (n % 5_000 === 0 ? { status: 502, outcome: 'upstream_error' } : {}));
+    expect(await listed('outcome=!ok')).to.deep.equal([['n20000', 'n15000', 'n10000', 'n5000'], ['n0']]);
+    const newest = await scene.daemon.manage('GET', '/manage/events?limit=3');
+    expect((newest.body as WireEvent[]).map((it) => it.request_id)).to.deep.equal(['n24999', 'n24998', 'n24997']);
+    expect((await listed(`limit=1000`)).flat()).to.have.lengthOf(25_001);
+  });
+
+  it('lists and streams the events since a time, with the clock of Redis a little behind', async () => {
+    await add(3, (n) => ({ timeMs: Date.now() - (3 - n) * 600_000 }));
+    scene.daemon.clock.advance(20_000);
+    expect((await listed('since=15m')).flat()).to.deep.equal(['n2']);
+    expect((await listed('since=25m&until=15m')).flat()).to.deep.equal(['n1']);
+    const follower = new Follower<WireEvent>(scene.daemon.url, (client, options) =>
+      client.events({ kind: 'request.completed', since: '25m' }, options),
+    );
+    await eventually('the stored events arrive', () => follower.items.length === 2);
+    await scene.get(scene.secret, { 'X-Request-ID': 'own' });
+    await eventually('the new event arrives', () => follower.items.length === 3);
+    expect(follower.items.map((it) => it.request_id)).to.deep.equal(['n1', 'n2', 'own']);
+    await follower.leave();
+  });
+
+  it('K02 the list is 503 while Redis is down', async () => {
+    await redis.kill();
+    problemOf(await scene.daemon.manage('GET', '/manage/events'), 503, 'unavailable');
+    await redis.begin();
   });
 
   it('a daemon that stops has sent its waiting events', async () => {

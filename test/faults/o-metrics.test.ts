@@ -47,6 +47,7 @@ const REQUEST: RequestEnded = {
   path: '/v1/models',
   status: 200,
   code: null,
+  problem: null,
   outcome: 'ok',
   isForwarded: true,
   cache: 'miss',

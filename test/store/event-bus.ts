@@ -37,7 +37,7 @@ export function itIsAnEventBus(begin: () => Promise<EventBus>): void {
     await eventually('all events are delivered', () => followings.every((it) => it.names.at(-1) === 'last'));
   };
   const followAfter = (place: string) => {
-    const following = new RequestFollower(bus, place);
+    const following = new RequestFollower(bus, { after: place });
     followings.push(following);
     return following;
   };
@@ -72,6 +72,36 @@ export function itIsAnEventBus(begin: () => Promise<EventBus>): void {
     publish('next');
     await eventually('the next event is delivered', () => latest.names.length === 1);
     expect(latest.names).to.deep.equal(['next']);
+  });
+
+  it('lists the stored events, newest first, from the newest or before any of them', async () => {
+    const first = await followed();
+    publish(...Array.from({ length: 300 }, (_, index) => `n${index}`));
+    await eventually('all events are delivered', () => first.names.length === 300);
+    const streamIdsBefore = async (before: string | null) => {
+      const ids = [];
+      for await (const events of bus.stored(before, 0)) ids.push(...events.map(({ streamId }) => streamId));
+      return ids;
+    };
+    const newestFirst = [...first.places].reverse();
+    expect((await streamIdsBefore(null)).slice(0, 300)).to.deep.equal(newestFirst);
+    for (const at of [0, 1, 150, 298]) {
+      const before = await streamIdsBefore(newestFirst[at]!);
+      expect(before.slice(0, 299 - at)).to.deep.equal(newestFirst.slice(at + 1));
+    }
+    expect(await streamIdsBefore('1-1')).to.be.empty;
+  });
+
+  it('delivers the stored events since a time, then new ones, without a gap or a duplicate', async () => {
+    const first = await followed();
+    publish(...Array.from({ length: 250 }, (_, index) => `old${index}`));
+    await eventually('all events are delivered', () => first.names.length === 250);
+    const late = new RequestFollower(bus, { sinceMs: Date.now() - 1_000 });
+    followings.push(late);
+    publish(...Array.from({ length: 250 }, (_, index) => `new${index}`));
+    await eventually('all events are delivered', () => late.names.at(-1) === 'new249' && first.names.length === 500);
+    expect(late.places.slice(-500)).to.deep.equal(first.places);
+    expect(new Set(late.places).size).to.equal(late.places.length);
   });
 
   it('begins with the oldest event for an unknown position', async () => {

@@ -18,6 +18,7 @@ export const eventOf = (id: string, more: Partial<RequestEventJson> = {}): Reque
   path: '/v1/chat/completions',
   status: 200,
   code: null,
+  error: null,
   upstream_request_id: null,
   outcome: 'ok',
   cache: 'miss',

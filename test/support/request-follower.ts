@@ -1,5 +1,5 @@
 import { type PublishableEvent, NO_CONTENT_FACTS, type RequestEnded } from '../../daemon/core/events.js';
-import type { EventBus } from '../../daemon/core/ports.js';
+import type { EventBus, FollowStart } from '../../daemon/core/ports.js';
 
 /** A request of a token that has ended. */
 export const SOME_REQUEST: RequestEnded = {
@@ -13,6 +13,7 @@ export const SOME_REQUEST: RequestEnded = {
   path: '/v1/models',
   status: 200,
   code: null,
+  problem: null,
   outcome: 'ok',
   isForwarded: true,
   cache: 'miss',
@@ -38,9 +39,9 @@ export class RequestFollower {
   readonly #leaving = new AbortController();
   readonly #done: Promise<void>;
 
-  constructor(bus: EventBus, after: string | null = null) {
+  constructor(bus: EventBus, start: FollowStart = null) {
     const read = async () => {
-      for await (const events of bus.follow(after, this.#leaving.signal)) {
+      for await (const events of bus.follow(start, this.#leaving.signal)) {
         for (const { streamId, json } of events) {
           this.places.push(streamId);
           this.names.push((JSON.parse(json) as { request_id: string }).request_id);

@@ -6,7 +6,7 @@ import type {
   AuditQuery,
   AuditStreamQuery,
   CachePurge,
-  EventQuery,
+  EventStreamQuery,
   ProjectPatch,
   TokenCreate,
   TokenQuery,
@@ -101,7 +101,7 @@ export interface Failure {
 /** A stream to follow. Each kind is followed at most once. */
 export type Stream =
   | { of: 'audit'; query: AuditStreamQuery }
-  | { of: 'events'; query: EventQuery }
+  | { of: 'events'; query: EventStreamQuery }
   /** Events of one token, for its detail. */
   | { of: 'tokenEvents'; id: string };
 

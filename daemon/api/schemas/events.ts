@@ -1,13 +1,65 @@
 import * as z from 'zod';
-import { CHANGE_EVENT_KINDS, EVENT_KINDS, REQUEST_EVENT_KIND, REQUEST_OUTCOMES } from '../vocabulary.js';
-import { about, boolean, count, id, measure, nullable, oneOf, statuses, string, timestamp, uuid } from './fields.js';
+import {
+  CHANGE_EVENT_KINDS,
+  ERROR_CODE_PATTERN,
+  EVENT_KINDS,
+  MODEL_PART_PATTERN,
+  REQUEST_EVENT_KIND,
+  REQUEST_OUTCOMES,
+} from '../vocabulary.js';
+import {
+  about,
+  boolean,
+  count,
+  EXAMPLE_IDS,
+  id,
+  measure,
+  nullable,
+  oneOf,
+  paging,
+  selection,
+  statuses,
+  string,
+  timeAgo,
+  timestamp,
+  took,
+  uuid,
+} from './fields.js';
 
-export const eventQuery = z.strictObject({
+const eventFilters = {
   project_id: about(id, 'Only events of this project.').optional(),
   token_id: about(id, 'Only events of this token.').optional(),
-  // Only requests have a status.
-  status: about(statuses, 'Only requests with these statuses, and no changes.').optional(),
   kind: about(oneOf(EVENT_KINDS), 'Only events of this kind.').optional(),
+  // Changes have none of these.
+  status: about(statuses, 'Only requests with these statuses, and no changes.').optional(),
+  code: about(
+    selection(ERROR_CODE_PATTERN, 20, 'the `code` of an error'),
+    'Only requests that llmp refused with these codes, and no changes.',
+  ).optional(),
+  outcome: about(
+    selection(`(?:${REQUEST_OUTCOMES.join('|')})`, REQUEST_OUTCOMES.length, `one of ${REQUEST_OUTCOMES.join(', ')}`),
+    'Only requests with these outcomes, and no changes. `!ok` means all failures.',
+  ).optional(),
+  model: about(
+    selection(MODEL_PART_PATTERN, 20, 'a part of the name of a model'),
+    'Only requests whose model contains one of these texts, and no changes. Case-insensitive.',
+  ).optional(),
+  took_over: about(took, 'Only requests that took longer than this, and no changes.').optional(),
+};
+
+export const eventStreamQuery = z.strictObject({
+  ...eventFilters,
+  since: about(
+    timeAgo,
+    'Begins with the stored events since this time; new events follow without a gap. Ignored if the request has `Last-Event-ID`.',
+  ).optional(),
+});
+
+export const eventQuery = z.strictObject({
+  ...paging,
+  ...eventFilters,
+  since: about(timeAgo, 'Start of the period (inclusive). Must not be after `until`.').optional(),
+  until: about(timeAgo, 'End of the period (exclusive).').optional(),
 });
 
 const eventBase = {
@@ -37,6 +89,7 @@ export const requestEvent = z
       .max(999)
       .describe('Status code of the response; 499 if the client disconnected before one was sent.'),
     code: nullable(string('The error `code` if llmp refused the request, otherwise null.')),
+    error: nullable(string('Why llmp refused the request, in a sentence; null if it did not.')),
     upstream_request_id: nullable(string('Request ID that the upstream assigned, or null.')),
     outcome: z
       .enum(REQUEST_OUTCOMES)
@@ -81,3 +134,32 @@ export const changeEvent = z
 export const event = z
   .discriminatedUnion('kind', [requestEvent, changeEvent])
   .describe('A completed request or a change, depending on `kind`.');
+
+export const eventExample: z.input<typeof event> = {
+  schema: 1,
+  id: '0197f2b0-5d1e-7c3a-8b4f-2a6d9e0c1b37',
+  kind: REQUEST_EVENT_KIND,
+  time: '2030-01-31T12:00:00.000Z',
+  request_id: 'f2b1c0d9-8e7a-4b6c-9d5e-4f3a2b1c0d9e',
+  instance: 'proxy-1',
+  project_id: EXAMPLE_IDS.project,
+  token_id: EXAMPLE_IDS.token,
+  method: 'POST',
+  path: '/v1/chat/completions',
+  status: 429,
+  code: 'request_limit_reached',
+  error: 'token request limit reached: ask for another token',
+  upstream_request_id: null,
+  outcome: 'refused',
+  cache: 'miss',
+  duration_ms: 0.42,
+  upstream_ms: null,
+  first_byte_ms: 0.4,
+  bytes_in: 0,
+  bytes_out: 112,
+  streamed: false,
+  model: null,
+  usage: { prompt_tokens: null, completion_tokens: null, total_tokens: null, source: 'missing' },
+  request_body: null,
+  response_body: null,
+};

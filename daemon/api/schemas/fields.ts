@@ -6,7 +6,15 @@
  */
 import * as z from 'zod';
 import { timestampMs } from '../timestamp.js';
-import { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, SPAN_PATTERN, spanMs, STATUS_LIST_PATTERN } from '../vocabulary.js';
+import {
+  DEFAULT_PAGE_SIZE,
+  MAX_PAGE_SIZE,
+  SPAN_PATTERN,
+  spanMs,
+  STATUS_LIST_PATTERN,
+  TOOK_PATTERN,
+  tookMs,
+} from '../vocabulary.js';
 
 /** Adds the explanation of a request field: one or more sentences. */
 export const about = <Schema extends z.ZodType>(schema: Schema, sentences: string): Schema =>
@@ -139,6 +147,13 @@ export const statuses = z
   .string()
   .regex(STATUS_LIST_PATTERN)
   .describe('statuses or status classes, separated by commas, such as 429 or 4xx,5xx');
+
+/** How long a request took. */
+export const took = text(
+  (written) => tookMs(written) !== undefined,
+  { pattern: `^${TOOK_PATTERN}$` },
+  'a duration such as 500ms, 2s or 1m',
+);
 
 export const cursor = z.string().min(1).max(1000).describe('the cursor of a Link header');
 

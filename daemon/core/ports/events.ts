@@ -4,20 +4,32 @@ import type { PublishableEvent } from '../events.js';
 /** A published event, as a follower receives it. */
 export interface PublishedEvent {
   /** Increasing stream ID: two numbers, such as `1735689600000-0`. */
-  streamId: string;
+  readonly streamId: string;
   /** On one line. */
-  json: string;
+  readonly json: string;
   /** The fields that a follower can filter by. */
   readonly facts: EventFacts;
 }
 
 export interface EventFacts {
   kind: string;
+  /** When it occurred, in ms since the epoch. */
+  timeMs: number;
   projectId: string | null;
   tokenId: string | null;
-  /** Null for events that are not requests. */
+  // Null for events that are not requests.
   status: number | null;
+  code: string | null;
+  outcome: string | null;
+  model: string | null;
+  durationMs: number | null;
 }
+
+/**
+ * Where a follower begins: after the event with a stream ID (with the oldest stored event if that one is unknown), or with the events
+ * since a time. Null: only new events.
+ */
+export type FollowStart = { after: string } | { sinceMs: number } | null;
 
 /** Counted since this instance started, unless noted. */
 export interface EventCounts {
@@ -43,11 +55,18 @@ export interface EventBus {
   /** Does not wait and does not throw. */
   publish(event: PublishableEvent): void;
   /**
-   * Yields events of all instances that share the bus as they are published, until `signal` is aborted.
-   *
-   * @param after stream ID of the last event received: continues after it, or with the oldest stored event. Null: only new events.
+   * Yields events of all instances that share the bus as they are published, until `signal` is aborted. Stored events come first, and
+   * new ones follow without a gap or a duplicate. With `sinceMs`, some earlier events may come too: the caller filters by time.
    */
-  follow(after: string | null, signal: AbortSignal): AsyncIterable<readonly PublishedEvent[]>;
+  follow(start: FollowStart, signal: AbortSignal): AsyncIterable<readonly PublishedEvent[]>;
+  /**
+   * Yields the stored events, newest first, in batches of limited size.
+   *
+   * @param before stream ID: only events before it. Null: all.
+   * @param sinceMs earlier events are not needed, but may come.
+   * @throws {StoreUnavailable}
+   */
+  stored(before: string | null, sinceMs: number): AsyncIterable<readonly PublishedEvent[]>;
   /** Gives buffered events a short time to be sent. */
   close(): Promise<void>;
 }

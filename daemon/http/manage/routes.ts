@@ -18,7 +18,7 @@ import type { AddressOf } from '../client-address.js';
 import { corsFields, type CorsSettings, preflightFields } from '../cors.js';
 import { bearerOf, constantTimeMatcher } from '../credentials.js';
 import { type OperationRequest, type Handlers, serve } from './endpoints.js';
-import { eventFeed } from './event-feed.js';
+import { eventFeed, eventPage } from './event-feed.js';
 import type { EventStreams } from './event-streams.js';
 import { openApi } from './openapi.js';
 import {
@@ -84,9 +84,7 @@ export function manageRoutes(options: ManageOptions): Router {
     ...usageHandlers(options),
     ...migrationHandlers(options),
     ...sessionHandlers(options),
-    // `async`, so that a refusal rejects the promise, as in the other handlers.
-    // eslint-disable-next-line @typescript-eslint/require-await
-    streamEvents: async ({ query, lastEventId }) => eventFeed(options.bus, query, lastEventId),
+    ...eventHandlers(options),
     readStatus: async () => wireStatus(await options.status()),
     describeApi: () => Promise.resolve(description),
   };
@@ -247,6 +245,15 @@ function auditHandlers({
 function numberOf(lastEventId: string): number {
   if (/^\d{1,15}$/.test(lastEventId)) return Number(lastEventId);
   throw new Refusal('invalid_request', 'Last-Event-ID must be the ID of an event of this stream');
+}
+
+function eventHandlers({ bus, clock }: ManageOptions): Handlers<Pick<Operations, 'listEvents' | 'streamEvents'>> {
+  return {
+    // `async`, so that a refusal rejects the promise, as in the other handlers.
+    listEvents: async ({ query }, page) => eventPage(bus, query, page, clock.now()),
+    // eslint-disable-next-line @typescript-eslint/require-await
+    streamEvents: async ({ query, lastEventId }) => eventFeed(bus, query, lastEventId, clock.now()),
+  };
 }
 
 function usageHandlers({ usage, clock }: ManageOptions): Handlers<Pick<Operations, 'readUsage'>> {

@@ -215,15 +215,22 @@ export function wireAuditRecord(record: AuditRecord): WireAuditRecord {
   };
 }
 
-/** @throws {Refusal} if the time range ends before it begins. */
-export function auditFilter(query: z.output<typeof schemas.auditQuery>, nowMs: number): AuditFilter {
-  const sinceMs = pastMs(query.since, nowMs);
-  const untilMs = pastMs(query.until, nowMs);
+/** @throws {Refusal} if the period ends before it begins. */
+export function periodOf({ since, until }: { since?: string | undefined; until?: string | undefined }, nowMs: number) {
+  const sinceMs = pastMs(since, nowMs);
+  const untilMs = pastMs(until, nowMs);
   if (sinceMs !== undefined && untilMs !== undefined && sinceMs > untilMs) {
     throw new Refusal('invalid_request', 'since must not be after until');
   }
-  return { ...followFilter(query), sinceMs, untilMs, text: query.q };
+  return { sinceMs, untilMs };
 }
+
+/** @throws {Refusal} if the period ends before it begins. */
+export const auditFilter = (query: z.output<typeof schemas.auditQuery>, nowMs: number): AuditFilter => ({
+  ...followFilter(query),
+  ...periodOf(query, nowMs),
+  text: query.q,
+});
 
 export function followFilter(query: z.output<typeof schemas.auditStreamQuery>): FollowFilter {
   const { action, actor, outcome, project_id: projectId, token_id: tokenId } = query;

@@ -6,7 +6,7 @@ import type { ContentReader } from '../../core/content/content-reader.js';
 import type { RealtimeReader } from '../../core/content/realtime-reader.js';
 import { type ContentFacts, NO_CONTENT_FACTS, type Outcome, type RequestEnded } from '../../core/events.js';
 import type { Clock } from '../../core/ports.js';
-import type { KnownSubject, Refusal } from '../../core/refusal.js';
+import { type KnownSubject, type Refusal, sentenceOf } from '../../core/refusal.js';
 import { pathWithoutSecrets } from '../../core/token-in-text.js';
 import type { CompletionQueue, Completed } from './completion-queue.js';
 import type { AddressOf } from '../client-address.js';
@@ -54,6 +54,7 @@ export class RequestRecord implements Completed {
   #subject: KnownSubject | null = null;
   #clientIp: string | null = null;
   #code: string | null = null;
+  #problem: string | null = null;
   /** Two clocks: `#endedAtMs` is monotonic, `#timeMs` counts from the epoch. */
   #endedAtMs = 0;
   #timeMs = 0;
@@ -89,6 +90,7 @@ export class RequestRecord implements Completed {
     this.status = statusOf(refusal);
     this.cause = refusal.cause;
     this.#code = codeOf(refusal);
+    this.#problem = sentenceOf(refusal);
   }
 
   /** The complete response was sent. */
@@ -143,9 +145,10 @@ export class RequestRecord implements Completed {
       obfuscated: subject?.obfuscated ?? null,
       clientIp: this.#clientIp,
       method: req.method ?? '',
-      path: pathWithoutSecrets(pathOf(req.url ?? '')),
+      path: recordedPath(req.url ?? ''),
       status: this.status ?? CLIENT_CLOSED_STATUS,
       code: this.#code,
+      problem: this.#problem,
       outcome: this.outcome ?? 'client_closed',
       isForwarded: forwardedAtMs !== null,
       cache: this.isHit ? 'hit' : 'miss',
@@ -162,6 +165,14 @@ export class RequestRecord implements Completed {
       responseBody: null,
     };
   }
+}
+
+const LONG_QUERY = 500;
+
+/** A slice holds the whole target in memory, and events are stored for long: without a long query it is copied. */
+function recordedPath(target: string): string {
+  const path = pathWithoutSecrets(pathOf(target));
+  return target.length - path.length > LONG_QUERY ? Buffer.from(path, 'latin1').toString('latin1') : path;
 }
 
 /** What is known of a CONNECT request, or of a request that the parser rejected. */
@@ -188,6 +199,7 @@ export function recordUnreadable(
     path: '',
     status: statusOf(refusal),
     code: codeOf(refusal),
+    problem: sentenceOf(refusal),
     outcome: outcomeOf(refusal),
     isForwarded: false,
     cache: 'miss',

@@ -1,53 +1,55 @@
 /**
- * Event bus in memory, for an instance without Redis. Keeps the last 1,000 events for followers. Publishing only stores a reference
- * in a ring buffer; the JSON is created when a follower reads the event.
+ * Event bus in memory, for an instance without Redis. It stores the last 10,000 events for followers and lists.
+ *
+ * Publishing only stores a reference in a ring buffer; the JSON is created when a follower or a list reads the event, and then replaces
+ * the record that it was created from. All events together have at most 16 million characters, so that long paths and captured bodies
+ * store fewer events instead of taking more memory: usually the ring takes about 10 MB, and never more than 32 MB.
  */
 import { parseStreamId } from '../../core/stream-id.js';
-import { bodyCharacters, type PublishableEvent } from '../../core/events.js';
-import type { Clock, EventBus, EventCounts, PublishedEvent } from '../../core/ports.js';
-import { eventText } from '../event-text.js';
-import { StoredEvent, Waiters } from '../published.js';
+import type { PublishableEvent } from '../../core/events.js';
+import type { Clock, EventBus, EventCounts, FollowStart, PublishedEvent } from '../../core/ports.js';
+import { Waiters } from '../published.js';
+import { MemoryEvent, type Publisher } from './memory-event.js';
 
-const CAPACITY = 1_000;
-const MAX_BODY_CHARACTERS = 16_000_000;
+const CAPACITY = 10_000;
+const MAX_CHARACTERS = 16_000_000;
 const MAX_BATCH = 100;
 const GATHER_MS = 20; // Each wake-up costs one write per follower.
 
-export class MemoryEventBus implements EventBus {
+export class MemoryEventBus implements EventBus, Publisher {
   readonly backend = 'memory';
   readonly isFailing = false;
-  readonly #instance: string;
-  readonly #clock: Clock;
+  readonly instance: string;
   /** Part of every position, so that positions from an earlier process are recognised. */
-  readonly #sinceMs: number;
+  readonly sinceMs: number;
+  readonly #clock: Clock;
   /** The event with number N is at index N modulo the capacity. */
-  readonly #ring = Array<PublishableEvent | null>(CAPACITY).fill(null);
-  /** Serialised events by the same index, for events that a follower has read. */
-  readonly #rendered = Array<StoredEvent | null>(CAPACITY).fill(null);
+  readonly #ring = Array<MemoryEvent | null>(CAPACITY).fill(null);
   readonly #followers = new Waiters();
   #isGathering = false;
   /** Number of the next event, starting from 1. */
   #next = 1;
   /** Number of the oldest event in the ring. */
   #oldest = 1;
-  #bodyCharacters = 0;
+  #characters = 0;
 
   constructor(instance: string, clock: Clock) {
-    this.#instance = instance;
+    this.instance = instance;
     this.#clock = clock;
-    this.#sinceMs = clock.now();
+    this.sinceMs = clock.now();
   }
 
   get counts(): EventCounts {
     return { published: this.#next - 1, dropped: 0, failed: 0, buffered: 0, lag: null, trimmedUnread: 0 };
   }
 
-  publish(event: PublishableEvent): void {
+  publish(published: PublishableEvent): void {
     if (this.#next - this.#oldest === CAPACITY) this.#evictOldest();
+    const event = new MemoryEvent(this, this.#next, published);
     this.#ring[this.#next % CAPACITY] = event;
     this.#next += 1;
-    this.#bodyCharacters += bodyCharacters(event);
-    while (this.#bodyCharacters > MAX_BODY_CHARACTERS) this.#evictOldest();
+    this.#characters += event.characters;
+    while (this.#characters > MAX_CHARACTERS) this.#evictOldest();
     if (this.#isGathering || !this.#followers.hasAny) return;
     this.#isGathering = true;
     this.#clock.after(GATHER_MS, () => {
@@ -56,40 +58,64 @@ export class MemoryEventBus implements EventBus {
     });
   }
 
-  async *follow(after: string | null, signal: AbortSignal): AsyncGenerator<readonly PublishedEvent[]> {
-    let next = after === null ? this.#next : this.#numberAfter(after);
+  async *follow(start: FollowStart, signal: AbortSignal): AsyncGenerator<readonly PublishedEvent[]> {
+    let next = this.#startOf(start);
     while (!signal.aborted) {
       next = Math.max(next, this.#oldest);
       const end = Math.min(this.#next, next + MAX_BATCH);
-      const events = [];
-      for (; next < end; next++) events.push(...this.#at(next));
+      const events = this.#between(next, end);
+      next = end;
       if (events.length > 0) yield events;
       else await this.#followers.next(signal);
     }
+  }
+
+  // eslint-disable-next-line @typescript-eslint/require-await -- The port is asynchronous for Redis.
+  async *stored(before: string | null): AsyncGenerator<readonly PublishedEvent[]> {
+    let end = before === null ? this.#next : this.#numberOf(before);
+    while (end !== null && end > this.#oldest) {
+      const first = Math.max(this.#oldest, end - MAX_BATCH);
+      yield this.#between(first, end).reverse();
+      end = first;
+    }
+  }
+
+  onRendered(event: MemoryEvent, moreCharacters: number): void {
+    // It may have left the ring.
+    if (this.#ring[event.number % CAPACITY] === event) this.#characters += moreCharacters;
   }
 
   close(): Promise<void> {
     return Promise.resolve();
   }
 
-  #numberAfter(place: string): number {
-    const [sinceMs, number] = parseStreamId(place) ?? [NaN, NaN];
-    // A position from another process: all events in the ring are newer.
-    return sinceMs === this.#sinceMs && number < this.#next ? number + 1 : this.#oldest;
+  #startOf(start: FollowStart): number {
+    if (start === null) return this.#next;
+    // All events, or a position from another process: then all events in the ring are newer.
+    if ('sinceMs' in start) return this.#oldest;
+    const number = this.#numberOf(start.after);
+    return number === null ? this.#oldest : number + 1;
   }
 
-  #at(number: number): StoredEvent[] {
-    const slot = number % CAPACITY;
-    const event = this.#ring[slot];
-    if (!event) return [];
-    return [(this.#rendered[slot] ??= new StoredEvent(`${this.#sinceMs}-${number}`, eventText(event, this.#instance)))];
+  /** @returns null for a position that no event of this process has. */
+  #numberOf(position: string): number | null {
+    const [sinceMs, number] = parseStreamId(position) ?? [NaN, NaN];
+    return sinceMs === this.sinceMs && number < this.#next ? number : null;
+  }
+
+  #between(first: number, end: number): PublishedEvent[] {
+    const events = [];
+    for (let number = first; number < end; number++) {
+      const event = this.#ring[number % CAPACITY];
+      if (event) events.push(event);
+    }
+    return events;
   }
 
   #evictOldest(): void {
     const slot = this.#oldest % CAPACITY;
-    const event = this.#ring[slot];
-    if (event) this.#bodyCharacters -= bodyCharacters(event);
-    this.#ring[slot] = this.#rendered[slot] = null;
+    this.#characters -= this.#ring[slot]?.characters ?? 0;
+    this.#ring[slot] = null;
     this.#oldest += 1;
   }
 }

@@ -5,7 +5,7 @@
  */
 import { EventBuffer } from '../../core/event-buffer.js';
 import type { PublishableEvent } from '../../core/events.js';
-import type { Clock, EventBus, EventCounts, Log, PublishedEvent } from '../../core/ports.js';
+import type { Clock, EventBus, EventCounts, FollowStart, Log, PublishedEvent } from '../../core/ports.js';
 import { eventText } from '../event-text.js';
 import type { RedisAddress } from './address.js';
 import { RedisUnavailable, RedisConnection } from './connection.js';
@@ -79,8 +79,12 @@ export class RedisEventBus implements EventBus {
     this.#buffer.push(event);
   }
 
-  follow(after: string | null, signal: AbortSignal): AsyncIterable<readonly PublishedEvent[]> {
-    return this.#stream.follow(after, signal);
+  follow(start: FollowStart, signal: AbortSignal): AsyncIterable<readonly PublishedEvent[]> {
+    return this.#stream.follow(start, signal);
+  }
+
+  stored(before: string | null, sinceMs: number): AsyncIterable<readonly PublishedEvent[]> {
+    return this.#stream.stored(before, sinceMs);
   }
 
   async close(): Promise<void> {

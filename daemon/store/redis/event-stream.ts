@@ -4,7 +4,7 @@
  * further behind reads older events on the non-blocking connection, as far as Redis still has them.
  */
 import { compareStreamIds, parseStreamId } from '../../core/stream-id.js';
-import type { Clock, Log, PublishedEvent } from '../../core/ports.js';
+import type { Clock, FollowStart, Log, PublishedEvent } from '../../core/ports.js';
 import { StoredEvent, Waiters } from '../published.js';
 import type { RedisAddress } from './address.js';
 import { RedisConnection } from './connection.js';
@@ -12,6 +12,10 @@ import { RedisConnection } from './connection.js';
 const BLOCK_MS = 1_000;
 const COMMAND_MS = 5_000; // Much longer than BLOCK_MS, because the machine may be busy.
 const READ_AT_ONCE = 50; // With captured bodies an event can have half a megabyte.
+const MAX_READ_AT_ONCE = 1_000;
+const CHARACTERS_AT_ONCE = 1_000_000;
+// Redis numbers the entries by its own clock.
+const MAX_CLOCK_DIFFERENCE_MS = 60_000;
 const MAX_EVENTS = 1_000;
 const MAX_CHARACTERS = 8_000_000;
 const RETRY_MS = 500;
@@ -34,11 +38,11 @@ export class RedisEventStream {
     this.#options = options;
   }
 
-  async *follow(after: string | null, signal: AbortSignal): AsyncGenerator<readonly PublishedEvent[]> {
+  async *follow(start: FollowStart, signal: AbortSignal): AsyncGenerator<readonly PublishedEvent[]> {
     this.#followers += 1;
     const recent = (this.#recent ??= new RecentEvents(this.#options));
     try {
-      let streamId = after;
+      let streamId = positionBefore(start);
       while (!signal.aborted) {
         streamId ??= recent.end;
         const events = streamId === null ? [] : await this.#eventsAfter(streamId, recent);
@@ -53,6 +57,24 @@ export class RedisEventStream {
     } finally {
       this.#followers -= 1;
       if (this.#followers === 0) this.#closeRecent();
+    }
+  }
+
+  /** The stored events, newest first. @throws {StoreUnavailable} */
+  async *stored(before: string | null, sinceMs: number): AsyncGenerator<readonly StoredEvent[]> {
+    const { connection, key } = this.#options;
+    const first = positionBefore({ sinceMs }) ?? '-';
+    let last = before === null ? '+' : predecessorOf(before);
+    let count = READ_AT_ONCE;
+    for (;;) {
+      const events = eventsFrom(await connection.call('XREVRANGE', [key, last, first, 'COUNT', count]));
+      const oldest = events.at(-1);
+      if (!oldest) return;
+      yield events.filter(({ json }) => json !== '');
+      last = predecessorOf(oldest.streamId);
+      const characters = events.reduce((sum, { json }) => sum + json.length, 1);
+      const fitting = Math.floor((CHARACTERS_AT_ONCE * events.length) / characters);
+      count = Math.max(READ_AT_ONCE, Math.min(MAX_READ_AT_ONCE, fitting));
     }
   }
 
@@ -79,6 +101,21 @@ export class RedisEventStream {
     this.#recent?.close();
     this.#recent = null;
   }
+}
+
+/** The position after which a follower begins; null: at the end of the stream. */
+function positionBefore(start: FollowStart): string | null {
+  if (start === null) return null;
+  if ('after' in start) return start.after;
+  return `${Math.max(0, Math.floor(start.sinceMs) - MAX_CLOCK_DIFFERENCE_MS)}-0`;
+}
+
+/** The greatest stream ID before this one, as the end of a range. */
+function predecessorOf(streamId: string): string {
+  const [ms, seq] = parseStreamId(streamId) ?? [0, 0];
+  if (seq > 0) return `${ms}-${seq - 1}`;
+  // Without a second number, the range includes all events of that millisecond.
+  return String(Math.max(0, ms - 1));
 }
 
 /** The most recent events in memory, without a gap between `start` and `end`. */

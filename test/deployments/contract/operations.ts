@@ -114,6 +114,11 @@ export function behavesInOperation(given: ContractContext): void {
       await eventually('it receives what it missed', () => later.items.length >= EVENTS);
       expect(later.items.map(({ id }) => id)).to.deep.equal(wanted);
       for (const each of [...followers, later]) await each.leave();
+      for (let at = 0; at < given.system.count; at++) {
+        const path = `/manage/events?token_id=${token.id}&model=last&since=1h&limit=1000`;
+        const listed = await given.system.ask<WireEvent[]>('GET', path, { at });
+        expect(listed.map(({ id }) => id).reverse()).to.deep.equal(wanted);
+      }
     });
 
     it('cached responses are served, counted and purged by every instance', async () => {

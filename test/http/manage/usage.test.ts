@@ -395,6 +395,7 @@ describe('usage over time', () => {
     path: '/v1/a',
     status: 200,
     code: null,
+    problem: null,
     outcome: 'ok' as const,
     isForwarded: true,
     cache: 'miss' as const,

@@ -168,6 +168,7 @@ const ENDED = {
   path: '/v1/a',
   status: 200,
   code: null,
+  problem: null,
   outcome: 'ok',
   isForwarded: true,
   cache: 'miss',

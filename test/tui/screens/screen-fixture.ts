@@ -232,6 +232,7 @@ export const request = (number: number, fields: Partial<WireRequestEvent> = {}):
   path: '/v1/chat/completions',
   status: 200,
   code: null,
+  error: null,
   upstream_request_id: null,
   outcome: 'ok',
   cache: 'miss',
