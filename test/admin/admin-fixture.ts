@@ -1,5 +1,7 @@
 /** A daemon with more than a day of traffic, for tests and screenshots. */
+import type { ServerResponse } from 'node:http';
 import type { WireProject, WireTokenCreated } from '../../daemon/api/contract.js';
+import { completion, models, problem } from '../../daemon/demo/responses.js';
 import { TestClock } from '../support/clock.js';
 import { startDaemon, type TestDaemon } from '../support/daemon.js';
 import { json, startProvider } from '../support/provider.js';
@@ -17,13 +19,26 @@ export interface AdminFixture {
 /** Number of requests in an hour of the day: busy by day, quiet at night. */
 const busyAt = (hour: number) => Math.round(3 + 12 * Math.max(0, Math.sin((hour - 6) / 4.2)) + ((hour * 7) % 4));
 
+const MODELS = ['gpt-4o-mini', 'gpt-4o-mini', 'gpt-4o', 'o4-mini', 'gpt-4o-mini', 'gpt-5-typo'] as const;
+
+function answerChat(res: ServerResponse, { model, size }: { model: string; size: number }): void {
+  if (model === 'gpt-5-typo') {
+    json(res, 404, problem(`The model ${model} does not exist`, 'model_not_found'));
+    return;
+  }
+  const usage = { prompt_tokens: 9 * size, completion_tokens: 4 * size, total_tokens: 13 * size };
+  json(res, 200, { ...completion(model, 'Hello'), usage });
+}
+
 const USERS = ['frontend', 'ci-deploy', 'batch-night', 'frontend', 'notebook'] as const;
 
 export async function startAdminFixture(): Promise<AdminFixture> {
   let isFailing = false;
   const provider = await startProvider();
-  provider.answer = (_req, res) => {
-    json(res, isFailing ? 503 : 200, { object: 'list', data: [] }, { 'cache-control': 'max-age=600' });
+  provider.answer = (req, res, { body }) => {
+    if (isFailing) json(res, 503, problem('The server is overloaded', 'overloaded'));
+    else if (req.method === 'GET') json(res, 200, models('gpt-4o', 'gpt-4o-mini'), { 'cache-control': 'max-age=600' });
+    else answerChat(res, JSON.parse(body.toString()) as { model: string; size: number });
   };
   const clock = new TestClock({ standsStill: false, startMs: Date.now() - HOURS * HOUR_MS });
   const daemon = await startDaemon({
@@ -51,9 +66,18 @@ export async function startAdminFixture(): Promise<AdminFixture> {
   for (let hour = 0; hour < HOURS; hour++) {
     const calls = busyAt(new Date(clock.now()).getUTCHours());
     for (let call = 0; call < calls; call++) {
-      isFailing = hour % 11 === 3 && call % 3 === 0;
+      isFailing = hour % 11 === 3 && call % 4 === 1;
       const { token } = tokens[USERS[call % USERS.length]!]!;
-      await (await daemon.call(token, `/v1/models?page=${hour}-${call % 7}`)).text();
+      const model = MODELS[(hour + call) % MODELS.length]!;
+      const chat = { method: 'POST', body: JSON.stringify({ model, size: 20 + ((hour * call) % 90) }) };
+      const response =
+        call % 3 === 0
+          ? daemon.call(token, `/v1/models?page=${hour}-${call % 2}`)
+          : daemon.call(token, '/v1/chat/completions', {
+              ...chat,
+              headers: { 'content-type': 'application/json' },
+            });
+      await (await response).text();
     }
     daemon.daemon.completions.flush();
     clock.advance(HOUR_MS);

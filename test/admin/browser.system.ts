@@ -454,6 +454,8 @@ describe('the Admin UI in a browser', function () {
         it(`${width} px, ${colorScheme}: nothing overflows, and axe finds no problems`, async () => {
           const project = await daemon.createProject({ name: 'a-name-without-any-place-to-break-it-'.repeat(2) });
           const token = await daemon.createToken(project.id, { name: 'W'.repeat(100), max_requests: 2147483647 });
+          await (await daemon.call(token.token)).text();
+          daemon.daemon.completions.flush();
           await daemon.manage('DELETE', `/manage/tokens/${token.id}`, undefined, { 'x-audit-reason': 'x'.repeat(200) });
           await open({ colorScheme, viewport: { width, height: 800 } });
           await page.goto(base());
@@ -480,6 +482,7 @@ describe('the Admin UI in a browser', function () {
             'nothing',
           ]) {
             await page.goto(base() + to);
+            for (const summary of await page.locator('summary').all()) await summary.click();
             await expectFine(page, to);
           }
           await page.goto(`${base()}tokens/${token.id}`);

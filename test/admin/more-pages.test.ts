@@ -119,10 +119,13 @@ describe('the pages of the Admin UI', () => {
 
     it('group requests by model, token, project and day (finding A19)', async () => {
       await use(2, ['frontend', 'ci']);
-      for (const by of ['token', 'model', 'project', 'day', 'token,model']) {
+      for (const by of ['token', 'model', 'project', 'day', 'hour', 'token,model']) {
         const { status, html } = await browser.get(`usage?by=${by}&since_hours=24`);
         expect(status, by).to.equal(200);
-        expect(html, by).to.include('4 requests').and.to.include('Upstream refused').and.to.include('Prompt tokens');
+        expect(html, by)
+          .to.include('4 requests in total')
+          .and.to.include('Upstream refused')
+          .and.to.include('Prompt tokens');
       }
       const byToken = await browser.get('usage?by=token');
       expect(byToken.html).to.include('>frontend</bdi>').and.to.include('>ci</bdi>');
@@ -132,12 +135,40 @@ describe('the pages of the Admin UI', () => {
       expect(wrong.html).to.include('must be one of model token');
     });
 
+    it('show requests and model tokens over time, for a period or between two days', async () => {
+      await use(2, ['frontend']);
+      const today = new Date(daemon.clock.now()).toISOString().slice(0, 10);
+      for (const [query, step] of [
+        ['since_hours=24', 'hour'],
+        ['since_hours=720', 'day'],
+        [`from=${today}`, 'hour'],
+        [`from=2026-01-01&to=${today}`, 'day'],
+      ] as const) {
+        const { html } = await browser.get(`usage?${query}`);
+        expect(html, query).to.include(`Requests: 2, up to 2 per ${step}.`).and.to.include('Model tokens: none');
+        expect(html, query).to.include(`aria-label="Requests and model tokens per ${step}"`);
+      }
+      expect((await browser.get('usage?from=2026-01-01&to=2026-01-02')).html).to.include('No requests in this period');
+      for (const [query, why] of [
+        ['from=2026-02-30', 'A day must be written like 2030-01-31.'],
+        ['to=2026-01-01', 'Choose the first day as well.'],
+        ['from=2999-01-01', 'The first day must not be in the future.'],
+        ['from=2026-01-02&to=2026-01-01', 'The last day must not be before the first.'],
+        ['from=2020-01-01', 'Choose a period of up to 366 days.'],
+      ] as const) {
+        const { status, html } = await browser.get(`usage?${query}`);
+        expect(status, query).to.equal(400);
+        expect(html, query).to.include(why);
+      }
+    });
+
     it('have several pages (finding A19)', async () => {
       await use(1, Array.from({ length: 51 }));
       const first = await browser.get('usage?by=token');
       expect(first.html).to.include('51 rows').and.to.include('rel="next"');
       const second = await browser.get('usage?by=token&cursor=2');
-      expect(second.html.match(/<th scope="row"/g)).to.have.length(1);
+      const [lines = ''] = /<table id="usage-lines"[^]*<\/table>/.exec(second.html) ?? [];
+      expect(lines.match(/<th scope="row"/g)).to.have.length(1);
     });
 
     it('export CSV and JSON with the filter of the page (finding A19)', async () => {
@@ -278,13 +309,28 @@ describe('the pages of the Admin UI', () => {
     await there.logIn(MANAGEMENT_TOKEN);
     const { html } = await there.get();
     const charts = [...html.matchAll(/<figure[^]*?<\/figure>/g)].map(([chart]) => ({
-      scale: [...chart.matchAll(/<span>(\d+)<\/span>/g)].map(([, number]) => number),
-      heights: [...chart.matchAll(/<rect[^>]* height="([\d.]+)"/g)].map(([, height]) => Number(height)),
+      title: /<strong>([^<]*)</.exec(chart)?.[1],
+      scale: [...chart.matchAll(/text-anchor="end">(\d+)<\/text>/g)].map(([, number]) => Number(number)),
+      bars: [...chart.matchAll(/<rect class="([\w-]+)" x[^>]* height="([\d.]+)%"/g)].flatMap(([, look = '', height]) =>
+        look === 'hover' ? [] : [[look, Number(height)]],
+      ),
+      marks: [...chart.matchAll(/<text x="[\d.]+%" text-anchor="\w+" y="0.75em"[^>]*>([^<]*)</g)].map(
+        ([, mark]) => mark,
+      ),
     }));
-    // Nine tenths and three quarters of the height of 96.
+    const marks = ['18:00', '23 Nov', '06:00', '12:00'];
+    // 6 and 3 of 10: a failure is on top of the requests that the provider answered.
     expect(charts).to.deep.equal([
-      { scale: ['10', '5', '0'], heights: [86.4] },
-      { scale: ['4', '2', '0'], heights: [72] },
+      {
+        title: 'Requests per hour',
+        scale: [0, 5, 10],
+        bars: [
+          ['forwarded', 60],
+          ['failures', 30],
+        ],
+        marks,
+      },
+      { title: 'Failures per hour', scale: [0, 1, 2, 3], bars: [['failures', 100]], marks },
     ]);
     await used.stop();
   });

@@ -287,7 +287,7 @@ describe('the pages of the Admin UI', () => {
   });
 
   describe('of the overview', () => {
-    it('draw charts of requests and errors with a text alternative', async () => {
+    it('draw charts of requests and failures, with their numbers as a text and a table', async () => {
       const { id } = await daemon.createProject();
       const { token } = await daemon.createToken(id);
       const before = daemon.ended.length;
@@ -302,11 +302,15 @@ describe('the pages of the Admin UI', () => {
       await eventually('the overview shows the requests', async () => {
         daemon.clock.advance(1_000);
         ({ html } = await browser.get());
-        return html.includes('aria-label="Requests: 3 in the last 24 hours, up to 3 per hour"');
+        return html.includes('aria-label="Requests: 3, up to 3 per hour.');
       });
-      expect(html).to.include('aria-label="Errors: 3 in the last 24 hours');
-      for (const span of ['7d', '30d']) expect((await browser.get(`?span=${span}`)).html).to.include('Requests: 3 in');
-      expect((await browser.get('?span=constructor')).html).to.include('in the last 24 hours');
+      expect(html).to.include('aria-label="Failures: 3, up to 3 per hour. Errors 3,');
+      expect(html)
+        .to.include('Show the numbers as a table')
+        .and.to.match(/>Failures<[^]*data-label="Failures"[^>]*><span>3</);
+      expect((await browser.get('?span=7d')).html).to.include('Requests: 3, up to 3 per hour');
+      expect((await browser.get('?span=30d')).html).to.include('Requests: 3, up to 3 per day');
+      expect((await browser.get('?span=constructor')).html).to.include('aria-current="true">24 hours<');
     });
   });
 

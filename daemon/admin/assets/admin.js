@@ -183,7 +183,7 @@ document.addEventListener('submit', (event) => {
 
 // ---- automatic refresh
 
-/** Replaces the live parts of this page by those of `page`, except a part in use. Keeps selected rows and the focus. */
+/** Replaces the live parts of this page by those of `page`, except a part in use. Keeps selected rows, open details and the focus. */
 function replaceLiveParts(page) {
   for (const fresh of page.querySelectorAll('[data-live][id]')) {
     const old = document.getElementById(fresh.id);
@@ -192,6 +192,10 @@ function replaceLiveParts(page) {
     for (const box of old.querySelectorAll('input[type=checkbox]:checked')) {
       const same = next.querySelector(`input[name="${CSS.escape(box.name)}"][value="${CSS.escape(box.value)}"]`);
       if (same) same.checked = true;
+    }
+    for (const open of old.querySelectorAll('details[id][open]')) {
+      const same = next.querySelector(`#${CSS.escape(open.id)}`);
+      if (same) same.open = true;
     }
     const focused = old.contains(document.activeElement) ? counterpartIn(next, document.activeElement) : null;
     old.replaceWith(next);
@@ -202,6 +206,7 @@ function replaceLiveParts(page) {
 
 /** The element of the new part that corresponds to `focused` in the old part. */
 function counterpartIn(fresh, focused) {
+  if (focused.matches('summary')) return fresh.querySelector(`#${CSS.escape(focused.parentElement.id)} > summary`);
   const name = focused instanceof HTMLInputElement ? 'value' : 'href';
   const own = focused.getAttribute(name);
   const tag = focused.tagName.toLowerCase();
@@ -213,7 +218,7 @@ function isInUse(element) {
   const selection = getSelection();
   const isSelected = selection !== null && !selection.isCollapsed && selection.containsNode(element, true);
   const { activeElement } = document;
-  const canRestoreFocus = activeElement?.matches('a[href], input[type=checkbox]');
+  const canRestoreFocus = activeElement?.matches('a[href], input[type=checkbox], details[id] > summary');
   return isSelected || (element.contains(activeElement) && !canRestoreFocus);
 }
 
@@ -244,6 +249,8 @@ function startRefreshing(status) {
     else if (isStale()) words.textContent = `▲ stale ${age}s`;
     else words.textContent = isCatchingUp ? '○ refreshing' : `● live ${time}`;
     button.textContent = isPaused ? 'Resume' : 'Pause';
+    // The style makes the content of a stale page grey.
+    status.closest('main').toggleAttribute('data-stale', isStale() && !isPaused);
     const isStatusHidden = document.querySelector('dialog[open]') !== null;
     if (isStatusHidden && isStale() && !document.getElementById('script-notice')) notify(STALE_NOTICE);
   };

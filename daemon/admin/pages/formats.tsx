@@ -79,6 +79,10 @@ export function Time({ at, isFull = false }: { at: string | null; isFull?: boole
   );
 }
 
+/** A number in a table. Zeros are faint, and left out on narrow screens. */
+export const Figure = ({ value }: { value: number }) =>
+  value === 0 ? <span className="zero">0</span> : <>{exact(value)}</>;
+
 /** How much of a token's cap is used. */
 export function Uses({ token: { request_count: used, max_requests: most } }: { token: WireToken }) {
   if (most === 0) return <>{exact(used)}</>;

@@ -1,6 +1,6 @@
 import { duration, exact } from '../../api/formats.js';
 import type { WireStatus, WireToken, WireUsageLine } from '../../api/contract.js';
-import { type SpanName, Usage } from './chart.js';
+import { type SpanName, Traffic } from './traffic.js';
 import { Heading } from './document.js';
 import { Link } from './frame.js';
 import { type Names, TokenLink } from './links.js';
@@ -27,7 +27,7 @@ export function overviewPage({ status, usage, spanName, expiring, projectNames }
       ) : (
         <>
           <Tiles status={status} />
-          <Usage lines={usage} spanName={spanName} to="" />
+          <Traffic lines={usage} spanName={spanName} to="" />
         </>
       )}
       <div className="columns">

@@ -62,6 +62,15 @@ export function Table<Row>({ id, label, columns, rows, mark, keyOf }: TableProps
   );
 }
 
+/** A table with many columns. It scrolls sideways, so it can have the focus. */
+export function WideTable<Row>(props: TableProps<Row>) {
+  return (
+    <div className="wide" tabIndex={0} role="region" aria-label={`${props.label}, scrollable`}>
+      <Table {...props} />
+    </div>
+  );
+}
+
 /** @param query of the current page; the link to the next page replaces its cursor. */
 export function Paging({ to, query, next }: { to: string; query: URLSearchParams; next: string | null }) {
   const isFirst = !query.has('cursor');

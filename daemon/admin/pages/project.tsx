@@ -1,7 +1,7 @@
 import { counted } from '../../api/formats.js';
 import type { WireAuditRecord, WireProject, WireUsageLine } from '../../api/contract.js';
 import { RecordTable } from './audit.js';
-import { type SpanName, Usage } from './chart.js';
+import { type SpanName, Traffic } from './traffic.js';
 import { Heading } from './document.js';
 import { Field, KeyField } from './fields.js';
 import { ConfirmLink, ChangeForm, Link } from './frame.js';
@@ -40,7 +40,7 @@ export function projectPage(props: ProjectProps) {
       <SuccessNotice what={done} />
       <ErrorNotice why={refused} />
       <ProjectFacts project={project} activeTokens={activeTokens} />
-      <Usage lines={usage} spanName={spanName} to={to} />
+      <Traffic lines={usage} spanName={spanName} to={to} />
       <Changes project={project} to={to} />
       <section aria-labelledby="records-title">
         <div className="section-head">

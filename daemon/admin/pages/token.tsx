@@ -1,6 +1,6 @@
 import type { WireAuditRecord, WireProject, WireToken, WireUsageLine } from '../../api/contract.js';
 import { RecordTable } from './audit.js';
-import { type SpanName, Usage } from './chart.js';
+import { type SpanName, Traffic } from './traffic.js';
 import { Heading } from './document.js';
 import { ConfirmLink, Link } from './frame.js';
 import { SuccessNotice, CommandLine } from './parts.js';
@@ -35,7 +35,7 @@ export function tokenPage({ token, project, usage, spanName, records, done }: To
       />
       <SuccessNotice what={done} />
       <TokenFacts token={token} project={project} />
-      <Usage lines={usage} spanName={spanName} to={to} />
+      <Traffic lines={usage} spanName={spanName} to={to} />
       <p>
         <Link to={`usage?token_id=${token.id}&by=day%2Cmodel&sort=day`}>Usage by day and model</Link>
       </p>

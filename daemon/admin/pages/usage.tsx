@@ -1,15 +1,21 @@
-import { exact } from '../../api/formats.js';
+import { counted } from '../../api/formats.js';
 import type { WireProject, WireUsageLine } from '../../api/contract.js';
 import { Heading } from './document.js';
 import { type Choices, Field, Select } from './fields.js';
 import { Link, QueryForm } from './frame.js';
 import { choicesOf, type Names, ProjectLink, TokenLink } from './links.js';
-import { type TableColumn, EmptyState, Exports, Paging, ErrorNotice, Table } from './parts.js';
-import { escapeBidi } from './formats.js';
+import { type TableColumn, EmptyState, Exports, Paging, ErrorNotice, WideTable } from './parts.js';
+import { escapeBidi, Figure } from './formats.js';
+import { BucketTable, REQUEST_SERIES, TimeChart, TOKEN_SERIES } from './time-chart.js';
+import { type Bucket, type Timeline, timeOf } from './timeline.js';
 
 export interface UsagePageProps {
   /** The lines of this page. */
   lines: readonly WireUsageLine[];
+  /** Requests over time. */
+  buckets: readonly Bucket[];
+  /** Null if the query is invalid. */
+  timeline: Timeline | null;
   /** Sums over all pages. */
   sums: Readonly<Record<string, number>>;
   /** Number of lines on all pages. */
@@ -27,6 +33,7 @@ export const GROUPINGS: Choices = [
   ['token', 'token'],
   ['project', 'project'],
   ['day', 'day'],
+  ['hour', 'hour'],
   ['token,model', 'token and model'],
   ['project,model', 'project and model'],
   ['day,model', 'day and model'],
@@ -47,7 +54,7 @@ export const USAGE_SORTS: Choices = [
   ['errors', 'most errors'],
   ['prompt_tokens', 'most prompt tokens'],
   ['completion_tokens', 'most completion tokens'],
-  ['day', 'newest first'],
+  ['time', 'newest first'],
 ];
 
 const DIMENSIONS = ['token_id', 'project_id', 'model', 'hour', 'day'];
@@ -66,21 +73,25 @@ function titleOf(field: string): string {
 }
 
 export function usagePage(props: UsagePageProps) {
-  const { lines, total, next, query, refused } = props;
+  const { lines, total, next, query, refused, timeline, buckets, sums } = props;
   return (
     <>
       <Heading title="Usage" />
       <ErrorNotice why={refused} />
       <UsageFilter {...props} />
-      {lines.length > 0 ? (
+      {lines.length > 0 && timeline !== null ? (
         <>
-          <div className="section-head">
-            <p className="faint">
-              {total === 1 ? '1 row' : `${exact(total)} rows`}, {exact(props.sums.requests ?? 0)} requests
-            </p>
-            <Exports to="usage/export" query={query} />
-          </div>
-          <UsageTable {...props} />
+          <Charts timeline={timeline} buckets={buckets} />
+          <section aria-labelledby="lines-title">
+            <div className="section-head">
+              <h2 id="lines-title">By {GROUPINGS.find(([value]) => value === (query.get('by') || 'model'))?.[1]}</h2>
+              <p className="faint">
+                {counted(total, 'row')}, {counted(sums.requests ?? 0, 'request')}
+              </p>
+              <Exports to="usage/export" query={query} />
+            </div>
+            <UsageTable {...props} />
+          </section>
         </>
       ) : (
         refused === null && (
@@ -94,6 +105,19 @@ export function usagePage(props: UsagePageProps) {
   );
 }
 
+function Charts({ timeline, buckets }: { timeline: Timeline; buckets: readonly Bucket[] }) {
+  return (
+    <section aria-labelledby="charts-title">
+      <h2 id="charts-title">Over time</h2>
+      <div className="charts">
+        <TimeChart title="Requests" unit="request" timeline={timeline} buckets={buckets} series={REQUEST_SERIES} />
+        <TimeChart title="Model tokens" unit="token" timeline={timeline} buckets={buckets} series={TOKEN_SERIES} />
+      </div>
+      <BucketTable id="usage-over-time" timeline={timeline} buckets={buckets} />
+    </section>
+  );
+}
+
 function UsageFilter({ query, projects }: UsagePageProps) {
   const given = (name: string) => query.get(name) ?? '';
   const select = (name: string, label: string, choices: Choices, usual: string) => (
@@ -101,10 +125,17 @@ function UsageFilter({ query, projects }: UsagePageProps) {
       {(attributes) => <Select choices={choices} chosen={given(name) || usual} {...attributes} />}
     </Field>
   );
+  const date = (name: string, label: string) => (
+    <Field name={name} label={label}>
+      {(attributes) => <input type="date" defaultValue={given(name)} {...attributes} />}
+    </Field>
+  );
   return (
     <QueryForm to="usage" className="filter" role="search" aria-label="Filter usage">
       {select('by', 'Group by', GROUPINGS, 'model')}
       {select('since_hours', 'Period', PERIODS, '168')}
+      {date('from', 'Or from')}
+      {date('to', 'To (UTC)')}
       {select('project_id', 'Project', [['', 'all'], ...choicesOf(projects)], '')}
       {given('token_id') === '' ? null : (
         <Field name="token_id" label="Token">
@@ -125,7 +156,8 @@ function UsageTable({ lines, projectNames, tokenNames }: UsagePageProps) {
   if (!example) return null;
   const unknown = <span className="faint">unknown</span>;
   const dimensions: Readonly<Record<string, TableColumn<WireUsageLine>>> = {
-    day: { title: 'Day (UTC)', show: ({ day }) => (day ?? '').slice(0, 10) },
+    day: { title: 'Day (UTC)', show: ({ day }) => timeOf(Date.parse(day ?? ''), 'day') },
+    hour: { title: 'Hour (UTC)', show: ({ hour }) => timeOf(Date.parse(hour ?? ''), 'hour') },
     token_id: {
       title: 'Token',
       show: ({ token_id: id }) => (id ? <TokenLink token={{ id, name: tokenNames.get(id) ?? null }} /> : unknown),
@@ -140,18 +172,16 @@ function UsageTable({ lines, projectNames, tokenNames }: UsagePageProps) {
   const figures = metricsOf(example).map((field) => ({
     title: titleOf(field),
     isNumber: true,
-    show: (line: WireUsageLine) => exact(Number(line[field] ?? 0)),
+    show: (line: WireUsageLine) => <Figure value={Number(line[field] ?? 0)} />,
   }));
   const [first = { title: 'All', show: () => 'all' }, ...rest] = columns;
   return (
-    <div className="wide">
-      <Table
-        id="usage-lines"
-        label="Usage"
-        rows={lines}
-        keyOf={(line) => [line.day, line.token_id, line.project_id, line.model].join(' ')}
-        columns={[first, ...rest, ...figures]}
-      />
-    </div>
+    <WideTable
+      id="usage-lines"
+      label="Usage"
+      rows={lines}
+      keyOf={(line) => [line.day, line.hour, line.token_id, line.project_id, line.model].join(' ')}
+      columns={[first, ...rest, ...figures]}
+    />
   );
 }

@@ -1,6 +1,6 @@
 import type { ManagementClient } from '../../api/client.js';
 import type { UsageQuery } from '../../api/contract.js';
-import { startOf, SPANS, spanNamed } from '../pages/chart.js';
+import { spanNamed, timelineOf } from '../pages/traffic.js';
 import { overviewPage } from '../pages/overview.js';
 import { namesOf } from '../pages/links.js';
 import { allProjects, get, type PageRequest } from '../page-request.js';
@@ -14,8 +14,8 @@ export async function usageFor(
   of: Omit<UsageQuery, 'by' | 'since'> = {},
 ) {
   const spanName = spanNamed(request.query.get('span'));
-  const since = new Date(startOf(spanName, request.nowMs)).toISOString();
-  return { spanName, usage: await client.usage({ ...of, by: SPANS[spanName].by, since }) };
+  const { fromMs, step } = timelineOf(spanName, request.nowMs);
+  return { spanName, usage: await client.usage({ ...of, by: step, since: new Date(fromMs).toISOString() }) };
 }
 
 export const overviewRoutes = [

@@ -4,7 +4,16 @@ import type { UsageQuery, WireUsageLine } from '../../api/contract.js';
 import { usageLine } from '../../api/schemas.js';
 import { exportDownload } from '../export.js';
 import { namesOf } from '../pages/links.js';
-import { metricsOf, isMetric, GROUPINGS, PERIODS, USAGE_SORTS, usagePage } from '../pages/usage.js';
+import { bucketsOf, STEP_MS, type Timeline } from '../pages/timeline.js';
+import {
+  GROUPINGS,
+  isMetric,
+  metricsOf,
+  PERIODS,
+  USAGE_SORTS,
+  usagePage,
+  type UsagePageProps,
+} from '../pages/usage.js';
 import {
   allProjects,
   get,
@@ -14,12 +23,12 @@ import {
   statusOf,
   type PageRequest,
 } from '../page-request.js';
+import { periodOf } from '../period.js';
 
 const LINES_SHOWN = 50;
 const CONCURRENCY = 8;
-const DAY_MS = 86_400_000;
 const METRICS = (Object.keys(usageLine.shape) as (keyof WireUsageLine)[]).filter(isMetric);
-const FIELDS = { token: 'token_id', project: 'project_id', model: 'model', day: 'day' } as const;
+const FIELDS = { token: 'token_id', project: 'project_id', model: 'model', hour: 'hour', day: 'day' } as const;
 
 /** @throws {ApiError} if the value is not one of the choices. */
 function choiceOf(
@@ -33,18 +42,35 @@ function choiceOf(
   throw invalidRequest(`${name} must be one of ${choices.map(([value]) => value).join(' ')}`);
 }
 
-/** Parameters of the API request, and the sort order of the page. */
-function reportParametersOf({ query, nowMs }: PageRequest) {
-  const by = choiceOf(query, 'by', GROUPINGS, 'model');
-  const hours = Number(choiceOf(query, 'since_hours', PERIODS, '168'));
-  const sort = choiceOf(query, 'sort', USAGE_SORTS, 'requests');
-  const sinceMs = nowMs - hours * 3_600_000;
-  const asked: UsageQuery = { ...parametersOf(query, ['project_id', 'token_id']), by };
-  return { by, sort, sinceMs, asked };
+interface Report {
+  by: string;
+  sort: string;
+  timeline: Timeline;
+  /** The filter of the API requests. */
+  filter: UsageQuery;
 }
 
+/** @throws {ApiError} if the query of the page is invalid. */
+function reportOf({ query, nowMs }: PageRequest): Report {
+  return {
+    by: choiceOf(query, 'by', GROUPINGS, 'model'),
+    sort: choiceOf(query, 'sort', USAGE_SORTS, 'requests'),
+    timeline: periodOf({ period: choiceOf(query, 'since_hours', PERIODS, '168'), query, nowMs }),
+    filter: parametersOf(query, ['project_id', 'token_id']),
+  };
+}
+
+const within = (fromMs: number, toMs: number): UsageQuery => ({
+  since: new Date(fromMs).toISOString(),
+  until: new Date(toMs).toISOString(),
+});
+
+/** The rest of the current hour or day has no usage yet. */
+const endOf = ({ toMs }: Timeline, nowMs: number) => Math.min(toMs, nowMs);
+
 function sorted(lines: WireUsageLine[], sort: string): WireUsageLine[] {
-  if (sort === 'day') return lines.sort((one, other) => (other.day ?? '').localeCompare(one.day ?? ''));
+  const timeOf = ({ hour, day }: WireUsageLine) => hour ?? day ?? '';
+  if (sort === 'time') return lines.sort((one, other) => timeOf(other).localeCompare(timeOf(one)));
   const figure = (line: WireUsageLine) => Number(line[sort as keyof WireUsageLine] ?? 0);
   return lines.sort((one, other) => figure(other) - figure(one));
 }
@@ -82,18 +108,30 @@ const pageOf = (query: URLSearchParams) => {
   return /^[1-9]\d{0,5}$/.test(given) ? Number(given) : 1;
 };
 
-/** Loads the lines of an export, day by day if it has days, so that a long period does not need more memory than a short one. */
+/** Loads the lines of an export, day by day if it has days or hours, so that a long period does not need more memory than a short one. */
 async function* exportLines(client: ManagementClient, request: PageRequest): AsyncGenerator<readonly WireUsageLine[]> {
-  const { by, sinceMs, asked } = reportParametersOf(request);
-  if (!by.split(',').includes('day')) {
-    yield client.usage({ ...asked, since: new Date(sinceMs).toISOString() });
+  const { by, timeline, filter } = reportOf(request);
+  const endMs = endOf(timeline, request.nowMs);
+  if (!/\b(?:day|hour)\b/.test(by)) {
+    yield client.usage({ ...filter, by, ...within(timeline.fromMs, endMs) });
     return;
   }
-  for (let fromMs = sinceMs; fromMs < request.nowMs;) {
-    const toMs = Math.min(request.nowMs, (Math.floor(fromMs / DAY_MS) + 1) * DAY_MS);
-    yield client.usage({ ...asked, since: new Date(fromMs).toISOString(), until: new Date(toMs).toISOString() });
+  for (let fromMs = timeline.fromMs; fromMs < endMs;) {
+    const toMs = Math.min(endMs, (Math.floor(fromMs / STEP_MS.day) + 1) * STEP_MS.day);
+    yield client.usage({ ...filter, by, ...within(fromMs, toMs) });
     fromMs = toMs;
   }
+}
+
+/** What the page shows. Without a valid query that is nothing. */
+type Loaded = Pick<UsagePageProps, 'buckets' | 'timeline'> & { lines: WireUsageLine[] };
+
+async function load(client: ManagementClient, { by, sort, timeline, filter }: Report, nowMs: number): Promise<Loaded> {
+  const asked = { ...filter, ...within(timeline.fromMs, endOf(timeline, nowMs)) };
+  const overTime = client.usage({ ...asked, by: timeline.step });
+  const lines = by === timeline.step ? overTime : client.usage({ ...asked, by });
+  const [ofTable, ofCharts] = await Promise.all([lines, overTime]);
+  return { lines: sorted([...ofTable], sort), buckets: bucketsOf(ofCharts, timeline), timeline };
 }
 
 export const usageRoutes = [
@@ -101,15 +139,16 @@ export const usageRoutes = [
     const client = request.client();
     const { query } = request;
     const projects = await allProjects(client);
-    let lines: WireUsageLine[] = [];
+    let loaded: Loaded = { lines: [], buckets: [], timeline: null };
     const refused = await refusalOf(async () => {
-      const { sort, sinceMs, asked } = reportParametersOf(request);
-      lines = sorted(await client.usage({ ...asked, since: new Date(sinceMs).toISOString() }), sort);
+      loaded = await load(client, reportOf(request), request.nowMs);
     });
+    const { lines, ...charts } = loaded;
     const page = pageOf(query);
     const shown = lines.slice((page - 1) * LINES_SHOWN, page * LINES_SHOWN);
     const body = usagePage({
       lines: shown,
+      ...charts,
       sums: sumsOf(lines),
       total: lines.length,
       next: lines.length > page * LINES_SHOWN ? String(page + 1) : null,
@@ -122,16 +161,11 @@ export const usageRoutes = [
     return { title: 'Usage', section: 'usage', body, ...statusOf(refused) };
   }),
   get('/usage/export', async (request) => {
-    const { by } = reportParametersOf(request);
+    const { by } = reportOf(request);
     const dimensions = by.split(',').map((name) => FIELDS[name as keyof typeof FIELDS]);
     const columns = [...dimensions, ...METRICS];
-    return {
-      download: await exportDownload(
-        'usage',
-        request.query.get('format'),
-        columns,
-        exportLines(request.client(), request),
-      ),
-    };
+    const format = request.query.get('format');
+    const lines = exportLines(request.client(), request);
+    return { download: await exportDownload('usage', format, columns, lines) };
   }),
 ];
