@@ -1,176 +1,19 @@
-/** Filter keys of each screen, and how terms become a query for the API and a predicate. */
-import type { EventQuery, WireEvent, WireProject } from '../../daemon/api/contract.js';
-import type { Completion, FilteredScreen, FilterProblem, KnownNames, TermsResult } from './types.js';
-import { type TermPart, quotedValue, type Term } from './terms.js';
+/** How the terms of a line become a query for the API, and a predicate for what the API does not filter. */
+import type { WireProject } from '../../daemon/api/contract.js';
+import { keysOf } from './keys.js';
+import { fitsChoice, fitsWords, TermReader } from './reader.js';
+import { quotedValue, type Term } from './terms.js';
+import type { KnownNames, TermsResult } from './types.js';
 import * as values from './values.js';
-import type { ValueResolver } from './values.js';
 
-export interface FilterKey {
-  name: string;
-  what: string;
-  values: readonly Completion[];
-}
-
-const spans = (...texts: string[]): Completion[] => texts.map((insert) => ({ insert, what: '' }));
-
-/** The filter keys of a screen, for help and completion. */
-export function keysOf(screen: FilteredScreen, { projects, tokenIds = [] }: KnownNames): FilterKey[] {
-  const project: FilterKey = { name: 'project', what: 'name or ID', values: values.projectCompletions(projects) };
-  const token: FilterKey = { name: 'token', what: 'ID', values: tokenIds.map((insert) => ({ insert, what: '' })) };
-  switch (screen) {
-    case 'tokens':
-      return [
-        { name: 'state', what: 'for example active or !revoked', values: values.tokenState.completions },
-        project,
-        { name: 'expires', what: 'for example <2h or >7d', values: spans('<1h', '<1d', '<7d', '>7d', '>30d') },
-        { name: 'used', what: 'share of the cap, for example >90%', values: spans('>50%', '>90%', '<10%') },
-      ];
-    case 'projects':
-      return [{ name: 'state', what: 'active or inactive', values: values.projectState.completions }];
-    case 'audit':
-      return [
-        { name: 'action', what: 'for example token.revoke', values: values.action.completions },
-        { name: 'actor', what: 'who did it', values: values.actor.completions },
-        { name: 'outcome', what: 'how it ended', values: values.outcome.completions },
-        project,
-        token,
-        { name: 'since', what: 'for example 24h', values: spans('1h', '24h', '7d') },
-        { name: 'until', what: 'for example 1h', values: spans('1h', '24h', '7d') },
-      ];
-    case 'events':
-      return [
-        { name: 'status', what: 'for example 4xx,5xx', values: values.statuses.completions },
-        { name: 'kind', what: 'kind of event', values: values.kind.completions },
-        project,
-        token,
-      ];
-  }
-}
-
-/** The included and the excluded values of a key. */
-interface Selection {
-  wanted: string[];
-  unwanted: string[];
-}
-
-/** Reader of the terms of a line, which collects their problems. */
-class TermReader {
-  readonly #terms: readonly Term[];
-  readonly problems: FilterProblem[] = [];
-  isOpen = false;
-  readonly #names: readonly string[];
-
-  constructor(terms: readonly Term[], screen: FilteredScreen) {
-    this.#terms = terms;
-    this.#names = keysOf(screen, { projects: [] }).map(({ name }) => name);
-    for (const term of terms) this.#look(term);
-  }
-
-  #look(term: Term): void {
-    if (term.isOpen) this.isOpen = true;
-    else if (term.key !== null && !this.#names.includes(term.key)) {
-      const rest = `use ${this.#names.join(', ')}, or quote it to search for the word`;
-      this.refuse(term, `no such key: ${term.key}; ${rest}`);
-    } else if (term.key === null && term.parts.every(({ text }) => text === '')) this.isOpen = true;
-  }
-
-  refuse({ at, length }: Pick<Term, 'at' | 'length'>, message: string): void {
-    this.problems.push({ at, length, message });
-  }
-
-  of(key: string): Term[] {
-    return this.#terms.filter((term) => term.key === key && !term.isOpen);
-  }
-
-  words(): { text: string; isNegated: boolean; term: Term }[] {
-    return this.#terms.flatMap((term) => {
-      const [part] = term.parts;
-      return term.key === null && !term.isOpen && part?.text
-        ? [{ text: part.text, isNegated: term.isNegated, term }]
-        : [];
-    });
-  }
-
-  /** @returns undefined for an invalid or incomplete value. */
-  value(part: TermPart, resolve: ValueResolver): string | undefined {
-    const found = resolve(part);
-    if (found === 'open') this.isOpen = true;
-    else if ('problem' in found) this.refuse({ at: part.at, length: Math.max(1, part.length) }, found.problem);
-    else return found.value;
-    return undefined;
-  }
-
-  choice(key: string, resolve: ValueResolver): Selection {
-    const choice: Selection = { wanted: [], unwanted: [] };
-    for (const { isNegated, parts } of this.of(key)) {
-      for (const part of parts) {
-        const value = this.value(part, resolve);
-        if (value !== undefined) choice[isNegated ? 'unwanted' : 'wanted'].push(value);
-      }
-    }
-    return choice;
-  }
-
-  /** The values in the syntax of the API: `a,b` or `!a,b`. */
-  selection(key: string, resolve: ValueResolver): string | undefined {
-    const { wanted, unwanted } = this.choice(key, resolve);
-    const left = wanted.filter((value) => !unwanted.includes(value));
-    if (left.length > 0) return unique(left).join(',');
-    const [last] = this.of(key).slice(-1);
-    if (wanted.length > 0 && last) this.refuse(last, `the ${key} values exclude each other`);
-    return unwanted.length > 0 ? `!${unique(unwanted).join(',')}` : undefined;
-  }
-
-  /** The value of a key for which the API takes only one. */
-  only(key: string, resolve: ValueResolver): string | undefined {
-    const [first, ...others] = this.of(key);
-    for (const term of others) this.refuse(term, `only one ${key} at a time`);
-    if (!first) return undefined;
-    const [part, ...more] = first.parts;
-    if (first.isNegated) this.refuse(first, `${key} cannot be negated`);
-    if (more.length > 0) this.refuse(first, `only one ${key} at a time`);
-    return part && this.value(part, resolve);
-  }
-
-  /** The values after `<` and `>`, each given at most once. */
-  bounds(key: string, resolve: ValueResolver): { under?: string; over?: string } {
-    const bounds: { under?: string; over?: string } = {};
-    for (const term of this.of(key)) {
-      const [part] = term.parts;
-      const sign = part?.text.charAt(0) ?? '';
-      const side = sign === '<' ? 'under' : sign === '>' ? 'over' : null;
-      if (part?.text === '' && part.isLast) this.isOpen = true;
-      else if (!part || side === null || term.parts.length > 1) this.refuse(term, `write ${key}:<… or ${key}:>…`);
-      else if (term.isNegated) this.refuse(term, `${key} cannot be negated; swap < and > instead`);
-      else if (bounds[side] !== undefined) this.refuse(term, `${key}:${sign} is given twice`);
-      else {
-        const value = this.value(
-          { ...part, text: part.text.slice(1), at: part.at + 1, length: part.length - 1 },
-          resolve,
-        );
-        if (value !== undefined) bounds[side] = value;
-      }
-    }
-    return bounds;
-  }
-
-  reading<S extends FilteredScreen>(
-    query: Record<string, string | undefined>,
-    matches: TermsResult<S>['matches'] = () => true,
-  ): TermsResult<S> {
-    const given = Object.entries(query).filter(([, value]) => value !== undefined);
-    const { problems, isOpen } = this;
-    return { query: Object.fromEntries(given), matches, problems, isOpen };
-  }
-}
-
-const unique = (values: readonly string[]) => [...new Set(values)];
+// The names of the keys do not depend on it.
+const NO_NAMES: KnownNames = { projects: [] };
 
 const MAX_WORDS = 10;
 const MAX_WORD_LENGTH = 100;
 
 export function tokenReading(terms: readonly Term[], { projects }: KnownNames): TermsResult<'tokens'> {
-  const reader = new TermReader(terms, 'tokens');
+  const reader = new TermReader(terms, keysOf('tokens', NO_NAMES));
   const expires = reader.bounds('expires', values.time);
   const used = reader.bounds('used', values.percent);
   const isSpan = expires.under !== undefined && !expires.under.includes('T');
@@ -199,7 +42,7 @@ function wordQuery(reader: TermReader): { q?: string; words?: string } {
 }
 
 export function projectReading(terms: readonly Term[]): TermsResult<'projects'> {
-  const reader = new TermReader(terms, 'projects');
+  const reader = new TermReader(terms, keysOf('projects', NO_NAMES));
   const isIn = fitsChoice(reader.choice('state', values.projectState.resolve));
   const hasWords = fitsWords(reader);
   return reader.reading({}, ({ is_active: isActive, name, id }: WireProject) => {
@@ -208,7 +51,7 @@ export function projectReading(terms: readonly Term[]): TermsResult<'projects'> 
 }
 
 export function auditReading(terms: readonly Term[], { projects, tokenIds = [] }: KnownNames): TermsResult<'audit'> {
-  const reader = new TermReader(terms, 'audit');
+  const reader = new TermReader(terms, keysOf('audit', NO_NAMES));
   const words = reader.words();
   for (const { isNegated, term } of words) {
     if (isNegated) reader.refuse(term, 'words cannot be negated in the audit log');
@@ -228,65 +71,4 @@ export function auditReading(terms: readonly Term[], { projects, tokenIds = [] }
     until: reader.only('until', values.timeAgo),
     q: text === '' ? undefined : text,
   });
-}
-
-/** The API filters the stream as far as it can; `matches` filters the rest. */
-export function eventReading(terms: readonly Term[], { projects, tokenIds = [] }: KnownNames): TermsResult<'events'> {
-  const reader = new TermReader(terms, 'events');
-  const status = reader.choice('status', values.statuses.resolve);
-  const kinds = reader.choice('kind', values.kind.resolve);
-  const ofProjects = reader.choice('project', values.projectIn(projects));
-  const ofTokens = reader.choice('token', values.tokenIn(tokenIds));
-  const query: EventQuery = {
-    ...(status.wanted.length > 0 && { status: unique(status.wanted).join(',') }),
-    ...soleOf('kind', kinds),
-    ...soleOf('project_id', ofProjects),
-    ...soleOf('token_id', ofTokens),
-  };
-  const isKind = fitsChoice(kinds);
-  const isOfProject = fitsChoice(ofProjects);
-  const isOfToken = fitsChoice(ofTokens);
-  const hasWords = fitsWords(reader);
-  return reader.reading(
-    query,
-    (event: WireEvent) =>
-      isKind(event.kind) &&
-      isOfProject(event.project_id) &&
-      isOfToken(event.token_id) &&
-      hasStatus(event, status) &&
-      hasWords(textsOf(event), [event.token_id, event.project_id, event.id]),
-  );
-}
-
-const soleOf = (name: keyof EventQuery, { wanted }: Selection): EventQuery =>
-  wanted.length === 1 ? { [name]: wanted[0] } : {};
-
-function hasStatus(event: WireEvent, { wanted, unwanted }: Selection): boolean {
-  if (!('status' in event)) return wanted.length === 0;
-  const is = (written: readonly string[]) => values.isOfStatus(event.status, written);
-  return (wanted.length === 0 || is(wanted)) && !is(unwanted);
-}
-
-function textsOf(event: WireEvent): (string | null)[] {
-  if (event.kind !== 'request.completed') return [event.kind, event.actor, event.request_id];
-  const { kind, method, path, status, code, outcome, model, request_id: requestId } = event;
-  return [kind, `${method} ${path}`, String(status), code, outcome, model, requestId];
-}
-
-const fitsChoice =
-  ({ wanted, unwanted }: Selection) =>
-  (value: string | null) =>
-    (wanted.length === 0 || (value !== null && wanted.includes(value))) &&
-    (value === null || !unwanted.includes(value));
-
-/** Matches a part of a text, ignoring case, or the prefix of an id. */
-function fitsWords(reader: TermReader) {
-  const words = reader.words().map(({ text, isNegated }) => ({ word: text.toLowerCase(), isNegated }));
-  return (texts: readonly (string | null)[], ids: readonly (string | null)[]) =>
-    words.every(({ word, isNegated }) => {
-      const isThere =
-        texts.some((text) => text?.toLowerCase().includes(word)) ||
-        ids.some((id) => id?.toLowerCase().startsWith(word));
-      return isThere !== isNegated;
-    });
 }

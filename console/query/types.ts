@@ -1,7 +1,7 @@
 /** Types of parsed filters: the query for the API, the predicate, and the problems. */
 import type {
   AuditQuery,
-  EventQuery,
+  EventStreamQuery,
   ProjectQuery,
   TokenQuery,
   WireEvent,
@@ -12,7 +12,7 @@ export interface Filtered {
   tokens: { query: TokenQuery; item: unknown };
   projects: { query: ProjectQuery; item: WireProject };
   audit: { query: AuditQuery; item: unknown };
-  events: { query: EventQuery; item: WireEvent };
+  events: { query: EventStreamQuery; item: WireEvent };
 }
 
 export type FilteredScreen = keyof Filtered;
@@ -54,4 +54,11 @@ export interface Completion {
   insert: string;
   /** Description for the operator. */
   what: string;
+}
+
+/** A key of a filter line, for help and completion. */
+export interface FilterKey {
+  name: string;
+  what: string;
+  values: readonly Completion[];
 }

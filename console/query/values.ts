@@ -3,12 +3,16 @@ import {
   type AuditAction,
   type AuditActor,
   type AuditOutcome,
-  ID_PREFIX_PATTERN,
+  ERROR_CODE_PATTERN,
   type EventKind,
+  ID_PREFIX_PATTERN,
+  MODEL_PART_PATTERN,
+  type RequestOutcome,
   STATUS_LIST_PATTERN,
   type TokenState,
   UUID_PATTERN,
   spanMs,
+  tookMs,
 } from '../../daemon/api/vocabulary.js';
 import type { Completion, KnownNames } from './types.js';
 import type { TermPart } from './terms.js';
@@ -57,6 +61,21 @@ const OUTCOMES: Record<AuditOutcome, string> = {
   denied: 'it was refused',
   error: 'it failed',
 };
+const REQUEST_OUTCOMES: Record<RequestOutcome, string> = {
+  ok: 'the provider responded with success',
+  refused: 'llmp refused it',
+  upstream_refused: 'the provider responded with 4xx',
+  upstream_error: 'the provider responded with 5xx, or not at all',
+  client_closed: 'the client disconnected',
+  timeout: 'it took too long',
+  truncated: 'the response broke off',
+  revoked: 'its token was revoked meanwhile',
+  drained: 'the daemon stopped',
+};
+/** Stands for all of the following. */
+export const FAILED = 'failed';
+export const FAILED_OUTCOMES = Object.keys(REQUEST_OUTCOMES).filter((name) => name !== 'ok');
+
 const KINDS: Record<EventKind, string> = {
   'request.completed': 'a request completed',
   'token.created': 'a token was issued',
@@ -91,6 +110,7 @@ export const action = oneOf('action', ACTIONS);
 export const actor = oneOf('actor', ACTORS);
 export const outcome = oneOf('outcome', OUTCOMES);
 export const kind = oneOf('kind', KINDS);
+export const requestOutcome = oneOf('outcome', { [FAILED]: 'every outcome except ok', ...REQUEST_OUTCOMES });
 
 /** Resolves a project by its name, which is unique, or by its id or a prefix of at least six characters. */
 export function projectIn(projects: KnownNames['projects']): ValueResolver {
@@ -142,6 +162,41 @@ export const statuses: ValueSet = {
     const mayGoOn = isLast && /^(?:[1-5](?:x|\d)?)?$/.test(given);
     return mayGoOn ? 'open' : { problem: 'status must be like 429 or 4xx' };
   },
+};
+
+/** The codes that operators look for most. Any other code is accepted too. */
+const COMMON_CODES = {
+  request_limit_reached: 'the cap of the token is used up',
+  rate_limited: 'a rate limit of llmp',
+  unauthorized: 'the token is expired or revoked',
+  project_inactive: 'the project is inactive',
+  upstream_unreachable: 'no connection to the provider',
+  upstream_key_rejected: "the provider rejected the project's key",
+  upstream_timeout: 'the provider was too slow',
+  unavailable: 'llmp was overloaded, or had no database',
+};
+const ERROR_CODE = new RegExp(`^${ERROR_CODE_PATTERN}$`);
+export const errorCode: ValueSet = {
+  completions: Object.entries(COMMON_CODES).map(([insert, what]) => ({ insert, what })),
+  resolve: ({ text, isLast }) => {
+    const given = text.toLowerCase();
+    const mayGoOn = isLast && Object.keys(COMMON_CODES).some((code) => code !== given && code.startsWith(given));
+    if (mayGoOn) return 'open';
+    return ERROR_CODE.test(given) ? { value: given } : { problem: 'code must be an error code, such as rate_limited' };
+  },
+};
+
+const MODEL_PART = new RegExp(`^${MODEL_PART_PATTERN}$`);
+export const modelPart: ValueResolver = ({ text, isLast }) => {
+  if (MODEL_PART.test(text)) return { value: text.toLowerCase() };
+  return text === '' && isLast ? 'open' : { problem: 'a part of the name of a model has no spaces' };
+};
+
+/** How long a request took. */
+export const took: ValueResolver = ({ text, isLast }) => {
+  const given = text.toLowerCase();
+  if (tookMs(given) !== undefined) return { value: given };
+  return isLast && /^\d{0,6}$/.test(given) ? 'open' : { problem: 'must be a duration like 500ms, 2s or 1m' };
 };
 
 const TIMESTAMP = /^\d{4}-\d\d-\d\d(?:t\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?z)?$/;

@@ -22,7 +22,7 @@ const SCHEMAS = {
   tokens: schemas.tokenQuery,
   projects: schemas.projectQuery,
   audit: schemas.auditQuery,
-  events: schemas.eventQuery,
+  events: schemas.eventStreamQuery,
 };
 
 /** The query of a valid line. The daemon accepts each of these queries. */
@@ -245,9 +245,13 @@ describe('filter line', () => {
       code: 'rate_limited',
       outcome: 'refused',
       model: 'gpt-4o',
+      duration_ms: 1_200,
       request_id: 'r1',
     } as WireEvent;
     const change = { kind: 'token.revoked', id: 'e2', token_id: TOKEN, project_id: MY_API, actor: 'cli' } as WireEvent;
+
+    // More than the API takes.
+    const CODES = Array.from({ length: 21 }, (_, n) => `code_${'x'.repeat(n)}`).join(',');
 
     for (const [line, query, fits] of [
       ['', {}, [true, true]],
@@ -267,6 +271,23 @@ describe('filter line', () => {
       ['"post /v1"', {}, [true, false]],
       ['77ab', {}, [true, true]],
       ['cli', {}, [false, true]],
+      ['code:rate_limited', { code: 'rate_limited' }, [true, false]],
+      ['code:unauthorized,no_such', { code: 'unauthorized,no_such' }, [false, false]],
+      ['!code:unauthorized', { code: '!unauthorized' }, [true, false]],
+      ['outcome:refused', { outcome: 'refused' }, [true, false]],
+      ['!outcome:ok,refused', { outcome: '!ok,refused' }, [false, false]],
+      [
+        'outcome:failed',
+        { outcome: 'refused,upstream_refused,upstream_error,client_closed,timeout,truncated,revoked,drained' },
+        [true, false],
+      ],
+      ['model:GPT', { model: 'gpt' }, [true, false]],
+      ['model:gpt !model:4o', { model: 'gpt' }, [false, false]],
+      ['!model:mini', { model: '!mini' }, [true, false]],
+      ['took:>500ms', { took_over: '500ms' }, [true, false]],
+      ['took:>2s', { took_over: '2s' }, [false, false]],
+      ['took:<2s', {}, [true, false]],
+      [`code:${CODES}`, {}, [false, false]],
     ] as const) {
       it(`${line || '(empty)'} streams ${JSON.stringify(query)} and selects the matching ones`, () => {
         expect(queryOf('events', line)).to.deep.equal(query);
@@ -277,6 +298,27 @@ describe('filter line', () => {
 
     it('reports an invalid status', () => {
       expect(problemsOf('events', 'status:600')).to.deep.equal([['600', 'status must be like 429 or 4xx']]);
+    });
+
+    it('reports values that no request can have', () => {
+      for (const [line, what] of [
+        ['outcome:success', /^outcome must be one of failed, ok, refused,/],
+        ['code:429', 'code must be an error code, such as rate_limited'],
+        ['model:"two words"', 'a part of the name of a model has no spaces'],
+        ['took:500ms', 'write took:<… or took:>…'],
+        ['took:>1h', 'must be a duration like 500ms, 2s or 1m'],
+      ] as const) {
+        const [[, message] = []] = problemsOf('events', line);
+        if (typeof what === 'string') expect(message, line).to.equal(what);
+        else expect(message, line).to.match(what);
+      }
+    });
+
+    it('waits for the rest of a value that is being typed', () => {
+      for (const line of ['outcome:fa', 'code:', 'code:rate_li', 'model:', 'took:', 'took:>', 'took:>50'])
+        expect(parseFilter(line, 'events', known), line)
+          .to.include({ isComplete: false })
+          .with.deep.property('problems', []);
     });
   });
 
@@ -326,7 +368,7 @@ describe('filter line', () => {
         ['tokens', ['state', 'project', 'expires', 'used']],
         ['projects', ['state']],
         ['audit', ['action', 'actor', 'outcome', 'project', 'token', 'since', 'until']],
-        ['events', ['status', 'kind', 'project', 'token']],
+        ['events', ['status', 'outcome', 'code', 'took', 'kind', 'project', 'token']],
       ] as const) {
         for (const key of keys) {
           const { options } = suggest(`${key}:`, key.length + 1, screen, known);

@@ -1,0 +1,43 @@
+/** The keys of the filter lines. */
+import type { Completion, FilteredScreen, FilterKey, KnownNames } from './types.js';
+import * as values from './values.js';
+
+const spans = (...texts: string[]): Completion[] => texts.map((insert) => ({ insert, what: '' }));
+
+/** The filter keys of a screen, for help and completion. */
+export function keysOf(screen: FilteredScreen, { projects, tokenIds = [] }: KnownNames): FilterKey[] {
+  const project: FilterKey = { name: 'project', what: 'name or ID', values: values.projectCompletions(projects) };
+  const token: FilterKey = { name: 'token', what: 'ID', values: tokenIds.map((insert) => ({ insert, what: '' })) };
+  switch (screen) {
+    case 'tokens':
+      return [
+        { name: 'state', what: 'for example active or !revoked', values: values.tokenState.completions },
+        project,
+        { name: 'expires', what: 'for example <2h or >7d', values: spans('<1h', '<1d', '<7d', '>7d', '>30d') },
+        { name: 'used', what: 'share of the cap, for example >90%', values: spans('>50%', '>90%', '<10%') },
+      ];
+    case 'projects':
+      return [{ name: 'state', what: 'active or inactive', values: values.projectState.completions }];
+    case 'audit':
+      return [
+        { name: 'action', what: 'for example token.revoke', values: values.action.completions },
+        { name: 'actor', what: 'who did it', values: values.actor.completions },
+        { name: 'outcome', what: 'how it ended', values: values.outcome.completions },
+        project,
+        token,
+        { name: 'since', what: 'for example 24h', values: spans('1h', '24h', '7d') },
+        { name: 'until', what: 'for example 1h', values: spans('1h', '24h', '7d') },
+      ];
+    case 'events':
+      return [
+        { name: 'status', what: 'for example 4xx,5xx', values: values.statuses.completions },
+        { name: 'outcome', what: 'for example failed or refused', values: values.requestOutcome.completions },
+        { name: 'code', what: 'error code, for example rate_limited', values: values.errorCode.completions },
+        { name: 'model', what: 'a part of its name', values: [] },
+        { name: 'took', what: 'for example >500ms', values: spans('>500ms', '>2s', '>10s') },
+        { name: 'kind', what: 'kind of event', values: values.kind.completions },
+        project,
+        token,
+      ];
+  }
+}
