@@ -67,6 +67,7 @@ const WITHOUT_LINE: readonly (keyof WireToken)[] = [
   'request_count',
   'max_requests',
   'cache_hit_count',
+  'project_name',
 ];
 
 type Line = readonly [field: keyof WireToken, name: string];

@@ -53,7 +53,6 @@ async function settled({ connected, connect, contexts }: TuiOptions, state: Stat
         connect,
         contexts,
         terminal,
-        remember: nothing,
         quit: end,
       },
       connected,

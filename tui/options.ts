@@ -10,8 +10,6 @@ export interface TuiOptions extends Pick<RunnerOptions, 'connect' | 'contexts'> 
   tab: Tab;
   refreshMs: number;
   settings: Settings;
-  /** Folder for the history of the command line; undefined: none is stored. */
-  stateFolder: string | undefined;
 }
 
 export const lookOf = ({ hasSymbols, colours, hasMotion }: Capabilities): Look => ({

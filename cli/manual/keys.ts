@@ -1,6 +1,5 @@
-/** Documents the keys and commands of the terminal UI, from their declarations. */
+/** Documents the keys of the terminal UI, from its key bindings. */
 import { keyShown, type KeyScope } from '../../tui/keys/binding.js';
-import { COMMANDS } from '../../tui/keys/command-line/commands.js';
 import { bindingsOn } from '../../tui/keys/press.js';
 import type { Block } from '../help/prose.js';
 
@@ -17,7 +16,7 @@ const SPOTS: readonly (readonly [spot: KeyScope, title: string])[] = [
   ['reveal', 'When a secret is shown:'],
   ['path', 'While entering the file for a secret:'],
   ['prompt', 'While entering a filter:'],
-  ['command', 'On the command line:'],
+  ['palette', 'In the command palette:'],
   ['help', 'In help:'],
   ['contexts', 'In the list of contexts:'],
   ['notice', 'In a notice:'],
@@ -53,11 +52,3 @@ export const keyBlocks = (): readonly Block[] =>
     title,
     { entries: rows.map(({ keys, meaning }) => [keys, meaning] as const) },
   ]);
-
-/** The commands of the command line, with their short names. */
-export const commandBlock = (): Block => ({
-  entries: COMMANDS.map(({ name, aliases, argument, meaning }) => [
-    [name, ...aliases].map((word) => `:${word}`).join(', ') + (argument === null ? '' : ` ${argument}`),
-    `${meaning.charAt(0).toUpperCase()}${meaning.slice(1)}.`,
-  ]),
-});

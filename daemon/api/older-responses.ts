@@ -43,7 +43,7 @@ export const UNKNOWN_STATUS: WireStatus = {
   upstream: { p50_ms: NaN, p95_ms: NaN },
 };
 
-/** The fields are in the order in which the command line and the terminal UI show them. */
+/** The fields are in the order in which the command line and the terminal UI show them. New ones come last: scripts read the others by position. */
 export const UNKNOWN_TOKEN: WireToken = {
   id: NOT_REPORTED,
   name: null,
@@ -57,6 +57,7 @@ export const UNKNOWN_TOKEN: WireToken = {
   created_at: NOT_REPORTED,
   last_used_at: NOT_REPORTED,
   obfuscated: NOT_REPORTED,
+  project_name: NOT_REPORTED,
 };
 
 const UNKNOWN_PROJECT: WireProject = {
@@ -69,7 +70,8 @@ const UNKNOWN_PROJECT: WireProject = {
   deactivated_at: null,
 };
 
-const UNKNOWN_USAGE: Omit<WireUsageLine, 'token_id' | 'project_id' | 'model' | 'hour' | 'day'> = {
+type UsageNames = Pick<WireUsageLine, 'token_name' | 'project_name'>;
+const UNKNOWN_USAGE: Omit<WireUsageLine, keyof UsageNames | 'token_id' | 'project_id' | 'model' | 'hour' | 'day'> = {
   requests: NaN,
   hits: NaN,
   refused: NaN,
@@ -81,6 +83,12 @@ const UNKNOWN_USAGE: Omit<WireUsageLine, 'token_id' | 'project_id' | 'model' | '
   completion_tokens: NaN,
 };
 
+/** A line has the names of its dimensions only. */
+const unknownNamesOf = ({ token_id, project_id }: WireUsageLine): UsageNames => ({
+  ...(token_id !== undefined && { token_name: null }),
+  ...(project_id !== undefined && { project_name: null }),
+});
+
 const UNKNOWN_RECORD: WireAuditRecord = {
   id: NOT_REPORTED,
   time: NOT_REPORTED,
@@ -89,6 +97,8 @@ const UNKNOWN_RECORD: WireAuditRecord = {
   outcome: UNKNOWN_VALUE,
   project_id: null,
   token_id: null,
+  project_name: null,
+  token_name: null,
   obfuscated: null,
   request_id: null,
   client_ip: null,
@@ -107,6 +117,8 @@ const UNKNOWN_REQUEST: WireRequestEvent = {
   instance: NOT_REPORTED,
   project_id: null,
   token_id: null,
+  project_name: null,
+  token_name: null,
   request_id: NOT_REPORTED,
   method: NOT_REPORTED,
   path: NOT_REPORTED,
@@ -136,6 +148,8 @@ const UNKNOWN_CHANGE = {
   instance: NOT_REPORTED,
   project_id: null,
   token_id: null,
+  project_name: null,
+  token_name: null,
   request_id: null,
   actor: NOT_REPORTED,
   count: null,
@@ -176,7 +190,7 @@ export const completeToken = (response: WireToken, onMissing: OnMissing = ignore
 export const completeProject = (response: WireProject, onMissing: OnMissing = ignored): WireProject =>
   withDefaults(UNKNOWN_PROJECT, response, onMissing);
 export const completeUsageLine = (response: WireUsageLine, onMissing: OnMissing = ignored): WireUsageLine =>
-  withDefaults<WireUsageLine>(UNKNOWN_USAGE, response, onMissing);
+  withDefaults<WireUsageLine>({ ...UNKNOWN_USAGE, ...unknownNamesOf(response) }, response, onMissing);
 export const completeRecord = (response: WireAuditRecord, onMissing: OnMissing = ignored): WireAuditRecord =>
   withDefaults(UNKNOWN_RECORD, response, onMissing);
 export const completeCache = (response: WireCache, onMissing: OnMissing = ignored): WireCache =>

@@ -134,6 +134,14 @@ export class Pass extends LinkedSetMember {
     return pass;
   }
 
+  get tokenName(): string | null {
+    return this.#known.token.name;
+  }
+
+  get projectName(): string {
+    return this.#known.projectName;
+  }
+
   /** Identifies the upstream key without revealing it. */
   get upstreamKeyDigest(): string {
     return (this.#known.upstreamKeyDigest ??= digestOf(this.upstreamKey));

@@ -150,12 +150,14 @@ export class Admission {
   /** @returns null when it had to wait, so that all checks must be repeated. */
   async #enterOrWait(account: CachedAccount): Promise<Pass | null> {
     const { tokenId, projectId, known } = account;
+    const { token, projectName } = known;
     try {
       if (this.#check(account)) return this.#createPass(account);
       await this.#settlement.unitsFor(account);
       return null;
     } catch (error) {
-      if (error instanceof Refusal) error.subject = { tokenId, projectId, obfuscated: known.token.obfuscated };
+      const { name: tokenName, obfuscated } = token;
+      if (error instanceof Refusal) error.subject = { tokenId, projectId, tokenName, projectName, obfuscated };
       throw error;
     }
   }

@@ -1,5 +1,5 @@
 /** Read access to the audit log: pages, single records, and following new records. */
-import type { AuditRecord } from './audit.js';
+import type { AuditRecord, NamedRecord } from './audit.js';
 import type { AuditFilter, CommittedRecord, PageOf, PageRequest, RecordStore } from './ports.js';
 import { orUnavailable, Refusal } from './refusal.js';
 
@@ -27,11 +27,11 @@ export class AuditLog {
   }
 
   /** @throws {Refusal} `unavailable`; so do all methods below. */
-  records(filter: AuditFilter, page: PageRequest): Promise<PageOf<AuditRecord>> {
+  records(filter: AuditFilter, page: PageRequest): Promise<PageOf<NamedRecord>> {
     return orUnavailable(this.#store.auditRecords(filter, page));
   }
 
-  async record(id: string): Promise<AuditRecord> {
+  async record(id: string): Promise<NamedRecord> {
     const record = await orUnavailable(this.#store.auditRecord(id));
     if (!record) throw new Refusal('not_found', 'record not found');
     return record;

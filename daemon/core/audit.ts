@@ -27,6 +27,15 @@ export interface AuditRecord {
   details: Record<string, unknown> | null;
 }
 
+/** Names of the token and the project that something is about. Null if there is none, or the token has no name. */
+export interface SubjectNames {
+  tokenName: string | null;
+  projectName: string | null;
+}
+
+/** An audit record with the names of today: those of projects may have changed since. */
+export interface NamedRecord extends AuditRecord, SubjectNames {}
+
 export type AuditSubject = Pick<AuditRecord, 'action'> &
   Partial<Pick<AuditRecord, 'projectId' | 'tokenId' | 'obfuscated' | 'count' | 'details'>>;
 

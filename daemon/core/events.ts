@@ -1,5 +1,5 @@
 import type { AuditAction, ChangeEventKind, RequestOutcome } from '../api/vocabulary.js';
-import type { AuditRecord } from './audit.js';
+import type { NamedRecord, SubjectNames } from './audit.js';
 
 export { REQUEST_EVENT_KIND, REQUEST_OUTCOMES as OUTCOMES } from '../api/vocabulary.js';
 export type { ChangeEventKind };
@@ -27,7 +27,7 @@ export interface ContentFacts {
 export const NO_CONTENT_FACTS: ContentFacts = { model: null, usage: null, requestBody: null, responseBody: null };
 
 /** Summary of a completed request. Usage, events, audit and metrics all use this one value, so that they cannot disagree. */
-export interface RequestEnded extends ContentFacts {
+export interface RequestEnded extends ContentFacts, SubjectNames {
   requestId: string;
   /** When it ended, in ms since the epoch. */
   timeMs: number;
@@ -69,7 +69,7 @@ export interface RequestEnded extends ContentFacts {
 export type OnEnded = (ended: RequestEnded) => void;
 
 /** An event before it is published: a completed request, or the audit record of a change. */
-export type PublishableEvent = { kind: 'request'; ended: RequestEnded } | { kind: 'change'; record: AuditRecord };
+export type PublishableEvent = { kind: 'request'; ended: RequestEnded } | { kind: 'change'; record: NamedRecord };
 
 /** Length of the captured bodies, which can make one event a thousand times as large as another. */
 export function bodyCharacters(event: PublishableEvent): number {

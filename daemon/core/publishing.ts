@@ -1,5 +1,5 @@
 /** Publishes requests with a known token (a flood of other requests must not fill the bus) and successful changes. */
-import type { AuditRecord } from './audit.js';
+import type { NamedRecord } from './audit.js';
 import { CHANGES_PUBLISHED, type RequestEnded } from './events.js';
 import type { EventBus } from './ports.js';
 
@@ -7,7 +7,7 @@ export function publishRequest(bus: EventBus, ended: RequestEnded): void {
   if (ended.tokenId !== null) bus.publish({ kind: 'request', ended });
 }
 
-export function publishChanges(bus: EventBus, records: readonly AuditRecord[]): void {
+export function publishChanges(bus: EventBus, records: readonly NamedRecord[]): void {
   for (const record of records) {
     const isPublished = record.outcome === 'success' && CHANGES_PUBLISHED[record.action] !== undefined;
     if (isPublished) bus.publish({ kind: 'change', record });

@@ -2,6 +2,7 @@
  * The closed list of reasons to refuse a request. The message is for the client; details for the log go into the cause.
  * daemon/http/problems.ts maps each kind to a status; a kind without one does not compile.
  */
+import type { SubjectNames } from './audit.js';
 import { type RecordStore, StoreUnavailable } from './ports.js';
 
 export type RefusalKind =
@@ -67,7 +68,7 @@ export interface RefusalDetails {
 }
 
 /** The known token of a refused request, for its records. */
-export interface KnownSubject {
+export interface KnownSubject extends SubjectNames {
   tokenId: string;
   projectId: string;
   obfuscated: string;

@@ -45,8 +45,9 @@ export interface TokenDraft extends TokenTerms {
   lifetimeMs: number;
 }
 
-/** A token for display: includes uses not yet written to the database, and the resulting state. */
+/** A token for display: with the name of its project, uses not yet written to the database, and the resulting state. */
 export interface ShownToken extends Token {
+  projectName: string;
   state: TokenState;
 }
 
@@ -169,7 +170,7 @@ export class Registry {
       details: { name: terms.name, duration_minutes: lifetimeMs / 60_000, ...audited(terms) },
     } as const;
     const digest = digestOf(secret);
-    await this.#change(attempt, caller, async (tx) => {
+    const projectName = await this.#change(attempt, caller, async (tx) => {
       const project = await tx.lockProject(terms.projectId);
       if (!project) throw projectNotFound();
       if (!project.isActive) {
@@ -177,13 +178,13 @@ export class Registry {
       }
       await tx.insertToken({ ...issued, digest });
       return {
-        value: undefined,
+        value: project.name,
         change: change('token.created', project.id, issued.id),
         audit: { ...attempt, tokenId: issued.id, obfuscated: issued.obfuscated },
       };
     });
     await this.#admission.preload(digest);
-    return { token: { ...issued, ...UNUSED, state: 'active' }, secret };
+    return { token: { ...issued, ...UNUSED, projectName, state: 'active' }, secret };
   }
 
   revokeToken(id: string, caller: Caller): Promise<ShownToken> {
@@ -243,7 +244,7 @@ export class Registry {
     return this.#shown(row);
   }
 
-  #shown({ token, projectIsActive }: TokenRow): ShownToken {
+  #shown({ token, projectName, projectIsActive }: TokenRow): ShownToken {
     const { uses, hits, lastUsedAtMs } = this.#admission.unsettled(token.id);
     const counted: Token = {
       ...token,
@@ -251,7 +252,7 @@ export class Registry {
       cacheHitCount: token.cacheHitCount + hits,
       lastUsedAtMs: Math.max(token.lastUsedAtMs ?? 0, lastUsedAtMs) || null,
     };
-    return { ...counted, state: stateOf(counted, projectIsActive, this.#clock.now()) };
+    return { ...counted, projectName, state: stateOf(counted, projectIsActive, this.#clock.now()) };
   }
 
   /** Records that migrations were applied (elsewhere). */

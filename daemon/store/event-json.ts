@@ -11,6 +11,9 @@ interface EventBase {
   instance: string;
   project_id: string | null;
   token_id: string | null;
+  /** The names when the event occurred. */
+  project_name: string | null;
+  token_name: string | null;
 }
 
 export interface UsageJson {

@@ -61,6 +61,7 @@ describe('the output', () => {
         '2029-12-31T10:00:00.000Z',
         '2030-01-01T11:59:57.000Z',
         'sk-wt-abcd…wxyz',
+        'web',
       ]);
       expect(second?.split('\t')[1]).to.equal('');
     });

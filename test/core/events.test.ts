@@ -70,6 +70,8 @@ describe('events', function () {
         request_id: 'mine',
         project_id: scene.project.id,
         token_id: scene.token.id,
+        project_name: scene.project.name,
+        token_name: null,
         method: 'POST',
         path: '/v1/echo',
         status: 200,
@@ -112,6 +114,23 @@ describe('events', function () {
       ]);
     });
 
+    it('contain the name of the token, and the name that the project has when the request ends', async () => {
+      const project = await scene.daemon.createProject();
+      const { id, token } = await scene.daemon.createToken(project.id, { name: 'nightly tests' });
+      const follower = await follow({ kind: 'request.completed' });
+      await scene.get(token);
+      await scene.daemon.manage('PATCH', `/manage/projects/${project.id}`, { name: `${project.name}, renamed` });
+      await scene.get(token);
+      await scene.daemon.manage('DELETE', `/manage/tokens/${id}`);
+      await scene.get(token);
+      await eventually('all events arrive', () => follower.items.length === 3);
+      expect(follower.items.map(({ token_name, project_name }) => [token_name, project_name])).to.deep.equal([
+        ['nightly tests', project.name],
+        ['nightly tests', `${project.name}, renamed`],
+        ['nightly tests', `${project.name}, renamed`],
+      ]);
+    });
+
     it('contain the outcome of requests that failed', async () => {
       const follower = await follow();
       scene.provider.answer = (_req, res) => {
@@ -141,7 +160,7 @@ describe('events', function () {
       const manage: typeof scene.daemon.manage = (...given) => scene.daemon.manage(...given);
       const project = await scene.daemon.createProject();
       await manage('PATCH', `/manage/projects/${project.id}`, { name: `${project.name}, again` });
-      const token = await scene.daemon.createToken(project.id);
+      const token = await scene.daemon.createToken(project.id, { name: 'nightly tests' });
       await scene.daemon.createToken(project.id);
       await manage('DELETE', `/manage/tokens/${token.id}`, undefined, { 'X-Llmp-Actor': 'cli' });
       await manage('PATCH', `/manage/tokens/${token.id}`, { is_active: true });
@@ -160,6 +179,17 @@ describe('events', function () {
         ['token.reactivated', project.id, token.id, 'management', null],
         ['token.revoked', project.id, null, 'management', 2],
         ['cache.purged', null, null, 'management', 0],
+      ]);
+      const renamed = `${project.name}, again`;
+      expect(follower.changes.map(({ project_name, token_name }) => [project_name, token_name])).to.deep.equal([
+        [project.name, null],
+        [renamed, null],
+        [renamed, 'nightly tests'],
+        [renamed, null],
+        [renamed, 'nightly tests'],
+        [renamed, 'nightly tests'],
+        [renamed, null],
+        [null, null],
       ]);
     });
   });

@@ -41,6 +41,8 @@ const REQUEST: RequestEnded = {
   timeMs: 0,
   projectId: 'p',
   tokenId: 't',
+  tokenName: null,
+  projectName: 'web',
   obfuscated: 'sk-wt-abcd…wxyz',
   clientIp: '192.0.2.1',
   method: 'GET',

@@ -116,10 +116,9 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
       'console/failure',
       'console/nearest',
       'console/own-file',
-      'console/replace-file',
     ],
     packages: ['smol-toml'],
-    node: ['node:fs/promises', 'node:path'],
+    node: ['node:path'],
   },
   'tui/state': {
     folders: [
@@ -135,17 +134,7 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
     node: ['node:util'],
   },
   'tui/keys': {
-    folders: [
-      'tui/keys',
-      'tui/state',
-      'console/escape',
-      'console/failure',
-      'console/fuzzy',
-      'console/nearest',
-      'console/query',
-      'console/views',
-      'daemon/api/vocabulary',
-    ],
+    folders: ['tui/keys', 'tui/state', 'console/escape', 'console/failure', 'console/views'],
     packages: [],
     node: [],
   },

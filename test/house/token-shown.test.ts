@@ -36,7 +36,7 @@ describe('each property of a token', () => {
 
   it('is shown on its page of the Admin UI', () => {
     const { token, read } = watched();
-    const page = tokenPage({ token, project, usage: [], spanName: '24h', records: [], done: null });
+    const page = tokenPage({ token, usage: [], spanName: '24h', records: [], done: null });
     const frame = { base: '/admin/', formToken: null, nowMs: Date.UTC(2030, 0, 31, 13) };
     renderToStaticMarkup(createElement(FrameContext, { value: frame }, page));
     expect(forgotten(read)).to.deep.equal([]);

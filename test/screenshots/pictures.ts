@@ -3,6 +3,7 @@ import type { WireStatus, WireToken } from '../../daemon/api/contract.js';
 import { frameLines } from '../tui/screens/rendering.js';
 import {
   at,
+  ofProject,
   NOW_MS,
   project,
   record,
@@ -44,7 +45,7 @@ const ROWS: readonly (readonly [string, number, WireToken['state'], number, numb
 const DYING: readonly WireToken[] = ROWS.map(([name, of, state, minutes, used, most, hits, ago], number) =>
   token(number, {
     name,
-    project_id: PROJECTS[of]!.id,
+    ...ofProject(PROJECTS[of]!),
     state,
     is_active: state !== 'revoked',
     expires_at: at(minutes),
@@ -57,7 +58,7 @@ const DYING: readonly WireToken[] = ROWS.map(([name, of, state, minutes, used, m
 const EXPIRED = Array.from({ length: 22 }, (_, number) =>
   token(100 + number, {
     name: `preview-${142 - number}`,
-    project_id: PROJECTS[3]!.id,
+    ...ofProject(PROJECTS[3]!),
     expires_at: at(9_000 + number * 60),
   }),
 );
@@ -88,7 +89,7 @@ const SETTING: Setting = {
     return request(number, {
       time: at(-0.9 + number / 48),
       token_id: DYING[[0, 5, 2, 4, 5, 11, 8][number % 7]!]!.id,
-      project_id: PROJECTS[0]!.id,
+      ...ofProject(PROJECTS[0]!),
       status: status,
       code: code,
       cache: isHit ? 'hit' : 'miss',

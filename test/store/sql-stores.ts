@@ -652,6 +652,51 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       expect(await found({ text: tokenId.slice(0, 8) })).to.have.lengthOf(5);
       expect(await found({ text: 'revoke' })).to.deep.equal([]);
     });
+
+    it('have the current names of their token and project, wherever they are read', async () => {
+      const project = await aProject();
+      const [named, unnamed] = [await aToken({ name: 'Ünal’s job' }, project.id), await aToken({}, project.id)];
+      const committed: (string | null)[][] = [];
+      records.onCommitted((rows) => {
+        committed.push(...rows.map(({ tokenName, projectName }) => [tokenName, projectName]));
+      });
+      const first = await records.lastRecord();
+      for (const tokenId of [named.id, unnamed.id, null, randomUUID()]) {
+        await change((tx) => tx.record(record({ action: 'token.revoke', projectId: project.id, tokenId })));
+      }
+      await change((tx) => tx.record(record({ action: 'migrations.up' })));
+      const names = (of: string) => [['Ünal’s job', of], [null, of], [null, of], [null, of], [null, null]]; // prettier-ignore
+      expect(committed).to.deep.equal(names(project.name));
+
+      const { upstreamKey, ...renamed } = { ...project, name: `${project.name}, renamed` };
+      await change((tx) => tx.updateProject(renamed, upstreamKey));
+      const after = await records.recordsAfter(first, 10);
+      expect(after.map(({ tokenName, projectName }) => [tokenName, projectName])).to.deep.equal(names(renamed.name));
+      const page = await records.auditRecords({ projectId: project.id }, { limit: 10, after: null });
+      expect(page.rows.map(({ projectName }) => projectName)).to.deep.equal(Array(4).fill(renamed.name));
+      const searched = await records.auditRecords({ text: named.id }, { limit: 10, after: null });
+      expect(searched.rows.map(({ tokenName }) => tokenName)).to.deep.equal(['Ünal’s job']);
+      expect(await records.auditRecord(after[0]!.id)).to.include({
+        tokenName: 'Ünal’s job',
+        projectName: renamed.name,
+      });
+    });
+  });
+
+  describe('names', () => {
+    it('of many tokens and projects are read at once', async () => {
+      const projects = await Promise.all(Array.from({ length: 5 }, () => aProject()));
+      const tokens = await Promise.all(
+        projects.flatMap(({ id }, i) => [aToken({ name: `job "${i}"` }, id), aToken({}, id)]),
+      );
+      const ids = tokens.map(({ id }) => id);
+      const before = database.statements;
+      const names = await records.names([...ids, ...ids, '', randomUUID()], [...projects.map(({ id }) => id), "'"]);
+      expect(database.statements - before).to.equal(2);
+      expect(names.tokens).to.deep.equal(new Map(tokens.map(({ id, name }) => [id, name])));
+      expect(names.projects).to.deep.equal(new Map(projects.map(({ id, name }) => [id, name])));
+      expect(await records.names([], [])).to.deep.equal({ tokens: new Map(), projects: new Map() });
+    });
   });
 
   describe('usage', () => {

@@ -7,7 +7,14 @@ import { eventOf } from './events.js';
 export const PROJECT_ID = '0197f2b0-0000-7000-8000-0000000000aa';
 export const TOKEN_ID = '0197f2b0-0000-7000-8000-0000000000bb';
 
-const whose = { time: '2026-11-22T06:00:02.500Z', instance: 'proxy-1', project_id: PROJECT_ID, token_id: TOKEN_ID };
+const NAMES = { project_name: 'web', token_name: 'nightly tests' };
+const whose = {
+  time: '2026-11-22T06:00:02.500Z',
+  instance: 'proxy-1',
+  project_id: PROJECT_ID,
+  token_id: TOKEN_ID,
+  ...NAMES,
+};
 
 /** Its version is 7; the rest is random. */
 const eventId = () => randomUUID().replace(/^(.{14})./, '$17');

@@ -14,6 +14,8 @@ export const eventOf = (id: string, more: Partial<RequestEventJson> = {}): Reque
   instance: 'test',
   project_id: 'project',
   token_id: 'token',
+  project_name: 'web',
+  token_name: null,
   method: 'POST',
   path: '/v1/chat/completions',
   status: 200,

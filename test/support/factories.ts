@@ -64,6 +64,7 @@ export function aNewToken(fields: Partial<NewToken> = {}): NewToken {
 export const aKnownToken = (digest: string): KnownToken => ({
   token: aToken({ id: createHash('md5').update(digest).digest('hex'), expiresAtMs: Infinity }),
   reserved: 0,
+  projectName: 'web',
   projectIsActive: true,
   upstreamKey: `upstream-${digest.slice(0, 4)}`,
   changeSeq: 0,
@@ -93,6 +94,7 @@ export function aWireToken(fields: Partial<WireToken> = {}): WireToken {
     ...tokenExample,
     id: TOKEN_ID,
     project_id: PROJECT_ID,
+    project_name: 'web',
     name: null,
     is_active: true,
     state: fields.is_active === false ? 'revoked' : 'active',

@@ -7,6 +7,8 @@ export const SOME_REQUEST: RequestEnded = {
   timeMs: 1_000,
   projectId: 'p',
   tokenId: 't',
+  tokenName: null,
+  projectName: 'web',
   obfuscated: null,
   clientIp: null,
   method: 'GET',

@@ -71,6 +71,8 @@ export const record = (index: number, more: Partial<WireAuditRecord> = {}): Wire
   outcome: 'success',
   project_id: 'project-web',
   token_id: '00000000-token',
+  project_name: 'web',
+  token_name: 'name-0',
   obfuscated: null,
   request_id: `request-${index}`,
   client_ip: null,

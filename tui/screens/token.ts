@@ -1,5 +1,5 @@
 /** The detail screen of a token. */
-import { shortId, TOKEN_LINES } from '../../console/views.js';
+import { TOKEN_LINES } from '../../console/views.js';
 import type { WireAuditRecord, WireToken } from '../../daemon/api/contract.js';
 import { commandLine } from '../keys/tokens.js';
 import { bar, columnChart } from '../parts/charts.js';
@@ -11,7 +11,6 @@ import type { Area } from '../parts/list.js';
 import { stateMark } from '../parts/state-mark.js';
 import { cut, fitted, strip, type Strip, text } from '../parts/strip.js';
 import { nameOf } from '../state/changes.js';
-import { projectName } from '../state/projects.js';
 import { daemonNow, type State, type TokenDetail } from '../state/state.js';
 import { historyRows, lastMinuteRequests, LINES_ABOVE_HISTORY } from '../state/token.js';
 import { hourChart, hoursOf, totals } from './hours.js';
@@ -69,7 +68,7 @@ function summary(state: State, { isGone }: TokenDetail, token: WireToken, column
     strip(
       isGone ? text('✗ no longer exists', 'bad') : stateMark(token.state),
       `  ${token.state === 'expired' ? 'expired' : 'expires'} ${expires}`,
-      text(`  in ${projectName(state, token.project_id) ?? shortId(token.project_id)}`, 'faint'),
+      text(`  in ${token.project_name}`, 'faint'),
     ),
     [],
     most === 0
@@ -121,8 +120,7 @@ function identity(state: State, token: WireToken): Strip[] {
 function shown(state: State, token: WireToken, property: keyof WireToken): Strip {
   const value = token[property];
   if (property === 'project_id') {
-    const project = projectName(state, token.project_id);
-    return strip(project, project !== undefined && '  ', text(token.project_id, 'faint'));
+    return strip(token.project_name, '  ', text(token.project_id, 'faint'));
   }
   if (property.endsWith('_at')) {
     if (value === null) return strip(text('never', 'faint'));

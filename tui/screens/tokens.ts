@@ -10,7 +10,6 @@ import { type Area, key, listFrame, emptyListLines } from '../parts/list.js';
 import { stateMark } from '../parts/state-mark.js';
 import { strip, type Strip, text } from '../parts/strip.js';
 import { parsed } from '../state/filtering.js';
-import { projectName } from '../state/projects.js';
 import { daemonNow, type State, type TokenOrder } from '../state/state.js';
 
 export function tokensScreen(state: State, area: Area): Strip[] {
@@ -55,7 +54,7 @@ function columnsOf(state: State): ListColumn<WireToken>[] {
       rank: 4,
       minWidth: 9,
       maxWidth: 24,
-      show: ({ project_id: id }) => strip(projectName(state, id) ?? text(shortId(id), 'faint')),
+      show: ({ project_name }) => strip(project_name),
     },
     { title: 'STATE', rank: 0, minWidth: 13, show: ({ state: it }) => strip(stateMark(it)) },
     {

@@ -15,7 +15,6 @@ export interface InitialStateOptions {
   refreshMs: number;
   customKeys?: CustomKeys;
   skins?: Skins;
-  commandHistory?: readonly string[];
   /** What is wrong with the operator's settings. */
   problems?: readonly string[];
 }
@@ -29,15 +28,12 @@ export const initialState = ({
   refreshMs,
   customKeys = new Map(),
   skins = { current: 'default', all: new Map() },
-  commandHistory = [],
   problems = [],
 }: InitialStateOptions): State => ({
   size,
   look,
   customKeys,
   skins,
-  commandHistory,
-  contexts: null,
   nowMs,
   target,
   connection: NOT_CONNECTED,

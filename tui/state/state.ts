@@ -48,10 +48,6 @@ export interface State {
   look: Look;
   customKeys: CustomKeys;
   skins: Skins;
-  /** Commands of the command line, the latest last. */
-  commandHistory: readonly string[];
-  /** Null until the command line or the list of contexts was opened. */
-  contexts: readonly ContextSummary[] | null;
   /** By the clock of this machine. */
   nowMs: number;
   target: Target;
@@ -211,7 +207,7 @@ export interface Undo {
   confirmation: string | null;
 }
 
-export type Layer = Dialog | Reveal | Prompt | CommandLine | Help | ContextChoice | Notice;
+export type Layer = Dialog | Reveal | Prompt | Palette | Help | ContextChoice | Notice;
 
 /** A dialog: affected items, notes, input fields, and two buttons, of which the first cancels. */
 export interface Dialog {
@@ -310,19 +306,10 @@ export interface Prompt {
   problem: string | null;
 }
 
-/** The command line. Its completions are derived from the line. */
-export interface CommandLine {
-  kind: 'command';
+export interface Palette {
+  kind: 'palette';
   line: Line;
-  /** Index of the completion that tab takes. */
   selected: number;
-  /** The operator moved to the completion, so that Enter takes it. */
-  isChosen: boolean;
-  /** Which command of the history is in the line, 1 for the latest; null: none. */
-  recalled: number | null;
-  /** The line before one of the history was recalled. */
-  draft: string;
-  problem: string | null;
 }
 
 export interface Help {

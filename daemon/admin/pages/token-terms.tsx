@@ -3,7 +3,7 @@ import { exact } from '../../api/formats.js';
 import type { TokenCreateTerms, WireProject, WireToken } from '../../api/contract.js';
 import { MAX_CAP, MAX_NAME_LENGTH } from '../../api/vocabulary.js';
 import { Field, Select } from './fields.js';
-import { choicesOf, namesOf, ProjectLink } from './links.js';
+import { choicesOf, ProjectLink } from './links.js';
 import { Facts } from './parts.js';
 import { Name, StateMark, Time, Uses } from './formats.js';
 
@@ -65,13 +65,16 @@ export function IssuedFacts({ token }: { token: WireToken }) {
 }
 
 /** Details on the page of a token. */
-export function TokenFacts({ token, project }: { token: WireToken; project: WireProject }) {
+export function TokenFacts({ token }: { token: WireToken }) {
   return (
     <Facts
       id="facts"
       facts={[
         { name: 'State', value: <StateMark state={token.state} /> },
-        { name: 'Project', value: <ProjectLink id={project.id} names={namesOf([project])} /> },
+        {
+          name: 'Project',
+          value: <ProjectLink id={token.project_id} names={new Map([[token.project_id, token.project_name]])} />,
+        },
         {
           name: 'Requests',
           value: token.max_requests === 0 ? `${exact(token.request_count)}, unlimited` : <Uses token={token} />,

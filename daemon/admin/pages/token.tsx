@@ -1,4 +1,4 @@
-import type { WireAuditRecord, WireProject, WireToken, WireUsageLine } from '../../api/contract.js';
+import type { WireAuditRecord, WireToken, WireUsageLine } from '../../api/contract.js';
 import { RecordTable } from './audit.js';
 import { type SpanName, Traffic } from './traffic.js';
 import { Heading } from './document.js';
@@ -9,14 +9,13 @@ import { Name, shortId } from './formats.js';
 
 export interface TokenProps {
   token: WireToken;
-  project: WireProject;
   usage: readonly WireUsageLine[];
   spanName: SpanName;
   records: readonly WireAuditRecord[];
   done: string | null;
 }
 
-export function tokenPage({ token, project, usage, spanName, records, done }: TokenProps) {
+export function tokenPage({ token, usage, spanName, records, done }: TokenProps) {
   const to = `tokens/${token.id}`;
   return (
     <>
@@ -34,7 +33,7 @@ export function tokenPage({ token, project, usage, spanName, records, done }: To
         }
       />
       <SuccessNotice what={done} />
-      <TokenFacts token={token} project={project} />
+      <TokenFacts token={token} />
       <Traffic lines={usage} spanName={spanName} to={to} />
       <p>
         <Link to={`usage?token_id=${token.id}&by=day%2Cmodel&sort=day`}>Usage by day and model</Link>

@@ -57,7 +57,7 @@ export const USAGE_SORTS: Choices = [
   ['time', 'newest first'],
 ];
 
-const DIMENSIONS = ['token_id', 'project_id', 'model', 'hour', 'day'];
+const DIMENSIONS = ['token_id', 'token_name', 'project_id', 'project_name', 'model', 'hour', 'day'];
 
 export const isMetric = (field: string): boolean => !DIMENSIONS.includes(field);
 

@@ -52,13 +52,12 @@ const DONE: Readonly<Record<string, string>> = {
 async function show(request: PageRequest): Promise<PageResponse> {
   const client = request.client();
   const token = await client.token(idOf(request));
-  const [project, used, { changes, lastUse }] = await Promise.all([
-    client.project(token.project_id),
+  const [used, { changes, lastUse }] = await Promise.all([
     usageFor(request, client, { token_id: token.id }),
     loadTokenHistory(client, token.id, CHANGES_SHOWN),
   ]);
   const records = [...(lastUse ? [lastUse] : []), ...changes].sort((one, other) => other.time.localeCompare(one.time));
-  const body = tokenPage({ token, project, ...used, records, done: doneMessage(request, DONE) });
+  const body = tokenPage({ token, ...used, records, done: doneMessage(request, DONE) });
   return { title: titleOf(token), section: 'tokens', isLive: true, body };
 }
 

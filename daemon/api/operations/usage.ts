@@ -26,6 +26,7 @@ export const usage = {
       response: [
         {
           project_id: EXAMPLE_IDS.project,
+          project_name: 'Checkout',
           model: 'gpt-4o-mini',
           requests: 120,
           hits: 30,

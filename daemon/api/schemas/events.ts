@@ -72,6 +72,8 @@ const eventBase = {
   instance: string('Name of the instance on which the event occurred.'),
   project_id: nullable(uuid('ID of the project concerned; null if there is none or it is unknown.')),
   token_id: nullable(uuid('ID of the token concerned; null if there is none or it is unknown.')),
+  project_name: nullable(string('Name of the project concerned when the event occurred, or null.')),
+  token_name: nullable(string('Name of the token concerned; null if there is none, or it has no name.')),
 };
 
 const modelTokens = (what: string) => nullable(count(`${what}; null if the provider did not report it.`));
@@ -144,6 +146,8 @@ export const eventExample: z.input<typeof event> = {
   instance: 'proxy-1',
   project_id: EXAMPLE_IDS.project,
   token_id: EXAMPLE_IDS.token,
+  project_name: 'Checkout',
+  token_name: 'nightly tests',
   method: 'POST',
   path: '/v1/chat/completions',
   status: 429,

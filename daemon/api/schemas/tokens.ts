@@ -88,6 +88,7 @@ export const token = z
   .strictObject({
     id: uuid('ID of the token. It is not a secret.'),
     project_id: uuid('ID of the project of the token.'),
+    project_name: string('Name of the project of the token.'),
     name: nullable(string('Name of the token, or null.')),
     is_active: boolean('False once the token is revoked.'),
     state: z
@@ -108,6 +109,7 @@ export const token = z
 export const tokenExample: z.input<typeof token> = {
   id: EXAMPLE_IDS.token,
   project_id: EXAMPLE_IDS.project,
+  project_name: 'Checkout',
   name: 'nightly tests',
   is_active: true,
   state: 'active',

@@ -28,6 +28,12 @@ export const usageLine = z
     project_id: nullable(
       uuid('ID of the project, with `by=project`; null for requests with an unknown project.'),
     ).optional(),
+    token_name: nullable(
+      string('Name of the token, with `by=token`; null if it has no name, or the token is unknown.'),
+    ).optional(),
+    project_name: nullable(
+      string('Current name of the project, with `by=project`; null if the project is unknown.'),
+    ).optional(),
     model: nullable(
       string(
         'The model, with `by=model`; null if none was named. Per day, up to 500 models that responded and 100 that did not are reported by name, the others as `other`.',

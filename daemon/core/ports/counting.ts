@@ -7,6 +7,7 @@ export interface KnownToken {
   /** Units of the cap that are used or leased, across all instances. Meaningless without a cap. */
   reserved: number;
   projectIsActive: boolean;
+  projectName: string;
   upstreamKey: string;
   /** Number of the last committed change when this was read: the state includes it and all earlier ones. */
   changeSeq: number;

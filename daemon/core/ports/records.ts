@@ -1,6 +1,6 @@
 /** Storage for the registry: projects, tokens, changes and audit records. */
 import type { TokenSortField } from '../../api/vocabulary.js';
-import type { AuditRecord } from '../audit.js';
+import type { AuditRecord, NamedRecord } from '../audit.js';
 import type { Project, Token, TokenState, UNUSED } from '../token.js';
 
 export type ChangeKind =
@@ -48,9 +48,10 @@ export interface ProjectChanges {
   isActive?: boolean | undefined;
 }
 
-/** A token with the state of its project, on which its own state depends. */
+/** A token with the name of its project, and with the project's state, on which its own depends. */
 export interface TokenRow {
   token: Token;
+  projectName: string;
   projectIsActive: boolean;
 }
 
@@ -152,8 +153,16 @@ export interface AuditFilter {
 }
 
 /** An audit record with its number. Numbers increase in commit order, across all instances. */
-export interface CommittedRecord extends AuditRecord {
+export interface NumberedRecord extends AuditRecord {
   seq: number;
+}
+
+export interface CommittedRecord extends NumberedRecord, NamedRecord {}
+
+/** Names by ID, null for a token without a name. IDs that do not exist are missing. */
+export interface Names {
+  tokens: ReadonlyMap<string, string | null>;
+  projects: ReadonlyMap<string, string>;
 }
 
 export interface RecordStore {
@@ -165,8 +174,10 @@ export interface RecordStore {
   /** Takes a few hundred ms for a million tokens. @throws {StoreUnavailable} */
   population(nowMs: number): Promise<Population>;
   /** Newest first. The total is not counted: that would take longer than reading the page. */
-  auditRecords(filter: AuditFilter, page: PageRequest): Promise<PageOf<AuditRecord>>;
-  auditRecord(id: string): Promise<AuditRecord | null>;
+  auditRecords(filter: AuditFilter, page: PageRequest): Promise<PageOf<NamedRecord>>;
+  auditRecord(id: string): Promise<NamedRecord | null>;
+  /** The current names of many tokens and projects, in one query for each of the two. IDs may repeat. */
+  names(tokenIds: Iterable<string>, projectIds: Iterable<string>): Promise<Names>;
   /** @throws {StoreConflict} when a unique value is in use. @throws {StoreUnavailable} when it was not committed, or the reply to COMMIT was lost. */
   change<T>(work: (tx: ChangeTransaction) => Promise<T>): Promise<T>;
   /**

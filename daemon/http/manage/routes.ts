@@ -6,7 +6,7 @@ import { ConcurrencyLimit } from '../../core/concurrency-limit.js';
 import type { FailedAttempts } from '../../core/failed-attempts.js';
 import type { AuditLog } from '../../core/audit-log.js';
 import type { CacheManager } from '../../core/cache/cache-manager.js';
-import type { Clock, EventBus } from '../../core/ports.js';
+import type { Clock, EventBus, RecordStore } from '../../core/ports.js';
 import { managementTokenRefused, orUnavailable, Refusal } from '../../core/refusal.js';
 import type { Registry } from '../../core/registry.js';
 import type { AdminSessions } from '../../core/admin-sessions.js';
@@ -53,6 +53,8 @@ export interface ManageOptions {
   cacheUpkeep: CacheManager;
   auditBook: AuditLog;
   usage: Pick<HourlyUsage, 'report'>;
+  /** Names for lists that show IDs. */
+  names: RecordStore['names'];
   /** Both reject with `StoreUnavailable` if the database does not respond. */
   migrations: {
     status(): Promise<MigrationReport>;
@@ -256,9 +258,14 @@ function eventHandlers({ bus, clock }: ManageOptions): Handlers<Pick<Operations,
   };
 }
 
-function usageHandlers({ usage, clock }: ManageOptions): Handlers<Pick<Operations, 'readUsage'>> {
+function usageHandlers({ usage, names, clock }: ManageOptions): Handlers<Pick<Operations, 'readUsage'>> {
   return {
-    readUsage: async ({ query }) => (await usage.report(usageQuery(query, clock.now()))).map(wireUsageLine),
+    readUsage: async ({ query }) => {
+      const lines = await usage.report(usageQuery(query, clock.now()));
+      const ids = (of: 'tokenId' | 'projectId') => new Set(lines.flatMap((line) => line[of] ?? []));
+      const named = await orUnavailable(names(ids('tokenId'), ids('projectId')));
+      return lines.map((line) => wireUsageLine(line, named));
+    },
   };
 }
 

@@ -2,7 +2,7 @@
 import type * as z from 'zod';
 import type { WireUsageLine } from '../../api/contract.js';
 import type * as schemas from '../../api/schemas.js';
-import type { UsageDimension, UsageLine, UsageQuery } from '../../core/ports.js';
+import type { Names, UsageDimension, UsageLine, UsageQuery } from '../../core/ports.js';
 import { Refusal } from '../../core/refusal.js';
 import { DAY_MS, HOUR_MS } from '../../core/usage.js';
 import { pastMs } from './wire.js';
@@ -27,9 +27,16 @@ export function usageQuery(query: z.output<typeof schemas.usageQuery>, nowMs: nu
 
 const nullIfNone = (text: string) => (text === '' ? null : text);
 
-export const wireUsageLine = (line: UsageLine): WireUsageLine => ({
-  ...(line.tokenId !== undefined && { token_id: nullIfNone(line.tokenId) }),
-  ...(line.projectId !== undefined && { project_id: nullIfNone(line.projectId) }),
+/** @param names of the tokens and projects in the line; null for those that are missing. */
+export const wireUsageLine = (line: UsageLine, { tokens, projects }: Names): WireUsageLine => ({
+  ...(line.tokenId !== undefined && {
+    token_id: nullIfNone(line.tokenId),
+    token_name: tokens.get(line.tokenId) ?? null,
+  }),
+  ...(line.projectId !== undefined && {
+    project_id: nullIfNone(line.projectId),
+    project_name: projects.get(line.projectId) ?? null,
+  }),
   ...(line.model !== undefined && { model: nullIfNone(line.model) }),
   ...(line.hourMs !== undefined && { hour: isoTime(line.hourMs) }),
   ...(line.dayMs !== undefined && { day: isoTime(line.dayMs) }),

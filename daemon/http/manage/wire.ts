@@ -13,7 +13,7 @@ import { cachedUrl } from '../../api/schemas/fields.js';
 import { timestampMs } from '../../api/timestamp.js';
 import { MS_PER_UNIT, spanMs, type TokenSortField, type TokenSortOrder } from '../../api/vocabulary.js';
 import type { PurgeResult, PurgeSelection } from '../../core/cache/cache-manager.js';
-import type { AuditRecord } from '../../core/audit.js';
+import type { NamedRecord } from '../../core/audit.js';
 import type { FollowFilter } from '../../core/audit-log.js';
 import type { AuditFilter, Moment, PageOf, Selection, TokenFilter, TokenSort } from '../../core/ports.js';
 import { Refusal } from '../../core/refusal.js';
@@ -197,7 +197,7 @@ export function wireStatus(report: StatusReport): WireStatus {
 const rounded = (value: number) => Math.round(value * 1000) / 1000;
 const roundedOrNull = (value: number | null) => (value === null ? null : rounded(value));
 
-export function wireAuditRecord(record: AuditRecord): WireAuditRecord {
+export function wireAuditRecord(record: NamedRecord): WireAuditRecord {
   return {
     id: record.id,
     time: isoTime(record.timeMs),
@@ -206,6 +206,8 @@ export function wireAuditRecord(record: AuditRecord): WireAuditRecord {
     outcome: record.outcome,
     project_id: record.projectId,
     token_id: record.tokenId,
+    project_name: record.projectName,
+    token_name: record.tokenName,
     obfuscated: record.obfuscated,
     request_id: record.requestId,
     client_ip: record.clientIp,

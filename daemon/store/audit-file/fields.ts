@@ -1,5 +1,5 @@
 /** The fields of an audit line after its link, named as in the management API. */
-import type { CommittedRecord } from '../../core/ports.js';
+import type { NumberedRecord } from '../../core/ports.js';
 import type { RequestEnded } from '../../core/events.js';
 import { auditOutcomeOf } from '../../core/use-record.js';
 
@@ -14,7 +14,7 @@ const escaped = (text: string) =>
  * A JSON object without its opening brace. `seq` is the record's sequence number. `audit verify` compares lines written by all
  * releases with this text, so the output for an existing record must never change.
  */
-export function fieldsOfRecord(record: CommittedRecord): string {
+export function fieldsOfRecord(record: NumberedRecord): string {
   const shown = {
     seq: record.seq,
     id: record.id,

@@ -5,19 +5,19 @@
  * A position is a time and an ID: `c` and the sequence number of a change, or `u` and the ID of a usage row. Uses come before
  * changes of the same time.
  */
-import type { AuditRecord } from '../../core/audit.js';
+import type { NamedRecord } from '../../core/audit.js';
 import type { AuditFilter, PageOf, PageRequest, Position } from '../../core/ports.js';
 import { usesWordIndex, rowidsOf, HAS_ROWID, wordConditions } from './audit-words.js';
 import { listUses, type PositionedRecord, useById } from './audit-uses.js';
 import type { Bind, Reader } from './database.js';
 import { Conditions } from './lists.js';
-import { RECORD, type RecordColumns } from './tables.js';
+import { NAMED_RECORD, type NamedRecordColumns, namedRecordOf } from './names.js';
 
 export async function listAuditRecords(
   on: Reader,
   filter: AuditFilter,
   { limit, after }: PageRequest,
-): Promise<PageOf<AuditRecord>> {
+): Promise<PageOf<NamedRecord>> {
   const most = limit + 1;
   const [changes, uses] = await Promise.all([
     filter.action === 'token.use' ? [] : listChanges(on, filter, most, after),
@@ -29,9 +29,9 @@ export async function listAuditRecords(
   return { rows: shown.map(({ record }) => record), next, total: null };
 }
 
-export async function auditRecordById(on: Reader, id: string): Promise<AuditRecord | null> {
-  const [row] = await on.select<RecordColumns>(`SELECT ${RECORD.list} FROM audit a WHERE a.id = $id`, { id });
-  return row ? RECORD.of(row) : useById(on, id);
+export async function auditRecordById(on: Reader, id: string): Promise<NamedRecord | null> {
+  const [row] = await on.select<NamedRecordColumns>(`SELECT ${NAMED_RECORD} FROM audit a WHERE a.id = $id`, { id });
+  return row ? namedRecordOf(row) : useById(on, id);
 }
 
 function newestFirst({ position: a }: PositionedRecord, { position: b }: PositionedRecord): number {
@@ -50,7 +50,7 @@ async function listChanges(
   const isSearched = on.dialect.name === 'sqlite' && usesWordIndex(filter);
   const rows = await (isSearched ? searchChanges(on, filter, most, position) : scanChanges(on, filter, most, position));
   return rows.map((row) => ({
-    record: RECORD.of(row),
+    record: namedRecordOf(row),
     position: { value: row.recorded_at, id: `c${String(row.seq).padStart(DIGITS, '0')}` },
   }));
 }
@@ -62,16 +62,26 @@ function positionBind({ value, id }: Position): { atMs: number; seq: number } {
   return isChange ? { atMs: Number(value), seq: Number(id.slice(1)) } : { atMs: Number(value) + 1, seq: 0 };
 }
 
-function searchChanges(on: Reader, filter: AuditFilter, most: number, position: Bind | null): Promise<RecordColumns[]> {
+function searchChanges(
+  on: Reader,
+  filter: AuditFilter,
+  most: number,
+  position: Bind | null,
+): Promise<NamedRecordColumns[]> {
   const { sql, bind } = rowidsOf(filter, position !== null);
-  return on.select<RecordColumns>(
-    `SELECT ${RECORD.list} FROM (${sql} LIMIT ${most}) p CROSS JOIN audit a ON ${HAS_ROWID}
+  return on.select<NamedRecordColumns>(
+    `SELECT ${NAMED_RECORD} FROM (${sql} LIMIT ${most}) p CROSS JOIN audit a ON ${HAS_ROWID}
      ORDER BY a.recorded_at DESC, a.seq DESC`,
     { ...bind, ...position },
   );
 }
 
-function scanChanges(on: Reader, filter: AuditFilter, most: number, position: Bind | null): Promise<RecordColumns[]> {
+function scanChanges(
+  on: Reader,
+  filter: AuditFilter,
+  most: number,
+  position: Bind | null,
+): Promise<NamedRecordColumns[]> {
   const { projectId, tokenId, sinceMs, untilMs, action, actor, outcome, text } = filter;
   const where = new Conditions();
   if (tokenId !== undefined) where.and('a.token_id = $tokenId', { tokenId });
@@ -84,8 +94,8 @@ function scanChanges(on: Reader, filter: AuditFilter, most: number, position: Bi
   for (const [condition, bind] of wordConditions(text ?? '')) where.and(condition, bind);
   if (position) where.and('a.recorded_at <= $atMs AND (a.recorded_at < $atMs OR a.seq < $seq)', position);
   const index = tokenId !== undefined ? 'audit_token' : projectId !== undefined ? 'audit_project' : 'audit_place';
-  return on.select<RecordColumns>(
-    `SELECT ${RECORD.list} FROM audit a ${on.dialect.indexHint(index)} ${where.sql}
+  return on.select<NamedRecordColumns>(
+    `SELECT ${NAMED_RECORD} FROM audit a ${on.dialect.indexHint(index)} ${where.sql}
      ORDER BY a.recorded_at DESC, a.seq DESC LIMIT ${most}`,
     where.bind,
   );

@@ -1,19 +1,21 @@
 /** Uses of tokens as audit records: one record for each hour, token, result and model, with a count. */
-import { type AuditRecord } from '../../core/audit.js';
+import type { NamedRecord } from '../../core/audit.js';
 import type { AuditFilter, Position } from '../../core/ports.js';
 import { auditOutcomeOf, outcomesOf } from '../../core/use-record.js';
 import type { Bind, Reader } from './database.js';
+import { type NameColumns, namesIn, namesOf } from './names.js';
 import { USAGE_HOUR, type UsageHourColumns } from './tables.js';
 
-type UseRow = UsageHourColumns & { obfuscated: string | null };
+type UseRow = UsageHourColumns & NameColumns & { obfuscated: string | null };
 
 /** An audit record and its position, from which the next page continues. */
 export interface PositionedRecord {
-  record: AuditRecord;
+  record: NamedRecord;
   position: Position;
 }
 
-const COLUMNS = `${USAGE_HOUR.list}, (SELECT t.obfuscated FROM tokens t WHERE t.id = u.token_id) AS obfuscated`;
+const COLUMNS = `${USAGE_HOUR.list}, ${namesOf('u.token_id', 'u.project_id')},
+  (SELECT t.obfuscated FROM tokens t WHERE t.id = u.token_id) AS obfuscated`;
 
 export async function listUses(
   on: Reader,
@@ -32,7 +34,7 @@ export async function listUses(
   return rows.map((row) => ({ record: recordOf(row), position: { value: row.hour_ms, id: `u${row.id}` } }));
 }
 
-export async function useById(on: Reader, id: string): Promise<AuditRecord | null> {
+export async function useById(on: Reader, id: string): Promise<NamedRecord | null> {
   const [row] = await on.select<UseRow>(`SELECT ${COLUMNS} FROM usage_hourly u WHERE u.id = $id`, { id });
   return row ? recordOf(row) : null;
 }
@@ -63,7 +65,7 @@ function conditions(filter: AuditFilter, after: Position | null): { where: strin
   return { where: parts.length > 0 ? `WHERE ${parts.join(' AND ')}` : '', bind };
 }
 
-function recordOf(row: UseRow): AuditRecord {
+function recordOf(row: UseRow): NamedRecord {
   const { outcome, ...hour } = USAGE_HOUR.of(row);
   const isCounted = hour.withTokens > 0;
   return {
@@ -74,6 +76,7 @@ function recordOf(row: UseRow): AuditRecord {
     outcome: auditOutcomeOf(outcome),
     projectId: hour.projectId || null,
     tokenId: hour.tokenId || null,
+    ...namesIn(row),
     obfuscated: row.obfuscated,
     requestId: null,
     clientIp: null,

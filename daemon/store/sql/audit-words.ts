@@ -10,7 +10,7 @@
  * On other databases, a table maps the words of the texts to the sequence numbers of records.
  */
 import type { AuditRecord } from '../../core/audit.js';
-import type { AuditFilter, CommittedRecord } from '../../core/ports.js';
+import type { AuditFilter, NumberedRecord } from '../../core/ports.js';
 import type { Bind, SqlTransaction } from './database.js';
 
 const ROWIDS_PER_MS = 2 ** 20;
@@ -19,7 +19,7 @@ const ROWIDS_PER_MS = 2 ** 20;
 const ROWID_OF_RECORD = `recorded_at * ${ROWIDS_PER_MS} + seq % ${ROWIDS_PER_MS}`;
 const firstRowidAt = (time: string) => `CAST(${time} AS INTEGER) * ${ROWIDS_PER_MS}`;
 
-export async function insertWords(tx: SqlTransaction, record: CommittedRecord): Promise<void> {
+export async function insertWords(tx: SqlTransaction, record: NumberedRecord): Promise<void> {
   if (tx.dialect.name !== 'sqlite') {
     await insertRows(tx, record);
     return;
@@ -33,7 +33,7 @@ export async function insertWords(tx: SqlTransaction, record: CommittedRecord): 
 // Length of the column.
 const MAX_WORD_LENGTH = 64;
 
-async function insertRows(tx: SqlTransaction, record: CommittedRecord): Promise<void> {
+async function insertRows(tx: SqlTransaction, record: NumberedRecord): Promise<void> {
   const words = [...new Set(wordsIn(textOf(record)).map((word) => word.slice(0, MAX_WORD_LENGTH)))];
   if (words.length === 0) return;
   const bind: Bind = { seq: record.seq };

@@ -1,17 +1,17 @@
 import type { CommittedRecord } from '../../core/ports.js';
 import type { Reader } from './database.js';
-import { RECORD, type RecordColumns } from './tables.js';
+import { NAMED_RECORD, type NamedRecordColumns, namedRecordOf } from './names.js';
 
 // Sequence numbers are assigned from change_seq. A row with a higher number was inserted by someone else, and must not hide later
 // records.
 const IS_ASSIGNED = 'a.seq <= (SELECT c.seq FROM change_seq c WHERE c.id = 1)';
 
 export async function recordsAfter(on: Reader, seq: number, limit: number): Promise<CommittedRecord[]> {
-  const rows = await on.select<RecordColumns>(
-    `SELECT ${RECORD.list} FROM audit a WHERE a.seq > $seq AND ${IS_ASSIGNED} ORDER BY a.seq LIMIT ${Math.trunc(limit)}`,
+  const rows = await on.select<NamedRecordColumns>(
+    `SELECT ${NAMED_RECORD} FROM audit a WHERE a.seq > $seq AND ${IS_ASSIGNED} ORDER BY a.seq LIMIT ${Math.trunc(limit)}`,
     { seq },
   );
-  return rows.map(RECORD.of);
+  return rows.map(namedRecordOf);
 }
 
 export async function lastRecord(on: Reader): Promise<number> {

@@ -20,6 +20,7 @@ import { lastRecord, recordsAfter } from './audit.js';
 import { auditRecordById, listAuditRecords } from './audit-list.js';
 import { insertWords } from './audit-words.js';
 import type { SqlTransaction, Database } from './database.js';
+import { namesById, namesIn, namesOf, type NameColumns } from './names.js';
 import { population } from './population.js';
 import { listProjects, lockedProject, upstreamKeyContext, projectById } from './projects.js';
 import { AUDIT, CHANGES, PROJECTS, TOKENS } from './tables.js';
@@ -62,6 +63,10 @@ export class SqlRecords implements RecordStore {
   }
   auditRecord(id: string) {
     return auditRecordById(this.#database, id);
+  }
+
+  names(tokenIds: Iterable<string>, projectIds: Iterable<string>) {
+    return namesById(this.#database, tokenIds, projectIds);
   }
 
   refuseChangesWhile(why: () => string | null): void {
@@ -147,7 +152,11 @@ class SqlChangeTransaction implements ChangeTransaction {
   async record(record: AuditRecord, change?: Change): Promise<number> {
     // The row is locked until COMMIT: the numbers have no gaps and follow the order of commits.
     await this.#tx.execute('UPDATE change_seq SET seq = seq + 1 WHERE id = 1');
-    const [assigned] = await this.#tx.select<{ seq: number }>('SELECT seq FROM change_seq WHERE id = 1');
+    const { tokenId, projectId } = record;
+    const [assigned] = await this.#tx.select<NameColumns & { seq: number }>(
+      `SELECT seq, ${namesOf('$tokenId', '$projectId')} FROM change_seq WHERE id = 1`,
+      { tokenId, projectId },
+    );
     if (!assigned)
       throw new StoreUnavailable(
         'the database has no sequence number for the next audit record: the table change_seq is empty',
@@ -155,7 +164,7 @@ class SqlChangeTransaction implements ChangeTransaction {
     const { seq } = assigned;
     await AUDIT.insert(this.#tx, { ...record, seq });
     await insertWords(this.#tx, { ...record, seq });
-    this.records.push({ ...record, seq });
+    this.records.push({ ...record, ...namesIn(assigned), seq });
     if (!change) return seq;
     const committed = { ...change, seq, timeMs: record.timeMs };
     await CHANGES.insert(this.#tx, committed);

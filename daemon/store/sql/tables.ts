@@ -3,7 +3,7 @@
  * written. A missing or duplicate declaration does not compile or fails a test (test/store/tables.test.ts): a property of the core
  * needs a column, a column must be in the schema (migrations/), and vice versa.
  */
-import type { CommittedChange, CommittedRecord, UsageCounts, UsageRow } from '../../core/ports.js';
+import type { CommittedChange, NumberedRecord, UsageCounts, UsageRow } from '../../core/ports.js';
 import type { Project, Token } from '../../core/token.js';
 import type { Anchor } from '../audit-file/chain.js';
 import {
@@ -94,7 +94,7 @@ const record = {
   reason: nullable(text('reason')),
   count: nullable(number('count')),
   details: nullable(json('details')),
-} satisfies ColumnsOf<CommittedRecord>;
+} satisfies ColumnsOf<NumberedRecord>;
 
 export const AUDIT = new Table('audit', record);
 /** For `audit a`. */

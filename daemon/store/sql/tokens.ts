@@ -21,14 +21,16 @@ import { ALIVE, OF_INACTIVE_PROJECT, tokensInStates } from './population.js';
 import { upstreamKeyContext } from './projects.js';
 import { TOKEN, type TokenColumns } from './tables.js';
 
-// The token and whether its project is active. Not a join, so that lists are counted in an index of tokens alone.
+// The token, and the name and state of its project. Not a join, so that lists are counted in an index of tokens alone.
 const ROW_COLUMNS = `${TOKEN.list},
+  (SELECT p.name FROM projects p WHERE p.id = t.project_id) AS project_name,
   (SELECT p.is_active FROM projects p WHERE p.id = t.project_id) AS project_is_active`;
 
-type TokenRowColumns = TokenColumns & { project_is_active: boolean | number };
+type TokenRowColumns = TokenColumns & { project_name: string; project_is_active: boolean | number };
 
 const rowOf = (row: TokenRowColumns): TokenRow => ({
   token: TOKEN.of(row),
+  projectName: row.project_name,
   projectIsActive: Boolean(row.project_is_active),
 });
 
@@ -70,10 +72,10 @@ export class SqlTokenLookup implements TokenLookup {
       'usual',
     );
     if (!row) return null;
-    const { token, projectIsActive } = rowOf(row);
+    const known = rowOf(row);
     const sealed = { text: row.api_key, keyId: row.api_key_id };
-    const upstreamKey = this.#box.open(sealed, upstreamKeyContext(token.projectId));
-    return { token, projectIsActive, reserved: row.reserved, upstreamKey, changeSeq: row.change_seq };
+    const upstreamKey = this.#box.open(sealed, upstreamKeyContext(known.token.projectId));
+    return { ...known, reserved: row.reserved, upstreamKey, changeSeq: row.change_seq };
   }
 }
 

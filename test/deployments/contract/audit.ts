@@ -34,6 +34,20 @@ export function behavesInAudit(given: ContractContext): void {
       expect(uses.reduce((sum, { count }) => sum + (count ?? 0), 0)).to.equal(Number(hourly?.requests));
     });
 
+    it('has the names of the tokens and projects in the tables', async () => {
+      const names = async (table: string) => {
+        const rows = await given.system.select<{ id: string; name: string }>(`SELECT id, name FROM ${table}`);
+        return new Map(rows.map(({ id, name }) => [id, name || null]));
+      };
+      const [tokens, projects] = [await names('tokens'), await names('projects')];
+      const { items } = await walk('limit=500');
+      expect(items.filter(({ token_name }) => token_name !== null)).not.to.have.lengthOf(0);
+      for (const { token_id, token_name, project_id, project_name } of items) {
+        expect(token_name).to.equal(tokens.get(token_id ?? '') ?? null);
+        expect(project_name).to.equal(projects.get(project_id ?? '') ?? null);
+      }
+    });
+
     it('can be filtered, over all pages', async () => {
       const { tokens, projects, idle } = given.testData;
       const [token] = tokens;

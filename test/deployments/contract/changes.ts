@@ -49,6 +49,27 @@ export function behavesInChanges(given: ContractContext): void {
       }
     };
 
+    it('of the name of a project are shown by every instance at once, in tokens, usage and audit', async () => {
+      const token = await issued({ name: 'renamed job' });
+      await (await given.system.call(token.token, '/v1/models')).text();
+      // An instance writes its last counts when it is asked itself.
+      for (let at = 0; at < given.system.count; at++) await given.system.ask('GET', '/manage/usage', { at });
+      const name = `${project.name}, renamed`;
+      await given.system.ask('PATCH', `/manage/projects/${project.id}`, { body: { name }, at: 0 });
+      for (let at = 0; at < given.system.count; at++) {
+        const ask = <T>(path: string) => given.system.ask<T>('GET', path, { at });
+        expect((await ask<WireToken>(`/manage/tokens/${token.id}`)).project_name).to.equal(name);
+        for (const path of ['audit?', 'usage?by=token,project&']) {
+          const lines = await ask<{ token_name: string | null; project_name: string }[]>(
+            `/manage/${path}project_id=${project.id}`,
+          );
+          expect(lines, path).not.to.have.lengthOf(0);
+          expect(lines.map(({ project_name }) => project_name)).to.deep.equal(lines.map(() => name));
+          expect(lines.map(({ token_name }) => token_name)).to.include('renamed job');
+        }
+      }
+    });
+
     it('of many tokens by the command line are made and recorded one by one', async () => {
       const tokens = await many();
       const ids = tokens.map(({ id }) => id).join('\n');

@@ -89,6 +89,15 @@ export function behavesInUsage(given: ContractContext): void {
       expect(reported(lines, ['model'])).to.deep.equal(of((used) => used.hourMs >= hourMs && used.hourMs < until));
     });
 
+    it('has the names of the tokens and projects that it counts', async () => {
+      const { tokens, projects } = given.testData;
+      const lines = await report('by=token,project');
+      for (const { token_id, token_name, project_name, project_id } of lines) {
+        expect(token_name).to.equal(tokens.find(({ id }) => id === token_id)?.name);
+        expect(project_name).to.equal(projects.find(({ id }) => id === project_id)?.name);
+      }
+    });
+
     it('has the same numbers on the command line', async () => {
       const { exitCode, out, err } = await given.system.llmp([
         'usage',

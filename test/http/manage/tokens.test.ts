@@ -32,7 +32,7 @@ describe('tokens', () => {
       expect(Date.parse(expires_at) - Date.parse(created_at)).to.equal(24 * HOUR_MS);
       expect(obfuscated).to.equal(`${token.slice(0, 10)}…${token.slice(-4)}`);
       expect(created).to.deep.equal({
-        ...aWireToken({ id, project_id: project.id, created_at, expires_at, obfuscated }),
+        ...aWireToken({ id, project_id: project.id, project_name: project.name, created_at, expires_at, obfuscated }),
         token,
       });
     });

@@ -68,7 +68,7 @@ describe('usage', () => {
   });
 
   it('can be grouped by tokens, projects, models, hours and days', async () => {
-    const other = await scene.daemon.createToken((await scene.daemon.createProject()).id);
+    const other = await scene.daemon.createToken((await scene.daemon.createProject()).id, { name: 'nightly tests' });
     await chat();
     scene.provider.answer = answering(100, 30, 'other-model');
     await chat();
@@ -78,15 +78,18 @@ describe('usage', () => {
     const hour = (timeMs: number) => new Date(timeMs - (timeMs % HOUR_MS)).toISOString();
     const one = { ...NONE, requests: 1, prompt_tokens: 10, completion_tokens: 3 };
     const large = { ...NONE, requests: 1, prompt_tokens: 100, completion_tokens: 30 };
-    const own = { token_id: scene.token.id, project_id: scene.project.id };
+    const own = { token_id: scene.token.id, token_name: null };
+    const ofProject = { project_id: scene.project.id, project_name: scene.project.name };
+    const others = { token_id: other.id, token_name: 'nightly tests' };
+    const othersProject = { project_id: other.project_id, project_name: other.project_name };
     expect(await report(scene.daemon, 'by=token')).to.have.deep.members([
-      { token_id: scene.token.id, ...NONE, requests: 2, prompt_tokens: 110, completion_tokens: 33 },
-      { token_id: other.id, ...large },
+      { ...own, ...NONE, requests: 2, prompt_tokens: 110, completion_tokens: 33 },
+      { ...others, ...large },
     ]);
     expect(await report(scene.daemon, 'by=model,token,project')).to.have.deep.members([
-      { ...own, model: 'gpt-test', ...one },
-      { ...own, model: 'other-model', ...large },
-      { token_id: other.id, project_id: other.project_id, model: 'other-model', ...large },
+      { ...own, ...ofProject, model: 'gpt-test', ...one },
+      { ...own, ...ofProject, model: 'other-model', ...large },
+      { ...others, ...othersProject, model: 'other-model', ...large },
     ]);
     expect(await report(scene.daemon, `by=hour,day&token_id=${other.id}`)).to.deep.equal([
       { hour: hour(third!.timeMs), day: `${hour(third!.timeMs).slice(0, 10)}T00:00:00.000Z`, ...large },
@@ -115,9 +118,10 @@ describe('usage', () => {
     await ended(4);
     upstream.destroy(); // The connection may have been kept open.
     expect(await report(scene.daemon, 'by=token,model')).to.deep.equal([
-      { token_id: scene.token.id, model: null, ...NONE, requests: 2, refused: 1 },
+      { token_id: scene.token.id, token_name: null, model: null, ...NONE, requests: 2, refused: 1 },
       {
         token_id: scene.token.id,
+        token_name: null,
         model: 'asked-for',
         ...NONE,
         requests: 2,
@@ -210,7 +214,12 @@ describe('usage', () => {
     await scene.send('OPTIONS /v1/models HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
     await ended(22);
     expect(await report(scene.daemon, 'by=token,project,model')).to.deep.equal([
-      { token_id: null, project_id: null, model: null, ...NONE, requests: 21, refused: 21 },
+      {
+        ...{ token_id: null, token_name: null, project_id: null, project_name: null, model: null },
+        ...NONE,
+        requests: 21,
+        refused: 21,
+      },
     ]);
     const rows = await scene.daemon.daemon.stores.database.select('SELECT code FROM usage_hourly');
     expect(rows).to.deep.equal([{ code: 'unauthorized' }]);
@@ -268,7 +277,7 @@ describe('usage', () => {
     const own = { ...NONE, requests: 7, upstream_refused: 4, upstream_errors: 3, errors: 3 };
     for (const by of ['token', 'token,hour']) {
       const lines = await report(scene.daemon, `by=${by}`);
-      const [first, second] = lines.map(({ token_id: _, hour: __, ...counts }) => counts);
+      const [first, second] = lines.map(({ token_id: _, token_name: __, hour: ___, ...counts }) => counts);
       expect(first).to.deep.equal(own);
       expect(second).to.include({ requests: 2, refused: 1, upstream_refused: 0, upstream_errors: 0, cut: 0 });
     }
@@ -389,6 +398,8 @@ describe('usage over time', () => {
     timeMs,
     projectId: 'p',
     tokenId: 't',
+    tokenName: null,
+    projectName: 'web',
     obfuscated: null,
     clientIp: null,
     method: 'POST',

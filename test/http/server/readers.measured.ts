@@ -162,6 +162,8 @@ const ENDED = {
   timeMs: 0,
   projectId: 'p',
   tokenId: 't',
+  tokenName: null,
+  projectName: 'web',
   obfuscated: null,
   clientIp: null,
   method: 'POST',

@@ -81,6 +81,7 @@ export class Tables implements TokenLookup, Ledger {
     return Promise.resolve({
       token,
       reserved,
+      projectName: project.id,
       projectIsActive: project.isActive,
       upstreamKey: this.keyOf(project.key),
       changeSeq: this.changeSeq,

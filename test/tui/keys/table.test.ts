@@ -4,7 +4,7 @@ import { BINDINGS, bindingsOn } from '../../../tui/keys/press.js';
 import { Operator } from '../operator.js';
 
 const SPOTS = [...new Set(BINDINGS.flatMap(({ on }) => on))];
-const TYPED: readonly KeyScope[] = ['path', 'prompt', 'command'];
+const TYPED: readonly KeyScope[] = ['path', 'prompt', 'palette'];
 
 describe('key bindings', () => {
   it('cover every scope', () => {
@@ -20,7 +20,7 @@ describe('key bindings', () => {
       'reveal',
       'path',
       'prompt',
-      'command',
+      'palette',
       'help',
       'contexts',
       'notice',

@@ -3,6 +3,7 @@ import { Secret } from '../../../tui/state/secret.js';
 import type { Tab } from '../../../tui/state/state.js';
 import {
   at,
+  ofProject,
   project,
   record,
   request,
@@ -38,7 +39,7 @@ export const PROJECTS = [
 ];
 export const TOKENS = Array.from({ length: 80 }, (_, number) =>
   token(number, {
-    project_id: PROJECTS[number % 3]!.id,
+    ...ofProject(PROJECTS[number % 3]!),
     name: number === 0 ? 'ci-deploy' : number % 9 === 8 ? null : `job-${number}`,
     state: STATES[number % 5]!,
     is_active: STATES[number % 5] !== 'revoked',
@@ -54,7 +55,7 @@ const REALISTIC: Setting = {
   audit: Array.from({ length: 50 }, (_, number) =>
     record(number, {
       token_id: TOKENS[number % 4]!.id,
-      project_id: PROJECTS[0]!.id,
+      ...ofProject(PROJECTS[0]!),
       outcome: number % 10 === 9 ? 'denied' : 'success',
       reason: number % 3 === 0 ? 'leaked in CI log' : null,
       details: number % 2 === 0 ? { changed: ['name'] } : null,
@@ -63,7 +64,7 @@ const REALISTIC: Setting = {
   events: Array.from({ length: 50 }, (_, number) =>
     request(number, {
       token_id: TOKENS[number % 4]!.id,
-      project_id: PROJECTS[0]!.id,
+      ...ofProject(PROJECTS[0]!),
       status: [200, 200, 429, 502, 401][number % 5]!,
       cache: number % 3 === 0 ? 'hit' : 'miss',
     }),
@@ -98,7 +99,9 @@ const HOSTILE_SETTING: Setting = {
   tokens: Array.from({ length: 200 }, (_, number) =>
     token(number, {
       name: hostile(number),
-      project_id: number % 2 === 0 ? HOSTILE_PROJECTS[number % HOSTILE.length]!.id : hostile(number),
+      ...(number % 2 === 0
+        ? ofProject(HOSTILE_PROJECTS[number % HOSTILE.length]!)
+        : { project_id: hostile(number), project_name: hostile(number) }),
       obfuscated: hostile(number + 1),
       state: (number % 3 === 0 ? hostile(number) : 'active') as 'active',
       max_requests: MOST,
@@ -137,6 +140,8 @@ const HOSTILE_SETTING: Setting = {
       outcome: 'error',
       token_id: words,
       project_id: words,
+      token_name: words,
+      project_name: words,
       client_ip: words,
       reason: words,
       request_id: words,
@@ -223,17 +228,8 @@ const MADE: readonly (readonly [string, Make])[] = [
     (setting) => new ScreenFixture({ ...setting, tab: 'projects' }).press('n', 'tab', 's', 'k', '-', '1'),
   ],
   ['a purge', (setting) => new ScreenFixture({ ...setting, tab: 'cache' }).press('x', 'right')],
-  ['the command line', (setting) => new ScreenFixture(setting).press(':', 'r', 'e')],
-  ['the command line without a match', (setting) => new ScreenFixture(setting).press(':', 'ä', '漢')],
-  ['a command with names', (setting) => new ScreenFixture(setting).press(':').act({ on: 'paste', text: 'token ' })],
-  [
-    'a command with a problem',
-    (setting) =>
-      new ScreenFixture(setting)
-        .press(':')
-        .act({ on: 'paste', text: `tokens ${hostile(0)}:x` })
-        .press('enter'),
-  ],
+  ['the palette', (setting) => new ScreenFixture(setting).press(':', 'r', 'e')],
+  ['the palette without a match', (setting) => new ScreenFixture(setting).press(':', 'ä', '漢')],
   [
     'a notice',
     (setting) =>

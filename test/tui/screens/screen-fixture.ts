@@ -210,6 +210,8 @@ export const record = (number: number, fields: Partial<WireAuditRecord> = {}): W
   outcome: 'success',
   project_id: null,
   token_id: null,
+  project_name: null,
+  token_name: null,
   obfuscated: null,
   request_id: `req-${number}`,
   client_ip: '10.1.2.3',
@@ -226,6 +228,8 @@ export const request = (number: number, fields: Partial<WireRequestEvent> = {}):
   instance: 'web-1',
   project_id: null,
   token_id: null,
+  project_name: null,
+  token_name: null,
   kind: 'request.completed',
   request_id: `req-${number}`,
   method: 'POST',
@@ -259,10 +263,13 @@ export const project = (number: number, fields: Partial<WireProject> = {}): Wire
     ...fields,
   });
 
+/** The fields of a token, record or event about a project. */
+export const ofProject = ({ id, name }: WireProject) => ({ project_id: id, project_name: name });
+
 export const token = (number: number, fields: Partial<WireToken> = {}): WireToken =>
   aWireToken({
     id: `${(0x3fa91c2e + number * 7_919_317).toString(16).padStart(8, '0')}-0000-4000-8000-${String(number).padStart(12, '0')}`,
-    project_id: project(1).id,
+    ...ofProject(project(1)),
     name: `token-${number}`,
     state: 'active',
     expires_at: at(12 + number * 36),
