@@ -63,6 +63,8 @@ export default tseslint.config(
           'clearTimeout',
           'CSS',
           'Event',
+          'EventSource',
+          'URL',
           'HTMLInputElement',
           'stop',
           'getSelection',

@@ -14,9 +14,11 @@ import { SessionGuard, requireSameOrigin } from './session-guard.js';
 import { problemPage } from './pages/problem.js';
 import { Problem, problemIn } from './problem.js';
 import { protection } from './protection.js';
-import { type Render, rendering } from './render.js';
+import type { PageStreams } from './page-streams.js';
+import { type Renderer, rendering } from './render.js';
 import { auditRoutes } from './routes/audit.js';
 import { cacheRoutes } from './routes/cache.js';
+import { eventRoutes } from './routes/events.js';
 import { logInHandlers } from './routes/log-in.js';
 import { overviewRoutes } from './routes/overview.js';
 import { projectRoutes } from './routes/projects.js';
@@ -29,6 +31,8 @@ export interface AdminOptions extends Omit<SessionsOptions, 'cookieCrypto'> {
   /** The keys of the session cookies are derived from it. The management API checks the token that the user enters. */
   managementToken: string;
   readBody: ReadBody;
+  /** The streams of open pages. The caller ends them. */
+  streams: PageStreams;
   log: { error(message: string, fields?: object): void };
 }
 
@@ -40,6 +44,7 @@ const ROUTES: readonly Route[] = [
   ...projectRoutes,
   ...tokenRoutes,
   ...usageRoutes,
+  ...eventRoutes,
   ...auditRoutes,
   ...cacheRoutes,
 ];
@@ -48,11 +53,11 @@ const ROUTES: readonly Route[] = [
 export function createAdminApp(options: AdminOptions): RequestHandler {
   const { path, clock, log } = options;
   const { assets, routes } = assetRoutes();
-  const render = rendering({ base: path, assets, clock });
+  const renderer = rendering({ base: path, assets, clock });
   const sessions = new Sessions({ ...options, cookieCrypto: new CookieCrypto(options.managementToken) });
   const readForm = formReader(options.readBody);
-  const requireSession = new SessionGuard(path, sessions, render, readForm);
-  const { logInForm, logIn, logOut } = logInHandlers({ path, sessions, render, readForm });
+  const requireSession = new SessionGuard({ path, sessions, renderer, readForm, streams: options.streams });
+  const { logInForm, logIn, logOut } = logInHandlers({ path, sessions, renderer, readForm });
 
   const router = Router({ caseSensitive: true, strict: true });
   router.use(protection, (_req, res, next) => {
@@ -82,7 +87,7 @@ export function createAdminApp(options: AdminOptions): RequestHandler {
   router.use(() => {
     throw new Problem(404, 'Page not found', 'There is no page at this address.');
   });
-  router.use(problemHandler(sessions, render, log));
+  router.use(problemHandler(sessions, renderer, log));
   return router;
 }
 
@@ -93,7 +98,7 @@ function notAllowed(methods: readonly string[]): RequestHandler {
   };
 }
 
-function problemHandler(sessions: Sessions, render: Render, log: AdminOptions['log']): ErrorRequestHandler {
+function problemHandler(sessions: Sessions, renderer: Renderer, log: AdminOptions['log']): ErrorRequestHandler {
   return async (error: unknown, req, res, next) => {
     const problem = problemIn(error);
     if (problem === null || res.headersSent) {
@@ -109,6 +114,12 @@ function problemHandler(sessions: Sessions, render: Render, log: AdminOptions['l
     const session = await sessions.authenticate(req).catch(() => null);
     const isLoggedIn = session !== null;
     const body = problemPage({ title, children: message, requestId, isLoggedIn });
-    render(res, { title, section: isLoggedIn ? 'none' : null, status, body, formToken: session?.formToken ?? null });
+    renderer.page(res, {
+      title,
+      section: isLoggedIn ? 'none' : null,
+      status,
+      body,
+      formToken: session?.formToken ?? null,
+    });
   };
 }

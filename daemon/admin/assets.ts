@@ -11,7 +11,8 @@ const TYPES = { css: 'text/css', js: 'text/javascript', svg: 'image/svg+xml' } a
 /** Paths of the assets, relative to the base. */
 export interface Assets {
   style: string;
-  script: string;
+  /** In this order: the second uses functions of the first. */
+  scripts: readonly string[];
   icon: string;
 }
 
@@ -28,18 +29,18 @@ function read(name: string, extension: keyof typeof TYPES): Asset {
   return { name: `${name}-${digest}.${extension}`, type: `${TYPES[extension]}; charset=utf-8`, bytes };
 }
 
-/** Serves three files from memory. The path of a request is never used as a file path. */
+/** Serves these files from memory. The path of a request is never used as a file path. */
 export function assetRoutes(): { assets: Assets; routes: RequestHandler } {
   const style = read('admin', 'css');
-  const script = read('admin', 'js');
+  const scripts = [read('admin', 'js'), read('live', 'js')];
   const icon = read('icon', 'svg');
   const router = Router({ caseSensitive: true, strict: true });
-  for (const { name, type, bytes } of [style, script, icon]) {
+  for (const { name, type, bytes } of [style, ...scripts, icon]) {
     router.get(`/assets/${name}`, (_req, res) => {
       res.set({ 'Content-Type': type, 'Cache-Control': 'public, max-age=31536000, immutable' });
       res.end(bytes);
     });
   }
   const at = ({ name }: Asset) => `assets/${name}`;
-  return { assets: { style: at(style), script: at(script), icon: at(icon) }, routes: router };
+  return { assets: { style: at(style), scripts: scripts.map(at), icon: at(icon) }, routes: router };
 }

@@ -110,15 +110,14 @@ async function serve(run: AdminRun, settings: AdminSettings, log: AdjustableLog)
   });
 
   const code = await Promise.race([signalled, crashed]);
-  const nothing = () => undefined;
   await drain({
     servers: [listener],
     readiness,
     clock: realClock,
     log,
     settings,
-    endStreams: nothing,
-    cutAll: nothing,
+    endStreams: admin.endStreams,
+    cutAll: () => undefined,
   });
   log.info('stopped');
   if (code === EXIT.hangUp) hangUp();

@@ -1,5 +1,6 @@
 import type { Live, Settings } from '../../config/settings.js';
 import type { ProxyLocation } from './sessions.js';
+import { PageStreams } from './page-streams.js';
 import { lazyAdminApp } from './loading.js';
 import { ManagementClient } from '../api/client.js';
 import type { Clock, Log } from '../core/ports.js';
@@ -20,12 +21,19 @@ export interface AdminUiOptions extends Pick<Settings, 'adminUiPath' | 'manageme
   log: Log;
 }
 
+export interface AdminUi extends MountedPages {
+  /** Ends the streams of open pages, so that a process can stop. */
+  endStreams: () => void;
+}
+
 /** The Admin UI, for the daemon and for `llmp admin`. */
-export function adminUi(options: AdminUiOptions): MountedPages {
+export function adminUi(options: AdminUiOptions): AdminUi {
   const { adminUiPath: path, managementToken, trustedProxies, server, clock, live, log } = options;
   const addressOf = addressesBehind(trustedProxies);
+  const streams = new PageStreams(clock);
   const pages = lazyAdminApp({
     path,
+    streams,
     managementToken,
     clock,
     log,
@@ -44,5 +52,11 @@ export function adminUi(options: AdminUiOptions): MountedPages {
     proxyLocation: options.proxyLocation,
     readBody: (req, res) => readSmallBody(req, res, { clock, live }),
   });
-  return { path, pages };
+  return {
+    path,
+    pages,
+    endStreams: () => {
+      streams.end();
+    },
+  };
 }

@@ -2,6 +2,7 @@
 import type { ReactElement } from 'react';
 import { ApiError, type ManagementClient, type Page } from '../api/client.js';
 import type { WireProject } from '../api/contract.js';
+import type { PageStream } from './page-streams.js';
 import type { Section } from './pages/document.js';
 import { MAX_PAGE_SIZE } from '../api/vocabulary.js';
 
@@ -40,8 +41,8 @@ export interface Download {
   pieces: AsyncIterable<string>;
 }
 
-/** A page, a file, or a redirect to a path relative to the base, without a leading slash. */
-export type PageResponse = PageView | { to: string } | { download: Download };
+/** A page, a file, events for an open page, or a redirect to a path relative to the base, without a leading slash. */
+export type PageResponse = PageView | { to: string } | { download: Download } | { stream: PageStream };
 
 export interface Route {
   method: 'GET' | 'POST';

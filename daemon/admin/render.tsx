@@ -16,18 +16,36 @@ export interface Rendered {
   isLive?: boolean;
 }
 
-export type Render = (res: Response, page: Rendered) => void;
+/** Renders React elements to HTML. */
+export interface Renderer {
+  /** Sends a complete page. */
+  page: (res: Response, page: Rendered) => void;
+  /** @returns HTML for a part of a page. It has no forms, because it has no CSRF token. */
+  fragment: (part: ReactElement) => string;
+}
 
 /** @param base base path of all pages, with a trailing slash. */
-export function rendering({ base, assets, clock }: { base: string; assets: Assets; clock: { now(): number } }): Render {
-  return (res, { title, section, body, formToken, status = 200, isLive = false }) => {
-    const html = renderToStaticMarkup(
-      <FrameContext value={{ base, formToken, nowMs: clock.now() }}>
+export function rendering({
+  base,
+  assets,
+  clock,
+}: {
+  base: string;
+  assets: Assets;
+  clock: { now(): number };
+}): Renderer {
+  const inFrame = (formToken: string | null, part: ReactElement) =>
+    renderToStaticMarkup(<FrameContext value={{ base, formToken, nowMs: clock.now() }}>{part}</FrameContext>);
+  return {
+    page(res, { title, section, body, formToken, status = 200, isLive = false }) {
+      const html = inFrame(
+        formToken,
         <Document title={title} base={base} assets={assets} section={section} isLive={isLive}>
           {body}
-        </Document>
-      </FrameContext>,
-    );
-    res.status(status).type('html').send(`<!doctype html>${html}`);
+        </Document>,
+      );
+      res.status(status).type('html').send(`<!doctype html>${html}`);
+    },
+    fragment: (part) => inFrame(null, part),
   };
 }

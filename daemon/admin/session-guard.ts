@@ -6,7 +6,8 @@ import type { Sessions, ActiveSession } from './sessions.js';
 import { isForm, queryOf, type ReadForm } from './forms.js';
 import { FORM_TOKEN } from './pages/frame.js';
 import { Problem } from './problem.js';
-import type { Render } from './render.js';
+import type { PageStreams } from './page-streams.js';
+import type { Renderer } from './render.js';
 import type { Download, Route, PageRequest } from './page-request.js';
 
 /** CSRF protection: a page of another site must not make changes with the session of a logged-in user. */
@@ -30,18 +31,28 @@ export function requireSameOrigin(sessions: Sessions): RequestHandler {
 
 type Handle = (req: Request, res: Response, session: ActiveSession, form: URLSearchParams) => Promise<void>;
 
+export interface SessionGuardOptions {
+  path: string;
+  sessions: Sessions;
+  renderer: Renderer;
+  readForm: ReadForm;
+  streams: PageStreams;
+}
+
 /** Runs handlers only for requests with a valid session; others are redirected to the login page. */
 export class SessionGuard {
   readonly #path: string;
   readonly #sessions: Sessions;
-  readonly #render: Render;
+  readonly #renderer: Renderer;
   readonly #readForm: ReadForm;
+  readonly #streams: PageStreams;
 
-  constructor(path: string, sessions: Sessions, render: Render, readForm: ReadForm) {
+  constructor({ path, sessions, renderer, readForm, streams }: SessionGuardOptions) {
     this.#path = path;
     this.#sessions = sessions;
-    this.#render = render;
+    this.#renderer = renderer;
     this.#readForm = readForm;
+    this.#streams = streams;
   }
 
   /** Serves a page with GET. */
@@ -97,10 +108,19 @@ export class SessionGuard {
     { session, form, handler }: { session: ActiveSession; form: URLSearchParams } & Pick<Route, 'handler'>,
   ): Promise<void> {
     const response = await handler(this.#pageRequestOf(req, res, form));
+    if ('stream' in response) {
+      // It does not count as use of the session, because the script opens it again by itself.
+      await this.#streams.serve(req, res, {
+        ...response.stream,
+        fragment: this.#renderer.fragment,
+        isSessionActive: async () => (await this.#sessions.authenticate(req)) !== null,
+      });
+      return;
+    }
     this.#sessions.renew(req, res, session);
     if ('to' in response) res.redirect(303, this.#path + response.to);
     else if ('download' in response) await sendDownload(req, res, response.download);
-    else this.#render(res, { ...response, formToken: session.formToken });
+    else this.#renderer.page(res, { ...response, formToken: session.formToken });
   }
 
   #pageRequestOf(req: Request, res: Response, form: URLSearchParams): PageRequest {

@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import type axe from 'axe-core';
 import { expect } from 'chai';
 import type { Browser, Page } from 'playwright-core';
-import type { WireProject } from '../../daemon/api/contract.js';
+import type { WireProject, WireTokenCreated } from '../../daemon/api/contract.js';
 import { needsBrowser, openWindow, startBrowser, type Window } from '../support/browser.js';
 import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
@@ -377,6 +377,79 @@ describe('the Admin UI in a browser', function () {
       front.closeAllConnections();
     });
 
+    describe('on the Events page', () => {
+      let token: WireTokenCreated;
+      const use = async (times: number) => {
+        for (let i = 0; i < times; i++) await (await daemon.call(token.token)).text();
+        daemon.daemon.completions.flush();
+      };
+      const rows = () => page.getByRole('list', { name: 'Events', exact: true }).getByRole('listitem');
+
+      beforeEach(async () => {
+        token = await daemon.createToken(project.id, { name: 'ci', max_requests: 1 });
+        await logIn();
+        await page.goto(`${base()}events?show=requests`);
+        await page.getByText('● live').waitFor();
+      });
+
+      it('shows requests as they come, and opens their details', async () => {
+        await page.getByText('No events match.').waitFor();
+        await use(2);
+        await rows().filter({ hasText: 'refused by llmp' }).waitFor();
+        expect(await rows().count()).to.equal(2);
+        await rows().first().locator('summary').click();
+        await page.getByText('Token request limit reached: ask for another token.').waitFor();
+        await use(1);
+        await eventually('the next one is on top', async () => (await rows().count()) === 3);
+        expect(await rows().nth(1).locator('details').getAttribute('open'), 'stays open').to.equal('');
+        await rows().nth(1).getByRole('link', { name: 'its events' }).first().click();
+        await page.waitForURL(`**/events?token_id=${token.id}`);
+        expect(window.complaints).to.deep.equal([]);
+      });
+
+      it('holds new ones back while it is paused, and shows up to 200', async () => {
+        await click('button', 'Pause');
+        await use(3);
+        await page.getByRole('button', { name: 'Resume (3 new)' }).click();
+        await eventually('it shows them', async () => (await rows().count()) === 3);
+        await rows().last().locator('summary').click();
+        for (let i = 0; i < 12; i++) {
+          await use(20);
+          await eventually('these came', async () => (await rows().count()) >= Math.min(3 + 20 * (i + 1), 201));
+        }
+        // The oldest is open, so it stays.
+        expect(await rows().count()).to.equal(201);
+        expect(await rows().last().locator('details').getAttribute('open')).to.equal('');
+        expect(await page.locator('[data-skipped]').isVisible()).to.equal(false);
+        await use(60);
+        await page.getByText('There are too many events to show all of them').waitFor();
+        expect(await rows().count()).to.equal(201);
+      });
+
+      it('is stale without the daemon, continues without a gap, and goes to the login when the session has ended', async () => {
+        await use(1);
+        await rows().first().waitFor();
+        await window.context.setOffline(true);
+        await page.clock.runFor(12_000);
+        await page.getByText('▲ stale').waitFor();
+        await use(2);
+        await window.context.setOffline(false);
+        // The browser reconnects by itself, in real time.
+        await eventually('it has what came meanwhile', async () => {
+          daemon.clock.advance(500);
+          return (await rows().count()) === 3;
+        });
+        await page.getByText('● live').waitFor();
+        daemon.clock.advance(31 * 60_000);
+        await eventually('it goes to the login page', async () => {
+          daemon.clock.advance(2_500);
+          await page.clock.runFor(500);
+          return page.url().includes('/login');
+        });
+        await page.getByText('Your session has ended.').waitFor();
+      });
+    });
+
     it('copies a secret', async () => {
       await window.context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: daemon.managementUrl });
       await logIn();
@@ -418,7 +491,7 @@ describe('the Admin UI in a browser', function () {
     expect(await page.evaluate('document.activeElement.id')).to.equal('main');
     const reached: unknown[] = [];
     await page.goto(`${base()}?span=24h`);
-    for (let i = 0; i < 9; i++) {
+    for (let i = 0; i < 10; i++) {
       await page.keyboard.press('Tab');
       reached.push(await page.evaluate('document.activeElement.textContent.trim()'));
     }
@@ -429,6 +502,7 @@ describe('the Admin UI in a browser', function () {
       'Tokens',
       'Projects',
       'Usage',
+      'Events',
       'Audit',
       'Cache',
       'Log out',
@@ -440,7 +514,7 @@ describe('the Admin UI in a browser', function () {
       await daemon.createProject({ name: 'web' });
       await open();
       await logIn();
-      for (const to of ['tokens', 'usage', 'audit', 'tokens/new', 'cache']) {
+      for (const to of ['tokens', 'usage', 'events', 'audit', 'tokens/new', 'cache']) {
         await page.goto(base() + to);
         for (const width of [320, 768, 1280]) {
           await page.setViewportSize({ width, height: 800 });
@@ -474,6 +548,7 @@ describe('the Admin UI in a browser', function () {
             'projects/new',
             `projects/${project.id}`,
             'usage',
+            'events',
             'audit',
             `audit/${record[0]!.id}`,
             'cache',

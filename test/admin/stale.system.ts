@@ -55,4 +55,17 @@ describe('the Admin UI of a daemon that hangs', function () {
     await page.getByText('● live').waitFor();
     expect(await look()).to.equal('none');
   });
+
+  it('does the same for events, and opens their stream again', async () => {
+    const { page } = window;
+    await page.goto(`${daemon.url}/admin/events`);
+    await page.getByText('● live').waitFor();
+    freezeProcess(daemon.child.pid!);
+    await page.clock.runFor(20_000);
+    await page.getByText(/▲ stale \d\ds/).waitFor();
+    const isReopened = page.waitForResponse((response) => response.url().includes('/events/stream'));
+    daemon.child.kill('SIGCONT');
+    expect((await isReopened).status()).to.equal(200);
+    await page.getByText('● live').waitFor();
+  });
 });

@@ -68,6 +68,12 @@ export class TestBrowser {
     return this.get(to);
   }
 
+  /** Opens a stream of server-sent events, as `EventSource` does. */
+  openStream(to: string, headers: Fields = {}): Promise<Response> {
+    const path = this.base + to;
+    return fetch(this.url + path, { redirect: 'manual', headers: { cookie: this.#cookiesFor(path), ...headers } });
+  }
+
   send(method: string, to: string, headers: Fields = {}, body?: string): Promise<PageResult> {
     const path = to.startsWith('/') ? to : this.base + to;
     const cookie = this.#cookiesFor(path);

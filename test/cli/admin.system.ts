@@ -94,9 +94,13 @@ describe('llmp admin', function () {
     expect((await visitor.get('/live')).status).to.equal(200);
   });
 
-  it('ends with 0 at SIGTERM', async () => {
-    await serve();
+  it('ends with 0 at SIGTERM, also with an open page of events', async () => {
+    const visitor = new TestBrowser(await serve([], { MANAGEMENT_TOKEN, SHUTDOWN_DELAY: '0' }));
+    await visitor.logIn(MANAGEMENT_TOKEN);
+    const stream = await visitor.openStream('events/stream');
+    expect(stream.headers.get('content-type')).to.equal('text/event-stream');
     child?.kill('SIGTERM');
+    expect(await stream.text(), 'ends regularly').to.include('event: beat');
     const [code] = (await once(child!, 'exit')) as [number];
     expect(code).to.equal(0);
   });

@@ -44,6 +44,8 @@ const SHOTS: readonly Shot[] = [
   { name: 'filtered', path: () => 'tokens?q=nothing-of-this-name' },
   { name: 'projects', path: () => 'projects' },
   { name: 'project', path: ({ projects }) => `projects/${projects.web!.id}` },
+  { name: 'usage', path: () => 'usage' },
+  { name: 'events', path: () => 'events?show=failures' },
   { name: 'audit', path: () => 'audit' },
   { name: 'cache', path: () => 'cache' },
   { name: 'purge', path: () => 'cache/purge?what=all' },

@@ -6,6 +6,7 @@ const SECTIONS = [
   { name: 'tokens', title: 'Tokens', to: 'tokens' },
   { name: 'projects', title: 'Projects', to: 'projects' },
   { name: 'usage', title: 'Usage', to: 'usage' },
+  { name: 'events', title: 'Events', to: 'events' },
   { name: 'audit', title: 'Audit', to: 'audit' },
   { name: 'cache', title: 'Cache', to: 'cache' },
 ] as const;
@@ -15,7 +16,7 @@ export type Section = (typeof SECTIONS)[number]['name'];
 export interface DocumentProps {
   title: string;
   base: string;
-  assets: { style: string; script: string; icon: string };
+  assets: { style: string; scripts: readonly string[]; icon: string };
   /** Null before the login: then there is no navigation. */
   section: Section | 'none' | null;
   /** Whether parts of the page refresh automatically. */
@@ -34,7 +35,9 @@ export function Document({ title, base, assets, section, isLive, children }: Doc
         <title>{`${title} · llmp`}</title>
         <link rel="icon" href={base + assets.icon} type="image/svg+xml" />
         <link rel="stylesheet" href={base + assets.style} />
-        <script src={base + assets.script} defer />
+        {assets.scripts.map((script) => (
+          <script key={script} src={base + script} defer />
+        ))}
       </head>
       <body>
         <a className="skip" href="#main">

@@ -18,7 +18,7 @@ interface MarkProps {
 }
 
 // For accessibility, a state is never shown by its colour or glyph alone.
-const StatusMark = ({ look, glyph, word }: MarkProps) => (
+export const StatusMark = ({ look, glyph, word }: MarkProps) => (
   <span className={`mark ${look}`}>
     <span aria-hidden="true">{glyph}</span> {word}
   </span>

@@ -41,6 +41,11 @@ export function projectPage(props: ProjectProps) {
       <ErrorNotice why={refused} />
       <ProjectFacts project={project} activeTokens={activeTokens} />
       <Traffic lines={usage} spanName={spanName} to={to} />
+      <p className="links">
+        <Link to={`events?project_id=${project.id}`}>Live requests</Link>
+        <Link to={`usage?project_id=${project.id}&by=token`}>Usage by token</Link>
+        <Link to={`usage?project_id=${project.id}&by=day%2Cmodel&sort=time`}>Usage by day and model</Link>
+      </p>
       <Changes project={project} to={to} />
       <section aria-labelledby="records-title">
         <div className="section-head">

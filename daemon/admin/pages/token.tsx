@@ -35,8 +35,9 @@ export function tokenPage({ token, usage, spanName, records, done }: TokenProps)
       <SuccessNotice what={done} />
       <TokenFacts token={token} />
       <Traffic lines={usage} spanName={spanName} to={to} />
-      <p>
-        <Link to={`usage?token_id=${token.id}&by=day%2Cmodel&sort=day`}>Usage by day and model</Link>
+      <p className="links">
+        <Link to={`events?token_id=${token.id}`}>Live requests</Link>
+        <Link to={`usage?token_id=${token.id}&by=day%2Cmodel&sort=time`}>Usage by day and model</Link>
       </p>
       <section aria-labelledby="records-title">
         <div className="section-head">

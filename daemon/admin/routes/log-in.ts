@@ -5,12 +5,12 @@ import type { Sessions, ActiveSession } from '../sessions.js';
 import { queryOf, type ReadForm } from '../forms.js';
 import { loginRedirectTarget } from '../login-redirect.js';
 import { logInPage } from '../pages/log-in.js';
-import type { Render } from '../render.js';
+import type { Renderer } from '../render.js';
 
 export interface LogInOptions {
   path: string;
   sessions: Sessions;
-  render: Render;
+  renderer: Renderer;
   readForm: ReadForm;
 }
 
@@ -28,13 +28,13 @@ interface Shown {
   refused: string | null;
 }
 
-export function logInHandlers({ path, sessions, render, readForm }: LogInOptions) {
+export function logInHandlers({ path, sessions, renderer, readForm }: LogInOptions) {
   const show = (req: Request, res: Response, { status = 200, next, refused }: Shown) => {
     const location = sessions.locationOf(req);
     const why = queryOf(req).get('why') ?? '';
     const remark = refused === null && Object.hasOwn(REMARKS, why) ? (REMARKS[why] ?? null) : null;
     const body = logInPage({ next, refused, remark, canLogIn: location.acceptsCookies, host: location.host });
-    render(res, { title: 'Log in', section: null, status, body, formToken: null });
+    renderer.page(res, { title: 'Log in', section: null, status, body, formToken: null });
   };
 
   const logInForm: RequestHandler = async (req, res) => {

@@ -1,12 +1,11 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, request, type RequestListener } from 'node:http';
-import { duplexPair } from 'node:stream';
-import { buffer } from 'node:stream/consumers';
+import { duplexPair, Readable } from 'node:stream';
 
 /**
  * A `fetch` that sends its requests to an app in this process, as HTTP over a pair of in-memory streams. Such requests are parsed,
  * refused and recorded like any others, but need no port, no connection slot, and no address of this server that is valid on every
- * machine. Responses are buffered until they are complete, so it cannot be used for streams.
+ * machine. Response bodies are streamed.
  */
 export function fetchFrom(app: RequestListener): typeof fetch {
   const server = createServer(app); // Never listens; connections are passed to it.
@@ -23,12 +22,13 @@ export function fetchFrom(app: RequestListener): typeof fetch {
     });
     outgoing.end(init.body as string | undefined);
     const [response] = (await once(outgoing, 'response')) as [IncomingMessage];
-    const body = await buffer(response);
     const { statusCode: status = 0, headers } = response;
     const fields = Object.entries(headers).flatMap(([name, value]): [string, string][] =>
       value === undefined ? [] : [[name, String(value)]],
     );
-    return new Response(WITHOUT_BODY.has(status) ? null : body, { status, headers: fields });
+    if (WITHOUT_BODY.has(status)) response.resume();
+    const body = WITHOUT_BODY.has(status) ? null : (Readable.toWeb(response) as ReadableStream<Uint8Array>);
+    return new Response(body, { status, headers: fields });
   };
 }
 

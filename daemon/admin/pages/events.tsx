@@ -1,0 +1,332 @@
+/** Completed requests and changes, newest first. Each opens with its details. */
+import { bytes, exact } from '../../api/formats.js';
+import type { ReactNode } from 'react';
+import type { WireEvent, WireProject, WireRequestEvent } from '../../api/contract.js';
+import { REQUEST_EVENT_KIND } from '../../api/vocabulary.js';
+import { Heading } from './document.js';
+import { type Choices, Field, Select } from './fields.js';
+import { Link, QueryForm, useFrame } from './frame.js';
+import { choicesOf, type Names, namesOf, ProjectLink, TokenLink } from './links.js';
+import { EmptyState, ErrorNotice, Facts, Paging } from './parts.js';
+import { escapeBidi, Name, shortId, StatusMark, utc } from './formats.js';
+
+export interface EventsProps {
+  /** Newest first; null if the daemon publishes no events. */
+  events: readonly WireEvent[] | null;
+  next: string | null;
+  query: URLSearchParams;
+  projects: readonly WireProject[];
+  /** Where new events come from, relative to the base; null if this page does not change. */
+  streamUrl: string | null;
+  /** Error message if the filter is invalid. */
+  refused: string | null;
+}
+
+export const SHOWN = [
+  ['', 'all events'],
+  ['requests', 'requests'],
+  ['failures', 'failures'],
+  ['refused', 'refused by llmp'],
+] as const;
+
+const TOOK = [
+  ['', 'any time'],
+  ['500ms', 'over 0.5 s'],
+  ['2s', 'over 2 s'],
+  ['10s', 'over 10 s'],
+  ['60s', 'over 1 min'],
+] as const;
+
+export function eventsPage({ events, next, query, projects, streamUrl, refused }: EventsProps) {
+  if (events === null) {
+    return (
+      <>
+        <Heading title="Events" />
+        <EmptyState title="Events are turned off">
+          <p>
+            To see requests as they come, start the daemon without <code>LLM_PROXY_EVENT_BUS=off</code>.
+          </p>
+        </EmptyState>
+      </>
+    );
+  }
+  return (
+    <>
+      <Heading title="Events" />
+      <ErrorNotice why={refused} />
+      <EventFilter query={query} projects={projects} />
+      {refused === null ? <EventList events={events} names={namesOf(projects)} streamUrl={streamUrl} /> : null}
+      <Paging to="events" query={query} next={next} />
+    </>
+  );
+}
+
+function EventList({
+  events,
+  names,
+  streamUrl,
+}: {
+  events: readonly WireEvent[];
+  names: Names;
+  streamUrl: string | null;
+}) {
+  const { base } = useFrame();
+  return (
+    <>
+      {streamUrl === null ? null : (
+        <noscript>
+          <p className="hint">Without JavaScript this page does not change by itself. Reload it for newer events.</p>
+        </noscript>
+      )}
+      <p className="notice" data-skipped="" hidden />
+      <p className="faint" data-no-events="" hidden={events.length > 0}>
+        No events match.
+      </p>
+      <p className="events-head" aria-hidden="true">
+        <span>Time (UTC)</span>
+        <span />
+        <span>Result</span>
+        <span>Token, project</span>
+        <span>Model</span>
+        <span className="took">Took</span>
+      </p>
+      <ol className="events" data-stream={streamUrl === null ? undefined : base + streamUrl} aria-label="Events">
+        {eventRows({ events, names })}
+      </ol>
+    </>
+  );
+}
+
+function EventFilter({ query, projects }: Pick<EventsProps, 'query' | 'projects'>) {
+  const given = (name: string) => query.get(name) ?? '';
+  const select = (name: string, label: string, choices: Choices) => (
+    <Field name={name} label={label}>
+      {(attributes) => <Select choices={choices} chosen={given(name)} {...attributes} />}
+    </Field>
+  );
+  const text = (name: string, label: string, more: { placeholder?: string; maxLength: number }) => (
+    <Field name={name} label={label}>
+      {(attributes) => <input type="text" spellCheck={false} defaultValue={given(name)} {...more} {...attributes} />}
+    </Field>
+  );
+  return (
+    <QueryForm to="events" className="filter" role="search" aria-label="Filter events">
+      {select('show', 'Show', SHOWN)}
+      {select('project_id', 'Project', [['', 'all'], ...choicesOf(projects)])}
+      {text('token_id', 'Token ID', { maxLength: 64 })}
+      {text('status', 'Status', { maxLength: 80, placeholder: '429,5xx' })}
+      {text('model', 'Model', { maxLength: 100 })}
+      {select('took_over', 'Took', TOOK)}
+      <div className="buttons">
+        <button type="submit">Filter</button>
+        {query.size > 0 ? <Link to="events">Clear</Link> : null}
+      </div>
+    </QueryForm>
+  );
+}
+
+interface RowsProps {
+  events: readonly WireEvent[];
+  names: Names;
+}
+
+const DAY = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', timeZone: 'UTC' });
+
+/** The rows of the list. New ones are sent to the open page. */
+export const eventRows = ({ events, names }: RowsProps) => (
+  <>
+    {events.map((event) => (
+      <li key={event.id} id={`event-${event.id}`}>
+        {/* An ID, because the script keeps open details open by it. */}
+        <details id={`details-${event.id}`}>
+          <summary>
+            <time dateTime={event.time} title={utc(event.time)}>
+              {`${DAY.format(Date.parse(event.time))} ${event.time.slice(11, 19)}`}
+            </time>
+            {event.kind === REQUEST_EVENT_KIND ? (
+              <RequestSummary event={event} names={names} />
+            ) : (
+              <ChangeSummary event={event} names={names} />
+            )}
+          </summary>
+          {event.kind === REQUEST_EVENT_KIND ? (
+            <RequestDetails event={event} names={names} />
+          ) : (
+            <ChangeDetails event={event} names={names} />
+          )}
+        </details>
+      </li>
+    ))}
+  </>
+);
+
+/** Who refused a request, or why it failed. */
+const OUTCOMES: Readonly<Record<string, { look: string; glyph: string; words: string }>> = {
+  ok: { look: 'active', glyph: '✓', words: 'ok' },
+  refused: { look: 'rate_limited', glyph: '▲', words: 'refused by llmp' },
+  upstream_refused: { look: 'rate_limited', glyph: '△', words: 'refused by the provider' },
+  upstream_error: { look: 'revoked', glyph: '✗', words: 'provider error' },
+  timeout: { look: 'revoked', glyph: '✗', words: 'timed out' },
+  truncated: { look: 'revoked', glyph: '✗', words: 'response incomplete' },
+  revoked: { look: 'revoked', glyph: '✗', words: 'ended by a revocation' },
+  drained: { look: 'revoked', glyph: '✗', words: 'daemon stopped' },
+  client_closed: { look: 'expired', glyph: '○', words: 'client disconnected' },
+};
+
+function RequestOutcome({ event: { outcome, cache } }: { event: WireRequestEvent }) {
+  const { look, glyph, words } = OUTCOMES[outcome] ?? { look: 'expired', glyph: '·', words: outcome };
+  return <StatusMark look={look} glyph={glyph} word={outcome === 'ok' && cache === 'hit' ? 'cache hit' : words} />;
+}
+
+/** A duration with up to three digits: `0.4 ms`, `320 ms`, `12.5 s`. */
+function took(ms: number): string {
+  if (ms >= 10_000) return `${(ms / 1000).toFixed(1)} s`;
+  return `${ms < 10 ? ms.toFixed(1) : exact(Math.round(ms))} ms`;
+}
+
+const nameIn = (names: Names, id: string | null) => (id === null ? null : (names.get(id) ?? shortId(id)));
+
+interface RequestProps {
+  event: WireRequestEvent;
+  names: Names;
+}
+
+function RequestSummary({ event, names }: RequestProps) {
+  const { status, project_id: projectId, token_id: tokenId, model, duration_ms: durationMs, code } = event;
+  return (
+    <>
+      <span className="status">{status}</span>
+      <span className="what">
+        <RequestOutcome event={event} />
+        {code === null ? null : <code>{code}</code>}
+      </span>
+      <span className="who">
+        {tokenId === null ? <span className="faint">unknown token</span> : <code>{shortId(tokenId)}</code>}
+        {projectId === null ? null : <span className="faint">{escapeBidi(nameIn(names, projectId) ?? '')}</span>}
+      </span>
+      <span className="model">{model === null ? '' : <Name>{model}</Name>}</span>
+      <span className="took">{took(durationMs)}</span>
+    </>
+  );
+}
+
+type Change = Exclude<WireEvent, WireRequestEvent>;
+
+function ChangeSummary({ event, names }: { event: Change; names: Names }) {
+  const { kind, actor, count, token_id: tokenId, project_id: projectId } = event;
+  return (
+    <>
+      <span className="status" />
+      <span className="what">
+        {kind}
+        {count === null ? '' : ` × ${exact(count)}`}
+      </span>
+      <span className="who">
+        {tokenId === null ? null : <code>{shortId(tokenId)}</code>}
+        {projectId === null ? null : <span className="faint">{escapeBidi(nameIn(names, projectId) ?? '')}</span>}
+      </span>
+      <span className="model">{actor}</span>
+      <span className="took" />
+    </>
+  );
+}
+
+const fact = <T,>(name: string, value: T | null, show: (value: T) => ReactNode) =>
+  value === null ? null : { name, value: show(value) };
+
+const code = (value: string) => <code className="id">{escapeBidi(value)}</code>;
+
+/** The facts that both kinds of events have. */
+const commonFacts = ({ event, names }: { event: WireEvent; names: Names }) => ({
+  time: fact('Time', event.time, utc),
+  token: fact('Token', event.token_id, (id) => (
+    <>
+      <TokenLink token={{ id, name: null }} /> <Link to={`events?token_id=${id}`}>its events</Link>
+    </>
+  )),
+  project: fact('Project', event.project_id, (id) => (
+    <>
+      <ProjectLink id={id} names={names} /> <Link to={`events?project_id=${id}`}>its events</Link>
+    </>
+  )),
+  ids: [
+    fact('Instance', event.instance, escapeBidi),
+    fact('Request', event.request_id, code),
+    fact('Event', event.id, code),
+  ],
+});
+
+function RequestDetails({ event, names }: RequestProps) {
+  const { time, token, project, ids } = commonFacts({ event, names });
+  const { prompt_tokens: prompt, completion_tokens: completion } = event.usage;
+  return (
+    <div className="details">
+      {event.error === null ? null : (
+        <p className="notice">{`${event.error.charAt(0).toUpperCase()}${escapeBidi(event.error.slice(1))}.`}</p>
+      )}
+      <Facts
+        id={`facts-${event.id}`}
+        facts={[
+          time,
+          fact('Request line', event.path, (path) => code(`${event.method} ${path}`)),
+          fact('Status', event.status, String),
+          fact('Outcome', event.outcome, () => <RequestOutcome event={event} />),
+          fact('Code', event.code, code),
+          token,
+          project,
+          fact('Model', event.model, (model) => <Name>{model}</Name>),
+          fact(
+            'Model tokens',
+            prompt ?? completion,
+            () => `${exact(prompt ?? 0)} prompt, ${exact(completion ?? 0)} completion`,
+          ),
+          fact('Duration', event.duration_ms, took),
+          fact('First byte', event.first_byte_ms, took),
+          fact('Provider', event.upstream_ms, took),
+          fact('Body', event.bytes_in, (sent) => `${bytes(sent)} in, ${bytes(event.bytes_out)} out`),
+          fact('Streamed', event.streamed ? 'yes' : null, String),
+          fact('Provider’s ID', event.upstream_request_id, code),
+          ...ids,
+        ]}
+      />
+      <Body title="Request body" text={event.request_body} />
+      <Body title="Response body" text={event.response_body} />
+    </div>
+  );
+}
+
+function ChangeDetails({ event, names }: { event: Change; names: Names }) {
+  const { time, token, project, ids } = commonFacts({ event, names });
+  return (
+    <div className="details">
+      <Facts
+        id={`facts-${event.id}`}
+        facts={[
+          time,
+          fact('Change', event.kind, String),
+          fact('Actor', event.actor, escapeBidi),
+          fact('Count', event.count, exact),
+          token,
+          project,
+          ...ids,
+        ]}
+      />
+    </div>
+  );
+}
+
+/** The API gives the start of a body, if bodies are captured at all. A page shows less of it. */
+const MAX_BODY_CHARACTERS = 4_000;
+
+function Body({ title, text }: { title: string; text: string | null }) {
+  if (text === null) return null;
+  return (
+    <>
+      <h3>{title}</h3>
+      <pre tabIndex={0} role="region" aria-label={title}>
+        {escapeBidi(text.slice(0, MAX_BODY_CHARACTERS))}
+        {text.length > MAX_BODY_CHARACTERS ? '…' : ''}
+      </pre>
+    </>
+  );
+}
