@@ -13,6 +13,7 @@ const SPOTS: readonly (readonly [spot: KeyScope, title: string])[] = [
   ['events', 'On events:'],
   ['cache', 'On cache:'],
   ['dialog', 'In a dialog:'],
+  ['chooser', 'In the list of choices of a field:'],
   ['reveal', 'When a secret is shown:'],
   ['path', 'While entering the file for a secret:'],
   ['prompt', 'While entering a filter:'],

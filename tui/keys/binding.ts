@@ -1,8 +1,8 @@
 /** Key bindings, as data. The reducer runs them; footer, help, command palette and manual list them. */
 import type { CustomKeys, Layer, Screen, State, Transition } from '../state/state.js';
 
-/** Where a key applies: on a screen, in a layer, or in the input for the path of a secret. */
-export type KeyScope = Screen | Layer['kind'] | 'path';
+/** Where a key applies: on a screen, in a layer, in the input for the path of a secret, or in the list of a field's choices. */
+export type KeyScope = Screen | Layer['kind'] | 'path' | 'chooser';
 
 export interface Binding {
   /** Its name in the keys file, after that of its group. Default: the label. */

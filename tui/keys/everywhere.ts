@@ -27,6 +27,7 @@ const EVERYWHERE: readonly Screen[] = [...TABS, 'token'];
 const ANYWHERE: readonly KeyScope[] = [
   ...EVERYWHERE,
   'dialog',
+  'chooser',
   'reveal',
   'path',
   'prompt',

@@ -1,5 +1,5 @@
 /** Keys of dialogs and of the filter line. */
-import { actionAt, cancelAt, focusBy, advanced, scrolledBy } from '../state/dialog.js';
+import { actionAt, advanced, cancelAt, focusBy, listAbandoned, scrolledBy, selectedBy } from '../state/dialog.js';
 import * as filtering from '../state/filtering.js';
 import * as forms from '../state/forms.js';
 import { lineOf } from '../state/line.js';
@@ -88,10 +88,47 @@ const ofDialogs: readonly Binding[] = [
   },
 ];
 
+/** Rows per key press in the list of a field's choices. */
+const PAGE = 5;
+
+const selecting = (by: number) => on('dialog', (state, top) => forms.changed(state, selectedBy(top, by)));
+
+/** Keys while the list of a field's choices is open. Letters narrow it. */
+const ofChooser: readonly Binding[] = [
+  { keys: ['down', 'ctrl+n'], on: ['chooser'], label: 'down', meaning: 'move down', footer: 1, run: selecting(1) },
+  { keys: ['up', 'ctrl+p'], on: ['chooser'], label: 'up', meaning: 'move up', footer: 2, run: selecting(-1) },
+  { keys: ['pagedown'], on: ['chooser'], label: 'page down', meaning: 'move down one page', run: selecting(PAGE) },
+  { keys: ['pageup'], on: ['chooser'], label: 'page up', meaning: 'move up one page', run: selecting(-PAGE) },
+  {
+    keys: ['enter', 'tab'],
+    on: ['chooser'],
+    label: 'choose',
+    meaning: 'choose it, and go to the next field',
+    footer: 3,
+    run: on('dialog', (state, top) => [withLayer(state, advanced(top))]),
+  },
+  {
+    keys: ['shift+tab'],
+    on: ['chooser'],
+    label: 'previous',
+    meaning: 'choose it, and go to the previous field or button',
+    run: on('dialog', (state, top) => [withLayer(state, focusBy(top, -1))]),
+  },
+  {
+    keys: ['escape', 'ctrl+c'],
+    on: ['chooser'],
+    label: 'close list',
+    meaning: 'close the list; the choice from before is restored',
+    footer: 4,
+    isAlwaysShown: true,
+    run: on('dialog', (state, top) => forms.changed(state, listAbandoned(top))),
+  },
+];
+
 /** Cancelling a change shows a message that nothing was changed. */
 function cancelled(state: State, { purpose }: Dialog): Transition {
   const next = navigation.closed(state);
-  return [purpose.for === 'change' ? withMessage(next, 'Nothing was changed') : next];
+  return [purpose.for === 'change' ? withMessage(next, 'Nothing was changed.') : next];
 }
 
 const ofReveal: readonly Binding[] = [
@@ -232,6 +269,7 @@ const ofNotice: readonly Binding[] = [
 
 export const LAYER_BINDINGS = [
   ...named('dialog', ofDialogs),
+  ...named('chooser', ofChooser),
   ...named('secret', ofReveal),
   ...named('path', ofPath),
   ...named('filter', ofPrompt),

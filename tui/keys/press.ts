@@ -1,5 +1,5 @@
 /** Key handling: the top layer gets a key first; a key without a binding there is text for its input line. */
-import { pasted, takesText, typed } from '../state/dialog.js';
+import { hasOpenList, pasted, takesText, typed } from '../state/dialog.js';
 import * as filtering from '../state/filtering.js';
 import * as forms from '../state/forms.js';
 import { edited, inserted, type Line } from '../state/line.js';
@@ -28,6 +28,7 @@ export const keyOf = (state: Pick<State, 'customKeys' | 'look'>, action: string)
 export function keyScopeOf(state: State): KeyScope {
   const top = layer(state);
   if (!top) return view(state).screen;
+  if (top.kind === 'dialog' && hasOpenList(top)) return 'chooser';
   return top.kind === 'reveal' && top.path !== null ? 'path' : top.kind;
 }
 
@@ -41,13 +42,20 @@ export function key(state: State, pressed: string): Transition {
   const isSafe = () => pressed === 'ctrl+c' || WHEN_TOO_SMALL.includes(bindingFor(state, pressed)?.action ?? '');
   if (isTooSmall(state) && !isSafe()) return [state];
   const step = pressedInScope(state, pressed);
-  if (step) return step;
+  if (step) return withoutOldMessage(state, step);
   // A terminal sends Escape followed quickly by another key as that key with Alt.
   const [, rest] = /^alt\+(.+)$/.exec(pressed) ?? [];
   if (rest === undefined) return [state];
   const [escaped, ...effects] = key(state, 'escape');
   const [next, ...more] = key(escaped, rest);
   return [next, ...effects, ...more];
+}
+
+/** A message about the screen that the key left is of no use on another screen. */
+function withoutOldMessage(before: State, [state, ...effects]: Transition): Transition {
+  const { message } = state;
+  const isOld = message !== null && message === before.message && view(state) !== view(before);
+  return [isOld && !message.isResult ? { ...state, message: null } : state, ...effects];
 }
 
 /** @returns undefined for a key without a meaning here. */

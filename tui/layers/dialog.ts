@@ -1,37 +1,36 @@
 /** Rendering of a dialog: affected items, notes, fields, and two buttons. */
 import { aligned } from '../parts/columns.js';
-import { edited } from '../parts/editing.js';
 import { duration, exact } from '../../daemon/api/formats.js';
 import type { Area } from '../parts/list.js';
 import { cut, strip, type Strip, text, widthOf } from '../parts/strip.js';
 import { wrapped } from '../parts/wrapped.js';
 import { staleSince } from '../state/connection.js';
-import { actionAt, cancelAt, choicesFound, shownFields } from '../state/dialog.js';
+import { actionAt, cancelAt } from '../state/dialog.js';
 import { warningOf } from '../state/forms.js';
-import type { Dialog, DialogItem, Field, State } from '../state/state.js';
+import type { Dialog, DialogItem, State } from '../state/state.js';
+import { fieldLines, widthOfFields } from './fields.js';
 import type { Panel } from './panel.js';
 
 /** A comfortable width for reading. */
 const COLUMNS = 66;
-const FIELD_COLUMNS = 40;
 
 export function dialogPanel(state: State, dialog: Dialog, { columns, rows }: Area): Panel {
   const room = Math.min(columns - 4, Math.max(COLUMNS, ...dialog.items.map(widthOfItem), widthOfFields(dialog)));
   const title = strip(text(dialog.title, 'title'));
-  const fields = fieldLines(dialog, room);
+  const inside = rows - EDGES;
+  const fields = fieldLines(dialog, room, Math.max(1, inside - 2));
   const above = [itemLines(dialog, room), noteLines([...staleNotes(state), ...dialog.notes], room)];
   const [problem, last] = [problemLines(dialog, room), buttons(dialog, room)];
   const below = [...warningLines(state, dialog), ...problem];
-  const whole = apart([...above, fields, below, [last]]);
-  const inside = rows - EDGES;
+  const whole = apart([...above, fields.lines, below, [last]]);
   if (whole.length <= inside) return { title, lines: whole, columns: room };
   // On a low screen the problem and the buttons stay visible, and the rest scrolls to the focused field.
   const fixed = [...problem.slice(0, Math.max(0, inside - 2)), last];
   const before = above.flat();
-  const body = [...before, ...fields, ...warningLines(state, dialog)];
+  const body = [...before, ...fields.lines, ...warningLines(state, dialog)];
   const shown = Math.max(1, inside - fixed.length);
-  const at = dialog.focus < fields.length ? before.length + dialog.focus : dialog.scrolled;
-  const top = Math.max(0, Math.min(body.length - shown, dialog.focus < fields.length ? at - shown + 1 : at));
+  const wanted = fields.focus === null ? dialog.scrolled : before.length + fields.focus - shown + 1;
+  const top = Math.max(0, Math.min(body.length - shown, wanted));
   const scroll = { top, shown, of: body.length, rows: shown };
   return { title, lines: [...body.slice(top, top + shown), ...fixed], columns: room, scroll };
 }
@@ -42,15 +41,6 @@ const EDGES = 2;
 /** Joins the parts with an empty line between them. */
 const apart = (parts: readonly (readonly Strip[])[]): Strip[] =>
   parts.filter((part) => part.length > 0).flatMap((part, at) => (at === 0 ? part : [[], ...part]));
-
-/** Width of the widest field with its hint. */
-function widthOfFields(dialog: Dialog): number {
-  const fields = shownFields(dialog);
-  const label = labelWidth(fields);
-  return Math.max(0, ...fields.map(({ width = FIELD_COLUMNS, hint = '' }) => label + width + 10 + text(hint).width));
-}
-
-const labelWidth = (fields: readonly Field[]) => Math.max(0, ...fields.map((field) => text(field.label).width + 1));
 
 const widthOfItem = ({ cells }: DialogItem) => cells.reduce((sum, cell) => sum + text(cell).width + 2, 4);
 
@@ -83,46 +73,6 @@ function noteLines(notes: Dialog['notes'], room: number): Strip[] {
       isWarning ? strip(text(at === 0 ? '! ' : '  ', 'warning'), text(line, 'warning')) : strip(line),
     ),
   );
-}
-
-function fieldLines(dialog: Dialog, room: number): Strip[] {
-  const fields = shownFields(dialog);
-  const label = labelWidth(fields);
-  return fields.map((field, at) => fieldLine(field, at === dialog.focus, label, room));
-}
-
-function fieldLine(field: Field, hasFocus: boolean, label: number, room: number): Strip {
-  const name = text(`${field.label}:`);
-  const head = strip(text(hasFocus ? '>' : ' ', 'accent'), ' ', name, ' '.repeat(label - name.width + 1));
-  const left = room - widthOf(head);
-  const value = field.choices ? choice(field, hasFocus, left) : input(field, hasFocus, left);
-  const hint = strip(text(`  ${field.hint ?? ''}`, 'faint'));
-  // A hint is shown only if it fits completely.
-  const fits = field.hint !== undefined && widthOf(value) + widthOf(hint) <= left;
-  return cut(strip(head, value, fits && hint), room);
-}
-
-function choice(field: Field, hasFocus: boolean, room: number): Strip {
-  const { choices = [], line, search = '' } = field;
-  const chosen = choices.find(({ value }) => value === line.text)?.label ?? '';
-  const found = choicesFound(field);
-  const others = found.length > 1;
-  const at = found.findIndex(({ value }) => value === line.text) + 1;
-  // The search text, and the number of matches.
-  const match = search === '' ? [] : strip(text(`  “${search}” `, 'found'), text(`${at}/${found.length}`, 'faint'));
-  const label = cut(strip(text(chosen, hasFocus ? 'selected' : 'plain')), Math.max(8, room - 4 - widthOf(match)));
-  return strip(
-    text(others ? '← ' : '  ', hasFocus ? 'key' : 'faint'),
-    label,
-    text(others ? ' →' : '', hasFocus ? 'key' : 'faint'),
-    match,
-  );
-}
-
-function input({ line, width = FIELD_COLUMNS, isSecret = false }: Field, hasFocus: boolean, room: number): Strip {
-  const columns = Math.max(1, Math.min(width, room - 4));
-  const typed = edited(line, columns, { hasFocus, isSecret });
-  return strip(text('[ ', hasFocus ? 'key' : 'faint'), typed, text(' ]', hasFocus ? 'key' : 'faint'));
 }
 
 function warningLines(state: State, dialog: Dialog): Strip[] {

@@ -1,13 +1,30 @@
-/** A list with a selected line, scrolled so that the selected line is visible. */
+/** A list with a selected entry, scrolled so that the selected entry is visible. */
 import { fitted, strip, type Strip } from './strip.js';
 import { selected as bar } from './list.js';
 
-/** @param at index of the selected line. */
-export function choiceLines(lines: readonly Strip[], at: number, columns: number, rows: number): Strip[] {
-  const top = topOf(lines.length, at, rows);
-  return lines.slice(top, top + rows).map((line, row) => {
-    const isSelected = top + row === at;
-    const whole = fitted(strip(isSelected ? '> ' : '  ', line), columns);
+/** Entries of one line each. @param at index of the selected entry. */
+export const choiceLines = (entries: readonly Strip[], at: number, columns: number, rows: number): Strip[] =>
+  choiceBlocks(
+    entries.map((line) => [line]),
+    at,
+    columns,
+    rows,
+  );
+
+/** Entries of one or more lines each. @param at index of the selected entry. */
+export function choiceBlocks(
+  entries: readonly (readonly Strip[])[],
+  at: number,
+  columns: number,
+  rows: number,
+): Strip[] {
+  const before = entries.slice(0, at).reduce((sum, { length }) => sum + length, 0);
+  const lines = entries.flatMap((block, index) => block.map((line, row) => ({ line, row, isSelected: index === at })));
+  const last = before + Math.max(0, (entries[at]?.length ?? 1) - 1);
+  // The first line of the selected entry is visible, and the others if there is room.
+  const top = Math.min(before, Math.max(topOf(lines.length, before, rows), last - rows + 1));
+  return lines.slice(top, top + rows).map(({ line, row, isSelected }) => {
+    const whole = fitted(strip(isSelected && row === 0 ? '> ' : '  ', line), columns);
     return isSelected ? bar(whole) : whole;
   });
 }

@@ -3,7 +3,7 @@ import { counted } from '../../daemon/api/formats.js';
 import { nameOf } from './changes.js';
 import { refused } from './dialog.js';
 import type { ChangeRequest, Failure, ChangeResult } from './exchange.js';
-import { withMessage, type State, type PendingChange, type Undo } from './state.js';
+import { withResult, type State, type PendingChange, type Undo } from './state.js';
 
 const UNDO_MS = 30_000;
 
@@ -19,9 +19,9 @@ export function changed(before: State, change: ChangeRequest, outcome: ChangeRes
   };
   const words = resultMessage(change, outcome);
   const [first, ...others] = outcome.failures;
-  if (!first) return withMessage(next, words, notTriedCount(change, outcome) > 0 ? 'plain' : 'good');
+  if (!first) return withResult(next, words, notTriedCount(change, outcome) > 0 ? 'plain' : 'good');
   const why = `${nameOf(first.of)}: ${first.failure.message}${others.length > 0 ? `, and ${others.length} more` : ''}`;
-  return withMessage(next, `${words} ${isUnknown(first.failure) ? 'Result unknown' : 'Failed'}: ${why}`, 'bad');
+  return withResult(next, `${words} ${isUnknown(first.failure) ? 'Result unknown' : 'Failed'}: ${why}`, 'bad');
 }
 
 /** Without a response the result is unknown. It is also unknown when the daemon lost its database during the change (5xx). */
@@ -32,8 +32,8 @@ export function changeFailed(before: State, change: ChangeRequest, failure: Fail
   const { state, it } = withoutPending(before, change);
   const next = { ...state, undo: state.undo ?? it?.undo ?? null };
   const words = `${failure.message}; ${isUnknown(failure) ? 'the result is unknown' : 'nothing was changed'}`;
-  if (failure.kind === 'unreachable') return withMessage(next, words, 'bad');
-  if (!it?.form || next.layers.length > 0) return withMessage(next, words, 'bad');
+  if (failure.kind === 'unreachable') return withResult(next, words, 'bad');
+  if (!it?.form || next.layers.length > 0) return withResult(next, words, 'bad');
   return { ...next, layers: [refused(it.form, { field: null, words })] };
 }
 

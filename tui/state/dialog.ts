@@ -1,6 +1,7 @@
 /** Key handling in dialogs: moving between fields and buttons, and editing a field. */
 import type { Dialog, Field, Label } from './state.js';
-import { concealed, edited, EMPTY_LINE, inserted, lineOf } from './line.js';
+import * as chooser from './chooser.js';
+import { concealed, edited, EMPTY_LINE, inserted, isOneCharacter, lineOf } from './line.js';
 
 /** An invalid value. */
 export interface Problem {
@@ -12,12 +13,15 @@ export interface Problem {
 type Draft = Omit<Dialog, 'kind' | 'more' | 'items' | 'notes' | 'fields' | 'focus' | 'scrolled' | 'problem'> &
   Partial<Pick<Dialog, 'more' | 'items' | 'notes' | 'fields'>>;
 
-/** Creates a dialog. The focus is on the first field, or on Cancel if no field is required. */
+/** Creates a dialog. The focus is on the first field that leaves a choice, or on Cancel if no field is required. */
 export function dialogOf(draft: Draft, first: 'field' | 'cancel'): Dialog {
   const fields = draft.fields ?? [];
-  const focus = first === 'field' ? 0 : fields.length;
+  const focus = first === 'field' ? Math.max(0, fields.findIndex(isEditable)) : fields.length;
   return { kind: 'dialog', more: 0, items: [], notes: [], ...draft, fields, focus, scrolled: 0, problem: null };
 }
+
+const isText = ({ choices }: Field) => choices === undefined;
+const isEditable = ({ choices }: Field) => choices === undefined || choices.length > 1;
 
 export const textField = (label: Label, given: Partial<Field> = {}): Field => ({
   label,
@@ -44,16 +48,21 @@ export const focused = (dialog: Dialog): Field | undefined => shownFields(dialog
 /** Label of the field for the confirmation word. */
 export const confirmationOf = (word: string) => `Type ${word} to confirm` as const;
 
+/** Whether the list of choices of the focused field is open. */
+export const hasOpenList = (dialog: Dialog) => {
+  const field = focused(dialog);
+  return field !== undefined && chooser.isOpen(field);
+};
+
 /** Whether the focused element takes text, so that letters are not commands. */
 export const takesText = (dialog: Dialog) => {
   const field = focused(dialog);
-  return field !== undefined && field.choices === undefined;
+  return field !== undefined && (isText(field) || chooser.isOpen(field));
 };
 
 export function focusBy(dialog: Dialog, by: number): Dialog {
   const places = shownFields(dialog).length + 2;
-  // Leaving a field ends the search among its choices.
-  const fields = dialog.fields.map((field) => (field.search === undefined ? field : { ...field, search: '' }));
+  const fields = dialog.fields.map(chooser.closed);
   return { ...dialog, fields, focus: (dialog.focus + by + places) % places, problem: null };
 }
 
@@ -70,7 +79,8 @@ export function scrolledBy(dialog: Dialog, by: number): Dialog {
 export function advanced(dialog: Dialog): Dialog {
   if (dialog.focus + 1 < cancelAt(dialog)) return focusBy(dialog, 1);
   const isPurge = dialog.purpose.for === 'purge';
-  return { ...dialog, focus: isPurge ? cancelAt(dialog) : actionAt(dialog), problem: null };
+  const fields = dialog.fields.map(chooser.closed);
+  return { ...dialog, fields, focus: isPurge ? cancelAt(dialog) : actionAt(dialog), problem: null };
 }
 
 /** Shows a problem, and focuses its field. */
@@ -84,11 +94,12 @@ export function typed(dialog: Dialog, key: string): Dialog | undefined {
   const field = focused(dialog);
   if (!field) {
     if (key === 'left' || key === 'right') return focusBy(dialog, key === 'left' ? -1 : 1);
-    return undefined;
+    const inText = isOneCharacter(key) ? onFirstText(dialog) : undefined;
+    return inText && typed(inText, key);
   }
   if (field.choices) {
-    const next = chosen(field, key);
-    return next && { ...withFocused(dialog, next.field), problem: next.problem };
+    const next = chooser.keyed(field, key);
+    return next && withChosen(dialog, next);
   }
   const line = edited(field.line, key);
   return line && withFocused(dialog, { ...field, line });
@@ -96,54 +107,43 @@ export function typed(dialog: Dialog, key: string): Dialog | undefined {
 
 export function pasted(dialog: Dialog, text: string): Dialog {
   const field = focused(dialog);
+  if (!field) {
+    const inText = onFirstText(dialog);
+    return inText ? pasted(inText, text) : dialog;
+  }
   // A trailing newline of copied text is not part of the value.
-  return field && !field.choices
-    ? withFocused(dialog, { ...field, line: inserted(field.line, text.replace(/[\r\n]+$/, '')) })
-    : dialog;
+  const clean = text.replace(/[\r\n]+$/, '');
+  if (field.choices) return withChosen(dialog, chooser.pastedInto(field, clean));
+  return withFocused(dialog, { ...field, line: inserted(field.line, clean) });
+}
+
+/** Moves the focus from a button to the first field that takes text, because what is typed there must not be lost. */
+function onFirstText(dialog: Dialog): Dialog | undefined {
+  const focus = shownFields(dialog).findIndex(isText);
+  return focus === -1 ? undefined : { ...dialog, focus, problem: null };
+}
+
+/** Selects another choice in the open list. */
+export function selectedBy(dialog: Dialog, by: number): Dialog {
+  const field = focused(dialog);
+  return field ? withFocused(dialog, chooser.movedBy(field, by)) : dialog;
+}
+
+/** Closes the open list, and restores the choice from before. */
+export function listAbandoned(dialog: Dialog): Dialog {
+  const field = focused(dialog);
+  return field ? withFocused(dialog, chooser.abandoned(field)) : dialog;
+}
+
+/** If the list did not open because nothing matches, the text may be meant for the next field. */
+function withChosen(dialog: Dialog, { field, problem }: chooser.Chosen): Dialog {
+  const next = shownFields(dialog)[dialog.focus + 1];
+  const hint = next && !chooser.isOpen(field) ? `; tab goes to ${next.label}` : '';
+  return { ...withFocused(dialog, field), problem: problem === null ? null : `${problem}${hint}` };
 }
 
 function withFocused(dialog: Dialog, field: Field): Dialog {
   const kept = field.isSecret ? { ...field, line: concealed(field.line) } : field;
   const fields = dialog.fields.map((other) => (other.label === field.label ? kept : other));
   return { ...dialog, problem: null, fields };
-}
-
-type FieldChoice = NonNullable<Field['choices']>[number];
-
-/** The choices that contain the search text; those that start with it come first. */
-export function choicesFound({ choices = [], search = '' }: Pick<Field, 'choices' | 'search'>): readonly FieldChoice[] {
-  const part = search.toLowerCase();
-  const begins = choices.filter(({ label }) => label.toLowerCase().startsWith(part));
-  const others = choices.filter((choice) => !begins.includes(choice) && choice.label.toLowerCase().includes(part));
-  return [...begins, ...others];
-}
-
-/**
- * An arrow selects the next choice. Letters search: they narrow the choices to those that contain all of the typed text. A letter
- * that would leave no choice is rejected, so that the selection never jumps to a choice that does not match.
- */
-function chosen(field: Field, key: string): { field: Field; problem: string | null } | undefined {
-  const { line, search = '' } = field;
-  if (key === 'backspace' || key === 'ctrl+u') {
-    const rest = key === 'backspace' ? Array.from(search).slice(0, -1).join('') : '';
-    return { field: { ...field, search: rest }, problem: null };
-  }
-  const letter = key === 'space' ? ' ' : key;
-  const by = key === 'left' ? -1 : key === 'right' || (key === 'space' && search === '') ? 1 : 0;
-  if (by !== 0) {
-    const found = choicesFound(field);
-    const at = found.findIndex(({ value }) => value === line.text);
-    const next = found[(at + by + found.length) % found.length];
-    return { field: { ...field, line: lineOf(next?.value ?? line.text) }, problem: null };
-  }
-  if (Array.from(letter).length !== 1) return undefined;
-  const typed = search + letter;
-  const found = choicesFound({ ...field, search: typed });
-  const [first] = found;
-  if (!first) return { field, problem: `No ${field.label.toLowerCase()} has “${typed}” in its name` };
-  // The selected choice stays while no other one matches better.
-  const begins = ({ label }: FieldChoice) => label.toLowerCase().startsWith(typed.toLowerCase());
-  const kept = found.find(({ value }) => value === line.text);
-  const next = kept && begins(kept) === begins(first) ? kept : first;
-  return { field: { ...field, search: typed, line: lineOf(next.value) }, problem: null };
 }

@@ -79,7 +79,7 @@ export function edited(line: Line, key: string): Line | undefined {
   return isOneCharacter(letter) ? inserted(line, letter) : undefined;
 }
 
-const isOneCharacter = (key: string) => [...characters.segment(key)].length === 1;
+export const isOneCharacter = (key: string) => [...characters.segment(key)].length === 1;
 
 /** In UTF-16 units: longer than any reasonable path, key or filter. */
 const MAX_LENGTH = 4_096;

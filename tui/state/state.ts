@@ -187,6 +187,8 @@ export interface Message {
   words: string;
   tone: 'good' | 'plain' | 'bad';
   untilMs: number;
+  /** Whether it reports the result of a change. Other messages are about the screen on which they appeared, and go with it. */
+  isResult: boolean;
 }
 
 /** A change without a response yet, and what to restore when the daemon refuses it. */
@@ -253,10 +255,10 @@ export type Label =
 export interface Field {
   label: Label;
   line: Line;
-  /** Choices, selected with left and right or by typing a part of the label. Without choices the field takes text. */
+  /** Choices, selected with left and right, or in a list that typing opens and narrows. Without choices the field takes text. */
   choices?: readonly { value: string; label: string }[];
-  /** Text typed to search the choices. Only matching choices are offered. */
-  search?: string;
+  /** Set while the list of the choices is open: the text that narrows it, and the choice to restore if it is closed with Escape. */
+  search?: { typed: string; before: string };
   /** Rendered as bullets. */
   isSecret?: boolean;
   hint?: string;
@@ -351,8 +353,14 @@ const MESSAGE_MS = 6_000;
 
 export const withMessage = (state: State, words: string, tone: Message['tone'] = 'plain'): State => ({
   ...state,
-  message: { words, tone, untilMs: state.nowMs + MESSAGE_MS },
+  message: { words, tone, untilMs: state.nowMs + MESSAGE_MS, isResult: false },
 });
+
+/** Reports the result of a change. It stays while the operator goes to another screen. */
+export function withResult(state: State, words: string, tone: Message['tone']): State {
+  const next = withMessage(state, words, tone);
+  return { ...next, message: next.message && { ...next.message, isResult: true } };
+}
 
 /** The pending change of several tokens, if any. */
 const pendingBulkChange = ({ pendingChanges }: State) =>

@@ -60,6 +60,7 @@ const WAYS: Record<string, readonly string[]> = {
   events: ['6'],
   'a dialog': ['2', 'x'],
   'the form of a token': ['2', 'n'],
+  'the choices of a field': ['2', 'n', 'shift+tab', 'space'],
   'the form of a project': ['3', 'n'],
   'a purge': ['5', 'x'],
   'a secret': ['2', 'n', 'enter', 'enter', 'enter', 'enter', 'enter'],

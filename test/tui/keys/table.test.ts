@@ -4,7 +4,7 @@ import { BINDINGS, bindingsOn } from '../../../tui/keys/press.js';
 import { Operator } from '../operator.js';
 
 const SPOTS = [...new Set(BINDINGS.flatMap(({ on }) => on))];
-const TYPED: readonly KeyScope[] = ['path', 'prompt', 'palette'];
+const TYPED: readonly KeyScope[] = ['chooser', 'path', 'prompt', 'palette'];
 
 describe('key bindings', () => {
   it('cover every scope', () => {
@@ -17,6 +17,7 @@ describe('key bindings', () => {
       'cache',
       'events',
       'dialog',
+      'chooser',
       'reveal',
       'path',
       'prompt',

@@ -47,38 +47,6 @@ describe('form for a new token', () => {
     expect(operator.value('Project')).to.equal('project-shop');
   });
 
-  const many = () => {
-    const projects = ['alpha', 'batch', 'cron', 'prod-web', 'web', 'web-eu', 'web us', 'zeta'].map((name) =>
-      project(name),
-    );
-    return new Operator({ daemon: new SimulatedDaemon({ projects }) }).press('n');
-  };
-
-  it('selects the project that is typed, and no other one on the way (finding A5)', () => {
-    const operator = many();
-    const seen = ['w', 'e', 'b'].map((letter) => operator.press(letter).value('Project'));
-    expect(seen).to.deep.equal(['project-web', 'project-web', 'project-web']);
-    expect(operator.press('-').value('Project')).to.equal('project-web-eu');
-    expect(operator.press('backspace', 'space').value('Project')).to.equal('project-web us');
-  });
-
-  it('rejects a letter that matches no project, with a message (finding A5)', () => {
-    const operator = many().types('webx');
-    expect(operator.value('Project')).to.equal('project-web');
-    expect(operator.dialog.problem).to.equal('No project has “webx” in its name');
-    expect(operator.press('right').value('Project'), 'arrows go through what fits').to.equal('project-web-eu');
-    expect(operator.press('right', 'right').value('Project'), 'a part of the name fits last').to.equal(
-      'project-prod-web',
-    );
-    expect(operator.press('right').value('Project')).to.equal('project-web');
-  });
-
-  it('restarts the search after leaving the field or deleting the search text (finding A5)', () => {
-    const operator = many().types('we').press('tab', 'shift+tab').types('z');
-    expect(operator.value('Project')).to.equal('project-zeta');
-    expect(operator.press('ctrl+u').types('cr').value('Project')).to.equal('project-cron');
-  });
-
   it('does not open without an active project', () => {
     const daemon = new SimulatedDaemon({ projects: [project('off', { is_active: false })] });
     expect(new Operator({ daemon }).press('n').says).to.match(/No active project/);

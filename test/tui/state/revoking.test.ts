@@ -18,8 +18,25 @@ describe('revoking tokens', () => {
     expect(operator.dialog.focus).to.equal(cancelAt(operator.dialog));
     operator.press('enter');
     expect(operator.top).to.equal(undefined);
-    expect(operator.says).to.equal('Nothing was changed');
+    expect(operator.says).to.equal('Nothing was changed.');
     expect(changes(operator)).to.be.empty;
+    expect(operator.press('3').says, 'not on another screen').to.equal(undefined);
+  });
+
+  it('puts what is typed while a button has the focus into the reason, and sends it', () => {
+    const operator = watching(3).press('x').types('leaked in CI');
+    expect(operator.field).to.equal('Reason');
+    expect(operator.value('Reason')).to.equal('leaked in CI');
+    operator.press('enter', 'enter');
+    expect(operator.daemon.made[0]?.reason).to.equal('leaked in CI');
+    const pasted = watching(3).press('x', 'tab').pastes('a reason');
+    expect(pasted.value('Reason')).to.equal('a reason');
+    const letters = watching(3).press('x', 'y', 'enter');
+    expect(changes(letters), 'a letter and one Enter revoke nothing').to.be.empty;
+  });
+
+  it('reports its result also on the next screen', () => {
+    expect(watching(3).press('x', 'tab', 'enter', '3').says).to.equal('Revoked name-0.');
   });
 
   it('is confirmed with tab and Enter, reported, and undone with u', () => {
