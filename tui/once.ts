@@ -53,6 +53,7 @@ async function settled({ connected, connect, contexts }: TuiOptions, state: Stat
         connect,
         contexts,
         terminal,
+        remember: nothing,
         quit: end,
       },
       connected,

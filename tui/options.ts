@@ -10,6 +10,8 @@ export interface TuiOptions extends Pick<RunnerOptions, 'connect' | 'contexts'> 
   tab: Tab;
   refreshMs: number;
   settings: Settings;
+  /** Folder for the history of the command line; undefined: none is stored. */
+  stateFolder: string | undefined;
 }
 
 export const lookOf = ({ hasSymbols, colours, hasMotion }: Capabilities): Look => ({

@@ -1,15 +1,17 @@
 /** `llmp tui`: connects terminal, state, effects and Ink. Modules that are slow to load are imported here, after the start. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { ReactNode } from 'react';
 import { visible, withoutSecrets } from '../console/escape.js';
 import { Runner } from './effects/runner.js';
 import { stateAtStart, lookOf, type TuiOptions } from './options.js';
 import { linesOf } from './lines.js';
 import type { State } from './state/state.js';
+import { CommandHistory } from './settings/history.js';
 import { Store } from './store.js';
 import type { TerminalIo } from '../console/terminal-io.js';
 import { openTerminal } from './terminal/terminal.js';
 
-/** How long to wait at exit for the response to a pending change. It is short because the shell must be back immediately. */
+/** How long to wait at exit for the response to a pending change, or for a file. It is short because the shell must be back immediately. */
 const LAST_ANSWERS_MS = 150;
 
 /** Runs until the operator quits or a signal ends it. Reports on stderr a change whose result is unknown. @returns the exit code. */
@@ -18,6 +20,7 @@ export async function startTui(io: TerminalIo, options: TuiOptions): Promise<num
   const secrets = [connected.client.managementToken];
   const mask = (text: string) => withoutSecrets(text, secrets).split('\n').map(visible).join('\n');
   const terminal = openTerminal(io, { mask });
+  const history = new CommandHistory(options.stateFolder);
   const ink: { frameOf?: (state: State) => ReactNode } = {};
   const show = (state: State) => {
     if (ink.frameOf) terminal.render(ink.frameOf(state));
@@ -36,6 +39,9 @@ export async function startTui(io: TerminalIo, options: TuiOptions): Promise<num
       },
       contexts,
       terminal,
+      remember(line) {
+        history.add(line, secrets);
+      },
       quit: (code) => {
         terminal.close(code);
       },
@@ -71,6 +77,7 @@ export async function startTui(io: TerminalIo, options: TuiOptions): Promise<num
     io.stderr.write(`llmp: ${mask(lastWords(store.state))}\n`);
   }
   runner.end();
+  await Promise.race([history.written(), sleep(LAST_ANSWERS_MS)]);
   return code;
 }
 

@@ -1,9 +1,10 @@
 /** `llmp tui`: the terminal UI. Its code is in tui/ and is loaded only if it runs. */
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { oneOf } from '../../config/kinds.js';
 import type { ContextSummary } from '../../tui/state/exchange.js';
 import type { TerminalIo } from '../../console/terminal-io.js';
+import type { Folders } from '../../tui/settings/settings.js';
 import type { Connected } from '../../tui/effects/runner.js';
 import { command } from '../command.js';
 import { flag, value } from '../option.js';
@@ -61,6 +62,7 @@ export const tuiCommand = command({
       tab: options.screen ?? 'tokens',
       refreshMs,
       settings,
+      stateFolder: foldersIn(shell.env).state,
       async connect(context) {
         const other = connectedTo(await connectWithToken(await inputsForContext(context, invocation)), isReadonly);
         current = context;
@@ -74,23 +76,27 @@ export const tuiCommand = command({
   },
 });
 
-/** The folder of the contexts file also has the theme file and the keys file. */
-function settingsFolder(env: NodeJS.ProcessEnv): string | undefined {
-  const path = contextsPath(env);
-  return path === undefined ? undefined : dirname(path);
+/** The folder of the contexts file, which also has the theme file and the keys file; and the one for a history. */
+function foldersIn(env: NodeJS.ProcessEnv): Folders {
+  const contexts = contextsPath(env);
+  const state = env.XDG_STATE_HOME || (env.HOME && join(env.HOME, '.local/state'));
+  return {
+    config: contexts === undefined ? undefined : dirname(contexts),
+    state: state ? join(state, 'llmp') : undefined,
+  };
 }
 
 async function settingsFor(io: TerminalIo) {
   const { readSettings } = await import('../../tui/settings/settings.js');
   const { capabilitiesOf } = await import('../../tui/terminal/capabilities.js');
   const { colours } = capabilitiesOf(io);
-  return readSettings(settingsFolder(io.env), colours === 'none' ? '16' : colours);
+  return readSettings(foldersIn(io.env), colours === 'none' ? '16' : colours);
 }
 
 async function printKeys({ env, stdout, stderr }: Shell): Promise<number> {
   const { readKeys } = await import('../../tui/settings/settings.js');
   const { keysFileText } = await import('../../tui/settings/keys-file.js');
-  const { customKeys, problems } = await readKeys(settingsFolder(env));
+  const { customKeys, problems } = await readKeys(foldersIn(env).config);
   for (const problem of problems) stderr.write(`llmp: ${visible(problem)}\n`);
   stdout.write(keysFileText(customKeys));
   return EXIT.done;

@@ -1,6 +1,6 @@
 /** The prose of the manual pages that the declarations of the commands do not contain, by the first word of the command line. */
 import type { Block } from '../help/prose.js';
-import { keyBlocks } from './keys.js';
+import { commandBlock, keyBlocks } from './keys.js';
 
 export interface Description {
   description: readonly Block[];
@@ -165,6 +165,13 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
         ],
       ],
       [
+        'COMMAND LINE',
+        [
+          '`:` opens a command line. Tab completes commands and names, also from a few of their letters, and up recalls earlier commands. The names of actions work as commands, too: `:mark all`.',
+          commandBlock(),
+        ],
+      ],
+      [
         'FILTER',
         [
           'A filter consists of words, which must be part of the name or the beginning of the ID, and of `key:value` terms. All of them must match. Use quotes around text with spaces, commas between alternatives, and `!` to negate:',
@@ -184,9 +191,13 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
                 '~/.config/llmp/keys.toml',
                 'Other keys for actions: `[tokens]` and lines such as `revoke = "X"`. `llmp tui --print-keys` prints such a file.',
               ],
+              [
+                '~/.local/state/llmp/tui-history',
+                'The last 200 commands of the command line, without those that contain a secret. With `XDG_STATE_HOME` it is llmp/tui-history there.',
+              ],
             ],
           },
-          'Both files are in the folder of the contexts file, see llmp-context(1). Only you may be able to write them. A mistake is reported with its line, and the default applies there.',
+          'The first two are in the folder of the contexts file, see llmp-context(1). Only you may be able to write them. A mistake is reported with its line, and the default applies there.',
         ],
       ],
       [

@@ -1,5 +1,6 @@
-/** Documents the keys of the terminal UI, from its key bindings. */
+/** Documents the keys and commands of the terminal UI, from their declarations. */
 import { keyShown, type KeyScope } from '../../tui/keys/binding.js';
+import { COMMANDS } from '../../tui/keys/command-line/commands.js';
 import { bindingsOn } from '../../tui/keys/press.js';
 import type { Block } from '../help/prose.js';
 
@@ -17,7 +18,7 @@ const SPOTS: readonly (readonly [spot: KeyScope, title: string])[] = [
   ['reveal', 'When a secret is shown:'],
   ['path', 'While entering the file for a secret:'],
   ['prompt', 'While entering a filter:'],
-  ['palette', 'In the command palette:'],
+  ['command', 'On the command line:'],
   ['help', 'In help:'],
   ['contexts', 'In the list of contexts:'],
   ['notice', 'In a notice:'],
@@ -53,3 +54,11 @@ export const keyBlocks = (): readonly Block[] =>
     title,
     { entries: rows.map(({ keys, meaning }) => [keys, meaning] as const) },
   ]);
+
+/** The commands of the command line, with their short names. */
+export const commandBlock = (): Block => ({
+  entries: COMMANDS.map(({ name, aliases, argument, meaning }) => [
+    [name, ...aliases].map((word) => `:${word}`).join(', ') + (argument === null ? '' : ` ${argument}`),
+    `${meaning.charAt(0).toUpperCase()}${meaning.slice(1)}.`,
+  ]),
+});

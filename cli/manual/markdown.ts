@@ -8,7 +8,7 @@ import { TOPICS } from '../help/topics.js';
 import type { Tree } from '../help/tree.js';
 import type { Options } from '../option.js';
 import { DESCRIPTIONS } from './descriptions.js';
-import { type KeyRow, keyTables } from './keys.js';
+import { commandBlock, type KeyRow, keyTables } from './keys.js';
 
 const GENERATED = (source: string) => `<!-- Written by \`npm run docs\` from ${source}. Do not edit it here. -->`;
 
@@ -94,7 +94,10 @@ function keys(): string {
     '# Keys of the terminal UI',
     'Press `?` in the terminal UI to see the keys of the current screen. `^X` means Ctrl with X.',
     'These are the default keys. [The file `keys.toml`](themes-and-keys.md#keys) gives an action, named in the last column, other keys.',
+    '`:` opens the command line, whose [commands](#commands) are at the end of this page.',
     ...keyTables().flatMap(({ title, rows }) => [`## ${title.replace(/:$/, '')}`, keyTable(rows)]),
+    '## Commands',
+    markdown(commandBlock()),
   ]);
 }
 

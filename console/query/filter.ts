@@ -8,6 +8,7 @@
  * problem. Projects, which are all in memory, are filtered here, and so are events, for what the API cannot express.
  */
 import type { Completion, Filter, FilteredScreen, KnownNames, TermsResult } from './types.js';
+import { fuzzyFound } from '../fuzzy.js';
 import { eventReading } from './event-terms.js';
 import { keysOf } from './keys.js';
 import { auditReading, projectReading, tokenReading } from './screens.js';
@@ -60,15 +61,19 @@ export function suggest(text: string, caret: number, screen: FilteredScreen, kno
     const from = isNegated ? at + 1 : at;
     const to = key === null ? at + term.length : valueAt;
     const begun = text.slice(from, caret).toLowerCase();
-    return { from, to, options: keys.filter(({ name }) => name.startsWith(begun)).map(keyCompletion) };
+    return { from, to, options: keysFor(begun, keys).map(keyCompletion) };
   }
   const part = parts.findLast((one) => one.at <= caret);
   const from = part?.at ?? caret;
   const begun = text.slice(from, caret).replaceAll('"', '').toLowerCase();
   const values = keys.find(({ name }) => name === key)?.values ?? [];
-  const options = values.filter(({ insert }) => insert.toLowerCase().startsWith(begun));
+  const options = fuzzyFound(begun, values, ({ insert }) => insert);
   const quoted = options.map(({ insert, what }) => ({ insert: quotedValue(insert), what }));
   return { from, to: from + (part?.length ?? 0), options: quoted };
 }
+
+/** A word of the filter is seldom meant as a key, so a key has to begin with the same letter. */
+const keysFor = <K extends { name: string }>(begun: string, keys: readonly K[]): K[] =>
+  fuzzyFound(begun, keys, ({ name }) => name).filter(({ name }) => name.startsWith(begun.charAt(0)));
 
 const keyCompletion = ({ name, what }: { name: string; what: string }) => ({ insert: `${name}:`, what });

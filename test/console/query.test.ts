@@ -346,13 +346,14 @@ describe('filter line', () => {
         'rate_limited',
         'project_inactive',
       ]);
-      expect(inserts('state:re')).to.deep.equal(['re', ['revoked']]);
-      expect(inserts('!state:active,re')).to.deep.equal(['re', ['revoked']]);
+      expect(inserts('state:re')).to.deep.equal(['re', ['revoked', 'expired', 'rate_limited']]);
+      expect(inserts('!state:active,rev')).to.deep.equal(['rev', ['revoked']]);
       expect(inserts('expires:<')[1]).to.deep.equal(['<1h', '<1d', '<7d']);
       expect(inserts('action:token.re', 'audit')[1]).to.have.members([
         'token.revoke',
         'token.reactivate',
         'token.revoke_all',
+        'token.create',
       ]);
       expect(inserts('stat:x')).to.deep.equal(['x', []]);
     });

@@ -116,9 +116,10 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
       'console/failure',
       'console/nearest',
       'console/own-file',
+      'console/replace-file',
     ],
     packages: ['smol-toml'],
-    node: ['node:path'],
+    node: ['node:fs/promises', 'node:path'],
   },
   'tui/state': {
     folders: [
@@ -134,7 +135,17 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
     node: ['node:util'],
   },
   'tui/keys': {
-    folders: ['tui/keys', 'tui/state', 'console/escape', 'console/failure', 'console/views'],
+    folders: [
+      'tui/keys',
+      'tui/state',
+      'console/escape',
+      'console/failure',
+      'console/fuzzy',
+      'console/nearest',
+      'console/query',
+      'console/views',
+      'daemon/api/vocabulary',
+    ],
     packages: [],
     node: [],
   },

@@ -2,7 +2,7 @@
 import type { WireToken } from '../../daemon/api/contract.js';
 import { bindingsOn, keyScopeOf } from '../../tui/keys/press.js';
 import * as press from '../../tui/keys/press.js';
-import { initialState } from '../../tui/state/initial-state.js';
+import { initialState, type InitialStateOptions } from '../../tui/state/initial-state.js';
 import { actionAt, focused, valueOf } from '../../tui/state/dialog.js';
 import type { Action, Effect, Target, DataRequest, Stream, Wake } from '../../tui/state/exchange.js';
 import { type Dialog, type Label, layer, type Layer, type State, type Tab, view } from '../../tui/state/state.js';
@@ -24,6 +24,8 @@ export interface Beginning {
   place?: Partial<Target>;
   tab?: Tab;
   rows?: number;
+  /** What the operator's settings say. */
+  settings?: Pick<InitialStateOptions, 'customKeys' | 'skins' | 'commandHistory'>;
 }
 
 export class Operator {
@@ -38,7 +40,7 @@ export class Operator {
   #onTheWay = new Map<string, () => Action>();
   #wakes = new Map<Wake, number>();
 
-  constructor({ daemon = new SimulatedDaemon(), place = {}, tab = 'tokens', rows = 24 }: Beginning = {}) {
+  constructor({ daemon = new SimulatedDaemon(), place = {}, tab = 'tokens', rows = 24, settings }: Beginning = {}) {
     this.daemon = daemon;
     this.state = initialState({
       size: { columns: 100, rows },
@@ -47,6 +49,7 @@ export class Operator {
       nowMs: this.nowMs,
       tab,
       refreshMs: 2_000,
+      ...settings,
     });
     this.acts({ on: 'began' });
   }

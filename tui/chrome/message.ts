@@ -15,7 +15,9 @@ const TONES: Record<Message['tone'], Role> = { good: 'good', plain: 'plain', bad
 export function messageLine(state: State): Strip {
   const { columns } = state.size;
   const top = layer(state);
-  if (top?.kind === 'prompt') return prompt(top, columns);
+  if (top?.kind === 'prompt') return prompt('/', top, columns);
+  // Its problem is in the box above it, which has more room.
+  if (top?.kind === 'command') return prompt(':', { line: top.line, problem: null }, columns);
   return between(strip(' ', messageText(state)), traffic(state), columns);
 }
 
@@ -120,8 +122,8 @@ function traffic({ overview: { status }, connection: { is }, size }: State): Str
   );
 }
 
-function prompt({ line, problem }: Prompt, columns: number): Strip {
-  const head = strip(' ', text('/', 'key'), ' ');
+function prompt(sign: string, { line, problem }: Pick<Prompt, 'line' | 'problem'>, columns: number): Strip {
+  const head = strip(' ', text(sign, 'key'), ' ');
   const right = problem === null ? [] : strip(text(`! ${problem}`, 'warning'), ' ');
   const room = Math.max(Math.floor(columns / 2), columns - widthOf(right) - 2) - widthOf(head);
   return between(strip(head, fitted(edited(line, room, { hasFocus: true }), room)), right, columns);

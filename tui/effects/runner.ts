@@ -37,6 +37,8 @@ export interface RunnerOptions {
     suspend(): void;
     repaint(): void;
   };
+  /** Stores a command for the history of later sessions. */
+  remember: (line: string) => void;
   /** Ends the program. */
   quit: (code: number) => void;
 }
@@ -56,7 +58,7 @@ export class Runner {
   }
 
   run(effect: Effect): void {
-    const { act, terminal, quit } = this.#options;
+    const { act, terminal, remember, quit } = this.#options;
     switch (effect.do) {
       case 'load':
         this.#session.ask(effect.request);
@@ -80,6 +82,9 @@ export class Runner {
       }
       case 'write':
         void writeSecret(effect.secret, effect.path).then(act);
+        return;
+      case 'remember':
+        remember(effect.line);
         return;
       case 'connect':
         void this.#connect(effect.context);

@@ -1,4 +1,4 @@
-/** Key bindings, as data. The reducer runs them; footer, help, command palette and manual list them. */
+/** Key bindings, as data. The reducer runs them; footer, help, command line and manual list them. */
 import type { CustomKeys, Layer, Screen, State, Transition } from '../state/state.js';
 
 /** Where a key applies: on a screen, in a layer, in the input for the path of a secret, or in the list of a field's choices. */

@@ -1,28 +1,17 @@
-/** Keys of the lists in layers: the command palette, help, and the list of contexts. */
+/** Keys of the lists in layers: help, and the list of contexts. */
 import * as navigation from '../state/navigation.js';
 import { layer, type Layer, withMessage, type State, type Transition, view, withLayer } from '../state/state.js';
 import { type Binding, named, type NamedBinding, withCustomKeys } from './binding.js';
 import { SCREEN_BINDINGS } from './screens.js';
 
-type ChoiceLayer = Extract<Layer, { kind: 'palette' | 'help' | 'contexts' }>;
+type ChoiceLayer = Extract<Layer, { kind: 'help' | 'contexts' }>;
 
-const isChoice = (top: Layer | undefined): top is ChoiceLayer =>
-  top?.kind === 'palette' || top?.kind === 'help' || top?.kind === 'contexts';
+const isChoice = (top: Layer | undefined): top is ChoiceLayer => top?.kind === 'help' || top?.kind === 'contexts';
 
-/** The entries of the palette and of help: the keys of the screen below. In the palette the best match comes first. */
+/** The entries of help: the keys of the screen below. */
 export function choices(state: State): readonly NamedBinding[] {
   const { screen } = view(state);
-  const all = withCustomKeys(SCREEN_BINDINGS, state.customKeys).filter(({ on }) => on.includes(screen));
-  const top = layer(state);
-  if (top?.kind !== 'palette') return all;
-  const typed = top.line.text.toLowerCase().trim();
-  const words = typed.split(/\s+/);
-  const found = all.filter(({ label, meaning }) => {
-    const text = `${label} ${meaning}`.toLowerCase();
-    return words.every((word) => text.includes(word));
-  });
-  const rank = ({ label }: Binding) => (label.startsWith(typed) ? 0 : label.includes(typed) ? 1 : 2);
-  return [...found].sort((one, other) => rank(one) - rank(other));
+  return withCustomKeys(SCREEN_BINDINGS, state.customKeys).filter(({ on }) => on.includes(screen));
 }
 
 export const chosenAt = (state: State, selected: number) => Math.min(selected, choices(state).length - 1);
@@ -39,10 +28,10 @@ function selectedBy(by: number) {
   };
 }
 
-/** Runs the selected entry of the palette or of help. */
+/** Runs the selected entry of help. */
 function runChosen(state: State): Transition {
   const top = layer(state);
-  if (top?.kind !== 'palette' && top?.kind !== 'help') return [state];
+  if (top?.kind !== 'help') return [state];
   const binding = choices(state)[top.selected];
   return binding ? act(navigation.closed(state), binding) : [withMessage(state, 'No matching command', 'bad')];
 }
@@ -67,31 +56,6 @@ const FAR = Number.MAX_SAFE_INTEGER;
 const PAGE = 10;
 
 const LISTS = ['help', 'contexts'] as const;
-
-/** The command palette takes all letters as text, so it has bindings of its own. */
-const ofPalette: readonly Binding[] = [
-  { keys: ['enter'], on: ['palette'], label: 'run', meaning: 'run the selected command', footer: 1, run: runChosen },
-  {
-    keys: ['down', 'ctrl+n', 'tab'],
-    on: ['palette'],
-    label: 'down',
-    meaning: 'move down',
-    footer: 2,
-    run: selectedBy(1),
-  },
-  { keys: ['up', 'ctrl+p', 'shift+tab'], on: ['palette'], label: 'up', meaning: 'move up', run: selectedBy(-1) },
-  { keys: ['pagedown'], on: ['palette'], label: 'page down', meaning: 'move down one page', run: selectedBy(PAGE) },
-  { keys: ['pageup'], on: ['palette'], label: 'page up', meaning: 'move up one page', run: selectedBy(-PAGE) },
-  {
-    keys: ['escape', 'ctrl+c'],
-    on: ['palette'],
-    label: 'back',
-    meaning: 'go back',
-    footer: 3,
-    closesLayer: true,
-    run: close,
-  },
-];
 
 const ofLists: readonly Binding[] = [
   { keys: ['enter'], on: ['help'], label: 'run', meaning: 'run the selected command', footer: 1, run: runChosen },
@@ -151,4 +115,4 @@ const ofLists: readonly Binding[] = [
   },
 ];
 
-export const CHOICE_BINDINGS = [...named('palette', ofPalette), ...named('choices', ofLists)];
+export const CHOICE_BINDINGS = named('choices', ofLists);

@@ -1,6 +1,7 @@
 /** Keys that mean the same on every screen, or on every list. */
 import { EXIT } from '../../console/failure.js';
 import * as changing from '../state/changes.js';
+import * as commandLine from '../state/command-line.js';
 import { tryAgain } from '../state/connection.js';
 import { applied } from '../state/filtering.js';
 import { movedBy, movedTo, page } from '../state/moving.js';
@@ -19,7 +20,7 @@ import {
   whyNoChange,
 } from '../state/state.js';
 import * as tokens from '../state/tokens.js';
-import { type Binding, firstKeyOf, type KeyScope, named, step } from './binding.js';
+import { type Binding, firstKeyOf, type KeyScope, named } from './binding.js';
 import { hasOpenDetail, toggleDetail } from './feeds.js';
 
 const EVERYWHERE: readonly Screen[] = [...TABS, 'token'];
@@ -31,7 +32,7 @@ const ANYWHERE: readonly KeyScope[] = [
   'reveal',
   'path',
   'prompt',
-  'palette',
+  'command',
   'help',
   'contexts',
   'notice',
@@ -118,9 +119,9 @@ export const EVERYWHERE_BINDINGS = named('global', [
     keys: [':'],
     on: EVERYWHERE,
     label: 'command',
-    meaning: 'find an action by name',
+    meaning: 'enter a command, or find an action by its name',
     footer: 7,
-    run: navigation.palette,
+    run: commandLine.opened,
   },
   {
     keys: ['?'],
@@ -129,7 +130,7 @@ export const EVERYWHERE_BINDINGS = named('global', [
     meaning: 'show the keys of this screen',
     footer: 9,
     isAlwaysShown: true,
-    run: step((state) => navigation.above(state, { kind: 'help', selected: 0 })),
+    run: showHelp,
   },
   {
     keys: ['p'],
@@ -143,10 +144,7 @@ export const EVERYWHERE_BINDINGS = named('global', [
     on: EVERYWHERE,
     label: 'contexts',
     meaning: 'switch to another daemon',
-    run: (state) => [
-      navigation.above(state, { kind: 'contexts', all: null, queuedKeys: [], selected: 0, failure: null }),
-      { do: 'load', request: { of: 'contexts' } },
-    ],
+    run: chooseContext,
   },
   {
     keys: ['ctrl+r', 'f5'],
@@ -240,7 +238,19 @@ function stopped(state: State): Transition {
   return [withMessage(next, list.collecting === null ? 'Stopping' : 'Stopped'), { do: 'stop' }];
 }
 
-function quit(state: State): Transition {
+export function showHelp(state: State): Transition {
+  return [navigation.above(state, { kind: 'help', selected: 0 })];
+}
+
+export function chooseContext(state: State): Transition {
+  return [
+    navigation.above(state, { kind: 'contexts', all: null, queuedKeys: [], selected: 0, failure: null }),
+    { do: 'load', request: { of: 'contexts' } },
+  ];
+}
+
+/** Quits, unless a bulk change would be left half done. */
+export function quit(state: State): Transition {
   const what = bulkActivity(state);
   if (what === null || what === 'Marking') return [state, { do: 'quit', code: EXIT.done }];
   return [withMessage(state, `${whyBusy(state) ?? ''}; ^c quits anyway`, 'bad')];

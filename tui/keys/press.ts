@@ -1,4 +1,5 @@
 /** Key handling: the top layer gets a key first; a key without a binding there is text for its input line. */
+import * as commandLine from '../state/command-line.js';
 import { hasOpenList, pasted, takesText, typed } from '../state/dialog.js';
 import * as filtering from '../state/filtering.js';
 import * as forms from '../state/forms.js';
@@ -7,11 +8,17 @@ import { isTooSmall } from '../state/rows.js';
 import { type ContextChoice, layer, type Layer, type State, type Transition, view, withLayer } from '../state/state.js';
 import { firstKeyOf, type KeyScope, type NamedBinding, withCustomKeys } from './binding.js';
 import { act, CHOICE_BINDINGS } from './choosing.js';
+import { COMMAND_LINE_BINDINGS } from './command-line/bindings.js';
 import { LAYER_BINDINGS } from './layers.js';
 import { SCREEN_BINDINGS } from './screens.js';
 
-/** All key bindings: footer, help, palette and the manual are generated from them. */
-export const BINDINGS: readonly NamedBinding[] = [...LAYER_BINDINGS, ...CHOICE_BINDINGS, ...SCREEN_BINDINGS];
+/** All key bindings: footer, help, command line and the manual are generated from them. */
+export const BINDINGS: readonly NamedBinding[] = [
+  ...LAYER_BINDINGS,
+  ...COMMAND_LINE_BINDINGS,
+  ...CHOICE_BINDINGS,
+  ...SCREEN_BINDINGS,
+];
 
 /** The bindings of a scope, with the keys of the operator's keys file. */
 export const bindingsOn = (
@@ -86,7 +93,7 @@ const takesLetters = (top: Layer) => (top.kind === 'dialog' ? takesText(top) : l
 /** The input line of a layer; null if it has none. */
 function lineIn(top: Layer): Line | null {
   if (top.kind === 'reveal') return top.path;
-  return top.kind === 'prompt' || top.kind === 'palette' ? top.line : null;
+  return top.kind === 'prompt' || top.kind === 'command' ? top.line : null;
 }
 
 function withLine(state: State, top: Layer, edit: (line: Line) => Line | undefined): Transition | undefined {
@@ -96,8 +103,8 @@ function withLine(state: State, top: Layer, edit: (line: Line) => Line | undefin
   switch (top.kind) {
     case 'prompt':
       return filtering.changed(state, { ...top, line });
-    case 'palette':
-      return [withLayer(state, { ...top, line, selected: 0 })];
+    case 'command':
+      return [withLayer(state, commandLine.withLine(top, line))];
     case 'reveal':
       return [withLayer(state, { ...top, path: line, problem: null })];
     default:

@@ -1,41 +1,16 @@
-/** Command palette and help: the keys of the screen below. */
+/** Help: the keys of the screen below. */
 import { type Binding, keyShown } from '../keys/binding.js';
 import { choices, chosenAt } from '../keys/choosing.js';
 import { choiceLines } from '../parts/choice.js';
-import { edited } from '../parts/editing.js';
 import type { Area } from '../parts/list.js';
 import { fitted, strip, type Strip, text } from '../parts/strip.js';
 import { filterKeys } from '../state/filtering.js';
-import { type Help, type Palette, type State, view } from '../state/state.js';
+import { type Help, type State, view } from '../state/state.js';
 import type { Panel } from './panel.js';
 
 const COLUMNS = 88;
-const PALETTE_ROWS = 12;
 const KEY_COLUMNS = 9;
 const LABEL_COLUMNS = 14;
-
-export function palettePanel(state: State, { line, selected }: Palette, area: Area): Panel {
-  const columns = Math.min(COLUMNS, area.columns - 4);
-  const rows = Math.max(1, Math.min(PALETTE_ROWS, area.rows - 4));
-  const found = choices(state);
-  const entries = choiceLines(
-    found.map((binding) => entry(state, binding)),
-    chosenAt(state, selected),
-    columns,
-    rows,
-  );
-  const none = [strip(text('  no matching command', 'faint'))];
-  return {
-    title: strip(text('Command', 'title')),
-    lines: [
-      strip(text(': ', 'key'), edited(line, columns - 2, { hasFocus: true })),
-      ...(found.length === 0 ? none : entries),
-      ...Array.from({ length: Math.max(0, rows - Math.max(1, entries.length)) }, () => []),
-    ],
-    columns,
-    foot: strip(`${found.length === 0 ? 0 : chosenAt(state, selected) + 1} of ${found.length}`),
-  };
-}
 
 export function helpPanel(state: State, { selected }: Help, area: Area): Panel {
   const columns = Math.min(COLUMNS, area.columns - 4);

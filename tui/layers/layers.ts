@@ -5,7 +5,8 @@ import { layer, type State } from '../state/state.js';
 import { withCompletions } from './completions.js';
 import { contextsPanel } from './contexts.js';
 import { dialogPanel } from './dialog.js';
-import { helpPanel, palettePanel } from './keys.js';
+import { withCandidates } from './command-line.js';
+import { helpPanel } from './keys.js';
 import { noticePanel } from './notice.js';
 import { above } from './panel.js';
 import { revealPanel } from './reveal.js';
@@ -21,8 +22,8 @@ export function withLayers(state: State, below: Strip[], area: Area): Strip[] {
       return above(below, dialogPanel(state, top, area), area);
     case 'reveal':
       return above(below, revealPanel(state, top, area), area);
-    case 'palette':
-      return above(below, palettePanel(state, top, area), area);
+    case 'command':
+      return withCandidates(state, top, below, area);
     case 'help':
       return above(below, helpPanel(state, top, area), area);
     case 'notice':

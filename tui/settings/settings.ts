@@ -5,6 +5,7 @@ import { readOwnFile } from '../../console/own-file.js';
 import { withoutSecrets } from '../../console/escape.js';
 import type { ColorDepth } from '../parts/style.js';
 import type { CustomKeys, Skins } from '../state/state.js';
+import { readHistory } from './history.js';
 import { shippedSkins } from './theme-file.js';
 import type { SettingsProblem } from './toml.js';
 
@@ -14,12 +15,21 @@ export const THEME_FILE = 'theme.toml';
 export interface Settings {
   customKeys: CustomKeys;
   skins: Skins;
+  /** Commands of earlier sessions, the latest last. */
+  commandHistory: readonly string[];
   /** What is wrong with the files, one sentence each. Defaults apply there. */
   problems: readonly string[];
 }
 
-/** @param folder undefined: there is no folder for settings, and the defaults apply. */
-export async function readSettings(folder: string | undefined, depth: ColorDepth): Promise<Settings> {
+/** Folders of the operator's files; undefined: there is none. */
+export interface Folders {
+  /** That of the contexts file. */
+  config: string | undefined;
+  state: string | undefined;
+}
+
+/** Without a folder, or without files in it, the defaults apply. */
+export async function readSettings({ config: folder, state }: Folders, depth: ColorDepth): Promise<Settings> {
   const keys = await readKeys(folder);
   const theme = await read(folder, THEME_FILE, async (text) => {
     const { readThemeFile } = await import('./theme-file.js');
@@ -27,6 +37,7 @@ export async function readSettings(folder: string | undefined, depth: ColorDepth
   });
   return {
     customKeys: keys.customKeys,
+    commandHistory: await readHistory(state),
     skins: theme.read?.skins ?? shippedSkins(depth),
     problems: [...keys.problems, ...theme.problems],
   };

@@ -134,6 +134,8 @@ export type Effect =
   | { do: 'copy'; text: string | Secret; what: string }
   /** Writes the secret to a new file with mode 0600. */
   | { do: 'write'; secret: Secret; path: string }
+  /** Adds a command to the stored history. */
+  | { do: 'remember'; line: string }
   | { do: 'connect'; context: string }
   | { do: 'suspend' }
   | { do: 'repaint' }

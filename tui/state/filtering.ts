@@ -13,7 +13,8 @@ import * as tokens from './tokens.js';
 
 const TYPING_PAUSE_MS = 250;
 
-const known = (state: State) => ({ projects: state.projects.all ?? [] });
+/** The names that a filter can contain. */
+export const knownNames = (state: State) => ({ projects: state.projects.all ?? [] });
 
 export const screenOf = (state: State): FilteredScreen | undefined => {
   const { screen } = view(state);
@@ -22,19 +23,19 @@ export const screenOf = (state: State): FilteredScreen | undefined => {
 
 export function parsed(state: State, text: string): Filter<FilteredScreen> | undefined {
   const screen = screenOf(state);
-  return screen && parseFilter(text, screen, known(state));
+  return screen && parseFilter(text, screen, knownNames(state));
 }
 
 /** Completions at the caret; null on a screen without a filter. */
 export function suggestionsAt(state: State, { text, caret }: Line): Suggestion | null {
   const screen = screenOf(state);
-  return screen ? suggest(text, caret, screen, known(state)) : null;
+  return screen ? suggest(text, caret, screen, knownNames(state)) : null;
 }
 
 /** The filter keys of this screen. */
 export function filterKeys(state: State): readonly FilterKey[] {
   const screen = screenOf(state);
-  return screen ? keysOf(screen, known(state)) : [];
+  return screen ? keysOf(screen, knownNames(state)) : [];
 }
 
 /** The filter was edited: it is applied after a pause in typing. */
@@ -66,7 +67,7 @@ export function completed(state: State, prompt: Prompt): Transition {
   const screen = screenOf(state);
   if (!screen) return [state];
   const { text, caret } = prompt.line;
-  const { from, to, options } = suggest(text, caret, screen, known(state));
+  const { from, to, options } = suggest(text, caret, screen, knownNames(state));
   const [first] = options;
   if (!first) return [state];
   const before = text.slice(0, from) + first.insert;
@@ -85,7 +86,7 @@ export function whyFilterInvalid(state: State): string | null {
 export function filterOfProject(state: State, { id, name }: WireProject): string {
   const writings = [name, `"${name}"`].map((value) => `project:${value}`);
   const means = (text: string) => {
-    const { query, isComplete } = parseFilter(text, 'tokens', known(state));
+    const { query, isComplete } = parseFilter(text, 'tokens', knownNames(state));
     return isComplete && isOnly(query, id);
   };
   return writings.find(means) ?? `project:${id}`;

@@ -15,6 +15,7 @@ export interface InitialStateOptions {
   refreshMs: number;
   customKeys?: CustomKeys;
   skins?: Skins;
+  commandHistory?: readonly string[];
   /** What is wrong with the operator's settings. */
   problems?: readonly string[];
 }
@@ -28,12 +29,15 @@ export const initialState = ({
   refreshMs,
   customKeys = new Map(),
   skins = { current: 'default', all: new Map() },
+  commandHistory = [],
   problems = [],
 }: InitialStateOptions): State => ({
   size,
   look,
   customKeys,
   skins,
+  commandHistory,
+  contexts: null,
   nowMs,
   target,
   connection: NOT_CONNECTED,

@@ -1,5 +1,5 @@
 /** Navigation between views, and opening and closing layers. */
-import { EMPTY_LINE, lineOf } from './line.js';
+import { lineOf } from './line.js';
 import {
   layer,
   type Layer,
@@ -55,8 +55,6 @@ export function promptForFilter(state: State): Transition {
   const line = lineOf(before === '' ? '' : `${before} `);
   return [above(state, { kind: 'prompt', line, before, problem: null })];
 }
-
-export const palette = (state: State): Transition => [above(state, { kind: 'palette', line: EMPTY_LINE, selected: 0 })];
 
 /** Switches to another daemon, unless a change is pending whose result would be lost. */
 export function toContext(state: State, context: string): Transition {

@@ -48,6 +48,10 @@ export interface State {
   look: Look;
   customKeys: CustomKeys;
   skins: Skins;
+  /** Commands of the command line, the latest last. */
+  commandHistory: readonly string[];
+  /** Null until the command line or the list of contexts was opened. */
+  contexts: readonly ContextSummary[] | null;
   /** By the clock of this machine. */
   nowMs: number;
   target: Target;
@@ -209,7 +213,7 @@ export interface Undo {
   confirmation: string | null;
 }
 
-export type Layer = Dialog | Reveal | Prompt | Palette | Help | ContextChoice | Notice;
+export type Layer = Dialog | Reveal | Prompt | CommandLine | Help | ContextChoice | Notice;
 
 /** A dialog: affected items, notes, input fields, and two buttons, of which the first cancels. */
 export interface Dialog {
@@ -308,10 +312,19 @@ export interface Prompt {
   problem: string | null;
 }
 
-export interface Palette {
-  kind: 'palette';
+/** The command line. Its completions are derived from the line. */
+export interface CommandLine {
+  kind: 'command';
   line: Line;
+  /** Index of the completion that tab takes. */
   selected: number;
+  /** The operator moved to the completion, so that Enter takes it. */
+  isChosen: boolean;
+  /** Which command of the history is in the line, 1 for the latest; null: none. */
+  recalled: number | null;
+  /** The line before one of the history was recalled. */
+  draft: string;
+  problem: string | null;
 }
 
 export interface Help {

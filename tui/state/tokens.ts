@@ -211,6 +211,10 @@ export function allTokensReceived(state: State, all: readonly WireToken[]): Stat
     : withMessage(next, words);
 }
 
+/** All tokens in memory that are in the list. */
+export const loadedTokens = ({ tokens: { window } }: State): readonly WireToken[] =>
+  [...window.head.pages, ...window.tail.pages].flatMap(({ rows }) => rows ?? []);
+
 export const unmarked = (state: State): State => ({
   ...state,
   tokens: { ...state.tokens, marks: new Map(), rangeFrom: null },

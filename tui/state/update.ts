@@ -192,7 +192,8 @@ const DATA_REDUCERS: DataReducers = {
   tokenAudit: (state, { id }, history) => [token.historyReceived(state, id, history)],
   cache: (state, _, cache) => [{ ...state, cache: { ...state.cache, cache } }],
   purgeable: (state, { body }, count) => [withPreview(state, JSON.stringify(body), { count, failure: null })],
-  contexts: (state, _, all) => {
+  contexts: (before, _, all) => {
+    const state = { ...before, contexts: all };
     const top = state.layers.at(-1);
     if (top?.kind !== 'contexts') return [state];
     return [

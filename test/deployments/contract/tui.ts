@@ -53,6 +53,7 @@ export function behavesInTheTerminalUi(given: ContractContext): void {
           connect: () => Promise.reject(new Error('there is no other')),
           contexts: () => Promise.resolve([]),
           terminal: { copy: () => false, suspend: () => undefined, repaint: () => undefined },
+          remember: () => undefined,
           quit: () => undefined,
         },
         {

@@ -41,6 +41,7 @@ describe('effects of the terminal UI', () => {
           context === 'nowhere' ? Promise.reject(new Error('no such place')) : Promise.resolve(connected(context)),
         contexts: () => Promise.resolve([]),
         terminal: { copy: (text) => text.length < 100, suspend: () => undefined, repaint: () => undefined },
+        remember: () => undefined,
         quit: () => undefined,
       },
       first,

@@ -66,7 +66,7 @@ const WAYS: Record<string, readonly string[]> = {
   'a secret': ['2', 'n', 'enter', 'enter', 'enter', 'enter', 'enter'],
   'a path': ['2', 'n', 'enter', 'enter', 'enter', 'enter', 'enter', 'w'],
   'the filter': ['2', '/'],
-  'the palette': ['2', ':'],
+  'the command line': ['2', ':'],
   help: ['2', '?'],
   contexts: ['2', 'c'],
 };

@@ -4,7 +4,7 @@ import { BINDINGS, bindingsOn } from '../../../tui/keys/press.js';
 import { Operator } from '../operator.js';
 
 const SPOTS = [...new Set(BINDINGS.flatMap(({ on }) => on))];
-const TYPED: readonly KeyScope[] = ['chooser', 'path', 'prompt', 'palette'];
+const TYPED: readonly KeyScope[] = ['chooser', 'path', 'prompt', 'command'];
 
 describe('key bindings', () => {
   it('cover every scope', () => {
@@ -21,7 +21,7 @@ describe('key bindings', () => {
       'reveal',
       'path',
       'prompt',
-      'palette',
+      'command',
       'help',
       'contexts',
       'notice',

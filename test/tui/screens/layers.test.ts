@@ -152,11 +152,11 @@ describe('secret of a new token', () => {
   });
 });
 
-describe('palette and help', () => {
-  it('find a command by name', () => {
+describe('command line and help', () => {
+  it('find an action by name', () => {
     const text = screenText(scene().press(':', 'c', 'o', 'p', 'y').state);
     expect(text).to.contain(': copy█').and.to.contain('copy the ID to the').and.not.to.contain('issue a new token');
-    expect(text).to.match(/> y +copy id/);
+    expect(text).to.match(/> copy id +y +copy the ID/);
   });
 
   it('show why a command has no effect', () => {

@@ -228,8 +228,17 @@ const MADE: readonly (readonly [string, Make])[] = [
     (setting) => new ScreenFixture({ ...setting, tab: 'projects' }).press('n', 'tab', 's', 'k', '-', '1'),
   ],
   ['a purge', (setting) => new ScreenFixture({ ...setting, tab: 'cache' }).press('x', 'right')],
-  ['the palette', (setting) => new ScreenFixture(setting).press(':', 'r', 'e')],
-  ['the palette without a match', (setting) => new ScreenFixture(setting).press(':', 'ä', '漢')],
+  ['the command line', (setting) => new ScreenFixture(setting).press(':', 'r', 'e')],
+  ['the command line without a match', (setting) => new ScreenFixture(setting).press(':', 'ä', '漢')],
+  ['a command with names', (setting) => new ScreenFixture(setting).press(':').act({ on: 'paste', text: 'token ' })],
+  [
+    'a command with a problem',
+    (setting) =>
+      new ScreenFixture(setting)
+        .press(':')
+        .act({ on: 'paste', text: `tokens ${hostile(0)}:x` })
+        .press('enter'),
+  ],
   [
     'a notice',
     (setting) =>

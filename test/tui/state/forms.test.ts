@@ -235,28 +235,3 @@ describe('purge', () => {
     expect(new Operator({ daemon, tab: 'cache' }).press('x').says).to.match(/cache is off/);
   });
 });
-
-describe('command palette', () => {
-  it('lists prefix matches first, and runs the selected command', () => {
-    for (const [typed, screen] of Object.entries({ audit: 'audit', tok: 'tokens', proj: 'projects', ev: 'events' })) {
-      expect(watching({ tab: 'cache' }).press(':').types(typed).press('enter').screen, typed).to.equal(screen);
-    }
-    expect(watching().press(':').types('q').press('enter').did('quit')).to.not.equal(undefined);
-  });
-
-  it('reports no match, and why a command has no effect', () => {
-    const operator = watching().press(':').types('frobnicate').press('enter');
-    expect(operator.says).to.equal('No matching command');
-    expect(watching().press(':').types('undo').press('enter').says).to.equal('Nothing to undo');
-  });
-
-  it('and help stop at their last entry', () => {
-    for (const key of [':', '?']) {
-      const operator = watching().press(key);
-      for (let presses = 0; presses < 200; presses++) operator.press('down');
-      const { selected } = operator.top as { selected: number };
-      expect(operator.press('up').top).to.include({ selected: selected - 1 });
-      expect(selected).to.be.lessThan(60);
-    }
-  });
-});

@@ -160,7 +160,7 @@ function holds({ state, effects, wakes }: Operator, before: State, step: string)
   }
   for (const top of state.layers) {
     if (top.kind === 'dialog') expect(top.focus, 'focus').to.be.within(0, top.fields.length + 1);
-    if (top.kind === 'prompt' || top.kind === 'palette') {
+    if (top.kind === 'prompt' || top.kind === 'command') {
       expect(top.line.caret, 'caret').to.be.within(0, top.line.text.length);
       expect(top.line.text.length).to.be.at.most(4_096);
     }

@@ -1,0 +1,180 @@
+/** Keys of the command line. */
+import { nearest } from '../../../console/nearest.js';
+import { onCommandLine, recalled, remembered, withLine, withTop } from '../../state/command-line.js';
+import { lineOf } from '../../state/line.js';
+import { closed } from '../../state/navigation.js';
+import { type CommandLine, type State, type Transition, withLayer } from '../../state/state.js';
+import { type Binding, named } from '../binding.js';
+import { act } from '../choosing.js';
+import { type Candidate, candidates, splitLine } from './candidates.js';
+import { type Command, commandNamed, COMMANDS, type CommandProblem, runsAlone, takesNothing } from './commands.js';
+
+function entered(state: State, top: CommandLine): Transition {
+  const { word, rest, restAt } = splitLine(top.line.text);
+  const { options } = candidates(state, top);
+  const chosen = options[top.selected];
+  if (top.isChosen && chosen) return taken(state, top, chosen);
+  if (word === '') return [closed(state)];
+  const command = commandNamed(word);
+  if (command) return ran(state, top, command, rest ?? '', restAt);
+  const [first] = options;
+  return first ? taken(state, top, first) : [withProblem(state, top, unknown(top.line.text, word))];
+}
+
+function unknown(text: string, word: string): CommandProblem {
+  const [near] = nearest(
+    word,
+    COMMANDS.map(({ name }) => name),
+  );
+  const advice = near === undefined ? ':help lists the keys' : `did you mean ${near}?`;
+  const at = text.indexOf(word);
+  return { message: `there is no command ${JSON.stringify(word)}; ${advice}`, at, length: word.length };
+}
+
+/** Runs a candidate if it is complete; otherwise it goes into the line. */
+function taken(state: State, top: CommandLine, candidate: Candidate): Transition {
+  if (candidate.kind === 'action') {
+    const { binding } = candidate;
+    const [next, ...effects] = remembered(closed(state), binding.label);
+    const [acted, ...more] = act(next, binding);
+    return [acted, ...effects, ...more];
+  }
+  const next = inserted(state, top, candidate);
+  const line = splitLine(next.line.text);
+  const command = commandNamed(line.word);
+  const isWhole = candidate.kind === 'command' ? runsAlone(candidate.command) : command?.isName;
+  return command && isWhole ? ran(state, next, command, line.rest ?? '', line.restAt) : [withLayer(state, next)];
+}
+
+/** The line with a candidate in it. */
+function inserted(state: State, top: CommandLine, candidate: Candidate): CommandLine {
+  const { from, to } = candidates(state, top);
+  const before = top.line.text.slice(0, from) + textOf(candidate);
+  const text = before + top.line.text.slice(to);
+  return withLine(top, { ...lineOf(text), caret: before.length });
+}
+
+function textOf(candidate: Candidate): string {
+  if (candidate.kind === 'argument') return candidate.insert;
+  if (candidate.kind === 'action') return candidate.binding.label;
+  return takesNothing(candidate.command) ? candidate.command.name : `${candidate.command.name} `;
+}
+
+function ran(state: State, top: CommandLine, command: Command, argument: string, at: number): Transition {
+  const extra = takesNothing(command) ? argument.trim() : '';
+  const done: Transition | CommandProblem =
+    extra === ''
+      ? command.run(closed(state), argument)
+      : { message: `${command.name} takes no argument`, at: argument.indexOf(extra), length: extra.length };
+  if (!isTransition(done)) return [withProblem(state, top, { ...done, at: at + done.at })];
+  const [next, ...effects] = done;
+  const [stored, ...more] = remembered(next, top.line.text);
+  return [stored, ...effects, ...more];
+}
+
+const isTransition = (done: Transition | CommandProblem): done is Transition => Array.isArray(done);
+
+/** Shows what is wrong, with the caret after it. */
+function withProblem(state: State, top: CommandLine, { message, at, length }: CommandProblem): State {
+  const { text } = top.line;
+  const caret = Math.min(text.length, at + length);
+  return withLayer(state, { ...top, line: { text, caret }, isChosen: false, problem: message });
+}
+
+function moved(by: number) {
+  return (state: State, top: CommandLine): CommandLine => {
+    const last = Math.max(0, candidates(state, top).options.length - 1);
+    return { ...top, selected: Math.max(0, Math.min(last, top.selected + by)), isChosen: true };
+  };
+}
+
+/** Up goes back in the history; while candidates are chosen, to the one above. */
+function up(state: State, top: CommandLine): CommandLine {
+  if (top.selected > 0) return moved(-1)(state, top);
+  if (state.commandHistory.length === 0) return { ...top, problem: 'There is no earlier command yet' };
+  return recalled(top, state.commandHistory, 1);
+}
+
+const down = (state: State, top: CommandLine): CommandLine =>
+  top.recalled !== null && !top.isChosen ? recalled(top, state.commandHistory, -1) : moved(1)(state, top);
+
+function completed(state: State, top: CommandLine): Transition {
+  const candidate = candidates(state, top).options[top.selected];
+  return candidate ? [withLayer(state, inserted(state, top, candidate))] : [state];
+}
+
+const PAGE = 8;
+
+const ofCommandLine: readonly Binding[] = [
+  {
+    keys: ['enter'],
+    on: ['command'],
+    label: 'run',
+    meaning: 'run the command, or what is selected',
+    footer: 1,
+    run: onCommandLine(entered),
+  },
+  {
+    keys: ['tab'],
+    on: ['command'],
+    label: 'complete',
+    meaning: 'complete the word',
+    footer: 2,
+    run: onCommandLine(completed),
+  },
+  {
+    keys: ['up'],
+    on: ['command'],
+    label: 'earlier',
+    meaning: 'recall an earlier command; in the list, move up',
+    footer: 3,
+    run: onCommandLine(withTop(up)),
+  },
+  {
+    keys: ['down'],
+    on: ['command'],
+    label: 'down',
+    meaning: 'select the next completion; among earlier commands, go to a later one',
+    run: onCommandLine(withTop(down)),
+  },
+  {
+    name: 'next',
+    keys: ['ctrl+n'],
+    on: ['command'],
+    label: 'down',
+    meaning: 'select the next completion',
+    run: onCommandLine(withTop(moved(1))),
+  },
+  {
+    keys: ['ctrl+p', 'shift+tab'],
+    on: ['command'],
+    label: 'up',
+    meaning: 'select the previous completion',
+    run: onCommandLine(withTop(moved(-1))),
+  },
+  {
+    keys: ['pagedown'],
+    on: ['command'],
+    label: 'page down',
+    meaning: 'move down one page of completions',
+    run: onCommandLine(withTop(moved(PAGE))),
+  },
+  {
+    keys: ['pageup'],
+    on: ['command'],
+    label: 'page up',
+    meaning: 'move up one page of completions',
+    run: onCommandLine(withTop(moved(-PAGE))),
+  },
+  {
+    keys: ['escape', 'ctrl+c'],
+    on: ['command'],
+    label: 'back',
+    meaning: 'go back',
+    footer: 4,
+    closesLayer: true,
+    run: (state) => [closed(state)],
+  },
+];
+
+export const COMMAND_LINE_BINDINGS = named('command', ofCommandLine);

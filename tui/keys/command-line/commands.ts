@@ -1,0 +1,164 @@
+/** The commands of the command line, as data: completions, help and the manual list them. */
+import { nearest } from '../../../console/nearest.js';
+import { fuzzyFound } from '../../../console/fuzzy.js';
+import { parseFilter, suggest, type Suggestion } from '../../../console/query/filter.js';
+import type { Completion, FilteredScreen } from '../../../console/query/types.js';
+import { shortId } from '../../../console/views.js';
+import { UUID_PATTERN } from '../../../daemon/api/vocabulary.js';
+import { applied, knownNames } from '../../state/filtering.js';
+import * as navigation from '../../state/navigation.js';
+import { refreshed } from '../../state/refreshing.js';
+import type { State, Tab, Transition } from '../../state/state.js';
+import * as token from '../../state/token.js';
+import { loadedTokens } from '../../state/tokens.js';
+import { chooseContext, quit, showHelp } from '../everywhere.js';
+
+/** What is wrong with an argument, and where in it. */
+export interface CommandProblem {
+  message: string;
+  at: number;
+  length: number;
+}
+
+export interface Command {
+  name: string;
+  aliases: readonly string[];
+  /** Placeholder of the argument; null: it takes none. */
+  argument: string | null;
+  /** The argument is one name, so that choosing a completion completes the command. */
+  isName?: boolean;
+  meaning: string;
+  /** Completions of the argument at the caret. */
+  complete?(state: State, text: string, caret: number): Suggestion;
+  /** @param text the argument, with the spaces around it. */
+  run(state: State, text: string): Transition | CommandProblem;
+}
+
+/** A screen, and with an argument its filter. Without one the screen shows everything. */
+const filtered = (name: FilteredScreen & Tab, aliases: readonly string[], meaning: string): Command => ({
+  name,
+  aliases,
+  argument: '[FILTER]',
+  meaning,
+  complete: (state, text, caret) => suggest(text, caret, name, knownNames(state)),
+  run(state, text) {
+    const { problems, isComplete } = parseFilter(text, name, knownNames(state));
+    const [problem] = problems;
+    if (problem) return problem;
+    if (!isComplete) return { message: 'the filter is incomplete', at: text.trimEnd().length, length: 0 };
+    const [shown, ...effects] = applied(navigation.toTab(state, name), text.trim());
+    const [next, ...more] = refreshed(shown);
+    return [next, ...effects, ...more];
+  },
+});
+
+const screen = (name: Tab, aliases: readonly string[], meaning: string): Command => ({
+  name,
+  aliases,
+  argument: null,
+  meaning,
+  run: (state) => refreshed(navigation.toTab(state, name)),
+});
+
+/** Completions of an argument that is one name. */
+const names =
+  (namesOf: (state: State) => readonly Completion[]) =>
+  (state: State, text: string): Suggestion => {
+    const from = text.length - text.trimStart().length;
+    return { from, to: text.length, options: fuzzyFound(text.trim(), namesOf(state), ({ insert }) => insert) };
+  };
+
+/** @param noun with its article, such as `a skin`. */
+function unknownName(noun: string, text: string, known: readonly string[]): CommandProblem {
+  const name = text.trim();
+  const at = text.length - text.trimStart().length;
+  const [near] = nearest(name, known);
+  const choices = known.length === 0 ? `there is no ${noun} yet` : `choose one of ${known.join(', ')}`;
+  if (name === '') return { message: known.length === 0 ? choices : `which ${noun}? ${choices}`, at, length: 0 };
+  const advice = near === undefined ? choices : `did you mean ${near}?`;
+  return { message: `there is no ${noun} ${JSON.stringify(name)}; ${advice}`, at, length: name.length };
+}
+
+const contextNames = (state: State): Completion[] =>
+  (state.contexts ?? []).map(({ name, server }) => ({ insert: name, what: server }));
+
+const skinNames = ({ skins }: State): Completion[] =>
+  [...skins.all.keys()].map((name) => ({ insert: name, what: name === skins.current ? 'the current one' : '' }));
+
+const tokenNames = (state: State): Completion[] =>
+  loadedTokens(state).map(({ id, name }) => ({ insert: name ?? shortId(id), what: shortId(id) }));
+
+/** Opens a token by its name, its ID, or the beginning of the ID, if it is loaded; any other one by the whole ID. */
+function openToken(state: State, text: string): Transition | CommandProblem {
+  const given = text.trim();
+  const found = loadedTokens(state).filter(({ id, name }) => name === given || (given !== '' && id.startsWith(given)));
+  const [first, ...others] = found;
+  if (first && others.length === 0) return token.open(state, first.id, first);
+  if (UUID_PATTERN.test(given)) return token.open(state, given, null);
+  const at = text.length - text.trimStart().length;
+  if (given === '') return { message: 'which token? give its name, or the beginning of its ID', at, length: 0 };
+  const message = first
+    ? `${found.length} tokens are called ${JSON.stringify(given)}; give the beginning of the ID`
+    : `no loaded token is called ${JSON.stringify(given)}; search all tokens with :tokens ${given}`;
+  return { message, at, length: given.length };
+}
+
+export const COMMANDS: readonly Command[] = [
+  screen('overview', ['o'], 'show the overview'),
+  filtered('tokens', ['t'], 'show all tokens, or those of a filter'),
+  filtered('projects', ['p'], 'show all projects, or those of a filter'),
+  filtered('audit', ['a'], 'show the audit log, or the records of a filter'),
+  screen('cache', [], 'show the response cache'),
+  filtered('events', ['e'], 'show live events, or those of a filter'),
+  {
+    name: 'token',
+    aliases: [],
+    argument: 'NAME|ID',
+    isName: true,
+    meaning: 'open a token',
+    complete: names(tokenNames),
+    run: openToken,
+  },
+  {
+    name: 'ctx',
+    aliases: ['context', 'c'],
+    argument: '[NAME]',
+    isName: true,
+    meaning: 'switch to the daemon of a context, or list the contexts',
+    complete: names(contextNames),
+    run(state, text) {
+      const name = text.trim();
+      if (name === '') return chooseContext(state);
+      // Until the contexts are loaded, connecting reports a wrong name.
+      const isKnown = state.contexts?.some((context) => context.name === name) ?? true;
+      if (isKnown) return navigation.toContext(state, name);
+      return unknownName(
+        'context',
+        text,
+        contextNames(state).map(({ insert }) => insert),
+      );
+    },
+  },
+  {
+    name: 'skin',
+    aliases: [],
+    argument: 'NAME',
+    isName: true,
+    meaning: 'show other colors until the end; theme.toml makes them permanent',
+    complete: names(skinNames),
+    run(state, text) {
+      const name = text.trim();
+      if (!state.skins.all.has(name)) return unknownName('skin', text, [...state.skins.all.keys()]);
+      return [{ ...state, skins: { ...state.skins, current: name } }];
+    },
+  },
+  { name: 'help', aliases: ['h'], argument: null, meaning: 'show the keys of this screen', run: showHelp },
+  { name: 'quit', aliases: ['q'], argument: null, meaning: 'quit', run: quit },
+];
+
+export const commandNamed = (word: string): Command | undefined =>
+  COMMANDS.find(({ name, aliases }) => name === word || aliases.includes(word));
+
+export const takesNothing = ({ argument }: Command) => argument === null;
+/** Whether the command does something useful without an argument. */
+export const runsAlone = ({ argument }: Command) => argument === null || argument.startsWith('[');

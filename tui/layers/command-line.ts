@@ -1,0 +1,68 @@
+/** The box above the command line: what is wrong with it, and what it can become. */
+import { keyShown } from '../keys/binding.js';
+import { type Candidate, candidates } from '../keys/command-line/candidates.js';
+import { choiceLines } from '../parts/choice.js';
+import { framed } from '../parts/frame.js';
+import type { Area } from '../parts/list.js';
+import { fitted, over, strip, type Strip, text } from '../parts/strip.js';
+import { wrapped } from '../parts/wrapped.js';
+import type { CommandLine, State } from '../state/state.js';
+
+const COLUMNS = 96;
+const MAX_ROWS = 12;
+const NAME_COLUMNS = 22;
+const KEY_COLUMNS = 9;
+
+export function withCandidates(state: State, top: CommandLine, below: Strip[], area: Area): Strip[] {
+  const columns = Math.min(COLUMNS, area.columns);
+  const problem = top.problem === null ? [] : problemLines(top.problem, columns - 2);
+  const { options } = candidates(state, top);
+  const rows = Math.max(0, Math.min(MAX_ROWS, area.rows - 3 - problem.length));
+  const entries = choiceLines(
+    options.map((candidate) => entry(state, candidate)),
+    top.selected,
+    columns - 2,
+    Math.min(rows, options.length),
+  );
+  const none = options.length === 0 && problem.length === 0 ? [strip(text('  no completion', 'faint'))] : [];
+  const lines = [...problem.slice(0, Math.max(1, area.rows - 3)), ...entries, ...none];
+  const foot = options.length === 0 ? [] : strip(`${Math.min(top.selected + 1, options.length)} of ${options.length}`);
+  const box = framed(lines, columns, lines.length + 2, { role: 'plain', foot });
+  return over(below, box, { x: 0, y: area.rows - box.length });
+}
+
+const problemLines = (problem: string, columns: number): Strip[] =>
+  wrapped(problem, columns - 3).map((line, at) => strip(text(at === 0 ? '! ' : '  ', 'bad'), text(line, 'bad')));
+
+function entry(state: State, candidate: Candidate): Strip {
+  switch (candidate.kind) {
+    case 'command': {
+      const { name, aliases, argument, meaning } = candidate.command;
+      const names = strip(text(name, 'strong'), argument !== null && text(` ${argument}`, 'faint'));
+      return strip(
+        fitted(names, NAME_COLUMNS),
+        ' ',
+        fitted(shortcut(aliases), KEY_COLUMNS),
+        ' ',
+        text(meaning, 'faint'),
+      );
+    }
+    case 'action': {
+      const { binding } = candidate;
+      const why = binding.whyDisabled?.(state) ?? null;
+      const keys = binding.keys.map((key) => keyShown(key, state.look.ascii)).slice(0, 3);
+      return strip(
+        fitted([text(binding.label, why === null ? 'plain' : 'faint')], NAME_COLUMNS),
+        ' ',
+        fitted([text(keys.join(' '), why === null ? 'key' : 'faint')], KEY_COLUMNS),
+        ' ',
+        text(why === null ? binding.meaning : `${binding.meaning} (${why})`, 'faint'),
+      );
+    }
+    case 'argument':
+      return strip(fitted([text(candidate.insert)], NAME_COLUMNS), ' ', text(candidate.what, 'faint'));
+  }
+}
+
+const shortcut = (aliases: readonly string[]): Strip =>
+  aliases[0] === undefined ? [] : [text(`:${aliases[0]}`, 'key')];
