@@ -59,7 +59,7 @@ describe('the Admin UI under attack', () => {
 
   it('P15 sends assets with their type and caches them permanently, because their names contain a hash', async () => {
     const files = await assets();
-    expect(files).to.have.length(3);
+    expect(files).to.have.length(4);
     const types = [];
     for (const file of files) {
       const { status, headers } = await new TestBrowser(daemon.managementUrl).get(file);
@@ -70,6 +70,7 @@ describe('the Admin UI under attack', () => {
     }
     expect(types).to.have.members([
       'text/css; charset=utf-8',
+      'text/javascript; charset=utf-8',
       'text/javascript; charset=utf-8',
       'image/svg+xml; charset=utf-8',
     ]);
@@ -103,7 +104,7 @@ describe('the Admin UI under attack', () => {
       client.destroy();
     }
     const folder = join(import.meta.dirname, '../../../daemon/admin/assets');
-    expect(readdirSync(folder)).to.have.members(['admin.css', 'admin.js', 'icon.svg']);
+    expect(readdirSync(folder)).to.have.members(['admin.css', 'admin.js', 'icon.svg', 'live.js']);
   });
 
   describe('P04 a request from another site', () => {
@@ -196,7 +197,7 @@ describe('ADMIN_UI_ENABLED=false', () => {
     const { html } = await new TestBrowser(shown.managementUrl).get('login');
     const files = [...html.matchAll(/(?:href|src)="([^"]*\/assets\/[^"]+)"/g)].map(([, at]) => at!);
     await shown.stop();
-    expect(files).to.have.length(3);
+    expect(files).to.have.length(4);
 
     const daemon = await startDaemon({ env: { ADMIN_UI_ENABLED: 'false' } });
     const browser = new TestBrowser(daemon.managementUrl);
