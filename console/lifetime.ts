@@ -1,7 +1,8 @@
 /** Parses the lifetime of a token. */
 import type { Kind } from '../config/kinds.js';
 import type { TokenCreate } from '../daemon/api/contract.js';
-import { MAX_DURATION_HOURS } from '../daemon/api/vocabulary.js';
+import { MAX_DURATION_HOURS, MS_PER_UNIT } from '../daemon/api/vocabulary.js';
+import { span } from './span.js';
 
 /** The lifetime as a field of the API: exactly one of the two. */
 export type Lifetime = Pick<TokenCreate, 'duration_hours' | 'duration_minutes'>;
@@ -10,12 +11,11 @@ export type Lifetime = Pick<TokenCreate, 'duration_hours' | 'duration_minutes'>;
 export const LONGEST_RECOMMENDED_HOURS = 720;
 
 export const lifetime: Kind<Lifetime> = {
-  accepts: `hours from 1 to ${MAX_DURATION_HOURS} such as 48, or a time with a unit such as 90m, 48h or 7d`,
+  accepts: `hours from 1 to ${MAX_DURATION_HOURS} such as 48, or a time with a unit such as 90m, 48h, 7d or 2w`,
   parse(given) {
-    const [, digits, unit] = /^(\d{1,6})([mhd]?)$/.exec(given) ?? [];
-    const amount = Number(digits) * (unit === 'd' ? 24 : 1);
-    if (!digits || amount < 1 || amount > MAX_DURATION_HOURS * (unit === 'm' ? 60 : 1)) return undefined;
-    return unit === 'm' ? { duration_minutes: amount } : { duration_hours: amount };
+    const minutes = (span.parse(/^\d+$/.test(given) ? `${given}h` : given) ?? 0) / MS_PER_UNIT.m;
+    if (!Number.isInteger(minutes) || minutes < 1 || minutes > MAX_DURATION_HOURS * 60) return undefined;
+    return minutes % 60 === 0 ? { duration_hours: minutes / 60 } : { duration_minutes: minutes };
   },
 };
 

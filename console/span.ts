@@ -1,9 +1,9 @@
 import type { Kind } from '../config/kinds.js';
 import { spanMs } from '../daemon/api/vocabulary.js';
 
-/** Milliseconds. Unlike settings it accepts days, because it is never used for a timer. */
+/** Milliseconds. Unlike settings it accepts days and weeks, because it is never used for a timer. */
 export const span: Kind<number> = {
-  accepts: 'a time such as 30m, 2h or 7d',
+  accepts: 'a time such as 30m, 2h, 7d or 2w',
   parse: (given) => (given.startsWith('-') ? undefined : spanMs(given)),
 };
 

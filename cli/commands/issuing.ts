@@ -20,7 +20,7 @@ export const issuingOptions = (hours: number, name: string) => ({
   duration: value(
     '--duration <HOURS>',
     lifetime,
-    `lifetime in hours, or with a unit, for example 90m, 48h or 7d (default: ${hours}h)`,
+    `lifetime in hours, or with a unit, for example 90m, 48h, 7d or 2w (default: ${hours}h)`,
   ),
   maxRequests: value('--max-requests <COUNT>', integer(0, MAX_CAP), 'request cap (default: 0, unlimited)'),
   name: text('--name <TEXT>', name),

@@ -132,9 +132,9 @@ export function tookMs(text: string): number | undefined {
 }
 
 /** Milliseconds per unit of a duration such as `30m`. `m` means minutes. */
-export const MS_PER_UNIT = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+export const MS_PER_UNIT = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 } as const;
 /** Pattern of a duration, as part of a regular expression that works in every engine. */
-export const SPAN_PATTERN = '[0-9]{1,6}[smhd]';
+export const SPAN_PATTERN = '[0-9]{1,6}[smhdw]';
 const SPAN = new RegExp(`^-?${SPAN_PATTERN}$`);
 
 /** Milliseconds of a duration such as `30m` or `-2h`; undefined for other text. */

@@ -41,6 +41,9 @@ describe('llmp token, against a daemon', () => {
       ['48', 48],
       ['48h', 48],
       ['90m', 1.5],
+      ['7d', 168],
+      ['2w', 336],
+      ['120s', 1 / 30],
     ] as const) {
       it(`understands --duration ${duration}`, async () => {
         await daemon.createProject();
@@ -49,7 +52,7 @@ describe('llmp token, against a daemon', () => {
       });
     }
 
-    for (const duration of ['0', '-1', '1.5', '8761', '525601m', '366d', '2w', '']) {
+    for (const duration of ['0', '-1', '1.5', '8761', '525601m', '366d', '53w', '90s', '-2h', '1y', '']) {
       it(`refuses --duration ${JSON.stringify(duration)}`, async () => {
         const { exitCode, err } = await here(['token', 'generate', '--duration', duration]);
         expect(exitCode).to.equal(2);

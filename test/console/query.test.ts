@@ -72,6 +72,7 @@ describe('filter line', () => {
       ['project:111111', { project_id: WEB }],
       [`project:${TOKEN}`, { project_id: TOKEN }],
       ['expires:>7d', { expires_after: '7d' }],
+      ['expires:>2w', { expires_after: '2w' }],
       ['expires:<2h', { expires_after: '0s', expires_before: '2h' }],
       ['expires:<2h expires:>30m', { expires_after: '30m', expires_before: '2h' }],
       ['expires:<-1d', { expires_before: '-1d' }],

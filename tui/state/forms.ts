@@ -54,7 +54,7 @@ export function newToken(state: State, projectId?: string): Transition {
             chosen,
           ),
           textField('Name', { hint: 'who will use it', width: 40 }),
-          textField('Expires in', { line: { text: '24h', caret: 3 }, hint: '48h, 90m', width: 10 }),
+          textField('Expires in', { line: { text: '24h', caret: 3 }, hint: '90m, 48h, 7d', width: 10 }),
           textField('Requests', { hint: 'maximum; empty: unlimited', width: 12 }),
         ],
       },
@@ -307,5 +307,7 @@ function tokenCreate(dialog: Dialog): ChangeRequest | Problem {
 export function warningOf(dialog: Dialog): string | null {
   if (dialog.purpose.for !== 'new-token') return null;
   const hours = hoursOf(lifetime.parse(valueOf(dialog, 'Expires in').trim()));
-  return hours > LONGEST_RECOMMENDED_HOURS ? `longer than the recommended ${LONGEST_RECOMMENDED_HOURS} hours` : null;
+  return hours > LONGEST_RECOMMENDED_HOURS
+    ? `longer than the recommended ${LONGEST_RECOMMENDED_HOURS / 24} days`
+    : null;
 }

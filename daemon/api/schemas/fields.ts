@@ -103,12 +103,12 @@ const isTimestamp = (written: string) => timestampMs(written) !== null;
 export const timeAhead = text(
   (written) => isSpan(written) || isTimestamp(written),
   { pattern: `^(-?${SPAN_PATTERN}|${TIMESTAMP})$` },
-  `${A_TIMESTAMP}, or a duration from now such as 2h, 7d or -30m`,
+  `${A_TIMESTAMP}, or a duration from now such as 2h, 7d, 2w or -30m`,
 );
 export const timeAgo = text(
   (written) => (isSpan(written) && !written.startsWith('-')) || isTimestamp(written),
   { pattern: `^(${SPAN_PATTERN}|${TIMESTAMP})$` },
-  `${A_TIMESTAMP}, or a duration before now such as 30m, 2h or 7d`,
+  `${A_TIMESTAMP}, or a duration before now such as 30m, 2h, 7d or 2w`,
 );
 
 /** Up to `most` values of which one must match; with a leading `!`, none may match. */

@@ -296,7 +296,7 @@ describe('the list of tokens', () => {
       'words=a%09b',
       `words=${Array.from({ length: 11 }, () => 'a').join('+')}`,
       `words=${'x'.repeat(101)}`,
-      'expires_before=2w',
+      'expires_before=2y',
       'expires_before=h',
       'expires_before=1.5h',
       'expires_after=1234567s',

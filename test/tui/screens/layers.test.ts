@@ -42,7 +42,7 @@ describe('dialog', () => {
 
   it('warns of a long lifetime', () => {
     const it = scene().press('n').goesTo('Expires in').press('ctrl+u', '9', '9', '9', 'h');
-    expect(screenText(it.state)).to.contain('! longer than the recommended 720 hours');
+    expect(screenText(it.state)).to.contain('! longer than the recommended 30 days');
   });
 
   for (const [columns, rows] of [

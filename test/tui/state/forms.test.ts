@@ -64,6 +64,7 @@ describe('form for a new token', () => {
 
   for (const [given, field, problem] of [
     ['0', 'Expires in', /hours from 1 to 8760/],
+    ['366d', 'Expires in', /hours from 1 to 8760/],
     ['8761h', 'Expires in', /hours from 1 to 8760/],
     ['soon', 'Expires in', /hours from 1 to 8760/],
     ['-1', 'Requests', /Requests: /],
@@ -75,6 +76,19 @@ describe('form for a new token', () => {
       expect(operator.dialog.problem).to.match(problem);
       expect(operator.field).to.equal(field);
       expect(operator.daemon.made).to.be.empty;
+    });
+  }
+
+  for (const [given, body] of [
+    ['2d', { duration_hours: 48 }],
+    ['1w', { duration_hours: 168 }],
+    ['36h', { duration_hours: 36 }],
+    ['12', { duration_hours: 12 }],
+  ] as const) {
+    it(`accepts ${given} as the lifetime`, () => {
+      const operator = watching().press('n').fills('Expires in', given).submits();
+      expect(operator.daemon.made[0]?.change).to.deep.nested.include({ what: 'create-token' });
+      expect(operator.daemon.made[0]?.change).to.have.property('body').that.includes(body);
     });
   }
 
