@@ -179,7 +179,8 @@ describe('the pages of the Admin UI', () => {
       expect(csv.headers.get('content-type')).to.equal('text/csv; charset=utf-8');
       expect(csv.headers.get('content-disposition')).to.equal('attachment; filename="usage.csv"');
       const lines = csv.html.trimEnd().split('\r\n');
-      expect(lines[0]).to.match(/^day,token_id,requests,hits,/);
+      expect(lines[0]).to.match(/^day,token_id,token_name,requests,hits,/);
+      expect(lines.slice(1).map((line) => line.split(',')[2])).to.have.members(['one', 'two']);
       expect(lines).to.have.length(3);
       const json = JSON.parse((await browser.get('usage/export?by=model&format=json')).html) as { requests: number }[];
       expect(json.map(({ requests }) => requests)).to.deep.equal([2]);
@@ -202,8 +203,10 @@ describe('the pages of the Admin UI', () => {
       expect(csv.html).to.include(`"'=HYPERLINK(""http://evil"")"`).and.to.include('"plain, ""quoted"""');
       const json = JSON.parse((await browser.get('audit/export?action=token.revoke&format=json')).html) as {
         reason: string;
+        project_name: string;
       }[];
       expect(json.map(({ reason }) => reason)).to.have.members(reasons);
+      expect(json.every(({ project_name: name }) => name === 'web')).to.equal(true);
       expect((await browser.get('audit')).html).to.include('/admin/audit/export?format=csv');
       const stranger = new TestBrowser(daemon.managementUrl);
       expect((await stranger.get('audit/export?format=csv')).status).to.equal(303);

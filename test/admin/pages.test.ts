@@ -252,6 +252,8 @@ describe('the pages of the Admin UI', () => {
       const project = await daemon.createProject({ name: 'web' });
       const { html } = await browser.get('audit');
       expect(html).to.include('project.create').and.to.include('admin.login').and.to.include('>web</bdi>');
+      await daemon.createToken(project.id, { name: 'ci' });
+      expect((await browser.get('audit')).html).to.match(/token\.create<[^]*?>ci<\/bdi><\/a> of <a[^>]*><bdi>web</);
       const filtered = await browser.get('audit?action=project.create&actor=&outcome=success&since_hours=1&q=');
       expect(filtered.html).to.include('/admin/audit/').and.not.to.include('>admin.login</a>');
       const record = await browser.get(`audit/${idIn(/audit\/[\w-]{36}/.exec(filtered.html)![0])}`);
@@ -331,6 +333,7 @@ describe('the pages of the Admin UI', () => {
       `tokens/${token.id}/reactivate`,
       'tokens/new',
       'audit',
+      'events',
       `audit/${record[0]!.id}`,
       'cache',
       `cache/purge?what=project&project_id=${project.id}`,

@@ -4,7 +4,7 @@ import type { WireAuditRecord, WireProject } from '../../api/contract.js';
 import { Heading } from './document.js';
 import { type Choices, Field, Select } from './fields.js';
 import { Link, QueryForm } from './frame.js';
-import { choicesOf, type Names, namesOf, ProjectLink, TokenLink } from './links.js';
+import { choicesOf, ProjectLink, subjectsOf, TokenLink } from './links.js';
 import { type TableColumn, EmptyState, Exports, Facts, Paging, ErrorNotice, Table } from './parts.js';
 import { Name, OutcomeMark, escapeBidi, Time } from './formats.js';
 
@@ -36,7 +36,7 @@ export function auditPage({ records, next, query, projects, choices, refused }: 
       {records.length > 0 ? (
         <>
           <Exports to="audit/export" query={query} />
-          <RecordTable id="records" label="Audit records" records={records} names={namesOf(projects)} />
+          <RecordTable id="records" label="Audit records" records={records} hasSubjects />
         </>
       ) : (
         refused === null && <NoRecords isFiltered={isFiltered} />
@@ -95,14 +95,14 @@ export interface RecordTableProps {
   id: string;
   label: string;
   records: readonly WireAuditRecord[];
-  /** Project names; null on the page of one project or token, where the subject column is left out. */
-  names: Names | null;
+  /** Whether the records are about several projects and tokens. */
+  hasSubjects?: boolean;
 }
 
-export function RecordTable({ id, label, records, names }: RecordTableProps) {
+export function RecordTable({ id, label, records, hasSubjects = false }: RecordTableProps) {
   if (records.length === 0) return <p className="faint">None.</p>;
-  const what: TableColumn<WireAuditRecord>[] = names
-    ? [{ title: 'Subject', show: (record) => <Subject record={record} names={names} /> }]
+  const what: TableColumn<WireAuditRecord>[] = hasSubjects
+    ? [{ title: 'Subject', show: (record) => <Subject record={record} /> }]
     : [];
   return (
     <Table
@@ -133,23 +133,19 @@ const Actor = ({ actor, ip }: { actor: string; ip: string | null }) => (
   </>
 );
 
-interface SubjectProps {
-  record: WireAuditRecord;
-  names: Names;
-}
-
-function Subject({ record: { token_id: tokenId, project_id: projectId }, names }: SubjectProps) {
+function Subject({ record }: { record: WireAuditRecord }) {
+  const { token, project } = subjectsOf(record);
   return (
     <>
-      {tokenId === null ? null : <TokenLink token={{ id: tokenId, name: null }} />}
-      {tokenId !== null && projectId !== null ? ' of ' : null}
-      {projectId === null ? null : <ProjectLink id={projectId} names={names} />}
+      {token && <TokenLink token={token} />}
+      {token && project && ' of '}
+      {project && <ProjectLink project={project} />}
     </>
   );
 }
 
-export function recordPage({ record, names }: SubjectProps) {
-  const { project_id: projectId, token_id: tokenId } = record;
+export function recordPage({ record }: { record: WireAuditRecord }) {
+  const { token, project } = subjectsOf(record);
   const fact = <T,>(name: string, value: T | null, show: (value: T) => ReactNode) =>
     value === null ? null : { name, value: show(value) };
   const code = (value: string) => <code className="id">{escapeBidi(value)}</code>;
@@ -165,8 +161,8 @@ export function recordPage({ record, names }: SubjectProps) {
           fact('Address', record.client_ip, (ip) => ip),
           fact('Reason', record.reason, (reason) => <Name>{reason}</Name>),
           fact('Count', record.count, exact),
-          fact('Project', projectId, (id) => <ProjectLink id={id} names={names} />),
-          fact('Token', tokenId, (id) => <TokenLink token={{ id, name: null }} />),
+          fact('Project', project, (it) => <ProjectLink project={it} />),
+          fact('Token', token, (it) => <TokenLink token={it} />),
           fact('Secret', record.obfuscated, (secret) => <code>{secret}</code>),
           fact('Request', record.request_id, code),
           fact('ID', record.id, code),

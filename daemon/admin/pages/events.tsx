@@ -6,9 +6,9 @@ import { REQUEST_EVENT_KIND } from '../../api/vocabulary.js';
 import { Heading } from './document.js';
 import { type Choices, Field, Select } from './fields.js';
 import { Link, QueryForm, useFrame } from './frame.js';
-import { choicesOf, type Names, namesOf, ProjectLink, TokenLink } from './links.js';
+import { choicesOf, NameOrId, ProjectLink, subjectsOf, TokenLink } from './links.js';
 import { EmptyState, ErrorNotice, Facts, Paging } from './parts.js';
-import { escapeBidi, Name, shortId, StatusMark, utc } from './formats.js';
+import { escapeBidi, Name, StatusMark, utc } from './formats.js';
 
 export interface EventsProps {
   /** Newest first; null if the daemon publishes no events. */
@@ -55,21 +55,13 @@ export function eventsPage({ events, next, query, projects, streamUrl, refused }
       <Heading title="Events" />
       <ErrorNotice why={refused} />
       <EventFilter query={query} projects={projects} />
-      {refused === null ? <EventList events={events} names={namesOf(projects)} streamUrl={streamUrl} /> : null}
+      {refused === null ? <EventList events={events} streamUrl={streamUrl} /> : null}
       <Paging to="events" query={query} next={next} />
     </>
   );
 }
 
-function EventList({
-  events,
-  names,
-  streamUrl,
-}: {
-  events: readonly WireEvent[];
-  names: Names;
-  streamUrl: string | null;
-}) {
+function EventList({ events, streamUrl }: { events: readonly WireEvent[]; streamUrl: string | null }) {
   const { base } = useFrame();
   return (
     <>
@@ -91,7 +83,7 @@ function EventList({
         <span className="took">Took</span>
       </p>
       <ol className="events" data-stream={streamUrl === null ? undefined : base + streamUrl} aria-label="Events">
-        {eventRows({ events, names })}
+        {eventRows(events)}
       </ol>
     </>
   );
@@ -125,15 +117,10 @@ function EventFilter({ query, projects }: Pick<EventsProps, 'query' | 'projects'
   );
 }
 
-interface RowsProps {
-  events: readonly WireEvent[];
-  names: Names;
-}
-
 const DAY = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', timeZone: 'UTC' });
 
 /** The rows of the list. New ones are sent to the open page. */
-export const eventRows = ({ events, names }: RowsProps) => (
+export const eventRows = (events: readonly WireEvent[]) => (
   <>
     {events.map((event) => (
       <li key={event.id} id={`event-${event.id}`}>
@@ -143,17 +130,9 @@ export const eventRows = ({ events, names }: RowsProps) => (
             <time dateTime={event.time} title={utc(event.time)}>
               {`${DAY.format(Date.parse(event.time))} ${event.time.slice(11, 19)}`}
             </time>
-            {event.kind === REQUEST_EVENT_KIND ? (
-              <RequestSummary event={event} names={names} />
-            ) : (
-              <ChangeSummary event={event} names={names} />
-            )}
+            {event.kind === REQUEST_EVENT_KIND ? <RequestSummary event={event} /> : <ChangeSummary event={event} />}
           </summary>
-          {event.kind === REQUEST_EVENT_KIND ? (
-            <RequestDetails event={event} names={names} />
-          ) : (
-            <ChangeDetails event={event} names={names} />
-          )}
+          {event.kind === REQUEST_EVENT_KIND ? <RequestDetails event={event} /> : <ChangeDetails event={event} />}
         </details>
       </li>
     ))}
@@ -184,15 +163,23 @@ function took(ms: number): string {
   return `${ms < 10 ? ms.toFixed(1) : exact(Math.round(ms))} ms`;
 }
 
-const nameIn = (names: Names, id: string | null) => (id === null ? null : (names.get(id) ?? shortId(id)));
-
-interface RequestProps {
-  event: WireRequestEvent;
-  names: Names;
+function Who({ event }: { event: WireEvent }) {
+  const { token, project } = subjectsOf(event);
+  return (
+    <span className="who">
+      {token && <NameOrId {...token} />}
+      {project && (
+        <span className="faint">
+          <NameOrId {...project} />
+        </span>
+      )}
+      {event.kind === REQUEST_EVENT_KIND && token === null ? <span className="faint">unknown token</span> : null}
+    </span>
+  );
 }
 
-function RequestSummary({ event, names }: RequestProps) {
-  const { status, project_id: projectId, token_id: tokenId, model, duration_ms: durationMs, code } = event;
+function RequestSummary({ event }: { event: WireRequestEvent }) {
+  const { status, model, duration_ms: durationMs, code } = event;
   return (
     <>
       <span className="status">{status}</span>
@@ -200,10 +187,7 @@ function RequestSummary({ event, names }: RequestProps) {
         <RequestOutcome event={event} />
         {code === null ? null : <code>{code}</code>}
       </span>
-      <span className="who">
-        {tokenId === null ? <span className="faint">unknown token</span> : <code>{shortId(tokenId)}</code>}
-        {projectId === null ? null : <span className="faint">{escapeBidi(nameIn(names, projectId) ?? '')}</span>}
-      </span>
+      <Who event={event} />
       <span className="model">{model === null ? '' : <Name>{model}</Name>}</span>
       <span className="took">{took(durationMs)}</span>
     </>
@@ -212,8 +196,8 @@ function RequestSummary({ event, names }: RequestProps) {
 
 type Change = Exclude<WireEvent, WireRequestEvent>;
 
-function ChangeSummary({ event, names }: { event: Change; names: Names }) {
-  const { kind, actor, count, token_id: tokenId, project_id: projectId } = event;
+function ChangeSummary({ event }: { event: Change }) {
+  const { kind, actor, count } = event;
   return (
     <>
       <span className="status" />
@@ -221,10 +205,7 @@ function ChangeSummary({ event, names }: { event: Change; names: Names }) {
         {kind}
         {count === null ? '' : ` × ${exact(count)}`}
       </span>
-      <span className="who">
-        {tokenId === null ? null : <code>{shortId(tokenId)}</code>}
-        {projectId === null ? null : <span className="faint">{escapeBidi(nameIn(names, projectId) ?? '')}</span>}
-      </span>
+      <Who event={event} />
       <span className="model">{actor}</span>
       <span className="took" />
     </>
@@ -237,16 +218,16 @@ const fact = <T,>(name: string, value: T | null, show: (value: T) => ReactNode) 
 const code = (value: string) => <code className="id">{escapeBidi(value)}</code>;
 
 /** The facts that both kinds of events have. */
-const commonFacts = ({ event, names }: { event: WireEvent; names: Names }) => ({
+const commonFacts = (event: WireEvent) => ({
   time: fact('Time', event.time, utc),
-  token: fact('Token', event.token_id, (id) => (
+  token: fact('Token', subjectsOf(event).token, (token) => (
     <>
-      <TokenLink token={{ id, name: null }} /> <Link to={`events?token_id=${id}`}>its events</Link>
+      <TokenLink token={token} /> <Link to={`events?token_id=${token.id}`}>its events</Link>
     </>
   )),
-  project: fact('Project', event.project_id, (id) => (
+  project: fact('Project', subjectsOf(event).project, (project) => (
     <>
-      <ProjectLink id={id} names={names} /> <Link to={`events?project_id=${id}`}>its events</Link>
+      <ProjectLink project={project} /> <Link to={`events?project_id=${project.id}`}>its events</Link>
     </>
   )),
   ids: [
@@ -256,8 +237,8 @@ const commonFacts = ({ event, names }: { event: WireEvent; names: Names }) => ({
   ],
 });
 
-function RequestDetails({ event, names }: RequestProps) {
-  const { time, token, project, ids } = commonFacts({ event, names });
+function RequestDetails({ event }: { event: WireRequestEvent }) {
+  const { time, token, project, ids } = commonFacts(event);
   const { prompt_tokens: prompt, completion_tokens: completion } = event.usage;
   return (
     <div className="details">
@@ -295,8 +276,8 @@ function RequestDetails({ event, names }: RequestProps) {
   );
 }
 
-function ChangeDetails({ event, names }: { event: Change; names: Names }) {
-  const { time, token, project, ids } = commonFacts({ event, names });
+function ChangeDetails({ event }: { event: Change }) {
+  const { time, token, project, ids } = commonFacts(event);
   return (
     <div className="details">
       <Facts

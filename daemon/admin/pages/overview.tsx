@@ -3,9 +3,9 @@ import type { WireStatus, WireToken, WireUsageLine } from '../../api/contract.js
 import { type SpanName, Traffic } from './traffic.js';
 import { Heading } from './document.js';
 import { Link } from './frame.js';
-import { type Names, TokenLink } from './links.js';
+import { NameOrId, TokenLink } from './links.js';
 import { EmptyState, Facts } from './parts.js';
-import { Name, ComponentMark, StateMark, Time } from './formats.js';
+import { ComponentMark, StateMark, Time } from './formats.js';
 import { TOKEN_STATES } from '../../api/vocabulary.js';
 
 export interface OverviewProps {
@@ -14,10 +14,9 @@ export interface OverviewProps {
   spanName: SpanName;
   /** Sorted by expiry, the next to expire first. */
   expiring: readonly WireToken[];
-  projectNames: Names;
 }
 
-export function overviewPage({ status, usage, spanName, expiring, projectNames }: OverviewProps) {
+export function overviewPage({ status, usage, spanName, expiring }: OverviewProps) {
   return (
     <>
       <Heading title="Overview" />
@@ -34,7 +33,7 @@ export function overviewPage({ status, usage, spanName, expiring, projectNames }
         {status.projects?.all === 0 ? null : (
           <>
             <Tokens tokens={status.tokens} />
-            <Expiring tokens={expiring} projectNames={projectNames} />
+            <Expiring tokens={expiring} />
           </>
         )}
         <Instance status={status} />
@@ -120,7 +119,7 @@ function Tokens({ tokens }: { tokens: WireStatus['tokens'] }) {
   );
 }
 
-function Expiring({ tokens, projectNames }: { tokens: readonly WireToken[]; projectNames: Names }) {
+function Expiring({ tokens }: { tokens: readonly WireToken[] }) {
   return (
     <section aria-labelledby="expiring-title" id="expiring" data-live="">
       <h2 id="expiring-title">Expiring next</h2>
@@ -135,7 +134,7 @@ function Expiring({ tokens, projectNames }: { tokens: readonly WireToken[]; proj
               <span>
                 <TokenLink token={token} />{' '}
                 <span className="faint">
-                  <Name>{projectNames.get(token.project_id) ?? ''}</Name>
+                  <NameOrId id={token.project_id} name={token.project_name} />
                 </span>
               </span>
               <Time at={token.expires_at} />

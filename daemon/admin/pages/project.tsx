@@ -52,7 +52,7 @@ export function projectPage(props: ProjectProps) {
           <h2 id="records-title">Audit</h2>
           <Link to={`audit?project_id=${project.id}`}>Show in the audit log</Link>
         </div>
-        <RecordTable id="records" label="Audit records of this project" records={records} names={null} />
+        <RecordTable id="records" label="Audit records of this project" records={records} />
       </section>
       <CommandLine line={`llmp project get ${project.id}`} />
     </>

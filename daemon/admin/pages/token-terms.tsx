@@ -73,7 +73,7 @@ export function TokenFacts({ token }: { token: WireToken }) {
         { name: 'State', value: <StateMark state={token.state} /> },
         {
           name: 'Project',
-          value: <ProjectLink id={token.project_id} names={new Map([[token.project_id, token.project_name]])} />,
+          value: <ProjectLink project={{ id: token.project_id, name: token.project_name }} />,
         },
         {
           name: 'Requests',

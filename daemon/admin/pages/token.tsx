@@ -44,7 +44,7 @@ export function tokenPage({ token, usage, spanName, records, done }: TokenProps)
           <h2 id="records-title">Audit</h2>
           <Link to={`audit?token_id=${token.id}`}>Show in the audit log</Link>
         </div>
-        <RecordTable id="records" label="Audit records of this token" records={records} names={null} />
+        <RecordTable id="records" label="Audit records of this token" records={records} />
       </section>
       <CommandLine line={`llmp token ${token.is_active ? 'revoke' : 'reactivate'} ${token.id}`} />
     </>

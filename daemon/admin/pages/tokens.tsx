@@ -4,7 +4,7 @@ import { TOKEN_STATES, type TokenSortOrder } from '../../api/vocabulary.js';
 import { Heading } from './document.js';
 import { Field, Select } from './fields.js';
 import { ChangeForm, Link, QueryForm } from './frame.js';
-import { choicesOf, type Names, namesOf, ProjectLink, TokenLink } from './links.js';
+import { choicesOf, ProjectLink, TokenLink } from './links.js';
 import { EmptyState, Paging, ErrorNotice, Table } from './parts.js';
 import { escapeBidi, shortId, StateMark, stateWord, Time, Uses } from './formats.js';
 
@@ -47,7 +47,7 @@ export function tokensPage({ tokens, total, next, query, projects, refused }: To
             {total === null ? '' : counted(total, 'token')}
           </p>
           <ChangeForm to="tokens/marked" className="marked" data-marking="">
-            <TokenTable tokens={tokens} names={namesOf(projects)} />
+            <TokenTable tokens={tokens} />
             <div className="buttons start">
               <button type="button" data-mark-all="" hidden>
                 Select all on this page
@@ -75,7 +75,7 @@ const NewToken = () => (
   </Link>
 );
 
-function TokenTable({ tokens, names }: { tokens: readonly WireToken[]; names: Names }) {
+function TokenTable({ tokens }: { tokens: readonly WireToken[] }) {
   return (
     <Table
       id="tokens"
@@ -93,7 +93,7 @@ function TokenTable({ tokens, names }: { tokens: readonly WireToken[]; names: Na
       columns={[
         { title: 'Token', show: (token) => <TokenLink token={token} /> },
         { title: 'State', show: ({ state }) => <StateMark state={state} /> },
-        { title: 'Project', show: ({ project_id: id }) => <ProjectLink id={id} names={names} /> },
+        { title: 'Project', show: ({ project_id: id, project_name: name }) => <ProjectLink project={{ id, name }} /> },
         { title: 'Expires', show: ({ expires_at: at }) => <Time at={at} /> },
         { title: 'Requests', isNumber: true, show: (token) => <Uses token={token} /> },
         { title: 'Last used', show: ({ last_used_at: at }) => <Time at={at} /> },

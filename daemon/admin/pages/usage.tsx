@@ -3,7 +3,7 @@ import type { WireProject, WireUsageLine } from '../../api/contract.js';
 import { Heading } from './document.js';
 import { type Choices, Field, Select } from './fields.js';
 import { Link, QueryForm } from './frame.js';
-import { choicesOf, type Names, ProjectLink, TokenLink } from './links.js';
+import { choicesOf, ProjectLink, TokenLink } from './links.js';
 import { type TableColumn, EmptyState, Exports, Paging, ErrorNotice, WideTable } from './parts.js';
 import { escapeBidi, Figure } from './formats.js';
 import { BucketTable, REQUEST_SERIES, TimeChart, TOKEN_SERIES } from './time-chart.js';
@@ -23,8 +23,6 @@ export interface UsagePageProps {
   next: string | null;
   query: URLSearchParams;
   projects: readonly WireProject[];
-  projectNames: Names;
-  tokenNames: Names;
   refused: string | null;
 }
 
@@ -151,7 +149,7 @@ function UsageFilter({ query, projects }: UsagePageProps) {
   );
 }
 
-function UsageTable({ lines, projectNames, tokenNames }: UsagePageProps) {
+function UsageTable({ lines }: UsagePageProps) {
   const [example] = lines;
   if (!example) return null;
   const unknown = <span className="faint">unknown</span>;
@@ -160,11 +158,11 @@ function UsageTable({ lines, projectNames, tokenNames }: UsagePageProps) {
     hour: { title: 'Hour (UTC)', show: ({ hour }) => timeOf(Date.parse(hour ?? ''), 'hour') },
     token_id: {
       title: 'Token',
-      show: ({ token_id: id }) => (id ? <TokenLink token={{ id, name: tokenNames.get(id) ?? null }} /> : unknown),
+      show: ({ token_id: id, token_name: name = null }) => (id ? <TokenLink token={{ id, name }} /> : unknown),
     },
     project_id: {
       title: 'Project',
-      show: ({ project_id: id }) => (id ? <ProjectLink id={id} names={projectNames} /> : unknown),
+      show: ({ project_id: id, project_name: name = null }) => (id ? <ProjectLink project={{ id, name }} /> : unknown),
     },
     model: { title: 'Model', show: ({ model }) => (model ? <bdi>{escapeBidi(model)}</bdi> : unknown) },
   };

@@ -3,7 +3,6 @@ import type { AuditQuery, WireAuditRecord } from '../../api/contract.js';
 import { AUDIT_ACTIONS, AUDIT_ACTORS, AUDIT_OUTCOMES } from '../../api/vocabulary.js';
 import { exportDownload } from '../export.js';
 import { auditPage, recordPage } from '../pages/audit.js';
-import { namesOf } from '../pages/links.js';
 import {
   allProjects,
   get,
@@ -24,7 +23,9 @@ const COLUMNS = [
   'actor',
   'client_ip',
   'project_id',
+  'project_name',
   'token_id',
+  'token_name',
   'reason',
   'count',
   'request_id',
@@ -72,8 +73,8 @@ export const auditRoutes = [
   }),
   get('/audit/:id', async (request) => {
     const client = request.client();
-    const [record, projects] = await Promise.all([client.auditRecord(request.params.id ?? ''), allProjects(client)]);
-    const body = recordPage({ record, names: namesOf(projects) });
+    const record = await client.auditRecord(request.params.id ?? '');
+    const body = recordPage({ record });
     return { title: `Audit: ${record.action}`, section: 'audit', body };
   }),
 ];

@@ -3,7 +3,7 @@ import { ApiError, type ManagementClient, type Page } from '../../api/client.js'
 import type { WireEvent } from '../../api/contract.js';
 import { REQUEST_EVENT_KIND } from '../../api/vocabulary.js';
 import { eventRows, eventsPage, type EventsProps, SHOWN } from '../pages/events.js';
-import { namesOf } from '../pages/links.js';
+import type { PageStream } from '../page-streams.js';
 import { allProjects, get, type PageRequest, parametersOf, refusalOf, statusOf } from '../page-request.js';
 
 const FILTERS = ['project_id', 'token_id', 'status', 'model', 'took_over'] as const;
@@ -68,16 +68,14 @@ export const eventRoutes = [
     };
     return { title: 'Events', section: 'events', body: eventsPage(props), ...statusOf(refused) };
   }),
-  get('/events/stream', async (request) => {
+  get('/events/stream', (request) => {
     const client = request.client();
-    const names = namesOf(await allProjects(client));
     const filter = { ...filterOf(request.query), ...parametersOf(request.query, ['since']) };
-    return {
-      stream: {
-        open: (options) => client.events(filter, options),
-        // The newest is on top.
-        show: (events) => eventRows({ events: events.toReversed(), names }),
-      },
+    const stream: PageStream = {
+      open: (options) => client.events(filter, options),
+      // The newest is on top.
+      show: (events) => eventRows(events.toReversed()),
     };
+    return Promise.resolve({ stream });
   }),
 ];

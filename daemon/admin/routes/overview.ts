@@ -2,8 +2,7 @@ import type { ManagementClient } from '../../api/client.js';
 import type { UsageQuery } from '../../api/contract.js';
 import { spanNamed, timelineOf } from '../pages/traffic.js';
 import { overviewPage } from '../pages/overview.js';
-import { namesOf } from '../pages/links.js';
-import { allProjects, get, type PageRequest } from '../page-request.js';
+import { get, type PageRequest } from '../page-request.js';
 
 const EXPIRING_SHOWN = '6';
 
@@ -22,13 +21,12 @@ export const overviewRoutes = [
   get('/', async (request) => {
     const client = request.client();
     const now = new Date(request.nowMs).toISOString();
-    const [status, used, expiring, projects] = await Promise.all([
+    const [status, used, expiring] = await Promise.all([
       client.status(),
       usageFor(request, client),
       client.tokens({ state: 'active', expires_after: now, sort: 'expires_at', limit: EXPIRING_SHOWN }),
-      allProjects(client),
     ]);
-    const body = overviewPage({ status, ...used, expiring: expiring.items, projectNames: namesOf(projects) });
+    const body = overviewPage({ status, ...used, expiring: expiring.items });
     return { title: 'Overview', section: 'overview', isLive: true, body };
   }),
 ];

@@ -1,9 +1,8 @@
 /** The usage report: a page and exports. */
-import { ApiError, type ManagementClient } from '../../api/client.js';
+import type { ManagementClient } from '../../api/client.js';
 import type { UsageQuery, WireUsageLine } from '../../api/contract.js';
 import { usageLine } from '../../api/schemas.js';
 import { exportDownload } from '../export.js';
-import { namesOf } from '../pages/links.js';
 import { bucketsOf, STEP_MS, type Timeline } from '../pages/timeline.js';
 import {
   GROUPINGS,
@@ -26,9 +25,14 @@ import {
 import { periodOf } from '../period.js';
 
 const LINES_SHOWN = 50;
-const CONCURRENCY = 8;
 const METRICS = (Object.keys(usageLine.shape) as (keyof WireUsageLine)[]).filter(isMetric);
-const FIELDS = { token: 'token_id', project: 'project_id', model: 'model', hour: 'hour', day: 'day' } as const;
+const FIELDS = {
+  token: ['token_id', 'token_name'],
+  project: ['project_id', 'project_name'],
+  model: ['model'],
+  hour: ['hour'],
+  day: ['day'],
+} as const;
 
 /** @throws {ApiError} if the value is not one of the choices. */
 function choiceOf(
@@ -83,25 +87,6 @@ function sumsOf(lines: readonly WireUsageLine[]): Record<string, number> {
   return sums;
 }
 
-/** Names of the tokens on one page. Tokens that do not exist any more are left out. */
-async function tokenNamesOf(client: ManagementClient, lines: readonly WireUsageLine[]): Promise<Map<string, string>> {
-  const ids = [...new Set(lines.flatMap(({ token_id: id }) => id ?? []))];
-  const names = new Map<string, string>();
-  for (let from = 0; from < ids.length; from += CONCURRENCY) {
-    await Promise.all(
-      ids.slice(from, from + CONCURRENCY).map(async (id) => {
-        try {
-          const { name } = await client.token(id);
-          if (name !== null) names.set(id, name);
-        } catch (error) {
-          if (!(error instanceof ApiError && error.status === 404)) throw error;
-        }
-      }),
-    );
-  }
-  return names;
-}
-
 /** The cursor of this list is the page number. */
 const pageOf = (query: URLSearchParams) => {
   const given = query.get('cursor') ?? '';
@@ -154,15 +139,13 @@ export const usageRoutes = [
       next: lines.length > page * LINES_SHOWN ? String(page + 1) : null,
       query,
       projects,
-      projectNames: namesOf(projects),
-      tokenNames: await tokenNamesOf(client, shown),
       refused,
     });
     return { title: 'Usage', section: 'usage', body, ...statusOf(refused) };
   }),
   get('/usage/export', async (request) => {
     const { by } = reportOf(request);
-    const dimensions = by.split(',').map((name) => FIELDS[name as keyof typeof FIELDS]);
+    const dimensions = by.split(',').flatMap((name) => FIELDS[name as keyof typeof FIELDS]);
     const columns = [...dimensions, ...METRICS];
     const format = request.query.get('format');
     const lines = exportLines(request.client(), request);
