@@ -1,9 +1,11 @@
 /** A simulated daemon in memory that behaves like the management API, with its order, filters, cursors and totals. */
 import type {
   AuditQuery,
+  EventQuery,
   TokenQuery,
   WireAuditRecord,
   WireCache,
+  WireEvent,
   WireProject,
   WireStatus,
   WireToken,
@@ -109,6 +111,11 @@ export class SimulatedDaemon {
   projects: WireProject[];
   /** Oldest first. */
   records: WireAuditRecord[] = [];
+  /** Oldest first. */
+  events: WireEvent[] = [];
+  searchedPerPage = 20_000;
+  /** Pages of events that were loaded. */
+  eventPages = 0;
   contexts: ContextSummary[] = [];
   cache: WireCache = { backend: 'memory', entries: 3, bytes: 300, hits: 1, misses: 2 };
   /** Requests that fail, and their failures. */
@@ -162,6 +169,8 @@ export class SimulatedDaemon {
         return [];
       case 'audit':
         return this.#audit(request.query);
+      case 'events':
+        return this.#events(request.query);
       case 'tokenAudit':
         return this.#historyOf(request.id);
       case 'cache':
@@ -219,6 +228,20 @@ export class SimulatedDaemon {
     return { ...pageOf(this.records.filter(fits).reverse(), paging), total: null };
   }
 
+  /** Like the daemon, it searches a limited number of events for a page. */
+  #events({ outcome, status, until, cursor, limit = '100' }: EventQuery): DataOf<'events'> {
+    this.eventPages += 1;
+    const from = cursor === undefined ? 0 : Number(cursor);
+    const all = this.events.filter(({ time }) => until === undefined || time < until).reverse();
+    const items = [];
+    let at = from;
+    for (; at < Math.min(all.length, from + this.searchedPerPage) && items.length < Number(limit); at++) {
+      const event = all[at];
+      if (event && matchesQuery(event, outcome, status)) items.push(event);
+    }
+    return { items, next: at < all.length ? String(at) : null, total: null };
+  }
+
   #outcomeOf(change: ChangeRequest): ChangeResult {
     const nothing: ChangeResult = { done: 1, doneIds: [], failures: [] };
     switch (change.what) {
@@ -258,6 +281,16 @@ export class SimulatedDaemon {
     );
     return { done: doneIds.length, doneIds, failures };
   }
+}
+
+export function matchesQuery(event: WireEvent, outcomes: string | undefined, statuses: string | undefined): boolean {
+  if (outcomes === undefined && statuses === undefined) return true;
+  if (event.kind !== 'request.completed') return false;
+  const status = String(event.status);
+  return (
+    (outcomes === undefined || outcomes.split(',').includes(event.outcome)) &&
+    (statuses === undefined || statuses.split(',').some((one) => status.startsWith(one.replace('xx', ''))))
+  );
 }
 
 /** The rows after the row that the cursor names. */

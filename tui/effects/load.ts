@@ -32,6 +32,7 @@ const LOADERS: Loaders = {
   projects: allProjects,
   usage: ({ client, signal }, { query }) => client.usage(query, signal),
   audit: ({ client, signal }, { query }) => client.auditRecords(query, signal),
+  events: ({ client, signal }, { query }) => client.storedEvents(query, signal),
   tokenAudit: ({ client, signal }, { id }) => loadTokenHistory(client, id, CHANGES_SHOWN, signal),
   cache: ({ client, signal }) => client.cache(signal),
   purgeable: async ({ client, signal }, { body }) =>

@@ -146,9 +146,11 @@ function nothing(state: State): (string | Strip)[] {
   } = state;
   if (is === 'offline' || is === 'denied') return ['Not receiving events: the daemon is not responding.'];
   if (isPaused) return [strip('Paused: ', key(keyOf(state, 'global.pause')), ' resumes.')];
-  if (events.filter === '') return ['No events since you opened this screen.', 'Requests appear when they complete.'];
+  if (events.search !== null) return ['Searching …'];
+  if (events.filter === '') return ['No events yet.', 'Requests appear when they complete.'];
   return [
     strip('No events match ', text(events.filter, 'accent'), '.'),
+    ...(events.older === null ? [] : [strip(key(keyOf(state, 'lists.first')), ' searches older ones.')]),
     strip(key('esc'), ' shows all, ', key(keyOf(state, 'global.filter')), ' changes the filter.'),
   ];
 }

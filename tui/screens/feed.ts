@@ -52,14 +52,13 @@ function detail<T extends FeedItem>(
   return [...gap, rule, ...linesOf(item, columns).map((line) => strip(' ', cut(line, columns)))];
 }
 
-function foot({ items, filteredOut, isFollowing, unseen, stream, isReadingOlder }: Feed<{ id: string }>): Strip {
+function foot({ items, isFollowing, unseen, stream, isReadingOlder }: Feed<{ id: string }>): Strip {
   const said = [
     stream === 'lost' && strip(text('stream disconnected', 'warning')),
     isReadingOlder && strip('loading older entries …'),
     unseen > 0 && strip(text(`${exact(unseen)} new below (G)`, 'accent')),
     unseen === 0 && isFollowing && items.length > 0 && strip('following'),
     items.length > 0 && strip(`${exact(items.length)} loaded`),
-    filteredOut.length > 0 && strip(`${exact(filteredOut.length)} filtered out`),
   ].filter((it) => it !== false);
   return joined(said, ' · ');
 }

@@ -6,6 +6,7 @@ import type {
   AuditQuery,
   AuditStreamQuery,
   CachePurge,
+  EventQuery,
   EventStreamQuery,
   ProjectPatch,
   TokenCreate,
@@ -36,6 +37,7 @@ interface Requests {
   projects: { params: object; data: readonly WireProject[] };
   usage: { params: { query: UsageQuery }; data: readonly WireUsageLine[] };
   audit: { params: { query: AuditQuery }; data: Page<WireAuditRecord> };
+  events: { params: { query: EventQuery }; data: Page<WireEvent> };
   /** The changes of one token, and its latest use. */
   tokenAudit: { params: { id: string }; data: TokenHistory };
   cache: { params: object; data: WireCache };

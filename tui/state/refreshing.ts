@@ -1,6 +1,7 @@
 /** Refresh: the data requests of the current view, sent now and at every refresh interval. */
 import { requesting, mayRequest, nextRefreshMs } from './connection.js';
 import type { Effect, DataRequest, Stream } from './exchange.js';
+import { dataRequests as eventRequests } from './event-feed.js';
 import * as feeds from './feeds.js';
 import { whyFilterInvalid } from './filtering.js';
 import { layer, withMessage, type State, type Transition, view } from './state.js';
@@ -20,6 +21,8 @@ function dataRequests(state: State): DataRequest[] {
       return token.dataRequests(state, shown.id);
     case 'audit':
       return feeds.dataRequests(state);
+    case 'events':
+      return eventRequests(state);
     case 'cache':
       return [{ of: 'cache' }];
     default:

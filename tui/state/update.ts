@@ -10,6 +10,7 @@ import type {
   DataRequest,
   TimedAction,
 } from './exchange.js';
+import { eventsReceived, pageFailed } from './event-feed.js';
 import * as feeds from './feeds.js';
 import * as filtering from './filtering.js';
 import * as forms from './forms.js';
@@ -189,6 +190,7 @@ const DATA_REDUCERS: DataReducers = {
       ? [{ ...state, overview: { ...state.overview, usage: data } }]
       : [token.usageReceived(state, query.token_id, data)],
   audit: (state, { query }, data) => [feeds.auditReceived(state, query, data)],
+  events: (state, { query }, data) => eventsReceived(state, query, data),
   tokenAudit: (state, { id }, history) => [token.historyReceived(state, id, history)],
   cache: (state, _, cache) => [{ ...state, cache: { ...state.cache, cache } }],
   purgeable: (state, { body }, count) => [withPreview(state, JSON.stringify(body), { count, failure: null })],
@@ -224,6 +226,8 @@ function failed(before: State, request: DataRequest, failure: Failure): Transiti
     const step = tokens.orderRefused(heard);
     if (step) return step;
   }
+  // An older daemon streams events, and has no list of them.
+  if (request.of === 'events' && failure.status === 404 && heard.events.stream === 'open') return [heard];
   if (request.of === 'token' && failure.status === 404) return [token.gone(heard, request.id)];
   return [request.of === 'purgeable' ? heard : withMessage(heard, failure.message, 'bad')];
 }
@@ -237,6 +241,8 @@ function withoutPendingRequest(state: State, request: DataRequest, failure: Fail
       return { ...state, progress: null, tokens: { ...state.tokens, collecting: null } };
     case 'audit':
       return { ...state, audit: { ...state.audit, isReadingOlder: false } };
+    case 'events':
+      return pageFailed(state, request.query, failure.status);
     case 'purgeable':
       return withPreview(state, JSON.stringify(request.body), { count: null, failure });
     case 'contexts': {

@@ -190,7 +190,7 @@ describe('audit and events screens', () => {
   });
 
   it('report that there are no events yet', () => {
-    expect(screenText(scene({ tab: 'events', events: [] }).state)).to.contain('No events since you opened this screen');
+    expect(screenText(scene({ tab: 'events', events: [] }).state)).to.contain('No events yet');
   });
 
   it('report a lost stream', () => {

@@ -147,6 +147,9 @@ export class ScreenFixture {
       case 'audit':
         this.act({ on: 'loaded', request, data: page([...audit].reverse()) });
         break;
+      case 'events':
+        this.act({ on: 'loaded', request, data: page([...(this.setting.events ?? [])].reverse()) });
+        break;
       case 'tokenAudit':
         this.act({ on: 'loaded', request, data: historyOf([...audit].reverse(), request.id) });
         break;
