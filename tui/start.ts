@@ -16,7 +16,7 @@ const LAST_ANSWERS_MS = 150;
 
 /** Runs until the operator quits or a signal ends it. Reports on stderr a change whose result is unknown. @returns the exit code. */
 export async function startTui(io: TerminalIo, options: TuiOptions): Promise<number> {
-  const { connected, connect, contexts } = options;
+  const { connected, connect, contexts, save } = options;
   const secrets = [connected.client.managementToken];
   const mask = (text: string) => withoutSecrets(text, secrets).split('\n').map(visible).join('\n');
   const terminal = openTerminal(io, { mask });
@@ -38,6 +38,7 @@ export async function startTui(io: TerminalIo, options: TuiOptions): Promise<num
         return found;
       },
       contexts,
+      save,
       terminal,
       remember(line) {
         history.add(line, secrets);
@@ -77,7 +78,7 @@ export async function startTui(io: TerminalIo, options: TuiOptions): Promise<num
     io.stderr.write(`llmp: ${mask(lastWords(store.state))}\n`);
   }
   runner.end();
-  await Promise.race([history.written(), sleep(LAST_ANSWERS_MS)]);
+  await Promise.race([Promise.all([history.written(), runner.saved()]), sleep(LAST_ANSWERS_MS)]);
   return code;
 }
 

@@ -192,12 +192,16 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
                 'Other keys for actions: `[tokens]` and lines such as `revoke = "X"`. `llmp tui --print-keys` prints such a file.',
               ],
               [
+                '~/.config/llmp/views.toml',
+                'The views that `:save` has stored, for each context. The terminal UI writes it; comments are lost.',
+              ],
+              [
                 '~/.local/state/llmp/tui-history',
                 'The last 200 commands of the command line, without those that contain a secret. With `XDG_STATE_HOME` it is llmp/tui-history there.',
               ],
             ],
           },
-          'The first two are in the folder of the contexts file, see llmp-context(1). Only you may be able to write them. A mistake is reported with its line, and the default applies there.',
+          'The first three are in the folder of the contexts file, see llmp-context(1). Only you may be able to write them. A mistake is reported with its line, and the default applies there.',
         ],
       ],
       [

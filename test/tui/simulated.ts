@@ -177,6 +177,8 @@ export class SimulatedDaemon {
         return this.cache;
       case 'purgeable':
         return 3;
+      case 'viewCount':
+        return this.#found(request.query).length;
       case 'contexts':
         return this.contexts;
     }

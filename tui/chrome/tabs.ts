@@ -1,6 +1,8 @@
 /** The second line: the screens with their numbers, and how many rows are filtered and marked. */
+import { keyOf } from '../keys/press.js';
 import { exact } from '../../daemon/api/formats.js';
 import { between, joined, strip, type Strip, text, widthOf } from '../parts/strip.js';
+import { countOf as viewCountOf, shownView, tabbedViews } from '../state/saved-views.js';
 import { filterOf } from '../state/navigation.js';
 import { type State, TABS, type Tab, view } from '../state/state.js';
 
@@ -19,16 +21,18 @@ export function tabs(state: State): Strip {
   const { columns } = state.size;
   const right = chosen(state);
   const room = columns - widthOf(right) - 2;
-  const tries = (['counted', 'named', 'numbered'] as const).map((how) => tabsAs(state, how));
+  const views = viewTabs(state);
+  const tries = (['counted', 'named', 'numbered'] as const).map((how) => strip(tabsAs(state, how), views));
   const left = tries.find((line) => widthOf(line) <= room) ?? tries.at(-1) ?? [];
   return between(left, right, columns);
 }
 
 function tabsAs(state: State, how: 'counted' | 'named' | 'numbered'): Strip {
   const shown = state.views[0]?.screen;
+  const isView = shownView(state) !== undefined;
   return joined(
     TABS.map((tab, at): Strip => {
-      const isShown = tab === shown;
+      const isShown = tab === shown && !isView;
       const name = how !== 'numbered' || isShown ? ` ${LABELS[tab]}` : '';
       const words = `${at + 1}${name}`;
       const count = how === 'counted' ? countOf(state, tab) : '';
@@ -37,6 +41,29 @@ function tabsAs(state: State, how: 'counted' | 'named' | 'numbered'): Strip {
     '',
   );
 }
+
+/** The saved views, after the screens. */
+function viewTabs(state: State): Strip {
+  const shown = shownView(state);
+  return tabbedViews(state).flatMap((view, at) => {
+    const key = keyOfView(state, at);
+    const count = viewCountOf(state, view);
+    const words = ` ${key === '' ? '' : `${key} `}${view.name} `;
+    return strip(
+      text(words, view === shown ? 'current' : 'plain'),
+      count !== null && text(`${exact(count)} `, 'faint'),
+    );
+  });
+}
+
+/** Only the first views have a key of their own. */
+function keyOfView(state: State, at: number): string {
+  const name = VIEW_ACTIONS[at];
+  const key = name === undefined ? '' : keyOf(state, name);
+  // An action without a key is only on the command line.
+  return key.startsWith(': ') ? '' : key;
+}
+const VIEW_ACTIONS = ['views.first', 'views.second', 'views.third'];
 
 function countOf({ tokens, projects, overview: { status }, audit, events }: State, tab: Tab): string {
   switch (tab) {

@@ -37,6 +37,7 @@ const LOADERS: Loaders = {
   cache: ({ client, signal }) => client.cache(signal),
   purgeable: async ({ client, signal }, { body }) =>
     (await client.purgeCache({ ...body, dry_run: true }, signal)).purged_count,
+  viewCount: async ({ client, signal }, { query }) => (await client.tokens(query, signal)).total,
   contexts: ({ contexts }) => contexts(),
 };
 

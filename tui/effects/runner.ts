@@ -12,6 +12,7 @@ import type {
   DataRequest,
   Wake,
 } from '../state/exchange.js';
+import type { Saved, SavedChange } from '../state/saved.js';
 import { Secret } from '../state/secret.js';
 import { load } from './load.js';
 import { applyChange } from './apply-change.js';
@@ -23,6 +24,8 @@ import { writeSecret } from './write-secret.js';
 /** A daemon and the client options for it. */
 export interface Connected {
   target: Target;
+  /** What is stored for this context. */
+  saved: Saved;
   client: Omit<ClientOptions, 'frontEnd' | 'reason' | 'beforeChange'>;
 }
 
@@ -37,6 +40,8 @@ export interface RunnerOptions {
     suspend(): void;
     repaint(): void;
   };
+  /** Stores a change of the saved views of a daemon. @returns everything that is stored. @throws {Failure} */
+  save: (target: Target, change: SavedChange) => Promise<Saved>;
   /** Stores a command for the history of later sessions. */
   remember: (line: string) => void;
   /** Ends the program. */
@@ -51,9 +56,13 @@ export class Runner {
   readonly #options: RunnerOptions;
   readonly #wakes = new Map<Wake, NodeJS.Timeout>();
   #session: DaemonSession;
+  #target: Target;
+  /** Changes are stored one after the other. */
+  #saving: Promise<void> = Promise.resolve();
 
   constructor(options: RunnerOptions, connected: Connected) {
     this.#options = options;
+    this.#target = connected.target;
     this.#session = new DaemonSession(connected, options);
   }
 
@@ -85,6 +94,9 @@ export class Runner {
         return;
       case 'remember':
         remember(effect.line);
+        return;
+      case 'save':
+        void this.#save(effect.change);
         return;
       case 'connect':
         void this.#connect(effect.context);
@@ -122,13 +134,36 @@ export class Runner {
     this.#wakes.set(name, timer);
   }
 
+  #save(change: SavedChange): Promise<void> {
+    const target = this.#target;
+    const { act, save } = this.#options;
+    const isCurrent = () => target === this.#target;
+    this.#saving = this.#saving
+      .then(() => save(target, change))
+      .then(
+        (saved) => {
+          if (isCurrent()) act({ on: 'saved', saved });
+        },
+        (error: unknown) => {
+          if (isCurrent()) act({ on: 'notSaved', failure: failureFrom(error, target.server) });
+        },
+      );
+    return this.#saving;
+  }
+
+  /** Resolves when all changes of the saved views are stored. */
+  async saved(): Promise<void> {
+    await this.#saving;
+  }
+
   async #connect(context: string): Promise<void> {
     const { act, connect } = this.#options;
     try {
       const connected = await connect(context);
       this.#session.end();
       this.#session = new DaemonSession(connected, this.#options);
-      act({ on: 'connected', target: connected.target });
+      this.#target = connected.target;
+      act({ on: 'connected', target: connected.target, saved: connected.saved });
     } catch (error) {
       act({ on: 'notConnected', context, failure: failureFrom(error, context) });
     }

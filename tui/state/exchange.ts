@@ -21,6 +21,7 @@ import type {
   WireUsageLine,
 } from '../../daemon/api/contract.js';
 import type { TokenHistory } from '../../daemon/api/token-history.js';
+import type { Saved, SavedChange } from './saved.js';
 import type { Secret } from './secret.js';
 import type { PageRequest } from './window.js';
 
@@ -43,6 +44,8 @@ interface Requests {
   cache: { params: object; data: WireCache };
   /** How many cached responses a purge would remove. */
   purgeable: { params: { body: CachePurge }; data: number };
+  /** The total of the query of a saved view. */
+  viewCount: { params: { name: string; query: TokenQuery }; data: number | null };
   contexts: { params: object; data: readonly ContextSummary[] };
 }
 
@@ -138,6 +141,8 @@ export type Effect =
   | { do: 'write'; secret: Secret; path: string }
   /** Adds a command to the stored history. */
   | { do: 'remember'; line: string }
+  /** Stores a change of the saved views. */
+  | { do: 'save'; change: SavedChange }
   | { do: 'connect'; context: string }
   | { do: 'suspend' }
   | { do: 'repaint' }
@@ -159,8 +164,11 @@ export type Action =
   | { on: 'stream'; of: Stream['of']; is: 'open' | 'lost'; failure: Failure | null }
   /** The daemon responded. `skewMs` is how far its clock is ahead; null if the response had no date. */
   | { on: 'heard'; skewMs: number | null }
-  | { on: 'connected'; target: Target }
+  | { on: 'connected'; target: Target; saved?: Saved }
   | { on: 'notConnected'; context: string; failure: Failure }
+  /** What is stored now, with the changes of other terminal UIs. */
+  | { on: 'saved'; saved: Saved }
+  | { on: 'notSaved'; failure: Failure }
   | { on: 'copied'; what: string }
   /** The text is too long for a terminal. */
   | { on: 'notCopied'; what: string }

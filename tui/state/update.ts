@@ -20,6 +20,8 @@ import * as results from './change-result.js';
 import * as projects from './projects.js';
 import { refreshed, streams, woke } from './refreshing.js';
 import { listRows } from './rows.js';
+import { NOTHING_SAVED } from './saved.js';
+import { withCount } from './saved-views.js';
 import {
   bulkActivity,
   type Reveal,
@@ -97,13 +99,17 @@ function reduced(state: State, action: Action, press: Press): Transition {
     case 'connected':
       return begun(
         withMessage(
-          { ...resetForDaemon(state), target: action.target },
+          { ...resetForDaemon(state), target: action.target, saved: action.saved ?? NOTHING_SAVED },
           `Connected to ${nameOf(action.target)}`,
           'good',
         ),
       );
     case 'notConnected':
       return [withMessage({ ...state, switchingTo: null }, `${action.context}: ${action.failure.message}`, 'bad')];
+    case 'saved':
+      return [{ ...state, saved: action.saved }];
+    case 'notSaved':
+      return [withMessage(state, `Cannot store it, so it ends with llmp: ${action.failure.message}`, 'bad')];
     case 'copied':
       // The terminal does not report whether it accepted the text.
       return [withNotice(state, `${action.what} was sent to the terminal's clipboard`)];
@@ -194,6 +200,7 @@ const DATA_REDUCERS: DataReducers = {
   tokenAudit: (state, { id }, history) => [token.historyReceived(state, id, history)],
   cache: (state, _, cache) => [{ ...state, cache: { ...state.cache, cache } }],
   purgeable: (state, { body }, count) => [withPreview(state, JSON.stringify(body), { count, failure: null })],
+  viewCount: (state, { name }, count) => [withCount(state, name, count)],
   contexts: (before, _, all) => {
     const state = { ...before, contexts: all };
     const top = state.layers.at(-1);
@@ -229,7 +236,9 @@ function failed(before: State, request: DataRequest, failure: Failure): Transiti
   // An older daemon streams events, and has no list of them.
   if (request.of === 'events' && failure.status === 404 && heard.events.stream === 'open') return [heard];
   if (request.of === 'token' && failure.status === 404) return [token.gone(heard, request.id)];
-  return [request.of === 'purgeable' ? heard : withMessage(heard, failure.message, 'bad')];
+  return [
+    request.of === 'purgeable' || request.of === 'viewCount' ? heard : withMessage(heard, failure.message, 'bad'),
+  ];
 }
 
 /** Clears what was waiting for the data of a failed request. */
@@ -245,6 +254,8 @@ function withoutPendingRequest(state: State, request: DataRequest, failure: Fail
       return pageFailed(state, request.query, failure.status);
     case 'purgeable':
       return withPreview(state, JSON.stringify(request.body), { count: null, failure });
+    case 'viewCount':
+      return withCount(state, request.name, null);
     case 'contexts': {
       const top = state.layers.at(-1);
       return top?.kind === 'contexts' ? withLayer(state, { ...top, all: [], queuedKeys: [], failure }) : state;

@@ -1,4 +1,5 @@
 /** Scenes: every screen and layer, with realistic and with hostile data. */
+import { NOTHING_SAVED } from '../../../tui/state/saved.js';
 import { Secret } from '../../../tui/state/secret.js';
 import type { Tab } from '../../../tui/state/state.js';
 import {
@@ -238,6 +239,24 @@ const MADE: readonly (readonly [string, Make])[] = [
         .press(':')
         .act({ on: 'paste', text: `tokens ${hostile(0)}:x` })
         .press('enter'),
+  ],
+  [
+    'saved views',
+    (setting) =>
+      new ScreenFixture({
+        ...setting,
+        settings: {
+          saved: {
+            ...NOTHING_SAVED,
+            views: Array.from({ length: 7 }, (_, at) => ({
+              name: `${'漢'.repeat(at)}view`,
+              screen: 'tokens',
+              filter: '',
+              sort: null,
+            })),
+          },
+        },
+      }).press('9'),
   ],
   [
     'a notice',

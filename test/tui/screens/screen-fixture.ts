@@ -47,7 +47,7 @@ export interface Setting {
   cache?: WireCache;
   contexts?: readonly ContextSummary[];
   /** What the operator's settings say. */
-  settings?: Pick<InitialStateOptions, 'customKeys' | 'skins' | 'problems'>;
+  settings?: Pick<InitialStateOptions, 'customKeys' | 'skins' | 'problems' | 'saved'>;
 }
 
 export const UNICODE: Look = { ascii: false, hasColor: true, isStill: false };
@@ -158,6 +158,9 @@ export class ScreenFixture {
         break;
       case 'purgeable':
         this.act({ on: 'loaded', request, data: 12 });
+        break;
+      case 'viewCount':
+        this.act({ on: 'loaded', request, data: tokens.length });
         break;
       case 'contexts':
         this.act({ on: 'loaded', request, data: this.setting.contexts ?? [] });
