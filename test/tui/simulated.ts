@@ -2,6 +2,7 @@
 import type {
   AuditQuery,
   EventQuery,
+  EventStreamQuery,
   TokenQuery,
   WireAuditRecord,
   WireCache,
@@ -231,7 +232,7 @@ export class SimulatedDaemon {
   }
 
   /** Like the daemon, it searches a limited number of events for a page. */
-  #events({ outcome, status, until, cursor, limit = '100' }: EventQuery): DataOf<'events'> {
+  #events({ until, cursor, limit = '100', ...query }: EventQuery): DataOf<'events'> {
     this.eventPages += 1;
     const from = cursor === undefined ? 0 : Number(cursor);
     const all = this.events.filter(({ time }) => until === undefined || time < until).reverse();
@@ -239,7 +240,7 @@ export class SimulatedDaemon {
     let at = from;
     for (; at < Math.min(all.length, from + this.searchedPerPage) && items.length < Number(limit); at++) {
       const event = all[at];
-      if (event && matchesQuery(event, outcome, status)) items.push(event);
+      if (event && matchesQuery(event, query)) items.push(event);
     }
     return { items, next: at < all.length ? String(at) : null, total: null };
   }
@@ -285,13 +286,19 @@ export class SimulatedDaemon {
   }
 }
 
-export function matchesQuery(event: WireEvent, outcomes: string | undefined, statuses: string | undefined): boolean {
-  if (outcomes === undefined && statuses === undefined) return true;
+/** Whether the daemon would list or stream the event for these parameters, as far as tests use them. */
+export function matchesQuery(
+  event: WireEvent,
+  { outcome, status, token_id: tokenId, project_id: projectId }: EventStreamQuery,
+): boolean {
+  if (tokenId !== undefined && event.token_id !== tokenId) return false;
+  if (projectId !== undefined && event.project_id !== projectId) return false;
+  if (outcome === undefined && status === undefined) return true;
   if (event.kind !== 'request.completed') return false;
-  const status = String(event.status);
+  const written = String(event.status);
   return (
-    (outcomes === undefined || outcomes.split(',').includes(event.outcome)) &&
-    (statuses === undefined || statuses.split(',').some((one) => status.startsWith(one.replace('xx', ''))))
+    (outcome === undefined || outcome.split(',').includes(event.outcome)) &&
+    (status === undefined || status.split(',').some((one) => written.startsWith(one.replace('xx', ''))))
   );
 }
 

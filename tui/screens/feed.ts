@@ -19,9 +19,13 @@ interface FeedOptions<T extends FeedItem> {
 const BEFORE = 2;
 
 export function feedFrame<T extends FeedItem>(state: State, list: FeedOptions<T>, area: Area): Strip[] {
-  const { feed } = list;
-  const columns = sizedColumns(list.columns, area.columns - BEFORE - 3);
+  const { feed, linesOf } = list;
   const rows = feedRows(state, feed);
+  if (rows === 0 && feed.opened !== null) {
+    const lines = linesOf(feed.opened, area.columns - 4).map((line) => strip(' ', cut(line, area.columns - 4)));
+    return framed(lines, area.columns, area.rows, { foot: foot(feed) });
+  }
+  const columns = sizedColumns(list.columns, area.columns - BEFORE - 3);
   const { items, from } = visibleItems(feed, rows);
   const index = indexOf(feed);
   const head = strip(' '.repeat(BEFORE), titles(columns));

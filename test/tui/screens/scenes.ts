@@ -49,6 +49,25 @@ export const TOKENS = Array.from({ length: 80 }, (_, number) =>
   }),
 );
 
+/** How requests end. */
+const ENDINGS = [
+  { status: 200 },
+  { status: 200 },
+  {
+    status: 429,
+    outcome: 'refused',
+    code: 'request_limit_reached',
+    error: 'token request limit reached: ask for another token',
+  },
+  {
+    status: 502,
+    outcome: 'upstream_error',
+    code: 'upstream_unreachable',
+    error: 'upstream unreachable (ECONNREFUSED)',
+  },
+  { status: 401, outcome: 'refused', code: 'unauthorized', error: 'the token is expired' },
+] as const;
+
 const REALISTIC: Setting = {
   projects: PROJECTS,
   tokens: TOKENS,
@@ -65,8 +84,9 @@ const REALISTIC: Setting = {
   events: Array.from({ length: 50 }, (_, number) =>
     request(number, {
       token_id: TOKENS[number % 4]!.id,
+      token_name: TOKENS[number % 4]!.name,
       ...ofProject(PROJECTS[0]!),
-      status: [200, 200, 429, 502, 401][number % 5]!,
+      ...ENDINGS[number % 5]!,
       cache: number % 3 === 0 ? 'hit' : 'miss',
     }),
   ),

@@ -44,8 +44,7 @@ class Watching extends Operator {
     this.daemon.events.push(...items);
     const [stream] = this.followed;
     if (stream?.of !== 'events') return this;
-    const { outcome, status } = stream.query;
-    return this.streams(...items.filter((item) => matchesQuery(item, outcome, status)));
+    return this.streams(...items.filter((item) => matchesQuery(item, stream.query)));
   }
 
   streams(...items: WireEvent[]): this {
