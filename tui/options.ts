@@ -10,6 +10,7 @@ export interface TuiOptions extends Pick<RunnerOptions, 'connect' | 'contexts' |
   tab: Tab;
   refreshMs: number;
   settings: Settings;
+  hasMouse: boolean;
   /** Folder for the history of the command line; undefined: none is stored. */
   stateFolder: string | undefined;
 }

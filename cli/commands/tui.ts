@@ -35,6 +35,7 @@ export const tuiCommand = command({
     refresh: value('--refresh <DURATION>', span, 'refresh interval (default: 2s)'),
     readonly: flag('--readonly', 'refuse changes'),
     ascii: flag('--ascii', 'use ASCII only (LLMP_ASCII)'),
+    mouse: flag('--mouse', 'use the mouse: the wheel scrolls, a click selects, a second click opens'),
     once: flag('--once', 'print one frame, then exit'),
     printKeys: flag('--print-keys', 'print the keys in effect, as a keys file, then exit'),
   },
@@ -68,6 +69,7 @@ export const tuiCommand = command({
       connected,
       tab: options.screen ?? 'tokens',
       refreshMs,
+      hasMouse: options.mouse ?? false,
       settings: { ...settings, problems: [...settings.problems, ...problems] },
       stateFolder: folders.state,
       async connect(context) {

@@ -148,10 +148,19 @@ export type Effect =
   | { do: 'repaint' }
   | { do: 'quit'; code: number };
 
+/** A click, or a step of the wheel, at a place of the screen. */
+export interface MouseAction {
+  what: 'click' | 'wheelup' | 'wheeldown';
+  /** From 0. */
+  column: number;
+  row: number;
+}
+
 export type Action =
   | { on: 'began' }
   | { on: 'key'; key: string }
   | { on: 'paste'; text: string }
+  | ({ on: 'mouse' } & MouseAction)
   | { on: 'resized'; columns: number; rows: number }
   | { on: 'woke'; name: Wake }
   | ({ on: 'loaded' } & DataResponse)

@@ -51,6 +51,7 @@ export const initialState = ({
   refreshMs,
   views: [{ screen: tab }],
   layers: problems.length === 0 ? [] : [{ kind: 'notice', title: 'Your settings', sentences: problems, scrolled: 0 }],
+  lastClick: null,
   message: null,
   undo: null,
   pendingChanges: [],

@@ -69,6 +69,8 @@ export interface State {
   views: readonly View[];
   /** Layers over the view, such as dialogs. The last one receives the keys. */
   layers: readonly Layer[];
+  /** The last click that was not the second one of two. */
+  lastClick: { row: number; atMs: number } | null;
   message: Message | null;
   undo: Undo | null;
   /** Changes that were sent and have no response yet. */

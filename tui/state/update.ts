@@ -8,6 +8,7 @@ import type {
   ChangeResult,
   Target,
   DataRequest,
+  MouseAction,
   TimedAction,
 } from './exchange.js';
 import { eventsReceived, pageFailed } from './event-feed.js';
@@ -41,10 +42,11 @@ const SECOND_MS = 1_000;
 /** The maximum number of samples that the chart of the overview can show. */
 const SAMPLES_KEPT = 120;
 
-/** Key handling. The table of keys imports the reducers, so it is passed in to avoid an import cycle. */
+/** Input handling. The table of keys imports the reducers, so it is passed in to avoid an import cycle. */
 export interface Press {
   key(state: State, key: string): Transition;
   paste(state: State, text: string): Transition;
+  mouse(state: State, action: MouseAction): Transition;
 }
 
 export function update(before: State, action: TimedAction, press: Press): Transition {
@@ -69,6 +71,8 @@ function reduced(state: State, action: Action, press: Press): Transition {
       return press.key(state, action.key);
     case 'paste':
       return press.paste(state, action.text);
+    case 'mouse':
+      return press.mouse(state, action);
     case 'resized':
       return resized(state, action);
     case 'woke':

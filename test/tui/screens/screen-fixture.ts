@@ -9,7 +9,7 @@ import type {
   WireToken,
   WireUsageLine,
 } from '../../../daemon/api/contract.js';
-import * as press from '../../../tui/keys/press.js';
+import * as input from '../../../tui/input.js';
 import { initialState, type InitialStateOptions } from '../../../tui/state/initial-state.js';
 import type { Action, ContextSummary, Failure, Target, DataRequest } from '../../../tui/state/exchange.js';
 import { focused } from '../../../tui/state/dialog.js';
@@ -82,7 +82,7 @@ export class ScreenFixture {
   }
 
   act(action: Action, atMs = this.state.nowMs): this {
-    const [next, ...effects] = update(this.state, { ...action, atMs }, press);
+    const [next, ...effects] = update(this.state, { ...action, atMs }, input);
     this.state = next;
     for (const effect of effects) if (effect.do === 'load') this.#data(effect.request);
     return this;
