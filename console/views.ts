@@ -9,7 +9,7 @@ import type {
   WireTokensRevoked,
   WireTokenState,
 } from '../daemon/api/contract.js';
-import { relativeTime } from '../daemon/api/formats.js';
+import { actorShown, relativeTime } from '../daemon/api/formats.js';
 import { UNKNOWN_TOKEN } from '../daemon/api/older-responses.js';
 import type { TableColumn, RenderOptions, Tint, View } from './table.js';
 
@@ -42,6 +42,9 @@ export function stateTint(state: string): Tint | undefined {
 const SHORT_ID_LENGTH = 8;
 export const shortId = (id: string) => id.slice(0, SHORT_ID_LENGTH);
 
+/** The name, or the beginning of the ID of something without a name. An older daemon does not report names. */
+export const nameOr = (name: string | null | undefined, id: string): string => name ?? shortId(id);
+
 function requestsShown({ request_count, max_requests }: WireToken, { ascii }: RenderOptions): string {
   const most = max_requests === 0 ? (ascii ? '-' : '∞') : String(max_requests);
   return `${request_count}/${most}`;
@@ -68,6 +71,9 @@ const WITHOUT_LINE: readonly (keyof WireToken)[] = [
   'max_requests',
   'cache_hit_count',
   'project_name',
+  'revoked_at',
+  'revoked_by',
+  'revoke_reason',
 ];
 
 type Line = readonly [field: keyof WireToken, name: string];
@@ -83,7 +89,12 @@ export const TOKEN_LINES: readonly Line[] = [
 const tokenColumns: readonly TableColumn<WireToken>[] = [
   { title: 'ID', rank: 0, show: ({ id }) => shortId(id) },
   { title: 'NAME', rank: 1, show: ({ name }) => name ?? '', shrinks: true },
-  { title: 'PROJECT', rank: 4, show: ({ project_id }) => shortId(project_id) },
+  {
+    title: 'PROJECT',
+    rank: 4,
+    show: ({ project_name, project_id }) => nameOr(project_name, project_id),
+    shrinks: true,
+  },
   {
     title: 'STATE',
     rank: 0,
@@ -168,10 +179,14 @@ function hitsShown({ hits, misses }: WireCache): string {
 }
 
 /** The subject of an audit record: a token, a project or an address. */
-function subjectOf({ obfuscated, token_id, project_id, client_ip }: WireAuditRecord): string {
-  const id = token_id ?? project_id;
-  return obfuscated ?? (id === null ? (client_ip ?? '') : shortId(id));
+function subjectOf({ token_id, token_name, project_id, project_name, client_ip }: WireAuditRecord): string {
+  if (token_id !== null) return nameOr(token_name, token_id);
+  return project_id === null ? (client_ip ?? '') : nameOr(project_name, project_id);
 }
+
+/** Uses are recorded by the hour: a time of day would look like that of a single request. */
+const recordTime = ({ time, action }: WireAuditRecord): string =>
+  action === 'token.use' ? time.replace(/:\d\d:\d\d.*$/, 'h') : time.replace(/\.\d+Z$/, 'Z');
 
 const OUTCOME_TINTS: Partial<Record<string, Tint>> = { denied: 'yellow', error: 'red' };
 
@@ -191,13 +206,17 @@ export const auditView: View<WireAuditRecord> = {
     'count',
     'details',
     'id',
+    // New fields come last, because scripts read the others by position.
+    'user',
+    'token_name',
+    'project_name',
   ],
   columns: [
-    { title: 'TIME', rank: 0, show: ({ time }) => time.replace(/\.\d+Z$/, 'Z') },
+    { title: 'TIME', rank: 0, show: recordTime },
     { title: 'ACTION', rank: 0, show: ({ action }) => action },
     { title: 'OUTCOME', rank: 1, show: ({ outcome }) => outcome, tint: ({ outcome }) => OUTCOME_TINTS[outcome] },
-    { title: 'ACTOR', rank: 2, show: ({ actor }) => actor },
-    { title: 'ABOUT', rank: 3, show: subjectOf },
+    { title: 'ACTOR', rank: 2, show: actorShown, shrinks: true },
+    { title: 'ABOUT', rank: 3, show: subjectOf, shrinks: true },
     { title: 'FROM', rank: 5, show: ({ client_ip }) => client_ip ?? '' },
     { title: 'COUNT', rank: 6, show: ({ count }) => (count === null ? '' : String(count)), alignRight: true },
     { title: 'REASON', rank: 4, show: ({ reason }) => reason ?? '', shrinks: true },

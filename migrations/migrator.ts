@@ -11,11 +11,20 @@ import { usage } from './0003-usage.js';
 import { stateCounts } from './0004-state-counts.js';
 import { severalInstances } from './0005-several-instances.js';
 import { usageOutcomes } from './0006-usage-outcomes.js';
+import { people } from './0007-people.js';
 import { MigrationsLocked, whileAlone } from './lock.js';
 import type { Migration } from './migration.js';
 import { Schema } from './schema.js';
 
-const MIGRATIONS: readonly Migration[] = [firstTables, auditOrder, usage, stateCounts, severalInstances, usageOutcomes];
+const MIGRATIONS: readonly Migration[] = [
+  firstTables,
+  auditOrder,
+  usage,
+  stateCounts,
+  severalInstances,
+  usageOutcomes,
+  people,
+];
 const TABLE = 'schema_migrations';
 
 export interface MigrationStatus {

@@ -26,7 +26,7 @@ const spans = {
   until: value('--until <TIME>', moment, 'end time: a timestamp, or a time before now such as 24h'),
   search: text(
     '--search <TEXT>',
-    'only records whose IDs, addresses, reasons or details contain words that start with these',
+    'only records whose IDs, users, addresses, reasons or details contain words that start with these',
   ),
 };
 

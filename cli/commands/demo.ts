@@ -7,6 +7,7 @@ import { command } from '../command.js';
 import { value } from '../option.js';
 import { shellWord } from '../../console/escape.js';
 import { EXIT, Failure } from '../../console/failure.js';
+import { reportedUser } from '../../console/reported-user.js';
 import type { View } from '../../console/table.js';
 
 const UPSTREAM_KEY = 'sk-demo-key-of-the-stand-in-provider';
@@ -66,6 +67,7 @@ async function issueToken({ url, managementToken }: Demo): Promise<WireTokenCrea
     server: url,
     managementToken,
     frontEnd: 'cli',
+    user: reportedUser(),
     timeoutMs: CALL_WITHIN_MS,
     fetch,
   });

@@ -1,15 +1,14 @@
 /** `llmp usage`: reports requests and model tokens. */
 import type { Kind } from '../../config/kinds.js';
-import type { ManagementClient } from '../../daemon/api/client.js';
 import type { UsageQuery, WireUsageLine } from '../../daemon/api/contract.js';
-import { MAX_PAGE_SIZE, USAGE_DIMENSIONS, type UsageDimension } from '../../daemon/api/vocabulary.js';
+import { USAGE_DIMENSIONS, type UsageDimension } from '../../daemon/api/vocabulary.js';
 import { command } from '../command.js';
 import { text, value } from '../option.js';
 import { EXIT } from '../../console/failure.js';
 import { checkedId, wholeIdOf } from '../ids.js';
 import { moment, timestampOf } from '../../console/span.js';
 import type { TableColumn, View } from '../../console/table.js';
-import { shortId } from '../../console/views.js';
+import { nameOr } from '../../console/views.js';
 
 const dimensions: Kind<UsageDimension[]> = {
   accepts: `any of ${USAGE_DIMENSIONS.join(', ')}, separated by commas`,
@@ -54,32 +53,24 @@ export const usageCommand = command({
       ...(token !== undefined && { token_id: await wholeIdOf(client, 'token', token) }),
     };
     const lines = await output.during('waiting for the report', client.usage(query));
-    const isForPeople = output.format === 'table' && shell.stdout.isTTY === true;
-    const names = isForPeople ? await namesOf(client, by) : new Map<string, string>();
-    await output.list(lines, viewOf(by, names));
+    await output.list(lines, viewOf(by));
     if (lines.length === 0) output.note('No requests in this period.');
     return EXIT.done;
   },
 });
 
-/** The names of up to one page of projects and tokens. Others are shown by ID. */
-async function namesOf(client: ManagementClient, by: readonly UsageDimension[]): Promise<Map<string, string>> {
-  const limit = String(MAX_PAGE_SIZE);
-  const [projects, tokens] = await Promise.all([
-    by.includes('project') ? client.projects({ limit }) : null,
-    by.includes('token') ? client.tokens({ limit, sort: '-last_used_at' }) : null,
-  ]);
-  const named = [...(projects?.items ?? []), ...(tokens?.items ?? [])];
-  return new Map(named.flatMap(({ id, name }) => (name === null ? [] : [[id, name]])));
-}
-
 const NONE = '-';
 
-function viewOf(by: readonly UsageDimension[], names: ReadonlyMap<string, string>): View<WireUsageLine> {
-  const nameOf = (id: string | null | undefined) => (id ? (names.get(id) ?? shortId(id)) : NONE);
+function viewOf(by: readonly UsageDimension[]): View<WireUsageLine> {
+  const shown = (id: string | null | undefined, name: string | null | undefined) => (id ? nameOr(name, id) : NONE);
   const dimensionColumns: Record<UsageDimension, TableColumn<WireUsageLine>> = {
-    token: { title: 'TOKEN', rank: 0, show: ({ token_id }) => nameOf(token_id), shrinks: true },
-    project: { title: 'PROJECT', rank: 0, show: ({ project_id }) => nameOf(project_id), shrinks: true },
+    token: { title: 'TOKEN', rank: 0, show: ({ token_id, token_name }) => shown(token_id, token_name), shrinks: true },
+    project: {
+      title: 'PROJECT',
+      rank: 0,
+      show: ({ project_id, project_name }) => shown(project_id, project_name),
+      shrinks: true,
+    },
     model: { title: 'MODEL', rank: 0, show: ({ model }) => model ?? NONE, shrinks: true },
     hour: { title: 'HOUR (UTC)', rank: 0, show: ({ hour }) => (hour ?? '').slice(0, 16).replace('T', ' ') },
     day: { title: 'DAY (UTC)', rank: 0, show: ({ day }) => (day ?? '').slice(0, 10) },
@@ -93,7 +84,12 @@ function viewOf(by: readonly UsageDimension[], names: ReadonlyMap<string, string
   };
   return {
     idOf: (line) => by.map((dimension) => line[fields[dimension]] ?? NONE).join(' '),
-    fields: [...by.map((dimension) => fields[dimension]), ...COUNTS.map(({ field }) => field)],
+    fields: [
+      ...by.map((dimension) => fields[dimension]),
+      ...COUNTS.map(({ field }) => field),
+      ...(by.includes('token') ? (['token_name'] as const) : []),
+      ...(by.includes('project') ? (['project_name'] as const) : []),
+    ],
     columns: [
       ...by.map((dimension) => dimensionColumns[dimension]),
       ...COUNTS.map(({ field, title, rank }) => ({

@@ -4,6 +4,7 @@ import { confirmed } from '../batch.js';
 import type { Invocation } from '../command.js';
 import type { Destination } from './destination.js';
 import { EXIT, Failure } from '../../console/failure.js';
+import { reportedUser } from '../../console/reported-user.js';
 import type { Output } from '../output.js';
 import { type Server, serverOf } from './server.js';
 import { managementTokenOf } from './token-source.js';
@@ -63,6 +64,7 @@ export async function connect(connecting: ConnectInputs): Promise<ManagementClie
     managementToken,
     timeoutMs,
     frontEnd: 'cli',
+    user: reportedUser(),
     reason: globals.reason,
     beforeChange: changeGuardOf(context, connecting),
     fetch: observed(there.fetch, server.shown, output),

@@ -120,12 +120,7 @@ export class SessionGuard {
     this.#sessions.renew(req, res, session);
     if ('to' in response) res.redirect(303, this.#path + response.to);
     else if ('download' in response) await sendDownload(req, res, response.download);
-    else {
-      const { rest, ...view } = response;
-      const page = { ...view, formToken: session.formToken };
-      if (rest) await this.#renderer.pageInParts(res, page, rest);
-      else this.#renderer.page(res, page);
-    }
+    else this.#renderer.page(res, { ...response, formToken: session.formToken });
   }
 
   #pageRequestOf(req: Request, res: Response, form: URLSearchParams): PageRequest {

@@ -41,6 +41,8 @@ export interface ClientOptions {
   frontEnd: FrontEnd;
   /** IP address of the user, if it is not that of this process: the Admin UI sends the browser's. */
   clientIp?: string | undefined;
+  /** User for the audit records, such as `ana@laptop`; up to 100 characters. */
+  user?: string | undefined;
   /** Reason for the audit records of all changes made with this client; up to 200 characters. */
   reason?: string | undefined;
   timeoutMs: number;
@@ -212,7 +214,7 @@ class Caller {
     body: unknown,
     { headers: more, signal }: { headers?: Record<string, string>; signal: AbortSignal },
   ): Promise<Response> {
-    const { server, managementToken, frontEnd, clientIp, reason } = this.#options;
+    const { server, managementToken, frontEnd, clientIp, user, reason } = this.#options;
     const headers: Record<string, string> = {
       authorization: `Bearer ${managementToken}`,
       'x-llmp-actor': frontEnd,
@@ -221,6 +223,7 @@ class Caller {
     };
     if (clientIp !== undefined) headers['x-llmp-client-ip'] = clientIp;
     // Percent-encoded, because fetch refuses header values beyond Latin-1.
+    if (user !== undefined) headers['x-llmp-user'] = encodeURIComponent(user);
     if (reason !== undefined) headers['x-audit-reason'] = encodeURIComponent(reason);
     if (body !== undefined) headers['content-type'] = 'application/json';
 

@@ -22,6 +22,20 @@ export const counted = (count: number, one: string, many = `${one}s`): string =>
 export const short = (value: number): string =>
   value < 10 ? value.toFixed(2) : value < 100 ? value.toFixed(1) : value.toFixed(0);
 
+/** Who did something: `ana@laptop (cli)`, or the actor alone. */
+export const actorShown = ({ actor, user }: { actor: string; user: string | null }): string =>
+  user === null ? actor : `${user} (${actor})`;
+
+/** `2h ago by ana@laptop: leaked`; undefined for a token that is active, or was revoked by a release that did not record it. */
+export function revocationShown(
+  token: { revoked_at: string | null; revoked_by: string | null; revoke_reason: string | null },
+  nowMs: number,
+): string | undefined {
+  const { revoked_at: at, revoked_by: by, revoke_reason: reason } = token;
+  if (at === null) return undefined;
+  return `${relativeTime(at, nowMs)}${by === null ? '' : ` by ${by}`}${reason === null ? '' : `: ${reason}`}`;
+}
+
 const BYTE_UNITS = ['kB', 'MB', 'GB', 'TB'] as const;
 
 /** `950 B`, `1.25 MB`: powers of 1000, as sizes in the settings. */

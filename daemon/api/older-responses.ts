@@ -58,6 +58,9 @@ export const UNKNOWN_TOKEN: WireToken = {
   last_used_at: NOT_REPORTED,
   obfuscated: NOT_REPORTED,
   project_name: NOT_REPORTED,
+  revoked_at: null,
+  revoked_by: null,
+  revoke_reason: null,
 };
 
 const UNKNOWN_PROJECT: WireProject = {
@@ -94,6 +97,7 @@ const UNKNOWN_RECORD: WireAuditRecord = {
   time: NOT_REPORTED,
   action: UNKNOWN_VALUE,
   actor: UNKNOWN_VALUE,
+  user: null,
   outcome: UNKNOWN_VALUE,
   project_id: null,
   token_id: null,
@@ -152,6 +156,7 @@ const UNKNOWN_CHANGE = {
   token_name: null,
   request_id: null,
   actor: NOT_REPORTED,
+  user: null,
   count: null,
 };
 

@@ -107,6 +107,8 @@ export const MAX_PAGE_SIZE = 1000;
 export const DEFAULT_PAGE_SIZE = 100;
 /** Maximum length of the name of a project or token, in characters. */
 export const MAX_NAME_LENGTH = 100;
+/** Maximum length of the user that a front end reports, in characters. */
+export const MAX_USER_LENGTH = 100;
 /** Maximum length of the reason in an audit record, in characters. */
 export const MAX_REASON_LENGTH = 200;
 

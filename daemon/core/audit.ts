@@ -5,6 +5,8 @@ import { withoutSecrets } from './masking.js';
 /** The actor and request of a change, recorded in every audit record. */
 export interface Caller {
   actor: Exclude<AuditActor, 'token'>;
+  /** The user of the front end, such as `ana@laptop`, as reported by it. Not verified. */
+  user: string | null;
   requestId: string | null;
   clientIp: string | null;
   reason: string | null;
@@ -16,6 +18,8 @@ export interface AuditRecord {
   timeMs: number;
   action: AuditAction;
   actor: AuditActor;
+  /** The user of the front end, as reported by it. */
+  user: string | null;
   outcome: AuditOutcome;
   projectId: string | null;
   tokenId: string | null;
@@ -39,6 +43,13 @@ export interface NamedRecord extends AuditRecord, SubjectNames {}
 export type AuditSubject = Pick<AuditRecord, 'action'> &
   Partial<Pick<AuditRecord, 'projectId' | 'tokenId' | 'obfuscated' | 'count' | 'details'>>;
 
+/** An operator may paste a secret into the reason ("leaked: sk-wt-…"), and records are permanent. */
+export const masked = (caller: Caller): Caller => ({
+  ...caller,
+  user: caller.user && withoutSecrets(caller.user),
+  reason: caller.reason && withoutSecrets(caller.reason),
+});
+
 export function auditRecord(
   subject: AuditSubject,
   caller: Caller,
@@ -52,9 +63,7 @@ export function auditRecord(
     count: null,
     details: null,
     ...subject,
-    ...caller,
-    // An operator may paste the secret ("leaked: sk-wt-…"), and audit records are permanent.
-    reason: caller.reason && withoutSecrets(caller.reason),
+    ...masked(caller),
     id: randomUUID(),
     timeMs,
     outcome,

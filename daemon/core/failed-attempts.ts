@@ -147,7 +147,7 @@ export class FailedAttempts {
 
   #record(clientIp: string | null, requestId: string | null, count: number | null): void {
     const { surface, clock } = this.#options;
-    const caller = { actor: surface.actor, requestId, clientIp, reason: null };
+    const caller = { actor: surface.actor, user: null, requestId, clientIp, reason: null };
     this.#waiting.push(auditRecord({ action: surface.action, count }, caller, 'denied', clock.now()));
   }
 

@@ -1,7 +1,7 @@
 /** Registry of projects and tokens: commits each management change together with its number and its audit record. */
 import { randomUUID } from 'node:crypto';
 import type { Admission } from './admission.js';
-import { auditRecord, type AuditSubject, type Caller } from './audit.js';
+import { auditRecord, type AuditSubject, type Caller, masked } from './audit.js';
 import type {
   Change,
   ChangeTransaction,
@@ -22,8 +22,10 @@ import {
   digestOf,
   isWellFormedSecret,
   mintSecret,
+  NOT_REVOKED,
   obfuscate,
   type Project,
+  type Revocation,
   stateOf,
   type Token,
   type TokenState,
@@ -184,27 +186,33 @@ export class Registry {
       };
     });
     await this.#admission.preload(digest);
-    return { token: { ...issued, ...UNUSED, projectName, state: 'active' }, secret };
+    return { token: { ...issued, ...UNUSED, ...NOT_REVOKED, projectName, state: 'active' }, secret };
   }
 
   revokeToken(id: string, caller: Caller): Promise<ShownToken> {
-    return this.#setTokenActive(id, false, caller);
+    return this.#setTokenActive(id, this.#revocationBy(caller), caller);
   }
 
   reactivateToken(id: string, caller: Caller): Promise<ShownToken> {
-    return this.#setTokenActive(id, true, caller);
+    return this.#setTokenActive(id, null, caller);
   }
 
-  /** Idempotent, and recorded each time: revoking a revoked token must not fail. */
-  async #setTokenActive(id: string, isActive: boolean, caller: Caller): Promise<ShownToken> {
+  /**
+   * Idempotent, and recorded each time: revoking a revoked token must not fail. It leaves the first revocation as it is.
+   *
+   * @param revocation null reactivates the token.
+   */
+  async #setTokenActive(id: string, revocation: Revocation | null, caller: Caller): Promise<ShownToken> {
+    const isActive = revocation === null;
     const attempt = { action: isActive ? 'token.reactivate' : 'token.revoke', tokenId: id } as const;
     const row = await this.#change(attempt, caller, async (tx) => {
       const found = await tx.token(id);
       if (!found) throw tokenNotFound();
       const { token } = found;
-      if (token.isActive !== isActive) await tx.setTokenActive(id, isActive);
+      const changed = token.isActive === isActive ? token : { ...token, isActive, ...(revocation ?? NOT_REVOKED) };
+      if (changed !== token) await (revocation ? tx.revokeToken(id, revocation) : tx.reactivateToken(id));
       return {
-        value: { ...found, token: { ...token, isActive } },
+        value: { ...found, token: changed },
         change: change(isActive ? 'token.reactivated' : 'token.revoked', token.projectId, id),
         audit: { ...attempt, projectId: token.projectId, obfuscated: token.obfuscated },
       };
@@ -212,12 +220,17 @@ export class Registry {
     return this.#shown(row);
   }
 
+  #revocationBy(caller: Caller): Revocation {
+    const { user, actor, reason } = masked(caller);
+    return { revokedAtMs: this.#clock.now(), revokedBy: user ?? actor, revokeReason: reason };
+  }
+
   /** @returns the number of tokens revoked. */
   async revokeTokensOf(projectId: string, caller: Caller): Promise<number> {
     const attempt = { action: 'token.revoke_all', projectId } as const;
     return this.#change(attempt, caller, async (tx) => {
       if (!(await tx.lockProject(projectId))) throw projectNotFound();
-      const count = await tx.revokeTokensOf(projectId);
+      const count = await tx.revokeTokensOf(projectId, this.#revocationBy(caller));
       return { value: count, change: change('tokens.revoked', projectId), audit: { ...attempt, count } };
     });
   }

@@ -30,7 +30,17 @@ export const TERM_NAMES = {
   maxRequests: 'max_requests',
 } as const satisfies Record<keyof typeof DEFAULT_TERMS, string>;
 
-export interface Token extends TokenTerms {
+/** When, by whom and why a token was revoked. Null for a token that is active, or was revoked by a release that did not record it. */
+export interface Revocation {
+  revokedAtMs: number | null;
+  /** The user of the front end, or else the actor. */
+  revokedBy: string | null;
+  revokeReason: string | null;
+}
+
+export const NOT_REVOKED: Revocation = { revokedAtMs: null, revokedBy: null, revokeReason: null };
+
+export interface Token extends TokenTerms, Revocation {
   id: string;
   isActive: boolean;
   expiresAtMs: number;

@@ -52,6 +52,8 @@ export interface ChangeEventJson extends EventBase {
   kind: ChangeEventKind;
   request_id: string | null;
   actor: string;
+  /** As reported by the front end. */
+  user: string | null;
   /** How many tokens or stored responses were affected, for changes that can affect several. */
   count: number | null;
 }

@@ -64,7 +64,7 @@ function changeText(record: NamedRecord, instance: string): string {
     `{"schema":1,"id":"${uniqueId(record.timeMs)}","kind":${quotedOrNull(CHANGES_PUBLISHED[record.action] ?? null)},` +
     `"time":"${timeText(record.timeMs)}","request_id":${quotedOrNull(record.requestId)},` +
     `"instance":${quoted(instance)},"project_id":${quotedOrNull(record.projectId)},` +
-    `"token_id":${quotedOrNull(record.tokenId)},${namesText(record)},"actor":${quoted(record.actor)},"count":${record.count}}`
+    `"token_id":${quotedOrNull(record.tokenId)},${namesText(record)},"actor":${quoted(record.actor)},"user":${quotedOrNull(record.user)},"count":${record.count}}`
   );
 }
 

@@ -1,5 +1,14 @@
 import { expect } from 'chai';
-import { bytes, counted, duration, exact, NOT_REPORTED, relativeTime } from '../../daemon/api/formats.js';
+import {
+  actorShown,
+  bytes,
+  counted,
+  duration,
+  exact,
+  NOT_REPORTED,
+  relativeTime,
+  revocationShown,
+} from '../../daemon/api/formats.js';
 
 const NOW = Date.parse('2030-01-31T12:00:00.000Z');
 const [SECOND, MINUTE, HOUR, DAY] = [1_000, 60_000, 3_600_000, 86_400_000];
@@ -45,6 +54,18 @@ describe('formats for people', () => {
       counted(1_000, 'token'),
       counted(2, 'entry', 'entries'),
     ]).to.deep.equal(['1,234,567', '1 token', '1,000 tokens', '2 entries']);
+  });
+
+  it('of who did something, and of a revocation', () => {
+    expect(actorShown({ actor: 'cli', user: 'ana@laptop' })).to.equal('ana@laptop (cli)');
+    expect(actorShown({ actor: 'cli', user: null })).to.equal('cli');
+    const nowMs = Date.UTC(2030, 0, 1, 12);
+    const shown = (revoked_by: string | null, revoke_reason: string | null) =>
+      revocationShown({ revoked_at: '2030-01-01T10:00:00.000Z', revoked_by, revoke_reason }, nowMs);
+    expect(shown('ana@laptop', 'leaked')).to.equal('2h ago by ana@laptop: leaked');
+    expect(shown('tui', null)).to.equal('2h ago by tui');
+    expect(shown(null, null)).to.equal('2h ago');
+    expect(revocationShown({ revoked_at: null, revoked_by: null, revoke_reason: null }, nowMs)).to.equal(undefined);
   });
 
   it('of what an older daemon does not report are a dash', () => {

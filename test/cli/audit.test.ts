@@ -45,6 +45,23 @@ describe('llmp audit, against a daemon', () => {
       for (const shown of ['TIME', 'ACTION', 'OUTCOME', 'token.revoke', 'leaked']) expect(out).to.include(shown);
     });
 
+    it('shows names, the user, and the hour of uses on a terminal', async () => {
+      await daemon.manage('PATCH', `/manage/projects/${project.id}`, { name: 'Beta' }, { 'x-llmp-user': 'ana@laptop' });
+      await (await daemon.call(token.token)).arrayBuffer();
+      await eventually('it is recorded', async () => {
+        await daemon.daemon.usage.flush();
+        return (await listed('--action token.use')).length > 0;
+      });
+      const { out } = await here('audit list --no-color', { terminal: 200 });
+      expect(out).to.match(/T\d\d:\d\d:\d\dZ +project\.update +success +ana@laptop \(management\) +Beta /);
+      expect(out).to.match(/\d{4}-\d\d-\d\dT\d\dh +token\.use +denied +token +nightly job /);
+      expect((await here('audit list --action project.update')).out.trimEnd().split('\t').slice(-3)).to.deep.equal([
+        'ana@laptop',
+        '',
+        'Beta',
+      ]);
+    });
+
     it('refuses an invalid time or action', async () => {
       expect((await here('audit list --since yesterday')).exitCode).to.equal(2);
       expect((await here('audit list --action nonsense')).exitCode).to.equal(2);

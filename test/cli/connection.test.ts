@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { writeFileSync } from 'node:fs';
+import { hostname, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { canary } from '../support/canaries.js';
 import { MANAGEMENT_TOKEN, startDaemon, temporaryFolder } from '../support/daemon.js';
@@ -219,7 +220,7 @@ describe('the connection to the daemon', () => {
     });
   });
 
-  it('names the command line and the reason to the daemon', async () => {
+  it('names the command line, its user and the reason to the daemon', async () => {
     daemon.answer = (_req, res) => {
       answerJson(res, 200, { id: '3fa91c2e-0000-4000-8000-000000000000', name: null, state: 'revoked' });
     };
@@ -227,6 +228,7 @@ describe('the connection to the daemon', () => {
     expect(daemon.asked[0]?.headers).to.include({
       'x-llmp-actor': 'cli',
       'x-audit-reason': encodeURIComponent('Schlüssel weg'),
+      'x-llmp-user': encodeURIComponent(`${userInfo().username}@${hostname()}`),
     });
   });
 

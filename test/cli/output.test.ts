@@ -62,6 +62,9 @@ describe('the output', () => {
         '2030-01-01T11:59:57.000Z',
         'sk-wt-abcd…wxyz',
         'web',
+        '',
+        '',
+        '',
       ]);
       expect(second?.split('\t')[1]).to.equal('');
     });
@@ -78,12 +81,12 @@ describe('the output', () => {
       ];
       const { out } = await listing(tokens, '--no-color', { terminal: 140 });
       expect(out.split('\n').map((line) => line.trimEnd())).to.deep.equal([
-        'ID        NAME       PROJECT   STATE          EXPIRES   REQUESTS  HITS  LAST USED  CREATED  SECRET',
-        '3fa91c2e  ci-deploy  77ab10f3  ● active       in 2h    4211/5000    62  3s ago     26h ago  sk-wt-abcd…wxyz',
-        '3fa91c2e  öl         77ab10f3  ○ expired      2h ago   4211/5000    62  3s ago     26h ago  sk-wt-abcd…wxyz',
-        '3fa91c2e  東京       77ab10f3  ✗ revoked      in 2h    4211/5000    62  3s ago     26h ago  sk-wt-abcd…wxyz',
-        '3fa91c2e  ci-deploy  77ab10f3  ▲ limited      in 2h    5000/5000    62  3s ago     26h ago  sk-wt-abcd…wxyz',
-        '3fa91c2e  ci-deploy  77ab10f3  ◌ project off  in 2h       4211/∞    62  never      26h ago  sk-wt-abcd…wxyz',
+        'ID        NAME       PROJECT  STATE          EXPIRES   REQUESTS  HITS  LAST USED  CREATED  SECRET',
+        '3fa91c2e  ci-deploy  web      ● active       in 2h    4211/5000    62  3s ago     26h ago  sk-wt-abcd…wxyz',
+        '3fa91c2e  öl         web      ○ expired      2h ago   4211/5000    62  3s ago     26h ago  sk-wt-abcd…wxyz',
+        '3fa91c2e  東京       web      ✗ revoked      in 2h    4211/5000    62  3s ago     26h ago  sk-wt-abcd…wxyz',
+        '3fa91c2e  ci-deploy  web      ▲ limited      in 2h    5000/5000    62  3s ago     26h ago  sk-wt-abcd…wxyz',
+        '3fa91c2e  ci-deploy  web      ◌ project off  in 2h       4211/∞    62  never      26h ago  sk-wt-abcd…wxyz',
         '',
       ]);
     });

@@ -50,9 +50,9 @@ describe('llmp usage', () => {
 
   it('groups as requested, in every format', async () => {
     const by = 'usage --by model,token --since 24h';
-    expect((await here(by)).out).to.equal(`${token.id}\tgpt-test\t2\t0\t0\t0\t20\t6\t0\t0\t0\n`);
+    expect((await here(by)).out).to.equal(`${token.id}\tgpt-test\t2\t0\t0\t0\t20\t6\t0\t0\t0\tci-deploy\n`);
     expect((await here(`${by} -o csv`)).out).to.equal(
-      `token_id,model,requests,hits,refused,errors,prompt_tokens,completion_tokens,upstream_refused,upstream_errors,cut\r\n${token.id},gpt-test,2,0,0,0,20,6,0,0,0\r\n`,
+      `token_id,model,requests,hits,refused,errors,prompt_tokens,completion_tokens,upstream_refused,upstream_errors,cut,token_name\r\n${token.id},gpt-test,2,0,0,0,20,6,0,0,0,ci-deploy\r\n`,
     );
     expect((await here(`${by} -o id`)).out).to.equal(`${token.id} gpt-test\n`);
     expect(JSON.parse((await here(`${by} -o jsonl`)).out)).to.include({ token_id: token.id, model: 'gpt-test' });

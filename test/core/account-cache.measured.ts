@@ -15,7 +15,7 @@ import { aKnownToken } from '../support/factories.js';
 
 const MOST = 20;
 const CAP = 64; // The first lease is 4 units, which must not be lost.
-const operator: Caller = { actor: 'system', requestId: null, clientIp: null, reason: null };
+const operator: Caller = { actor: 'system', user: null, requestId: null, clientIp: null, reason: null };
 
 describe('the account cache of admission', () => {
   let stores: Stores;

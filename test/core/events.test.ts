@@ -162,7 +162,10 @@ describe('events', function () {
       await manage('PATCH', `/manage/projects/${project.id}`, { name: `${project.name}, again` });
       const token = await scene.daemon.createToken(project.id, { name: 'nightly tests' });
       await scene.daemon.createToken(project.id);
-      await manage('DELETE', `/manage/tokens/${token.id}`, undefined, { 'X-Llmp-Actor': 'cli' });
+      await manage('DELETE', `/manage/tokens/${token.id}`, undefined, {
+        'X-Llmp-Actor': 'cli',
+        'X-Llmp-User': 'ana@laptop',
+      });
       await manage('PATCH', `/manage/tokens/${token.id}`, { is_active: true });
       await manage('POST', `/manage/projects/${project.id}/tokens/revoke`);
       await manage('DELETE', `/manage/projects/${project.id}`);
@@ -180,6 +183,9 @@ describe('events', function () {
         ['token.revoked', project.id, null, 'management', 2],
         ['cache.purged', null, null, 'management', 0],
       ]);
+      expect(follower.changes.map(({ user }) => user)).to.deep.equal(
+        follower.changes.map(({ actor }) => (actor === 'cli' ? 'ana@laptop' : null)),
+      );
       const renamed = `${project.name}, again`;
       expect(follower.changes.map(({ project_name, token_name }) => [project_name, token_name])).to.deep.equal([
         [project.name, null],

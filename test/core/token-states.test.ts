@@ -107,6 +107,36 @@ describe('a token', () => {
       });
     }
 
+    it('is on the token with its time, user or actor, and reason, until a reactivation', async () => {
+      const { id } = await daemon.createToken(project.id);
+      const none = { revoked_at: null, revoked_by: null, revoke_reason: null };
+      expect(await daemon.token(id)).to.include(none);
+      const headers = { 'x-llmp-user': 'ana@laptop', 'x-llmp-actor': 'cli', 'x-audit-reason': 'leaked' };
+      const revoked = { revoked_by: 'ana@laptop', revoke_reason: 'leaked' };
+      const path = `/manage/tokens/${id}`;
+      const before = daemon.clock.now();
+      const answer = await bodyOf<WireToken>(daemon.manage('PATCH', path, { is_active: false }, headers));
+      expect(answer).to.include(revoked);
+      const { revoked_at } = answer;
+      expect(Date.parse(revoked_at!)).to.be.within(before, daemon.clock.now());
+      daemon.clock.advance(HOUR_MS / 2);
+      await bodyOf(daemon.manage('DELETE', path, undefined, { 'x-llmp-actor': 'tui' }));
+      expect(await daemon.token(id), 'the second revocation changes nothing').to.include({ ...revoked, revoked_at });
+      expect(await setActive(id, true)).to.include(none);
+      expect(await daemon.token(id)).to.include(none);
+      await bodyOf(daemon.manage('DELETE', path, undefined, { 'x-llmp-actor': 'tui' }));
+      expect(await daemon.token(id)).to.include({ revoked_by: 'tui', revoke_reason: null });
+    });
+
+    it('never has a secret as its reason', async () => {
+      const { id, token } = await daemon.createToken(project.id);
+      const headers = { 'x-audit-reason': encodeURIComponent(`leaked: ${token}`) };
+      await bodyOf(daemon.manage('DELETE', `/manage/tokens/${id}`, undefined, headers));
+      expect((await daemon.token(id)).revoke_reason)
+        .to.match(/^leaked: /)
+        .and.not.include(token.slice(-20));
+    });
+
     it('by DELETE returns a message; by PATCH it returns the token', async () => {
       const { id } = await daemon.createToken(project.id);
       expect(await bodyOf(daemon.manage('DELETE', `/manage/tokens/${id}`))).to.deep.equal({ message: 'token revoked' });

@@ -129,7 +129,17 @@ describe('I: secrets that a client of /v1 sends are not kept anywhere', () => {
     expect(ended).to.have.all.keys(
       ...['requestId', 'timeMs', 'projectId', 'tokenId', 'obfuscated', 'clientIp', 'method', 'path', 'status', 'code'],
       ...['outcome', 'cache', 'durationMs', 'upstreamMs', 'firstByteMs', 'bytesIn', 'bytesOut', 'streamed'],
-      ...['upstreamRequestId', 'model', 'usage', 'requestBody', 'responseBody', 'isForwarded'],
+      ...[
+        'upstreamRequestId',
+        'model',
+        'usage',
+        'requestBody',
+        'responseBody',
+        'isForwarded',
+        'problem',
+        'tokenName',
+        'projectName',
+      ],
     );
     expect([ended.requestBody, ended.responseBody]).to.deep.equal([null, null]);
   });

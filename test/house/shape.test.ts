@@ -150,7 +150,7 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
     node: [],
   },
   'tui/effects': {
-    folders: ['tui/effects', 'tui/state', 'daemon/api', 'console/failure'],
+    folders: ['tui/effects', 'tui/state', 'daemon/api', 'console/failure', 'console/reported-user'],
     packages: ['lru-cache'],
   },
   'tui/terminal': { folders: ['tui/terminal', 'console/terminal-io'], packages: ['ink', 'react', 'string-width'] },
@@ -166,15 +166,7 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
     node: [],
   },
   'tui/screens': {
-    folders: [
-      'tui/screens',
-      'tui/parts',
-      'tui/keys',
-      'tui/state',
-      'daemon/api',
-      'console/request-outcome',
-      'console/views',
-    ],
+    folders: ['tui/screens', 'tui/parts', 'tui/keys', 'tui/state', 'daemon/api', 'console/views'],
     packages: [],
     node: [],
   },

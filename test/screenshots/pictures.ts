@@ -4,6 +4,7 @@ import { frameLines } from '../tui/screens/rendering.js';
 import {
   at,
   ofProject,
+  ofToken,
   NOW_MS,
   project,
   record,
@@ -88,7 +89,7 @@ const SETTING: Setting = {
     const isHit = status === 200 && number % 3 === 0;
     return request(number, {
       time: at(-0.9 + number / 48),
-      token_id: DYING[[0, 5, 2, 4, 5, 11, 8][number % 7]!]!.id,
+      ...ofToken(DYING[[0, 5, 2, 4, 5, 11, 8][number % 7]!]!),
       ...ofProject(PROJECTS[0]!),
       status: status,
       code: code,
@@ -108,8 +109,8 @@ const SETTING: Setting = {
     });
   }),
   audit: [
-    record(1, { time: at(-600), action: 'token.create', token_id: DYING[0]!.id, actor: 'cli' }),
-    record(2, { time: at(-590), action: 'token.use', token_id: DYING[0]!.id, actor: 'token', client_ip: '10.4.0.17' }),
+    record(1, { time: at(-600), action: 'token.create', ...ofToken(DYING[0]!), actor: 'cli' }),
+    record(2, { time: at(-590), action: 'token.use', ...ofToken(DYING[0]!), actor: 'token', client_ip: '10.4.0.17' }),
   ],
 };
 

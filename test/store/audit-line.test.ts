@@ -1,5 +1,6 @@
 import { expect } from 'chai';
-import { fieldsOfRecord } from '../../daemon/store/audit-file/fields.js';
+import type { NumberedRecord } from '../../daemon/core/ports.js';
+import { areFieldsOf, fieldsOfRecord } from '../../daemon/store/audit-file/fields.js';
 
 // `audit verify` compares every line ever written with its record. A change of this format would make it report older lines as
 // forged.
@@ -9,24 +10,41 @@ const LINE =
   '"obfuscated":"sk-wt-3uCj…czXf","request_id":"6fba524ea60c6b7723a1980c8d06d6e2","client_ip":"203.0.113.7",' +
   '"reason":"lost \\"laptop\\" \\u202e","count":null,"details":{"revoked_at":"2030-01-31T12:00:00.123Z","n":1}}';
 
+const RECORD: NumberedRecord = {
+  seq: 42,
+  id: '01890a5d-ac96-774b-bcce-b302099a8057',
+  timeMs: Date.parse('2030-01-31T12:00:00.123Z'),
+  action: 'token.revoke',
+  actor: 'cli',
+  user: null,
+  outcome: 'success',
+  projectId: '16763be4-6022-406e-a950-fcd5018633ca',
+  tokenId: '8d16957c-ebd1-49f3-87d9-804058b65bca',
+  obfuscated: 'sk-wt-3uCj…czXf',
+  requestId: '6fba524ea60c6b7723a1980c8d06d6e2',
+  clientIp: '203.0.113.7',
+  reason: 'lost "laptop" \u202e',
+  count: null,
+  details: { revoked_at: '2030-01-31T12:00:00.123Z', n: 1 },
+};
+
 describe('a line of the audit file', () => {
   it('has the same format in all releases', () => {
-    const fields = fieldsOfRecord({
-      seq: 42,
-      id: '01890a5d-ac96-774b-bcce-b302099a8057',
-      timeMs: Date.parse('2030-01-31T12:00:00.123Z'),
-      action: 'token.revoke',
-      actor: 'cli',
-      outcome: 'success',
-      projectId: '16763be4-6022-406e-a950-fcd5018633ca',
-      tokenId: '8d16957c-ebd1-49f3-87d9-804058b65bca',
-      obfuscated: 'sk-wt-3uCj…czXf',
-      requestId: '6fba524ea60c6b7723a1980c8d06d6e2',
-      clientIp: '203.0.113.7',
-      reason: 'lost "laptop" \u202e',
-      count: null,
-      details: { revoked_at: '2030-01-31T12:00:00.123Z', n: 1 },
-    });
-    expect(fields).to.equal(LINE);
+    expect(fieldsOfRecord(RECORD)).to.equal(LINE);
+    expect(areFieldsOf(RECORD, LINE)).to.equal(true);
+  });
+
+  it('has the user of the front end, if it reported one', () => {
+    const record = { ...RECORD, user: 'ana@laptop' };
+    const line = LINE.replace('"actor":"cli",', '"actor":"cli","user":"ana@laptop",');
+    expect(fieldsOfRecord(record)).to.equal(line);
+    expect(areFieldsOf(record, line)).to.equal(true);
+    expect(areFieldsOf(record, line.replace('ana', 'eve'))).to.equal(false);
+    expect(areFieldsOf(RECORD, line)).to.equal(false);
+  });
+
+  it('may lack the user: an older release that shares the database writes none', () => {
+    expect(areFieldsOf({ ...RECORD, user: 'ana@laptop' }, LINE)).to.equal(true);
+    expect(areFieldsOf({ ...RECORD, user: 'ana@laptop', reason: null }, LINE)).to.equal(false);
   });
 });

@@ -16,7 +16,7 @@ import {
   type TokenSort,
   type UsageRow,
 } from '../../daemon/core/ports.js';
-import { type TokenState, UNUSED } from '../../daemon/core/token.js';
+import { NOT_REVOKED, type TokenState, UNUSED } from '../../daemon/core/token.js';
 import { SecretBox } from '../../daemon/store/secrets.js';
 import { SqlAnchors } from '../../daemon/store/sql/anchors.js';
 import type { Database } from '../../daemon/store/sql/database.js';
@@ -33,7 +33,8 @@ import { aNewProject, aNewToken } from '../support/factories.js';
 
 const NOW = Date.UTC(2026, 5, 1, 12);
 const HOUR = 3_600_000;
-const CALLER: Caller = { actor: 'cli', requestId: 'request-1', clientIp: '127.0.0.1', reason: null };
+const REVOCATION = { revokedAtMs: NOW, revokedBy: 'ana@laptop', revokeReason: 'Schlüssel geleakt' };
+const CALLER: Caller = { actor: 'cli', user: null, requestId: 'request-1', clientIp: '127.0.0.1', reason: null };
 
 /** @param openDatabase opens an empty database. `again` opens the same one again, as another process would. */
 export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Database; again: () => Database }>): void {
@@ -107,7 +108,8 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
         const schema = await database.sequelize.getQueryInterface().describeTable(table.name);
         expect(columns.map(({ name }) => name)).to.have.members(Object.keys(schema));
         for (const column of columns.filter((it) => 'isFilledIn' in it)) {
-          expect(Number(schema[column.name]!.defaultValue), column.name).to.equal(0);
+          const { defaultValue, allowNull } = schema[column.name]!;
+          if (!allowNull) expect(Number(defaultValue), column.name).to.equal(0);
         }
       });
     }
@@ -120,7 +122,7 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       const { upstreamKey, ...shown } = project;
       expect(await records.project(project.id)).to.deep.equal(shown);
       const { digest, ...shownToken } = token;
-      expect((await records.token(token.id))?.token).to.deep.equal({ ...shownToken, ...UNUSED });
+      expect((await records.token(token.id))?.token).to.deep.equal({ ...shownToken, ...UNUSED, ...NOT_REVOKED });
       expect((await records.tokenByDigest(digest))?.token.id).to.equal(token.id);
       const known = await new SqlTokenLookup(database, box).byDigest(digest);
       expect(known).to.deep.include({ reserved: 0, projectIsActive: true, upstreamKey });
@@ -169,8 +171,39 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       await aToken({}, project.id);
       await aToken({}, project.id);
       await aToken({ isActive: false }, project.id);
-      expect(await change((tx) => tx.revokeTokensOf(project.id))).to.equal(2);
-      expect(await change((tx) => tx.revokeTokensOf(project.id))).to.equal(0);
+      expect(await change((tx) => tx.revokeTokensOf(project.id, REVOCATION))).to.equal(2);
+      const again = { ...REVOCATION, revokedAtMs: NOW + 1 };
+      expect(await change((tx) => tx.revokeTokensOf(project.id, again))).to.equal(0);
+    });
+
+    it('have their revocation until they are reactivated', async () => {
+      const [one, other] = [await aToken(), await aToken()];
+      const revocations = async () => {
+        const found = await Promise.all([one, other].map(({ id }) => records.token(id)));
+        return found.map((row) => {
+          const { isActive, revokedAtMs, revokedBy, revokeReason } = row!.token;
+          return { isActive, revokedAtMs, revokedBy, revokeReason };
+        });
+      };
+      const active = { isActive: true, ...NOT_REVOKED };
+      await change((tx) => tx.revokeToken(one.id, REVOCATION));
+      expect(await revocations()).to.deep.equal([{ isActive: false, ...REVOCATION }, active]);
+      await change((tx) => tx.reactivateToken(one.id));
+      await change((tx) => tx.revokeTokensOf(other.projectId, { ...REVOCATION, revokeReason: null }));
+      expect(await revocations()).to.deep.equal([active, { isActive: false, ...REVOCATION, revokeReason: null }]);
+      // As an older release does it.
+      await change(async (tx) => {
+        await tx.revokeToken(one.id, REVOCATION);
+      });
+      await database.transact((tx) => tx.execute('UPDATE tokens SET is_active = $yes', { yes: true }));
+      expect(await revocations()).to.deep.equal([active, active]);
+      await database.transact((tx) =>
+        tx.execute('UPDATE tokens SET is_active = $no, revoked_at = NULL, revoked_by = NULL, revoke_reason = NULL', {
+          no: false,
+        }),
+      );
+      expect(await revocations()).to.deep.equal(Array(2).fill({ isActive: false, ...NOT_REVOKED }));
+      await database.transact((tx) => tx.execute('UPDATE tokens SET is_active = $yes', { yes: true }));
     });
 
     it('that one transaction locks are not changed by another until it ends', async () => {
@@ -342,7 +375,7 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
     it('is searched by the beginning of an ID as well', async () => {
       const token = await aToken({ name: 'by id' }, projectId);
       expect(await all({ text: token.id.slice(0, 13) })).to.deep.equal(['by id']);
-      await change((tx) => tx.setTokenActive(token.id, false));
+      await change((tx) => tx.revokeToken(token.id, REVOCATION));
       expect(await all({ text: token.id, states: only('revoked') })).to.deep.equal(['by id']);
     });
 
@@ -651,6 +684,10 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       expect(await found({ text: 'schlü verl' })).to.deep.equal([3, 1]);
       expect(await found({ text: tokenId.slice(0, 8) })).to.have.lengthOf(5);
       expect(await found({ text: 'revoke' })).to.deep.equal([]);
+      await change((tx) =>
+        tx.record(record({ action: 'project.update', projectId }, { user: 'ana@büro-laptop' }, NOW + 20)),
+      );
+      for (const text of ['ana', 'büro lap', 'ana@büro']) expect(await found({ text }), text).to.deep.equal([20]);
     });
 
     it('have the current names of their token and project, wherever they are read', async () => {

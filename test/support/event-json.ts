@@ -47,6 +47,7 @@ export const changeEvent = (more: Partial<ChangeEventJson> = {}): ChangeEventJso
   kind: 'token.revoked',
   request_id: 'req-2',
   actor: 'management-token',
+  user: null,
   count: 1,
   ...more,
 });

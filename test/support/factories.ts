@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto';
 import type { WireProject, WireToken } from '../../daemon/api/contract.js';
 import type { KnownToken, NewProject, NewToken } from '../../daemon/core/ports.js';
 import { tokenExample } from '../../daemon/api/schemas.js';
-import { DEFAULT_TERMS, type Project, type Token, UNUSED } from '../../daemon/core/token.js';
+import { DEFAULT_TERMS, NOT_REVOKED, type Project, type Token, UNUSED } from '../../daemon/core/token.js';
 
 const CREATED_MS = Date.UTC(2030, 0, 1, 12);
 const DAY_MS = 86_400_000;
@@ -52,7 +52,12 @@ function anIssuedToken(fields: Partial<IssuedToken>): IssuedToken {
 }
 
 /** A token as the core sees it, valid for a day. */
-export const aToken = (fields: Partial<Token> = {}): Token => ({ ...UNUSED, ...anIssuedToken(fields), ...fields });
+export const aToken = (fields: Partial<Token> = {}): Token => ({
+  ...UNUSED,
+  ...NOT_REVOKED,
+  ...anIssuedToken(fields),
+  ...fields,
+});
 
 /** A token to be inserted. Its digest is made from its ID by default. */
 export function aNewToken(fields: Partial<NewToken> = {}): NewToken {

@@ -87,6 +87,7 @@ export interface RawRequest {
 export interface AuditRow {
   action: string;
   actor: string;
+  reported_user: string | null;
   outcome: string;
   project_id: string | null;
   token_id: string | null;

@@ -46,7 +46,7 @@ export function seededRandom(seed: number): Random {
 
 const silent: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 const box = new SecretBox(Buffer.alloc(32, 7));
-const operator: Caller = { actor: 'system', requestId: null, clientIp: null, reason: null };
+const operator: Caller = { actor: 'system', user: null, requestId: null, clientIp: null, reason: null };
 
 /** Rewrites a statement before it is sent: how a test breaks the store on purpose. */
 export type Sabotage = (sql: string) => string;

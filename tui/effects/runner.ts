@@ -1,6 +1,7 @@
 /** Runs effects and dispatches their results as actions. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { EXIT, Failure } from '../../console/failure.js';
+import { reportedUser } from '../../console/reported-user.js';
 import { type ClientOptions, ManagementClient } from '../../daemon/api/client.js';
 import type {
   Action,
@@ -12,7 +13,6 @@ import type {
   DataRequest,
   Wake,
 } from '../state/exchange.js';
-import type { Saved, SavedChange } from '../state/saved.js';
 import { Secret } from '../state/secret.js';
 import { load } from './load.js';
 import { applyChange } from './apply-change.js';
@@ -24,9 +24,7 @@ import { writeSecret } from './write-secret.js';
 /** A daemon and the client options for it. */
 export interface Connected {
   target: Target;
-  /** What is stored for this context. */
-  saved: Saved;
-  client: Omit<ClientOptions, 'frontEnd' | 'reason' | 'beforeChange'>;
+  client: Omit<ClientOptions, 'frontEnd' | 'user' | 'reason' | 'beforeChange'>;
 }
 
 export interface RunnerOptions {
@@ -40,8 +38,6 @@ export interface RunnerOptions {
     suspend(): void;
     repaint(): void;
   };
-  /** Stores a change of the saved views of a daemon. @returns everything that is stored. @throws {Failure} */
-  save: (target: Target, change: SavedChange) => Promise<Saved>;
   /** Stores a command for the history of later sessions. */
   remember: (line: string) => void;
   /** Ends the program. */
@@ -56,13 +52,9 @@ export class Runner {
   readonly #options: RunnerOptions;
   readonly #wakes = new Map<Wake, NodeJS.Timeout>();
   #session: DaemonSession;
-  #target: Target;
-  /** Changes are stored one after the other. */
-  #saving: Promise<void> = Promise.resolve();
 
   constructor(options: RunnerOptions, connected: Connected) {
     this.#options = options;
-    this.#target = connected.target;
     this.#session = new DaemonSession(connected, options);
   }
 
@@ -94,9 +86,6 @@ export class Runner {
         return;
       case 'remember':
         remember(effect.line);
-        return;
-      case 'save':
-        void this.#save(effect.change);
         return;
       case 'connect':
         void this.#connect(effect.context);
@@ -134,36 +123,13 @@ export class Runner {
     this.#wakes.set(name, timer);
   }
 
-  #save(change: SavedChange): Promise<void> {
-    const target = this.#target;
-    const { act, save } = this.#options;
-    const isCurrent = () => target === this.#target;
-    this.#saving = this.#saving
-      .then(() => save(target, change))
-      .then(
-        (saved) => {
-          if (isCurrent()) act({ on: 'saved', saved });
-        },
-        (error: unknown) => {
-          if (isCurrent()) act({ on: 'notSaved', failure: failureFrom(error, target.server) });
-        },
-      );
-    return this.#saving;
-  }
-
-  /** Resolves when all changes of the saved views are stored. */
-  async saved(): Promise<void> {
-    await this.#saving;
-  }
-
   async #connect(context: string): Promise<void> {
     const { act, connect } = this.#options;
     try {
       const connected = await connect(context);
       this.#session.end();
       this.#session = new DaemonSession(connected, this.#options);
-      this.#target = connected.target;
-      act({ on: 'connected', target: connected.target, saved: connected.saved });
+      act({ on: 'connected', target: connected.target });
     } catch (error) {
       act({ on: 'notConnected', context, failure: failureFrom(error, context) });
     }
@@ -202,6 +168,7 @@ class DaemonSession {
       ...client,
       fetch,
       frontEnd: 'tui',
+      user: reportedUser(),
       ...(target.isReadonly && { beforeChange: refuseChange }),
     };
     this.#client = new ManagementClient(this.#clientOptions);

@@ -30,6 +30,9 @@ export function clockTime(atMs: number): string {
   return Number.isNaN(at.getTime()) ? '?' : `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
 }
 
+/** Local date and hour: `2026-11-23 14h`, of a record that sums up an hour. */
+export const dateHour = (timestamp: string): string => dateTime(timestamp).replace(/:\d\d:\d\d$/, 'h');
+
 /** Local date and time: `2026-11-23 14:03:11`. */
 export function dateTime(timestamp: string): string {
   const at = new Date(timestamp);

@@ -1,18 +1,17 @@
 /** The audit screen: audit records, the newest at the bottom. */
-import { shortId } from '../../console/views.js';
+import { nameOr, shortId } from '../../console/views.js';
 import type { WireAuditRecord } from '../../daemon/api/contract.js';
+import { actorShown } from '../../daemon/api/formats.js';
 import { keyOf } from '../keys/press.js';
 import type { ListColumn } from '../parts/columns.js';
 import { fact } from '../parts/facts.js';
-import { dateTime } from '../parts/figures.js';
+import { dateHour, dateTime } from '../parts/figures.js';
 import { withFound } from '../parts/found.js';
 import { type Area, key } from '../parts/list.js';
 import type { Role } from '../parts/roles.js';
 import { strip, type Strip, text } from '../parts/strip.js';
 import { parsed } from '../state/filtering.js';
-import { projectName } from '../state/projects.js';
 import type { State } from '../state/state.js';
-import { tokenName } from '../state/tokens.js';
 import { feedFrame } from './feed.js';
 import { loadingText } from './tokens.js';
 
@@ -28,7 +27,7 @@ export const auditScreen = (state: State, area: Area): Strip[] =>
     {
       feed: state.audit,
       columns: columnsOf(state, area.columns),
-      linesOf: (record) => linesOf(state, record),
+      linesOf,
       emptyLines: nothing(state),
     },
     area,
@@ -37,6 +36,8 @@ export const auditScreen = (state: State, area: Area): Strip[] =>
 /** From this width on times and outcomes are shown in full; below it they are abbreviated. */
 const WIDE_COLUMNS = 100;
 const NARROW_COLUMNS = 64;
+/** From this width on there is room for the user beside the actor. */
+const USER_COLUMNS = 112;
 
 function columnsOf(state: State, columns: number): ListColumn<WireAuditRecord>[] {
   const words = parsed(state, state.audit.filter)?.words ?? [];
@@ -45,19 +46,25 @@ function columnsOf(state: State, columns: number): ListColumn<WireAuditRecord>[]
   // Action, target and reason are the most useful columns: the others are dropped first.
   return [
     isWide
-      ? { title: 'TIME', rank: 0, minWidth: 19, show: ({ time }) => strip(dateTime(time)) }
+      ? { title: 'TIME', rank: 0, minWidth: 19, show: (record) => strip(timeOf(record)) }
       : {
           title: 'TIME',
           rank: 0,
           minWidth: isNarrow ? 8 : 11,
-          show: ({ time }) => strip(shortTime(time, state.nowMs, isNarrow)),
+          show: (record) => strip(shortTime(record, state.nowMs, isNarrow)),
         },
     { title: 'ACTION', rank: 0, minWidth: isNarrow ? 16 : 17, show: ({ action }) => strip(action) },
     isWide
       ? { title: 'OUTCOME', rank: 1, minWidth: 7, show: ({ outcome }) => strip(text(outcome, roleOf(outcome))) }
       : { title: '', rank: 1, minWidth: 1, show: ({ outcome }) => strip(text(SIGNS[outcome] ?? '?', roleOf(outcome))) },
-    { title: 'ACTOR', rank: 4, minWidth: 10, show: ({ actor }) => strip(actor) },
-    { title: 'TARGET', rank: 2, minWidth: isNarrow ? 12 : 18, maxWidth: 28, show: (record) => about(state, record) },
+    {
+      title: 'ACTOR',
+      rank: 4,
+      minWidth: columns < USER_COLUMNS ? 10 : 22,
+      maxWidth: 30,
+      show: (record) => strip(actorShown(record)),
+    },
+    { title: 'TARGET', rank: 2, minWidth: isNarrow ? 12 : 18, maxWidth: 28, show: about },
     { title: 'FROM', rank: 6, minWidth: 15, show: ({ client_ip: ip }) => strip(ip ?? '') },
     { title: 'REASON', rank: 3, minWidth: 14, maxWidth: 80, show: ({ reason }) => withFound(reason ?? '', words) },
   ];
@@ -66,9 +73,13 @@ function columnsOf(state: State, columns: number): ListColumn<WireAuditRecord>[]
 const SIGNS: Partial<Record<string, string>> = { success: '●', denied: '▲', error: '✗' };
 const roleOf = (outcome: string): Role => OUTCOMES[outcome] ?? 'plain';
 
+/** Uses are recorded by the hour: a time of day would look like that of a single request. */
+const timeOf = ({ action, time }: WireAuditRecord): string =>
+  action === 'token.use' ? dateHour(time) : dateTime(time);
+
 /** Today as a time; another day as date and time, or the date alone on a narrow screen. */
-function shortTime(timestamp: string, nowMs: number, isNarrow: boolean): string {
-  const whole = dateTime(timestamp);
+function shortTime(record: WireAuditRecord, nowMs: number, isNarrow: boolean): string {
+  const whole = timeOf(record);
   const [day = '', clock = ''] = whole.split(' ');
   if (clock === '') return whole;
   if (dateTime(new Date(nowMs).toISOString()).startsWith(day)) return clock;
@@ -76,24 +87,29 @@ function shortTime(timestamp: string, nowMs: number, isNarrow: boolean): string 
 }
 
 /** The token, or else the project, that a record is about. */
-function about(state: State, { token_id: tokenId, project_id: projectId, count }: WireAuditRecord): Strip {
+function about({ token_id, token_name, project_id, project_name, count }: WireAuditRecord): Strip {
   const many = count !== null && count > 1 && text(` ×${count}`, 'faint');
-  if (tokenId !== null) {
-    return strip(text(shortId(tokenId), 'faint'), ` ${tokenName(state, tokenId) ?? ''}`.trimEnd(), many);
-  }
-  return projectId === null ? strip(many) : strip(projectName(state, projectId) ?? shortId(projectId), many);
+  if (token_id !== null) return strip(token_name ?? text(shortId(token_id), 'faint'), many);
+  return project_id === null ? strip(many) : strip(nameOr(project_name, project_id), many);
 }
+
+/** A name in front of an ID. */
+const named = (name: string | null) => name !== null && `${name}  `;
 
 const NAME_COLUMNS = 10;
 
-function linesOf(state: State, record: WireAuditRecord): Strip[] {
-  const { time, action, outcome, actor, client_ip: ip, reason, details } = record;
+function linesOf(record: WireAuditRecord): Strip[] {
+  const { time, action, outcome, client_ip: ip, reason, details } = record;
   const facts: [string, Strip | string | null][] = [
-    ['time', dateTime(time)],
+    ['time', action === 'token.use' ? `hour from ${dateTime(time)}` : dateTime(time)],
     ['action', strip(action, '  ', text(outcome, roleOf(outcome)))],
-    ['by', strip(actor, ip !== null && `  from ${ip}`)],
-    ['token', record.token_id && strip(record.token_id, text(`  ${record.obfuscated ?? ''}`, 'faint'))],
-    ['project', record.project_id && strip(record.project_id, `  ${projectName(state, record.project_id) ?? ''}`)],
+    ['by', strip(actorShown(record), ip !== null && `  from ${ip}`)],
+    [
+      'token',
+      record.token_id &&
+        strip(named(record.token_name), record.token_id, text(`  ${record.obfuscated ?? ''}`, 'faint')),
+    ],
+    ['project', record.project_id && strip(named(record.project_name), record.project_id)],
     ['reason', reason],
     ['count', record.count === null ? null : String(record.count)],
     ['request', record.request_id],

@@ -4,8 +4,8 @@ import type { WireAuditRecord, WireToken } from '../../daemon/api/contract.js';
 import { commandLine } from '../keys/tokens.js';
 import { bar, columnChart } from '../parts/charts.js';
 import { fact } from '../parts/facts.js';
-import { exact, relativeTime } from '../../daemon/api/formats.js';
-import { dateTime, percent } from '../parts/figures.js';
+import { actorShown, exact, relativeTime, revocationShown } from '../../daemon/api/formats.js';
+import { dateHour, dateTime, percent } from '../parts/figures.js';
 import { framed } from '../parts/frame.js';
 import type { Area } from '../parts/list.js';
 import { stateMark } from '../parts/state-mark.js';
@@ -67,7 +67,7 @@ function summary(state: State, { isGone }: TokenDetail, token: WireToken, column
   return [
     strip(
       isGone ? text('✗ no longer exists', 'bad') : stateMark(token.state),
-      `  ${token.state === 'expired' ? 'expired' : 'expires'} ${expires}`,
+      `  ${revocationShown(token, daemonNow(state)) ?? `${token.state === 'expired' ? 'expired' : 'expires'} ${expires}`}`,
       text(`  in ${token.project_name}`, 'faint'),
     ),
     [],
@@ -153,7 +153,7 @@ function records(state: State, { history }: TokenDetail, token: WireToken): Stri
 /** All use of the token, in one line. */
 function useLine({ time, client_ip: ip }: WireAuditRecord, { request_count: used }: WireToken, now: number): Strip {
   return strip(
-    dateTime(time),
+    fitted(strip(dateHour(time)), 19),
     fitted([text(`  ${relativeTime(time, now)}`, 'faint')], 11),
     ' ',
     fitted(strip('token.use'), 17),
@@ -162,7 +162,8 @@ function useLine({ time, client_ip: ip }: WireAuditRecord, { request_count: used
   );
 }
 
-function recordLine({ time, action, actor, outcome, client_ip: ip, reason }: WireAuditRecord, now: number): Strip {
+function recordLine(record: WireAuditRecord, now: number): Strip {
+  const { time, action, outcome, client_ip: ip, reason } = record;
   return strip(
     dateTime(time),
     fitted([text(`  ${relativeTime(time, now)}`, 'faint')], 11),
@@ -171,7 +172,7 @@ function recordLine({ time, action, actor, outcome, client_ip: ip, reason }: Wir
     ' ',
     fitted([text(outcome, outcome === 'success' ? 'plain' : outcome === 'denied' ? 'warning' : 'bad')], 8),
     ' ',
-    fitted(strip(actor), 10),
+    fitted(strip(actorShown(record)), record.user === null ? 10 : 24),
     ip !== null && ` ${ip}`,
     reason !== null && text(`  “${reason}”`, 'accent'),
   );

@@ -1,8 +1,7 @@
 import type { Clock } from '../../console/terminal-io.js';
-import { type MouseInput, mouseInput } from './mouse.js';
 import { controlSequenceKey, shiftSequenceKey, textKey } from './key-names.js';
 
-export type Input = { kind: 'key'; key: string } | { kind: 'paste'; text: string } | MouseInput;
+export type Input = { kind: 'key'; key: string } | { kind: 'paste'; text: string };
 
 // A terminal sends a sequence at once, so an Esc followed by nothing for this time is the key itself.
 const ESCAPE_MS = 50;
@@ -213,11 +212,7 @@ export class KeyDecoder {
     const isControl = this.#state === 'control sequence';
     if (isControl && final === 'M' && text === '') this.#enter('mouse');
     else if (isControl && final === '~' && text === '200') this.#enter('paste');
-    else if (isControl && text.startsWith('<')) {
-      const input = mouseInput(text, final);
-      if (input) this.#emit(input);
-      this.#enter('ground');
-    } else {
+    else {
       // A sequence above the limit is ignored.
       if (text.length < MAX_SEQUENCE_LENGTH)
         this.#key((isControl ? controlSequenceKey : shiftSequenceKey)(text, final, this.#hasAlt));

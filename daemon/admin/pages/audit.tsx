@@ -1,4 +1,4 @@
-import { exact } from '../../api/formats.js';
+import { actorShown, exact } from '../../api/formats.js';
 import type { ReactNode } from 'react';
 import type { WireAuditRecord, WireProject } from '../../api/contract.js';
 import { Heading } from './document.js';
@@ -119,7 +119,7 @@ export function RecordTable({ id, label, records, hasSubjects = false }: RecordT
         },
         { title: 'Time', show: ({ time }) => <Time at={time} /> },
         { title: 'Outcome', show: ({ outcome }) => <OutcomeMark outcome={outcome} /> },
-        { title: 'Actor', show: ({ actor, client_ip: ip }) => <Actor actor={actor} ip={ip} /> },
+        { title: 'Actor', show: (record) => <Actor record={record} /> },
         ...what,
         { title: 'Reason', show: ({ reason }) => (reason === null ? '' : <Name>{reason}</Name>) },
       ]}
@@ -127,9 +127,10 @@ export function RecordTable({ id, label, records, hasSubjects = false }: RecordT
   );
 }
 
-const Actor = ({ actor, ip }: { actor: string; ip: string | null }) => (
+const Actor = ({ record }: { record: WireAuditRecord }) => (
   <>
-    {actor} {ip === null ? null : <span className="faint">{ip}</span>}
+    <Name>{actorShown(record)}</Name>{' '}
+    {record.client_ip === null ? null : <span className="faint">{record.client_ip}</span>}
   </>
 );
 
@@ -157,7 +158,7 @@ export function recordPage({ record }: { record: WireAuditRecord }) {
         facts={[
           fact('Time', record.time, (at) => <Time at={at} isFull />),
           fact('Outcome', record.outcome, (outcome) => <OutcomeMark outcome={outcome} />),
-          fact('Actor', record.actor, (actor) => actor),
+          fact('Actor', actorShown(record), (actor) => <Name>{actor}</Name>),
           fact('Address', record.client_ip, (ip) => ip),
           fact('Reason', record.reason, (reason) => <Name>{reason}</Name>),
           fact('Count', record.count, exact),

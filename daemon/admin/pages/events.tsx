@@ -1,5 +1,5 @@
 /** Completed requests and changes, newest first. Each opens with its details. */
-import { bytes, exact } from '../../api/formats.js';
+import { actorShown, bytes, exact } from '../../api/formats.js';
 import type { ReactNode } from 'react';
 import type { WireEvent, WireProject, WireRequestEvent } from '../../api/contract.js';
 import { REQUEST_EVENT_KIND } from '../../api/vocabulary.js';
@@ -197,7 +197,7 @@ function RequestSummary({ event }: { event: WireRequestEvent }) {
 type Change = Exclude<WireEvent, WireRequestEvent>;
 
 function ChangeSummary({ event }: { event: Change }) {
-  const { kind, actor, count } = event;
+  const { kind, count } = event;
   return (
     <>
       <span className="status" />
@@ -206,7 +206,7 @@ function ChangeSummary({ event }: { event: Change }) {
         {count === null ? '' : ` × ${exact(count)}`}
       </span>
       <Who event={event} />
-      <span className="model">{actor}</span>
+      <span className="model">{escapeBidi(actorShown(event))}</span>
       <span className="took" />
     </>
   );
@@ -285,7 +285,7 @@ function ChangeDetails({ event }: { event: Change }) {
         facts={[
           time,
           fact('Change', event.kind, String),
-          fact('Actor', event.actor, escapeBidi),
+          fact('Actor', actorShown(event), escapeBidi),
           fact('Count', event.count, exact),
           token,
           project,

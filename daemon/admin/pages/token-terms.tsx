@@ -64,6 +64,20 @@ export function IssuedFacts({ token }: { token: WireToken }) {
   );
 }
 
+function revocationOf({ revoked_at: at, revoked_by: by, revoke_reason: reason }: WireToken) {
+  if (at === null) return null;
+  const value = (
+    <>
+      <Time at={at} isFull />
+      {by === null ? null : ' by '}
+      {by === null ? null : <Name>{by}</Name>}
+      {reason === null ? null : ': '}
+      {reason === null ? null : <Name>{reason}</Name>}
+    </>
+  );
+  return { name: 'Revoked', value };
+}
+
 /** Details on the page of a token. */
 export function TokenFacts({ token }: { token: WireToken }) {
   return (
@@ -71,6 +85,7 @@ export function TokenFacts({ token }: { token: WireToken }) {
       id="facts"
       facts={[
         { name: 'State', value: <StateMark state={token.state} /> },
+        revocationOf(token),
         {
           name: 'Project',
           value: <ProjectLink project={{ id: token.project_id, name: token.project_name }} />,

@@ -31,6 +31,7 @@ const COLUMNS = [
   'request_id',
   'id',
   'details',
+  'user',
 ] as const;
 
 function filterOf({ query, nowMs }: PageRequest): AuditQuery {

@@ -30,7 +30,7 @@ export const auditQuery = z.strictObject({
   until: about(timeAgo, 'End of the period (exclusive).').optional(),
   q: about(
     textWithWords,
-    'Only records of changes that contain all of these words in their IDs, addresses, reason or details. Words match by prefix and are case-insensitive.',
+    'Only records of changes that contain all of these words in their IDs, user, address, reason or details. Words match by prefix and are case-insensitive.',
   ).optional(),
 });
 
@@ -44,6 +44,9 @@ export const auditRecord = z
     actor: z
       .enum(AUDIT_ACTORS)
       .describe('Who took the action. `management` is any API client that does not send `X-Llmp-Actor`.'),
+    user: nullable(
+      string('The user of the front end, as reported by the front end; not verified. Null if it reported none.'),
+    ),
     outcome: z.enum(AUDIT_OUTCOMES).describe('Result of the action.'),
     project_id: nullable(uuid('ID of the project concerned, or null.')),
     token_id: nullable(uuid('ID of the token concerned; null if there is none, or more than one.')),
@@ -68,6 +71,7 @@ export const auditRecordExample: z.input<typeof auditRecord> = {
   time: '2030-01-31T12:00:00.000Z',
   action: 'token.revoke',
   actor: 'cli',
+  user: 'ana@laptop',
   outcome: 'success',
   project_id: EXAMPLE_IDS.project,
   token_id: EXAMPLE_IDS.token,

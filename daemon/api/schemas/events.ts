@@ -129,6 +129,9 @@ export const changeEvent = z
     kind: z.enum(CHANGE_EVENT_KINDS).describe('Kind of the event.'),
     request_id: nullable(string('ID of the request that made the change, or null.')),
     actor: string('Who made the change, as in the audit log.'),
+    user: nullable(
+      string('The user of the front end, as reported by the front end; not verified. Null if it reported none.'),
+    ),
     count: nullable(count('Number of tokens or responses concerned; null for a single one.')),
   })
   .describe('A change made through the management API.');

@@ -103,6 +103,15 @@ export const token = z
     created_at: timestamp('Creation time.'),
     last_used_at: nullable(timestamp('Time of the last use; null if the token was never used.')),
     obfuscated: string('The secret, mostly masked, to tell tokens apart.'),
+    revoked_at: nullable(
+      timestamp('Time of the revocation; null unless the token is revoked, and if an older release revoked it.'),
+    ),
+    revoked_by: nullable(
+      string(
+        'Who revoked the token: the user that the front end reported (not verified), or else the actor as in the audit log. Null unless the token is revoked.',
+      ),
+    ),
+    revoke_reason: nullable(string('The reason that was given in `X-Audit-Reason` for the revocation, or null.')),
   })
   .describe('A token, without its secret.');
 
@@ -120,6 +129,9 @@ export const tokenExample: z.input<typeof token> = {
   created_at: '2030-01-31T12:00:00.000Z',
   last_used_at: '2030-01-31T12:34:56.789Z',
   obfuscated: 'sk-wt-…3kQ9',
+  revoked_at: null,
+  revoked_by: null,
+  revoke_reason: null,
 };
 
 export const tokenCreated = token

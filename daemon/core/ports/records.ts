@@ -1,7 +1,7 @@
 /** Storage for the registry: projects, tokens, changes and audit records. */
 import type { TokenSortField } from '../../api/vocabulary.js';
 import type { AuditRecord, NamedRecord } from '../audit.js';
-import type { Project, Token, TokenState, UNUSED } from '../token.js';
+import type { Project, Revocation, Token, TokenState, UNUSED } from '../token.js';
 
 export type ChangeKind =
   | 'project.created'
@@ -37,7 +37,7 @@ export interface NewProject extends Project {
 }
 
 /** A token to insert. */
-export interface NewToken extends Omit<Token, keyof typeof UNUSED> {
+export interface NewToken extends Omit<Token, keyof typeof UNUSED | keyof Revocation> {
   digest: string;
 }
 
@@ -125,9 +125,10 @@ export interface ChangeTransaction {
   updateProject(project: Project, upstreamKey: string | undefined): Promise<void>;
   token(id: string): Promise<TokenRow | null>;
   insertToken(token: NewToken): Promise<void>;
-  setTokenActive(id: string, isActive: boolean): Promise<void>;
+  revokeToken(id: string, revocation: Revocation): Promise<void>;
+  reactivateToken(id: string): Promise<void>;
   /** @returns the number of tokens that were active until now. */
-  revokeTokensOf(projectId: string): Promise<number>;
+  revokeTokensOf(projectId: string, revocation: Revocation): Promise<number>;
   /**
    * Writes an audit record under the next record number. Must come last in the transaction, with several records in order, because it
    * locks the numbering until the end.

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import type { Request, Response } from 'express';
-import { FRONT_ENDS, type FrontEnd, MAX_REASON_LENGTH } from '../../api/vocabulary.js';
+import { FRONT_ENDS, type FrontEnd, MAX_REASON_LENGTH, MAX_USER_LENGTH } from '../../api/vocabulary.js';
 import type { Caller } from '../../core/audit.js';
 import { Refusal } from '../../core/refusal.js';
 import type { CorsFields } from '../cors.js';
@@ -21,6 +21,7 @@ export function callerOf(req: Request, res: Response): Caller {
   const { requestId, clientIp = null } = res.locals as Locals;
   return {
     actor: actorOf(req.get('x-llmp-actor')),
+    user: userOf(req.get('x-llmp-user')),
     requestId,
     clientIp: browserOf(req.get('x-llmp-client-ip')) ?? clientIp,
     reason: reasonOf(req.get('x-audit-reason')),
@@ -44,6 +45,18 @@ function reasonOf(header: string | undefined): string | null {
     );
   }
   return reason;
+}
+
+/** @param header percent-encoded like the reason. It is shown as the name of a person, so invisible characters are not allowed. */
+function userOf(header: string | undefined): string | null {
+  if (header === undefined || header === '') return null;
+  const user = decoded(header);
+  if (user === null || Array.from(user).length > MAX_USER_LENGTH || /[\p{C}\p{Zl}\p{Zp}]/u.test(user)) {
+    throw invalid(
+      `X-Llmp-User must be at most ${MAX_USER_LENGTH} printable characters, percent-encoded, such as ana@laptop`,
+    );
+  }
+  return user;
 }
 
 function decoded(text: string): string | null {

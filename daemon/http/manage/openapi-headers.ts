@@ -51,6 +51,11 @@ export const REQUEST_HEADERS: Record<string, Json> = Object.fromEntries([
     },
   ),
   requestHeader(
+    'X-Llmp-User',
+    'The user of that user interface, such as `ana@laptop`, for the audit record; not verified. Percent-encoded UTF-8, up to 100 printable characters.',
+    { type: 'string', maxLength: 1200, pattern: '^([!-$&-~]|%[0-9A-Fa-f]{2})*$' },
+  ),
+  requestHeader(
     'X-Audit-Reason',
     'Reason for the change, for the audit record: percent-encoded UTF-8, up to 200 characters, without control characters.',
     { type: 'string', maxLength: 2400, pattern: '^([!-$&-~]|%[0-9A-Fa-f]{2})*$' },

@@ -86,7 +86,7 @@ function described(name: string, operation: Operation, shared: Shared): Json {
     ...(method === 'GET' && !stream ? ['If-None-Match'] : []),
     'X-Request-ID',
     // Caller and reason are recorded for changes only.
-    ...(method === 'GET' ? [] : ['X-Llmp-Actor', 'X-Audit-Reason', 'X-Llmp-Client-IP']),
+    ...(method === 'GET' ? [] : ['X-Llmp-Actor', 'X-Llmp-User', 'X-Audit-Reason', 'X-Llmp-Client-IP']),
   ];
   return {
     operationId: name,

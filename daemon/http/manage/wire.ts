@@ -203,6 +203,7 @@ export function wireAuditRecord(record: NamedRecord): WireAuditRecord {
     time: isoTime(record.timeMs),
     action: record.action,
     actor: record.actor,
+    user: record.user,
     outcome: record.outcome,
     project_id: record.projectId,
     token_id: record.tokenId,

@@ -5,7 +5,7 @@
  */
 import type { CommittedRecord, RecordStore } from '../../core/ports.js';
 import type { Anchor } from './chain.js';
-import { fieldsOfRecord } from './fields.js';
+import { areFieldsOf } from './fields.js';
 import { isMarker } from './marker.js';
 import { rotationsOf } from './rotations.js';
 import { linesFromEnd } from './tail.js';
@@ -40,7 +40,7 @@ export async function lastCommonSeq(seq: number, { path, store, anchor }: Agreem
     for (const line of lines) {
       const record = records.get(line.seq);
       const isProved = anchor !== null && line.line <= anchor.line;
-      const isSame = record?.id === line.id && (isProved || fieldsOfRecord(record) === line.fields);
+      const isSame = record?.id === line.id && (isProved || areFieldsOf(record, line.fields));
       if (!isSame) agreed = Math.min(agreed, line.seq - 1);
       // Earlier lines were compared when they were written.
       else if (isProved || !anchor) return agreed;

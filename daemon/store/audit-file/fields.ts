@@ -12,7 +12,7 @@ const escaped = (text: string) =>
 
 /**
  * A JSON object without its opening brace. `seq` is the record's sequence number. `audit verify` compares lines written by all
- * releases with this text, so the output for an existing record must never change.
+ * releases with this text, so the output for an existing record must never change: a record without a user has no such field.
  */
 export function fieldsOfRecord(record: NumberedRecord): string {
   const shown = {
@@ -21,6 +21,7 @@ export function fieldsOfRecord(record: NumberedRecord): string {
     time: new Date(record.timeMs).toISOString(),
     action: record.action,
     actor: record.actor,
+    ...(record.user !== null && { user: record.user }),
     outcome: record.outcome,
     project_id: record.projectId,
     token_id: record.tokenId,
@@ -33,6 +34,13 @@ export function fieldsOfRecord(record: NumberedRecord): string {
   };
   return escaped(JSON.stringify(shown)).slice(1);
 }
+
+/**
+ * Whether these are the fields of the record. A release that does not know users copies records to its own file without them, also
+ * those of newer instances that share its database.
+ */
+export const areFieldsOf = (record: NumberedRecord, fields: string): boolean =>
+  fieldsOfRecord(record) === fields || (record.user !== null && fieldsOfRecord({ ...record, user: null }) === fields);
 
 /** The parts of a completed request that its line contains. */
 export type AuditedUse = Pick<

@@ -1,6 +1,6 @@
 /** Comparison of the change log with the database: each committed record once, in order, with equal content. */
 import type { CommittedRecord } from '../../core/ports.js';
-import { fieldsOfRecord } from './fields.js';
+import { areFieldsOf } from './fields.js';
 import { isMarker } from './marker.js';
 import type { FoundLine } from './reading.js';
 import type { Fault } from './verification.js';
@@ -65,7 +65,7 @@ export class RecordCheck {
   }
 
   async #compareLine({ seq, fields, number, file, at }: Line, record: CommittedRecord | undefined, next: number) {
-    if (!record || fieldsOfRecord(record) !== fields) {
+    if (!record || !areFieldsOf(record, fields)) {
       this.#addPending(seq, { kind: 'foreign_record', line: number, file, at, detail: String(seq) });
       return;
     }

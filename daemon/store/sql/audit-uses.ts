@@ -73,6 +73,7 @@ function recordOf(row: UseRow): NamedRecord {
     timeMs: hour.hourMs,
     action: 'token.use',
     actor: 'token',
+    user: null,
     outcome: auditOutcomeOf(outcome),
     projectId: hour.projectId || null,
     tokenId: hour.tokenId || null,

@@ -67,8 +67,8 @@ export const wordsIn = (text: string): string[] =>
     .match(/[\p{L}\p{N}\p{M}]+/gu) ?? [];
 
 function textOf(record: AuditRecord): string {
-  const { projectId, tokenId, obfuscated, requestId, clientIp, reason, details } = record;
-  return [projectId, tokenId, obfuscated, requestId, clientIp, reason, ...textsIn(details)].join(' ');
+  const { projectId, tokenId, obfuscated, requestId, clientIp, user, reason, details } = record;
+  return [projectId, tokenId, obfuscated, requestId, clientIp, user, reason, ...textsIn(details)].join(' ');
 }
 
 function textsIn(value: unknown): string[] {

@@ -14,7 +14,7 @@ import {
   type TokenFilter,
   type TokenSort,
 } from '../../core/ports.js';
-import type { Project } from '../../core/token.js';
+import { NOT_REVOKED, type Project, type Revocation } from '../../core/token.js';
 import type { SecretBox } from '../secrets.js';
 import { lastRecord, recordsAfter } from './audit.js';
 import { auditRecordById, listAuditRecords } from './audit-list.js';
@@ -141,12 +141,16 @@ class SqlChangeTransaction implements ChangeTransaction {
     await TOKENS.insert(this.#tx, { ...token, nameFolded: (token.name ?? '').toLowerCase() });
   }
 
-  async setTokenActive(id: string, isActive: boolean): Promise<void> {
-    await TOKENS.update(this.#tx, { id }, { isActive });
+  async revokeToken(id: string, revocation: Revocation): Promise<void> {
+    await TOKENS.update(this.#tx, { id }, { isActive: false, ...revocation });
   }
 
-  revokeTokensOf(projectId: string): Promise<number> {
-    return TOKENS.update(this.#tx, { projectId, isActive: true }, { isActive: false }, 'long');
+  async reactivateToken(id: string): Promise<void> {
+    await TOKENS.update(this.#tx, { id }, { isActive: true, ...NOT_REVOKED });
+  }
+
+  revokeTokensOf(projectId: string, revocation: Revocation): Promise<number> {
+    return TOKENS.update(this.#tx, { projectId, isActive: true }, { isActive: false, ...revocation }, 'long');
   }
 
   async record(record: AuditRecord, change?: Change): Promise<number> {

@@ -49,7 +49,7 @@ export type SealedKeyColumns = RowOf<typeof sealedKey & Pick<typeof project, 'id
 
 // ---- tokens
 
-// A new token is unused, so its usage columns keep the database's default.
+// A new token is unused and not revoked, so these columns keep the database's default.
 const token = {
   id: text('id'),
   projectId: text('project_id'),
@@ -62,6 +62,9 @@ const token = {
   createdAtMs: number('created_at'),
   lastUsedAtMs: filledIn(nullAs(0, number('last_used_at'))),
   obfuscated: text('obfuscated'),
+  revokedAtMs: filledIn(nullable(number('revoked_at'))),
+  revokedBy: filledIn(nullable(text('revoked_by'))),
+  revokeReason: filledIn(nullable(text('revoke_reason'))),
 } satisfies ColumnsOf<Token>;
 
 export const TOKENS = new Table('tokens', {
@@ -94,6 +97,7 @@ const record = {
   reason: nullable(text('reason')),
   count: nullable(number('count')),
   details: nullable(json('details')),
+  user: nullable(text('reported_user')),
 } satisfies ColumnsOf<NumberedRecord>;
 
 export const AUDIT = new Table('audit', record);

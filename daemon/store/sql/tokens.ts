@@ -10,7 +10,7 @@ import type {
   TokenSort,
   TokenSortField,
 } from '../../core/ports.js';
-import type { TokenState } from '../../core/token.js';
+import { NOT_REVOKED, type TokenState } from '../../core/token.js';
 import type { SecretBox } from '../secrets.js';
 import type { Bind, Reader } from './database.js';
 import type { Dialect } from './dialect.js';
@@ -29,7 +29,8 @@ const ROW_COLUMNS = `${TOKEN.list},
 type TokenRowColumns = TokenColumns & { project_name: string; project_is_active: boolean | number };
 
 const rowOf = (row: TokenRowColumns): TokenRow => ({
-  token: TOKEN.of(row),
+  // An older release that shares the database reactivates a token without clearing these columns.
+  token: { ...TOKEN.of(row), ...(row.is_active && NOT_REVOKED) },
   projectName: row.project_name,
   projectIsActive: Boolean(row.project_is_active),
 });

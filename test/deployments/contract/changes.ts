@@ -27,10 +27,9 @@ export function behavesInChanges(given: ContractContext): void {
       await each(Array.from({ length: MANY }), async (_, n) => (tokens[n] = await issued()));
       return tokens;
     }
-    const statesOf = async () => {
-      const { items } = await given.system.walk<WireToken>(`/manage/tokens?limit=50&project_id=${project.id}`);
-      return items.map(({ state }) => state);
-    };
+    const shown = async () =>
+      (await given.system.walk<WireToken>(`/manage/tokens?limit=50&project_id=${project.id}`)).items;
+    const statesOf = async () => (await shown()).map(({ state }) => state);
     const recordsOf = async (action: string) =>
       (
         await given.system.walk<{ count: number | null }>(
@@ -88,9 +87,13 @@ export function behavesInChanges(given: ContractContext): void {
       const tokens = await many();
       await everywhere(tokens[3]!, 200);
       const path = `/manage/projects/${project.id}/tokens/revoke`;
-      expect(await given.system.ask('POST', path)).to.deep.include({ revoked_count: MANY });
+      const headers = { 'x-llmp-user': 'ana@laptop', 'x-audit-reason': 'leaked' };
+      expect(await given.system.ask('POST', path, { headers })).to.deep.include({ revoked_count: MANY });
       expect(await statesOf()).to.deep.equal(Array(MANY).fill('revoked'));
       expect((await recordsOf('token.revoke_all')).map(({ count }) => count)).to.deep.equal([MANY]);
+      for (const { revoked_by, revoke_reason } of await shown()) {
+        expect([revoked_by, revoke_reason]).to.deep.equal(['ana@laptop', 'leaked']);
+      }
       await everywhere(tokens[3]!, 401);
       await everywhere(tokens[90]!, 401);
       expect(await given.system.ask('POST', path)).to.deep.include({ revoked_count: 0 });

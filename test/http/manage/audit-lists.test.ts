@@ -52,6 +52,7 @@ describe('the list of audit records', () => {
     await change('DELETE', `/manage/tokens/${leaked.id}`, undefined, {
       'x-llmp-actor': 'tui',
       'x-llmp-client-ip': '203.0.113.7',
+      'x-llmp-user': 'ana@laptop',
       'x-request-id': 'the-revocation',
       'x-audit-reason': encodeURIComponent('Schlüssel veröffentlicht'),
     });
@@ -96,6 +97,7 @@ describe('the list of audit records', () => {
       time: at(HALF_PAST + 4 * SECOND_MS),
       action: 'token.revoke',
       actor: 'tui',
+      user: 'ana@laptop',
       outcome: 'success',
       project_id: beta.id,
       token_id: leaked.id,
@@ -117,6 +119,7 @@ describe('the list of audit records', () => {
       time: '2030-01-01T12:00:00.000Z',
       action: 'token.use',
       actor: 'token',
+      user: null,
       outcome: 'success',
       project_id: alpha.id,
       token_id: nightly.id,
@@ -245,6 +248,7 @@ describe('the list of audit records', () => {
       ['the reason, by two words in any order', 'veröff schlüs'],
       ['the request ID', 'the-revocation'],
       ['the address', '203.0.113.7'],
+      ['the user', 'ana@lap'],
       ['the reason and the address', '203.0.113.7 schl'],
     ] as const) {
       it(`finds "${q}" in ${where}`, async () => {

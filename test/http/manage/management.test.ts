@@ -237,7 +237,12 @@ describe('the management API', () => {
     };
 
     it('is by default the management token, with the client address and no reason', async () => {
-      expect(await record({})).to.include({ actor: 'management', client_ip: '127.0.0.1', reason: null });
+      expect(await record({})).to.include({
+        actor: 'management',
+        client_ip: '127.0.0.1',
+        reported_user: null,
+        reason: null,
+      });
     });
 
     for (const actor of ['cli', 'tui', 'admin']) {
@@ -258,6 +263,23 @@ describe('the management API', () => {
       });
     }
 
+    for (const user of ['ana@laptop', 'José Ünal@büro', '@runner-7', '界'.repeat(100)]) {
+      it(`has the user ${user.slice(0, 20)} with X-Llmp-User`, async () => {
+        expect(await record({ 'x-llmp-user': encodeURIComponent(user) })).to.include({ reported_user: user });
+      });
+    }
+
+    it('has the user as a person types it, and none for an empty header', async () => {
+      expect(await record({ 'x-llmp-user': 'ana@laptop' })).to.include({ reported_user: 'ana@laptop' });
+      expect(await record({ 'x-llmp-user': '' })).to.include({ reported_user: null });
+    });
+
+    it('never has a token as the user', async () => {
+      const { token } = await daemon.createToken(project.id);
+      const { reported_user } = await record({ 'x-llmp-user': token });
+      expect(reported_user).to.be.a('string').and.not.to.include(token.slice(-20));
+    });
+
     it('has the request ID of the response', async () => {
       expect(await record({ 'x-request-id': 'from-the-client' })).to.include({ request_id: 'from-the-client' });
     });
@@ -271,6 +293,11 @@ describe('the management API', () => {
       ['x-audit-reason', '100%'],
       ['x-audit-reason', '%ff'],
       ['x-audit-reason', '%0Aforged'],
+      ['x-llmp-user', 'x'.repeat(101)],
+      ['x-llmp-user', '100%'],
+      ['x-llmp-user', 'ana%0Aroot'],
+      ['x-llmp-user', 'ana%E2%80%AEtoor'],
+      ['x-llmp-user', 'ana%C2%9B'],
       ['x-llmp-client-ip', 'localhost'],
       ['x-llmp-client-ip', '10.0.0.1, 10.0.0.2'],
       ['x-llmp-client-ip', '10.0.0.256'],

@@ -16,7 +16,7 @@ import { judge } from './judge.js';
 import { type ModelProject, type ModelToken, Tables } from './tables.js';
 import { type ReceivedRequest, DEFAULT_TTL_PATH, Upstream } from './upstream.js';
 
-const operator: Caller = { actor: 'system', requestId: null, clientIp: null, reason: null };
+const operator: Caller = { actor: 'system', user: null, requestId: null, clientIp: null, reason: null };
 
 /** Where histories store their responses. */
 export interface StoreSetup {

@@ -9,7 +9,7 @@ import type {
   WireToken,
   WireUsageLine,
 } from '../../../daemon/api/contract.js';
-import * as input from '../../../tui/input.js';
+import * as press from '../../../tui/keys/press.js';
 import { initialState, type InitialStateOptions } from '../../../tui/state/initial-state.js';
 import type { Action, ContextSummary, Failure, Target, DataRequest } from '../../../tui/state/exchange.js';
 import { focused } from '../../../tui/state/dialog.js';
@@ -47,7 +47,7 @@ export interface Setting {
   cache?: WireCache;
   contexts?: readonly ContextSummary[];
   /** What the operator's settings say. */
-  settings?: Pick<InitialStateOptions, 'customKeys' | 'skins' | 'problems' | 'saved'>;
+  settings?: Pick<InitialStateOptions, 'customKeys' | 'skins' | 'problems'>;
 }
 
 export const UNICODE: Look = { ascii: false, hasColor: true, isStill: false };
@@ -82,7 +82,7 @@ export class ScreenFixture {
   }
 
   act(action: Action, atMs = this.state.nowMs): this {
-    const [next, ...effects] = update(this.state, { ...action, atMs }, input);
+    const [next, ...effects] = update(this.state, { ...action, atMs }, press);
     this.state = next;
     for (const effect of effects) if (effect.do === 'load') this.#data(effect.request);
     return this;
@@ -147,9 +147,6 @@ export class ScreenFixture {
       case 'audit':
         this.act({ on: 'loaded', request, data: page([...audit].reverse()) });
         break;
-      case 'events':
-        this.act({ on: 'loaded', request, data: page([...(this.setting.events ?? [])].reverse()) });
-        break;
       case 'tokenAudit':
         this.act({ on: 'loaded', request, data: historyOf([...audit].reverse(), request.id) });
         break;
@@ -158,9 +155,6 @@ export class ScreenFixture {
         break;
       case 'purgeable':
         this.act({ on: 'loaded', request, data: 12 });
-        break;
-      case 'viewCount':
-        this.act({ on: 'loaded', request, data: tokens.length });
         break;
       case 'contexts':
         this.act({ on: 'loaded', request, data: this.setting.contexts ?? [] });
@@ -179,7 +173,7 @@ export const STATUS: WireStatus = {
   instance: 'web-1',
   started_at: at(-60 * 52),
   uptime_s: 52 * 3600,
-  database: { driver: 'sqlite', status: 'ok', schema: '0006-usage-outcomes', pending_migrations: [] },
+  database: { driver: 'sqlite', status: 'ok', schema: '0007-people', pending_migrations: [] },
   redis: 'off',
   event_bus: { kind: 'in-memory', status: 'ok', buffered: 0, published: 48_112, dropped: 0, lag: null },
   audit: { status: 'ok', records: 1_204, failures: 0 },
@@ -213,6 +207,7 @@ export const record = (number: number, fields: Partial<WireAuditRecord> = {}): W
   time: at(-400 + number),
   action: 'token.revoke',
   actor: 'cli',
+  user: null,
   outcome: 'success',
   project_id: null,
   token_id: null,
@@ -271,6 +266,9 @@ export const project = (number: number, fields: Partial<WireProject> = {}): Wire
 
 /** The fields of a token, record or event about a project. */
 export const ofProject = ({ id, name }: WireProject) => ({ project_id: id, project_name: name });
+
+/** The fields of a record or event about a token. */
+export const ofToken = ({ id, name }: WireToken) => ({ token_id: id, token_name: name });
 
 export const token = (number: number, fields: Partial<WireToken> = {}): WireToken =>
   aWireToken({
