@@ -25,10 +25,9 @@ export type ProjectCreate = z.infer<typeof schemas.projectCreate>;
 export type ProjectPatch = z.infer<typeof schemas.projectPatch>;
 export type TokenCreate = z.infer<typeof schemas.tokenCreate>;
 /** Values of a form or command that creates a token, except the lifetime. All fields are required, so a forgotten one does not compile. */
-export type TokenCreateTerms = {
-  [K in Exclude<keyof TokenCreate, 'duration_hours' | 'duration_minutes'>]-?: undefined extends TokenCreate[K]
-    ? TokenCreate[K] | undefined
-    : TokenCreate[K];
+export type TokenCreateTerms = { project_id: string } & {
+  [K in Exclude<keyof TokenCreate, 'project_id' | 'like' | 'duration_hours' | 'duration_minutes'>]-?:
+    TokenCreate[K] | undefined;
 };
 export type CachePurge = z.infer<typeof schemas.cachePurge>;
 

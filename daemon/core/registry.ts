@@ -45,6 +45,8 @@ export interface ProjectDraft {
 
 export interface TokenDraft extends TokenTerms {
   lifetimeMs: number;
+  /** ID of the token whose terms were used, for the audit record. */
+  like?: string | undefined;
 }
 
 /** A token for display: with the name of its project, uses not yet written to the database, and the resulting state. */
@@ -155,7 +157,7 @@ export class Registry {
     }
   }
 
-  async #issueToken({ lifetimeMs, ...terms }: TokenDraft, secret: string, caller: Caller): Promise<IssuedToken> {
+  async #issueToken({ lifetimeMs, like, ...terms }: TokenDraft, secret: string, caller: Caller): Promise<IssuedToken> {
     const now = this.#clock.now();
     const issued: Omit<NewToken, 'digest'> = {
       ...terms,
@@ -169,7 +171,12 @@ export class Registry {
       action: 'token.create',
       projectId: terms.projectId,
       // Same field order as in earlier releases.
-      details: { name: terms.name, duration_minutes: lifetimeMs / 60_000, ...audited(terms) },
+      details: {
+        name: terms.name,
+        duration_minutes: lifetimeMs / 60_000,
+        ...audited(terms),
+        ...(like !== undefined && { like }),
+      },
     } as const;
     const digest = digestOf(secret);
     const projectName = await this.#change(attempt, caller, async (tx) => {

@@ -227,7 +227,8 @@ export class SimulatedDaemon {
       case 'reactivate':
         return this.#setActive(change.tokens, change.what === 'reactivate');
       case 'create-token': {
-        const made = token(this.tokens.length, { project_id: change.body.project_id, name: change.body.name ?? null });
+        const { project_id = 'project-web', name = null } = change.body;
+        const made = token(this.tokens.length, { project_id, name });
         this.tokens.push(made);
         return { ...nothing, created: { token: made, secret: new Secret(SECRET) } };
       }

@@ -15,7 +15,7 @@ export const tokens = {
     tag: 'Tokens',
     summary: 'Create a token',
     description:
-      'The token is valid for 24 hours by default; set `duration_hours` or `duration_minutes` to change that. Only this response contains the secret; it cannot be retrieved later.',
+      'The token is valid for 24 hours by default; set `duration_hours` or `duration_minutes` to change that. With `like`, it has the terms of another token, for example one that has expired. Only this response contains the secret; it cannot be retrieved later.',
     body: schemas.tokenCreate,
     status: 201,
     response: schemas.tokenCreated,
@@ -30,6 +30,7 @@ export const tokens = {
           name: 'nightly tests',
         },
         'for 15 minutes': { project_id: EXAMPLE_IDS.project, duration_minutes: 15 },
+        'like another token': { like: EXAMPLE_IDS.token },
       },
       response: {
         ...schemas.tokenExample,

@@ -26,10 +26,17 @@ import {
 
 export const tokenCreate = z
   .strictObject({
-    project_id: about(id, 'ID of the project of the token. It must be active.'),
+    project_id: about(
+      id,
+      'ID of the project of the token. It must be active. Required, unless `like` is given (default: the project of that token).',
+    ).optional(),
+    like: about(
+      id,
+      'ID of another token, in any state: the new token gets its project, name, cap and lifetime, unless they are given.',
+    ).optional(),
     duration_hours: about(
       wholeNumber(1, MAX_DURATION_HOURS),
-      'Lifetime of the token, in hours (default: 24). Cannot be combined with `duration_minutes`.',
+      'Lifetime of the token, in hours (default: 24, or that of `like`). Cannot be combined with `duration_minutes`.',
     ).optional(),
     duration_minutes: about(
       wholeNumber(1, MAX_DURATION_HOURS * 60),
@@ -41,7 +48,14 @@ export const tokenCreate = z
     ).optional(),
     name: about(name, 'Name of the token. It does not have to be unique.').optional(),
   })
-  .describe('A new token. Give either `duration_hours` or `duration_minutes`, or neither.');
+  .refine(({ project_id, like }) => (project_id ?? like) !== undefined, {
+    path: ['project_id'],
+    // Also if other fields are wrong, so that all errors are reported at once.
+    when: ({ value }) => typeof value === 'object' && value !== null,
+  })
+  .describe(
+    'A new token. Give `project_id`, `like`, or both, and at most one of `duration_hours` and `duration_minutes`.',
+  );
 
 export const tokenPatch = z
   .strictObject({ is_active: about(flag, 'False revokes the token; true reactivates it.') })

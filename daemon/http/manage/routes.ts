@@ -184,8 +184,10 @@ type TokenOperation = 'createToken' | 'listTokens' | 'lookUpToken' | 'readToken'
 function tokenHandlers(registry: Registry): Handlers<Pick<Operations, TokenOperation>> {
   return {
     createToken: async ({ body, caller }) => {
-      if (!isId(body.project_id)) throw notFound('project');
-      const { token, secret } = await registry.issueToken(tokenDraft(body), caller);
+      const like = body.like === undefined ? null : await registry.token(idOf({ id: body.like }, 'token'));
+      const draft = tokenDraft(body, like);
+      if (!isId(draft.projectId)) throw notFound('project');
+      const { token, secret } = await registry.issueToken(draft, caller);
       return { ...wireToken(token), token: secret };
     },
 

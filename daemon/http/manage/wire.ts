@@ -20,7 +20,7 @@ import { Refusal } from '../../core/refusal.js';
 import { DEFAULT_LIFETIME_MS, type ShownToken, type TokenDraft } from '../../core/registry.js';
 import type { AdminSession } from '../../core/admin-sessions.js';
 import type { StatusReport } from '../../core/status.js';
-import { DEFAULT_TERMS, type Project, TERM_NAMES, type TokenState } from '../../core/token.js';
+import { DEFAULT_TERMS, type Project, TERM_NAMES, type Token, type TokenState } from '../../core/token.js';
 import { isNormalizedTarget } from '../shape.js';
 
 const isoTime = (ms: number) => new Date(ms).toISOString();
@@ -62,16 +62,17 @@ export const wireSession: (session: AdminSession) => WireSession = wired(schemas
 
 type Term = keyof typeof TERM_NAMES;
 
-/** The terms in a request; missing ones get their defaults. */
-function termsIn(body: z.output<typeof schemas.tokenCreate>): typeof DEFAULT_TERMS {
+/** The terms in a request; missing ones are those of `like`, or the defaults. */
+function termsIn(body: z.output<typeof schemas.tokenCreate>, like: Token | null): typeof DEFAULT_TERMS {
   const terms = (Object.keys(TERM_NAMES) as Term[]).map((term) => [
     term,
-    body[TERM_NAMES[term]] ?? DEFAULT_TERMS[term],
+    body[TERM_NAMES[term]] ?? (like ?? DEFAULT_TERMS)[term],
   ]);
   return Object.fromEntries(terms) as typeof DEFAULT_TERMS;
 }
 
-export function tokenDraft(body: z.output<typeof schemas.tokenCreate>): TokenDraft {
+/** @param like the token that the new one is to be like, if the body names one. @throws {Refusal} if the body contradicts itself. */
+export function tokenDraft(body: z.output<typeof schemas.tokenCreate>, like: Token | null): TokenDraft {
   const { duration_hours: hours, duration_minutes: minutes } = body;
   if (hours !== undefined && minutes !== undefined) {
     throw new Refusal('invalid_request', 'give either duration_hours or duration_minutes, not both');
@@ -79,9 +80,10 @@ export function tokenDraft(body: z.output<typeof schemas.tokenCreate>): TokenDra
   const lifetimeMs =
     hours !== undefined ? hours * MS_PER_UNIT.h : minutes !== undefined ? minutes * MS_PER_UNIT.m : undefined;
   return {
-    projectId: body.project_id,
-    lifetimeMs: lifetimeMs ?? DEFAULT_LIFETIME_MS,
-    ...termsIn(body),
+    projectId: body.project_id ?? like?.projectId ?? '', // The schema requires one of the two.
+    lifetimeMs: lifetimeMs ?? (like ? like.expiresAtMs - like.createdAtMs : DEFAULT_LIFETIME_MS),
+    ...termsIn(body, like),
+    like: like?.id,
   };
 }
 

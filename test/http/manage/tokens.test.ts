@@ -110,6 +110,51 @@ describe('tokens', () => {
     });
   });
 
+  describe('creation like another token', () => {
+    const terms = { name: 'nightly', max_requests: 7, duration_minutes: 90 };
+    const lifetimeMs = ({ created_at, expires_at }: WireTokenCreated) =>
+      Date.parse(expires_at) - Date.parse(created_at);
+
+    it('has its project, name, cap and lifetime, but another secret and no uses', async () => {
+      const model = await daemon.createToken(project.id, terms);
+      await daemon.call(model.token);
+      daemon.clock.advance(2 * HOUR_MS);
+      await bodyOf(daemon.manage('DELETE', `/manage/tokens/${model.id}`));
+      const made = await bodyOf<WireTokenCreated>(issue({ like: model.id.toUpperCase() }), 201);
+      expect(made).to.include({ project_id: project.id, name: 'nightly', max_requests: 7, request_count: 0 });
+      expect(made).to.include({ state: 'active', revoked_at: null, last_used_at: null });
+      expect(lifetimeMs(made)).to.equal(1.5 * HOUR_MS);
+      expect(made.id).not.to.equal(model.id);
+      expect(made.token).not.to.equal(model.token);
+      const { details } = (await auditOf(daemon)).at(-1)!;
+      expect(JSON.parse(details!)).to.deep.equal({ ...terms, like: model.id });
+    });
+
+    it('has the fields of the request instead, where there are any', async () => {
+      const other = await daemon.createProject();
+      const { id } = await daemon.createToken(project.id, terms);
+      const given = { project_id: other.id, name: 'weekly', max_requests: 0 };
+      expect(await bodyOf(issue({ like: id, ...given }), 201)).to.include(given);
+      const long = await bodyOf<WireTokenCreated>(issue({ like: id, duration_hours: 3 }), 201);
+      expect(lifetimeMs(long)).to.equal(3 * HOUR_MS);
+      expect(long).to.include({ name: 'nightly', max_requests: 7 });
+    });
+
+    for (const like of [UNKNOWN_ID, 'nonsense']) {
+      it(`is 404 for ${like}`, async () => {
+        expect(problemOf(await issue({ like }), 404, 'not_found')).to.equal('token not found');
+      });
+    }
+
+    it('is refused with 400 for an inactive project, and without a project or a token', async () => {
+      const { id } = await daemon.createToken(project.id);
+      await setProjectActive(false);
+      problemOf(await issue({ like: id }), 400, 'project_inactive');
+      await setProjectActive(true);
+      expect(problemOf(await issue({ name: 'x' }), 400, 'invalid_request')).to.match(/^project_id is required/);
+    });
+  });
+
   describe('a lookup by secret', () => {
     const lookUp = (secret: unknown) => daemon.manage('POST', '/manage/tokens/lookup', { token: secret });
 
