@@ -13,6 +13,8 @@ import type { State } from './state/state.js';
 
 /** Header and tabs above the screen, message and footer below it. */
 const CHROME_ROWS = 4;
+/** Header and tabs. */
+export const LINES_ABOVE_AREA = 2;
 
 /** The lines as written to the terminal, from top to bottom. */
 export function linesOf(state: State): string[] {

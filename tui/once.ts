@@ -32,7 +32,7 @@ export async function printOnce(io: TerminalIo, options: TuiOptions): Promise<nu
 }
 
 /** The state once the first requests have completed, or after WITHIN_MS. */
-async function settled({ connected, connect, contexts }: TuiOptions, state: State): Promise<State> {
+async function settled({ connected, connect, contexts, save }: TuiOptions, state: State): Promise<State> {
   return new Promise((resolve) => {
     const asked = new Set<string>();
     const end = () => {
@@ -52,6 +52,7 @@ async function settled({ connected, connect, contexts }: TuiOptions, state: Stat
         },
         connect,
         contexts,
+        save,
         terminal,
         remember: nothing,
         quit: end,

@@ -5,11 +5,12 @@ import type { Look, State, Tab } from './state/state.js';
 import type { Settings } from './settings/settings.js';
 import type { Capabilities } from './terminal/capabilities.js';
 
-export interface TuiOptions extends Pick<RunnerOptions, 'connect' | 'contexts'> {
+export interface TuiOptions extends Pick<RunnerOptions, 'connect' | 'contexts' | 'save'> {
   connected: Connected;
   tab: Tab;
   refreshMs: number;
   settings: Settings;
+  hasMouse: boolean;
   /** Folder for the history of the command line; undefined: none is stored. */
   stateFolder: string | undefined;
 }
@@ -24,4 +25,14 @@ export const stateAtStart = (
   { connected, tab, refreshMs, settings }: TuiOptions,
   look: Look,
   size: State['size'],
-): State => initialState({ size, look, target: connected.target, nowMs: Date.now(), tab, refreshMs, ...settings });
+): State =>
+  initialState({
+    size,
+    look,
+    target: connected.target,
+    nowMs: Date.now(),
+    tab,
+    refreshMs,
+    ...settings,
+    saved: connected.saved,
+  });

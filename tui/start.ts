@@ -5,10 +5,12 @@ import { visible, withoutSecrets } from '../console/escape.js';
 import { Runner } from './effects/runner.js';
 import { stateAtStart, lookOf, type TuiOptions } from './options.js';
 import { linesOf } from './lines.js';
+import type { Action } from './state/exchange.js';
 import type { State } from './state/state.js';
 import { CommandHistory } from './settings/history.js';
 import { Store } from './store.js';
 import type { TerminalIo } from '../console/terminal-io.js';
+import type { Input } from './terminal/keys.js';
 import { openTerminal } from './terminal/terminal.js';
 
 /** How long to wait at exit for the response to a pending change, or for a file. It is short because the shell must be back immediately. */
@@ -16,10 +18,10 @@ const LAST_ANSWERS_MS = 150;
 
 /** Runs until the operator quits or a signal ends it. Reports on stderr a change whose result is unknown. @returns the exit code. */
 export async function startTui(io: TerminalIo, options: TuiOptions): Promise<number> {
-  const { connected, connect, contexts } = options;
+  const { connected, connect, contexts, save } = options;
   const secrets = [connected.client.managementToken];
   const mask = (text: string) => withoutSecrets(text, secrets).split('\n').map(visible).join('\n');
-  const terminal = openTerminal(io, { mask });
+  const terminal = openTerminal(io, { mask, hasMouse: options.hasMouse });
   const history = new CommandHistory(options.stateFolder);
   const ink: { frameOf?: (state: State) => ReactNode } = {};
   const show = (state: State) => {
@@ -38,6 +40,7 @@ export async function startTui(io: TerminalIo, options: TuiOptions): Promise<num
         return found;
       },
       contexts,
+      save,
       terminal,
       remember(line) {
         history.add(line, secrets);
@@ -57,7 +60,7 @@ export async function startTui(io: TerminalIo, options: TuiOptions): Promise<num
     changed: show,
   });
   terminal.onInput((input) => {
-    store.act(input.kind === 'key' ? { on: 'key', key: input.key } : { on: 'paste', text: input.text });
+    store.act(actionOf(input));
   });
   terminal.onResize((size) => {
     store.act({ on: 'resized', ...size });
@@ -77,8 +80,15 @@ export async function startTui(io: TerminalIo, options: TuiOptions): Promise<num
     io.stderr.write(`llmp: ${mask(lastWords(store.state))}\n`);
   }
   runner.end();
-  await Promise.race([history.written(), sleep(LAST_ANSWERS_MS)]);
+  await Promise.race([Promise.all([history.written(), runner.saved()]), sleep(LAST_ANSWERS_MS)]);
   return code;
+}
+
+function actionOf(input: Input): Action {
+  if (input.kind === 'key') return { on: 'key', key: input.key };
+  if (input.kind === 'paste') return { on: 'paste', text: input.text };
+  const { what, column, row } = input;
+  return { on: 'mouse', what, column, row };
 }
 
 /** The message printed after the screen is closed, when a change was still pending. */

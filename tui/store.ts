@@ -1,5 +1,5 @@
 /** Store of the terminal UI: applies actions to the state one at a time, and runs the effects that each one returns. */
-import * as press from './keys/press.js';
+import * as input from './input.js';
 import type { Action, Effect } from './state/exchange.js';
 import type { State } from './state/state.js';
 import { update } from './state/update.js';
@@ -34,7 +34,7 @@ export class Store {
     const before = this.#state;
     try {
       for (let next = this.#waiting.shift(); next; next = this.#waiting.shift()) {
-        const [state, ...effects] = update(this.#state, { ...next, atMs: this.#options.now() }, press);
+        const [state, ...effects] = update(this.#state, { ...next, atMs: this.#options.now() }, input);
         this.#state = state;
         for (const effect of effects) this.#options.run(effect);
       }

@@ -1,11 +1,24 @@
-/** `llmp events …`: streams requests and changes. */
+/** `llmp events …`: lists and streams requests and changes. */
 import type { Kind } from '../../config/kinds.js';
 import { oneOf } from '../../config/kinds.js';
-import type { EventStreamQuery, WireEvent } from '../../daemon/api/contract.js';
+import { EXIT, usage } from '../../console/failure.js';
+import { refuserOf } from '../../console/request-outcome.js';
+import { moment, timestampOf } from '../../console/span.js';
+import type { ManagementClient } from '../../daemon/api/client.js';
+import type { EventQuery, EventStreamQuery, WireEvent } from '../../daemon/api/contract.js';
 import { actorShown } from '../../daemon/api/formats.js';
-import { EVENT_KINDS, REQUEST_EVENT_KIND, STATUS_LIST_PATTERN } from '../../daemon/api/vocabulary.js';
-import { command } from '../command.js';
-import { flag, text, value } from '../option.js';
+import {
+  ERROR_CODE_PATTERN,
+  EVENT_KINDS,
+  MODEL_PART_PATTERN,
+  REQUEST_EVENT_KIND,
+  REQUEST_OUTCOMES,
+  STATUS_LIST_PATTERN,
+  tookMs,
+} from '../../daemon/api/vocabulary.js';
+import { command, type Invocation } from '../command.js';
+import { limit, listed } from '../listing.js';
+import { flag, text, value, valuesOf } from '../option.js';
 import { checkedId, wholeIdOf } from '../ids.js';
 import { type TableColumn, type Tint, type View } from '../../console/table.js';
 import { nameOr } from '../../console/views.js';
@@ -16,38 +29,130 @@ const statuses: Kind<string> = {
   isList: true,
 };
 
+/** In the syntax of the API: `a,b`, or `!a,b` for all others. */
+const selectionOf = (one: string, accepts: string): Kind<string> => ({
+  accepts: `${accepts}, or several separated by commas; a leading ! excludes them`,
+  parse: (given) => (new RegExp(`^!?${one}(?:,${one}){0,19}$`).test(given) ? given : undefined),
+  isList: true,
+});
+
+const took: Kind<string> = {
+  accepts: 'a duration such as 500ms, 2s or 1m',
+  parse: (given) => (tookMs(given) === undefined ? undefined : given),
+};
+
+const filters = {
+  projectId: text('--project-id <ID>', 'only this project, by name or ID', 'project'),
+  tokenId: text('--token-id <ID>', 'only this token', 'token'),
+  failed: flag('--failed', 'only requests that failed, for whatever reason'),
+  status: value('--status <LIST>', statuses, 'only requests with these status codes, for example 429 or 4xx,5xx'),
+  code: value(
+    '--code <LIST>',
+    selectionOf(ERROR_CODE_PATTERN, 'an error code such as rate_limited'),
+    'only requests that llmp refused with these error codes',
+  ),
+  outcome: valuesOf(
+    '--outcome <LIST>',
+    REQUEST_OUTCOMES,
+    `only requests with these outcomes: ${REQUEST_OUTCOMES.join(', ')}`,
+  ),
+  model: value(
+    '--model <LIST>',
+    selectionOf(MODEL_PART_PATTERN, 'a part of the name of a model'),
+    'only requests whose model contains this text',
+  ),
+  tookOver: value('--took-over <DURATION>', took, 'only requests that took longer, for example 2s'),
+  kind: value('--kind <KIND>', oneOf(...EVENT_KINDS), `only events of this kind: ${EVENT_KINDS.join(', ')}`),
+};
+
+async function filterOf(
+  { options }: Pick<Invocation<typeof filters>, 'options'>,
+  client: ManagementClient,
+): Promise<EventStreamQuery> {
+  const { projectId, tokenId, failed, status, code, outcome, model, tookOver, kind } = options;
+  const project = projectId === undefined ? undefined : checkedId('project', projectId);
+  const token = tokenId === undefined ? undefined : checkedId('token', tokenId);
+  return {
+    ...(project !== undefined && { project_id: await wholeIdOf(client, 'project', project) }),
+    ...(token !== undefined && { token_id: await wholeIdOf(client, 'token', token) }),
+    ...(failed && { outcome: '!ok' }),
+    ...(status !== undefined && { status }),
+    ...(code !== undefined && { code }),
+    ...(outcome !== undefined && { outcome }),
+    ...(model !== undefined && { model }),
+    ...(tookOver !== undefined && { took_over: tookOver }),
+    ...(kind !== undefined && { kind }),
+  };
+}
+
+/** Checks what can be checked before a request is sent. */
+function checkOptions({ options }: Pick<Invocation<typeof filters>, 'options'>): void {
+  const { failed, outcome, projectId, tokenId } = options;
+  if (failed && outcome !== undefined)
+    throw usage('--failed and --outcome exclude each other', {
+      advice: "Use one of them; --failed is --outcome '!ok'",
+    });
+  if (projectId !== undefined) checkedId('project', projectId);
+  if (tokenId !== undefined) checkedId('token', tokenId);
+}
+
 const tail = command({
   path: ['manage', 'events', 'tail'],
   summary: 'stream requests and changes until interrupted',
   examples: [
     ['events tail', 'show all events, one line per event'],
+    ['events tail --failed --since 15m', 'show what failed in the last 15 minutes, and what fails from now on'],
     ['events tail --project-id web --status 4xx,5xx', 'show failed requests of a project'],
     ['events tail -o jsonl >> events.jsonl', 'write events to a file, one JSON object per line'],
   ],
   options: {
-    projectId: text('--project-id <ID>', 'only this project, by name or ID', 'project'),
-    tokenId: text('--token-id <ID>', 'only this token', 'token'),
-    status: value('--status <LIST>', statuses, 'only requests with these status codes, for example 429 or 4xx,5xx'),
-    kind: value('--kind <KIND>', oneOf(...EVENT_KINDS), `only events of this kind: ${EVENT_KINDS.join(', ')}`),
+    since: value('--since <TIME>', moment, 'begin with the stored events since this time, for example 15m'),
+    ...filters,
     follow: flag('-f, --follow', 'follow new events (this is the default)'),
   },
   async run(invocation) {
-    const { output, options } = invocation;
-    const project = options.projectId === undefined ? undefined : checkedId('project', options.projectId);
-    const token = options.tokenId === undefined ? undefined : checkedId('token', options.tokenId);
+    const { output, options, shell } = invocation;
+    checkOptions(invocation);
     const { follow } = await import('../follow.js');
     const client = await invocation.connect();
     const query: EventStreamQuery = {
-      ...(project !== undefined && { project_id: await wholeIdOf(client, 'project', project) }),
-      ...(token !== undefined && { token_id: await wholeIdOf(client, 'token', token) }),
-      ...(options.status !== undefined && { status: options.status }),
-      ...(options.kind !== undefined && { kind: options.kind }),
+      ...(await filterOf(invocation, client)),
+      ...(options.since && { since: timestampOf(options.since, shell.now()) }),
     };
     return follow(
       invocation,
       (position) => client.events(query, position),
       (event: WireEvent) => output.stream(event, eventView),
     );
+  },
+});
+
+const list = command({
+  path: ['manage', 'events', 'list'],
+  summary: 'list stored requests and changes, newest first',
+  examples: [
+    ['events list --failed --limit 20', 'list the last 20 requests that failed'],
+    ['events list --since 1h --model gpt-4o --took-over 10s', 'list slow requests of a model'],
+  ],
+  options: {
+    since: value('--since <TIME>', moment, 'start time: a timestamp, or a time before now such as 15m'),
+    until: value('--until <TIME>', moment, 'end time: a timestamp, or a time before now such as 15m'),
+    ...filters,
+    limit,
+  },
+  async run(invocation) {
+    const { output, options, shell } = invocation;
+    checkOptions(invocation);
+    const client = await invocation.connect();
+    const query: EventQuery = {
+      ...(await filterOf(invocation, client)),
+      ...(options.since && { since: timestampOf(options.since, shell.now()) }),
+      ...(options.until && { until: timestampOf(options.until, shell.now()) }),
+    };
+    const events = await listed((page) => client.storedEvents({ ...query, ...page }), options.limit, output);
+    await output.list(events, eventView);
+    if (events.length === 0) output.note('No matching events.');
+    return EXIT.done;
   },
 });
 
@@ -77,20 +182,21 @@ function whatHappened(event: WireEvent): string {
 const columns: readonly TableColumn<Shown>[] = [
   { title: 'TIME', rank: 2, width: 8, show: ({ time }) => time.slice(11, 19) },
   { title: 'STATUS', rank: 0, width: 6, show: ofRequest(({ status }) => String(status)), tint: statusTint },
-  { title: 'OUTCOME', rank: 3, width: 14, show: ofRequest(({ code, outcome }) => code ?? outcome), shrinks: true },
+  { title: 'WHO REFUSED', rank: 4, width: 11, show: ofRequest(refuserOf) },
+  { title: 'CODE', rank: 3, width: 15, show: ofRequest(({ code }) => code ?? ''), shrinks: true },
   { title: 'MS', rank: 1, width: 7, show: ofRequest((it) => it.duration_ms.toFixed(0)), alignRight: true },
-  { title: 'CACHE', rank: 4, width: 5, show: ofRequest(({ cache }) => cache) },
+  { title: 'CACHE', rank: 7, width: 5, show: ofRequest(({ cache }) => cache) },
   {
     title: 'TOKEN',
     rank: 2,
-    width: 16,
+    width: 10,
     show: ({ token_id, token_name }) => nameOr(token_name, token_id ?? ''),
     shrinks: true,
   },
   {
     title: 'PROJECT',
     rank: 5,
-    width: 12,
+    width: 10,
     show: ({ project_id, project_name }) => nameOr(project_name, project_id ?? ''),
     shrinks: true,
   },
@@ -118,12 +224,13 @@ const eventView: View<Shown> = {
     'request_id',
     'id',
     // New fields come last, because scripts read the others by position.
-    'user',
     'token_name',
     'project_name',
+    'error',
+    'user',
   ],
   columns,
   details: {},
 };
 
-export const eventCommands = [tail];
+export const eventCommands = [list, tail];

@@ -35,6 +35,7 @@ export const tuiCommand = command({
     refresh: value('--refresh <DURATION>', span, 'refresh interval (default: 2s)'),
     readonly: flag('--readonly', 'refuse changes'),
     ascii: flag('--ascii', 'use ASCII only (LLMP_ASCII)'),
+    mouse: flag('--mouse', 'use the mouse: the wheel scrolls, a click selects, a second click opens'),
     once: flag('--once', 'print one frame, then exit'),
     printKeys: flag('--print-keys', 'print the keys in effect, as a keys file, then exit'),
   },
@@ -50,9 +51,16 @@ export const tuiCommand = command({
     if (globals.color === false) shell.env.NO_COLOR = '1';
     const io = await shell.terminal();
     if (!options.once) await refuseUnusable(io);
-    const settings = await settingsFor(io);
+    const folders = foldersIn(shell.env);
+    const settings = await settingsFor(io, folders);
     const isReadonly = options.readonly ?? false;
-    const connected = connectedTo(await connectWithToken(invocation), isReadonly);
+    const { readSaved, changeSaved } = await import('../../tui/settings/saved-file.js');
+    const connect = async (inputs: ConnectInputs) => {
+      const { target, client } = connectedTo(await connectWithToken(inputs), isReadonly);
+      const { saved, problems } = await readSaved(folders.config, target);
+      return { connected: { target, client, saved }, problems };
+    };
+    const { connected, problems } = await connect(invocation);
     let current = connected.target.context;
     const start = options.once
       ? (await import('../../tui/once.js')).printOnce
@@ -61,14 +69,16 @@ export const tuiCommand = command({
       connected,
       tab: options.screen ?? 'tokens',
       refreshMs,
-      settings,
-      stateFolder: foldersIn(shell.env).state,
+      hasMouse: options.mouse ?? false,
+      settings: { ...settings, problems: [...settings.problems, ...problems] },
+      stateFolder: folders.state,
       async connect(context) {
-        const other = connectedTo(await connectWithToken(await inputsForContext(context, invocation)), isReadonly);
+        const other = await connect(await inputsForContext(context, invocation));
         current = context;
-        return other;
+        return other.connected;
       },
       contexts: () => contextsShown(shell.env, current),
+      save: (target, change) => changeSaved(folders.config, target, change),
     });
     // The terminal is restored and all output is written. An open connection of a library must not delay the exit.
     if (!options.once) io.exit(code);
@@ -86,11 +96,11 @@ function foldersIn(env: NodeJS.ProcessEnv): Folders {
   };
 }
 
-async function settingsFor(io: TerminalIo) {
+async function settingsFor(io: TerminalIo, folders: Folders) {
   const { readSettings } = await import('../../tui/settings/settings.js');
   const { capabilitiesOf } = await import('../../tui/terminal/capabilities.js');
   const { colours } = capabilitiesOf(io);
-  return readSettings(foldersIn(io.env), colours === 'none' ? '16' : colours);
+  return readSettings(folders, colours === 'none' ? '16' : colours);
 }
 
 async function printKeys({ env, stdout, stderr }: Shell): Promise<number> {
@@ -124,7 +134,7 @@ async function inputsForContext(context: string, invocation: ConnectInputs): Pro
 function connectedTo(
   { server, context, managementToken, fetch, timeoutMs }: AuthenticatedConnection,
   isReadonly: boolean,
-): Connected {
+): Omit<Connected, 'saved'> {
   return {
     target: {
       server: server.shown,

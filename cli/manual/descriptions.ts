@@ -192,12 +192,16 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
                 'Other keys for actions: `[tokens]` and lines such as `revoke = "X"`. `llmp tui --print-keys` prints such a file.',
               ],
               [
+                '~/.config/llmp/views.toml',
+                'The views that `:save` has stored, for each context. The terminal UI writes it; comments are lost.',
+              ],
+              [
                 '~/.local/state/llmp/tui-history',
                 'The last 200 commands of the command line, without those that contain a secret. With `XDG_STATE_HOME` it is llmp/tui-history there.',
               ],
             ],
           },
-          'The first two are in the folder of the contexts file, see llmp-context(1). Only you may be able to write them. A mistake is reported with its line, and the default applies there.',
+          'The first three are in the folder of the contexts file, see llmp-context(1). Only you may be able to write them. A mistake is reported with its line, and the default applies there.',
         ],
       ],
       [
@@ -247,7 +251,8 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
   },
   events: {
     description: [
-      'Streams requests with a known token, and changes, as they happen. With Redis it shows the events of all instances. When piped, each event is one line of JSON.',
+      '`events tail` streams requests with a known token, and changes, as they happen; with `--since` it begins with stored events. `events list` lists stored events. With Redis both show the events of all instances; otherwise an instance stores its last 10,000 events. When piped, `events tail` writes one line of JSON per event.',
+      '`WHO REFUSED` is `llmp`, the `provider`, or the `client`, who disconnected; `cut` means that a response had begun and was not completed. `CODE` is the error code if llmp refused the request, and the field `error` says why.',
     ],
     seeAlso: ['llmp-dispatcher(8)'],
   },

@@ -32,7 +32,11 @@ export interface PageView {
   status?: number;
   /** Whether parts of the page refresh automatically. */
   isLive?: boolean;
+  /** Parts that are sent when they are made, in place of `RestOfPage` in the body. If the browser goes, no more are made. */
+  rest?: AsyncIterable<PagePart>;
 }
+
+export type PagePart = ReactElement;
 
 /** A file that is generated while it is sent. */
 export interface Download {

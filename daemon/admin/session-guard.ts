@@ -120,7 +120,12 @@ export class SessionGuard {
     this.#sessions.renew(req, res, session);
     if ('to' in response) res.redirect(303, this.#path + response.to);
     else if ('download' in response) await sendDownload(req, res, response.download);
-    else this.#renderer.page(res, { ...response, formToken: session.formToken });
+    else {
+      const { rest, ...view } = response;
+      const page = { ...view, formToken: session.formToken };
+      if (rest) await this.#renderer.pageInParts(res, page, rest);
+      else this.#renderer.page(res, page);
+    }
   }
 
   #pageRequestOf(req: Request, res: Response, form: URLSearchParams): PageRequest {

@@ -377,6 +377,36 @@ describe('the Admin UI in a browser', function () {
       front.closeAllConnections();
     });
 
+    it('selects tokens of a page, or all that match the filter, and shows the progress', async () => {
+      for (let i = 0; i < 130; i++) await daemon.createToken(project.id, { name: `ci-${i}` });
+      await logIn();
+      await page.goto(`${base()}tokens?q=ci&sort=name`);
+      const rows = page.getByRole('checkbox', { name: /^Select ci-/ });
+      await click('button', 'Select all on this page');
+      await page.getByRole('button', { name: 'Clear selection' }).waitFor();
+      expect(await page.evaluate('document.querySelectorAll("input[name=id]:checked").length')).to.equal(100);
+
+      await page.getByLabel('All 130 that match this filter').check();
+      expect(await rows.first().isDisabled()).to.equal(true);
+      // Both stay after a refresh.
+      await daemon.createToken(project.id, { name: 'ci-new' });
+      await page.clock.runFor(3_000);
+      await page.getByLabel('All 131 that match this filter').waitFor();
+      expect(await page.getByLabel('All 131 that match this filter').isChecked()).to.equal(true);
+      expect(await rows.first().isDisabled()).to.equal(true);
+
+      await click('button', 'Revoke selected…');
+      await heading('Revoke 131 tokens?');
+      await page.getByLabel('Reason').fill('rotation');
+      await click('button', 'Revoke');
+      await page.getByText('131 tokens revoked.').waitFor();
+      expect(await page.getByRole('progressbar').filter({ visible: true }).count(), 'hidden when it is done').to.equal(
+        0,
+      );
+      await expectFine(page, 'a summary');
+      expect(window.complaints).to.deep.equal([]);
+    });
+
     describe('on the Events page', () => {
       let token: WireTokenCreated;
       const use = async (times: number) => {

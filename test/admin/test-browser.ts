@@ -74,6 +74,14 @@ export class TestBrowser {
     return fetch(this.url + path, { redirect: 'manual', headers: { cookie: this.#cookiesFor(path), ...headers } });
   }
 
+  /** Sends a form, and leaves the response to the caller. @param signal the user closes the page. */
+  openForm(to: string, fields: Fields, signal: AbortSignal): Promise<Response> {
+    const path = this.base + to;
+    const body = new URLSearchParams({ ...fields, form_token: this.formToken });
+    const headers = { cookie: this.#cookiesFor(path), origin: `http://${this.host}` };
+    return fetch(this.url + path, { method: 'POST', redirect: 'manual', headers, body, signal });
+  }
+
   send(method: string, to: string, headers: Fields = {}, body?: string): Promise<PageResult> {
     const path = to.startsWith('/') ? to : this.base + to;
     const cookie = this.#cookiesFor(path);

@@ -7,6 +7,62 @@ import { llmp, type Situation } from './captured.js';
 import { Running } from './running.js';
 import { refuse, type StandIn, startStandIn } from './stand-in.js';
 
+describe('llmp events list', function () {
+  this.timeout(30_000);
+  let scene: ProxyFixture;
+
+  before(async () => {
+    scene = await ProxyFixture.open();
+    const capped = await scene.daemon.createToken(scene.project.id, { name: 'nightly tests', max_requests: 1 });
+    await scene.get(capped.token);
+    await scene.get(capped.token, { 'X-Request-ID': 'capped' });
+    scene.provider.answer = (_req, res) => {
+      res.writeHead(404).end();
+    };
+    await scene.get(scene.secret, { 'X-Request-ID': 'unknown' });
+    await eventually('all have ended', () => scene.daemon.ended.length === 3);
+  });
+  after(() => scene.close());
+
+  const list = (args: string, situation: Situation = {}) =>
+    llmp(`events list ${args}`.trim(), {
+      env: { LLMP_SERVER: scene.daemon.url, MANAGEMENT_TOKEN, NO_COLOR: '1' },
+      nowMs: scene.daemon.clock.now(),
+      ...situation,
+    });
+  const listed = async (args: string) => {
+    const { out, exitCode } = await list(`-o json ${args}`);
+    expect(exitCode).to.equal(0);
+    return (JSON.parse(out) as WireEvent[]).map((it) => it.request_id);
+  };
+
+  it('lists stored events, newest first, that match all options', async () => {
+    expect((await listed('')).slice(0, 2)).to.deep.equal(['unknown', 'capped']);
+    expect(await listed('--failed')).to.deep.equal(['unknown', 'capped']);
+    expect(await listed('--failed --limit 1')).to.deep.equal(['unknown']);
+    expect(await listed('--code request_limit_reached --since 1h')).to.deep.equal(['capped']);
+    expect(await listed('--outcome upstream_refused,timeout')).to.deep.equal(['unknown']);
+    expect(await listed(`--outcome !ok,refused --project-id ${scene.project.id}`)).to.deep.equal(['unknown']);
+    expect(await listed('--model gpt')).to.deep.equal([]);
+  });
+
+  it('shows a table with names, and says if nothing matches', async () => {
+    const { out } = await list('--code request_limit_reached', { terminal: 160 });
+    expect(out).to.match(/^TIME +STATUS +WHO REFUSED +CODE +MS +CACHE +TOKEN +PROJECT +/);
+    expect(out).to.match(
+      / 429 +llmp +request_limit_reached +\d+ +miss +nightly tests +project \d+ .* GET \/v1\/models/,
+    );
+    expect((await list('--took-over 60s', { terminal: 80 })).err).to.contain('No matching events.');
+  });
+
+  it('has the error and the names as the last fields of CSV', async () => {
+    const { out } = await list('--code request_limit_reached -o csv');
+    const [titles = '', row = ''] = out.split('\r\n');
+    expect(titles).to.match(/,id,token_name,project_name,error,user$/);
+    expect(row).to.match(/,"nightly tests","project \d+","token request limit reached: ask for another token",$/);
+  });
+});
+
 describe('llmp events tail', function () {
   this.timeout(30_000);
 
@@ -88,11 +144,41 @@ describe('llmp events tail', function () {
       await scene.daemon.createToken(scene.project.id);
       await eventually('three lines', () => tailing.out.split('\n').length === 4);
       const [titles = '', request = '', change = ''] = tailing.out.split('\n');
-      expect(titles).to.match(/^TIME {6}STATUS {2}OUTCOME .*MS {2}CACHE {2}TOKEN .* WHAT$/);
-      expect(request).to.match(/^\d\d:\d\d:\d\d {2}200 {5}ok .* miss /);
+      expect(titles).to.match(/^TIME {6}STATUS {2}WHO REFUSED {2}CODE .*MS {2}TOKEN {7}PROJECT {5}WHAT$/);
+      expect(request).to.match(/^\d\d:\d\d:\d\d {2}200 {5} +\d+ /);
       expect(request.slice(titles.indexOf('WHAT'))).to.equal('GET /v1/models');
       expect(request.slice(titles.indexOf('TOKEN'))).to.match(new RegExp(`^${scene.token.id.slice(0, 8)} `));
       expect(change.slice(titles.indexOf('WHAT'))).to.equal('token.created by management');
+    });
+
+    it('shows names, the code and who refused a request', async () => {
+      const capped = await scene.daemon.createToken(scene.project.id, { name: 'nightly tests', max_requests: 1 });
+      const tailing = await tail('events tail --failed', {
+        terminal: 150,
+        env: { LLMP_SERVER: scene.daemon.url, MANAGEMENT_TOKEN, NO_COLOR: '1' },
+      });
+      await scene.get(capped.token);
+      await scene.get(capped.token);
+      scene.provider.answer = (_req, res) => {
+        res.writeHead(404).end();
+      };
+      await scene.get();
+      await eventually('two lines', () => tailing.out.split('\n').length === 4);
+      const [, refused = '', unknown = ''] = tailing.out.split('\n');
+      expect(refused).to.match(/ 429 {5}llmp +request_limit_… +\d+ {2}miss {3}nightly t… {2}project/);
+      expect(unknown).to.match(/ 404 {5}provider +\d+ {2}miss /);
+    });
+
+    it('begins with stored events when asked to, and goes on', async () => {
+      await scene.get();
+      scene.daemon.clock.advance(20 * 60_000);
+      await scene.get(scene.secret, { 'X-Request-ID': 'stored' });
+      const nowMs = scene.daemon.clock.now();
+      const tailing = await tail('events tail --since 15m --kind request.completed', { nowMs });
+      await eventually('the stored one', () => eventsOf(tailing).length === 1);
+      await scene.get(scene.secret, { 'X-Request-ID': 'new' });
+      await eventually('the new one', () => eventsOf(tailing).length === 2);
+      expect(eventsOf(tailing).map((it) => it.request_id)).to.deep.equal(['stored', 'new']);
     });
 
     it('omits columns that do not fit', async () => {
@@ -123,6 +209,12 @@ describe('llmp events tail', function () {
         '--status',
         '--status 4xx,',
         '--kind x',
+        '--code 429',
+        '--outcome success',
+        '--outcome ok --failed',
+        '--model a,,b',
+        '--took-over 1h',
+        '--since tomorrow',
         '--token-id !',
         '--project-id sk-wt-x',
       ]) {

@@ -166,7 +166,15 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
     node: [],
   },
   'tui/screens': {
-    folders: ['tui/screens', 'tui/parts', 'tui/keys', 'tui/state', 'daemon/api', 'console/views'],
+    folders: [
+      'tui/screens',
+      'tui/parts',
+      'tui/keys',
+      'tui/state',
+      'daemon/api',
+      'console/request-outcome',
+      'console/views',
+    ],
     packages: [],
     node: [],
   },

@@ -1,7 +1,7 @@
 /** A simulated operator of the terminal UI without a terminal: presses keys, waits and reads the state. Time passes only on request. */
 import type { WireToken } from '../../daemon/api/contract.js';
 import { bindingsOn, keyScopeOf } from '../../tui/keys/press.js';
-import * as press from '../../tui/keys/press.js';
+import * as input from '../../tui/input.js';
 import { initialState, type InitialStateOptions } from '../../tui/state/initial-state.js';
 import { actionAt, focused, valueOf } from '../../tui/state/dialog.js';
 import type { Action, Effect, Target, DataRequest, Stream, Wake } from '../../tui/state/exchange.js';
@@ -25,7 +25,7 @@ export interface Beginning {
   tab?: Tab;
   rows?: number;
   /** What the operator's settings say. */
-  settings?: Pick<InitialStateOptions, 'customKeys' | 'skins' | 'commandHistory'>;
+  settings?: Pick<InitialStateOptions, 'customKeys' | 'skins' | 'commandHistory' | 'saved'>;
 }
 
 export class Operator {
@@ -96,7 +96,7 @@ export class Operator {
   }
 
   acts(action: Action): this {
-    const [state, ...effects] = update(this.state, { ...action, atMs: this.nowMs }, press);
+    const [state, ...effects] = update(this.state, { ...action, atMs: this.nowMs }, input);
     this.state = state;
     for (const effect of effects) this.#carryOut(effect);
     return this.isHeld ? this : this.hears();

@@ -1,9 +1,12 @@
 /** A simulated daemon in memory that behaves like the management API, with its order, filters, cursors and totals. */
 import type {
   AuditQuery,
+  EventQuery,
+  EventStreamQuery,
   TokenQuery,
   WireAuditRecord,
   WireCache,
+  WireEvent,
   WireProject,
   WireStatus,
   WireToken,
@@ -110,6 +113,11 @@ export class SimulatedDaemon {
   projects: WireProject[];
   /** Oldest first. */
   records: WireAuditRecord[] = [];
+  /** Oldest first. */
+  events: WireEvent[] = [];
+  searchedPerPage = 20_000;
+  /** Pages of events that were loaded. */
+  eventPages = 0;
   contexts: ContextSummary[] = [];
   cache: WireCache = { backend: 'memory', entries: 3, bytes: 300, hits: 1, misses: 2 };
   /** Requests that fail, and their failures. */
@@ -163,12 +171,16 @@ export class SimulatedDaemon {
         return [];
       case 'audit':
         return this.#audit(request.query);
+      case 'events':
+        return this.#events(request.query);
       case 'tokenAudit':
         return this.#historyOf(request.id);
       case 'cache':
         return this.cache;
       case 'purgeable':
         return 3;
+      case 'viewCount':
+        return this.#found(request.query).length;
       case 'contexts':
         return this.contexts;
     }
@@ -220,6 +232,20 @@ export class SimulatedDaemon {
     return { ...pageOf(this.records.filter(fits).reverse(), paging), total: null };
   }
 
+  /** Like the daemon, it searches a limited number of events for a page. */
+  #events({ until, cursor, limit = '100', ...query }: EventQuery): DataOf<'events'> {
+    this.eventPages += 1;
+    const from = cursor === undefined ? 0 : Number(cursor);
+    const all = this.events.filter(({ time }) => until === undefined || time < until).reverse();
+    const items = [];
+    let at = from;
+    for (; at < Math.min(all.length, from + this.searchedPerPage) && items.length < Number(limit); at++) {
+      const event = all[at];
+      if (event && matchesQuery(event, query)) items.push(event);
+    }
+    return { items, next: at < all.length ? String(at) : null, total: null };
+  }
+
   #outcomeOf(change: ChangeRequest): ChangeResult {
     const nothing: ChangeResult = { done: 1, doneIds: [], failures: [] };
     switch (change.what) {
@@ -260,6 +286,22 @@ export class SimulatedDaemon {
     );
     return { done: doneIds.length, doneIds, failures };
   }
+}
+
+/** Whether the daemon would list or stream the event for these parameters, as far as tests use them. */
+export function matchesQuery(
+  event: WireEvent,
+  { outcome, status, token_id: tokenId, project_id: projectId }: EventStreamQuery,
+): boolean {
+  if (tokenId !== undefined && event.token_id !== tokenId) return false;
+  if (projectId !== undefined && event.project_id !== projectId) return false;
+  if (outcome === undefined && status === undefined) return true;
+  if (event.kind !== 'request.completed') return false;
+  const written = String(event.status);
+  return (
+    (outcome === undefined || outcome.split(',').includes(event.outcome)) &&
+    (status === undefined || status.split(',').some((one) => written.startsWith(one.replace('xx', ''))))
+  );
 }
 
 /** The rows after the row that the cursor names. */

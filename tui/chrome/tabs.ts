@@ -1,7 +1,10 @@
 /** The second line: the screens with their numbers, and how many rows are filtered and marked. */
+import { keyOf } from '../keys/press.js';
 import { exact } from '../../daemon/api/formats.js';
-import { between, joined, strip, type Strip, text, widthOf } from '../parts/strip.js';
+import { between, strip, type Strip, text, widthOf } from '../parts/strip.js';
+import { countOf as viewCountOf, shownView, tabbedViews } from '../state/saved-views.js';
 import { filterOf } from '../state/navigation.js';
+import type { SavedView } from '../state/saved.js';
 import { type State, TABS, type Tab, view } from '../state/state.js';
 
 const LABELS: Record<Tab, string> = {
@@ -15,28 +18,65 @@ const LABELS: Record<Tab, string> = {
 
 export const labelOf = (tab: Tab) => LABELS[tab];
 
-export function tabs(state: State): Strip {
-  const { columns } = state.size;
-  const right = chosen(state);
-  const room = columns - widthOf(right) - 2;
-  const tries = (['counted', 'named', 'numbered'] as const).map((how) => tabsAs(state, how));
-  const left = tries.find((line) => widthOf(line) <= room) ?? tries.at(-1) ?? [];
-  return between(left, right, columns);
+/** A tab on the line: of a screen, or of a saved view. */
+export interface TabEntry {
+  of: Tab | SavedView;
+  line: Strip;
 }
 
-function tabsAs(state: State, how: 'counted' | 'named' | 'numbered'): Strip {
-  const shown = state.views[0]?.screen;
-  return joined(
-    TABS.map((tab, at): Strip => {
-      const isShown = tab === shown;
-      const name = how !== 'numbered' || isShown ? ` ${LABELS[tab]}` : '';
-      const words = `${at + 1}${name}`;
-      const count = how === 'counted' ? countOf(state, tab) : '';
-      return strip(text(` ${words} `, isShown ? 'current' : 'plain'), count !== '' && text(`${count} `, 'faint'));
-    }),
-    '',
-  );
+export function tabs(state: State): Strip {
+  const right = chosen(state);
+  const left = shownTabs(state, right).flatMap(({ line }) => line);
+  return between(left, right, state.size.columns);
 }
+
+/** The screen or the saved view whose tab is at a column of the line. */
+export function tabAt(state: State, column: number): TabEntry['of'] | undefined {
+  let end = 0;
+  return shownTabs(state, chosen(state)).find(({ line }) => (end += widthOf(line)) > column)?.of;
+}
+
+function shownTabs(state: State, right: Strip): readonly TabEntry[] {
+  const room = state.size.columns - widthOf(right) - 2;
+  const views = viewTabs(state);
+  const tries = (['counted', 'named', 'numbered'] as const).map((how) => [...tabsAs(state, how), ...views]);
+  const fits = (entries: readonly TabEntry[]) => entries.reduce((sum, { line }) => sum + widthOf(line), 0) <= room;
+  return tries.find(fits) ?? tries.at(-1) ?? [];
+}
+
+function tabsAs(state: State, how: 'counted' | 'named' | 'numbered'): TabEntry[] {
+  const shown = state.views[0]?.screen;
+  const isView = shownView(state) !== undefined;
+  return TABS.map((tab, at) => {
+    const isShown = tab === shown && !isView;
+    const name = how !== 'numbered' || isShown ? ` ${LABELS[tab]}` : '';
+    const words = `${at + 1}${name}`;
+    const count = how === 'counted' ? countOf(state, tab) : '';
+    const line = strip(text(` ${words} `, isShown ? 'current' : 'plain'), count !== '' && text(`${count} `, 'faint'));
+    return { of: tab, line };
+  });
+}
+
+/** The saved views, after the screens. */
+function viewTabs(state: State): TabEntry[] {
+  const shown = shownView(state);
+  return tabbedViews(state).map((view, at) => {
+    const key = keyOfView(state, at);
+    const count = viewCountOf(state, view);
+    const words = ` ${key === '' ? '' : `${key} `}${view.name} `;
+    const name = text(words, view === shown ? 'current' : 'plain');
+    return { of: view, line: strip(name, count !== null && text(`${exact(count)} `, 'faint')) };
+  });
+}
+
+/** Only the first views have a key of their own. */
+function keyOfView(state: State, at: number): string {
+  const name = VIEW_ACTIONS[at];
+  const key = name === undefined ? '' : keyOf(state, name);
+  // An action without a key is only on the command line.
+  return key.startsWith(': ') ? '' : key;
+}
+const VIEW_ACTIONS = ['views.first', 'views.second', 'views.third'];
 
 function countOf({ tokens, projects, overview: { status }, audit, events }: State, tab: Tab): string {
   switch (tab) {

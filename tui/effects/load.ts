@@ -32,10 +32,12 @@ const LOADERS: Loaders = {
   projects: allProjects,
   usage: ({ client, signal }, { query }) => client.usage(query, signal),
   audit: ({ client, signal }, { query }) => client.auditRecords(query, signal),
+  events: ({ client, signal }, { query }) => client.storedEvents(query, signal),
   tokenAudit: ({ client, signal }, { id }) => loadTokenHistory(client, id, CHANGES_SHOWN, signal),
   cache: ({ client, signal }) => client.cache(signal),
   purgeable: async ({ client, signal }, { body }) =>
     (await client.purgeCache({ ...body, dry_run: true }, signal)).purged_count,
+  viewCount: async ({ client, signal }, { query }) => (await client.tokens(query, signal)).total,
   contexts: ({ contexts }) => contexts(),
 };
 

@@ -13,6 +13,7 @@ import type {
   DataRequest,
   Wake,
 } from '../state/exchange.js';
+import type { Saved, SavedChange } from '../state/saved.js';
 import { Secret } from '../state/secret.js';
 import { load } from './load.js';
 import { applyChange } from './apply-change.js';
@@ -24,6 +25,8 @@ import { writeSecret } from './write-secret.js';
 /** A daemon and the client options for it. */
 export interface Connected {
   target: Target;
+  /** What is stored for this context. */
+  saved: Saved;
   client: Omit<ClientOptions, 'frontEnd' | 'user' | 'reason' | 'beforeChange'>;
 }
 
@@ -38,6 +41,8 @@ export interface RunnerOptions {
     suspend(): void;
     repaint(): void;
   };
+  /** Stores a change of the saved views of a daemon. @returns everything that is stored. @throws {Failure} */
+  save: (target: Target, change: SavedChange) => Promise<Saved>;
   /** Stores a command for the history of later sessions. */
   remember: (line: string) => void;
   /** Ends the program. */
@@ -52,9 +57,13 @@ export class Runner {
   readonly #options: RunnerOptions;
   readonly #wakes = new Map<Wake, NodeJS.Timeout>();
   #session: DaemonSession;
+  #target: Target;
+  /** Changes are stored one after the other. */
+  #saving: Promise<void> = Promise.resolve();
 
   constructor(options: RunnerOptions, connected: Connected) {
     this.#options = options;
+    this.#target = connected.target;
     this.#session = new DaemonSession(connected, options);
   }
 
@@ -86,6 +95,9 @@ export class Runner {
         return;
       case 'remember':
         remember(effect.line);
+        return;
+      case 'save':
+        void this.#save(effect.change);
         return;
       case 'connect':
         void this.#connect(effect.context);
@@ -123,13 +135,36 @@ export class Runner {
     this.#wakes.set(name, timer);
   }
 
+  #save(change: SavedChange): Promise<void> {
+    const target = this.#target;
+    const { act, save } = this.#options;
+    const isCurrent = () => target === this.#target;
+    this.#saving = this.#saving
+      .then(() => save(target, change))
+      .then(
+        (saved) => {
+          if (isCurrent()) act({ on: 'saved', saved });
+        },
+        (error: unknown) => {
+          if (isCurrent()) act({ on: 'notSaved', failure: failureFrom(error, target.server) });
+        },
+      );
+    return this.#saving;
+  }
+
+  /** Resolves when all changes of the saved views are stored. */
+  async saved(): Promise<void> {
+    await this.#saving;
+  }
+
   async #connect(context: string): Promise<void> {
     const { act, connect } = this.#options;
     try {
       const connected = await connect(context);
       this.#session.end();
       this.#session = new DaemonSession(connected, this.#options);
-      act({ on: 'connected', target: connected.target });
+      this.#target = connected.target;
+      act({ on: 'connected', target: connected.target, saved: connected.saved });
     } catch (error) {
       act({ on: 'notConnected', context, failure: failureFrom(error, context) });
     }

@@ -1,10 +1,16 @@
 /** Keys of the feeds: audit and events. */
+import { REQUEST_EVENT_KIND } from '../../daemon/api/vocabulary.js';
+import { curlCommand } from '../state/curl-command.js';
+import * as failures from '../state/failures.js';
 import * as feeds from '../state/feed.js';
+import { applied } from '../state/filtering.js';
+import * as navigation from '../state/navigation.js';
+import { refreshed } from '../state/refreshing.js';
 import { type State, type Transition, view } from '../state/state.js';
 import * as token from '../state/token.js';
-import { firstOf, named } from './binding.js';
+import { firstKeyOf, firstOf, named, type NamedBinding } from './binding.js';
 
-export const FEED_BINDINGS = named('logs', [
+export const FEED_BINDINGS: readonly NamedBinding[] = named('logs', [
   {
     keys: ['enter', 'l', 'right'],
     on: ['audit', 'events'],
@@ -27,6 +33,29 @@ export const FEED_BINDINGS = named('logs', [
     },
   },
   {
+    keys: ['e'],
+    on: ['events'],
+    label: 'failures',
+    labelNow: (state) => (failures.isOnly(state.events.filter) ? 'all' : 'failures'),
+    meaning: 'show only failed requests, or all events again',
+    footer: 3,
+    run: (state) => applied(state, failures.toggled(state.events.filter)),
+  },
+  {
+    keys: ['Y'],
+    on: ['events'],
+    label: 'copy curl',
+    meaning: "copy the open request as a curl command to the terminal's clipboard, without its token",
+    whyDisabled: (state) =>
+      openRequest(state) ? null : `Open a request first: ${firstKeyOf(FEED_BINDINGS, 'logs.detail', state)}`,
+    run(state) {
+      const request = openRequest(state);
+      return request
+        ? [state, { do: 'copy', text: curlCommand(request, state.target.server), what: 'The curl command' }]
+        : [state];
+    },
+  },
+  {
     keys: ['y'],
     on: ['audit', 'events'],
     label: 'copy id',
@@ -35,6 +64,23 @@ export const FEED_BINDINGS = named('logs', [
     run: (state) => [state, { do: 'copy', text: idOfFeed(state), what: 'The ID' }],
   },
 ]);
+
+/** The request whose details are open. */
+function openRequest({ events: { opened } }: State) {
+  return opened?.kind === REQUEST_EVENT_KIND ? opened : null;
+}
+
+/** Shows the events that match a filter, above the current view. Details of another event that are still open are closed. */
+export function showEvents(state: State, filter: string): Transition {
+  const { events } = state;
+  const above = navigation.opened(
+    { ...state, events: { ...events, opened: null, isFollowing: true } },
+    { screen: 'events' },
+  );
+  const [shown, ...effects] = applied(above, filter);
+  const [next, ...more] = refreshed(shown);
+  return [next, ...effects, ...more];
+}
 
 /** Opens or closes the details of the item under the cursor. */
 export function toggleDetail(state: State): Transition {

@@ -65,6 +65,12 @@ function withoutOldMessage(before: State, [state, ...effects]: Transition): Tran
   return [isOld && !message.isResult ? { ...state, message: null } : state, ...effects];
 }
 
+/** Runs an action by its name, if the current scope has it. */
+export function performed(state: State, action: string): Transition {
+  const binding = bindingsOn(keyScopeOf(state), state).find((it) => it.action === action);
+  return binding ? act(state, binding) : [state];
+}
+
 /** @returns undefined for a key without a meaning here. */
 function pressedInScope(state: State, pressed: string): Transition | undefined {
   const top = layer(state);

@@ -8,6 +8,7 @@ import { refreshed } from '../state/refreshing.js';
 import { type State, type Transition, whyNoChange } from '../state/state.js';
 import * as tokens from '../state/tokens.js';
 import { firstOf, named, step } from './binding.js';
+import { showEvents } from './feeds.js';
 
 const noProject = (state: State) => (projects.underCursor(state) ? null : 'No project here');
 
@@ -91,6 +92,14 @@ export const PROJECT_BINDINGS = named('projects', [
     meaning: 'change its upstream key',
     whyDisabled: firstOf(whyNoChange, noProject),
     run: onProject(forms.setKey),
+  },
+  {
+    keys: ['f'],
+    on: ['projects'],
+    label: 'live events',
+    meaning: 'show its requests and changes as they occur',
+    whyDisabled: noProject,
+    run: onProject((state, project) => showEvents(state, filterOfProject(state, project))),
   },
   {
     keys: ['y'],

@@ -5,6 +5,7 @@ import { EVERYWHERE_BINDINGS, MOVING_BINDINGS } from './everywhere.js';
 import { FEED_BINDINGS } from './feeds.js';
 import { PROJECT_BINDINGS } from './projects.js';
 import { TOKEN_BINDINGS } from './tokens.js';
+import { VIEW_BINDINGS } from './views.js';
 
 export const SCREEN_BINDINGS: readonly NamedBinding[] = [
   ...TOKEN_BINDINGS,
@@ -12,5 +13,6 @@ export const SCREEN_BINDINGS: readonly NamedBinding[] = [
   ...FEED_BINDINGS,
   ...CACHE_BINDINGS,
   ...MOVING_BINDINGS,
+  ...VIEW_BINDINGS,
   ...EVERYWHERE_BINDINGS,
 ];

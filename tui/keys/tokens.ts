@@ -9,6 +9,7 @@ import * as token from '../state/token.js';
 import * as tokens from '../state/tokens.js';
 import * as windows from '../state/window.js';
 import { firstOf, named } from './binding.js';
+import { showEvents } from './feeds.js';
 
 /** The tokens that a key acts on. */
 function targetTokens(state: State) {
@@ -25,6 +26,11 @@ function noToken(state: State): string | null {
 function targetIds(state: State): readonly string[] {
   const shown = view(state);
   return shown.screen === 'token' ? [shown.id] : targetTokens(state).map(({ id }) => id);
+}
+/** The shown token, or the one under the cursor. */
+function shownTokenId(state: State): string | null {
+  const shown = view(state);
+  return shown.screen === 'token' ? shown.id : (tokens.underCursor(state)?.id ?? null);
 }
 /** The project of the shown token, or of the token under the cursor. */
 function targetProject(state: State): string | undefined {
@@ -108,6 +114,17 @@ export const TOKEN_BINDINGS = named('tokens', [
     meaning: 'invert the marks of the filtered tokens',
     whyDisabled: tokens.whyNotMarkAll,
     run: (state) => tokens.requestAllTokens(state, 'inverse'),
+  },
+  {
+    keys: ['f'],
+    on: ['tokens', 'token'],
+    label: 'live events',
+    meaning: 'show its requests and changes as they occur',
+    whyDisabled: (state) => (shownTokenId(state) === null ? noRow(state) : null),
+    run(state) {
+      const id = shownTokenId(state);
+      return id === null ? [state] : showEvents(state, `token:${id}`);
+    },
   },
   {
     keys: ['y'],

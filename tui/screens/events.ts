@@ -1,4 +1,5 @@
 /** The events screen: completed requests and changes. */
+import { refuserOf, whyFailed } from '../../console/request-outcome.js';
 import { shortId } from '../../console/views.js';
 import type { WireEvent, WireRequestEvent } from '../../daemon/api/contract.js';
 import { keyOf } from '../keys/press.js';
@@ -8,8 +9,8 @@ import { actorShown, bytes, exact } from '../../daemon/api/formats.js';
 import { clockTime, count, dateTime, milliseconds } from '../parts/figures.js';
 import { withFound } from '../parts/found.js';
 import { type Area, key } from '../parts/list.js';
-import type { Role } from '../parts/roles.js';
 import { strip, type Strip, text } from '../parts/strip.js';
+import { wrapped } from '../parts/wrapped.js';
 import { parsed } from '../state/filtering.js';
 import type { State } from '../state/state.js';
 import { feedFrame } from './feed.js';
@@ -38,51 +39,64 @@ function columnsOf(state: State): ListColumn<WireEvent>[] {
     { title: 'TIME', rank: 0, minWidth: 8, show: ({ time }) => strip(clockTime(Date.parse(time))) },
     { title: 'STATUS', rank: 0, minWidth: 6, show: status },
     {
+      title: 'WHO REFUSED',
+      rank: 4,
+      minWidth: 11,
+      show: ofRequest((it) => strip(text(refuserOf(it), outcomeRole(it)))),
+    },
+    { title: 'CODE', rank: 3, minWidth: 12, maxWidth: 21, show: ofRequest(({ code }) => withFound(code ?? '', words)) },
+    {
       title: 'REQUEST',
       rank: 1,
       minWidth: 18,
-      maxWidth: 60,
+      maxWidth: 36,
       show: (event) =>
         isRequest(event) ? withFound(`${event.method} ${event.path}`, words) : strip(text(event.kind, 'accent')),
     },
     { title: 'TOKEN', rank: 2, minWidth: 10, maxWidth: 24, show: whose },
+    { title: 'PROJECT', rank: 7, minWidth: 10, maxWidth: 20, show: ({ project_name }) => strip(project_name) },
     {
       title: 'MODEL',
-      rank: 4,
+      rank: 6,
       minWidth: 12,
       maxWidth: 24,
       show: ofRequest(({ model }) => withFound(model ?? '', words)),
     },
-    { title: 'IN/OUT', rank: 5, minWidth: 11, alignRight: true, show: ofRequest(tokens) },
+    { title: 'IN/OUT', rank: 8, minWidth: 11, alignRight: true, show: ofRequest(tokens) },
     {
       title: 'DURATION',
-      rank: 3,
+      rank: 5,
       minWidth: 8,
       alignRight: true,
       show: ofRequest((it) => strip(milliseconds(it.duration_ms))),
     },
     {
       title: 'CACHE',
-      rank: 6,
+      rank: 9,
       minWidth: 5,
       show: ofRequest(({ cache }) => strip(text(cache, cache === 'hit' ? 'good' : 'faint'))),
     },
   ];
 }
 
-/** The status, with a sign for its class for readers without colours. */
+/** The status, with a sign for readers without colours. */
 function status(event: WireEvent): Strip {
   if (!isRequest(event)) return strip(text('·', 'faint'));
-  const { status: code, outcome } = event;
-  const sign = code >= 500 || outcome === 'upstream_error' || outcome === 'timeout' ? '✗' : code >= 400 ? '▲' : '●';
-  return strip(text(`${sign} ${code}`, statusRole(code)));
+  return strip(text(`${SIGNS[outcomeRole(event)]} ${event.status}`, outcomeRole(event)));
 }
 
-const statusRole = (code: number): Role => (code >= 500 ? 'bad' : code >= 400 ? 'warning' : 'good');
+const SIGNS = { bad: '✗', warning: '▲', good: '●' } as const;
 
-function whose({ token_id, token_name, project_id, project_name }: WireEvent): Strip {
-  if (token_id !== null) return strip(token_name ?? text(shortId(token_id), 'faint'));
-  return project_id === null ? [] : strip(project_name ?? text(shortId(project_id), 'faint'));
+/** A response that was cut is a failure, whatever its status. */
+function outcomeRole({ outcome, status: code }: WireRequestEvent): keyof typeof SIGNS {
+  if (code >= 500 || !['ok', 'refused', 'upstream_refused', 'client_closed'].includes(outcome)) return 'bad';
+  return outcome === 'ok' ? 'good' : 'warning';
+}
+
+/** A change of all tokens of a project has no token. */
+function whose({ token_id: id, token_name: name, project_id: projectId, project_name: project }: WireEvent): Strip {
+  if (id !== null) return name === null ? strip(text(shortId(id), 'faint')) : strip(name);
+  return projectId === null ? [] : strip(project ?? text(shortId(projectId), 'faint'));
 }
 
 function tokens({ usage }: WireRequestEvent): Strip {
@@ -91,31 +105,26 @@ function tokens({ usage }: WireRequestEvent): Strip {
   return strip(`${given === null ? '–' : count(given)}/${made === null ? '–' : count(made)}`);
 }
 
-const NAME_COLUMNS = 10;
+const NAME_COLUMNS = 8;
 
-function linesOf(event: WireEvent): Strip[] {
-  const { token_id: tokenId, project_id: projectId } = event;
-  const common: [string, Strip | string | null][] = [
-    ['token', tokenId && strip(tokenId, `  ${event.token_name ?? ''}`)],
-    ['project', projectId && strip(projectId, `  ${event.project_name ?? ''}`)],
-  ];
-  const facts = isRequest(event) ? [...requestFacts(event), ...common] : [...changeFacts(event), ...common];
-  return [...facts, ['event', `${event.id}  ${event.instance}`] as const].flatMap(([name, value]) =>
-    value === null ? [] : [fact(name, value, NAME_COLUMNS)],
-  );
+type Fact = readonly [name: string, value: Strip | string | null];
+
+/** The most important lines first: a small screen shows no more. */
+function linesOf(event: WireEvent, columns: number): Strip[] {
+  const facts = isRequest(event) ? requestFacts(event, columns) : changeFacts(event);
+  return facts.flatMap(([name, value]) => (value === null ? [] : [fact(name, value, NAME_COLUMNS)]));
 }
 
-function requestFacts(event: WireRequestEvent): [string, Strip | string | null][] {
-  const { usage, cache } = event;
+function requestFacts(event: WireRequestEvent, columns: number): Fact[] {
+  const { usage, outcome, code, cache, request_id: id, upstream_request_id: upstreamId } = event;
+  const why = wrapped(whyFailed(event) ?? '', columns - NAME_COLUMNS - 1);
   return [
-    ['request', strip(text(`${event.status}`, statusRole(event.status)), ` ${event.method} ${event.path}`)],
-    ['outcome', strip(event.outcome, event.code !== null && `  ${event.code}`)],
-    ['time', dateTime(event.time)],
-    [
-      'duration',
-      `${milliseconds(event.duration_ms)}, upstream ${milliseconds(event.upstream_ms)}, first byte ${milliseconds(event.first_byte_ms)}`,
-    ],
-    ['bytes', `${bytes(event.bytes_in)} in, ${bytes(event.bytes_out)} out${event.streamed ? ', streamed' : ''}`],
+    ['request', strip(text(`${event.status}`, outcomeRole(event)), ` ${event.method} ${event.path}`)],
+    ...(why[0] === ''
+      ? []
+      : why.map((line, at): Fact => [at === 0 ? 'why' : '', strip(text(line, outcomeRole(event)))])),
+    ['outcome', strip(outcome, code !== null && `  ${code}`, cache === 'hit' && '  from the cache')],
+    ['of', subject(event)],
     ['model', event.model],
     [
       'tokens',
@@ -123,17 +132,43 @@ function requestFacts(event: WireRequestEvent): [string, Strip | string | null][
         ? null
         : `${exact(usage.prompt_tokens ?? 0)} in, ${exact(usage.completion_tokens ?? 0)} out, ${exact(usage.total_tokens ?? 0)} in total`,
     ],
-    ['cache', cache],
-    ['ids', strip(event.request_id, event.upstream_request_id !== null && `  upstream ${event.upstream_request_id}`)],
+    ['time', `${dateTime(event.time)}, took ${milliseconds(event.duration_ms)}`],
+    [
+      '',
+      event.first_byte_ms === null
+        ? null
+        : `first byte after ${milliseconds(event.first_byte_ms)}${event.upstream_ms === null ? '' : `, provider ${milliseconds(event.upstream_ms)}`}`,
+    ],
+    ['bytes', `${bytes(event.bytes_in)} in, ${bytes(event.bytes_out)} out${event.streamed ? ', streamed' : ''}`],
+    ['ids', strip(id, upstreamId !== null && `  upstream ${upstreamId}`)],
+    ...idFacts(event),
   ];
 }
 
-const changeFacts = (event: Exclude<WireEvent, WireRequestEvent>): [string, Strip | string | null][] => [
+const changeFacts = (event: Exclude<WireEvent, WireRequestEvent>): Fact[] => [
   ['kind', event.kind],
   ['by', actorShown(event)],
+  ['of', subject(event)],
   ['time', dateTime(event.time)],
   ['count', event.count === null ? null : exact(event.count)],
   ['request', event.request_id],
+  ...idFacts(event),
+];
+
+/** The token and the project by name. */
+function subject({ token_id: id, token_name: token, project_id: projectId, project_name: project }: WireEvent) {
+  if (id === null && projectId === null) return null;
+  return strip(
+    id !== null && (token ?? text(`token ${shortId(id)}`, 'faint')),
+    id !== null && projectId !== null && text('  in ', 'faint'),
+    projectId !== null && (project ?? text(`project ${shortId(projectId)}`, 'faint')),
+  );
+}
+
+const idFacts = ({ token_id: tokenId, project_id: projectId, id, instance }: WireEvent): Fact[] => [
+  ['token', tokenId],
+  ['project', projectId],
+  ['event', `${id}  ${instance}`],
 ];
 
 function nothing(state: State): (string | Strip)[] {
@@ -144,9 +179,11 @@ function nothing(state: State): (string | Strip)[] {
   } = state;
   if (is === 'offline' || is === 'denied') return ['Not receiving events: the daemon is not responding.'];
   if (isPaused) return [strip('Paused: ', key(keyOf(state, 'global.pause')), ' resumes.')];
-  if (events.filter === '') return ['No events since you opened this screen.', 'Requests appear when they complete.'];
+  if (events.search !== null) return ['Searching …'];
+  if (events.filter === '') return ['No events yet.', 'Requests appear when they complete.'];
   return [
     strip('No events match ', text(events.filter, 'accent'), '.'),
+    ...(events.older === null ? [] : [strip(key(keyOf(state, 'lists.first')), ' searches older ones.')]),
     strip(key('esc'), ' shows all, ', key(keyOf(state, 'global.filter')), ' changes the filter.'),
   ];
 }

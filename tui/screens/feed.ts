@@ -19,9 +19,13 @@ interface FeedOptions<T extends FeedItem> {
 const BEFORE = 2;
 
 export function feedFrame<T extends FeedItem>(state: State, list: FeedOptions<T>, area: Area): Strip[] {
-  const { feed } = list;
-  const columns = sizedColumns(list.columns, area.columns - BEFORE - 3);
+  const { feed, linesOf } = list;
   const rows = feedRows(state, feed);
+  if (rows === 0 && feed.opened !== null) {
+    const lines = linesOf(feed.opened, area.columns - 4).map((line) => strip(' ', cut(line, area.columns - 4)));
+    return framed(lines, area.columns, area.rows, { foot: foot(feed) });
+  }
+  const columns = sizedColumns(list.columns, area.columns - BEFORE - 3);
   const { items, from } = visibleItems(feed, rows);
   const index = indexOf(feed);
   const head = strip(' '.repeat(BEFORE), titles(columns));
@@ -52,14 +56,13 @@ function detail<T extends FeedItem>(
   return [...gap, rule, ...linesOf(item, columns).map((line) => strip(' ', cut(line, columns)))];
 }
 
-function foot({ items, filteredOut, isFollowing, unseen, stream, isReadingOlder }: Feed<{ id: string }>): Strip {
+function foot({ items, isFollowing, unseen, stream, isReadingOlder }: Feed<{ id: string }>): Strip {
   const said = [
     stream === 'lost' && strip(text('stream disconnected', 'warning')),
     isReadingOlder && strip('loading older entries …'),
     unseen > 0 && strip(text(`${exact(unseen)} new below (G)`, 'accent')),
     unseen === 0 && isFollowing && items.length > 0 && strip('following'),
     items.length > 0 && strip(`${exact(items.length)} loaded`),
-    filteredOut.length > 0 && strip(`${exact(filteredOut.length)} filtered out`),
   ].filter((it) => it !== false);
   return joined(said, ' · ');
 }

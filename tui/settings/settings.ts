@@ -1,11 +1,11 @@
 /** The operator's settings for the terminal UI: the files `theme.toml` and `keys.toml` beside the contexts file. */
 import { join } from 'node:path';
-import { Failure } from '../../console/failure.js';
 import { readOwnFile } from '../../console/own-file.js';
 import { withoutSecrets } from '../../console/escape.js';
 import type { ColorDepth } from '../parts/style.js';
 import type { CustomKeys, Skins } from '../state/state.js';
 import { readHistory } from './history.js';
+import { problemOf } from './problem.js';
 import { shippedSkins } from './theme-file.js';
 import type { SettingsProblem } from './toml.js';
 
@@ -63,9 +63,7 @@ async function read<T extends { problems: readonly SettingsProblem[] }>(
     const file = await parse(text);
     return { read: file, problems: file.problems.map((problem) => sentence(name, problem)) };
   } catch (error) {
-    if (!(error instanceof Failure)) throw error;
-    const { why } = error.explanation;
-    return { read: null, problems: [`${error.message}${why === undefined ? '' : `: ${why}`}`] };
+    return { read: null, problems: [problemOf(error)] };
   }
 }
 

@@ -6,6 +6,7 @@ import type {
   AuditQuery,
   AuditStreamQuery,
   CachePurge,
+  EventQuery,
   EventStreamQuery,
   ProjectPatch,
   TokenCreate,
@@ -20,6 +21,7 @@ import type {
   WireUsageLine,
 } from '../../daemon/api/contract.js';
 import type { TokenHistory } from '../../daemon/api/token-history.js';
+import type { Saved, SavedChange } from './saved.js';
 import type { Secret } from './secret.js';
 import type { PageRequest } from './window.js';
 
@@ -36,11 +38,14 @@ interface Requests {
   projects: { params: object; data: readonly WireProject[] };
   usage: { params: { query: UsageQuery }; data: readonly WireUsageLine[] };
   audit: { params: { query: AuditQuery }; data: Page<WireAuditRecord> };
+  events: { params: { query: EventQuery }; data: Page<WireEvent> };
   /** The changes of one token, and its latest use. */
   tokenAudit: { params: { id: string }; data: TokenHistory };
   cache: { params: object; data: WireCache };
   /** How many cached responses a purge would remove. */
   purgeable: { params: { body: CachePurge }; data: number };
+  /** The total of the query of a saved view. */
+  viewCount: { params: { name: string; query: TokenQuery }; data: number | null };
   contexts: { params: object; data: readonly ContextSummary[] };
 }
 
@@ -136,15 +141,26 @@ export type Effect =
   | { do: 'write'; secret: Secret; path: string }
   /** Adds a command to the stored history. */
   | { do: 'remember'; line: string }
+  /** Stores a change of the saved views. */
+  | { do: 'save'; change: SavedChange }
   | { do: 'connect'; context: string }
   | { do: 'suspend' }
   | { do: 'repaint' }
   | { do: 'quit'; code: number };
 
+/** A click, or a step of the wheel, at a place of the screen. */
+export interface MouseAction {
+  what: 'click' | 'wheelup' | 'wheeldown';
+  /** From 0. */
+  column: number;
+  row: number;
+}
+
 export type Action =
   | { on: 'began' }
   | { on: 'key'; key: string }
   | { on: 'paste'; text: string }
+  | ({ on: 'mouse' } & MouseAction)
   | { on: 'resized'; columns: number; rows: number }
   | { on: 'woke'; name: Wake }
   | ({ on: 'loaded' } & DataResponse)
@@ -157,8 +173,11 @@ export type Action =
   | { on: 'stream'; of: Stream['of']; is: 'open' | 'lost'; failure: Failure | null }
   /** The daemon responded. `skewMs` is how far its clock is ahead; null if the response had no date. */
   | { on: 'heard'; skewMs: number | null }
-  | { on: 'connected'; target: Target }
+  | { on: 'connected'; target: Target; saved?: Saved }
   | { on: 'notConnected'; context: string; failure: Failure }
+  /** What is stored now, with the changes of other terminal UIs. */
+  | { on: 'saved'; saved: Saved }
+  | { on: 'notSaved'; failure: Failure }
   | { on: 'copied'; what: string }
   /** The text is too long for a terminal. */
   | { on: 'notCopied'; what: string }

@@ -13,7 +13,7 @@ export interface Feed<T> {
   isTruncated: boolean;
   /** Older items are being loaded. */
   isReadingOlder: boolean;
-  /** Whether the first page was loaded. */
+  /** Whether the first page was loaded. For events: whether all items since the first one are known, and new ones are streamed. */
   isKnown: boolean;
   isFollowing: boolean;
   /** Number of new items since the view stopped following. */
@@ -22,10 +22,26 @@ export interface Feed<T> {
   cursorId: string | null;
   /** The item whose details are open. It stays open when new items arrive, until the operator moves or closes it. */
   opened: T | null;
-  /** Items that the filter hides, up to `MAX_FOLLOWED`, to show again when the filter changes. Unused when the daemon filters. */
+  /** Items that the filter hides, up to `MAX_FOLLOWED`, to show again when the filter changes. Unused in the audit log. */
   filteredOut: readonly T[];
+  /** While `isKnown` is false: items after this time may be missing. Null: all may be. Unused in the audit log. */
+  gapFrom: string | null;
+  /** Pages that are being loaded one after the other; null: none. Unused in the audit log. */
+  search: Search | null;
   /** State of the stream of new items. */
   stream: 'opening' | 'open' | 'lost';
+}
+
+/** A search for older items, page by page, until it has what is needed. */
+export interface Search {
+  /** The query whose response is awaited. */
+  query: Readonly<Record<string, string | undefined>>;
+  /** Items before this time are known: the search must reach it. Null: none are known. */
+  untilTime: string | null;
+  /** The number of items that are needed. */
+  needed: number;
+  /** Limit of further pages. */
+  pagesLeft: number;
 }
 
 export const MAX_FOLLOWED = 1_000;
@@ -44,6 +60,8 @@ export const emptyFeed = <T>(filter = ''): Feed<T> => ({
   cursorId: null,
   opened: null,
   filteredOut: [],
+  gapFrom: null,
+  search: null,
   stream: 'opening',
 });
 
@@ -122,18 +140,31 @@ export function refiltered<T extends FeedItem>(feed: Feed<T>, filter: string, ma
   return withCursor({ ...feed, filter, items, filteredOut, unseen: 0 });
 }
 
-/** Adds new items: matching ones are shown, the others are hidden. */
-export function withFilteredItems<T extends FeedItem>(
+/** Hides the items that do not match. @returns the feed, and the matching items, which are still to be added. */
+export function withHiddenItems<T extends FeedItem>(
   feed: Feed<T>,
   items: readonly T[],
   matches: (item: T) => boolean,
-): Feed<T> {
+): { feed: Feed<T>; shown: readonly T[] } {
   const shown = items.filter(matches);
-  const others = items.filter((item) => !matches(item));
-  const next =
-    others.length === 0 ? feed : { ...feed, filteredOut: [...feed.filteredOut, ...others].slice(-MAX_FOLLOWED) };
-  return shown.length === 0 ? next : withNewItems(next, shown);
+  if (shown.length === items.length) return { feed, shown };
+  const others = merged(
+    feed.filteredOut,
+    items.filter((item) => !matches(item)),
+  ).all;
+  return { feed: { ...feed, filteredOut: others.slice(-MAX_FOLLOWED) }, shown };
 }
+
+/** While following, older items are dropped beyond the limit; they can be loaded again. */
+export function withinLimit<T extends FeedItem>(feed: Feed<T>): Feed<T> {
+  const { items, isFollowing } = feed;
+  if (!isFollowing || items.length <= MAX_FOLLOWED) return feed;
+  return { ...feed, items: items.slice(-MAX_FOLLOWED), older: null, isTruncated: true };
+}
+
+/** Drops the items before a time: between them and the others some may be missing. */
+export const restartedAt = <T extends FeedItem>(feed: Feed<T>, time: string): Feed<T> =>
+  withCursor({ ...feed, items: feed.items.filter((item) => item.time >= time) });
 
 /** Keeps the cursor on the newest item while following, and always on an existing item. */
 function withCursor<T extends FeedItem>(feed: Feed<T>): Feed<T> {

@@ -1,16 +1,9 @@
-/** The audit and event feeds. Both are streamed; older audit records can also be loaded. */
+/** The audit feed, and which feed a change of the state concerns. Both feeds are streamed, and older items can be loaded. */
 import type { AuditQuery, WireAuditRecord } from '../../daemon/api/contract.js';
 import { mayRequest } from './connection.js';
 import type { Effect, DataRequest, Stream, Streamed } from './exchange.js';
-import {
-  withNewItems,
-  emptyFeed,
-  MAX_SCROLLBACK,
-  moved,
-  withOlderItems,
-  refiltered,
-  withFilteredItems,
-} from './feed.js';
+import * as events from './event-feed.js';
+import { withNewItems, emptyFeed, MAX_SCROLLBACK, moved, withOlderItems } from './feed.js';
 import { parseFilter } from '../../console/query/filter.js';
 import { withMessage, type State, type Transition, view } from './state.js';
 import { used } from './token.js';
@@ -20,7 +13,6 @@ const PAGE = '200';
 
 const known = ({ projects }: State) => ({ projects: projects.all ?? [] });
 const auditFilter = (state: State) => parseFilter(state.audit.filter, 'audit', known(state));
-const eventFilter = (state: State) => parseFilter(state.events.filter, 'events', known(state));
 
 /** The audit stream supports no words and no times: with these filters the records are polled. */
 export function isFollowable(state: State): boolean {
@@ -40,8 +32,7 @@ function auditStream(state: State): Stream {
 export function streams(state: State): Stream[] {
   const shown = view(state);
   if (shown.screen === 'token') return [{ of: 'tokenEvents', id: shown.id }];
-  // All events, whatever the filter, so that another filter also finds past events and misses none.
-  if (shown.screen === 'events') return [{ of: 'events', query: {} }];
+  if (shown.screen === 'events') return events.eventStreams(state);
   if (shown.screen === 'audit' && isFollowable(state)) return [auditStream(state)];
   return [];
 }
@@ -50,14 +41,11 @@ export function streams(state: State): Stream[] {
 export const withStreamsOpening = (state: State): State => ({
   ...state,
   audit: { ...state.audit, stream: 'opening' },
-  events: { ...state.events, stream: 'opening' },
+  events: events.streamOpening(state.events),
 });
 
 export function streamChanged(state: State, of: FeedName, stream: 'open' | 'lost'): Transition {
-  if (of === 'events') {
-    const { events } = state;
-    return [{ ...state, events: { ...events, stream, isKnown: events.isKnown || stream === 'open' } }];
-  }
+  if (of === 'events') return events.streamChanged(state, stream);
   // Records written between the last page and the start of the stream are in neither, so the newest page is requested.
   const asked = stream === 'open' && view(state).screen === 'audit' ? newestPage(state) : [];
   const next: State = { ...state, audit: { ...state.audit, stream } };
@@ -113,24 +101,17 @@ export function auditReceived(
 
 export function streamed(state: State, all: readonly Streamed[]): State {
   const audit = all.flatMap((it) => (it.of === 'audit' ? [it.item] : []));
-  const events = all.flatMap((it) => (it.of === 'events' ? [it.item] : []));
+  const ofAll = all.flatMap((it) => (it.of === 'events' ? [it.item] : []));
   const own = all.flatMap((it) => (it.of === 'tokenEvents' ? [it.item] : []));
-  const next: State = {
-    ...state,
-    // Before the first page is loaded it is not known whether records are missing. That page will contain these too.
-    audit: audit.length > 0 && state.audit.isKnown ? withNewItems(state.audit, audit) : state.audit,
-    // A paused list does not change, and events during the pause are lost.
-    events:
-      events.length > 0 && !state.isPaused
-        ? withFilteredItems(state.events, events, eventFilter(state).matches)
-        : state.events,
-  };
+  // Before the first page is loaded it is not known whether records are missing. That page will contain these too.
+  const isAdded = audit.length > 0 && state.audit.isKnown;
+  const next = events.eventsStreamed(isAdded ? { ...state, audit: withNewItems(state.audit, audit) } : state, ofAll);
   return own.reduce(used, next);
 }
 
 /** Moves the cursor in a feed. At its start, older records are loaded. */
 export function movedBy(state: State, of: FeedName, by: number): Transition {
-  if (of === 'events') return [{ ...state, events: moved(state.events, by) }];
+  if (of === 'events') return events.eventsMovedBy(state, by);
   const next: State = { ...state, audit: moved(state.audit, by) };
   const { audit } = next;
   const isAtBeginning = by < 0 && audit.cursorId === audit.items[0]?.id;
@@ -144,10 +125,7 @@ export function movedBy(state: State, of: FeedName, by: number): Transition {
 }
 
 export function filtered(state: State, of: FeedName, filter: string): Transition {
-  if (of === 'events') {
-    const { matches } = parseFilter(filter, 'events', known(state));
-    return [{ ...state, events: refiltered(state.events, filter, matches) }];
-  }
+  if (of === 'events') return events.eventsFiltered(state, filter);
   const next: State = { ...state, audit: { ...emptyFeed(filter), opened: state.audit.opened } };
   return [next, ...dataRequests(next).map((request): Effect => ({ do: 'load', request }))];
 }

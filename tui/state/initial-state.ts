@@ -3,6 +3,7 @@ import { NOT_CONNECTED } from './connection.js';
 import type { Target } from './exchange.js';
 import { emptyFeed } from './feed.js';
 import { NO_PROJECTS } from './projects.js';
+import { NOTHING_SAVED, type Saved } from './saved.js';
 import type { CustomKeys, Look, Skins, State, Tab } from './state.js';
 import { NO_TOKENS } from './tokens.js';
 
@@ -16,6 +17,7 @@ export interface InitialStateOptions {
   customKeys?: CustomKeys;
   skins?: Skins;
   commandHistory?: readonly string[];
+  saved?: Saved;
   /** What is wrong with the operator's settings. */
   problems?: readonly string[];
 }
@@ -30,6 +32,7 @@ export const initialState = ({
   customKeys = new Map(),
   skins = { current: 'default', all: new Map() },
   commandHistory = [],
+  saved = NOTHING_SAVED,
   problems = [],
 }: InitialStateOptions): State => ({
   size,
@@ -38,6 +41,8 @@ export const initialState = ({
   skins,
   commandHistory,
   contexts: null,
+  saved,
+  viewCounts: new Map(),
   nowMs,
   target,
   connection: NOT_CONNECTED,
@@ -46,6 +51,7 @@ export const initialState = ({
   refreshMs,
   views: [{ screen: tab }],
   layers: problems.length === 0 ? [] : [{ kind: 'notice', title: 'Your settings', sentences: problems, scrolled: 0 }],
+  lastClick: null,
   message: null,
   undo: null,
   pendingChanges: [],

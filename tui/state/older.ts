@@ -48,6 +48,10 @@ function filled(it: DataResponse, missed: Missed): DataResponse {
       const page = it.data as Extract<DataResponse, { request: { of: 'audit' } }>['data'];
       return whole({ ...page, items: all(page.items, older.completeRecord) });
     }
+    case 'events': {
+      const page = it.data as Extract<DataResponse, { request: { of: 'events' } }>['data'];
+      return whole({ ...page, items: all(page.items, older.completeEvent) });
+    }
     case 'tokenAudit': {
       const history = it.data as Extract<DataResponse, { request: { of: 'tokenAudit' } }>['data'];
       const { changes, lastUse } = history;

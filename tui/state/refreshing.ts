@@ -1,8 +1,10 @@
 /** Refresh: the data requests of the current view, sent now and at every refresh interval. */
 import { requesting, mayRequest, nextRefreshMs } from './connection.js';
 import type { Effect, DataRequest, Stream } from './exchange.js';
+import { dataRequests as eventRequests } from './event-feed.js';
 import * as feeds from './feeds.js';
 import { whyFilterInvalid } from './filtering.js';
+import { countRequests } from './saved-views.js';
 import { layer, withMessage, type State, type Transition, view } from './state.js';
 import * as token from './token.js';
 import * as tokens from './tokens.js';
@@ -20,6 +22,8 @@ function dataRequests(state: State): DataRequest[] {
       return token.dataRequests(state, shown.id);
     case 'audit':
       return feeds.dataRequests(state);
+    case 'events':
+      return eventRequests(state);
     case 'cache':
       return [{ of: 'cache' }];
     default:
@@ -30,7 +34,7 @@ function dataRequests(state: State): DataRequest[] {
 /** Requests the data of the current view, and schedules the next refresh. */
 export function refreshed(state: State): Transition {
   if (!mayRequest(state)) return [state];
-  const all: DataRequest[] = [{ of: 'status' }, { of: 'projects' }, ...dataRequests(state)];
+  const all: DataRequest[] = [{ of: 'status' }, { of: 'projects' }, ...dataRequests(state), ...countRequests(state)];
   const isList = view(state).screen === 'tokens';
   const kinds = all.map(({ of }) => of);
   const isListAsked = isList && tokens.filterQuery(state) !== null;

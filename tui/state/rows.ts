@@ -13,8 +13,12 @@ export const isTooSmall = ({ size }: Pick<State, 'size'>) =>
 /** Maximum height of the details of an audit record or event, with the rule above them. */
 const MAX_DETAIL_ROWS = 16;
 
-/** Rows that the open details take from a feed, with the rule above them. */
-export const detailRows = (state: Pick<State, 'size'>) => Math.min(MAX_DETAIL_ROWS, Math.floor(listRows(state) / 2));
+/** With fewer rows, open details replace the list: there is no room for both. */
+const MIN_ROWS_FOR_BOTH = 8;
 
-export const feedRows = (state: Pick<State, 'size'>, { opened }: { opened: unknown }) =>
-  Math.max(1, listRows(state) - (opened === null ? 0 : detailRows(state)));
+/** Rows of a feed's list: open details, with the rule above them, take the others. */
+export function feedRows(state: Pick<State, 'size'>, { opened }: { opened: unknown }): number {
+  const rows = listRows(state);
+  if (opened === null) return rows;
+  return rows < MIN_ROWS_FOR_BOTH ? 0 : rows - Math.min(MAX_DETAIL_ROWS, Math.floor(rows / 2));
+}

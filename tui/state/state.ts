@@ -21,6 +21,7 @@ import type {
   TokenHistory,
 } from './exchange.js';
 import type { Feed } from './feed.js';
+import type { Saved } from './saved.js';
 import type { Secret } from './secret.js';
 import type { Line } from './line.js';
 import type { Window } from './window.js';
@@ -30,8 +31,8 @@ import type { TokenSortField } from '../../daemon/api/vocabulary.js';
 export const TABS = ['overview', 'tokens', 'projects', 'audit', 'cache', 'events'] as const;
 export type Tab = (typeof TABS)[number];
 
-/** An entry of the navigation stack. The last one is shown. */
-export type View = { screen: Tab } | { screen: 'token'; id: string };
+/** An entry of the navigation stack. The last one is shown. `saved` is the name of the saved view that was opened. */
+export type View = { screen: Tab; saved?: string } | { screen: 'token'; id: string };
 export type Screen = View['screen'];
 
 /** Keys from the operator's keys file, by the names of the actions. An empty list: the action has no key. */
@@ -52,6 +53,10 @@ export interface State {
   commandHistory: readonly string[];
   /** Null until the command line or the list of contexts was opened. */
   contexts: readonly ContextSummary[] | null;
+  /** What is stored for this context. */
+  saved: Saved;
+  /** Number of tokens of each saved view; null: the daemon refused the query. */
+  viewCounts: ReadonlyMap<string, number | null>;
   /** By the clock of this machine. */
   nowMs: number;
   target: Target;
@@ -64,6 +69,8 @@ export interface State {
   views: readonly View[];
   /** Layers over the view, such as dialogs. The last one receives the keys. */
   layers: readonly Layer[];
+  /** The last click that was not the second one of two. */
+  lastClick: { row: number; atMs: number } | null;
   message: Message | null;
   undo: Undo | null;
   /** Changes that were sent and have no response yet. */

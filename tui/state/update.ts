@@ -8,8 +8,10 @@ import type {
   ChangeResult,
   Target,
   DataRequest,
+  MouseAction,
   TimedAction,
 } from './exchange.js';
+import { eventsReceived, pageFailed } from './event-feed.js';
 import * as feeds from './feeds.js';
 import * as filtering from './filtering.js';
 import * as forms from './forms.js';
@@ -19,6 +21,8 @@ import * as results from './change-result.js';
 import * as projects from './projects.js';
 import { refreshed, streams, woke } from './refreshing.js';
 import { listRows } from './rows.js';
+import { NOTHING_SAVED } from './saved.js';
+import { withCount } from './saved-views.js';
 import {
   bulkActivity,
   type Reveal,
@@ -38,10 +42,11 @@ const SECOND_MS = 1_000;
 /** The maximum number of samples that the chart of the overview can show. */
 const SAMPLES_KEPT = 120;
 
-/** Key handling. The table of keys imports the reducers, so it is passed in to avoid an import cycle. */
+/** Input handling. The table of keys imports the reducers, so it is passed in to avoid an import cycle. */
 export interface Press {
   key(state: State, key: string): Transition;
   paste(state: State, text: string): Transition;
+  mouse(state: State, action: MouseAction): Transition;
 }
 
 export function update(before: State, action: TimedAction, press: Press): Transition {
@@ -66,6 +71,8 @@ function reduced(state: State, action: Action, press: Press): Transition {
       return press.key(state, action.key);
     case 'paste':
       return press.paste(state, action.text);
+    case 'mouse':
+      return press.mouse(state, action);
     case 'resized':
       return resized(state, action);
     case 'woke':
@@ -96,13 +103,17 @@ function reduced(state: State, action: Action, press: Press): Transition {
     case 'connected':
       return begun(
         withMessage(
-          { ...resetForDaemon(state), target: action.target },
+          { ...resetForDaemon(state), target: action.target, saved: action.saved ?? NOTHING_SAVED },
           `Connected to ${nameOf(action.target)}`,
           'good',
         ),
       );
     case 'notConnected':
       return [withMessage({ ...state, switchingTo: null }, `${action.context}: ${action.failure.message}`, 'bad')];
+    case 'saved':
+      return [{ ...state, saved: action.saved }];
+    case 'notSaved':
+      return [withMessage(state, `Cannot store it, so it ends with llmp: ${action.failure.message}`, 'bad')];
     case 'copied':
       // The terminal does not report whether it accepted the text.
       return [withNotice(state, `${action.what} was sent to the terminal's clipboard`)];
@@ -189,9 +200,11 @@ const DATA_REDUCERS: DataReducers = {
       ? [{ ...state, overview: { ...state.overview, usage: data } }]
       : [token.usageReceived(state, query.token_id, data)],
   audit: (state, { query }, data) => [feeds.auditReceived(state, query, data)],
+  events: (state, { query }, data) => eventsReceived(state, query, data),
   tokenAudit: (state, { id }, history) => [token.historyReceived(state, id, history)],
   cache: (state, _, cache) => [{ ...state, cache: { ...state.cache, cache } }],
   purgeable: (state, { body }, count) => [withPreview(state, JSON.stringify(body), { count, failure: null })],
+  viewCount: (state, { name }, count) => [withCount(state, name, count)],
   contexts: (before, _, all) => {
     const state = { ...before, contexts: all };
     const top = state.layers.at(-1);
@@ -224,8 +237,12 @@ function failed(before: State, request: DataRequest, failure: Failure): Transiti
     const step = tokens.orderRefused(heard);
     if (step) return step;
   }
+  // An older daemon streams events, and has no list of them.
+  if (request.of === 'events' && failure.status === 404 && heard.events.stream === 'open') return [heard];
   if (request.of === 'token' && failure.status === 404) return [token.gone(heard, request.id)];
-  return [request.of === 'purgeable' ? heard : withMessage(heard, failure.message, 'bad')];
+  return [
+    request.of === 'purgeable' || request.of === 'viewCount' ? heard : withMessage(heard, failure.message, 'bad'),
+  ];
 }
 
 /** Clears what was waiting for the data of a failed request. */
@@ -237,8 +254,12 @@ function withoutPendingRequest(state: State, request: DataRequest, failure: Fail
       return { ...state, progress: null, tokens: { ...state.tokens, collecting: null } };
     case 'audit':
       return { ...state, audit: { ...state.audit, isReadingOlder: false } };
+    case 'events':
+      return pageFailed(state, request.query, failure.status);
     case 'purgeable':
       return withPreview(state, JSON.stringify(request.body), { count: null, failure });
+    case 'viewCount':
+      return withCount(state, request.name, null);
     case 'contexts': {
       const top = state.layers.at(-1);
       return top?.kind === 'contexts' ? withLayer(state, { ...top, all: [], queuedKeys: [], failure }) : state;

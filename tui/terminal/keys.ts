@@ -1,7 +1,8 @@
 import type { Clock } from '../../console/terminal-io.js';
+import { type MouseInput, mouseInput } from './mouse.js';
 import { controlSequenceKey, shiftSequenceKey, textKey } from './key-names.js';
 
-export type Input = { kind: 'key'; key: string } | { kind: 'paste'; text: string };
+export type Input = { kind: 'key'; key: string } | { kind: 'paste'; text: string } | MouseInput;
 
 // A terminal sends a sequence at once, so an Esc followed by nothing for this time is the key itself.
 const ESCAPE_MS = 50;
@@ -212,7 +213,11 @@ export class KeyDecoder {
     const isControl = this.#state === 'control sequence';
     if (isControl && final === 'M' && text === '') this.#enter('mouse');
     else if (isControl && final === '~' && text === '200') this.#enter('paste');
-    else {
+    else if (isControl && text.startsWith('<')) {
+      const input = mouseInput(text, final);
+      if (input) this.#emit(input);
+      this.#enter('ground');
+    } else {
       // A sequence above the limit is ignored.
       if (text.length < MAX_SEQUENCE_LENGTH)
         this.#key((isControl ? controlSequenceKey : shiftSequenceKey)(text, final, this.#hasAlt));

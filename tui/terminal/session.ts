@@ -1,12 +1,13 @@
 import { constants } from 'node:os';
 import { inspect } from 'node:util';
 import type { TerminalIo } from '../../console/terminal-io.js';
+import { MOUSE_ON } from './mouse.js';
 import type { Output } from './output.js';
 import { StrayOutput } from './stray-output.js';
 
 // Alternate screen, no cursor, no wrapping at the right edge, bracketed paste.
 const ENTER = '\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[?2004h\x1b[0m\x1b[2J\x1b[H';
-// Also turns off mouse and focus reports, which an earlier program may have left on.
+// Also turns off mouse and focus reports: its own, and those which an earlier program may have left on.
 const LEAVE =
   '\x1b[?2026l\x1b[?2004l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1004l\x1b[?7h\x1b[0m\x1b[?25h\x1b[?1049l';
 
@@ -19,6 +20,8 @@ const STOPPED_WITHIN_MS = 50;
 export interface TerminalSessionOptions {
   io: TerminalIo;
   output: Output;
+  /** Whether the terminal reports the mouse. It does not select text then. */
+  hasMouse: boolean;
   /** Removes secrets and control characters from a text, for the terminal and for bug reports. */
   mask: (text: string) => string;
   /** Called when the screen was taken over and cleared. */
@@ -144,7 +147,7 @@ export class TerminalSession {
   }
 
   #enter(): void {
-    const { io, output, onEntered } = this.#options;
+    const { io, output, hasMouse, onEntered } = this.#options;
     // This comes first: in the background it stops the process again, before anything is written over the shell.
     // Off and on again, because the shell may have changed the mode without notice.
     io.stdin.setRawMode?.(false);
@@ -154,7 +157,7 @@ export class TerminalSession {
     io.setBlocking(false);
     this.#strays.catch();
     this.#state = 'inside';
-    output.write(ENTER);
+    output.write(hasMouse ? ENTER + MOUSE_ON : ENTER);
     onEntered();
   }
 

@@ -16,7 +16,7 @@ export interface Terminal {
   paint(lines: readonly string[]): void;
   /** Shows the element within 1/30 s, or as soon as the terminal has read earlier output. Only the newest element is shown. */
   render(element: ReactNode): void;
-  /** Listens for input. ^C and ^Z are keys like any other. @returns a function that removes the listener. */
+  /** Listens for input: keys, pastes, and the mouse if it was asked for. ^C and ^Z are keys like any other. @returns a function that removes the listener. */
   onInput(hear: (input: Input) => void): () => void;
   onResize(hear: (size: Size) => void): () => void;
   /** Repaints the whole screen, over any other output. */
@@ -36,6 +36,8 @@ export interface Terminal {
 export interface TerminalOptions {
   /** Removes secrets and control characters from the report of a crash. */
   mask: (text: string) => string;
+  /** Whether to hear the mouse. The terminal does not select text by itself then. */
+  hasMouse?: boolean;
 }
 
 // Size of a terminal that does not report one.
@@ -48,7 +50,7 @@ const ROWS = 24;
  * Modules that import React or Ink must be imported after this call, or after `prepareLibraries`. That includes every `.tsx` file,
  * which imports React implicitly.
  */
-export function openTerminal(io: TerminalIo, { mask }: TerminalOptions): Terminal {
+export function openTerminal(io: TerminalIo, { mask, hasMouse = false }: TerminalOptions): Terminal {
   const capabilities = capabilitiesOf(io);
   prepareLibraries(io.env, capabilities);
 
@@ -58,11 +60,14 @@ export function openTerminal(io: TerminalIo, { mask }: TerminalOptions): Termina
   const inputs = new Set<(input: Input) => void>();
   const sizes = new Set<(size: Size) => void>();
   const keys = new KeyDecoder(io.clock, (input) => {
+    // Reports that an earlier program has left on are not meant for this one.
+    if (input.kind === 'mouse' && !hasMouse) return;
     for (const hear of inputs) hear(input);
   });
   const life = new TerminalSession({
     io,
     output,
+    hasMouse,
     mask,
     onEntered() {
       frames.resume();

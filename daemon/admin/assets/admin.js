@@ -134,8 +134,12 @@ document.addEventListener('click', (event) => {
 // ---- selection of rows in a list
 
 for (const button of document.querySelectorAll('[data-mark-all]')) {
-  const boxes = () => [...button.form.querySelectorAll('input[type=checkbox]')];
+  const boxes = () => [...button.form.querySelectorAll('input[name=id]')];
   const update = () => {
+    // The tokens of all pages: then it does not matter which are selected here.
+    const isEverything = button.form.elements.all.checked;
+    for (const box of boxes()) box.disabled = isEverything;
+    button.disabled = isEverything;
     const selected = boxes().filter((box) => box.checked).length;
     const isAll = selected > 0 && selected === boxes().length;
     button.textContent = isAll

@@ -1,7 +1,7 @@
-import { counted } from '../../api/formats.js';
+import { counted, exact } from '../../api/formats.js';
 import { Heading } from './document.js';
 import { ReasonField } from './fields.js';
-import { ChangeForm, Link } from './frame.js';
+import { ChangeForm, Link, RestOfPage } from './frame.js';
 import { TokenLink } from './links.js';
 import { SuccessNotice, ErrorNotice } from './parts.js';
 import { escapeBidi } from './formats.js';
@@ -30,28 +30,38 @@ const WORDS = {
   },
 } as const;
 
-type What = keyof typeof WORDS;
+export type BulkWhat = keyof typeof WORDS;
+
+export interface FilterTerm {
+  name: string;
+  value: string;
+}
 
 export interface BulkAskProps {
-  what: What;
-  ids: readonly string[];
+  what: BulkWhat;
+  count: number;
+  /** Null if the tokens were selected one by one. Empty if they are all tokens. */
+  filter: readonly FilterTerm[] | null;
+  /** Hidden fields of the form. */
+  fields: readonly (readonly [name: string, value: string])[];
   refused: string | null;
   reason: string;
 }
 
-export function bulkAskPage({ what, ids, refused, reason }: BulkAskProps) {
+export function bulkAskPage({ what, count, filter, fields, refused, reason }: BulkAskProps) {
   const { verb, says } = WORDS[what];
-  const title = `${verb} ${counted(ids.length, 'token')}?`;
+  const title = `${verb} ${counted(count, 'token')}?`;
   const body = (
     <div className="narrow">
       <Heading title={title} />
       <ErrorNotice why={refused} />
+      {filter === null ? null : <FilterNotice filter={filter} />}
       <p>{says}</p>
       <ChangeForm to="tokens/marked">
         <input type="hidden" name="what" value={what} />
         <input type="hidden" name="confirmed" value="yes" />
-        {ids.map((id) => (
-          <input key={id} type="hidden" name="id" value={id} />
+        {fields.map(([name, value]) => (
+          <input key={value} type="hidden" name={name} value={value} />
         ))}
         <ReasonField reason={reason} />
         <div className="buttons">
@@ -68,14 +78,62 @@ export function bulkAskPage({ what, ids, refused, reason }: BulkAskProps) {
   return { title, body };
 }
 
-export function bulkDonePage({ what, results }: { what: What; results: readonly BulkResult[] }) {
-  const { past } = WORDS[what];
-  const of = (outcome: BulkResult['outcome']) => results.filter((result) => result.outcome === outcome);
-  const [changed, already, failed, unknown] = [of('changed'), of('already'), of('failed'), of('unknown')];
-  const title = failed.length + unknown.length === 0 ? 'Done' : 'Some changes failed';
+function FilterNotice({ filter }: { filter: readonly FilterTerm[] }) {
+  if (filter.length === 0) {
+    return (
+      <p className="notice">
+        <strong>These are all tokens of all projects.</strong>
+      </p>
+    );
+  }
+  return (
+    <p className="notice">
+      All tokens with{' '}
+      {filter.map(({ name, value }, index) => (
+        <span key={name}>
+          {index === 0 ? '' : ', '}
+          {name} <strong>{escapeBidi(value)}</strong>
+        </span>
+      ))}
+    </p>
+  );
+}
+
+/** The page shows the progress while it is sent, and then the summary. */
+export function bulkProgressPage({ what, count }: { what: BulkWhat; count: number }) {
+  const title = `${WORDS[what].verb} ${counted(count, 'token')}`;
   const body = (
     <div className="narrow">
       <Heading title={title} path={<Link to="tokens">Tokens</Link>} />
+      {/* The style shows only the last part that has come. */}
+      <div className="last-only">
+        <p>Keep this page open until it is done.</p>
+        <RestOfPage />
+      </div>
+    </div>
+  );
+  return { title, body };
+}
+
+export function bulkProgress({ what, done, all }: { what: BulkWhat; done: number; all: number }) {
+  const says = `${exact(done)} of ${exact(all)}`;
+  return (
+    <div className="progress">
+      <progress max={all} value={done} aria-label={`${WORDS[what].verb}: ${says}`} />
+      <span>{says}. Keep this page open until it is done.</span>
+    </div>
+  );
+}
+
+// A longer list would not be read. The list of tokens shows the others.
+const MAX_LISTED = 50;
+
+export function bulkSummary({ what, results }: { what: BulkWhat; results: readonly BulkResult[] }) {
+  const { past } = WORDS[what];
+  const of = (outcome: BulkResult['outcome']) => results.filter((result) => result.outcome === outcome);
+  const [changed, already, failed, unknown] = [of('changed'), of('already'), of('failed'), of('unknown')];
+  return (
+    <div className="summary">
       <SuccessNotice what={`${counted(changed.length, 'token')} ${past}.`} />
       {already.length === 0 ? null : (
         <p>{`${counted(already.length, 'token')} ${already.length === 1 ? 'was' : 'were'} already ${past}.`}</p>
@@ -92,7 +150,6 @@ export function bulkDonePage({ what, results }: { what: What; results: readonly 
       </p>
     </div>
   );
-  return { title, body };
 }
 
 /** A list of tokens, with an error message for each. */
@@ -102,12 +159,13 @@ function NotDone({ what, results }: { what: string; results: readonly BulkResult
     <div className="notice bad" role="alert">
       <p>{what}</p>
       <ul>
-        {results.map(({ id, name, why }) => (
+        {results.slice(0, MAX_LISTED).map(({ id, name, why }) => (
           <li key={id}>
             <TokenLink token={{ id, name }} /> {escapeBidi(why ?? '')}
           </li>
         ))}
       </ul>
+      {results.length > MAX_LISTED ? <p>{`And ${exact(results.length - MAX_LISTED)} more.`}</p> : null}
     </div>
   );
 }

@@ -41,6 +41,12 @@ export function ConfirmLink({ to, children, isDangerous = false }: LinkProps & {
   );
 }
 
+/** Where the rest of a page goes that is sent while it is made (`PageView.rest`). Without scripts and styles it is invisible. */
+export const RestOfPage = () => <template id={REST_ID} />;
+const REST_ID = 'rest-of-page';
+/** `RestOfPage` in the HTML. */
+export const REST_MARK = `<template id="${REST_ID}"></template>`;
+
 export const FORM_TOKEN = 'form_token';
 
 /** A POST form: it makes a change. */

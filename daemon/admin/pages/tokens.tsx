@@ -1,4 +1,4 @@
-import { counted } from '../../api/formats.js';
+import { counted, exact } from '../../api/formats.js';
 import type { WireProject, WireToken } from '../../api/contract.js';
 import { TOKEN_STATES, type TokenSortOrder } from '../../api/vocabulary.js';
 import { Heading } from './document.js';
@@ -48,10 +48,12 @@ export function tokensPage({ tokens, total, next, query, projects, refused }: To
           </p>
           <ChangeForm to="tokens/marked" className="marked" data-marking="">
             <TokenTable tokens={tokens} />
-            <div className="buttons start">
+            <input type="hidden" name="query" value={query.toString()} />
+            <div className="buttons start bar">
               <button type="button" data-mark-all="" hidden>
                 Select all on this page
               </button>
+              <AllMatching total={total} isFiltered={isFiltered} />
               <button type="submit" name="what" value="revoke">
                 Revoke selected…
               </button>
@@ -66,6 +68,16 @@ export function tokensPage({ tokens, total, next, query, projects, refused }: To
       )}
       <Paging to="tokens" query={query} next={next} />
     </>
+  );
+}
+
+/** Selects more than this page. The confirmation page counts the tokens again. */
+function AllMatching({ total, isFiltered }: { total: number | null; isFiltered: boolean }) {
+  return (
+    <label id="all-matching" data-live="" className="checkbox">
+      <input type="checkbox" name="all" value="yes" />
+      {`All${total === null ? '' : ` ${exact(total)}`} ${isFiltered ? 'that match this filter' : 'of the list'}`}
+    </label>
   );
 }
 

@@ -1,41 +1,152 @@
-/** Revokes or reactivates all selected tokens: a confirmation page, then one change and one audit record per token. */
-import { ApiError, type ManagementClient } from '../../api/client.js';
-import { DEFAULT_PAGE_SIZE, UUID_PATTERN } from '../../api/vocabulary.js';
-import { bulkAskPage, bulkDonePage, type BulkResult } from '../pages/bulk.js';
-import { type PageResponse, post, invalidRequest, refusalOf, statusOf, type PageRequest } from '../page-request.js';
+/**
+ * Revokes or reactivates many tokens: those that are selected on a page of the list, or all that match its filter. A confirmation page
+ * comes first. The page after it shows the progress while it is sent. There is one change and one audit record per token.
+ */
+import { ApiError, type ManagementClient, type Page } from '../../api/client.js';
+import type { WireToken } from '../../api/contract.js';
+import { counted, exact } from '../../api/formats.js';
+import { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, UUID_PATTERN } from '../../api/vocabulary.js';
+import {
+  bulkAskPage,
+  bulkProgress,
+  bulkProgressPage,
+  type BulkResult,
+  bulkSummary,
+  type BulkWhat,
+  type FilterTerm,
+} from '../pages/bulk.js';
+import {
+  type PagePart,
+  type PageResponse,
+  post,
+  invalidRequest,
+  refusalOf,
+  statusOf,
+  type PageRequest,
+} from '../page-request.js';
+import { asField, fromField, type TokenFilter, tokenFilterOf } from '../token-filter.js';
 
 // The size of a page of the list.
-const MAX_TOKENS = DEFAULT_PAGE_SIZE;
+const MAX_SELECTED = DEFAULT_PAGE_SIZE;
+/** For more, the command line is the better place. */
+const MAX_MATCHING = 10_000;
 const CONCURRENCY = 8;
+const PROGRESS_STEPS = 50;
+
+/** A token to change. The name and the state of a selected token are not known yet. */
+type Target = Pick<WireToken, 'id'> & Partial<Pick<WireToken, 'name' | 'is_active'>>;
+
+/** The selected tokens, or those that match a filter. */
+type Selection = { ids: readonly string[] } | { filter: TokenFilter; count: number };
 
 interface BulkChange {
-  what: 'revoke' | 'reactivate';
-  ids: readonly string[];
+  what: BulkWhat;
+  selection: Selection;
 }
 
 /** @throws {ApiError} if the form is invalid. */
-function bulkChangeOf({ form }: PageRequest): BulkChange {
-  const what = form.get('what');
-  if (what !== 'revoke' && what !== 'reactivate') throw invalidRequest('choose revoke or reactivate');
+function idsIn(form: URLSearchParams): readonly string[] {
   const ids = [...new Set(form.getAll('id'))];
   if (ids.length === 0) throw invalidRequest('no tokens selected: go back and select some');
-  if (ids.length > MAX_TOKENS || !ids.every((id) => UUID_PATTERN.test(id)))
-    throw invalidRequest(`select up to ${MAX_TOKENS} tokens`);
-  return { what, ids };
+  if (ids.length > MAX_SELECTED || !ids.every((id) => UUID_PATTERN.test(id)))
+    throw invalidRequest(`select up to ${MAX_SELECTED} tokens`);
+  return ids;
 }
 
-function ask(request: PageRequest, { what, ids }: BulkChange, refused: string | null = null): PageResponse {
-  const { title, body } = bulkAskPage({ what, ids, refused, reason: request.form.get('reason') ?? '' });
+function whatIn(form: URLSearchParams): BulkWhat {
+  const what = form.get('what');
+  if (what === 'revoke' || what === 'reactivate') return what;
+  throw invalidRequest('choose revoke or reactivate');
+}
+
+/** From the form of the list. */
+async function chosenIn(request: PageRequest): Promise<BulkChange> {
+  const { form, nowMs } = request;
+  const what = whatIn(form);
+  if (form.get('all') !== 'yes') return { what, selection: { ids: idsIn(form) } };
+  const filter = tokenFilterOf(new URLSearchParams(form.get('query') ?? ''), nowMs);
+  const { total } = await request.client().tokens({ ...filter, limit: '1' });
+  const count = total ?? 0;
+  if (count === 0) throw invalidRequest('no tokens match this filter any more');
+  if (count > MAX_MATCHING) throw invalidRequest(tooMany(count));
+  return { what, selection: { filter, count } };
+}
+
+const tooMany = (count: number) =>
+  `${counted(count, 'token')} match this filter, and up to ${exact(MAX_MATCHING)} can be changed here: filter for fewer`;
+
+/** From the confirmation page. */
+function confirmedIn({ form }: PageRequest): BulkChange {
+  const what = whatIn(form);
+  const filter = form.get('filter');
+  if (filter === null) return { what, selection: { ids: idsIn(form) } };
+  return { what, selection: { filter: fromField(filter), count: Number(form.get('count')) } };
+}
+
+const TERMS: Readonly<Record<string, string>> = {
+  q: 'name or ID',
+  project_id: 'project',
+  state: 'state',
+  used_over: 'use over (%)',
+  expires_after: 'expiry after',
+  expires_before: 'expiry before',
+};
+
+/** The filter in the words of the form, and with the name of the project. */
+async function termsOf(client: ManagementClient, filter: TokenFilter): Promise<FilterTerm[]> {
+  const { project_id: id } = filter;
+  const project = id === undefined ? null : await client.project(id);
+  return Object.entries(filter).map(([name, value]) => ({
+    name: TERMS[name] ?? name,
+    value: name === 'project_id' ? (project?.name ?? value) : value,
+  }));
+}
+
+async function ask(
+  request: PageRequest,
+  { what, selection }: BulkChange,
+  refused: string | null = null,
+): Promise<PageResponse> {
+  const { form } = request;
+  const fields =
+    'ids' in selection
+      ? selection.ids.map((id) => ['id', id] as const)
+      : [['filter', asField(selection.filter)] as const, ['count', String(selection.count)] as const];
+  const { title, body } = bulkAskPage({
+    what,
+    count: 'ids' in selection ? selection.ids.length : selection.count,
+    filter: 'ids' in selection ? null : await termsOf(request.client(), selection.filter),
+    fields,
+    refused,
+    reason: form.get('reason') ?? '',
+  });
   return { title, section: 'tokens', body, ...statusOf(refused) };
 }
 
+/** The tokens that match, up to one more than can be changed. All of them are loaded first, because a change can move them out of the filter. */
+async function matching(client: ManagementClient, filter: TokenFilter): Promise<Target[]> {
+  const found: Target[] = [];
+  let cursor: string | null = null;
+  do {
+    const page: Page<WireToken> = await client.tokens({
+      ...filter,
+      limit: String(MAX_PAGE_SIZE),
+      ...(cursor !== null && { cursor }),
+    });
+    found.push(...page.items.map(({ id, name, is_active }) => ({ id, name, is_active })));
+    cursor = page.next;
+  } while (cursor !== null && found.length <= MAX_MATCHING);
+  return found;
+}
+
 /** Changes one token, unless it already has the desired state. */
-async function changeOne(client: ManagementClient, id: string, isActive: boolean): Promise<BulkResult> {
-  let name: string | null = null;
+async function changeOne(client: ManagementClient, target: Target, isActive: boolean): Promise<BulkResult> {
+  const { id } = target;
+  let name = target.name ?? null;
   let isSent = false;
   try {
-    const token = await client.token(id);
-    name = token.name;
+    const token = target.is_active === undefined ? await client.token(id) : target;
+    name = token.name ?? null;
     if (token.is_active === isActive) return { id, name, outcome: 'already' };
     isSent = true;
     await client.updateToken(id, { is_active: isActive });
@@ -49,27 +160,53 @@ async function changeOne(client: ManagementClient, id: string, isActive: boolean
   }
 }
 
+/** Yields the progress, and then the summary. If the browser goes, nothing more is changed. */
+async function* changeAll(
+  client: ManagementClient,
+  what: BulkWhat,
+  targets: readonly Target[],
+  results: BulkResult[],
+): AsyncGenerator<PagePart> {
+  const piece = Math.max(CONCURRENCY, Math.ceil(targets.length / PROGRESS_STEPS));
+  let unshown = 0;
+  while (results.length < targets.length) {
+    const some = targets.slice(results.length, results.length + CONCURRENCY);
+    results.push(...(await Promise.all(some.map((target) => changeOne(client, target, what === 'reactivate')))));
+    unshown += some.length;
+    if (unshown < piece) continue;
+    unshown = 0;
+    yield bulkProgress({ what, done: results.length, all: targets.length });
+  }
+  yield bulkSummary({ what, results });
+}
+
 async function change(request: PageRequest, wanted: BulkChange): Promise<PageResponse> {
   const client = request.changeClient();
-  const { what, ids } = wanted;
-  const results: BulkResult[] = [];
-  for (let from = 0; from < ids.length; from += CONCURRENCY) {
-    const some = ids.slice(from, from + CONCURRENCY);
-    results.push(...(await Promise.all(some.map((id) => changeOne(client, id, what === 'reactivate')))));
+  const { what, selection } = wanted;
+  const targets =
+    'ids' in selection ? selection.ids.map((id) => ({ id })) : await matching(request.client(), selection.filter);
+  // More than were confirmed: other tokens match now.
+  if ('filter' in selection && targets.length > selection.count) {
+    const count = targets.length;
+    if (count > MAX_MATCHING) throw invalidRequest(tooMany(count));
+    const refused = `The filter now matches ${counted(count, 'token')}, not ${exact(selection.count)}. Nothing was changed.`;
+    return ask(request, { what, selection: { ...selection, count } }, refused);
   }
-  const [first] = results;
-  // An invalid reason fails for all tokens alike: show the form again.
-  if (first?.isRefusal && results.every(({ outcome, why }) => outcome === 'failed' && why === first.why)) {
-    const refused = await refusalOf(() => Promise.reject(invalidRequest(first.why ?? '')));
+  // The first one shows whether the management API accepts the form. After that the page is sent, with status 200.
+  const [first, ...rest] = targets;
+  const results = first ? [await changeOne(client, first, what === 'reactivate')] : [];
+  if (results[0]?.isRefusal) {
+    const refused = await refusalOf(() => Promise.reject(invalidRequest(results[0]?.why ?? '')));
     return ask(request, wanted, refused);
   }
-  const { title, body } = bulkDonePage({ what, results });
-  return { title, section: 'tokens', body };
+  const { title, body } = bulkProgressPage({ what, count: rest.length + results.length });
+  return { title, section: 'tokens', body, rest: changeAll(client, what, targets, results) };
 }
 
 export const bulkRoutes = [
-  post('/tokens/marked', async (request) => {
-    const wanted = bulkChangeOf(request);
-    return request.form.get('confirmed') === 'yes' ? change(request, wanted) : ask(request, wanted);
-  }),
+  post('/tokens/marked', async (request) =>
+    request.form.get('confirmed') === 'yes'
+      ? change(request, confirmedIn(request))
+      : ask(request, await chosenIn(request)),
+  ),
 ];

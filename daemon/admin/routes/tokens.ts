@@ -10,20 +10,19 @@ import {
   type PageResponse,
   get,
   parametersOf,
-  timeFromHours,
   listPage,
   post,
   refusalOf,
   statusOf,
   type PageRequest,
 } from '../page-request.js';
+import { tokenFilterOf } from '../token-filter.js';
 import { bulkRoutes } from './bulk.js';
 import { issuingRoutes } from './issuing.js';
 import { usageFor } from './overview.js';
 
 /** Maximum number of records of each kind of change. */
 const CHANGES_SHOWN = 10;
-const FILTERS = ['q', 'project_id', 'state', 'used_over', 'sort', 'cursor'] as const;
 
 const idOf = ({ params }: PageRequest) => params.id ?? '';
 const titleOf = ({ id, name }: WireToken) => (name === null ? `token ${shortId(id)}` : escapeBidi(name));
@@ -31,11 +30,7 @@ const titleOf = ({ id, name }: WireToken) => (name === null ? `token ${shortId(i
 async function list(request: PageRequest): Promise<PageResponse> {
   const client = request.client();
   const { query, nowMs } = request;
-  const expiresBefore = timeFromHours(nowMs, query.get('expires_within'), 1);
-  const filter = {
-    ...parametersOf(query, FILTERS),
-    ...(expiresBefore && { expires_before: expiresBefore, expires_after: new Date(nowMs).toISOString() }),
-  };
+  const filter = { ...tokenFilterOf(query, nowMs), ...parametersOf(query, ['sort', 'cursor']) };
   const [projects, { items, ...page }] = await Promise.all([
     allProjects(client),
     listPage(() => client.tokens(filter)),

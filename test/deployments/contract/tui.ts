@@ -5,6 +5,7 @@ import { load, type DataSource } from '../../../tui/effects/load.js';
 import { Runner } from '../../../tui/effects/runner.js';
 import { initialState } from '../../../tui/state/initial-state.js';
 import type { Effect } from '../../../tui/state/exchange.js';
+import { NOTHING_SAVED } from '../../../tui/state/saved.js';
 import { isViewLoaded, lengthOf, rowAt } from '../../../tui/state/window.js';
 import { Store } from '../../../tui/store.js';
 import { MANAGEMENT_TOKEN } from '../../support/daemon.js';
@@ -53,11 +54,13 @@ export function behavesInTheTerminalUi(given: ContractContext): void {
           connect: () => Promise.reject(new Error('there is no other')),
           contexts: () => Promise.resolve([]),
           terminal: { copy: () => false, suspend: () => undefined, repaint: () => undefined },
+          save: () => Promise.resolve(NOTHING_SAVED),
           remember: () => undefined,
           quit: () => undefined,
         },
         {
           target: { server: 'here', context: null, color: null, isProtected: false, isReadonly: true, project: null },
+          saved: NOTHING_SAVED,
           client: connection(),
         },
       );

@@ -6,6 +6,7 @@ import { inspect } from 'node:util';
 import type { WireProject } from '../../../daemon/api/contract.js';
 import { type Connected, Runner } from '../../../tui/effects/runner.js';
 import type { Action, ChangeRequest, Effect, TokenHistory } from '../../../tui/state/exchange.js';
+import { NOTHING_SAVED, type SavedChange, type SavedView, withSavedChange } from '../../../tui/state/saved.js';
 import { Secret } from '../../../tui/state/secret.js';
 import { MANAGEMENT_TOKEN, startDaemon, temporaryFolder, type TestDaemon } from '../../support/daemon.js';
 import { eventually } from '../../support/eventually.js';
@@ -29,8 +30,18 @@ describe('effects of the terminal UI', () => {
       asking.now--;
     }
   };
+  /** What is stored for each context, and how long storing takes. */
+  const files = new Map<string | null, typeof NOTHING_SAVED>();
+  let storing: Promise<unknown> = Promise.resolve();
+  async function stored({ context }: Connected['target'], change: SavedChange) {
+    await storing;
+    if (context === 'full') throw new Error('ENOSPC');
+    files.set(context, withSavedChange(files.get(context) ?? NOTHING_SAVED, change));
+    return files.get(context)!;
+  }
   const connected = (name: string, isReadonly = false): Connected => ({
     target: { server: name, context: name, color: null, isProtected: false, isReadonly, project: null },
+    saved: NOTHING_SAVED,
     client: { server: daemon.url, managementToken: MANAGEMENT_TOKEN, fetch: observed, timeoutMs: 10_000 },
   });
   function begin(first = connected('here')): void {
@@ -41,6 +52,7 @@ describe('effects of the terminal UI', () => {
           context === 'nowhere' ? Promise.reject(new Error('no such place')) : Promise.resolve(connected(context)),
         contexts: () => Promise.resolve([]),
         terminal: { copy: (text) => text.length < 100, suspend: () => undefined, repaint: () => undefined },
+        save: (target, change) => stored(target, change),
         remember: () => undefined,
         quit: () => undefined,
       },
@@ -279,5 +291,41 @@ describe('effects of the terminal UI', () => {
       { on: 'woke', name: 'filter' },
       { on: 'woke', name: 'second' },
     ]);
+  });
+
+  describe('saved views', () => {
+    const change = (name: string): SavedChange => ({
+      what: 'view',
+      view: { name, screen: 'tokens', filter: name, sort: null } satisfies SavedView,
+    });
+    const names = (on: Extract<Action, { on: 'saved' }>) => on.saved.views.map(({ name }) => name);
+
+    it('are stored one after the other, for the context in use', async () => {
+      begin();
+      run({ do: 'save', change: change('one') }, { do: 'save', change: change('two') });
+      await runner.saved();
+      expect(actions.flatMap((action) => (action.on === 'saved' ? [names(action)] : []))).to.deep.equal([
+        ['one'],
+        ['one', 'two'],
+      ]);
+    });
+
+    it('of a context that is left are stored, and do not appear in the next one', async () => {
+      begin(connected('left'));
+      let release: () => void = () => undefined;
+      storing = new Promise<void>((resolve) => (release = resolve));
+      run({ do: 'save', change: change('late') }, { do: 'connect', context: 'there' });
+      await told('connected');
+      release();
+      await runner.saved();
+      expect(files.get('left')?.views).to.have.length(1);
+      expect(actions.some(({ on }) => on === 'saved')).to.equal(false);
+    });
+
+    it('that cannot be stored are reported', async () => {
+      begin(connected('full'));
+      run({ do: 'save', change: change('one') });
+      expect((await told('notSaved')).failure.message).to.contain('ENOSPC');
+    });
   });
 });

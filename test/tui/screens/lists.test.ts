@@ -3,7 +3,7 @@ import { listRows } from '../../../tui/state/rows.js';
 import type { State } from '../../../tui/state/state.js';
 import { frameLines, screenText, withoutColors } from './rendering.js';
 import { PROJECTS, scene, TOKENS } from './scenes.js';
-import { ofToken, record, ScreenFixture, token } from './screen-fixture.js';
+import { ofToken, record, request, ScreenFixture, token } from './screen-fixture.js';
 
 const lines = (state: State) => screenText(state).split('\n');
 const rowsOf = (state: State) => lines(state).filter((line) => /^│[> ].[· ✓]?/.test(line) && /[0-9a-f]{8}/.test(line));
@@ -191,20 +191,59 @@ describe('audit and events screens', () => {
 
   it('show the outcome of each request with a sign and a colour', () => {
     const text = screenText(scene({ tab: 'events', columns: 120, rows: 30 }).state);
-    expect(text).to.match(/● 200 +POST \/v1\/chat\/completions +ci-deploy|● 200 +POST/);
-    expect(text).to.contain('▲ 429').and.to.contain('✗ 502');
-    expect(text).to.match(/gpt-4o-mini +412\/96 +812 ms +miss/);
+    expect(text).to.match(/● 200 {2} +POST \/v1\/chat\/completions +ci-deploy|● 200 {2} +POST/);
+    expect(text)
+      .to.match(/▲ 429 +llmp +request_lim…/)
+      .and.to.match(/✗ 502 +provider +upstream_un…/);
+    expect(text).to.match(/gpt-4o-mini +812 ms/);
+  });
+
+  it('show who refused a request, and the code, on 80 columns too', () => {
+    const text = screenText(scene({ tab: 'events', columns: 80, rows: 24 }).state);
+    expect(text).to.match(/TIME +STATUS +WHO REFUSED +CODE +REQUEST/);
+    expect(text).to.match(/▲ 401 +llmp +unauthorized +POST/);
+  });
+
+  it('show why a request failed first, at every size', () => {
+    for (const [columns, rows] of [
+      [50, 10],
+      [80, 24],
+      [120, 40],
+    ] as const) {
+      const text = screenText(scene({ tab: 'events', columns, rows }).press('k', 'enter').state);
+      expect(text, String(columns)).to.match(/request +502 POST \/v1\/chat\/completions/);
+      expect(text, String(columns)).to.match(/why +upstream unreachable \(ECONNREFUSED\)/);
+      expect(text, String(columns)).to.match(/outcome +upstream_error +upstream_unreachable/);
+    }
+    const wide = screenText(scene({ tab: 'events', columns: 120, rows: 50 }).press('k', 'enter').state);
+    for (const line of [
+      /of +\S+ {2}in web/,
+      /model +gpt-4o-mini/,
+      /ids +\S+/,
+      /token +[0-9a-f-]{36}/,
+      /project +[0-9a-f-]{36}/,
+    ])
+      expect(wide).to.match(line);
+  });
+
+  it('wrap a long sentence', () => {
+    const error = 'the request was refused for a reason that needs a long sentence, longer than the terminal is wide';
+    const events = [request(0, { status: 400, code: 'malformed_request', outcome: 'refused', error })];
+    const text = screenText(scene({ tab: 'events', columns: 60, rows: 30, events }).press('enter').state);
+    expect(text)
+      .to.match(/why +the request was refused/)
+      .and.to.match(/\n│ +a long sentence, longer than the terminal is +│\n│ +wide/);
   });
 
   it('show times, bytes and tokens of a request', () => {
-    const text = screenText(scene({ tab: 'events', rows: 40 }).press('enter').state);
-    expect(text).to.contain('812 ms, upstream 805 ms, first byte 240 ms');
+    const text = screenText(scene({ tab: 'events', rows: 40 }).press('k', 'k', 'k', 'enter').state);
+    expect(text).to.contain('took 812 ms').and.to.contain('first byte after 240 ms, provider 805 ms');
     expect(text).to.contain('1.20 kB in, 9.31 kB out, streamed');
     expect(text).to.contain('412 in, 96 out, 508 in total');
   });
 
   it('report that there are no events yet', () => {
-    expect(screenText(scene({ tab: 'events', events: [] }).state)).to.contain('No events since you opened this screen');
+    expect(screenText(scene({ tab: 'events', events: [] }).state)).to.contain('No events yet');
   });
 
   it('report a lost stream', () => {
@@ -213,7 +252,7 @@ describe('audit and events screens', () => {
   });
 
   it('keep the row under the cursor visible at every height', () => {
-    for (const rows of [10, 14, 24, 60]) {
+    for (const rows of [15, 20, 24, 60]) {
       const { state } = scene({ tab: 'audit', rows }).press('k', 'k', 'k', 'k', 'k', 'k', 'enter');
       expect(frameLines(state).map(withoutColors).join('\n'), String(rows)).to.match(/\n│> /);
     }

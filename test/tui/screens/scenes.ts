@@ -1,4 +1,5 @@
 /** Scenes: every screen and layer, with realistic and with hostile data. */
+import { NOTHING_SAVED } from '../../../tui/state/saved.js';
 import { Secret } from '../../../tui/state/secret.js';
 import type { Tab } from '../../../tui/state/state.js';
 import {
@@ -49,6 +50,25 @@ export const TOKENS = Array.from({ length: 80 }, (_, number) =>
   }),
 );
 
+/** How requests end. */
+const ENDINGS = [
+  { status: 200 },
+  { status: 200 },
+  {
+    status: 429,
+    outcome: 'refused',
+    code: 'request_limit_reached',
+    error: 'token request limit reached: ask for another token',
+  },
+  {
+    status: 502,
+    outcome: 'upstream_error',
+    code: 'upstream_unreachable',
+    error: 'upstream unreachable (ECONNREFUSED)',
+  },
+  { status: 401, outcome: 'refused', code: 'unauthorized', error: 'the token is expired' },
+] as const;
+
 const REALISTIC: Setting = {
   projects: PROJECTS,
   tokens: TOKENS,
@@ -66,7 +86,7 @@ const REALISTIC: Setting = {
     request(number, {
       ...ofToken(TOKENS[number % 4]!),
       ...ofProject(PROJECTS[0]!),
-      status: [200, 200, 429, 502, 401][number % 5]!,
+      ...ENDINGS[number % 5]!,
       cache: number % 3 === 0 ? 'hit' : 'miss',
     }),
   ),
@@ -239,6 +259,24 @@ const MADE: readonly (readonly [string, Make])[] = [
         .press(':')
         .act({ on: 'paste', text: `tokens ${hostile(0)}:x` })
         .press('enter'),
+  ],
+  [
+    'saved views',
+    (setting) =>
+      new ScreenFixture({
+        ...setting,
+        settings: {
+          saved: {
+            ...NOTHING_SAVED,
+            views: Array.from({ length: 7 }, (_, at) => ({
+              name: `${'漢'.repeat(at)}view`,
+              screen: 'tokens',
+              filter: '',
+              sort: null,
+            })),
+          },
+        },
+      }).press('9'),
   ],
   [
     'a notice',

@@ -9,7 +9,7 @@ import type {
   WireToken,
   WireUsageLine,
 } from '../../../daemon/api/contract.js';
-import * as press from '../../../tui/keys/press.js';
+import * as input from '../../../tui/input.js';
 import { initialState, type InitialStateOptions } from '../../../tui/state/initial-state.js';
 import type { Action, ContextSummary, Failure, Target, DataRequest } from '../../../tui/state/exchange.js';
 import { focused } from '../../../tui/state/dialog.js';
@@ -47,7 +47,7 @@ export interface Setting {
   cache?: WireCache;
   contexts?: readonly ContextSummary[];
   /** What the operator's settings say. */
-  settings?: Pick<InitialStateOptions, 'customKeys' | 'skins' | 'problems'>;
+  settings?: Pick<InitialStateOptions, 'customKeys' | 'skins' | 'problems' | 'saved'>;
 }
 
 export const UNICODE: Look = { ascii: false, hasColor: true, isStill: false };
@@ -82,7 +82,7 @@ export class ScreenFixture {
   }
 
   act(action: Action, atMs = this.state.nowMs): this {
-    const [next, ...effects] = update(this.state, { ...action, atMs }, press);
+    const [next, ...effects] = update(this.state, { ...action, atMs }, input);
     this.state = next;
     for (const effect of effects) if (effect.do === 'load') this.#data(effect.request);
     return this;
@@ -147,6 +147,9 @@ export class ScreenFixture {
       case 'audit':
         this.act({ on: 'loaded', request, data: page([...audit].reverse()) });
         break;
+      case 'events':
+        this.act({ on: 'loaded', request, data: page([...(this.setting.events ?? [])].reverse()) });
+        break;
       case 'tokenAudit':
         this.act({ on: 'loaded', request, data: historyOf([...audit].reverse(), request.id) });
         break;
@@ -155,6 +158,9 @@ export class ScreenFixture {
         break;
       case 'purgeable':
         this.act({ on: 'loaded', request, data: 12 });
+        break;
+      case 'viewCount':
+        this.act({ on: 'loaded', request, data: tokens.length });
         break;
       case 'contexts':
         this.act({ on: 'loaded', request, data: this.setting.contexts ?? [] });

@@ -1,10 +1,8 @@
 import { expect } from 'chai';
-import type { WireAuditRecord, WireEvent } from '../../../daemon/api/contract.js';
+import type { WireAuditRecord } from '../../../daemon/api/contract.js';
 import { MAX_FOLLOWED, MAX_SCROLLBACK } from '../../../tui/state/feed.js';
-import { stripVTControlCharacters } from 'node:util';
-import { linesOf } from '../../../tui/lines.js';
 import { Operator } from '../operator.js';
-import { at, record, SimulatedDaemon } from '../simulated.js';
+import { record, SimulatedDaemon } from '../simulated.js';
 
 const records = (from: number, to: number) => Array.from({ length: to - from }, (_, index) => record(from + index));
 
@@ -163,103 +161,5 @@ describe('the audit log', () => {
     const watching = new Watching(0).press('j', 'k', 'G', 'g', 'enter');
     expect(watching.says).to.equal('Nothing here');
     expect(watching.state.audit.isFollowing).to.equal(true);
-  });
-});
-
-describe('events', () => {
-  const event = (index: number, status: number) =>
-    ({
-      id: `event-${String(index).padStart(6, '0')}`,
-      kind: 'request.completed',
-      time: at(index),
-      token_id: null,
-      project_id: null,
-      request_id: `request-${index}`,
-      status,
-      method: 'POST',
-      path: '/v1/x',
-      code: null,
-      outcome: 'ok',
-      model: null,
-    }) as unknown as WireEvent;
-  const watching = () => {
-    const operator = new Operator({ tab: 'events' });
-    return operator.acts({ on: 'stream', of: 'events', is: 'open', failure: null });
-  };
-  const comes = (operator: Operator, ...events: WireEvent[]) =>
-    operator.acts({ on: 'streamed', streamed: events.map((item) => ({ of: 'events', item })) });
-
-  it('are known to be empty once the stream is open', () => {
-    expect(watching().state.events).to.include({ isKnown: true, stream: 'open' });
-  });
-
-  const ids = (operator: Operator) => operator.state.events.items.map(({ id }) => Number(id.slice(-6)));
-
-  it('show only events that match the filter', () => {
-    const operator = watching().press('/').types('status:4xx,5xx').press('enter');
-    comes(operator, event(1, 200), event(2, 429));
-    expect(ids(operator)).to.deep.equal([2]);
-  });
-
-  it('are filtered in memory, and none is dropped (finding A6)', () => {
-    const operator = comes(watching(), event(1, 200), event(2, 429), event(3, 200), event(4, 502)).forgets();
-    operator.press('/').types('status:4xx,5xx').press('enter');
-    expect(ids(operator)).to.deep.equal([2, 4]);
-    comes(operator, event(5, 200), event(6, 500));
-    expect(ids(operator)).to.deep.equal([2, 4, 6]);
-    operator.press('/', 'ctrl+u').types('status:2xx').press('enter');
-    expect(ids(operator)).to.deep.equal([1, 3, 5]);
-    operator.press('escape');
-    expect(ids(operator), 'all are there again').to.deep.equal([1, 2, 3, 4, 5, 6]);
-    expect(operator.did('follow'), 'the stream goes on, so that nothing is missed in between').to.equal(undefined);
-  });
-
-  it('keep rare matching events among many others (finding A6)', () => {
-    const operator = comes(watching(), event(1, 502)).press('/').types('status:5xx').press('enter');
-    for (let from = 10; from < 5_000; from += 500) {
-      comes(operator, ...Array.from({ length: 500 }, (_, index) => event(from + index, 200)));
-    }
-    comes(operator, event(9_000, 503));
-    expect(ids(operator)).to.deep.equal([1, 9_000]);
-    expect(operator.state.events.filteredOut.length).to.equal(MAX_FOLLOWED);
-  });
-
-  it('keep the details open when new events arrive (finding A6)', () => {
-    const operator = comes(watching(), event(1, 200), event(2, 429)).press('enter');
-    const shown = () => linesOf(operator.state).map(stripVTControlCharacters).join('\n');
-    expect(shown()).to.contain('request-2');
-    comes(operator, event(3, 200), event(4, 200));
-    expect(shown())
-      .to.match(/ids +request-2/)
-      .and.to.contain('2 new below');
-    for (let from = 10; from < 9_000; from += 500) {
-      comes(operator, ...Array.from({ length: 500 }, (_, index) => event(from + index, 200)));
-    }
-    expect(shown(), 'also when it has long left the list').to.match(/ids +request-2/);
-    operator.press('/').types('status:5xx').press('enter');
-    expect(shown(), 'and when a filter does not let it through').to.match(/ids +request-2/);
-    operator.press('escape');
-    expect(operator.state.events.opened).to.equal(null);
-  });
-
-  it('change the details with j and k (finding A6)', () => {
-    const operator = comes(watching(), event(1, 200), event(2, 429), event(3, 200)).press('enter', 'k');
-    expect(operator.state.events.opened?.id).to.equal(event(2, 429).id);
-    expect(operator.press('G', 'q').state.events.isFollowing).to.equal(true);
-  });
-
-  it('do not change while paused, and are not streamed', () => {
-    const operator = comes(watching(), event(1, 200)).press('p');
-    expect(operator.followed).to.be.empty;
-    expect(comes(operator, event(2, 200)).state.events.items).to.have.lengthOf(1);
-    expect(operator.press('p').followed).to.have.lengthOf(1);
-  });
-
-  it('are stored up to a limit', () => {
-    const operator = watching();
-    for (let from = 0; from < 4_000; from += 500) {
-      comes(operator, ...Array.from({ length: 500 }, (_, index) => event(from + index, 200)));
-    }
-    expect(operator.state.events.items).to.have.lengthOf(MAX_FOLLOWED);
   });
 });

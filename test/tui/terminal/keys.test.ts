@@ -21,7 +21,10 @@ class Keyboard {
   }
 
   get keys(): string[] {
-    return this.told.map((input) => (input.kind === 'key' ? input.key : `paste:${input.text}`));
+    return this.told.map((input) => {
+      if (input.kind === 'mouse') return `${input.what}@${input.column},${input.row}`;
+      return input.kind === 'key' ? input.key : `paste:${input.text}`;
+    });
   }
 }
 
@@ -149,7 +152,6 @@ const KEYS: Record<string, readonly (readonly [string, string])[]> = {
 };
 
 const NOTHING: readonly (readonly [string, string])[] = [
-  ['\x1b[<0;10;20M', 'a click'],
   ['\x1b[<0;10;20m', 'the end of one'],
   ['\x1b[M !!', 'a click as X10 told it'],
   ['\x1b[32;10;20M', 'a click as urxvt tells it'],
@@ -309,11 +311,38 @@ describe('random input', () => {
   it('decodes to named keys or single printable characters', () => {
     const plain = /^(?:ctrl\+)?(?:alt\+)?(?:shift\+)?(?:super\+)?(?:[a-z]+|f\d+|.)$/u;
     for (let seed = 1; seed <= 3_000; seed++) {
-      for (const key of told(someBytes(seededRandom(seed))).filter((it) => !it.startsWith('paste:'))) {
+      for (const key of told(someBytes(seededRandom(seed))).filter((it) => !/^paste:|@\d+,\d+$/.test(it))) {
         expect(key, `seed ${seed}`)
           .to.match(plain)
           .and.not.match(/\p{Cc}/u);
       }
+    }
+  });
+});
+
+describe('the mouse', () => {
+  it('is read from reports in SGR mode: clicks and the wheel, with any modifiers', () => {
+    expect(told('\x1b[<0;1;1M', '\x1b[<0;120;40M')).to.deep.equal(['click@0,0', 'click@119,39']);
+    expect(told('\x1b[<64;3;4M\x1b[<65;3;4M')).to.deep.equal(['wheelup@2,3', 'wheeldown@2,3']);
+    expect(told('\x1b[<4;2;2M\x1b[<16;2;2M\x1b[<81;2;2M')).to.deep.equal(['click@1,1', 'click@1,1', 'wheeldown@1,1']);
+  });
+
+  it('is not heard for releases, movements, other buttons and sideways wheels', () => {
+    const reports = ['0;1;1m', '32;1;1M', '35;1;1M', '1;1;1M', '2;1;1M', '66;1;1M', '67;1;1M', '128;1;1M'];
+    expect(told(reports.map((report) => `\x1b[<${report}`).join(''))).to.deep.equal([]);
+  });
+
+  it('is not heard for malformed reports, which are not read as keys either', () => {
+    const reports = ['<;1;1M', '<0;1M', '<0;1;1;1M', '<0;x;1M', `<0;${'9'.repeat(30)};1M`, '<M', '<0;-1;1M'];
+    for (const report of reports)
+      expect(told(`\x1b[${report}`), report).to.satisfy((keys: string[]) => !keys.some((key) => key.includes('@')));
+    expect(told('\x1b[<0;0;0M')).to.deep.equal(['click@0,0']);
+  });
+
+  it('is heard wherever reads split a report, and between keys', () => {
+    const bytes = 'j\x1b[<0;12;7Mk';
+    for (let at = 1; at < bytes.length; at++) {
+      expect(told(bytes.slice(0, at), bytes.slice(at)), String(at)).to.deep.equal(['j', 'click@11,6', 'k']);
     }
   });
 });

@@ -1,9 +1,11 @@
-/** A full-screen test program. Keys: `q` quits, `x` crashes; the screen lists the others. */
+/** A full-screen test program. `--mouse` turns on the mouse. Keys: `q` quits, `x` crashes; the screen lists the others. */
 import { terminalIo } from '../../../console/terminal-io.js';
+import type { Input } from '../../../tui/terminal/keys.js';
 import { openTerminal } from '../../../tui/terminal/terminal.js';
 import { SECRET } from './program-secret.js';
 
 const terminal = openTerminal(terminalIo(process), {
+  hasMouse: process.argv.includes('--mouse'),
   mask: (text) => text.replaceAll(SECRET, '********').replaceAll('\x1b', '\\x1b'),
 });
 // Not earlier: React reads the environment when it is imported.
@@ -65,8 +67,13 @@ const actions: Record<string, () => void> = {
   },
 };
 
+function wordsOf(input: Input): string {
+  if (input.kind === 'mouse') return `${input.what} at ${input.column},${input.row}`;
+  return input.kind === 'key' ? input.key : `paste of ${input.text.length}: ${input.text.slice(0, 20)}`;
+}
+
 terminal.onInput((input) => {
-  heard.push(input.kind === 'key' ? input.key : `paste of ${input.text.length}: ${input.text.slice(0, 20)}`);
+  heard.push(wordsOf(input));
   show();
   if (input.kind === 'key') actions[input.key]?.();
   if (input.kind === 'key' && input.key === 't') show();

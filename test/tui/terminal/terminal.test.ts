@@ -67,6 +67,35 @@ describe('full-screen terminal', () => {
     expect(io.take()).to.contain('frame 99');
   });
 
+  it('turns on the mouse only if it was asked for, and turns it off at the end', async () => {
+    expect(io.written).not.to.contain('\x1b[?1000h').and.not.to.contain('\x1b[?1006h');
+    terminal.close();
+    io = new FakeTerminal(undefined, { columns: 20, rows: 3 });
+    terminal = openTerminal(io, { mask: (it) => it, hasMouse: true });
+    await io.passes();
+    expect(io.written).to.contain('\x1b[?1000h\x1b[?1006h');
+    const heard: Input[] = [];
+    terminal.onInput((input) => heard.push(input));
+    io.stdin.write('\x1b[<0;5;2M');
+    await io.passes();
+    expect(heard).to.deep.equal([{ kind: 'mouse', what: 'click', column: 4, row: 1 }]);
+    await terminal.lend(() => {
+      expect(io.take()).to.contain('\x1b[?1000l').and.to.contain('\x1b[?1006l');
+      return Promise.resolve();
+    });
+    expect(io.take()).to.contain('\x1b[?1000h');
+    terminal.close();
+    expect(io.take()).to.match(/\x1b\[\?1000l.*\x1b\[\?1006l/); // eslint-disable-line no-control-regex
+  });
+
+  it('does not report the mouse that an earlier program has left on', async () => {
+    const heard: Input[] = [];
+    terminal.onInput((input) => heard.push(input));
+    io.stdin.write('\x1b[<0;5;2Mj');
+    await io.passes();
+    expect(heard).to.deep.equal([{ kind: 'key', key: 'j' }]);
+  });
+
   it('reports keys and pastes until the listener is removed', async () => {
     const heard: Input[] = [];
     const stop = terminal.onInput((input) => heard.push(input));

@@ -41,7 +41,7 @@ describe(`a full-screen program in a real terminal${WITHOUT_TMUX}`, function () 
     return terminal;
   }
 
-  /** Starts it from an interactive shell. */
+  /** Starts it from an interactive shell, with the mouse. */
   async function startedFromShell(): Promise<Terminal> {
     const env = { PS1: 'prompt> ', NODE: process.execPath, PROGRAM };
     const shell = ['bash', '--norc', '--noprofile', '-i'];
@@ -49,7 +49,7 @@ describe(`a full-screen program in a real terminal${WITHOUT_TMUX}`, function () 
     await terminal.shows('prompt>');
     await terminal.type('stty -a >before; echo one line before\n');
     await terminal.shows(/^one line before/m);
-    await terminal.type('$NODE $PROGRAM; echo exit code $?\n');
+    await terminal.type('$NODE $PROGRAM --mouse; echo exit code $?\n');
     await terminal.shows('last line', START_MS);
     return terminal;
   }
@@ -65,6 +65,7 @@ describe(`a full-screen program in a real terminal${WITHOUT_TMUX}`, function () 
   }
 
   const ON_SHELL = { isAlternate: false, hasCursor: true, wraps: true, hasMouse: false };
+  const WITH_MOUSE = { isAlternate: true, hasCursor: false, wraps: false, hasMouse: true };
   const IN_PROGRAM = { isAlternate: true, hasCursor: false, wraps: false, hasMouse: false };
 
   /** Checks that the program has ended and the shell is restored. */
@@ -124,6 +125,21 @@ describe(`a full-screen program in a real terminal${WITHOUT_TMUX}`, function () 
       'backspace',
       'escape',
     ]);
+  });
+
+  it('hears the mouse only if it was asked for', async () => {
+    const it = await startedFromShell();
+    expect(await it.modes()).to.include(WITH_MOUSE);
+    await it.type('\x1b[<0;12;7M\x1b[<0;12;7m\x1b[<65;1;2M');
+    await it.shows('heard wheeldown at 0,1');
+    expect(await it.screen())
+      .to.contain('heard click at 11,6')
+      .and.to.contain('inputs 2');
+    await it.close();
+    const without = await started();
+    await without.type('\x1b[<0;12;7M');
+    await without.press('j');
+    expect(await without.shows('heard j')).to.contain('inputs 1');
   });
 
   it('handles many resizes, including very small and very large sizes', async () => {
@@ -264,7 +280,7 @@ describe(`a full-screen program in a real terminal${WITHOUT_TMUX}`, function () 
         await it.type('fg\n');
         await it.shows('size 50x12');
         await wholeScreen(it, 50, 12);
-        expect(await it.modes()).to.include(IN_PROGRAM);
+        expect(await it.modes()).to.include(WITH_MOUSE);
         await it.press('j');
         await it.shows('heard j');
         await it.press('q');

@@ -8,9 +8,12 @@ import { UUID_PATTERN } from '../../../daemon/api/vocabulary.js';
 import { applied, knownNames } from '../../state/filtering.js';
 import * as navigation from '../../state/navigation.js';
 import { refreshed } from '../../state/refreshing.js';
+import type { SavedView } from '../../state/saved.js';
+import * as views from '../../state/saved-views.js';
 import type { State, Tab, Transition } from '../../state/state.js';
 import * as token from '../../state/token.js';
 import { loadedTokens } from '../../state/tokens.js';
+import { shown } from '../views.js';
 import { chooseContext, quit, showHelp } from '../everywhere.js';
 
 /** What is wrong with an argument, and where in it. */
@@ -82,6 +85,20 @@ function unknownName(noun: string, text: string, known: readonly string[]): Comm
 const contextNames = (state: State): Completion[] =>
   (state.contexts ?? []).map(({ name, server }) => ({ insert: name, what: server }));
 
+const viewNames = ({ saved }: State): Completion[] =>
+  saved.views.map(({ name, screen: of, filter }) => ({ insert: name, what: `${of} ${filter}`.trimEnd() }));
+
+function onView(state: State, text: string, run: (view: SavedView) => Transition): Transition | CommandProblem {
+  const view = state.saved.views.find(({ name }) => name === text.trim());
+  return view
+    ? run(view)
+    : unknownName(
+        'view',
+        text,
+        viewNames(state).map(({ insert }) => insert),
+      );
+}
+
 const skinNames = ({ skins }: State): Completion[] =>
   [...skins.all.keys()].map((name) => ({ insert: name, what: name === skins.current ? 'the current one' : '' }));
 
@@ -138,6 +155,38 @@ export const COMMANDS: readonly Command[] = [
         contextNames(state).map(({ insert }) => insert),
       );
     },
+  },
+  {
+    name: 'save',
+    aliases: [],
+    argument: 'NAME',
+    isName: true,
+    meaning: 'save this list, with its filter and order, as a view of this context',
+    complete: names(viewNames),
+    run(state, text) {
+      const name = text.trim();
+      const at = text.length - text.trimStart().length;
+      const why = name === '' ? 'save it under which name?' : views.whyNotSaved(state, name);
+      return why === null ? views.saveView(state, name) : { message: why, at, length: name.length };
+    },
+  },
+  {
+    name: 'view',
+    aliases: ['v'],
+    argument: 'NAME',
+    isName: true,
+    meaning: 'show a saved view',
+    complete: names(viewNames),
+    run: (state, text) => onView(state, text, (view) => shown(state, view)),
+  },
+  {
+    name: 'delete-view',
+    aliases: [],
+    argument: 'NAME',
+    isName: true,
+    meaning: 'delete a saved view',
+    complete: names(viewNames),
+    run: (state, text) => onView(state, text, ({ name }) => views.deleteView(state, name)),
   },
   {
     name: 'skin',

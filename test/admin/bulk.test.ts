@@ -1,0 +1,145 @@
+/** Changes of many tokens at once: those that are selected, or all that match a filter. */
+import { expect } from 'chai';
+import type { WireProject } from '../../daemon/api/contract.js';
+import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../support/daemon.js';
+import { eventually } from '../support/eventually.js';
+import { auditOf } from '../support/management.js';
+import { makeTokens } from '../support/many-tokens.js';
+import { type Fields, type PageResult, TestBrowser } from './test-browser.js';
+
+describe('changes of many tokens in the Admin UI', () => {
+  let daemon: TestDaemon;
+  let browser: TestBrowser;
+  let project: WireProject;
+
+  beforeEach(async () => {
+    daemon = await startDaemon();
+    project = await daemon.createProject({ name: 'web' });
+    browser = new TestBrowser(daemon.managementUrl);
+    await browser.logIn(MANAGEMENT_TOKEN);
+  });
+  afterEach(() => daemon.stop());
+
+  const create = async (count: number, name: string) => {
+    for (let i = 0; i < count; i++) await daemon.createToken(project.id, { name: `${name}-${i}` });
+  };
+  const countOf = async (query: string) => {
+    const { headers } = await daemon.manage('GET', `/manage/tokens?limit=1&${query}`);
+    return Number(headers.get('x-total-count'));
+  };
+  /** The form of the confirmation page. */
+  const hiddenIn = ({ html }: PageResult): Fields =>
+    Object.fromEntries(
+      [...html.matchAll(/<input type="hidden" name="(\w+)" value="([^"]*)"/g)].map(([, name = '', value = '']) => [
+        name,
+        value.replaceAll('&amp;', '&'),
+      ]),
+    );
+  const ask = (query: string, what = 'revoke') => browser.post('tokens/marked', { what, all: 'yes', query });
+  const confirm = (asked: PageResult, more: Fields = {}) =>
+    browser.post('tokens/marked', { ...hiddenIn(asked), ...more });
+
+  it('revoke all tokens that match the filter, on all pages, with one reason and one record each', async () => {
+    await create(120, 'old');
+    await create(2, 'new');
+    const list = await browser.get('tokens?q=old&sort=name');
+    expect(list.html)
+      .to.include('All 120 that match this filter')
+      .and.to.include('name="query" value="q=old&amp;sort=name"');
+    expect((await browser.get('tokens')).html).to.include('All 122 of the list');
+
+    const asked = await ask('q=old&sort=name');
+    expect(asked.html).to.include('Revoke 120 tokens?').and.to.include('name or ID <strong>old</strong>');
+    expect(await countOf('state=revoked'), 'only asked').to.equal(0);
+    const { html } = await confirm(asked, { reason: 'leaked' });
+    expect(html).to.include('>120 tokens revoked.<').and.to.include('Keep this page open');
+    expect(html.match(/<progress max="120" value="\d+"/g)!.length).to.be.within(10, 50);
+    expect(await countOf('state=revoked')).to.equal(120);
+    expect(await countOf('state=active')).to.equal(2);
+    const records = (await auditOf(daemon)).filter(({ action }) => action === 'token.revoke');
+    expect(records).to.have.length(120);
+    expect(records.every(({ reason }) => reason === 'leaked')).to.equal(true);
+
+    const back = await confirm(await ask('state=revoked', 'reactivate'));
+    expect(back.html).to.include('>120 tokens reactivated.<');
+    expect(await countOf('state=active')).to.equal(122);
+  });
+
+  it('say that a filter means all tokens, and that no token matches', async () => {
+    await create(1, 'one');
+    expect((await ask('sort=name')).html).to.include('These are all tokens of all projects.');
+    expect((await ask(`state=active&project_id=${project.id}`)).html).to.include('project <strong>web</strong>');
+    const none = await ask('q=nobody');
+    expect(none.status).to.equal(400);
+    expect(none.html).to.include('no tokens match this filter any more');
+  });
+
+  it('ask again if more tokens match than were confirmed', async () => {
+    await create(2, 'ci');
+    const asked = await ask('q=ci');
+    await create(1, 'ci');
+    const again = await confirm(asked, { reason: 'leaked' });
+    expect(again.status).to.equal(400);
+    expect(again.html).to.include('The filter now matches 3 tokens, not 2. Nothing was changed.');
+    expect(again.html).to.include('Revoke 3 tokens?').and.to.include('value="leaked"');
+    expect(await countOf('state=revoked')).to.equal(0);
+    expect((await confirm(again)).html).to.include('>3 tokens revoked.<');
+  });
+
+  it('list those that were not changed', async () => {
+    await create(70, 'ci');
+    const asked = await ask('q=ci');
+    let changes = 0;
+    daemon.daemon.stores.records.refuseChangesWhile(() => (++changes > 10 ? 'the disk is full' : null));
+    const { html } = await confirm(asked);
+    expect(html).to.include('10 tokens revoked.').and.to.include('It is unknown whether 60 tokens were revoked.');
+    expect(html.match(/<li><a href="\/admin\/tokens\//g)).to.have.length(50);
+    expect(html).to.include('And 10 more.');
+  });
+
+  it('show the form again with an invalid reason', async () => {
+    await create(2, 'ci');
+    const seen = await confirm(await ask('q=ci'), { reason: 'x'.repeat(201) });
+    expect(seen.status).to.equal(400);
+    expect(seen.html)
+      .to.include('The reason must be at most 200 characters')
+      .and.to.include('name or ID <strong>ci</strong>');
+    expect(await countOf('state=revoked')).to.equal(0);
+  });
+
+  it('stop when the browser goes', async () => {
+    await create(150, 'ci');
+    const asked = await ask('q=ci');
+    let changes = 0;
+    let arrived: () => void = () => undefined;
+    const started = new Promise<void>((resolve) => (arrived = resolve));
+    daemon.daemon.stores.records.refuseChangesWhile(() => {
+      if (++changes === 20) arrived();
+      return null;
+    });
+    const gone = new AbortController();
+    const sent = browser.openForm('tokens/marked', hiddenIn(asked), gone.signal).then((response) => response.text());
+    await started;
+    gone.abort();
+    await sent.catch(() => undefined);
+    let revoked = -1;
+    await eventually('nothing more is changed', async () => {
+      const before = revoked;
+      revoked = await countOf('state=revoked');
+      return revoked === before;
+    });
+    expect(revoked).to.be.within(1, 149);
+  });
+
+  it('refuse more than 10,000 tokens', async function () {
+    this.timeout(30_000);
+    await daemon.stop();
+    await makeTokens(daemon.databasePath, 10_001);
+    daemon = await startDaemon({ dir: daemon.dir });
+    browser = new TestBrowser(daemon.managementUrl);
+    await browser.logIn(MANAGEMENT_TOKEN);
+    const { status, html } = await ask('');
+    expect(status).to.equal(400);
+    expect(html).to.include('10,001 tokens match this filter, and up to 10,000 can be changed here');
+  });
+});

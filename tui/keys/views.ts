@@ -1,0 +1,59 @@
+/** Keys of the saved views, which have tabs after those of the screens. */
+import { refreshed } from '../state/refreshing.js';
+import type { SavedView } from '../state/saved.js';
+import { openView, shownView, tabbedViews } from '../state/saved-views.js';
+import { type Screen, type State, TABS, type Transition } from '../state/state.js';
+import { type Binding, named } from './binding.js';
+
+const EVERYWHERE: readonly Screen[] = [...TABS, 'token'];
+/** After the numbers of the screens. */
+export const VIEW_KEYS = ['8', '9', '0'] as const;
+const PLACES = ['first', 'second', 'third'] as const;
+
+export function shown(state: State, view: SavedView | undefined): Transition {
+  if (!view) return [state];
+  const [opened, ...effects] = openView(state, view);
+  const [next, ...more] = refreshed(opened);
+  return [next, ...effects, ...more];
+}
+
+/** The next view, in a circle; from a list that is no view, the first or the last one. */
+function viewBy(state: State, by: 1 | -1): SavedView | undefined {
+  const { views } = state.saved;
+  const at = views.findIndex((view) => view === shownView(state));
+  if (at === -1) return by === 1 ? views[0] : views.at(-1);
+  return views[(at + by + views.length) % views.length];
+}
+
+const whyNoView = ({ saved }: State) =>
+  saved.views.length === 0 ? 'There are no saved views yet; :save NAME stores the current list' : null;
+
+export const VIEW_BINDINGS = named('views', [
+  ...VIEW_KEYS.map((key, at): Binding => ({
+    name: PLACES[at] ?? key,
+    keys: [key],
+    on: EVERYWHERE,
+    label: `view ${at + 1}`,
+    meaning: `show the ${PLACES[at] ?? ''} saved view`,
+    whyDisabled: (state) => (tabbedViews(state)[at] ? null : (whyNoView(state) ?? `There is no saved view ${at + 1}`)),
+    run: (state) => shown(state, tabbedViews(state)[at]),
+  })),
+  {
+    name: 'next',
+    keys: [']'],
+    on: EVERYWHERE,
+    label: 'next view',
+    meaning: 'show the next saved view',
+    whyDisabled: whyNoView,
+    run: (state) => shown(state, viewBy(state, 1)),
+  },
+  {
+    name: 'previous',
+    keys: ['['],
+    on: EVERYWHERE,
+    label: 'previous view',
+    meaning: 'show the previous saved view',
+    whyDisabled: whyNoView,
+    run: (state) => shown(state, viewBy(state, -1)),
+  },
+]);
