@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import type { WireProject } from '../../daemon/api/contract.js';
+import type { WireProject, WireTokenCreated } from '../../daemon/api/contract.js';
 import { MAIN } from '../cli/processes.js';
 import { eventually } from '../support/eventually.js';
 import { permit } from '../support/leaks.js';
@@ -100,6 +100,27 @@ describe(`llmp tui, in a real terminal${WITHOUT_TMUX}`, function () {
       await it.shows(id.slice(0, 8));
       await stage.manage('DELETE', `/manage/tokens/${id}`);
       await it.shows(/token\.revoke/);
+    });
+
+    it('shows why a request failed, in three keys, and keeps it while others come', async () => {
+      const body = { project_id: web.id, name: 'caller', duration_hours: 300 };
+      const { token } = await stage.manage<WireTokenCreated>('POST', '/manage/tokens', body);
+      const call = (path: string) =>
+        fetch(stage.server + path, { headers: { authorization: `Bearer ${token}` } }).then((it) => it.status);
+      for (const [columns, rows] of [
+        [80, 24],
+        [120, 40],
+      ] as const) {
+        const it = await onTokens([], { columns, rows });
+        expect(await call(`/v1/first-${columns}`)).to.equal(502);
+        await it.press('6', 'e', 'Enter');
+        await it.shows(new RegExp(`request +502 GET /v1/first-${columns}`));
+        await it.shows(/why +upstream unreachable \(ECONNREFUSED\)/);
+        await it.shows(/of +caller {2}in web/);
+        for (let n = 0; n < 30; n++) await call(`/v1/later-${n}`);
+        await it.shows(/30 new below/);
+        expect(await it.shows(/▲|✗ 502/)).to.match(new RegExp(`request +502 GET /v1/first-${columns}`));
+      }
     });
 
     it('shows help, and runs the selected key', async () => {

@@ -1,6 +1,7 @@
 /** Keys of the feeds: audit and events. */
 import { REQUEST_EVENT_KIND } from '../../daemon/api/vocabulary.js';
 import { curlCommand } from '../state/curl-command.js';
+import { eventToggled, isLoading } from '../state/event-feed.js';
 import * as failures from '../state/failures.js';
 import * as feeds from '../state/feed.js';
 import { applied } from '../state/filtering.js';
@@ -17,7 +18,7 @@ export const FEED_BINDINGS: readonly NamedBinding[] = named('logs', [
     label: 'detail',
     meaning: 'show or hide details',
     footer: 1,
-    whyDisabled: nothingHere,
+    whyDisabled: nothingToOpen,
     run: toggleDetail,
   },
   {
@@ -86,7 +87,7 @@ export function showEvents(state: State, filter: string): Transition {
 export function toggleDetail(state: State): Transition {
   const { screen } = view(state);
   if (screen === 'audit') return [{ ...state, audit: feeds.detailToggled(state.audit) }];
-  return [{ ...state, events: feeds.detailToggled(state.events) }];
+  return [eventToggled(state)];
 }
 
 /** The item with open details, or else the one under the cursor. */
@@ -97,6 +98,9 @@ function itemUnderCursor({ audit, events, ...state }: State) {
 }
 function nothingHere(state: State): string | null {
   return itemUnderCursor(state) ? null : 'Nothing here';
+}
+function nothingToOpen(state: State): string | null {
+  return view(state).screen === 'events' && isLoading(state.events) ? null : nothingHere(state);
 }
 const tokenOfFeed = (state: State) => itemUnderCursor(state)?.token_id ?? null;
 /** The request ID if there is one, because clients receive it too; otherwise the ID of the item. */

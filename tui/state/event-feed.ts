@@ -10,6 +10,7 @@ import type { EventQuery, WireEvent } from '../../daemon/api/contract.js';
 import { mayRequest } from './connection.js';
 import type { DataRequest, Effect, Stream } from './exchange.js';
 import {
+  detailToggled,
   type Feed,
   MAX_SCROLLBACK,
   moved,
@@ -126,9 +127,23 @@ function searchedOn(state: State, search: Omit<Search, 'query'>): Transition {
   return [next, ...loads([{ of: 'events', query }])];
 }
 
+/** Whether there is nothing to open yet, but there may be soon. */
+export const isLoading = ({ items, isKnown, search }: Events): boolean =>
+  items.length === 0 && (!isKnown || search !== null);
+
+/** Opens or closes the details. An operator who types faster than the first page is loaded gets the newest event. */
+export function eventToggled(state: State): State {
+  const { events } = state;
+  const isEarly = events.opened === null && isLoading(events);
+  return withEvents(state, isEarly ? { ...events, opensNewest: true } : detailToggled(events));
+}
+
+const openedIfWanted = (feed: Events): Events =>
+  feed.opensNewest && feed.items.length > 0 ? detailToggled({ ...feed, opensNewest: false }) : feed;
+
 /** Without a stream, there may be a gap again from now on. */
 function ended(state: State, feed: Events): State {
-  const joined = { ...feed, isReadingOlder: false, search: null, isKnown: true };
+  const joined = { ...openedIfWanted(feed), opensNewest: false, isReadingOlder: false, search: null, isKnown: true };
   return withEvents(state, feed.stream === 'open' ? joined : interrupted(joined));
 }
 
@@ -145,7 +160,7 @@ export function eventsStreamed(state: State, items: readonly WireEvent[]): State
   if (items.length === 0 || state.isPaused) return state;
   const { feed, shown } = withHiddenItems(state.events, items, filterOf(state).matches);
   if (shown.length === 0) return withEvents(state, feed);
-  return withEvents(state, { ...withNewItems(feed, shown), isKnown: feed.isKnown });
+  return withEvents(state, openedIfWanted({ ...withNewItems(feed, shown), isKnown: feed.isKnown }));
 }
 
 /** Moves the cursor. At the first event, older ones are loaded. */
@@ -162,7 +177,13 @@ export function eventsMovedBy(state: State, by: number): Transition {
 export function eventsFiltered(state: State, filter: string): Transition {
   const { matches } = filterOf(state, filter);
   const feed = refiltered(state.events, filter, matches);
-  const unknown = { isKnown: false, gapFrom: feed.items[0]?.time ?? null, older: null, isTruncated: false };
+  const unknown = {
+    isKnown: false,
+    opensNewest: false,
+    gapFrom: feed.items[0]?.time ?? null,
+    older: null,
+    isTruncated: false,
+  };
   const next = withEvents(state, { ...feed, ...unknown, isReadingOlder: false, search: null });
   return [next, ...loads(newestPage(next))];
 }

@@ -22,6 +22,8 @@ export interface Feed<T> {
   cursorId: string | null;
   /** The item whose details are open. It stays open when new items arrive, until the operator moves or closes it. */
   opened: T | null;
+  /** The newest item is to be opened as soon as the first page is loaded. Unused in the audit log. */
+  opensNewest: boolean;
   /** Items that the filter hides, up to `MAX_FOLLOWED`, to show again when the filter changes. Unused in the audit log. */
   filteredOut: readonly T[];
   /** While `isKnown` is false: items after this time may be missing. Null: all may be. Unused in the audit log. */
@@ -59,6 +61,7 @@ export const emptyFeed = <T>(filter = ''): Feed<T> => ({
   unseen: 0,
   cursorId: null,
   opened: null,
+  opensNewest: false,
   filteredOut: [],
   gapFrom: null,
   search: null,

@@ -50,6 +50,22 @@ describe('keys of events', () => {
     expect(shown(operator)).to.match(why);
   });
 
+  it('open the newest event as soon as it is loaded, if the operator types faster', () => {
+    const operator = operatorOf([event(1), event(2, REFUSED), event(3)]);
+    operator.isHeld = true;
+    operator.press('6', 'e', 'enter');
+    expect(operator.state.events.opened).to.equal(null);
+    operator.isHeld = false;
+    operator.hears();
+    expect(operator.state.events.opened?.id).to.equal(event(2).id);
+    const none = operatorOf([]);
+    none.isHeld = true;
+    none.press('6', 'enter');
+    none.isHeld = false;
+    opens(none.hears());
+    expect(comes(none, event(4)).state.events.opened, 'not much later').to.equal(null);
+  });
+
   it('e shows only failures, with the rest of the filter, and then all again', () => {
     const operator = operatorOf([event(1), event(2, REFUSED), event(3, { status: 404, outcome: 'upstream_refused' })]);
     opens(operator.press('6'));
