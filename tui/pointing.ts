@@ -22,6 +22,7 @@ const DOWN_AND_UP: Partial<Record<ReturnType<typeof keyScopeOf>, readonly [down:
   help: ['choices.down', 'choices.up'],
   contexts: ['choices.down', 'choices.up'],
   command: ['command.next', 'command.up'],
+  columns: ['columns.down', 'columns.up'],
   notice: ['notice.down', 'notice.up'],
   dialog: ['dialog.scroll', 'dialog.scroll-back'],
 };

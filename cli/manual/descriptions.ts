@@ -193,7 +193,7 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
               ],
               [
                 '~/.config/llmp/views.toml',
-                'The views that `:save` has stored, for each context. The terminal UI writes it; comments are lost.',
+                'The views that `:save` has stored and the columns that were chosen, for each context. The terminal UI writes it; comments are lost.',
               ],
               [
                 '~/.local/state/llmp/tui-history',

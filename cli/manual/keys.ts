@@ -21,6 +21,7 @@ const SPOTS: readonly (readonly [spot: KeyScope, title: string])[] = [
   ['command', 'On the command line:'],
   ['help', 'In help:'],
   ['contexts', 'In the list of contexts:'],
+  ['columns', 'While choosing columns:'],
   ['notice', 'In a notice:'],
 ];
 

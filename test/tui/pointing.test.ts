@@ -86,7 +86,7 @@ describe('the mouse', () => {
 
       it('opens the saved view whose tab is clicked', () => {
         const views = ['a', 'b', 'c', 'd'].map(
-          (name) => ({ name: `v${name}`, screen: 'tokens', filter: name, sort: null }) as const,
+          (name) => ({ name: `v${name}`, screen: 'tokens', filter: name, sort: null, columns: null }) as const,
         );
         const it = at({ settings: { saved: { ...NOTHING_SAVED, views } } });
         click(it, linesOf(it)[1]!.indexOf('vd'), 1);

@@ -2,6 +2,7 @@
 import { EXIT } from '../../console/failure.js';
 import * as changing from '../state/changes.js';
 import * as commandLine from '../state/command-line.js';
+import { openChoice } from '../state/columns.js';
 import { tryAgain } from '../state/connection.js';
 import { applied } from '../state/filtering.js';
 import { movedBy, movedTo, page } from '../state/moving.js';
@@ -35,6 +36,7 @@ const ANYWHERE: readonly KeyScope[] = [
   'command',
   'help',
   'contexts',
+  'columns',
   'notice',
 ];
 const LISTS: readonly Screen[] = ['tokens', 'projects', 'audit', 'events'];
@@ -106,6 +108,13 @@ export const EVERYWHERE_BINDINGS = named('global', [
     meaning: 'filter the list; tab completes, escape restores the previous filter',
     footer: 6,
     run: navigation.promptForFilter,
+  },
+  {
+    keys: ['C'],
+    on: LISTS,
+    label: 'columns',
+    meaning: 'choose the columns of the list',
+    run: openChoice,
   },
   {
     keys: ['u'],

@@ -8,6 +8,7 @@ import { isTooSmall } from '../state/rows.js';
 import { type ContextChoice, layer, type Layer, type State, type Transition, view, withLayer } from '../state/state.js';
 import { firstKeyOf, type KeyScope, type NamedBinding, withCustomKeys } from './binding.js';
 import { act, CHOICE_BINDINGS } from './choosing.js';
+import { COLUMN_BINDINGS } from './columns.js';
 import { COMMAND_LINE_BINDINGS } from './command-line/bindings.js';
 import { LAYER_BINDINGS } from './layers.js';
 import { SCREEN_BINDINGS } from './screens.js';
@@ -16,6 +17,7 @@ import { SCREEN_BINDINGS } from './screens.js';
 export const BINDINGS: readonly NamedBinding[] = [
   ...LAYER_BINDINGS,
   ...COMMAND_LINE_BINDINGS,
+  ...COLUMN_BINDINGS,
   ...CHOICE_BINDINGS,
   ...SCREEN_BINDINGS,
 ];

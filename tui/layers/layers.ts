@@ -5,6 +5,7 @@ import { layer, type State } from '../state/state.js';
 import { withCompletions } from './completions.js';
 import { contextsPanel } from './contexts.js';
 import { dialogPanel } from './dialog.js';
+import { columnsPanel } from './columns.js';
 import { withCandidates } from './command-line.js';
 import { helpPanel } from './keys.js';
 import { noticePanel } from './notice.js';
@@ -26,6 +27,8 @@ export function withLayers(state: State, below: Strip[], area: Area): Strip[] {
       return withCandidates(state, top, below, area);
     case 'help':
       return above(below, helpPanel(state, top, area), area);
+    case 'columns':
+      return above(below, columnsPanel(top, area), area);
     case 'notice':
       return above(below, noticePanel(top, area), area);
     case 'contexts':

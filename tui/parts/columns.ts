@@ -1,5 +1,8 @@
-/** Columns of a list: which ones fit, and their widths. The widths do not depend on the rows, so columns do not jump while scrolling. */
-import { blank, fitted, joined, type Strip, text } from './strip.js';
+/**
+ * Columns of a list: which ones fit, and their widths. A width depends on all rows in memory and not only on the visible ones, so that
+ * columns do not jump while scrolling.
+ */
+import { blank, fitted, joined, type Strip, text, widthOf } from './strip.js';
 
 export interface ListColumn<T> {
   title: string;
@@ -7,6 +10,7 @@ export interface ListColumn<T> {
   rank: number;
   /** In terminal columns. */
   minWidth: number;
+  /** A column with a maximum is as wide as its content, within these limits. */
   maxWidth?: number;
   alignRight?: boolean;
   show(item: T): Strip;
@@ -19,24 +23,54 @@ export interface SizedColumn<T> {
 
 const GAP = 2;
 
-/** Selects the columns that fit, and distributes the remaining width, the most important columns first. */
-export function sizedColumns<T>(columns: readonly ListColumn<T>[], width: number): readonly SizedColumn<T>[] {
+/**
+ * Selects the columns that fit, and distributes the remaining width among those with wide content, the most important ones first.
+ *
+ * @param items all rows in memory.
+ */
+export function sizedColumns<T extends object>(
+  columns: readonly ListColumn<T>[],
+  width: number,
+  items: readonly T[],
+): readonly SizedColumn<T>[] {
   const needed = columns.reduce((sum, { minWidth }) => sum + minWidth, GAP * (columns.length - 1));
   const highest = Math.max(...columns.map(({ rank }) => rank));
   if (needed > width && highest > 0) {
     return sizedColumns(
       columns.filter(({ rank }) => rank !== highest),
       width,
+      items,
     );
   }
   let room = Math.max(0, width - needed);
   const widths = new Map<ListColumn<T>, number>();
   for (const column of [...columns].sort((one, other) => one.rank - other.rank)) {
-    const more = Math.min(room, Math.max(0, (column.maxWidth ?? column.minWidth) - column.minWidth));
+    const more = Math.min(room, wantedWidth(column, items) - column.minWidth);
     room -= more;
     widths.set(column, column.minWidth + more);
   }
   return columns.map((column) => ({ column, width: widths.get(column) ?? column.minWidth }));
+}
+
+function wantedWidth<T extends object>(column: ListColumn<T>, items: readonly T[]): number {
+  const { title, minWidth, maxWidth = minWidth } = column;
+  let widest = text(title).width;
+  for (const item of items) {
+    if (widest >= maxWidth) break;
+    widest = Math.max(widest, contentWidth(column, item));
+  }
+  return Math.max(minWidth, Math.min(maxWidth, widest));
+}
+
+/** Widths of cells, which are measured once for each item: items do not change, a refresh replaces them. By the titles of columns. */
+const measured = new WeakMap<object, Map<string, number>>();
+
+function contentWidth<T extends object>(column: ListColumn<T>, item: T): number {
+  const widths = measured.get(item) ?? new Map<string, number>();
+  measured.set(item, widths);
+  const width = widths.get(column.title) ?? widthOf(column.show(item));
+  widths.set(column.title, width);
+  return width;
 }
 
 export const titles = (columns: readonly SizedColumn<never>[]): Strip =>

@@ -1,5 +1,5 @@
 /** A list in a frame: column titles, visible rows, scroll bar and position. */
-import { isLoaded, lengthOf, rowAt, type Window } from '../state/window.js';
+import { isLoaded, lengthOf, loadedRows, rowAt, type Window } from '../state/window.js';
 import { cells, type ListColumn, sizedColumns, type SizedColumn, titles, unknownCells } from './columns.js';
 import { exact } from '../../daemon/api/formats.js';
 import { framed, type Scroll } from './frame.js';
@@ -30,7 +30,7 @@ export function listFrame<T extends { id: string }>(list: ListOptions<T>, area: 
   const { window } = list;
   const length = lengthOf(window);
   const shown = Math.max(1, area.rows - LINES_AROUND);
-  const columns = sizedColumns(list.columns, area.columns - AROUND);
+  const columns = sizedColumns(list.columns, area.columns - AROUND, loadedRows(window));
   const head = strip(' '.repeat(BEFORE), titles(columns));
   if (length === 0) return framed([head, ...list.emptyLines], area.columns, area.rows);
   const count = Math.min(shown, length - window.top);

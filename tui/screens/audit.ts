@@ -12,6 +12,7 @@ import type { Role } from '../parts/roles.js';
 import { strip, type Strip, text } from '../parts/strip.js';
 import { parsed } from '../state/filtering.js';
 import type { State } from '../state/state.js';
+import { type ChoosableColumn, chosenOf } from './chosen-columns.js';
 import { feedFrame } from './feed.js';
 import { loadingText } from './tokens.js';
 
@@ -39,35 +40,80 @@ const NARROW_COLUMNS = 64;
 /** From this width on there is room for the user beside the actor. */
 const USER_COLUMNS = 112;
 
-function columnsOf(state: State, columns: number): ListColumn<WireAuditRecord>[] {
+function columnsOf(state: State, columns: number): readonly ListColumn<WireAuditRecord>[] {
   const words = parsed(state, state.audit.filter)?.words ?? [];
   const isWide = columns >= WIDE_COLUMNS;
   const isNarrow = columns < NARROW_COLUMNS;
   // Action, target and reason are the most useful columns: the others are dropped first.
-  return [
+  const all: ChoosableColumn<WireAuditRecord, 'audit'>[] = [
     isWide
-      ? { title: 'TIME', rank: 0, minWidth: 19, show: (record) => strip(timeOf(record)) }
+      ? { id: 'time', title: 'TIME', rank: 0, minWidth: 19, show: (record) => strip(timeOf(record)) }
       : {
+          id: 'time',
           title: 'TIME',
           rank: 0,
           minWidth: isNarrow ? 8 : 11,
           show: (record) => strip(shortTime(record, state.nowMs, isNarrow)),
         },
-    { title: 'ACTION', rank: 0, minWidth: isNarrow ? 16 : 17, show: ({ action }) => strip(action) },
+    { id: 'action', title: 'ACTION', rank: 0, minWidth: isNarrow ? 16 : 17, show: ({ action }) => strip(action) },
     isWide
-      ? { title: 'OUTCOME', rank: 1, minWidth: 7, show: ({ outcome }) => strip(text(outcome, roleOf(outcome))) }
-      : { title: '', rank: 1, minWidth: 1, show: ({ outcome }) => strip(text(SIGNS[outcome] ?? '?', roleOf(outcome))) },
+      ? {
+          id: 'outcome',
+          title: 'OUTCOME',
+          rank: 1,
+          minWidth: 7,
+          show: ({ outcome }) => strip(text(outcome, roleOf(outcome))),
+        }
+      : {
+          id: 'outcome',
+          title: '',
+          rank: 1,
+          minWidth: 1,
+          show: ({ outcome }) => strip(text(SIGNS[outcome] ?? '?', roleOf(outcome))),
+        },
     {
+      id: 'actor',
       title: 'ACTOR',
       rank: 4,
       minWidth: columns < USER_COLUMNS ? 10 : 22,
       maxWidth: 30,
       show: (record) => strip(actorShown(record)),
     },
-    { title: 'TARGET', rank: 2, minWidth: isNarrow ? 12 : 18, maxWidth: 28, show: about },
-    { title: 'FROM', rank: 6, minWidth: 15, show: ({ client_ip: ip }) => strip(ip ?? '') },
-    { title: 'REASON', rank: 3, minWidth: 14, maxWidth: 80, show: ({ reason }) => withFound(reason ?? '', words) },
+    {
+      id: 'target',
+      title: 'TARGET',
+      rank: 2,
+      minWidth: isNarrow ? 12 : 18,
+      maxWidth: 28,
+      show: about,
+    },
+    { id: 'from', title: 'FROM', rank: 6, minWidth: 15, show: ({ client_ip: ip }) => strip(ip ?? '') },
+    {
+      id: 'reason',
+      title: 'REASON',
+      rank: 3,
+      minWidth: 14,
+      maxWidth: 80,
+      show: ({ reason }) => withFound(reason ?? '', words),
+    },
+    {
+      id: 'project',
+      title: 'PROJECT',
+      rank: 7,
+      minWidth: 9,
+      maxWidth: 24,
+      show: ({ project_name: name }) => strip(name),
+    },
+    {
+      id: 'request',
+      title: 'REQUEST ID',
+      rank: 7,
+      minWidth: 10,
+      maxWidth: 36,
+      show: ({ request_id: id }) => strip(id),
+    },
   ];
+  return chosenOf(state, 'audit', all);
 }
 
 const SIGNS: Partial<Record<string, string>> = { success: '●', denied: '▲', error: '✗' };

@@ -13,6 +13,7 @@ import { strip, type Strip, text } from '../parts/strip.js';
 import { wrapped } from '../parts/wrapped.js';
 import { parsed } from '../state/filtering.js';
 import type { State } from '../state/state.js';
+import { type ChoosableColumn, chosenOf } from './chosen-columns.js';
 import { feedFrame } from './feed.js';
 
 export const eventsScreen = (state: State, area: Area): Strip[] =>
@@ -33,19 +34,28 @@ const ofRequest =
   (event: WireEvent): Strip =>
     isRequest(event) ? show(event) : [];
 
-function columnsOf(state: State): ListColumn<WireEvent>[] {
+function columnsOf(state: State): readonly ListColumn<WireEvent>[] {
   const words = parsed(state, state.events.filter)?.words ?? [];
-  return [
-    { title: 'TIME', rank: 0, minWidth: 8, show: ({ time }) => strip(clockTime(Date.parse(time))) },
-    { title: 'STATUS', rank: 0, minWidth: 6, show: status },
+  const all: ChoosableColumn<WireEvent, 'events'>[] = [
+    { id: 'time', title: 'TIME', rank: 0, minWidth: 8, show: ({ time }) => strip(clockTime(Date.parse(time))) },
+    { id: 'status', title: 'STATUS', rank: 0, minWidth: 6, show: status },
     {
+      id: 'refuser',
       title: 'WHO REFUSED',
       rank: 4,
       minWidth: 11,
       show: ofRequest((it) => strip(text(refuserOf(it), outcomeRole(it)))),
     },
-    { title: 'CODE', rank: 3, minWidth: 12, maxWidth: 21, show: ofRequest(({ code }) => withFound(code ?? '', words)) },
     {
+      id: 'code',
+      title: 'CODE',
+      rank: 3,
+      minWidth: 12,
+      maxWidth: 21,
+      show: ofRequest(({ code }) => withFound(code ?? '', words)),
+    },
+    {
+      id: 'request',
       title: 'REQUEST',
       rank: 1,
       minWidth: 18,
@@ -53,17 +63,26 @@ function columnsOf(state: State): ListColumn<WireEvent>[] {
       show: (event) =>
         isRequest(event) ? withFound(`${event.method} ${event.path}`, words) : strip(text(event.kind, 'accent')),
     },
-    { title: 'TOKEN', rank: 2, minWidth: 10, maxWidth: 24, show: whose },
-    { title: 'PROJECT', rank: 7, minWidth: 10, maxWidth: 20, show: ({ project_name }) => strip(project_name) },
+    { id: 'token', title: 'TOKEN', rank: 2, minWidth: 10, maxWidth: 24, show: whose },
     {
+      id: 'project',
+      title: 'PROJECT',
+      rank: 7,
+      minWidth: 10,
+      maxWidth: 20,
+      show: ({ project_name }) => strip(project_name),
+    },
+    {
+      id: 'model',
       title: 'MODEL',
       rank: 6,
       minWidth: 12,
       maxWidth: 24,
       show: ofRequest(({ model }) => withFound(model ?? '', words)),
     },
-    { title: 'IN/OUT', rank: 8, minWidth: 11, alignRight: true, show: ofRequest(tokens) },
+    { id: 'model_tokens', title: 'IN/OUT', rank: 8, minWidth: 11, alignRight: true, show: ofRequest(tokens) },
     {
+      id: 'duration',
       title: 'DURATION',
       rank: 5,
       minWidth: 8,
@@ -71,12 +90,54 @@ function columnsOf(state: State): ListColumn<WireEvent>[] {
       show: ofRequest((it) => strip(milliseconds(it.duration_ms))),
     },
     {
+      id: 'cache',
       title: 'CACHE',
       rank: 9,
       minWidth: 5,
       show: ofRequest(({ cache }) => strip(text(cache, cache === 'hit' ? 'good' : 'faint'))),
     },
+    {
+      id: 'outcome',
+      title: 'OUTCOME',
+      rank: 10,
+      minWidth: 16,
+      show: ofRequest(({ outcome }) => withFound(outcome, words)),
+    },
+    {
+      id: 'first_byte',
+      title: '1ST BYTE',
+      rank: 10,
+      minWidth: 8,
+      alignRight: true,
+      show: ofRequest((it) => strip(milliseconds(it.first_byte_ms))),
+    },
+    {
+      id: 'upstream',
+      title: 'UPSTREAM',
+      rank: 10,
+      minWidth: 8,
+      alignRight: true,
+      show: ofRequest((it) => strip(milliseconds(it.upstream_ms))),
+    },
+    {
+      id: 'bytes',
+      title: 'BYTES',
+      rank: 10,
+      minWidth: 8,
+      alignRight: true,
+      show: ofRequest((it) => strip(bytes(it.bytes_out))),
+    },
+    { id: 'instance', title: 'INSTANCE', rank: 10, minWidth: 8, maxWidth: 20, show: ({ instance }) => strip(instance) },
+    {
+      id: 'request_id',
+      title: 'REQUEST ID',
+      rank: 10,
+      minWidth: 10,
+      maxWidth: 36,
+      show: (event) => withFound(event.request_id ?? '', words),
+    },
   ];
+  return chosenOf(state, 'events', all);
 }
 
 /** The status, with a sign for readers without colours. */

@@ -25,7 +25,7 @@ export function feedFrame<T extends FeedItem>(state: State, list: FeedOptions<T>
     const lines = linesOf(feed.opened, area.columns - 4).map((line) => strip(' ', cut(line, area.columns - 4)));
     return framed(lines, area.columns, area.rows, { foot: foot(feed) });
   }
-  const columns = sizedColumns(list.columns, area.columns - BEFORE - 3);
+  const columns = sizedColumns(list.columns, area.columns - BEFORE - 3, feed.items);
   const { items, from } = visibleItems(feed, rows);
   const index = indexOf(feed);
   const head = strip(' '.repeat(BEFORE), titles(columns));

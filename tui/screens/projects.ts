@@ -10,6 +10,7 @@ import { stateMark } from '../parts/state-mark.js';
 import { strip, type Strip, text } from '../parts/strip.js';
 import { parsed } from '../state/filtering.js';
 import { daemonNow, type State } from '../state/state.js';
+import { type ChoosableColumn, chosenOf } from './chosen-columns.js';
 import { arrow, loadingText } from './tokens.js';
 
 export function projectsScreen(state: State, area: Area): Strip[] {
@@ -20,27 +21,48 @@ export function projectsScreen(state: State, area: Area): Strip[] {
   );
 }
 
-function columnsOf(state: State): ListColumn<WireProject>[] {
+function columnsOf(state: State): readonly ListColumn<WireProject>[] {
   const { projects } = state;
   const now = daemonNow(state);
   const words = parsed(state, projects.filter)?.words ?? [];
   const titled = (title: string, order: State['projects']['order']) =>
     projects.order === order ? `${title} ${arrow(state, projects)}` : title;
   const ago = (timestamp: string | null) => strip(timestamp === null ? '' : relativeTime(timestamp, now));
-  return [
-    { title: 'ID', rank: 0, minWidth: 8, show: ({ id }) => strip(text(shortId(id), 'faint')) },
-    { title: titled('NAME', 'name'), rank: 0, minWidth: 14, maxWidth: 48, show: ({ name }) => withFound(name, words) },
+  const all: ChoosableColumn<WireProject, 'projects'>[] = [
+    { id: 'id', title: 'ID', rank: 0, minWidth: 8, show: ({ id }) => strip(text(shortId(id), 'faint')) },
     {
+      id: 'name',
+      title: titled('NAME', 'name'),
+      rank: 0,
+      minWidth: 14,
+      maxWidth: 48,
+      show: ({ name }) => withFound(name, words),
+    },
+    {
+      id: 'state',
       title: 'STATE',
       rank: 0,
       minWidth: 13,
       show: ({ is_active: isActive }) => strip(stateMark(isActive ? 'active' : 'project_inactive')),
     },
-    { title: 'KEY', rank: 2, minWidth: 6, show: ({ api_key_hint: hint }) => strip(text(`…${hint}`, 'faint')) },
-    { title: titled('CREATED', 'created_at'), rank: 1, minWidth: 9, show: ({ created_at: at }) => ago(at) },
-    { title: 'CHANGED', rank: 3, minWidth: 9, show: ({ updated_at: at }) => ago(at) },
-    { title: 'DEACTIVATED', rank: 4, minWidth: 12, show: ({ deactivated_at: at }) => ago(at) },
+    {
+      id: 'key',
+      title: 'KEY',
+      rank: 2,
+      minWidth: 6,
+      show: ({ api_key_hint: hint }) => strip(text(`…${hint}`, 'faint')),
+    },
+    {
+      id: 'created',
+      title: titled('CREATED', 'created_at'),
+      rank: 1,
+      minWidth: 9,
+      show: ({ created_at: at }) => ago(at),
+    },
+    { id: 'changed', title: 'CHANGED', rank: 3, minWidth: 9, show: ({ updated_at: at }) => ago(at) },
+    { id: 'deactivated', title: 'DEACTIVATED', rank: 4, minWidth: 12, show: ({ deactivated_at: at }) => ago(at) },
   ];
+  return chosenOf(state, 'projects', all);
 }
 
 function nothing(state: State): (string | Strip)[] {

@@ -1,5 +1,5 @@
 /**
- * The file with the saved views, `views.toml` beside the contexts file. It is a file of its own because earlier releases refuse a
+ * The file with the saved views and columns, `views.toml` beside the contexts file. It is a file of its own because earlier releases refuse a
  * contexts file with properties that they do not know.
  *
  *     [[contexts.prod.views]]
@@ -7,6 +7,9 @@
  *     screen = "tokens"
  *     filter = "project:web errors:>10"
  *     sort = "-last_used_at"
+ *
+ *     [contexts.prod.columns]
+ *     tokens = ["name", "state", "hits"]
  */
 import { mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -17,6 +20,7 @@ import { replaceFile } from '../../console/replace-file.js';
 import type { Target } from '../state/exchange.js';
 import {
   isViewName,
+  MAX_COLUMNS,
   MAX_VIEW_FILTER,
   MAX_VIEWS,
   NOTHING_SAVED,
@@ -99,22 +103,44 @@ const viewsIn = ({ views }: Table): Table[] => (Array.isArray(views) ? views.fil
 function savedIn(table: Table): Saved {
   const views = viewsIn(table).flatMap((view) => viewOf(view) ?? []);
   const unique = views.filter(({ name }, at) => views.findIndex((other) => other.name === name) === at);
-  return { views: unique.slice(0, MAX_VIEWS) };
+  return { views: unique.slice(0, MAX_VIEWS), columns: columnsIn(table) };
+}
+
+function columnsIn({ columns }: Table): Saved['columns'] {
+  if (!isTable(columns)) return {};
+  const lists = SAVED_SCREENS.flatMap((screen) => {
+    const ids = idsOf(columns[screen]);
+    return ids === null ? [] : [[screen, ids] as const];
+  });
+  return Object.fromEntries(lists);
+}
+
+/** A later release may have more columns: names are checked where they are shown. */
+function idsOf(value: unknown): string[] | null {
+  if (!Array.isArray(value)) return null;
+  const ids = value.filter((id): id is string => typeof id === 'string').slice(0, MAX_COLUMNS);
+  return ids.length === 0 ? null : [...new Set(ids)];
 }
 
 /** @returns undefined for a view that this release cannot show. */
-function viewOf({ name, screen, filter = '', sort = null }: Table): SavedView | undefined {
+function viewOf({ name, screen, filter = '', sort = null, columns }: Table): SavedView | undefined {
   const known = SAVED_SCREENS.find((one) => one === screen);
   if (typeof name !== 'string' || !isViewName(name) || known === undefined) return undefined;
   if (typeof filter !== 'string' || filter.length > MAX_VIEW_FILTER) return undefined;
-  return { name, screen: known, filter, sort: typeof sort === 'string' ? sort : null };
+  return { name, screen: known, filter, sort: typeof sort === 'string' ? sort : null, columns: idsOf(columns) };
 }
 
 function changed(table: Table, change: SavedChange): Table {
   const views = viewsIn(table);
   if (change.what === 'delete-view') return { ...table, views: views.filter(({ name }) => name !== change.name) };
-  const { sort, ...view } = change.view;
-  const written = { ...view, ...(sort !== null && { sort }) };
+  if (change.what === 'columns') {
+    const lists = Object.entries(isTable(table.columns) ? table.columns : {});
+    const others = lists.filter(([screen]) => screen !== change.screen);
+    const own = change.columns === null ? [] : [[change.screen, change.columns] as const];
+    return { ...table, columns: Object.fromEntries([...others, ...own]) };
+  }
+  const { sort, columns, ...view } = change.view;
+  const written = { ...view, ...(sort !== null && { sort }), ...(columns !== null && { columns }) };
   const at = views.findIndex(({ name }) => name === view.name);
   return { ...table, views: at === -1 ? [...views, written] : views.toSpliced(at, 1, written) };
 }

@@ -39,7 +39,8 @@ export function whyNotSaved(state: State, name: string): string | null {
 export function saveView(state: State, name: string): Transition {
   const screen = screenOf(state);
   if (screen === undefined) return [state];
-  const saved: SavedView = { name, screen, filter: filterOf(state) ?? '', sort: sortOf(state, screen) };
+  const columns = shownView(state)?.columns ?? state.saved.columns[screen] ?? null;
+  const saved: SavedView = { name, screen, filter: filterOf(state) ?? '', sort: sortOf(state, screen), columns };
   const isNew = !state.saved.views.some((other) => other.name === name);
   const [next, ...effects] = changed(state, { what: 'view', view: saved });
   const isTop = state.views.length === 1;

@@ -1,4 +1,5 @@
 /** State of the terminal UI, as plain data. Screens render it; `update` and the key bindings compute the next one. */
+import type { FilteredScreen } from '../../console/query/types.js';
 import type {
   CachePurge,
   TokenCreateTerms,
@@ -220,7 +221,7 @@ export interface Undo {
   confirmation: string | null;
 }
 
-export type Layer = Dialog | Reveal | Prompt | CommandLine | Help | ContextChoice | Notice;
+export type Layer = Dialog | Reveal | Prompt | CommandLine | Help | ContextChoice | ColumnChoice | Notice;
 
 /** A dialog: affected items, notes, input fields, and two buttons, of which the first cancels. */
 export interface Dialog {
@@ -346,6 +347,16 @@ export interface ContextChoice {
   queuedKeys: readonly string[];
   selected: number;
   failure: Failure | null;
+}
+
+/** The choice of the columns of a list. */
+export interface ColumnChoice {
+  kind: 'columns';
+  screen: FilteredScreen;
+  /** All columns of the list, in the order of the choice. */
+  entries: readonly { id: string; isShown: boolean }[];
+  selected: number;
+  notice: string | null;
 }
 
 /** Sentences to read, such as problems of the operator's settings. Any of its keys closes it. */

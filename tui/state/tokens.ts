@@ -212,8 +212,7 @@ export function allTokensReceived(state: State, all: readonly WireToken[]): Stat
 }
 
 /** All tokens in memory that are in the list. */
-export const loadedTokens = ({ tokens: { window } }: State): readonly WireToken[] =>
-  [...window.head.pages, ...window.tail.pages].flatMap(({ rows }) => rows ?? []);
+export const loadedTokens = ({ tokens }: State): readonly WireToken[] => windows.loadedRows(tokens.window);
 
 export const unmarked = (state: State): State => ({
   ...state,

@@ -124,6 +124,10 @@ export function cursorRow<T extends Identified>(window: Window<T>): T | undefine
 }
 
 /** Whether any page was loaded yet. */
+/** All rows in memory that are in the list. */
+export const loadedRows = <T extends Identified>({ head, tail }: Window<T>): readonly T[] =>
+  [...head.pages, ...tail.pages].flatMap(({ rows }) => rows ?? []);
+
 export const isLoaded = ({ head, tail }: Window<Identified>): boolean => head.pages.length + tail.pages.length > 0;
 
 /** Whether every visible row is loaded. */

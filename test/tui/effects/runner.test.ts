@@ -296,7 +296,7 @@ describe('effects of the terminal UI', () => {
   describe('saved views', () => {
     const change = (name: string): SavedChange => ({
       what: 'view',
-      view: { name, screen: 'tokens', filter: name, sort: null } satisfies SavedView,
+      view: { name, screen: 'tokens', filter: name, sort: null, columns: null } satisfies SavedView,
     });
     const names = (on: Extract<Action, { on: 'saved' }>) => on.saved.views.map(({ name }) => name);
 

@@ -69,6 +69,7 @@ const WAYS: Record<string, readonly string[]> = {
   'the command line': ['2', ':'],
   help: ['2', '?'],
   contexts: ['2', 'c'],
+  columns: ['2', 'C'],
 };
 
 /** Movement keys at an end do nothing and need no message. */

@@ -24,6 +24,7 @@ describe('key bindings', () => {
       'command',
       'help',
       'contexts',
+      'columns',
       'notice',
     ]);
   });

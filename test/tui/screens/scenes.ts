@@ -260,6 +260,8 @@ const MADE: readonly (readonly [string, Make])[] = [
         .act({ on: 'paste', text: `tokens ${hostile(0)}:x` })
         .press('enter'),
   ],
+  ['the choice of columns', (setting) => new ScreenFixture(setting).press('C', 'j', 'space', 'K', 'K')],
+  ['the columns of events', (setting) => new ScreenFixture({ ...setting, tab: 'events' }).press('C', 'G')],
   [
     'saved views',
     (setting) =>
@@ -273,6 +275,7 @@ const MADE: readonly (readonly [string, Make])[] = [
               screen: 'tokens',
               filter: '',
               sort: null,
+              columns: null,
             })),
           },
         },

@@ -7,8 +7,14 @@ import { MAX_VIEWS, NOTHING_SAVED, type SavedView } from '../../../tui/state/sav
 import { temporaryFolder } from '../../support/daemon.js';
 
 const PROD = { context: 'prod', server: 'https://prod.example' };
-const LEAKS: SavedView = { name: 'leaks', screen: 'tokens', filter: 'project:"My API" !old', sort: '-last_used_at' };
-const FAILED: SavedView = { name: 'failed', screen: 'events', filter: 'status:5xx', sort: null };
+const LEAKS: SavedView = {
+  name: 'leaks',
+  screen: 'tokens',
+  filter: 'project:"My API" !old',
+  sort: '-last_used_at',
+  columns: null,
+};
+const FAILED: SavedView = { name: 'failed', screen: 'events', filter: 'status:5xx', sort: null, columns: null };
 
 describe('views.toml', () => {
   let folder: string;
@@ -26,7 +32,7 @@ describe('views.toml', () => {
 
   it('has the views of each context in their order, for their owner only', async () => {
     await save(LEAKS);
-    expect(await save(FAILED)).to.deep.equal({ views: [LEAKS, FAILED] });
+    expect(await save(FAILED)).to.deep.equal({ columns: {}, views: [LEAKS, FAILED] });
     await save({ ...LEAKS, filter: 'x' }, { ...PROD, context: 'staging' });
     expect(await viewsOf()).to.deep.equal([LEAKS, FAILED]);
     expect(await viewsOf({ ...PROD, context: 'other' })).to.deep.equal([]);
@@ -46,7 +52,10 @@ describe('views.toml', () => {
     await save(LEAKS);
     await save(FAILED);
     expect((await save({ ...LEAKS, filter: '' })).views.map(({ filter }) => filter)).to.deep.equal(['', 'status:5xx']);
-    expect(await changeSaved(folder, PROD, { what: 'delete-view', name: 'leaks' })).to.deep.equal({ views: [FAILED] });
+    expect(await changeSaved(folder, PROD, { what: 'delete-view', name: 'leaks' })).to.deep.equal({
+      columns: {},
+      views: [FAILED],
+    });
     expect(await viewsOf()).to.deep.equal([FAILED]);
   });
 
@@ -54,6 +63,25 @@ describe('views.toml', () => {
     await save(LEAKS);
     write(`${readFileSync(path(), 'utf8')}\n[[contexts.prod.views]]\nname = "theirs"\nscreen = "audit"\n`);
     expect((await save(FAILED)).views.map(({ name }) => name)).to.deep.equal(['leaks', 'theirs', 'failed']);
+  });
+
+  it('has the columns of the lists of a context, and of views', async () => {
+    const change = { what: 'columns', screen: 'tokens', columns: ['name', 'hits'] } as const;
+    expect(await changeSaved(folder, PROD, change)).to.deep.equal({ columns: { tokens: ['name', 'hits'] }, views: [] });
+    await save({ ...FAILED, columns: ['time', 'code'] });
+    await changeSaved(folder, PROD, { ...change, screen: 'audit', columns: ['time'] });
+    const { saved } = await readSaved(folder, PROD);
+    expect(saved.columns).to.deep.equal({ tokens: ['name', 'hits'], audit: ['time'] });
+    expect(saved.views[0]?.columns).to.deep.equal(['time', 'code']);
+    const left = await changeSaved(folder, PROD, { ...change, columns: null });
+    expect(left.columns).to.deep.equal({ audit: ['time'] });
+  });
+
+  it('has no columns that are not a list of names', async () => {
+    write('[contexts.prod.columns]\ntokens = "name"\naudit = []\nevents = [1, "time", "time"]\nmap = ["x"]\n');
+    expect((await readSaved(folder, PROD)).saved.columns).to.deep.equal({ events: ['time'] });
+    await changeSaved(folder, PROD, { what: 'columns', screen: 'tokens', columns: ['id'] });
+    expect(readFileSync(path(), 'utf8')).to.match(/map = \[ ?"x" ?\]/);
   });
 
   it('keeps what this release does not know', async () => {
@@ -82,7 +110,7 @@ describe('views.toml', () => {
       `name = "long"\nscreen = "tokens"\nfilter = "${'x'.repeat(1_001)}"`,
     ];
     write([valid, ...wrong.map((lines) => `[[contexts.prod.views]]\n${lines}\n`)].join('\n'));
-    expect(await viewsOf()).to.deep.equal([{ name: 'ok', screen: 'tokens', filter: '', sort: null }]);
+    expect(await viewsOf()).to.deep.equal([{ name: 'ok', screen: 'tokens', filter: '', sort: null, columns: null }]);
     write(Array.from({ length: 80 }, (_, at) => valid.replace('ok', `v${at}`)).join('\n'));
     expect(await viewsOf()).to.have.length(MAX_VIEWS);
   });

@@ -7,7 +7,7 @@ import { scene, SECRET } from '../screens/scenes.js';
 import { project, REFUSED, SimulatedDaemon, token } from '../simulated.js';
 
 const view = (name: string, more: Partial<SavedView> = {}): SavedView => ({
-  ...{ name, screen: 'tokens', filter: '', sort: null },
+  ...{ name, screen: 'tokens', filter: '', sort: null, columns: null },
   ...more,
 });
 const LEAKS = view('leaks', { filter: 'ci', sort: '-last_used_at' });
@@ -43,7 +43,7 @@ describe('saved views', () => {
     ] as const) {
       it(`of ${screen}`, () => {
         const it = entered(entered(operator(), `${screen} ${filter}`), 'save mine');
-        expect(it.state.saved.views).to.deep.equal([{ name: 'mine', screen, filter, sort }]);
+        expect(it.state.saved.views).to.deep.equal([{ name: 'mine', screen, filter, sort, columns: null }]);
       });
     }
 
