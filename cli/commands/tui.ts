@@ -1,5 +1,5 @@
 /** `llmp tui`: the terminal UI. Its code is in tui/ and is loaded only if it runs. */
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { oneOf } from '../../config/kinds.js';
 import type { ContextSummary } from '../../tui/state/exchange.js';
@@ -9,7 +9,7 @@ import type { Connected } from '../../tui/effects/runner.js';
 import { command } from '../command.js';
 import { flag, value } from '../option.js';
 import { type ConnectInputs, type AuthenticatedConnection, connectWithToken } from '../connection/connection.js';
-import { contextsPath, readContexts } from '../connection/contexts.js';
+import { readContexts, settingsFolder } from '../connection/contexts.js';
 import { destinationOf } from '../connection/destination.js';
 import { visible } from '../../console/escape.js';
 import { EXIT, usage } from '../../console/failure.js';
@@ -86,12 +86,10 @@ export const tuiCommand = command({
   },
 });
 
-/** The folder of the contexts file, which also has the theme file and the keys file; and the one for a history. */
 function foldersIn(env: NodeJS.ProcessEnv): Folders {
-  const contexts = contextsPath(env);
   const state = env.XDG_STATE_HOME || (env.HOME && join(env.HOME, '.local/state'));
   return {
-    config: contexts === undefined ? undefined : dirname(contexts),
+    config: settingsFolder(env),
     state: state ? join(state, 'llmp') : undefined,
   };
 }

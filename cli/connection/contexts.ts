@@ -68,6 +68,12 @@ export function contextsPath({ LLMP_CONFIG, XDG_CONFIG_HOME, HOME }: NodeJS.Proc
   return folder ? join(folder, 'llmp', 'config.toml') : undefined;
 }
 
+/** The folder of the contexts file, which also has the files of the terminal UI. */
+export function settingsFolder(env: NodeJS.ProcessEnv): string | undefined {
+  const path = contextsPath(env);
+  return path === undefined ? undefined : dirname(path);
+}
+
 /** A missing file has no contexts. @throws {Failure} if the file cannot be read, or is invalid. */
 export async function readContexts(env: NodeJS.ProcessEnv): Promise<Contexts> {
   const path = contextsPath(env);

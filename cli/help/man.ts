@@ -1,11 +1,14 @@
 /** `llmp man`: shows manual pages, also if npm has not installed them for man(1). */
 import { spawn } from 'node:child_process';
-import { readdir, readFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { command } from '../command.js';
+import { visible } from '../../console/escape.js';
 import { EXIT, quoted, usage } from '../../console/failure.js';
+import { settingsFolder } from '../connection/contexts.js';
 import type { Shell } from '../shell.js';
-import type { TreeFor } from './tree.js';
+import type { Tree, TreeFor } from './tree.js';
 
 // The compiled file is in dist/cli/help.
 const FOLDER = join(import.meta.dirname, '../../../man');
@@ -31,7 +34,9 @@ export const manCommand = (treeFor: TreeFor) =>
     options: {},
     async run({ args, shell }) {
       const name = await pageFor(args, treeFor);
-      await showPage(join(FOLDER, name), shell);
+      await (name === TERMINAL_PAGE
+        ? showTerminalPage(await treeFor(['tui']), shell)
+        : showPage(join(FOLDER, name), shell));
       return EXIT.done;
     },
   });
@@ -57,6 +62,28 @@ async function pageFor(words: readonly string[], treeFor: TreeFor): Promise<stri
     why: suggestedValue(given, all),
     advice: `Pages: ${all.join(', ')}`,
   });
+}
+
+const TERMINAL_PAGE = 'llmp-tui.1';
+
+/** Shows the keys in effect: the installed page has the default ones. */
+async function showTerminalPage(tree: Tree, shell: Shell): Promise<void> {
+  const { readKeys } = await import('../../tui/settings/settings.js');
+  const { customKeys, problems } = await readKeys(settingsFolder(shell.env));
+  for (const problem of problems) shell.stderr.write(`llmp: ${visible(problem)}\n`);
+  if (customKeys.size === 0) {
+    await showPage(join(FOLDER, TERMINAL_PAGE), shell);
+    return;
+  }
+  const { terminalPage } = await import('../manual/pages.js');
+  const folder = await mkdtemp(join(tmpdir(), 'llmp-man-'));
+  try {
+    const path = join(folder, TERMINAL_PAGE);
+    await writeFile(path, terminalPage(tree, customKeys));
+    await showPage(path, shell);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
 }
 
 /** Shows a page with man or, if that fails, as plain text. On a terminal both use a pager. */

@@ -1,6 +1,6 @@
 /** The prose of the manual pages that the declarations of the commands do not contain, by the first word of the command line. */
 import type { Block } from '../help/prose.js';
-import { commandBlock, keyBlocks } from './keys.js';
+import { commandBlock, keySection } from './keys.js';
 
 export interface Description {
   description: readonly Block[];
@@ -157,13 +157,7 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
       'Copying uses the terminal (OSC 52). A terminal can ignore the request without an error; tmux does so unless `set-clipboard` is on.',
     ],
     sections: [
-      [
-        'KEYS',
-        [
-          'These are the default keys. `keys.toml` can give actions other keys, and `llmp tui --print-keys` lists the keys in effect.',
-          ...keyBlocks(),
-        ],
-      ],
+      keySection(),
       [
         'COMMAND LINE',
         [

@@ -1,6 +1,7 @@
 /** Part of `npm run docs`: writes the manual pages, docs/cli.md and docs/keys.md, and lists all manual pages in package.json. */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { wholeTree } from '../commands.js';
 import { markdownPages } from './markdown.js';
 import { manualPages } from './pages.js';
 
@@ -8,7 +9,7 @@ import { manualPages } from './pages.js';
 const ROOT = join(import.meta.dirname, '../../..');
 const FOLDER = join(ROOT, 'man');
 
-for (const [name, text] of await manualPages()) writeFileSync(join(FOLDER, name), text);
+for (const [name, text] of manualPages(await wholeTree())) writeFileSync(join(FOLDER, name), text);
 for (const [name, text] of await markdownPages()) writeFileSync(join(ROOT, 'docs', name), text);
 
 const path = join(ROOT, 'package.json');

@@ -2,6 +2,7 @@
 import { keyShown, type KeyScope } from '../../tui/keys/binding.js';
 import { COMMANDS } from '../../tui/keys/command-line/commands.js';
 import { bindingsOn } from '../../tui/keys/press.js';
+import type { CustomKeys } from '../../tui/state/state.js';
 import type { Block } from '../help/prose.js';
 
 /** The documented places, in this order. Keys that work everywhere are listed in the first one only. */
@@ -33,10 +34,11 @@ export interface KeyRow {
 }
 
 /** The keys of each place, without keys that were listed before with the same meaning. */
-export function keyTables(): readonly { title: string; rows: readonly KeyRow[] }[] {
+export function keyTables(customKeys: CustomKeys = new Map()): readonly { title: string; rows: readonly KeyRow[] }[] {
   const listed = new Set<string>();
   const tables = SPOTS.map(([spot, title]) => {
-    const rows = bindingsOn(spot)
+    const rows = bindingsOn(spot, { customKeys })
+      .filter(({ keys }) => keys.length > 0)
       .map(({ keys, meaning, action }) => ({
         keys: keys.map((key) => keyShown(key, true)).join(', '),
         meaning,
@@ -49,9 +51,24 @@ export function keyTables(): readonly { title: string; rows: readonly KeyRow[] }
   return tables.filter(({ rows }) => rows.length > 0);
 }
 
-/** A title and a list of keys for each place. */
-export const keyBlocks = (): readonly Block[] =>
-  keyTables().flatMap(({ title, rows }): Block[] => [
+/** The section of the manual page about keys: a title and a list for each place. */
+export const keySection = (customKeys?: CustomKeys): readonly [title: string, blocks: readonly Block[]] => [
+  KEYS,
+  [customKeys ? 'These are your keys, with those of your `keys.toml`.' : DEFAULT_KEYS, ...keyBlocks(customKeys)],
+];
+
+const KEYS = 'KEYS';
+const DEFAULT_KEYS =
+  'These are the default keys. `keys.toml` can give actions other keys: `llmp man tui` then shows yours, and `llmp tui --print-keys` lists them.';
+
+/** The sections of a page, with the keys in effect in place of the default ones. */
+export const withKeysInEffect = (
+  sections: readonly (readonly [title: string, blocks: readonly Block[]])[],
+  customKeys: CustomKeys,
+) => sections.map((section) => (section[0] === KEYS ? keySection(customKeys) : section));
+
+const keyBlocks = (customKeys?: CustomKeys): readonly Block[] =>
+  keyTables(customKeys).flatMap(({ title, rows }): Block[] => [
     title,
     { entries: rows.map(({ keys, meaning }) => [keys, meaning] as const) },
   ]);

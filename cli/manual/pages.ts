@@ -1,14 +1,15 @@
 /** Generates the manual: a page for each first word of the command line, and the overview llmp(1). */
 import { chapter, entries, heading, literal, paragraphs, roff } from '../../config/roff.js';
 import type { Command } from '../command.js';
-import { wholeTree } from '../commands.js';
 import type { Options } from '../option.js';
 import { GLOBAL_OPTIONS } from '../globals.js';
 import { sectionsOf, synopsisOf } from '../help/help.js';
 import type { Block } from '../help/prose.js';
 import { TOPICS } from '../help/topics.js';
 import type { Tree } from '../help/tree.js';
+import type { CustomKeys } from '../../tui/state/state.js';
 import { DESCRIPTIONS, OVERVIEW } from './descriptions.js';
+import { withKeysInEffect } from './keys.js';
 
 /** Services are in section 8 of the manual, other commands in section 1. */
 const SERVICES: readonly string[] = ['daemon', 'dispatcher', 'admin'];
@@ -16,9 +17,8 @@ const sectionOf = (word: string) => (SERVICES.includes(word) ? 8 : 1);
 
 const SOURCE = 'the declarations in cli/';
 
-/** @returns the pages, by the names of their files. */
-export async function manualPages(): Promise<ReadonlyMap<string, string>> {
-  const tree = await wholeTree();
+/** @param tree all commands. @returns the pages, by the names of their files. */
+export function manualPages(tree: Tree): ReadonlyMap<string, string> {
   const words = tree.wordsUnder([]).filter(({ word }) => word !== 'manage');
   const pages = words.map(({ word }) => [`llmp-${word}.${sectionOf(word)}`, pageOf(tree, word)] as const);
   return new Map([['llmp.1', overview(tree)], ...pages]);
@@ -55,7 +55,10 @@ function overview(tree: Tree): string {
   ]);
 }
 
-function pageOf(tree: Tree, word: string): string {
+/** The page about the terminal UI, with the keys in effect. */
+export const terminalPage = (tree: Tree, customKeys: CustomKeys): string => pageOf(tree, 'tui', customKeys);
+
+function pageOf(tree: Tree, word: string, customKeys?: CustomKeys): string {
   const own = tree.commandAt([word]);
   const below = tree.wordsUnder([word]).flatMap((next) => {
     const path = [word, next.word];
@@ -74,7 +77,9 @@ function pageOf(tree: Tree, word: string): string {
     ...(below.length === 0 ? [] : ['.SH COMMANDS', ...below.flatMap(subsection)]),
     ...(own ? ['.SH OPTIONS', ...argumentAndOptions(own), ...paragraphs([OTHER_OPTIONS])] : []),
     ...examples(commands),
-    ...(prose?.sections ?? []).flatMap(([title, contents]) => section(title, contents)),
+    ...(customKeys ? withKeysInEffect(prose?.sections ?? [], customKeys) : (prose?.sections ?? [])).flatMap(
+      ([title, contents]) => section(title, contents),
+    ),
     ...chapter('EXIT STATUS', [prose?.exitStatus ?? 'See llmp(1).']),
     ...seeAlso(['llmp(1)', ...(prose?.seeAlso ?? []), 'llmp(7)']),
   ]);

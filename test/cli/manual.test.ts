@@ -24,13 +24,13 @@ function formatted(source: string): { text: string; complaints: string } | null 
 
 describe('the manual', () => {
   it('is what `npm run docs` writes', async () => {
-    const pages = await manualPages();
+    const pages = manualPages(await wholeTree());
     for (const [name, text] of pages) expect(sourceOf(name), name).to.equal(text);
     expect(files).to.have.members([...pages.keys(), 'llmp.7', 'llmp.env.5']);
   });
 
   it('has a page for each first word of the command line, with every command and option', async () => {
-    const pages = await manualPages();
+    const pages = manualPages(await wholeTree());
     for (const { path, command } of (await wholeTree()).commands) {
       const [word] = path;
       if (word === undefined) continue;

@@ -93,6 +93,19 @@ describe('the settings of the terminal UI', () => {
     expect(err).to.contain('belongs to another user').and.to.contain('could change what your keys do');
   });
 
+  it('are the keys on the manual page', async () => {
+    const page = () => llmp('man tui', { env: { ...env, PATH: temporaryFolder() } });
+    expect((await page()).out).to.match(/These are the default keys\.[^]*\n +x\n +Revoke it, or the marked/);
+    write('.config/llmp/keys.toml', `${KEYS}range = []\n`);
+    const { out, err, exitCode } = await page();
+    expect({ err, exitCode }).to.deep.equal({ err: '', exitCode: 0 });
+    expect(out)
+      .to.match(/^LLMP-TUI\(1\)\n/)
+      .and.to.match(/These are your keys[^]*\n +f3\n +Revoke it, or the marked/);
+    expect(out).not.to.contain('Mark a range');
+    expect(out).to.contain('\nCOMMAND LINE\n').and.to.contain('\nFILES\n');
+  });
+
   describe('in one frame', () => {
     let daemon: TestDaemon;
     before(async () => {

@@ -5,7 +5,7 @@ import { wrapped } from '../parts/wrapped.js';
 import type { Notice } from '../state/state.js';
 import type { Panel } from './panel.js';
 
-const COLUMNS = 72;
+const COLUMNS = 96;
 
 export function noticePanel({ title, sentences, scrolled }: Notice, area: Area): Panel {
   const columns = Math.min(COLUMNS, area.columns - 4);

@@ -1,7 +1,7 @@
 /** Saved views: storing, opening and counting them. */
 import { withoutSecrets } from '../../console/escape.js';
 import { parseFilter } from '../../console/query/filter.js';
-import type { DataRequest } from './exchange.js';
+import type { DataRequest, Effect } from './exchange.js';
 import * as feeds from './feeds.js';
 import { knownNames, screenOf } from './filtering.js';
 import { filterOf } from './navigation.js';
@@ -45,7 +45,8 @@ export function saveView(state: State, name: string): Transition {
   const [next, ...effects] = changed(state, { what: 'view', view: saved });
   const isTop = state.views.length === 1;
   const shown: State = isTop ? { ...next, views: [{ screen, saved: name }] } : next;
-  return [withMessage(shown, `${isNew ? 'Saved' : 'Replaced'} the view ${name}`, 'good'), ...effects];
+  const counts = countRequests(shown).map((request): Effect => ({ do: 'load', request }));
+  return [withMessage(shown, `${isNew ? 'Saved' : 'Replaced'} the view ${name}`, 'good'), ...effects, ...counts];
 }
 
 export function deleteView(state: State, name: string): Transition {

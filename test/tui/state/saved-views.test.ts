@@ -33,6 +33,7 @@ describe('saved views', () => {
       expect(it.did('save')).to.deep.equal({ do: 'save', change: { what: 'view', view: saved } });
       expect(it.state.saved.views).to.deep.equal([saved]);
       expect(it.says).to.equal('Saved the view leaks');
+      expect(it.state.viewCounts.get('leaks'), 'counted at once').to.equal(3);
       expect(shown(it)).to.equal('leaks');
     });
 
