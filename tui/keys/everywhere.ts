@@ -1,10 +1,11 @@
 /** Keys that mean the same on every screen, or on every list. */
 import { EXIT } from '../../console/failure.js';
+import { listCommand } from '../../console/query/command.js';
 import * as changing from '../state/changes.js';
 import * as commandLine from '../state/command-line.js';
 import { openChoice } from '../state/columns.js';
 import { tryAgain } from '../state/connection.js';
-import { applied } from '../state/filtering.js';
+import { applied, screenOf } from '../state/filtering.js';
 import { movedBy, movedTo, page } from '../state/moving.js';
 import * as navigation from '../state/navigation.js';
 import { refreshed } from '../state/refreshing.js';
@@ -108,6 +109,14 @@ export const EVERYWHERE_BINDINGS = named('global', [
     meaning: 'filter the list; tab completes, escape restores the previous filter',
     footer: 6,
     run: navigation.promptForFilter,
+  },
+  {
+    name: 'copy-list-command',
+    keys: ['Y'],
+    on: ['tokens', 'projects', 'audit'],
+    label: 'copy command',
+    meaning: "copy the command that lists the same to the terminal's clipboard",
+    run: (state) => [state, { do: 'copy', text: listCommandOf(state), what: 'The command' }],
   },
   {
     keys: ['C'],
@@ -245,6 +254,14 @@ function stopped(state: State): Transition {
   const { tokens: list } = state;
   const next = { ...state, progress: null, tokens: { ...list, collecting: null } };
   return [withMessage(next, list.collecting === null ? 'Stopping' : 'Stopped'), { do: 'stop' }];
+}
+
+/** The command that lists what the screen lists, with its filter and order. */
+function listCommandOf(state: State): string {
+  const { tokens: list, target } = state;
+  const screen = screenOf(state) ?? 'tokens';
+  const sort = screen === 'tokens' ? `${list.isDescending ? '-' : ''}${list.order}` : null;
+  return listCommand({ screen, filter: navigation.filterOf(state) ?? '', sort, context: target.context });
 }
 
 export function showHelp(state: State): Transition {

@@ -1,6 +1,5 @@
 /** Keys of the list of tokens and of a token's detail. */
 import { shellWord } from '../../console/escape.js';
-import { shortId } from '../../console/views.js';
 import * as changing from '../state/changes.js';
 import * as forms from '../state/forms.js';
 import { movedBy } from '../state/moving.js';
@@ -138,11 +137,12 @@ export const TOKEN_BINDINGS = named('tokens', [
     },
   },
   {
+    name: 'copy-get-command',
     keys: ['Y'],
-    on: ['tokens', 'token'],
+    on: ['token'],
     label: 'copy command',
-    meaning: "copy the equivalent command line to the terminal's clipboard",
-    run: (state) => [state, { do: 'copy', text: commandLine(state), what: 'The command line' }],
+    meaning: "copy the command that shows the token to the terminal's clipboard",
+    run: (state) => [state, { do: 'copy', text: getCommand(state), what: 'The command' }],
   },
   { keys: ['s'], on: ['tokens'], label: 'sort', meaning: 'sort by the next column', footer: 8, run: tokens.ordered },
   { keys: ['S'], on: ['tokens'], label: 'reverse', meaning: 'reverse the sort order', run: tokens.reversed },
@@ -153,11 +153,9 @@ function markAndMove(state: State): Transition {
   return movedBy(marked, 1);
 }
 
-/** The equivalent command line. */
-export function commandLine(state: State): string {
-  const shown = view(state);
-  const context = state.target.context === null ? '' : ` -c ${shellWord(state.target.context)}`;
-  if (shown.screen === 'token') return `llmp${context} token get ${shown.id}`;
-  const it = tokens.underCursor(state);
-  return it ? `llmp${context} token get ${shortId(it.id)}` : `llmp${context} token list`;
+/** The command that shows the token. */
+export function getCommand({ target, ...state }: State): string {
+  const shown = view({ target, ...state });
+  const context = target.context === null ? '' : ` -c ${shellWord(target.context)}`;
+  return `llmp${context} token get ${shown.screen === 'token' ? shown.id : ''}`;
 }

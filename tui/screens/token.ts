@@ -1,7 +1,7 @@
 /** The detail screen of a token. */
 import { TOKEN_LINES } from '../../console/views.js';
 import type { WireAuditRecord, WireToken } from '../../daemon/api/contract.js';
-import { commandLine } from '../keys/tokens.js';
+import { getCommand } from '../keys/tokens.js';
 import { bar, columnChart } from '../parts/charts.js';
 import { fact } from '../parts/facts.js';
 import { actorShown, exact, relativeTime, revocationShown } from '../../daemon/api/formats.js';
@@ -113,7 +113,7 @@ function lastMinute(state: State): Strip {
 function identity(state: State, token: WireToken): Strip[] {
   return [
     ...TOKEN_LINES.map(([property, name]) => fact(name, shown(state, token, property), NAME_COLUMNS)),
-    fact('command', strip(commandLine(state), text('  Y copies it', 'faint')), NAME_COLUMNS),
+    fact('command', strip(getCommand(state), text('  Y copies it', 'faint')), NAME_COLUMNS),
   ];
 }
 

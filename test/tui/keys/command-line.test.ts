@@ -142,7 +142,7 @@ describe('the command line', () => {
   describe('runs an action of the screen', () => {
     it('by the beginning of its name', () => {
       expect(entered('rev').dialog.action).to.equal('Revoke');
-      expect(entered('copy comm').did('copy')).to.include({ what: 'The command line' });
+      expect(entered('copy comm').did('copy')).to.include({ what: 'The command' });
     });
 
     it('by words of its description, and by some of its letters', () => {
