@@ -12,6 +12,7 @@ import type { DataRequest, Effect, Stream } from './exchange.js';
 import {
   detailToggled,
   type Feed,
+  isFullSince,
   MAX_SCROLLBACK,
   moved,
   refiltered,
@@ -102,27 +103,29 @@ export function eventsReceived(
   // A paused list does not change, unless the operator moves up.
   if (!isNewest(state, query) || state.isPaused) return [state];
   if (isKnown) return [withEvents(state, withNewItems(feed, shown))];
-  const begun = { query, untilTime: gapFrom, needed: feedRows(state, feed), pagesLeft: MAX_PAGES };
+  const untilTime = gapFrom ?? feed.items[0]?.time ?? null;
+  const begun = { query, isFromNewest: true, untilTime, needed: feedRows(state, feed), pagesLeft: MAX_PAGES };
   return searched(state, { ...withOlderItems(feed, shown, page.next), isKnown }, begun, items);
 }
 
 /** A page was added. Loads the next one if the search is not over. @param page what the daemon sent, oldest first. */
-function searched(state: State, added: Events, search: Search, page: readonly WireEvent[]): Transition {
-  const feed = withinLimit(added);
+function searched(state: State, feed: Events, search: Search, page: readonly WireEvent[]): Transition {
   const { older, items } = feed;
-  const { untilTime, needed, pagesLeft } = search;
+  const { isFromNewest, untilTime, needed, pagesLeft } = search;
   const first = page[0]?.time;
   const hasReached = older === null || untilTime === null || (first !== undefined && first < untilTime);
   const hasEnough = older === null || items.length >= Math.min(needed, MAX_SCROLLBACK);
-  if (hasReached && hasEnough) return [ended(state, feed)];
+  const isFull = first !== undefined && isFullSince(feed, first);
+  if ((hasReached && hasEnough) || isFull) return [ended(state, withinLimit(feed), isFromNewest)];
   // What is before a gap can be loaded again from there.
-  if (pagesLeft === 0) return [ended(state, hasReached || first === undefined ? feed : restartedAt(feed, first))];
+  if (pagesLeft === 0)
+    return [ended(state, hasReached || first === undefined ? feed : restartedAt(feed, first), isFromNewest)];
   return searchedOn(withEvents(state, feed), { ...search, pagesLeft: pagesLeft - 1 });
 }
 
 function searchedOn(state: State, search: Omit<Search, 'query'>): Transition {
   const query = olderQuery(state);
-  if (query === null || !mayRequest(state)) return [ended(state, state.events)];
+  if (query === null || !mayRequest(state)) return [ended(state, state.events, false)];
   const next = withEvents(state, { ...state.events, isReadingOlder: true, search: { ...search, query } });
   return [next, ...loads([{ of: 'events', query }])];
 }
@@ -141,9 +144,11 @@ export function eventToggled(state: State): State {
 const openedIfWanted = (feed: Events): Events =>
   feed.opensNewest && feed.items.length > 0 ? detailToggled({ ...feed, opensNewest: false }) : feed;
 
-/** Without a stream, there may be a gap again from now on. */
-function ended(state: State, feed: Events): State {
-  const joined = { ...openedIfWanted(feed), opensNewest: false, isReadingOlder: false, search: null, isKnown: true };
+/** The search is over. @param isComplete no event since the first one is missing; without a stream, that is true only now. */
+function ended(state: State, feed: Events, isComplete: boolean): State {
+  const next = { ...openedIfWanted(feed), opensNewest: false, isReadingOlder: false, search: null };
+  if (!isComplete) return withEvents(state, next);
+  const joined = { ...next, isKnown: true };
   return withEvents(state, feed.stream === 'open' ? joined : interrupted(joined));
 }
 
@@ -152,7 +157,7 @@ export function pageFailed(state: State, query: EventQuery, status: number | nul
   const { events } = state;
   if (events.search !== null && isSame(query, events.search.query))
     return withEvents(state, { ...events, isReadingOlder: false, search: null });
-  return status === 404 && events.stream === 'open' ? ended(state, events) : state;
+  return status === 404 && events.stream === 'open' ? ended(state, events, true) : state;
 }
 
 /** A paused list does not change. What occurs meanwhile is loaded when it is resumed. */
@@ -170,7 +175,12 @@ export function eventsMovedBy(state: State, by: number): Transition {
   const isAtBeginning = by < 0 && events.cursorId === (events.items[0]?.id ?? null);
   if (!isAtBeginning || olderQuery(next) === null || events.search !== null) return [next];
   if (events.items.length >= MAX_SCROLLBACK) return [withMessage(next, 'A filter finds older events')];
-  return searchedOn(next, { untilTime: null, needed: events.items.length + 1, pagesLeft: MAX_PAGES });
+  return searchedOn(next, {
+    isFromNewest: false,
+    untilTime: null,
+    needed: events.items.length + 1,
+    pagesLeft: MAX_PAGES,
+  });
 }
 
 /** Applies a filter to what is on the screen, and loads what the daemon has. */

@@ -26,7 +26,7 @@ export interface Feed<T> {
   opensNewest: boolean;
   /** Items that the filter hides, up to `MAX_FOLLOWED`, to show again when the filter changes. Unused in the audit log. */
   filteredOut: readonly T[];
-  /** While `isKnown` is false: items after this time may be missing. Null: all may be. Unused in the audit log. */
+  /** While `isKnown` is false: items after this time may be missing. Null: after the first one. Unused in the audit log. */
   gapFrom: string | null;
   /** Pages that are being loaded one after the other; null: none. Unused in the audit log. */
   search: Search | null;
@@ -38,6 +38,8 @@ export interface Feed<T> {
 export interface Search {
   /** The query whose response is awaited. */
   query: Readonly<Record<string, string | undefined>>;
+  /** Whether it began with the newest page, so that no later item is missing once it has ended. */
+  isFromNewest: boolean;
   /** Items before this time are known: the search must reach it. Null: none are known. */
   untilTime: string | null;
   /** The number of items that are needed. */
@@ -84,7 +86,7 @@ function merged<T extends FeedItem>(known: readonly T[], items: readonly T[]): {
 /** Adds new items, oldest first. Duplicates count once. */
 export function withNewItems<T extends FeedItem>(feed: Feed<T>, items: readonly T[]): Feed<T> {
   const { all, fresh } = merged(feed.items, items);
-  const kept = all.slice(-(feed.isFollowing ? MAX_FOLLOWED : MAX_SCROLLBACK));
+  const kept = all.slice(-limitOf(feed));
   const isTruncated = kept.length < all.length;
   const { opened } = feed;
   return withCursor({
@@ -158,11 +160,17 @@ export function withHiddenItems<T extends FeedItem>(
   return { feed: { ...feed, filteredOut: others.slice(-MAX_FOLLOWED) }, shown };
 }
 
-/** While following, older items are dropped beyond the limit; they can be loaded again. */
+const limitOf = ({ isFollowing }: Pick<Feed<unknown>, 'isFollowing'>) => (isFollowing ? MAX_FOLLOWED : MAX_SCROLLBACK);
+
+/** Whether there are as many items since a time as the feed holds. */
+export const isFullSince = <T extends FeedItem>(feed: Feed<T>, time: string): boolean =>
+  feed.items.filter((item) => item.time >= time).length >= limitOf(feed);
+
+/** Drops the oldest items beyond the limit; they can be loaded again. */
 export function withinLimit<T extends FeedItem>(feed: Feed<T>): Feed<T> {
-  const { items, isFollowing } = feed;
-  if (!isFollowing || items.length <= MAX_FOLLOWED) return feed;
-  return { ...feed, items: items.slice(-MAX_FOLLOWED), older: null, isTruncated: true };
+  const limit = limitOf(feed);
+  if (feed.items.length <= limit) return feed;
+  return withCursor({ ...feed, items: feed.items.slice(-limit), older: null, isTruncated: true });
 }
 
 /** Drops the items before a time: between them and the others some may be missing. */

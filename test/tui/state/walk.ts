@@ -1,13 +1,25 @@
 import { expect } from 'chai';
+import type { WireEvent } from '../../../daemon/api/contract.js';
 import type { Action, Failure, DataRequest } from '../../../tui/state/exchange.js';
 import { BINDINGS } from '../../../tui/keys/press.js';
 import { layer, type State, TABS } from '../../../tui/state/state.js';
 import { lengthOf } from '../../../tui/state/window.js';
 import { Operator } from '../operator.js';
-import { DENIED, project, record, REFUSED, SimulatedDaemon, token, UNREACHABLE } from '../simulated.js';
+import { request } from '../screens/screen-fixture.js';
+import {
+  at,
+  DENIED,
+  matchesQuery,
+  project,
+  record,
+  REFUSED,
+  SimulatedDaemon,
+  token,
+  UNREACHABLE,
+} from '../simulated.js';
 
 /** The random number generator mulberry32. */
-function seeded(seed: number): () => number {
+export function seeded(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
     state = (state + 0x6d2b79f5) >>> 0;
@@ -30,6 +42,9 @@ const MEANT = [
   'escape escape escape 3 d tab enter a u',
   'escape escape escape 3 enter x tab enter u',
   'escape escape escape 5 x up enter',
+  'escape escape escape 6 e enter k k',
+  'escape escape escape 6 G g g k',
+  'escape escape escape 2 f enter',
   'escape escape escape c j enter',
   'escape escape escape ctrl+r',
 ].map((keys) => keys.split(' '));
@@ -46,6 +61,8 @@ class Walk {
   readonly #random: () => number;
   readonly operator: Operator;
   #made = 200;
+  /** Number of events so far. */
+  #occurred = 900;
   /** The next keys of a deliberate sequence. */
   #meant: string[] = [];
 
@@ -56,6 +73,8 @@ class Walk {
       projects: [project('web'), project('two words'), project('off', { is_active: false })],
     });
     daemon.records = Array.from({ length: 500 }, (_, index) => record(index));
+    daemon.events = Array.from({ length: 900 }, (_, index) => this.#event(index));
+    daemon.searchedPerPage = 200;
     daemon.contexts = [
       { name: 'here', server: 'x', isCurrent: true, isProtected: false, isReadonly, color: null },
       { name: 'prod', server: 'y', isCurrent: false, isProtected: true, isReadonly, color: 'red' },
@@ -107,6 +126,7 @@ class Walk {
       'allTokens',
       'token',
       'audit',
+      'events',
       'projects',
     ]);
     daemon.failing = (request) => (of === 'all' || request.of === of ? failure : null);
@@ -114,7 +134,22 @@ class Walk {
     daemon.tokens.splice(Math.floor(this.#random() * daemon.tokens.length), 1);
     daemon.tokens.push(token(this.#made++));
     daemon.records.push(record(this.#made));
+    for (let count = Math.floor(this.#random() ** 4 * 800); count > 0; count--) this.#occurs(daemon);
     return `failing ${of} ${failure?.status ?? failure?.kind ?? 'not'}`;
+  }
+
+  /** An event that the daemon stores and streams. */
+  #occurs(daemon: SimulatedDaemon): void {
+    const event = this.#event(this.#occurred++);
+    daemon.events.push(event);
+    const stream = this.operator.followed.find(({ of }) => of === 'events');
+    if (stream?.of === 'events' && matchesQuery(event, stream.query))
+      this.operator.acts({ on: 'streamed', streamed: [{ of: 'events', item: event }] });
+  }
+
+  #event(index: number): WireEvent {
+    const failure = index % 7 === 0 ? ({ status: 502, outcome: 'upstream_error' } as const) : {};
+    return request(index, { time: at(index), token_id: token(index % 200).id, ...failure });
   }
 
   /** Unexpected or late actions. */
@@ -122,6 +157,7 @@ class Walk {
     const { operator } = this;
     const strays: Action[] = [
       { on: 'progress', words: 'Revoking', done: 3, of: 9 },
+      { on: 'streamed', streamed: [{ of: 'events', item: this.#event(Math.floor(this.#random() * this.#occurred)) }] },
       { on: 'streamed', streamed: [{ of: 'audit', item: record(Math.floor(this.#random() * 900)) }] },
       {
         on: 'stream',
@@ -156,6 +192,10 @@ function holds({ state, effects, wakes }: Operator, before: State, step: string)
   for (const feed of [state.audit, state.events]) {
     expect(feed.items.length, 'feed').to.be.at.most(5_200);
     const isThere = feed.items.some(({ id }) => id === feed.cursorId);
+    const times = feed.items.map(({ time }) => time);
+    expect(times, 'order of a feed').to.deep.equal([...times].sort());
+    expect(feed.filteredOut.length, 'hidden items').to.be.at.most(1_000);
+    if (feed === state.events) expect(feed.isReadingOlder, 'search').to.equal(feed.search !== null);
     expect(isThere || (feed.items.length === 0 && feed.cursorId === null), 'cursor of a feed').to.equal(true);
   }
   for (const top of state.layers) {
