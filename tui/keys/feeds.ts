@@ -1,4 +1,5 @@
 /** Keys of the feeds: audit and events. */
+import { listCommand } from '../../console/query/command.js';
 import { REQUEST_EVENT_KIND } from '../../daemon/api/vocabulary.js';
 import { curlCommand } from '../state/curl-command.js';
 import { eventToggled, isLoading } from '../state/event-feed.js';
@@ -9,9 +10,9 @@ import * as navigation from '../state/navigation.js';
 import { refreshed } from '../state/refreshing.js';
 import { type State, type Transition, view } from '../state/state.js';
 import * as token from '../state/token.js';
-import { firstKeyOf, firstOf, named, type NamedBinding } from './binding.js';
+import { firstOf, named } from './binding.js';
 
-export const FEED_BINDINGS: readonly NamedBinding[] = named('logs', [
+export const FEED_BINDINGS = named('logs', [
   {
     keys: ['enter', 'l', 'right'],
     on: ['audit', 'events'],
@@ -43,17 +44,19 @@ export const FEED_BINDINGS: readonly NamedBinding[] = named('logs', [
     run: (state) => applied(state, failures.toggled(state.events.filter)),
   },
   {
+    name: 'copy-events-command',
     keys: ['Y'],
     on: ['events'],
-    label: 'copy curl',
-    meaning: "copy the open request as a curl command to the terminal's clipboard, without its token",
-    whyDisabled: (state) =>
-      openRequest(state) ? null : `Open a request first: ${firstKeyOf(FEED_BINDINGS, 'logs.detail', state)}`,
+    label: 'copy command',
+    labelNow: (state) => (openRequest(state) ? 'copy curl' : 'copy command'),
+    meaning:
+      "copy the open request as a curl command, without its token, to the terminal's clipboard; without an open one, the command that streams the same events",
     run(state) {
+      const { events, target } = state;
       const request = openRequest(state);
-      return request
-        ? [state, { do: 'copy', text: curlCommand(request, state.target.server), what: 'The curl command' }]
-        : [state];
+      if (request) return [state, { do: 'copy', text: curlCommand(request, target.server), what: 'The curl command' }];
+      const text = listCommand({ screen: 'events', filter: events.filter, context: target.context });
+      return [state, { do: 'copy', text, what: 'The command' }];
     },
   },
   {

@@ -105,10 +105,12 @@ describe('keys of events', () => {
     expect(operator.state.events).to.include({ opened: null, isFollowing: true });
   });
 
-  it('Y copies an open request as a curl command', () => {
+  it('Y copies an open request as a curl command, or else the command that streams the same events', () => {
     const operator = operatorOf([event(1)]).press('6', 'Y');
-    expect(operator.says).to.equal('Open a request first: ⏎');
-    operator.press('enter', 'Y');
+    expect(operator.did('copy')?.text).to.equal('llmp events tail');
+    operator.press('e', 'Y');
+    expect(operator.did('copy')?.text).to.equal("llmp events tail 'outcome:failed'");
+    operator.press('e', 'enter', 'Y');
     expect(operator.did('copy')).to.deep.include({
       text: curlCommand(event(1), '127.0.0.1:8080'),
       what: 'The curl command',
