@@ -2,7 +2,7 @@
 import type { Kind } from '../../config/kinds.js';
 import { oneOf } from '../../config/kinds.js';
 import { EXIT, usage } from '../../console/failure.js';
-import { refuserOf } from '../../console/request-outcome.js';
+import { refuserOf } from '../../daemon/api/request-outcome.js';
 import { moment, timestampOf } from '../../console/span.js';
 import type { ManagementClient } from '../../daemon/api/client.js';
 import type { EventQuery, EventStreamQuery, WireEvent } from '../../daemon/api/contract.js';

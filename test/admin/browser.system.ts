@@ -574,6 +574,7 @@ describe('the Admin UI in a browser', function () {
             `tokens/${token.id}/reactivate`,
             `tokens/${token.id}/secret`,
             'tokens/new',
+            `tokens/new?like=${token.id}`,
             'projects',
             'projects/new',
             `projects/${project.id}`,

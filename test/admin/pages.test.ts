@@ -1,6 +1,6 @@
 /** The contents and actions of the pages, tested on the HTML. */
 import { expect } from 'chai';
-import type { WireProject } from '../../daemon/api/contract.js';
+import type { WireProject, WireToken } from '../../daemon/api/contract.js';
 import { canary } from '../support/canaries.js';
 import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../support/daemon.js';
 import { auditOf, lastAuditOf } from '../support/management.js';
@@ -182,6 +182,40 @@ describe('the pages of the Admin UI', () => {
       }
       const { html } = await browser.get(`tokens/new?project_id=${project.id}`);
       expect(html).to.include(`<option value="${project.id}" selected="">web</option>`);
+    });
+
+    it('issue a token again with the settings of another one, which can be changed', async () => {
+      const old = await daemon.createToken(project.id, { name: 'ci', duration_hours: 48, max_requests: 7 });
+      expect((await browser.get(`tokens/${old.id}`)).html).to.include(`href="/admin/tokens/new?like=${old.id}"`);
+      const { html } = await browser.get(`tokens/new?like=${old.id}`);
+      expect(html).to.include('>Issue again</h1>').and.to.include('Revoke it when its clients use the new one.');
+      for (const value of [
+        'value="ci"',
+        'value="2"',
+        'value="days" selected=""',
+        'value="7"',
+        `name="like" value="${old.id}"`,
+      ])
+        expect(html).to.include(value);
+
+      const form = { project_id: project.id, name: '', duration: '2', unit: 'days', max_requests: '7', like: old.id };
+      await browser.post('tokens/new', form);
+      await browser.post('tokens/new', { ...form, name: 'other', max_requests: '' });
+      const tokens = (await daemon.manage('GET', '/manage/tokens?sort=created_at')).body as WireToken[];
+      const [, same, changed] = tokens;
+      expect(same).to.include({ name: 'ci', max_requests: 7, project_id: project.id });
+      expect(Date.parse(same!.expires_at) - Date.parse(same!.created_at)).to.equal(48 * 3_600_000);
+      expect(changed).to.include({ name: 'other', max_requests: 0 });
+      const wrong = await browser.post('tokens/new', { ...form, duration: '0' });
+      expect(wrong.html).to.include('The lifetime must be').and.to.include(`name="like" value="${old.id}"`);
+
+      // Never silently in another project.
+      await daemon.createProject({ name: 'other' });
+      await daemon.manage('PATCH', `/manage/projects/${project.id}`, { is_active: false });
+      expect((await browser.get(`tokens/new?like=${old.id}`)).html).to.include(
+        '<option value="" selected="">Choose a project<',
+      );
+      expect((await browser.get(`tokens/new?like=${MISSING}`)).status).to.equal(404);
     });
 
     it('do not issue a token if its project was deactivated in the meantime', async () => {

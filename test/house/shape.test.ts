@@ -166,15 +166,7 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
     node: [],
   },
   'tui/screens': {
-    folders: [
-      'tui/screens',
-      'tui/parts',
-      'tui/keys',
-      'tui/state',
-      'daemon/api',
-      'console/request-outcome',
-      'console/views',
-    ],
+    folders: ['tui/screens', 'tui/parts', 'tui/keys', 'tui/state', 'daemon/api', 'console/views'],
     packages: [],
     node: [],
   },

@@ -1,5 +1,5 @@
 /** The events screen: completed requests and changes. */
-import { refuserOf, whyFailed } from '../../console/request-outcome.js';
+import { refuserOf, whyFailed } from '../../daemon/api/request-outcome.js';
 import { shortId } from '../../console/views.js';
 import type { WireEvent, WireRequestEvent } from '../../daemon/api/contract.js';
 import { keyOf } from '../keys/press.js';

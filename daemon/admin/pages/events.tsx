@@ -2,6 +2,7 @@
 import { actorShown, bytes, exact } from '../../api/formats.js';
 import type { ReactNode } from 'react';
 import type { WireEvent, WireProject, WireRequestEvent } from '../../api/contract.js';
+import { whyFailed } from '../../api/request-outcome.js';
 import { REQUEST_EVENT_KIND } from '../../api/vocabulary.js';
 import { Heading } from './document.js';
 import { type Choices, Field, Select } from './fields.js';
@@ -239,12 +240,11 @@ const commonFacts = (event: WireEvent) => ({
 
 function RequestDetails({ event }: { event: WireRequestEvent }) {
   const { time, token, project, ids } = commonFacts(event);
+  const why = whyFailed(event);
   const { prompt_tokens: prompt, completion_tokens: completion } = event.usage;
   return (
     <div className="details">
-      {event.error === null ? null : (
-        <p className="notice">{`${event.error.charAt(0).toUpperCase()}${escapeBidi(event.error.slice(1))}.`}</p>
-      )}
+      {why === null ? null : <p className="notice">{`${why.charAt(0).toUpperCase()}${escapeBidi(why.slice(1))}.`}</p>}
       <Facts
         id={`facts-${event.id}`}
         facts={[

@@ -1,6 +1,7 @@
 import type { WireProject, WireToken } from '../../api/contract.js';
 import { Heading } from './document.js';
 import { ChangeForm, Link } from './frame.js';
+import { TokenLink } from './links.js';
 import { EmptyState, ErrorNotice } from './parts.js';
 import { Snippets } from './snippets.js';
 import { type TokenFormValues, IssuedFacts, TokenFields } from './token-terms.js';
@@ -9,13 +10,16 @@ export interface NewTokenProps {
   /** The active projects: inactive projects cannot have new tokens. */
   projects: readonly WireProject[];
   given: TokenFormValues;
+  /** The token whose settings the form has. */
+  like: WireToken | null;
   refused: string | null;
 }
 
 export function newTokenPage(props: NewTokenProps) {
   return (
     <div className="narrow">
-      <Heading title="New token" path={<Link to="tokens">Tokens</Link>} />
+      <Heading title={props.like ? 'Issue again' : 'New token'} path={<Link to="tokens">Tokens</Link>} />
+      {props.like ? <LikeNotice token={props.like} /> : null}
       {props.projects.length === 0 ? <NoProject /> : <NewTokenForm {...props} />}
     </div>
   );
@@ -29,6 +33,15 @@ function NoProject() {
         <Link to="projects">activate one</Link>.
       </p>
     </EmptyState>
+  );
+}
+
+function LikeNotice({ token }: { token: WireToken }) {
+  return (
+    <p className="notice">
+      A new token with the settings of <TokenLink token={token} />, which stays as it is.{' '}
+      {token.state === 'active' ? 'Revoke it when its clients use the new one.' : ''}
+    </p>
   );
 }
 

@@ -8,14 +8,43 @@ import { Facts } from './parts.js';
 import { Name, StateMark, Time, Uses } from './formats.js';
 
 /** Values of the form, by field name. */
-export type TokenFormValues = Record<keyof TokenCreateTerms | 'duration' | 'unit', string>;
+export type TokenFormValues = Record<keyof TokenCreateTerms | 'duration' | 'unit' | 'like', string>;
 export const EMPTY_TOKEN_FORM: TokenFormValues = {
   project_id: '',
   name: '',
   duration: '24',
   unit: 'hours',
   max_requests: '',
+  like: '',
 };
+
+const MINUTES = { day: 24 * 60, hour: 60 };
+
+/** The form for a token like this one. */
+export function formLike({
+  id,
+  project_id,
+  name,
+  max_requests: most,
+  created_at,
+  expires_at,
+}: WireToken): TokenFormValues {
+  const minutes = Math.round((Date.parse(expires_at) - Date.parse(created_at)) / 60_000);
+  const [size, unit] =
+    minutes % MINUTES.day === 0
+      ? [MINUTES.day, 'days']
+      : minutes % MINUTES.hour === 0
+        ? [MINUTES.hour, 'hours']
+        : [1, 'minutes'];
+  return {
+    project_id,
+    name: name ?? '',
+    duration: String(minutes / size),
+    unit,
+    max_requests: most === 0 ? '' : String(most),
+    like: id,
+  };
+}
 
 const UNITS = [
   ['minutes', 'minutes'],
@@ -25,12 +54,20 @@ const UNITS = [
 
 /** @param props.projects the projects to choose from. */
 export function TokenFields({ projects, given }: { projects: readonly WireProject[]; given: TokenFormValues }) {
+  // No other project instead of one that is not active any more.
+  const isKnown = given.project_id === '' || projects.some(({ id }) => id === given.project_id);
+  const choices = isKnown ? choicesOf(projects) : [['', 'Choose a project'] as const, ...choicesOf(projects)];
   return (
     <>
+      {given.like === '' ? null : <input type="hidden" name="like" value={given.like} />}
       <Field name="project_id" label="Project">
-        {(attributes) => <Select choices={choicesOf(projects)} chosen={given.project_id} required {...attributes} />}
+        {(attributes) => <Select choices={choices} chosen={isKnown ? given.project_id : ''} required {...attributes} />}
       </Field>
-      <Field name="name" label="Name" hint="Who or what will use it. Optional.">
+      <Field
+        name="name"
+        label="Name"
+        hint={given.like === '' ? 'Who or what will use it. Optional.' : 'Leave empty for the same name.'}
+      >
         {(attributes) => <input type="text" maxLength={MAX_NAME_LENGTH} defaultValue={given.name} {...attributes} />}
       </Field>
       <fieldset className="pair">

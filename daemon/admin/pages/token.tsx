@@ -23,13 +23,18 @@ export function tokenPage({ token, usage, spanName, records, done }: TokenProps)
         title={token.name === null ? `Token ${shortId(token.id)}` : <Name>{token.name}</Name>}
         path={<Link to="tokens">Tokens</Link>}
         actions={
-          token.is_active ? (
-            <ConfirmLink to={`${to}/revoke`} isDangerous>
-              Revoke…
-            </ConfirmLink>
-          ) : (
-            <ConfirmLink to={`${to}/reactivate`}>Reactivate…</ConfirmLink>
-          )
+          <>
+            <Link to={`tokens/new?like=${token.id}`} className="button">
+              Issue again…
+            </Link>{' '}
+            {token.is_active ? (
+              <ConfirmLink to={`${to}/revoke`} isDangerous>
+                Revoke…
+              </ConfirmLink>
+            ) : (
+              <ConfirmLink to={`${to}/reactivate`}>Reactivate…</ConfirmLink>
+            )}
+          </>
         }
       />
       <SuccessNotice what={done} />

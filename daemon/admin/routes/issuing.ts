@@ -3,7 +3,7 @@ import { ApiError } from '../../api/client.js';
 import type { TokenCreate, TokenCreateTerms } from '../../api/contract.js';
 import { MAX_DURATION_HOURS } from '../../api/vocabulary.js';
 import { newTokenPage, secretPage } from '../pages/new-token.js';
-import { type TokenFormValues, EMPTY_TOKEN_FORM } from '../pages/token-terms.js';
+import { type TokenFormValues, EMPTY_TOKEN_FORM, formLike } from '../pages/token-terms.js';
 import {
   allProjects,
   type PageResponse,
@@ -16,9 +16,13 @@ import {
 } from '../page-request.js';
 
 async function newToken(request: PageRequest, given: TokenFormValues, refused: string | null): Promise<PageResponse> {
-  const projects = await allProjects(request.client(), { is_active: 'true' });
-  const body = newTokenPage({ projects, given, refused });
-  return { title: 'New token', section: 'tokens', body, ...statusOf(refused) };
+  const client = request.client();
+  const [projects, like] = await Promise.all([
+    allProjects(client, { is_active: 'true' }),
+    given.like === '' ? null : client.token(given.like),
+  ]);
+  const body = newTokenPage({ projects, given, like, refused });
+  return { title: like ? 'Issue again' : 'New token', section: 'tokens', body, ...statusOf(refused) };
 }
 
 const formValuesOf = (form: URLSearchParams): TokenFormValues =>
@@ -53,10 +57,12 @@ const withoutEmpty = <T extends Record<string, string>>(texts: T) =>
 
 function tokenCreateOf(given: TokenFormValues): TokenCreate {
   const { duration, unit, max_requests: most, project_id, ...texts } = given;
+  // Without a value the new token would have the cap of the other one.
+  const noCap = given.like === '' ? undefined : 0;
   const terms: TokenCreateTerms = {
     project_id,
     ...withoutEmpty(texts),
-    max_requests: most === '' ? undefined : parseWholeNumber(most, 'the request cap'),
+    max_requests: most === '' ? noCap : parseWholeNumber(most, 'the request cap'),
   };
   return { ...terms, duration_minutes: parseMinutes(duration, unit) };
 }
@@ -79,9 +85,14 @@ function asFormError(error: unknown): never {
 }
 
 export const issuingRoutes = [
-  get('/tokens/new', (request) =>
-    newToken(request, { ...EMPTY_TOKEN_FORM, project_id: request.query.get('project_id') ?? '' }, null),
-  ),
+  get('/tokens/new', async (request) => {
+    const like = request.query.get('like') ?? '';
+    const given =
+      like === ''
+        ? { ...EMPTY_TOKEN_FORM, project_id: request.query.get('project_id') ?? '' }
+        : formLike(await request.client().token(like));
+    return newToken(request, given, null);
+  }),
   post('/tokens/new', issue),
   get('/tokens/:id/secret', async (request) => {
     const token = await request.client().token(request.params.id ?? '');

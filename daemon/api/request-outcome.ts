@@ -1,5 +1,5 @@
 /** Who refused a request or cut it, and why: for operators who look for the cause of a failure. */
-import type { WireRequestEvent } from '../daemon/api/contract.js';
+import type { WireRequestEvent } from './contract.js';
 
 type Ended = Pick<WireRequestEvent, 'outcome' | 'code' | 'error' | 'status'>;
 
