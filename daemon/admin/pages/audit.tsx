@@ -2,7 +2,7 @@ import { actorShown, exact } from '../../api/formats.js';
 import type { ReactNode } from 'react';
 import type { WireAuditRecord, WireProject } from '../../api/contract.js';
 import { Heading } from './document.js';
-import { type Choices, Field, Select } from './fields.js';
+import { type Choices, Field, Select, TokenField } from './fields.js';
 import { Link, QueryForm } from './frame.js';
 import { choicesOf, ProjectLink, subjectsOf, TokenLink } from './links.js';
 import { type TableColumn, EmptyState, Exports, Facts, Paging, ErrorNotice, Table } from './parts.js';
@@ -77,11 +77,7 @@ function AuditFilter({ query, projects, choices }: Pick<AuditProps, 'query' | 'p
       {select('outcome', 'Outcome', plainly(choices.outcomes))}
       {select('actor', 'Actor', plainly(choices.actors))}
       {select('project_id', 'Project', [['', 'all'], ...choicesOf(projects)])}
-      {given('token_id') === '' ? null : (
-        <Field name="token_id" label="Token">
-          {(attributes) => <input type="text" maxLength={64} defaultValue={given('token_id')} {...attributes} />}
-        </Field>
-      )}
+      <TokenField given={given('token_id')} />
       {select('since_hours', 'Period', SINCE)}
       <div className="buttons">
         <button type="submit">Filter</button>

@@ -5,7 +5,7 @@ import type { WireEvent, WireProject, WireRequestEvent } from '../../api/contrac
 import { whyFailed } from '../../api/request-outcome.js';
 import { REQUEST_EVENT_KIND } from '../../api/vocabulary.js';
 import { Heading } from './document.js';
-import { type Choices, Field, Select } from './fields.js';
+import { type Choices, Field, Select, TokenField } from './fields.js';
 import { Link, QueryForm, useFrame } from './frame.js';
 import { choicesOf, NameOrId, ProjectLink, subjectsOf, TokenLink } from './links.js';
 import { EmptyState, ErrorNotice, Facts, Paging } from './parts.js';
@@ -106,7 +106,7 @@ function EventFilter({ query, projects }: Pick<EventsProps, 'query' | 'projects'
     <QueryForm to="events" className="filter" role="search" aria-label="Filter events">
       {select('show', 'Show', SHOWN)}
       {select('project_id', 'Project', [['', 'all'], ...choicesOf(projects)])}
-      {text('token_id', 'Token ID', { maxLength: 64 })}
+      <TokenField given={given('token_id')} />
       {text('status', 'Status', { maxLength: 80, placeholder: '429,5xx' })}
       {text('model', 'Model', { maxLength: 100 })}
       {select('took_over', 'Took', TOOK)}

@@ -1,6 +1,6 @@
 /** Form fields. */
 import type { ReactNode } from 'react';
-import { MAX_REASON_LENGTH } from '../../api/vocabulary.js';
+import { MAX_NAME_LENGTH, MAX_REASON_LENGTH } from '../../api/vocabulary.js';
 
 export interface FieldProps {
   name: string;
@@ -42,6 +42,24 @@ export function Select({ choices, chosen, ...more }: SelectProps) {
         </option>
       ))}
     </select>
+  );
+}
+
+/** Finds a token in a filter: see token-search.ts. */
+export function TokenField({ given }: { given: string }) {
+  return (
+    <Field name="token_id" label="Token">
+      {(attributes) => (
+        <input
+          type="text"
+          maxLength={MAX_NAME_LENGTH}
+          spellCheck={false}
+          placeholder="name or ID"
+          defaultValue={given}
+          {...attributes}
+        />
+      )}
+    </Field>
   );
 }
 

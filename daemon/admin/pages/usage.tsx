@@ -1,7 +1,7 @@
 import { counted } from '../../api/formats.js';
 import type { WireProject, WireUsageLine } from '../../api/contract.js';
 import { Heading } from './document.js';
-import { type Choices, Field, Select } from './fields.js';
+import { type Choices, Field, Select, TokenField } from './fields.js';
 import { Link, QueryForm } from './frame.js';
 import { choicesOf, ProjectLink, TokenLink } from './links.js';
 import { type TableColumn, EmptyState, Exports, Paging, ErrorNotice, WideTable } from './parts.js';
@@ -135,11 +135,7 @@ function UsageFilter({ query, projects }: UsagePageProps) {
       {date('from', 'Or from')}
       {date('to', 'To (UTC)')}
       {select('project_id', 'Project', [['', 'all'], ...choicesOf(projects)], '')}
-      {given('token_id') === '' ? null : (
-        <Field name="token_id" label="Token">
-          {(attributes) => <input type="text" maxLength={64} defaultValue={given('token_id')} {...attributes} />}
-        </Field>
-      )}
+      <TokenField given={given('token_id')} />
       {select('sort', 'Sort by', USAGE_SORTS, 'requests')}
       <div className="buttons">
         <button type="submit">Show</button>

@@ -1,6 +1,6 @@
-import type { Page } from '../../api/client.js';
+import type { ManagementClient, Page } from '../../api/client.js';
 import type { AuditQuery, WireAuditRecord } from '../../api/contract.js';
-import { AUDIT_ACTIONS, AUDIT_ACTORS, AUDIT_OUTCOMES } from '../../api/vocabulary.js';
+import { AUDIT_ACTIONS, AUDIT_ACTORS, AUDIT_OUTCOMES, MAX_PAGE_SIZE } from '../../api/vocabulary.js';
 import { exportDownload } from '../export.js';
 import { auditPage, recordPage } from '../pages/audit.js';
 import {
@@ -12,6 +12,7 @@ import {
   statusOf,
   type PageRequest,
 } from '../page-request.js';
+import { withTokenId } from '../token-search.js';
 
 const FILTERS = ['q', 'action', 'outcome', 'actor', 'project_id', 'token_id', 'cursor'] as const;
 const CHOICES = { actions: AUDIT_ACTIONS, actors: AUDIT_ACTORS, outcomes: AUDIT_OUTCOMES };
@@ -34,14 +35,14 @@ const COLUMNS = [
   'user',
 ] as const;
 
-function filterOf({ query, nowMs }: PageRequest): AuditQuery {
+async function filterOf(client: ManagementClient, { query, nowMs }: PageRequest): Promise<AuditQuery> {
   const since = timeFromHours(nowMs, query.get('since_hours'), -1);
-  return { ...parametersOf(query, FILTERS), ...(since && { since }) };
+  return { ...(await withTokenId(client, parametersOf(query, FILTERS))), ...(since && { since }) };
 }
 
 async function* allRecords(request: PageRequest): AsyncGenerator<readonly WireAuditRecord[]> {
   const client = request.client();
-  const filter = filterOf(request);
+  const filter = { ...(await filterOf(client, request)), limit: String(MAX_PAGE_SIZE) };
   let cursor: string | null = filter.cursor ?? null;
   do {
     const page: Page<WireAuditRecord> = await client.auditRecords({ ...filter, ...(cursor !== null && { cursor }) });
@@ -54,10 +55,9 @@ export const auditRoutes = [
   get('/audit', async (request) => {
     const client = request.client();
     const { query } = request;
-    const filter = filterOf(request);
     const [projects, { items, ...page }] = await Promise.all([
       allProjects(client),
-      listPage(() => client.auditRecords(filter)),
+      listPage(async () => client.auditRecords(await filterOf(client, request))),
     ]);
     return {
       title: 'Audit',

@@ -1,10 +1,11 @@
 /** The last events, and new ones as they occur. */
-import { ApiError, type ManagementClient, type Page } from '../../api/client.js';
+import { ApiError, type ManagementClient } from '../../api/client.js';
 import type { WireEvent } from '../../api/contract.js';
 import { REQUEST_EVENT_KIND } from '../../api/vocabulary.js';
 import { eventRows, eventsPage, type EventsProps, SHOWN } from '../pages/events.js';
 import type { PageStream } from '../page-streams.js';
 import { allProjects, get, type PageRequest, parametersOf, refusalOf, statusOf } from '../page-request.js';
+import { withTokenId } from '../token-search.js';
 
 const FILTERS = ['project_id', 'token_id', 'status', 'model', 'took_over'] as const;
 
@@ -22,55 +23,44 @@ function filterOf(query: URLSearchParams): Record<string, string> {
   return { ...parametersOf(query, FILTERS), ...selection };
 }
 
-type EventList = Pick<Page<WireEvent>, 'items' | 'next'>;
+interface Loaded {
+  /** Null if the daemon publishes no events. */
+  events: readonly WireEvent[] | null;
+  next: string | null;
+  streamUrl: string | null;
+}
 
-/** @returns null if the daemon publishes no events. */
-async function listOf(client: ManagementClient, request: PageRequest): Promise<EventList | null> {
+/** @throws {ApiError} if the filter is invalid. */
+async function load(client: ManagementClient, { query, nowMs }: PageRequest): Promise<Loaded> {
+  const filter = await withTokenId(client, filterOf(query));
   try {
-    return await client.storedEvents({ ...filterOf(request.query), ...parametersOf(request.query, ['cursor']) });
+    const { items, next } = await client.storedEvents({ ...filter, ...parametersOf(query, ['cursor']) });
+    const streamUrl = query.has('cursor') ? null : streamUrlOf(filter, items[0]?.time ?? new Date(nowMs).toISOString());
+    return { events: items, next, streamUrl };
   } catch (error) {
-    if (error instanceof ApiError && error.status === 404) return null;
+    if (error instanceof ApiError && error.status === 404) return { events: null, next: null, streamUrl: null };
     throw error;
   }
 }
 
-const NOTHING: EventList = { items: [], next: null };
-
-async function listOrRefusal(client: ManagementClient, request: PageRequest) {
-  const found: { list: EventList | null } = { list: NOTHING };
-  const refused = await refusalOf(async () => {
-    found.list = await listOf(client, request);
-  });
-  return { ...found, refused };
-}
-
-/** Begins with the events of the page, which the script leaves out, so that there is no gap. */
-function streamUrlOf(events: readonly WireEvent[], { query, nowMs }: PageRequest): string {
-  const since = events[0]?.time ?? new Date(nowMs).toISOString();
-  const filter = parametersOf(query, ['show', ...FILTERS]);
-  return `events/stream?${new URLSearchParams({ ...filter, since }).toString()}`;
-}
+/** @param since time of the newest event of the page, which the script leaves out, so that there is no gap. */
+const streamUrlOf = (filter: Record<string, string>, since: string) =>
+  `events/stream?${new URLSearchParams({ ...filter, since }).toString()}`;
 
 export const eventRoutes = [
   get('/events', async (request) => {
     const client = request.client();
     const projects = await allProjects(client);
-    const { list, refused } = await listOrRefusal(client, request);
-    const { items, next } = list ?? NOTHING;
-    const isLive = refused === null && list !== null && !request.query.has('cursor');
-    const props: EventsProps = {
-      events: list === null ? null : items,
-      next,
-      query: request.query,
-      projects,
-      streamUrl: isLive ? streamUrlOf(items, request) : null,
-      refused,
-    };
+    let loaded: Loaded = { events: [], next: null, streamUrl: null };
+    const refused = await refusalOf(async () => {
+      loaded = await load(client, request);
+    });
+    const props: EventsProps = { ...loaded, query: request.query, projects, refused };
     return { title: 'Events', section: 'events', body: eventsPage(props), ...statusOf(refused) };
   }),
   get('/events/stream', (request) => {
     const client = request.client();
-    const filter = { ...filterOf(request.query), ...parametersOf(request.query, ['since']) };
+    const filter = parametersOf(request.query, [...FILTERS, 'kind', 'outcome', 'since']);
     const stream: PageStream = {
       open: (options) => client.events(filter, options),
       // The newest is on top.

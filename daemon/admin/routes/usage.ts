@@ -23,6 +23,7 @@ import {
   type PageRequest,
 } from '../page-request.js';
 import { periodOf } from '../period.js';
+import { withTokenId } from '../token-search.js';
 
 const LINES_SHOWN = 50;
 const METRICS = (Object.keys(usageLine.shape) as (keyof WireUsageLine)[]).filter(isMetric);
@@ -55,12 +56,12 @@ interface Report {
 }
 
 /** @throws {ApiError} if the query of the page is invalid. */
-function reportOf({ query, nowMs }: PageRequest): Report {
+async function reportOf(client: ManagementClient, { query, nowMs }: PageRequest): Promise<Report> {
   return {
     by: choiceOf(query, 'by', GROUPINGS, 'model'),
     sort: choiceOf(query, 'sort', USAGE_SORTS, 'requests'),
     timeline: periodOf({ period: choiceOf(query, 'since_hours', PERIODS, '168'), query, nowMs }),
-    filter: parametersOf(query, ['project_id', 'token_id']),
+    filter: await withTokenId(client, parametersOf(query, ['project_id', 'token_id'])),
   };
 }
 
@@ -94,9 +95,12 @@ const pageOf = (query: URLSearchParams) => {
 };
 
 /** Loads the lines of an export, day by day if it has days or hours, so that a long period does not need more memory than a short one. */
-async function* exportLines(client: ManagementClient, request: PageRequest): AsyncGenerator<readonly WireUsageLine[]> {
-  const { by, timeline, filter } = reportOf(request);
-  const endMs = endOf(timeline, request.nowMs);
+async function* exportLines(
+  client: ManagementClient,
+  { by, timeline, filter }: Report,
+  nowMs: number,
+): AsyncGenerator<readonly WireUsageLine[]> {
+  const endMs = endOf(timeline, nowMs);
   if (!/\b(?:day|hour)\b/.test(by)) {
     yield client.usage({ ...filter, by, ...within(timeline.fromMs, endMs) });
     return;
@@ -126,7 +130,7 @@ export const usageRoutes = [
     const projects = await allProjects(client);
     let loaded: Loaded = { lines: [], buckets: [], timeline: null };
     const refused = await refusalOf(async () => {
-      loaded = await load(client, reportOf(request), request.nowMs);
+      loaded = await load(client, await reportOf(client, request), request.nowMs);
     });
     const { lines, ...charts } = loaded;
     const page = pageOf(query);
@@ -144,11 +148,12 @@ export const usageRoutes = [
     return { title: 'Usage', section: 'usage', body, ...statusOf(refused) };
   }),
   get('/usage/export', async (request) => {
-    const { by } = reportOf(request);
-    const dimensions = by.split(',').flatMap((name) => FIELDS[name as keyof typeof FIELDS]);
+    const client = request.client();
+    const report = await reportOf(client, request);
+    const dimensions = report.by.split(',').flatMap((name) => FIELDS[name as keyof typeof FIELDS]);
     const columns = [...dimensions, ...METRICS];
     const format = request.query.get('format');
-    const lines = exportLines(request.client(), request);
+    const lines = exportLines(client, report, request.nowMs);
     return { download: await exportDownload('usage', format, columns, lines) };
   }),
 ];
