@@ -8,6 +8,7 @@ import type { Role } from '../parts/roles.js';
 import { between, cut, fitted, type Piece, strip, type Strip, text, widthOf } from '../parts/strip.js';
 import { SKEW_WARNING_MS } from '../state/connection.js';
 import { NOT_REPORTED } from '../../daemon/api/formats.js';
+import { nextReversal, UNDO_AT_ONCE_MS } from '../state/undo.js';
 import { isStoppable, layer, type Message, type Prompt, type State } from '../state/state.js';
 
 const TONES: Record<Message['tone'], Role> = { good: 'good', plain: 'plain', bad: 'bad' };
@@ -24,8 +25,10 @@ export function messageLine(state: State): Strip {
 function messageText(state: State): Strip {
   if (state.progress) return progress(state.progress, isStoppable(state));
   if (state.message) return strip(text(state.message.words, TONES[state.message.tone]), undo(state, ' '));
-  return pendingWarning(state) ?? banner(state) ?? (state.undo ? undo(state, '') : (older(state) ?? skew(state)));
+  return pendingWarning(state) ?? banner(state) ?? nonEmpty(undo(state, '')) ?? older(state) ?? skew(state);
 }
+
+const nonEmpty = (it: Strip) => (it.length > 0 ? it : null);
 
 /** A change without a response after this time is reported, because its result is unknown. */
 const PENDING_WARNING_MS = 2_000;
@@ -92,10 +95,12 @@ function skew({ connection: { skewMs } }: State): Strip {
   return strip(text(`! the daemon's clock is ${duration(Math.abs(skewMs))} ${direction} this one`, 'warning'));
 }
 
+/** What `u` undoes, for as long as it does so without a question. */
 function undo(state: State, gap: string): Strip {
-  const { undo: last, nowMs } = state;
-  if (!last) return [];
-  return strip(gap, text(keyOf(state, 'global.undo'), 'key'), ` undo (${duration(last.untilMs - nowMs)})`);
+  const last = nextReversal(state, 'undo');
+  const leftMs = last ? last.madeMs + UNDO_AT_ONCE_MS - state.nowMs : 0;
+  if (leftMs <= 0) return [];
+  return strip(gap, text(keyOf(state, 'global.undo'), 'key'), ` undo (${duration(leftMs)})`);
 }
 
 const PROGRESS_COLUMNS = 20;

@@ -1,7 +1,6 @@
 /** Keys that mean the same on every screen, or on every list. */
 import { EXIT } from '../../console/failure.js';
 import { listCommand } from '../../console/query/command.js';
-import * as changing from '../state/changes.js';
 import * as commandLine from '../state/command-line.js';
 import { openChoice } from '../state/columns.js';
 import { tryAgain } from '../state/connection.js';
@@ -22,6 +21,7 @@ import {
   whyNoChange,
 } from '../state/state.js';
 import * as tokens from '../state/tokens.js';
+import * as undo from '../state/undo.js';
 import { type Binding, firstKeyOf, type KeyScope, named } from './binding.js';
 import { hasOpenDetail, toggleDetail } from './feeds.js';
 
@@ -129,9 +129,17 @@ export const EVERYWHERE_BINDINGS = named('global', [
     keys: ['u'],
     on: EVERYWHERE,
     label: 'undo',
-    meaning: 'undo the last change, within 30 seconds',
-    whyDisabled: (state) => (changing.isUndoable(state) ? whyNoChange(state) : changing.NOTHING_TO_UNDO),
-    run: changing.undo,
+    meaning: 'undo the last change, or the one before it; asks first after 30 seconds',
+    whyDisabled: (state) => (undo.nextReversal(state, 'undo') ? whyNoChange(state) : undo.NOTHING_TO.undo),
+    run: (state) => undo.revert(state, 'undo'),
+  },
+  {
+    keys: ['U'],
+    on: EVERYWHERE,
+    label: 'redo',
+    meaning: 'redo what was undone',
+    whyDisabled: (state) => (undo.nextReversal(state, 'redo') ? whyNoChange(state) : undo.NOTHING_TO.redo),
+    run: (state) => undo.revert(state, 'redo'),
   },
   {
     keys: [':'],

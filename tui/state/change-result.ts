@@ -1,18 +1,17 @@
-/** The result of a change: the message, the remaining marks, and the undo. */
+/** The result of a change: the message and the remaining marks. */
 import { counted } from '../../daemon/api/formats.js';
 import { nameOf } from './changes.js';
 import { refused } from './dialog.js';
 import type { ChangeRequest, Failure, ChangeResult } from './exchange.js';
-import { withResult, type State, type PendingChange, type Undo } from './state.js';
-
-const UNDO_MS = 30_000;
+import { withResult, type State, type PendingChange } from './state.js';
+import { historyAfter, historyAfterFailure, notTriedCount } from './undo.js';
 
 /** Reports the result of a change, and remembers how to undo it. */
 export function changed(before: State, change: ChangeRequest, outcome: ChangeResult): State {
   const { state, it } = withoutPending(before, change);
   const next: State = {
     ...state,
-    undo: undoAfter(state, change, outcome, (it?.undo ?? null) !== null),
+    undoHistory: historyAfter(state, change, outcome, it?.reversal ?? null),
     tokens: changesTokens(change)
       ? { ...state.tokens, marks: remainingMarks(state, outcome), rangeFrom: null }
       : state.tokens,
@@ -30,36 +29,11 @@ const isUnknown = ({ kind, status }: Failure) => kind === 'unreachable' || (stat
 /** The change failed. Its form is shown again with the values that were entered. */
 export function changeFailed(before: State, change: ChangeRequest, failure: Failure): State {
   const { state, it } = withoutPending(before, change);
-  const next = { ...state, undo: state.undo ?? it?.undo ?? null };
+  const next = { ...state, undoHistory: historyAfterFailure(state, it?.reversal ?? null) };
   const words = `${failure.message}; ${isUnknown(failure) ? 'the result is unknown' : 'nothing was changed'}`;
   if (failure.kind === 'unreachable') return withResult(next, words, 'bad');
   if (!it?.form || next.layers.length > 0) return withResult(next, words, 'bad');
   return { ...next, layers: [refused(it.form, { field: null, words })] };
-}
-
-/**
- * What `u` does next. After a change it reverts what was changed, and asks first if the change was partial. After an undo it never
- * repeats the original change: it completes the undo if a part is left.
- */
-function undoAfter({ nowMs }: State, change: ChangeRequest, outcome: ChangeResult, wasUndo: boolean): Undo | null {
-  const untilMs = nowMs + UNDO_MS;
-  if (!wasUndo) {
-    const undone = inverseOf(change, outcome);
-    const isWhole = notTriedCount(change, outcome) === 0 && outcome.failures.length === 0;
-    const confirmation = isWhole ? null : 'Only the tokens that were changed are changed back.';
-    return undone && { change: undone, untilMs, confirmation };
-  }
-  const rest = restOf(change, outcome);
-  return rest && { change: rest, untilMs, confirmation: 'This continues the undo, which did not finish.' };
-}
-
-/** The change for the tokens that were not changed and still exist; null: none are left. */
-function restOf(change: ChangeRequest, { doneIds, failures }: ChangeResult): ChangeRequest | null {
-  if (!('tokens' in change)) return null;
-  const gone = failures.filter(({ failure }) => failure.status === 404).map(({ of }) => of.id);
-  const over = new Set([...doneIds, ...gone]);
-  const tokens = change.tokens.filter(({ id }) => !over.has(id));
-  return tokens.length === 0 ? null : { ...change, tokens };
 }
 
 const changesTokens = (change: ChangeRequest) => change.what === 'revoke' || change.what === 'reactivate';
@@ -77,11 +51,6 @@ function remainingMarks({ tokens }: State, { doneIds, failures }: ChangeResult):
   const gone = failures.filter(({ failure }) => failure.status === 404).map(({ of }) => of.id);
   const done = new Set([...doneIds, ...gone]);
   return new Map([...tokens.marks].filter(([id]) => !done.has(id)));
-}
-
-/** Number of tokens not tried because the operator stopped the change or the daemon became unreachable. */
-function notTriedCount(change: ChangeRequest, { done, failures }: ChangeResult): number {
-  return 'tokens' in change ? change.tokens.length - done - failures.length : 0;
 }
 
 const DONE: Record<ChangeRequest['what'], string> = {
@@ -124,18 +93,4 @@ function projectMessage({ project, body, key }: ProjectUpdate): string {
   if (body.is_active !== undefined) return `${body.is_active ? 'Activated' : 'Deactivated'} ${nameOf(project)}.`;
   if (body.name !== undefined) return `Renamed ${nameOf(project)} to ${body.name}.`;
   return key ? `Changed the key of ${nameOf(project)}.` : `Changed ${nameOf(project)}.`;
-}
-
-/** The inverse of a change; null if the API cannot revert it. */
-function inverseOf(change: ChangeRequest, { doneIds }: ChangeResult): ChangeRequest | null {
-  if (change.what === 'revoke' || change.what === 'reactivate') {
-    const done = new Set(doneIds);
-    const tokens = change.tokens.filter(({ id }) => done.has(id));
-    return tokens.length === 0 ? null : { what: change.what === 'revoke' ? 'reactivate' : 'revoke', tokens };
-  }
-  if (change.what !== 'update-project') return null;
-  const { project, body } = change;
-  if (body.is_active !== undefined) return { ...change, body: { is_active: !body.is_active } };
-  if (body.name === undefined || project.name === null) return null;
-  return { ...change, project: { id: project.id, name: body.name }, body: { name: project.name } };
 }

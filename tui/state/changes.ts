@@ -14,6 +14,7 @@ import {
   type State,
   type Transition,
   type PendingChange,
+  type Reversal,
   whyNoChange,
 } from './state.js';
 
@@ -24,7 +25,8 @@ const ITEMS_SHOWN = 6;
 const IN_USE_MS = 60_000;
 
 export const nameOf = ({ id, name }: Named) => name ?? shortId(id);
-const where = ({ target }: State) => target.context ?? target.server;
+/** The daemon that a dialog is about. */
+export const where = ({ target }: State) => target.context ?? target.server;
 
 /** Revokes tokens after confirmation. Tokens that are already revoked are skipped. */
 export function revoke(state: State, tokens: readonly WireToken[]): Transition {
@@ -83,7 +85,7 @@ export function reactivate(state: State, tokens: readonly WireToken[]): Transiti
   });
 }
 
-const note = (words: string) => ({ words, isWarning: false });
+export const note = (words: string) => ({ words, isWarning: false });
 const warning = (words: string) => ({ words, isWarning: true });
 
 function whyNotReactivated({ state }: WireToken): string {
@@ -92,31 +94,6 @@ function whyNotReactivated({ state }: WireToken): string {
   if (state === 'project_inactive') return 'Not revoked, but its project is inactive';
   return 'The token is not revoked';
 }
-
-/** Undoes the last change while its time limit allows: immediately, or after confirmation if the change was partial. */
-export function undo(state: State): Transition {
-  const { undo: last } = state;
-  if (!last || !isUndoable(state)) return [withMessage(state, NOTHING_TO_UNDO)];
-  if (last.confirmation !== null) {
-    const { change, confirmation } = last;
-    const title = `${change.what === 'revoke' ? 'Revoke' : 'Reactivate'} ${'tokens' in change ? titleOf(change.tokens) : ''}`;
-    return confirm(state, {
-      change,
-      title: `Undo: ${title} in ${where(state)}`,
-      action: 'Undo',
-      notes: [note(confirmation)],
-      typed: null,
-      reason: 'undo',
-      isUndo: true,
-    });
-  }
-  const [next, ...effects] = send(state, last.change, 'undo', { undo: last });
-  return effects.length > 0 ? [{ ...next, undo: null }, ...effects] : [next];
-}
-
-export const NOTHING_TO_UNDO = 'Nothing to undo';
-/** Checks the time as well, because the timer may not have run yet, for example after ^Z. */
-export const isUndoable = ({ undo, nowMs }: State) => undo !== null && undo.untilMs > nowMs;
 
 export function projectActive(state: State, project: WireProject, isActive: boolean): Transition {
   if (project.is_active === isActive)
@@ -147,11 +124,11 @@ export function send(
   state: State,
   change: ChangeRequest,
   reason: string | null,
-  { form = null, undo = null }: Partial<PendingChange> = {},
+  { form = null, reversal = null }: Partial<PendingChange> = {},
 ): Transition {
   const why = whyNoChange(state);
   if (why !== null) return [withMessage(state, why, 'bad')];
-  const pendingChanges = [...state.pendingChanges, { change, form, undo, sentMs: state.nowMs }];
+  const pendingChanges = [...state.pendingChanges, { change, form, reversal, sentMs: state.nowMs }];
   return [
     { ...state, message: null, pendingChanges },
     { do: 'change', change, reason },
@@ -167,12 +144,13 @@ interface Confirmation {
   typed?: string | null;
   /** Initial value of the reason. */
   reason?: string;
-  /** Whether the change is an undo. */
-  isUndo?: boolean;
+  /** Set if the change is an undo or a redo. */
+  reversal?: Reversal;
 }
 
-function confirm(state: State, asked: Confirmation): Transition {
-  const { change, title, action, tokens = [], notes, typed, reason = '', isUndo = false } = asked;
+/** Opens the dialog that confirms a change, unless changes cannot be sent now. */
+export function confirm(state: State, asked: Confirmation): Transition {
+  const { change, title, action, tokens = [], notes, typed, reason = '', reversal = null } = asked;
   const why = whyNoChange(state);
   if (why !== null) return [withMessage(state, why, 'bad')];
   const needsTyping = tokens.length >= TYPED_FROM || state.target.isProtected;
@@ -183,7 +161,7 @@ function confirm(state: State, asked: Confirmation): Transition {
   ];
   const dialog = dialogOf(
     {
-      purpose: { for: 'change', change, typed: word, isUndo },
+      purpose: { for: 'change', change, typed: word, reversal },
       title,
       action,
       items: tokens.slice(0, ITEMS_SHOWN).map((token) => itemOf(state, token)),
@@ -204,7 +182,8 @@ function wordToType(state: State, tokens: readonly WireToken[]): string {
   return project && visible(project.name) === project.name ? project.name : String(tokens.length);
 }
 
-const titleOf = (tokens: readonly Named[]) => {
+/** The name of a single token, or the number of tokens. */
+export const titleOf = (tokens: readonly Named[]) => {
   const [only] = tokens;
   return tokens.length === 1 && only ? nameOf(only) : counted(tokens.length, 'token');
 };

@@ -8,17 +8,9 @@ import type { ChangeRequest } from './exchange.js';
 import { Secret } from './secret.js';
 import { above } from './navigation.js';
 import { ofContext } from './projects.js';
-import {
-  type Dialog,
-  layer,
-  withMessage,
-  type State,
-  type Transition,
-  type Undo,
-  whyNoChange,
-  withLayer,
-} from './state.js';
+import { type Dialog, layer, withMessage, type State, type Transition, whyNoChange, withLayer } from './state.js';
 import { filterQuery } from './tokens.js';
+import { sendReversal } from './undo.js';
 import { MAX_CAP, MAX_NAME_LENGTH, MAX_REASON_LENGTH } from '../../daemon/api/vocabulary.js';
 
 /** The key becomes part of a header line. */
@@ -222,15 +214,10 @@ export function submitted(state: State, dialog: Dialog): Transition {
   if (why !== null) return [withLayer(state, refused(dialog, { field: null, words: why }))];
   const closed = { ...state, layers: state.layers.slice(0, -1) };
   const { purpose } = dialog;
-  // The time limit may have passed while the dialog was open: it is still an undo.
-  const undo = purpose.for === 'change' && purpose.isUndo ? (state.undo ?? expiredUndo(purpose.change)) : null;
-  return send(undo === null ? closed : { ...closed, undo: null }, change, reason === '' ? null : reason, {
-    form: purpose.for === 'change' ? null : dialog,
-    undo,
-  });
+  const given = reason === '' ? null : reason;
+  if (purpose.for !== 'change') return send(closed, change, given, { form: dialog });
+  return purpose.reversal ? sendReversal(closed, purpose.reversal, given) : send(closed, change, given);
 }
-
-const expiredUndo = (change: ChangeRequest): Undo => ({ change, untilMs: 0, confirmation: null });
 
 function changeOf(dialog: Dialog): ChangeRequest | Problem {
   const { purpose } = dialog;

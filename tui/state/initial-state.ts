@@ -53,7 +53,7 @@ export const initialState = ({
   layers: problems.length === 0 ? [] : [{ kind: 'notice', title: 'Your settings', sentences: problems, scrolled: 0 }],
   lastClick: null,
   message: null,
-  undo: null,
+  undoHistory: { undo: [], redo: [] },
   pendingChanges: [],
   missingFields: [],
   progress: null,

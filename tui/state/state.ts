@@ -73,7 +73,7 @@ export interface State {
   /** The last click that was not the second one of two. */
   lastClick: { row: number; atMs: number } | null;
   message: Message | null;
-  undo: Undo | null;
+  undoHistory: UndoHistory;
   /** Changes that were sent and have no response yet. */
   pendingChanges: readonly PendingChange[];
   /** Fields that the responses lack because the daemon is an older release. */
@@ -208,16 +208,25 @@ export interface PendingChange {
   change: ChangeRequest;
   /** The form that the change was entered in. */
   form: Dialog | null;
-  /** Set if the change is an undo. */
-  undo: Undo | null;
+  /** Set if the change is an undo or a redo. */
+  reversal: Reversal | null;
   sentMs: number;
 }
 
-/** The change that reverts the last one. */
-export interface Undo {
+/** The changes that `u` and `U` make, each with the newest last. They belong to one daemon. */
+export interface UndoHistory {
+  undo: readonly Reversal[];
+  /** Repeats what was undone. Emptied by any other change. */
+  redo: readonly Reversal[];
+}
+
+/** A change that reverts an earlier one. */
+export interface Reversal {
+  kind: 'undo' | 'redo';
   change: ChangeRequest;
-  untilMs: number;
-  /** Text of the dialog that must be confirmed first; null: no dialog. */
+  /** When the earlier change was made. */
+  madeMs: number;
+  /** Text of the dialog that must be confirmed first; null: a dialog opens only if the change is long ago. */
   confirmation: string | null;
 }
 
@@ -286,8 +295,8 @@ export type Purpose =
       change: ChangeRequest;
       /** The word that must be typed to confirm; null: none. */
       typed: string | null;
-      /** Whether the change is an undo. */
-      isUndo: boolean;
+      /** Set if the change is an undo or a redo. */
+      reversal: Reversal | null;
     }
   | { for: 'new-token' }
   | { for: 'new-project' }
@@ -402,13 +411,13 @@ export function bulkActivity(state: State): string | null {
   if (state.tokens.collecting !== null) return 'Marking';
   const many = pendingBulkChange(state);
   if (!many) return null;
-  if (many.undo !== null) return 'The undo';
+  if (many.reversal?.kind === 'undo') return 'The undo';
   return many.change.what === 'revoke' ? 'Revoking' : 'Reactivating';
 }
 
 /** Whether Escape stops the bulk operation. An undo is not stopped: half an undo would leave a state that the operator never chose. */
 export const isStoppable = (state: State): boolean =>
-  state.tokens.collecting !== null || (pendingBulkChange(state)?.undo ?? null) === null;
+  state.tokens.collecting !== null || pendingBulkChange(state)?.reversal?.kind !== 'undo';
 
 /** Why no change can be sent now; null: changes can be sent. */
 export function whyNoChange(state: State): string | null {

@@ -146,13 +146,12 @@ function begun(state: State): Transition {
   return [next, ...effects, { do: 'wake', name: 'second', afterMs: SECOND_MS }];
 }
 
-/** Updates the times on the screen, and removes an expired message or undo. */
+/** Updates the times on the screen, and removes an expired message. */
 function second(state: State): Transition {
-  const { message, undo, nowMs } = state;
+  const { message, nowMs } = state;
   const next: State = {
     ...state,
     message: message && message.untilMs <= nowMs ? null : message,
-    undo: undo && undo.untilMs <= nowMs ? null : undo,
   };
   return [next, { do: 'wake', name: 'second', afterMs: SECOND_MS }];
 }

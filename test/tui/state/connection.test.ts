@@ -305,7 +305,7 @@ describe('contexts', () => {
     operator.daemon.tokens = [token(7)];
     operator.acts({ on: 'connected', target: place });
     expect(operator.says).to.equal('Connected to prod');
-    expect(operator.state.undo).to.equal(null);
+    expect(operator.state.undoHistory).to.deep.equal({ undo: [], redo: [] });
     expect(operator.marks).to.be.empty;
     expect(operator.cursor?.name).to.equal('name-7');
     expect(operator.press('x').dialog.title).to.match(/in prod$/);

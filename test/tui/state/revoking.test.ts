@@ -270,18 +270,60 @@ describe('reactivating tokens', () => {
 });
 
 describe('undo', () => {
-  it('reports that there is nothing to undo', () => {
+  /** Revokes the tokens one after the other, by their names, which the order of the list does not affect. */
+  const revoking = (count: number) => {
+    const operator = watching(count);
+    for (let at = 0; at < count; at++) {
+      operator.press('g');
+      for (let row = 0; operator.cursor?.name !== `name-${at}` && row < count; row++) operator.press('j');
+      operator.press('x', 'tab', 'enter');
+    }
+    return operator;
+  };
+  const activeNames = (operator: Operator) =>
+    operator.daemon.tokens.filter((it) => it.is_active).map(({ name }) => name);
+
+  it('reports that there is nothing to undo or redo', () => {
     expect(watching(1).press('u').says).to.equal('Nothing to undo');
+    expect(watching(1).press('U').says).to.equal('Nothing to redo');
   });
 
-  it('is available for 30 seconds, even if no timer ran', () => {
+  it('goes back change by change, for the last ten', () => {
+    const operator = revoking(12);
+    expect(activeNames(operator)).to.be.empty;
+    for (let at = 11; at >= 2; at--) expect(operator.press('u').says).to.equal(`Reactivated name-${at}.`);
+    expect(operator.press('u').says).to.equal('Nothing to undo');
+    expect(activeNames(operator)).to.have.lengthOf(10);
+  });
+
+  it('is repeated by redo, which asks before it revokes', () => {
+    const operator = revoking(2).press('u');
+    expect(operator.says).to.equal('Reactivated name-1.');
+    operator.press('U');
+    expect(operator.dialog.title).to.equal('Redo: Revoke name-1 in 127.0.0.1:8080');
+    operator.press('enter');
+    expect(activeNames(operator), 'Enter alone cancels').to.deep.equal(['name-1']);
+    operator.press('U', 'tab', 'enter');
+    expect(operator.says).to.equal('Revoked name-1.');
+    expect(operator.daemon.made.at(-1)?.reason).to.equal('redo');
+    expect(operator.press('u').says, 'and can be undone again').to.equal('Reactivated name-1.');
+    expect(operator.press('u').says).to.equal('Reactivated name-0.');
+  });
+
+  it('forgets what could be redone after another change', () => {
+    const operator = revoking(1).press('u', 'x', 'tab', 'enter');
+    expect(operator.press('U').says).to.equal('Nothing to redo');
+  });
+
+  it('asks first after 30 seconds, and says how long ago the change was', () => {
     const operator = watching(1).press('x', 'tab', 'enter').passes(29_000);
-    expect(operator.state.undo).to.not.equal(null);
-    operator.nowMs += 1_000;
-    operator.press('u');
-    expect(operator.says).to.equal('Nothing to undo');
+    expect(linesOf(operator.state).map(stripVTControlCharacters).join('\n')).to.contain('u undo (1s)');
+    operator.passes(61_000).press('u');
+    expect(operator.dialog.title).to.equal('Undo: Reactivate name-0 in 127.0.0.1:8080');
+    expect(operator.dialog.notes[0]?.words).to.equal('The change was made 90s ago.');
     expect(operator.daemon.made).to.have.lengthOf(1);
-    expect(operator.passes(1_000).state.undo).to.equal(null);
+    operator.press('tab', 'enter');
+    expect(operator.says).to.equal('Reactivated name-0.');
   });
 
   it('is available again if it could not be sent', () => {
@@ -289,15 +331,19 @@ describe('undo', () => {
     operator.daemon.refusing = UNREACHABLE;
     operator.press('u');
     expect(operator.says).to.match(/the result is unknown/);
-    expect(operator.state.undo).to.not.equal(null);
+    operator.daemon.refusing = null;
+    operator.passes(1_000);
+    expect(operator.press('u').says).to.equal('Reactivated name-0.');
   });
 
   it('is not sent if changes are not possible', () => {
     const operator = watching(1).press('x', 'tab', 'enter');
-    operator.state = { ...operator.state, target: { ...operator.state.target, isReadonly: true } };
+    const { target } = operator.state;
+    operator.state = { ...operator.state, target: { ...target, isReadonly: true } };
     operator.press('u');
     expect(operator.says).to.match(/read-only/);
-    expect(operator.state.undo).to.not.equal(null);
+    operator.state = { ...operator.state, target };
+    expect(operator.press('u').says).to.equal('Reactivated name-0.');
   });
 });
 
