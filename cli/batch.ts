@@ -16,8 +16,9 @@ const MAX_NOTES = 20;
 const STDIN = '-';
 
 export const TOKENS: Argument = {
-  name: 'ID',
-  meaning: 'token ID or unique prefix of 6 or more characters; - reads IDs from standard input, one per line',
+  name: 'TOKEN',
+  meaning:
+    'token ID, unique prefix of 6 or more characters, or unique name; - reads them from standard input, one per line',
   required: true,
   many: true,
   completes: 'token',

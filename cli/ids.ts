@@ -1,78 +1,108 @@
-/** Resolves what an operator types (a full ID, a prefix of an ID, or a project name) to the full ID of one project or token. */
+/** Resolves what an operator types (a full ID, a prefix of an ID, or a name) to the full ID of one project or token. */
 import type { ManagementClient, Page } from '../daemon/api/client.js';
-import { ID_PREFIX_PATTERN, MAX_PAGE_SIZE, MIN_ID_PREFIX_LENGTH, UUID_PATTERN } from '../daemon/api/vocabulary.js';
+import type { WireProject, WireToken } from '../daemon/api/contract.js';
+import { ID_PREFIX_PATTERN, MAX_NAME_LENGTH, MAX_PAGE_SIZE, UUID_PATTERN } from '../daemon/api/vocabulary.js';
 import { EXIT, Failure, quoted, usage } from '../console/failure.js';
 
 export type Noun = 'project' | 'token';
 
 const LARGEST = String(MAX_PAGE_SIZE);
-// How many matches an error lists.
-const AMBIGUOUS_SHOWN = 5;
+// How many candidates and similar names an error lists.
+const MAX_SHOWN = 5;
 
 /**
- * Checks the form of an ID before anything is sent. A project can be given by its name, because project names are unique;
- * token names are not.
+ * Checks the form of an ID or name before anything is sent.
  *
- * @throws {Failure} if it cannot be an ID. A pasted secret is neither repeated in the message nor sent anywhere.
+ * @throws {Failure} if it can be neither. A pasted secret is neither repeated in the message nor sent anywhere.
  */
 export function checkedId(noun: Noun, given: string): string {
-  if (/sk-wt-/i.test(given)) {
-    throw usage(`this is a secret, not a ${noun} ID`, {
+  const isSecret = /sk-wt-/i.test(given);
+  // A name can begin in the same way, but a name that is so long and without a space is more likely a provider's key.
+  if (isSecret || /^sk-[\w-]{16,}$/i.test(given)) {
+    throw usage(`this is ${isSecret ? 'a secret' : 'an API key'}, not a ${noun} name or ID`, {
       why: "it is now in the shell's history, where others may read it",
-      advice: `Find its token with \`llmp token whois\`, and revoke it`,
+      advice: isSecret ? 'Find its token with `llmp token whois`, and revoke it' : `See: llmp ${noun} list`,
     });
   }
-  if (ID_PREFIX_PATTERN.test(given) || (noun === 'project' && given !== '')) return given;
-  throw usage(`${quoted(given)} is not a valid ${noun} ID`, {
-    advice: `Give an ID, or at least its first ${MIN_ID_PREFIX_LENGTH} characters. See: llmp ${noun} list`,
+  if (/^(?=.*\S)\P{Cc}+$/u.test(given) && Array.from(given).length <= MAX_NAME_LENGTH) return given;
+  throw usage(`${quoted(given)} is not a ${noun} name or ID`, { advice: `See: llmp ${noun} list` });
+}
+
+/** @returns the full ID of the resource that `given` identifies. It asks the daemon unless `given` is a full ID. */
+export async function wholeIdOf(client: ManagementClient, noun: Noun, given: string): Promise<string> {
+  if (UUID_PATTERN.test(given)) return given.toLowerCase();
+  const { meant, similar } = await (noun === 'token' ? tokensMeant(client, given) : projectsMeant(client, given));
+  const [one, ...others] = meant;
+  if (!one) {
+    throw new Failure(EXIT.notFound, `no ${noun} has the name or ID ${shown(given)}`, {
+      code: 'not_found',
+      why: similar.length === 0 ? '' : `Similar names: ${similar.join(', ')}`,
+      advice: `See: llmp ${noun} list`,
+    });
+  }
+  if (others.length === 0) return one.id;
+  throw usage(`${shown(given)} matches several ${noun}s`, {
+    details: meant.slice(0, MAX_SHOWN).map(candidateOf),
+    advice: meant.length > MAX_SHOWN ? `Give an ID. See: llmp ${noun} list` : 'Give one of these IDs',
   });
 }
 
-/** @returns the full ID that `given` identifies. It asks the daemon unless `given` is a full ID. */
-export async function wholeIdOf(client: ManagementClient, noun: Noun, given: string): Promise<string> {
-  const beginning = given.toLowerCase();
-  if (UUID_PATTERN.test(given)) return beginning;
-  const isBeginning = ID_PREFIX_PATTERN.test(given);
-  const found =
-    noun === 'token'
-      ? // The filter `q` also matches names.
-        await idsOf(
-          (cursor) => client.tokens({ q: beginning, limit: LARGEST, ...cursor }),
-          ({ id }) => id.startsWith(beginning),
-        )
-      : await idsOf(
-          (cursor) => client.projects({ limit: LARGEST, ...cursor }),
-          ({ id, name }) => name === given || (isBeginning && id.startsWith(beginning)),
-        );
-  const [id, ...others] = found;
-  if (id === undefined) throw notFound(noun, given);
-  if (others.length > 0) {
-    throw usage(`${shown(given)} matches several ${noun}s`, {
-      why: found.slice(0, AMBIGUOUS_SHOWN).join(' '),
-      advice: 'Give more characters of the ID',
-    });
-  }
-  return id;
+/** Every project of the daemon. */
+export async function allProjects(client: ManagementClient): Promise<WireProject[]> {
+  const all: WireProject[] = [];
+  for await (const { items } of pagesOf((cursor) => client.projects({ limit: LARGEST, ...cursor }))) all.push(...items);
+  return all;
 }
 
-function notFound(noun: Noun, given: string): Failure {
-  const message =
-    noun === 'token' ? `no token ID starts with ${shown(given)}` : `no project has the name or ID ${shown(given)}`;
-  return new Failure(EXIT.notFound, message, { code: 'not_found', advice: `See: llmp ${noun} list` });
+interface Found<T> {
+  /** The resources with exactly this name, or with this prefix of their ID. */
+  meant: T[];
+  /** A few other names that contain the given text. */
+  similar: string[];
+}
+
+async function tokensMeant(client: ManagementClient, given: string): Promise<Found<WireToken>> {
+  const found: Found<WireToken> = { meant: [], similar: [] };
+  // Older daemons compare IDs with it as it is.
+  const q = ID_PREFIX_PATTERN.test(given) ? given.toLowerCase() : given;
+  // It selects by parts of names and prefixes of IDs, and ignores case.
+  for await (const { items } of pagesOf((cursor) => client.tokens({ q, limit: LARGEST, ...cursor }))) {
+    sortInto(found, items, given);
+    if (found.meant.length > MAX_SHOWN) break;
+  }
+  return found;
+}
+
+async function projectsMeant(client: ManagementClient, given: string): Promise<Found<WireProject>> {
+  const found: Found<WireProject> = { meant: [], similar: [] };
+  sortInto(found, await allProjects(client), given);
+  return found;
+}
+
+function sortInto<T extends WireToken | WireProject>({ meant, similar }: Found<T>, items: readonly T[], given: string) {
+  const lower = given.toLowerCase();
+  const isPrefix = ID_PREFIX_PATTERN.test(given);
+  for (const item of items) {
+    const { id, name } = item;
+    if (name === given || (isPrefix && id.startsWith(lower))) meant.push(item);
+    else if (name?.toLowerCase().includes(lower) && similar.length < MAX_SHOWN && !similar.includes(name)) {
+      similar.push(name);
+    }
+  }
+}
+
+function candidateOf(item: WireToken | WireProject): string {
+  const state = 'state' in item ? item.state : item.is_active ? 'active' : 'inactive';
+  const created = item.created_at.slice(0, 16).replace('T', ' ');
+  return [item.id, ...(item.name === null ? [] : [item.name]), `${state}, created ${created}`].join('  ');
 }
 
 const shown = (given: string) => (ID_PREFIX_PATTERN.test(given) ? given : quoted(given));
 
-async function idsOf<T extends { id: string }>(
-  pageAfter: (cursor: { cursor?: string }) => Promise<Page<T>>,
-  isMeant: (item: T) => boolean,
-): Promise<string[]> {
-  const found: string[] = [];
-  let cursor: { cursor?: string } = {};
-  for (;;) {
-    const { items, next } = await pageAfter(cursor);
-    found.push(...items.filter(isMeant).map(({ id }) => id));
-    if (next === null || found.length > AMBIGUOUS_SHOWN) return found;
-    cursor = { cursor: next };
+async function* pagesOf<T>(pageAfter: (cursor: { cursor?: string }) => Promise<Page<T>>): AsyncGenerator<Page<T>> {
+  for (let cursor: string | null | undefined; cursor !== null;) {
+    const page = await pageAfter(cursor === undefined ? {} : { cursor });
+    yield page;
+    cursor = page.next;
   }
 }

@@ -211,21 +211,23 @@ export class Output {
     if (this.#options.verbose) for (const line of message.split('\n')) this.#writeMessage(line);
   }
 
-  /** Writes a failure in up to three lines: what failed, why, and what to do. It writes nothing after ^C. */
+  /** Writes a failure: what failed, its details, why, and what to do, in one line each. It writes nothing after ^C. */
   fail(failure: Failure): void {
     if (failure.exitCode === EXIT.interrupted) return;
-    const { why, advice, code, requestId } = failure.explanation;
+    const { details, why, advice, code, requestId } = failure.explanation;
     if (this.#isForPrograms) {
-      const details = { error: failure.message, code, why, advice, request_id: requestId, exit_code: failure.exitCode };
-      this.#writeMessage(visibleJson(details));
+      const { message: error, exitCode } = failure;
+      this.#writeMessage(
+        visibleJson({ error, code, details, why, advice, request_id: requestId, exit_code: exitCode }),
+      );
     } else {
       for (const line of this.#linesOf(failure)) this.#writeMessage(line);
     }
     if (failure.cause instanceof Error) this.trace(failure.cause.stack ?? failure.cause.message);
   }
 
-  #linesOf({ message, explanation: { why, advice } }: Failure): string[] {
-    return [`llmp: ${message}`, ...[why, advice].filter((line) => line).map((line) => `  ${line}`)];
+  #linesOf({ message, explanation: { details = [], why, advice } }: Failure): string[] {
+    return [`llmp: ${message}`, ...[...details, why, advice].filter((line) => line).map((line) => `  ${line}`)];
   }
 
   /** Waits for `work`. If it takes longer than 300 ms, the terminal shows `what` until it is done. */

@@ -10,6 +10,7 @@ import { text, value } from '../option.js';
 import { EXIT } from '../../console/failure.js';
 import { checkedId, wholeIdOf } from '../ids.js';
 import { limit, listed } from '../listing.js';
+import { queryArgument, queryIn, withOptions } from '../query.js';
 import { moment, timestampOf } from '../../console/span.js';
 import { auditView } from '../../console/views.js';
 
@@ -17,7 +18,7 @@ const filters = {
   action: value('--action <ACTION>', oneOf(...AUDIT_ACTIONS), `only this action: ${AUDIT_ACTIONS.join(', ')}`),
   actor: value('--actor <ACTOR>', oneOf(...AUDIT_ACTORS), `only by this actor: ${AUDIT_ACTORS.join(', ')}`),
   projectId: text('--project-id <ID>', 'only this project, by name or ID', 'project'),
-  tokenId: text('--token-id <ID>', 'only this token', 'token'),
+  tokenId: text('--token-id <ID>', 'only this token, by name or ID', 'token'),
   outcome: value('--outcome <OUTCOME>', oneOf(...AUDIT_OUTCOMES), 'only this outcome: success, denied or error'),
 };
 
@@ -61,12 +62,15 @@ const list = command({
   examples: [
     ['audit list --since 24h --outcome denied', 'list what was denied in the last 24 hours'],
     ['audit list --token-id 3fa91c2e -o csv', 'list all records of a token, for a spreadsheet'],
+    ["audit list 'action:token.revoke since:7d leaked'", 'list records that a query selects: llmp help query'],
   ],
+  argument: queryArgument('audit', "'actor:cli since:7d'"),
   options: { ...spans, ...filters, limit },
   async run(invocation) {
-    const { output, options } = invocation;
+    const { args, output, options } = invocation;
     const client = await invocation.connect();
-    const query = await queryOf(invocation, client);
+    const { query: given } = await queryIn(args, 'audit', client);
+    const query = withOptions(given, await queryOf(invocation, client));
     const records = await listed((page) => client.auditRecords({ ...query, ...page }), options.limit, output);
     await output.list(records, auditView);
     if (records.length === 0) output.note('No matching records.');

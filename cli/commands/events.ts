@@ -43,7 +43,7 @@ const took: Kind<string> = {
 
 const filters = {
   projectId: text('--project-id <ID>', 'only this project, by name or ID', 'project'),
-  tokenId: text('--token-id <ID>', 'only this token', 'token'),
+  tokenId: text('--token-id <ID>', 'only this token, by name or ID', 'token'),
   failed: flag('--failed', 'only requests that failed, for whatever reason'),
   status: value('--status <LIST>', statuses, 'only requests with these status codes, for example 429 or 4xx,5xx'),
   code: value(

@@ -9,6 +9,7 @@ import { EXIT, usage } from '../../console/failure.js';
 import { checkedId, wholeIdOf } from '../ids.js';
 import type { Input } from '../input.js';
 import { limit, listed } from '../listing.js';
+import { queryArgument, queryIn } from '../query.js';
 import { revokeTokensOf } from './revoke-all.js';
 import { projectView, shortId } from '../../console/views.js';
 
@@ -54,13 +55,27 @@ async function upstreamKey(file: string | undefined, input: Input): Promise<stri
 const list = command({
   path: ['manage', 'project', 'list'],
   summary: 'list projects',
-  examples: [['project list -o id', 'list only the IDs']],
+  examples: [
+    ['project list -o id', 'list only the IDs'],
+    ["project list 'state:inactive old'", 'list inactive projects with a name that contains old'],
+  ],
+  argument: queryArgument('projects', "'state:inactive old'"),
   options: { limit },
-  async run({ options, output, connect }) {
+  async run({ args, options, output, connect }) {
     const client = await connect();
-    const projects = await listed((page) => client.projects(page), options.limit, output);
+    const { matches } = await queryIn(args, 'projects', client);
+    // The API does not filter projects: with a query, the limit is for what it selects.
+    const isSelection = args.length > 0;
+    const fetched = await listed((page) => client.projects(page), isSelection ? undefined : options.limit, output);
+    const projects = isSelection ? fetched.filter(matches).slice(0, options.limit) : fetched;
     await output.list(projects, projectView);
-    if (projects.length === 0) output.note('No projects. Create one: llmp project create --name NAME --key-file FILE');
+    if (projects.length === 0) {
+      output.note(
+        isSelection
+          ? 'No matching projects.'
+          : 'No projects. Create one: llmp project create --name NAME --key-file FILE',
+      );
+    }
     return EXIT.done;
   },
 });

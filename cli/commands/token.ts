@@ -1,5 +1,5 @@
 /** `llmp token …`: lists, shows, revokes and reactivates tokens. Issuing is in token-generate.ts. */
-import { oneOf } from '../../config/kinds.js';
+import { type Kind, oneOf } from '../../config/kinds.js';
 import type { ManagementClient, Page } from '../../daemon/api/client.js';
 import type { TokenQuery, WireToken } from '../../daemon/api/contract.js';
 import { MAX_PAGE_SIZE, TOKEN_SORT_FIELDS, TOKEN_SORT_ORDERS, TOKEN_STATES } from '../../daemon/api/vocabulary.js';
@@ -9,6 +9,7 @@ import { flag, text, value, valuesOf } from '../option.js';
 import { EXIT, usage } from '../../console/failure.js';
 import { checkedId, wholeIdOf } from '../ids.js';
 import { limit, listed } from '../listing.js';
+import { queryArgument, queryIn, withOptions } from '../query.js';
 import { revokeTokensOf } from './revoke-all.js';
 import { span } from '../../console/span.js';
 import { generate } from './token-generate.js';
@@ -19,6 +20,15 @@ import { whois } from './token-whois.js';
 const WATCH_LIMIT = MAX_PAGE_SIZE;
 const sortOrder = oneOf(...TOKEN_SORT_ORDERS);
 
+const shareOfCap: Kind<Pick<TokenQuery, 'used_over' | 'used_under'>> = {
+  accepts: 'a percentage with a sign, such as >90% or <10%',
+  parse(given) {
+    const [, sign, digits] = /^([<>])(\d{1,3})%?$/.exec(given) ?? [];
+    if (digits === undefined || Number(digits) > 100) return undefined;
+    return { [sign === '>' ? 'used_over' : 'used_under']: digits };
+  },
+};
+
 const list = command({
   path: ['manage', 'token', 'list'],
   summary: 'list tokens',
@@ -27,11 +37,19 @@ const list = command({
     ['token list --sort -last_used_at --watch', 'refresh every 2 seconds; recently used tokens come first'],
     ['token list --state active --state rate_limited', 'list tokens in one of two states'],
     ['token list --expires-within 2h -o csv', 'list tokens that expire in the next 2 hours, for a spreadsheet'],
+    ["token list 'project:web expires:<2h used:>90%'", 'list tokens that a query selects: llmp help query'],
   ],
+  argument: queryArgument('tokens', "'project:web expires:<2h'"),
   options: {
     projectId: text('--project-id <ID>', 'only this project, by name or ID', 'project'),
     activeOnly: flag('--active-only', 'only active tokens'),
     state: valuesOf('--state <STATE>', TOKEN_STATES, `only tokens in these states: ${TOKEN_STATES.join(', ')}`),
+    search: text('--search <TEXT>', 'only tokens whose name contains this text, or whose ID starts with it'),
+    used: value(
+      '--used <SHARE>',
+      shareOfCap,
+      "only tokens that have used more or less of their cap, for example '>90%'",
+    ),
     expiresWithin: value('--expires-within <TIME>', span, 'only tokens that expire within this time, for example 2h'),
     sort: value(
       '--sort <FIELD>',
@@ -42,20 +60,24 @@ const list = command({
     watch: flag('--watch', 'refresh every 2 seconds until interrupted; when piped, print only new and changed tokens'),
   },
   async run(invocation) {
-    const { options, shell, output, connect } = invocation;
+    const { args, options, shell, output, connect } = invocation;
     const project = options.projectId === undefined ? undefined : checkedId('project', options.projectId);
     const client = await connect();
     const projectId = project === undefined ? undefined : await wholeIdOf(client, 'project', project);
-    const queryOf = (nowMs: number): TokenQuery => ({
-      ...(projectId !== undefined && { project_id: projectId }),
-      ...(options.activeOnly && { active_only: 'true' }),
-      ...(options.state && { state: options.state }),
-      ...(options.sort && { sort: options.sort }),
-      ...(options.expiresWithin !== undefined && {
-        expires_after: new Date(nowMs).toISOString(),
-        expires_before: new Date(nowMs + options.expiresWithin).toISOString(),
-      }),
-    });
+    const { query: given } = await queryIn(args, 'tokens', client);
+    const queryOf = (nowMs: number): TokenQuery =>
+      withOptions(given, {
+        ...(projectId !== undefined && { project_id: projectId }),
+        ...(options.activeOnly && { active_only: 'true' }),
+        ...(options.state && { state: options.state }),
+        ...(options.search !== undefined && { q: options.search }),
+        ...options.used,
+        ...(options.sort && { sort: options.sort }),
+        ...(options.expiresWithin !== undefined && {
+          expires_after: new Date(nowMs).toISOString(),
+          expires_before: new Date(nowMs + options.expiresWithin).toISOString(),
+        }),
+      });
     if (options.watch) {
       const size = String(Math.min(options.limit ?? WATCH_LIMIT, WATCH_LIMIT));
       const page = (signal: AbortSignal) => client.tokens({ ...queryOf(shell.now()), limit: size }, signal);

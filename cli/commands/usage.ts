@@ -38,7 +38,7 @@ export const usageCommand = command({
     ),
     until: value('--until <TIME>', moment, 'end time, rounded up to the hour (default: now)'),
     projectId: text('--project-id <ID>', 'only this project, by name or ID', 'project'),
-    tokenId: text('--token-id <ID>', 'only this token', 'token'),
+    tokenId: text('--token-id <ID>', 'only this token, by name or ID', 'token'),
   },
   async run({ options, shell, output, connect }) {
     const project = options.projectId === undefined ? undefined : checkedId('project', options.projectId);

@@ -1,6 +1,7 @@
 /** Completion candidates that come from files and from the daemon: names and IDs. */
 import { Readable, Writable } from 'node:stream';
 import type { ManagementClient } from '../../daemon/api/client.js';
+import type { FilteredScreen } from '../../console/query/types.js';
 import type { Completes } from '../option.js';
 import type { Globals } from '../globals.js';
 import { Input } from '../input.js';
@@ -15,7 +16,7 @@ const GIVE_UP_AFTER_MS = 800;
 const MAX_CANDIDATES = 200;
 
 /** A word without a special meaning in any shell. Others are not offered: names come from the daemon and are not trusted. */
-const HARMLESS = /^[\p{L}\p{N}_][\p{L}\p{N}_.-]*$/u;
+const HARMLESS = /^[\p{L}\p{N}_][\p{L}\p{N}_.:,-]*$/u;
 
 /** A word, and its description, which may be empty. */
 export interface Candidate {
@@ -64,6 +65,11 @@ async function candidatesOf(
       const { contexts } = await readContexts(shell.env);
       return Object.entries(contexts).map(([word, { server }]) => ({ word, meaning: server }));
     }
+    case 'query of tokens':
+    case 'query of projects':
+    case 'query of audit':
+    case 'query of events':
+      return terms(what.slice('query of '.length) as FilteredScreen, beginning, () => clientFor(line, shell), signal);
     case 'project':
       return projects(await clientFor(line, shell), beginning, signal);
     case 'token':
@@ -90,11 +96,39 @@ async function projects(client: ManagementClient, beginning: string, signal: Abo
   });
 }
 
+/**
+ * Offers tokens by name, those that can be used first. A token is offered by ID if the user is typing an ID, if another token has the same
+ * name, or if the name is not a single word for a shell.
+ */
 async function tokens(client: ManagementClient, beginning: string, signal: AbortSignal): Promise<Candidate[]> {
-  if (!/^[0-9a-f-]*$/.test(beginning)) return [];
-  const query = { limit: String(MAX_CANDIDATES), ...(beginning !== '' && { q: beginning }) };
-  const { items } = await client.tokens(query, signal);
-  return items.map(({ id, name, state }) => ({ word: id, meaning: name === null ? state : `${name}, ${state}` }));
+  const query = { limit: String(MAX_CANDIDATES), sort: 'live', ...(beginning !== '' && { q: beginning }) };
+  const { items, next } = await client.tokens(query, signal);
+  const counts = new Map<string | null, number>();
+  for (const { name } of items) counts.set(name, (counts.get(name) ?? 0) + 1);
+  return items.flatMap(({ id, name, state }) => {
+    const byId = { word: id, meaning: name === null ? state : `${name}, ${state}` };
+    // Of an incomplete list it is not known whether a name is unique.
+    if (name === null || !HARMLESS.test(name) || counts.get(name) !== 1 || next !== null) return [byId];
+    const byName = { word: name, meaning: `${id}, ${state}` };
+    return beginning !== '' && id.startsWith(beginning) ? [byName, byId] : [byName];
+  });
+}
+
+/** Offers the keys of a query, and the values of the key that the user is typing. */
+async function terms(
+  screen: FilteredScreen,
+  beginning: string,
+  connected: () => Promise<ManagementClient>,
+  signal: AbortSignal,
+): Promise<Candidate[]> {
+  const [{ suggest }, { termsOf }] = await Promise.all([
+    import('../../console/query/filter.js'),
+    import('../../console/query/terms.js'),
+  ]);
+  const isProject = termsOf(beginning).at(-1)?.key === 'project';
+  const known = isProject ? (await (await connected()).projects({ limit: String(MAX_CANDIDATES) }, signal)).items : [];
+  const { from, options } = suggest(beginning, beginning.length, screen, { projects: known });
+  return options.map(({ insert, what }) => ({ word: beginning.slice(0, from) + insert, meaning: what }));
 }
 
 /** A client with the command line's settings. It never prompts, runs no command and prints nothing. */

@@ -32,6 +32,7 @@ _llmp() {
     IFS= read -r kind
     while IFS=$'\\t' read -r word _; do COMPREPLY+=("\${word#"$prefix"}"); done
   } < <(command llmp __complete -- "\${words[@]:1}" 2>/dev/null)
+  [[ \${COMPREPLY[0]} == *: ]] && compopt -o nospace 2>/dev/null # The value of a key follows.
   [[ $kind == files ]] || return 0
   compopt -o default 2>/dev/null && return 0
   while IFS= read -r word; do COMPREPLY+=("$word"); done < <(compgen -f -- "$piece")
@@ -55,7 +56,11 @@ _llmp() {
     line=\${line//:/\\\\:}
     [[ -n $line ]] && candidates+=("\${line/$'\\t'/:}")
   done
-  _describe llmp candidates
+  if [[ $candidates[1] == *\\\\::* ]]; then
+    _describe llmp candidates -S '' # The value of a key follows.
+  else
+    _describe llmp candidates
+  fi
 }
 # If zsh autoloads the file, the file is the function itself.
 if [[ $funcstack[1] == _llmp ]]; then _llmp "$@"; else compdef _llmp llmp; fi

@@ -61,6 +61,33 @@ export const TOPICS: Readonly<Record<string, Topic>> = {
       },
     ],
   },
+  query: {
+    summary: 'queries, which select tokens, projects and audit records',
+    blocks: [
+      'The list commands take a query, with the same grammar as the filter line of the terminal UI. It has words and terms, separated by spaces. Quote it for the shell.',
+      {
+        entries: [
+          ['ci', 'A word: the name contains it, or the ID starts with it. Upper and lower case are the same.'],
+          ['"two words"', 'Text with spaces.'],
+          ['!old', 'A leading `!` excludes what matches.'],
+          ['state:active,expired', 'A term: a key and its values. One of the values must match.'],
+          ['!state:revoked', 'Any other value.'],
+          ['project:"my app"', 'A project by name or ID. A value with spaces or commas needs quotes.'],
+          ['expires:<2h', 'Expires within two hours. Units are `s`, `m`, `h` and `d`.'],
+          ['expires:>2030-01-31', 'Expires after a day or time in UTC.'],
+          ['used:>90%', 'Has used more than this share of its cap.'],
+        ],
+      },
+      'All words and terms must match. `llmp help token list` and the help of the other list commands name their keys. In the terminal UI, `Y` copies the command that lists what is on the screen.',
+      {
+        lines: [
+          "llmp token list 'project:web state:active expires:<2h'",
+          "llmp token list -o id '!state:active ci' | llmp token revoke - --yes",
+          "llmp audit list 'action:token.revoke since:7d leaked'",
+        ],
+      },
+    ],
+  },
   'exit-codes': {
     summary: 'exit codes',
     blocks: [

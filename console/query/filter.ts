@@ -39,6 +39,16 @@ export function parseFilter<S extends FilteredScreen>(text: string, screen: S, k
   };
 }
 
+/** Parses a line that nobody is still typing: what is incomplete is a problem, too. */
+export function parseWhole<S extends FilteredScreen>(text: string, screen: S, known: KnownNames): Filter<S> {
+  // A value that is followed by a space is not the beginning of a longer one.
+  const filter = parseFilter(`${text} `, screen, known);
+  if (filter.isComplete || filter.problems.length > 0) return filter;
+  const open = termsOf(text).find(({ isOpen, parts }) => isOpen || parts.every((part) => part.text === ''));
+  const message = open?.isOpen ? 'a quote is not closed' : 'a word is missing here';
+  return { ...filter, problems: [{ at: open?.at ?? 0, length: open?.length ?? text.length, message }] };
+}
+
 /** A secret must not get into a query, which may be logged, nor onto the screen. */
 function refused<S extends FilteredScreen>({ at, length }: Term): Filter<S> {
   const message = 'this is a secret and was not sent; `llmp token whois` finds its token';

@@ -115,6 +115,17 @@ for (const [name, shell] of Object.entries(SHELLS)) {
       await completes('-o js', /-o json/m);
     });
 
+    it('completes the keys and values of a query, without a space between them', async () => {
+      await completes('llmp token list sta', /list state:$/m);
+      await completes('exp', /list state:expired\s*$/m);
+      await completes('proj', /list state:expired project:$/m);
+      await completes('web', /project:website\s*$/m);
+    });
+
+    it('completes names of tokens', async () => {
+      await completes('llmp token get ci', /get ci-deploy\s*$/m);
+    });
+
     it('completes after an address with colons', async () => {
       await completes(`llmp --server ${daemon.url} project get web`, /get website\s*$/m);
     });

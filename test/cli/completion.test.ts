@@ -105,7 +105,11 @@ describe('completion offers', () => {
   });
 
   it('no option twice', async () => {
-    expect(await offered(['token', 'list', '--state', 'active', '--s'])).to.have.members(['--sort', '--server']);
+    expect(await offered(['token', 'list', '--state', 'active', '--s'])).to.have.members([
+      '--search',
+      '--sort',
+      '--server',
+    ]);
   });
 
   it('contexts, without a request', async () => {
@@ -144,11 +148,42 @@ describe('completion offers', () => {
     it('ids of tokens, with their names', async () => {
       const { out } = await complete(['token', 'revoke', '3f'], { env });
       expect(out).to.equal(`words\n${TOKENS[0]!.id}\tci-deploy, active\n${TOKENS[1]!.id}\trevoked\n`);
-      expect(daemon.asked.map(({ url }) => url)).to.deep.equal(['/manage/tokens?limit=200&q=3f']);
+      expect(daemon.asked.map(({ url }) => url)).to.deep.equal(['/manage/tokens?limit=200&sort=live&q=3f']);
     });
 
-    it('no ID twice', async () => {
-      expect(await offered(['token', 'get', TOKENS[0]!.id, ''], { env })).to.deep.equal([TOKENS[1]!.id]);
+    it('names of tokens that are unique, otherwise IDs', async () => {
+      const { out } = await complete(['token', 'get', ''], { env });
+      expect(out).to.equal(`words\nci-deploy\t${TOKENS[0]!.id}, active\n${TOKENS[1]!.id}\trevoked\n`);
+      expect(await offered(['audit', 'list', '--token-id', 'ci'], { env })).to.deep.equal(['ci-deploy']);
+      const twin = { ...TOKENS[0]!, id: '3fc91c2e-0000-4000-8000-000000000003' };
+      daemon.answer = (_req, res) => {
+        answerJson(res, 200, [TOKENS[0], twin]);
+      };
+      expect(await offered(['token', 'get', ''], { env })).to.deep.equal([TOKENS[0]!.id, twin.id]);
+    });
+
+    it('only IDs of tokens if there are more of them than it asks for', async () => {
+      daemon.answer = (_req, res) => {
+        answerJson(res, 200, TOKENS, { link: '</manage/tokens?cursor=more>; rel="next"' });
+      };
+      expect(await offered(['token', 'get', ''], { env })).to.deep.equal([TOKENS[0]!.id, TOKENS[1]!.id]);
+    });
+
+    it('no name or ID twice', async () => {
+      expect(await offered(['token', 'get', 'ci-deploy', ''], { env })).to.deep.equal([TOKENS[1]!.id]);
+    });
+
+    it('keys and values of queries, and asks the daemon only for projects', async () => {
+      expect(await offered(['token', 'list', ''])).to.include.members(['state:', 'project:', 'expires:', 'used:']);
+      expect(await offered(['token', 'list', 'state:re'])).to.deep.equal(['state:revoked']);
+      expect(await offered(['token', 'list', 'ci', 'state:active,ex'])).to.deep.equal(['state:active,expired']);
+      // < and > are special to a shell.
+      expect(await offered(['token', 'list', 'expires:'])).to.be.empty;
+      expect(await offered(['audit', 'list', 'actor:c'])).to.deep.equal(['actor:cli']);
+      expect(await offered(['project', 'list', 'state:'])).to.deep.equal(['state:active', 'state:inactive']);
+      expect(daemon.asked).to.be.empty;
+      expect(await offered(['token', 'list', 'project:s'], { env })).to.deep.equal(['project:staging.eu-1']);
+      expect(daemon.asked).to.have.length(1);
     });
 
     it('project names, and IDs if the user types an ID', async () => {

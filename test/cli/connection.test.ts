@@ -235,9 +235,15 @@ describe('the connection to the daemon', () => {
   describe('a prefix of an ID', () => {
     const [ONE, TWO] = ['3fa91c2e-1111-4111-8111-111111111111', '3fa91c2e-2222-4222-8222-222222222222'];
 
+    const fields = { name: null, state: 'active', created_at: '2030-01-31T12:00:00.000Z' };
+    const [one, two] = [
+      { id: ONE, ...fields },
+      { id: TWO, ...fields },
+    ];
+
     it('that matches two IDs is refused with both of them, and nothing is changed', async () => {
       daemon.answer = (_req, res) => {
-        answerJson(res, 200, [{ id: ONE }, { id: TWO }]);
+        answerJson(res, 200, [one, two]);
       };
       const { exitCode, err } = await llmp('token revoke 3fa91c2e', { env });
       expect(exitCode).to.equal(2);
@@ -245,12 +251,12 @@ describe('the connection to the daemon', () => {
       expect(daemon.asked.map(({ method }) => method)).to.deep.equal(['GET']);
     });
 
-    it('is searched on all pages, among tokens that only have such a name', async () => {
+    it('is searched on all pages, among tokens whose name contains it', async () => {
       daemon.answer = (req, res) => {
         const isFirst = !req.url?.includes('cursor=');
         const headers = isFirst ? { link: '</manage/tokens?cursor=more>; rel="next"' } : {};
         if (req.method === 'PATCH') answerJson(res, 200, { id: ONE, name: null, state: 'revoked' });
-        else answerJson(res, 200, isFirst ? [{ id: 'ffffffff', name: '3fa91c2e' }] : [{ id: ONE }], headers);
+        else answerJson(res, 200, isFirst ? [{ ...one, id: 'ffffffff', name: 'of 3fa91c2e' }] : [one], headers);
       };
       expect((await llmp('token revoke 3fa91c2e', { env })).exitCode).to.equal(0);
       expect(daemon.asked.at(-1)).to.include({ method: 'PATCH', url: `/manage/tokens/${ONE}` });

@@ -215,7 +215,7 @@ describe('llmp events tail', function () {
         '--model a,,b',
         '--took-over 1h',
         '--since tomorrow',
-        '--token-id !',
+        '--token-id sk-wt-x',
         '--project-id sk-wt-x',
       ]) {
         expect(

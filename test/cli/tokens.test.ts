@@ -209,21 +209,65 @@ describe('llmp token, against a daemon', () => {
       expect((await here('token get 00000000')).exitCode).to.equal(4);
     });
 
-    it('does not accept a name as an ID', async () => {
-      await daemon.createToken((await daemon.createProject()).id, { name: 'deadbeef' });
-      expect((await here('token get deadbeef')).exitCode).to.equal(4);
+    it('finds a token by its name, among others whose names contain it', async () => {
+      const project = await daemon.createProject();
+      const { id } = await daemon.createToken(project.id, { name: 'nightly tests' });
+      await daemon.createToken(project.id, { name: 'nightly tests 2' });
+      await daemon.createToken(project.id, { name: 'Nightly Tests' });
+      expect((await here(['token', 'get', 'nightly tests', '-o', 'id'])).out).to.equal(`${id}\n`);
     });
 
-    it('refuses an invalid ID, and does not repeat what may be a credential', async () => {
-      const { exitCode, err } = await here('token get an-upstream-key-of-another-provider');
+    it('lists the tokens with the same name, and changes none of them', async () => {
+      const project = await daemon.createProject();
+      const tokens = [
+        await daemon.createToken(project.id, { name: 'deadbeef' }),
+        await daemon.createToken(project.id, { name: 'deadbeef' }),
+      ];
+      await here(`token revoke ${tokens[0]!.id}`);
+      const { exitCode, err } = await here('token reactivate deadbeef');
       expect(exitCode).to.equal(2);
-      expect(err).to.contain('is not a valid token ID').and.not.to.contain('upstream');
+      expect(err)
+        .to.match(/^llmp: deadbeef matches several tokens\n/)
+        .and.to.match(/\n {2}Give one of these IDs\n$/);
+      const states = ['revoked', 'active'];
+      for (const [at, { id }] of tokens.entries()) {
+        expect(err).to.match(
+          new RegExp(`\n  ${id}  deadbeef  ${states[at]}, created \\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d\n`),
+        );
+        expect((await daemon.token(id)).state).to.equal(states[at]);
+      }
     });
 
-    it('refuses a prefix of fewer than 6 characters', async () => {
-      const { exitCode, err } = await here('token get 3fa91');
-      expect(exitCode).to.equal(2);
-      expect(err).to.contain('at least its first 6 characters');
+    it('shows the first of many candidates', async () => {
+      const project = await daemon.createProject();
+      for (let i = 0; i < 7; i++) await daemon.createToken(project.id, { name: 'same' });
+      const { err } = await here('token get same');
+      expect(err.match(/ {2}same {2}/g)).to.have.length(5);
+      expect(err).to.contain('Give an ID. See: llmp token list');
+    });
+
+    it('names similar tokens if none has the name', async () => {
+      const project = await daemon.createProject();
+      for (const name of ['ci-deploy', 'CI-test']) await daemon.createToken(project.id, { name });
+      const { exitCode, err } = await here('token get ci');
+      expect(exitCode).to.equal(4);
+      expect(err).to.equal(
+        'llmp: no token has the name or ID "ci"\n  Similar names: CI-test, ci-deploy\n  See: llmp token list\n',
+      );
+    });
+
+    it('does not repeat what may be a credential', async () => {
+      const given = 'an-upstream-key-of-another-provider';
+      const { exitCode, err } = await here(['token', 'get', given]);
+      expect(exitCode).to.equal(4);
+      expect(err).to.contain(`the given value (${given.length} characters)`).and.not.to.contain('upstream');
+    });
+
+    it('refuses what can be neither a name nor an ID, and sends nothing', async () => {
+      const env = { LLMP_SERVER: 'http://127.0.0.1:9' };
+      for (const given of ['', ' ', 'a\nb', 'x'.repeat(101), 'sk-proj-aaaaaaaaaaaaaaaaaaaaaaaa']) {
+        expect((await here(['token', 'get', given], { env })).exitCode, given).to.equal(2);
+      }
     });
   });
 

@@ -157,7 +157,7 @@ describe('the command line', () => {
     });
 
     it('with one word too many is refused', async () => {
-      expect((await llmp('token list everything')).exitCode).to.equal(2);
+      expect((await llmp('token whois everything')).exitCode).to.equal(2);
     });
   });
 

@@ -375,6 +375,7 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
     it('is searched by the beginning of an ID as well', async () => {
       const token = await aToken({ name: 'by id' }, projectId);
       expect(await all({ text: token.id.slice(0, 13) })).to.deep.equal(['by id']);
+      expect(await all({ text: token.id.slice(0, 13).toUpperCase() })).to.deep.equal(['by id']);
       await change((tx) => tx.revokeToken(token.id, REVOCATION));
       expect(await all({ text: token.id, states: only('revoked') })).to.deep.equal(['by id']);
     });

@@ -265,10 +265,11 @@ async function findFew(on: Reader, text: string): Promise<string[] | null> {
   return found.length > FEW ? null : found.map(({ id }) => id);
 }
 
-const canStartId = (text: string) => /^[0-9a-f-]{1,36}$/.test(text);
+const canStartId = (text: string) => /^[0-9a-f-]{1,36}$/i.test(text);
 
 function textBind(text: string, of = ''): Bind {
-  const part = { [`part${of}`]: text.toLowerCase() };
+  const lower = text.toLowerCase();
+  const part = { [`part${of}`]: lower };
   // `~` sorts after every character of an ID.
-  return canStartId(text) ? { ...part, [`text${of}`]: text, [`textEnd${of}`]: `${text}~` } : part;
+  return canStartId(text) ? { ...part, [`text${of}`]: lower, [`textEnd${of}`]: `${lower}~` } : part;
 }

@@ -1,0 +1,87 @@
+/** The query of a list command, in the grammar of the terminal UI's filter line: `llmp token list 'project:web expires:<2h'`. */
+import type { ManagementClient } from '../daemon/api/client.js';
+import { type Failure, usage } from '../console/failure.js';
+import { parseWhole } from '../console/query/filter.js';
+import { keysOf } from '../console/query/keys.js';
+import { termsOf } from '../console/query/terms.js';
+import type { Filter, FilteredScreen, FilterProblem, KnownNames } from '../console/query/types.js';
+import type { Argument } from './command.js';
+import { allProjects } from './ids.js';
+
+/** @param keys the keys of its terms, for help. */
+export const queryArgument = (screen: FilteredScreen, example: string): Argument => ({
+  name: 'QUERY',
+  meaning: `words, and terms with ${wordsOf(keysOf(screen, NO_NAMES).map(({ name }) => `${name}:`))}, for example ${example}; see llmp help query`,
+  required: false,
+  many: true,
+  completes: `query of ${screen}`,
+});
+
+const NO_NAMES: KnownNames = { projects: [] };
+
+function wordsOf(names: readonly string[]): string {
+  return names.length < 2 ? names.join('') : `${names.slice(0, -1).join(', ')} or ${names.at(-1) ?? ''}`;
+}
+
+/**
+ * Parses the arguments of a list command.
+ *
+ * @throws {Failure} that shows the place of the first problem.
+ */
+export async function queryIn<S extends FilteredScreen>(
+  args: readonly string[],
+  screen: S,
+  client: ManagementClient,
+): Promise<Filter<S>> {
+  const line = args.join(' ');
+  const namesProjects = termsOf(line).some(({ key }) => key === 'project');
+  const known = namesProjects ? { projects: await allProjects(client) } : NO_NAMES;
+  const filter = parseWhole(line, screen, known);
+  const [problem] = filter.problems;
+  if (problem) throw await failureOf(problem, line, screen, known);
+  return filter;
+}
+
+async function failureOf(
+  problem: FilterProblem,
+  line: string,
+  screen: FilteredScreen,
+  known: KnownNames,
+): Promise<Failure> {
+  const keys = keysOf(screen, known);
+  const term = termsOf(line).find(({ at, length }) => at <= problem.at && problem.at <= at + length);
+  const key = keys.find(({ name }) => name === term?.key);
+  const part = term?.parts.find(({ at }) => at === problem.at);
+  const [{ suggestedValue }, { placeOf }] = await Promise.all([
+    import('./help/suggest.js'),
+    import('../console/query/place.js'),
+  ]);
+  const why = key
+    ? suggestedValue(
+        part?.text ?? '',
+        key.values.map(({ insert }) => insert),
+      )
+    : suggestedValue(
+        term?.key ?? '',
+        keys.map(({ name }) => name),
+      );
+  return usage(problem.message, { details: placeOf(problem, line), why, advice: 'See: llmp help query' });
+}
+
+/**
+ * Merges the query of the arguments with the fields that options set.
+ *
+ * @throws {Failure} if both select by the same property: which one is meant is not clear.
+ */
+export function withOptions<Q extends object>(query: Q, options: Partial<Q>): Q {
+  const propertyOf = (field: string) => field.replace(/_(?:id|after|before|over|under)$/, '').replace(/^words$/, 'q');
+  const given = new Set(Object.keys(query).map(propertyOf));
+  const twice = Object.keys(options)
+    .map(propertyOf)
+    .find((property) => given.has(property));
+  if (twice !== undefined) {
+    const what = twice === 'q' ? 'words to search for' : twice;
+    throw usage(`${what} in the query and as an option`, { advice: 'Use one of them' });
+  }
+  return { ...query, ...options };
+}
