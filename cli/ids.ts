@@ -61,7 +61,8 @@ interface Found<T> {
   similar: string[];
 }
 
-async function tokensMeant(client: ManagementClient, given: string): Promise<Found<WireToken>> {
+/** The tokens that `given` may name. */
+export async function tokensMeant(client: ManagementClient, given: string): Promise<Found<WireToken>> {
   const found: Found<WireToken> = { meant: [], similar: [] };
   // Older daemons compare IDs with it as it is.
   const q = ID_PREFIX_PATTERN.test(given) ? given.toLowerCase() : given;

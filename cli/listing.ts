@@ -14,12 +14,20 @@ export const limit = value(
   `maximum number of items (default: ${DEFAULT_LIMIT})`,
 );
 
-/** Fetches pages until the end, or until `most` items. Prints a message on stderr if the list is incomplete. */
-export async function listed<T>(
-  fetchPage: (page: { limit: string; cursor?: string }) => Promise<Page<T>>,
+export type PageFetcher<T> = (page: { limit: string; cursor?: string }) => Promise<Page<T>>;
+
+/** Fetches all items, of which the API does not select those that match, and returns up to `most` of those. */
+export async function selected<T>(
+  fetchPage: PageFetcher<T>,
+  matches: (item: T) => boolean,
   most: number | undefined,
   output: Output,
 ): Promise<T[]> {
+  return (await listed(fetchPage, undefined, output)).filter(matches).slice(0, most);
+}
+
+/** Fetches pages until the end, or until `most` items. Prints a message on stderr if the list is incomplete. */
+export async function listed<T>(fetchPage: PageFetcher<T>, most: number | undefined, output: Output): Promise<T[]> {
   const bound = most ?? DEFAULT_LIMIT;
   const items: T[] = [];
   let cursor: string | null = null;

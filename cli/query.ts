@@ -1,23 +1,22 @@
 /** The query of a list command, in the grammar of the terminal UI's filter line: `llmp token list 'project:web expires:<2h'`. */
 import type { ManagementClient } from '../daemon/api/client.js';
+import { UUID_PATTERN } from '../daemon/api/vocabulary.js';
 import { type Failure, usage } from '../console/failure.js';
-import { parseWhole } from '../console/query/filter.js';
+import { parseWhole, SECRET } from '../console/query/filter.js';
 import { keysOf } from '../console/query/keys.js';
 import { termsOf } from '../console/query/terms.js';
 import type { Filter, FilteredScreen, FilterProblem, KnownNames } from '../console/query/types.js';
 import type { Argument } from './command.js';
-import { allProjects } from './ids.js';
+import { allProjects, tokensMeant } from './ids.js';
 
 /** @param keys the keys of its terms, for help. */
 export const queryArgument = (screen: FilteredScreen, example: string): Argument => ({
   name: 'QUERY',
-  meaning: `words, and terms with ${wordsOf(keysOf(screen, NO_NAMES).map(({ name }) => `${name}:`))}, for example ${example}; see llmp help query`,
+  meaning: `words, and terms with ${wordsOf(keysOf(screen, { projects: [] }).map(({ name }) => `${name}:`))}, for example ${example}; see llmp help query`,
   required: false,
   many: true,
   completes: `query of ${screen}`,
 });
-
-const NO_NAMES: KnownNames = { projects: [] };
 
 function wordsOf(names: readonly string[]): string {
   return names.length < 2 ? names.join('') : `${names.slice(0, -1).join(', ')} or ${names.at(-1) ?? ''}`;
@@ -34,12 +33,24 @@ export async function queryIn<S extends FilteredScreen>(
   client: ManagementClient,
 ): Promise<Filter<S>> {
   const line = args.join(' ');
-  const namesProjects = termsOf(line).some(({ key }) => key === 'project');
-  const known = namesProjects ? { projects: await allProjects(client) } : NO_NAMES;
+  const known = await namesIn(line, client);
   const filter = parseWhole(line, screen, known);
   const [problem] = filter.problems;
   if (problem) throw await failureOf(problem, line, screen, known);
   return filter;
+}
+
+/** The projects and tokens that the terms of a line may name. Other names are not asked for. */
+async function namesIn(line: string, client: ManagementClient): Promise<KnownNames> {
+  // A secret must not be sent. It is refused below.
+  const terms = SECRET.test(line) ? [] : termsOf(line);
+  const texts = terms.flatMap(({ key, parts }) => (key === 'token' ? parts.map(({ text }) => text) : []));
+  const names = [...new Set(texts)].filter((text) => text !== '' && !UUID_PATTERN.test(text));
+  const [projects, tokens] = await Promise.all([
+    terms.some(({ key }) => key === 'project') ? allProjects(client) : [],
+    Promise.all(names.map((name) => tokensMeant(client, name))),
+  ]);
+  return { projects, tokens: tokens.flatMap(({ meant }) => meant) };
 }
 
 async function failureOf(

@@ -17,7 +17,8 @@ import {
   tookMs,
 } from '../../daemon/api/vocabulary.js';
 import { command, type Invocation } from '../command.js';
-import { limit, listed } from '../listing.js';
+import { limit, listed, type PageFetcher, selected } from '../listing.js';
+import { queryArgument, queryIn, withOptions } from '../query.js';
 import { flag, text, value, valuesOf } from '../option.js';
 import { checkedId, wholeIdOf } from '../ids.js';
 import { type TableColumn, type Tint, type View } from '../../console/table.js';
@@ -104,25 +105,30 @@ const tail = command({
     ['events tail --failed --since 15m', 'show what failed in the last 15 minutes, and what fails from now on'],
     ['events tail --project-id web --status 4xx,5xx', 'show failed requests of a project'],
     ['events tail -o jsonl >> events.jsonl', 'write events to a file, one JSON object per line'],
+    ["events tail 'outcome:failed took:>2s'", 'show events that a query selects: llmp help query'],
   ],
+  argument: queryArgument('events', "'outcome:failed took:>2s'"),
   options: {
     since: value('--since <TIME>', moment, 'begin with the stored events since this time, for example 15m'),
     ...filters,
     follow: flag('-f, --follow', 'follow new events (this is the default)'),
   },
   async run(invocation) {
-    const { output, options, shell } = invocation;
+    const { args, output, options, shell } = invocation;
     checkOptions(invocation);
     const { follow } = await import('../follow.js');
     const client = await invocation.connect();
-    const query: EventStreamQuery = {
+    const given = await queryIn(args, 'events', client);
+    const query = withOptions<EventStreamQuery>(given.query, {
       ...(await filterOf(invocation, client)),
       ...(options.since && { since: timestampOf(options.since, shell.now()) }),
-    };
+    });
     return follow(
       invocation,
       (position) => client.events(query, position),
-      (event: WireEvent) => output.stream(event, eventView),
+      async (event: WireEvent) => {
+        if (given.matches(event)) await output.stream(event, eventView);
+      },
     );
   },
 });
@@ -133,7 +139,9 @@ const list = command({
   examples: [
     ['events list --failed --limit 20', 'list the last 20 requests that failed'],
     ['events list --since 1h --model gpt-4o --took-over 10s', 'list slow requests of a model'],
+    ["events list 'outcome:failed took:>2s'", 'list events that a query selects: llmp help query'],
   ],
+  argument: queryArgument('events', "'outcome:failed took:>2s'"),
   options: {
     since: value('--since <TIME>', moment, 'start time: a timestamp, or a time before now such as 15m'),
     until: value('--until <TIME>', moment, 'end time: a timestamp, or a time before now such as 15m'),
@@ -141,15 +149,20 @@ const list = command({
     limit,
   },
   async run(invocation) {
-    const { output, options, shell } = invocation;
+    const { args, output, options, shell } = invocation;
     checkOptions(invocation);
     const client = await invocation.connect();
-    const query: EventQuery = {
+    const given = await queryIn(args, 'events', client);
+    const query = withOptions<EventQuery>(given.query, {
       ...(await filterOf(invocation, client)),
       ...(options.since && { since: timestampOf(options.since, shell.now()) }),
       ...(options.until && { until: timestampOf(options.until, shell.now()) }),
-    };
-    const events = await listed((page) => client.storedEvents({ ...query, ...page }), options.limit, output);
+    });
+    const fetch: PageFetcher<WireEvent> = (page) => client.storedEvents({ ...query, ...page });
+    const events =
+      args.length === 0
+        ? await listed(fetch, options.limit, output)
+        : await selected(fetch, given.matches, options.limit, output);
     await output.list(events, eventView);
     if (events.length === 0) output.note('No matching events.');
     return EXIT.done;

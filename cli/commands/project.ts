@@ -8,7 +8,7 @@ import { shellWord } from '../../console/escape.js';
 import { EXIT, usage } from '../../console/failure.js';
 import { checkedId, wholeIdOf } from '../ids.js';
 import type { Input } from '../input.js';
-import { limit, listed } from '../listing.js';
+import { limit, listed, selected } from '../listing.js';
 import { queryArgument, queryIn } from '../query.js';
 import { revokeTokensOf } from './revoke-all.js';
 import { projectView, shortId } from '../../console/views.js';
@@ -64,10 +64,10 @@ const list = command({
   async run({ args, options, output, connect }) {
     const client = await connect();
     const { matches } = await queryIn(args, 'projects', client);
-    // The API does not filter projects: with a query, the limit is for what it selects.
     const isSelection = args.length > 0;
-    const fetched = await listed((page) => client.projects(page), isSelection ? undefined : options.limit, output);
-    const projects = isSelection ? fetched.filter(matches).slice(0, options.limit) : fetched;
+    const projects = isSelection
+      ? await selected((page) => client.projects(page), matches, options.limit, output)
+      : await listed((page) => client.projects(page), options.limit, output);
     await output.list(projects, projectView);
     if (projects.length === 0) {
       output.note(

@@ -13,7 +13,7 @@ const MAX_VALUES = 20;
 type Test = (event: WireEvent) => boolean;
 
 /** The daemon filters as far as the API can express; `matches` tests everything. */
-export function eventReading(terms: readonly Term[], { projects, tokenIds = [] }: KnownNames): TermsResult<'events'> {
+export function eventReading(terms: readonly Term[], { projects, tokens }: KnownNames): TermsResult<'events'> {
   const reader = new TermReader(terms, keysOf('events', { projects: [] }));
   const status = reader.choice('status', values.statuses.resolve);
   const outcomes = withFailures(reader.choice('outcome', values.requestOutcome.resolve));
@@ -22,7 +22,7 @@ export function eventReading(terms: readonly Term[], { projects, tokenIds = [] }
   const took = reader.bounds('took', values.took);
   const kinds = reader.choice('kind', values.kind.resolve);
   const ofProjects = reader.choice('project', values.projectIn(projects));
-  const ofTokens = reader.choice('token', values.tokenIn(tokenIds));
+  const ofTokens = reader.choice('token', values.tokenIn(tokens));
   const query = {
     status: listed(status.wanted),
     outcome: selected(outcomes),

@@ -22,7 +22,7 @@ const READINGS: { [S in FilteredScreen]: (terms: readonly Term[], known: KnownNa
 };
 
 // Also matches a part of a secret, which must not leak either.
-const SECRET = /sk-wt-/i;
+export const SECRET = /sk-wt-/i;
 
 export function parseFilter<S extends FilteredScreen>(text: string, screen: S, known: KnownNames): Filter<S> {
   const terms = termsOf(text);

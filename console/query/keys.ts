@@ -5,9 +5,13 @@ import * as values from './values.js';
 const spans = (...texts: string[]): Completion[] => texts.map((insert) => ({ insert, what: '' }));
 
 /** The filter keys of a screen, for help and completion. */
-export function keysOf(screen: FilteredScreen, { projects, tokenIds = [] }: KnownNames): FilterKey[] {
+export function keysOf(screen: FilteredScreen, { projects, tokens = [] }: KnownNames): FilterKey[] {
   const project: FilterKey = { name: 'project', what: 'name or ID', values: values.projectCompletions(projects) };
-  const token: FilterKey = { name: 'token', what: 'ID', values: tokenIds.map((insert) => ({ insert, what: '' })) };
+  const token: FilterKey = {
+    name: 'token',
+    what: 'name or ID',
+    values: tokens.map(({ id, name }) => ({ insert: id, what: name ?? '' })),
+  };
   switch (screen) {
     case 'tokens':
       return [

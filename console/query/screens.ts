@@ -50,7 +50,7 @@ export function projectReading(terms: readonly Term[]): TermsResult<'projects'> 
   });
 }
 
-export function auditReading(terms: readonly Term[], { projects, tokenIds = [] }: KnownNames): TermsResult<'audit'> {
+export function auditReading(terms: readonly Term[], { projects, tokens }: KnownNames): TermsResult<'audit'> {
   const reader = new TermReader(terms, keysOf('audit', NO_NAMES));
   const words = reader.words();
   for (const { isNegated, term } of words) {
@@ -66,7 +66,7 @@ export function auditReading(terms: readonly Term[], { projects, tokenIds = [] }
     actor: reader.only('actor', values.actor.resolve),
     outcome: reader.only('outcome', values.outcome.resolve),
     project_id: reader.only('project', values.projectIn(projects)),
-    token_id: reader.only('token', values.tokenIn(tokenIds)),
+    token_id: reader.only('token', values.tokenIn(tokens)),
     since: reader.only('since', values.timeAgo),
     until: reader.only('until', values.timeAgo),
     q: text === '' ? undefined : text,

@@ -6,6 +6,7 @@ import type {
   TokenQuery,
   WireEvent,
   WireProject,
+  WireToken,
 } from '../../daemon/api/contract.js';
 
 export interface Filtered {
@@ -20,8 +21,8 @@ export type FilteredScreen = keyof Filtered;
 /** Projects and tokens that a filter can name. */
 export interface KnownNames {
   projects: readonly Pick<WireProject, 'id' | 'name'>[];
-  /** Loaded tokens, which can be given by an id prefix. */
-  tokenIds?: readonly string[];
+  /** Tokens that can be given by a name or an id prefix; absent: only by whole ids. */
+  tokens?: readonly Pick<WireToken, 'id' | 'name'>[];
 }
 
 /** A problem and its position in the line. */

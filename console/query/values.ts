@@ -129,19 +129,30 @@ export function projectIn(projects: KnownNames['projects']): ValueResolver {
   };
 }
 
-/** Resolves a token by its whole id, or by a prefix of at least six characters of a loaded one. */
-export const tokenIn =
-  (ids: readonly string[]): ValueResolver =>
-  ({ text, isLast }) =>
-    idAmong(ids, 'token', text.toLowerCase(), isLast && /^[0-9a-f-]{0,35}$/i.test(text));
+/** Resolves a token by its whole id; a known one also by a unique name, or by a prefix of its id of at least six characters. */
+export function tokenIn(tokens: KnownNames['tokens']): ValueResolver {
+  return ({ text, isLast }) => {
+    const named = tokens?.filter(({ name }) => name === text) ?? [];
+    if (named.length > 1) return { problem: 'several tokens have this name; use an ID' };
+    if (named[0]) return { value: named[0].id };
+    const ids = tokens?.map(({ id }) => id);
+    return idAmong(ids, 'token', text.toLowerCase(), isLast && /^[0-9a-f-]{0,35}$/i.test(text));
+  };
+}
 
-function idAmong(ids: readonly string[], noun: string, given: string, mayGoOn: boolean): ReturnType<ValueResolver> {
+/** @param ids undefined: not known, so that only a whole id identifies a resource. */
+function idAmong(
+  ids: readonly string[] | undefined,
+  noun: string,
+  given: string,
+  mayGoOn: boolean,
+): ReturnType<ValueResolver> {
   if (UUID_PATTERN.test(given)) return { value: given };
-  const found = ID_PREFIX_PATTERN.test(given) ? ids.filter((id) => id.startsWith(given)) : [];
+  const found = ID_PREFIX_PATTERN.test(given) ? (ids ?? []).filter((id) => id.startsWith(given)) : [];
   if (found.length === 1 && found[0] !== undefined) return { value: found[0] };
   if (mayGoOn) return 'open';
   if (found.length > 1) return { problem: `several ${noun}s have this prefix; type more of the ID` };
-  return { problem: noun === 'project' ? 'no such project' : 'type the whole token ID' };
+  return { problem: ids ? `no such ${noun}` : `type the whole ${noun} ID` };
 }
 
 function soleOf<T>(items: readonly T[], isMeant: (item: T) => boolean): T | undefined {

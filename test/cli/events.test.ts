@@ -46,6 +46,14 @@ describe('llmp events list', function () {
     expect(await listed('--model gpt')).to.deep.equal([]);
   });
 
+  it('lists events that a query selects, of which --limit shows a part', async () => {
+    expect(await listed('outcome:failed')).to.deep.equal(['unknown', 'capped']);
+    expect(await listed('outcome:failed --limit 1')).to.deep.equal(['unknown']);
+    expect(await listed('model:gpt status:4xx')).to.deep.equal([]);
+    expect(await listed('!status:404 --failed')).to.deep.equal(['capped']);
+    expect((await list('outcome:failed --failed')).err).to.contain('outcome in the query and as an option');
+  });
+
   it('shows a table with names, and says if nothing matches', async () => {
     const { out } = await list('--code request_limit_reached', { terminal: 160 });
     expect(out).to.match(/^TIME +STATUS +WHO REFUSED +CODE +MS +CACHE +TOKEN +PROJECT +/);
@@ -106,6 +114,20 @@ describe('llmp events tail', function () {
         expect({ exitCode, err }).to.deep.equal({ exitCode: 130, err: '' });
       });
     }
+
+    it('shows only events that a query selects, also where the daemon does not filter', async () => {
+      const tailing = await tail('events tail !404 -o jsonl');
+      scene.provider.answer = (_req, res) => {
+        res.writeHead(404).end();
+      };
+      await scene.get(scene.secret, { 'X-Request-ID': 'unknown' });
+      scene.provider.answer = (_req, res) => {
+        res.end('{}');
+      };
+      await scene.get(scene.secret, { 'X-Request-ID': 'known' });
+      await eventually('it is printed', () => tailing.out.includes('\n'));
+      expect(eventsOf(tailing).map((event) => event.request_id)).to.deep.equal(['known']);
+    });
 
     it('leaves no open stream', async () => {
       const tailing = await tail('events tail');

@@ -87,6 +87,13 @@ describe('queries of list commands', () => {
     expect(await actions('action:token.revoke project:"my app" since:1h')).to.deep.equal(['token.revoke']);
     expect(await actions('--actor', 'cli', 'action:token.revoke')).to.deep.equal(['token.revoke']);
     expect(await actions('project:web', '--action', 'token.create')).to.have.length(2);
+    expect(await actions('token:nightly actor:cli')).to.deep.equal(['token.revoke']);
+    expect((await here(['audit', 'list', 'token:ci actor:cli token:nobody'])).err).to.contain(
+      'only one token at a time',
+    );
+    expect((await here(['audit', 'list', 'token:nobody'])).err).to.contain(
+      'no such token\n  token:nobody\n        ^^^^^^',
+    );
   });
 
   for (const [line, lines] of [

@@ -15,7 +15,11 @@ const known: KnownNames = {
     { id: MY_API, name: 'My API' },
     { id: ODD, name: 'web-2, old' },
   ],
-  tokenIds: [TOKEN],
+  tokens: [
+    { id: TOKEN, name: 'nightly tests' },
+    { id: '88ab10f3-0000-4000-8000-000000000000', name: 'twin' },
+    { id: '99ab10f3-0000-4000-8000-000000000000', name: 'twin' },
+  ],
 };
 
 const SCHEMAS = {
@@ -184,6 +188,7 @@ describe('filter line', () => {
     for (const [line, query] of [
       ['action:token.revoke actor:cli outcome:denied', { action: 'token.revoke', actor: 'cli', outcome: 'denied' }],
       [`project:web token:77ab10`, { project_id: WEB, token_id: TOKEN }],
+      ['token:"nightly tests"', { token_id: TOKEN }],
       ['since:24h until:1h', { since: '24h', until: '1h' }],
       ['since:2030-01-31', { since: '2030-01-31T00:00:00.000Z' }],
       ['leaked "in CI"', { q: 'leaked in CI' }],
@@ -199,7 +204,8 @@ describe('filter line', () => {
       ['actor:cli,tui', 'actor:cli,tui', /^only one actor at a time$/],
       ['actor:cli actor:tui', 'actor:tui', /^only one actor at a time$/],
       ['action:revoke ', 'revoke', /^action must be one of token\.create, /],
-      ['token:abc x', 'abc', /^type the whole token ID$/],
+      ['token:abc x', 'abc', /^no such token$/],
+      ['token:twin', 'twin', /^several tokens have this name; use an ID$/],
       ['since:-1h', '-1h', /^must be a time in the past/],
       ['%%', '%%', /^a word needs a letter or a digit$/],
       ['state:active', 'state:active', /^no such key: state/],
