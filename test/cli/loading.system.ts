@@ -90,6 +90,9 @@ describe('what a command loads', () => {
     expect(files.filter((file) => file.startsWith('daemon/admin/'))).to.have.members([
       'daemon/admin/mount.js',
       'daemon/admin/loading.js',
+      // A daemon that stops ends the streams of open pages. These two load nothing else.
+      'daemon/admin/page-streams.js',
+      'daemon/admin/problem.js',
     ]);
   });
 
