@@ -21,6 +21,7 @@ const SPOTS: readonly (readonly [spot: KeyScope, title: string])[] = [
   ['prompt', 'While entering a filter:'],
   ['command', 'On the command line:'],
   ['help', 'In help:'],
+  ['search', 'While searching help:'],
   ['contexts', 'In the list of contexts:'],
   ['columns', 'While choosing columns:'],
   ['notice', 'In a notice:'],

@@ -1,17 +1,41 @@
 /** Keys of the lists in layers: help, and the list of contexts. */
 import * as navigation from '../state/navigation.js';
 import { layer, type Layer, withMessage, type State, type Transition, view, withLayer } from '../state/state.js';
-import { type Binding, named, type NamedBinding, withCustomKeys } from './binding.js';
+import { EMPTY_LINE } from '../state/line.js';
+import { type Binding, keyShown, named, type NamedBinding, withCustomKeys } from './binding.js';
 import { SCREEN_BINDINGS } from './screens.js';
 
 type ChoiceLayer = Extract<Layer, { kind: 'help' | 'contexts' }>;
 
 const isChoice = (top: Layer | undefined): top is ChoiceLayer => top?.kind === 'help' || top?.kind === 'contexts';
 
-/** The entries of help: the keys of the screen below. */
-export function choices(state: State): readonly NamedBinding[] {
+/** The keys of the screen below. */
+function keysOfScreen(state: State): readonly NamedBinding[] {
   const { screen } = view(state);
   return withCustomKeys(SCREEN_BINDINGS, state.customKeys).filter(({ on }) => on.includes(screen));
+}
+
+/** The entries of help: the keys of the screen below, or those that a search finds. */
+export function choices(state: State): readonly NamedBinding[] {
+  const words = searchWords(state);
+  return keysOfScreen(state).filter(({ keys, label, meaning }) =>
+    hasWords(`${keys.map((key) => keyShown(key, true)).join(' ')} ${label} ${meaning}`, words),
+  );
+}
+
+/** The words that are searched in help, in lower case. */
+export function searchWords(state: State): readonly string[] {
+  const top = layer(state);
+  const typed = top?.kind === 'help' ? (top.search?.text ?? '') : '';
+  return typed
+    .toLowerCase()
+    .split(/\s+/)
+    .filter((word) => word !== '');
+}
+
+export function hasWords(text: string, words: readonly string[]): boolean {
+  const lower = text.toLowerCase();
+  return words.every((word) => lower.includes(word));
 }
 
 export const chosenAt = (state: State, selected: number) => Math.min(selected, choices(state).length - 1);
@@ -34,6 +58,15 @@ function runChosen(state: State): Transition {
   if (top?.kind !== 'help') return [state];
   const binding = choices(state)[top.selected];
   return binding ? act(navigation.closed(state), binding) : [withMessage(state, 'No matching command', 'bad')];
+}
+
+/** Ends the search. The cursor stays on its line. */
+function allShown(state: State): Transition {
+  const top = layer(state);
+  if (top?.kind !== 'help') return [state];
+  const found = choices(state)[top.selected];
+  const at = keysOfScreen(state).findIndex(({ action }) => action === found?.action);
+  return [withLayer(state, { ...top, search: null, selected: Math.max(0, at) })];
 }
 
 /** Runs a key binding, or shows why it has no effect. */
@@ -115,4 +148,42 @@ const ofLists: readonly Binding[] = [
   },
 ];
 
-export const CHOICE_BINDINGS = named('choices', ofLists);
+const ofHelp: readonly Binding[] = [
+  {
+    keys: ['/'],
+    on: ['help'],
+    label: 'search',
+    meaning: 'search these lines',
+    footer: 4,
+    run(state) {
+      const top = layer(state);
+      return top?.kind === 'help' ? [withLayer(state, { ...top, search: EMPTY_LINE })] : [state];
+    },
+  },
+];
+
+/** All letters are text while help is searched. */
+const ofSearch: readonly Binding[] = [
+  { keys: ['enter'], on: ['search'], label: 'run', meaning: 'run the selected command', footer: 1, run: runChosen },
+  {
+    keys: ['down', 'ctrl+n', 'tab'],
+    on: ['search'],
+    label: 'down',
+    meaning: 'move down',
+    footer: 2,
+    run: selectedBy(1),
+  },
+  { keys: ['up', 'ctrl+p', 'shift+tab'], on: ['search'], label: 'up', meaning: 'move up', run: selectedBy(-1) },
+  { keys: ['pagedown'], on: ['search'], label: 'page down', meaning: 'move down one page', run: selectedBy(PAGE) },
+  { keys: ['pageup'], on: ['search'], label: 'page up', meaning: 'move up one page', run: selectedBy(-PAGE) },
+  {
+    keys: ['escape', 'ctrl+c'],
+    on: ['search'],
+    label: 'all lines',
+    meaning: 'end the search, and show all lines again',
+    footer: 3,
+    run: allShown,
+  },
+];
+
+export const CHOICE_BINDINGS = [...named('choices', ofLists), ...named('help', ofHelp), ...named('search', ofSearch)];

@@ -36,6 +36,7 @@ const ANYWHERE: readonly KeyScope[] = [
   'prompt',
   'command',
   'help',
+  'search',
   'contexts',
   'columns',
   'notice',
@@ -273,7 +274,7 @@ function listCommandOf(state: State): string {
 }
 
 export function showHelp(state: State): Transition {
-  return [navigation.above(state, { kind: 'help', selected: 0 })];
+  return [navigation.above(state, { kind: 'help', selected: 0, search: null })];
 }
 
 export function chooseContext(state: State): Transition {

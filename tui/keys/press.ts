@@ -38,6 +38,7 @@ export function keyScopeOf(state: State): KeyScope {
   const top = layer(state);
   if (!top) return view(state).screen;
   if (top.kind === 'dialog' && hasOpenList(top)) return 'chooser';
+  if (top.kind === 'help' && top.search !== null) return 'search';
   return top.kind === 'reveal' && top.path !== null ? 'path' : top.kind;
 }
 
@@ -101,6 +102,7 @@ const takesLetters = (top: Layer) => (top.kind === 'dialog' ? takesText(top) : l
 /** The input line of a layer; null if it has none. */
 function lineIn(top: Layer): Line | null {
   if (top.kind === 'reveal') return top.path;
+  if (top.kind === 'help') return top.search;
   return top.kind === 'prompt' || top.kind === 'command' ? top.line : null;
 }
 
@@ -113,6 +115,8 @@ function withLine(state: State, top: Layer, edit: (line: Line) => Line | undefin
       return filtering.changed(state, { ...top, line });
     case 'command':
       return [withLayer(state, commandLine.withLine(top, line))];
+    case 'help':
+      return [withLayer(state, { ...top, search: line, selected: 0 })];
     case 'reveal':
       return [withLayer(state, { ...top, path: line, problem: null })];
     default:

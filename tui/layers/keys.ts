@@ -1,61 +1,86 @@
-/** Help: the keys of the screen below. */
+/** Help: the keys of the screen below, and its filter. No line is cut: what does not fit goes on in the next line. */
 import { type Binding, keyShown } from '../keys/binding.js';
-import { choices, chosenAt } from '../keys/choosing.js';
-import { choiceLines } from '../parts/choice.js';
+import { choices, chosenAt, hasWords, searchWords } from '../keys/choosing.js';
+import { choiceBlocks } from '../parts/choice.js';
+import { edited } from '../parts/editing.js';
+import { withFound } from '../parts/found.js';
 import type { Area } from '../parts/list.js';
-import { fitted, strip, type Strip, text } from '../parts/strip.js';
+import { fitted, strip, type Strip, text, widthOf } from '../parts/strip.js';
+import { wrapped } from '../parts/wrapped.js';
 import { filterKeys } from '../state/filtering.js';
 import { type Help, type State, view } from '../state/state.js';
 import type { Panel } from './panel.js';
 
 const COLUMNS = 88;
-const KEY_COLUMNS = 9;
+const KEY_COLUMNS = 10;
 const LABEL_COLUMNS = 14;
+/** The mark before the selected entry. */
+const MARK_COLUMNS = 2;
+const FILTER_SYNTAX = 'words and key:value, all must match; !x: not x; a,b: a or b; "two words"';
 
-export function helpPanel(state: State, { selected }: Help, area: Area): Panel {
+export function helpPanel(state: State, { selected, search }: Help, area: Area): Panel {
   const columns = Math.min(COLUMNS, area.columns - 4);
-  const language = filterLines(state);
+  const inside = area.rows - 2 - (search === null ? 0 : 1);
   const found = choices(state);
-  const fits = area.rows - 2 - language.length;
+  const blocks = found.map((binding) => entry(state, binding, columns - MARK_COLUMNS));
+  const whole = blocks.reduce((sum, { length }) => sum + length, 0);
+  const language = filterLines(state, columns);
   // The keys have priority over the filter syntax.
-  const isWhole = fits >= Math.min(8, found.length);
-  const rows = Math.min(found.length, isWhole ? fits : area.rows - 2);
-  const entries = choiceLines(
-    found.map((binding) => entry(state, binding)),
-    chosenAt(state, selected),
-    columns,
-    Math.max(1, rows),
-  );
+  const fits = inside - language.length >= Math.min(8, whole);
+  const rows = Math.max(1, Math.min(whole, fits ? inside - language.length : inside));
+  const entries = choiceBlocks(blocks, chosenAt(state, selected), columns, rows);
+  const shown = [...entries, ...(fits ? language : [])];
   return {
     title: strip(text(`Keys of ${view(state).screen}`, 'title')),
-    lines: [...entries, ...(isWhole ? language : [])],
+    lines: [
+      ...(search === null ? [] : [strip(text('/ ', 'key'), edited(search, columns - 2, { hasFocus: true }))]),
+      ...(shown.length > 0 ? shown : [strip(text('  no line has these words', 'faint'))]),
+    ],
     columns,
-    foot: strip(`${chosenAt(state, selected) + 1} of ${found.length}`),
+    foot: strip(`${found.length === 0 ? 0 : chosenAt(state, selected) + 1} of ${found.length}`),
   };
 }
 
-function entry({ look, ...state }: State, binding: Binding): Strip {
+function entry({ look, ...state }: State, binding: Binding, columns: number): Strip[] {
   const why = binding.whyDisabled?.({ look, ...state }) ?? null;
-  const keys = binding.keys.map((key) => keyShown(key, look.ascii)).slice(0, 3);
-  return strip(
-    fitted([text(keys.join(' '), why === null ? 'key' : 'faint')], KEY_COLUMNS),
+  const keys = text(keysShown(binding, look.ascii), why === null ? 'key' : 'faint');
+  const role = why === null ? 'plain' : 'faint';
+  const words = searchWords({ look, ...state });
+  const head = strip(
+    fitted([keys], Math.max(KEY_COLUMNS, keys.width)),
     ' ',
-    fitted([text(binding.label, why === null ? 'plain' : 'faint')], LABEL_COLUMNS),
+    fitted(withFound(binding.label, words, role), LABEL_COLUMNS),
     ' ',
-    text(why === null ? binding.meaning : `${binding.meaning} (${why})`, 'faint'),
   );
+  const meaning = why === null ? binding.meaning : `${binding.meaning} (${why})`;
+  return hanging(head, meaning, columns, (line) => withFound(line, words, 'faint'));
 }
 
-/** The filter syntax, for screens with a filter. */
-function filterLines(state: State): Strip[] {
-  const keys = filterKeys(state);
+/** The first key, and as many others as fit. */
+function keysShown({ keys }: Binding, ascii: boolean): string {
+  const [first = '', ...others] = keys.map((key) => keyShown(key, ascii));
+  return others.reduce((all, key) => (text(`${all} ${key}`).width <= KEY_COLUMNS ? `${all} ${key}` : all), first);
+}
+
+/** A text after a head. Its further lines are indented by the width of the head. */
+function hanging(head: Strip, words: string, columns: number, drawn: (line: string) => Strip): Strip[] {
+  const indent = ' '.repeat(widthOf(head));
+  const lines = wrapped(words, columns - indent.length);
+  return lines.map((line, at) => strip(at === 0 ? head : indent, drawn(line)));
+}
+
+/** The filter syntax, for screens with a filter. While help is searched: the keys of the filter that are found. */
+function filterLines(state: State, columns: number): Strip[] {
+  const words = searchWords(state);
+  const keys = filterKeys(state).filter(({ name, what }) => hasWords(`filter ${name}: ${what}`, words));
   if (keys.length === 0) return [];
+  const title = strip(text('Filter', 'title'), '  ');
   return [
     [],
-    strip(
-      text('Filter', 'title'),
-      text('  words and key:value, all must match; !x: not x; a,b: a or b; "two words"', 'faint'),
-    ),
-    ...keys.map(({ name, what }) => strip('  ', fitted([text(`${name}:`, 'key')], KEY_COLUMNS + 1), ' ', text(what))),
+    ...hanging(title, FILTER_SYNTAX, columns, (line) => [text(line, 'faint')]),
+    ...keys.flatMap(({ name, what }) => {
+      const head = strip('  ', fitted([text(`${name}:`, 'key')], KEY_COLUMNS), ' ');
+      return hanging(head, what, columns, (line) => withFound(line, words));
+    }),
   ];
 }

@@ -28,7 +28,7 @@ export interface KeysFile {
 }
 
 /** Scopes in which letters are text. */
-const INPUTS: readonly KeyScope[] = ['dialog', 'chooser', 'path', 'prompt', 'command'];
+const INPUTS: readonly KeyScope[] = ['dialog', 'chooser', 'search', 'path', 'prompt', 'command'];
 /** Without a key for these, other actions could not be found. */
 const NEEDED: readonly string[] = ['global.command', 'global.help', 'global.quit'];
 

@@ -347,6 +347,8 @@ export interface CommandLine {
 export interface Help {
   kind: 'help';
   selected: number;
+  /** Text that narrows the lines, while it is typed; null: all lines. */
+  search: Line | null;
 }
 
 export interface ContextChoice {

@@ -68,6 +68,7 @@ const WAYS: Record<string, readonly string[]> = {
   'the filter': ['2', '/'],
   'the command line': ['2', ':'],
   help: ['2', '?'],
+  'a search in help': ['2', '?', '/', 'x'],
   contexts: ['2', 'c'],
   columns: ['2', 'C'],
 };

@@ -4,7 +4,7 @@ import { BINDINGS, bindingsOn } from '../../../tui/keys/press.js';
 import { Operator } from '../operator.js';
 
 const SPOTS = [...new Set(BINDINGS.flatMap(({ on }) => on))];
-const TYPED: readonly KeyScope[] = ['chooser', 'path', 'prompt', 'command'];
+const TYPED: readonly KeyScope[] = ['chooser', 'search', 'path', 'prompt', 'command'];
 
 describe('key bindings', () => {
   it('cover every scope', () => {
@@ -23,6 +23,7 @@ describe('key bindings', () => {
       'prompt',
       'command',
       'help',
+      'search',
       'contexts',
       'columns',
       'notice',
