@@ -5,7 +5,8 @@
  * `rows` with HTML, `skipped` with the number of events that were left out, and `beat` every 2.5 seconds. A beat means that the daemon
  * has just confirmed the session, so a page without beats is stale. When the session has ended, so does the stream.
  *
- * **Limits.** Up to 20 streams are open. Of a burst of events only the last ones are rendered, because nobody can read all of them.
+ * **Limits.** Up to 20 streams are open. A stream begins with up to 200 earlier events, as many as the page shows. Of a later burst only
+ * the last 20 are rendered, because nobody can read all of them.
  * Nothing is written while the browser does not take what it has, and a browser that takes nothing for a while is disconnected.
  */
 import type { Request, Response } from 'express';
@@ -29,7 +30,8 @@ export interface PageStreamOptions extends PageStream {
 }
 
 const MAX_OPEN = 20;
-/** Maximum number of events in a message, and the time between two messages. */
+/** Maximum number of events in the first message, as many as the page shows, and in the others. */
+const MAX_FIRST_ROWS = 200;
 const MAX_ROWS = 20;
 const FLUSH_EVERY_MS = 500;
 const BEAT_EVERY_MS = 2_500;
@@ -95,6 +97,8 @@ class Connection {
   #waiting: WireEvent[] = [];
   #lastId = '';
   #skipped = 0;
+  /** Whether no events were sent yet. */
+  #isFirst = true;
   #stalledBeats = 0;
   #cancelFlush: (() => void) | null = null;
   #cancelBeat: () => void = () => undefined;
@@ -119,9 +123,10 @@ class Connection {
   add(id: string, event: WireEvent): void {
     this.#lastId = id;
     this.#waiting.push(event);
-    if (this.#waiting.length > MAX_ROWS) {
+    if (this.#waiting.length > (this.#isFirst ? MAX_FIRST_ROWS : MAX_ROWS)) {
       this.#waiting.shift();
-      this.#skipped += 1;
+      // The page would not show older ones either.
+      if (!this.#isFirst) this.#skipped += 1;
     }
     this.#cancelFlush ??= this.#clock.after(FLUSH_EVERY_MS, () => {
       this.#cancelFlush = null;
@@ -138,6 +143,7 @@ class Connection {
     this.#res.write(`${skipped}id: ${this.#lastId}\n${message('rows', fragment(show(events)))}`);
     this.#waiting = [];
     this.#skipped = 0;
+    this.#isFirst = false;
   }
 
   end(): void {

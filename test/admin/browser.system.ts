@@ -443,7 +443,7 @@ describe('the Admin UI in a browser', function () {
         await page.getByRole('button', { name: 'Resume (3 new)' }).click();
         await eventually('it shows them', async () => (await rows().count()) === 3);
         await rows().last().locator('summary').click();
-        for (let i = 0; i < 12; i++) {
+        for (let i = 0; i < 10; i++) {
           await use(20);
           await eventually('these came', async () => (await rows().count()) >= Math.min(3 + 20 * (i + 1), 201));
         }
@@ -454,6 +454,25 @@ describe('the Admin UI in a browser', function () {
         await use(60);
         await page.getByText('There are too many events to show all of them').waitFor();
         expect(await rows().count()).to.equal(201);
+      });
+
+      it('has no stream in a background tab, and then continues where it ended', async () => {
+        const toBackground = (isHidden: boolean) =>
+          page.evaluate(`{
+            Object.defineProperty(document, 'hidden', { value: ${isHidden}, configurable: true });
+            document.dispatchEvent(new Event('visibilitychange'));
+          }`);
+        await use(1);
+        await rows().first().waitFor();
+        await toBackground(true);
+        await use(3);
+        daemon.clock.advance(2_500);
+        await page.clock.runFor(30_000);
+        expect(await rows().count()).to.equal(1);
+        expect(await page.getByText('stale').count()).to.equal(0);
+        await toBackground(false);
+        await eventually('it has what came meanwhile', async () => (await rows().count()) === 4);
+        await page.getByText('● live').waitFor();
       });
 
       it('is stale without the daemon, continues without a gap, and goes to the login when the session has ended', async () => {

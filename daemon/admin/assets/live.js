@@ -224,12 +224,22 @@ function startEvents(list, target) {
     },
   });
   setInterval(() => {
+    if (document.hidden) return;
     status.miss();
     beatsMissed += 1;
     // After a response that is not a stream, the browser does not reconnect by itself. The session may have ended.
     if (source.readyState === EventSource.CLOSED) void fetchPage().then((page) => page && open());
     else if (beatsMissed >= MAX_MISSED_BEATS) open();
   }, REFRESH_INTERVAL_MS);
+  // A browser has few connections for each server, which other tabs need. The stream continues where it ended.
+  document.addEventListener('visibilitychange', () => {
+    if (document.hidden) {
+      source.close();
+    } else {
+      status.catchUp();
+      open();
+    }
+  });
   addEventListener('pagehide', () => source.close());
   open();
 }
