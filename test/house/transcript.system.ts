@@ -44,6 +44,7 @@ const CHANGING = new RegExp(
     /sk-wt-\w{4}…\w{4}/, // as much of a secret as is shown
     /\d{4}-\d\d-\d\dT[\d:.]+Z/,
     /\d+s ago|\bnow\b/,
+    /[^\s@]+@\S+ \(cli\)/, // user and host
   ]
     .map(({ source }) => source)
     .join('|'),
@@ -143,6 +144,8 @@ describe('the recorded session in docs/quick-start.md', function () {
     // Usage is counted with a delay.
     if (command.startsWith('llmp usage')) await eventually('it is counted', async () => (await counted(url)) === calls);
     shown = '';
+    // Wide enough for all columns of the audit log, whatever the names of the user and the host are.
+    commands?.write(`stty cols ${command.startsWith('llmp audit') ? 200 : 80}\n`);
     commands?.write(`${command.replaceAll(SHOWN_ADDRESS, address)}\nprintf '\\036'\n`);
     await eventually(command, () => shown.includes(END), 20_000);
     return shown
