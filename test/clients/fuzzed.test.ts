@@ -22,6 +22,7 @@ const ALLOWED_FINDINGS: [code: string, text: RegExp, why: string][] = [
     'a rule between fields: expressed as text, because generators do not support more',
   ],
   [REJECTED, /give either duration_hours or duration_minutes/, 'likewise'],
+  [REJECTED, /project_id is required/, 'required unless `like` is given: likewise a rule between fields'],
   [
     REJECTED,
     /(?:since|until|expires_after|expires_before) must be an RFC 3339 timestamp/,
@@ -63,7 +64,7 @@ describe('requests generated from the OpenAPI description', function () {
     const settings = [
       'headers = { Authorization = "Bearer ${LLMP_TOKEN}" }',
       // Headers with rules that OpenAPI can express only as text; otherwise every request would fail.
-      'parameters = { "header.X-Llmp-Client-IP" = "192.0.2.10", "header.X-Audit-Reason" = "a%20test" }',
+      'parameters = { "header.X-Llmp-Client-IP" = "192.0.2.10", "header.X-Audit-Reason" = "a%20test", "header.X-Llmp-User" = "ana@laptop" }',
       'seed = 1',
     ];
     writeFileSync(join(folder, 'schemathesis.toml'), settings.join('\n'));

@@ -215,13 +215,22 @@ class Shared {
   }
 }
 
-/** Names of the query parameters that several operations have with the same description. */
+/**
+ * Component names of the query parameters that several operations have with the same description. Two parameters with one name, such as
+ * the outcome of an event and of an audit record, get different ones. So do parameters with the name of a schema, because client
+ * generators put both into one namespace.
+ */
 const SHARED_QUERY: Record<string, string> = {};
 const seen = new Set<string>();
-for (const { query } of Object.values<Operation>(operations)) {
+const taken = new Set(Object.keys(SHAPES));
+for (const { tag, query } of Object.values<Operation>(operations)) {
   for (const [name, { description }] of Object.entries(query ? inputFields(query) : {})) {
     const key = keyOf(name, description);
-    if (seen.has(key)) SHARED_QUERY[key] = name;
+    if (seen.has(key) && SHARED_QUERY[key] === undefined) {
+      const component = taken.has(name) ? `${tag.toLowerCase()}${pascal(name)}` : name;
+      SHARED_QUERY[key] = component;
+      taken.add(component);
+    }
     seen.add(key);
   }
 }

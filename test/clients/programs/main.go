@@ -69,7 +69,7 @@ func main() {
 	var id uuid.UUID
 	for _, name := range []string{"one", "two", "three"} {
 		token := must(client.CreateTokenWithResponse(ctx, nil, llmp.TokenCreate{
-			ProjectId: project.Id, DurationHours: to(2), MaxRequests: to(10), Name: to(name),
+			ProjectId: to(project.Id), DurationHours: to(2), MaxRequests: to(10), Name: to(name),
 		}))
 		check(token.JSON201 != nil && strings.HasPrefix(token.JSON201.Token, "sk-wt-"), "no secret", string(token.Body))
 		ids[token.JSON201.Id] = true
