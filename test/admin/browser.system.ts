@@ -531,6 +531,7 @@ describe('the Admin UI in a browser', function () {
   it('can be used by the keyboard alone', async () => {
     await open();
     await page.goto(base());
+    await page.locator('input:focus').waitFor(); // On a busy machine the browser sets the focus late.
     await page.keyboard.type(MANAGEMENT_TOKEN);
     await page.keyboard.press('Enter');
     await heading('Overview');
