@@ -31,7 +31,25 @@ export function checkedId(noun: Noun, given: string): string {
 /** @returns the full ID of the resource that `given` identifies. It asks the daemon unless `given` is a full ID. */
 export async function wholeIdOf(client: ManagementClient, noun: Noun, given: string): Promise<string> {
   if (UUID_PATTERN.test(given)) return given.toLowerCase();
-  const { meant, similar } = await (noun === 'token' ? tokensMeant(client, given) : projectsMeant(client, given));
+  return onlyIdOf(noun, given, await (noun === 'token' ? tokensMeant(client, given) : projectsMeant(client, given)));
+}
+
+/**
+ * The full ID of the token that a new token is to be like. Tokens that were issued again share their name: of several tokens with the
+ * same terms the newest is used.
+ */
+export async function templateIdOf(client: ManagementClient, given: string): Promise<string> {
+  if (UUID_PATTERN.test(given)) return given.toLowerCase();
+  const found = await tokensMeant(client, given);
+  const areAlike = new Set(found.meant.map(termsOf)).size === 1;
+  return onlyIdOf('token', given, areAlike ? { ...found, meant: found.meant.slice(0, 1) } : found);
+}
+
+function termsOf({ project_id, name, max_requests, created_at, expires_at }: WireToken): string {
+  return JSON.stringify([project_id, name, max_requests, Date.parse(expires_at) - Date.parse(created_at)]);
+}
+
+function onlyIdOf(noun: Noun, given: string, { meant, similar }: Found<WireToken | WireProject>): string {
   const [one, ...others] = meant;
   if (!one) {
     throw new Failure(EXIT.notFound, `no ${noun} has the name or ID ${shown(given)}`, {
@@ -61,7 +79,7 @@ interface Found<T> {
   similar: string[];
 }
 
-/** The tokens that `given` may name. */
+/** The tokens that `given` may name, the newest first. */
 export async function tokensMeant(client: ManagementClient, given: string): Promise<Found<WireToken>> {
   const found: Found<WireToken> = { meant: [], similar: [] };
   // Older daemons compare IDs with it as it is.

@@ -7,7 +7,7 @@ import type { Invocation } from '../command.js';
 import { text, value, type Values } from '../option.js';
 import { usage } from '../../console/failure.js';
 import { hoursOf, lifetime, type Lifetime, LONGEST_RECOMMENDED_HOURS } from '../../console/lifetime.js';
-import { checkedId, wholeIdOf } from '../ids.js';
+import { checkedId, templateIdOf, wholeIdOf } from '../ids.js';
 import type { Output } from '../output.js';
 
 /** @param hours the default lifetime. @param name the meaning of --name. */
@@ -26,13 +26,20 @@ export const issuingOptions = (hours: number, name: string) => ({
   name: text('--name <TEXT>', name),
 });
 
-type Wanted = Values<ReturnType<typeof issuingOptions>>;
+/** The template of a new token, for `token generate`. */
+export const likeOption = text(
+  '--like <TOKEN>',
+  'issue a token with the project, name, cap and lifetime of this token, except those given',
+  'token',
+);
+
+type Wanted = Values<ReturnType<typeof issuingOptions> & { like: typeof likeOption }>;
 
 /**
  * Connects, and determines the project of the new token.
  *
  * @returns the body for `createToken`.
- * @throws {Failure} if no project was given and there is not exactly one active project.
+ * @throws {Failure} if neither a project nor a template was given and there is not exactly one active project.
  */
 export async function tokenWanted({
   options,
@@ -45,16 +52,21 @@ export async function tokenWanted({
   body: TokenCreate;
 }> {
   warnOfLongLife(options.duration, output);
-  const given = options.projectId ?? (shell.env.LLMP_PROJECT_ID || destination().context?.projectId);
+  const like = options.like === undefined ? undefined : checkedId('token', options.like);
+  // A default project must not replace the project of the template.
+  const fallback = like === undefined ? shell.env.LLMP_PROJECT_ID || destination().context?.projectId : undefined;
+  const given = options.projectId ?? fallback;
   const project = given === undefined ? undefined : checkedId('project', given);
   const client = await connect();
-  const terms: TokenCreateTerms = {
-    project_id:
-      project === undefined ? await onlyActiveProject(client, output) : await wholeIdOf(client, 'project', project),
-    max_requests: options.maxRequests,
-    name: options.name,
-  };
-  return { client, body: { ...terms, ...options.duration } };
+  const terms: Omit<TokenCreateTerms, 'project_id'> = { max_requests: options.maxRequests, name: options.name };
+  if (like !== undefined) {
+    const template = await templateIdOf(client, like);
+    const other = project === undefined ? {} : { project_id: await wholeIdOf(client, 'project', project) };
+    return { client, body: { like: template, ...other, ...terms, ...options.duration } };
+  }
+  const projectId =
+    project === undefined ? await onlyActiveProject(client, output) : await wholeIdOf(client, 'project', project);
+  return { client, body: { project_id: projectId, ...terms, ...options.duration } };
 }
 
 function warnOfLongLife(duration: Lifetime | undefined, output: Output): void {

@@ -6,7 +6,7 @@ import { command } from '../command.js';
 import { text, value } from '../option.js';
 import { shellWord, visible } from '../../console/escape.js';
 import { EXIT, Failure, usage } from '../../console/failure.js';
-import { issuingOptions, tokenWanted } from './issuing.js';
+import { issuingOptions, likeOption, tokenWanted } from './issuing.js';
 import type { Output } from '../output.js';
 import { tokenCreatedView, tokenView } from '../../console/views.js';
 
@@ -17,6 +17,7 @@ const variableName: Kind<string> = {
 
 const options = {
   ...issuingOptions(24, 'name of the token, for example its purpose'),
+  like: likeOption,
   out: text('--out <FILE>', 'write the secret to a new file with mode 0600 instead of printing it'),
   env: value('--env <VAR>', variableName, "print the secret as export VAR='…', for evaluation by a shell"),
 };
@@ -27,6 +28,7 @@ export const generate = command({
   examples: [
     ['token generate --duration 48', 'issue a token for 48 hours'],
     ['token generate --max-requests 500 --out token.txt', 'allow 500 requests, and write the secret to a file'],
+    ['token generate --like ci-nightly', 'issue a token again that has expired, with the same terms'],
     ['token generate -q', 'print only the secret'],
     ['token generate --env OPENAI_API_KEY', "print export OPENAI_API_KEY='sk-wt-…'"],
   ],

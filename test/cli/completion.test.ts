@@ -94,7 +94,7 @@ describe('completion offers', () => {
   });
 
   it('IDs and names wherever one is accepted', async () => {
-    const what = { 'project-id': 'project', 'token-id': 'token', context: 'context' };
+    const what = { 'project-id': 'project', 'token-id': 'token', like: 'token', context: 'context' };
     for (const { path, command } of (await wholeTree()).commands) {
       for (const option of [...Object.values(command.options), ...Object.values(GLOBAL_OPTIONS)]) {
         const [, name = ''] = /--([\w-]+) </.exec(option.flags) ?? [];
@@ -155,6 +155,7 @@ describe('completion offers', () => {
       const { out } = await complete(['token', 'get', ''], { env });
       expect(out).to.equal(`words\nci-deploy\t${TOKENS[0]!.id}, active\n${TOKENS[1]!.id}\trevoked\n`);
       expect(await offered(['audit', 'list', '--token-id', 'ci'], { env })).to.deep.equal(['ci-deploy']);
+      expect(await offered(['token', 'generate', '--like', 'ci'], { env })).to.deep.equal(['ci-deploy']);
       const twin = { ...TOKENS[0]!, id: '3fc91c2e-0000-4000-8000-000000000003' };
       daemon.answer = (_req, res) => {
         answerJson(res, 200, [TOKENS[0], twin]);

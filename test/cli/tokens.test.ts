@@ -134,6 +134,59 @@ describe('llmp token, against a daemon', () => {
       expect((JSON.parse(byOption.out) as WireToken).project_id).to.equal(two.id);
     });
 
+    describe('--like', () => {
+      const termsOf = ({ project_id: project, name, max_requests: cap, ...token }: WireToken) => ({
+        project,
+        name,
+        cap,
+        hours: hoursLeft(token as WireToken),
+      });
+      const issued = async (args: string, situation?: Situation) =>
+        JSON.parse((await here(`token generate --json ${args}`, situation)).out) as WireTokenCreated;
+
+      it('issues an expired token again with its project, name, cap and lifetime, whatever the default project is', async () => {
+        const [project, other] = [await daemon.createProject(), await daemon.createProject()];
+        const first = await daemon.createToken(project.id, { name: 'ci', max_requests: 9, duration_minutes: 90 });
+        daemon.clock.advance(2 * HOUR_MS);
+        const again = await issued('--like ci', { env: { LLMP_PROJECT_ID: other.id } });
+        expect(termsOf(again)).to.deep.equal({ project: project.id, name: 'ci', cap: 9, hours: 1.5 });
+        expect(again.id).not.to.equal(first.id);
+        expect(again.token).to.match(SECRET);
+      });
+
+      it('replaces the terms that are given', async () => {
+        const [project, other] = [await daemon.createProject(), await daemon.createProject()];
+        const { id } = await daemon.createToken(project.id, { name: 'ci', max_requests: 9, duration_hours: 5 });
+        const again = await issued(
+          `--like ${id.slice(0, 8)} --duration 48 --max-requests 0 --name new --project-id ${other.id}`,
+        );
+        expect(termsOf(again)).to.deep.equal({ project: other.id, name: 'new', cap: 0, hours: 48 });
+      });
+
+      it('accepts a name that several tokens have only if their terms are the same', async () => {
+        const project = await daemon.createProject();
+        const terms = { name: 'ci', max_requests: 9, duration_hours: 5 };
+        await daemon.createToken(project.id, terms);
+        await issued('--like ci');
+        expect((await issued('--like ci')).max_requests).to.equal(9);
+        const { id } = await daemon.createToken(project.id, { ...terms, max_requests: 10 });
+        const { exitCode, err } = await here('token generate --like ci');
+        expect(exitCode).to.equal(2);
+        expect(err).to.contain('"ci" matches several tokens').and.to.contain(id);
+        expect((await here('token list -o id')).out.trim().split('\n')).to.have.length(4);
+      });
+
+      it('issues nothing for a name that no token has, nor for an inactive project', async () => {
+        const project = await daemon.createProject();
+        const { id } = await daemon.createToken(project.id, { name: 'ci' });
+        expect(await here('token generate --like cj')).to.include({ exitCode: 4 });
+        await daemon.manage('PATCH', `/manage/projects/${project.id}`, { is_active: false });
+        const { exitCode, err } = await here(`token generate --like ${id}`);
+        expect(exitCode).to.equal(5);
+        expect(err).to.contain('cannot generate tokens for inactive project');
+      });
+    });
+
     it('refuses -o id, which would lose the secret', async () => {
       expect((await here('token generate -o id')).exitCode).to.equal(2);
     });
