@@ -1,11 +1,18 @@
 import type { Kind } from '../config/kinds.js';
-import { spanMs } from '../daemon/api/vocabulary.js';
+import { MS_PER_UNIT, spanMs } from '../daemon/api/vocabulary.js';
 
 /** Milliseconds. Unlike settings it accepts days and weeks, because it is never used for a timer. */
 export const span: Kind<number> = {
   accepts: 'a time such as 30m, 2h, 7d or 2w',
   parse: (given) => (given.startsWith('-') ? undefined : spanMs(given)),
 };
+
+/** A span as it can be typed, in the largest unit that divides it: `90m`, `36h`, `2d`. Spans of less than a minute are rounded. */
+export function spanShown(ms: number): string {
+  const minutes = Math.round(ms / MS_PER_UNIT.m);
+  if (minutes % 1440 === 0) return `${minutes / 1440}d`;
+  return minutes % 60 === 0 ? `${minutes / 60}h` : `${minutes}m`;
+}
 
 /** A time relative to now, or an absolute one. */
 export type Moment = { agoMs: number } | { at: string };

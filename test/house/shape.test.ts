@@ -129,6 +129,7 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
       'console/escape',
       'console/lifetime',
       'console/query',
+      'console/span',
       'console/views',
     ],
     packages: [],

@@ -253,7 +253,9 @@ export class SimulatedDaemon {
       case 'reactivate':
         return this.#setActive(change.tokens, change.what === 'reactivate');
       case 'create-token': {
-        const { project_id = 'project-web', name = null } = change.body;
+        const { like } = change.body;
+        const template = like === undefined ? undefined : this.token(like);
+        const { project_id = template?.project_id ?? 'project-web', name = template?.name ?? null } = change.body;
         const made = token(this.tokens.length, { project_id, name });
         this.tokens.push(made);
         return { ...nothing, created: { token: made, secret: new Secret(SECRET) } };

@@ -7,7 +7,8 @@ import { type State, type Transition, view, whyNoChange } from '../state/state.j
 import * as token from '../state/token.js';
 import * as tokens from '../state/tokens.js';
 import * as windows from '../state/window.js';
-import { firstOf, named } from './binding.js';
+import { issueAgain, whyNotAgain } from '../state/issue-again.js';
+import { firstKeyOf, firstOf, named } from './binding.js';
 import { showEvents } from './feeds.js';
 
 /** The tokens that a key acts on. */
@@ -20,6 +21,13 @@ function noToken(state: State): string | null {
   if (targetTokens(state).length > 0) return null;
   if (view(state).screen !== 'token') return noRow(state);
   return state.token?.isGone ? 'This token no longer exists' : 'Not loaded yet';
+}
+/** Why no token can be issued that is like the target. */
+function notOneToken(state: State): string | null {
+  const [it, ...others] = targetTokens(state);
+  if (others.length > 0)
+    return 'Tokens are issued again one at a time, because each secret is shown once; clear the marks';
+  return it ? whyNotAgain(state, it) : null;
 }
 /** The ids of the tokens that a key acts on. In the detail the id is known before the token is loaded. */
 function targetIds(state: State): readonly string[] {
@@ -40,6 +48,8 @@ function targetProject(state: State): string | undefined {
 const noTokenUnderCursor = (state: State) => (tokens.underCursor(state) ? null : noRow(state));
 const noRow = ({ tokens: { window } }: State) =>
   windows.isLoaded(window) && windows.lengthOf(window) === 0 ? 'No token here' : 'Not loaded yet';
+
+const ISSUE_AGAIN = 'tokens.issue-again';
 
 export const TOKEN_BINDINGS = named('tokens', [
   {
@@ -70,7 +80,7 @@ export const TOKEN_BINDINGS = named('tokens', [
     meaning: 'reactivate it, or the marked tokens; asks first for several',
     footer: 3,
     whyDisabled: firstOf(whyNoChange, noToken),
-    run: (state) => changing.reactivate(state, targetTokens(state)),
+    run: (state) => changing.reactivate(state, targetTokens(state), firstKeyOf(TOKEN_BINDINGS, ISSUE_AGAIN, state)),
   },
   {
     keys: ['n'],
@@ -80,6 +90,18 @@ export const TOKEN_BINDINGS = named('tokens', [
     footer: 4,
     whyDisabled: whyNoChange,
     run: (state) => forms.newToken(state, targetProject(state)),
+  },
+  {
+    keys: ['R'],
+    on: ['tokens', 'token'],
+    label: 'issue again',
+    meaning: 'issue a new token with the same project, name, cap and lifetime; asks first',
+    footer: 8.5,
+    whyDisabled: firstOf(whyNoChange, noToken, notOneToken),
+    run(state) {
+      const [it] = targetTokens(state);
+      return it ? issueAgain(state, it) : [state];
+    },
   },
   {
     keys: ['space'],

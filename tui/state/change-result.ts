@@ -75,7 +75,7 @@ function resultMessage(change: ChangeRequest, outcome: ChangeResult): string {
       return `${word} ${counted(done, 'token')}${left > 0 ? `; ${left.toLocaleString('en')} not changed` : ''}.`;
     }
     case 'create-token':
-      return `${word} ${change.body.name ?? 'a token'}.`;
+      return `${word} ${outcome.created?.token.name ?? 'a token'}.`;
     case 'create-project':
       return `${word} ${change.name}.`;
     case 'update-project':

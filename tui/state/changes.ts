@@ -57,15 +57,19 @@ export function revoke(state: State, tokens: readonly WireToken[]): Transition {
   });
 }
 
-/** Reactivates tokens: a single one immediately, because it can be undone, several after confirmation. */
-export function reactivate(state: State, tokens: readonly WireToken[]): Transition {
+/**
+ * Reactivates tokens: a single one immediately, because it can be undone, several after confirmation.
+ *
+ * @param otherKey the key that issues a token again, which a message names for a token that is not revoked.
+ */
+export function reactivate(state: State, tokens: readonly WireToken[], otherKey: string): Transition {
   const meant = tokens.filter(({ is_active }) => !is_active);
   const [only] = tokens;
   if (meant.length === 0) {
     return [
       withMessage(
         state,
-        tokens.length === 1 && only ? whyNotReactivated(only) : 'None of the marked tokens is revoked',
+        tokens.length === 1 && only ? whyNotReactivated(only, otherKey) : 'None of the marked tokens is revoked',
       ),
     ];
   }
@@ -88,9 +92,9 @@ export function reactivate(state: State, tokens: readonly WireToken[]): Transiti
 export const note = (words: string) => ({ words, isWarning: false });
 const warning = (words: string) => ({ words, isWarning: true });
 
-function whyNotReactivated({ state }: WireToken): string {
-  if (state === 'expired') return 'Expired, not revoked; press n to issue a new token';
-  if (state === 'rate_limited') return 'Used up, not revoked; press n to issue a new token';
+function whyNotReactivated({ state }: WireToken, otherKey: string): string {
+  if (state === 'expired') return `Expired, not revoked; press ${otherKey} to issue it again`;
+  if (state === 'rate_limited') return `Used up, not revoked; press ${otherKey} to issue it again`;
   if (state === 'project_inactive') return 'Not revoked, but its project is inactive';
   return 'The token is not revoked';
 }
@@ -146,11 +150,13 @@ interface Confirmation {
   reason?: string;
   /** Set if the change is an undo or a redo. */
   reversal?: Reversal;
+  /** The button that has the focus. Default: cancel. */
+  focus?: 'cancel' | 'action';
 }
 
 /** Opens the dialog that confirms a change, unless changes cannot be sent now. */
 export function confirm(state: State, asked: Confirmation): Transition {
-  const { change, title, action, tokens = [], notes, typed, reason = '', reversal = null } = asked;
+  const { change, title, action, tokens = [], notes, typed, reason = '', reversal = null, focus = 'cancel' } = asked;
   const why = whyNoChange(state);
   if (why !== null) return [withMessage(state, why, 'bad')];
   const needsTyping = tokens.length >= TYPED_FROM || state.target.isProtected;
@@ -169,7 +175,7 @@ export function confirm(state: State, asked: Confirmation): Transition {
       notes,
       fields,
     },
-    'cancel',
+    focus,
   );
   return [{ ...state, layers: [...state.layers, dialog] }];
 }

@@ -13,10 +13,11 @@ export interface Problem {
 type Draft = Omit<Dialog, 'kind' | 'more' | 'items' | 'notes' | 'fields' | 'focus' | 'scrolled' | 'problem'> &
   Partial<Pick<Dialog, 'more' | 'items' | 'notes' | 'fields'>>;
 
-/** Creates a dialog. The focus is on the first field that leaves a choice, or on Cancel if no field is required. */
-export function dialogOf(draft: Draft, first: 'field' | 'cancel'): Dialog {
+/** Creates a dialog. The focus is on the first field that leaves a choice, or on a button if no field is required. */
+export function dialogOf(draft: Draft, first: 'field' | 'cancel' | 'action'): Dialog {
   const fields = draft.fields ?? [];
-  const focus = first === 'field' ? Math.max(0, fields.findIndex(isEditable)) : fields.length;
+  const button = first === 'cancel' ? fields.length : fields.length + 1;
+  const focus = first === 'field' ? Math.max(0, fields.findIndex(isEditable)) : button;
   return { kind: 'dialog', more: 0, items: [], notes: [], ...draft, fields, focus, scrolled: 0, problem: null };
 }
 
