@@ -54,7 +54,8 @@ export class Output {
   async list<T>(items: readonly T[], view: View<T>, whole: unknown = items): Promise<void> {
     if (this.#isForPeople) {
       const { tableOf } = await import('../console/table.js');
-      if (items.length > 0) this.#write(await tableOf(items, view.columns, await this.#renderOptions()));
+      const lines = [...items, ...(view.summary?.(items) ?? [])];
+      if (items.length > 0) this.#write(await tableOf(lines, view.columns, await this.#renderOptions()));
     } else this.#write(this.#lines(items, view, whole));
   }
 

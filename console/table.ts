@@ -35,6 +35,8 @@ export interface View<T> {
   /** For tab-separated and CSV output, in this order. */
   fields: readonly (keyof T & string)[];
   columns: readonly TableColumn<T>[];
+  /** Lines after the items, for people only: for example their total. */
+  summary?(items: readonly T[]): readonly T[];
   /** Labels for people, for fields whose names are not clear enough. */
   labels?: Readonly<Partial<Record<string, string>>>;
   /** Formatting for people, for fields whose raw values are hard to read. */

@@ -1,14 +1,13 @@
 /** `llmp usage`: reports requests and model tokens. */
-import type { Kind } from '../../config/kinds.js';
-import type { UsageQuery, WireUsageLine } from '../../daemon/api/contract.js';
+import { integer, type Kind, oneOf } from '../../config/kinds.js';
+import type { UsageQuery } from '../../daemon/api/contract.js';
 import { USAGE_DIMENSIONS, type UsageDimension } from '../../daemon/api/vocabulary.js';
 import { command } from '../command.js';
 import { text, value } from '../option.js';
 import { EXIT } from '../../console/failure.js';
 import { checkedId, wholeIdOf } from '../ids.js';
 import { moment, timestampOf } from '../../console/span.js';
-import type { TableColumn, View } from '../../console/table.js';
-import { nameOr } from '../../console/views.js';
+import { DEFAULT_SORT, SORT_FIELDS, sorted, usageView } from './usage-view.js';
 
 const dimensions: Kind<UsageDimension[]> = {
   accepts: `any of ${USAGE_DIMENSIONS.join(', ')}, separated by commas`,
@@ -21,11 +20,14 @@ const dimensions: Kind<UsageDimension[]> = {
   isList: true,
 };
 
+const MAX_TOP = 10_000;
+
 export const usageCommand = command({
   path: ['usage'],
   summary: 'report requests and model tokens',
   examples: [
     ['usage --by token,model', 'report the last 7 days by token and model'],
+    ['usage --by token --sort errors --top 10', 'report the 10 tokens with the most errors'],
     ['usage --by day --since 30d --project-id web', 'report 30 days of a project by day'],
     ['usage --by project,model --since 2030-01-01 --until 2030-02-01 -o csv', 'report a month, for a spreadsheet'],
   ],
@@ -37,6 +39,16 @@ export const usageCommand = command({
       'start time, rounded down to the hour, for example 24h or 2030-01-31 (default: 7d)',
     ),
     until: value('--until <TIME>', moment, 'end time, rounded up to the hour (default: now)'),
+    sort: value(
+      '--sort <FIELD>',
+      oneOf(...SORT_FIELDS),
+      `sort by ${SORT_FIELDS.join(', ')}, the largest first; tokens are prompt and completion tokens`,
+    ),
+    top: value(
+      '--top <COUNT>',
+      integer(1, MAX_TOP),
+      `only the first lines, sorted by ${DEFAULT_SORT} by default; on a terminal, one line has the sum of the others`,
+    ),
     projectId: text('--project-id <ID>', 'only this project, by name or ID', 'project'),
     tokenId: text('--token-id <ID>', 'only this token, by name or ID', 'token'),
   },
@@ -53,65 +65,12 @@ export const usageCommand = command({
       ...(token !== undefined && { token_id: await wholeIdOf(client, 'token', token) }),
     };
     const lines = await output.during('waiting for the report', client.usage(query));
-    await output.list(lines, viewOf(by));
+    const sort = options.sort ?? (options.top === undefined ? undefined : DEFAULT_SORT);
+    const all = sort === undefined ? lines : sorted(lines, sort);
+    const shown = all.slice(0, options.top);
+    const others = all.slice(shown.length);
+    await output.list(shown, usageView({ by, lines: shown, others, measured: sort ?? DEFAULT_SORT }));
     if (lines.length === 0) output.note('No requests in this period.');
     return EXIT.done;
   },
 });
-
-const NONE = '-';
-
-function viewOf(by: readonly UsageDimension[]): View<WireUsageLine> {
-  const shown = (id: string | null | undefined, name: string | null | undefined) => (id ? nameOr(name, id) : NONE);
-  const dimensionColumns: Record<UsageDimension, TableColumn<WireUsageLine>> = {
-    token: { title: 'TOKEN', rank: 0, show: ({ token_id, token_name }) => shown(token_id, token_name), shrinks: true },
-    project: {
-      title: 'PROJECT',
-      rank: 0,
-      show: ({ project_id, project_name }) => shown(project_id, project_name),
-      shrinks: true,
-    },
-    model: { title: 'MODEL', rank: 0, show: ({ model }) => model ?? NONE, shrinks: true },
-    hour: { title: 'HOUR (UTC)', rank: 0, show: ({ hour }) => (hour ?? '').slice(0, 16).replace('T', ' ') },
-    day: { title: 'DAY (UTC)', rank: 0, show: ({ day }) => (day ?? '').slice(0, 10) },
-  };
-  const fields: Record<UsageDimension, keyof WireUsageLine> = {
-    token: 'token_id',
-    project: 'project_id',
-    model: 'model',
-    hour: 'hour',
-    day: 'day',
-  };
-  return {
-    idOf: (line) => by.map((dimension) => line[fields[dimension]] ?? NONE).join(' '),
-    fields: [
-      ...by.map((dimension) => fields[dimension]),
-      ...COUNTS.map(({ field }) => field),
-      ...(by.includes('token') ? (['token_name'] as const) : []),
-      ...(by.includes('project') ? (['project_name'] as const) : []),
-    ],
-    columns: [
-      ...by.map((dimension) => dimensionColumns[dimension]),
-      ...COUNTS.map(({ field, title, rank }) => ({
-        title,
-        rank,
-        show: (line: WireUsageLine) => String(line[field]),
-        alignRight: true,
-      })),
-    ],
-    details: {},
-  };
-}
-
-const COUNTS = [
-  { field: 'requests', title: 'REQUESTS', rank: 0 },
-  { field: 'hits', title: 'HITS', rank: 3 },
-  { field: 'refused', title: 'REFUSED', rank: 2 },
-  { field: 'errors', title: 'ERRORS', rank: 1 },
-  { field: 'prompt_tokens', title: 'PROMPT', rank: 1 },
-  { field: 'completion_tokens', title: 'COMPLETION', rank: 1 },
-  // New fields come last, because scripts read the others by position.
-  { field: 'upstream_refused', title: 'UPSTREAM 4XX', rank: 2 },
-  { field: 'upstream_errors', title: 'UPSTREAM 5XX', rank: 4 },
-  { field: 'cut', title: 'CUT', rank: 5 },
-] as const;

@@ -4,6 +4,7 @@ import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../support/daemo
 import { eventually } from '../support/eventually.js';
 import { json, type Provider, startProvider } from '../support/provider.js';
 import { type Captured, llmp, type Situation } from './captured.js';
+import { answerJson, type StandIn, startStandIn } from './stand-in.js';
 
 describe('llmp usage', () => {
   let provider: Provider;
@@ -64,7 +65,7 @@ describe('llmp usage', () => {
     expect(titles).to.match(
       /TOKEN +PROJECT +DAY \(UTC\) +REQUESTS +HITS +REFUSED +ERRORS +PROMPT +COMPLETION +UPSTREAM 4XX/,
     );
-    expect(line).to.match(/^ci-deploy +web +\d{4}-\d\d-\d\d +2 +0 +0 +0 +20 +6 +0/);
+    expect(line).to.match(/^ci-deploy +web +\d{4}-\d\d-\d\d +2 +█+ +0 +0 +0 +20 +6 +0/);
   });
 
   it('filters by project, token and time', async () => {
@@ -77,8 +78,117 @@ describe('llmp usage', () => {
     expect(empty).to.deep.equal({ exitCode: 0, out: '', err: 'No requests in this period.\n' });
   });
 
+  describe('with several lines', () => {
+    const MODELS = [
+      { model: 'small', requests: 1200, errors: 0, tokens: 5 },
+      { model: 'large', requests: 12345, errors: 3, tokens: 2_000_000 },
+      { model: 'mini', requests: 7, errors: 90, tokens: 0 },
+      { model: null, requests: 600, errors: 0, tokens: 70 },
+    ];
+    let standIn: StandIn;
+
+    beforeEach(async () => {
+      standIn = await startStandIn();
+      standIn.answer = (_req, res) => {
+        const lines = MODELS.map(({ model, requests, errors, tokens }) => ({
+          ...{ model, requests, errors, hits: 0, refused: 0, prompt_tokens: tokens, completion_tokens: 1 },
+          ...{ upstream_refused: 0, upstream_errors: errors, cut: 0 },
+        }));
+        answerJson(res, 200, lines);
+      };
+    });
+    afterEach(() => standIn.stop());
+
+    const report = async (args: string, { env, ...situation }: Situation = {}) =>
+      (
+        await llmp(
+          `usage --by model ${args}`.split(' ').filter((word) => word !== ''),
+          {
+            env: { LLMP_SERVER: standIn.url, MANAGEMENT_TOKEN, ...env },
+            ...situation,
+          },
+        )
+      ).out;
+    const table = (out: string) =>
+      out
+        .trimEnd()
+        .split('\n')
+        .map((line) => line.trim().split(/ {2,}/));
+
+    it('sorts by a count or by the sum of model tokens, in every format', async () => {
+      const models = async (args: string) => (await report(`${args} -o id`)).trim().split('\n');
+      expect(await models('')).to.deep.equal(['small', 'large', 'mini', '-']);
+      expect(await models('--sort requests')).to.deep.equal(['large', 'small', '-', 'mini']);
+      expect(await models('--sort errors')).to.deep.equal(['mini', 'large', 'small', '-']);
+      expect(await models('--sort tokens')).to.deep.equal(['large', '-', 'small', 'mini']);
+      expect((JSON.parse(await report('--sort errors --json')) as object[])[0]).to.include({
+        model: 'mini',
+        errors: 90,
+      });
+    });
+
+    it('shows grouped digits, bars and the total on a terminal', async () => {
+      const out = await report('--no-color', { terminal: 100 });
+      const [titles, ...lines] = table(out);
+      expect(titles?.slice(0, 3)).to.deep.equal(['MODEL', 'REQUESTS', 'HITS']);
+      expect(lines.map((line) => line.slice(0, 3))).to.deep.equal([
+        ['small', '1,200', '█▏'],
+        ['large', '12,345', '████████████'],
+        ['mini', '7', '▏'],
+        ['-', '600', '▋'],
+        ['total', '14,152', '0'],
+      ]);
+      expect(out.split('\n').every((line) => line.length <= 100)).to.equal(true);
+    });
+
+    it('sums up the other lines with --top on a terminal, and leaves them out for programs', async () => {
+      const lines = table(await report('--top 1 --no-color', { terminal: 100 })).slice(1);
+      expect(lines.map(([name, requests]) => [name, requests])).to.deep.equal([
+        ['large', '12,345'],
+        ['other (3)', '1,807'],
+        ['total', '14,152'],
+      ]);
+      const errors = table(await report('--top 1 --sort errors --no-color', { terminal: 100 })).slice(1);
+      expect(errors.map(([name]) => name)).to.deep.equal(['mini', 'other (3)', 'total']);
+      expect((await report('--top 2')).split('\n').map((line) => line.split('\t')[0])).to.deep.equal([
+        'large',
+        'small',
+        '',
+      ]);
+      expect(JSON.parse(await report('--top 2 --json'))).to.have.length(2);
+      expect((await report('--top 9 --no-color', { terminal: 100 })).includes('other')).to.equal(false);
+    });
+
+    it('draws bars in ASCII, keeps what it sorts by on a narrow terminal, and no color if there must be none', async () => {
+      const out = await report('--sort cut --top 4', { terminal: 40, env: { LLMP_ASCII: '1', NO_COLOR: '1' } });
+      expect(out).to.match(/^[\x20-\x7e\n]*$/);
+      expect(table(out)[0]).to.deep.equal(['MODEL', 'REQUESTS', 'CUT']);
+      const ascii = await report('', { terminal: 100, env: { LLMP_ASCII: '1', NO_COLOR: '1' } });
+      expect(ascii)
+        .to.match(/^large +12,345 {2}#{12} /m)
+        .and.to.match(/^[\x20-\x7e\n]*$/);
+      expect(await report('', { terminal: 100 })).to.contain('\x1b[32m█');
+      expect(await report('--sort errors', { terminal: 100 })).to.contain('\x1b[31m█');
+    });
+  });
+
+  it('has neither a total nor a bar for a single line', async () => {
+    const { out } = await here('usage --no-color', { terminal: 140 });
+    expect(out)
+      .to.match(/^REQUESTS +HITS/)
+      .and.not.to.contain('total');
+    expect((await here('usage --by token --no-color', { terminal: 140 })).out).not.to.contain('total');
+  });
+
   it('refuses invalid options', async () => {
-    for (const args of ['--by tokens', '--by token,token', '--since yesterday', '--until 2020-13-01']) {
+    for (const args of [
+      '--by tokens',
+      '--by token,token',
+      '--since yesterday',
+      '--until 2020-13-01',
+      '--sort size',
+      '--top 0',
+    ]) {
       const { exitCode, err } = await here(`usage ${args}`);
       expect(exitCode, `${args}: ${err}`).to.equal(2);
     }

@@ -156,7 +156,7 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
   },
   'tui/terminal': { folders: ['tui/terminal', 'console/terminal-io'], packages: ['ink', 'react', 'string-width'] },
   'tui/parts': {
-    folders: ['tui/parts', 'tui/state', 'daemon/api', 'console/escape', 'console/views'],
+    folders: ['tui/parts', 'tui/state', 'daemon/api', 'console/bars', 'console/escape', 'console/views'],
     packages: ['string-width'],
     node: [],
   },

@@ -1,15 +1,13 @@
 /** Bars and charts drawn with characters. */
+import { barText } from '../../console/bars.js';
 import type { Role } from './roles.js';
 import { blank, strip, type Strip, text } from './strip.js';
 
-const EIGHTHS = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
 const LEVELS = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /** @param share from 0 to 1; any share above 0 is visible. */
 export function bar(share: number, columns: number, role: Role, rest = '░'): Strip {
-  const eighths = Math.round(Math.max(0, Math.min(1, share || 0)) * columns * 8);
-  const filled = share > 0 ? Math.max(1, eighths) : 0;
-  const words = '█'.repeat(Math.floor(filled / 8)) + (EIGHTHS[filled % 8] ?? '');
+  const words = barText(share, columns);
   return strip(text(words, role), text(rest.repeat(Math.max(0, columns - words.length)), 'faint'));
 }
 
