@@ -3,14 +3,21 @@ import { duration, oneOf } from '../config/kinds.js';
 import { flag, text, value, type Values } from './option.js';
 import { quoted, usage } from '../console/failure.js';
 
-export const FORMATS = ['table', 'json', 'jsonl', 'csv', 'id'] as const;
-export type Format = (typeof FORMATS)[number];
+export const FORMATS = ['table', 'json', 'jsonl', 'yaml', 'csv', 'id'] as const;
+type NamedFormat = (typeof FORMATS)[number];
+/** `jq` and `template` are requested by their own options. */
+export type Format = NamedFormat | 'jq' | 'template';
 
 const format = oneOf(...FORMATS);
 
 export const GLOBAL_OPTIONS = {
   output: value('-o, --output <FORMAT>', format, `${FORMATS.join(', ')} (LLMP_OUTPUT)`),
   json: flag('--json', 'same as -o json'),
+  jq: text('--jq <PROGRAM>', "print the results of a jq program on the JSON output, for example '.[].id'"),
+  template: text(
+    '--template <TEXT>',
+    "print a text for each item, with its fields, for example '{{.id}}\\t{{.name}}'; \\t is a tab, \\n a new line",
+  ),
   quiet: flag('-q, --quiet', 'suppress messages on standard error, except errors'),
   yes: flag('-y, --yes', 'do not ask for confirmation'),
   context: text('-c, --context <NAME>', 'context to use: llmp context list (LLMP_CONTEXT)', 'context'),
@@ -31,6 +38,8 @@ export type Globals = Values<typeof GLOBAL_OPTIONS>;
 
 /** @throws {Failure} if the value of LLMP_OUTPUT is not a format. */
 export function formatOf(globals: Globals, env: NodeJS.ProcessEnv): Format {
+  if (globals.jq !== undefined) return 'jq';
+  if (globals.template !== undefined) return 'template';
   if (globals.json) return 'json';
   if (globals.output) return globals.output;
   const wanted = env.LLMP_OUTPUT;
@@ -41,7 +50,7 @@ export function formatOf(globals: Globals, env: NodeJS.ProcessEnv): Format {
 }
 
 /** The output format requested by a command line that could not be parsed, so that a script that asked for JSON gets the error as JSON. */
-export function formatIn(argv: readonly string[]): Format | undefined {
+export function formatIn(argv: readonly string[]): NamedFormat | undefined {
   const end = argv.indexOf('--');
   const words = end === -1 ? argv : argv.slice(0, end);
   if (words.includes('--json')) return 'json';

@@ -2,11 +2,14 @@
 import { csvCell, plain, visible, visibleJson, withoutSecrets } from '../console/escape.js';
 import { EXIT, type Failure } from '../console/failure.js';
 import type { Format } from './globals.js';
+import type { Renderer } from './renderers/renderer.js';
 import type { Shell } from './shell.js';
 import type { RenderOptions, View } from '../console/table.js';
 
 export interface OutputOptions {
   format: Format;
+  /** For the formats that need a library. */
+  renderer?: Renderer | undefined;
   quiet: boolean;
   verbose: boolean;
   color: boolean;
@@ -44,6 +47,11 @@ export class Output {
     return this.#options.format;
   }
 
+  /** Whether the data has the structure of the JSON output, rather than that of a table. */
+  get isStructured(): boolean {
+    return this.format === 'json' || this.#options.renderer !== undefined;
+  }
+
   get isQuiet(): boolean {
     return this.#options.quiet;
   }
@@ -51,7 +59,7 @@ export class Output {
   // ---- data
 
   /** @param whole the JSON value, if it is not simply the array of items. */
-  async list<T>(items: readonly T[], view: View<T>, whole: unknown = items): Promise<void> {
+  async list<T extends object>(items: readonly T[], view: View<T>, whole: unknown = items): Promise<void> {
     if (this.#isForPeople) {
       const { tableOf } = await import('../console/table.js');
       const lines = [...items, ...(view.summary?.(items) ?? [])];
@@ -60,7 +68,7 @@ export class Output {
   }
 
   /** Writes a single item: in JSON an object rather than an array, on a terminal all of its fields. */
-  async one<T>(item: T, view: View<T>): Promise<void> {
+  async one<T extends object>(item: T, view: View<T>): Promise<void> {
     if (this.#isForPeople) {
       const { detailOf } = await import('../console/table.js');
       this.#write(detailOf(item, view, await this.#renderOptions()));
@@ -71,7 +79,7 @@ export class Output {
    * Writes one item of a stream as one line. If the output is not a terminal, the default is JSON. Resolves when the reader
    * has accepted the data.
    */
-  async stream<T>(item: T, view: View<T>): Promise<void> {
+  async stream<T extends object>(item: T, view: View<T>): Promise<void> {
     const isFirst = !this.#hasStreamed;
     this.#hasStreamed = true;
     if (this.#isForPeople) {
@@ -79,6 +87,8 @@ export class Output {
       const render = await this.#renderOptions();
       if (isFirst) await this.#writeAll(await lineOf(null, view.columns, render));
       await this.#writeAll(await lineOf(item, view.columns, render));
+    } else if (this.#options.renderer) {
+      await this.#writeAll(this.#options.renderer.next(item));
     } else if (this.format === 'csv') {
       const [titles = '', row = ''] = this.#lines([item], view, item).split('\r\n');
       await this.#writeAll(`${isFirst ? `${titles}\r\n` : ''}${row}\r\n`);
@@ -91,7 +101,7 @@ export class Output {
    * Shows the current state of an item, repeatedly. On a terminal it redraws the item in place, with a failure below it.
    * Otherwise it writes as `stream` does, and reports a failure once, when it begins.
    */
-  async refresh<T>(item: T, view: View<T>, failure: Failure | null): Promise<void> {
+  async refresh<T extends object>(item: T, view: View<T>, failure: Failure | null): Promise<void> {
     if (this.#isForPeople && this.#drawsInPlace) {
       const { detailOf } = await import('../console/table.js');
       const render = await this.#renderOptions();
@@ -113,7 +123,12 @@ export class Output {
    *
    * @param total the number of items, including those not shown.
    */
-  async refreshList<T>(items: readonly T[], view: View<T>, total: number, failure: Failure | null): Promise<void> {
+  async refreshList<T extends object>(
+    items: readonly T[],
+    view: View<T>,
+    total: number,
+    failure: Failure | null,
+  ): Promise<void> {
     if (this.#isForPeople) {
       const { tableOf } = await import('../console/table.js');
       const render = await this.#renderOptions();
@@ -155,10 +170,21 @@ export class Output {
     return this.#shell.env.TERM !== 'dumb' && !this.#options.verbose;
   }
 
-  /** @returns a function that writes batches of a long list in `format`, one line per item. */
-  linesAs<T>(format: 'table' | 'jsonl' | 'csv', view: View<T>): (items: readonly T[]) => void {
+  /**
+   * Prepares for a long list or a stream, with one line per item.
+   *
+   * @param fallback the format, unless CSV or one that evaluates each item was requested.
+   * @returns a function that writes a batch of items.
+   */
+  linesAs<T extends object>(fallback: 'table' | 'jsonl', view: View<T>): (items: readonly T[]) => void {
+    const { renderer } = this.#options;
+    const format = this.format === 'csv' ? 'csv' : fallback;
     let isBegun = false;
     return (items) => {
+      if (renderer) {
+        for (const item of items) this.#write(renderer.next(item));
+        return;
+      }
       const text = this.#lines(items, view, items, format);
       this.#write(isBegun && format === 'csv' ? text.slice(text.indexOf('\n') + 1) : text);
       isBegun = true;
@@ -179,7 +205,9 @@ export class Output {
     return this.format === 'table' && this.#shell.stdout.isTTY === true;
   }
 
-  #lines<T>(items: readonly T[], view: View<T>, whole: unknown, format = this.format): string {
+  #lines<T extends object>(items: readonly T[], view: View<T>, whole: unknown, format = this.format): string {
+    const { renderer } = this.#options;
+    if (renderer && format === this.format) return renderer.all(whole, items);
     const cells = (item: T, cell: (value: unknown) => string) => view.fields.map((field) => cell(item[field]));
     switch (format) {
       case 'json':

@@ -7,6 +7,7 @@ import { type Format, formatIn, formatOf } from './globals.js';
 import { Input } from './input.js';
 import { Output } from './output.js';
 import { parse } from './parser.js';
+import type { Renderer } from './renderers/renderer.js';
 import type { Shell } from './shell.js';
 
 /**
@@ -23,9 +24,10 @@ export async function run(argv: readonly string[], shell: Shell): Promise<number
   // An invalid contexts file is an error only for commands that use a context.
   const destination = await destinationOf(globals, env).catch((error: unknown) => failureOf(error, ''));
   const server = destination instanceof Failure ? serverWithoutContext(globals, env) : destination.server;
-  const outputAs = (format: Format) =>
+  const outputAs = (format: Format, renderer?: Renderer) =>
     new Output(shell, {
       format,
+      renderer,
       quiet: globals.quiet ?? false,
       verbose: globals.verbose ?? false,
       color: globals.color ?? true,
@@ -35,8 +37,13 @@ export async function run(argv: readonly string[], shell: Shell): Promise<number
   let output = outputAs('table');
   try {
     const requested = result.kind === 'failed' ? { output: formatIn(argv) } : {};
-    output = outputAs(formatOf({ ...requested, ...globals }, env));
+    const format = formatOf({ ...requested, ...globals }, env);
+    output = outputAs(format);
     if (result.kind === 'failed') throw result.failure;
+    if (format === 'yaml' || format === 'jq' || format === 'template') {
+      const { rendererFor } = await import('./renderers/select.js');
+      output = outputAs(format, await rendererFor(globals, format));
+    }
     const input = new Input(shell, globals.input ?? true);
     const invocation: Invocation = {
       args: result.args,

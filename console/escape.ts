@@ -12,12 +12,19 @@ export function visible(text: string): string {
   });
 }
 
+/** Text of several lines and columns, whose line ends and tabs the caller put there. Other control characters are escaped. */
+export const visibleLines = (text: string): string =>
+  text.replace(INVISIBLE, (character) => (character === '\n' || character === '\t' ? character : visible(character)));
+
 /** JSON without raw control and bidirectional characters. The value is the same, but more characters are escaped than JSON requires. */
-export function visibleJson(value: unknown, indent?: number): string {
-  return JSON.stringify(value, null, indent).replace(INVISIBLE, (character) =>
+export const visibleJson = (value: unknown, indent?: number): string =>
+  escapedQuotes(JSON.stringify(value, null, indent));
+
+/** Escapes what is invisible in JSON or YAML, where such characters occur only in double quotes. */
+export const escapedQuotes = (json: string): string =>
+  json.replace(INVISIBLE, (character) =>
     character === '\n' ? character : `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );
-}
 
 /** A field as text for machines; null becomes an empty string. */
 export function plain(value: unknown): string {

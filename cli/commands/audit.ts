@@ -92,7 +92,7 @@ const exported = command({
     const query = await queryOf(invocation, client);
     let cursor: string | null = null;
     let count = 0;
-    const lines = output.linesAs(output.format === 'csv' ? 'csv' : 'jsonl', auditView);
+    const lines = output.linesAs('jsonl', auditView);
     do {
       const page: { items: WireAuditRecord[]; next: string | null } = await client.auditRecords({
         ...query,
@@ -119,10 +119,7 @@ const tail = command({
     const { output, shell } = invocation;
     const client = await invocation.connect();
     const query = await filterOf(invocation, client);
-    const lines = output.linesAs(
-      output.format === 'table' ? 'table' : output.format === 'csv' ? 'csv' : 'jsonl',
-      auditView,
-    );
+    const lines = output.linesAs(output.format === 'table' ? 'table' : 'jsonl', auditView);
     const ending = new AbortController();
     void shell.interrupted().then(() => {
       ending.abort();

@@ -51,9 +51,20 @@ export const generate = command({
 async function show(issued: WireTokenCreated, variable: string | undefined, output: Output): Promise<void> {
   const secret = visible(issued.token);
   if (variable !== undefined) output.text(`export ${variable}=${shellWord(secret)}`);
-  else if (output.isQuiet) output.text(secret);
-  else await output.one(issued, tokenCreatedView);
+  else if (output.isQuiet && output.format !== 'jq' && output.format !== 'template') output.text(secret);
+  else await shown(issued, output);
   output.note(`The secret is not shown again. Undo: llmp token revoke ${issued.id}`);
+}
+
+async function shown(issued: WireTokenCreated, output: Output): Promise<void> {
+  try {
+    await output.one(issued, tokenCreatedView);
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error;
+    // The token exists, but its secret was not shown.
+    const advice = `Revoke the token, whose secret is lost: llmp token revoke ${issued.id}`;
+    throw new Failure(error.exitCode, error.message, { ...error.explanation, advice });
+  }
 }
 
 /** Creates the file first: if the secret cannot be saved, the token must not be issued. */

@@ -46,6 +46,15 @@ export const TOPICS: Readonly<Record<string, Topic>> = {
           ],
           ['-o json, --json', 'One JSON value. Errors are JSON objects on standard error.'],
           ['-o jsonl', 'One JSON value per line.'],
+          ['-o yaml', 'The value of `-o json` as YAML. A stream has one document for each item.'],
+          [
+            '--jq PROGRAM',
+            'The results of a jq program on the value of `-o json`, one per line, texts without quotes. It is jq 1.8, without access to files and to the environment.',
+          ],
+          [
+            '--template TEXT',
+            'A line for each item. `{{.name}}` stands for a field, `{{.database.status}}` for a field of a field, `\\t` for a tab, and `\\n` for a new line.',
+          ],
           ['-o csv', 'CSV with titles. Cells that a spreadsheet would evaluate as a formula begin with an apostrophe.'],
           ['-o id', 'Only IDs, one per line, as input for another command.'],
           ['-q', 'Suppresses messages on standard error, except errors. `token generate` prints only the secret.'],

@@ -89,7 +89,7 @@ async function show(
   next: readonly string[],
 ): Promise<void> {
   const { output } = invocation;
-  if (output.format === 'json') {
+  if (output.isStructured) {
     const whole = { env_file: plan.envFile, planned: plan.planned, ok: !hasFailed(findings), checks: findings, next };
     await output.list(plan.planned, plannedView, whole);
     return;

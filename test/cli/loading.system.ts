@@ -69,6 +69,12 @@ describe('what a command loads', () => {
     });
   }
 
+  it('one library for YAML and for jq, only if it is requested', async () => {
+    expect((await loadedBy('project list -o yaml')).packages).to.deep.equal(['commander', 'yaml']);
+    expect((await loadedBy('project list --jq .')).packages).to.deep.equal(['commander', 'jq-wasm']);
+    expect((await loadedBy('project list --template {{.id}}')).packages).to.deep.equal(['commander']);
+  });
+
   it('llmp --version: no other command', async () => {
     const { files } = await loadedBy('--version');
     expect(files).to.include('cli/parser.js');

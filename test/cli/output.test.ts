@@ -163,10 +163,10 @@ describe('the output', () => {
     }
 
     it('refuses another format, from the option or the environment', async () => {
-      expect((await listing([], '-o yaml')).exitCode).to.equal(2);
-      const { exitCode, err } = await listing([], '', { env: { LLMP_OUTPUT: 'yaml' } });
+      expect((await listing([], '-o xml')).exitCode).to.equal(2);
+      const { exitCode, err } = await listing([], '', { env: { LLMP_OUTPUT: 'xml' } });
       expect(exitCode).to.equal(2);
-      expect(err).to.contain('LLMP_OUTPUT must be one of table, json, jsonl, csv, id');
+      expect(err).to.contain('LLMP_OUTPUT must be one of table, json, jsonl, yaml, csv, id');
     });
   });
 

@@ -99,7 +99,7 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
   console: { folders: ['console', 'daemon/api', 'config'], packages: ['picocolors', 'string-width'] },
   cli: {
     folders: ['cli', 'console', 'daemon/api', 'config'],
-    packages: ['commander', 'inquirer', 'picocolors', 'undici', 'smol-toml'],
+    packages: ['commander', 'inquirer', 'jq-wasm', 'picocolors', 'undici', 'smol-toml', 'yaml'],
   },
   tui: {
     folders: ['tui', 'console', 'daemon/api', 'config'],

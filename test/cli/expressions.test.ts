@@ -1,0 +1,225 @@
+import { expect } from 'chai';
+import { parse, parseAllDocuments } from 'yaml';
+import type { WireProject, WireToken } from '../../daemon/api/contract.js';
+import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../support/daemon.js';
+import { aWireToken } from '../support/factories.js';
+import { type Captured, llmp, type Situation } from './captured.js';
+import { answerJson, startStandIn } from './stand-in.js';
+
+// Content of a hostile name: clear the screen, a bell, a turned direction.
+const HOSTILE = '\u001b[2J\u0007\u202e"\\';
+const SECRET = /^sk-wt-[0-9A-Za-z]{49}$/;
+
+describe('output for programs', () => {
+  let daemon: TestDaemon;
+  let project: WireProject;
+  let tokens: WireToken[];
+
+  beforeEach(async () => {
+    daemon = await startDaemon();
+    project = await daemon.createProject({ name: 'web' });
+    const names = ['ci-deploy', 'true', 'two words'];
+    tokens = [];
+    for (const name of names) {
+      tokens.push(await daemon.createToken(project.id, { name, max_requests: 9 }));
+      daemon.clock.advance(1000);
+    }
+  });
+  afterEach(() => daemon.stop());
+
+  const here = (args: readonly string[], { env, ...situation }: Situation = {}): Promise<Captured> =>
+    llmp(args, { env: { LLMP_SERVER: daemon.url, MANAGEMENT_TOKEN, ...env }, nowMs: daemon.clock.now(), ...situation });
+  const list = (...args: string[]) => here(['token', 'list', '--sort', 'created_at', ...args]);
+
+  describe('-o yaml', () => {
+    it('has the same value as JSON, for lists and for objects', async () => {
+      const same = async (...args: string[]) => {
+        const [yaml, json] = [await here([...args, '-o', 'yaml']), await here([...args, '-o', 'json'])];
+        expect(yaml.exitCode, args.join(' ')).to.equal(0);
+        expect(parse(yaml.out), args.join(' ')).to.deep.equal(JSON.parse(json.out));
+      };
+      await same('token', 'list');
+      await same('token', 'get', tokens[0]!.id);
+      await same('project', 'list');
+      await same('usage', '--by', 'token');
+      await same('audit', 'list');
+      await same('version');
+    });
+
+    it('is requested by LLMP_OUTPUT too, and is the same on a terminal', async () => {
+      const { out } = await here(['token', 'get', tokens[0]!.id], { env: { LLMP_OUTPUT: 'yaml' }, terminal: 80 });
+      expect(out)
+        .to.match(/^id: \S+\n/)
+        .and.to.contain('\nname: ci-deploy\n');
+    });
+
+    it('keeps the type of texts that look like others, and escapes control characters', async () => {
+      expect((await list('-o', 'yaml')).out).to.contain('name: "true"');
+      const standIn = await startStandIn();
+      const names = [HOSTILE, 'ends: with #hash', '- dash', '1e3', 'null', 'é\u2028', 'a\nb', 'word '.repeat(40)];
+      standIn.answer = (_req, res) => {
+        answerJson(
+          res,
+          200,
+          names.map((name) => aWireToken({ name })),
+        );
+      };
+      const { out } = await here(['token', 'list', '-o', 'yaml'], { env: { LLMP_SERVER: standIn.url } });
+      await standIn.stop();
+      expect(out).to.match(/^(?:[^\p{C}\p{Zl}\p{Zp}]|\n)*$/u);
+      expect((parse(out) as WireToken[]).map(({ name }) => name)).to.deep.equal(names);
+    });
+  });
+
+  describe('--jq', () => {
+    const jq = (program: string, ...args: string[]) => list('--jq', program, ...args);
+
+    it('prints texts as they are, and other results as JSON, one per line', async () => {
+      expect((await jq('.[].name')).out).to.equal('ci-deploy\ntrue\ntwo words\n');
+      expect((await jq('.[0] | {name, max_requests}')).out).to.equal('{"name":"ci-deploy","max_requests":9}\n');
+      expect((await jq('length, "", null, (map(.max_requests) | add)')).out).to.equal('3\n\nnull\n27\n');
+      expect((await jq('empty')).out).to.equal('');
+      expect((await jq('.[] | [.name, .project_name] | @tsv')).out.split('\n')[2]).to.equal('two words\tweb');
+    });
+
+    it('is jq: functions, regular expressions, grouping, variables, dates and formats', async () => {
+      const results: [program: string, result: string][] = [
+        ['def twice: . * 2; .[0].max_requests | twice', '18'],
+        ['[.[] | select(.name | test("^T"; "i")) | .name] | join("+")', 'true+two words'],
+        ['group_by(.project_name) | map({(.[0].project_name): length}) | add', '{"web":3}'],
+        ['reduce .[] as $t (0; . + $t.max_requests)', '27'],
+        ['.[0].created_at | sub("\\\\.\\\\d+Z$"; "Z") | fromdate | type', 'number'],
+        ['first(.[] | .name) | @base64', 'Y2ktZGVwbG95'],
+        ['try error("x") catch .', 'x'],
+        ['[limit(3; repeat(1))]', '[1,1,1]'],
+        ['.[0] | to_entries | map(.key) | index("id")', '0'],
+        ['-1', '-1'],
+      ];
+      for (const [program, result] of results) {
+        expect(await jq(program), program).to.deep.equal({ exitCode: 0, out: `${result}\n`, err: '' });
+      }
+    });
+
+    it('works for an object, for the result of a change, and for each item of a stream', async () => {
+      const [first] = tokens;
+      expect((await here(['token', 'get', first!.id, '--jq', '.name'])).out).to.equal('ci-deploy\n');
+      const revoked = await here(['token', 'revoke', first!.id, '--jq', '.state']);
+      expect(revoked.out).to.equal('revoked\n');
+      await here(['token', 'reactivate', first!.id]);
+      const { out } = await here(['audit', 'export', '--jq', '.action']);
+      expect(out.split('\n')).to.include.members(['token.create', 'project.create', 'token.revoke']);
+    });
+
+    it('shows control characters of names escaped, but keeps the tabs and line ends of the program', async () => {
+      const text = JSON.stringify(HOSTILE);
+      expect((await jq(text)).out).to.equal('\\x1b[2J\\x07\\u202e"\\\n');
+      expect((await jq(`[${text}]`)).out).to.match(/^\["\\u001b\[2J\\u0007\\u202e/);
+      expect((await jq('"a\\tb\\nc"')).out).to.equal('a\tb\nc\n');
+    });
+
+    it('exits 2 for a program that cannot be compiled, points at the place, and sends nothing', async () => {
+      const { exitCode, out, err } = await here(['token', 'generate', '--jq', '.token | nme', '--name', 'never']);
+      expect({ exitCode, out }).to.deep.equal({ exitCode: 2, out: '' });
+      expect(err).to.equal('llmp: --jq: nme/0 is not defined\n  .token | nme\n           ^^^\n');
+      expect((await here(['token', 'list', '--search', 'never', '-o', 'id'])).out).to.equal('');
+      for (const program of ['.[', '', '--help', '$x', 'include "a"; .', '|']) {
+        const failed = await jq(program);
+        expect(failed.exitCode, program).to.equal(2);
+        expect(failed.err, program).to.match(/^llmp: --jq: /);
+      }
+    });
+
+    it('exits 1 for a program that fails on the data, or needs too much memory', async () => {
+      const failed = await jq('.name');
+      expect(failed).to.include({ exitCode: 1, out: '' });
+      expect(failed.err).to.equal(
+        'llmp: --jq: Cannot index array with string ("name")\n  The program is valid, but not for this data\n  See the data with: -o json\n',
+      );
+      const large = await jq('def f: 1 + f; f');
+      expect(large.exitCode).to.equal(1);
+      expect(large.err).to.contain('--jq: the program needs too much memory');
+    }).timeout(60_000);
+
+    it('reads neither the environment nor files', async () => {
+      expect((await jq('env | has("MANAGEMENT_TOKEN", "LLMP_SERVER")')).out).to.equal('false\nfalse\n');
+      expect((await jq('import "/etc/passwd" as $p; $p')).exitCode).to.equal(2);
+    });
+
+    it('prints a secret as -o json does, also with -q, and says what to do if the program fails on it', async () => {
+      const issued = await here(['token', 'generate', '--name', 'jq', '--jq', '.token']);
+      expect(issued.out.trimEnd()).to.match(SECRET);
+      const quiet = await here(['token', 'generate', '--name', 'jq', '-q', '--jq', '.name']);
+      expect(quiet).to.deep.equal({ exitCode: 0, out: 'jq\n', err: '' });
+      const lost = await here(['token', 'generate', '--name', 'lost', '--jq', '.token + 1']);
+      expect(lost).to.include({ exitCode: 1, out: '' });
+      expect(lost.err)
+        .to.match(/Revoke the token, whose secret is lost: llmp token revoke \S+\n/)
+        .and.not.match(/sk-wt-\w/);
+    });
+  });
+
+  describe('--template', () => {
+    it('prints a line for each item, with its fields', async () => {
+      expect((await list('--template', '{{.name}}\\t{{ .project_name }}:{{.max_requests}}\\\\')).out).to.equal(
+        'ci-deploy\tweb:9\\\ntrue\tweb:9\\\ntwo words\tweb:9\\\n',
+      );
+      const { out } = await here([
+        'token',
+        'get',
+        tokens[1]!.id,
+        '--template',
+        'a\\nb {{.last_used_at}}|{{.is_active}}',
+      ]);
+      expect(out).to.equal('a\nb |true\n');
+      expect((await here(['status', '--template', '{{.database.status}}'])).out).to.equal('ok\n');
+    });
+
+    it('shows a field that does not exist as <no value>, and an object as JSON', async () => {
+      expect((await list('--limit', '1', '--template', '{{.nam}} {{.name.first}} {{.toString}}')).out).to.equal(
+        '<no value> <no value> <no value>\n',
+      );
+      expect(JSON.parse((await here(['token', 'get', tokens[0]!.id, '--template', '{{.}}'])).out)).to.include({
+        name: 'ci-deploy',
+      });
+    });
+
+    it('evaluates nothing: anything but a field is refused before something is sent', async () => {
+      for (const template of [
+        '{{range .}}',
+        '{{.a | len}}',
+        '{{.a()}}',
+        '{{.a',
+        '{{}}',
+        '{{name}}',
+        '{{.a..b}}',
+        '{{\n}}',
+      ]) {
+        const { exitCode, out, err } = await here(['token', 'generate', '--template', template]);
+        expect({ exitCode, out }, template).to.deep.equal({ exitCode: 2, out: '' });
+        expect(err, template).to.contain('llmp: --template: ').and.to.contain('Write fields as {{.name}}');
+      }
+    });
+  });
+
+  it('excludes other formats, except JSON, whose value jq gets', async () => {
+    for (const args of [
+      ['--jq', '.', '--template', 'x'],
+      ['--jq', '.', '-o', 'csv'],
+      ['--template', 'x', '-o', 'yaml'],
+    ]) {
+      const { exitCode, err } = await list(...args);
+      expect(exitCode, args.join(' ')).to.equal(2);
+      expect(err).to.contain('exclude each other');
+    }
+    expect((await list('--jq', 'length', '--json')).out).to.equal('3\n');
+    expect((await here(['token', 'list', '--jq', 'length'], { env: { LLMP_OUTPUT: 'csv' } })).out).to.match(/^\d+\n$/);
+  });
+
+  it('streams YAML documents, and results of jq and templates for each item', async () => {
+    const { out } = await here(['audit', 'export', '-o', 'yaml']);
+    const documents = parseAllDocuments(out).map((document) => document.toJS() as { action: string });
+    expect(documents.map(({ action }) => action)).to.include('project.create');
+    const { out: texts } = await here(['audit', 'export', '--template', '{{.action}}']);
+    expect(texts.trimEnd().split('\n')).to.have.length(documents.length);
+  });
+});
