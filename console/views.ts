@@ -9,7 +9,7 @@ import type {
   WireTokensRevoked,
   WireTokenState,
 } from '../daemon/api/contract.js';
-import { actorShown, relativeTime } from '../daemon/api/formats.js';
+import { actorShown, exact, relativeTime } from '../daemon/api/formats.js';
 import { UNKNOWN_TOKEN } from '../daemon/api/older-responses.js';
 import type { TableColumn, RenderOptions, Tint, View } from './table.js';
 
@@ -132,7 +132,20 @@ export const tokenCreatedView: View<WireTokenCreated> = {
 
 export const projectView: View<WireProject> = {
   idOf: ({ id }) => id,
-  fields: ['id', 'name', 'is_active', 'api_key_hint', 'created_at', 'updated_at', 'deactivated_at'],
+  fields: [
+    'id',
+    'name',
+    'is_active',
+    'api_key_hint',
+    'created_at',
+    'updated_at',
+    'deactivated_at',
+    'token_count',
+    'active_token_count',
+    'last_used_at',
+    'requests_24h',
+    'errors_24h',
+  ],
   columns: [
     { title: 'ID', rank: 0, show: ({ id }) => shortId(id) },
     { title: 'NAME', rank: 1, show: ({ name }) => name, shrinks: true },
@@ -142,11 +155,20 @@ export const projectView: View<WireProject> = {
       show: ({ is_active }, render) => stateShown(is_active ? 'active' : 'project_inactive', render),
       tint: ({ is_active }) => stateTint(is_active ? 'active' : 'project_inactive'),
     },
-    { title: 'KEY', rank: 2, show: keyShown },
-    { title: 'CREATED', rank: 3, show: ({ created_at }, render) => relativeTime(created_at, render.now) },
-    { title: 'UPDATED', rank: 4, show: ({ updated_at }, render) => relativeTime(updated_at, render.now) },
+    {
+      title: 'TOKENS',
+      rank: 2,
+      show: ({ active_token_count: active, token_count: all }) => `${exact(active)}/${exact(all)}`,
+      alignRight: true,
+    },
+    { title: 'REQ 24H', rank: 3, show: ({ requests_24h: requests }) => exact(requests), alignRight: true },
+    { title: 'ERR 24H', rank: 4, show: ({ errors_24h: errors }) => exact(errors), alignRight: true },
+    { title: 'LAST USED', rank: 5, show: ({ last_used_at: at }, render) => relativeTime(at, render.now) },
+    { title: 'KEY', rank: 6, show: keyShown },
+    { title: 'CREATED', rank: 7, show: ({ created_at }, render) => relativeTime(created_at, render.now) },
+    { title: 'UPDATED', rank: 8, show: ({ updated_at }, render) => relativeTime(updated_at, render.now) },
   ],
-  details: { api_key_hint: keyShown },
+  details: { api_key_hint: keyShown, last_used_at: ({ last_used_at: at }) => at ?? 'never' },
 };
 
 function keyShown({ api_key_hint }: WireProject, { ascii }: RenderOptions): string {

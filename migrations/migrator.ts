@@ -12,6 +12,7 @@ import { stateCounts } from './0004-state-counts.js';
 import { severalInstances } from './0005-several-instances.js';
 import { usageOutcomes } from './0006-usage-outcomes.js';
 import { people } from './0007-people.js';
+import { projectLastUse } from './0008-project-last-use.js';
 import { MigrationsLocked, whileAlone } from './lock.js';
 import type { Migration } from './migration.js';
 import { Schema } from './schema.js';
@@ -24,6 +25,7 @@ const MIGRATIONS: readonly Migration[] = [
   severalInstances,
   usageOutcomes,
   people,
+  projectLastUse,
 ];
 const TABLE = 'schema_migrations';
 

@@ -71,6 +71,11 @@ const UNKNOWN_PROJECT: WireProject = {
   created_at: NOT_REPORTED,
   updated_at: NOT_REPORTED,
   deactivated_at: null,
+  token_count: NaN,
+  active_token_count: NaN,
+  last_used_at: NOT_REPORTED,
+  requests_24h: NaN,
+  errors_24h: NaN,
 };
 
 type UsageNames = Pick<WireUsageLine, 'token_name' | 'project_name'>;

@@ -10,6 +10,7 @@ import type {
   PageOf,
   PageRequest,
   ProjectChanges,
+  ProjectFigures,
   ProjectFilter,
   RecordStore,
   TokenFilter,
@@ -48,6 +49,17 @@ export interface TokenDraft extends TokenTerms {
   /** ID of the token whose terms were used, for the audit record. */
   like?: string | undefined;
 }
+
+/** A project for display. */
+export type ShownProject = Project & ProjectFigures;
+
+const UNUSED_PROJECT: ProjectFigures = {
+  tokenCount: 0,
+  activeTokenCount: 0,
+  lastUsedAtMs: null,
+  requests24h: 0,
+  errors24h: 0,
+};
 
 /** A token for display: with the name of its project, uses not yet written to the database, and the resulting state. */
 export interface ShownToken extends Token {
@@ -92,7 +104,7 @@ export class Registry {
 
   // ---- projects
 
-  async createProject(draft: ProjectDraft, caller: Caller): Promise<Project> {
+  async createProject(draft: ProjectDraft, caller: Caller): Promise<ShownProject> {
     const now = this.#clock.now();
     const project: Project = {
       id: randomUUID(),
@@ -106,11 +118,15 @@ export class Registry {
     const attempt = { action: 'project.create', projectId: project.id, details: { name: draft.name } } as const;
     return this.#change({ ...attempt, projectId: null }, caller, async (tx) => {
       await tx.insertProject({ ...project, upstreamKey: draft.upstreamKey });
-      return { value: project, change: change('project.created', project.id), audit: attempt };
+      return {
+        value: { ...project, ...UNUSED_PROJECT },
+        change: change('project.created', project.id),
+        audit: attempt,
+      };
     });
   }
 
-  async updateProject(id: string, changes: ProjectChanges, caller: Caller): Promise<Project> {
+  async updateProject(id: string, changes: ProjectChanges, caller: Caller): Promise<ShownProject> {
     const attempt = { action: 'project.update', projectId: id } as const;
     const updated = await this.#change(attempt, caller, async (tx) => {
       const before = await tx.lockProject(id);
@@ -124,17 +140,28 @@ export class Registry {
       };
     });
     if (changes.upstreamKey !== undefined) this.#onKeyChanged(id);
-    return updated;
+    return this.#withFigures(updated);
   }
 
-  async project(id: string): Promise<Project> {
+  async project(id: string): Promise<ShownProject> {
     const project = await orUnavailable(this.#store.project(id));
     if (!project) throw projectNotFound();
-    return project;
+    return this.#withFigures(project);
   }
 
-  projects(filter: ProjectFilter, page: PageRequest): Promise<PageOf<Project>> {
-    return orUnavailable(this.#store.projects(filter, page));
+  async projects(filter: ProjectFilter, page: PageRequest): Promise<PageOf<ShownProject>> {
+    const found = await orUnavailable(this.#store.projects(filter, page));
+    const ids = found.rows.map(({ id }) => id);
+    const figures = await orUnavailable(this.#store.projectFigures(ids, this.#clock.now()));
+    return {
+      ...found,
+      rows: found.rows.map((project) => ({ ...project, ...(figures.get(project.id) ?? UNUSED_PROJECT) })),
+    };
+  }
+
+  async #withFigures(project: Project): Promise<ShownProject> {
+    const figures = await orUnavailable(this.#store.projectFigures([project.id], this.#clock.now()));
+    return { ...project, ...(figures.get(project.id) ?? UNUSED_PROJECT) };
   }
 
   /** Records the attempt. `id` is null if it is not a valid ID: it might be a secret in the wrong place. */

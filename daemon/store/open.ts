@@ -12,6 +12,7 @@ import { ServerDatabase } from './sql/server-database.js';
 import { SqliteDatabase } from './sql/sqlite-database.js';
 import { SqlClusterStore } from './sql/instances.js';
 import { SqlLedger } from './sql/ledger.js';
+import { ProjectFigureCounts } from './sql/project-figures.js';
 import { SqlRecords } from './sql/records.js';
 import { lockDatabase } from './sql/sqlite.js';
 import { SqlTokenLookup } from './sql/tokens.js';
@@ -65,7 +66,7 @@ export async function openStores(
       await withAccessError(settings.database.path, database.select('SELECT 1'));
     return {
       database,
-      records: new SqlRecords(database, box, new ListTotals(clock)),
+      records: new SqlRecords(database, box, new ListTotals(clock), new ProjectFigureCounts(clock)),
       anchors: new SqlAnchors(database),
       lookup: new SqlTokenLookup(database, box),
       ledger: new SqlLedger(database, { isShared }),

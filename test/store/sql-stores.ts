@@ -817,6 +817,41 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       }
     });
 
+    it('is counted for each project of a page, with its tokens by state and their last use', async () => {
+      const [busy, off, empty] = [await aProject(), await aProject(), await aProject()];
+      const past = { expiresAtMs: NOW };
+      const [used] = [
+        await aToken({ maxRequests: 2 }, busy.id),
+        await aToken({}, busy.id),
+        await aToken(past, busy.id),
+      ];
+      const revoked = await aToken({}, busy.id);
+      await change((tx) => tx.revokeToken(revoked.id, REVOCATION));
+      const ofOff = await aToken({}, off.id);
+      const stored = (await records.project(off.id))!;
+      await change((tx) => tx.updateProject({ ...stored, isActive: false }, undefined));
+      const write = (sql: string) => database.transact((tx) => tx.execute(sql, {}));
+      await write(`UPDATE tokens SET request_count = 2, last_used_at = ${NOW - 7} WHERE id = '${used.id}'`);
+      await write(`UPDATE tokens SET last_used_at = ${NOW - 9} WHERE id = '${ofOff.id}'`);
+      const of = (projectId: string) => ({ projectId, tokenId: projectId.slice(0, 8) });
+      const rows = [
+        useRow(hour(-24), of(busy.id)), // Earlier than the 24 hours.
+        useRow(hour(-23), { ...of(busy.id), requests: 5, upstreamRefused: 2 }),
+        useRow(hour(0), { ...of(busy.id), outcome: 'refused', requests: 3 }),
+        useRow(hour(0), { ...of(busy.id), outcome: 'upstream_error', requests: 4, upstreamErrors: 4 }),
+        useRow(hour(0), { ...of(busy.id), outcome: 'revoked', requests: 6, cut: 6 }),
+        useRow(hour(0), { ...of(off.id), model: 'other' }),
+      ];
+      await usage.add({ instanceId: randomUUID(), seq: 1, nowMs: NOW, rows });
+      const figures = await records.projectFigures([empty.id, busy.id, off.id, randomUUID()], NOW);
+      expect(Object.fromEntries(figures)).to.deep.equal({
+        [busy.id]: { tokenCount: 4, activeTokenCount: 1, lastUsedAtMs: NOW - 7, requests24h: 18, errors24h: 15 },
+        [off.id]: { tokenCount: 1, activeTokenCount: 0, lastUsedAtMs: NOW - 9, requests24h: 1, errors24h: 0 },
+        [empty.id]: { tokenCount: 0, activeTokenCount: 0, lastUsedAtMs: null, requests24h: 0, errors24h: 0 },
+      });
+      expect((await records.projectFigures([], NOW)).size).to.equal(0);
+    });
+
     it('accepts rows from an older release without these columns (finding A13)', async () => {
       const day = Math.floor(NOW / (24 * HOUR)) * 24 * HOUR - 72 * HOUR;
       const counts = 'requests, hits, prompt_tokens, completion_tokens';

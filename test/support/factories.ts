@@ -88,6 +88,11 @@ export function aWireProject(fields: Partial<WireProject> = {}): WireProject {
     created_at,
     updated_at: created_at,
     deactivated_at: null,
+    token_count: 3,
+    active_token_count: 2,
+    last_used_at: null,
+    requests_24h: 0,
+    errors_24h: 0,
     ...fields,
   };
 }

@@ -1,4 +1,4 @@
-import { counted } from '../../api/formats.js';
+import { counted, exact } from '../../api/formats.js';
 import type { WireAuditRecord, WireProject, WireUsageLine } from '../../api/contract.js';
 import { RecordTable } from './audit.js';
 import { type SpanName, Traffic } from './traffic.js';
@@ -12,8 +12,6 @@ import { MAX_NAME_LENGTH } from '../../api/vocabulary.js';
 
 export interface ProjectProps {
   project: WireProject;
-  /** Number of active tokens; null if they were not counted. */
-  activeTokens: number | null;
   usage: readonly WireUsageLine[];
   spanName: SpanName;
   records: readonly WireAuditRecord[];
@@ -22,7 +20,7 @@ export interface ProjectProps {
 }
 
 export function projectPage(props: ProjectProps) {
-  const { project, activeTokens, usage, spanName, records, done, refused } = props;
+  const { project, usage, spanName, records, done, refused } = props;
   const to = `projects/${project.id}`;
   return (
     <>
@@ -39,7 +37,7 @@ export function projectPage(props: ProjectProps) {
       />
       <SuccessNotice what={done} />
       <ErrorNotice why={refused} />
-      <ProjectFacts project={project} activeTokens={activeTokens} />
+      <ProjectFacts project={project} />
       <Traffic lines={usage} spanName={spanName} to={to} />
       <p className="links">
         <Link to={`events?project_id=${project.id}`}>Live requests</Link>
@@ -59,7 +57,7 @@ export function projectPage(props: ProjectProps) {
   );
 }
 
-function ProjectFacts({ project, activeTokens }: Pick<ProjectProps, 'project' | 'activeTokens'>) {
+function ProjectFacts({ project }: Pick<ProjectProps, 'project'>) {
   const { deactivated_at: deactivatedAt } = project;
   return (
     <Facts
@@ -70,10 +68,11 @@ function ProjectFacts({ project, activeTokens }: Pick<ProjectProps, 'project' | 
           name: 'Tokens',
           value: (
             <Link to={`tokens?project_id=${project.id}`}>
-              {activeTokens === null ? 'Show all' : `${counted(activeTokens, 'active token')}, show all`}
+              {counted(project.active_token_count, 'active token')} of {exact(project.token_count)}
             </Link>
           ),
         },
+        { name: 'Last used', value: <Time at={project.last_used_at} isFull /> },
         { name: 'Upstream key', value: <KeyHint hint={project.api_key_hint} /> },
         { name: 'Created', value: <Time at={project.created_at} isFull /> },
         deactivatedAt === null ? null : { name: 'Deactivated', value: <Time at={deactivatedAt} isFull /> },

@@ -1,4 +1,4 @@
-import { counted } from '../../api/formats.js';
+import { counted, exact } from '../../api/formats.js';
 import type { WireProject } from '../../api/contract.js';
 import { Heading } from './document.js';
 import { Field, KeyField } from './fields.js';
@@ -71,16 +71,21 @@ function ProjectTable({ projects }: { projects: readonly WireProject[] }) {
           ),
         },
         { title: 'State', show: ({ is_active: isActive }) => <ProjectMark isActive={isActive} /> },
-        { title: 'Upstream key', show: ({ api_key_hint: hint }) => <KeyHint hint={hint} /> },
-        { title: 'Created', show: ({ created_at: at }) => <Time at={at} /> },
         {
-          title: 'Tokens',
-          show: ({ id }) => (
+          title: 'Active tokens',
+          isNumber: true,
+          show: ({ id, active_token_count: active, token_count: all }) => (
             <Link to={`tokens?project_id=${id}`}>
-              Show<span className="unseen"> its tokens</span>
+              {exact(active)} of {exact(all)}
+              <span className="unseen"> tokens</span>
             </Link>
           ),
         },
+        { title: 'Requests, 24 h', isNumber: true, show: ({ requests_24h: requests }) => exact(requests) },
+        { title: 'Errors, 24 h', isNumber: true, show: ({ errors_24h: errors }) => exact(errors) },
+        { title: 'Last used', show: ({ last_used_at: at }) => <Time at={at} /> },
+        { title: 'Upstream key', show: ({ api_key_hint: hint }) => <KeyHint hint={hint} /> },
+        { title: 'Created', show: ({ created_at: at }) => <Time at={at} /> },
       ]}
     />
   );

@@ -32,15 +32,13 @@ const idOf = ({ params }: PageRequest) => params.id ?? '';
 async function show(request: PageRequest, refused: string | null = null): Promise<PageResponse> {
   const client = request.client();
   const project = await client.project(idOf(request));
-  const [used, records, active] = await Promise.all([
+  const [used, records] = await Promise.all([
     usageFor(request, client, { project_id: project.id }),
     client.auditRecords({ project_id: project.id, limit: RECORDS_SHOWN }),
-    client.tokens({ project_id: project.id, active_only: 'true', limit: '1' }),
   ]);
   const done = refused === null ? (countMessage(request, 'revoked', 'token') ?? doneMessage(request, DONE)) : null;
   const body = projectPage({
     project,
-    activeTokens: active.total,
     ...used,
     records: records.items,
     done,

@@ -3,6 +3,7 @@ import {
   EXAMPLE_IDS,
   about,
   boolean,
+  count,
   flag,
   name,
   nullable,
@@ -50,6 +51,15 @@ export const project = z
     created_at: timestamp('Creation time.'),
     updated_at: timestamp('Time of the last change.'),
     deactivated_at: nullable(timestamp('Time of deactivation; null while the project is active.')),
+    token_count: count('Number of tokens, in any state.'),
+    active_token_count: count('Number of tokens that can be used now; 0 while the project is inactive.'),
+    last_used_at: nullable(timestamp('Last use of any of its tokens; null if there was none.')),
+    requests_24h: count(
+      'Requests of its tokens in the current hour and the 23 hours before it. Those of the last few seconds may be missing.',
+    ),
+    errors_24h: count(
+      'Those of these requests that did not succeed: refused by llmp or by the provider, failed, or cut off by a revocation.',
+    ),
   })
   .describe('A project holds the API key of a provider. Clients use its tokens in place of the key.');
 
@@ -61,4 +71,9 @@ export const projectExample: z.input<typeof project> = {
   created_at: '2030-01-31T12:00:00.000Z',
   updated_at: '2030-01-31T12:00:00.000Z',
   deactivated_at: null,
+  token_count: 12,
+  active_token_count: 9,
+  last_used_at: '2030-01-31T12:34:56.000Z',
+  requests_24h: 4210,
+  errors_24h: 17,
 };

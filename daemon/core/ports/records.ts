@@ -166,9 +166,24 @@ export interface Names {
   projects: ReadonlyMap<string, string>;
 }
 
+/** Counts of a project. */
+export interface ProjectFigures {
+  tokenCount: number;
+  /** Tokens that can be used now; 0 while the project is inactive. */
+  activeTokenCount: number;
+  /** Last use of any of its tokens; null if there was none. */
+  lastUsedAtMs: number | null;
+  /** In the current hour and the 23 hours before it. The last few seconds may be missing. */
+  requests24h: number;
+  /** Those of them that were refused, failed or cut off, by this proxy or by the provider. */
+  errors24h: number;
+}
+
 export interface RecordStore {
   project(id: string): Promise<Project | null>;
   projects(filter: ProjectFilter, page: PageRequest): Promise<PageOf<Project>>;
+  /** Figures of a page of projects, in a few queries. Those of many tokens or projects may be a few seconds old. */
+  projectFigures(ids: readonly string[], nowMs: number): Promise<ReadonlyMap<string, ProjectFigures>>;
   token(id: string): Promise<TokenRow | null>;
   tokenByDigest(digest: string): Promise<TokenRow | null>;
   tokens(filter: TokenFilter, sort: TokenSort, page: PageRequest, nowMs: number): Promise<PageOf<TokenRow>>;

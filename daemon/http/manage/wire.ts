@@ -17,10 +17,10 @@ import type { NamedRecord } from '../../core/audit.js';
 import type { FollowFilter } from '../../core/audit-log.js';
 import type { AuditFilter, Moment, PageOf, Selection, TokenFilter, TokenSort } from '../../core/ports.js';
 import { Refusal } from '../../core/refusal.js';
-import { DEFAULT_LIFETIME_MS, type ShownToken, type TokenDraft } from '../../core/registry.js';
+import { DEFAULT_LIFETIME_MS, type ShownProject, type ShownToken, type TokenDraft } from '../../core/registry.js';
 import type { AdminSession } from '../../core/admin-sessions.js';
 import type { StatusReport } from '../../core/status.js';
-import { DEFAULT_TERMS, type Project, TERM_NAMES, type Token, type TokenState } from '../../core/token.js';
+import { DEFAULT_TERMS, TERM_NAMES, type Token, type TokenState } from '../../core/token.js';
 import { isNormalizedTarget } from '../shape.js';
 
 const isoTime = (ms: number) => new Date(ms).toISOString();
@@ -38,7 +38,7 @@ type CoreValue<Name, Value> = Name extends `${string}_at` ? number | Extract<Val
 type Core<Wire> = { readonly [Name in keyof Wire & string as CoreName<Name>]: CoreValue<Name, Wire[Name]> };
 
 const coreName = (name: string) =>
-  name.replace(/_at$/, '_at_ms').replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+  name.replace(/_at$/, '_at_ms').replace(/_([a-z\d])/g, (_, letter: string) => letter.toUpperCase());
 
 /**
  * Converter to a wire shape: copies each property under its wire name, times as timestamps. A property that the core's type lacks does
@@ -56,7 +56,7 @@ function wired<Shape extends z.ZodObject>({ shape }: Shape): (value: Core<z.outp
   };
 }
 
-export const wireProject: (project: Project) => WireProject = wired(schemas.project);
+export const wireProject: (project: ShownProject) => WireProject = wired(schemas.project);
 export const wireToken: (token: ShownToken) => WireToken = wired(schemas.token);
 export const wireSession: (session: AdminSession) => WireSession = wired(schemas.session);
 

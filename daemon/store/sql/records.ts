@@ -23,6 +23,7 @@ import type { SqlTransaction, Database } from './database.js';
 import { namesById, namesIn, namesOf, type NameColumns } from './names.js';
 import { population } from './population.js';
 import { listProjects, lockedProject, upstreamKeyContext, projectById } from './projects.js';
+import { type ProjectFigureCounts, projectFigures } from './project-figures.js';
 import { AUDIT, CHANGES, PROJECTS, TOKENS } from './tables.js';
 import { listTokens, tokenByDigest, tokenById } from './tokens.js';
 import type { ListTotals } from './list-totals.js';
@@ -31,13 +32,20 @@ export class SqlRecords implements RecordStore {
   readonly #database: Database;
   readonly #box: SecretBox;
   readonly #totals: ListTotals | null;
+  readonly #figures: ProjectFigureCounts | null;
   readonly #listeners: Parameters<RecordStore['onCommitted']>[0][] = [];
   #whyNoChanges: () => string | null = () => null;
 
-  constructor(database: Database, box: SecretBox, totals: ListTotals | null = null) {
+  constructor(
+    database: Database,
+    box: SecretBox,
+    totals: ListTotals | null = null,
+    figures: ProjectFigureCounts | null = null,
+  ) {
     this.#database = database;
     this.#box = box;
     this.#totals = totals;
+    this.#figures = figures;
   }
 
   project(id: string) {
@@ -45,6 +53,9 @@ export class SqlRecords implements RecordStore {
   }
   projects(filter: ProjectFilter, page: PageRequest) {
     return listProjects(this.#database, filter, page);
+  }
+  projectFigures(ids: readonly string[], nowMs: number) {
+    return this.#figures?.of(this.#database, ids, nowMs) ?? projectFigures(this.#database, ids, nowMs);
   }
   token(id: string) {
     return tokenById(this.#database, id);

@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import type { WireProject, WireToken } from '../../../daemon/api/contract.js';
 import { canary } from '../../support/canaries.js';
 import { startDaemon, type TestDaemon, UPSTREAM_KEY } from '../../support/daemon.js';
+import { eventually } from '../../support/eventually.js';
 import { bodyOf, pagesOf, problemOf, write } from '../../support/management.js';
 import { type Provider, startProvider } from '../../support/provider.js';
 import { aWireProject } from '../../support/factories.js';
@@ -36,7 +37,14 @@ describe('projects', () => {
       expect(id).to.match(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
       expect(created_at).to.match(TIMESTAMP);
       expect(created).to.deep.equal(
-        aWireProject({ id, name: 'Alpha', api_key_hint: UPSTREAM_KEY.slice(-4), created_at }),
+        aWireProject({
+          id,
+          name: 'Alpha',
+          api_key_hint: UPSTREAM_KEY.slice(-4),
+          created_at,
+          token_count: 0,
+          active_token_count: 0,
+        }),
       );
     });
 
@@ -333,7 +341,7 @@ describe('projects', () => {
       const project = await daemon.createProject();
       const { id } = await daemon.createToken(project.id);
       await daemon.manage('DELETE', `/manage/projects/${project.id}`);
-      expect(await detail(project.id)).to.deep.equal(project);
+      expect(await detail(project.id)).to.deep.equal({ ...project, token_count: 1, active_token_count: 1 });
       const token: WireToken = await daemon.token(id);
       expect(token.state).to.equal('active');
     });
@@ -345,6 +353,24 @@ describe('projects', () => {
       problemOf(answer, 401, 'management_token_refused');
       expect(answer.headers.get('allow')).to.equal(null);
     });
+  });
+
+  it('show their tokens, and the use and requests of these, also in lists and in the response to a change', async () => {
+    const project = await daemon.createProject();
+    const token = await daemon.createToken(project.id);
+    await daemon.createToken(project.id);
+    await daemon.manage('DELETE', `/manage/tokens/${(await daemon.createToken(project.id)).id}`);
+    await (await daemon.call(token.token)).arrayBuffer();
+    await eventually('it has ended', () => daemon.ended.length === 1);
+    const { last_used_at } = await daemon.token(token.id);
+    expect(last_used_at).to.match(TIMESTAMP);
+    daemon.clock.advance(6_000);
+    const figures = { token_count: 3, active_token_count: 2, last_used_at, requests_24h: 1, errors_24h: 0 };
+    await eventually('the request is counted', async () => (await detail(project.id)).requests_24h === 1);
+    expect(await detail(project.id)).to.include(figures);
+    expect((await pagesOf<WireProject>(daemon, '/manage/projects'))[0]?.[0]).to.include(figures);
+    expect(await patch(project.id, { name: 'Renamed' })).to.include(figures);
+    expect(await patch(project.id, { is_active: false })).to.include({ ...figures, active_token_count: 0 });
   });
 
   it('never show the upstream key', async () => {
