@@ -29,6 +29,7 @@ export const GLOBAL_OPTIONS = {
   ),
   verbose: flag('-v, --verbose', 'print requests to the daemon on standard error'),
   color: flag('--no-color', 'do not use colors (NO_COLOR)'),
+  pager: flag('--no-pager', 'do not show long tables with a pager (LLMP_PAGER)'),
   timeout: value('--timeout <DURATION>', duration(), 'time limit for a response, for example 10s (default: 30s)'),
   input: flag('--no-input', 'never prompt; fail instead'),
   reason: text('--reason <TEXT>', 'reason for the change, for the audit log (up to 200 characters)'),

@@ -75,6 +75,7 @@ const shell: Shell = {
   interrupted,
   onSignal,
   terminal: async () => (await import('../console/terminal-io.js')).terminalIo(process),
+  page: async (pager, text) => (await import('./pager.js')).paged(pager, text, env),
   spawn: start,
 };
 process.exitCode = await run(argv.slice(2), shell);

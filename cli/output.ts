@@ -13,6 +13,8 @@ export interface OutputOptions {
   quiet: boolean;
   verbose: boolean;
   color: boolean;
+  /** Whether tables that are longer than the screen are shown with a pager. */
+  pager: boolean;
   /** Masked in all messages. */
   secrets: readonly (string | undefined)[];
   /** The first words of all commands, to recognise `llmp WORD …` in messages. */
@@ -63,7 +65,8 @@ export class Output {
     if (this.#isForPeople) {
       const { tableOf } = await import('../console/table.js');
       const lines = [...items, ...(view.summary?.(items) ?? [])];
-      if (items.length > 0) this.#write(await tableOf(lines, view.columns, await this.#renderOptions()));
+      const render = await this.#renderOptions();
+      if (items.length > 0) await this.#writePaged(await tableOf(lines, view.columns, render), render);
     } else this.#write(this.#lines(items, view, whole));
   }
 
@@ -71,7 +74,8 @@ export class Output {
   async one<T extends object>(item: T, view: View<T>): Promise<void> {
     if (this.#isForPeople) {
       const { detailOf } = await import('../console/table.js');
-      this.#write(detailOf(item, view, await this.#renderOptions()));
+      const render = await this.#renderOptions();
+      await this.#writePaged(detailOf(item, view, render), render);
     } else this.#write(this.#lines([item], view, item));
   }
 
@@ -324,6 +328,19 @@ export class Output {
     const { stdout } = this.#shell;
     if (stdout.write(data)) return;
     await new Promise<void>((resolve) => stdout.once('drain', resolve));
+  }
+
+  /** Writes to the terminal, with a pager if the text is longer than the screen. */
+  async #writePaged(text: string, render: RenderOptions): Promise<void> {
+    const { env, stdout } = this.#shell;
+    if (this.#options.pager && stdout.rows) {
+      const [{ pagerIn }, { rowsOf }] = await Promise.all([import('./pager.js'), import('../console/table.js')]);
+      const pager = pagerIn(env);
+      this.#endProgress();
+      // The last row of the screen is for the prompt of the shell.
+      if (pager && (await rowsOf(text, render)) >= stdout.rows && (await this.#shell.page(pager, text))) return;
+    }
+    this.#write(text);
   }
 
   /** Used only if stdout is a terminal. */

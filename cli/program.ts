@@ -31,6 +31,7 @@ export async function run(argv: readonly string[], shell: Shell): Promise<number
       quiet: globals.quiet ?? false,
       verbose: globals.verbose ?? false,
       color: globals.color ?? true,
+      pager: globals.pager ?? true,
       secrets: [globals.managementToken, env.MANAGEMENT_TOKEN],
       commands: COMMAND_WORDS,
     });

@@ -1,6 +1,7 @@
 import type { ChildProcess } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
 import type { TerminalIo } from '../console/terminal-io.js';
+import type { Pager } from './pager.js';
 
 export type InputStream = Readable & { isTTY?: boolean };
 export type OutputStream = Writable & { isTTY?: boolean; columns?: number; rows?: number };
@@ -26,6 +27,8 @@ export interface Shell {
   onSignal(listener: (signal: EndingSignal) => void): void;
   /** Terminal access for a full-screen interface. */
   terminal(): Promise<TerminalIo>;
+  /** Shows a text with a pager. @returns false if the pager could not be started. */
+  page(pager: Pager, text: string): Promise<boolean>;
   /** Starts a program that inherits the standard streams, with the umask that llmp was started with. */
   spawn(file: string, args: readonly string[], env: NodeJS.ProcessEnv): ChildProcess;
 }

@@ -150,7 +150,15 @@ async function clientFor({ given }: Line, shell: Shell): Promise<ManagementClien
   // Without a warning, which completion cannot show, the token must not be sent in clear text.
   if (serverOf(destination.server).isClearText) throw new Error('in clear text');
   delete destination.context?.tokenCommand;
-  const options = { format: 'table', quiet: true, verbose: false, color: false, secrets: [], commands: [] } as const;
+  const options = {
+    format: 'table',
+    quiet: true,
+    verbose: false,
+    color: false,
+    pager: false,
+    secrets: [],
+    commands: [],
+  } as const;
   const output = new Output(silent, options);
   const input = new Input(silent, false);
   return connect({ shell: silent, globals, input, output, destination: () => destination });

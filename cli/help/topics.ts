@@ -29,7 +29,10 @@ export const TOPICS: Readonly<Record<string, Topic>> = {
           ['NO_COLOR', 'Any value: do not use colors, as with `--no-color`.'],
           ['TERM', 'dumb: no colors and no redrawing in place.'],
           ['LC_ALL, LC_CTYPE, LANG', 'The locale. If it is not UTF-8, llmp uses ASCII only.'],
-          ['PAGER', 'The pager that `llmp man` uses if man(1) is not installed (default: less).'],
+          [
+            'LLMP_PAGER, PAGER',
+            'The pager for tables that are longer than the terminal (default: less -FRX); empty or `cat`: none. `llmp man` uses `PAGER` if man(1) is not installed.',
+          ],
         ],
       },
     ],

@@ -19,6 +19,10 @@ export interface Situation {
   stdin?: string;
   /** Makes all three streams a terminal with this many columns. */
   terminal?: number;
+  /** The height of that terminal. */
+  rows?: number;
+  /** Receives what a pager would show. @returns whether the pager could be started. */
+  page?: Shell['page'];
   /** Typed at the first prompt, on a terminal. */
   answer?: string;
   /** Receives every piece of stderr when it is written. */
@@ -42,7 +46,8 @@ export async function llmp(args: string | readonly string[], situation: Situatio
   const stdin = Object.assign(new PassThrough(), { isTTY, setRawMode: () => stdin });
   if (!isTTY) stdin.end(situation.stdin ?? '');
 
-  const stdout = new Recorder(terminal, situation.onOut);
+  const { rows } = situation;
+  const stdout = Object.assign(new Recorder(terminal, situation.onOut), rows === undefined ? {} : { rows });
   const stderr = new Recorder(terminal, (text) => {
     situation.onErr?.(text);
     if (isAnswered || !/[?:]/.test(text)) return;
@@ -72,6 +77,7 @@ export async function llmp(args: string | readonly string[], situation: Situatio
         setBlocking: () => undefined,
         exit: () => undefined,
       }),
+    page: situation.page ?? (() => Promise.resolve(false)),
     spawn: (file, args, childEnv) => spawn(file, args, { env: childEnv, stdio: 'ignore' }),
   };
   const argv = typeof args === 'string' ? args.split(' ') : args;
