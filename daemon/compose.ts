@@ -59,6 +59,8 @@ export interface Daemon {
   completions: CompletionQueue;
   streams: EventStreams;
   usage: HourlyUsage;
+  /** Hands the record of a completed request to all recorders, as the proxy does. The demo creates its past with it. */
+  record: OnEnded;
   /** Null if this instance does not share its database. */
   neighbours: ClusterSync | null;
   /** Rejects if the database was unavailable at start and its content turns out not to fit the configuration. */
@@ -107,6 +109,7 @@ async function started(options: ComposeOptions, opened: ResourceStack): Promise<
     completions: traffic.completions,
     streams: management.streams,
     usage: core.usage,
+    record: traffic.record,
     neighbours: core.neighbours,
     failed: core.failed,
     apply(next) {

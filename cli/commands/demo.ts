@@ -4,7 +4,7 @@ import { ManagementClient } from '../../daemon/api/client.js';
 import type { WireTokenCreated } from '../../daemon/api/contract.js';
 import type { Demo } from '../../daemon/demo/demo.js';
 import { command } from '../command.js';
-import { value } from '../option.js';
+import { flag, value } from '../option.js';
 import { shellWord } from '../../console/escape.js';
 import { EXIT, Failure } from '../../console/failure.js';
 import { reportedUser } from '../../console/reported-user.js';
@@ -19,16 +19,19 @@ export const demoCommand = command({
   examples: [
     ['demo', 'print commands to paste into another terminal; ^C stops the demo and removes its data'],
     ['demo --port 8080', 'use this port'],
+    ['demo --empty', 'start without simulated clients and their past'],
   ],
   options: {
     port: value('--port <PORT>', integer(1024, 65_535), 'port of the daemon (default: a free port)'),
+    empty: flag('--empty', 'start without the simulated projects, tokens, clients and their past'),
   },
-  async run({ shell, options: { port = 0 }, output }) {
+  async run({ shell, options: { port = 0, empty = false }, output }) {
     const interrupted = shell.interrupted();
     const { startDemo } = await import('../../daemon/demo/demo.js');
     const demo = await startDemo({
       port,
       upstreamKey: UPSTREAM_KEY,
+      hasPast: !empty,
       onEnded({ method, path, status, code, durationMs }) {
         output.note(`${status} ${method} ${path} ${Math.round(durationMs)} ms ${code ?? ''}`.trimEnd());
       },
@@ -40,9 +43,11 @@ export const demoCommand = command({
     });
     try {
       const token = await issueToken(demo);
-      if (output.format === 'table') output.text(guide(demo, token, shell.program));
+      if (output.format === 'table') output.text(guide(demo, token, shell.program, empty ? '' : PAST));
       else await output.one(factsOf(demo, token), factsView);
-      output.note('Requests are listed here when they end. Press ^C to stop the demo.');
+      output.note(
+        `Requests are listed here when they end${empty ? '' : ', except those of the simulated clients'}. Press ^C to stop the demo.`,
+      );
       await interrupted;
     } finally {
       await demo.stop();
@@ -98,10 +103,14 @@ const factsView: View<DemoFacts> = {
   details: {},
 };
 
-/** There are no comments between the commands, because an interactive zsh would treat them as arguments. */
-const guide = ({ url, managementTokenFile }: Demo, { id, token }: WireTokenCreated, program: string) => `\
-A stand-in provider and a daemon are running on this machine, with a project and a token for one hour and 100 requests.
+const PAST = `\
+Five other projects have simulated clients, a week of traffic, and tokens in every state. The provider rejects the key of project mobile.
+`;
 
+/** There are no comments between the commands, because an interactive zsh would treat them as arguments. */
+const guide = ({ url, managementTokenFile }: Demo, { id, token }: WireTokenCreated, program: string, past: string) => `\
+A stand-in provider and a daemon are running on this machine, with a project and a token for one hour and 100 requests.
+${past}
 Send a request:
 
 curl ${url}/v1/chat/completions -H 'Authorization: Bearer ${token}' -H 'Content-Type: application/json' -d '{"model": "demo", "messages": [{"role": "user", "content": "Hello"}]}'
@@ -157,7 +166,7 @@ ${program} token reactivate ${id}
 
 Issue a token for two requests and one minute, and use it. The third request gets 429, and after a minute every request gets 401:
 
-TOKEN=$(${program} token generate --max-requests 2 --duration 1m -q)
+TOKEN=$(${program} token generate --project-id demo --max-requests 2 --duration 1m -q)
 curl ${url}/v1/models -H "Authorization: Bearer $TOKEN"
 
 Show the tokens, and the state of the daemon:

@@ -38,6 +38,8 @@ export interface Traffic {
   connections: ConnectionLimits;
   contents: ContentReaders;
   completions: CompletionQueue;
+  /** Hands the record of a completed request to all recorders. */
+  record: OnEnded;
   addressOf: AddressOf;
   heap: HeapGuard;
   bounds: MemoryBounds;
@@ -69,6 +71,9 @@ export async function buildTraffic(context: BuildContext, core: Core, external: 
       })
     : null;
   const recorders = recordersOf({ core, external, metrics, pulse });
+  const record = (ended: RequestEnded) => {
+    for (const each of recorders) each(ended);
+  };
   /** Options that requests and upgrades share. */
   const shared = {
     admission,
@@ -82,7 +87,7 @@ export async function buildTraffic(context: BuildContext, core: Core, external: 
     loopMark: `llmp-${instanceId.slice(0, 8)}`,
     completions,
     onEnded(ended: RequestEnded, cause: unknown) {
-      for (const record of recorders) record(ended);
+      record(ended);
       logEnded(log, ended, cause);
     },
   };
@@ -96,6 +101,7 @@ export async function buildTraffic(context: BuildContext, core: Core, external: 
     connections,
     contents,
     completions,
+    record,
     addressOf,
     heap,
     bounds,

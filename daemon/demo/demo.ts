@@ -6,16 +6,25 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { loadSettings } from '../../config/settings.js';
 import { readVersion } from '../../config/version.js';
-import { realClock } from '../process/clock.js';
+import { ManagementClient } from '../api/client.js';
 import { type Daemon, startDaemon } from '../compose.js';
 import type { RequestEnded } from '../core/events.js';
+import { realClock } from '../process/clock.js';
+import { type LiveTraffic, startLiveTraffic } from './live-traffic.js';
+import { Past, PAST_MS } from './past.js';
+import { PastClock } from './past-clock.js';
 import { startStandIn } from './provider.js';
+
+const CALL_WITHIN_MS = 10_000;
 
 export interface DemoOptions {
   /** The port of the daemon on 127.0.0.1; 0 for a free port. */
   port: number;
   /** The upstream key that the stand-in provider expects. */
   upstreamKey: string;
+  /** Whether it begins with projects, tokens, traffic and clients. */
+  hasPast: boolean;
+  /** Called for each request that is not one of the simulated clients. */
   onEnded: (ended: RequestEnded) => void;
   onProblem: (message: string) => void;
 }
@@ -29,14 +38,24 @@ export interface Demo {
   stop(): Promise<void>;
 }
 
-export async function startDemo({ port, upstreamKey, onEnded, onProblem }: DemoOptions): Promise<Demo> {
+export async function startDemo({ port, upstreamKey, hasPast, onEnded, onProblem }: DemoOptions): Promise<Demo> {
   const folder = temporaryFolder();
   const managementToken = randomBytes(24).toString('base64url');
   const managementTokenFile = join(folder, 'management-token');
   writeFileSync(managementTokenFile, `${managementToken}\n`, { mode: 0o600 });
 
+  const nowMs = realClock.now();
+  const clock = new PastClock(hasPast ? nowMs - PAST_MS : nowMs);
   const provider = await startStandIn(upstreamKey);
-  let daemon: Daemon;
+  let daemon: Daemon | null = null;
+  let past: Past | null = null;
+  let clients: LiveTraffic | null = null;
+  const stop = async () => {
+    await clients?.stop();
+    await daemon?.stop();
+    await provider.stop();
+    remove(folder);
+  };
   try {
     // Only these settings: the environment may contain those of a real daemon.
     const { settings, reloadable } = loadSettings({
@@ -50,21 +69,32 @@ export async function startDemo({ port, upstreamKey, onEnded, onProblem }: DemoO
     });
     const quiet = () => undefined;
     const log = { debug: quiet, info: quiet, warn: quiet, error: onProblem };
-    daemon = await startDaemon({ settings, reloadable, log, clock: realClock, version: readVersion(), onEnded });
+    const onEndedOfOthers = (ended: RequestEnded) => {
+      if (past?.hasProject(ended.projectId) !== true) onEnded(ended);
+    };
+    const version = readVersion();
+    daemon = await startDaemon({ settings, reloadable, log, clock, version, onEnded: onEndedOfOthers });
+    const url = `http://127.0.0.1:${(daemon.server.address() as AddressInfo).port}`;
+    if (hasPast) {
+      const clientOf = (user: string, reason?: string) =>
+        new ManagementClient({
+          server: url,
+          managementToken,
+          frontEnd: 'cli',
+          user,
+          reason,
+          timeoutMs: CALL_WITHIN_MS,
+          fetch,
+        });
+      const created = (past = new Past({ daemon, clock, nowMs, clientOf, upstreamKey }));
+      await created.create();
+      clients = startLiveTraffic(url, (name) => created.secretOf(name));
+    }
+    return { url, managementToken, managementTokenFile, stop };
   } catch (error) {
-    await provider.stop();
+    await stop();
     throw error;
   }
-  return {
-    url: `http://127.0.0.1:${(daemon.server.address() as AddressInfo).port}`,
-    managementToken,
-    managementTokenFile,
-    async stop() {
-      await daemon.stop();
-      await provider.stop();
-      remove(folder);
-    },
-  };
 }
 
 /** Creates a folder of mode 0700, which is removed on exit, unless the process is ended by `kill -9`. */

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
 import { WebSocketServer } from 'ws';
+import { MODEL_FACTS, MODELS } from './cast.js';
 import { completion, json, models, problem, streamChat, uploadedFile } from './responses.js';
 
 // Long enough to be visible, and short enough not to be annoying.
@@ -67,7 +68,7 @@ async function serve(key: string, req: IncomingMessage, res: ServerResponse): Pr
   const { pathname } = new URL(req.url ?? '', 'http://provider');
   switch (`${req.method} ${pathname}`) {
     case 'GET /v1/models':
-      json(res, 200, models('demo', 'demo-mini'));
+      json(res, 200, models('demo', 'demo-mini', MODELS.mini, MODELS.large, MODELS.open));
       return;
     case 'POST /v1/chat/completions':
       return chat(body, res);
@@ -92,10 +93,23 @@ async function chat(body: Buffer, res: ServerResponse): Promise<void> {
     return;
   }
   const model = typeof request.model === 'string' ? request.model : 'demo';
+  if (model === MODELS.retired) {
+    json(res, 404, problem(`the model ${model} has been retired`, 'model_not_found'));
+    return;
+  }
+  const facts = MODEL_FACTS[model];
+  // The models of the simulated clients take their time, so that the latencies are credible.
+  if (facts) await pause(facts.usualMs * (0.5 + Math.random()));
   const reply = `You said ${textOf(request.messages?.at(-1)?.content)}. I am a stand-in provider on your own machine, and only repeat your message.`;
   if (request.stream === true) await streamChat(res, model, words(reply));
-  else json(res, 200, completion(model, reply));
+  else json(res, 200, completion(model, reply, facts && usageOf(facts)));
 }
+
+/** Model tokens around the average of the model. */
+const usageOf = ({ prompt, completion: reply }: { prompt: number; completion: number }) => ({
+  prompt: Math.round(prompt * (0.4 + 1.2 * Math.random())),
+  completion: Math.round(reply * (0.4 + 1.2 * Math.random())),
+});
 
 function chatRequest(body: Buffer): ChatRequest | null {
   try {

@@ -41,14 +41,18 @@ function chunk(model: string, delta: { content?: string }, finish_reason: 'stop'
   };
 }
 
-export function completion(model: string, content: string) {
+export function completion(model: string, content: string, usage = { prompt: 3, completion: 2 }) {
   return {
     id: 'chatcmpl-1',
     object: 'chat.completion',
     created: CREATED,
     model,
     choices: [{ index: 0, message: { role: 'assistant', content }, finish_reason: 'stop' }],
-    usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 },
+    usage: {
+      prompt_tokens: usage.prompt,
+      completion_tokens: usage.completion,
+      total_tokens: usage.prompt + usage.completion,
+    },
   };
 }
 

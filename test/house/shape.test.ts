@@ -92,7 +92,15 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
     node: [],
   },
   'daemon/demo': {
-    folders: ['daemon/demo', 'daemon/compose', 'daemon/process', 'daemon/core', 'config'],
+    folders: [
+      'daemon/demo',
+      'daemon/api',
+      'daemon/compose',
+      'daemon/process',
+      'daemon/core',
+      'daemon/http/problems', // The status and code of a refusal in the past.
+      'config',
+    ],
     packages: ['ws'],
   },
   // What the CLI and the terminal UI share, so that neither has to import the other.

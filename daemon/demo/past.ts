@@ -1,0 +1,256 @@
+/**
+ * The past of the demo: weeks of changes, and a week of traffic. It is made by the daemon's own parts while its clock moves from then
+ * to now: operators use the management API, each request passes admission, and its record goes to the same recorders as that of a real
+ * request. Only what the provider responded is made up.
+ */
+import { randomUUID } from 'node:crypto';
+import type { ManagementClient } from '../api/client.js';
+import { MS_PER_UNIT } from '../api/vocabulary.js';
+import type { Daemon } from '../compose.js';
+import { NO_CONTENT_FACTS, type RequestEnded } from '../core/events.js';
+import { Refusal, sentenceOf } from '../core/refusal.js';
+import { codeOf, statusOf } from '../http/problems.js';
+import {
+  type DemoProject,
+  type DemoToken,
+  EARLY_USES,
+  MODEL_FACTS,
+  MODELS,
+  OUTAGE,
+  PROJECTS,
+  type Rhythm,
+  TOKENS,
+  type Traffic,
+  WEEK_HOURS,
+} from './cast.js';
+import type { PastClock } from './past-clock.js';
+import { randomNumbers } from './random.js';
+
+const HOUR_MS = MS_PER_UNIT.h;
+const SEED = 20_260_101;
+const REVOKED_KEY = 'sk-demo-key-that-the-provider-has-revoked';
+
+export interface PastOptions {
+  daemon: Pick<Daemon, 'admission' | 'record' | 'usage'>;
+  clock: PastClock;
+  /** The present, in ms since the epoch: times in cast.ts count back from it. */
+  nowMs: number;
+  /** A client of the management API for an operator, such as `ana@laptop`. */
+  clientOf: (user: string, reason?: string) => ManagementClient;
+  /** The upstream key that the stand-in provider expects. */
+  upstreamKey: string;
+}
+
+/** How long before the present the past begins, in ms. */
+export const PAST_MS = (Math.max(...PROJECTS.map(({ createdHoursAgo }) => createdHoursAgo)) + 1) * HOUR_MS;
+
+interface Step {
+  hoursAgo: number;
+  run: () => void | Promise<void>;
+}
+
+/** How the provider responded. */
+type Reply = Pick<RequestEnded, 'outcome' | 'status'> | Refusal;
+
+export class Past {
+  readonly #options: PastOptions;
+  readonly #random = randomNumbers(SEED);
+  readonly #projectIds = new Map<string, string>();
+  readonly #tokens = new Map<string, { id: string; secret: string }>();
+
+  constructor(options: PastOptions) {
+    this.#options = options;
+  }
+
+  /** Creates everything, and moves the clock to the present. */
+  async create(): Promise<void> {
+    const { clock, daemon, nowMs } = this.#options;
+    const steps = [
+      ...PROJECTS.flatMap((project) => this.#changesOf(project)),
+      ...TOKENS.flatMap((token) => [...this.#changesOfToken(token), ...this.#requestsOf(token)]),
+      ...EARLY_USES.map(({ token, hoursAgo }) => this.#earlyUse(token, hoursAgo)),
+    ].sort((one, other) => other.hoursAgo - one.hoursAgo);
+    for (const { hoursAgo, run } of steps) {
+      clock.moveTo(nowMs - hoursAgo * HOUR_MS);
+      const running = run();
+      if (running) await running;
+    }
+    clock.moveTo(Infinity);
+    await daemon.usage.flush();
+  }
+
+  /** Whether a project belongs to the simulated clients. */
+  hasProject(id: string | null): boolean {
+    return id !== null && [...this.#projectIds.values()].includes(id);
+  }
+
+  /** The secret of a token of the cast. */
+  secretOf(name: string): string {
+    return this.#tokenOf(name).secret;
+  }
+
+  #tokenOf(name: string): { id: string; secret: string } {
+    const token = this.#tokens.get(name);
+    if (!token) throw new Error(`the demo has not issued a token ${name} yet`);
+    return token;
+  }
+
+  // ---- changes
+
+  #changesOf(project: DemoProject): Step[] {
+    const { name, by, createdHoursAgo, deactivatedHoursAgo, reason, keyRejectedHoursAgo } = project;
+    const { clientOf, upstreamKey } = this.#options;
+    const create = async () => {
+      const api_key = keyRejectedHoursAgo === undefined ? upstreamKey : REVOKED_KEY;
+      this.#projectIds.set(name, (await clientOf(by).createProject({ name, api_key })).id);
+    };
+    const deactivate = async () => {
+      await clientOf(by, reason).updateProject(this.#idOf(name), { is_active: false });
+    };
+    return [
+      { hoursAgo: createdHoursAgo, run: create },
+      ...(deactivatedHoursAgo === undefined ? [] : [{ hoursAgo: deactivatedHoursAgo, run: deactivate }]),
+    ];
+  }
+
+  #idOf(project: string): string {
+    return this.#projectIds.get(project) ?? '';
+  }
+
+  #changesOfToken({ name, project, issuedHoursAgo, hoursLeft, cap = 0, by, revoked }: DemoToken): Step[] {
+    const { clientOf } = this.#options;
+    const issue = async () => {
+      const { id, token } = await clientOf(by).createToken({
+        project_id: this.#idOf(project),
+        name,
+        duration_minutes: Math.round((issuedHoursAgo + hoursLeft) * 60),
+        max_requests: cap,
+      });
+      this.#tokens.set(name, { id, secret: token });
+    };
+    const steps: Step[] = [{ hoursAgo: issuedHoursAgo, run: issue }];
+    if (revoked) {
+      const revoke = async () => {
+        await clientOf(revoked.by, revoked.reason).updateToken(this.#tokenOf(name).id, { is_active: false });
+      };
+      steps.push({ hoursAgo: revoked.hoursAgo, run: revoke });
+    }
+    return steps;
+  }
+
+  // ---- traffic
+
+  #requestsOf({ name, project, issuedHoursAgo, traffic }: DemoToken): Step[] {
+    if (!traffic) return [];
+    const { fromHoursAgo = WEEK_HOURS, untilHoursAgo = 0 } = traffic;
+    const keyRejectedHoursAgo = PROJECTS.find((each) => each.name === project)?.keyRejectedHoursAgo ?? -1;
+    const steps: Step[] = [];
+    const first = Math.floor(Math.min(fromHoursAgo, issuedHoursAgo));
+    for (let hour = first; hour > untilHoursAgo; hour--) {
+      const dateMs = this.#options.nowMs - hour * HOUR_MS;
+      const count = Math.round(traffic.perHour * shareOf(traffic.rhythm, dateMs) * (0.6 + 0.8 * this.#random()));
+      for (let nr = 0; nr < count; nr++) {
+        const hoursAgo = hour - this.#random();
+        const isKeyRejected = hoursAgo < keyRejectedHoursAgo;
+        steps.push({
+          hoursAgo,
+          run: () => this.#request(name, traffic, this.#reply(traffic, hoursAgo, isKeyRejected)),
+        });
+      }
+    }
+    return steps;
+  }
+
+  #earlyUse(token: string, hoursAgo: number): Step {
+    const traffic: Traffic = { model: MODELS.large, rhythm: 'office', perHour: 0, clientIp: '10.9.2.60' };
+    return { hoursAgo, run: () => this.#request(token, traffic, { outcome: 'ok', status: 200 }) };
+  }
+
+  #reply({ model }: Traffic, hoursAgo: number, isKeyRejected: boolean): Reply {
+    if (isKeyRejected) return new Refusal('upstream_key_rejected', "upstream rejected the project's key");
+    if (model === MODELS.retired) return { outcome: 'upstream_refused', status: 404 };
+    const isOutage = hoursAgo < OUTAGE.fromHoursAgo && hoursAgo > OUTAGE.untilHoursAgo;
+    if (isOutage && this.#random() < OUTAGE.share) return { outcome: 'upstream_error', status: 503 };
+    const luck = this.#random();
+    if (luck < 0.003) return { outcome: 'upstream_error', status: 500 };
+    if (luck < 0.008) return { outcome: 'upstream_refused', status: 429 };
+    if (luck < 0.011) return { outcome: 'client_closed', status: 200 };
+    return { outcome: 'ok', status: 200 };
+  }
+
+  /** A request at the time of the clock: it passes admission, which may refuse it, and is counted and recorded. */
+  async #request(token: string, { model, clientIp }: Traffic, reply: Reply): Promise<void> {
+    const { daemon, clock } = this.#options;
+    const { admission } = daemon;
+    const common = {
+      requestId: randomUUID(),
+      timeMs: clock.now(),
+      clientIp,
+      method: 'POST',
+      path: '/v1/chat/completions',
+      cache: 'miss' as const,
+      bytesIn: 300 + Math.floor(this.#random() * 4_000),
+      bytesOut: 120,
+      upstreamRequestId: null,
+      streamed: false,
+    };
+    try {
+      const pass = await admission.admit(this.secretOf(token));
+      try {
+        await admission.draw(pass);
+        const { projectId, tokenId, tokenName, projectName, obfuscated } = pass;
+        const subject = { projectId, tokenId, tokenName, projectName, obfuscated };
+        daemon.record({ ...common, ...subject, ...this.#forwarded(model, reply) });
+      } finally {
+        admission.finish(pass);
+      }
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      daemon.record({ ...common, ...NO_SUBJECT, ...error.subject, ...refused(error), isForwarded: false, ...NO_TIMES });
+    }
+  }
+
+  #forwarded(model: string, reply: Reply) {
+    const { prompt, completion, usualMs } = MODEL_FACTS[model] ?? { prompt: 0, completion: 0, usualMs: 100 };
+    const isOk = !(reply instanceof Refusal) && reply.status === 200;
+    // One in twenty takes much longer than usual.
+    const upstreamMs = (isOk ? usualMs : 60) * (0.5 + this.#random() + (this.#random() < 0.05 ? 4 : 0));
+    const promptTokens = Math.round(prompt * (0.4 + 1.2 * this.#random()));
+    const completionTokens = Math.round(completion * (0.4 + 1.2 * this.#random()));
+    const usage = { promptTokens, completionTokens, totalTokens: promptTokens + completionTokens };
+    return {
+      ...NO_CONTENT_FACTS,
+      ...(reply instanceof Refusal ? refused(reply) : { ...reply, code: null, problem: null }),
+      model,
+      usage: isOk && reply.outcome === 'ok' ? usage : null,
+      isForwarded: true,
+      upstreamMs,
+      firstByteMs: upstreamMs + 1,
+      durationMs: upstreamMs + 2 + 4 * (isOk ? completionTokens : 0) * this.#random(),
+    };
+  }
+}
+
+const NO_SUBJECT = { projectId: null, tokenId: null, tokenName: null, projectName: null, obfuscated: null };
+const NO_TIMES = { durationMs: 1, upstreamMs: null, firstByteMs: 1 };
+
+function refused(refusal: Refusal) {
+  return {
+    ...NO_CONTENT_FACTS,
+    status: statusOf(refusal),
+    code: codeOf(refusal),
+    problem: sentenceOf(refusal),
+    outcome: refusal.kind === 'upstream_key_rejected' ? ('upstream_error' as const) : ('refused' as const),
+  };
+}
+
+/** The share of the busiest hour, from 0 to 1, by the hour and the day of the week in UTC. */
+function shareOf(rhythm: Rhythm, timeMs: number): number {
+  const date = new Date(timeMs);
+  const hour = date.getUTCHours();
+  if (rhythm === 'steady') return 0.8;
+  if (rhythm === 'night') return hour >= 1 && hour < 5 ? 1 : 0.04;
+  const isWeekend = date.getUTCDay() % 6 === 0;
+  const atWork = Math.max(0.06, Math.sin(((hour - 6) * Math.PI) / 13));
+  return hour < 6 || hour > 19 ? 0.06 : isWeekend ? atWork / 5 : atWork;
+}
