@@ -1,7 +1,7 @@
 import { listenAddress } from '../../config/kinds.js';
 import { command, type Invocation } from '../command.js';
 import { value } from '../option.js';
-import { quietConnectionTo } from '../connection/connection.js';
+import { fullFetchTo, quietConnectionTo } from '../connection/connection.js';
 import { serviceOptions } from '../service.js';
 import { managementTokenOf } from '../connection/token-source.js';
 
@@ -25,7 +25,7 @@ export const adminCommand = command({
     const { envFile, check = false, listen = { host: '127.0.0.1', port: 8081 } } = options;
     // A closed pipe ends other commands, but a service continues if the reader of its log is gone.
     if (!check) shell.stdout.removeAllListeners('error');
-    const { server, fetch } = await quietConnectionTo(invocation);
+    const { server } = quietConnectionTo(invocation);
     const managementToken = await namedToken(invocation);
     if (server.isClearText) output.warn(`the management token is sent to ${server.shown} in clear text; use https`);
     const { runAdmin } = await import('../../daemon/admin/main.js');
@@ -34,7 +34,7 @@ export const adminCommand = command({
       listen,
       server: server.url,
       shownServer: server.shown,
-      fetch,
+      fetch: await fullFetchTo(server),
       ...(envFile !== undefined && { envFile }),
       ...(managementToken !== undefined && { managementToken }),
     });

@@ -40,7 +40,7 @@ async function* daemon(asking: DoctorInputs, source: SettingsSource, signal: Abo
     globals: { ...globals, timeout: globals.timeout ?? PROBE_TIMEOUT_MS },
     destination: ownDestination ? () => ownDestination : asking.destination,
   };
-  const connection = await connectionTo(connecting);
+  const connection = connectionTo(connecting);
   const { shown } = connection.server;
   const start = `llmp daemon${envFile === undefined ? '' : ` --env-file ${envFile}`}`;
   try {

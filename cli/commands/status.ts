@@ -49,7 +49,7 @@ export const statusCommand = command({
       import('../connection/connection.js'),
       import('../connection/probes.js'),
     ]);
-    const connection = await connectionTo(invocation);
+    const connection = connectionTo(invocation);
     const { shown } = connection.server;
     let operator: Promise<ManagementClient | null> | null = null;
 

@@ -8,7 +8,12 @@ import type { Folders } from '../../tui/settings/settings.js';
 import type { Connected } from '../../tui/effects/runner.js';
 import { command } from '../command.js';
 import { flag, value } from '../option.js';
-import { type ConnectInputs, type AuthenticatedConnection, connectWithToken } from '../connection/connection.js';
+import {
+  type ConnectInputs,
+  type AuthenticatedConnection,
+  connectWithToken,
+  fullFetchTo,
+} from '../connection/connection.js';
 import { readContexts, settingsFolder } from '../connection/contexts.js';
 import { destinationOf } from '../connection/destination.js';
 import { visible } from '../../console/escape.js';
@@ -56,7 +61,8 @@ export const tuiCommand = command({
     const isReadonly = options.readonly ?? false;
     const { readSaved, changeSaved } = await import('../../tui/settings/saved-file.js');
     const connect = async (inputs: ConnectInputs) => {
-      const { target, client } = connectedTo(await connectWithToken(inputs), isReadonly);
+      const connection = await connectWithToken(inputs);
+      const { target, client } = connectedTo(connection, await fullFetchTo(connection.server), isReadonly);
       const { saved, problems } = await readSaved(folders.config, target);
       return { connected: { target, client, saved }, problems };
     };
@@ -130,7 +136,8 @@ async function inputsForContext(context: string, invocation: ConnectInputs): Pro
 }
 
 function connectedTo(
-  { server, context, managementToken, fetch, timeoutMs }: AuthenticatedConnection,
+  { server, context, managementToken, timeoutMs }: AuthenticatedConnection,
+  fetch: Connected['client']['fetch'],
   isReadonly: boolean,
 ): Omit<Connected, 'saved'> {
   return {

@@ -1,10 +1,11 @@
 /** Connections to a daemon: its address, how to send requests, and the management token. */
-import { ManagementClient } from '../../daemon/api/client.js';
+import { type Fetch, ManagementClient } from '../../daemon/api/client.js';
 import { confirmed } from '../batch.js';
 import type { Invocation } from '../command.js';
 import type { Destination } from './destination.js';
 import { EXIT, Failure } from '../../console/failure.js';
 import { reportedUser } from '../../console/reported-user.js';
+import { fetchWithHttp } from './http-client.js';
 import type { Output } from '../output.js';
 import { type Server, serverOf } from './server.js';
 import { managementTokenOf } from './token-source.js';
@@ -13,28 +14,25 @@ const DEFAULT_TIMEOUT_MS = 30_000;
 
 export interface DaemonConnection {
   server: Server;
-  fetch: typeof fetch;
+  fetch: Fetch;
   timeoutMs: number;
 }
 
 export type ConnectInputs = Pick<Invocation, 'shell' | 'globals' | 'input' | 'output' | 'destination'>;
 
 /** A connection that shows progress and traces requests, without a management token. @throws {Failure} if the server address is invalid. */
-export async function connectionTo(
-  connecting: Pick<ConnectInputs, 'globals' | 'output' | 'destination'>,
-): Promise<DaemonConnection> {
-  const connection = await quietConnectionTo(connecting);
+export function connectionTo(connecting: Pick<ConnectInputs, 'globals' | 'output' | 'destination'>): DaemonConnection {
+  const connection = quietConnectionTo(connecting);
   return { ...connection, fetch: observed(connection.fetch, connection.server.shown, connecting.output) };
 }
 
 /** The same without progress and traces. */
-export async function quietConnectionTo({
+export function quietConnectionTo({
   globals,
   destination,
-}: Pick<ConnectInputs, 'globals' | 'destination'>): Promise<DaemonConnection> {
+}: Pick<ConnectInputs, 'globals' | 'destination'>): DaemonConnection {
   const server = serverOf(destination().server);
-  const request = server.socketPath === undefined ? fetch : await fetchOver(server.socketPath);
-  return { server, fetch: request, timeoutMs: globals.timeout ?? DEFAULT_TIMEOUT_MS };
+  return { server, fetch: fetchWithHttp(server.socketPath), timeoutMs: globals.timeout ?? DEFAULT_TIMEOUT_MS };
 }
 
 /** A connection with its management token and context. */
@@ -45,7 +43,7 @@ export interface AuthenticatedConnection extends DaemonConnection {
 
 /** @throws {Failure} with exit code 2 if the server address is invalid, 3 without a usable management token. */
 export async function connectWithToken(connecting: ConnectInputs): Promise<AuthenticatedConnection> {
-  const connection = await quietConnectionTo(connecting);
+  const connection = quietConnectionTo(connecting);
   const { server } = connection;
   const { context } = connecting.destination();
   const managementToken = await managementTokenOf({ ...connecting, context });
@@ -88,8 +86,9 @@ function changeGuardOf(
   return () => (answer ??= confirmed(`Context ${context.name} is protected. Make this change?`, asking));
 }
 
-/** A fetch over a unix socket. The global fetch cannot use sockets, so undici is loaded for this case only. */
-async function fetchOver(socketPath: string): Promise<typeof fetch> {
+/** The complete `fetch`, for long-running programs. The global one cannot use Unix sockets, so undici is loaded for them. */
+export async function fullFetchTo({ socketPath }: Server): Promise<typeof fetch> {
+  if (socketPath === undefined) return fetch;
   const undici = await import('undici');
   const dispatcher = new undici.Agent({ connect: { socketPath } });
   const overSocket = (url: URL | string, init?: object) => undici.fetch(url, { ...init, dispatcher });
@@ -97,12 +96,12 @@ async function fetchOver(socketPath: string): Promise<typeof fetch> {
 }
 
 /** Shows progress while it waits for the daemon, and with -v prints each request with its status and request ID. */
-function observed(ask: typeof fetch, shown: string, output: Output): typeof fetch {
+function observed(ask: Fetch, shown: string, output: Output): Fetch {
   return async (url, init) => {
-    const { pathname, search } = new URL(url instanceof Request ? url.url : url);
+    const { pathname, search } = url;
     const response = await output.during(`waiting for ${shown}`, ask(url, init));
     const id = response.headers.get('x-request-id') ?? '-';
-    output.trace(`${init?.method ?? 'GET'} ${pathname}${search} ${response.status} ${id}`);
+    output.trace(`${init.method ?? 'GET'} ${pathname}${search} ${response.status} ${id}`);
     return response;
   };
 }

@@ -34,6 +34,29 @@ export class Unreachable extends Error {
   override name = 'Unreachable';
 }
 
+/** The part of a response that the client reads. */
+export interface FetchResponse {
+  ok: boolean;
+  status: number;
+  headers: { get(name: string): string | null };
+  /** @throws {SyntaxError} if the body is not JSON; another error if it is incomplete. */
+  json(): Promise<unknown>;
+  /** Null if the response has no body. */
+  readonly body: ReadableStream<Uint8Array> | null;
+}
+
+export interface FetchInit {
+  method?: string;
+  headers?: Record<string, string>;
+  body?: string;
+  /** A response that redirects is an error. */
+  redirect: 'error';
+  signal: AbortSignal;
+}
+
+/** The part of `fetch` that the client uses. An error of the connection is the cause of the error with which it rejects. */
+export type Fetch = (url: URL, init: FetchInit) => Promise<FetchResponse>;
+
 export interface ClientOptions {
   /** URL of the daemon, such as `http://127.0.0.1:8080`. */
   server: string;
@@ -49,7 +72,7 @@ export interface ClientOptions {
   /** Called before each change is sent. If it throws, the change is not sent. */
   beforeChange?: (() => Promise<void>) | undefined;
   /** Determines how to connect: TCP, Unix socket, or a test double. */
-  fetch: typeof fetch;
+  fetch: Fetch;
 }
 
 export interface StreamOptions {
@@ -213,7 +236,7 @@ class Caller {
     path: string,
     body: unknown,
     { headers: more, signal }: { headers?: Record<string, string>; signal: AbortSignal },
-  ): Promise<Response> {
+  ): Promise<FetchResponse> {
     const { server, managementToken, frontEnd, clientIp, user, reason } = this.#options;
     const headers: Record<string, string> = {
       authorization: `Bearer ${managementToken}`,
@@ -227,7 +250,7 @@ class Caller {
     if (reason !== undefined) headers['x-audit-reason'] = encodeURIComponent(reason);
     if (body !== undefined) headers['content-type'] = 'application/json';
 
-    let response: Response;
+    let response: FetchResponse;
     try {
       response = await this.#options.fetch(new URL(path, server), {
         method,
@@ -284,7 +307,7 @@ function withQuery(path: string, query: Query): string {
 export const NOT_LLMP = 'the server is not llmp';
 
 /** Reads the JSON body of a success, within the same timeout. @throws {Unreachable} if it is not JSON: the server is not llmp. */
-async function jsonOf(response: Response): Promise<unknown> {
+async function jsonOf(response: FetchResponse): Promise<unknown> {
   try {
     return await response.json();
   } catch (error) {
@@ -292,7 +315,7 @@ async function jsonOf(response: Response): Promise<unknown> {
   }
 }
 
-async function apiErrorOf(response: Response): Promise<ApiError> {
+async function apiErrorOf(response: FetchResponse): Promise<ApiError> {
   const body: unknown = await response.json().catch(() => null);
   const problem = (typeof body === 'object' && body !== null ? body : {}) as Partial<WireProblem>;
   const retryAfter = response.headers.get('retry-after');

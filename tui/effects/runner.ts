@@ -27,7 +27,7 @@ export interface Connected {
   target: Target;
   /** What is stored for this context. */
   saved: Saved;
-  client: Omit<ClientOptions, 'frontEnd' | 'user' | 'reason' | 'beforeChange'>;
+  client: Omit<ClientOptions, 'frontEnd' | 'user' | 'reason' | 'beforeChange' | 'fetch'> & { fetch: typeof fetch };
 }
 
 export interface RunnerOptions {
