@@ -12,6 +12,8 @@ export type WireCache = z.infer<typeof schemas.cache>;
 export type WireCachePurged = z.infer<typeof schemas.cachePurged>;
 export type WireStatus = z.infer<typeof schemas.status>;
 export type WireUsageLine = z.infer<typeof schemas.usageLine>;
+export type WireTop = z.infer<typeof schemas.top>;
+export type WireTopRow = z.infer<typeof schemas.topRow>;
 export type WireMigrations = z.infer<typeof schemas.migrations>;
 export type WireRequestEvent = z.infer<typeof schemas.requestEvent>;
 export type WireChangeEvent = z.infer<typeof schemas.changeEvent>;
@@ -37,6 +39,7 @@ export type EventQuery = Partial<Record<keyof z.input<typeof schemas.eventQuery>
 export type EventStreamQuery = Partial<Record<keyof z.input<typeof schemas.eventStreamQuery>, string>>;
 export type TokenQuery = Partial<Record<keyof z.input<typeof schemas.tokenQuery>, string>>;
 export type UsageQuery = Partial<Record<keyof z.input<typeof schemas.usageQuery>, string>>;
+export type TopQuery = Partial<Record<keyof z.input<typeof schemas.topQuery>, string>>;
 
 export type AuditQuery = Partial<Record<keyof z.input<typeof schemas.auditQuery>, string>>;
 export type AuditStreamQuery = Partial<Record<keyof z.input<typeof schemas.auditStreamQuery>, string>>;

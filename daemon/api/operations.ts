@@ -6,6 +6,7 @@ import type { Declared, Exemplified } from './operation.js';
 import { projects } from './operations/projects.js';
 import { tokens } from './operations/tokens.js';
 import { usage } from './operations/usage.js';
+import { top } from './operations/top.js';
 import { audit } from './operations/audit.js';
 import { events } from './operations/events.js';
 import { cache } from './operations/cache.js';
@@ -18,6 +19,7 @@ const all = {
   ...projects,
   ...tokens,
   ...usage,
+  ...top,
   ...audit,
   ...events,
   ...cache,

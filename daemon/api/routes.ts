@@ -33,6 +33,7 @@ export const ROUTES = {
   updateToken: { method: 'PATCH', path: '/manage/tokens/{id}' },
   revokeToken: { method: 'DELETE', path: '/manage/tokens/{id}' },
   readUsage: { method: 'GET', path: '/manage/usage', clientMethod: 'usage' },
+  readTop: { method: 'GET', path: '/manage/top', clientMethod: 'top' },
   listAudit: { method: 'GET', path: '/manage/audit', returns: 'page', clientMethod: 'auditRecords' },
   followAudit: { method: 'GET', path: '/manage/audit/stream', returns: 'stream', clientMethod: 'auditStream' },
   readAuditRecord: { method: 'GET', path: '/manage/audit/{id}', clientMethod: 'auditRecord' },

@@ -84,6 +84,19 @@ export type RequestOutcome = (typeof REQUEST_OUTCOMES)[number];
 export const USAGE_DIMENSIONS = ['token', 'project', 'model', 'hour', 'day'] as const;
 export type UsageDimension = (typeof USAGE_DIMENSIONS)[number];
 
+/** Dimensions of `GET /manage/top`; `model` has a row for each pair of model and project. */
+export const TOP_DIMENSIONS = ['token', 'project', 'model'] as const;
+export type TopDimension = (typeof TOP_DIMENSIONS)[number];
+/** Its periods, up to now. */
+export const TOP_WINDOWS = ['5m', '1h', '24h'] as const;
+export type TopWindow = (typeof TOP_WINDOWS)[number];
+/** Its orders, all descending. */
+export const TOP_SORTS = ['errors', 'requests', 'tokens', 'p50', 'p95', 'last_used'] as const;
+export type TopSort = (typeof TOP_SORTS)[number];
+export const TOP_SOURCES = ['memory', 'hourly_usage'] as const;
+export const DEFAULT_TOP_ROWS = 50;
+export const MAX_TOP_ROWS = 200;
+
 /** Storage of the response cache. */
 export const CACHE_BACKENDS = ['memory', 'redis', 'off'] as const;
 export type CacheBackend = (typeof CACHE_BACKENDS)[number];

@@ -6,10 +6,13 @@ import { AuditLog } from '../core/audit-log.js';
 import { ResponseCache } from '../core/cache/response-cache.js';
 import { CacheManager } from '../core/cache/cache-manager.js';
 import { ClusterSync } from '../core/cluster-sync.js';
+import { ModelNames } from '../core/model-names.js';
 import { StoreUnavailable } from '../core/ports.js';
 import { publishChanges } from '../core/publishing.js';
 import { RateLimits } from '../core/rate-limit.js';
 import { Registry } from '../core/registry.js';
+import { RecentTop } from '../core/top/recent-top.js';
+import { TopReports } from '../core/top/top-report.js';
 import { HourlyUsage } from '../core/usage.js';
 import { Readiness } from '../process/readiness.js';
 import { Startup } from '../process/startup.js';
@@ -25,6 +28,8 @@ export interface Core {
   readiness: Readiness;
   admission: Admission;
   usage: HourlyUsage;
+  recentTop: RecentTop;
+  top: TopReports;
   /** Null if the cache is disabled. */
   cache: ResponseCache | null;
   cacheUpkeep: CacheManager;
@@ -69,7 +74,10 @@ export function buildCore(context: BuildContext, { stores, auditFiles, shared }:
   });
   const isReady = () => readiness.isDatabaseReady;
   const retentionMs = settings.usageRetentionMs;
-  const usage = new HourlyUsage({ store: stores.usage, clock, log, instanceId, isReady, retentionMs });
+  const models = new ModelNames();
+  const usage = new HourlyUsage({ store: stores.usage, clock, log, instanceId, models, isReady, retentionMs });
+  const recentTop = new RecentTop({ clock, models });
+  const top = new TopReports({ recent: recentTop, usage, peers: null, clock });
   const cache = shared.cache && new ResponseCache({ store: shared.cache, clock, live });
   const cacheUpkeep = new CacheManager({ cache, records, clock, log });
   const registry = new Registry(records, admission, clock, (projectId) => {
@@ -148,6 +156,8 @@ export function buildCore(context: BuildContext, { stores, auditFiles, shared }:
     readiness,
     admission,
     usage,
+    recentTop,
+    top,
     cache,
     cacheUpkeep,
     registry,

@@ -69,6 +69,7 @@ export function buildManagement(
     cacheUpkeep: core.cacheUpkeep,
     auditBook: core.auditBook,
     usage: core.usage,
+    top: core.top,
     names: (...ids) => records.names(...ids),
     migrations: { status: core.migrations.statusForOperators, up: core.migrations.up },
     streams,

@@ -136,6 +136,7 @@ function recordersOf({ core, external, metrics, pulse }: RecorderSources): reado
       }),
     (ended) => {
       pulse.record(ended);
+      core.recentTop.record(ended);
     },
   ];
   return all.filter((each) => each !== null);

@@ -33,3 +33,21 @@ export function bucketOf(bounds: readonly number[], value: number): number {
   }
   return low;
 }
+
+/** Quantile `part` of the values that were counted, interpolated within its bucket; null without values. */
+export function quantile(bounds: readonly number[], counts: ArrayLike<number>, part: number): number | null {
+  let total = 0;
+  for (let bucket = 0; bucket < counts.length; bucket += 1) total += counts[bucket] ?? 0;
+  if (total === 0) return null;
+  let below = 0;
+  for (let bucket = 0; bucket < counts.length; bucket += 1) {
+    const count = counts[bucket] ?? 0;
+    if (count > 0 && below + count >= total * part) {
+      const lower = bounds[bucket - 1] ?? 0;
+      const upper = bounds[bucket] ?? lower;
+      return lower + ((upper - lower) * (total * part - below)) / count;
+    }
+    below += count;
+  }
+  return null;
+}

@@ -6,7 +6,7 @@
  * is needed.
  */
 import type { RequestEnded } from './events.js';
-import { bucketOf } from './histogram.js';
+import { bucketOf, quantile } from './histogram.js';
 import type { Clock } from './ports.js';
 
 const SECONDS = 60;
@@ -69,8 +69,8 @@ export class RecentTraffic {
       requestsPerSecond: sum('requests') / periodS,
       errorsPerSecond: sum('errors') / periodS,
       hitRatio: served === 0 ? null : sum('hits') / served,
-      upstreamP50Ms: quantile(times, 0.5),
-      upstreamP95Ms: quantile(times, 0.95),
+      upstreamP50Ms: quantile(BOUNDS_MS, times, 0.5),
+      upstreamP95Ms: quantile(BOUNDS_MS, times, 0.95),
     };
   }
 
@@ -108,20 +108,4 @@ function add(counts: Float64Array | Uint32Array, at: number): void {
 /** A client that sends its request too slowly (408) is not an error. */
 function isError({ status, outcome }: RequestEnded): boolean {
   return status >= 500 || outcome === 'truncated' || (outcome === 'timeout' && status !== 408);
-}
-
-/** Quantile `part` in ms, interpolated within its bucket; null without values. */
-function quantile(times: readonly number[], part: number): number | null {
-  const total = times.reduce((sum, count) => sum + count, 0);
-  if (total === 0) return null;
-  let below = 0;
-  for (const [bucket, count] of times.entries()) {
-    if (below + count >= total * part) {
-      const lower = BOUNDS_MS[bucket - 1] ?? 0;
-      const upper = BOUNDS_MS[bucket] ?? lower;
-      return lower + ((upper - lower) * (total * part - below)) / count;
-    }
-    below += count;
-  }
-  return null;
 }

@@ -4,16 +4,26 @@
  * **Collection.** Each completed request is added to a row in memory. The rows are written every few seconds. Each flush is one
  * transaction that is applied exactly once, even if its result is lost.
  *
- * **Limits.** A row takes a few hundred bytes in the database until it is removed, and clients could invent model names. Each day, up
- * to 500 models that the provider answered for are counted by name, and up to 100 that it did not answer for (up to 10 per token, so
- * that one client cannot use up all names); these show which model failed. All other models count as `other`. For requests without
- * a known token only the refusal is counted. While the database is unavailable, a bounded number of rows waits in memory; requests
+ * **Limits.** A row takes a few hundred bytes in the database until it is removed, so the number of model names is limited
+ * (model-names.ts). For requests without a known token only the refusal is counted. While the database is unavailable, a bounded number of rows waits in memory; requests
  * beyond that are lost, and their number is logged.
  */
 import { createHash } from 'node:crypto';
 import { MS_PER_UNIT } from '../api/vocabulary.js';
 import type { Outcome, RequestEnded } from './events.js';
-import type { Clock, Log, UsageCounts, UsageFlush, UsageLine, UsageQuery, UsageRow, UsageStore } from './ports.js';
+import type { ModelNames } from './model-names.js';
+import type {
+  Clock,
+  Log,
+  TopPart,
+  TopQuery,
+  UsageCounts,
+  UsageFlush,
+  UsageLine,
+  UsageQuery,
+  UsageRow,
+  UsageStore,
+} from './ports.js';
 import { orUnavailable, Refusal } from './refusal.js';
 import { SingleRun } from './single-run.js';
 
@@ -29,10 +39,6 @@ const FLUSH_EVERY_MS = 5_000; // A killed process loses the usage of up to this 
 const MAX_ROWS_PER_FLUSH = 1_000;
 /** Maximum number of rows waiting while the database is unavailable. */
 const MAX_WAITING_ROWS = 20_000;
-const MAX_MODELS = 500;
-const MAX_UNANSWERED_MODELS = 100;
-const MAX_UNANSWERED_PER_TOKEN = 10;
-const OTHER = 'other';
 const REMOVE_EVERY_MS = HOUR_MS;
 // Delayed, because the database is busy during startup.
 const FIRST_REMOVAL_AFTER_MS = 600_000;
@@ -44,6 +50,7 @@ export interface HourlyUsageOptions {
   clock: Clock;
   log: Log;
   instanceId: string;
+  models: ModelNames;
   /** Whether migrations are applied; before that the tables may be missing. */
   isReady: () => boolean;
   /** How long usage is stored; 0: without limit. */
@@ -64,13 +71,6 @@ export class HourlyUsage {
   #cancelFlush: (() => void) | null = null;
   #cancelRemoval: (() => void) | null = null;
   #isClosed = false;
-  /** Models that the provider answered for today. */
-  readonly #models = new Set<string>();
-  /** Models that were requested today without a successful response. */
-  readonly #unanswered = new Set<string>();
-  /** How many of those each token was the first to request. */
-  readonly #unansweredOf = new Map<string, number>();
-  #modelsDayMs = 0;
   /** Requests not counted because too many rows were waiting. */
   #lost = 0;
 
@@ -121,7 +121,7 @@ export class HourlyUsage {
     const hourMs = ended.timeMs - (ended.timeMs % HOUR_MS);
     const tokenId = ended.tokenId ?? '';
     const code = ended.code ?? '';
-    const model = tokenId === '' ? '' : this.#modelOf(ended, tokenId, hourMs);
+    const model = this.#options.models.nameFor(ended);
     const { outcome } = ended;
     // Only the last part can contain a line break, so the key is unambiguous.
     const key = `${hourMs}\n${tokenId}\n${outcome}\n${code}\n${model}`;
@@ -141,35 +141,6 @@ export class HourlyUsage {
     };
     this.#rows.set(key, row);
     return row;
-  }
-
-  #modelOf({ model, status }: RequestEnded, tokenId: string, hourMs: number): string {
-    if (model === null) return '';
-    const dayMs = hourMs - (hourMs % DAY_MS);
-    if (dayMs !== this.#modelsDayMs) {
-      this.#modelsDayMs = dayMs;
-      this.#models.clear();
-      this.#unanswered.clear();
-      this.#unansweredOf.clear();
-    }
-    if (this.#models.has(model)) return model;
-    const isNamed = status < 400 ? this.#nameAnswered(model) : this.#nameUnanswered(model, tokenId);
-    return isNamed ? model : OTHER;
-  }
-
-  #nameAnswered(model: string): boolean {
-    if (this.#models.size >= MAX_MODELS) return false;
-    this.#models.add(model);
-    return true;
-  }
-
-  #nameUnanswered(model: string, tokenId: string): boolean {
-    if (this.#unanswered.has(model)) return true;
-    const requested = this.#unansweredOf.get(tokenId) ?? 0;
-    if (this.#unanswered.size >= MAX_UNANSWERED_MODELS || requested >= MAX_UNANSWERED_PER_TOKEN) return false;
-    this.#unanswered.add(model);
-    this.#unansweredOf.set(tokenId, requested + 1);
-    return true;
   }
 
   // ---- writing
@@ -247,6 +218,12 @@ export class HourlyUsage {
       );
     }
     return lines.sort(byTimeAndRequests);
+  }
+
+  /** Like `report`, for the top rows since `firstMs`. @throws {StoreUnavailable} */
+  async top(query: TopQuery, firstMs: number): Promise<TopPart> {
+    await this.flush();
+    return this.#options.store.top(query, firstMs);
   }
 
   /** Removes whole days only, so that the remaining hours still add up to the remaining totals. */

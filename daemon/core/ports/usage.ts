@@ -1,6 +1,7 @@
 /** Storage of usage statistics. */
 import type { UsageDimension } from '../../api/vocabulary.js';
 import type { Outcome } from '../events.js';
+import type { TopPart, TopQuery } from './top.js';
 
 /** Sums over the requests of one row, or of one line of a report. */
 export interface UsageCounts {
@@ -70,6 +71,8 @@ export interface UsageStore {
   lastFlush(instanceId: string): Promise<number>;
   /** Sums up usage. @returns lines in no particular order; `limit` + 1 lines if there are more than `limit`. */
   report(query: UsageQuery, limit: number): Promise<UsageLine[]>;
+  /** Usage of the hours from `firstMs` on. */
+  top(query: TopQuery, firstMs: number): Promise<TopPart>;
   /** Removes a batch of usage before that day. @returns whether there may be more to remove. */
   removeBefore(dayMs: number): Promise<boolean>;
 }

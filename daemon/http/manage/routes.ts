@@ -11,6 +11,7 @@ import { managementTokenRefused, orUnavailable, Refusal } from '../../core/refus
 import type { Registry } from '../../core/registry.js';
 import type { AdminSessions } from '../../core/admin-sessions.js';
 import type { StatusReport } from '../../core/status.js';
+import type { TopReports } from '../../core/top/top-report.js';
 import type { HourlyUsage } from '../../core/usage.js';
 import { MANAGEMENT_WAIT_MS, withDatabaseTimeout } from '../../core/database-timeout.js';
 import type { Locals } from './caller.js';
@@ -36,6 +37,7 @@ import {
   wireStatus,
   wireToken,
 } from './wire.js';
+import { topQuery, wireTop } from './wire-top.js';
 import { usageQuery, wireUsageLine } from './wire-usage.js';
 import { UUID_PATTERN } from '../../api/vocabulary.js';
 
@@ -53,6 +55,7 @@ export interface ManageOptions {
   cacheUpkeep: CacheManager;
   auditBook: AuditLog;
   usage: Pick<HourlyUsage, 'report'>;
+  top: TopReports;
   /** Names for lists that show IDs. */
   names: RecordStore['names'];
   /** Both reject with `StoreUnavailable` if the database does not respond. */
@@ -101,7 +104,8 @@ const MAX_CONCURRENT_LISTS = 8;
 function bounded(handlers: Handlers<Operations>, { clock }: ManageOptions): Handlers<Operations> {
   type Run = (...args: unknown[]) => Promise<unknown>;
   const lists = new ConcurrencyLimit(MAX_CONCURRENT_LISTS);
-  const isList = (name: string) => name === 'readUsage' || 'list' in operations[name as keyof Operations];
+  const isList = (name: string) =>
+    name === 'readUsage' || name === 'readTop' || 'list' in operations[name as keyof Operations];
   const all = Object.entries(handlers as Record<string, Run>).map(([name, run]): [string, Run] => {
     if (name === 'migrateUp') return [name, run];
     if (!isList(name)) return [name, (...args) => withDatabaseTimeout(clock, MANAGEMENT_WAIT_MS, () => run(...args))];
@@ -260,13 +264,31 @@ function eventHandlers({ bus, clock }: ManageOptions): Handlers<Pick<Operations,
   };
 }
 
-function usageHandlers({ usage, names, clock }: ManageOptions): Handlers<Pick<Operations, 'readUsage'>> {
+function usageHandlers({
+  usage,
+  top,
+  names,
+  clock,
+}: ManageOptions): Handlers<Pick<Operations, 'readUsage' | 'readTop'>> {
   return {
     readUsage: async ({ query }) => {
       const lines = await usage.report(usageQuery(query, clock.now()));
       const ids = (of: 'tokenId' | 'projectId') => new Set(lines.flatMap((line) => line[of] ?? []));
       const named = await orUnavailable(names(ids('tokenId'), ids('projectId')));
       return lines.map((line) => wireUsageLine(line, named));
+    },
+
+    readTop: async ({ query }) => {
+      const asked = topQuery(query);
+      const report = await top.report(asked);
+      const tokenIds = report.groups.flatMap(({ tokenId }) => tokenId ?? []);
+      const named = await orUnavailable(
+        names(
+          tokenIds,
+          report.groups.map(({ projectId }) => projectId),
+        ),
+      );
+      return wireTop(asked, report, named);
     },
   };
 }

@@ -5,7 +5,7 @@ import type * as schemas from '../../api/schemas.js';
 import type { Names, UsageDimension, UsageLine, UsageQuery } from '../../core/ports.js';
 import { Refusal } from '../../core/refusal.js';
 import { DAY_MS, HOUR_MS } from '../../core/usage.js';
-import { pastMs } from './wire.js';
+import { isoTime, pastMs } from './wire.js';
 
 const USAGE_SHOWN_MS = 7 * DAY_MS;
 
@@ -50,5 +50,3 @@ export const wireUsageLine = (line: UsageLine, { tokens, projects }: Names): Wir
   prompt_tokens: line.promptTokens,
   completion_tokens: line.completionTokens,
 });
-
-const isoTime = (ms: number) => new Date(ms).toISOString();

@@ -23,7 +23,7 @@ import type { StatusReport } from '../../core/status.js';
 import { DEFAULT_TERMS, TERM_NAMES, type Token, type TokenState } from '../../core/token.js';
 import { isNormalizedTarget } from '../shape.js';
 
-const isoTime = (ms: number) => new Date(ms).toISOString();
+export const isoTime = (ms: number) => new Date(ms).toISOString();
 const isoTimeOrNull = (ms: number | null) => (ms === null ? null : isoTime(ms));
 
 type Camel<Name extends string> = Name extends `${infer First}_${infer Rest}`
@@ -197,7 +197,7 @@ export function wireStatus(report: StatusReport): WireStatus {
 
 /** Rounds to a thousandth. */
 const rounded = (value: number) => Math.round(value * 1000) / 1000;
-const roundedOrNull = (value: number | null) => (value === null ? null : rounded(value));
+export const roundedOrNull = (value: number | null) => (value === null ? null : rounded(value));
 
 export function wireAuditRecord(record: NamedRecord): WireAuditRecord {
   return {

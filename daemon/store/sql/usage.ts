@@ -10,6 +10,8 @@
  */
 import {
   StoreUnavailable,
+  type TopPart,
+  type TopQuery,
   type UsageFlush,
   type UsageLine,
   type UsageQuery,
@@ -30,6 +32,7 @@ import {
   type UsageSum,
   type UsageSumColumns,
 } from './tables.js';
+import { topOfUsage } from './top.js';
 import { usageReport } from './usage-report.js';
 
 const DELETE_BATCH = 1_000;
@@ -67,6 +70,10 @@ export class SqlUsage implements UsageStore {
 
   report(query: UsageQuery, most: number): Promise<UsageLine[]> {
     return usageReport(this.#database, query, most);
+  }
+
+  top(query: TopQuery, firstMs: number): Promise<TopPart> {
+    return topOfUsage(this.#database, query, firstMs);
   }
 
   async removeBefore(dayMs: number): Promise<boolean> {

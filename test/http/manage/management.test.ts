@@ -78,6 +78,7 @@ describe('the management API', () => {
       '/manage/cache': 'GET',
       '/manage/cache/purge': 'POST',
       '/manage/usage': 'GET',
+      '/manage/top': 'GET',
       '/manage/audit': 'GET',
       [`/manage/audit/${ID}`]: 'GET',
       '/manage/audit/stream': 'GET',

@@ -6,6 +6,7 @@ import { type DatabaseOutage, makeDatabaseUnreachable } from '../../support/data
 import { type Answer, json } from '../../support/provider.js';
 import { type Fields, head } from '../../support/raw.js';
 import { ProxyFixture } from '../../support/proxy-fixture.js';
+import { ModelNames } from '../../../daemon/core/model-names.js';
 import { HourlyUsage } from '../../../daemon/core/usage.js';
 import { silent } from '../../support/cache-model/instance.js';
 import type { SqliteDatabase } from '../../../daemon/store/sql/sqlite-database.js';
@@ -603,6 +604,7 @@ describe('usage over time', () => {
       clock: daemon.clock,
       log,
       instanceId: 'another',
+      models: new ModelNames(),
       isReady: () => true,
       retentionMs: 0,
       maxWaiting: 200,

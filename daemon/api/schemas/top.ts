@@ -1,0 +1,80 @@
+import * as z from 'zod';
+import { DEFAULT_TOP_ROWS, MAX_TOP_ROWS, TOP_DIMENSIONS, TOP_SORTS, TOP_SOURCES, TOP_WINDOWS } from '../vocabulary.js';
+import { about, count, id, measure, nullable, oneOf, queryNumber, string, timestamp, uuid } from './fields.js';
+
+export const topQuery = z.strictObject({
+  by: about(oneOf(TOP_DIMENSIONS), 'What the rows are. `model` has a row for each pair of model and project.').default(
+    'token',
+  ),
+  window: about(oneOf(TOP_WINDOWS), 'The period, up to now.').default('1h'),
+  sort: about(oneOf(TOP_SORTS), 'Sort order, always descending. `tokens` are model tokens.').default('errors'),
+  project_id: about(id, 'Only requests of this project.').optional(),
+  token_id: about(id, 'Only requests of this token.').optional(),
+  limit: about(queryNumber(1, MAX_TOP_ROWS), 'Maximum number of rows.').default(DEFAULT_TOP_ROWS),
+});
+
+const figures = {
+  requests: count('Number of completed requests.'),
+  cache_hits: count('Requests served from the cache.'),
+  errors: count('Failed requests: the sum of `refused`, `upstream_refused`, `upstream_errors` and `cut`.'),
+  refused: count('Requests that llmp refused, or that failed because of llmp.'),
+  upstream_refused: count('Requests to which the upstream responded with a status of 400 to 499.'),
+  upstream_errors: count(
+    'Requests to which the upstream responded with 500 or above, did not respond, or did not complete its response.',
+  ),
+  cut: count('Requests that a revocation ended after they were forwarded, or while they were served from the cache.'),
+  prompt_tokens: count('Prompt tokens, as reported by the provider.'),
+  completion_tokens: count('Completion tokens, as reported by the provider.'),
+  p50_ms: nullable(
+    measure('Median time until the response of the upstream started, in milliseconds; null if unknown. Approximate.'),
+  ),
+  p95_ms: nullable(
+    measure(
+      '95th percentile of the time until the response of the upstream started, in milliseconds; null if unknown. Approximate.',
+    ),
+  ),
+};
+
+export const topRow = z
+  .strictObject({
+    token_id: uuid('ID of the token, with `by=token`.').optional(),
+    token_name: nullable(string('Name of the token, with `by=token`; null if it has none.')).optional(),
+    project_id: uuid('ID of the project.'),
+    project_name: nullable(string('Current name of the project; null if it is unknown.')),
+    model: nullable(
+      string('The model, with `by=model`; null if unknown. Rare models are `other`, as in the usage report.'),
+    ).optional(),
+    ...figures,
+    last_used_at: timestamp('When the last request ended; in a window of 24 h the start of that hour.'),
+    history: z
+      .array(z.int().min(0))
+      .describe('Number of requests in each step of `step_seconds`, oldest first. The last step is not over yet.'),
+    error_history: z.array(z.int().min(0)).describe('Number of failed requests in each of these steps.'),
+  })
+  .describe('A token, a project, or a model of a project.');
+
+export const top = z
+  .strictObject({
+    by: z.enum(TOP_DIMENSIONS).describe('What the rows are.'),
+    window: z.enum(TOP_WINDOWS).describe('The period that was asked for.'),
+    sort: z.enum(TOP_SORTS).describe('The sort order.'),
+    from: timestamp(
+      'Start of the period that the figures cover. Later than asked for if earlier requests are not known.',
+    ),
+    to: timestamp('End of the period: now.'),
+    source: z.enum(TOP_SOURCES).describe('Where the figures come from.'),
+    step_seconds: count('Length of a step of the histories, in seconds.'),
+    instances: z
+      .strictObject({
+        included: count('Number of instances whose requests are included.'),
+        missing: count('Number of running instances whose requests are not included.'),
+      })
+      .describe('The instances with the same database.'),
+    row_count: count('Number of rows that there would be without `limit`.'),
+    untracked_requests: count(
+      'Requests that are in the total only, because there was no room in memory for their rows.',
+    ),
+    total: z.strictObject(figures).describe('Figures of all requests, including those with an unknown token.'),
+    rows: z.array(topRow).describe('The rows, in the order of `sort`.'),
+  })
+  .describe('Figures of the busiest or most failing tokens, projects or models.');

@@ -1,0 +1,31 @@
+import { Interned } from './interned.js';
+
+/** A token and a model take about this much in the maps, in bytes. */
+const TOKEN_BYTES = 200;
+
+/** The tokens, with their projects, and the models that the cells of the rings refer to by number. */
+export class Subjects {
+  readonly tokens = new Interned();
+  readonly projects = new Interned();
+  readonly models = new Interned();
+  readonly #projectOf: number[] = [];
+
+  get bytes(): number {
+    return (this.tokens.size + this.projects.size) * TOKEN_BYTES;
+  }
+
+  projectOf(token: number): number {
+    return this.#projectOf[token] ?? 0;
+  }
+
+  retainToken(tokenId: string, projectId: string): number {
+    const isNew = this.tokens.find(tokenId) === undefined;
+    const token = this.tokens.retain(tokenId);
+    if (isNew) this.#projectOf[token] = this.projects.retain(projectId);
+    return token;
+  }
+
+  releaseToken(token: number): void {
+    if (this.tokens.release(token)) this.projects.release(this.projectOf(token));
+  }
+}

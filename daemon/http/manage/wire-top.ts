@@ -1,0 +1,63 @@
+/** Conversion of top reports between the core's values and the shapes of daemon/api. */
+import type * as z from 'zod';
+import type { WireTop, WireTopRow } from '../../api/contract.js';
+import type * as schemas from '../../api/schemas.js';
+import type { Names, TopGroup, TopQuery, TopSums } from '../../core/ports.js';
+import { failuresIn } from '../../core/top/counts.js';
+import { quantileOf, type TopReport } from '../../core/top/top-report.js';
+import { isoTime, roundedOrNull } from './wire.js';
+
+export const topQuery = (query: z.output<typeof schemas.topQuery>): TopQuery => ({
+  by: query.by,
+  window: query.window,
+  sort: query.sort,
+  projectId: query.project_id,
+  tokenId: query.token_id,
+  limit: query.limit,
+});
+
+/** @param names of the tokens and projects in the report. */
+export const wireTop = (query: TopQuery, report: TopReport, names: Names): WireTop => ({
+  by: query.by,
+  window: query.window,
+  sort: query.sort,
+  from: isoTime(report.fromMs),
+  to: isoTime(report.toMs),
+  source: query.window === '24h' ? 'hourly_usage' : 'memory',
+  step_seconds: report.stepMs / 1000,
+  instances: report.instances,
+  row_count: report.groupCount,
+  untracked_requests: report.untracked,
+  total: figuresOf(report.total),
+  rows: report.groups.map((group) => rowOf(group, names)),
+});
+
+const rowOf = (group: TopGroup, { tokens, projects }: Names): WireTopRow => ({
+  ...(group.tokenId !== null && { token_id: group.tokenId, token_name: tokens.get(group.tokenId) ?? null }),
+  project_id: group.projectId,
+  project_name: projects.get(group.projectId) ?? null,
+  ...(group.model !== null && { model: group.model === '' ? null : group.model }),
+  ...figuresOf(group),
+  last_used_at: isoTime(group.lastMs),
+  history: group.history,
+  error_history: group.failureHistory,
+});
+
+function figuresOf(sums: TopSums): WireTop['total'] {
+  // In the order of `COUNTS`.
+  const [requests, cacheHits, refused, upstreamRefused, upstreamErrors, cut, promptTokens, completionTokens] =
+    sums.counts as [number, number, number, number, number, number, number, number];
+  return {
+    requests,
+    cache_hits: cacheHits,
+    errors: failuresIn(sums.counts),
+    refused,
+    upstream_refused: upstreamRefused,
+    upstream_errors: upstreamErrors,
+    cut,
+    prompt_tokens: promptTokens,
+    completion_tokens: completionTokens,
+    p50_ms: roundedOrNull(quantileOf(sums, 'p50')),
+    p95_ms: roundedOrNull(quantileOf(sums, 'p95')),
+  };
+}
