@@ -1,11 +1,12 @@
 /** The query of a list command, in the grammar of the terminal UI's filter line: `llmp token list 'project:web expires:<2h'`. */
+import type { Kind } from '../config/kinds.js';
 import type { ManagementClient } from '../daemon/api/client.js';
 import { UUID_PATTERN } from '../daemon/api/vocabulary.js';
 import { type Failure, usage } from '../console/failure.js';
 import { parseWhole, SECRET } from '../console/query/filter.js';
 import { keysOf } from '../console/query/keys.js';
-import { termsOf } from '../console/query/terms.js';
-import type { Filter, FilteredScreen, FilterProblem, KnownNames } from '../console/query/types.js';
+import { quotedValue, termsOf } from '../console/query/terms.js';
+import type { Filter, Filtered, FilteredScreen, FilterProblem, KnownNames } from '../console/query/types.js';
 import type { Argument } from './command.js';
 import { allProjects, tokensMeant } from './ids.js';
 
@@ -77,6 +78,22 @@ async function failureOf(
         keys.map(({ name }) => name),
       );
   return usage(problem.message, { details: placeOf(problem, line), why, advice: 'See: llmp help query' });
+}
+
+/** The value of an option that selects as a term of the query does: `--used '>90%'` is `used:>90%`. @param sign what is before the value in a term. */
+export function termKind<S extends FilteredScreen>(
+  screen: S,
+  key: string,
+  accepts: string,
+  sign = '',
+): Kind<Filtered[S]['query']> {
+  return {
+    accepts,
+    parse(given) {
+      const { query, problems } = parseWhole(`${key}:${sign}${quotedValue(given)}`, screen, { projects: [] });
+      return problems.length === 0 ? query : undefined;
+    },
+  };
 }
 
 /**

@@ -13,6 +13,7 @@ import { severalInstances } from './0005-several-instances.js';
 import { usageOutcomes } from './0006-usage-outcomes.js';
 import { people } from './0007-people.js';
 import { projectLastUse } from './0008-project-last-use.js';
+import { tokenTimes } from './0009-token-times.js';
 import { MigrationsLocked, whileAlone } from './lock.js';
 import type { Migration } from './migration.js';
 import { Schema } from './schema.js';
@@ -26,6 +27,7 @@ const MIGRATIONS: readonly Migration[] = [
   usageOutcomes,
   people,
   projectLastUse,
+  tokenTimes,
 ];
 const TABLE = 'schema_migrations';
 

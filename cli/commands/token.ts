@@ -1,5 +1,5 @@
 /** `llmp token …`: lists, shows, revokes and reactivates tokens. Issuing is in token-generate.ts. */
-import { type Kind, oneOf } from '../../config/kinds.js';
+import { oneOf } from '../../config/kinds.js';
 import type { ManagementClient, Page } from '../../daemon/api/client.js';
 import type { TokenQuery, WireToken } from '../../daemon/api/contract.js';
 import { MAX_PAGE_SIZE, TOKEN_SORT_FIELDS, TOKEN_SORT_ORDERS, TOKEN_STATES } from '../../daemon/api/vocabulary.js';
@@ -9,7 +9,7 @@ import { flag, text, value, valuesOf } from '../option.js';
 import { EXIT, usage } from '../../console/failure.js';
 import { checkedId, wholeIdOf } from '../ids.js';
 import { limit, listed } from '../listing.js';
-import { queryArgument, queryIn, withOptions } from '../query.js';
+import { queryArgument, queryIn, termKind, withOptions } from '../query.js';
 import { revokeTokensOf } from './revoke-all.js';
 import { span } from '../../console/span.js';
 import { generate } from './token-generate.js';
@@ -20,14 +20,9 @@ import { whois } from './token-whois.js';
 const WATCH_LIMIT = MAX_PAGE_SIZE;
 const sortOrder = oneOf(...TOKEN_SORT_ORDERS);
 
-const shareOfCap: Kind<Pick<TokenQuery, 'used_over' | 'used_under'>> = {
-  accepts: 'a percentage with a sign, such as >90% or <10%',
-  parse(given) {
-    const [, sign, digits] = /^([<>])(\d{1,3})%?$/.exec(given) ?? [];
-    if (digits === undefined || Number(digits) > 100) return undefined;
-    return { [sign === '>' ? 'used_over' : 'used_under']: digits };
-  },
-};
+const shareOfCap = termKind('tokens', 'used', 'a percentage with a sign, such as >90% or <10%');
+const age = termKind('tokens', 'created', 'a time ago or a time with a sign, such as <7d or >2030-01-31');
+const idleTime = termKind('tokens', 'idle', 'a time such as 12h, 30d or 8w', '>');
 
 const list = command({
   path: ['manage', 'token', 'list'],
@@ -37,6 +32,7 @@ const list = command({
     ['token list --sort -last_used_at --watch', 'refresh every 2 seconds; recently used tokens come first'],
     ['token list --state active --state rate_limited', 'list tokens in one of two states'],
     ['token list --expires-within 2h -o csv', 'list tokens that expire in the next 2 hours, for a spreadsheet'],
+    ['token list --idle 30d -o id | llmp token revoke - --yes', 'revoke all tokens that were not used for 30 days'],
     ["token list 'project:web expires:<2h used:>90%'", 'list tokens that a query selects: llmp help query'],
   ],
   argument: queryArgument('tokens', "'project:web expires:<2h'"),
@@ -49,6 +45,12 @@ const list = command({
       '--used <SHARE>',
       shareOfCap,
       "only tokens that have used more or less of their cap, for example '>90%'",
+    ),
+    idle: value('--idle <TIME>', idleTime, 'only tokens that were not used for this time, for example 30d'),
+    created: value(
+      '--created <AGE>',
+      age,
+      "only tokens that were created less or more than this time ago, for example '<7d'",
     ),
     expiresWithin: value('--expires-within <TIME>', span, 'only tokens that expire within this time, for example 2h'),
     sort: value(
@@ -72,6 +74,8 @@ const list = command({
         ...(options.state && { state: options.state }),
         ...(options.search !== undefined && { q: options.search }),
         ...options.used,
+        ...options.idle,
+        ...options.created,
         ...(options.sort && { sort: options.sort }),
         ...(options.expiresWithin !== undefined && {
           expires_after: new Date(nowMs).toISOString(),

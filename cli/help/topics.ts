@@ -87,6 +87,8 @@ export const TOPICS: Readonly<Record<string, Topic>> = {
           ['project:"my app"', 'A project by name or ID. A value with spaces or commas needs quotes.'],
           ['expires:<2h', 'Expires within two hours. Units are `s`, `m`, `h` and `d`.'],
           ['expires:>2030-01-31', 'Expires after a day or time in UTC.'],
+          ['idle:>30d', 'Nobody has used it for 30 days; a token that was never used counts from its creation.'],
+          ['created:<7d', 'Was created less than 7 days ago. With a day or time, `<` means before it.'],
           ['used:>90%', 'Has used more than this share of its cap.'],
         ],
       },

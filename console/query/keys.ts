@@ -18,6 +18,8 @@ export function keysOf(screen: FilteredScreen, { projects, tokens = [] }: KnownN
         { name: 'state', what: 'for example active or !revoked', values: values.tokenState.completions },
         project,
         { name: 'expires', what: 'for example <2h or >7d', values: spans('<1h', '<1d', '<7d', '>7d', '>30d') },
+        { name: 'idle', what: 'not used for, for example >30d', values: spans('>7d', '>30d', '>90d') },
+        { name: 'created', what: 'for example <7d ago', values: spans('<1h', '<1d', '<7d', '>30d', '>90d') },
         { name: 'used', what: 'share of the cap, for example >90%', values: spans('>50%', '>90%', '<10%') },
       ];
     case 'projects':

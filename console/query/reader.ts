@@ -111,6 +111,15 @@ export class TermReader {
     return bounds;
   }
 
+  /** The value after `>`, of a key for which the API takes no upper bound. */
+  over(key: string, resolve: ValueResolver): string | undefined {
+    const { over, under } = this.bounds(key, resolve);
+    if (under !== undefined) {
+      for (const term of this.of(key)) if (term.parts[0]?.text.startsWith('<')) this.refuse(term, `write ${key}:>…`);
+    }
+    return over;
+  }
+
   reading<S extends FilteredScreen>(
     query: Record<string, string | undefined>,
     matches: TermsResult<S>['matches'] = () => true,

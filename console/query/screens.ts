@@ -24,9 +24,25 @@ export function tokenReading(terms: readonly Term[], { projects }: KnownNames): 
     // "Expires within two hours" excludes tokens that have already expired.
     expires_after: expires.over ?? (isSpan && !expires.under?.startsWith('-') ? '0s' : undefined),
     expires_before: expires.under,
+    ...creationQuery(reader),
+    idle_over: reader.over('idle', values.span),
     used_over: used.over,
     used_under: used.under,
   });
+}
+
+/** Created more than 7 days ago is before a time, but more than 2030-01-31 is after it. */
+function creationQuery(reader: TermReader): { created_after?: string; created_before?: string } {
+  const { under, over } = reader.bounds('created', values.timeAgo);
+  const isTime = (written: string) => written.includes('T');
+  const query: { created_after?: string; created_before?: string } = {};
+  if (under !== undefined) query[isTime(under) ? 'created_before' : 'created_after'] = under;
+  if (over === undefined) return query;
+  const side = isTime(over) ? 'created_after' : 'created_before';
+  const [last] = reader.of('created').slice(-1);
+  if (query[side] === undefined) query[side] = over;
+  else if (last) reader.refuse(last, `a time ${side.slice(8)} which it was created is given twice`);
+  return query;
 }
 
 function wordQuery(reader: TermReader): { q?: string; words?: string } {

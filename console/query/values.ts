@@ -228,6 +228,13 @@ export const time: ValueResolver = ({ text, isLast }) => {
 export const timeAgo: ValueResolver = (part) =>
   part.text.startsWith('-') ? { problem: 'must be a time in the past, like 24h or 7d' } : time(part);
 
+/** How long: a time span, which the daemon subtracts from its clock. */
+export const span: ValueResolver = ({ text, isLast }) => {
+  const given = text.toLowerCase();
+  if (!given.startsWith('-') && spanMs(given) !== undefined) return { value: given };
+  return isLast && /^\d{0,6}$/.test(given) ? 'open' : { problem: 'must be a time span like 12h, 30d or 8w' };
+};
+
 export const percent: ValueResolver = ({ text, isLast }) => {
   const given = text.replace(/%$/, '');
   if (/^\d{1,3}$/.test(given) && Number(given) <= 100) return { value: String(Number(given)) };

@@ -53,6 +53,10 @@ describe('queries of list commands', () => {
     [['--project-id', 'web', '!old'], ['ci']],
     [['--used', '<10%'], ['ci old']],
     [['--used', '>10'], []],
+    [['--idle', '1h'], []],
+    [['--created', '<1h', 'old'], ['ci old']],
+    [['--created', '>1h'], []],
+    [['created:<1h idle:>1h'], []],
   ] as const) {
     it(`llmp token list ${args.join(' ') || '(nothing)'}: ${names.join(', ') || 'none'}`, async () => {
       expect(await tokens(...args)).to.deep.equal(names);
@@ -153,6 +157,8 @@ describe('queries of list commands', () => {
       [['--project-id', 'web', '!project:web'], 'project'],
       [['--search', 'ci', 'old !new'], 'words to search for'],
       [['--used', '>1%', 'used:<50%'], 'used'],
+      [['--idle', '30d', 'idle:>7d'], 'idle'],
+      [['--created', '<7d', 'created:>1h'], 'created'],
     ] as const) {
       const { exitCode, err } = await here(['token', 'list', ...args]);
       expect(exitCode).to.equal(2);
@@ -168,8 +174,8 @@ describe('queries of list commands', () => {
 
   it('take times by the clock of the daemon', async () => {
     daemon.clock.advance(HOUR_MS);
-    expect(await tokens('project:web', 'expires:<-1s')).to.deep.equal([]);
-    daemon.clock.advance(2_000);
-    expect(await tokens('project:web', 'expires:<-1s')).to.deep.equal(['ci']);
+    expect(await tokens('project:web', 'expires:<-5m')).to.deep.equal([]);
+    daemon.clock.advance(600_000);
+    expect(await tokens('project:web', 'expires:<-5m')).to.deep.equal(['ci']);
   });
 });

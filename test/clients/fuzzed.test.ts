@@ -25,7 +25,7 @@ const ALLOWED_FINDINGS: [code: string, text: RegExp, why: string][] = [
   [REJECTED, /project_id is required/, 'required unless `like` is given: likewise a rule between fields'],
   [
     REJECTED,
-    /(?:since|until|expires_after|expires_before) must be an RFC 3339 timestamp/,
+    /(?:since|until|expires_after|expires_before|created_after|created_before) must be an RFC 3339 timestamp/,
     'a pattern cannot express the number of days in a month',
   ],
   [REJECTED, /q must be .* at least one letter or digit/, 'no portable pattern can express what a letter is'],

@@ -83,6 +83,12 @@ describe('filter line', () => {
       ['expires:>-1d expires:<0s', { expires_after: '-1d', expires_before: '0s' }],
       ['expires:<2030-01-31', { expires_before: '2030-01-31T00:00:00.000Z' }],
       ['expires:>2030-01-31t12:00z', { expires_after: '2030-01-31T12:00:00.000Z' }],
+      ['idle:>30d', { idle_over: '30d' }],
+      ['created:<7d', { created_after: '7d' }],
+      ['created:>7d', { created_before: '7d' }],
+      ['created:>2h created:<7d', { created_after: '7d', created_before: '2h' }],
+      ['created:<2030-01-31', { created_before: '2030-01-31T00:00:00.000Z' }],
+      ['created:>2030-01-31', { created_after: '2030-01-31T00:00:00.000Z' }],
       ['used:>90%', { used_over: '90' }],
       ['used:<50', { used_under: '50' }],
       ['used:>10% used:<90%', { used_over: '10', used_under: '90' }],
@@ -105,13 +111,18 @@ describe('filter line', () => {
     }
 
     for (const [line, at, message] of [
-      ['stat:active', 'stat:active', /^no such key: stat; use state, project, expires, used/],
+      ['stat:active', 'stat:active', /^no such key: stat; use state, project, expires, idle, /],
       ['ci state:dead x', 'dead', /^state must be one of active, /],
       ['state:act ', 'act', /^state must be one of active, /],
       ['state:active,dead ', 'dead', /^state must be one of/],
       ['state:active !state:active', '!state:active', /^the state values exclude each other$/],
       ['project:nobody', 'nobody', /^no such project$/],
       ['project:2222', '2222', /^no such project$/],
+      ['idle:<30d', 'idle:<30d', /^write idle:>…$/],
+      ['idle:>2030-01-31', '2030-01-31', /^must be a time span like/],
+      ['idle:>-3d', '-3d', /^must be a time span like/],
+      ['created:<-3d', '-3d', /^must be a time in the past/],
+      ['created:<7d created:>2030-01-31', 'created:>2030-01-31', /^a time after which it was created is given twice$/],
       ['expires:2h', 'expires:2h', /^write expires:<… or expires:>…$/],
       ['expires:<soon', 'soon', /^a time must be like 30m/],
       ['expires:<2h expires:<3h', 'expires:<3h', /is given twice$/],
@@ -143,6 +154,10 @@ describe('filter line', () => {
       'project:"My',
       '"two wo',
       '!',
+      'idle:',
+      'idle:>',
+      'idle:>30',
+      'created:<7',
       'expires:',
       'expires:<',
       'expires:<2',
@@ -336,7 +351,7 @@ describe('filter line', () => {
     };
 
     it('offers keys at the start of a term', () => {
-      expect(inserts('')).to.deep.equal(['', ['state:', 'project:', 'expires:', 'used:']]);
+      expect(inserts('')).to.deep.equal(['', ['state:', 'project:', 'expires:', 'idle:', 'created:', 'used:']]);
       expect(inserts('ci ')[1]).to.include('state:');
       expect(inserts('sta')).to.deep.equal(['sta', ['state:']]);
       expect(inserts('!pro')).to.deep.equal(['pro', ['project:']]);

@@ -10,7 +10,17 @@ const SEED = 20_300_131;
 const METHODS = ['GET', 'GET', 'POST', 'POST', 'PATCH', 'DELETE', 'HEAD', 'PUT'];
 const FIELDS = ['name', 'is_active', 'project_id', 'duration_hours', 'max_requests', 'token', '__proto__', 'id'];
 const NAMES = ['limit', 'cursor', 'is_active', 'project_id', 'projectId', 'active_only', 'state', 'expires_after'];
-const MORE_NAMES = ['expires_before', 'used_over', 'q', 'sort', 'constructor', '__proto__', ''];
+const MORE_NAMES = [
+  'expires_before',
+  'created_before',
+  'idle_over',
+  'used_over',
+  'q',
+  'sort',
+  'constructor',
+  '__proto__',
+  '',
+];
 const NUMBERS = ['0', '-1', '1', '24', '1.5', '1e400', '2147483647', '9007199254740993'];
 const TEXTS = ['""', '"x"', '"\\u0000"', '"\\ud800"', '"\\u202e"', '"<id>"', `"${'x'.repeat(300)}"`];
 const OTHERS = ['null', 'true', 'false', '[]', '{}', '[[[[]]]]', 'NaN'];

@@ -1,6 +1,7 @@
 /** Contract of the stores on every SQL database. */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { expect } from 'chai';
+import { TOKEN_SORT_FIELDS } from '../../daemon/api/vocabulary.js';
 import { auditRecord, type Caller } from '../../daemon/core/audit.js';
 import {
   type AuditFilter,
@@ -370,6 +371,51 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
         'gamma',
         'alphabet',
       ]);
+    });
+
+    it('is filtered by creation and by time without use, in every order, by pages of any size', async () => {
+      const { id } = await aProject();
+      const made = [];
+      for (let n = 0; n < 12; n++) {
+        const token = {
+          name: `t${n}`,
+          createdAtMs: NOW - n * HOUR,
+          expiresAtMs: NOW + ((n * 5) % 12) * HOUR - 2 * HOUR,
+        };
+        const { id: tokenId } = await aToken(token, id);
+        const lastUsedAtMs = n % 3 === 0 ? 0 : NOW - ((n * 7) % (n + 1)) * HOUR;
+        const use = 'UPDATE tokens SET last_used_at = $lastUsedAtMs, request_count = $n WHERE id = $tokenId';
+        await database.transact((tx) => tx.execute(use, { lastUsedAtMs, n: n % 4, tokenId }));
+        made.push({ ...token, idleSinceMs: lastUsedAtMs || token.createdAtMs });
+      }
+      type Made = (typeof made)[number];
+      const states = only<TokenState>('active');
+      const filters: [TokenFilter, (token: Made) => boolean][] = [
+        [{ idleSince: { inMs: -3 * HOUR } }, ({ idleSinceMs }) => idleSinceMs < NOW + 1 - 3 * HOUR],
+        [{ idleSince: { atMs: NOW - 3 * HOUR } }, ({ idleSinceMs }) => idleSinceMs < NOW - 3 * HOUR],
+        [
+          { idleSince: { inMs: -2 * HOUR }, states, text: 't' },
+          ({ idleSinceMs, expiresAtMs }) => idleSinceMs < NOW + 1 - 2 * HOUR && expiresAtMs > NOW + 1,
+        ],
+        [{ createdAfter: { inMs: -5 * HOUR } }, ({ createdAtMs }) => createdAtMs > NOW + 1 - 5 * HOUR],
+        [
+          { createdAfter: { atMs: NOW - 9 * HOUR }, createdBefore: { inMs: -4 * HOUR }, words: [word('t7', true)] },
+          ({ createdAtMs, name }) => createdAtMs > NOW - 9 * HOUR && createdAtMs < NOW + 1 - 4 * HOUR && name !== 't7',
+        ],
+      ];
+      for (const [filter, fits] of filters) {
+        const names = made.filter(fits).map(({ name }) => name);
+        expect(names.length).to.be.within(2, made.length - 1);
+        for (const field of TOKEN_SORT_FIELDS) {
+          for (const descending of [false, true]) {
+            const [whole, ...others] = await Promise.all(
+              [100, 1, 2, 5].map((limit) => all({ projects: only(id), ...filter }, { field, descending }, limit)),
+            );
+            expect(whole, `${JSON.stringify(filter)} by ${field}`).to.have.members(names);
+            for (const paged of others) expect(paged).to.deep.equal(whole);
+          }
+        }
+      }
     });
 
     it('is searched by the beginning of an ID as well', async () => {

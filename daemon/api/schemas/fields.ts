@@ -111,6 +111,13 @@ export const timeAgo = text(
   `${A_TIMESTAMP}, or a duration before now such as 30m, 2h, 7d or 2w`,
 );
 
+/** A duration. */
+export const span = text(
+  (written) => isSpan(written) && !written.startsWith('-'),
+  { pattern: `^${SPAN_PATTERN}$` },
+  'a duration such as 30m, 2h, 7d or 2w',
+);
+
 /** Up to `most` values of which one must match; with a leading `!`, none may match. */
 export const selection = (one: string, most: number, what: string) =>
   z

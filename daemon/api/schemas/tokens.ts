@@ -16,7 +16,9 @@ import {
   queryFlag,
   queryNumber,
   selection,
+  span,
   string,
+  timeAgo,
   timeAhead,
   timestamp,
   uuid,
@@ -82,6 +84,12 @@ export const tokenQuery = z.strictObject({
   ).optional(),
   expires_after: about(timeAhead, 'Only tokens that expire after this time.').optional(),
   expires_before: about(timeAhead, 'Only tokens that expire before this time.').optional(),
+  created_after: about(timeAgo, 'Only tokens that were created after this time.').optional(),
+  created_before: about(timeAgo, 'Only tokens that were created before this time.').optional(),
+  idle_over: about(
+    span,
+    'Only tokens that were last used longer ago than this; tokens that were never used, if they were created longer ago than this.',
+  ).optional(),
   used_over: about(percentage, 'Only tokens that have used more than this percentage of their cap.').optional(),
   used_under: about(percentage, 'Only tokens that have used less than this percentage of their cap.').optional(),
   q: about(

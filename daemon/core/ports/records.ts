@@ -100,6 +100,10 @@ export interface TokenFilter {
   states?: Selection<TokenState> | undefined;
   expiresAfter?: Moment | undefined;
   expiresBefore?: Moment | undefined;
+  createdAfter?: Moment | undefined;
+  createdBefore?: Moment | undefined;
+  /** Tokens not used since this time, nor created. */
+  idleSince?: Moment | undefined;
   /** Capped tokens of which more than this percentage is used. */
   usedOverPercent?: number | undefined;
   /** Capped tokens of which less than this percentage is used. */

@@ -97,6 +97,9 @@ export function tokenFilter(query: z.output<typeof schemas.tokenQuery>): TokenFi
     states: state === undefined ? undefined : (selectionOf(state) as Selection<TokenState>), // Validated by the schema.
     expiresAfter: momentOf(query.expires_after),
     expiresBefore: momentOf(query.expires_before),
+    createdAfter: pastMoment(query.created_after),
+    createdBefore: pastMoment(query.created_before),
+    idleSince: pastMoment(query.idle_over),
     usedOverPercent: query.used_over,
     usedUnderPercent: query.used_under,
     text: query.q,
@@ -125,10 +128,16 @@ function momentOf(written: string | undefined): Moment | undefined {
   return inMs === undefined ? { atMs: timestampMs(written) ?? NaN } : { inMs };
 }
 
+/** @param written a timestamp, or how long ago, such as `2h`. */
+function pastMoment(written: string | undefined): Moment | undefined {
+  const moment = momentOf(written);
+  return moment && 'inMs' in moment ? { inMs: -moment.inMs } : moment;
+}
+
 /** @param written a timestamp, or a time span such as `2h`, which is subtracted from now. */
 export function pastMs(written: string | undefined, nowMs: number): number | undefined {
-  const moment = momentOf(written);
-  return moment && ('atMs' in moment ? moment.atMs : nowMs - moment.inMs);
+  const moment = pastMoment(written);
+  return moment && ('atMs' in moment ? moment.atMs : nowMs + moment.inMs);
 }
 
 /** @param written such as `-created_at`. */

@@ -25,7 +25,8 @@ import { population } from './population.js';
 import { listProjects, lockedProject, upstreamKeyContext, projectById } from './projects.js';
 import { type ProjectFigureCounts, projectFigures } from './project-figures.js';
 import { AUDIT, CHANGES, PROJECTS, TOKENS } from './tables.js';
-import { listTokens, tokenByDigest, tokenById } from './tokens.js';
+import { listTokens } from './token-list.js';
+import { tokenByDigest, tokenById } from './tokens.js';
 import type { ListTotals } from './list-totals.js';
 
 export class SqlRecords implements RecordStore {

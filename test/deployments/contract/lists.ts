@@ -61,6 +61,11 @@ export function behavesInLists(given: ContractContext): void {
       ['used_over=40', ({ requestCount, maxRequests }) => maxRequests > 0 && requestCount / maxRequests > 0.4],
       ['used_under=60', ({ requestCount, maxRequests }) => maxRequests > 0 && requestCount / maxRequests < 0.6],
       [
+        `created_after=${new Date(nowMs - 9 * HOUR_MS).toISOString()}&created_before=1h`,
+        ({ createdAt }) => createdAt > nowMs - 9 * HOUR_MS && createdAt < Date.now() - HOUR_MS,
+      ],
+      ['idle_over=1d', ({ lastUsedAt, createdAt }) => (lastUsedAt || createdAt) < Date.now() - 24 * HOUR_MS],
+      [
         `expires_after=${new Date(nowMs).toISOString()}&expires_before=${new Date(nowMs + 9 * HOUR_MS).toISOString()}`,
         ({ expiresAt }) => expiresAt > nowMs && expiresAt < nowMs + 9 * HOUR_MS,
       ],

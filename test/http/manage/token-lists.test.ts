@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import type { WireProject, WireToken } from '../../../daemon/api/contract.js';
 import { startDaemon, type TestDaemon } from '../../support/daemon.js';
+import { eventually } from '../../support/eventually.js';
 import { bodyOf, pagesOf, problemOf, write } from '../../support/management.js';
 
 const STATES = ['active', 'expired', 'revoked', 'rate_limited', 'project_inactive'];
@@ -241,6 +242,42 @@ describe('the list of tokens', () => {
       expect(await names('expires_after=-1d&expires_before=0s')).to.deep.equal(['expired']);
     });
 
+    it('by created_after and created_before, as times and as how long ago', async () => {
+      const own = await startDaemon();
+      const { id } = await own.createProject();
+      for (const name of ['old', 'middle', 'new']) {
+        await own.createToken(id, { name, duration_hours: 48 });
+        own.clock.advance(3_600_000);
+      }
+      const shown = async (query: string) =>
+        ((await own.manage('GET', `/manage/tokens?${query}`)).body as WireToken[]).map(({ name }) => name);
+      expect(await shown('created_after=150m')).to.deep.equal(['new', 'middle']);
+      expect(await shown('created_before=150m')).to.deep.equal(['old']);
+      expect(await shown('created_after=150m&created_before=90m')).to.deep.equal(['middle']);
+      const time = new Date(own.clock.now() - 1.5 * 3_600_000).toISOString();
+      expect(await shown(`created_after=${time}`)).to.deep.equal(['new']);
+      expect(await shown(`created_before=${time}`)).to.deep.equal(['middle', 'old']);
+      await own.stop();
+    });
+
+    it('by idle_over shows tokens that nobody has used for this time, since they were created', async () => {
+      const own = await startDaemon();
+      const { id } = await own.createProject();
+      const used = await own.createToken(id, { name: 'used', duration_hours: 48 });
+      await own.createToken(id, { name: 'never used', duration_hours: 48 });
+      own.clock.advance(7_200_000);
+      await own.createToken(id, { name: 'new' });
+      const shown = async (query: string) =>
+        ((await own.manage('GET', `/manage/tokens?${query}`)).body as WireToken[]).map(({ name }) => name);
+      expect(await shown('idle_over=1h')).to.deep.equal(['never used', 'used']);
+      expect(await shown('idle_over=3h')).to.deep.equal([]);
+      await own.call(used.token);
+      await eventually('its use is written', async () => !(await shown('idle_over=1h')).includes('used'));
+      expect(await shown('idle_over=1h')).to.deep.equal(['never used']);
+      expect(await shown('idle_over=1h&sort=live')).to.deep.equal(['never used']);
+      await own.stop();
+    });
+
     it('by times relative to now accepts its cursor later', async () => {
       const own = await startDaemon();
       const { id } = await own.createProject();
@@ -296,6 +333,12 @@ describe('the list of tokens', () => {
       'words=a%09b',
       `words=${Array.from({ length: 11 }, () => 'a').join('+')}`,
       `words=${'x'.repeat(101)}`,
+      'created_after=-1d',
+      'created_before=yesterday',
+      'idle_over=-1d',
+      'idle_over=30',
+      'idle_over=2030-01-01T00:00:00Z',
+      'idle_over=',
       'expires_before=2y',
       'expires_before=h',
       'expires_before=1.5h',

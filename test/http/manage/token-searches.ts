@@ -73,6 +73,9 @@ const FILTERS: Record<string, TokenFilter> = {
   'more than a share of the cap': { usedOverPercent: 90 },
   'less than a share of the cap': { usedUnderPercent: 20 },
   'a time of expiry relative to now': { expiresAfter: { inMs: -100 }, expiresBefore: { inMs: 1_000 } },
+  'a time of creation': { createdAfter: { atMs: NOW_MS - 3_000 }, createdBefore: { atMs: NOW_MS - 1_500 } },
+  'no use for some time': { idleSince: { inMs: -1_400 } },
+  'no use for some time, in some states': { idleSince: { inMs: -1_400 }, states: only('active', 'expired') },
   'all filters together': {
     projects: only('two'),
     states: only('active'),
@@ -122,7 +125,9 @@ export function describeSearches(title: string, ordersEach: number): void {
         for (let n = 0; n < TOKENS; n++) await insertToken(tx, n);
       });
       await stores.database.transact((tx) =>
-        tx.execute('UPDATE tokens SET request_count = created_at % 11, last_used_at = created_at * 7919 % 1000'),
+        tx.execute(
+          'UPDATE tokens SET request_count = created_at % 11, last_used_at = CASE WHEN created_at % 3 = 0 THEN 0 ELSE created_at + created_at * 7919 % 2000 END',
+        ),
       );
       all = (await search({}, NEWEST_FIRST)).rows;
       expect(all).to.have.length(TOKENS);
@@ -185,12 +190,16 @@ async function insertToken(tx: ChangeTransaction, n: number): Promise<void> {
 
 function fits({ token, projectIsActive }: TokenRow, text: string, filter: TokenFilter): boolean {
   const { projects, states, expiresAfter, expiresBefore, usedOverPercent, usedUnderPercent, words = [] } = filter;
+  const { createdAfter, createdBefore, idleSince } = filter;
   const hasText = (part: string) => token.name!.toLowerCase().includes(part.toLowerCase()) || token.id.startsWith(part);
   if (!hasText(text) || words.some((one) => hasText(one.text) === one.isExcluded)) return false;
   if (projects && projects.among.includes(token.projectId) === projects.isExcluded) return false;
   if (states && states.among.includes(stateOf(token, projectIsActive, NOW_MS)) === states.isExcluded) return false;
   if (expiresAfter && token.expiresAtMs <= msOf(expiresAfter)) return false;
   if (expiresBefore && token.expiresAtMs >= msOf(expiresBefore)) return false;
+  if (createdAfter && token.createdAtMs <= msOf(createdAfter)) return false;
+  if (createdBefore && token.createdAtMs >= msOf(createdBefore)) return false;
+  if (idleSince && (token.lastUsedAtMs ?? token.createdAtMs) >= msOf(idleSince)) return false;
   const used = token.maxRequests > 0 ? token.requestCount / token.maxRequests : NaN;
   if (usedOverPercent !== undefined && !(used > usedOverPercent / 100)) return false;
   return usedUnderPercent === undefined || used < usedUnderPercent / 100;

@@ -1,0 +1,105 @@
+/** Conditions of the list of tokens, and the indexes that contain all of their columns. */
+import type { Moment, Selection, TokenFilter } from '../../core/ports.js';
+import type { TokenState } from '../../core/token.js';
+import type { Bind } from './database.js';
+import type { Dialect } from './dialect.js';
+import { Conditions } from './lists.js';
+import { ALIVE, OF_INACTIVE_PROJECT } from './population.js';
+import { BY_NAME, textCondition } from './token-search.js';
+
+const OF_ACTIVE_PROJECT = 't.project_id IN (SELECT id FROM projects WHERE is_active = $yes)';
+
+/** The states as defined by `stateOf`; each excludes the ones before it. */
+const IN_STATE: Record<TokenState, string> = {
+  revoked: 't.is_active = $no',
+  expired: 't.is_active = $yes AND t.expires_at <= $now',
+  project_inactive: `${ALIVE} AND ${OF_INACTIVE_PROJECT}`,
+  rate_limited: `${ALIVE} AND t.max_requests > 0 AND t.request_count >= t.max_requests AND ${OF_ACTIVE_PROJECT}`,
+  active: `${ALIVE} AND ${OF_ACTIVE_PROJECT} AND (t.max_requests = 0 OR t.request_count < t.max_requests)`,
+};
+
+const STATES = Object.keys(IN_STATE) as TokenState[];
+
+/** The selected states, each once. @param isLive true: only `active`; false: all others. */
+export const selected = (selection: Selection<TokenState> | undefined, isLive?: boolean): TokenState[] =>
+  STATES.filter((state) => selection === undefined || selection.among.includes(state) !== selection.isExcluded).filter(
+    (state) => isLive === undefined || (state === 'active') === isLive,
+  );
+
+const OF_PROJECT = 'tokens_project';
+const BY_STATE = 'tokens_state'; // Covers all columns that a filter uses.
+const OF_CAP = 'tokens_capped';
+const BY_LAST_USE = 'tokens_last_used_at';
+const BY_CREATION = 'tokens_created_at';
+
+/** The index to count the matches of a filter in. Each contains all columns of the filter. */
+export function countIndexOf(filter: TokenFilter): string | null {
+  const { projects, text, words, usedOverPercent, usedUnderPercent, createdAfter, createdBefore, ...rest } = filter;
+  const { idleSince, ...others } = rest;
+  if (projects && !projects.isExcluded) return OF_PROJECT;
+  const isOfTime = (idleSince ?? createdAfter ?? createdBefore) !== undefined;
+  const isOfCap = (usedOverPercent ?? usedUnderPercent) !== undefined;
+  const isNothingElse =
+    Object.values(others).every((value) => value === undefined) && projects === undefined && !isOfTime;
+  if ((text ?? words) !== undefined) return isNothingElse && !isOfCap ? BY_NAME : BY_STATE;
+  if (isOfTime) return idleSince === undefined ? BY_CREATION : BY_LAST_USE;
+  if (projects) return OF_PROJECT; // The smallest index that contains the project.
+  return isNothingElse && isOfCap ? OF_CAP : null;
+}
+
+/** The index to walk, in order, to read a page. */
+export function pageIndexOf({ projects }: TokenFilter, sortColumn: string): string | null {
+  // Each sort column has an index named `tokens_` and the column.
+  if (projects?.among.length !== 1 || projects.isExcluded) return `tokens_${sortColumn}`;
+  return sortColumn === 'created_at' ? OF_PROJECT : null;
+}
+
+export function tokenConditions(filter: TokenFilter, nowMs: number, dialect: Dialect): Conditions {
+  const where = new Conditions();
+  const { text, words = [], projects, states, expiresAfter, expiresBefore, usedOverPercent, usedUnderPercent } = filter;
+  if (text !== undefined) where.and(...textCondition(text, dialect));
+  words.forEach((word, i) => {
+    const [condition, bind] = textCondition(word.text, dialect, `_${i}`);
+    where.and(word.isExcluded ? `NOT (${condition})` : condition, bind);
+  });
+  if (projects !== undefined) where.and(...projectCondition(projects));
+  if (states !== undefined) where.and(stateCondition(selected(states)), { yes: true, no: false, now: nowMs });
+  if (expiresAfter !== undefined) where.and('t.expires_at > $after', { after: atMs(expiresAfter, nowMs) });
+  if (expiresBefore !== undefined) where.and('t.expires_at < $before', { before: atMs(expiresBefore, nowMs) });
+  for (const [condition, bind] of timesOf(filter, nowMs)) where.and(condition, bind);
+  if (usedOverPercent !== undefined) {
+    where.and('t.max_requests > 0 AND t.request_count * 100 > t.max_requests * $over', { over: usedOverPercent });
+  }
+  if (usedUnderPercent !== undefined) {
+    where.and('t.max_requests > 0 AND t.request_count * 100 < t.max_requests * $under', { under: usedUnderPercent });
+  }
+  return where;
+}
+
+/** Conditions on the times of creation and last use, each a range of an index. */
+function timesOf({ createdAfter, createdBefore, idleSince }: TokenFilter, nowMs: number): [string, Bind][] {
+  const times: [string, Bind][] = [];
+  if (createdAfter) times.push(['t.created_at > $createdAfter', { createdAfter: atMs(createdAfter, nowMs) }]);
+  if (createdBefore) times.push(['t.created_at < $createdBefore', { createdBefore: atMs(createdBefore, nowMs) }]);
+  // The last use is 0 for a token that was never used, and never earlier than the creation of another.
+  if (idleSince) {
+    times.push(['t.last_used_at < $idleSince AND t.created_at < $idleSince', { idleSince: atMs(idleSince, nowMs) }]);
+  }
+  return times;
+}
+
+const atMs = (moment: Moment, nowMs: number) => ('atMs' in moment ? moment.atMs : nowMs + moment.inMs);
+
+function projectCondition({ among, isExcluded }: Selection<string>): [string, Bind] {
+  const bind = Object.fromEntries(among.map((id, i) => [`project_${i}`, id]));
+  const ids = Object.keys(bind).map((name) => `$${name}`);
+  if (ids.length === 1) return [`t.project_id ${isExcluded ? '<>' : '='} $project_0`, bind];
+  return [`t.project_id ${isExcluded ? 'NOT IN' : 'IN'} (${ids.join(', ')})`, bind];
+}
+
+/** Tests for the selected states or against the others, whichever are fewer. */
+function stateCondition(states: readonly TokenState[]): string {
+  const others = STATES.filter((state) => !states.includes(state));
+  const anyOf = (them: readonly TokenState[]) => them.map((state) => `(${IN_STATE[state]})`).join(' OR ') || '1 = 0';
+  return states.length <= others.length ? anyOf(states) : `NOT (${anyOf(others)})`;
+}
