@@ -51,6 +51,7 @@ interface Cell {
 
 interface ColumnLayout {
   rank: number;
+  shrinks?: boolean;
   fills?: boolean;
   alignRight: boolean;
   cells: Cell[];
@@ -59,6 +60,8 @@ interface ColumnLayout {
 
 const GAP = '  ';
 const MAX_SHRINKABLE_WIDTH = 32;
+// Long texts are truncated to this width before a column is removed.
+const MIN_SHRUNK_WIDTH = 16;
 // The minimum width of a column that fills the line. Other columns are removed before it becomes narrower.
 const MIN_FILL_WIDTH = 24;
 
@@ -71,7 +74,7 @@ export async function tableOf<T>(
   // Loaded only for tables, because loading it takes as long as parsing the command line.
   const { default: widthOf } = await import('string-width');
   const laid = columns.map((column) => layoutOf(items, column, render, widthOf));
-  const shown = columnsThatFit(laid, render.width);
+  const shown = shrunkToFit(laid, render, widthOf);
   const lines = Array.from({ length: items.length + 1 }, (_, row) =>
     shown
       .map(({ cells, width, alignRight }) => padded(cells[row], width, alignRight, row === 0, render.colors))
@@ -153,6 +156,7 @@ function layoutOf<T>(
   cells.unshift({ text: column.title, width: column.title.length, tint: undefined });
   return {
     rank: column.rank,
+    shrinks: column.shrinks ?? false,
     alignRight: column.alignRight ?? false,
     cells,
     width: cells.reduce((most, cell) => Math.max(most, cell.width), 0),
@@ -169,8 +173,40 @@ function truncated(text: string, most: number, sign: string, widthOf: (text: str
   return shortened + sign;
 }
 
+const neededBy = (columns: readonly ColumnLayout[]) =>
+  columns.reduce((sum, column) => sum + column.width, GAP.length * (columns.length - 1));
+
+/** Truncates long texts further, the longest first; removes columns only if that is not enough. */
+function shrunkToFit(
+  columns: readonly ColumnLayout[],
+  { width, ascii }: RenderOptions,
+  widthOf: (text: string) => number,
+): readonly ColumnLayout[] {
+  const leastWidth = (column: ColumnLayout) =>
+    column.shrinks ? Math.min(column.width, MIN_SHRUNK_WIDTH) : column.width;
+  const least = columns.map((column) => ({ ...column, width: leastWidth(column) }));
+  const kept = columnsThatFit(least, width);
+  const shown = columns.filter((_, at) => kept.includes(least[at] as ColumnLayout));
+  const widths = shown.map((column) => column.width);
+  for (let excess = neededBy(shown) - width; excess > 0; excess -= 1) {
+    const longest = Math.max(...widths.filter((it, at) => shown[at]?.shrinks && it > MIN_SHRUNK_WIDTH));
+    const at = widths.findIndex((it, column) => it === longest && shown[column]?.shrinks);
+    if (at < 0) break;
+    widths[at] = longest - 1;
+  }
+  return shown.map((column, at) => {
+    const room = widths[at] ?? column.width;
+    if (room === column.width) return column;
+    const cells = column.cells.map((cell) => {
+      const text = truncated(cell.text, room, ascii ? '~' : '…', widthOf);
+      return { ...cell, text, width: widthOf(text) };
+    });
+    return { ...column, cells, width: room };
+  });
+}
+
 function columnsThatFit(columns: readonly ColumnLayout[], width: number): readonly ColumnLayout[] {
-  const needed = columns.reduce((sum, column) => sum + column.width, GAP.length * (columns.length - 1));
+  const needed = neededBy(columns);
   const highest = Math.max(...columns.map(({ rank }) => rank));
   if (needed <= width || highest === 0) return columns;
   return columnsThatFit(

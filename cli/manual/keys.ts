@@ -11,6 +11,7 @@ const SPOTS: readonly (readonly [spot: KeyScope, title: string])[] = [
   ['tokens', 'On tokens:'],
   ['token', 'On the detail of a token:'],
   ['projects', 'On projects:'],
+  ['project', 'On the detail of a project:'],
   ['audit', 'On audit:'],
   ['events', 'On events:'],
   ['cache', 'On cache:'],

@@ -115,7 +115,7 @@ describe('the output', () => {
     it('cuts a long name instead of losing columns to it', async () => {
       const { out } = await listing([token({ name: 'x'.repeat(100) })], '--no-color', { terminal: 80 });
       expect(out)
-        .to.contain(`${'x'.repeat(31)}…`)
+        .to.match(/ x{15,31}… /)
         .and.to.contain('EXPIRES');
     });
 

@@ -175,6 +175,8 @@ export class SimulatedDaemon {
         return this.#events(request.query);
       case 'tokenAudit':
         return this.#historyOf(request.id);
+      case 'projectAudit':
+        return this.records.filter((it) => it.project_id === request.id && it.action !== 'token.use').reverse();
       case 'cache':
         return this.cache;
       case 'purgeable':

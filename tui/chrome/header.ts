@@ -3,6 +3,7 @@ import { duration } from '../../daemon/api/formats.js';
 import { clockTime } from '../parts/figures.js';
 import { isRole, type Role } from '../parts/roles.js';
 import { between, joined, strip, type Strip, text, widthOf } from '../parts/strip.js';
+import { projectName } from '../state/projects.js';
 import { filterOf } from '../state/navigation.js';
 import { nameOf } from '../state/changes.js';
 import { staleSince } from '../state/connection.js';
@@ -79,7 +80,8 @@ function breadcrumb(state: State): Strip {
 }
 
 function nameOfView(state: State, view: View): string {
-  if (view.screen !== 'token') return view.screen;
+  if (!('id' in view)) return view.screen;
+  if (view.screen === 'project') return projectName(state, view.id) ?? view.id.slice(0, 8);
   const token = state.token?.token;
   return token?.id === view.id ? nameOf(token) : view.id.slice(0, 8);
 }

@@ -1,6 +1,7 @@
 /** Loads data: one function per kind of data request, on the management API. */
 import type { ManagementClient, Page } from '../../daemon/api/client.js';
 import type { WireProject, WireToken } from '../../daemon/api/contract.js';
+import { loadProjectChanges } from '../../daemon/api/project-changes.js';
 import { loadTokenHistory } from '../../daemon/api/token-history.js';
 import type { DataResponse, DataOf, ContextSummary, DataRequest } from '../state/exchange.js';
 import { MAX_PAGE_SIZE } from '../../daemon/api/vocabulary.js';
@@ -8,7 +9,7 @@ import { MAX_PAGE_SIZE } from '../../daemon/api/vocabulary.js';
 const LARGEST_PAGE = String(MAX_PAGE_SIZE);
 /** Limit of tokens marked at once, to bound the memory. */
 export const MAX_MARKED = 100_000;
-/** Per kind of change of a token. */
+/** Per kind of change of a token; of a project, of all kinds together. */
 const CHANGES_SHOWN = 50;
 
 export interface DataSource {
@@ -34,6 +35,7 @@ const LOADERS: Loaders = {
   audit: ({ client, signal }, { query }) => client.auditRecords(query, signal),
   events: ({ client, signal }, { query }) => client.storedEvents(query, signal),
   tokenAudit: ({ client, signal }, { id }) => loadTokenHistory(client, id, CHANGES_SHOWN, signal),
+  projectAudit: ({ client, signal }, { id }) => loadProjectChanges(client, id, CHANGES_SHOWN, signal),
   cache: ({ client, signal }) => client.cache(signal),
   purgeable: async ({ client, signal }, { body }) =>
     (await client.purgeCache({ ...body, dry_run: true }, signal)).purged_count,

@@ -17,6 +17,7 @@ import {
   type Transition,
   TABS,
   view,
+  DETAIL_SCREENS,
   whyBusy,
   whyNoChange,
 } from '../state/state.js';
@@ -25,7 +26,7 @@ import * as undo from '../state/undo.js';
 import { type Binding, firstKeyOf, type KeyScope, named } from './binding.js';
 import { hasOpenDetail, toggleDetail } from './feeds.js';
 
-const EVERYWHERE: readonly Screen[] = [...TABS, 'token'];
+const EVERYWHERE: readonly Screen[] = [...TABS, ...DETAIL_SCREENS];
 /** Scopes of the keys for the terminal itself. */
 const ANYWHERE: readonly KeyScope[] = [
   ...EVERYWHERE,
@@ -42,7 +43,7 @@ const ANYWHERE: readonly KeyScope[] = [
   'notice',
 ];
 const LISTS: readonly Screen[] = ['tokens', 'projects', 'audit', 'events'];
-const SCROLLED: readonly Screen[] = [...LISTS, 'token'];
+const SCROLLED: readonly Screen[] = [...LISTS, ...DETAIL_SCREENS];
 
 export const MOVING_BINDINGS = named('lists', [
   { keys: ['j', 'down'], on: SCROLLED, label: 'down', meaning: 'move down', run: (state) => movedBy(state, 1) },

@@ -3,6 +3,7 @@ import * as changing from '../state/changes.js';
 import { filterOfProject } from '../state/filtering.js';
 import * as forms from '../state/forms.js';
 import * as navigation from '../state/navigation.js';
+import * as detail from '../state/project.js';
 import * as projects from '../state/projects.js';
 import { refreshed } from '../state/refreshing.js';
 import { type State, type Transition, whyNoChange } from '../state/state.js';
@@ -10,13 +11,20 @@ import * as tokens from '../state/tokens.js';
 import { firstOf, named, step } from './binding.js';
 import { showEvents } from './feeds.js';
 
-const noProject = (state: State) => (projects.underCursor(state) ? null : 'No project here');
+type Project = NonNullable<ReturnType<typeof detail.target>>;
+
+function showTokens(state: State, project: Project): Transition {
+  const filter = filterOfProject(state, project);
+  return refreshed(tokens.withNewList(navigation.opened(state, { screen: 'tokens' }), { filter }));
+}
+
+const noProject = (state: State) => (detail.target(state) ? null : 'No project here');
 
 /** Runs with the project under the cursor. */
 const onProject =
-  (act: (state: State, project: NonNullable<ReturnType<typeof projects.underCursor>>) => Transition) =>
+  (act: (state: State, project: Project) => Transition) =>
   (state: State): Transition => {
-    const project = projects.underCursor(state);
+    const project = detail.target(state);
     return project ? act(state, project) : [state];
   };
 
@@ -24,14 +32,30 @@ export const PROJECT_BINDINGS = named('projects', [
   {
     keys: ['enter', 'l', 'right'],
     on: ['projects'],
+    label: 'detail',
+    meaning: 'show the project',
+    footer: 1,
+    whyDisabled: noProject,
+    run: onProject((state, { id }) => detail.open(state, id)),
+  },
+  {
+    keys: ['t'],
+    on: ['projects'],
+    label: 'its tokens',
+    meaning: 'show its tokens',
+    footer: 1.5,
+    whyDisabled: noProject,
+    run: onProject(showTokens),
+  },
+  {
+    name: 'tokens-of-it',
+    keys: ['enter', 't', 'l', 'right'],
+    on: ['project'],
     label: 'its tokens',
     meaning: 'show its tokens',
     footer: 1,
     whyDisabled: noProject,
-    run: onProject((state, project) => {
-      const filter = filterOfProject(state, project);
-      return refreshed(tokens.withNewList(navigation.opened(state, { screen: 'tokens' }), { filter }));
-    }),
+    run: onProject(showTokens),
   },
   {
     keys: ['n'],
@@ -44,7 +68,7 @@ export const PROJECT_BINDINGS = named('projects', [
   },
   {
     keys: ['N'],
-    on: ['projects'],
+    on: ['projects', 'project'],
     label: 'new token',
     meaning: 'issue a new token for this project',
     whyDisabled: firstOf(whyNoChange, noProject),
@@ -52,7 +76,7 @@ export const PROJECT_BINDINGS = named('projects', [
   },
   {
     keys: ['a'],
-    on: ['projects'],
+    on: ['projects', 'project'],
     label: 'activate',
     meaning: 'activate it: its tokens work again',
     footer: 3,
@@ -61,7 +85,7 @@ export const PROJECT_BINDINGS = named('projects', [
   },
   {
     keys: ['d'],
-    on: ['projects'],
+    on: ['projects', 'project'],
     label: 'deactivate',
     meaning: 'deactivate it: its tokens are refused; asks first',
     footer: 4,
@@ -70,7 +94,7 @@ export const PROJECT_BINDINGS = named('projects', [
   },
   {
     keys: ['X'],
-    on: ['projects'],
+    on: ['projects', 'project'],
     label: 'revoke all',
     meaning: 'revoke all of its tokens; asks first',
     footer: 5,
@@ -79,7 +103,7 @@ export const PROJECT_BINDINGS = named('projects', [
   },
   {
     keys: ['e'],
-    on: ['projects'],
+    on: ['projects', 'project'],
     label: 'rename',
     meaning: 'rename it',
     whyDisabled: firstOf(whyNoChange, noProject),
@@ -87,7 +111,7 @@ export const PROJECT_BINDINGS = named('projects', [
   },
   {
     keys: ['K'],
-    on: ['projects'],
+    on: ['projects', 'project'],
     label: 'set key',
     meaning: 'change its upstream key',
     whyDisabled: firstOf(whyNoChange, noProject),
@@ -95,7 +119,7 @@ export const PROJECT_BINDINGS = named('projects', [
   },
   {
     keys: ['f'],
-    on: ['projects'],
+    on: ['projects', 'project'],
     label: 'live events',
     meaning: 'show its requests and changes as they occur',
     whyDisabled: noProject,
@@ -103,7 +127,7 @@ export const PROJECT_BINDINGS = named('projects', [
   },
   {
     keys: ['y'],
-    on: ['projects'],
+    on: ['projects', 'project'],
     label: 'copy id',
     meaning: "copy the ID to the terminal's clipboard",
     whyDisabled: noProject,

@@ -2,10 +2,10 @@
 import { refreshed } from '../state/refreshing.js';
 import type { SavedView } from '../state/saved.js';
 import { openView, shownView, tabbedViews } from '../state/saved-views.js';
-import { type Screen, type State, TABS, type Transition } from '../state/state.js';
+import { DETAIL_SCREENS, type Screen, type State, TABS, type Transition } from '../state/state.js';
 import { type Binding, named } from './binding.js';
 
-const EVERYWHERE: readonly Screen[] = [...TABS, 'token'];
+const EVERYWHERE: readonly Screen[] = [...TABS, ...DETAIL_SCREENS];
 /** After the numbers of the screens. */
 export const VIEW_KEYS = ['8', '9', '0'] as const;
 const PLACES = ['first', 'second', 'third'] as const;

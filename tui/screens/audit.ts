@@ -44,7 +44,7 @@ function columnsOf(state: State, columns: number): readonly ListColumn<WireAudit
   const words = parsed(state, state.audit.filter)?.words ?? [];
   const isWide = columns >= WIDE_COLUMNS;
   const isNarrow = columns < NARROW_COLUMNS;
-  // Action, target and reason are the most useful columns: the others are dropped first.
+  // Action, target, reason and actor are the most useful columns: the others are dropped first.
   const all: ChoosableColumn<WireAuditRecord, 'audit'>[] = [
     isWide
       ? { id: 'time', title: 'TIME', rank: 0, minWidth: 19, show: (record) => strip(timeOf(record)) }
@@ -83,7 +83,7 @@ function columnsOf(state: State, columns: number): readonly ListColumn<WireAudit
       id: 'target',
       title: 'TARGET',
       rank: 2,
-      minWidth: isNarrow ? 12 : 18,
+      minWidth: isWide ? 18 : 12,
       maxWidth: 28,
       show: about,
     },

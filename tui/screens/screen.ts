@@ -6,6 +6,7 @@ import { auditScreen } from './audit.js';
 import { cacheScreen } from './cache.js';
 import { eventsScreen } from './events.js';
 import { overviewScreen } from './overview.js';
+import { projectScreen } from './project.js';
 import { projectsScreen } from './projects.js';
 import { tokenScreen } from './token.js';
 import { tokensScreen } from './tokens.js';
@@ -15,6 +16,7 @@ const SCREENS: Record<Screen, (state: State, area: Area) => Strip[]> = {
   tokens: tokensScreen,
   token: tokenScreen,
   projects: projectsScreen,
+  project: projectScreen,
   audit: auditScreen,
   cache: cacheScreen,
   events: eventsScreen,

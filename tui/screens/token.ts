@@ -4,7 +4,7 @@ import type { WireAuditRecord, WireToken } from '../../daemon/api/contract.js';
 import { getCommand } from '../keys/tokens.js';
 import { bar, columnChart } from '../parts/charts.js';
 import { fact } from '../parts/facts.js';
-import { actorShown, exact, relativeTime, revocationShown } from '../../daemon/api/formats.js';
+import { exact, relativeTime, revocationShown } from '../../daemon/api/formats.js';
 import { dateHour, dateTime, percent } from '../parts/figures.js';
 import { framed } from '../parts/frame.js';
 import type { Area } from '../parts/list.js';
@@ -13,6 +13,7 @@ import { cut, fitted, strip, type Strip, text } from '../parts/strip.js';
 import { nameOf } from '../state/changes.js';
 import { daemonNow, type State, type TokenDetail } from '../state/state.js';
 import { historyRows, lastMinuteRequests, LINES_ABOVE_HISTORY } from '../state/token.js';
+import { recordLine } from './record-line.js';
 import { hourChart, hoursOf, totals } from './hours.js';
 import { loadingText } from './tokens.js';
 
@@ -159,21 +160,5 @@ function useLine({ time, client_ip: ip }: WireAuditRecord, { request_count: used
     fitted(strip('token.use'), 17),
     ` ${exact(used)} request${used === 1 ? '' : 's'} in total`,
     ip !== null && text(`, last from ${ip}`, 'faint'),
-  );
-}
-
-function recordLine(record: WireAuditRecord, now: number): Strip {
-  const { time, action, outcome, client_ip: ip, reason } = record;
-  return strip(
-    dateTime(time),
-    fitted([text(`  ${relativeTime(time, now)}`, 'faint')], 11),
-    ' ',
-    fitted(strip(action), 17),
-    ' ',
-    fitted([text(outcome, outcome === 'success' ? 'plain' : outcome === 'denied' ? 'warning' : 'bad')], 8),
-    ' ',
-    fitted(strip(actorShown(record)), record.user === null ? 10 : 24),
-    ip !== null && ` ${ip}`,
-    reason !== null && text(`  “${reason}”`, 'accent'),
   );
 }

@@ -10,6 +10,7 @@ import type { EventQuery, WireEvent } from '../../daemon/api/contract.js';
 import { mayRequest } from './connection.js';
 import type { DataRequest, Effect, Stream } from './exchange.js';
 import {
+  olderPosition,
   detailToggled,
   type Feed,
   isFullSince,
@@ -75,14 +76,8 @@ export function streamChanged(state: State, stream: 'open' | 'lost'): Transition
 
 /** The query for events before those that are loaded; null: there are none, or it is not known. */
 function olderQuery(state: State): EventQuery | null {
-  const { older, isTruncated, items } = state.events;
-  const { query } = filterOf(state);
-  if (older !== null) return { ...query, limit: PAGE, cursor: older };
-  const [first] = items;
-  // Include the same millisecond, which may have other events.
-  return isTruncated && first
-    ? { ...query, limit: PAGE, until: new Date(Date.parse(first.time) + 1).toISOString() }
-    : null;
+  const position = olderPosition(state.events);
+  return position && { ...filterOf(state).query, limit: PAGE, ...position };
 }
 
 const isSame = (one: unknown, other: unknown) => JSON.stringify(one) === JSON.stringify(other);

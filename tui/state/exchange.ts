@@ -41,6 +41,8 @@ interface Requests {
   events: { params: { query: EventQuery }; data: Page<WireEvent> };
   /** The changes of one token, and its latest use. */
   tokenAudit: { params: { id: string }; data: TokenHistory };
+  /** The latest changes of a project and its tokens, newest first. */
+  projectAudit: { params: { id: string }; data: readonly WireAuditRecord[] };
   cache: { params: object; data: WireCache };
   /** How many cached responses a purge would remove. */
   purgeable: { params: { body: CachePurge }; data: number };

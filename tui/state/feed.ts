@@ -34,6 +34,17 @@ export interface Feed<T> {
   stream: 'opening' | 'open' | 'lost';
 }
 
+/** Where the items before the loaded ones begin, as a part of a query; null: there are none, or it is not known. */
+export function olderPosition({
+  older,
+  isTruncated,
+  items: [first],
+}: Pick<Feed<{ time: string }>, 'older' | 'isTruncated' | 'items'>): { cursor: string } | { until: string } | null {
+  if (older !== null) return { cursor: older };
+  // Includes the same millisecond, which may have other items.
+  return isTruncated && first ? { until: new Date(Date.parse(first.time) + 1).toISOString() } : null;
+}
+
 /** A search for older items, page by page, until it has what is needed. */
 export interface Search {
   /** The query whose response is awaited. */

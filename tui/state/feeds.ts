@@ -3,7 +3,7 @@ import type { AuditQuery, WireAuditRecord } from '../../daemon/api/contract.js';
 import { mayRequest } from './connection.js';
 import type { Effect, DataRequest, Stream, Streamed } from './exchange.js';
 import * as events from './event-feed.js';
-import { withNewItems, emptyFeed, MAX_SCROLLBACK, moved, withOlderItems } from './feed.js';
+import { olderPosition, withNewItems, emptyFeed, MAX_SCROLLBACK, moved, withOlderItems } from './feed.js';
 import { parseFilter } from '../../console/query/filter.js';
 import { withMessage, type State, type Transition, view } from './state.js';
 import { used } from './token.js';
@@ -65,14 +65,8 @@ export function dataRequests(state: State): DataRequest[] {
 
 /** The query for records before the first one; null: there are none, or it is not known. */
 function olderQuery(state: State): AuditQuery | null {
-  const { older, isTruncated, items } = state.audit;
-  const { query } = auditFilter(state);
-  if (older !== null) return { ...query, limit: PAGE, cursor: older };
-  const [first] = items;
-  // Include the same millisecond, which may have other records.
-  return isTruncated && first
-    ? { ...query, limit: PAGE, until: new Date(Date.parse(first.time) + 1).toISOString() }
-    : null;
+  const position = olderPosition(state.audit);
+  return position && { ...auditFilter(state).query, limit: PAGE, ...position };
 }
 
 const isSame = (one: unknown, other: unknown) => JSON.stringify(one) === JSON.stringify(other);

@@ -60,6 +60,7 @@ export const initialState = ({
   overview: { status: null, traffic: [], expiring: [], usage: null },
   tokens: NO_TOKENS,
   token: null,
+  project: null,
   projects: NO_PROJECTS,
   audit: emptyFeed(),
   events: emptyFeed(),
@@ -74,7 +75,7 @@ export function resetForDaemon(before: State): State {
   } = before;
   const next = initialState({
     ...before,
-    tab: first && first.screen !== 'token' ? first.screen : 'tokens',
+    tab: first && !('id' in first) ? first.screen : 'tokens',
   });
   return { ...next, layers: layers.filter(({ kind }) => kind === 'reveal') };
 }

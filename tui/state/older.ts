@@ -52,6 +52,10 @@ function filled(it: DataResponse, missed: Missed): DataResponse {
       const page = it.data as Extract<DataResponse, { request: { of: 'events' } }>['data'];
       return whole({ ...page, items: all(page.items, older.completeEvent) });
     }
+    case 'projectAudit':
+      return whole(
+        all(it.data as Extract<DataResponse, { request: { of: 'projectAudit' } }>['data'], older.completeRecord),
+      );
     case 'tokenAudit': {
       const history = it.data as Extract<DataResponse, { request: { of: 'tokenAudit' } }>['data'];
       const { changes, lastUse } = history;

@@ -2,7 +2,7 @@
 import type { WireProject } from '../../daemon/api/contract.js';
 import { parseFilter } from '../../console/query/filter.js';
 import { listRows } from './rows.js';
-import type { ProjectsState, State } from './state.js';
+import { PROJECT_ORDERS, type ProjectOrder, type ProjectsState, type State } from './state.js';
 import { invalidated, withPending, cursorRow, emptyWindow, move, pagesToRequest, received } from './window.js';
 
 export const NO_PROJECTS: ProjectsState = {
@@ -40,13 +40,23 @@ export function arranged(state: State, change: Partial<ProjectsState>): State {
   return { ...state, projects: { ...projects, window: received(withPending(window, [page]), page, data, rows) } };
 }
 
-const byOrder = (order: ProjectsState['order']) => (one: WireProject, other: WireProject) =>
+const byOrder = (order: ProjectOrder) => (one: WireProject, other: WireProject) =>
   order === 'name'
     ? one.name.localeCompare(other.name, 'en')
-    : Date.parse(one.created_at) - Date.parse(other.created_at);
+    : sortValue(one, order) - sortValue(other, order) || other.name.localeCompare(one.name, 'en');
 
-export const ordered = (state: State): State =>
-  arranged(state, { order: state.projects.order === 'name' ? 'created_at' : 'name' });
+/** A time in ms. What is unused or not reported comes first. */
+function sortValue(project: WireProject, order: Exclude<ProjectOrder, 'name'>): number {
+  const value = project[order];
+  return (typeof value === 'number' ? value : Date.parse(value ?? '')) || 0;
+}
+
+/** Sorts by the next column: names and times of creation in ascending order, figures and last use in descending order. */
+export function ordered(state: State): State {
+  const at = PROJECT_ORDERS.indexOf(state.projects.order);
+  const order = PROJECT_ORDERS[(at + 1) % PROJECT_ORDERS.length] ?? 'name';
+  return arranged(state, { order, isDescending: order !== 'name' && order !== 'created_at' });
+}
 
 export const underCursor = ({ projects }: State): WireProject | undefined => cursorRow(projects.window);
 

@@ -6,6 +6,7 @@ import * as feeds from './feeds.js';
 import { whyFilterInvalid } from './filtering.js';
 import { countRequests } from './saved-views.js';
 import { layer, withMessage, type State, type Transition, view } from './state.js';
+import * as project from './project.js';
 import * as token from './token.js';
 import * as tokens from './tokens.js';
 
@@ -20,6 +21,8 @@ function dataRequests(state: State): DataRequest[] {
       ];
     case 'token':
       return token.dataRequests(state, shown.id);
+    case 'project':
+      return project.dataRequests(state, shown.id);
     case 'audit':
       return feeds.dataRequests(state);
     case 'events':

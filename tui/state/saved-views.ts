@@ -17,7 +17,7 @@ export const tabbedViews = ({ saved }: State): readonly SavedView[] => saved.vie
 /** The view that is shown: it was opened, and its filter has not been changed. */
 export function shownView(state: State): SavedView | undefined {
   const [first] = state.views;
-  if (first?.screen === undefined || first.screen === 'token') return undefined;
+  if (!first || 'id' in first) return undefined;
   const it = state.saved.views.find(({ name, screen }) => name === first.saved && screen === first.screen);
   return it && state[it.screen].filter === it.filter ? it : undefined;
 }

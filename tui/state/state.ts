@@ -32,8 +32,12 @@ import type { TokenSortField } from '../../daemon/api/vocabulary.js';
 export const TABS = ['overview', 'tokens', 'projects', 'audit', 'cache', 'events'] as const;
 export type Tab = (typeof TABS)[number];
 
+/** Screens of one thing, which other screens open. */
+export const DETAIL_SCREENS = ['token', 'project'] as const;
+export type DetailScreen = (typeof DETAIL_SCREENS)[number];
+
 /** An entry of the navigation stack. The last one is shown. `saved` is the name of the saved view that was opened. */
-export type View = { screen: Tab; saved?: string } | { screen: 'token'; id: string };
+export type View = { screen: Tab; saved?: string } | { screen: DetailScreen; id: string };
 export type Screen = View['screen'];
 
 /** Keys from the operator's keys file, by the names of the actions. An empty list: the action has no key. */
@@ -89,6 +93,7 @@ export interface State {
   };
   tokens: TokensState;
   token: TokenDetail | null;
+  project: ProjectDetail | null;
   projects: ProjectsState;
   audit: Feed<WireAuditRecord>;
   events: Feed<WireEvent>;
@@ -179,6 +184,21 @@ export interface TokenDetail {
   top: number;
 }
 
+/** What the detail of a project shows besides the project itself, which is in the list. */
+export interface ProjectDetail {
+  id: string;
+  /** Hourly, for the last 24 hours. */
+  usage: readonly WireUsageLine[] | null;
+  /** Its latest changes and those of its tokens, newest first. */
+  changes: readonly WireAuditRecord[] | null;
+  /** First visible line. */
+  top: number;
+}
+
+/** The first is the default. Figures are sorted in descending order at first. */
+export const PROJECT_ORDERS = ['name', 'requests_24h', 'errors_24h', 'last_used_at', 'created_at'] as const;
+export type ProjectOrder = (typeof PROJECT_ORDERS)[number];
+
 export interface ProjectsState {
   /** Null until loaded. */
   all: readonly WireProject[] | null;
@@ -186,7 +206,7 @@ export interface ProjectsState {
   window: Window<WireProject>;
   filter: string;
   isDescending: boolean;
-  order: 'name' | 'created_at';
+  order: ProjectOrder;
 }
 
 export interface CacheState {

@@ -18,6 +18,7 @@ import * as forms from './forms.js';
 import { above } from './navigation.js';
 import { completed, streamedWhole, withLacks } from './older.js';
 import * as results from './change-result.js';
+import * as project from './project.js';
 import * as projects from './projects.js';
 import { refreshed, streams, woke } from './refreshing.js';
 import { listRows } from './rows.js';
@@ -196,11 +197,16 @@ const DATA_REDUCERS: DataReducers = {
   projects: (state, _, data) => [projects.loaded(state, data)],
   usage: (state, { query }, data) =>
     query.token_id === undefined
-      ? [{ ...state, overview: { ...state.overview, usage: data } }]
+      ? [
+          query.project_id === undefined
+            ? { ...state, overview: { ...state.overview, usage: data } }
+            : project.usageReceived(state, query.project_id, data),
+        ]
       : [token.usageReceived(state, query.token_id, data)],
   audit: (state, { query }, data) => [feeds.auditReceived(state, query, data)],
   events: (state, { query }, data) => eventsReceived(state, query, data),
   tokenAudit: (state, { id }, history) => [token.historyReceived(state, id, history)],
+  projectAudit: (state, { id }, changes) => [project.changesReceived(state, id, changes)],
   cache: (state, _, cache) => [{ ...state, cache: { ...state.cache, cache } }],
   purgeable: (state, { body }, count) => [withPreview(state, JSON.stringify(body), { count, failure: null })],
   viewCount: (state, { name }, count) => [withCount(state, name, count)],

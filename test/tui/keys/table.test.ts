@@ -13,6 +13,7 @@ describe('key bindings', () => {
       'tokens',
       'token',
       'projects',
+      'project',
       'audit',
       'cache',
       'events',

@@ -1,15 +1,17 @@
 import { expect } from 'chai';
 import { bindingsOn } from '../../../tui/keys/press.js';
 import { filterKeys } from '../../../tui/state/filtering.js';
-import { layer, TABS, type Screen } from '../../../tui/state/state.js';
+import { DETAIL_SCREENS, layer, TABS, type Screen } from '../../../tui/state/state.js';
 import { screenText } from './rendering.js';
 import { scene } from './scenes.js';
 import type { ScreenFixture, Setting } from './screen-fixture.js';
 
 /** Opens help on a screen. */
 function helpOf(screen: Screen, setting: Setting, prepared = (it: ScreenFixture) => it): ScreenFixture {
-  const it = prepared(scene({ ...setting, tab: screen === 'token' ? 'tokens' : screen }));
-  return it.press(...(screen === 'token' ? ['enter'] : []), '?');
+  const it = prepared(
+    scene({ ...setting, tab: screen === 'token' ? 'tokens' : screen === 'project' ? 'projects' : screen }),
+  );
+  return it.press(...(screen === 'token' || screen === 'project' ? ['enter'] : []), '?');
 }
 
 /** The text in the frame of the panel, with single spaces. */
@@ -23,7 +25,7 @@ function panelText({ state }: ScreenFixture): string {
 }
 
 describe('help', () => {
-  for (const screen of [...TABS, 'token'] as const) {
+  for (const screen of [...TABS, ...DETAIL_SCREENS] as const) {
     for (const columns of [50, 80, 120]) {
       for (const [condition, prepared] of [
         ['connected', undefined],

@@ -114,10 +114,10 @@ describe('tokens screen', () => {
 });
 
 describe('projects screen', () => {
-  it('shows name, state and the end of the key', () => {
+  it('shows name, state, figures and the end of the key', () => {
     const { state } = scene({ tab: 'projects', columns: 120 });
     const text = screenText(state);
-    expect(text).to.match(/batch +◌ project off +…9f2c +30d ago +5h ago +90m ago/);
+    expect(text).to.match(/batch +◌ project off +2\/3 +0 +0 +never +…9f2c +30d ago +5h ago/);
     expect(text).to.match(/web +● active/);
   });
 
@@ -135,7 +135,7 @@ describe('audit and events screens', () => {
     it(`show action, target and reason at ${columns}x${rows} (finding A9)`, () => {
       const text = screenText(scene({ tab: 'audit', columns, rows }).state);
       expect(text).to.match(/TIME +ACTION .*TARGET .*REASON/);
-      expect(text).to.match(/token\.revoke .* ci-deploy .*leaked in CI/);
+      expect(text).to.match(/token\.revoke .* cli .* ci-deploy .*leaked in CI/);
     });
   }
 

@@ -218,12 +218,50 @@ describe('projects', () => {
         tokens: [token(0, { project_id: id }), token(1, { project_id: 'other' })],
         projects: [project(name, { id }), project('zzz', { id: 'other' })],
       });
-      const operator = new Operator({ daemon, tab: 'projects' }).press('enter');
+      const operator = new Operator({ daemon, tab: 'projects' }).press('t');
       expect(operator.screen, name).to.equal('tokens');
       expect(operator.length, name).to.equal(1);
       expect(operator.cursor?.project_id, name).to.equal(id);
       expect(operator.press('h').screen, name).to.equal('projects');
     }
+  });
+
+  it('open in a detail, from which their tokens are opened, and are changed there', () => {
+    const id = '0193a1b2-0000-7000-8000-000000000001';
+    const daemon = new SimulatedDaemon({
+      tokens: [token(0, { project_id: id })],
+      projects: [project('web', { id }), project('zzz')],
+    });
+    const operator = new Operator({ daemon, tab: 'projects' }).press('enter');
+    expect(operator.screen).to.equal('project');
+    expect([operator.asked('projectAudit'), operator.asked('usage')]).to.deep.equal([1, 1]);
+    expect(operator.press('enter').screen).to.equal('tokens');
+    expect(operator.cursor?.project_id).to.equal(id);
+    expect(operator.press('q').screen).to.equal('project');
+    operator.press('d', 'tab', 'enter');
+    expect(daemon.made.at(-1)?.change)
+      .to.deep.include({ what: 'update-project' })
+      .and.nested.include({ 'project.id': id });
+    expect(operator.press('escape').screen).to.equal('projects');
+  });
+
+  it('are sorted by figures, the highest first, and by their last use, the latest first', () => {
+    const projects = [
+      project('a', { requests_24h: 1, errors_24h: 9, last_used_at: null }),
+      project('b', { requests_24h: 20, errors_24h: 3, last_used_at: at(0) }),
+      project('c', { requests_24h: 3, errors_24h: NaN, last_used_at: at(HOUR_MS) }),
+    ];
+    const operator = new Operator({ daemon: new SimulatedDaemon({ projects }), tab: 'projects' });
+    const names = () => operator.state.projects.window.head.pages[0]?.rows?.map(({ name }) => name).join('');
+    const orders = ['requests_24h', 'errors_24h', 'last_used_at'].map((order) => {
+      operator.press('s');
+      return [operator.state.projects.order === order, names()];
+    });
+    expect(orders).to.deep.equal([
+      [true, 'bca'],
+      [true, 'abc'],
+      [true, 'cba'],
+    ]);
   });
 
   it('are sorted, reversed and filtered locally', () => {
