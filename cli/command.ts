@@ -48,6 +48,8 @@ export interface Command<O extends Options = Options> {
   alias?: string;
   /** Whether it is for programs only: help, man pages and completion omit it. */
   isHidden?: boolean;
+  /** Whether it loads the daemon or the terminal UI, which are not in the bundle: see bundle.ts. */
+  runsUnbundled?: boolean;
   summary: string;
   /** Command lines without the leading `llmp `, each with an explanation. */
   examples: readonly (readonly [line: string, what: string])[];

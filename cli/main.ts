@@ -78,4 +78,7 @@ const shell: Shell = {
   page: async (pager, text) => (await import('./pager.js')).paged(pager, text, env),
   spawn: start,
 };
-process.exitCode = await run(argv.slice(2), shell);
+process.exitCode = EXIT.crash; // If the process ends before the command.
+void run(argv.slice(2), shell).then((exitCode) => {
+  process.exitCode = exitCode;
+});

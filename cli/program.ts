@@ -1,4 +1,5 @@
 /** Runs a command line and returns its exit code. */
+import { isBundle, runUnbundled } from './bundle.js';
 import type { Invocation } from './command.js';
 import { COMMAND_WORDS } from './commands.js';
 import { destinationOf, serverWithoutContext } from './connection/destination.js';
@@ -19,6 +20,7 @@ import type { Shell } from './shell.js';
 export async function run(argv: readonly string[], shell: Shell): Promise<number> {
   const { result, globals, helpOf } = await parse(argv, shell);
   if (result.kind === 'shown') return EXIT.done;
+  if (isBundle && result.kind === 'chosen' && result.command.runsUnbundled) return runUnbundled(argv, shell);
 
   const { env } = shell;
   // An invalid contexts file is an error only for commands that use a context.

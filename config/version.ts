@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { packageRoot } from './package-root.js';
 
-/** The version of this build, from package.json two folders above the compiled file. */
+/** The version of this build, from package.json. */
 export function readVersion(): string {
   return manifest().version;
 }
@@ -11,6 +13,6 @@ export function readNodeRange(): string {
 }
 
 function manifest(): { version: string; engines: { node: string } } {
-  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
+  const text = readFileSync(join(packageRoot(), 'package.json'), 'utf8');
   return JSON.parse(text) as ReturnType<typeof manifest>;
 }

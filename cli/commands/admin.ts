@@ -8,6 +8,7 @@ import { managementTokenOf } from '../connection/token-source.js';
 /** `llmp admin`: the Admin UI as a separate process. Its code is in daemon/admin/ and is loaded only if it runs. */
 export const adminCommand = command({
   path: ['admin'],
+  runsUnbundled: true,
   summary: 'run the Admin UI as a separate process',
   examples: [
     ['admin --server http://10.0.0.5:8080', 'serve http://127.0.0.1:8081/admin/ for a daemon on another machine'],

@@ -26,6 +26,7 @@ const FAULT_MESSAGES: Record<Fault['kind'], (fault: Fault) => string> = {
 
 export const auditVerify = command({
   path: ['manage', 'audit', 'verify'],
+  runsUnbundled: true,
   summary: 'verify that audit files are unchanged and complete (exits with 9 if not)',
   examples: [
     ['audit verify', 'verify AUDIT_LOG_FILE and its rotated files, also compressed ones'],

@@ -5,6 +5,7 @@ import { serviceOptions } from '../service.js';
 /** `llmp daemon`: the proxy. Its code is in daemon/ and is loaded only if it runs. */
 export const daemonCommand = command({
   path: ['daemon'],
+  runsUnbundled: true,
   alias: 'serve',
   summary: 'run the proxy in the foreground',
   examples: [

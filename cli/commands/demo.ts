@@ -15,6 +15,7 @@ const CALL_WITHIN_MS = 10_000;
 
 export const demoCommand = command({
   path: ['demo'],
+  runsUnbundled: true,
   summary: 'try llmp on this machine, with a stand-in provider and a token',
   examples: [
     ['demo', 'print commands to paste into another terminal; ^C stops the demo and removes its data'],

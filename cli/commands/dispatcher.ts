@@ -5,6 +5,7 @@ import { serviceOptions } from '../service.js';
 /** `llmp dispatcher`: forwards events. Its code is in daemon/dispatcher/ and is loaded only if it runs. */
 export const dispatcherCommand = command({
   path: ['dispatcher'],
+  runsUnbundled: true,
   summary: 'forward events from Redis to a file or a service',
   examples: [
     ['dispatcher --env-file /etc/llmp/llmp.env', 'run in the foreground'],

@@ -10,6 +10,7 @@ import { daemonEnvironment } from '../unit-environment.js';
 
 export const doctorCommand = command({
   path: ['doctor'],
+  runsUnbundled: true,
   summary: 'diagnose a deployment and suggest fixes (exits with 9 if a check failed)',
   examples: [
     ['doctor --env-file /etc/llmp/llmp.env', 'check the deployment with these settings'],

@@ -17,6 +17,7 @@ const whereOptions = {
 
 const status = command({
   path: ['migrate', 'status'],
+  runsUnbundled: true,
   summary: 'show applied and pending migrations',
   examples: [
     ['migrate status --exit-code', 'exit with 9 if migrations are pending'],
@@ -39,6 +40,7 @@ const status = command({
 
 const up = command({
   path: ['migrate', 'up'],
+  runsUnbundled: true,
   summary: 'apply all pending migrations',
   examples: [
     ['migrate up', 'apply migrations through the running daemon'],
@@ -103,6 +105,7 @@ function rowsOf({ applied, pending }: WireMigrations): Migration[] {
 
 const rekey = command({
   path: ['migrate', 'rekey'],
+  runsUnbundled: true,
   summary: 're-encrypt the upstream keys with the new ENCRYPTION_KEY',
   examples: [
     ['migrate rekey --env-file llmp.env', 're-encrypt while the daemons run with both keys'],

@@ -27,6 +27,7 @@ const DEFAULT_REFRESH_MS = 2_000;
 
 export const tuiCommand = command({
   path: ['tui'],
+  runsUnbundled: true,
   summary: 'open the terminal UI: tokens, projects, audit log, cache and events',
   examples: [
     ['tui', 'open the terminal UI; ? shows the keys'],

@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process';
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { packageRoot } from '../../config/package-root.js';
 import { command } from '../command.js';
 import { visible } from '../../console/escape.js';
 import { EXIT, quoted, usage } from '../../console/failure.js';
@@ -10,13 +11,13 @@ import { settingsFolder } from '../connection/contexts.js';
 import type { Shell } from '../shell.js';
 import type { Tree, TreeFor } from './tree.js';
 
-// The compiled file is in dist/cli/help.
-const FOLDER = join(import.meta.dirname, '../../../man');
+const FOLDER = join(packageRoot(), 'man');
 
 /** @param treeFor resolves aliases: pages have the names of commands. */
 export const manCommand = (treeFor: TreeFor) =>
   command({
     path: ['man'],
+    runsUnbundled: true,
     summary: 'show a manual page',
     examples: [
       ['man', 'llmp(1): overview, commands and global options'],

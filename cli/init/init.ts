@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { packageRoot } from '../../config/package-root.js';
 import { databaseAddress } from '../../config/database-url.js';
 import { listenAddress } from '../../config/kinds.js';
 import { describeSettings, settingNamed } from '../../config/settings.js';
@@ -30,6 +30,7 @@ const options = {
 
 export const initCommand = command({
   path: ['init'],
+  runsUnbundled: true,
   summary: 'set up a server: management token, database, provider and systemd unit',
   examples: [
     ['init', 'prompt, show the plan, write the files, and check the result'],
@@ -129,7 +130,7 @@ async function wantedOf(invocation: InitInvocation) {
     settings: new Map([...(answers?.settings ?? []), ...setOnLine]),
     secrets: answers?.secrets ?? new Map<string, string>(),
     systemd,
-    command: [process.execPath, fileURLToPath(new URL('../main.js', import.meta.url))] as const,
+    command: [process.execPath, join(packageRoot(), 'dist/cli/main.js')] as const,
   };
 }
 
