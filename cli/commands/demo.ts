@@ -1,9 +1,11 @@
 /** `llmp demo`: a daemon and a stand-in provider on this machine. Their code is in daemon/demo and is loaded only if the demo runs. */
+import { dirname, join } from 'node:path';
 import { integer } from '../../config/kinds.js';
 import { ManagementClient } from '../../daemon/api/client.js';
 import type { WireTokenCreated } from '../../daemon/api/contract.js';
-import type { Demo } from '../../daemon/demo/demo.js';
-import { command } from '../command.js';
+import type { Demo, DemoOptions } from '../../daemon/demo/demo.js';
+import { command, type Invocation } from '../command.js';
+import { destinationOf } from '../connection/destination.js';
 import { flag, value } from '../option.js';
 import { shellWord } from '../../console/escape.js';
 import { EXIT, Failure } from '../../console/failure.js';
@@ -13,6 +15,12 @@ import type { View } from '../../console/table.js';
 const UPSTREAM_KEY = 'sk-demo-key-of-the-stand-in-provider';
 const CALL_WITHIN_MS = 10_000;
 
+const OPTIONS = {
+  port: value('--port <PORT>', integer(1024, 65_535), 'port of the daemon (default: a free port)'),
+  tui: flag('--tui', 'open the terminal UI; quitting it stops the demo'),
+  empty: flag('--empty', 'start without the simulated projects, tokens, clients and their past'),
+};
+
 export const demoCommand = command({
   path: ['demo'],
   runsUnbundled: true,
@@ -20,43 +28,93 @@ export const demoCommand = command({
   examples: [
     ['demo', 'print commands to paste into another terminal; ^C stops the demo and removes its data'],
     ['demo --port 8080', 'use this port'],
+    ['demo --tui', 'open the terminal UI of the demo; quitting it stops the demo'],
     ['demo --empty', 'start without simulated clients and their past'],
   ],
-  options: {
-    port: value('--port <PORT>', integer(1024, 65_535), 'port of the daemon (default: a free port)'),
-    empty: flag('--empty', 'start without the simulated projects, tokens, clients and their past'),
-  },
-  async run({ shell, options: { port = 0, empty = false }, output }) {
+  options: OPTIONS,
+  async run(invocation) {
+    const { shell, options, output } = invocation;
+    if (options.tui) return runWithTui(invocation);
     const interrupted = shell.interrupted();
-    const { startDemo } = await import('../../daemon/demo/demo.js');
-    const demo = await startDemo({
-      port,
-      upstreamKey: UPSTREAM_KEY,
-      hasPast: !empty,
+    const demo = await start(options, {
       onEnded({ method, path, status, code, durationMs }) {
         output.note(`${status} ${method} ${path} ${Math.round(durationMs)} ms ${code ?? ''}`.trimEnd());
       },
       onProblem: (message) => {
         output.warn(message);
       },
-    }).catch((error: unknown) => {
-      throw startFailure(error, port);
     });
     try {
       const token = await issueToken(demo);
-      if (output.format === 'table') output.text(guide(demo, token, shell.program, empty ? '' : PAST));
+      if (output.format === 'table') output.text(guide(demo, token, shell.program, options.empty ? '' : PAST));
       else await output.one(factsOf(demo, token), factsView);
-      output.note(
-        `Requests are listed here when they end${empty ? '' : ', except those of the simulated clients'}. Press ^C to stop the demo.`,
-      );
+      const others = options.empty ? '' : ', except those of the simulated clients';
+      output.note(`Requests are listed here when they end${others}. Press ^C to stop the demo.`);
       await interrupted;
     } finally {
       await demo.stop();
     }
-    output.note('Stopped. All data of the demo was removed.');
+    output.note(STOPPED);
     return EXIT.done;
   },
 });
+
+const STOPPED = 'Stopped. All data of the demo was removed.';
+
+/** Opens the terminal UI in front of the demo, which stops when it is left. */
+async function runWithTui(invocation: DemoInvocation): Promise<number> {
+  const { shell, options, output, input, globals } = invocation;
+  const { openTui, refuseUnusable } = await import('./tui.js');
+  const io = await shell.terminal();
+  await refuseUnusable(io);
+  const interrupted = shell.interrupted();
+  const problems: string[] = [];
+  const demo = await start(options, { onEnded: () => undefined, onProblem: (message) => problems.push(message) });
+  let code: number = EXIT.done;
+  try {
+    await issueToken(demo);
+    output.text(introduction(demo, options.empty ? '' : PAST));
+    const isReady = await Promise.race([input.confirm('Open the terminal UI?', true), interrupted.then(() => false)]);
+    if (isReady) code = await openTui(await tuiInvocationOf(demo, invocation, globals));
+  } finally {
+    await demo.stop();
+  }
+  for (const problem of problems) output.warn(problem);
+  output.note(STOPPED);
+  io.exit(code);
+  return code;
+}
+
+type DemoInvocation = Invocation<typeof OPTIONS>;
+
+/** Its settings and history are in the folder of the demo, and it connects to nothing else. */
+async function tuiInvocationOf(
+  { url, managementTokenFile }: Demo,
+  { shell, input, output }: DemoInvocation,
+  { color, timeout }: DemoInvocation['globals'],
+) {
+  const folder = dirname(managementTokenFile);
+  const env = { ...shell.env, LLMP_CONFIG: join(folder, 'config.toml'), XDG_STATE_HOME: folder, MANAGEMENT_TOKEN: '' };
+  const globals = { server: url, managementTokenFile, color, timeout };
+  const destination = await destinationOf(globals, env);
+  return {
+    shell: { ...shell, env },
+    input,
+    output,
+    globals,
+    destination: () => destination,
+    options: { screen: 'overview' as const },
+  };
+}
+
+type Listeners = Pick<DemoOptions, 'onEnded' | 'onProblem'>;
+
+async function start({ port = 0, empty = false }: DemoInvocation['options'], listeners: Listeners): Promise<Demo> {
+  const { startDemo } = await import('../../daemon/demo/demo.js');
+  return startDemo({ port, upstreamKey: UPSTREAM_KEY, hasPast: !empty, ...listeners }).catch((error: unknown) => {
+    throw startFailure(error, port);
+  });
+}
 
 function startFailure(error: unknown, port: number): unknown {
   if ((error as { code?: unknown }).code !== 'EADDRINUSE') return error;
@@ -106,6 +164,21 @@ const factsView: View<DemoFacts> = {
 
 const PAST = `\
 Five other projects have simulated clients, a week of traffic, and tokens in every state. The provider rejects the key of project mobile.
+`;
+
+/** Shown before the terminal UI opens. */
+const introduction = ({ url, managementTokenFile }: Demo, past: string) => `\
+This is a daemon on this machine with a stand-in provider: ${url}
+Nothing leaves this machine, and all data is in ${dirname(managementTokenFile)}.
+${past}
+In the terminal UI:
+
+1, 2, …  switch between the screens          ?   show all keys
+Enter    open what is under the cursor       /   filter
+x        revoke a token                      u   undo
+
+Press q to leave. This stops the demo and removes its data.
+
 `;
 
 /** There are no comments between the commands, because an interactive zsh would treat them as arguments. */

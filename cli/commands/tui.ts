@@ -6,7 +6,7 @@ import type { ContextSummary } from '../../tui/state/exchange.js';
 import type { TerminalIo } from '../../console/terminal-io.js';
 import type { Folders } from '../../tui/settings/settings.js';
 import type { Connected } from '../../tui/effects/runner.js';
-import { command } from '../command.js';
+import { command, type Invocation } from '../command.js';
 import { flag, value } from '../option.js';
 import {
   type ConnectInputs,
@@ -25,6 +25,16 @@ const SCREENS = ['overview', 'tokens', 'projects', 'audit', 'cache', 'events'] a
 const SHORTEST_REFRESH_MS = 500;
 const DEFAULT_REFRESH_MS = 2_000;
 
+const OPTIONS = {
+  screen: value('--screen <SCREEN>', oneOf(...SCREENS), `first screen: ${SCREENS.join(', ')} (default: tokens)`),
+  refresh: value('--refresh <DURATION>', span, 'refresh interval (default: 2s)'),
+  readonly: flag('--readonly', 'refuse changes'),
+  ascii: flag('--ascii', 'use ASCII only (LLMP_ASCII)'),
+  mouse: flag('--mouse', 'use the mouse: the wheel scrolls, a click selects, a second click opens'),
+  once: flag('--once', 'print one frame, then exit'),
+  printKeys: flag('--print-keys', 'print the keys in effect, as a keys file, then exit'),
+};
+
 export const tuiCommand = command({
   path: ['tui'],
   runsUnbundled: true,
@@ -36,62 +46,61 @@ export const tuiCommand = command({
     ['tui --print-keys', 'list the keys, as a keys file'],
     ['tui --once --screen overview', 'print one frame, even without a terminal'],
   ],
-  options: {
-    screen: value('--screen <SCREEN>', oneOf(...SCREENS), `first screen: ${SCREENS.join(', ')} (default: tokens)`),
-    refresh: value('--refresh <DURATION>', span, 'refresh interval (default: 2s)'),
-    readonly: flag('--readonly', 'refuse changes'),
-    ascii: flag('--ascii', 'use ASCII only (LLMP_ASCII)'),
-    mouse: flag('--mouse', 'use the mouse: the wheel scrolls, a click selects, a second click opens'),
-    once: flag('--once', 'print one frame, then exit'),
-    printKeys: flag('--print-keys', 'print the keys in effect, as a keys file, then exit'),
-  },
+  options: OPTIONS,
   async run(invocation) {
-    const { shell, options, globals } = invocation;
+    const { shell, options } = invocation;
     if (options.printKeys) return printKeys(shell);
-    // Frames are short-lived garbage. Without this flag V8 grows the young generation to 48 MB instead of collecting more often.
-    setFlagsFromString('--semi-space-growth-factor=1');
-    const refreshMs = options.refresh ?? DEFAULT_REFRESH_MS;
-    if (refreshMs < SHORTEST_REFRESH_MS)
-      throw usage(`--refresh must be at least ${SHORTEST_REFRESH_MS / 1000} seconds`);
-    if (options.ascii) shell.env.LLMP_ASCII = '1';
-    if (globals.color === false) shell.env.NO_COLOR = '1';
-    const io = await shell.terminal();
-    if (!options.once) await refuseUnusable(io);
-    const folders = foldersIn(shell.env);
-    const settings = await settingsFor(io, folders);
-    const isReadonly = options.readonly ?? false;
-    const { readSaved, changeSaved } = await import('../../tui/settings/saved-file.js');
-    const connect = async (inputs: ConnectInputs) => {
-      const connection = await connectWithToken(inputs);
-      const { target, client } = connectedTo(connection, await fullFetchTo(connection.server), isReadonly);
-      const { saved, problems } = await readSaved(folders.config, target);
-      return { connected: { target, client, saved }, problems };
-    };
-    const { connected, problems } = await connect(invocation);
-    let current = connected.target.context;
-    const start = options.once
-      ? (await import('../../tui/once.js')).printOnce
-      : (await import('../../tui/start.js')).startTui;
-    const code = await start(io, {
-      connected,
-      tab: options.screen ?? 'tokens',
-      refreshMs,
-      hasMouse: options.mouse ?? false,
-      settings: { ...settings, problems: [...settings.problems, ...problems] },
-      stateFolder: folders.state,
-      async connect(context) {
-        const other = await connect(await inputsForContext(context, invocation));
-        current = context;
-        return other.connected;
-      },
-      contexts: () => contextsShown(shell.env, current),
-      save: (target, change) => changeSaved(folders.config, target, change),
-    });
+    const code = await openTui(invocation);
     // The terminal is restored and all output is written. An open connection of a library must not delay the exit.
-    if (!options.once) io.exit(code);
+    if (!options.once) (await shell.terminal()).exit(code);
     return code;
   },
 });
+
+type TuiInvocation = ConnectInputs & Pick<Invocation<typeof OPTIONS>, 'options'>;
+
+/** Runs the terminal UI until the operator quits. @returns the exit code. @throws {Failure} without a terminal or a connection. */
+export async function openTui(invocation: TuiInvocation): Promise<number> {
+  const { shell, options, globals } = invocation;
+  // Frames are short-lived garbage. Without this flag V8 grows the young generation to 48 MB instead of collecting more often.
+  setFlagsFromString('--semi-space-growth-factor=1');
+  const refreshMs = options.refresh ?? DEFAULT_REFRESH_MS;
+  if (refreshMs < SHORTEST_REFRESH_MS) throw usage(`--refresh must be at least ${SHORTEST_REFRESH_MS / 1000} seconds`);
+  if (options.ascii) shell.env.LLMP_ASCII = '1';
+  if (globals.color === false) shell.env.NO_COLOR = '1';
+  const io = await shell.terminal();
+  if (!options.once) await refuseUnusable(io);
+  const folders = foldersIn(shell.env);
+  const settings = await settingsFor(io, folders);
+  const isReadonly = options.readonly ?? false;
+  const { readSaved, changeSaved } = await import('../../tui/settings/saved-file.js');
+  const connect = async (inputs: ConnectInputs) => {
+    const connection = await connectWithToken(inputs);
+    const { target, client } = connectedTo(connection, await fullFetchTo(connection.server), isReadonly);
+    const { saved, problems } = await readSaved(folders.config, target);
+    return { connected: { target, client, saved }, problems };
+  };
+  const { connected, problems } = await connect(invocation);
+  let current = connected.target.context;
+  const start = options.once
+    ? (await import('../../tui/once.js')).printOnce
+    : (await import('../../tui/start.js')).startTui;
+  return start(io, {
+    connected,
+    tab: options.screen ?? 'tokens',
+    refreshMs,
+    hasMouse: options.mouse ?? false,
+    settings: { ...settings, problems: [...settings.problems, ...problems] },
+    stateFolder: folders.state,
+    async connect(context) {
+      const other = await connect(await inputsForContext(context, invocation));
+      current = context;
+      return other.connected;
+    },
+    contexts: () => contextsShown(shell.env, current),
+    save: (target, change) => changeSaved(folders.config, target, change),
+  });
+}
 
 function foldersIn(env: NodeJS.ProcessEnv): Folders {
   const state = env.XDG_STATE_HOME || (env.HOME && join(env.HOME, '.local/state'));
@@ -117,7 +126,8 @@ async function printKeys({ env, stdout, stderr }: Shell): Promise<number> {
   return EXIT.done;
 }
 
-async function refuseUnusable(io: TerminalIo): Promise<void> {
+/** @throws {Failure} if there is no terminal that can show the terminal UI. */
+export async function refuseUnusable(io: TerminalIo): Promise<void> {
   const { capabilitiesOf } = await import('../../tui/terminal/capabilities.js');
   const { unusable } = capabilitiesOf(io);
   if (unusable === undefined) return;

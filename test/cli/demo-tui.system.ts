@@ -1,0 +1,79 @@
+import { expect } from 'chai';
+import { execFile } from 'node:child_process';
+import { readdirSync } from 'node:fs';
+import { temporaryFolder } from '../support/daemon.js';
+import { Terminal, WITHOUT_TMUX } from '../support/tmux.js';
+import { MAIN } from './processes.js';
+
+const START_WITHIN_MS = 30_000; // On a busy machine.
+
+describe(`llmp demo --tui${WITHOUT_TMUX}`, function () {
+  this.timeout(90_000);
+  const terminals: Terminal[] = [];
+  before(function () {
+    if (WITHOUT_TMUX) this.skip();
+  });
+  afterEach(async () => {
+    await Promise.all(terminals.splice(0).map((terminal) => terminal.close()));
+  });
+
+  async function open(): Promise<{ terminal: Terminal; tmp: string }> {
+    const tmp = temporaryFolder();
+    const argv = [process.execPath, '--', MAIN, 'demo', '--tui'];
+    const env = { TMPDIR: tmp, HOME: tmp, LLMP_SERVER: 'http://127.0.0.1:9' };
+    const terminal = await Terminal.open(argv, { columns: 120, rows: 40, env });
+    terminals.push(terminal);
+    await terminal.shows('Open the terminal UI?', START_WITHIN_MS);
+    return { terminal, tmp };
+  }
+
+  it('explains itself, opens the terminal UI with its past, and removes everything when it is left', async () => {
+    const { terminal, tmp } = await open();
+    expect(await terminal.screen()).to.contain('Press q to leave');
+    await terminal.press('Enter');
+    await terminal.shows(/Overview/, START_WITHIN_MS);
+    await terminal.press('2');
+    await terminal.shows(/ci-deploy/);
+    await terminal.type(':events');
+    await terminal.press('Enter');
+    await terminal.shows(/✗ 502 .*mobile-app/, START_WITHIN_MS);
+    expect((await terminal.modes()).isAlternate).to.equal(true);
+    await terminal.press('q');
+    expect(await terminal.exit()).to.equal(0);
+    await terminal.shows('All data of the demo was removed.');
+    expect(readdirSync(tmp)).to.deep.equal([]);
+  });
+
+  it('ends without the terminal UI when the question is answered with no', async () => {
+    const { terminal, tmp } = await open();
+    await terminal.press('n', 'Enter');
+    expect(await terminal.exit()).to.equal(0);
+    expect(readdirSync(tmp)).to.deep.equal([]);
+  });
+
+  it('removes everything when it is ended by a signal', async () => {
+    const { terminal, tmp } = await open();
+    await terminal.press('Enter');
+    await terminal.shows(/Overview/, START_WITHIN_MS);
+    await terminal.signal('SIGTERM');
+    await terminal.exit();
+    expect(readdirSync(tmp)).to.deep.equal([]);
+  });
+
+  it('needs a terminal', async () => {
+    const tmp = temporaryFolder();
+    const { code, stderr } = await new Promise<{ code: unknown; stderr: string }>((resolve) => {
+      execFile(
+        process.execPath,
+        [MAIN, 'demo', '--tui'],
+        { env: { PATH: process.env.PATH, TMPDIR: tmp } },
+        (error, _, err) => {
+          resolve({ code: error?.code, stderr: err });
+        },
+      );
+    });
+    expect(code).to.equal(2);
+    expect(stderr).to.contain('the terminal UI needs a terminal');
+    expect(readdirSync(tmp)).to.deep.equal([]);
+  });
+});
