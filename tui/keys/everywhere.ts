@@ -108,7 +108,7 @@ export const EVERYWHERE_BINDINGS = named('global', [
     keys: ['/'],
     on: LISTS,
     label: 'filter',
-    meaning: 'filter the list; tab completes, escape restores the previous filter',
+    meaning: 'filter the list, with completion; escape restores the previous filter',
     footer: 6,
     run: navigation.promptForFilter,
   },

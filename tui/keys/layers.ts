@@ -15,7 +15,7 @@ import {
   type Transition,
   withLayer,
 } from '../state/state.js';
-import { type Binding, named } from './binding.js';
+import { type Binding, firstKeyOf, named, type NamedBinding } from './binding.js';
 
 /** Runs `act` with the top layer if it is of this kind. */
 const on =
@@ -170,17 +170,19 @@ const ofReveal: readonly Binding[] = [
     keys: ['escape', 'q', 'ctrl+c'],
     on: ['reveal'],
     label: 'not yet',
-    meaning: 'no effect: only enter closes this dialog, so that no secret is lost by accident',
+    meaning: 'no effect: this dialog is closed by its own key, so that no secret is lost by accident',
     run: on('reveal', (state, top) => [
-      withLayer(state, { ...top, problem: 'Press enter to close, once you have stored the secret' }),
+      withLayer(state, { ...top, problem: `Press ${storedKey(state)} to close, once you have stored the secret` }),
     ]),
   },
 ];
 
+const storedKey = (state: State) => firstKeyOf(LAYER_BINDINGS, 'secret.close', state);
+
 /** An operator who was still typing when the dialog appeared must not lose the secret by pressing Enter. */
 function stored(state: State, top: Reveal): Transition {
   if (top.wasRevealed) return refreshed(navigation.closed(state));
-  const problem = 'You have not revealed, copied or written the secret; press enter again to close anyway';
+  const problem = `You have not revealed, copied or written the secret; press ${storedKey(state)} again to close anyway`;
   return [withLayer(state, { ...top, wasRevealed: true, problem })];
 }
 
@@ -267,7 +269,7 @@ const ofNotice: readonly Binding[] = [
   },
 ];
 
-export const LAYER_BINDINGS = [
+export const LAYER_BINDINGS: readonly NamedBinding[] = [
   ...named('dialog', ofDialogs),
   ...named('chooser', ofChooser),
   ...named('secret', ofReveal),

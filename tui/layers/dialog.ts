@@ -1,6 +1,7 @@
 /** Rendering of a dialog: affected items, notes, fields, and two buttons. */
 import { aligned } from '../parts/columns.js';
 import { duration, exact } from '../../daemon/api/formats.js';
+import { keyOf } from '../keys/press.js';
 import type { Area } from '../parts/list.js';
 import { cut, strip, type Strip, text, widthOf } from '../parts/strip.js';
 import { wrapped } from '../parts/wrapped.js';
@@ -20,7 +21,7 @@ export function dialogPanel(state: State, dialog: Dialog, { columns, rows }: Are
   const inside = rows - EDGES;
   const fields = fieldLines(dialog, room, Math.max(1, inside - 2));
   const above = [itemLines(dialog, room), noteLines([...staleNotes(state), ...dialog.notes], room)];
-  const [problem, last] = [problemLines(dialog, room), buttons(dialog, room)];
+  const [problem, last] = [problemLines(state, dialog, room), buttons(dialog, room)];
   const below = [...warningLines(state, dialog), ...problem];
   const whole = apart([...above, fields.lines, below, [last]]);
   if (whole.length <= inside) return { title, lines: whole, columns: room };
@@ -83,8 +84,11 @@ function warningLines(state: State, dialog: Dialog): Strip[] {
   ];
 }
 
-const problemLines = ({ problem }: Dialog, room: number): Strip[] =>
-  problem === null ? [] : wrapped(`! ${problem}`, room).map((line) => strip(text(line, 'bad')));
+function problemLines(state: State, { problem, meantField = null }: Dialog, room: number): Strip[] {
+  if (problem === null) return [];
+  const hint = meantField === null ? '' : `; ${keyOf(state, 'dialog.next')} goes to ${meantField}`;
+  return wrapped(`! ${problem}${hint}`, room).map((line) => strip(text(line, 'bad')));
+}
 
 /** The result of the dry run of a purge. */
 function preview({ cache: { preview: it } }: State): Strip {

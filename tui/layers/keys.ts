@@ -1,12 +1,11 @@
 /** Help: the keys of the screen below, and its filter. No line is cut: what does not fit goes on in the next line. */
 import { type Binding, keyShown } from '../keys/binding.js';
 import { choices, chosenAt, hasWords, searchWords } from '../keys/choosing.js';
-import { choiceBlocks } from '../parts/choice.js';
+import { choiceBlocks, hanging } from '../parts/choice.js';
 import { edited } from '../parts/editing.js';
 import { withFound } from '../parts/found.js';
 import type { Area } from '../parts/list.js';
-import { fitted, strip, type Strip, text, widthOf } from '../parts/strip.js';
-import { wrapped } from '../parts/wrapped.js';
+import { fitted, strip, type Strip, text } from '../parts/strip.js';
 import { filterKeys } from '../state/filtering.js';
 import { type Help, type State, view } from '../state/state.js';
 import type { Panel } from './panel.js';
@@ -60,13 +59,6 @@ function entry({ look, ...state }: State, binding: Binding, columns: number): St
 function keysShown({ keys }: Binding, ascii: boolean): string {
   const [first = '', ...others] = keys.map((key) => keyShown(key, ascii));
   return others.reduce((all, key) => (text(`${all} ${key}`).width <= KEY_COLUMNS ? `${all} ${key}` : all), first);
-}
-
-/** A text after a head. Its further lines are indented by the width of the head. */
-function hanging(head: Strip, words: string, columns: number, drawn: (line: string) => Strip): Strip[] {
-  const indent = ' '.repeat(widthOf(head));
-  const lines = wrapped(words, columns - indent.length);
-  return lines.map((line, at) => strip(at === 0 ? head : indent, drawn(line)));
 }
 
 /** The filter syntax, for screens with a filter. While help is searched: the keys of the filter that are found. */

@@ -1,6 +1,7 @@
 /** A list with a selected entry, scrolled so that the selected entry is visible. */
-import { fitted, strip, type Strip } from './strip.js';
+import { fitted, strip, type Strip, widthOf } from './strip.js';
 import { selected as bar } from './list.js';
+import { wrapped } from './wrapped.js';
 
 /** Entries of one line each. @param at index of the selected entry. */
 export const choiceLines = (entries: readonly Strip[], at: number, columns: number, rows: number): Strip[] =>
@@ -27,6 +28,17 @@ export function choiceBlocks(
     const whole = fitted(strip(isSelected && row === 0 ? '> ' : '  ', line), columns);
     return isSelected ? bar(whole) : whole;
   });
+}
+
+/** Below this width a wrapped text is harder to read than a cut one. */
+const MIN_WRAPPED_COLUMNS = 16;
+
+/** A text after a head. Its further lines are indented by the width of the head. */
+export function hanging(head: Strip, words: string, columns: number, drawn: (line: string) => Strip): Strip[] {
+  const indent = ' '.repeat(widthOf(head));
+  const room = columns - indent.length;
+  const lines = room < MIN_WRAPPED_COLUMNS ? [words] : wrapped(words, room);
+  return lines.map((line, at) => strip(at === 0 ? head : indent, drawn(line)));
 }
 
 /** Index of the first visible line. */

@@ -87,7 +87,7 @@ export function advanced(dialog: Dialog): Dialog {
 /** Shows a problem, and focuses its field. */
 export function refused(dialog: Dialog, { field, words }: Problem): Dialog {
   const at = shownFields(dialog).findIndex(({ label }) => label === field);
-  return { ...dialog, problem: words, focus: at === -1 ? dialog.focus : at };
+  return { ...dialog, problem: words, meantField: null, focus: at === -1 ? dialog.focus : at };
 }
 
 /** @returns undefined for a key without a meaning here. */
@@ -139,8 +139,8 @@ export function listAbandoned(dialog: Dialog): Dialog {
 /** If the list did not open because nothing matches, the text may be meant for the next field. */
 function withChosen(dialog: Dialog, { field, problem }: chooser.Chosen): Dialog {
   const next = shownFields(dialog)[dialog.focus + 1];
-  const hint = next && !chooser.isOpen(field) ? `; tab goes to ${next.label}` : '';
-  return { ...withFocused(dialog, field), problem: problem === null ? null : `${problem}${hint}` };
+  const meantField = next && !chooser.isOpen(field) ? next.label : null;
+  return { ...withFocused(dialog, field), problem, meantField };
 }
 
 function withFocused(dialog: Dialog, field: Field): Dialog {

@@ -270,6 +270,8 @@ export interface Dialog {
   /** First visible line of the text, when it does not fit and a button has the focus. */
   scrolled: number;
   problem: string | null;
+  /** Named with the problem: the next field, which the rejected text may be meant for. */
+  meantField?: Label | null;
 }
 
 export interface DialogItem {

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { bindingsOn } from '../../../tui/keys/press.js';
 import { focused } from '../../../tui/state/dialog.js';
 import { layer } from '../../../tui/state/state.js';
 import { frameLines, screenText } from './rendering.js';
@@ -106,7 +107,7 @@ describe('dialog', () => {
       expect(shown()).to.contain('I have stored it');
       expect(shown().replace(/[^\w-]+/g, '')).to.contain(SECRET.replace(/[^\w-]+/g, ''));
       expect(shown().split('\n').at(-1)).to.contain('I have stored it');
-      expect(screenText(it.press('escape').state)).to.contain('! Press enter to close');
+      expect(screenText(it.press('escape').state)).to.contain('! Press ⏎ to close');
       expect(screenText(it.press('w').state)).to.contain('Write to:');
     });
   }
@@ -163,6 +164,22 @@ describe('command line and help', () => {
     expect(screenText(scene({ columns: 160 }).lose().press(':', 'n', 'e', 'w').state)).to.contain(
       '(offline: cannot send changes)',
     );
+  });
+
+  it('show every description whole at 80 columns', () => {
+    const bindings = bindingsOn('tokens').filter(({ action }) => action.startsWith('tokens.'));
+    for (const { label, meaning } of bindings) {
+      const { state } = scene({ columns: 80, rows: 24 }).press(
+        ':',
+        ...Array.from(label, (it) => (it === ' ' ? 'space' : it)),
+      );
+      const words = screenText(state)
+        .split('\n')
+        .map((line) => line.replace(/^│.{35}/, ' ').replace(/│.*$/, ''))
+        .join(' ')
+        .replace(/\s+/g, ' ');
+      expect(words, label).to.contain(meaning);
+    }
   });
 
   it('scroll to the selected command', () => {

@@ -82,7 +82,11 @@ describe('project chooser', () => {
 
   it('says where a name belongs that was typed too early', () => {
     const operator = choosing().types('x');
-    expect(operator.dialog.problem).to.equal('No match for “x” in Project; tab goes to Name');
+    expect(operator.dialog.problem).to.equal('No match for “x” in Project');
+    expect(screenText(operator.state)).to.contain('No match for “x” in Project; tab goes to Name');
+    const customKeys = new Map([['dialog.next', ['ctrl+n']]]);
+    const other = screenText({ ...operator.state, customKeys });
+    expect(other).to.contain('No match for “x” in Project; ^n goes to Name');
     operator.press('tab').types('x');
     expect(operator.value('Name')).to.equal('x');
   });
