@@ -16,6 +16,7 @@ const audit = async () => (await import('./commands/audit.js')).auditCommands;
 const cache = async () => (await import('./commands/cache.js')).cacheCommands;
 const events = async () => (await import('./commands/events.js')).eventCommands;
 const usage = async () => [(await import('./commands/usage.js')).usageCommand];
+const top = async () => [(await import('./commands/top.js')).topCommand];
 const init = async () => [(await import('./init/init.js')).initCommand];
 const doctor = async () => [(await import('./commands/doctor.js')).doctorCommand];
 const runs = async () => [(await import('./commands/run.js')).runCommand];
@@ -48,6 +49,7 @@ export const GROUPS: Readonly<Record<string, Group>> = {
   admin: { summary: 'run the Admin UI as a separate process', load: admin },
   tui: { summary: 'open the terminal UI', load: tui },
   usage: { summary: 'report requests and model tokens', load: usage },
+  top: { summary: 'list the busiest tokens, projects or models', load: top },
   run: { summary: 'run a command with a temporary token that is revoked when the command ends', load: runs },
   migrate: { summary: 'manage the database schema', load: migrations },
   context: { summary: 'manage contexts (named daemons)', load: contexts },

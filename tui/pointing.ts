@@ -59,12 +59,13 @@ const OPENS: Partial<Record<string, string>> = {
   projects: 'projects.its-tokens',
   audit: 'logs.detail',
   events: 'logs.detail',
+  top: 'top.open',
 };
 
 /** How far a row of the list is from the cursor; undefined: there is no row. */
 function rowsToMove(state: State, at: number): number | undefined {
   const { screen } = view(state);
-  if (screen === 'tokens' || screen === 'projects') {
+  if (screen === 'tokens' || screen === 'projects' || screen === 'top') {
     const { window } = state[screen];
     const index = window.top + at;
     return at >= 0 && at < listRows(state) && index < lengthOf(window) ? index - window.cursorIndex : undefined;

@@ -69,6 +69,7 @@ async function candidatesOf(
     case 'query of projects':
     case 'query of audit':
     case 'query of events':
+    case 'query of top':
       return terms(what.slice('query of '.length) as FilteredScreen, beginning, () => clientFor(line, shell), signal);
     case 'project':
       return projects(await clientFor(line, shell), beginning, signal);

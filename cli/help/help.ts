@@ -13,7 +13,7 @@ const SECTIONS: readonly (readonly [title: string, words: readonly string[]])[] 
   ['Services', ['daemon', 'dispatcher', 'admin']],
   ['Management', ['tui', 'token', 'project', 'cache', 'audit', 'events', 'manage']],
   ['Use a token', ['run']],
-  ['Monitoring', ['status', 'usage']],
+  ['Monitoring', ['status', 'top', 'usage']],
   ['Configuration', ['config', 'context', 'migrate', 'completion']],
 ];
 const OTHERS = 'Help';

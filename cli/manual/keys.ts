@@ -15,6 +15,7 @@ const SPOTS: readonly (readonly [spot: KeyScope, title: string])[] = [
   ['audit', 'On audit:'],
   ['events', 'On events:'],
   ['cache', 'On cache:'],
+  ['top', 'On top:'],
   ['dialog', 'In a dialog:'],
   ['chooser', 'In the list of choices of a field:'],
   ['reveal', 'When a secret is shown:'],

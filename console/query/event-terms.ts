@@ -2,7 +2,7 @@
 import type { EventStreamQuery, WireEvent, WireRequestEvent } from '../../daemon/api/contract.js';
 import { REQUEST_EVENT_KIND, tookMs } from '../../daemon/api/vocabulary.js';
 import { keysOf } from './keys.js';
-import { fitsChoice, fitsWords, type Selection, TermReader, unique } from './reader.js';
+import { fitsChoice, fitsPart, fitsWords, type Selection, TermReader, unique } from './reader.js';
 import type { Term } from './terms.js';
 import type { KnownNames, TermsResult } from './types.js';
 import * as values from './values.js';
@@ -40,7 +40,7 @@ export function eventReading(terms: readonly Term[], { projects, tokens }: Known
     (event) => hasStatus(event, status),
     requestTest(outcomes, ({ outcome }) => fitsChoice(outcomes)(outcome)),
     requestTest(codes, ({ code }) => fitsChoice(codes)(code)),
-    requestTest(models, ({ model }) => hasModel(model, models)),
+    requestTest(models, ({ model }) => fitsPart(models)(model)),
     requestTest(took, ({ duration_ms: ms }) => isWithin(ms, took)),
     (event) => hasWords(textsOf(event), [event.token_id, event.project_id, event.id]),
   ];
@@ -81,12 +81,6 @@ function hasStatus(event: WireEvent, { wanted, unwanted }: Selection): boolean {
   if (event.kind !== REQUEST_EVENT_KIND) return wanted.length === 0;
   const is = (written: readonly string[]) => values.isOfStatus(event.status, written);
   return (wanted.length === 0 || is(wanted)) && !is(unwanted);
-}
-
-function hasModel(model: string | null, { wanted, unwanted }: Selection): boolean {
-  const name = model?.toLowerCase() ?? '';
-  const has = (part: string) => name.includes(part);
-  return (wanted.length === 0 || wanted.some(has)) && !unwanted.some(has);
 }
 
 const isWithin = (ms: number, { under, over }: { under?: string; over?: string }) =>

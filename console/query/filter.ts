@@ -5,7 +5,7 @@
  *
  * Values of one key are alternatives (`state:active state:expired`, or with a comma); different terms must all match.
  * The API filters tokens and audit records, because only some pages are loaded: a filter that the API cannot express is reported as a
- * problem. Projects, which are all in memory, are filtered here, and so are events, for what the API cannot express.
+ * problem. Projects, which are all in memory, are filtered here, and so are events and the rows of Top, for what the API cannot express.
  */
 import type { Completion, Filter, FilteredScreen, KnownNames, TermsResult } from './types.js';
 import { fuzzyFound } from '../fuzzy.js';
@@ -13,12 +13,14 @@ import { eventReading } from './event-terms.js';
 import { keysOf } from './keys.js';
 import { auditReading, projectReading, tokenReading } from './screens.js';
 import { quotedValue, termsOf, type Term } from './terms.js';
+import { topReading } from './top-terms.js';
 
 const READINGS: { [S in FilteredScreen]: (terms: readonly Term[], known: KnownNames) => TermsResult<S> } = {
   tokens: tokenReading,
   projects: projectReading,
   audit: auditReading,
   events: eventReading,
+  top: topReading,
 };
 
 // Also matches a part of a secret, which must not leak either.

@@ -45,5 +45,7 @@ export function keysOf(screen: FilteredScreen, { projects, tokens = [] }: KnownN
         project,
         token,
       ];
+    case 'top':
+      return [project, { name: 'model', what: 'a part of its name', values: [] }];
   }
 }

@@ -138,6 +138,14 @@ export const fitsChoice =
     (wanted.length === 0 || (value !== null && wanted.includes(value))) &&
     (value === null || !unwanted.includes(value));
 
+/** Matches parts of a text in lower case. A text of null has no part. */
+export const fitsPart =
+  ({ wanted, unwanted }: Selection) =>
+  (text: string | null): boolean => {
+    const has = (part: string) => text?.toLowerCase().includes(part) ?? false;
+    return (wanted.length === 0 || wanted.some(has)) && !unwanted.some(has);
+  };
+
 /** Matches a part of a text, ignoring case, or the prefix of an id. */
 export function fitsWords(reader: TermReader) {
   const words = reader.words().map(({ text, isNegated }) => ({ word: text.toLowerCase(), isNegated }));

@@ -4,9 +4,11 @@ import type {
   EventStreamQuery,
   ProjectQuery,
   TokenQuery,
+  TopQuery,
   WireEvent,
   WireProject,
   WireToken,
+  WireTopRow,
 } from '../../daemon/api/contract.js';
 
 export interface Filtered {
@@ -14,6 +16,7 @@ export interface Filtered {
   projects: { query: ProjectQuery; item: WireProject };
   audit: { query: AuditQuery; item: unknown };
   events: { query: EventStreamQuery; item: WireEvent };
+  top: { query: TopQuery; item: WireTopRow };
 }
 
 export type FilteredScreen = keyof Filtered;

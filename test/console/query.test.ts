@@ -27,6 +27,7 @@ const SCHEMAS = {
   projects: schemas.projectQuery,
   audit: schemas.auditQuery,
   events: schemas.eventStreamQuery,
+  top: schemas.topQuery,
 };
 
 /** The query of a valid line. The daemon accepts each of these queries. */

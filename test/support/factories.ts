@@ -4,7 +4,7 @@
  * cap, and never used.
  */
 import { createHash } from 'node:crypto';
-import type { WireProject, WireToken } from '../../daemon/api/contract.js';
+import type { WireProject, WireToken, WireTop, WireTopRow } from '../../daemon/api/contract.js';
 import type { KnownToken, NewProject, NewToken } from '../../daemon/core/ports.js';
 import { tokenExample } from '../../daemon/api/schemas.js';
 import { DEFAULT_TERMS, NOT_REVOKED, type Project, type Token, UNUSED } from '../../daemon/core/token.js';
@@ -118,3 +118,52 @@ export function aWireToken(fields: Partial<WireToken> = {}): WireToken {
     ...fields,
   };
 }
+
+/** A row of a list of the busiest tokens: one request a minute ago, without errors. */
+export const aTopRow = (fields: Partial<WireTopRow> = {}): WireTopRow => ({
+  ...NO_FIGURES,
+  requests: 1,
+  token_id: TOKEN_ID,
+  token_name: 'ci',
+  project_id: PROJECT_ID,
+  project_name: 'web',
+  last_used_at: new Date(CREATED_MS - 60_000).toISOString(),
+  history: [...Array<number>(19).fill(0), fields.requests ?? 1],
+  error_history: [...Array<number>(19).fill(0), fields.errors ?? 0],
+  ...fields,
+});
+
+const NO_FIGURES = {
+  requests: 0,
+  cache_hits: 0,
+  errors: 0,
+  refused: 0,
+  upstream_refused: 0,
+  upstream_errors: 0,
+  cut: 0,
+  prompt_tokens: 0,
+  completion_tokens: 0,
+  p50_ms: null,
+  p95_ms: null,
+};
+
+/** A list of the busiest tokens of the last hour, complete. */
+export const aTop = (fields: Partial<WireTop> = {}): WireTop => ({
+  by: 'token',
+  window: '1h',
+  sort: 'errors',
+  from: new Date(CREATED_MS - 3_600_000).toISOString(),
+  to: new Date(CREATED_MS).toISOString(),
+  source: 'memory',
+  step_seconds: 180,
+  instances: { included: 1, missing: 0 },
+  row_count: fields.rows?.length ?? 0,
+  untracked_requests: 0,
+  total: {
+    ...NO_FIGURES,
+    requests: fields.rows?.reduce((sum, { requests }) => sum + requests, 0) ?? 0,
+    errors: fields.rows?.reduce((sum, { errors }) => sum + errors, 0) ?? 0,
+  },
+  rows: [],
+  ...fields,
+});

@@ -56,6 +56,14 @@ describe('the mouse', () => {
         expect(it.state.tokens.filter).to.equal('project:web');
       });
 
+      it('selects a row of Top, and opens it with a second click', () => {
+        const it = at({ tab: 'top' });
+        click(it, 5, 7);
+        expect(cursorRow(it)).to.equal(7);
+        click(it, 5, 7);
+        expect(view(it.state).screen).to.equal('token');
+      });
+
       for (const tab of ['audit', 'events'] as const) {
         it(`selects a row of ${tab}, and opens what was clicked although the list moves`, () => {
           const it = at({ tab });

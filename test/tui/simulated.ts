@@ -4,12 +4,15 @@ import type {
   EventQuery,
   EventStreamQuery,
   TokenQuery,
+  TopQuery,
   WireAuditRecord,
   WireCache,
   WireEvent,
   WireProject,
   WireStatus,
   WireToken,
+  WireTop,
+  WireTopRow,
 } from '../../daemon/api/contract.js';
 import type {
   Action,
@@ -22,7 +25,7 @@ import type {
   DataRequest,
 } from '../../tui/state/exchange.js';
 import { Secret } from '../../tui/state/secret.js';
-import { aWireProject, aWireToken } from '../support/factories.js';
+import { aTop, aTopRow, aWireProject, aWireToken } from '../support/factories.js';
 
 export const START_MS = Date.UTC(2026, 10, 23, 14, 3, 11);
 const HOUR_MS = 3_600_000;
@@ -63,6 +66,18 @@ export const token = (index: number, more: Partial<WireToken> = {}): WireToken =
     name: `name-${index}`,
     expires_at: at((index + 1) * HOUR_MS),
     created_at: at(-HOUR_MS),
+    ...more,
+  });
+
+/** A row of Top for the token of `token(index)`. */
+export const topRow = (index: number, more: Partial<WireTopRow> = {}): WireTopRow =>
+  aTopRow({
+    token_id: `${String(index).padStart(8, '0')}-token`,
+    token_name: `name-${index}`,
+    project_id: 'project-web',
+    project_name: 'web',
+    model: `model-${index}`,
+    last_used_at: at(-index * 1_000),
     ...more,
   });
 
@@ -119,6 +134,10 @@ export class SimulatedDaemon {
   /** Pages of events that were loaded. */
   eventPages = 0;
   contexts: ContextSummary[] = [];
+  /** Rows of Top, by token; null: the daemon is of an older release. */
+  topRows: WireTopRow[] | null = null;
+  /** Fields of the next responses. */
+  topFields: Partial<WireTop> = {};
   cache: WireCache = { backend: 'memory', entries: 3, bytes: 300, hits: 1, misses: 2 };
   /** Requests that fail, and their failures. */
   failing: Failing = () => null;
@@ -151,6 +170,7 @@ export class SimulatedDaemon {
   }
 
   #missing(request: DataRequest): Failure | null {
+    if (request.of === 'top' && this.topRows === null) return notFound('no such path');
     return request.of === 'token' && !this.token(request.id) ? notFound('token not found') : null;
   }
 
@@ -177,6 +197,8 @@ export class SimulatedDaemon {
         return this.#historyOf(request.id);
       case 'projectAudit':
         return this.records.filter((it) => it.project_id === request.id && it.action !== 'token.use').reverse();
+      case 'top':
+        return this.#top(request.query);
       case 'cache':
         return this.cache;
       case 'purgeable':
@@ -186,6 +208,16 @@ export class SimulatedDaemon {
       case 'contexts':
         return this.contexts;
     }
+  }
+
+  /** By project or model, each row has its own: the simulation sums up nothing. */
+  #top({ by = 'token', window = '1h', project_id: id }: TopQuery): DataOf<'top'> {
+    const ofProject = (this.topRows ?? []).filter((row) => id === undefined || row.project_id === id);
+    const rows = ofProject.map(({ token_id, token_name, model, ...row }) =>
+      by === 'token' ? { ...row, token_id, token_name } : by === 'model' ? { ...row, model: model ?? null } : row,
+    );
+    const shape = { by: by as WireTop['by'], window: window as WireTop['window'] };
+    return aTop({ ...shape, rows: rows, ...this.topFields });
   }
 
   #historyOf(id: string): DataOf<'tokenAudit'> {

@@ -14,6 +14,7 @@ const LABELS: Record<Tab, string> = {
   audit: 'Audit',
   cache: 'Cache',
   events: 'Events',
+  top: 'Top',
 };
 
 export const labelOf = (tab: Tab) => LABELS[tab];
@@ -98,11 +99,12 @@ function countOf({ tokens, projects, overview: { status }, audit, events }: Stat
 
 /** Number of rows that match the filter, and of marked tokens. */
 function chosen(state: State): Strip {
-  const { tokens, projects } = state;
+  const { tokens, projects, top } = state;
   const { screen } = view(state);
   const isFiltered = (filterOf(state) ?? '') !== '';
-  const passed = screen === 'tokens' ? tokens.window.total : screen === 'projects' ? projects.window.total : null;
-  const all = screen === 'tokens' ? tokens.all : (projects.all?.length ?? null);
+  const passed = screen === 'tokens' || screen === 'projects' || screen === 'top' ? state[screen].window.total : null;
+  const all =
+    screen === 'tokens' ? tokens.all : ((screen === 'top' ? top.response?.rows : projects.all)?.length ?? null);
   const filter = isFiltered && passed !== null ? `filter ${exact(passed)}${all === null ? '' : `/${exact(all)}`}` : '';
   const marks = tokens.marks.size > 0 ? `marked ${exact(tokens.marks.size)}` : '';
   const said = [filter, marks].filter((it) => it !== '');

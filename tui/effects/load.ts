@@ -36,6 +36,7 @@ const LOADERS: Loaders = {
   events: ({ client, signal }, { query }) => client.storedEvents(query, signal),
   tokenAudit: ({ client, signal }, { id }) => loadTokenHistory(client, id, CHANGES_SHOWN, signal),
   projectAudit: ({ client, signal }, { id }) => loadProjectChanges(client, id, CHANGES_SHOWN, signal),
+  top: ({ client, signal }, { query }) => client.top(query, signal),
   cache: ({ client, signal }) => client.cache(signal),
   purgeable: async ({ client, signal }, { body }) =>
     (await client.purgeCache({ ...body, dry_run: true }, signal)).purged_count,

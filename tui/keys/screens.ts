@@ -5,6 +5,7 @@ import { EVERYWHERE_BINDINGS, MOVING_BINDINGS } from './everywhere.js';
 import { FEED_BINDINGS } from './feeds.js';
 import { PROJECT_BINDINGS } from './projects.js';
 import { TOKEN_BINDINGS } from './tokens.js';
+import { TOP_BINDINGS } from './top.js';
 import { VIEW_BINDINGS } from './views.js';
 
 export const SCREEN_BINDINGS: readonly NamedBinding[] = [
@@ -12,6 +13,7 @@ export const SCREEN_BINDINGS: readonly NamedBinding[] = [
   ...PROJECT_BINDINGS,
   ...FEED_BINDINGS,
   ...CACHE_BINDINGS,
+  ...TOP_BINDINGS,
   ...MOVING_BINDINGS,
   ...VIEW_BINDINGS,
   ...EVERYWHERE_BINDINGS,

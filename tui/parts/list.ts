@@ -18,6 +18,10 @@ interface ListOptions<T extends { id: string }> {
   markOf?: (item: T | undefined, index: number) => Strip;
   /** Lines of an empty list. */
   emptyLines: readonly Strip[];
+  /** In the upper edge. */
+  title?: Strip;
+  /** In the lower edge, after the position. */
+  foot?: Strip;
 }
 
 // Cursor, mark and space before a row; one space after it.
@@ -32,11 +36,16 @@ export function listFrame<T extends { id: string }>(list: ListOptions<T>, area: 
   const shown = Math.max(1, area.rows - LINES_AROUND);
   const columns = sizedColumns(list.columns, area.columns - AROUND, loadedRows(window));
   const head = strip(' '.repeat(BEFORE), titles(columns));
-  if (length === 0) return framed([head, ...list.emptyLines], area.columns, area.rows);
+  const { title = [], foot = [] } = list;
+  if (length === 0) return framed([head, ...list.emptyLines], area.columns, area.rows, { title });
   const count = Math.min(shown, length - window.top);
   const rows = Array.from({ length: count }, (_, at) => row(list, columns, window.top + at, area.columns - 2));
   const scroll: Scroll = { top: window.top, shown, of: length, fixed: 1 };
-  return framed([head, ...rows], area.columns, area.rows, { scroll, foot: position(window, length) });
+  return framed([head, ...rows], area.columns, area.rows, {
+    title,
+    scroll,
+    foot: strip(position(window, length), foot),
+  });
 }
 
 function row<T extends { id: string }>(

@@ -10,6 +10,7 @@ import { projectScreen } from './project.js';
 import { projectsScreen } from './projects.js';
 import { tokenScreen } from './token.js';
 import { tokensScreen } from './tokens.js';
+import { topScreen } from './top.js';
 
 const SCREENS: Record<Screen, (state: State, area: Area) => Strip[]> = {
   overview: overviewScreen,
@@ -20,6 +21,7 @@ const SCREENS: Record<Screen, (state: State, area: Area) => Strip[]> = {
   audit: auditScreen,
   cache: cacheScreen,
   events: eventsScreen,
+  top: topScreen,
 };
 
 export const screen = (state: State, area: Area): Strip[] => SCREENS[view(state).screen](state, area);

@@ -79,11 +79,29 @@ const EVENT_COLUMNS = [
   { id: 'request_id', what: 'ID of the request', isOptional: true },
 ] as const satisfies readonly ColumnInfo[];
 
+const TOP_COLUMNS = [
+  { id: 'name', what: 'token, project or model' },
+  { id: 'project', what: 'name of the project' },
+  { id: 'requests', what: 'completed requests' },
+  { id: 'errors', what: 'requests that were refused, failed or ended by a revocation' },
+  { id: 'kinds', what: 'errors by who caused them' },
+  { id: 'model_tokens', what: 'model tokens in prompts and responses' },
+  { id: 'median', what: 'median time until the response of the provider started' },
+  { id: 'percentile', what: '95th percentile of that time' },
+  { id: 'last_use', what: 'time since the last request' },
+  { id: 'trend', what: 'requests over time; a part with errors has the color of errors' },
+  { id: 'id', what: 'beginning of the ID of the token or project', isOptional: true },
+  { id: 'hits', what: 'responses from the cache', isOptional: true },
+  { id: 'prompt', what: 'model tokens in prompts', isOptional: true },
+  { id: 'completion', what: 'model tokens in responses', isOptional: true },
+] as const satisfies readonly ColumnInfo[];
+
 export const COLUMNS = {
   tokens: TOKEN_COLUMNS,
   projects: PROJECT_COLUMNS,
   audit: AUDIT_COLUMNS,
   events: EVENT_COLUMNS,
+  top: TOP_COLUMNS,
 } as const satisfies Record<FilteredScreen, readonly ColumnInfo[]>;
 
 /** A screen whose columns can be chosen. */

@@ -11,6 +11,7 @@ import type {
   ProjectPatch,
   TokenCreate,
   TokenQuery,
+  TopQuery,
   UsageQuery,
   WireAuditRecord,
   WireCache,
@@ -18,6 +19,7 @@ import type {
   WireProject,
   WireStatus,
   WireToken,
+  WireTop,
   WireUsageLine,
 } from '../../daemon/api/contract.js';
 import type { TokenHistory } from '../../daemon/api/token-history.js';
@@ -44,6 +46,7 @@ interface Requests {
   /** The latest changes of a project and its tokens, newest first. */
   projectAudit: { params: { id: string }; data: readonly WireAuditRecord[] };
   cache: { params: object; data: WireCache };
+  top: { params: { query: TopQuery }; data: WireTop };
   /** How many cached responses a purge would remove. */
   purgeable: { params: { body: CachePurge }; data: number };
   /** The total of the query of a saved view. */

@@ -8,8 +8,10 @@ import { keysOf } from '../../console/query/keys.js';
 import { type Line, lineOf } from './line.js';
 import { closed, filterOf } from './navigation.js';
 import * as projects from './projects.js';
+import { SAVED_SCREENS } from './saved.js';
 import { type Prompt, type State, type Transition, view, withLayer } from './state.js';
 import * as tokens from './tokens.js';
+import * as top from './top.js';
 
 const TYPING_PAUSE_MS = 250;
 
@@ -18,7 +20,7 @@ export const knownNames = (state: State) => ({ projects: state.projects.all ?? [
 
 export const screenOf = (state: State): FilteredScreen | undefined => {
   const { screen } = view(state);
-  return screen === 'tokens' || screen === 'projects' || screen === 'audit' || screen === 'events' ? screen : undefined;
+  return SAVED_SCREENS.find((one) => one === screen);
 };
 
 export function parsed(state: State, text: string): Filter<FilteredScreen> | undefined {
@@ -83,7 +85,7 @@ export function whyFilterInvalid(state: State): string | null {
 }
 
 /** The filter for one project: by name if the name can be written in a filter, otherwise by id. */
-export function filterOfProject(state: State, { id, name }: WireProject): string {
+export function filterOfProject(state: State, { id, name }: Pick<WireProject, 'id' | 'name'>): string {
   const writings = [name, `"${name}"`].map((value) => `project:${value}`);
   const means = (text: string) => {
     const { query, isComplete } = parseFilter(text, 'tokens', knownNames(state));
@@ -103,6 +105,8 @@ export function applied(state: State, filter: string): Transition {
       return tokens.reloaded(state, { filter });
     case 'projects':
       return [projects.arranged(state, { filter })];
+    case 'top':
+      return askedTop(state, filter);
     case 'audit':
       return feeds.filtered(state, 'audit', filter);
     case 'events':
@@ -110,4 +114,10 @@ export function applied(state: State, filter: string): Transition {
     default:
       return [state];
   }
+}
+
+/** Words are applied at once; another project needs a request. */
+function askedTop(state: State, filter: string): Transition {
+  const next = top.asked(state, { filter });
+  return [next, ...top.dataRequests(next).map((request): Effect => ({ do: 'load', request }))];
 }

@@ -6,6 +6,7 @@ import { NO_PROJECTS } from './projects.js';
 import { NOTHING_SAVED, type Saved } from './saved.js';
 import type { CustomKeys, Look, Skins, State, Tab } from './state.js';
 import { NO_TOKENS } from './tokens.js';
+import { NO_TOP } from './top.js';
 
 export interface InitialStateOptions {
   size: State['size'];
@@ -65,6 +66,7 @@ export const initialState = ({
   audit: emptyFeed(),
   events: emptyFeed(),
   cache: { cache: null, preview: null },
+  top: NO_TOP,
 });
 
 /** Resets the state for another daemon. The dialog of a secret that was not stored yet stays open. */

@@ -5,6 +5,7 @@ import { type State, type Transition, view } from './state.js';
 import * as project from './project.js';
 import * as token from './token.js';
 import * as tokens from './tokens.js';
+import * as top from './top.js';
 import * as windows from './window.js';
 
 export function movedBy(state: State, by: number): Transition {
@@ -13,6 +14,8 @@ export function movedBy(state: State, by: number): Transition {
       return tokens.movedBy(state, by);
     case 'projects':
       return [withProjects(state, windows.move(state.projects.window, by, listRows(state)))];
+    case 'top':
+      return [top.movedBy(state, by)];
     case 'audit':
       return feeds.movedBy(state, 'audit', by);
     case 'events':
@@ -32,6 +35,8 @@ export function movedTo(state: State, where: 'first' | 'last'): Transition {
       return tokens.movedTo(state, where);
     case 'projects':
       return [withProjects(state, windows.moveTo(state.projects.window, where, listRows(state)))];
+    case 'top':
+      return [top.movedTo(state, where)];
     default:
       return movedBy(state, where === 'first' ? -Number.MAX_SAFE_INTEGER : Number.MAX_SAFE_INTEGER);
   }

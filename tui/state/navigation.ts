@@ -1,5 +1,6 @@
 /** Navigation between views, and opening and closing layers. */
 import { lineOf } from './line.js';
+import { atFirst } from './top.js';
 import {
   layer,
   type Layer,
@@ -24,7 +25,11 @@ export function back(state: State): State {
   return state.views.length > 1 ? { ...state, views: state.views.slice(0, -1) } : state;
 }
 
-export const toTab = (state: State, tab: Tab): State => ({ ...state, views: [{ screen: tab }] });
+export function toTab(state: State, tab: Tab): State {
+  const next: State = { ...state, views: [{ screen: tab }] };
+  // Whoever opens Top wants its first row, also if another row was the first one before.
+  return tab === 'top' ? atFirst(next) : next;
+}
 
 /** @param by 1 for the next tab, -1 for the previous one. */
 export function tabBy(state: State, by: number): State {
@@ -44,6 +49,8 @@ export function filterOf(state: State): string | undefined {
       return state.audit.filter;
     case 'events':
       return state.events.filter;
+    case 'top':
+      return state.top.filter;
     default:
       return undefined;
   }

@@ -9,6 +9,7 @@ import { layer, withMessage, type State, type Transition, view } from './state.j
 import * as project from './project.js';
 import * as token from './token.js';
 import * as tokens from './tokens.js';
+import * as top from './top.js';
 
 /** Requests of the view, apart from the list of tokens, which is loaded page by page. */
 function dataRequests(state: State): DataRequest[] {
@@ -29,6 +30,8 @@ function dataRequests(state: State): DataRequest[] {
       return eventRequests(state);
     case 'cache':
       return [{ of: 'cache' }];
+    case 'top':
+      return top.dataRequests(state);
     default:
       return [];
   }

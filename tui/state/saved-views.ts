@@ -9,6 +9,7 @@ import * as projects from './projects.js';
 import { isViewName, MAX_VIEW_FILTER, MAX_VIEWS, type SavedChange, type SavedView, withSavedChange } from './saved.js';
 import { type State, TOKEN_ORDERS, type Transition, withMessage } from './state.js';
 import * as tokens from './tokens.js';
+import * as top from './top.js';
 
 /** The views that have a tab, and with it a key and a count. */
 const MAX_VIEW_TABS = 5;
@@ -24,7 +25,7 @@ export function shownView(state: State): SavedView | undefined {
 
 /** Why the current list cannot be stored; null: it can. */
 export function whyNotSaved(state: State, name: string): string | null {
-  if (screenOf(state) === undefined) return 'only tokens, projects, audit and events can be saved';
+  if (screenOf(state) === undefined) return 'only tokens, projects, audit, events and top can be saved';
   if (!isViewName(name)) return 'a name has up to 32 letters, digits, and any of - _ .';
   const filter = filterOf(state) ?? '';
   if (filter.length > MAX_VIEW_FILTER) return `a filter of more than ${MAX_VIEW_FILTER} characters cannot be saved`;
@@ -60,6 +61,7 @@ function changed(state: State, change: SavedChange): Transition {
 }
 
 function sortOf(state: State, screen: SavedView['screen']): string | null {
+  if (screen === 'top') return top.settingsOf(state.top);
   if (screen !== 'tokens' && screen !== 'projects') return null;
   const { order, isDescending } = state[screen];
   return `${isDescending ? '-' : ''}${order}`;
@@ -79,6 +81,8 @@ export function openView(state: State, { name, screen, filter, sort }: SavedView
       const order = wanted === 'name' || wanted === 'created_at' ? wanted : null;
       return [projects.arranged(next, { filter, ...(order && { order, isDescending }) })];
     }
+    case 'top':
+      return [top.opened(next, filter, sort ?? '')];
     default:
       return feeds.filtered(next, screen, filter);
   }

@@ -34,7 +34,7 @@ export const MAX_VIEW_FILTER = 1_000;
 /** Limit of the columns of a list. */
 export const MAX_COLUMNS = 40;
 
-export const SAVED_SCREENS: readonly FilteredScreen[] = ['tokens', 'projects', 'audit', 'events'];
+export const SAVED_SCREENS: readonly FilteredScreen[] = ['tokens', 'projects', 'audit', 'events', 'top'];
 
 /** Names are words of the command line and of a file. */
 export const isViewName = (name: string) => /^[\p{L}\p{N}][\p{L}\p{N}_.-]{0,31}$/u.test(name);

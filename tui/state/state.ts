@@ -25,11 +25,12 @@ import type { Feed } from './feed.js';
 import type { Saved } from './saved.js';
 import type { Secret } from './secret.js';
 import type { Line } from './line.js';
+import type { TopState } from './top.js';
 import type { Window } from './window.js';
 import type { TokenSortField } from '../../daemon/api/vocabulary.js';
 
 /** The screens that a number key opens, in the order of the numbers. */
-export const TABS = ['overview', 'tokens', 'projects', 'audit', 'cache', 'events'] as const;
+export const TABS = ['overview', 'tokens', 'projects', 'audit', 'cache', 'events', 'top'] as const;
 export type Tab = (typeof TABS)[number];
 
 /** Screens of one thing, which other screens open. */
@@ -98,6 +99,7 @@ export interface State {
   audit: Feed<WireAuditRecord>;
   events: Feed<WireEvent>;
   cache: CacheState;
+  top: TopState;
 }
 
 /** How to render, given the abilities of the terminal. */

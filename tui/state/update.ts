@@ -36,6 +36,7 @@ import {
 } from './state.js';
 import * as token from './token.js';
 import * as tokens from './tokens.js';
+import * as top from './top.js';
 import { resetForDaemon } from './initial-state.js';
 import * as windows from './window.js';
 
@@ -159,7 +160,7 @@ function second(state: State): Transition {
 
 /** A taller screen may show rows that were not requested yet. */
 function resized(state: State, { columns, rows }: { columns: number; rows: number }): Transition {
-  const next = projects.fitted({ ...state, size: { columns, rows } });
+  const next = top.movedBy(projects.fitted({ ...state, size: { columns, rows } }), 0);
   if (view(next).screen === 'tokens') return tokens.movedBy(next, 0);
   return [{ ...next, tokens: { ...next.tokens, window: windows.move(next.tokens.window, 0, listRows(next)) } }];
 }
@@ -207,6 +208,7 @@ const DATA_REDUCERS: DataReducers = {
   events: (state, { query }, data) => eventsReceived(state, query, data),
   tokenAudit: (state, { id }, history) => [token.historyReceived(state, id, history)],
   projectAudit: (state, { id }, changes) => [project.changesReceived(state, id, changes)],
+  top: (state, { query }, data) => [top.loaded(state, query, data)],
   cache: (state, _, cache) => [{ ...state, cache: { ...state.cache, cache } }],
   purgeable: (state, { body }, count) => [withPreview(state, JSON.stringify(body), { count, failure: null })],
   viewCount: (state, { name }, count) => [withCount(state, name, count)],
@@ -244,6 +246,7 @@ function failed(before: State, request: DataRequest, failure: Failure): Transiti
   }
   // An older daemon streams events, and has no list of them.
   if (request.of === 'events' && failure.status === 404 && heard.events.stream === 'open') return [heard];
+  if (request.of === 'top' && failure.status === 404) return [top.unsupported(heard)];
   if (request.of === 'token' && failure.status === 404) return [token.gone(heard, request.id)];
   return [
     request.of === 'purgeable' || request.of === 'viewCount' ? heard : withMessage(heard, failure.message, 'bad'),

@@ -58,6 +58,8 @@ const WAYS: Record<string, readonly string[]> = {
   'an open record': ['4', 'enter'],
   cache: ['5'],
   events: ['6'],
+  top: ['7'],
+  'top models': ['7', 'm'],
   'a dialog': ['2', 'x'],
   'the form of a token': ['2', 'n'],
   'the choices of a field': ['2', 'n', 'shift+tab', 'space'],

@@ -17,6 +17,7 @@ describe('key bindings', () => {
       'audit',
       'cache',
       'events',
+      'top',
       'dialog',
       'chooser',
       'reveal',

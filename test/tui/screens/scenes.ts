@@ -1,4 +1,6 @@
 /** Scenes: every screen and layer, with realistic and with hostile data. */
+import type { WireToken, WireTop, WireTopRow } from '../../../daemon/api/contract.js';
+import { aTop, aTopRow } from '../../support/factories.js';
 import { NOTHING_SAVED } from '../../../tui/state/saved.js';
 import { Secret } from '../../../tui/state/secret.js';
 import type { Tab } from '../../../tui/state/state.js';
@@ -69,6 +71,32 @@ const ENDINGS = [
   { status: 401, outcome: 'refused', code: 'unauthorized', error: 'the token is expired' },
 ] as const;
 
+/** The busiest tokens, with fewer and fewer errors. */
+function topOf(count: number, tokenAt: (number: number) => WireToken, fields: Partial<WireTopRow> = {}): WireTop {
+  const rows = Array.from({ length: count }, (_, number) => {
+    const [refused, errors] = [Math.max(0, 40 - number * 7), Math.max(0, 61 - number * 8)];
+    const { project_id, project_name } = tokenAt(number);
+    return aTopRow({
+      ...ofToken(tokenAt(number)),
+      project_id,
+      project_name,
+      requests: 4_211 - number * 17,
+      errors,
+      refused,
+      upstream_refused: errors - refused,
+      prompt_tokens: 1_204_112,
+      completion_tokens: 80_211 * number,
+      p50_ms: 412,
+      p95_ms: 1_890,
+      last_used_at: at(-number),
+      history: Array.from({ length: 20 }, (__, step) => (step * (number + 3)) % 17),
+      error_history: Array.from({ length: 20 }, (__, step) => (step % 7 === 3 && errors > 0 ? 4 : 0)),
+      ...fields,
+    });
+  });
+  return aTop({ rows, from: at(-60), to: at(0) });
+}
+
 const REALISTIC: Setting = {
   projects: PROJECTS,
   tokens: TOKENS,
@@ -90,6 +118,7 @@ const REALISTIC: Setting = {
       cache: number % 3 === 0 ? 'hit' : 'miss',
     }),
   ),
+  top: topOf(12, (number) => TOKENS[number]!),
   contexts: [
     {
       name: 'prod',
@@ -153,6 +182,28 @@ const HOSTILE_SETTING: Setting = {
     upstream: { p50_ms: 1e9, p95_ms: null },
   },
   usage: Array.from({ length: 30 }, (_, ago) => usageLine(ago, MOST, { errors: MOST, refused: MOST })),
+  top: {
+    ...topOf(60, (number) => token(number, { name: hostile(number), project_name: hostile(number + 1) }), {
+      requests: MOST,
+      errors: MOST,
+      refused: MOST,
+      upstream_refused: MOST,
+      upstream_errors: MOST,
+      cut: MOST,
+      prompt_tokens: MOST,
+      completion_tokens: MOST,
+      p50_ms: 1e9,
+      p95_ms: 1e9,
+      model: hostile(2),
+      last_used_at: 'no time',
+      history: [MOST],
+      error_history: [],
+    }),
+    from: 'no time',
+    instances: { included: 1, missing: MOST },
+    row_count: MOST,
+    untracked_requests: MOST,
+  },
   cache: { backend: 'redis', entries: MOST, bytes: 1e15, hits: MOST, misses: MOST },
   audit: HOSTILE.map((words, number) =>
     record(number, {
@@ -198,7 +249,7 @@ const HOSTILE_SETTING: Setting = {
   })),
 };
 
-const TABS: readonly Tab[] = ['overview', 'tokens', 'projects', 'audit', 'cache', 'events'];
+const TABS: readonly Tab[] = ['overview', 'tokens', 'projects', 'audit', 'cache', 'events', 'top'];
 
 /** Opens the dialog with the secret of a new token. */
 export function withSecret(scene: ScreenFixture): ScreenFixture {
@@ -223,6 +274,13 @@ const MADE: readonly (readonly [string, Make])[] = [
     `help on ${tab}`,
     (setting) => new ScreenFixture({ ...setting, tab }).press('?', 'j'),
   ]),
+  ['the busiest models', (setting) => new ScreenFixture({ ...setting, tab: 'top' }).press('m', 'j')],
+  ['the busiest of an older daemon', (setting) => new ScreenFixture({ ...setting, tab: 'top', top: null })],
+  [
+    'the busiest without a match',
+    (setting) =>
+      new ScreenFixture({ ...setting, tab: 'top' }).press('/').act({ on: 'paste', text: 'model:x' }).press('enter'),
+  ],
   ['a token', (setting) => new ScreenFixture(setting).press('enter', 'j', 'j')],
   ['a token to its end', (setting) => new ScreenFixture(setting).press('enter', 'G')],
   [

@@ -7,6 +7,7 @@ import type {
   WireRequestEvent,
   WireStatus,
   WireToken,
+  WireTop,
   WireUsageLine,
 } from '../../../daemon/api/contract.js';
 import * as input from '../../../tui/input.js';
@@ -15,7 +16,7 @@ import type { Action, ContextSummary, Failure, Target, DataRequest } from '../..
 import { focused } from '../../../tui/state/dialog.js';
 import { type Label, layer, type Look, type State, type Tab } from '../../../tui/state/state.js';
 import { update } from '../../../tui/state/update.js';
-import { aWireProject, aWireToken } from '../../support/factories.js';
+import { aTop, aWireProject, aWireToken } from '../../support/factories.js';
 
 export const NOW_MS = Date.UTC(2026, 10, 23, 14, 3, 11);
 const MINUTE_MS = 60_000;
@@ -45,6 +46,8 @@ export interface Setting {
   audit?: readonly WireAuditRecord[];
   events?: readonly WireEvent[];
   cache?: WireCache;
+  /** Null: the daemon is of an older release. */
+  top?: WireTop | null;
   contexts?: readonly ContextSummary[];
   /** What the operator's settings say. */
   settings?: Pick<InitialStateOptions, 'customKeys' | 'skins' | 'problems' | 'saved'>;
@@ -113,6 +116,13 @@ export class ScreenFixture {
     return this.act({ on: 'woke', name: 'second' }, this.state.nowMs + ms);
   }
 
+  #top(request: Extract<DataRequest, { of: 'top' }>): void {
+    const { top = aTop() } = this.setting;
+    const failure: Failure = { kind: 'refused', status: 404, code: 'not_found', message: 'gone', retryAfterMs: null };
+    if (top === null) this.act({ on: 'failed', request, failure });
+    else this.act({ on: 'loaded', request, data: top });
+  }
+
   #data(request: DataRequest): void {
     const { tokens = [], projects = [], status = STATUS, usage = [], audit = [], cache = CACHE } = this.setting;
     if (status === null) {
@@ -152,6 +162,9 @@ export class ScreenFixture {
         break;
       case 'tokenAudit':
         this.act({ on: 'loaded', request, data: historyOf([...audit].reverse(), request.id) });
+        break;
+      case 'top':
+        this.#top(request);
         break;
       case 'cache':
         this.act({ on: 'loaded', request, data: cache });

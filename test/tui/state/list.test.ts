@@ -340,11 +340,11 @@ describe('token detail', () => {
 describe('tabs', () => {
   it('open by number, and in a circle with tab', () => {
     const operator = watching([]);
-    for (const [key, screen] of Object.entries({ 1: 'overview', 4: 'audit', 6: 'events' })) {
+    for (const [key, screen] of Object.entries({ 1: 'overview', 4: 'audit', 6: 'events', 7: 'top' })) {
       expect(operator.press(key).screen).to.equal(screen);
     }
     expect(operator.press('tab').screen).to.equal('overview');
-    expect(operator.press('shift+tab', 'shift+tab').screen).to.equal('cache');
+    expect(operator.press('shift+tab', 'shift+tab').screen).to.equal('events');
   });
 
   it('keep their state', () => {

@@ -73,7 +73,7 @@ describe('saved views', () => {
       ['save', 'save it under which name?', {}],
       ['save a b', 'a name has up to 32 letters, digits, and any of - _ .', {}],
       ['save -x', 'a name has up to 32 letters, digits, and any of - _ .', {}],
-      ['save x', 'only tokens, projects, audit and events can be saved', { tab: 'cache' }],
+      ['save x', 'only tokens, projects, audit, events and top can be saved', { tab: 'cache' }],
     ] as const) {
       it(`unless there is a reason: :${text} ${JSON.stringify(more)}`, () => {
         const it = entered(operator([], more), text);

@@ -2,9 +2,11 @@
 import { nearest } from '../../../console/nearest.js';
 import { fuzzyFound } from '../../../console/fuzzy.js';
 import { parseFilter, suggest, type Suggestion } from '../../../console/query/filter.js';
+import { topWords } from '../../../console/query/top-terms.js';
 import type { Completion, FilteredScreen } from '../../../console/query/types.js';
 import { shortId } from '../../../console/views.js';
-import { UUID_PATTERN } from '../../../daemon/api/vocabulary.js';
+import { PERIODS, PLURALS } from '../../../console/top.js';
+import { TOP_DIMENSIONS, TOP_WINDOWS, UUID_PATTERN } from '../../../daemon/api/vocabulary.js';
 import { applied, knownNames } from '../../state/filtering.js';
 import * as navigation from '../../state/navigation.js';
 import { refreshed } from '../../state/refreshing.js';
@@ -13,6 +15,7 @@ import * as views from '../../state/saved-views.js';
 import type { State, Tab, Transition } from '../../state/state.js';
 import * as token from '../../state/token.js';
 import { loadedTokens } from '../../state/tokens.js';
+import * as tops from '../../state/top.js';
 import { shown } from '../views.js';
 import { chooseContext, quit, showHelp } from '../everywhere.js';
 
@@ -120,6 +123,33 @@ function openToken(state: State, text: string): Transition | CommandProblem {
   return { message, at, length: given.length };
 }
 
+/** Without words, the rows of the last hour with the most errors, and no filter. */
+function showTop(state: State, text: string): Transition | CommandProblem {
+  const { by, window, filter, at } = topWords(text);
+  const { problems, isComplete } = parseFilter(filter, 'top', knownNames(state));
+  const [problem] = problems;
+  if (problem) return { ...problem, at: problem.at + at };
+  if (!isComplete) return { message: 'the filter is incomplete', at: text.trimEnd().length, length: 0 };
+  const next = tops.asked(navigation.toTab(state, 'top'), {
+    by: by ?? 'token',
+    period: window ?? '1h',
+    filter: filter.trim(),
+  });
+  return refreshed(next);
+}
+
+function topCompletions(state: State, text: string, caret: number): Suggestion {
+  const { by, window, filter, at } = topWords(text.slice(0, caret));
+  const { from, to, options } = suggest(filter, filter.length, 'top', knownNames(state));
+  const begun = filter.slice(from, to);
+  const isFirst = filter.slice(0, from).trim() === '' && !begun.includes(':');
+  const words = [
+    ...(by === null ? TOP_DIMENSIONS.map((insert) => ({ insert, what: PLURALS[insert] })) : []),
+    ...(window === null ? TOP_WINDOWS.map((insert) => ({ insert, what: `the ${PERIODS[insert]}` })) : []),
+  ].filter(({ insert }) => insert.startsWith(begun));
+  return { from: from + at, to: to + at, options: [...(isFirst ? words : []), ...options] };
+}
+
 export const COMMANDS: readonly Command[] = [
   screen('overview', ['o'], 'show the overview'),
   filtered('tokens', ['t'], 'show all tokens, or those of a filter'),
@@ -127,6 +157,14 @@ export const COMMANDS: readonly Command[] = [
   filtered('audit', ['a'], 'show the audit log, or the records of a filter'),
   screen('cache', [], 'show the response cache'),
   filtered('events', ['e'], 'show live events, or those of a filter'),
+  {
+    name: 'top',
+    aliases: [],
+    argument: '[token|project|model] [5m|1h|24h] [FILTER]',
+    meaning: 'show the busiest tokens, projects or models, such as :top model 24h project:web',
+    complete: topCompletions,
+    run: showTop,
+  },
   {
     name: 'token',
     aliases: [],

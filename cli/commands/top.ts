@@ -1,0 +1,108 @@
+/** `llmp top`: lists the busiest tokens, projects or models. */
+import { integer, oneOf } from '../../config/kinds.js';
+import { EXIT, Failure, usage } from '../../console/failure.js';
+import { topWords } from '../../console/query/top-terms.js';
+import { gapsOf, PERIODS } from '../../console/top.js';
+import { ApiError } from '../../daemon/api/client.js';
+import type { View } from '../../console/table.js';
+import type { TopQuery, WireTop, WireTopRow } from '../../daemon/api/contract.js';
+import { MAX_TOP_ROWS, TOP_DIMENSIONS, TOP_SORTS, TOP_WINDOWS } from '../../daemon/api/vocabulary.js';
+import { command, type Invocation } from '../command.js';
+import { checkedId, wholeIdOf } from '../ids.js';
+import { flag, text, value } from '../option.js';
+import { queryArgument, queryIn, withOptions } from '../query.js';
+import { topView } from './top-view.js';
+
+const DEFAULT_LIMIT = 20;
+
+export const topCommand = command({
+  path: ['top'],
+  summary: 'list the busiest tokens, projects or models',
+  examples: [
+    ['top', 'list the tokens with the most errors in the last hour'],
+    ['top model --window 24h --sort tokens', 'list the models of each project that used the most model tokens'],
+    ['top project --sort p95 --watch', 'refresh every 2 seconds; slow projects come first'],
+    ["top token 'project:web ci' -o csv", 'list tokens of a project whose name contains ci, for a spreadsheet'],
+  ],
+  argument: {
+    ...queryArgument('top', "'project:web gpt'"),
+    meaning: `${TOP_DIMENSIONS.join(', ')} (default: token); then words, and terms with project: or model:, for example 'project:web gpt'; see llmp help query`,
+  },
+  options: {
+    window: value('--window <TIME>', oneOf(...TOP_WINDOWS), `how far back: ${TOP_WINDOWS.join(', ')} (default: 1h)`),
+    sort: value(
+      '--sort <FIELD>',
+      oneOf(...TOP_SORTS),
+      `sort by ${TOP_SORTS.join(', ')}, the largest first; tokens are model tokens (default: errors, for models tokens)`,
+    ),
+    projectId: text('--project-id <ID>', 'only this project, by name or ID', 'project'),
+    limit: value(
+      '--limit <COUNT>',
+      integer(1, MAX_TOP_ROWS),
+      `maximum number of rows, up to ${MAX_TOP_ROWS} (default: ${DEFAULT_LIMIT})`,
+    ),
+    watch: flag('--watch', 'refresh every 2 seconds until interrupted; when piped, print only new and changed rows'),
+  },
+  async run(invocation) {
+    const { args, options, output, connect } = invocation;
+    const words = topWords(args.join(' '));
+    if (words.window !== null && options.window !== undefined) {
+      throw usage('the window is given twice', { advice: 'Use --window only' });
+    }
+    const project = options.projectId === undefined ? undefined : checkedId('project', options.projectId);
+    const client = await connect();
+    const projectId = project === undefined ? undefined : await wholeIdOf(client, 'project', project);
+    const { query: given, matches } = await queryIn([words.filter.trim()], 'top', client);
+    const by = words.by ?? 'token';
+    const sort = options.sort ?? (by === 'model' ? 'tokens' : 'errors');
+    const limit = options.limit ?? DEFAULT_LIMIT;
+    const isSelection = words.filter.trim() !== '';
+    const query: TopQuery = {
+      ...withOptions(given, projectId === undefined ? {} : { project_id: projectId }),
+      by,
+      window: words.window ?? options.window ?? '1h',
+      sort,
+      // Rows are selected here, among as many as the daemon sends.
+      limit: String(isSelection ? MAX_TOP_ROWS : limit),
+    };
+    const read = async (signal?: AbortSignal): Promise<WireTop> => {
+      const top = await client.top(query, signal).catch(explained);
+      return isSelection ? { ...top, rows: top.rows.filter(matches).slice(0, limit) } : top;
+    };
+    if (options.watch) return watchTop(read, topView(by, sort), invocation);
+    const top = await output.during('waiting for the list', read());
+    await output.list(top.rows, topView(by, sort), top);
+    for (const gap of gapsOf(top, timeShown)) output.warn(gap);
+    if (top.rows.length === 0)
+      output.note(isSelection ? 'No matching rows.' : `No requests in the ${PERIODS[top.window]}.`);
+    return EXIT.done;
+  },
+});
+
+/** An older daemon does not have this list. */
+function explained(error: unknown): never {
+  if (!(error instanceof ApiError) || error.status !== 404) throw error;
+  throw new Failure(EXIT.notFound, 'the daemon is too old to have this list', {
+    advice: 'Update the daemon, or use: llmp usage --by token --sort errors --since 1h',
+    code: error.code,
+    requestId: error.requestId,
+    cause: error,
+  });
+}
+
+async function watchTop(
+  read: (signal: AbortSignal) => Promise<WireTop>,
+  view: View<WireTopRow>,
+  invocation: Pick<Invocation, 'shell' | 'output' | 'server'>,
+): Promise<number> {
+  const { watch } = await import('../watch.js');
+  let known: Pick<WireTop, 'rows' | 'row_count'> = { rows: [], row_count: 0 };
+  return watch(invocation, {
+    fetch: async (signal) => ({ item: (known = await read(signal)), failure: null }),
+    unreachableItem: () => known,
+    show: ({ rows, row_count: all }, failure) => invocation.output.refreshList(rows, view, all, failure),
+  });
+}
+
+/** The time of day, in UTC as in the other tables. */
+const timeShown = (timestamp: string) => `${timestamp.slice(11, 16)} UTC`;

@@ -1,0 +1,34 @@
+/** What the command line and the terminal UI say of a list of the busiest tokens, projects or models. */
+import type { WireTop, WireTopRow } from '../daemon/api/contract.js';
+import { counted, exact } from '../daemon/api/formats.js';
+import type { TopDimension, TopWindow } from '../daemon/api/vocabulary.js';
+
+export const PLURALS: Record<TopDimension, string> = { token: 'tokens', project: 'projects', model: 'models' };
+export const PERIODS: Record<TopWindow, string> = { '5m': 'last 5 minutes', '1h': 'last hour', '24h': 'last 24 hours' };
+const WINDOW_MS: Record<TopWindow, number> = { '5m': 300_000, '1h': 3_600_000, '24h': 86_400_000 };
+
+/** Who caused the errors: `4xx` and `5xx` are responses of the provider, `cut` are requests that a revocation ended. */
+export const errorKinds = (row: WireTopRow): { label: string; count: number }[] =>
+  [
+    { label: 'llmp', count: row.refused },
+    { label: '4xx', count: row.upstream_refused },
+    { label: '5xx', count: row.upstream_errors },
+    { label: 'cut', count: row.cut },
+  ].filter(({ count }) => count > 0);
+
+/**
+ * What the figures lack, in a few words each.
+ *
+ * @param timeShown formats the time since when the daemon has figures.
+ */
+export function gapsOf(top: WireTop, timeShown: (timestamp: string) => string): string[] {
+  const { window, from, to, step_seconds: step, instances, untracked_requests: untracked, rows, row_count: all } = top;
+  const lateMs = Date.parse(from) - (Date.parse(to) - WINDOW_MS[window]);
+  return [
+    // The window is rounded to steps.
+    ...(lateMs > step * 1_000 ? [`only since ${timeShown(from)}`] : []),
+    ...(instances.missing > 0 ? [`without ${counted(instances.missing, 'instance')}`] : []),
+    ...(untracked > 0 ? [`${exact(untracked)} requests in no row`] : []),
+    ...(all > rows.length ? [`first ${exact(rows.length)} of ${exact(all)} rows`] : []),
+  ];
+}

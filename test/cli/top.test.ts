@@ -1,0 +1,106 @@
+import { expect } from 'chai';
+import { EXIT } from '../../console/failure.js';
+import type { WireTop } from '../../daemon/api/contract.js';
+import { aTop, aTopRow, aWireProject } from '../support/factories.js';
+import { MANAGEMENT_TOKEN } from '../support/daemon.js';
+import { llmp, type Situation } from './captured.js';
+import { answerJson, refuse, type StandIn, startStandIn } from './stand-in.js';
+
+const WEB = aWireProject({ name: 'web' });
+
+describe('llmp top', () => {
+  let standIn: StandIn;
+  let top: WireTop;
+
+  beforeEach(async () => {
+    top = aTop({
+      rows: [
+        aTopRow({ token_name: 'ci', requests: 12_345, errors: 7, refused: 4, upstream_errors: 3, p95_ms: 1_730.5 }),
+        aTopRow({ token_id: '0b8e7c1d-3a52-4f6b-8d1e-9c4f2a6b5d70', token_name: null, requests: 20 }),
+      ],
+    });
+    standIn = await startStandIn();
+    standIn.answer = (req, res) => {
+      if (req.url?.startsWith('/manage/top')) answerJson(res, 200, top);
+      else answerJson(res, 200, [WEB]);
+    };
+  });
+  afterEach(() => standIn.stop());
+
+  const here = (args: string | readonly string[], situation: Situation = {}) =>
+    llmp(args, { env: { LLMP_SERVER: standIn.url, MANAGEMENT_TOKEN, LANG: 'C.UTF-8' }, ...situation });
+  const asked = () => {
+    const url = standIn.asked.map((request) => request.url).findLast((it) => it.startsWith('/manage/top'));
+    return Object.fromEntries(new URL(url ?? '/', 'http://daemon').searchParams);
+  };
+
+  it('lists names, figures, kinds of errors and the trend on a terminal', async () => {
+    const { exitCode, out } = await here('top --no-color', { terminal: 140 });
+    expect(exitCode).to.equal(0);
+    const [titles, first, second] = out.split('\n');
+    expect(titles).to.match(
+      /TOKEN +PROJECT +REQUESTS +ERRORS +ERROR KINDS +MODEL TOKENS +P50 +P95 +LAST USE +TREND/,
+    );
+    expect(first).to.match(/^ci +web +12,345 +7 +llmp 4, 5xx 3 +0 +- +1,731 ms .* +█$/);
+    expect(second).to.match(/^0b8e7c1d +web +20 +0 /);
+  });
+
+  it('fits a narrow terminal, with the column that it is sorted by', async () => {
+    const { out } = await here('top --sort p95 --no-color', { terminal: 60 });
+    expect(out).to.contain('P95').and.to.contain('ERRORS').and.not.to.contain('LAST USE');
+    for (const line of out.split('\n')) expect(line.length).to.be.at.most(60);
+  });
+
+  it('asks for tokens of the last hour by errors, and for models by model tokens', async () => {
+    await here('top');
+    expect(asked()).to.deep.equal({ by: 'token', window: '1h', sort: 'errors', limit: '20' });
+    await here('top model --window 24h --limit 3');
+    expect(asked()).to.deep.equal({ by: 'model', window: '24h', sort: 'tokens', limit: '3' });
+    await here('top project --sort p95 --project-id web');
+    expect(asked()).to.deep.equal({ by: 'project', window: '1h', sort: 'p95', limit: '20', project_id: WEB.id });
+  });
+
+  it('selects with a query, as the terminal UI does', async () => {
+    const { out } = await here(['top', 'token', 'project:web CI', '-o', 'id']);
+    expect(asked()).to.deep.equal({ by: 'token', window: '1h', sort: 'errors', limit: '200', project_id: WEB.id });
+    expect(out).to.equal(`${aTopRow().token_id}\n`);
+    const { exitCode, err } = await here('top token state:active');
+    expect(exitCode).to.equal(EXIT.usage);
+    expect(err).to.contain('no such key: state');
+  });
+
+  it('writes JSON as the daemon sent it, and CSV with stable columns', async () => {
+    expect(JSON.parse((await here('top --json')).out)).to.deep.equal(top);
+    const [titles, first] = (await here('top -o csv')).out.split('\r\n');
+    expect(titles).to.equal(
+      'token_id,token_name,project_id,project_name,requests,cache_hits,errors,refused,upstream_refused,upstream_errors,cut,prompt_tokens,completion_tokens,p50_ms,p95_ms,last_used_at',
+    );
+    expect(first).to.contain(',ci,').and.to.contain(',12345,0,7,4,0,3,0,0,0,,1730.5,');
+  });
+
+  it('warns of what the figures lack', async () => {
+    top = { ...top, from: new Date(Date.parse(top.to) - 600_000).toISOString(), instances: { included: 1, missing: 2 } };
+    const { out, err } = await here('top');
+    expect(out).to.contain('ci');
+    expect(err).to.contain('warning: only since 11:50 UTC').and.to.contain('warning: without 2 instances');
+  });
+
+  it('says that there were no requests', async () => {
+    top = aTop({ window: '5m' });
+    expect(await here('top --window 5m')).to.deep.include({ exitCode: 0, out: '' });
+    expect((await here('top --window 5m')).err).to.contain('No requests in the last 5 minutes.');
+  });
+
+  it('says that an older daemon does not have it', async () => {
+    standIn.answer = refuse(404, 'not_found', 'no such path');
+    const { exitCode, err } = await here('top');
+    expect(exitCode).to.equal(EXIT.notFound);
+    expect(err).to.contain('the daemon is too old to have this list').and.to.contain('llmp usage --by token');
+  });
+
+  it('refuses values that it does not know', async () => {
+    for (const args of ['top --window 2h', 'top --sort name', 'top --limit 201', 'top 1h --window 5m']) {
+      expect((await here(args)).exitCode, args).to.equal(EXIT.usage);
+    }
+  });
+});

@@ -1,0 +1,76 @@
+import { expect } from 'chai';
+import { aTop, aTopRow } from '../../support/factories.js';
+import { frameLines, screenText } from './rendering.js';
+import { scene } from './scenes.js';
+import { at, type Setting } from './screen-fixture.js';
+
+const shown = (setting: Setting, ...keys: string[]) => screenText(scene({ tab: 'top', ...setting }).press(...keys).state);
+const lines = (setting: Setting, ...keys: string[]) => shown(setting, ...keys).split('\n');
+
+describe('the Top screen', () => {
+  it('shows figures, kinds of errors and the trend of each token', () => {
+    const [, , title, heads, first] = lines({ columns: 130 });
+    expect(title).to.contain('┌ Tokens, last hour ─');
+    expect(heads).to.match(/TOKEN +PROJECT +REQUESTS +ERRORS ▼ +ERROR KINDS +MODEL TOKENS +P50 +P95 +LAST USE +TREND/);
+    expect(first).to.match(
+      /> {2}ci-deploy +web +4,211 +61 +llmp 40 {2}4xx 21 +1\.20M +412 ms +1,890 ms +now +[▁▂▃▄▅▆▇█]{10} /,
+    );
+  });
+
+  it('drops columns one by one, and keeps the one that it is sorted by', () => {
+    const heads = (columns: number, ...keys: string[]) => lines({ columns }, ...keys)[3]!;
+    expect(heads(80)).to.contain('TREND').and.not.to.contain('P95');
+    expect(heads(50)).to.match(/TOKEN +PROJECT +REQUESTS +ERRORS ▼ /);
+    expect(heads(50, 's', 's', 's')).to.contain('P95 ▼');
+  });
+
+  it('names what the figures lack', () => {
+    const top = aTop({
+      from: at(-20),
+      to: at(0),
+      rows: [aTopRow()],
+      row_count: 512,
+      untracked_requests: 1_200,
+      instances: { included: 2, missing: 1 },
+    });
+    expect(lines({ columns: 140, top })[2]).to.match(
+      /Tokens, last hour · only since \d\d:43:11 · without 1 instance · 1,200 requests in no row · first 1 of 512 rows/,
+    );
+  });
+
+  it('says nothing of a window that begins up to a step later', () => {
+    expect(lines({ top: aTop({ from: at(-57), to: at(0), rows: [aTopRow()] }) })[2]).to.contain('┌ Tokens, last hour ──');
+  });
+
+  it('colors the steps of the trend that have errors', () => {
+    const row = aTopRow({ token_id: 'second', history: [4, 4], error_history: [0, 1] });
+    const top = aTop({ rows: [aTopRow({ requests: 9 }), row] });
+    // The row under the cursor has a color of its own.
+    const line = frameLines(scene({ tab: 'top', top, columns: 90 }).state)[5]!;
+    // eslint-disable-next-line no-control-regex
+    const [good, bad] = [...line.matchAll(/\x1b\[([\d;]+)m█/g)].map(([, color]) => color);
+    expect(good).not.to.equal(undefined);
+    expect(bad).not.to.equal(undefined);
+    expect(good).not.to.equal(bad);
+  });
+
+  it('is readable in ASCII', () => {
+    expect(shown({ look: { ascii: true }, columns: 120 })).to.match(/^[\x20-\x7e\n]*$/);
+    expect(shown({ look: { ascii: true }, columns: 120 })).to.contain('ERRORS v');
+  });
+
+  it('says what an empty list means', () => {
+    expect(shown({ top: aTop() })).to.contain('No requests in the last hour.').and.to.contain('w shows another time.');
+    expect(shown({ top: null })).to.contain('The daemon is too old to have this list.');
+  });
+
+  it('says that a filter on models needs models', () => {
+    const it = scene({ tab: 'top' }).press('/').act({ on: 'paste', text: 'model:gpt' }).press('enter');
+    expect(screenText(it.state)).to.contain('No tokens match model:gpt.').and.to.contain('m shows models');
+  });
+
+  it('shows how many rows match the filter', () => {
+    const it = scene({ tab: 'top', columns: 120 }).press('/').act({ on: 'paste', text: 'job-1' }).press('enter');
+    expect(screenText(it.state)).to.contain('filter 3/12');
+  });
+});
