@@ -38,9 +38,7 @@ describe('llmp top', () => {
     const { exitCode, out } = await here('top --no-color', { terminal: 140 });
     expect(exitCode).to.equal(0);
     const [titles, first, second] = out.split('\n');
-    expect(titles).to.match(
-      /TOKEN +PROJECT +REQUESTS +ERRORS +ERROR KINDS +MODEL TOKENS +P50 +P95 +LAST USE +TREND/,
-    );
+    expect(titles).to.match(/TOKEN +PROJECT +REQUESTS +ERRORS +ERROR KINDS +MODEL TOKENS +P50 +P95 +LAST USE +TREND/);
     expect(first).to.match(/^ci +web +12,345 +7 +llmp 4, 5xx 3 +0 +- +1,731 ms .* +█$/);
     expect(second).to.match(/^0b8e7c1d +web +20 +0 /);
   });
@@ -79,7 +77,11 @@ describe('llmp top', () => {
   });
 
   it('warns of what the figures lack', async () => {
-    top = { ...top, from: new Date(Date.parse(top.to) - 600_000).toISOString(), instances: { included: 1, missing: 2 } };
+    top = {
+      ...top,
+      from: new Date(Date.parse(top.to) - 600_000).toISOString(),
+      instances: { included: 1, missing: 2 },
+    };
     const { out, err } = await here('top');
     expect(out).to.contain('ci');
     expect(err).to.contain('warning: only since 11:50 UTC').and.to.contain('warning: without 2 instances');

@@ -5,7 +5,7 @@ import { MODEL_PART_PATTERN, type TopDimension } from '../../daemon/api/vocabula
 import { filterOfProject } from '../state/filtering.js';
 import * as navigation from '../state/navigation.js';
 import { refreshed } from '../state/refreshing.js';
-import type { State, Transition } from '../state/state.js';
+import type { State, TopItem, Transition } from '../state/state.js';
 import * as token from '../state/token.js';
 import * as tokens from '../state/tokens.js';
 import * as tops from '../state/top.js';
@@ -18,7 +18,7 @@ function noRow(state: State): string | null {
 }
 
 const onRow =
-  (act: (state: State, row: tops.TopItem) => Transition) =>
+  (act: (state: State, row: TopItem) => Transition) =>
   (state: State): Transition => {
     const row = tops.underCursor(state);
     return row ? act(state, row) : [state];
@@ -94,7 +94,7 @@ export const TOP_BINDINGS = named('top', [
   { keys: ['S'], on: ['top'], label: 'reverse', meaning: 'reverse the sort order', run: step(tops.reversed) },
 ]);
 
-function opened(state: State, row: tops.TopItem): Transition {
+function opened(state: State, row: TopItem): Transition {
   switch (state.top.by) {
     case 'token':
       return row.token_id === undefined ? [state] : token.open(state, row.token_id, null);
@@ -107,13 +107,13 @@ function opened(state: State, row: tops.TopItem): Transition {
   }
 }
 
-const projectTerm = (state: State, { project_id: id, project_name: name }: tops.TopItem): string =>
+const projectTerm = (state: State, { project_id: id, project_name: name }: TopItem): string =>
   filterOfProject(state, { id, name: name ?? id });
 
 const WHOLE_MODEL = new RegExp(`^${MODEL_PART_PATTERN}$`);
 
 /** The filter for the events of a row. The filter for events cannot express every name of a model. */
-function eventsOf(state: State, row: tops.TopItem): string {
+function eventsOf(state: State, row: TopItem): string {
   if (row.token_id !== undefined) return `token:${row.token_id}`;
   const { model } = row;
   const term = typeof model === 'string' && WHOLE_MODEL.test(model) ? `model:${quotedValue(model)}` : '';

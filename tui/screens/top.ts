@@ -10,8 +10,8 @@ import { withFound } from '../parts/found.js';
 import { type Area, emptyListLines, key, listFrame } from '../parts/list.js';
 import { joined, strip, type Strip, text } from '../parts/strip.js';
 import { parsed } from '../state/filtering.js';
-import { daemonNow, type State } from '../state/state.js';
-import { isDescending, nameOf, orderOf, type TopItem, type TopOrder } from '../state/top.js';
+import { daemonNow, type State, type TopItem, type TopOrder } from '../state/state.js';
+import { isDescending, nameOf, orderOf } from '../state/top.js';
 import { type ChoosableColumn, chosenOf } from './chosen-columns.js';
 import { arrow, loadingText } from './tokens.js';
 

@@ -27,7 +27,7 @@ export function back(state: State): State {
 
 export function toTab(state: State, tab: Tab): State {
   const next: State = { ...state, views: [{ screen: tab }] };
-  // Whoever opens Top wants its first row, also if another row was the first one before.
+  // The first row is what the screen is opened for, also if another row was the first one before.
   return tab === 'top' ? atFirst(next) : next;
 }
 

@@ -9,6 +9,8 @@ import type {
   WireProject,
   WireStatus,
   WireToken,
+  WireTop,
+  WireTopRow,
   WireUsageLine,
 } from '../../daemon/api/contract.js';
 import type {
@@ -25,9 +27,8 @@ import type { Feed } from './feed.js';
 import type { Saved } from './saved.js';
 import type { Secret } from './secret.js';
 import type { Line } from './line.js';
-import type { TopState } from './top.js';
 import type { Window } from './window.js';
-import type { TokenSortField } from '../../daemon/api/vocabulary.js';
+import type { TokenSortField, TopDimension, TopWindow } from '../../daemon/api/vocabulary.js';
 
 /** The screens that a number key opens, in the order of the numbers. */
 export const TABS = ['overview', 'tokens', 'projects', 'audit', 'cache', 'events', 'top'] as const;
@@ -209,6 +210,32 @@ export interface ProjectsState {
   filter: string;
   isDescending: boolean;
   order: ProjectOrder;
+}
+
+/** In the order of the columns. The daemon sorts by figures, and this screen also by names. */
+export const TOP_ORDERS = ['name', 'project', 'requests', 'errors', 'tokens', 'p50', 'p95', 'last_used'] as const;
+export type TopOrder = (typeof TOP_ORDERS)[number];
+
+export interface TopItem extends WireTopRow {
+  /** Of what the row stands for, so that the cursor stays on it. */
+  id: string;
+}
+
+export interface TopState {
+  by: TopDimension;
+  /** How far back the figures reach. */
+  period: TopWindow;
+  /** The column that each kind of rows is sorted by. */
+  orders: Readonly<Record<TopDimension, TopOrder>>;
+  /** Figures begin with the largest, and names with A, unless the order is reversed. */
+  isReversed: boolean;
+  filter: string;
+  /** The response to the current question; null until it is loaded. */
+  response: WireTop | null;
+  /** The daemon is of an older release, without this list. */
+  isUnsupported: boolean;
+  /** The rows that match the filter, sorted. */
+  window: Window<TopItem>;
 }
 
 export interface CacheState {

@@ -12,44 +12,8 @@ import {
 } from '../../daemon/api/vocabulary.js';
 import type { DataRequest } from './exchange.js';
 import { listRows } from './rows.js';
-import type { State } from './state.js';
-import {
-  cursorRow,
-  emptyWindow,
-  invalidated,
-  move,
-  moveTo,
-  pagesToRequest,
-  received,
-  type Window,
-  withPending,
-} from './window.js';
-
-/** In the order of the columns. The daemon sorts by figures, and this screen also by names. */
-const ORDERS = ['name', 'project', 'requests', 'errors', 'tokens', 'p50', 'p95', 'last_used'] as const;
-export type TopOrder = (typeof ORDERS)[number];
-
-export interface TopItem extends WireTopRow {
-  /** Of what the row stands for, so that the cursor stays on it. */
-  id: string;
-}
-
-export interface TopState {
-  by: TopDimension;
-  /** How far back the figures reach. */
-  period: TopWindow;
-  /** The column that each kind of rows is sorted by. */
-  orders: Readonly<Record<TopDimension, TopOrder>>;
-  /** Figures begin with the largest, and names with A, unless the order is reversed. */
-  isReversed: boolean;
-  filter: string;
-  /** The response to the current question; null until it is loaded. */
-  response: WireTop | null;
-  /** The daemon is of an older release, without this list. */
-  isUnsupported: boolean;
-  /** The rows that match the filter, sorted. */
-  window: Window<TopItem>;
-}
+import { type State, TOP_ORDERS, type TopItem, type TopOrder, type TopState } from './state.js';
+import { cursorRow, emptyWindow, invalidated, move, moveTo, pagesToRequest, received, withPending } from './window.js';
 
 export const NO_TOP: TopState = {
   by: 'token',
@@ -163,13 +127,13 @@ export function sorted(state: State, order: TopOrder, isReversed = false): State
 export function orderedByNext(state: State): State {
   const { top } = state;
   // The name of a project is its own column.
-  const all = ORDERS.filter((order) => top.by !== 'project' || order !== 'project');
+  const all = TOP_ORDERS.filter((order) => top.by !== 'project' || order !== 'project');
   return sorted(state, all[(all.indexOf(orderOf(top)) + 1) % all.length] ?? 'errors');
 }
 
 export const reversed = (state: State): State => sorted(state, orderOf(state.top), !state.top.isReversed);
 
-export const orderNamed = (name: string): TopOrder | undefined => ORDERS.find((order) => order === name);
+export const orderNamed = (name: string): TopOrder | undefined => TOP_ORDERS.find((order) => order === name);
 
 const withWindow = (state: State, window: TopState['window']): State => ({ ...state, top: { ...state.top, window } });
 

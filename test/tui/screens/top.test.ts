@@ -4,7 +4,8 @@ import { frameLines, screenText } from './rendering.js';
 import { scene } from './scenes.js';
 import { at, type Setting } from './screen-fixture.js';
 
-const shown = (setting: Setting, ...keys: string[]) => screenText(scene({ tab: 'top', ...setting }).press(...keys).state);
+const shown = (setting: Setting, ...keys: string[]) =>
+  screenText(scene({ tab: 'top', ...setting }).press(...keys).state);
 const lines = (setting: Setting, ...keys: string[]) => shown(setting, ...keys).split('\n');
 
 describe('the Top screen', () => {
@@ -39,7 +40,9 @@ describe('the Top screen', () => {
   });
 
   it('says nothing of a window that begins up to a step later', () => {
-    expect(lines({ top: aTop({ from: at(-57), to: at(0), rows: [aTopRow()] }) })[2]).to.contain('┌ Tokens, last hour ──');
+    expect(lines({ top: aTop({ from: at(-57), to: at(0), rows: [aTopRow()] }) })[2]).to.contain(
+      '┌ Tokens, last hour ──',
+    );
   });
 
   it('colors the steps of the trend that have errors', () => {
@@ -60,7 +63,9 @@ describe('the Top screen', () => {
   });
 
   it('says what an empty list means', () => {
-    expect(shown({ top: aTop() })).to.contain('No requests in the last hour.').and.to.contain('w shows another time.');
+    expect(shown({ top: aTop() }))
+      .to.contain('No requests in the last hour.')
+      .and.to.contain('w shows another time.');
     expect(shown({ top: null })).to.contain('The daemon is too old to have this list.');
   });
 

@@ -18,8 +18,10 @@ function watching(): Operator {
   return new Operator({ daemon, tab: 'overview' });
 }
 
-const names = ({ state }: Operator) => state.top.window.head.pages.flatMap(({ rows }) => rows?.map((row) => row.token_name));
-const models = ({ state }: Operator) => state.top.window.head.pages.flatMap(({ rows }) => rows?.map((row) => row.model));
+const names = ({ state }: Operator) =>
+  state.top.window.head.pages.flatMap(({ rows }) => rows?.map((row) => row.token_name));
+const models = ({ state }: Operator) =>
+  state.top.window.head.pages.flatMap(({ rows }) => rows?.map((row) => row.model));
 const entered = (it: Operator, text: string) => it.press(':').types(text).press('enter');
 const asked = (it: Operator) =>
   it.effects.flatMap((effect) => (effect.do === 'load' && effect.request.of === 'top' ? [effect.request.query] : []));
