@@ -3,11 +3,10 @@ import { listCommand } from '../../console/query/command.js';
 import { quotedValue } from '../../console/query/terms.js';
 import { MODEL_PART_PATTERN, type TopDimension } from '../../daemon/api/vocabulary.js';
 import { filterOfProject } from '../state/filtering.js';
-import * as navigation from '../state/navigation.js';
+import * as project from '../state/project.js';
 import { refreshed } from '../state/refreshing.js';
 import type { State, TopItem, Transition } from '../state/state.js';
 import * as token from '../state/token.js';
-import * as tokens from '../state/tokens.js';
 import * as tops from '../state/top.js';
 import { type Binding, named, step } from './binding.js';
 import { showEvents } from './feeds.js';
@@ -39,7 +38,7 @@ export const TOP_BINDINGS = named('top', [
     keys: ['enter', 'l', 'right'],
     on: ['top'],
     label: 'open',
-    meaning: 'show the token, the tokens of the project, or the events of the model',
+    meaning: 'show the token, the project, or the events of the model',
     footer: 1,
     whyDisabled: noRow,
     run: onRow(opened),
@@ -98,10 +97,8 @@ function opened(state: State, row: TopItem): Transition {
   switch (state.top.by) {
     case 'token':
       return row.token_id === undefined ? [state] : token.open(state, row.token_id, null);
-    case 'project': {
-      const filter = projectTerm(state, row);
-      return refreshed(tokens.withNewList(navigation.opened(state, { screen: 'tokens' }), { filter }));
-    }
+    case 'project':
+      return project.open(state, row.project_id);
     case 'model':
       return showEvents(state, eventsOf(state, row));
   }

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import type { Action } from '../../../tui/state/exchange.js';
+import { view } from '../../../tui/state/state.js';
 import { Operator } from '../operator.js';
 import { project, REFUSED, SimulatedDaemon, token, topRow, UNREACHABLE } from '../simulated.js';
 
@@ -87,9 +88,9 @@ describe('the Top screen', () => {
     expect(it.state.top.response?.window).to.equal('5m');
   });
 
-  it('opens the tokens of a project, and the events of a model', () => {
+  it('opens a project, and the events of a model', () => {
     const it = watching().press('7', 'o', 'j', 'enter');
-    expect([it.screen, it.state.tokens.filter]).to.deep.equal(['tokens', 'project:"My API"']);
+    expect(view(it.state)).to.deep.include({ screen: 'project', id: 'project-My API' });
     it.press('q', 'm', 'enter');
     expect([it.screen, it.state.events.filter]).to.deep.equal(['events', 'project:web model:model-0']);
     it.press('q', 't', 'f');
