@@ -7,6 +7,10 @@
  */
 
 /** The states of a token. daemon/core/token.ts determines the state. */
+/** Results of the check of a provider's key before it is stored. */
+export const KEY_CHECKS = ['accepted', 'not_confirmed'] as const;
+export type KeyCheck = (typeof KEY_CHECKS)[number];
+
 export const TOKEN_STATES = ['active', 'expired', 'revoked', 'rate_limited', 'project_inactive'] as const;
 export type TokenState = (typeof TOKEN_STATES)[number];
 

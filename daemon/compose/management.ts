@@ -66,6 +66,7 @@ export function buildManagement(
     logIns: { sessions: new AdminSessions(records, clock), attempts: logInAttempts },
     addressOf: traffic.addressOf,
     registry: core.registry,
+    checkKey: traffic.checkKey,
     cacheUpkeep: core.cacheUpkeep,
     auditBook: core.auditBook,
     usage: core.usage,

@@ -11,6 +11,7 @@ import { BufferedBodies } from '../http/buffered-bodies.js';
 import { CompletionQueue } from '../http/proxy/completion-queue.js';
 import { decoder } from '../http/proxy/decoding.js';
 import { Forwarder } from '../http/proxy/forwarder.js';
+import { type CheckKey, keyChecker } from '../http/proxy/key-check.js';
 import { upgradesAt } from '../http/proxy/http-proxy.js';
 import { createProxy, type Proxy } from '../http/proxy/proxy.js';
 import { createUpgrades, type Upgrades } from '../http/proxy/upgrades.js';
@@ -34,6 +35,7 @@ export interface Traffic {
   proxy: Proxy;
   upgrades: Upgrades;
   forwarder: Forwarder;
+  checkKey: CheckKey;
   /** Connection limits, reduced to the limit of open files. */
   connections: ConnectionLimits;
   contents: ContentReaders;
@@ -74,6 +76,7 @@ export async function buildTraffic(context: BuildContext, core: Core, external: 
   const record = (ended: RequestEnded) => {
     for (const each of recorders) each(ended);
   };
+  const loopMark = `llmp-${instanceId.slice(0, 8)}`;
   /** Options that requests and upgrades share. */
   const shared = {
     admission,
@@ -84,7 +87,7 @@ export async function buildTraffic(context: BuildContext, core: Core, external: 
     clock,
     live,
     isServing: () => readiness.isDatabaseReady && heap.admits(),
-    loopMark: `llmp-${instanceId.slice(0, 8)}`,
+    loopMark,
     completions,
     onEnded(ended: RequestEnded, cause: unknown) {
       record(ended);
@@ -98,6 +101,7 @@ export async function buildTraffic(context: BuildContext, core: Core, external: 
     proxy,
     upgrades,
     forwarder,
+    checkKey: keyChecker({ forwarder, clock, loopMark }),
     connections,
     contents,
     completions,

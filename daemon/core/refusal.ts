@@ -13,6 +13,8 @@ export type RefusalKind =
   | 'too_many_attempts'
   | 'not_found'
   | 'name_taken'
+  | 'key_refused'
+  | 'key_not_checked'
   | 'token_for_inactive_project'
   | 'schema_too_new'
   | 'method_not_allowed'

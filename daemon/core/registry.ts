@@ -35,13 +35,15 @@ import {
   UNUSED,
 } from './token.js';
 import { AuditWriter } from './audit-writer.js';
-import { DEFAULT_DURATION_HOURS, MS_PER_UNIT } from '../api/vocabulary.js';
+import { DEFAULT_DURATION_HOURS, type KeyCheck, MS_PER_UNIT } from '../api/vocabulary.js';
 
 export const DEFAULT_LIFETIME_MS = DEFAULT_DURATION_HOURS * MS_PER_UNIT.h;
 
 export interface ProjectDraft {
   name: string;
   upstreamKey: string;
+  /** Result of the check of the key, for the audit record; undefined if it was not checked. */
+  keyCheck?: KeyCheck | undefined;
 }
 
 export interface TokenDraft extends TokenTerms {
@@ -115,7 +117,9 @@ export class Registry {
       updatedAtMs: now,
       deactivatedAtMs: null,
     };
-    const attempt = { action: 'project.create', projectId: project.id, details: { name: draft.name } } as const;
+    const { name, keyCheck } = draft;
+    const details = { name, ...(keyCheck && { key_check: keyCheck }) };
+    const attempt = { action: 'project.create', projectId: project.id, details } as const;
     return this.#change({ ...attempt, projectId: null }, caller, async (tx) => {
       await tx.insertProject({ ...project, upstreamKey: draft.upstreamKey });
       return {
@@ -143,10 +147,25 @@ export class Registry {
     return this.#withFigures(updated);
   }
 
+  /** Records that a key was refused, or could not be checked. @param projectId null for a new project, whose name is in `details`. */
+  async recordKeyRefusal(
+    projectId: string | null,
+    details: { name?: string | undefined },
+    { message }: Refusal,
+    caller: Caller,
+  ): Promise<void> {
+    const action = projectId === null ? 'project.create' : 'project.update';
+    await this.#audit.recordRefusal({ action, projectId, details }, caller, message);
+  }
+
   async project(id: string): Promise<ShownProject> {
     const project = await orUnavailable(this.#store.project(id));
     if (!project) throw projectNotFound();
     return this.#withFigures(project);
+  }
+
+  async hasProject(id: string): Promise<boolean> {
+    return (await orUnavailable(this.#store.project(id))) !== null;
   }
 
   async projects(filter: ProjectFilter, page: PageRequest): Promise<PageOf<ShownProject>> {
@@ -378,6 +397,7 @@ function difference(before: Project, after: Project, asked: ProjectChanges): Rec
   if (asked.name !== undefined) pairs.name = [before.name, after.name];
   if (asked.isActive !== undefined) pairs.is_active = [before.isActive, after.isActive];
   if (asked.upstreamKey !== undefined) pairs.api_key_hint = [before.apiKeyHint, after.apiKeyHint];
+  if (asked.keyCheck !== undefined) pairs.key_check = asked.keyCheck;
   return pairs;
 }
 

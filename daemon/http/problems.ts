@@ -23,6 +23,8 @@ const PROBLEMS: Record<RefusalKind, Problem> = {
   too_many_attempts: { status: 429 },
   not_found: { status: 404 },
   name_taken: { status: 409 },
+  key_refused: { status: 422 },
+  key_not_checked: { status: 502 },
   token_for_inactive_project: { status: 400, code: 'project_inactive' },
   schema_too_new: { status: 409 },
   method_not_allowed: { status: 405 },

@@ -8,11 +8,12 @@ export const projects = {
     ...ROUTES.createProject,
     tag: 'Projects',
     summary: 'Create a project',
-    description: 'The name must not be in use. The API key is stored encrypted and is never returned.',
+    description:
+      'The name must not be in use. The API key is stored encrypted and is never returned. With `check_key`, a key that the provider refuses is not stored.',
     body: schemas.projectCreate,
     status: 201,
-    response: schemas.project,
-    refusals: ['name_taken'],
+    response: schemas.projectChanged,
+    refusals: ['name_taken', 'key_refused', 'key_not_checked'],
     example: {
       bodies: { 'a project': { name: 'Checkout', api_key: 'sk-proj-example-key-of-the-provider-4f2a' } },
       response: schemas.projectExample,
@@ -42,10 +43,10 @@ export const projects = {
     tag: 'Projects',
     summary: 'Update a project',
     description:
-      'Changes the name or API key of a project, or deactivates or reactivates it. Deactivating a project also ends the in-flight requests of its tokens.',
+      'Changes the name or API key of a project, or deactivates or reactivates it. Deactivating a project also ends the in-flight requests of its tokens. Requests in flight keep the old API key. With `check_key`, a key that the provider refuses is not stored.',
     body: schemas.projectPatch,
-    response: schemas.project,
-    refusals: ['not_found', 'name_taken'],
+    response: schemas.projectChanged,
+    refusals: ['not_found', 'name_taken', 'key_refused', 'key_not_checked'],
     example: {
       bodies: { rename: { name: 'Checkout and billing' }, deactivate: { is_active: false } },
       response: { ...schemas.projectExample, name: 'Checkout and billing', updated_at: '2030-01-31T13:00:00.000Z' },

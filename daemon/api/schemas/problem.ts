@@ -12,6 +12,9 @@ export const PROBLEM_CODES = {
   method_not_allowed: 'The path does not support this method; `Allow` lists the methods that it supports.',
   request_timeout: 'The request was not received in time.',
   name_taken: 'Another project already has this name.',
+  key_refused: 'The provider refused the API key, which was to be checked. Nothing was changed.',
+  key_not_checked:
+    'The API key could not be checked, because the provider did not respond, or with a status of 500 or more. Nothing was changed.',
   schema_too_new: 'The database was migrated by a newer release.',
   body_too_large: 'The body is larger than 64 KiB.',
   uri_too_long: 'The request target is too long.',

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { KEY_CHECKS } from '../vocabulary.js';
 import {
   EXAMPLE_IDS,
   about,
@@ -21,12 +22,20 @@ const apiKey = about(
   'API key of the provider, used to forward the requests of the tokens of this project. It is stored encrypted and never returned.',
 );
 
-export const projectCreate = z.strictObject({ name: projectName, api_key: apiKey }).describe('A new project.');
+const checkKey = about(
+  flag,
+  'True checks the API key with the provider before it is stored: llmp requests `/v1/models` with it.',
+).optional();
+
+export const projectCreate = z
+  .strictObject({ name: projectName, api_key: apiKey, check_key: checkKey })
+  .describe('A new project.');
 
 export const projectPatch = z
   .strictObject({
     name: projectName.optional(),
     api_key: apiKey.optional(),
+    check_key: checkKey,
     is_active: about(
       flag,
       'False deactivates the project: its tokens are refused until it is active again.',
@@ -62,6 +71,17 @@ export const project = z
     ),
   })
   .describe('A project holds the API key of a provider. Clients use its tokens in place of the key.');
+
+export const projectChanged = project
+  .extend({
+    key_check: z
+      .enum(KEY_CHECKS)
+      .optional()
+      .describe(
+        'Result of the check of the API key: the provider accepted it, or its response says nothing about the key. Absent if the key was not checked.',
+      ),
+  })
+  .describe('A project after a change.');
 
 export const projectExample: z.input<typeof project> = {
   id: EXAMPLE_IDS.project,

@@ -55,6 +55,8 @@ export interface OperationRequest<Op = unknown> {
   caller: Caller;
   /** For streams: `Last-Event-ID` as the client sent it. */
   lastEventId: string | null;
+  /** Creates a signal that is aborted when the client disconnects before it has the response. */
+  clientGone: () => AbortSignal;
 }
 
 /** Implementation of an operation. Returns the value of the response body, or the feed of a stream. */
@@ -96,6 +98,16 @@ export function serve<Ops extends Record<string, Operation>>(
   }
 }
 
+function abortedOnClose(res: Response): AbortSignal {
+  const controller = new AbortController();
+  const abort = () => {
+    controller.abort();
+  };
+  if (res.closed) abort();
+  else res.once('close', abort);
+  return controller.signal;
+}
+
 // Type-erased handler: the types of request and response were checked at its declaration.
 type AnyHandler = (request: OperationRequest, page: PageRequest | null) => Promise<unknown>;
 
@@ -108,7 +120,14 @@ function handlerOf(operation: Operation, run: AnyHandler, options: ServeOptions)
     // Without a body, the error message names the missing fields.
     const body = parseBody(operation.body ?? NOTHING, hasBody(framingOf(req)) ? await readJson(req, res, options) : {});
     const lastEventId = req.get('last-event-id') ?? null;
-    const request: OperationRequest = { id: req.params.id, query, body, caller: callerOf(req, res), lastEventId };
+    const request: OperationRequest = {
+      id: req.params.id,
+      query,
+      body,
+      caller: callerOf(req, res),
+      lastEventId,
+      clientGone: () => abortedOnClose(res),
+    };
     if (list) {
       const page = (await run(request, pageRequest(path, query as ListQuery))) as PageOf<unknown>;
       setPaging(req, res, path, query as ListQuery, page);

@@ -18,7 +18,7 @@ import type { Locals } from './caller.js';
 import type { AddressOf } from '../client-address.js';
 import { corsFields, type CorsSettings, preflightFields } from '../cors.js';
 import { bearerOf, constantTimeMatcher } from '../credentials.js';
-import { type OperationRequest, type Handlers, serve } from './endpoints.js';
+import { type Handlers, serve } from './endpoints.js';
 import { eventFeed, eventPage } from './event-feed.js';
 import type { EventStreams } from './event-streams.js';
 import { openApi } from './openapi.js';
@@ -31,7 +31,6 @@ import {
   tokenSort,
   wireAuditRecord,
   wirePage,
-  wireProject,
   wirePurged,
   wireSession,
   wireStatus,
@@ -39,19 +38,19 @@ import {
 } from './wire.js';
 import { topQuery, wireTop } from './wire-top.js';
 import { usageQuery, wireUsageLine } from './wire-usage.js';
-import { UUID_PATTERN } from '../../api/vocabulary.js';
+import { idOf, isId, notFound } from './ids.js';
+import { projectHandlers, type ProjectOptions } from './projects.js';
 
 export interface LoginOptions {
   sessions: AdminSessions;
   attempts: Pick<FailedAttempts, 'refuse'>;
 }
 
-export interface ManageOptions {
+export interface ManageOptions extends ProjectOptions {
   managementToken: string;
   attempts: Pick<FailedAttempts, 'refuse'>;
   logIns: LoginOptions;
   addressOf: AddressOf;
-  registry: Registry;
   cacheUpkeep: CacheManager;
   auditBook: AuditLog;
   usage: Pick<HourlyUsage, 'report'>;
@@ -82,7 +81,7 @@ export function manageRoutes(options: ManageOptions): Router {
   router.use('/manage', crossOrigin(options), authenticate(options));
   const description = openApi(version);
   const handlers: Handlers<Operations> = {
-    ...projectHandlers(registry),
+    ...projectHandlers(options),
     ...tokenHandlers(registry),
     ...cacheHandlers(options.cacheUpkeep),
     ...auditHandlers(options),
@@ -148,38 +147,6 @@ function authenticate({ managementToken, attempts, addressOf }: ManageOptions): 
       throw attempts.refuse(clientIp, requestId);
     }
     next();
-  };
-}
-
-type ProjectOperation =
-  'createProject' | 'listProjects' | 'readProject' | 'updateProject' | 'deleteProject' | 'revokeTokensOfProject';
-
-function projectHandlers(registry: Registry): Handlers<Pick<Operations, ProjectOperation>> {
-  return {
-    createProject: async ({ body, caller }) =>
-      wireProject(await registry.createProject({ name: body.name, upstreamKey: body.api_key }, caller)),
-
-    listProjects: async ({ query }, page) =>
-      wirePage(await registry.projects({ isActive: query.is_active }, page), wireProject),
-
-    readProject: async (request) => wireProject(await registry.project(idOf(request, 'project'))),
-
-    updateProject: async (request) => {
-      const { body, caller } = request;
-      if (Object.keys(body).length === 0) {
-        throw new Refusal('invalid_request', 'nothing to change: give at least one of is_active, name and api_key');
-      }
-      const changes = { name: body.name, upstreamKey: body.api_key, isActive: body.is_active };
-      return wireProject(await registry.updateProject(idOf(request, 'project'), changes, caller));
-    },
-
-    // Regardless of whether the project exists: projects are never deleted, and each attempt is audited.
-    deleteProject: ({ id, caller }) => registry.refuseProjectDeletion(idIn(id), caller),
-
-    revokeTokensOfProject: async (request) => {
-      const count = await registry.revokeTokensOf(idOf(request, 'project'), request.caller);
-      return { message: `${count} ${count === 1 ? 'token' : 'tokens'} revoked`, revoked_count: count };
-    },
   };
 }
 
@@ -325,21 +292,4 @@ function sessionHandlers({
 
     logOut: async (request) => wireSession(await sessions.end(idOf(request, 'session'), request.caller)),
   };
-}
-
-const isId = (text: unknown): text is string => typeof text === 'string' && UUID_PATTERN.test(text);
-
-const notFound = (what: 'project' | 'token' | 'record' | 'session') => new Refusal('not_found', `${what} not found`);
-
-/** The ID in a path, in lower case as stored; null if it cannot be an ID. */
-function idIn(path: unknown): string | null {
-  const id = typeof path === 'string' ? path.toLowerCase() : null;
-  return isId(id) ? id : null;
-}
-
-/** A malformed ID is not found without a database query. */
-function idOf({ id: path }: Pick<OperationRequest, 'id'>, what: 'project' | 'token' | 'record' | 'session'): string {
-  const id = idIn(path);
-  if (id === null) throw notFound(what);
-  return id;
 }

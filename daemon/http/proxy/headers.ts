@@ -5,7 +5,7 @@ import { HOP_BY_HOP, joinValues, connectionOptions, memoizedByName, type Request
 
 /** Headers of a forwarded request. @returns names and values in turn. */
 export function upstreamRequestHeaders(
-  { forwarded, cdnLoop }: RequestFields,
+  { forwarded, cdnLoop }: Pick<RequestFields, 'forwarded' | 'cdnLoop'>,
   added: { upstreamKey: string; requestId: string; loopMark: string },
 ): string[] {
   return [

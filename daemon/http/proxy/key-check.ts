@@ -1,0 +1,134 @@
+/** Checks a provider's key before it is stored, with one request to the provider. */
+import type { KeyCheck } from '../../api/vocabulary.js';
+import type { Clock } from '../../core/ports.js';
+import { Refusal, sentenceOf } from '../../core/refusal.js';
+import { ClientGone } from '../body.js';
+import type { Forwarder, Forwarding } from './forwarder.js';
+import { upstreamRequestHeaders } from './headers.js';
+
+/** It costs nothing, and all providers with OpenAI's API have it. */
+const TARGET = '/v1/models';
+
+const MAX_CHECK_MS = 10_000;
+/** Checks share the upstream connections with requests of clients. */
+const MAX_CONCURRENT_CHECKS = 4;
+
+export interface KeyToCheck {
+  upstreamKey: string;
+  requestId: string;
+  /** Aborted when the operator no longer waits. */
+  signal: AbortSignal;
+}
+
+/**
+ * Result of a check: whether the provider accepted the key, or its response says nothing about the key.
+ *
+ * @throws {Refusal} `key_refused`, `key_not_checked`, or `unavailable` if too many checks are running.
+ * @throws {ClientGone} if the operator has disconnected.
+ */
+export type CheckKey = (key: KeyToCheck) => Promise<KeyCheck>;
+
+export interface KeyCheckOptions {
+  forwarder: Pick<Forwarder, 'reserve' | 'release' | 'forward'>;
+  clock: Pick<Clock, 'after'>;
+  loopMark: string;
+}
+
+/**
+ * Sends keys as requests of clients are sent: to the same base URL, with the same verification of certificates and connection timeout. It
+ * follows no redirect. It reads the response's status only, because a provider may quote the key in its text.
+ */
+export function keyChecker({ forwarder, clock, loopMark }: KeyCheckOptions): CheckKey {
+  let running = 0;
+  return async (key) => {
+    if (running === MAX_CONCURRENT_CHECKS) {
+      throw new Refusal('unavailable', 'too many keys are being checked, try again', { retryAfterSeconds: 1 });
+    }
+    running += 1;
+    try {
+      return resultOf(await statusWith(key));
+    } finally {
+      running -= 1;
+    }
+  };
+
+  /** @returns the status of the provider's response. @throws {Refusal | ClientGone} */
+  function statusWith({ upstreamKey, requestId, signal }: KeyToCheck): Promise<number> {
+    return new Promise((resolve, reject) => {
+      let forwarding: Forwarding | null = null;
+      let isOver = false;
+      const end = (settle: () => void) => {
+        if (isOver) return;
+        isOver = true;
+        cancelTimeout();
+        signal.removeEventListener('abort', onAbort);
+        settle();
+        waiter?.leave();
+        // The rest of the response has no limit, so it is not read. This also returns the connection.
+        forwarding?.abort();
+      };
+      const failed = (reason: string) => {
+        end(() => {
+          reject(notChecked(reason));
+        });
+      };
+      const onAbort = () => {
+        end(() => {
+          reject(new ClientGone());
+        });
+      };
+      const responded = (status: number) => {
+        end(() => {
+          resolve(status);
+        });
+      };
+      const send = () => {
+        if (isOver) {
+          forwarder.release();
+          return;
+        }
+        const fields = { forwarded: ['accept', 'application/json'], cdnLoop: undefined };
+        const headers = upstreamRequestHeaders(fields, { upstreamKey, requestId, loopMark });
+        forwarding = forwarder.forward(
+          { method: 'GET', target: TARGET, headers, body: null },
+          {
+            head: responded,
+            data: () => true,
+            end: () => undefined,
+            fail(refusal) {
+              // The forwarder has a refusal of its own for a 401.
+              if (refusal.kind === 'upstream_key_rejected') responded(401);
+              else failed(sentenceOf(refusal));
+            },
+          },
+        );
+      };
+      const cancelTimeout = clock.after(MAX_CHECK_MS, () => {
+        failed(`the provider did not respond within ${MAX_CHECK_MS / 1000} s`);
+      });
+      const waiter = forwarder.reserve();
+      signal.addEventListener('abort', onAbort);
+      if (signal.aborted) onAbort();
+      if (waiter) {
+        waiter.connected.then(send, () => {
+          failed('no upstream connection became free');
+        });
+      } else send();
+    });
+  }
+}
+
+function resultOf(status: number): KeyCheck {
+  if (status < 300) return 'accepted';
+  if (status === 401 || status === 403) {
+    throw new Refusal('key_refused', `the provider refused the key with status ${status}; nothing was changed`);
+  }
+  if (status >= 500) throw notChecked(`the provider responded with status ${status}`);
+  return 'not_confirmed';
+}
+
+const notChecked = (reason: string) =>
+  new Refusal(
+    'key_not_checked',
+    `the key could not be checked: ${reason}. Nothing was changed. To store the key without a check, omit check_key`,
+  );
