@@ -105,6 +105,9 @@ function hint(error: ApiError, server: string): Explanation {
     };
   }
   if (error.code === 'project_inactive') return { advice: 'Activate it first: llmp project activate ID' };
+  if (error.code === 'key_refused' || error.code === 'key_not_checked') {
+    return { advice: 'Store it without a check: --no-check' };
+  }
   if (error.status === 429 || error.status >= 500) {
     const wait = error.retryAfterSeconds === null ? 'later' : `in ${error.retryAfterSeconds} s`;
     return { why: `the daemon at ${server} responded with ${error.status}`, advice: `Try again ${wait}` };

@@ -3,6 +3,7 @@ import type { ManagementClient } from '../../daemon/api/client.js';
 import type { WireProject } from '../../daemon/api/contract.js';
 import { type Argument, command } from '../command.js';
 import { text } from '../option.js';
+import { acceptance, noCheck, withCheckedKey } from '../checked-key.js';
 import { type BatchChange, dryRun, onEachId, PROJECTS } from '../batch.js';
 import { shellWord } from '../../console/escape.js';
 import { EXIT, usage } from '../../console/failure.js';
@@ -28,15 +29,21 @@ const create = command({
   options: {
     name: text('--name <TEXT>', 'a unique name of 1 to 100 characters'),
     keyFile,
+    check: noCheck,
   },
   async run({ options, input, output, connect }) {
-    if (options.name === undefined) throw usage('no project name given', { advice: 'Add --name TEXT' });
+    const { name } = options;
+    if (name === undefined) throw usage('no project name given', { advice: 'Add --name TEXT' });
     const key = await upstreamKey(options.keyFile, input);
     const client = await connect();
-    const project = await client.createProject({ name: options.name, api_key: key });
+    const project = await withCheckedKey(
+      (check) => client.createProject({ name, api_key: key, ...check }),
+      options.check !== false,
+      output,
+    );
     await output.one(project, projectView);
     output.note(
-      `Created project ${project.name}. Issue a token for it: llmp token generate --project-id ${project.id}`,
+      `Created project ${project.name}.${acceptance(project)} Issue a token for it: llmp token generate --project-id ${project.id}`,
     );
     return EXIT.done;
   },
@@ -131,17 +138,25 @@ const setKey = command({
   examples: [
     ['project set-key web --key-file key.txt', 'read the key from key.txt'],
     ['project set-key web < key.txt', 'read the key from standard input'],
+    ['project set-key web --no-check < key.txt', 'store the key even if the provider does not respond'],
   ],
   argument: ONE_PROJECT,
-  options: { keyFile },
+  options: { keyFile, check: noCheck },
   async run({ args, options, input, output, connect }) {
     const given = checkedId('project', args[0] ?? '');
     const key = await upstreamKey(options.keyFile, input);
     const client = await connect();
-    const project = await client.updateProject(await wholeIdOf(client, 'project', given), { api_key: key });
+    const id = await wholeIdOf(client, 'project', given);
+    const project = await withCheckedKey(
+      (check) => client.updateProject(id, { api_key: key, ...check }),
+      options.check !== false,
+      output,
+    );
     if (output.format !== 'table') await output.one(project, projectView);
     // There is no undo, because the previous key can no longer be read.
-    output.note(`Changed the key of ${shortId(project.id)} (${project.name}). New requests use it.`);
+    output.note(
+      `Changed the key of ${shortId(project.id)} (${project.name}).${acceptance(project)} New requests use it.`,
+    );
     return EXIT.done;
   },
 });

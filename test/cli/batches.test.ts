@@ -264,10 +264,10 @@ describe('several tokens or projects at once', () => {
       [`project deactivate ${project}`],
       [`project activate ${project}`],
       [`project update ${project} --name other`],
-      [`project set-key ${project}`, canary('upstream')],
+      [`project set-key ${project} --no-check`, canary('upstream')],
       [`project revoke-tokens ${project} -y`],
       [`cache purge --project-id ${project} -y`],
-      ['project create --name third', canary('upstream')],
+      ['project create --name third --no-check', canary('upstream')],
     ];
     const before = (await auditOf(daemon)).length;
     for (const [args, stdin = ''] of changes) {

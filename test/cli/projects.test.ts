@@ -4,15 +4,23 @@ import { join } from 'node:path';
 import type { WireProject } from '../../daemon/api/contract.js';
 import { canary } from '../support/canaries.js';
 import { MANAGEMENT_TOKEN, startDaemon, temporaryFolder, type TestDaemon, UPSTREAM_KEY } from '../support/daemon.js';
+import { json, type Provider, startProvider } from '../support/provider.js';
+import { answerJson, startStandIn } from './stand-in.js';
+import { aWireProject } from '../support/factories.js';
 import { type Captured, llmp, type Situation } from './captured.js';
 
 describe('llmp project, against a daemon', () => {
+  let provider: Provider;
   let daemon: TestDaemon;
 
   beforeEach(async () => {
-    daemon = await startDaemon();
+    provider = await startProvider();
+    daemon = await startDaemon({ upstream: provider.url });
   });
-  afterEach(() => daemon.stop());
+  afterEach(async () => {
+    await daemon.stop();
+    await provider.stop();
+  });
 
   const here = (args: string, situation: Situation = {}): Promise<Captured> =>
     llmp(args, { env: { LLMP_SERVER: daemon.url, MANAGEMENT_TOKEN }, ...situation });
@@ -132,6 +140,86 @@ describe('llmp project, against a daemon', () => {
       await daemon.createProject({ name: 'web' });
       expect((await here('project set-key web --no-input', { terminal: 80 })).exitCode).to.equal(2);
       expect((await here('project set-key web', { stdin: '\n' })).exitCode).to.equal(2);
+    });
+  });
+
+  describe('the check of a key', () => {
+    const key = canary('upstream');
+    const set = (more = '') => here(`project set-key web${more}`, { stdin: key });
+    const hintNow = async () => JSON.parse((await here('project get web --json')).out) as WireProject;
+
+    beforeEach(async () => {
+      await daemon.createProject({ name: 'web' });
+    });
+
+    it('is the default, and its result is shown', async () => {
+      const { exitCode, err } = await set();
+      expect(exitCode).to.equal(0);
+      expect(err).to.contain('The provider accepted the key.');
+      expect(provider.received.at(-1)?.headers.authorization).to.equal(`Bearer ${key}`);
+      const created = await here('project create --name other --json', { stdin: key });
+      expect(JSON.parse(created.out)).to.include({ key_check: 'accepted' });
+    });
+
+    it('keeps the old key if the provider refuses the new one, or does not respond properly', async () => {
+      for (const [status, exitCode, why] of [
+        [401, 1, 'the provider refused the key with status 401; nothing was changed'],
+        [500, 8, 'the key could not be checked: the provider responded with status 500.'],
+      ] as const) {
+        provider.answer = (_req, res) => {
+          json(res, status, { error: key });
+        };
+        const failed = await set();
+        expect(failed.exitCode).to.equal(exitCode);
+        expect(failed.err)
+          .to.contain(why)
+          .and.to.contain('Store it without a check: --no-check')
+          .and.not.to.contain(key);
+        expect((await hintNow()).api_key_hint).to.equal(hint);
+        expect((await here('project create --name other', { stdin: key })).exitCode).to.equal(exitCode);
+      }
+    });
+
+    it('warns if the response says nothing about the key, and exits with 0', async () => {
+      provider.answer = (_req, res) => {
+        json(res, 404, {});
+      };
+      const { exitCode, err } = await set();
+      expect(exitCode).to.equal(0);
+      expect(err).to.contain('llmp: warning: the key is stored, but the response of the provider does not show');
+      expect(err).not.to.contain('accepted');
+      expect((await hintNow()).api_key_hint).to.equal(key.slice(-4));
+    });
+
+    it('is skipped with --no-check', async () => {
+      const { exitCode, err } = await set(' --no-check');
+      expect(exitCode).to.equal(0);
+      expect(err).not.to.contain('provider');
+      expect((await here('project create --name other --no-check', { stdin: key })).exitCode).to.equal(0);
+      expect(provider.received).to.have.length(0);
+    });
+
+    it('is skipped with a warning if the daemon is of an earlier release', async () => {
+      const older = await startStandIn();
+      const bodies: string[] = [];
+      older.answer = (req, res) => {
+        let body = '';
+        req.on('data', (piece: Buffer) => (body += piece.toString()));
+        req.on('end', () => {
+          bodies.push(body);
+          if (!body.includes('check_key')) answerJson(res, 201, aWireProject({ name: 'other' }));
+          else answerJson(res, 400, { error: 'unknown field: check_key', code: 'invalid_request', request_id: 'r' });
+        });
+      };
+      const env = { LLMP_SERVER: older.url, MANAGEMENT_TOKEN };
+      const { exitCode, err } = await llmp('project create --name other', { env, stdin: key });
+      await older.stop();
+      expect(exitCode).to.equal(0);
+      expect(err).to.contain('the daemon is of an earlier release and cannot check keys');
+      expect(bodies.map((body) => JSON.parse(body) as object)).to.deep.equal([
+        { name: 'other', api_key: key, check_key: true },
+        { name: 'other', api_key: key },
+      ]);
     });
   });
 
