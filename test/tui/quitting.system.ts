@@ -54,7 +54,7 @@ describe(`llmp tui, quitting${WITHOUT_TMUX}`, function () {
       const it = await live();
       const pressed: string[] = [];
       for (let n = 0; n < 4; n++) {
-        const key = ['1', '2', '3', '4', '5', '6', 'j', 'p'][Math.floor(random() * 8)] ?? '4';
+        const key = ['1', '2', '3', '4', '5', '6', '7', 'j', 'p'][Math.floor(random() * 9)] ?? '4';
         pressed.push(key);
         await it.press(key);
         await sleep(random() * 500);
@@ -146,7 +146,8 @@ async function connectionsOf(pid: number, port: number): Promise<number> {
 
 /** Pseudo-random numbers from 0 to 1, the same for the same seed. */
 function randomFrom(seed: number): () => number {
-  let state = seed;
+  // Neighbouring seeds would begin alike.
+  let state = Math.imul(seed, 2_654_435_761) >>> 0;
   return () => {
     state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
     return state / 2 ** 32;
