@@ -7,11 +7,12 @@ export const span: Kind<number> = {
   parse: (given) => (given.startsWith('-') ? undefined : spanMs(given)),
 };
 
-/** A span as it can be typed, in the largest unit that divides it: `90m`, `36h`, `2d`. Spans of less than a minute are rounded. */
+/** A span to the minute: `90m`, `20h 12m`, `36h`, `2d`. Seconds are rounded. */
 export function spanShown(ms: number): string {
   const minutes = Math.round(ms / MS_PER_UNIT.m);
   if (minutes % 1440 === 0) return `${minutes / 1440}d`;
-  return minutes % 60 === 0 ? `${minutes / 60}h` : `${minutes}m`;
+  if (minutes % 60 === 0) return `${minutes / 60}h`;
+  return minutes <= 120 ? `${minutes}m` : `${Math.floor(minutes / 60)}h ${minutes % 60}m`;
 }
 
 /** A time relative to now, or an absolute one. */
