@@ -42,8 +42,8 @@ const ANYWHERE: readonly KeyScope[] = [
   'columns',
   'notice',
 ];
-const LISTS: readonly Screen[] = ['tokens', 'projects', 'audit', 'events', 'top'];
-const SCROLLED: readonly Screen[] = [...LISTS, ...DETAIL_SCREENS];
+const LISTS: readonly Screen[] = ['tokens', 'projects', 'audit', 'events'];
+const SCROLLED: readonly Screen[] = [...LISTS, ...DETAIL_SCREENS, 'overview'];
 
 export const MOVING_BINDINGS = named('lists', [
   { keys: ['j', 'down'], on: SCROLLED, label: 'down', meaning: 'move down', run: (state) => movedBy(state, 1) },

@@ -9,9 +9,10 @@ import { duration, exact } from '../../daemon/api/formats.js';
 import { count, milliseconds, percent, rate } from '../parts/figures.js';
 import { framed } from '../parts/frame.js';
 import { indent } from '../parts/columns.js';
-import type { Area } from '../parts/list.js';
+import { type Area, selected } from '../parts/list.js';
 import { stateMark } from '../parts/state-mark.js';
 import { fitted, type Piece, strip, type Strip, text } from '../parts/strip.js';
+import { selection } from '../state/overview.js';
 import { projectName } from '../state/projects.js';
 import { daemonNow, type State } from '../state/state.js';
 import { hourChart, hoursOf, totals } from './hours.js';
@@ -25,7 +26,12 @@ interface Section {
   maxRows: number;
   rank: number;
   lines: (columns: number, rows: number) => Strip[];
+  /** Index of the selected line. */
+  selectedLine?: (rows: number) => number | null;
 }
+
+/** A section with the selection is not dropped. */
+const RANK_OF_SELECTED = 0.5;
 
 /** From this width on there are two columns of sections. */
 const TWO_COLUMNS = 90;
@@ -36,7 +42,7 @@ export function overviewScreen(state: State, area: Area): Strip[] {
   if (!status) return framed([[], strip(`   ${loadingText(state)}`)], area.columns, area.rows);
   const [health, tokens, traffic, hours, expiring] = [
     healthSection(state, status),
-    tokensSection(status),
+    tokensSection(state, status),
     trafficSection(state, status),
     hoursSection(state),
     expiringSection(state),
@@ -46,7 +52,10 @@ export function overviewScreen(state: State, area: Area): Strip[] {
   }
   // The left half gets the rows that it needs; of the rest, the tokens that expire next get what they can use.
   const needed = healthLines(state, status).length + tokens.minRows + 2 * EDGES;
-  const below = area.rows >= 20 ? Math.max(5, Math.min(expiring.maxRows + EDGES, area.rows - needed)) : 0;
+  const below =
+    area.rows >= 20 || selection(state).token !== null
+      ? Math.max(5, Math.min(expiring.maxRows + EDGES, area.rows - needed))
+      : 0;
   const left = Math.floor(area.columns / 2);
   const above = area.rows - below;
   const lefts = stacked([health, tokens], { columns: left, rows: above });
@@ -68,9 +77,12 @@ function stacked(parts: readonly Section[], area: Area): Strip[] {
     );
   }
   const grown = shared(parts, Math.max(0, area.rows - needed));
-  return parts.flatMap(({ title, lines }, at) => {
-    const rows = grown[at] ?? 0;
-    const inside = lines(area.columns - 4, rows).map((line) => indent(line));
+  return parts.flatMap(({ title, lines, selectedLine }, index) => {
+    const rows = grown[index] ?? 0;
+    const at = selectedLine?.(rows) ?? null;
+    const inside = lines(area.columns - 4, rows).map((line, row) =>
+      row === at ? selected(fitted(strip('>', line), area.columns - 2)) : indent(line),
+    );
     return framed(inside, area.columns, Math.min(area.rows, rows + EDGES), { title: strip(text(title, 'title')) });
   });
 }
@@ -165,14 +177,16 @@ function cacheText({ backend, hit_ratio: ratio }: WireStatus['cache']): Strip {
 
 const BAR_COLUMNS = 40;
 
-function tokensSection({ tokens, projects }: WireStatus): Section {
+function tokensSection(state: State, { tokens, projects }: WireStatus): Section {
+  const { state: at } = selection(state);
   const all = tokens ? Object.values(tokens).reduce((sum, each) => sum + each, 0) : null;
   const ofProjects = projects ? `, projects ${exact(projects.active)} of ${exact(projects.all)} active` : '';
   return {
     title: all === null ? 'Tokens' : `Tokens ${exact(all)}${ofProjects}`,
     minRows: TOKEN_STATES.length,
     maxRows: TOKEN_STATES.length,
-    rank: 2,
+    rank: at === null ? 2 : RANK_OF_SELECTED,
+    selectedLine: () => (tokens ? at : null),
     lines(columns) {
       if (!tokens || all === null) return [strip(text('The tokens could not be counted.', 'faint'))];
       const width = Math.max(4, Math.min(BAR_COLUMNS, columns - 24));
@@ -238,15 +252,19 @@ function hoursSection(state: State): Section {
 
 function expiringSection(state: State): Section {
   const { expiring } = state.overview;
+  const { token: at } = selection(state);
+  // The selected token is visible.
+  const first = (rows: number) => Math.max(0, (at ?? 0) - rows + 1);
   return {
     title: 'Expiring next',
     minRows: 2,
     maxRows: 8,
-    rank: 3,
+    rank: at === null ? 3 : RANK_OF_SELECTED,
+    selectedLine: (rows) => at && at - first(rows),
     lines: (_, rows) =>
       expiring.length === 0
         ? [strip(text('No active tokens.', 'faint'))]
-        : expiring.slice(0, rows).map((token) => expiringLine(state, token)),
+        : expiring.slice(first(rows), first(rows) + rows).map((token) => expiringLine(state, token)),
   };
 }
 

@@ -58,7 +58,7 @@ export const initialState = ({
   pendingChanges: [],
   missingFields: [],
   progress: null,
-  overview: { status: null, traffic: [], expiring: [], usage: null },
+  overview: { status: null, traffic: [], expiring: [], selected: null, usage: null },
   tokens: NO_TOKENS,
   token: null,
   project: null,

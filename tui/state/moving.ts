@@ -2,6 +2,7 @@
 import * as feeds from './feeds.js';
 import { feedRows, listRows } from './rows.js';
 import { type State, type Transition, view } from './state.js';
+import * as overview from './overview.js';
 import * as project from './project.js';
 import * as token from './token.js';
 import * as tokens from './tokens.js';
@@ -22,6 +23,8 @@ export function movedBy(state: State, by: number): Transition {
       return feeds.movedBy(state, 'events', by);
     case 'token':
       return [token.scrolled(state, by)];
+    case 'overview':
+      return [overview.movedBy(state, by)];
     case 'project':
       return [project.scrolled(state, by)];
     default:

@@ -90,6 +90,8 @@ export interface State {
     status: WireStatus | null;
     traffic: readonly Sample[];
     expiring: readonly WireToken[];
+    /** The selected row: a state of tokens, or the ID of a token; null: none yet. */
+    selected: string | null;
     /** Hourly, for the last 24 hours. */
     usage: readonly WireUsageLine[] | null;
   };

@@ -369,3 +369,19 @@ describe('quitting', () => {
     expect(operator.did('quit')).to.not.equal(undefined);
   });
 });
+
+describe('rows of the overview', () => {
+  it('open the tokens in a state, and the tokens that expire next', () => {
+    const daemon = new SimulatedDaemon({ tokens: [token(0), token(1), token(2, { state: 'revoked' })] });
+    const operator = new Operator({ daemon, tab: 'overview' }).press('enter');
+    expect([operator.screen, operator.says]).to.deep.equal(['overview', 'No row is selected; j and k select one']);
+    operator.press('j', 'j', 'j', 'enter');
+    expect([operator.screen, operator.state.tokens.filter]).to.deep.equal(['tokens', 'state:revoked']);
+    expect(operator.length).to.equal(1);
+    const last = operator.press('q', 'G').state.overview.expiring.at(-1);
+    expect(operator.press('enter').screen).to.equal('token');
+    expect(operator.state.token?.token?.id).to.equal(last?.id).and.be.a('string');
+    expect(operator.press('escape').screen).to.equal('overview');
+    expect(operator.press('k', 'k', 'k', 'k', 'k', 'k', 'k', 'k', 'k').state.overview.selected).to.equal('active');
+  });
+});
