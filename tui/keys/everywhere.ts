@@ -42,7 +42,7 @@ const ANYWHERE: readonly KeyScope[] = [
   'columns',
   'notice',
 ];
-const LISTS: readonly Screen[] = ['tokens', 'projects', 'audit', 'events'];
+const LISTS: readonly Screen[] = ['tokens', 'projects', 'audit', 'events', 'top'];
 const SCROLLED: readonly Screen[] = [...LISTS, ...DETAIL_SCREENS, 'overview'];
 
 export const MOVING_BINDINGS = named('lists', [
