@@ -12,6 +12,7 @@ import { publishChanges } from '../core/publishing.js';
 import { RateLimits } from '../core/rate-limit.js';
 import { Registry } from '../core/registry.js';
 import { RecentTop } from '../core/top/recent-top.js';
+import { NotifiedPeers } from '../core/top/top-peers.js';
 import { TopReports } from '../core/top/top-report.js';
 import { HourlyUsage } from '../core/usage.js';
 import { Readiness } from '../process/readiness.js';
@@ -77,7 +78,16 @@ export function buildCore(context: BuildContext, { stores, auditFiles, shared }:
   const models = new ModelNames();
   const usage = new HourlyUsage({ store: stores.usage, clock, log, instanceId, models, isReady, retentionMs });
   const recentTop = new RecentTop({ clock, models });
-  const top = new TopReports({ recent: recentTop, usage, peers: null, clock });
+  const peers =
+    clusterStore &&
+    new NotifiedPeers({
+      store: clusterStore,
+      notifications: shared.notifications,
+      recent: recentTop,
+      clock,
+      instanceId,
+    });
+  const top = new TopReports({ recent: recentTop, usage, peers, clock });
   const cache = shared.cache && new ResponseCache({ store: shared.cache, clock, live });
   const cacheUpkeep = new CacheManager({ cache, records, clock, log });
   const registry = new Registry(records, admission, clock, (projectId) => {

@@ -8,6 +8,7 @@ import { behavesInLists } from './contract/lists.js';
 import { behavesInOperation } from './contract/operations.js';
 import type { ContractContext } from './contract/context.js';
 import { behavesInTheTerminalUi } from './contract/tui.js';
+import { behavesInTop } from './contract/top.js';
 import { behavesInUsage } from './contract/usage.js';
 import { insertTestData, type TestData } from './test-data.js';
 import { skipReason } from './deployments.js';
@@ -44,6 +45,7 @@ export function fulfilsTheContract(deployment: Deployment): void {
     behavesInTheTerminalUi(given);
     behavesInTheAdminUi(given);
     behavesInChanges(given);
+    behavesInTop(given);
     behavesAtCaps(given);
     behavesInOperation(given);
   });

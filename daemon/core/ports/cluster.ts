@@ -1,5 +1,6 @@
 /** Storage and messages that instances with a shared database use to stay in sync. */
 import type { CommittedChange } from './records.js';
+import type { RecentTopQuery, TopPart } from './top.js';
 
 /** Result of a poll. */
 export interface ClusterState {
@@ -16,20 +17,26 @@ export interface ClusterStore {
   changesAfter(seq: number, limit: number): Promise<CommittedChange[]>;
   /** Expires instances without a recent heartbeat: the units they held count as used. @returns how many expired. */
   expireDead(instanceId: string, nowMs: number): Promise<number>;
+  /** Number of other running instances: those with a recent heartbeat. */
+  countOthers(instanceId: string, nowMs: number): Promise<number>;
   /** Deletes changes that every instance has long applied. */
   deleteChangesBefore(timeMs: number): Promise<void>;
 }
 
-/** A message from one instance to the others. It may be lost: the database has the same information. */
+/** A message from one instance to the others, which may be lost: nothing depends on its delivery. */
 export type Notification =
   | { kind: 'changed'; change: CommittedChange }
   /** Asks instances that hold units of this token to give them back. */
   | { kind: 'wanted'; tokenId: string }
+  /** Asks for the parts of a top report up to that time. */
+  | { kind: 'top_wanted'; number: number; asker: string; query: RecentTopQuery; nowMs: number }
+  /** The answer, to the instance that asked. */
+  | { kind: 'top_part'; number: number; part: TopPart }
   /** The subscription was (re-)established: notifications may have been missed. */
   | { kind: 'arrived' };
 
 export interface Notifications {
-  /** Does not wait and does not throw. */
-  send(notification: Notification): void;
+  /** Does not wait and does not throw. @param to ID of the only instance that gets it (default: all others). */
+  send(notification: Notification, to?: string): void;
   onNotification(listener: (notification: Notification) => void): void;
 }

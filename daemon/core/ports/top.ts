@@ -11,6 +11,9 @@ export interface TopQuery {
   limit: number;
 }
 
+/** A query for one of the windows in memory. */
+export type RecentTopQuery = Omit<TopQuery, 'window'> & { window: Exclude<TopWindow, '24h'> };
+
 /** Counts and times that can be added up, so that several instances have the quantiles of all their responses. */
 export interface TopSums {
   /** In the order of `COUNTS` (core/top/step.ts). */

@@ -8,7 +8,7 @@
  */
 import type { RequestEnded } from '../events.js';
 import type { ModelNames } from '../model-names.js';
-import type { Clock, TopGroup, TopPart, TopQuery } from '../ports.js';
+import type { Clock, RecentTopQuery, TopGroup, TopPart, TopQuery } from '../ports.js';
 import { quantile } from '../histogram.js';
 import { Ring } from './ring.js';
 import { BOUNDS_MS, BUCKETS, COUNTS, PROMPT_TOKENS } from './counts.js';
@@ -19,8 +19,7 @@ import { firstOf } from './selection.js';
 export const MAX_TOP_BYTES = 32 * 1024 * 1024;
 
 /** The windows in memory. */
-export type RecentWindow = Exclude<TopQuery['window'], '24h'>;
-export type RecentTopQuery = Omit<TopQuery, 'window'> & { window: RecentWindow };
+export type RecentWindow = RecentTopQuery['window'];
 export const RECENT_STEPS: Readonly<Record<RecentWindow, { stepMs: number; steps: number }>> = {
   '5m': { stepMs: 30_000, steps: 10 },
   '1h': { stepMs: 180_000, steps: 20 },

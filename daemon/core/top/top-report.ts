@@ -1,11 +1,11 @@
 /** Combines the parts of a top report: of this instance, of others, or from the hourly usage. */
 import { AdaptiveMemo } from '../adaptive-memo.js';
 import { quantile } from '../histogram.js';
-import type { Clock, TopGroup, TopPart, TopQuery, TopSums } from '../ports.js';
+import type { Clock, RecentTopQuery, TopGroup, TopPart, TopQuery, TopSums } from '../ports.js';
 import { orUnavailable } from '../refusal.js';
 import { HOUR_MS, type HourlyUsage } from '../usage.js';
 import { BOUNDS_MS, failuresIn, modelTokensIn, TOP_DAY_STEPS } from './counts.js';
-import { QUANTILES, RECENT_STEPS, type RecentTop, type RecentTopQuery } from './recent-top.js';
+import { QUANTILES, RECENT_STEPS, type RecentTop } from './recent-top.js';
 
 /** What was included, and how. */
 export interface TopReport extends TopPart {

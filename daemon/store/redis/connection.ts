@@ -325,8 +325,8 @@ function execute(client: Redis, { name, lua, keepsOrder }: Script, args: readonl
 }
 
 async function subscribe(client: Redis, channel: string, listener: (message: Buffer) => void): Promise<void> {
-  client.on('messageBuffer', (_channel: Buffer, message: Buffer) => {
-    listener(message);
+  client.on('messageBuffer', (from: Buffer, message: Buffer) => {
+    if (from.toString() === channel) listener(message);
   });
   await client.subscribe(channel);
 }

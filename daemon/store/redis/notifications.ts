@@ -41,9 +41,11 @@ export class RedisNotifications implements Notifications {
     this.#channel = `llmp:pokes:${createHmac('sha256', key).update('channel').digest('hex').slice(0, 16)}`;
     this.#receiver = new RedisConnection({ address, clock, log, commandMs: COMMAND_MS, purpose: 'notifications' });
     this.#receiver.onConnect(async ({ subscribe }) => {
-      await subscribe(this.#channel, (message) => {
-        this.#receive(message);
-      });
+      for (const channel of [this.#channel, this.#channelOf(options.instanceId)]) {
+        await subscribe(channel, (message) => {
+          this.#receive(message);
+        });
+      }
       this.#notify({ kind: 'arrived' });
     });
   }
@@ -54,10 +56,12 @@ export class RedisNotifications implements Notifications {
     await this.#receiver.open();
   }
 
-  send(notification: Notification): void {
+  send(notification: Notification, to?: string): void {
     const text = JSON.stringify({ from: this.#options.instanceId, poke: notification });
     const message = Buffer.concat([this.#macOf(text), Buffer.from(text)]);
-    this.#options.sender.call('PUBLISH', [this.#channel, message]).catch(() => undefined);
+    this.#options.sender
+      .call('PUBLISH', [to === undefined ? this.#channel : this.#channelOf(to), message])
+      .catch(() => undefined);
   }
 
   onNotification(listener: (notification: Notification) => void): void {
@@ -68,6 +72,11 @@ export class RedisNotifications implements Notifications {
     this.#isClosed = true;
     this.#cancelPing?.();
     this.#receiver.close();
+  }
+
+  /** The channel of one instance. */
+  #channelOf(instanceId: string): string {
+    return `${this.#channel}:${instanceId}`;
   }
 
   #receive(message: Buffer): void {

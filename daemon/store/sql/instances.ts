@@ -36,6 +36,15 @@ export class SqlClusterStore implements ClusterStore {
     return changesAfter((sql, bind) => this.#database.prioritySelect(sql, bind), seq, limit);
   }
 
+  async countOthers(instanceId: string, nowMs: number): Promise<number> {
+    const [row] = await this.#database.select<{ n: number }>(
+      `SELECT COUNT(*) AS n FROM instances WHERE id <> $instanceId AND buried_at = 0
+       AND heartbeat_at >= ${this.#database.dialect.now('$nowMs')} - ${DEAD_AFTER_MS}`,
+      { instanceId, nowMs },
+    );
+    return row?.n ?? 0;
+  }
+
   deleteChangesBefore(timeMs: number) {
     return forgetChangesBefore(this.#database, timeMs);
   }
