@@ -17,6 +17,7 @@ import { Subjects } from './subjects.js';
 import { firstOf } from './selection.js';
 
 export const MAX_TOP_BYTES = 32 * 1024 * 1024;
+const DROPS_ABOVE = 0.85;
 
 /** The windows in memory. */
 export type RecentWindow = RecentTopQuery['window'];
@@ -69,7 +70,7 @@ export class RecentTop {
     ring.forgetBefore(this.#clock.now());
     ring.release(Infinity);
     const steps = ring.stepsAt(nowMs);
-    const grouping = this.#grouping(query);
+    const grouping = this.#groupsPerStep(steps, query);
     const { keys, count } = this.#keysOf(steps, query, grouping);
     const chosen = firstOf(keys, query.limit);
     return {
@@ -82,14 +83,20 @@ export class RecentTop {
   }
 
   #makeRoom(bytes: number): boolean {
+    const { '1h': long, '5m': short } = this.#rings;
+    const dropOldest = () => long.dropOldest() || short.dropOldest();
+    // Early, so that the following requests can free the memory of the step little by little.
+    if (this.bytes + bytes > DROPS_ABOVE * this.#maxBytes && !long.isReleasing && !short.isReleasing) dropOldest();
     while (this.bytes + bytes > this.#maxBytes) {
-      if (!this.#rings['1h'].dropOldest() && !this.#rings['5m'].dropOldest()) return false;
+      if (!long.isReleasing && !short.isReleasing && !dropOldest()) return false;
+      long.release(Infinity);
+      short.release(Infinity);
     }
     return true;
   }
 
   /** The group of each cell; -1 if the query excludes it. */
-  #grouping({ by, projectId, tokenId }: RecentTopQuery): Grouping {
+  #groupOf({ by, projectId, tokenId }: RecentTopQuery): (step: Step, cell: number) => number {
     const { tokens, projects } = this.#subjects;
     const subjects = this.#subjects;
     const onlyToken = tokenId === undefined ? undefined : (tokens.find(tokenId) ?? -1);
@@ -111,6 +118,15 @@ export class RecentTop {
     };
   }
 
+  #groupsPerStep(steps: readonly Step[], query: RecentTopQuery): Grouping {
+    const groupOf = this.#groupOf(query);
+    return steps.map((step) => {
+      const groups = new Int32Array(step.cells);
+      for (let cell = 0; cell < groups.length; cell += 1) groups[cell] = groupOf(step, cell);
+      return groups;
+    });
+  }
+
   /** The key to sort by of each group; NaN for a number that is no group. */
   #keysOf(steps: readonly Step[], { sort, by }: RecentTopQuery, grouping: Grouping) {
     const { tokens, projects } = this.#subjects;
@@ -120,9 +136,10 @@ export class RecentTop {
     const isTimed = sort === 'p50' || sort === 'p95';
     const times = new Uint32Array(isTimed ? most * BUCKETS : 0);
     let count = 0;
-    for (const step of steps) {
-      for (let cell = 0; cell < step.cells; cell += 1) {
-        const group = grouping(step, cell);
+    for (const [index, step] of steps.entries()) {
+      const ofStep = grouping[index] ?? NO_GROUPS;
+      for (let cell = 0; cell < ofStep.length; cell += 1) {
+        const group = ofStep[cell] ?? -1;
         if (group < 0) continue;
         const before = keys[group] ?? NaN;
         if (Number.isNaN(before)) count += 1;
@@ -153,14 +170,16 @@ export class RecentTop {
     nowMs: number,
   ): TopGroup[] {
     const groups = new Map<number, TopGroup>();
-    const wanted = new Set(chosen);
+    const wanted = new Uint8Array(chosen.reduce((most, group) => Math.max(most, group + 1), 0));
+    for (const group of chosen) wanted[group] = 1;
     const { stepMs, steps: length } = RECENT_STEPS[window];
     const firstMs = this.#rings[window].firstMs(nowMs);
-    for (const step of steps) {
+    for (const [index, step] of steps.entries()) {
+      const ofStep = grouping[index] ?? NO_GROUPS;
       const at = Math.round((step.startMs - firstMs) / stepMs);
-      for (let cell = 0; cell < step.cells; cell += 1) {
-        const number = grouping(step, cell);
-        if (!wanted.has(number)) continue;
+      for (let cell = 0; cell < ofStep.length; cell += 1) {
+        const number = ofStep[cell] ?? -1;
+        if (wanted[number] !== 1) continue;
         let group = groups.get(number);
         if (!group) groups.set(number, (group = this.#newGroup(step, cell, by, length)));
         addCell(group, step, cell, at);
@@ -187,14 +206,15 @@ export class RecentTop {
   #totalOf(steps: readonly Step[], { projectId, tokenId }: RecentTopQuery, grouping: Grouping) {
     const { counts, times } = noSums();
     const isFiltered = projectId !== undefined || tokenId !== undefined;
-    for (const step of steps) {
+    for (const [index, step] of steps.entries()) {
+      const ofStep = grouping[index] ?? NO_GROUPS;
       if (!isFiltered) {
         for (let count = 0; count < counts.length; count += 1) add(counts, count, step.total.counts[count] ?? 0);
         for (let bucket = 0; bucket < BUCKETS; bucket += 1) add(times, bucket, step.total.times[bucket] ?? 0);
         continue;
       }
-      for (let cell = 0; cell < step.cells; cell += 1) {
-        if (grouping(step, cell) < 0) continue;
+      for (let cell = 0; cell < ofStep.length; cell += 1) {
+        if ((ofStep[cell] ?? -1) < 0) continue;
         for (let count = 0; count < counts.length; count += 1) add(counts, count, step.countOf(cell, count));
         step.addTimes(cell, times, 0);
       }
@@ -203,7 +223,9 @@ export class RecentTop {
   }
 }
 
-type Grouping = (step: Step, cell: number) => number;
+/** The group of each cell of each step; -1 if the query excludes it. */
+type Grouping = readonly Int32Array[];
+const NO_GROUPS = new Int32Array(0);
 
 export const QUANTILES = { p50: 0.5, p95: 0.95 } as const;
 

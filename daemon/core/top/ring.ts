@@ -1,6 +1,6 @@
 import type { RequestEnded } from '../events.js';
-import { CHUNK_BYTES, Step } from './step.js';
-import type { Subjects } from './subjects.js';
+import { CHUNK, CHUNK_BYTES, HISTOGRAM_CHUNK_BYTES, Step } from './step.js';
+import { type Subjects, TOKEN_BYTES } from './subjects.js';
 
 const FIRST_SLOTS = 1024;
 
@@ -72,7 +72,7 @@ export class Ring {
     this.release(RELEASED_PER_REQUEST);
   }
 
-  readonly #makeRoomForHistograms = () => this.#makeRoom(CHUNK_BYTES);
+  readonly #makeRoomForHistograms = () => this.#makeRoom(HISTOGRAM_CHUNK_BYTES);
 
   /** Releases what refers to the tokens of steps that have left. */
   release(cells: number): void {
@@ -91,14 +91,18 @@ export class Ring {
     }
   }
 
+  /** A step has left whose memory is not free yet. */
+  get isReleasing(): boolean {
+    return this.#left.length > 0;
+  }
+
   /** Drops the oldest step, unless it is the current one. */
   dropOldest(): boolean {
     if (this.#kept.length < 2) return false;
-    const [oldest] = this.#kept.splice(0, 1);
+    const oldest = this.#kept.shift();
     if (!oldest) return false;
     this.#reachesMs = Math.max(this.#reachesMs, oldest.startMs + this.stepMs);
     this.#left.push(oldest);
-    this.release(Infinity);
     return true;
   }
 
@@ -136,7 +140,8 @@ export class Ring {
       const found = this.#slots[this.#slotOf(step, token, modelNumber)] ?? 0;
       if (found > 0) return found - 1;
     }
-    if (step.isFull && !this.#makeRoom(CHUNK_BYTES)) return null;
+    // Until the chunk is full, its tokens may be new, also to the other ring, and there may be too few slots.
+    if (step.isFull && !this.#makeRoom(CHUNK_BYTES + 2 * CHUNK * TOKEN_BYTES + this.#slots.byteLength)) return null;
     const cell = step.addCell(this.#subjects.retainToken(tokenId, projectId), models.retain(model));
     if (step.cells * 2 > this.#slots.length) this.#growSlots(step);
     else this.#slots[this.#slotOf(step, step.tokenOf(cell), step.modelOf(cell))] = cell + 1;
@@ -163,4 +168,4 @@ export class Ring {
   }
 }
 
-const RELEASED_PER_REQUEST = 8;
+const RELEASED_PER_REQUEST = 16;

@@ -11,7 +11,9 @@ import { BOUNDS_MS, BUCKETS, COUNTS, FIRST_FAILURE, PROMPT_TOKENS } from './coun
 const SMALL_COUNTS = PROMPT_TOKENS;
 const LARGE_COUNTS = COUNTS.length - SMALL_COUNTS;
 
-const CHUNK = 1024;
+const CHUNK_BITS = 10;
+export const CHUNK = 1 << CHUNK_BITS;
+const LAST_OF_CHUNK = CHUNK - 1;
 const HISTOGRAMS = 128;
 
 interface Chunk {
@@ -78,33 +80,33 @@ export class Step {
 
   addCell(token: number, model: number): number {
     const cell = this.#cells++;
-    const chunk = (this.#chunks[Math.floor(cell / CHUNK)] ??= newChunk());
-    chunk.tokens[cell % CHUNK] = token;
-    chunk.models[cell % CHUNK] = model;
+    const chunk = (this.#chunks[cell >>> CHUNK_BITS] ??= newChunk());
+    chunk.tokens[cell & LAST_OF_CHUNK] = token;
+    chunk.models[cell & LAST_OF_CHUNK] = model;
     return cell;
   }
 
   #chunkOf(cell: number): Chunk {
-    return this.#chunks[Math.floor(cell / CHUNK)] as Chunk; // Every cell has one.
+    return this.#chunks[cell >>> CHUNK_BITS] as Chunk; // Every cell has one.
   }
 
   tokenOf(cell: number): number {
-    return this.#chunkOf(cell).tokens[cell % CHUNK] ?? 0;
+    return this.#chunkOf(cell).tokens[cell & LAST_OF_CHUNK] ?? 0;
   }
 
   modelOf(cell: number): number {
-    return this.#chunkOf(cell).models[cell % CHUNK] ?? 0;
+    return this.#chunkOf(cell).models[cell & LAST_OF_CHUNK] ?? 0;
   }
 
   /** Time of the last request, in ms since the epoch. */
   lastMsOf(cell: number): number {
-    return this.startMs + (this.#chunkOf(cell).lastMs[cell % CHUNK] ?? 0);
+    return this.startMs + (this.#chunkOf(cell).lastMs[cell & LAST_OF_CHUNK] ?? 0);
   }
 
   /** Value number `count` of `COUNTS`. */
   countOf(cell: number, count: number): number {
     const { small, large } = this.#chunkOf(cell);
-    const at = cell % CHUNK;
+    const at = cell & LAST_OF_CHUNK;
     return (
       (count < SMALL_COUNTS ? small[at * SMALL_COUNTS + count] : large[at * LARGE_COUNTS + count - SMALL_COUNTS]) ?? 0
     );
@@ -112,7 +114,7 @@ export class Step {
 
   failuresOf(cell: number): number {
     const { small } = this.#chunkOf(cell);
-    const at = (cell % CHUNK) * SMALL_COUNTS;
+    const at = (cell & LAST_OF_CHUNK) * SMALL_COUNTS;
     let failures = 0;
     for (let count = FIRST_FAILURE; count < SMALL_COUNTS; count += 1) failures += small[at + count] ?? 0;
     return failures;
@@ -120,7 +122,7 @@ export class Step {
 
   /** Adds the number of responses in each bucket to `counts`, from `at`. */
   addTimes(cell: number, counts: Uint32Array | Float64Array, at: number): void {
-    const time = this.#chunkOf(cell).times[cell % CHUNK] ?? 0;
+    const time = this.#chunkOf(cell).times[cell & LAST_OF_CHUNK] ?? 0;
     if (time === 0) return;
     if (time <= BUCKETS) {
       increase(counts, at + time - 1);
@@ -149,7 +151,7 @@ export class Step {
   /** Counts a request in a cell. */
   addTo(cell: number, ended: RequestEnded, canGrow: () => boolean): void {
     const { small, large, lastMs, times } = this.#chunkOf(cell);
-    const at = cell % CHUNK;
+    const at = cell & LAST_OF_CHUNK;
     const counts = at * SMALL_COUNTS;
     increase(small, counts);
     if (ended.cache === 'hit') increase(small, counts + 1);

@@ -1,0 +1,140 @@
+import { expect } from 'chai';
+import type { RequestEnded } from '../../daemon/core/events.js';
+import { NO_CONTENT_FACTS } from '../../daemon/core/events.js';
+import { ModelNames } from '../../daemon/core/model-names.js';
+import type { TopQuery } from '../../daemon/core/ports.js';
+import { failuresIn } from '../../daemon/core/top/counts.js';
+import { RecentTop } from '../../daemon/core/top/recent-top.js';
+import { merged, quantileOf } from '../../daemon/core/top/top-report.js';
+
+const HOUR_MS = 3_600_000;
+const BEGAN_MS = Date.UTC(2030, 0, 31, 12);
+
+function ended(timeMs: number, token: number, more: Partial<RequestEnded> = {}): RequestEnded {
+  return {
+    ...NO_CONTENT_FACTS,
+    requestId: 'r',
+    timeMs,
+    tokenId: `token-${token}`,
+    projectId: `project-${token % 7}`,
+    tokenName: null,
+    projectName: null,
+    obfuscated: null,
+    clientIp: null,
+    method: 'GET',
+    path: '/v1',
+    status: 200,
+    code: null,
+    problem: null,
+    outcome: 'ok',
+    isForwarded: true,
+    cache: 'miss',
+    durationMs: 1,
+    upstreamMs: 100,
+    firstByteMs: 100,
+    bytesIn: 0,
+    bytesOut: 0,
+    streamed: false,
+    upstreamRequestId: null,
+    model: 'm',
+    ...more,
+  };
+}
+
+describe('the figures of the last hour in memory', () => {
+  let nowMs: number;
+  const opened = (maxBytes?: number) =>
+    new RecentTop({ clock: { now: () => nowMs }, models: new ModelNames(), ...(maxBytes && { maxBytes }) });
+  const query = (more: Partial<TopQuery> = {}) => ({
+    by: 'token' as const,
+    sort: 'errors' as const,
+    limit: 10,
+    ...more,
+    window: '1h' as const,
+  });
+  beforeEach(() => {
+    nowMs = BEGAN_MS;
+  });
+
+  it('are those of all requests, for random requests at random times', () => {
+    const top = opened();
+    const model = new Map<string, { requests: number; errors: number; last: number }>();
+    let seed = 1;
+    const random = (below: number) => (seed = (seed * 48271) % 2147483647) % below;
+    for (let n = 0; n < 20_000; n++) {
+      nowMs += random(300);
+      const isFailed = random(4) === 0;
+      const request = ended(nowMs, random(300), isFailed ? { status: 502, outcome: 'upstream_error' } : {});
+      top.record(request);
+      if (request.timeMs < BEGAN_MS) continue;
+      const known = model.get(request.tokenId!) ?? { requests: 0, errors: 0, last: 0 };
+      known.requests += 1;
+      known.errors += isFailed ? 1 : 0;
+      known.last = nowMs;
+      model.set(request.tokenId!, known);
+    }
+    expect(nowMs - BEGAN_MS).to.be.below(57 * 60_000);
+    const part = top.part(query({ limit: 300 }), nowMs);
+    const found = part.groups.map((group) => [
+      group.tokenId,
+      { requests: group.counts[0], errors: failuresIn(group.counts), last: group.lastMs },
+    ]);
+    expect(Object.fromEntries(found)).to.deep.equal(Object.fromEntries(model));
+    const errors = part.groups.map((group) => failuresIn(group.counts));
+    expect(errors).to.deep.equal([...errors].sort((a, b) => b - a));
+    expect(part.groups.every(({ history, counts }) => history.reduce((a, b) => a + b, 0) === counts[0])).to.equal(true);
+    expect(top.part(query({ limit: 3 }), nowMs).groups).to.deep.equal(part.groups.slice(0, 3));
+    expect(part.total.counts[0]).to.equal(20_000);
+  });
+
+  it('of several instances have the quantiles of all responses, not their average', () => {
+    const [one, other] = [opened(), opened()];
+    for (let n = 0; n < 99; n++) one.record(ended(nowMs, 1, { upstreamMs: 10 }));
+    for (let n = 0; n < 11; n++) other.record(ended(nowMs, 1, { upstreamMs: 10_000 }));
+    other.record(ended(nowMs, 2));
+    const part = merged([one.part(query(), nowMs), other.part(query(), nowMs)], query());
+    const [row] = part.groups;
+    expect([part.groupCount, row?.counts[0], part.total.counts[0]]).to.deep.equal([2, 110, 111]);
+    expect(quantileOf(row!, 'p50')).to.be.within(6, 16);
+    expect(quantileOf(row!, 'p95')).to.be.within(6_000, 16_000);
+  });
+
+  it('take a bounded amount of memory: the oldest steps leave early', () => {
+    const most = 2_000_000;
+    const top = opened(most);
+    for (let step = 0; step < 10; step++) {
+      for (let token = 0; token < 1_500; token++) top.record(ended(nowMs, step * 1_500 + token));
+      expect(top.bytes).to.be.at.most(most);
+      nowMs += 180_000;
+    }
+    nowMs -= 180_000;
+    const part = top.part(query(), nowMs);
+    expect(part.fromMs).to.be.within(BEGAN_MS + 180_000, nowMs);
+    expect(part.groupCount).to.be.within(1_500, 10_000);
+    expect(part.total.counts[0]).to.equal(part.groupCount);
+  });
+
+  it('are in the total only when there is no room for a single step', () => {
+    const top = opened(1_500_000);
+    for (let token = 0; token < 20_000; token++) top.record(ended(nowMs, token));
+    const part = top.part(query(), nowMs);
+    expect(top.bytes).to.be.at.most(1_500_000);
+    expect(part.untracked).to.be.above(0);
+    expect(part.groupCount + part.untracked).to.equal(20_000);
+    expect(part.total.counts[0]).to.equal(20_000);
+  });
+
+  it('free their memory when the hour has passed, and begin again after the clock was set back', () => {
+    const top = opened();
+    const before = top.bytes;
+    for (let token = 0; token < 5_000; token++) top.record(ended(nowMs, token));
+    nowMs += 2 * HOUR_MS;
+    expect(top.part(query(), nowMs).groups).to.deep.equal([]);
+    top.part({ ...query(), window: '5m' }, nowMs);
+    expect(top.bytes).to.be.below(before + 150_000);
+    top.record(ended(nowMs, 1));
+    nowMs -= HOUR_MS;
+    top.record(ended(nowMs, 2));
+    expect(top.part(query(), nowMs).groups.map(({ tokenId }) => tokenId)).to.deep.equal(['token-2']);
+  });
+});
