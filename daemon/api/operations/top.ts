@@ -7,7 +7,7 @@ import { EXAMPLE_IDS } from '../schemas/fields.js';
 const TOP_DESCRIPTION = `Returns the tokens, projects or models with the most failed requests, requests or model tokens, the longest times, or the latest
 requests. Steps are aligned to the clock and the last one is not over yet, so a window is up to one step shorter than its name says: \`from\` is its start.
 
-The windows of 5 minutes and 1 hour come from the memory of the instances, which takes up to 32 MB on each; \`from\` is later if the instance was started
+The windows of 5 minutes and 1 hour come from the memory of the instances, which takes up to 64 MB on each; \`from\` is later if the instance was started
 later, or if there was no room for so many tokens. Instances with the same Redis add their figures together. An instance that does not answer within a
 second counts in \`instances.missing\`, as do all others if there is no Redis. The window of 24 hours comes from the hourly usage of all instances. It has no
 times, and it may be up to 15 seconds old.

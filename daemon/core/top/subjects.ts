@@ -1,7 +1,7 @@
 import { Interned } from './interned.js';
 
 /** Bytes that the ID of a token takes with its entries in maps and lists, measured. */
-export const TOKEN_BYTES = 136;
+export const TOKEN_BYTES = 190;
 
 /** The tokens, with their projects, and the models that the cells of the rings refer to by number. */
 export class Subjects {
