@@ -31,8 +31,8 @@ function trusting(what: string): string {
   return `If you trust it, put ${what} into a file and set NODE_EXTRA_CA_CERTS=FILE`;
 }
 
-/** The server does not use TLS, or no version that Node supports. */
-const isOfTls = (code: string) => code.startsWith('ERR_SSL_');
+/** The server does not use TLS, or no version that Node supports. node:http reports EPROTO, fetch a code of OpenSSL. */
+const isOfTls = (code: string) => code === 'EPROTO' || code.startsWith('ERR_SSL_');
 
 export function whyUnreachable(error: Unreachable, server: string): Explanation & { message: string } {
   const { cause } = error;
