@@ -302,7 +302,7 @@ describe('llmp run, with a slow or unreachable daemon', () => {
     expect(exitCode).to.equal(5);
     expect(err.trimEnd().split('\n')).to.deep.equal([
       'llmp: could not revoke token 3fa91c2e; it can be used until 2030-01-01T12:00:00.000Z',
-      `  cannot reach the daemon at ${daemon.url}: UND_ERR_SOCKET`,
+      `  cannot reach the daemon at ${daemon.url}: ECONNRESET`,
       `  Revoke it: llmp token revoke ${ISSUED.id}`,
     ]);
     expect(asked()).to.have.length(7);
