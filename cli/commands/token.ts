@@ -22,6 +22,8 @@ const sortOrder = oneOf(...TOKEN_SORT_ORDERS);
 
 const shareOfCap = termKind('tokens', 'used', 'a percentage with a sign, such as >90% or <10%');
 const age = termKind('tokens', 'created', 'a time ago or a time with a sign, such as <7d or >2030-01-31');
+const errorCount = termKind('tokens', 'errors', 'a whole number', '>');
+const modelName = termKind('tokens', 'model', 'a part of the name of a model, without spaces');
 const idleTime = termKind('tokens', 'idle', 'a time such as 12h, 30d or 8w', '>');
 
 const list = command({
@@ -47,6 +49,12 @@ const list = command({
       "only tokens that have used more or less of their cap, for example '>90%'",
     ),
     idle: value('--idle <TIME>', idleTime, 'only tokens that were not used for this time, for example 30d'),
+    errors: value('--errors <N>', errorCount, 'only tokens with more errors than this since yesterday (UTC)'),
+    model: value(
+      '--model <NAME>',
+      modelName,
+      'only tokens used since yesterday (UTC) for a model with this in its name',
+    ),
     created: value(
       '--created <AGE>',
       age,
@@ -75,6 +83,8 @@ const list = command({
         ...(options.search !== undefined && { q: options.search }),
         ...options.used,
         ...options.idle,
+        ...options.errors,
+        ...options.model,
         ...options.created,
         ...(options.sort && { sort: options.sort }),
         ...(options.expiresWithin !== undefined && {

@@ -26,6 +26,8 @@ export function tokenReading(terms: readonly Term[], { projects }: KnownNames): 
     expires_before: expires.under,
     ...creationQuery(reader),
     idle_over: reader.over('idle', values.span),
+    errors_over: reader.over('errors', values.errors),
+    model: reader.selection('model', values.modelPart),
     used_over: used.over,
     used_under: used.under,
   });

@@ -235,6 +235,12 @@ export const span: ValueResolver = ({ text, isLast }) => {
   return isLast && /^\d{0,6}$/.test(given) ? 'open' : { problem: 'must be a time span like 12h, 30d or 8w' };
 };
 
+const MAX_ERRORS = 1_000_000;
+export const errors: ValueResolver = ({ text, isLast }) => {
+  if (/^\d{1,7}$/.test(text) && Number(text) <= MAX_ERRORS) return { value: String(Number(text)) };
+  return text === '' && isLast ? 'open' : { problem: `must be a whole number up to ${MAX_ERRORS}` };
+};
+
 export const percent: ValueResolver = ({ text, isLast }) => {
   const given = text.replace(/%$/, '');
   if (/^\d{1,3}$/.test(given) && Number(given) <= 100) return { value: String(Number(given)) };

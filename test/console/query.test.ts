@@ -90,6 +90,9 @@ describe('filter line', () => {
       ['created:>2h created:<7d', { created_after: '7d', created_before: '2h' }],
       ['created:<2030-01-31', { created_before: '2030-01-31T00:00:00.000Z' }],
       ['created:>2030-01-31', { created_after: '2030-01-31T00:00:00.000Z' }],
+      ['errors:>10', { errors_over: '10' }],
+      ['model:GPT-4o,o3', { model: 'gpt-4o,o3' }],
+      ['!model:gpt-4o', { model: '!gpt-4o' }],
       ['used:>90%', { used_over: '90' }],
       ['used:<50', { used_under: '50' }],
       ['used:>10% used:<90%', { used_over: '10', used_under: '90' }],
@@ -120,6 +123,8 @@ describe('filter line', () => {
       ['project:nobody', 'nobody', /^no such project$/],
       ['project:2222', '2222', /^no such project$/],
       ['idle:<30d', 'idle:<30d', /^write idle:>…$/],
+      ['errors:<3', 'errors:<3', /^write errors:>…$/],
+      ['errors:>many', 'many', /^must be a whole number up to 1000000$/],
       ['idle:>2030-01-31', '2030-01-31', /^must be a time span like/],
       ['idle:>-3d', '-3d', /^must be a time span like/],
       ['created:<-3d', '-3d', /^must be a time in the past/],
@@ -352,7 +357,10 @@ describe('filter line', () => {
     };
 
     it('offers keys at the start of a term', () => {
-      expect(inserts('')).to.deep.equal(['', ['state:', 'project:', 'expires:', 'idle:', 'created:', 'used:']]);
+      expect(inserts('')).to.deep.equal([
+        '',
+        ['state:', 'project:', 'expires:', 'idle:', 'created:', 'errors:', 'model:', 'used:'],
+      ]);
       expect(inserts('ci ')[1]).to.include('state:');
       expect(inserts('sta')).to.deep.equal(['sta', ['state:']]);
       expect(inserts('!pro')).to.deep.equal(['pro', ['project:']]);

@@ -14,6 +14,8 @@ const MORE_NAMES = [
   'expires_before',
   'created_before',
   'idle_over',
+  'errors_over',
+  'model',
   'used_over',
   'q',
   'sort',

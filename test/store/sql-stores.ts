@@ -418,6 +418,52 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       }
     });
 
+    it('is filtered by errors and models of the last days, in every order, by pages of any size', async () => {
+      const { id } = await aProject();
+      const made: { name: string; errors: number; model: string }[] = [];
+      const rows: UsageRow[] = [];
+      for (let n = 0; n < 12; n++) {
+        const name = `t${n}`;
+        const token = { name, createdAtMs: NOW - n * HOUR, expiresAtMs: NOW + ((n * 5) % 12) * HOUR - 2 * HOUR };
+        const { id: tokenId } = await aToken(token, id);
+        made.push({ name, errors: n < 8 ? 2 * n : 0, model: n < 8 ? ['gpt-4o', 'GPT-4o-mini', 'o3'][n % 3]! : '' });
+        // One half of the errors an hour earlier; and older ones, which do not count.
+        for (const [age, outcome] of [
+          [0, 'upstream_refused'],
+          [HOUR, 'refused'],
+          [8 * 24 * HOUR, 'timeout'],
+        ] as const) {
+          const counts = { requests: n, hits: 0, promptTokens: 0, completionTokens: 0, withTokens: 0 };
+          const kinds = { upstreamRefused: outcome === 'upstream_refused' ? n : 0, upstreamErrors: 0, cut: 0 };
+          const hourMs = NOW - (NOW % HOUR) - age;
+          const of = { id: randomUUID(), hourMs, tokenId, projectId: id, outcome, code: '', model: made.at(-1)!.model };
+          if (n < 8 || age > HOUR) rows.push({ ...of, ...counts, ...kinds });
+        }
+      }
+      await new SqlUsage(database).add({ instanceId: randomUUID(), seq: 1, nowMs: NOW, rows });
+      const gpt = only('gpt');
+      const filters: [TokenFilter, (token: (typeof made)[number]) => boolean][] = [
+        [{ errorsOver: 5 }, ({ errors }) => errors > 5],
+        [{ errorsOver: 4, text: 't' }, ({ errors }) => errors > 4],
+        [{ models: gpt }, ({ model }) => /gpt/i.test(model)],
+        [{ models: only('4O-MINI', 'o3') }, ({ model }) => /mini|o3/.test(model)],
+        [{ models: allBut('gpt') }, ({ model }) => !/gpt/i.test(model)],
+        [{ models: gpt, errorsOver: 2 }, ({ model, errors }) => /gpt/i.test(model) && errors > 2],
+        [{ models: allBut('gpt'), errorsOver: 2 }, ({ model, errors }) => !/gpt/i.test(model) && errors > 2],
+      ];
+      for (const [filter, fits] of filters) {
+        const names = made.filter(fits).map(({ name }) => name);
+        expect(names.length).to.be.within(1, made.length - 1);
+        for (const field of TOKEN_SORT_FIELDS) {
+          const [whole, ...others] = await Promise.all(
+            [100, 1, 3].map((limit) => all({ projects: only(id), ...filter }, { field, descending: true }, limit)),
+          );
+          expect(whole, `${JSON.stringify(filter)} by ${field}`).to.have.members(names);
+          for (const paged of others) expect(paged).to.deep.equal(whole);
+        }
+      }
+    });
+
     it('is searched by the beginning of an ID as well', async () => {
       const token = await aToken({ name: 'by id' }, projectId);
       expect(await all({ text: token.id.slice(0, 13) })).to.deep.equal(['by id']);

@@ -7,7 +7,8 @@ import { EXAMPLE_IDS } from '../schemas/fields.js';
 const LIST_DESCRIPTION = `Lists tokens that match all given filters. \`state\` and \`project_id\` accept several values, separated by commas: one of them must
 match, or none of them with a leading \`!\`. \`active_only=true\` is the same as \`state=active\`; combined with another \`state\` it returns 400.
 \`expires_after\` and \`expires_before\` also accept a duration relative to the time of the request, for example \`expires_before=2h\`; \`created_after\`
-and \`created_before\` accept how long ago, for example \`created_after=7d\`. \`idle_over=30d\` matches tokens that nobody has used for 30 days. \`used_over\`
+and \`created_before\` accept how long ago, for example \`created_after=7d\`. \`idle_over=30d\` matches tokens that nobody has used for 30 days. \`errors_over\`
+and \`model\` go by the daily usage since yesterday 00:00 UTC, which is written a few seconds after the requests. \`used_over\`
 and \`used_under\` match only tokens that have a cap.`;
 
 export const tokens = {

@@ -1,5 +1,12 @@
 import * as z from 'zod';
-import { MAX_CAP, MAX_DURATION_HOURS, TOKEN_SORT_ORDERS, TOKEN_STATES, type TokenSortOrder } from '../vocabulary.js';
+import {
+  MAX_CAP,
+  MAX_DURATION_HOURS,
+  MODEL_PART_PATTERN,
+  TOKEN_SORT_ORDERS,
+  TOKEN_STATES,
+  type TokenSortOrder,
+} from '../vocabulary.js';
 import {
   EXAMPLE_IDS,
   about,
@@ -89,6 +96,14 @@ export const tokenQuery = z.strictObject({
   idle_over: about(
     span,
     'Only tokens that were last used longer ago than this; tokens that were never used, if they were created longer ago than this.',
+  ).optional(),
+  errors_over: about(
+    queryNumber(0, 1_000_000),
+    'Only tokens with more errors than this since yesterday 00:00 UTC: requests that llmp refused, that the provider refused, that failed, or that a revocation cut.',
+  ).optional(),
+  model: about(
+    selection(MODEL_PART_PATTERN, 20, 'a part of the name of a model'),
+    'Only tokens with requests since yesterday 00:00 UTC for a model whose name contains one of these texts. Case-insensitive.',
   ).optional(),
   used_over: about(percentage, 'Only tokens that have used more than this percentage of their cap.').optional(),
   used_under: about(percentage, 'Only tokens that have used less than this percentage of their cap.').optional(),

@@ -106,6 +106,10 @@ export interface TokenFilter {
   createdBefore?: Moment | undefined;
   /** Tokens not used since this time, nor created. */
   idleSince?: Moment | undefined;
+  /** Tokens with more errors than this in the last days. */
+  errorsOver?: number | undefined;
+  /** Tokens whose requests of the last days were for models with one of these parts in their names, case-insensitive. */
+  models?: Selection<string> | undefined;
   /** Capped tokens of which more than this percentage is used. */
   usedOverPercent?: number | undefined;
   /** Capped tokens of which less than this percentage is used. */

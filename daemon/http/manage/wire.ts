@@ -100,6 +100,8 @@ export function tokenFilter(query: z.output<typeof schemas.tokenQuery>): TokenFi
     createdAfter: pastMoment(query.created_after),
     createdBefore: pastMoment(query.created_before),
     idleSince: pastMoment(query.idle_over),
+    errorsOver: query.errors_over,
+    models: query.model === undefined ? undefined : selectionOf(query.model),
     usedOverPercent: query.used_over,
     usedUnderPercent: query.used_under,
     text: query.q,

@@ -6,6 +6,7 @@ import type { Dialect } from './dialect.js';
 import { Conditions } from './lists.js';
 import { ALIVE, OF_INACTIVE_PROJECT } from './population.js';
 import { BY_NAME, textCondition } from './token-search.js';
+import { useQueries } from './token-use.js';
 
 const OF_ACTIVE_PROJECT = 't.project_id IN (SELECT id FROM projects WHERE is_active = $yes)';
 
@@ -67,6 +68,10 @@ export function tokenConditions(filter: TokenFilter, nowMs: number, dialect: Dia
   if (expiresAfter !== undefined) where.and('t.expires_at > $after', { after: atMs(expiresAfter, nowMs) });
   if (expiresBefore !== undefined) where.and('t.expires_at < $before', { before: atMs(expiresBefore, nowMs) });
   for (const [condition, bind] of timesOf(filter, nowMs)) where.and(condition, bind);
+  for (const { sql, bind, isExcluded } of useQueries(filter, nowMs, dialect)) {
+    // A table of its own, so that MySQL reads it once and not for each token.
+    where.and(`t.id ${isExcluded ? 'NOT IN' : 'IN'} (SELECT * FROM (${sql}) used)`, bind);
+  }
   if (usedOverPercent !== undefined) {
     where.and('t.max_requests > 0 AND t.request_count * 100 > t.max_requests * $over', { over: usedOverPercent });
   }
@@ -86,6 +91,21 @@ function timesOf({ createdAfter, createdBefore, idleSince }: TokenFilter, nowMs:
     times.push(['t.last_used_at < $idleSince AND t.created_at < $idleSince', { idleSince: atMs(idleSince, nowMs) }]);
   }
   return times;
+}
+
+/** The query for the IDs of up to `most` tokens with these times of creation and last use; null for a filter without times. */
+export function idsOfTimes(
+  filter: TokenFilter,
+  nowMs: number,
+  { indexHint }: Dialect,
+  most: number,
+): { sql: string; bind: Bind } | null {
+  const times = timesOf(filter, nowMs);
+  if (times.length === 0) return null;
+  const hint = indexHint(filter.idleSince ? BY_LAST_USE : BY_CREATION);
+  const where = times.map(([condition]) => condition).join(' AND ');
+  const bind = Object.assign({}, ...times.map(([, values]) => values)) as Bind;
+  return { sql: `SELECT t.id FROM tokens t ${hint} WHERE ${where} LIMIT ${most}`, bind };
 }
 
 const atMs = (moment: Moment, nowMs: number) => ('atMs' in moment ? moment.atMs : nowMs + moment.inMs);

@@ -1,14 +1,15 @@
 /** The list of tokens: every filter in every order, by pages. */
 import type { PageOf, PageRequest, TokenFilter, TokenRow, TokenSort, TokenSortField } from '../../core/ports.js';
 import type { TokenState } from '../../core/token.js';
-import type { Reader } from './database.js';
+import type { Bind, Reader } from './database.js';
 import { pageOf } from './lists.js';
 import type { ListTotals } from './list-totals.js';
 import { liveFirst } from './live-first.js';
 import { tokensInStates } from './population.js';
 import type { TokenColumns } from './tables.js';
-import { countIndexOf, pageIndexOf, selected, tokenConditions } from './token-filter.js';
+import { countIndexOf, idsOfTimes, pageIndexOf, selected, tokenConditions } from './token-filter.js';
 import { idsWithText, longestText } from './token-search.js';
+import { useQueries } from './token-use.js';
 import { ROW_COLUMNS, rowOf, type TokenRowColumns } from './tokens.js';
 
 /** Sort fields are column names. */
@@ -25,7 +26,7 @@ export async function listTokens(
   nowMs: number,
   totals: ListTotals | null,
 ): Promise<PageOf<TokenRow>> {
-  const few = await findFew(on, filter);
+  const few = await findFew(on, filter, nowMs);
   const listed = (of: Pick<Listing, 'field' | 'descending' | 'page' | 'states' | 'total'>) =>
     tokensInOrder(on, { ...of, filter, few, nowMs, totals });
   if (field !== 'live') return listed({ field, descending, page });
@@ -34,10 +35,16 @@ export async function listTokens(
   );
 }
 
+/** IDs of all matches of a part of the filter, if they are few. */
+interface Few {
+  ids: readonly string[];
+  /** The other parts of the filter. */
+  rest: TokenFilter;
+}
+
 interface Listing {
   filter: TokenFilter;
-  /** IDs of all matches of a part of the filter, if they are few. */
-  few: readonly string[] | null;
+  few: Few | null;
   /** Restricts the page to these states, but not the total. */
   states?: readonly TokenState[];
   /** If already known. */
@@ -52,10 +59,11 @@ interface Listing {
 async function tokensInOrder(on: Reader, listing: Listing): Promise<PageOf<TokenRow>> {
   const { filter, few, states, field: column, descending, page, nowMs, totals, total } = listing;
   const { dialect } = on;
-  const counted = tokenConditions(filter, nowMs, dialect);
-  const part = states && { ...filter, states: { among: states, isExcluded: false } };
+  const conditions = few?.rest ?? filter;
+  const counted = tokenConditions(conditions, nowMs, dialect);
+  const part = states && { ...conditions, states: { among: states, isExcluded: false } };
   const where = part ? tokenConditions(part, nowMs, dialect) : counted;
-  if (few) for (const conditions of [where, counted]) conditions.bind.found = JSON.stringify(few);
+  if (few) for (const { bind } of [where, counted]) bind.found = JSON.stringify(few.ids);
   const by = (index: string | null) => (index === null || few ? '' : dialect.indexHint(index));
   return pageOf<TokenRowColumns, TokenRow>(on, {
     columns: ROW_COLUMNS,
@@ -82,13 +90,28 @@ function countOf(on: Reader, { states, ...others }: TokenFilter, nowMs: number):
 }
 
 /**
- * IDs of all tokens that match a part of the filter, if they are few; null if they are many. Finding few matches means scanning all
- * names, so it is done once and not again for the total and the page. Many matches are found quickly.
+ * The tokens that match a part of the filter, if they are few; null if they are many. Finding few matches means scanning all names, or
+ * the usage of some days, so it is done once and not again for the total and the page. Many matches are found quickly.
  */
-async function findFew(on: Reader, filter: TokenFilter): Promise<string[] | null> {
+async function findFew(on: Reader, filter: TokenFilter, nowMs: number): Promise<Few | null> {
+  const { errorsOver, models, ...others } = filter;
+  const isOfErrors = errorsOver !== undefined;
+  if (isOfErrors || (models && !models.isExcluded)) {
+    const [used] = useQueries(isOfErrors ? { errorsOver } : { models }, nowMs, on.dialect);
+    const ids = used && (await idsIfFew(on, `SELECT DISTINCT id FROM (${used.sql}) used LIMIT ${FEW + 1}`, used.bind));
+    if (ids) return { ids, rest: isOfErrors ? { ...others, models } : others };
+  }
+  const times = idsOfTimes(filter, nowMs, on.dialect, FEW + 1);
+  const ofTimes = times && (await idsIfFew(on, times.sql, times.bind));
+  if (ofTimes) return { ids: ofTimes, rest: filter };
   const text = longestText(filter);
   if (text === undefined) return null;
   const { sql, bind } = idsWithText(text, on.dialect, FEW + 1);
+  const ids = await idsIfFew(on, sql, bind);
+  return ids && { ids, rest: filter };
+}
+
+async function idsIfFew(on: Reader, sql: string, bind: Bind): Promise<string[] | null> {
   const found = await on.select<{ id: string }>(sql, bind);
   return found.length > FEW ? null : found.map(({ id }) => id);
 }

@@ -278,6 +278,32 @@ describe('the list of tokens', () => {
       await own.stop();
     });
 
+    it('by errors_over and model goes by the usage since yesterday (UTC)', async () => {
+      const own = await startDaemon({ upstream: 'http://127.0.0.1:9' });
+      const { id } = await own.createProject();
+      const failing = await own.createToken(id, { name: 'failing', duration_hours: 480 });
+      await own.createToken(id, { name: 'unused', duration_hours: 480 });
+      const body = JSON.stringify({ model: 'GPT-4o-mini', messages: [] });
+      const sent = { method: 'POST', body, headers: { 'content-type': 'application/json' } };
+      for (let n = 0; n < 3; n++)
+        expect((await own.call(failing.token, '/v1/chat/completions', sent)).status).to.equal(502);
+      const shown = async (query: string) =>
+        ((await own.manage('GET', `/manage/tokens?${query}`)).body as WireToken[]).map(({ name }) => name);
+      await eventually('its usage is written', async () => {
+        own.clock.advance(6_000);
+        return (await shown('errors_over=2')).length > 0;
+      });
+      expect(await shown('errors_over=2')).to.deep.equal(['failing']);
+      expect(await shown('errors_over=3')).to.deep.equal([]);
+      expect(await shown('model=gpt-4o')).to.deep.equal(['failing']);
+      expect(await shown('model=!gpt-4o')).to.deep.equal(['unused']);
+      expect(await shown('model=o3')).to.deep.equal([]);
+      expect(await shown('model=o3,4o&errors_over=0&sort=live')).to.deep.equal(['failing']);
+      own.clock.advance(2 * 24 * 3_600_000);
+      expect(await shown('errors_over=0')).to.deep.equal([]);
+      await own.stop();
+    });
+
     it('by times relative to now accepts its cursor later', async () => {
       const own = await startDaemon();
       const { id } = await own.createProject();
@@ -335,6 +361,12 @@ describe('the list of tokens', () => {
       `words=${'x'.repeat(101)}`,
       'created_after=-1d',
       'created_before=yesterday',
+      'errors_over=-1',
+      'errors_over=1.5',
+      'errors_over=1000001',
+      'model=',
+      'model=a%20b',
+      'model=a,!b',
       'idle_over=-1d',
       'idle_over=30',
       'idle_over=2030-01-01T00:00:00Z',
