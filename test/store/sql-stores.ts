@@ -409,7 +409,7 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
         for (const field of TOKEN_SORT_FIELDS) {
           for (const descending of [false, true]) {
             const [whole, ...others] = await Promise.all(
-              [100, 1, 2, 5].map((limit) => all({ projects: only(id), ...filter }, { field, descending }, limit)),
+              [100, 3].map((limit) => all({ projects: only(id), ...filter }, { field, descending }, limit)),
             );
             expect(whole, `${JSON.stringify(filter)} by ${field}`).to.have.members(names);
             for (const paged of others) expect(paged).to.deep.equal(whole);
@@ -456,7 +456,7 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
         expect(names.length).to.be.within(1, made.length - 1);
         for (const field of TOKEN_SORT_FIELDS) {
           const [whole, ...others] = await Promise.all(
-            [100, 1, 3].map((limit) => all({ projects: only(id), ...filter }, { field, descending: true }, limit)),
+            [100, 3].map((limit) => all({ projects: only(id), ...filter }, { field, descending: true }, limit)),
           );
           expect(whole, `${JSON.stringify(filter)} by ${field}`).to.have.members(names);
           for (const paged of others) expect(paged).to.deep.equal(whole);
