@@ -21,7 +21,9 @@ export function newToken(state: State, projectId?: string): Transition {
   const active = (state.projects.all ?? []).filter(({ is_active }) => is_active);
   const [only] = active;
   if (!only) {
-    const words = state.projects.all ? 'No active project; create one on the screen of projects' : 'The projects are not loaded yet';
+    const words = state.projects.all
+      ? 'No active project; create one on the screen of projects'
+      : 'The projects are not loaded yet';
     return [withMessage(state, words, 'bad')];
   }
   const likely = [projectId, filterQuery(state)?.project_id, ofContext(state)?.id];
