@@ -72,7 +72,8 @@ export const topCommand = command({
     if (options.watch) return watchTop(read, topView(by, sort), invocation);
     const top = await output.during('waiting for the list', read());
     await output.list(top.rows, topView(by, sort), top);
-    for (const gap of gapsOf(top, timeShown)) output.warn(gap);
+    for (const gap of gapsOf(options.limit === undefined ? top : { ...top, row_count: top.rows.length }, timeShown))
+      output.warn(gap);
     if (top.rows.length === 0)
       output.note(isSelection ? 'No matching rows.' : `No requests in the ${PERIODS[top.window]}.`);
     return EXIT.done;

@@ -76,6 +76,12 @@ describe('llmp top', () => {
     expect(first).to.contain(',ci,').and.to.contain(',12345,0,7,4,0,3,0,0,0,,1730.5,');
   });
 
+  it('warns of rows that are not shown, unless their number was given', async () => {
+    top = { ...top, row_count: 90 };
+    expect((await here('top')).err).to.contain('warning: first 2 of 90 rows');
+    expect((await here('top --limit 2')).err).to.equal('');
+  });
+
   it('warns of what the figures lack', async () => {
     top = {
       ...top,

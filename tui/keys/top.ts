@@ -16,6 +16,9 @@ function noRow(state: State): string | null {
   return state.top.response ? 'No row here' : 'Not loaded yet';
 }
 
+/** Whether a key for the first row can wait for it. */
+const isLoading = ({ top }: State) => top.response === null && !top.isUnsupported && !top.isOpening;
+
 const onRow =
   (act: (state: State, row: TopItem) => Transition) =>
   (state: State): Transition => {
@@ -40,8 +43,8 @@ export const TOP_BINDINGS = named('top', [
     label: 'open',
     meaning: 'show the token, the project, or the events of the model',
     footer: 1,
-    whyDisabled: noRow,
-    run: onRow(opened),
+    whyDisabled: (state) => (isLoading(state) ? null : noRow(state)),
+    run: (state) => (isLoading(state) ? [{ ...state, top: { ...state.top, isOpening: true } }] : onRow(opened)(state)),
   },
   rowsBy('token', 't', 'tokens', 'show tokens', 2),
   rowsBy('project', 'o', 'projects', 'show projects', 3),

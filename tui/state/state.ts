@@ -234,6 +234,8 @@ export interface TopState {
   filter: string;
   /** The response to the current question; null until it is loaded. */
   response: WireTop | null;
+  /** Enter was pressed before the rows were loaded: the first one opens when they are. */
+  isOpening: boolean;
   /** The daemon is of an older release, without this list. */
   isUnsupported: boolean;
   /** The rows that match the filter, sorted. */

@@ -22,6 +22,7 @@ export const NO_TOP: TopState = {
   isReversed: false,
   filter: '',
   response: null,
+  isOpening: false,
   isUnsupported: false,
   window: emptyWindow('top', false),
 };
@@ -109,7 +110,7 @@ export function asked(state: State, change: Partial<Pick<TopState, 'by' | 'perio
   const before = queryOf(state);
   const next = { ...state, top: { ...top, window: emptyWindow<TopItem>('top', false) } };
   if (isOther || before?.project_id !== queryOf(next)?.project_id) {
-    return { ...next, top: { ...next.top, response: null } };
+    return { ...next, top: { ...next.top, response: null, isOpening: false } };
   }
   return arranged(next);
 }

@@ -84,6 +84,7 @@ function reduced(state: State, action: Action, press: Press): Transition {
       const [next, ...effects] = loaded(state, action);
       const { of } = action.request;
       if (of === 'contexts') return withQueuedKeys(next, press);
+      if (of === 'top') return withRowOpened(connection.succeeded(next, of), press);
       return [connection.succeeded(next, of), ...effects];
     }
     case 'failed':
@@ -139,6 +140,13 @@ function withQueuedKeys(state: State, press: Press): Transition {
     },
     [withLayer(state, { ...top, queuedKeys: [] })],
   );
+}
+
+/** Handles Enter that was pressed before the rows of Top were loaded, unless the operator has gone elsewhere. */
+function withRowOpened(state: State, press: Press): Transition {
+  if (!state.top.isOpening || state.top.response === null) return [state];
+  const next: State = { ...state, top: { ...state.top, isOpening: false } };
+  return view(next).screen === 'top' && next.layers.length === 0 ? press.key(next, 'enter') : [next];
 }
 
 const nameOf = ({ context, server }: Target) => context ?? server;

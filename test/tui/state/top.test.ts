@@ -36,6 +36,15 @@ describe('the Top screen', () => {
     expect(it.press('q').screen).to.equal('top');
   });
 
+  it('opens it also if Enter is pressed before the rows are loaded', () => {
+    const it = watching();
+    it.isHeld = true;
+    it.press('7', 'enter').hears();
+    expect(it.state.token?.token?.id).to.equal('00000002-token');
+    it.press('q', 'w', 'enter', '1').hears();
+    expect(it.screen).to.equal('overview');
+  });
+
   it('shows the model that uses the most model tokens with two keys', () => {
     const it = watching().press('7', 'm');
     expect(models(it)).to.deep.equal(['model-0', 'model-2', 'model-1']);
