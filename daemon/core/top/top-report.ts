@@ -34,10 +34,12 @@ export interface TopReportsOptions {
 export const MAX_PEER_ROWS = 2_000;
 /** Results of different queries that are stored for the next request. */
 const MAX_MEMOS = 32;
+/** A result that nobody has asked for in this time is too old, even as a stale value. */
+const MAX_IDLE_MS = 15_000;
 
 export class TopReports {
   readonly #options: TopReportsOptions;
-  readonly #ofDay = new Map<string, AdaptiveMemo<TopPart>>();
+  readonly #ofDay = new Map<string, { memo: AdaptiveMemo<TopPart>; askedAtMs: number }>();
 
   constructor(options: TopReportsOptions) {
     this.#options = options;
@@ -65,9 +67,13 @@ export class TopReports {
   }
 
   #memoOf(key: string): AdaptiveMemo<TopPart> {
-    const memo = this.#ofDay.get(key) ?? new AdaptiveMemo<TopPart>(this.#options.clock);
+    const { clock } = this.#options;
+    const known = this.#ofDay.get(key);
+    const askedAtMs = clock.monotonic();
+    const isRecent = known !== undefined && askedAtMs - known.askedAtMs <= MAX_IDLE_MS;
+    const memo = isRecent ? known.memo : new AdaptiveMemo<TopPart>(clock);
     this.#ofDay.delete(key);
-    this.#ofDay.set(key, memo);
+    this.#ofDay.set(key, { memo, askedAtMs });
     for (const oldest of this.#ofDay.keys()) {
       if (this.#ofDay.size <= MAX_MEMOS) break;
       this.#ofDay.delete(oldest);
