@@ -160,7 +160,14 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
     node: [],
   },
   'tui/effects': {
-    folders: ['tui/effects', 'tui/state', 'daemon/api', 'console/failure', 'console/reported-user'],
+    folders: [
+      'tui/effects',
+      'tui/state',
+      'daemon/api',
+      'console/checked-key',
+      'console/failure',
+      'console/reported-user',
+    ],
     packages: ['lru-cache'],
   },
   'tui/terminal': { folders: ['tui/terminal', 'console/terminal-io'], packages: ['ink', 'react', 'string-width'] },

@@ -143,6 +143,8 @@ export class SimulatedDaemon {
   failing: Failing = () => null;
   /** The failure of changes. */
   refusing: Failure | null = null;
+  /** Result of the check of a new key. */
+  keyCheck: ChangeResult['keyCheck'];
   /** Tokens whose changes fail. */
   readonly stubborn = new Set<string>();
   readonly made: { change: ChangeRequest; reason: string | null }[] = [];
@@ -302,7 +304,7 @@ export class SimulatedDaemon {
         this.projects = this.projects.map((it) =>
           it.id === change.project.id ? { ...it, name: name ?? it.name, is_active: isActive ?? it.is_active } : it,
         );
-        return nothing;
+        return { ...nothing, ...(change.key && { keyCheck: this.keyCheck }) };
       }
       default:
         return { ...nothing, done: 3 };

@@ -2,6 +2,7 @@
 import { ApiError, type ManagementClient, Unreachable } from '../../daemon/api/client.js';
 import type { WireTokenCreated } from '../../daemon/api/contract.js';
 import type { ChangeRequest, Failure, Named, ChangeResult } from '../state/exchange.js';
+import { sendCheckedKey } from '../../console/checked-key.js';
 import { Secret } from '../state/secret.js';
 
 const CONCURRENCY = 8;
@@ -30,12 +31,13 @@ export async function applyChange(changing: ChangeOptions, change: ChangeRequest
       return { ...nothing, done: 1, project };
     }
     case 'update-project': {
-      const key = change.key && { api_key: change.key.reveal() };
-      return {
-        ...nothing,
-        done: 1,
-        project: await client.updateProject(change.project.id, { ...change.body, ...key }),
-      };
+      const { body, key } = change;
+      const { id } = change.project;
+      if (!key) return { ...nothing, done: 1, project: await client.updateProject(id, body) };
+      const { project, isChecked } = await sendCheckedKey((check) =>
+        client.updateProject(id, { ...body, api_key: key.reveal(), ...check }, changing.signal),
+      );
+      return { ...nothing, done: 1, project, keyCheck: isChecked ? project.key_check : 'not_supported' };
     }
     case 'revoke-all':
       return { ...nothing, done: (await client.revokeTokensOf(change.project.id)).revoked_count };

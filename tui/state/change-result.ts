@@ -1,5 +1,6 @@
 /** The result of a change: the message and the remaining marks. */
 import { counted } from '../../daemon/api/formats.js';
+import type { ProblemCode } from '../../daemon/api/schemas/problem.js';
 import { nameOf } from './changes.js';
 import { refused } from './dialog.js';
 import type { ChangeRequest, Failure, ChangeResult } from './exchange.js';
@@ -24,16 +25,32 @@ export function changed(before: State, change: ChangeRequest, outcome: ChangeRes
 }
 
 /** Without a response the result is unknown. It is also unknown when the daemon lost its database during the change (5xx). */
-const isUnknown = ({ kind, status }: Failure) => kind === 'unreachable' || (status !== null && status >= 500);
+const isUnknown = ({ kind, status, code }: Failure) =>
+  kind === 'unreachable' || (status !== null && status >= 500 && code !== NOT_CHECKED);
+
+const REFUSED: ProblemCode = 'key_refused';
+const NOT_CHECKED: ProblemCode = 'key_not_checked';
 
 /** The change failed. Its form is shown again with the values that were entered. */
 export function changeFailed(before: State, change: ChangeRequest, failure: Failure): State {
   const { state, it } = withoutPending(before, change);
   const next = { ...state, undoHistory: historyAfterFailure(state, it?.reversal ?? null) };
-  const words = `${failure.message}; ${isUnknown(failure) ? 'the result is unknown' : 'nothing was changed'}`;
+  const words =
+    keyProblem(change, failure) ??
+    `${failure.message}; ${isUnknown(failure) ? 'the result is unknown' : 'nothing was changed'}`;
   if (failure.kind === 'unreachable') return withResult(next, words, 'bad');
   if (!it?.form || next.layers.length > 0) return withResult(next, words, 'bad');
-  return { ...next, layers: [refused(it.form, { field: null, words })] };
+  const field = keyProblem(change, failure) === null ? null : "Provider's key";
+  return { ...next, layers: [refused(it.form, { field, words })] };
+}
+
+/** @returns what is wrong with a key that was checked; null for any other failure. */
+function keyProblem(change: ChangeRequest, { code }: Failure): string | null {
+  if (change.what !== 'update-project' || !change.key) return null;
+  if (code === REFUSED) return 'The provider refused this key; nothing was changed';
+  return code === NOT_CHECKED
+    ? 'Nothing was changed: the provider did not respond to the check of the key. To skip the check: llmp project set-key --no-check'
+    : null;
 }
 
 const changesTokens = (change: ChangeRequest) => change.what === 'revoke' || change.what === 'reactivate';
@@ -79,7 +96,7 @@ function resultMessage(change: ChangeRequest, outcome: ChangeResult): string {
     case 'create-project':
       return `${word} ${change.name}.`;
     case 'update-project':
-      return projectMessage(change);
+      return projectMessage(change, outcome);
     case 'revoke-all':
       return `${word} ${counted(done, 'token')} of ${nameOf(change.project)}.`;
     case 'purge':
@@ -87,10 +104,18 @@ function resultMessage(change: ChangeRequest, outcome: ChangeResult): string {
   }
 }
 
+const KEY_CHECKED: Record<NonNullable<ChangeResult['keyCheck']>, string> = {
+  accepted: 'The provider accepted it.',
+  not_confirmed: 'The provider could not confirm it.',
+  not_supported: 'It was not checked: the daemon is of an earlier release.',
+};
+
 type ProjectUpdate = Extract<ChangeRequest, { what: 'update-project' }>;
 
-function projectMessage({ project, body, key }: ProjectUpdate): string {
+function projectMessage({ project, body, key }: ProjectUpdate, { keyCheck }: ChangeResult): string {
   if (body.is_active !== undefined) return `${body.is_active ? 'Activated' : 'Deactivated'} ${nameOf(project)}.`;
   if (body.name !== undefined) return `Renamed ${nameOf(project)} to ${body.name}.`;
-  return key ? `Changed the key of ${nameOf(project)}.` : `Changed ${nameOf(project)}.`;
+  return key
+    ? `Changed the key of ${nameOf(project)}.${keyCheck ? ` ${KEY_CHECKED[keyCheck]}` : ''}`
+    : `Changed ${nameOf(project)}.`;
 }

@@ -98,7 +98,7 @@ export const setKey = (state: State, project: WireProject): Transition =>
         action: 'Set key',
         notes: [
           {
-            words: `The current key ends in ${project.api_key_hint}. The project's cached responses are dropped.`,
+            words: `The current key ends in ${project.api_key_hint}. The new key is checked with the provider before it is stored. Requests in flight keep the old one. The project's cached responses are dropped.`,
             isWarning: false,
           },
         ],

@@ -9,6 +9,8 @@ import type { Action, ChangeRequest, Effect, TokenHistory } from '../../../tui/s
 import { NOTHING_SAVED, type SavedChange, type SavedView, withSavedChange } from '../../../tui/state/saved.js';
 import { Secret } from '../../../tui/state/secret.js';
 import { MANAGEMENT_TOKEN, startDaemon, temporaryFolder, type TestDaemon } from '../../support/daemon.js';
+import { canary } from '../../support/canaries.js';
+import { json, startProvider } from '../../support/provider.js';
 import { eventually } from '../../support/eventually.js';
 
 describe('effects of the terminal UI', () => {
@@ -212,6 +214,32 @@ describe('effects of the terminal UI', () => {
       const secret = action.outcome.created?.secret;
       expect(secret?.reveal()).to.match(/^sk-wt-/);
       expect(JSON.stringify(action) + inspect(action, { depth: 9 })).not.to.contain(secret?.reveal());
+    });
+
+    it('that replaces a key has the provider check it, and reports the result', async () => {
+      const provider = await startProvider();
+      const checking = await startDaemon({ upstream: provider.url });
+      const { id, name } = await checking.createProject();
+      const here = connected('here');
+      runner.end();
+      begin({ ...here, client: { ...here.client, server: checking.url } });
+      const key = canary('upstream');
+      const result = async (status: number) => {
+        provider.answer = (_req, res) => {
+          json(res, status, { error: key });
+        };
+        actions.length = 0;
+        run(change({ what: 'update-project', project: { id, name }, body: {}, key: new Secret(key) }));
+        await eventually('a result', () => actions.some(({ on }) => on === 'changed' || on === 'refused'));
+        expect(JSON.stringify(actions)).not.to.contain(key);
+        return actions.find(({ on }) => on === 'changed' || on === 'refused');
+      };
+      expect(await result(200)).to.have.nested.property('outcome.keyCheck', 'accepted');
+      expect(await result(404)).to.have.nested.property('outcome.keyCheck', 'not_confirmed');
+      expect(await result(401)).to.have.nested.property('failure.code', 'key_refused');
+      expect(await result(500)).to.have.nested.property('failure.code', 'key_not_checked');
+      await checking.stop();
+      await provider.stop();
     });
 
     it('sends nothing in a read-only context', async () => {

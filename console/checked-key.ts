@@ -1,0 +1,24 @@
+import { ApiError } from '../daemon/api/client.js';
+import type { WireProjectChanged } from '../daemon/api/contract.js';
+
+/**
+ * Sends a change with a key that the daemon checks with the provider. Daemons of earlier releases refuse the field `check_key`; they get
+ * the change without it.
+ *
+ * @param send sends the change, with these fields in addition to its own.
+ * @returns the project; `isChecked` is false if the daemon is of an earlier release.
+ * @throws the client's errors: `key_refused` and `key_not_checked` mean that nothing was changed.
+ */
+export async function sendCheckedKey(
+  send: (check: { check_key?: true }) => Promise<WireProjectChanged>,
+): Promise<{ project: WireProjectChanged; isChecked: boolean }> {
+  try {
+    return { project: await send({ check_key: true }), isChecked: true };
+  } catch (error) {
+    if (!isUnknownField(error)) throw error;
+    return { project: await send({}), isChecked: false };
+  }
+}
+
+const isUnknownField = (error: unknown) =>
+  error instanceof ApiError && error.code === 'invalid_request' && /^unknown field.*\bcheck_key\b/.test(error.message);
