@@ -5,7 +5,7 @@ import { fitted, over, strip, type Strip, text, widthOf } from '../parts/strip.j
 import { suggestionsAt } from '../state/filtering.js';
 import type { Prompt, State } from '../state/state.js';
 
-const MOST = 6;
+const MOST = 8;
 
 /** Draws the completions. Tab takes the first one. */
 export function withCompletions(state: State, { line }: Prompt, below: Strip[], area: Area): Strip[] {
