@@ -30,7 +30,7 @@ export const auditQuery = z.strictObject({
   until: about(timeAgo, 'End of the period (exclusive).').optional(),
   q: about(
     textWithWords,
-    'Only records of changes that contain all of these words in their IDs, user, address, reason or details. Words match by prefix and are case-insensitive.',
+    'Only records of changes that contain all of these words in their IDs, names, user, address, reason or details. Words match by prefix and are case-insensitive.',
   ).optional(),
 });
 

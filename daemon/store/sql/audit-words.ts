@@ -9,8 +9,7 @@
  *
  * On other databases, a table maps the words of the texts to the sequence numbers of records.
  */
-import type { AuditRecord } from '../../core/audit.js';
-import type { AuditFilter, NumberedRecord } from '../../core/ports.js';
+import type { AuditFilter, CommittedRecord } from '../../core/ports.js';
 import type { Bind, SqlTransaction } from './database.js';
 
 const ROWIDS_PER_MS = 2 ** 20;
@@ -19,7 +18,7 @@ const ROWIDS_PER_MS = 2 ** 20;
 const ROWID_OF_RECORD = `recorded_at * ${ROWIDS_PER_MS} + seq % ${ROWIDS_PER_MS}`;
 const firstRowidAt = (time: string) => `CAST(${time} AS INTEGER) * ${ROWIDS_PER_MS}`;
 
-export async function insertWords(tx: SqlTransaction, record: NumberedRecord): Promise<void> {
+export async function insertWords(tx: SqlTransaction, record: CommittedRecord): Promise<void> {
   if (tx.dialect.name !== 'sqlite') {
     await insertRows(tx, record);
     return;
@@ -33,7 +32,7 @@ export async function insertWords(tx: SqlTransaction, record: NumberedRecord): P
 // Length of the column.
 const MAX_WORD_LENGTH = 64;
 
-async function insertRows(tx: SqlTransaction, record: NumberedRecord): Promise<void> {
+async function insertRows(tx: SqlTransaction, record: CommittedRecord): Promise<void> {
   const words = [...new Set(wordsIn(textOf(record)).map((word) => word.slice(0, MAX_WORD_LENGTH)))];
   if (words.length === 0) return;
   const bind: Bind = { seq: record.seq };
@@ -66,9 +65,11 @@ export const wordsIn = (text: string): string[] =>
     .toLowerCase()
     .match(/[\p{L}\p{N}\p{M}]+/gu) ?? [];
 
-function textOf(record: AuditRecord): string {
-  const { projectId, tokenId, obfuscated, requestId, clientIp, user, reason, details } = record;
-  return [projectId, tokenId, obfuscated, requestId, clientIp, user, reason, ...textsIn(details)].join(' ');
+/** The names are those at the time of the record. Records of releases that did not index names are found by the other texts. */
+function textOf(record: CommittedRecord): string {
+  const { projectId, tokenId, projectName, tokenName, obfuscated, requestId, clientIp, user, reason, details } = record;
+  const ids = [projectId, projectName, tokenId, tokenName, obfuscated, requestId];
+  return [...ids, clientIp, user, reason, ...textsIn(details)].join(' ');
 }
 
 function textsIn(value: unknown): string[] {

@@ -179,8 +179,9 @@ class SqlChangeTransaction implements ChangeTransaction {
       );
     const { seq } = assigned;
     await AUDIT.insert(this.#tx, { ...record, seq });
-    await insertWords(this.#tx, { ...record, seq });
-    this.records.push({ ...record, ...namesIn(assigned), seq });
+    const named = { ...record, ...namesIn(assigned), seq };
+    await insertWords(this.#tx, named);
+    this.records.push(named);
     if (!change) return seq;
     const committed = { ...change, seq, timeMs: record.timeMs };
     await CHANGES.insert(this.#tx, committed);

@@ -81,6 +81,13 @@ export function behavesInAudit(given: ContractContext): void {
       expect((await walk('q=nothing-like-it')).items).to.deep.equal([]);
     });
 
+    it('is found by the names of tokens, whatever the change was', async () => {
+      const { items: revoked } = await walk('limit=1&action=token.revoke');
+      const [{ token_id: id, token_name: name } = {}] = revoked;
+      const { items } = await walk(`q=${encodeURIComponent(name ?? '')}&action=token.revoke`);
+      expect(items.map((it) => it.token_id)).to.include(id);
+    });
+
     it('can be limited to a period', async () => {
       const middle = new Date(given.testData.beganMs - 8 * 86_400_000).toISOString();
       const [before, after, all] = await Promise.all(

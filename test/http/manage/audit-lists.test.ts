@@ -262,9 +262,19 @@ describe('the list of audit records', () => {
       expect(await found(leaked.id.slice(0, 13))).to.deep.equal(expected);
     });
 
-    it('finds text in the details', async () => {
-      expect(await found('nightly')).to.deep.equal(['12:30:01 token.create']);
-      expect(await found('alpha')).to.deep.equal(['12:30:05 project.create', '12:30:00 project.create']);
+    it('finds every change of a token by its name', async () => {
+      const changes = ['13:00:01 token.reactivate', '13:00:00 token.revoke', '12:30:01 token.create'];
+      expect(await found('nightly')).to.deep.equal(changes);
+    });
+
+    it('finds text in the details, and the changes in a project by its name', async () => {
+      expect(await found('alpha')).to.deep.equal([
+        '13:00:01 token.reactivate',
+        '13:00:00 token.revoke',
+        '12:30:05 project.create',
+        '12:30:01 token.create',
+        '12:30:00 project.create',
+      ]);
     });
 
     it('applies to the filtered records only', async () => {
