@@ -13,12 +13,13 @@ export interface Server {
   stop(): Promise<void>;
 }
 
-export async function startServer(): Promise<Server> {
+/** @param upstream URL of the provider; by default nothing listens there. */
+export async function startServer(upstream = 'http://127.0.0.1:9'): Promise<Server> {
   const managementToken = canary('management');
   const daemon = launchDaemon({
     MANAGEMENT_TOKEN: managementToken,
     DATABASE_URL: join(temporaryFolder(), 'llmp.db'),
-    UPSTREAM_BASE_URL: 'http://127.0.0.1:9',
+    UPSTREAM_BASE_URL: upstream,
     HTTP_CACHE_ENABLED: 'true',
     LOG_FORMAT: 'json',
   });
