@@ -3,27 +3,45 @@ import { expect } from 'chai';
 import type { WireTokenCreated } from '../../daemon/api/contract.js';
 import { ManagementClient } from '../../daemon/api/client.js';
 import { MANAGEMENT_TOKEN } from '../support/daemon.js';
+import { completion, json } from '../../daemon/demo/responses.js';
+import { openStores } from '../../daemon/store/open.js';
+import { TestClock } from '../support/clock.js';
 import { makeTokens } from '../support/many-tokens.js';
+import { type Provider, startProvider } from '../support/provider.js';
 import { type Terminal, WITHOUT_TMUX } from '../support/tmux.js';
 import { TerminalFixture } from './terminal-fixture.js';
 
 const TOKENS = 5_000;
 const PROJECTS = ['web', ...Array.from({ length: 11 }, (_, nr) => `team-${nr + 1}`)];
 const EVERY_MS = 100;
+const BROKEN_MODEL = 'gpt-broken';
+/** In turn: the model that is requested most is not the one with the most tokens. */
+const MODELS = [BROKEN_MODEL, 'gpt-mini', 'gpt-mini', 'gpt-large'];
+const NEW_KEY = 'sk-new-provider-key-of-the-jobs';
+/** A narrow bar of screens shows the digits only. */
+const DIGITS = { Overview: '1', Tokens: '2', Projects: '3', Audit: '4', Events: '6', Top: '7' } as const;
 const WITHIN_MS = 20_000; // On a busy machine.
 
 describe(`the jobs of operators, with ${TOKENS} tokens and traffic${WITHOUT_TMUX}`, function () {
   this.timeout(120_000);
   let stage: TerminalFixture;
-  let caller: WireTokenCreated;
+  let provider: Provider;
   let traffic: NodeJS.Timeout | undefined;
 
   before(async function () {
     if (WITHOUT_TMUX) this.skip();
-    stage = await TerminalFixture.open();
+    provider = await startProvider();
+    provider.answer = (_req, res, { body }) => {
+      provider.received.length = 0;
+      const { model = '' } = JSON.parse(body.toString() || '{}') as { model?: string };
+      if (model === BROKEN_MODEL) res.socket?.destroy();
+      else json(res, 200, completion(model, 'word', { prompt: 10, completion: model === 'gpt-large' ? 500 : 2 }));
+    };
+    stage = await TerminalFixture.open({ UPSTREAM_BASE_URL: provider.url });
     for (const name of PROJECTS) await stage.project(name);
     await stage.kill();
     await makeTokens(stage.database, TOKENS);
+    await leaveUnused(stage.database);
     await stage.begin();
     const client = new ManagementClient({
       server: stage.server,
@@ -36,12 +54,17 @@ describe(`the jobs of operators, with ${TOKENS} tokens and traffic${WITHOUT_TMUX
     });
     const web = (await client.projects({ limit: '100' })).items.find(({ name }) => name === 'web');
     const issue = (name: string) => client.createToken({ project_id: web!.id, name, duration_hours: 24 });
-    caller = await issue('failing-client');
+    const failing = await issue('failing-client');
+    const working = await issue('working-client');
+    await client.createToken({ project_id: web!.id, name: 'soon-over', duration_hours: 1 });
     for (const name of ['lena', 'kim']) await client.updateToken((await issue(name)).id, { is_active: false });
-    // Nobody listens where the upstream should be: each request fails.
+    let sent = 0;
     traffic = setInterval(() => {
-      const headers = { authorization: `Bearer ${caller.token}` };
-      fetch(`${stage.server}/v1/models`, { headers }).then(
+      const model = MODELS[sent % MODELS.length] ?? BROKEN_MODEL;
+      const { token } = model === BROKEN_MODEL ? failing : working;
+      const body = JSON.stringify({ model, messages: [{ role: 'user', content: String((sent += 1)) }] });
+      const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+      fetch(`${stage.server}/v1/chat/completions`, { method: 'POST', headers, body }).then(
         (response) => response.arrayBuffer(),
         () => undefined,
       );
@@ -49,7 +72,9 @@ describe(`the jobs of operators, with ${TOKENS} tokens and traffic${WITHOUT_TMUX
   });
   after(async () => {
     clearInterval(traffic);
-    if (!WITHOUT_TMUX) await stage.close();
+    if (WITHOUT_TMUX) return;
+    await stage.close();
+    await provider.stop();
   });
 
   /** Counts the keys of one job, from the overview. */
@@ -66,10 +91,8 @@ describe(`the jobs of operators, with ${TOKENS} tokens and traffic${WITHOUT_TMUX
       return this;
     }
 
-    /** The digit of a screen, as the bar of screens shows it. */
-    async goTo(screen: string): Promise<this> {
-      const [, digit = ''] = new RegExp(`(\\d) ${screen}`).exec(await this.terminal.screen()) ?? [];
-      return this.press(digit);
+    async goTo(screen: keyof typeof DIGITS): Promise<this> {
+      return this.press(DIGITS[screen]);
     }
   }
 
@@ -92,7 +115,7 @@ describe(`the jobs of operators, with ${TOKENS} tokens and traffic${WITHOUT_TMUX
         await terminal.shows(/failing/, WITHIN_MS);
         await job.press('e', 'Enter');
         expect(job.keys).to.be.at.most(4);
-        const why = /why +.*(?:unreachable|ECONNREFUSED)/;
+        const why = /why +.*provider closed/;
         // A small screen has no space for the ID.
         const first = /[0-9a-f]{8}-[0-9a-f]{4}/.exec(await terminal.shows(why, WITHIN_MS))?.[0] ?? '';
         if (columns >= 120) expect(first).not.to.equal('');
@@ -102,16 +125,75 @@ describe(`the jobs of operators, with ${TOKENS} tokens and traffic${WITHOUT_TMUX
           .and.to.contain(first);
       });
 
-      if (columns >= 120) {
-        it('who revoked a token, and why: 6 keys', async () => {
-          const job = await new Job(terminal).goTo('Audit');
-          await terminal.shows(/kim/, WITHIN_MS);
-          await job.press('/', 'k', 'i', 'm', 'Enter');
-          expect(job.keys).to.be.at.most(6);
-          // Long texts are cut at 80 columns.
-          await terminal.shows(/> .*token\.revoke.*ana@lapto.*kim.*leaked in a/, WITHIN_MS);
-        });
-      }
+      it('which token made the most errors in the last hour: 2 keys', async () => {
+        const job = await new Job(terminal).goTo('Top');
+        await terminal.shows(/Tokens, last hour[^]*> *failing-client/, WITHIN_MS);
+        await job.press('Enter');
+        expect(job.keys).to.be.at.most(2);
+        await terminal.shows(/top › failing-client/, WITHIN_MS);
+      });
+
+      it('which model uses the most tokens, by project: 3 keys', async () => {
+        const job = await new Job(terminal).goTo('Top');
+        await job.press('m');
+        expect(job.keys).to.be.at.most(3);
+        await terminal.shows(/Models, last hour[^]*> *gpt-large +web[^]*gpt-mini +web/, WITHIN_MS);
+      });
+
+      it('who revoked a token, and why: 6 keys', async () => {
+        const job = await new Job(terminal).goTo('Audit');
+        await terminal.shows(/token\.create/, WITHIN_MS);
+        await job.press('/', 'k', 'i', 'm', 'Enter');
+        expect(job.keys).to.be.at.most(6);
+        // Long texts are cut at 80 columns.
+        await terminal.shows(/> .*token\.revoke.*ana@l.*kim.*leaked/, WITHIN_MS);
+      });
+
+      it('which active tokens of a project expire within two hours, from the list of tokens: 13 keys', async () => {
+        await new Job(terminal).goTo('Tokens');
+        await terminal.shows(/soon-over/, WITHIN_MS);
+        const job = await new Job(terminal).press('/', 'p', 'Tab', 'w', 'Tab', 'Space', 'e', 'x', 'Tab');
+        await terminal.type('<2h');
+        job.keys += '<2h'.length;
+        await terminal.shows(/project:web expires:<2h/, WITHIN_MS);
+        await job.press('Enter');
+        await terminal.shows(/soon-over/, WITHIN_MS);
+        expect(await terminal.screen()).not.to.match(/expired|failing-client/);
+        // Each term is completed; one key is the space between them.
+        expect(job.keys).to.equal(13);
+      });
+
+      it('revoke the tokens that are unused for 30 days, with a saved view: 8 keys', async () => {
+        await new Job(terminal).goTo('Tokens');
+        await terminal.type('/idle:>30d');
+        await terminal.press('Enter');
+        await terminal.shows(/filter 10(?!\d)/, WITHIN_MS);
+        await terminal.type(':save idle');
+        await terminal.press('Enter');
+        await terminal.shows(/8 idle|(?:Saved|Replaced) the view idle/, WITHIN_MS);
+        await new Job(terminal).goTo('Overview');
+        const job = await new Job(terminal).press('8');
+        await terminal.shows(/filter 10(?!\d)/, WITHIN_MS);
+        await job.press('C-a');
+        await terminal.shows(/marked \d/, WITHIN_MS);
+        await job.press('x');
+        await terminal.shows(/Revoke \d+ tokens? in /, WITHIN_MS);
+        await job.press('Tab', 'Enter');
+        expect(job.keys).to.be.at.most(8);
+        await terminal.shows(/Revoked \d+/, WITHIN_MS);
+        await terminal.press('u');
+        await terminal.shows(/Reactivated \d+/, WITHIN_MS);
+      });
+
+      it("change a project's key, which the provider has accepted, from its row", async () => {
+        await new Job(terminal).goTo('Projects');
+        await terminal.shows(/K set key/, WITHIN_MS);
+        await terminal.press('K');
+        await terminal.shows(/[Kk]ey/, WITHIN_MS);
+        await terminal.typeSecret(NEW_KEY);
+        await terminal.press('Tab', 'Tab', 'Tab', 'Enter');
+        await terminal.shows(/The provider accepted it/, WITHIN_MS);
+      });
 
       it('issue a token again that is no longer valid, from its row: 2 keys', async () => {
         await new Job(terminal).goTo('Tokens');
@@ -130,3 +212,16 @@ describe(`the jobs of operators, with ${TOKENS} tokens and traffic${WITHOUT_TMUX
     });
   }
 });
+
+/** Tokens that nobody has used for 40 days, issued before that. */
+async function leaveUnused(path: string): Promise<void> {
+  const stores = await openStores(
+    { database: { driver: 'sqlite', path }, encryptionKey: undefined },
+    { clock: new TestClock() },
+  );
+  await stores.database.transact(async (tx) => {
+    const change = 'last_used_at = last_used_at - $age, created_at = created_at - $age - $age';
+    await tx.execute(`UPDATE tokens SET ${change} WHERE name LIKE 'CI job 100_'`, { age: 40 * 86_400_000 });
+  });
+  await stores.close();
+}

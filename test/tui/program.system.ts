@@ -72,6 +72,7 @@ describe(`llmp tui, in a real terminal${WITHOUT_TMUX}`, function () {
         ['4', /token\.create/],
         ['5', /backend|off/i],
         ['6', /events/i],
+        ['7', /last hour/],
       ] as const) {
         await it.press(key);
         await it.shows(seen);

@@ -114,7 +114,7 @@ export const PROJECT_BINDINGS = named('projects', [
     on: ['projects', 'project'],
     label: 'set key',
     meaning: 'change its upstream key, which is checked with the provider first',
-    footer: 5,
+    footer: 2.5,
     whyDisabled: firstOf(whyNoChange, noProject),
     run: onProject(forms.setKey),
   },
