@@ -295,7 +295,9 @@ describe('J: a file that is damaged', function () {
     const daemon = await startDaemon({ dir });
     expect((await daemon.call(secret)).status).to.equal(503);
     expectUnavailable(await daemon.manage('POST', '/manage/tokens', { project_id: projectId }));
-    expect((await daemon.manage('GET', `/manage/projects/${projectId}`)).status).to.equal(200);
+    // With the number of its tokens.
+    expectUnavailable(await daemon.manage('GET', `/manage/projects/${projectId}`));
+    expect((await daemon.manage('GET', '/manage/usage')).status).to.equal(200);
     await daemon.stop().catch(() => undefined);
   });
 });

@@ -1,6 +1,5 @@
 /** The jobs that operators open the terminal UI for, with the number of keys that each takes: 5,000 tokens in a dozen projects, and traffic. */
 import { expect } from 'chai';
-import type { WireTokenCreated } from '../../daemon/api/contract.js';
 import { ManagementClient } from '../../daemon/api/client.js';
 import { MANAGEMENT_TOKEN } from '../support/daemon.js';
 import { completion, json } from '../../daemon/demo/responses.js';

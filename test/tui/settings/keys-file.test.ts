@@ -81,7 +81,11 @@ describe('keys.toml', () => {
     const cases: readonly (readonly [what: string, text: string, ...problems: string[]])[] = [
       ['a text that is not TOML', '[tokens]\nrevoke = x', '2: this is not TOML: invalid value'],
       ['an unknown group', '[token]\nrevoke = "d"', '1: there is no group "token"; did you mean tokens?'],
-      ['an action without a group', 'revoke = "d"', '1: there is no group "revoke"; the groups are tokens, projects'],
+      [
+        'an action without a group',
+        'revoke = "d"',
+        '1: there is no group "revoke"; the groups are overview, tokens, projects',
+      ],
       ['a group that is a value', '\ntokens = "d"', '2: tokens is a group of actions: write [tokens]'],
       [
         'an unknown action',
