@@ -40,6 +40,11 @@ const ALLOWED_FINDINGS: [code: string, text: RegExp, why: string][] = [
   [REJECTED, /url must be a path under \/v1 in its plain form/, 'a pattern cannot express the plain form of a path'],
   [REJECTED, /Last-Event-ID must be/, 'the ID comes from the daemon and cannot be generated'],
   [
+    'ST204',
+    /Unsupported method DELETE returned 400[\s\S]*unknown field/,
+    'a body that no operation accepts is rejected before the method, which is 405 without one',
+  ],
+  [
     ACCEPTED,
     /parameter `(?:project_id|token_id)` in query/,
     'a filter by an invalid ID matches nothing, which older clients rely on',

@@ -20,7 +20,7 @@ from llmp_client.models import (
     ListTokensSort,
     Problem,
     ProblemCode,
-    Project,
+    ProjectChanged,
     ProjectCreate,
     Token,
     TokenCreate,
@@ -40,7 +40,7 @@ project = create_project.sync(
     body=ProjectCreate(name=label, api_key="sk-example-key-of-a-provider"),
     x_audit_reason="a%20test",
 )
-assert isinstance(project, Project), project
+assert isinstance(project, ProjectChanged), project
 
 tokens = []
 for name in ["one", "two", "three"]:
