@@ -117,8 +117,7 @@ describe('the top rows', () => {
   });
 
   it('begin when the daemon started, or with the first step', async () => {
-    const { from, to, step_seconds: step } = await top('window=5m');
-    expect(Date.parse(from) % (step * 1000)).to.equal(0);
+    const { from, to } = await top('window=5m');
     expect(Date.parse(to) - Date.parse(from)).to.be.within(4.5 * MINUTE_MS, 5 * MINUTE_MS);
     const restarted = await ProxyFixture.open({});
     try {
