@@ -22,8 +22,8 @@ describe('the top rows', () => {
     scene = await ProxyFixture.open({});
     scene.provider.answer = answering(200);
     requests = 0;
-    // To the start of a step, so that the test determines which step a request is in.
-    scene.daemon.clock.advance(HOUR_MS - (scene.daemon.clock.now() % HOUR_MS));
+    // To the start of a step, so that the test determines which step a request is in, and an hour or more after the start of the daemon.
+    scene.daemon.clock.advance(2 * HOUR_MS - (scene.daemon.clock.now() % HOUR_MS));
   });
   afterEach(() => scene.close());
 
@@ -117,7 +117,8 @@ describe('the top rows', () => {
   });
 
   it('begin when the daemon started, or with the first step', async () => {
-    const { from, to } = await top('window=5m');
+    const { from, to, step_seconds: step } = await top('window=5m');
+    expect(Date.parse(from) % (step * 1000)).to.equal(0);
     expect(Date.parse(to) - Date.parse(from)).to.be.within(4.5 * MINUTE_MS, 5 * MINUTE_MS);
     const restarted = await ProxyFixture.open({});
     try {
