@@ -1,5 +1,5 @@
 import type { WireProjectChanged } from '../daemon/api/contract.js';
-import { sendCheckedKey } from '../console/checked-key.js';
+import { sendCheckedKey } from '../daemon/api/checked-key.js';
 import { flag } from './option.js';
 import type { Output } from './output.js';
 

@@ -1,7 +1,7 @@
 /** How `llmp top` shows its rows: names, figures, kinds of errors, and a sparkline. */
 import { merged, sparkline } from '../../console/sparkline.js';
 import type { TableColumn, View } from '../../console/table.js';
-import { errorKinds } from '../../console/top.js';
+import { errorKinds } from '../../daemon/api/top-words.js';
 import { nameOr } from '../../console/views.js';
 import type { WireTopRow } from '../../daemon/api/contract.js';
 import { exact, relativeTime } from '../../daemon/api/formats.js';

@@ -2,7 +2,7 @@
 import { integer, oneOf } from '../../config/kinds.js';
 import { EXIT, Failure, usage } from '../../console/failure.js';
 import { topWords } from '../../console/query/top-terms.js';
-import { gapsOf, PERIODS } from '../../console/top.js';
+import { gapsOf, PERIODS } from '../../daemon/api/top-words.js';
 import { ApiError } from '../../daemon/api/client.js';
 import type { View } from '../../console/table.js';
 import type { TopQuery, WireTop, WireTopRow } from '../../daemon/api/contract.js';

@@ -23,6 +23,7 @@ import { logInHandlers } from './routes/log-in.js';
 import { overviewRoutes } from './routes/overview.js';
 import { projectRoutes } from './routes/projects.js';
 import { tokenRoutes } from './routes/tokens.js';
+import { topRoutes } from './routes/top.js';
 import { usageRoutes } from './routes/usage.js';
 import { CookieCrypto } from './cookie-crypto.js';
 import type { Route } from './page-request.js';
@@ -43,6 +44,7 @@ const ROUTES: readonly Route[] = [
   ...overviewRoutes,
   ...projectRoutes,
   ...tokenRoutes,
+  ...topRoutes,
   ...usageRoutes,
   ...eventRoutes,
   ...auditRoutes,

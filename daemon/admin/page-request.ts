@@ -123,6 +123,14 @@ export function parametersOf(query: URLSearchParams, names: readonly string[]): 
   );
 }
 
+/** @returns the parameter, or `usual` if it is absent or empty. @throws {ApiError} if it is not one of the choices. */
+export function choiceOf<T extends string>(query: URLSearchParams, name: string, choices: readonly T[], usual: T): T {
+  const given = query.get(name) || usual;
+  const choice = choices.find((it) => it === given);
+  if (choice !== undefined) return choice;
+  throw invalidRequest(`${name} must be one of ${choices.join(' ')}`);
+}
+
 /** The time this many hours from now; undefined if `hours` is not a number. */
 export function timeFromHours(nowMs: number, hours: string | null, direction: 1 | -1): string | undefined {
   return hours !== null && /^\d{1,5}$/.test(hours)

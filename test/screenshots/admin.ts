@@ -44,6 +44,7 @@ const SHOTS: readonly Shot[] = [
   { name: 'filtered', path: () => 'tokens?q=nothing-of-this-name' },
   { name: 'projects', path: () => 'projects' },
   { name: 'project', path: ({ projects }) => `projects/${projects.web!.id}` },
+  { name: 'top', path: () => 'top?window=24h' },
   { name: 'usage', path: () => 'usage' },
   { name: 'events', path: () => 'events?show=failures' },
   { name: 'audit', path: () => 'audit' },

@@ -2,7 +2,7 @@
 import { ApiError, type ManagementClient, Unreachable } from '../../daemon/api/client.js';
 import type { WireTokenCreated } from '../../daemon/api/contract.js';
 import type { ChangeRequest, Failure, Named, ChangeResult } from '../state/exchange.js';
-import { sendCheckedKey } from '../../console/checked-key.js';
+import { sendCheckedKey } from '../../daemon/api/checked-key.js';
 import { Secret } from '../state/secret.js';
 
 const CONCURRENCY = 8;

@@ -1,6 +1,6 @@
 /** The Top screen: the busiest tokens, projects or models. */
 import { merged, sparkline } from '../../console/sparkline.js';
-import { errorKinds, gapsOf, PERIODS, PLURALS } from '../../console/top.js';
+import { errorKinds, gapsOf, PERIODS, PLURALS } from '../../daemon/api/top-words.js';
 import { nameOr, shortId } from '../../console/views.js';
 import { counted, relativeTime } from '../../daemon/api/formats.js';
 import { keyOf } from '../keys/press.js';

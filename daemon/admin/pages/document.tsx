@@ -5,6 +5,7 @@ const SECTIONS = [
   { name: 'overview', title: 'Overview', to: '' },
   { name: 'tokens', title: 'Tokens', to: 'tokens' },
   { name: 'projects', title: 'Projects', to: 'projects' },
+  { name: 'top', title: 'Top', to: 'top' },
   { name: 'usage', title: 'Usage', to: 'usage' },
   { name: 'events', title: 'Events', to: 'events' },
   { name: 'audit', title: 'Audit', to: 'audit' },

@@ -9,7 +9,7 @@ import { type Choices, Field, Select, TokenField } from './fields.js';
 import { Link, QueryForm, useFrame } from './frame.js';
 import { choicesOf, NameOrId, ProjectLink, subjectsOf, TokenLink } from './links.js';
 import { EmptyState, ErrorNotice, Facts, Paging } from './parts.js';
-import { escapeBidi, Name, StatusMark, utc } from './formats.js';
+import { capitalized, escapeBidi, Name, StatusMark, utc } from './formats.js';
 
 export interface EventsProps {
   /** Newest first; null if the daemon publishes no events. */
@@ -244,7 +244,7 @@ function RequestDetails({ event }: { event: WireRequestEvent }) {
   const { prompt_tokens: prompt, completion_tokens: completion } = event.usage;
   return (
     <div className="details">
-      {why === null ? null : <p className="notice">{`${why.charAt(0).toUpperCase()}${escapeBidi(why.slice(1))}.`}</p>}
+      {why === null ? null : <p className="notice">{`${escapeBidi(capitalized(why))}.`}</p>}
       <Facts
         id={`facts-${event.id}`}
         facts={[

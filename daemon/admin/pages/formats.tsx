@@ -79,9 +79,18 @@ export function Time({ at, isFull = false }: { at: string | null; isFull?: boole
   );
 }
 
+export const capitalized = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
+
+/** @param ms null if nothing was measured. */
+export const milliseconds = (ms: number | null): string => (ms === null ? '–' : `${exact(Math.round(ms))} ms`);
+
 /** A number in a table. Zeros are faint, and left out on narrow screens. */
 export const Figure = ({ value }: { value: number }) =>
   value === 0 ? <span className="zero">0</span> : <>{exact(value)}</>;
+
+/** A number of failed requests in a table. */
+export const Errors = ({ count }: { count: number }) =>
+  count > 0 ? <span className="mark revoked">{exact(count)}</span> : <Figure value={count} />;
 
 /** How much of a token's cap is used. */
 export function Uses({ token: { request_count: used, max_requests: most } }: { token: WireToken }) {

@@ -5,7 +5,7 @@ import { Heading } from './document.js';
 import { Link } from './frame.js';
 import { NameOrId, TokenLink } from './links.js';
 import { EmptyState, Facts } from './parts.js';
-import { ComponentMark, StateMark, Time } from './formats.js';
+import { ComponentMark, milliseconds, StateMark, Time } from './formats.js';
 import { TOKEN_STATES } from '../../api/vocabulary.js';
 
 export interface OverviewProps {
@@ -74,7 +74,6 @@ function FirstSteps() {
 }
 
 const percent = (share: number | null) => (share === null ? '–' : `${Math.round(share * 100)} %`);
-const milliseconds = (ms: number | null) => (ms === null ? '–' : `${exact(Math.round(ms))} ms`);
 
 function Tiles({ status: { requests, cache, upstream, tokens } }: { status: WireStatus }) {
   const tiles = [

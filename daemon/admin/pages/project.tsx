@@ -41,6 +41,7 @@ export function projectPage(props: ProjectProps) {
       <Traffic lines={usage} spanName={spanName} to={to} />
       <p className="links">
         <Link to={`events?project_id=${project.id}`}>Live requests</Link>
+        <Link to={`top?project_id=${project.id}`}>Top tokens</Link>
         <Link to={`usage?project_id=${project.id}&by=token`}>Usage by token</Link>
         <Link to={`usage?project_id=${project.id}&by=day%2Cmodel&sort=time`}>Usage by day and model</Link>
       </p>
@@ -69,6 +70,14 @@ function ProjectFacts({ project }: Pick<ProjectProps, 'project'>) {
           value: (
             <Link to={`tokens?project_id=${project.id}`}>
               {counted(project.active_token_count, 'active token')} of {exact(project.token_count)}
+            </Link>
+          ),
+        },
+        {
+          name: 'Last 24 h',
+          value: (
+            <Link to={`top?project_id=${project.id}&window=24h`}>
+              {counted(project.requests_24h, 'request')}, {counted(project.errors_24h, 'error')}
             </Link>
           ),
         },

@@ -5,7 +5,7 @@ import { Field, KeyField } from './fields.js';
 import { ChangeForm, Link } from './frame.js';
 import { KeyHint } from './links.js';
 import { EmptyState, Paging, ErrorNotice, Table } from './parts.js';
-import { Name, ProjectMark, Time } from './formats.js';
+import { Errors, Figure, Name, ProjectMark, Time } from './formats.js';
 import { MAX_NAME_LENGTH } from '../../api/vocabulary.js';
 
 export interface ProjectsProps {
@@ -81,8 +81,19 @@ function ProjectTable({ projects }: { projects: readonly WireProject[] }) {
             </Link>
           ),
         },
-        { title: 'Requests, 24 h', isNumber: true, show: ({ requests_24h: requests }) => exact(requests) },
-        { title: 'Errors, 24 h', isNumber: true, show: ({ errors_24h: errors }) => exact(errors) },
+        { title: 'Requests, 24 h', isNumber: true, show: ({ requests_24h: requests }) => <Figure value={requests} /> },
+        {
+          title: 'Errors, 24 h',
+          isNumber: true,
+          show: ({ id, errors_24h: errors }) =>
+            errors > 0 ? (
+              <Link to={`top?project_id=${id}&window=24h`}>
+                <Errors count={errors} />
+              </Link>
+            ) : (
+              <Errors count={errors} />
+            ),
+        },
         { title: 'Last used', show: ({ last_used_at: at }) => <Time at={at} /> },
         { title: 'Upstream key', show: ({ api_key_hint: hint }) => <KeyHint hint={hint} /> },
         { title: 'Created', show: ({ created_at: at }) => <Time at={at} /> },

@@ -42,6 +42,7 @@ export function tokenPage({ token, usage, spanName, records, done }: TokenProps)
       <Traffic lines={usage} spanName={spanName} to={to} />
       <p className="links">
         <Link to={`events?token_id=${token.id}`}>Live requests</Link>
+        <Link to={`top?by=model&token_id=${token.id}`}>Top models</Link>
         <Link to={`usage?token_id=${token.id}&by=day%2Cmodel&sort=time`}>Usage by day and model</Link>
       </p>
       <section aria-labelledby="records-title">

@@ -5,7 +5,7 @@ import { type Choices, Field, Select, TokenField } from './fields.js';
 import { Link, QueryForm } from './frame.js';
 import { choicesOf, ProjectLink, TokenLink } from './links.js';
 import { type TableColumn, EmptyState, Exports, Paging, ErrorNotice, WideTable } from './parts.js';
-import { escapeBidi, Figure } from './formats.js';
+import { capitalized, escapeBidi, Figure } from './formats.js';
 import { BucketTable, REQUEST_SERIES, TimeChart, TOKEN_SERIES } from './time-chart.js';
 import { type Bucket, type Timeline, timeOf } from './timeline.js';
 
@@ -66,8 +66,7 @@ export const metricsOf = (line: WireUsageLine): (keyof WireUsageLine)[] =>
 const TITLES: Readonly<Record<string, string>> = { hits: 'Cache hits' };
 
 function titleOf(field: string): string {
-  const words = field.replaceAll('_', ' ');
-  return TITLES[field] ?? `${words.charAt(0).toUpperCase()}${words.slice(1)}`;
+  return TITLES[field] ?? capitalized(field.replaceAll('_', ' '));
 }
 
 export function usagePage(props: UsagePageProps) {

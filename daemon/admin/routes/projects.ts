@@ -127,7 +127,7 @@ export const projectRoutes = [
     const filter = parametersOf(request.query, ['is_active', 'cursor']);
     const { items, ...page } = await listPage(() => request.client().projects(filter));
     const body = projectsPage({ projects: items, ...page, query: request.query });
-    return { title: 'Projects', section: 'projects', body, ...statusOf(page.refused) };
+    return { title: 'Projects', section: 'projects', isLive: true, body, ...statusOf(page.refused) };
   }),
   get('/projects/new', () => Promise.resolve(newProject('', null))),
   post('/projects/new', async (request) => {

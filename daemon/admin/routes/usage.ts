@@ -3,6 +3,7 @@ import type { ManagementClient } from '../../api/client.js';
 import type { UsageQuery, WireUsageLine } from '../../api/contract.js';
 import { usageLine } from '../../api/schemas.js';
 import { exportDownload } from '../export.js';
+import type { Choices } from '../pages/fields.js';
 import { bucketsOf, STEP_MS, type Timeline } from '../pages/timeline.js';
 import {
   GROUPINGS,
@@ -13,15 +14,7 @@ import {
   usagePage,
   type UsagePageProps,
 } from '../pages/usage.js';
-import {
-  allProjects,
-  get,
-  parametersOf,
-  invalidRequest,
-  refusalOf,
-  statusOf,
-  type PageRequest,
-} from '../page-request.js';
+import { allProjects, choiceOf, get, parametersOf, refusalOf, statusOf, type PageRequest } from '../page-request.js';
 import { periodOf } from '../period.js';
 import { withTokenId } from '../token-search.js';
 
@@ -35,17 +28,7 @@ const FIELDS = {
   day: ['day'],
 } as const;
 
-/** @throws {ApiError} if the value is not one of the choices. */
-function choiceOf(
-  query: URLSearchParams,
-  name: string,
-  choices: readonly (readonly [string, string])[],
-  usual: string,
-) {
-  const given = query.get(name) || usual;
-  if (choices.some(([value]) => value === given)) return given;
-  throw invalidRequest(`${name} must be one of ${choices.map(([value]) => value).join(' ')}`);
-}
+const valuesOf = (choices: Choices) => choices.map(([value]) => value);
 
 interface Report {
   by: string;
@@ -58,9 +41,9 @@ interface Report {
 /** @throws {ApiError} if the query of the page is invalid. */
 async function reportOf(client: ManagementClient, { query, nowMs }: PageRequest): Promise<Report> {
   return {
-    by: choiceOf(query, 'by', GROUPINGS, 'model'),
-    sort: choiceOf(query, 'sort', USAGE_SORTS, 'requests'),
-    timeline: periodOf({ period: choiceOf(query, 'since_hours', PERIODS, '168'), query, nowMs }),
+    by: choiceOf(query, 'by', valuesOf(GROUPINGS), 'model'),
+    sort: choiceOf(query, 'sort', valuesOf(USAGE_SORTS), 'requests'),
+    timeline: periodOf({ period: choiceOf(query, 'since_hours', valuesOf(PERIODS), '168'), query, nowMs }),
     filter: await withTokenId(client, parametersOf(query, ['project_id', 'token_id'])),
   };
 }

@@ -5,7 +5,7 @@ import { parseFilter, suggest, type Suggestion } from '../../../console/query/fi
 import { topWords } from '../../../console/query/top-terms.js';
 import type { Completion, FilteredScreen } from '../../../console/query/types.js';
 import { shortId } from '../../../console/views.js';
-import { PERIODS, PLURALS } from '../../../console/top.js';
+import { PERIODS, PLURALS } from '../../../daemon/api/top-words.js';
 import { TOP_DIMENSIONS, TOP_WINDOWS, UUID_PATTERN } from '../../../daemon/api/vocabulary.js';
 import { applied, knownNames } from '../../state/filtering.js';
 import * as navigation from '../../state/navigation.js';

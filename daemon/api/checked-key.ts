@@ -1,5 +1,5 @@
-import { ApiError } from '../daemon/api/client.js';
-import type { WireProjectChanged } from '../daemon/api/contract.js';
+import { ApiError } from './client.js';
+import type { WireProjectChanged } from './contract.js';
 
 /**
  * Sends a change with a key that the daemon checks with the provider. Daemons of earlier releases refuse the field `check_key`; they get

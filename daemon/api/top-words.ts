@@ -1,7 +1,7 @@
-/** What the command line and the terminal UI say of a list of the busiest tokens, projects or models. */
-import type { WireTop, WireTopRow } from '../daemon/api/contract.js';
-import { counted, exact } from '../daemon/api/formats.js';
-import type { TopDimension, TopWindow } from '../daemon/api/vocabulary.js';
+/** What the command line, the terminal UI and the Admin UI say of a list of the busiest tokens, projects or models. */
+import type { WireTop, WireTopRow } from './contract.js';
+import { counted, exact } from './formats.js';
+import type { TopDimension, TopWindow } from './vocabulary.js';
 
 export const PLURALS: Record<TopDimension, string> = { token: 'tokens', project: 'projects', model: 'models' };
 export const PERIODS: Record<TopWindow, string> = { '5m': 'last 5 minutes', '1h': 'last hour', '24h': 'last 24 hours' };

@@ -1,0 +1,277 @@
+/** The busiest tokens, projects or models of the last minutes or hours. */
+import type { WireProject, WireTop, WireTopRow } from '../../api/contract.js';
+import { counted, exact } from '../../api/formats.js';
+import { topRow } from '../../api/schemas.js';
+import { errorKinds, gapsOf, PERIODS, PLURALS } from '../../api/top-words.js';
+import {
+  MODEL_PART_PATTERN,
+  TOP_DIMENSIONS,
+  TOP_WINDOWS,
+  type TopDimension,
+  type TopSort,
+  type TopWindow,
+} from '../../api/vocabulary.js';
+import { Heading } from './document.js';
+import { Field, Select, TokenField } from './fields.js';
+import { capitalized, Errors, escapeBidi, Figure, milliseconds, Name, shortId, Time } from './formats.js';
+import { Link, QueryForm } from './frame.js';
+import { choicesOf, ProjectLink, TokenLink } from './links.js';
+import { CommandLine, EmptyState, ErrorNotice, Exports, type TableColumn, WideTable } from './parts.js';
+
+export interface TopProps {
+  /** Null if the query is invalid, or the daemon does not have this list. */
+  top: WireTop | null;
+  by: TopDimension;
+  window: TopWindow;
+  sort: TopSort;
+  /** Whether the daemon is too old to have this list. */
+  isUnsupported: boolean;
+  query: URLSearchParams;
+  projects: readonly WireProject[];
+  /** Error message if the query is invalid. */
+  refused: string | null;
+}
+
+export const TOP_ORDERS = [
+  ['errors', 'most errors'],
+  ['requests', 'most requests'],
+  ['tokens', 'most model tokens'],
+  ['p95', 'slowest, 95th percentile'],
+  ['p50', 'slowest, median'],
+  ['last_used', 'last used'],
+] as const satisfies readonly (readonly [TopSort, string])[];
+
+const TITLES: Record<TopDimension, string> = { token: 'Token', project: 'Project', model: 'Model' };
+const WINDOW_TITLES: Record<TopWindow, string> = { '5m': '5 minutes', '1h': '1 hour', '24h': '24 hours' };
+
+const IDENTITIES = {
+  token: ['token_id', 'token_name', 'project_id', 'project_name'],
+  project: ['project_id', 'project_name'],
+  model: ['model', 'project_id', 'project_name'],
+} as const satisfies Record<TopDimension, readonly (keyof WireTopRow)[]>;
+const NOT_FIGURES: readonly string[] = [...IDENTITIES.token, ...IDENTITIES.model, 'history', 'error_history'];
+
+/** The columns of a CSV file: what the rows are, and their figures. */
+export const topColumns = (by: TopDimension): (keyof WireTopRow)[] => [
+  ...IDENTITIES[by],
+  ...(Object.keys(topRow.shape) as (keyof WireTopRow)[]).filter((field) => !NOT_FIGURES.includes(field)),
+];
+
+export function topPage(props: TopProps) {
+  const { top, by, window, query, isUnsupported, refused } = props;
+  if (isUnsupported) {
+    return (
+      <>
+        <Heading title="Top" />
+        <EmptyState title="The daemon is too old to have this list">
+          <p>
+            Update the daemon, or see <Link to="usage?by=token&since_hours=24&sort=errors">the usage by token</Link>.
+          </p>
+        </EmptyState>
+      </>
+    );
+  }
+  return (
+    <>
+      <Heading title="Top" />
+      <ErrorNotice why={refused} />
+      <TopFilter {...props} />
+      {top === null ? null : (
+        <section aria-labelledby="rows-title">
+          <div className="section-head">
+            <h2 id="rows-title">{`${capitalized(PLURALS[by])}, ${PERIODS[window]}`}</h2>
+            {top.rows.length === 0 ? null : <Exports to="top/export" query={query} />}
+          </div>
+          <Coverage top={top} query={query} />
+          <TopRows {...props} top={top} />
+        </section>
+      )}
+      <CommandLine line={`llmp top ${by} --window ${window} --sort ${props.sort}`} />
+    </>
+  );
+}
+
+/** The page with another choice. */
+function linkWith(query: URLSearchParams, name: string, value: string): string {
+  const params = new URLSearchParams(query);
+  params.set(name, value);
+  return `top?${params.toString()}`;
+}
+
+function TopFilter({ by, window, sort, query, projects }: TopProps) {
+  const given = (name: string) => query.get(name) ?? '';
+  return (
+    <>
+      <div className="section-head">
+        <ul className="choice" aria-label="Rows">
+          {TOP_DIMENSIONS.map((it) => (
+            <li key={it}>
+              <Link to={linkWith(query, 'by', it)} aria-current={it === by ? 'true' : undefined}>
+                {capitalized(PLURALS[it])}
+              </Link>
+            </li>
+          ))}
+        </ul>
+        <ul className="choice" aria-label="Period">
+          {TOP_WINDOWS.map((it) => (
+            <li key={it}>
+              <Link to={linkWith(query, 'window', it)} aria-current={it === window ? 'true' : undefined}>
+                {WINDOW_TITLES[it]}
+              </Link>
+            </li>
+          ))}
+        </ul>
+      </div>
+      <QueryForm to="top" className="filter" role="search" aria-label="Filter the list">
+        <input type="hidden" name="by" value={by} />
+        <input type="hidden" name="window" value={window} />
+        <Field name="sort" label="Sort by">
+          {(attributes) => <Select choices={TOP_ORDERS} chosen={sort} {...attributes} />}
+        </Field>
+        <Field name="project_id" label="Project">
+          {(attributes) => (
+            <Select choices={[['', 'all'], ...choicesOf(projects)]} chosen={given('project_id')} {...attributes} />
+          )}
+        </Field>
+        <TokenField given={given('token_id')} />
+        <div className="buttons">
+          <button type="submit">Show</button>
+          {query.size > 0 ? <Link to="top">Clear</Link> : null}
+        </div>
+      </QueryForm>
+    </>
+  );
+}
+
+const timeShown = (timestamp: string) => `${timestamp.slice(11, 16)} UTC`;
+
+/** What the figures are of, and what they lack. */
+function Coverage({ top, query }: { top: WireTop; query: URLSearchParams }) {
+  const { total, source, instances, rows, row_count: all } = top;
+  const gaps = gapsOf(top, timeShown);
+  return (
+    <div id="coverage" data-live="">
+      <p className="faint">
+        {`${counted(total.requests, 'request')}, ${counted(total.errors, 'error')}. `}
+        {source === 'memory'
+          ? `From the memory of ${counted(instances.included, 'instance')}.`
+          : 'From the hourly usage of all instances, which has no response times.'}
+      </p>
+      {gaps.length === 0 ? null : (
+        <p className="notice" role="status">
+          {`${capitalized(gaps.join(', '))}. `}
+          {all > rows.length && query.get('rows') !== 'all' ? (
+            <Link to={linkWith(query, 'rows', 'all')}>Show more rows</Link>
+          ) : null}
+        </p>
+      )}
+    </div>
+  );
+}
+
+/** The hourly usage has no times. */
+const TIMES: readonly TableColumn<WireTopRow>[] = [
+  { title: 'P50', isNumber: true, show: ({ p50_ms: ms }) => milliseconds(ms) },
+  { title: 'P95', isNumber: true, show: ({ p95_ms: ms }) => milliseconds(ms) },
+];
+
+function TopRows({ top, by }: TopProps & { top: WireTop }) {
+  if (top.rows.length === 0) {
+    return (
+      <p id="top" data-live="">
+        {`No requests in the ${PERIODS[top.window]}.`}
+      </p>
+    );
+  }
+  const project: TableColumn<WireTopRow> = {
+    title: 'Project',
+    show: ({ project_id: id, project_name: name }) => <ProjectLink project={{ id, name }} />,
+  };
+  return (
+    <WideTable
+      id="top"
+      label={`${capitalized(PLURALS[by])}, ${PERIODS[top.window]}`}
+      rows={top.rows}
+      keyOf={({ token_id: token, project_id: id, model }) => [token, id, model].join(' ')}
+      columns={[
+        by === 'project' ? project : { title: TITLES[by], show: (row) => <What row={row} by={by} /> },
+        ...(by === 'project' ? [] : [project]),
+        { title: 'Requests', isNumber: true, show: ({ requests }) => <Figure value={requests} /> },
+        { title: 'Errors', isNumber: true, show: ({ errors }) => <Errors count={errors} /> },
+        { title: 'Error kinds', show: kindsShown },
+        {
+          title: 'Model tokens',
+          isNumber: true,
+          show: ({ prompt_tokens: prompt, completion_tokens: completion }) => <Figure value={prompt + completion} />,
+        },
+        ...(top.source === 'memory' ? TIMES : []),
+        { title: 'Last used', show: ({ last_used_at: at }) => <Time at={at} /> },
+        { title: 'Trend', show: (row) => <Trend row={row} stepSeconds={top.step_seconds} /> },
+        { title: 'Live', show: (row) => <LiveLink row={row} by={by} /> },
+      ]}
+    />
+  );
+}
+
+function What({ row: { token_id: id, token_name: name = null, model }, by }: { row: WireTopRow; by: TopDimension }) {
+  if (by === 'token' && id !== undefined) return <TokenLink token={{ id, name }} />;
+  return model ? <Name>{model}</Name> : <span className="faint">no model</span>;
+}
+
+const kindsShown = (row: WireTopRow) =>
+  errorKinds(row)
+    .map(({ label, count }) => `${label} ${exact(count)}`)
+    .join(', ');
+
+const IS_MODEL_FILTER = new RegExp(`^${MODEL_PART_PATTERN}$`);
+
+/** A link to the events of the row. There is none for a model whose name the filter of events cannot contain. */
+function LiveLink({ row, by }: { row: WireTopRow; by: TopDimension }) {
+  const { token_id: token, token_name: tokenName, project_id: project, project_name: projectName, model } = row;
+  if (by === 'model' && !(model && IS_MODEL_FILTER.test(model))) return null;
+  const filter =
+    by === 'token' ? { token_id: token ?? '' } : { project_id: project, ...(by === 'model' && model && { model }) };
+  const of =
+    (by === 'token' ? (tokenName ?? shortId(token ?? '')) : by === 'model' ? model : projectName) ?? shortId(project);
+  return (
+    <Link to={`events?${new URLSearchParams(filter).toString()}`}>
+      requests<span className="unseen"> of {escapeBidi(of)}</span>
+    </Link>
+  );
+}
+
+// The drawing is stretched to the size of its cell.
+const TREND_HEIGHT = 20;
+
+/** A bar for each step, failed requests below. The text says the same. */
+function Trend({
+  row: { history, error_history: failures, requests, errors },
+  stepSeconds,
+}: {
+  row: WireTopRow;
+  stepSeconds: number;
+}) {
+  const most = Math.max(1, ...history);
+  const heightOf = (count: number) => Math.round((count / most) * TREND_HEIGHT * 10) / 10;
+  const bar = (at: number, from: number, to: number) =>
+    to > from ? `M${at} ${TREND_HEIGHT - from}v${from - to}h.8V${TREND_HEIGHT - from}z` : '';
+  const failed = history.map((_, at) => heightOf(failures[at] ?? 0));
+  const words = `${counted(requests, 'request')}, ${counted(errors, 'error')}; up to ${exact(Math.max(0, ...history))} per ${stepShown(stepSeconds)}, now ${exact(history.at(-1) ?? 0)}`;
+  return (
+    <svg
+      className="trend"
+      viewBox={`0 0 ${history.length} ${TREND_HEIGHT}`}
+      preserveAspectRatio="none"
+      role="img"
+      aria-label={words}
+    >
+      <title>{words}</title>
+      <path className="base" d={`M0 ${TREND_HEIGHT - 1}h${history.length}v1H0z`} />
+      <path className="forwarded" d={history.map((count, at) => bar(at, failed[at] ?? 0, heightOf(count))).join('')} />
+      <path className="failures" d={failed.map((height, at) => bar(at, 0, height)).join('')} />
+    </svg>
+  );
+}
+
+const stepShown = (seconds: number) =>
+  seconds < 60 ? `${seconds} s` : seconds < 3_600 ? `${seconds / 60} min` : `${seconds / 3_600} h`;

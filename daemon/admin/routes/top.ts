@@ -1,0 +1,80 @@
+/** The busiest tokens, projects and models: a page and exports. */
+import { ApiError, type ManagementClient } from '../../api/client.js';
+import type { TopQuery, WireTop } from '../../api/contract.js';
+import { DEFAULT_TOP_ROWS, MAX_TOP_ROWS, TOP_DIMENSIONS, TOP_WINDOWS } from '../../api/vocabulary.js';
+import { exportDownload } from '../export.js';
+import { topColumns, topPage, TOP_ORDERS } from '../pages/top.js';
+import {
+  allProjects,
+  choiceOf,
+  get,
+  invalidRequest,
+  type PageRequest,
+  parametersOf,
+  refusalOf,
+  statusOf,
+} from '../page-request.js';
+import { withTokenId } from '../token-search.js';
+
+const ALL = 'all';
+
+/** What the page shows: the choices of its query, or the default ones. @throws {ApiError} if one is invalid. */
+function choicesOf({ query }: PageRequest) {
+  const by = choiceOf(query, 'by', TOP_DIMENSIONS, 'token');
+  return {
+    by,
+    window: choiceOf(query, 'window', TOP_WINDOWS, '1h'),
+    // As on the command line: models seldom fail, but they cost.
+    sort: choiceOf(
+      query,
+      'sort',
+      TOP_ORDERS.map(([order]) => order),
+      by === 'model' ? 'tokens' : 'errors',
+    ),
+  };
+}
+
+type Chosen = ReturnType<typeof choicesOf>;
+
+async function read(client: ManagementClient, { query }: PageRequest, chosen: Chosen, limit: number): Promise<WireTop> {
+  const filter: TopQuery = await withTokenId(client, parametersOf(query, ['project_id', 'token_id']));
+  return client.top({ ...filter, ...chosen, limit: String(limit) });
+}
+
+const limitOf = ({ query }: PageRequest) => (query.get('rows') === ALL ? MAX_TOP_ROWS : DEFAULT_TOP_ROWS);
+
+export const topRoutes = [
+  get('/top', async (request) => {
+    const client = request.client();
+    const projects = await allProjects(client);
+    let chosen: Chosen = { by: 'token', window: '1h', sort: 'errors' };
+    let top: WireTop | null = null;
+    let isUnsupported = false;
+    const refused = await refusalOf(async () => {
+      chosen = choicesOf(request);
+      try {
+        top = await read(client, request, chosen, limitOf(request));
+      } catch (error) {
+        if (!(error instanceof ApiError) || error.status !== 404) throw error;
+        isUnsupported = true;
+      }
+    });
+    const body = topPage({ top, ...chosen, isUnsupported, query: request.query, projects, refused });
+    return { title: 'Top', section: 'top', isLive: refused === null, body, ...statusOf(refused) };
+  }),
+  get('/top/export', async (request) => {
+    const chosen = choicesOf(request);
+    const client = request.client();
+    const rows = async function* () {
+      yield (await read(client, request, chosen, MAX_TOP_ROWS).catch(withoutList)).rows;
+    };
+    return { download: await exportDownload('top', request.query.get('format'), topColumns(chosen.by), rows()) };
+  }),
+];
+
+/** An older daemon has no such list. */
+function withoutList(error: unknown): never {
+  throw error instanceof ApiError && error.status === 404
+    ? invalidRequest('the daemon is too old to have this list')
+    : error;
+}

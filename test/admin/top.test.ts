@@ -1,0 +1,178 @@
+/** The page of the busiest tokens, projects and models. */
+import { expect } from 'chai';
+import type { WireProject, WireTokenCreated } from '../../daemon/api/contract.js';
+import { completion } from '../../daemon/demo/responses.js';
+import { TestClock } from '../support/clock.js';
+import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../support/daemon.js';
+import { json, type Provider, startProvider } from '../support/provider.js';
+import { startAdminBefore } from './older-daemon.js';
+import { TestBrowser } from './test-browser.js';
+
+const HOUR_MS = 3_600_000;
+
+describe('the page Top of the Admin UI', () => {
+  let provider: Provider;
+  let daemon: TestDaemon;
+  let browser: TestBrowser;
+  let web: WireProject;
+  let batch: WireProject;
+  let tokens: Record<string, WireTokenCreated>;
+
+  beforeEach(async () => {
+    provider = await startProvider();
+    provider.answer = (_req, res, { body }) => {
+      const { model } = JSON.parse(body.toString()) as { model: string };
+      if (model === 'none') json(res, 404, { error: { message: 'no such model' } });
+      else json(res, 200, completion(model, 'Hello'));
+    };
+    daemon = await startDaemon({ upstream: provider.url, clock: new TestClock({ standsStill: false }) });
+    web = await daemon.createProject({ name: 'web' });
+    batch = await daemon.createProject({ name: 'batch <b>' });
+    tokens = {};
+    for (const [name, project] of [
+      ['ci', web],
+      ['busy', web],
+      ['night <i>', batch],
+    ] as const) {
+      tokens[name] = await daemon.createToken(project.id, { name });
+    }
+    // More than an hour, so that the last hour is complete.
+    daemon.clock.advance(2 * HOUR_MS);
+    browser = new TestBrowser(daemon.managementUrl);
+    await browser.logIn(MANAGEMENT_TOKEN);
+  });
+  afterEach(async () => {
+    await daemon.stop();
+    await provider.stop();
+  });
+
+  async function use(name: string, model: string, times: number): Promise<void> {
+    const headers = { 'content-type': 'application/json' };
+    for (let i = 0; i < times; i++) {
+      const body = JSON.stringify({ model, messages: [] });
+      await (await daemon.call(tokens[name]!.token, '/v1/chat/completions', { method: 'POST', headers, body })).text();
+    }
+    daemon.daemon.completions.flush();
+  }
+
+  /** The text of each cell, row by row. */
+  const rowsOf = (html: string) =>
+    [...html.matchAll(/<tr>(<th scope="row">.*?)<\/tr>/gs)].map(([, row = '']) =>
+      [...row.matchAll(/<t[hd][^>]*>(.*?)<\/t[hd]>/gs)].map(([, cell = '']) =>
+        cell.replace(/<svg.*?<\/svg>/gs, '').replace(/<[^>]+>/g, ''),
+      ),
+    );
+
+  it('lists tokens with their errors, and links to the token, its project and its requests', async () => {
+    await use('ci', 'none', 3);
+    await use('ci', 'gpt-4o', 1);
+    await use('busy', 'gpt-4o', 5);
+    await use('night <i>', 'none', 1);
+    const { html } = await browser.get('top');
+    expect(html)
+      .to.include('Tokens, last hour')
+      .and.to.include('10 requests, 4 errors. From the memory of 1 instance.');
+    expect(
+      rowsOf(html).map(([name, project, requests, errors, kinds]) => [name, project, requests, errors, kinds]),
+    ).to.deep.equal([
+      ['ci', 'web', '4', '3', '4xx 3'],
+      ['night &lt;i&gt;', 'batch &lt;b&gt;', '1', '1', '4xx 1'],
+      ['busy', 'web', '5', '0', ''],
+    ]);
+    const { id } = tokens.ci!;
+    for (const to of [`tokens/${id}`, `projects/${web.id}`, `events?token_id=${id}`]) {
+      expect(html).to.include(`href="/admin/${to}"`);
+      expect((await browser.get(to)).status, to).to.equal(200);
+    }
+    expect(html).to.match(/aria-label="4 requests, 3 errors; up to 4 per 3 min, now 4"/);
+    expect(html, 'nothing is missing').to.not.include('Only since');
+    expect(html).to.include('data-refresh');
+  });
+
+  it('sorts, filters by project and token, and shows projects and models', async () => {
+    await use('ci', 'gpt-4o', 1);
+    await use('busy', 'gpt-4o', 5);
+    await use('night <i>', 'none', 1);
+    const names = async (query: string) => rowsOf((await browser.get(`top?${query}`)).html).map(([name]) => name);
+    expect(await names('sort=requests')).to.deep.equal(['busy', 'ci', 'night &lt;i&gt;']);
+    expect(await names(`project_id=${batch.id}`)).to.deep.equal(['night &lt;i&gt;']);
+    expect(await names('token_id=busy')).to.deep.equal(['busy']);
+    expect(await names('by=project')).to.deep.equal(['batch &lt;b&gt;', 'web']);
+    expect(await names('by=model')).to.deep.equal(['gpt-4o', 'none']);
+    expect(await names(`by=model&token_id=${tokens.ci!.id}`)).to.deep.equal(['gpt-4o']);
+
+    const { html } = await browser.get(`top?by=model&project_id=${web.id}`);
+    expect(html, 'the choices keep the filter').to.include(`top?by=model&amp;project_id=${web.id}&amp;window=5m`);
+    expect(html).to.include(`events?project_id=${web.id}&amp;model=gpt-4o`).and.to.include('name="by" value="model"');
+
+    const wrong = await browser.get('top?window=2h&by=model');
+    expect(wrong.status).to.equal(400);
+    expect(wrong.html).to.include('Window must be one of 5m 1h 24h.').and.to.include('role="alert"');
+    expect((await browser.get('top?token_id=nobody')).html).to.include('No token has this name or ID.');
+  });
+
+  it('takes a day from the hourly usage, without times', async () => {
+    await use('ci', 'gpt-4o', 2);
+    daemon.clock.advance(60_000);
+    const { html } = await browser.get('top?window=24h');
+    expect(html).to.include('From the hourly usage of all instances, which has no response times.');
+    expect(html).to.not.include('P95');
+    expect(rowsOf(html)[0]?.slice(0, 3)).to.deep.equal(['ci', 'web', '2']);
+    expect((await browser.get('top?window=1h')).html).to.include('P95');
+  });
+
+  it('says from when on the figures are, and that there are none', async () => {
+    const own = await startDaemon();
+    const there = new TestBrowser(own.managementUrl);
+    await there.logIn(MANAGEMENT_TOKEN);
+    const { html } = await there.get('top');
+    expect(html)
+      .to.match(/Only since \d\d:\d\d UTC\./)
+      .and.to.include('No requests in the last hour.');
+    expect(html).to.not.include('top/export');
+    await own.stop();
+  });
+
+  it('shows the first 50 rows, says how many there are, and shows more on request', async () => {
+    for (let i = 0; i < 52; i++) {
+      tokens[`many${i}`] = await daemon.createToken(web.id, { name: `many${i}` });
+      await use(`many${i}`, 'gpt-4o', 1);
+    }
+    const { html } = await browser.get('top?window=5m');
+    expect(rowsOf(html)).to.have.length(50);
+    expect(html).to.include('irst 50 of 52 rows').and.to.include('href="/admin/top?window=5m&amp;rows=all"');
+    const all = await browser.get('top?window=5m&rows=all');
+    expect(rowsOf(all.html)).to.have.length(52);
+    expect(all.html).to.not.include('of 52 rows');
+    expect((await browser.get('top/export?window=5m&format=json')).html.match(/token_name/g)).to.have.length(52);
+  });
+
+  it('exports what the filter selects', async () => {
+    await use('ci', 'none', 1);
+    await use('busy', 'gpt-4o', 2);
+    const csv = await browser.get('top/export?format=csv&sort=requests&token_id=busy');
+    expect(csv.headers.get('content-disposition')).to.equal('attachment; filename="top.csv"');
+    const [head = '', row = '', ...rest] = csv.html.trim().split('\r\n');
+    expect(head).to.match(/^token_id,token_name,project_id,project_name,requests,cache_hits,errors,.*last_used_at$/);
+    expect(row).to.match(new RegExp(`^${tokens.busy!.id},busy,${web.id},web,2,0,0,`));
+    expect(rest).to.deep.equal([]);
+    const models = await browser.get('top/export?format=csv&by=model');
+    expect(models.html).to.match(/^model,project_id,project_name,requests/);
+    const { html } = await browser.get('top/export?format=json&by=project');
+    expect(JSON.parse(html)).to.have.length(1);
+    expect((await browser.get('top/export?format=csv&sort=name')).status).to.equal(400);
+  });
+
+  it('says that an older daemon does not have the list', async () => {
+    const before = await startAdminBefore(daemon, { unknownPath: /^\/manage\/top$/ });
+    const there = new TestBrowser(before.url);
+    await there.logIn(MANAGEMENT_TOKEN);
+    const { status, html } = await there.get('top');
+    expect(status).to.equal(200);
+    expect(html).to.include('The daemon is too old to have this list').and.to.include('sort=errors');
+    const exported = await there.get('top/export?format=csv');
+    expect(exported.status).to.equal(400);
+    expect(exported.html).to.include('too old to have this list');
+    await before.stop();
+  });
+});
