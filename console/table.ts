@@ -24,6 +24,8 @@ export interface TableColumn<T> {
   alignRight?: boolean;
   /** Long texts are truncated, so that other columns keep their place. */
   shrinks?: boolean;
+  /** The width to which such a column is truncated before a column is removed. Default: 16. */
+  minWidth?: number;
   /** For streamed lines: the fixed width, because later texts are not known yet. The last column needs none. */
   width?: number;
   /** For streamed lines: the column takes the remaining width of the terminal. */
@@ -51,7 +53,8 @@ interface Cell {
 
 interface ColumnLayout {
   rank: number;
-  shrinks?: boolean;
+  /** The width to which long texts can be truncated; null: not at all. */
+  minWidth?: number | null;
   fills?: boolean;
   alignRight: boolean;
   cells: Cell[];
@@ -60,8 +63,7 @@ interface ColumnLayout {
 
 const GAP = '  ';
 const MAX_SHRINKABLE_WIDTH = 32;
-// Long texts are truncated to this width before a column is removed.
-const MIN_SHRUNK_WIDTH = 16;
+const DEFAULT_MIN_WIDTH = 16;
 // The minimum width of a column that fills the line. Other columns are removed before it becomes narrower.
 const MIN_FILL_WIDTH = 24;
 
@@ -156,7 +158,7 @@ function layoutOf<T>(
   cells.unshift({ text: column.title, width: column.title.length, tint: undefined });
   return {
     rank: column.rank,
-    shrinks: column.shrinks ?? false,
+    minWidth: column.shrinks ? (column.minWidth ?? DEFAULT_MIN_WIDTH) : null,
     alignRight: column.alignRight ?? false,
     cells,
     width: cells.reduce((most, cell) => Math.max(most, cell.width), 0),
@@ -182,15 +184,15 @@ function shrunkToFit(
   { width, ascii }: RenderOptions,
   widthOf: (text: string) => number,
 ): readonly ColumnLayout[] {
-  const leastWidth = (column: ColumnLayout) =>
-    column.shrinks ? Math.min(column.width, MIN_SHRUNK_WIDTH) : column.width;
+  const leastWidth = ({ width: whole, minWidth }: ColumnLayout) => Math.min(whole, minWidth ?? whole);
   const least = columns.map((column) => ({ ...column, width: leastWidth(column) }));
   const kept = columnsThatFit(least, width);
   const shown = columns.filter((_, at) => kept.includes(least[at] as ColumnLayout));
   const widths = shown.map((column) => column.width);
   for (let excess = neededBy(shown) - width; excess > 0; excess -= 1) {
-    const longest = Math.max(...widths.filter((it, at) => shown[at]?.shrinks && it > MIN_SHRUNK_WIDTH));
-    const at = widths.findIndex((it, column) => it === longest && shown[column]?.shrinks);
+    const canShrink = (it: number, at: number) => it > (shown[at]?.minWidth ?? it);
+    const longest = Math.max(...widths.filter(canShrink));
+    const at = widths.findIndex((it, column) => it === longest && canShrink(it, column));
     if (at < 0) break;
     widths[at] = longest - 1;
   }

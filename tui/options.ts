@@ -11,6 +11,8 @@ export interface TuiOptions extends Pick<RunnerOptions, 'connect' | 'contexts' |
   refreshMs: number;
   settings: Settings;
   hasMouse: boolean;
+  /** What ends with the terminal UI, such as `the demo`. */
+  quitEnds: string | null;
   /** Folder for the history of the command line; undefined: none is stored. */
   stateFolder: string | undefined;
 }
@@ -22,7 +24,7 @@ export const lookOf = ({ hasSymbols, colours, hasMotion }: Capabilities): Look =
 });
 
 export const stateAtStart = (
-  { connected, tab, refreshMs, settings }: TuiOptions,
+  { connected, tab, refreshMs, settings, quitEnds }: TuiOptions,
   look: Look,
   size: State['size'],
 ): State =>
@@ -33,6 +35,7 @@ export const stateAtStart = (
     nowMs: Date.now(),
     tab,
     refreshMs,
+    quitEnds,
     ...settings,
     saved: connected.saved,
   });

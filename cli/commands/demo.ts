@@ -104,6 +104,7 @@ async function tuiInvocationOf(
     globals,
     destination: () => destination,
     options: { screen: 'overview' as const },
+    quitEnds: 'the demo',
   };
 }
 

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { oneOf } from '../../config/kinds.js';
 import type { ContextSummary } from '../../tui/state/exchange.js';
+import type { Tab } from '../../tui/state/state.js';
 import type { TerminalIo } from '../../console/terminal-io.js';
 import type { Folders } from '../../tui/settings/settings.js';
 import type { Connected } from '../../tui/effects/runner.js';
@@ -21,7 +22,7 @@ import { EXIT, usage } from '../../console/failure.js';
 import type { Shell } from '../shell.js';
 import { span } from '../../console/span.js';
 
-const SCREENS = ['overview', 'tokens', 'projects', 'audit', 'cache', 'events'] as const;
+const SCREENS = ['overview', 'tokens', 'projects', 'audit', 'cache', 'events', 'top'] as const satisfies readonly Tab[];
 const SHORTEST_REFRESH_MS = 500;
 const DEFAULT_REFRESH_MS = 2_000;
 
@@ -57,11 +58,15 @@ export const tuiCommand = command({
   },
 });
 
-type TuiInvocation = ConnectInputs & Pick<Invocation<typeof OPTIONS>, 'options'>;
+type TuiInvocation = ConnectInputs &
+  Pick<Invocation<typeof OPTIONS>, 'options'> & {
+    /** What ends with the terminal UI, such as `the demo`. */
+    quitEnds?: string;
+  };
 
 /** Runs the terminal UI until the operator quits. @returns the exit code. @throws {Failure} without a terminal or a connection. */
 export async function openTui(invocation: TuiInvocation): Promise<number> {
-  const { shell, options, globals } = invocation;
+  const { shell, options, globals, quitEnds = null } = invocation;
   // Frames are short-lived garbage. Without this flag V8 grows the young generation to 48 MB instead of collecting more often.
   setFlagsFromString('--semi-space-growth-factor=1');
   const refreshMs = options.refresh ?? DEFAULT_REFRESH_MS;
@@ -89,6 +94,7 @@ export async function openTui(invocation: TuiInvocation): Promise<number> {
     connected,
     tab: options.screen ?? 'tokens',
     refreshMs,
+    quitEnds,
     hasMouse: options.mouse ?? false,
     settings: { ...settings, problems: [...settings.problems, ...problems] },
     stateFolder: folders.state,

@@ -45,6 +45,14 @@ describe('llmp audit, against a daemon', () => {
       for (const shown of ['TIME', 'ACTION', 'OUTCOME', 'token.revoke', 'leaked']) expect(out).to.include(shown);
     });
 
+    it('has a reason also at 80 columns, if the name of the user is long', async () => {
+      const user = { 'x-llmp-user': 'anastasia.petrova@build-server-17', 'x-audit-reason': 'published in a log' };
+      await daemon.manage('PATCH', `/manage/tokens/${token.id}`, { is_active: true }, user);
+      const { out } = await here('audit list --no-color', { terminal: 80 });
+      expect(out).to.match(/token\.reactivate +success +anastas.*… +nightly.*… +publis.*…$/m);
+      for (const line of out.split('\n')) expect(line.length).to.be.at.most(80);
+    });
+
     it('shows names, the user, and the hour of uses on a terminal', async () => {
       await daemon.manage('PATCH', `/manage/projects/${project.id}`, { name: 'Beta' }, { 'x-llmp-user': 'ana@laptop' });
       await (await daemon.call(token.token)).arrayBuffer();

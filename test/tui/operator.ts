@@ -25,7 +25,7 @@ export interface Beginning {
   tab?: Tab;
   rows?: number;
   /** What the operator's settings say. */
-  settings?: Pick<InitialStateOptions, 'customKeys' | 'skins' | 'commandHistory' | 'saved'>;
+  settings?: Pick<InitialStateOptions, 'customKeys' | 'skins' | 'commandHistory' | 'saved' | 'quitEnds'>;
 }
 
 export class Operator {

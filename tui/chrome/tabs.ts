@@ -1,7 +1,7 @@
 /** The second line: the screens with their numbers, and how many rows are filtered and marked. */
 import { keyOf } from '../keys/press.js';
 import { exact } from '../../daemon/api/formats.js';
-import { between, strip, type Strip, text, widthOf } from '../parts/strip.js';
+import { between, cut, inRole, strip, type Strip, text, widthOf } from '../parts/strip.js';
 import { countOf as viewCountOf, shownView, tabbedViews } from '../state/saved-views.js';
 import { filterOf } from '../state/navigation.js';
 import type { SavedView } from '../state/saved.js';
@@ -38,11 +38,27 @@ export function tabAt(state: State, column: number): TabEntry['of'] | undefined 
 }
 
 function shownTabs(state: State, right: Strip): readonly TabEntry[] {
-  const room = state.size.columns - widthOf(right) - 2;
-  const views = viewTabs(state);
-  const tries = (['counted', 'named', 'numbered'] as const).map((how) => [...tabsAs(state, how), ...views]);
+  const room = state.size.columns - (right.length === 0 ? 0 : widthOf(right) + 2);
   const fits = (entries: readonly TabEntry[]) => entries.reduce((sum, { line }) => sum + widthOf(line), 0) <= room;
-  return tries.find(fits) ?? tries.at(-1) ?? [];
+  let last: readonly TabEntry[] = [];
+  for (last of layouts(state)) if (fits(last)) break;
+  return last;
+}
+
+/** The shortest that the name of a view is cut to, in columns. */
+const MIN_VIEW_COLUMNS = 6;
+
+/** The line in all its forms, from the longest to the shortest. The names of the views are cut before those of the screens are dropped. */
+function* layouts(state: State): Generator<readonly TabEntry[]> {
+  const longest = Math.max(0, ...tabbedViews(state).map(({ name }) => text(name).width));
+  const whole = viewTabs(state, longest, true);
+  yield [...tabsAs(state, 'counted'), ...whole];
+  for (const how of ['named', 'numbered'] as const) {
+    const tabs = tabsAs(state, how);
+    yield [...tabs, ...whole];
+    for (let columns = longest; columns >= Math.min(longest, MIN_VIEW_COLUMNS); columns -= 1)
+      yield [...tabs, ...viewTabs(state, columns, false)];
+  }
 }
 
 function tabsAs(state: State, how: 'counted' | 'named' | 'numbered'): TabEntry[] {
@@ -58,15 +74,19 @@ function tabsAs(state: State, how: 'counted' | 'named' | 'numbered'): TabEntry[]
   });
 }
 
-/** The saved views, after the screens. */
-function viewTabs(state: State): TabEntry[] {
+/** The saved views, after the screens. @param columns the most for a name. */
+function viewTabs(state: State, columns: number, isCounted: boolean): TabEntry[] {
   const shown = shownView(state);
   return tabbedViews(state).map((view, at) => {
     const key = keyOfView(state, at);
-    const count = viewCountOf(state, view);
-    const words = ` ${key === '' ? '' : `${key} `}${view.name} `;
-    const name = text(words, view === shown ? 'current' : 'plain');
-    return { of: view, line: strip(name, count !== null && text(`${exact(count)} `, 'faint')) };
+    const count = isCounted ? viewCountOf(state, view) : null;
+    const role = view === shown ? 'current' : 'plain';
+    const name = inRole(cut(strip(view.name), columns), role);
+    const before = text(` ${key === '' ? '' : `${key} `}`, role);
+    return {
+      of: view,
+      line: strip(before, name, text(' ', role), count !== null && text(`${exact(count)} `, 'faint')),
+    };
   });
 }
 

@@ -12,6 +12,7 @@ import {
   bulkActivity,
   isStoppable,
   withMessage,
+  withQuitQuestion,
   type Screen,
   type State,
   type Transition,
@@ -216,10 +217,10 @@ export const EVERYWHERE_BINDINGS = named('global', [
     on: EVERYWHERE,
     label: 'quit',
     labelNow: (state) => (canGoBack(state) ? 'back' : 'quit'),
-    meaning: 'go back; on the first screen, quit',
+    meaning: 'go back; on the first screen, quit (in the demo: asks first)',
     footer: 10,
     isAlwaysShown: true,
-    run: (state) => goBack(state) ?? quit(state),
+    run: (state) => goBack(state) ?? quitAfterQuestion(state),
   },
   {
     keys: ['ctrl+c'],
@@ -283,6 +284,13 @@ export function chooseContext(state: State): Transition {
     navigation.above(state, { kind: 'contexts', all: null, queuedKeys: [], selected: 0, failure: null }),
     { do: 'load', request: { of: 'contexts' } },
   ];
+}
+
+/** `q` goes back on most screens, so one press too many must not stop what ends with the terminal UI. */
+function quitAfterQuestion(state: State): Transition {
+  const { quitEnds, message } = state;
+  if (quitEnds === null || message?.asksToQuit) return quit(state);
+  return [withQuitQuestion(state, `Press ${keyOf(state, 'global.quit')} again to quit, which also stops ${quitEnds}`)];
 }
 
 /** Quits, unless a bulk change would be left half done. */

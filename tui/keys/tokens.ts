@@ -78,7 +78,7 @@ export const TOKEN_BINDINGS = named('tokens', [
     on: ['tokens', 'token'],
     label: 'reactivate',
     meaning: 'reactivate it, or the marked tokens; asks first for several',
-    footer: 3,
+    footer: 6.5,
     whyDisabled: firstOf(whyNoChange, noToken),
     run: (state) => changing.reactivate(state, targetTokens(state), firstKeyOf(TOKEN_BINDINGS, ISSUE_AGAIN, state)),
   },
@@ -96,7 +96,7 @@ export const TOKEN_BINDINGS = named('tokens', [
     on: ['tokens', 'token'],
     label: 'issue again',
     meaning: 'issue a new token with the same project, name, cap and lifetime; asks first',
-    footer: 8.5,
+    footer: 3,
     whyDisabled: firstOf(whyNoChange, noToken, notOneToken),
     run(state) {
       const [it] = targetTokens(state);

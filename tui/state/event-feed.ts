@@ -10,7 +10,7 @@ import type { EventQuery, WireEvent } from '../../daemon/api/contract.js';
 import { mayRequest } from './connection.js';
 import type { DataRequest, Effect, Stream } from './exchange.js';
 import {
-  olderPosition,
+  olderQuery,
   detailToggled,
   type Feed,
   isFullSince,
@@ -52,9 +52,14 @@ export function dataRequests(state: State): DataRequest[] {
   return isKnown || search !== null ? [] : newestPage(state);
 }
 
-function newestPage(state: State): DataRequest[] {
+function newestQuery(state: State): EventQuery | null {
   const { query, isComplete } = filterOf(state);
-  return isComplete ? [{ of: 'events', query: { ...query, limit: PAGE } }] : [];
+  return isComplete ? { ...query, limit: PAGE } : null;
+}
+
+function newestPage(state: State): DataRequest[] {
+  const query = newestQuery(state);
+  return query === null ? [] : [{ of: 'events', query }];
 }
 
 const loads = (requests: readonly DataRequest[]) => requests.map((request): Effect => ({ do: 'load', request }));
@@ -74,15 +79,9 @@ export function streamChanged(state: State, stream: 'open' | 'lost'): Transition
   return [next, ...loads(newestPage(next))];
 }
 
-/** The query for events before those that are loaded; null: there are none, or it is not known. */
-function olderQuery(state: State): EventQuery | null {
-  const position = olderPosition(state.events);
-  return position && { ...filterOf(state).query, limit: PAGE, ...position };
-}
+const olderEvents = (state: State): EventQuery | null => olderQuery(state.events, newestQuery(state));
 
 const isSame = (one: unknown, other: unknown) => JSON.stringify(one) === JSON.stringify(other);
-const isNewest = (state: State, query: EventQuery) =>
-  newestPage(state).some((request) => request.of === 'events' && isSame(request.query, query));
 
 /** @param page newest first, as the API lists them. */
 export function eventsReceived(
@@ -96,7 +95,7 @@ export function eventsReceived(
   if (search !== null && isSame(query, search.query))
     return searched(state, { ...withOlderItems(feed, shown, page.next), isKnown }, search, items);
   // A paused list does not change, unless the operator moves up.
-  if (!isNewest(state, query) || state.isPaused) return [state];
+  if (!isSame(query, newestQuery(state)) || state.isPaused) return [state];
   if (isKnown) return [withEvents(state, withNewItems(feed, shown))];
   const untilTime = gapFrom ?? feed.items[0]?.time ?? null;
   const begun = { query, isFromNewest: true, untilTime, needed: feedRows(state, feed), pagesLeft: MAX_PAGES };
@@ -119,7 +118,7 @@ function searched(state: State, feed: Events, search: Search, page: readonly Wir
 }
 
 function searchedOn(state: State, search: Omit<Search, 'query'>): Transition {
-  const query = olderQuery(state);
+  const query = olderEvents(state);
   if (query === null || !mayRequest(state)) return [ended(state, state.events, false)];
   const next = withEvents(state, { ...state.events, isReadingOlder: true, search: { ...search, query } });
   return [next, ...loads([{ of: 'events', query }])];
@@ -168,7 +167,7 @@ export function eventsMovedBy(state: State, by: number): Transition {
   const next = withEvents(state, moved(state.events, by));
   const { events } = next;
   const isAtBeginning = by < 0 && events.cursorId === (events.items[0]?.id ?? null);
-  if (!isAtBeginning || olderQuery(next) === null || events.search !== null) return [next];
+  if (!isAtBeginning || olderEvents(next) === null || events.search !== null) return [next];
   if (events.items.length >= MAX_SCROLLBACK) return [withMessage(next, 'A filter finds older events')];
   return searchedOn(next, {
     isFromNewest: false,

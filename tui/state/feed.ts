@@ -34,15 +34,15 @@ export interface Feed<T> {
   stream: 'opening' | 'open' | 'lost';
 }
 
-/** Where the items before the loaded ones begin, as a part of a query; null: there are none, or it is not known. */
-export function olderPosition({
-  older,
-  isTruncated,
-  items: [first],
-}: Pick<Feed<{ time: string }>, 'older' | 'isTruncated' | 'items'>): { cursor: string } | { until: string } | null {
-  if (older !== null) return { cursor: older };
+/** @returns the query of the newest page, changed to items before the loaded ones; null: there are none, or it is not known. */
+export function olderQuery<Q extends object>(
+  { older, isTruncated, items: [first] }: Pick<Feed<{ time: string }>, 'older' | 'isTruncated' | 'items'>,
+  newest: Q | null,
+): (Q & { cursor?: string; until?: string }) | null {
+  if (newest === null) return null;
+  if (older !== null) return { ...newest, cursor: older };
   // Includes the same millisecond, which may have other items.
-  return isTruncated && first ? { until: new Date(Date.parse(first.time) + 1).toISOString() } : null;
+  return isTruncated && first ? { ...newest, until: new Date(Date.parse(first.time) + 1).toISOString() } : null;
 }
 
 /** A search for older items, page by page, until it has what is needed. */

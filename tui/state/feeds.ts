@@ -3,7 +3,7 @@ import type { AuditQuery, WireAuditRecord } from '../../daemon/api/contract.js';
 import { mayRequest } from './connection.js';
 import type { Effect, DataRequest, Stream, Streamed } from './exchange.js';
 import * as events from './event-feed.js';
-import { olderPosition, withNewItems, emptyFeed, MAX_SCROLLBACK, moved, withOlderItems } from './feed.js';
+import { olderQuery, withNewItems, emptyFeed, MAX_SCROLLBACK, moved, withOlderItems } from './feed.js';
 import { parseFilter } from '../../console/query/filter.js';
 import { withMessage, type State, type Transition, view } from './state.js';
 import { used } from './token.js';
@@ -52,9 +52,14 @@ export function streamChanged(state: State, of: FeedName, stream: 'open' | 'lost
   return [next, ...asked.map((request): Effect => ({ do: 'load', request }))];
 }
 
-function newestPage(state: State): DataRequest[] {
+function newestQuery(state: State): AuditQuery | null {
   const { query, isComplete } = auditFilter(state);
-  return isComplete ? [{ of: 'audit', query: { ...query, limit: PAGE } }] : [];
+  return isComplete ? { ...query, limit: PAGE } : null;
+}
+
+function newestPage(state: State): DataRequest[] {
+  const query = newestQuery(state);
+  return query === null ? [] : [{ of: 'audit', query }];
 }
 
 /** The newest page, unless the stream already delivers new records. */
@@ -63,11 +68,7 @@ export function dataRequests(state: State): DataRequest[] {
   return audit.isKnown && audit.stream === 'open' && isFollowable(state) ? [] : newestPage(state);
 }
 
-/** The query for records before the first one; null: there are none, or it is not known. */
-function olderQuery(state: State): AuditQuery | null {
-  const position = olderPosition(state.audit);
-  return position && { ...auditFilter(state).query, limit: PAGE, ...position };
-}
+const olderRecords = (state: State): AuditQuery | null => olderQuery(state.audit, newestQuery(state));
 
 const isSame = (one: unknown, other: unknown) => JSON.stringify(one) === JSON.stringify(other);
 
@@ -79,11 +80,11 @@ export function auditReceived(
 ): State {
   const { audit } = state;
   const items = [...page.items].reverse();
-  if (audit.isReadingOlder && isSame(query, olderQuery(state))) {
+  if (audit.isReadingOlder && isSame(query, olderRecords(state))) {
     return { ...state, audit: withOlderItems(audit, items, page.next) };
   }
-  const isNewest = newestPage(state).some((request) => request.of === 'audit' && isSame(request.query, query));
-  if (!isNewest) return { ...state, audit: audit.isReadingOlder ? { ...audit, isReadingOlder: false } : audit };
+  if (!isSame(query, newestQuery(state)))
+    return { ...state, audit: audit.isReadingOlder ? { ...audit, isReadingOlder: false } : audit };
   const knownIds = new Set(audit.items.map(({ id }) => id));
   const joins = audit.isKnown && (page.next === null || items.some(({ id }) => knownIds.has(id)));
   if (joins) return { ...state, audit: withNewItems(audit, items) };
@@ -109,7 +110,7 @@ export function movedBy(state: State, of: FeedName, by: number): Transition {
   const next: State = { ...state, audit: moved(state.audit, by) };
   const { audit } = next;
   const isAtBeginning = by < 0 && audit.cursorId === audit.items[0]?.id;
-  const query = olderQuery(next);
+  const query = olderRecords(next);
   if (!isAtBeginning || query === null || audit.isReadingOlder || !mayRequest(next)) return [next];
   if (audit.items.length >= MAX_SCROLLBACK) return [withMessage(next, 'Older ones are found with a filter: until:7d')];
   return [

@@ -19,6 +19,7 @@ export interface InitialStateOptions {
   skins?: Skins;
   commandHistory?: readonly string[];
   saved?: Saved;
+  quitEnds?: string | null;
   /** What is wrong with the operator's settings. */
   problems?: readonly string[];
 }
@@ -34,6 +35,7 @@ export const initialState = ({
   skins = { current: 'default', all: new Map() },
   commandHistory = [],
   saved = NOTHING_SAVED,
+  quitEnds = null,
   problems = [],
 }: InitialStateOptions): State => ({
   size,
@@ -48,6 +50,7 @@ export const initialState = ({
   target,
   connection: NOT_CONNECTED,
   switchingTo: null,
+  quitEnds,
   isPaused: false,
   refreshMs,
   views: [{ screen: tab }],

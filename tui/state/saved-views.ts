@@ -7,7 +7,7 @@ import { knownNames, screenOf } from './filtering.js';
 import { filterOf } from './navigation.js';
 import * as projects from './projects.js';
 import { isViewName, MAX_VIEW_FILTER, MAX_VIEWS, type SavedChange, type SavedView, withSavedChange } from './saved.js';
-import { type State, TOKEN_ORDERS, type Transition, withMessage } from './state.js';
+import { PROJECT_ORDERS, type State, TOKEN_ORDERS, type Transition, withMessage } from './state.js';
 import * as tokens from './tokens.js';
 import * as top from './top.js';
 
@@ -78,7 +78,7 @@ export function openView(state: State, { name, screen, filter, sort }: SavedView
       return [tokens.withNewList(next, { filter, ...(order && { order, isDescending }) })];
     }
     case 'projects': {
-      const order = wanted === 'name' || wanted === 'created_at' ? wanted : null;
+      const order = PROJECT_ORDERS.find((one) => one === wanted);
       return [projects.arranged(next, { filter, ...(order && { order, isDescending }) })];
     }
     case 'top':

@@ -70,6 +70,8 @@ export interface State {
   connection: ConnectionState;
   /** The context that is being connected to; null: none. */
   switchingTo: string | null;
+  /** What ends with the terminal UI, such as `the demo`; null: nothing. */
+  quitEnds: string | null;
   isPaused: boolean;
   /** Refresh interval. */
   refreshMs: number;
@@ -254,6 +256,8 @@ export interface Message {
   untilMs: number;
   /** Whether it reports the result of a change. Other messages are about the screen on which they appeared, and go with it. */
   isResult: boolean;
+  /** Whether it asks to press the key again to quit. */
+  asksToQuit?: boolean;
 }
 
 /** A change without a response yet, and what to restore when the daemon refuses it. */
@@ -452,6 +456,11 @@ export const withMessage = (state: State, words: string, tone: Message['tone'] =
   ...state,
   message: { words, tone, untilMs: state.nowMs + MESSAGE_MS, isResult: false },
 });
+
+export function withQuitQuestion(state: State, words: string): State {
+  const next = withMessage(state, words);
+  return { ...next, message: next.message && { ...next.message, asksToQuit: true } };
+}
 
 /** Reports the result of a change. It stays while the operator goes to another screen. */
 export function withResult(state: State, words: string, tone: Message['tone']): State {

@@ -3,6 +3,7 @@ import { keyShown, labelOf } from '../../../tui/keys/binding.js';
 import { bindingsOn, keyScopeOf } from '../../../tui/keys/press.js';
 import { type State, TABS } from '../../../tui/state/state.js';
 import { frameLines, screenText, withoutColors } from './rendering.js';
+import { NOTHING_SAVED } from '../../../tui/state/saved.js';
 import { scene, SCENES } from './scenes.js';
 import { STATUS } from './screen-fixture.js';
 
@@ -51,6 +52,24 @@ describe('tabs', () => {
   it('keep the name of the current one on a narrow screen', () => {
     const narrow = tabs(scene({ columns: 50, tab: 'projects' }).state);
     expect(narrow).to.contain('3 Projects').and.not.to.contain('Tokens');
+  });
+
+  describe('of saved views', () => {
+    const line = (columns: number, ...names: string[]) => {
+      const views = names.map((name) => ({ name, screen: 'tokens' as const, filter: '', sort: null, columns: null }));
+      return tabs(scene({ columns, settings: { saved: { ...NOTHING_SAVED, views } } }).press('8').state).trimEnd();
+    };
+
+    it('are cut before the names of the screens are dropped', () => {
+      expect(line(120, 'leaked-in-2026')).to.match(/^ 1 Overview {2}2 Tokens 80 .* {2}7 Top {2}8 leaked-in-2026 80$/);
+      expect(line(80, 'leaked-in-2026')).to.match(/^ 1 Overview {2}2 Tokens {2}3 .* {2}7 Top {2}8 leaked…$/);
+    });
+
+    it('have their whole name beside the numbers of the screens, if there are several', () => {
+      expect(line(80, 'leaked', 'idle-for-30d', 'ci')).to.equal(
+        ' 1  2  3  4  5  6  7  8 leaked 80  9 idle-for-30d 80  0 ci 80',
+      );
+    });
   });
 
   it('show the number of filtered rows and of marks', () => {
@@ -137,8 +156,16 @@ describe('footer', () => {
 
   it('shows the keys of the screen in their order', () => {
     expect(footer(scene({ columns: 120 }).state)).to.match(
-      /^ ⏎ detail {2}x revoke {2}a reactivate {2}n new {2}space mark {2}\/ filter {2}: command {2}s sort {2}R issue again {2}\? help {2}q quit/,
+      /^ ⏎ detail {2}x revoke {2}R issue again {2}n new {2}space mark {2}\/ filter {2}a reactivate {2}: command {2}s sort {2}\? help {2}q quit/,
     );
+  });
+
+  it('has the keys for a token that expired at 80 columns', () => {
+    const { state } = scene({ columns: 80 });
+    expect(footer(state)).to.contain('R issue again');
+    expect(footer(scene({ columns: 80 }).press('enter').state))
+      .to.contain('R issue again')
+      .and.contain('a reactivate');
   });
 
   it('drops the least important keys on a narrow screen', () => {

@@ -362,6 +362,18 @@ describe('quitting', () => {
     expect(watching([]).press('ctrl+c').did('quit')).to.deep.equal({ do: 'quit', code: 130 });
   });
 
+  it('asks once with q, if that also stops the demo', () => {
+    const settings = { quitEnds: 'the demo' };
+    const quits = (...keys: string[]) => new Operator({ settings }).press(...keys);
+    expect(quits('q').did('quit')).to.equal(undefined);
+    expect(quits('q').says).to.equal('Press q again to quit, which also stops the demo');
+    expect(quits('q', 'q').did('quit')).to.deep.equal({ do: 'quit', code: 0 });
+    expect(quits('3', 'q', '2', 'q').did('quit'), 'the question is over on another screen').to.equal(undefined);
+    expect(quits('q').passes(10_000).press('q').did('quit'), 'and after a while').to.equal(undefined);
+    expect(quits('ctrl+c').did('quit')).to.deep.equal({ do: 'quit', code: 130 });
+    expect(quits(':', 'q', 'enter').did('quit')).to.deep.equal({ do: 'quit', code: 0 });
+  });
+
   it('works if the management token was refused', () => {
     const operator = watching([]);
     operator.daemon.failing = () => DENIED;

@@ -133,6 +133,11 @@ describe('saved views', () => {
       expect(shown(it.press('q', '3', '2'))).to.equal(undefined);
     });
 
+    it('sorted by any column of the projects', () => {
+      const it = entered(operator([view('busy', { screen: 'projects', sort: '-requests_24h' })]), 'view busy');
+      expect(it.state.projects).to.include({ order: 'requests_24h', isDescending: true });
+    });
+
     it('with the default order if theirs is not known', () => {
       const it = operator([view('x', { sort: '-size' })]).press('8');
       expect(it.state.tokens).to.include({ order: 'live', isDescending: false });
