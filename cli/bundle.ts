@@ -1,5 +1,5 @@
 /**
- * The bundle: dist/cli/llmp.cjs, one file with the command line, which starts in less than half the time of separate modules. It does not
+ * The bundle: one file with the command line, which starts in a third of the time of separate modules. It does not
  * contain the daemon and the terminal UI. A command that loads them is run by the separate modules in dist/ from its beginning, so that
  * no class exists twice in one run.
  */

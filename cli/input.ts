@@ -20,13 +20,17 @@ type Question = { message: string } & (
 
 export class Input {
   readonly #shell: Shell;
-  /** Prompts need a terminal on stdin, for the answers, and on stderr, for the questions: stdout is for data only. */
-  readonly canAsk: boolean;
+  readonly #mayAsk: boolean;
   #stdinUser: string | undefined;
 
   constructor(shell: Shell, mayAsk: boolean) {
     this.#shell = shell;
-    this.canAsk = mayAsk && shell.stdin.isTTY === true && shell.stderr.isTTY === true;
+    this.#mayAsk = mayAsk;
+  }
+
+  /** Prompts need a terminal on stdin, for the answers, and on stderr, for the questions: stdout is for data only. */
+  get canAsk(): boolean {
+    return this.#mayAsk && this.#shell.stdin.isTTY === true && this.#shell.stderr.isTTY === true;
   }
 
   get isPiped(): boolean {

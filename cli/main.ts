@@ -7,7 +7,7 @@ import { EXIT } from '../console/failure.js';
 import { run } from './program.js';
 import type { EndingSignal, Shell } from './shell.js';
 
-const { argv, env, stdin, stdout, stderr } = process;
+const { argv, env } = process;
 
 // Every command holds a credential. The following lines close the ways on which Node.js would expose it.
 const umask = process.umask(0o077); // New files, such as a database, are readable by this user only.
@@ -20,16 +20,20 @@ if (argv.some((word) => word.startsWith('--management-token'))) process.title = 
 const COMPLETION_TIMEOUT_MS = 800;
 if (argv[2] === '__complete') {
   const end = () => process.kill(process.pid, 'SIGKILL'); // An orderly exit would wait for pending file and DNS operations.
-  setTimeout(end, COMPLETION_TIMEOUT_MS - performance.now()).unref();
+  setTimeout(end, COMPLETION_TIMEOUT_MS - process.uptime() * 1000).unref();
 }
 
+// Node.js creates a standard stream when it is first used, which takes up to 5 ms. Most commands use only one of them.
+const streams: Partial<Record<'stdout' | 'stderr', NodeJS.WriteStream & { fd: 1 | 2 }>> = {};
+
 // A closed pipe is not an error: in `llmp token list | head` the reader stops early.
-for (const stream of [stdout, stderr]) {
-  stream.on('error', (error: NodeJS.ErrnoException) => {
+function outputStream(name: 'stdout' | 'stderr') {
+  return (streams[name] ??= process[name].on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') process.exit(EXIT.closedPipe);
-    if (stream === stdout) stderr.write(`llmp: cannot write the output\n  ${error.code ?? error.message}\n`);
+    const reason = error.code ?? error.message;
+    if (name === 'stdout') outputStream('stderr').write(`llmp: cannot write the output\n  ${reason}\n`);
     process.exit(EXIT.refused);
-  });
+  }));
 }
 
 function program(): string {
@@ -66,9 +70,15 @@ const pause = (ms: number, signal: AbortSignal) => sleep(ms, undefined, { signal
 
 const shell: Shell = {
   env,
-  stdin,
-  stdout,
-  stderr,
+  get stdin() {
+    return process.stdin;
+  },
+  get stdout() {
+    return outputStream('stdout');
+  },
+  get stderr() {
+    return outputStream('stderr');
+  },
   now: () => Date.now(),
   pause,
   program: program(),

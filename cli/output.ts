@@ -266,8 +266,9 @@ export class Output {
   /** Waits for `work`. If it takes longer than 300 ms, the terminal shows `what` until it is done. */
   async during<T>(what: string, work: Promise<T>): Promise<T> {
     this.#pending += 1;
-    if (this.#shell.stderr.isTTY && !this.#options.quiet) {
+    if (!this.#options.quiet) {
       this.#progressTimer ??= setTimeout(() => {
+        if (!this.#shell.stderr.isTTY) return;
         this.#progressShown = true;
         this.#shell.stderr.write(`\r${visible(what)} ...\x1b[K`);
       }, PROGRESS_AFTER_MS);

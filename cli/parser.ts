@@ -27,7 +27,7 @@ export async function parse(argv: readonly string[], shell: Shell): Promise<Pars
   let result: ParseResult = { kind: 'shown' };
   const commands = await commandsFor(argv);
   const tree = new Tree(commands, GROUPS);
-  const root = nodesOf(commands, shell, (command, node) => {
+  const root = nodesOf(commands, new Set(argv), shell, (command, node) => {
     result = { kind: 'chosen', command, args: node.args, options: valuesOf(node, command.options) };
   });
   const helpAt = (words: readonly string[]) => helpOf(words, tree, shell);
@@ -70,9 +70,14 @@ async function noHelp(words: readonly string[], tree: Tree): Promise<Failure> {
 
 // ---- building
 
-function nodesOf(commands: readonly Command[], shell: Shell, choose: (command: Command, node: Node) => void): Node {
+/** @param given the words of the command line. Only commands and groups that they can name get their options, which take time. */
+function nodesOf(
+  commands: readonly Command[],
+  given: ReadonlySet<string>,
+  shell: Shell,
+  choose: (command: Command, node: Node) => void,
+): Node {
   const root = prepared(new Node('llmp'), rootCommand.summary)
-    .version(readVersion(), '--version', 'print the version')
     .helpOption('-h, --help', 'show help for a command')
     .helpCommand(false)
     .showSuggestionAfterError(false) // help/suggest.ts also knows the global options and the commands of other groups.
@@ -81,15 +86,28 @@ function nodesOf(commands: readonly Command[], shell: Shell, choose: (command: C
       writeOut: (text) => void shell.stdout.write(text),
       writeErr: () => undefined, // Parse errors are reported like all other failures.
     });
+  if (given.has('--version')) root.version(readVersion(), '--version', 'print the version');
   declareOptions(root, GLOBAL_OPTIONS);
 
-  for (const [words, { summary }] of Object.entries(GROUPS)) nodeAt(root, words.split(' '), summary);
+  // The words that can follow a given one are needed for messages, without their options.
+  const isReached = (path: readonly string[]) => path.slice(0, -1).every((word) => given.has(word));
+  for (const [words, { summary }] of Object.entries(GROUPS)) {
+    const path = words.split(' ');
+    if (!isReached(path)) continue;
+    const node = nodeAt(root, path, summary);
+    if (given.has(path.at(-1) ?? '')) declareOptions(node, GLOBAL_OPTIONS);
+  }
   for (const command of commands) {
-    for (const path of pathsOf(command)) {
-      const node = nodeAt(root, path, command.summary).action(() => {
+    for (const path of pathsOf(command).filter(isReached)) {
+      const node = nodeAt(root, path, command.summary);
+      if (command.alias !== undefined) node.alias(command.alias);
+      if (![path.at(-1), command.alias].some((word) => word !== undefined && given.has(word))) continue;
+      // The path of a command can be that of a group, which has these options already.
+      if (node.options.length === 0) declareOptions(node, GLOBAL_OPTIONS);
+      declare(node, command);
+      node.action(() => {
         choose(command, node);
       });
-      declare(node, command);
     }
   }
   return root;
@@ -99,10 +117,7 @@ function nodesOf(commands: readonly Command[], shell: Shell, choose: (command: C
 function nodeAt(root: Node, path: readonly string[], summary: string): Node {
   return path.reduce((parent, word) => {
     const known = parent.commands.find((node) => node.name() === word);
-    if (known) return known;
-    const node = prepared(parent.command(word), summary);
-    declareOptions(node, GLOBAL_OPTIONS);
-    return node;
+    return known ?? prepared(parent.command(word), summary);
   }, root);
 }
 
@@ -119,8 +134,7 @@ function prepared(node: Node, summary: string): Node {
   );
 }
 
-function declare(node: Node, { alias, argument, options }: Command): void {
-  if (alias !== undefined) node.alias(alias);
+function declare(node: Node, { argument, options }: Command): void {
   if (argument) {
     const name = argument.many ? `${argument.name}...` : argument.name;
     const declared = new NodeArgument(argument.required ? `<${name}>` : `[${name}]`);

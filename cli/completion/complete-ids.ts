@@ -146,7 +146,11 @@ async function clientFor({ given }: Line, shell: Shell): Promise<ManagementClien
       done();
     },
   });
-  const silent: Shell = { ...shell, stdin: Readable.from([]), stdout: mute, stderr: mute };
+  const silent = Object.create(shell, {
+    stdin: { value: Readable.from([]) },
+    stdout: { value: mute },
+    stderr: { value: mute },
+  }) as Shell;
   const destination = await destinationOf(globals, shell.env);
   // Without a warning, which completion cannot show, the token must not be sent in clear text.
   if (serverOf(destination.server).isClearText) throw new Error('in clear text');

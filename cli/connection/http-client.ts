@@ -9,19 +9,19 @@ import type { Fetch, FetchInit, FetchResponse } from '../../daemon/api/client.js
 /** A page of the largest list has about 1 MB. */
 const MAX_JSON_BYTES = 64 * 1024 * 1024;
 /** A connection that was idle for longer is not used again: the server may be about to close it. */
-const MAX_IDLE_MS = 1_000;
+const MAX_IDLE_SECONDS = 1;
 
 /** @param socketPath the path of a Unix socket. By default, requests are sent to the host of their URL. */
 export function fetchWithHttp(socketPath?: string): Fetch {
   const unixAgent = socketPath === undefined ? undefined : new Agent({ keepAlive: true });
-  let lastUsed = 0;
+  let lastUsed = 0; // The global `performance` would load another module of Node.js.
   return async (url, init) => {
     const isTls = url.protocol === 'https:';
     const { request, agent } = isTls
       ? await import('node:https').then((https) => ({ request: https.request, agent: https.globalAgent }))
       : { request: httpRequest, agent: unixAgent ?? globalAgent };
-    if (performance.now() - lastUsed > MAX_IDLE_MS) closeIdle(agent);
-    lastUsed = performance.now();
+    if (process.uptime() - lastUsed > MAX_IDLE_SECONDS) closeIdle(agent);
+    lastUsed = process.uptime();
     const { signal } = init;
     try {
       const response = await sent(url, { agent, ...(socketPath !== undefined && { socketPath }) }, request, init);
@@ -34,7 +34,7 @@ export function fetchWithHttp(socketPath?: string): Fetch {
     } catch (error) {
       throw failureOf(error, signal);
     } finally {
-      lastUsed = performance.now();
+      lastUsed = process.uptime();
     }
   };
 }
@@ -51,8 +51,15 @@ function sent(
 ): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const length = body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) };
-    const outgoing = request(url, { ...connection, method, headers: { ...headers, ...length }, signal }, resolve);
+    const outgoing = request(url, { ...connection, method, headers: { ...headers, ...length } }, resolve);
     outgoing.on('error', reject);
+    // The option `signal` of the request does the same, in a millisecond of a short command.
+    const abort = () => outgoing.destroy(new Error('aborted'));
+    if (signal.aborted) abort();
+    signal.addEventListener('abort', abort);
+    outgoing.once('close', () => {
+      signal.removeEventListener('abort', abort);
+    });
     outgoing.end(body);
   });
 }

@@ -1,13 +1,22 @@
 import { expect } from 'chai';
 import { spawn, spawnSync } from 'node:child_process';
-import { readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { basename, join, resolve } from 'node:path';
+import { codeCacheOf, readCodeCache, scriptOf } from '../../cli/bundled-program.js';
 import { temporaryFolder } from '../support/daemon.js';
 import { startStandIn } from './stand-in.js';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
 const BUNDLE = join(ROOT, 'dist/cli/llmp.cjs');
 const MAIN = join(ROOT, 'dist/cli/main.js');
+
+/** The path of the only file in dist/cli of the bundle, or of its code cache. */
+function bundled(ending: '.cjs' | '.cache'): string {
+  const folder = join(ROOT, 'dist/cli');
+  const found = readdirSync(folder).filter((name) => name.startsWith('llmp-') && name.endsWith(ending));
+  expect(found).to.have.length(1);
+  return join(folder, found[0] ?? '');
+}
 
 const SEPARATE = /import\('(?:\.\.\/)+(?:tui\/|migrations\/|daemon\/(?!api\/))|import\('\.\.\/manual\//;
 
@@ -34,12 +43,36 @@ describe('the bundled command line', () => {
   });
 
   it('does not contain the daemon, the terminal UI, or large packages', () => {
-    const text = readFileSync(BUNDLE, 'utf8');
+    const text = readFileSync(bundled('.cjs'), 'utf8');
     const modules = [...text.matchAll(/^\/\/ (?:dist|node_modules|\.\.)\/.*$/gm)].map(([line]) => line);
     expect(modules.some((line) => line.endsWith('dist/cli/program.js'))).to.equal(true);
     const separate = modules.filter((line) => /dist\/(?:tui|migrations|daemon\/(?!api\/)|cli\/manual)/.test(line));
     expect(separate).to.deep.equal([]);
-    expect(statSync(BUNDLE).size).to.be.below(1_000_000);
+    expect(text.length).to.be.below(1_000_000);
+    expect(text, 'ASCII, which it is read as').to.match(/^[\0-\x7f]*$/);
+  });
+
+  it('starts with the code cache of this version of Node.js, and without one', () => {
+    const program = bundled('.cjs');
+    expect(bundled('.cache')).to.equal(codeCacheOf(program));
+    expect(scriptOf(program, readCodeCache(program)).cachedDataRejected).to.equal(false);
+
+    const folder = join(temporaryFolder(), 'dist/cli');
+    mkdirSync(folder, { recursive: true });
+    copyFileSync(join(ROOT, 'package.json'), join(folder, '../../package.json'));
+    for (const file of [BUNDLE, program]) copyFileSync(file, join(folder, basename(file)));
+    const start = () => ran(join(folder, 'llmp.cjs'), ['help', 'token', 'list']);
+    const expected = ran(BUNDLE, ['help', 'token', 'list']);
+    expect(start()).to.deep.equal(expected);
+    // V8 rejects the cache of another version, and a file that is not a cache.
+    const cache = join(folder, basename(codeCacheOf(program)));
+    writeFileSync(cache, 'not a cache');
+    expect(start()).to.deep.equal(expected);
+    const other = readFileSync(codeCacheOf(program));
+    other.writeUInt32LE(other.readUInt32LE(4) ^ 1, 4); // The version of V8.
+    writeFileSync(cache, other);
+    expect(scriptOf(join(folder, basename(program)), other).cachedDataRejected).to.equal(true);
+    expect(start()).to.deep.equal(expected);
   });
 
   for (const line of [

@@ -1,7 +1,10 @@
 /** Bundles the command line: see cli/bundle.ts. */
-import { chmodSync, readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { chmodSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
-import { build } from 'esbuild';
+import { build, type BuildOptions, type Plugin } from 'esbuild';
+import { codeCacheOf } from '../../cli/bundled-program.js';
 
 /** Packages that short commands load. They are small; others are loaded when a command needs them. */
 const BUNDLED_PACKAGES = ['commander', 'picocolors', 'smol-toml', 'string-width'];
@@ -11,41 +14,99 @@ const LICENSES = ['commander/LICENSE', 'picocolors/LICENSE', 'smol-toml/LICENSE'
 /** What commands load only when they run and is not in the bundle. */
 const SEPARATE = /^(?:cli\/manual|migrations|tui|daemon\/(?!api\/))/;
 
-/** @param dist the folder with the compiled modules. @throws if a module cannot be bundled. */
+const SHARED = {
+  bundle: true,
+  platform: 'node',
+  format: 'cjs',
+  target: 'node20.19',
+  charset: 'ascii', // Text in another encoding takes longer to read.
+  logLevel: 'warning',
+  write: false,
+} as const satisfies BuildOptions;
+
+/**
+ * Writes dist/cli/llmp.cjs, which starts the bundle, the bundle itself and its code cache. The names of the latter contain a hash, so that
+ * a program never reads files of two builds, even while a build runs.
+ *
+ * @param dist the folder with the compiled modules. @throws if a module cannot be bundled.
+ */
 export async function bundle(dist: string): Promise<void> {
-  const outfile = join(dist, 'cli/llmp.cjs');
-  const licenses = LICENSES.map((path) => readFileSync(join(dist, '../node_modules', path), 'utf8'));
-  const notice = [...new Set(licenses)].join('\n').replaceAll('*/', '* /');
-  const { warnings } = await build({
-    entryPoints: [join(dist, 'cli/main.js')],
-    outfile,
-    bundle: true,
-    platform: 'node',
-    format: 'cjs',
-    target: 'node20.19',
-    sourcemap: 'linked',
-    footer: {
-      js: `/* Contains commander, picocolors, smol-toml, string-width and its dependencies, with these licenses:\n\n${notice}*/`,
-    },
+  const folder = join(dist, 'cli');
+  const earlier = readdirSync(folder).filter((name) => /^llmp[-.].*\.(?:cjs|map|cache)$/.test(name));
+  const [output = '', map = ''] = await outputsOf({
+    ...SHARED,
+    entryPoints: [join(folder, 'main.js')],
+    outfile: join(folder, 'llmp.cjs'),
+    sourcemap: 'external',
+    footer: { js: noticeIn(dist) },
     define: { IS_BUNDLE: 'true', 'import.meta.dirname': '__dirname' },
-    logLevel: 'warning',
-    plugins: [
-      {
-        name: 'separate',
-        setup(bundling) {
-          bundling.onResolve({ filter: /^[^./]/ }, ({ path, importer }) => {
-            const isBundled = BUNDLED_PACKAGES.includes(path) || importer.includes('node_modules');
-            return isBundled ? undefined : { path, external: true };
-          });
-          bundling.onResolve({ filter: /^\.\.?\// }, ({ path, kind, resolveDir }) => {
-            const target = relative(dist, resolve(resolveDir, path));
-            if (kind !== 'dynamic-import' || !SEPARATE.test(target)) return undefined;
-            return { path: `../${target}`, external: true };
-          });
-        },
-      },
-    ],
+    plugins: [separately(dist)],
   });
+  // The bundler escapes other characters, except in regular expressions.
+  const code = output
+    .replace(/^#!.*/, '')
+    .replaceAll(/\bimport\(/g, 'importModule(') // See `start`.
+    .replace(/[^\0-\x7f]/g, escaped);
+  const name = `llmp-${createHash('sha256').update(code).digest('hex').slice(0, 16)}`;
+  const program = join(folder, `${name}.cjs`);
+  replace(join(folder, `${name}.cjs.map`), map);
+  replace(program, `${code}//# sourceMappingURL=${name}.cjs.map\n`);
+  const isCached = cacheCode(program);
+
+  const [starting = ''] = await outputsOf({
+    ...SHARED,
+    entryPoints: [join(folder, 'start.js')],
+    outfile: join(folder, 'llmp.cjs'),
+    define: { BUNDLE: JSON.stringify(`${name}.cjs`), 'import.meta.dirname': '__dirname' },
+  });
+  replace(join(folder, 'llmp.cjs'), starting, 0o755);
+  const current = [program, `${program}.map`, ...(isCached ? [codeCacheOf(program)] : [])];
+  for (const file of earlier.map((each) => join(folder, each))) if (!current.includes(file)) rmSync(file);
+}
+
+async function outputsOf(options: BuildOptions): Promise<string[]> {
+  const { warnings, outputFiles = [] } = await build(options);
   if (warnings.length > 0) throw new Error('the command line cannot be bundled: see the warnings');
-  chmodSync(outfile, 0o755);
+  return outputFiles.toSorted((one, other) => one.path.length - other.path.length).map(({ text }) => text);
+}
+
+/** The licenses of the packages in the bundle, in ASCII. */
+function noticeIn(dist: string): string {
+  const licenses = LICENSES.map((path) => readFileSync(join(dist, '../node_modules', path), 'utf8'));
+  const text = [...new Set(licenses)].join('\n').replaceAll('*/', '* /').replaceAll('\u00a9', '(c)');
+  return `/* Contains commander, picocolors, smol-toml, string-width and its dependencies, with these licenses:\n\n${text}*/\n`;
+}
+
+const separately = (dist: string): Plugin => ({
+  name: 'separate',
+  setup(bundling) {
+    bundling.onResolve({ filter: /^[^./]/ }, ({ path, importer }) => {
+      const isBundled = BUNDLED_PACKAGES.includes(path) || importer.includes('node_modules');
+      return isBundled ? undefined : { path, external: true };
+    });
+    bundling.onResolve({ filter: /^\.\.?\// }, ({ path, kind, resolveDir }) => {
+      const target = relative(dist, resolve(resolveDir, path));
+      if (kind !== 'dynamic-import' || !SEPARATE.test(target)) return undefined;
+      return { path: `../${target}`, external: true };
+    });
+  },
+});
+
+const escaped = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+
+function replace(path: string, content: string, mode = 0o644): void {
+  const written = `${path}.${process.pid}`;
+  writeFileSync(written, content);
+  chmodSync(written, mode);
+  renameSync(written, path);
+}
+
+/** @returns false if the code cache could not be created: the program then starts without it. */
+function cacheCode(program: string): boolean {
+  const { status } = spawnSync(process.execPath, [join(import.meta.dirname, 'code-cache.js'), program], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+    timeout: 60_000,
+  });
+  if (status !== 0) console.error('warning: no code cache for the command line; it will start more slowly');
+  return status === 0;
 }

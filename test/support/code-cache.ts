@@ -1,0 +1,56 @@
+/**
+ * Writes the code cache of a bundle: `node code-cache.js PATH`. V8 compiles a function when it is first called, so this process runs a few
+ * common commands against a stand-in for the daemon, and then stores what V8 has compiled.
+ */
+import { chmodSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { createRequire } from 'node:module';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { codeCacheOf, scriptOf, start } from '../../cli/bundled-program.js';
+import { aWireProject, aWireToken } from './factories.js';
+
+const [node = '', , bundle = ''] = process.argv;
+const require = createRequire(bundle);
+
+const server = createServer((req, res) => {
+  const items = req.url?.startsWith('/manage/tokens') ? [aWireToken()] : [aWireProject()];
+  res.writeHead(200, { 'content-type': 'application/json', connection: 'close' }).end(JSON.stringify(items));
+}).unref();
+await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+
+const home = mkdtempSync(join(tmpdir(), 'llmp-code-cache-'));
+Object.assign(process.env, {
+  HOME: home,
+  LLMP_CONFIG: join(home, 'config.toml'),
+  LLMP_SERVER: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+  MANAGEMENT_TOKEN: 'of-the-stand-in-'.padEnd(40, '0'),
+});
+
+const script = scriptOf(bundle, undefined);
+const commands = [
+  { args: ['token', 'list'], isTerminal: false },
+  { args: ['token', 'list'], isTerminal: true },
+  // With an option before it there is no time limit.
+  { args: ['-q', '__complete', '--', 'token', 'revoke', ''], isTerminal: false },
+  { args: ['-q', '__complete', '--', 'tok'], isTerminal: false },
+];
+
+// A command has ended when the process has nothing left to do.
+process.on('beforeExit', () => {
+  const command = commands.shift();
+  if (command) {
+    process.argv = [node, bundle, ...command.args];
+    process.stdout.isTTY = command.isTerminal;
+    start(script, bundle, require, (id) => import(id));
+    setImmediate(() => undefined); // The event is emitted again only after the event loop has run.
+    return;
+  }
+  const written = `${codeCacheOf(bundle)}.${process.pid}`;
+  writeFileSync(written, script.createCachedData());
+  chmodSync(written, 0o644);
+  renameSync(written, codeCacheOf(bundle));
+  rmSync(home, { recursive: true });
+  process.exit(0);
+});
