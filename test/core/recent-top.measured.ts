@@ -39,7 +39,7 @@ describe('the top rows of 100,000 tokens', function () {
     nowMs = startedMs;
   });
 
-  it('take less than 50 ms when all had requests in the hour', () => {
+  it('take less than 50 ms when all had requests in the hour', async () => {
     const top = opened();
     for (let token = 0; token < TOKENS; token++) {
       nowMs = startedMs + Math.floor((token / TOKENS) * 57 * MINUTE_MS);
@@ -48,17 +48,44 @@ describe('the top rows of 100,000 tokens', function () {
     for (const window of ['5m', '1h'] as const) {
       for (const by of TOP_DIMENSIONS) {
         for (const sort of TOP_SORTS) {
-          const times = Array.from({ length: 9 }, () => {
+          const times: number[] = [];
+          for (let run = 0; run < 9; run++) {
             const begun = process.cpuUsage(); // Other processes do not count.
-            const part = top.part({ by, window, sort, limit: 50 }, nowMs);
+            const part = await top.part({ by, window, sort, limit: 50 }, nowMs);
             expect(part.groups).to.have.length(50);
-            return process.cpuUsage(begun).user / 1_000;
-          });
+            times.push(process.cpuUsage(begun).user / 1_000);
+          }
           expect(Math.min(...times), `${by} by ${sort} in ${window}`).to.be.below(PAGE_MS);
         }
       }
     }
-    expect(top.part({ by: 'token', window: '1h', sort: 'errors', limit: 1 }, nowMs).groupCount).to.equal(TOKENS);
+    expect((await top.part({ by: 'token', window: '1h', sort: 'errors', limit: 1 }, nowMs)).groupCount).to.equal(
+      TOKENS,
+    );
+  });
+
+  it('take less than 5 ms in one stretch', () => {
+    const top = opened();
+    for (let token = 0; token < TOKENS; token++) {
+      nowMs = startedMs + Math.floor((token / TOKENS) * 57 * MINUTE_MS);
+      top.record(ended(token, nowMs));
+    }
+    for (const by of TOP_DIMENSIONS) {
+      for (const sort of TOP_SORTS) {
+        // Of each slice the fastest of some runs: garbage collection and other processes do not count.
+        const fastest: number[] = [];
+        for (let run = 0; run < 7; run++) {
+          const work = top.partInSlices({ by, window: '1h', sort, limit: 50 }, nowMs);
+          for (let slice = 0; ; slice += 1) {
+            const begunMs = performance.now();
+            const { done } = work.next();
+            fastest[slice] = Math.min(fastest[slice] ?? Infinity, performance.now() - begunMs);
+            if (done) break;
+          }
+        }
+        expect(Math.max(...fastest), `${by} by ${sort}`).to.be.below(5);
+      }
+    }
   });
 
   it('take bounded memory when new tokens have requests all the time', () => {

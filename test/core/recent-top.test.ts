@@ -3,8 +3,11 @@ import type { RequestEnded } from '../../daemon/core/events.js';
 import { NO_CONTENT_FACTS } from '../../daemon/core/events.js';
 import { ModelNames } from '../../daemon/core/model-names.js';
 import type { TopQuery } from '../../daemon/core/ports.js';
+import { TOP_DIMENSIONS, TOP_SORTS } from '../../daemon/api/vocabulary.js';
 import { failuresIn } from '../../daemon/core/top/counts.js';
+import { CELLS_PER_SLICE } from '../../daemon/core/top/part.js';
 import { RecentTop } from '../../daemon/core/top/recent-top.js';
+import { Step } from '../../daemon/core/top/step.js';
 import { merged, quantileOf } from '../../daemon/core/top/top-report.js';
 
 const HOUR_MS = 3_600_000;
@@ -52,11 +55,18 @@ describe('the figures of the last hour in memory', () => {
     ...more,
     window: '1h' as const,
   });
+  /** A request of each. The same object for all of them: creating an object like it takes much longer. */
+  const recordTokens = (top: RecentTop, count: number) => {
+    const request = { ...ended(nowMs, 0) };
+    for (let token = 0; token < count; token++) {
+      top.record(Object.assign(request, { tokenId: `token-${token}`, projectId: `project-${token % 7}` }));
+    }
+  };
   beforeEach(() => {
     nowMs = BEGAN_MS;
   });
 
-  it('are those of all requests, for random requests at random times', () => {
+  it('are those of all requests, for random requests at random times', async () => {
     const top = opened();
     const model = new Map<string, { requests: number; errors: number; last: number }>();
     let seed = 1;
@@ -74,7 +84,7 @@ describe('the figures of the last hour in memory', () => {
       model.set(request.tokenId!, known);
     }
     expect(nowMs - BEGAN_MS).to.be.below(57 * 60_000);
-    const part = top.part(query({ limit: 300 }), nowMs);
+    const part = await top.part(query({ limit: 300 }), nowMs);
     const found = part.groups.map((group) => [
       group.tokenId,
       { requests: group.counts[0], errors: failuresIn(group.counts), last: group.lastMs },
@@ -83,23 +93,50 @@ describe('the figures of the last hour in memory', () => {
     const errors = part.groups.map((group) => failuresIn(group.counts));
     expect(errors).to.deep.equal([...errors].sort((a, b) => b - a));
     expect(part.groups.every(({ history, counts }) => history.reduce((a, b) => a + b, 0) === counts[0])).to.equal(true);
-    expect(top.part(query({ limit: 3 }), nowMs).groups).to.deep.equal(part.groups.slice(0, 3));
+    expect((await top.part(query({ limit: 3 }), nowMs)).groups).to.deep.equal(part.groups.slice(0, 3));
     expect(part.total.counts[0]).to.equal(20_000);
   });
 
-  it('of several instances have the quantiles of all responses, not their average', () => {
+  it('are read in slices, in every order, so that requests do not wait for a report', () => {
+    const top = opened();
+    recordTokens(top, 3 * CELLS_PER_SLICE);
+    for (const by of TOP_DIMENSIONS) {
+      for (const sort of TOP_SORTS) {
+        const { part, sliceSizes } = withCellsCounted(() => top.partInSlices(query({ by, sort }), nowMs));
+        expect(part.groups).to.have.length(by === 'token' ? 10 : 7);
+        expect(Math.max(...sliceSizes), `${by} by ${sort}`).to.be.within(1, CELLS_PER_SLICE);
+        // Groups, keys and rows are each read from the cells; selecting the first tokens takes as long, and so do their quantiles.
+        const passes = by !== 'token' ? 3 : sort === 'p50' || sort === 'p95' ? 5 : 4;
+        expect(sliceSizes.length).to.be.above(3 * passes);
+      }
+    }
+  });
+
+  it('keep the names of a report that is being built when its steps leave', async () => {
+    const top = opened();
+    recordTokens(top, CELLS_PER_SLICE + 10);
+    const part = top.part(query({ sort: 'requests', limit: 2 }), nowMs);
+    await new Promise((resolve) => setImmediate(resolve));
+    nowMs += 2 * HOUR_MS;
+    for (let token = 0; token < 1_000; token++) top.record(ended(nowMs, 1_000_000 + token));
+    expect((await part).groups.map(({ tokenId }) => tokenId)).to.deep.equal(['token-0', 'token-1']);
+    const later = await top.part(query({ sort: 'requests', limit: 1 }), nowMs);
+    expect([later.groupCount, later.groups[0]?.tokenId]).to.deep.equal([1_000, 'token-1000000']);
+  });
+
+  it('of several instances have the quantiles of all responses, not their average', async () => {
     const [one, other] = [opened(), opened()];
     for (let n = 0; n < 99; n++) one.record(ended(nowMs, 1, { upstreamMs: 10 }));
     for (let n = 0; n < 11; n++) other.record(ended(nowMs, 1, { upstreamMs: 10_000 }));
     other.record(ended(nowMs, 2));
-    const part = merged([one.part(query(), nowMs), other.part(query(), nowMs)], query());
+    const part = merged([await one.part(query(), nowMs), await other.part(query(), nowMs)], query());
     const [row] = part.groups;
     expect([part.groupCount, row?.counts[0], part.total.counts[0]]).to.deep.equal([2, 110, 111]);
     expect(quantileOf(row!, 'p50')).to.be.within(6, 16);
     expect(quantileOf(row!, 'p95')).to.be.within(6_000, 16_000);
   });
 
-  it('take a bounded amount of memory: the oldest steps leave early', () => {
+  it('take a bounded amount of memory: the oldest steps leave early', async () => {
     const most = 2_500_000;
     const top = opened(most);
     for (let step = 0; step < 10; step++) {
@@ -108,33 +145,62 @@ describe('the figures of the last hour in memory', () => {
       nowMs += 180_000;
     }
     nowMs -= 180_000;
-    const part = top.part(query(), nowMs);
+    const part = await top.part(query(), nowMs);
     expect(part.fromMs).to.be.within(BEGAN_MS + 180_000, nowMs);
     expect(part.groupCount).to.be.within(1_500, 10_000);
     expect(part.total.counts[0]).to.equal(part.groupCount);
   });
 
-  it('are in the total only when there is no room for a single step', () => {
+  it('are in the total only when there is no room for a single step', async () => {
     const top = opened(2_000_000);
     for (let token = 0; token < 20_000; token++) top.record(ended(nowMs, token));
-    const part = top.part(query(), nowMs);
+    const part = await top.part(query(), nowMs);
     expect(top.bytes).to.be.at.most(2_000_000);
     expect(part.untracked).to.be.above(0);
     expect(part.groupCount + part.untracked).to.equal(20_000);
     expect(part.total.counts[0]).to.equal(20_000);
   });
 
-  it('free their memory when the hour has passed, and begin again after the clock was set back', () => {
+  it('free their memory when the hour has passed, and begin again after the clock was set back', async () => {
     const top = opened();
     const before = top.bytes;
     for (let token = 0; token < 5_000; token++) top.record(ended(nowMs, token));
     nowMs += 2 * HOUR_MS;
-    expect(top.part(query(), nowMs).groups).to.deep.equal([]);
-    top.part({ ...query(), window: '5m' }, nowMs);
+    expect((await top.part(query(), nowMs)).groups).to.deep.equal([]);
+    await top.part({ ...query(), window: '5m' }, nowMs);
     expect(top.bytes).to.be.below(before + 150_000);
     top.record(ended(nowMs, 1));
     nowMs -= HOUR_MS;
     top.record(ended(nowMs, 2));
-    expect(top.part(query(), nowMs).groups.map(({ tokenId }) => tokenId)).to.deep.equal(['token-2']);
+    expect((await top.part(query(), nowMs)).groups.map(({ tokenId }) => tokenId)).to.deep.equal(['token-2']);
   });
 });
+
+/** Runs the slices, and counts the cells that each of them reads. */
+function withCellsCounted<T>(begin: () => Generator<void, T>): { part: T; sliceSizes: number[] } {
+  const readers = ['tokenOf', 'modelOf', 'countOf', 'lastMsOf', 'failuresOf', 'addTimes'] as const;
+  const cells = new Set<number>();
+  const original = new Map(readers.map((name) => [name, Object.getOwnPropertyDescriptor(Step.prototype, name)!]));
+  for (const [name, { value }] of original) {
+    const read = value as (this: Step, cell: number, ...more: unknown[]) => unknown;
+    Object.defineProperty(Step.prototype, name, {
+      configurable: true,
+      value(this: Step, cell: number, ...more: unknown[]) {
+        cells.add(cell);
+        return read.call(this, cell, ...more);
+      },
+    });
+  }
+  const sliceSizes: number[] = [];
+  try {
+    const work = begin();
+    for (;;) {
+      cells.clear();
+      const step = work.next();
+      sliceSizes.push(cells.size);
+      if (step.done) return { part: step.value, sliceSizes };
+    }
+  } finally {
+    for (const [name, descriptor] of original) Object.defineProperty(Step.prototype, name, descriptor);
+  }
+}

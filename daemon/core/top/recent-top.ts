@@ -8,16 +8,16 @@
  */
 import type { RequestEnded } from '../events.js';
 import type { ModelNames } from '../model-names.js';
-import type { Clock, RecentTopQuery, TopGroup, TopPart, TopQuery } from '../ports.js';
-import { quantile } from '../histogram.js';
+import { inSlices } from '../in-slices.js';
+import type { Clock, RecentTopQuery, TopPart } from '../ports.js';
+import { partOf } from './part.js';
+import { RequestFigures } from './request-figures.js';
 import { Ring } from './ring.js';
-import { BOUNDS_MS, BUCKETS, COUNTS, PROMPT_TOKENS } from './counts.js';
-import { noSums, type Step } from './step.js';
 import { Subjects } from './subjects.js';
-import { firstOf } from './selection.js';
 
 export const MAX_TOP_BYTES = 32 * 1024 * 1024;
 const DROPS_ABOVE = 0.9;
+const RELEASED_PER_SLICE = 2_048;
 
 /** The windows in memory. */
 export type RecentWindow = RecentTopQuery['window'];
@@ -38,6 +38,7 @@ export class RecentTop {
   readonly #clock: Pick<Clock, 'now'>;
   readonly #maxBytes: number;
   readonly #subjects = new Subjects();
+  readonly #figures = new RequestFigures();
   readonly #rings: Readonly<Record<RecentWindow, Ring>>;
 
   constructor({ clock, models, maxBytes = MAX_TOP_BYTES }: RecentTopOptions) {
@@ -60,26 +61,35 @@ export class RecentTop {
     // A CORS preflight is not counted, as in the usage report.
     if (ended.tokenId === null && ended.outcome === 'ok') return;
     const model = this.#models.nameFor(ended);
-    this.#rings['5m'].record(ended, model);
-    this.#rings['1h'].record(ended, model);
+    this.#figures.fill(ended);
+    this.#rings['5m'].record(ended, model, this.#figures);
+    this.#rings['1h'].record(ended, model, this.#figures);
   }
 
-  /** The first groups of this instance, in the window that ends at that time. Takes up to about 20 ms, with 100,000 tokens. */
-  part(query: RecentTopQuery, nowMs: number): TopPart {
-    const ring = this.#rings[query.window];
+  /** The first groups of this instance, in the window that ends at that time. Other work runs in between, see part.ts. */
+  async part(query: RecentTopQuery, nowMs: number): Promise<TopPart> {
+    await inSlices(this.#releaseInSlices());
+    return this.#subjects.pinnedWhile(() => inSlices(this.partInSlices(query, nowMs)));
+  }
+
+  /** Without requests, steps that have left stay until then. */
+  *#releaseInSlices(): Generator<void, void> {
+    for (const ring of Object.values(this.#rings)) {
+      ring.forgetBefore(this.#clock.now());
+      while (ring.isReleasing && !this.#subjects.isPinned) {
+        ring.release(RELEASED_PER_SLICE);
+        yield;
+      }
+    }
+  }
+
+  /** The same, in slices; the subjects must be pinned. */
+  *partInSlices({ window, ...query }: RecentTopQuery, nowMs: number): Generator<void, TopPart> {
+    const ring = this.#rings[window];
     ring.forgetBefore(this.#clock.now());
-    ring.release(Infinity);
-    const steps = ring.stepsAt(nowMs);
-    const grouping = this.#groupsPerStep(steps, query);
-    const { keys, count } = this.#keysOf(steps, query, grouping);
-    const chosen = firstOf(keys, query.limit);
-    return {
-      fromMs: ring.fromMs(nowMs),
-      groups: this.#groupsOf(chosen, steps, query, grouping, nowMs),
-      groupCount: count,
-      untracked: steps.reduce((sum, step) => sum + step.untracked, 0),
-      total: this.#totalOf(steps, query, grouping),
-    };
+    const history = { ...RECENT_STEPS[window], firstMs: ring.firstMs(nowMs) };
+    const source = { steps: ring.stepsAt(nowMs), subjects: this.#subjects, fromMs: ring.fromMs(nowMs), history };
+    return yield* partOf(source, query);
   }
 
   #makeRoom(bytes: number): boolean {
@@ -88,164 +98,11 @@ export class RecentTop {
     // Early, so that the following requests can free the memory of the step little by little.
     if (this.bytes + bytes > DROPS_ABOVE * this.#maxBytes && !long.isReleasing && !short.isReleasing) dropOldest();
     while (this.bytes + bytes > this.#maxBytes) {
+      if (this.#subjects.isPinned) return false; // Not even for as long as a page takes.
       if (!long.isReleasing && !short.isReleasing && !dropOldest()) return false;
       long.release(Infinity);
       short.release(Infinity);
     }
     return true;
   }
-
-  /** The group of each cell; -1 if the query excludes it. */
-  #groupOf({ by, projectId, tokenId }: RecentTopQuery): (step: Step, cell: number) => number {
-    const { tokens, projects } = this.#subjects;
-    const subjects = this.#subjects;
-    const onlyToken = tokenId === undefined ? undefined : (tokens.find(tokenId) ?? -1);
-    const onlyProject = projectId === undefined ? undefined : (projects.find(projectId) ?? -1);
-    const models = subjects.models.end;
-    const pairs = new Map<number, number>();
-    return (step, cell) => {
-      const token = step.tokenOf(cell);
-      if (onlyToken !== undefined && token !== onlyToken) return -1;
-      if (by === 'token' && onlyProject === undefined) return token;
-      const project = subjects.projectOf(token);
-      if (onlyProject !== undefined && project !== onlyProject) return -1;
-      if (by === 'token') return token;
-      if (by === 'project') return project;
-      const pair = project * models + step.modelOf(cell);
-      let group = pairs.get(pair);
-      if (group === undefined) pairs.set(pair, (group = pairs.size));
-      return group;
-    };
-  }
-
-  #groupsPerStep(steps: readonly Step[], query: RecentTopQuery): Grouping {
-    const groupOf = this.#groupOf(query);
-    return steps.map((step) => {
-      const groups = new Int32Array(step.cells);
-      for (let cell = 0; cell < groups.length; cell += 1) groups[cell] = groupOf(step, cell);
-      return groups;
-    });
-  }
-
-  /** The key to sort by of each group; NaN for a number that is no group. */
-  #keysOf(steps: readonly Step[], { sort, by }: RecentTopQuery, grouping: Grouping) {
-    const { tokens, projects } = this.#subjects;
-    const cells = steps.reduce((sum, step) => sum + step.cells, 0);
-    const most = { token: tokens.end, project: projects.end, model: cells }[by];
-    const keys = new Float64Array(most).fill(NaN);
-    const isTimed = sort === 'p50' || sort === 'p95';
-    const times = new Uint32Array(isTimed ? most * BUCKETS : 0);
-    let count = 0;
-    for (const [index, step] of steps.entries()) {
-      const ofStep = grouping[index] ?? NO_GROUPS;
-      for (let cell = 0; cell < ofStep.length; cell += 1) {
-        const group = ofStep[cell] ?? -1;
-        if (group < 0) continue;
-        const before = keys[group] ?? NaN;
-        if (Number.isNaN(before)) count += 1;
-        const key = Number.isNaN(before) ? 0 : before;
-        if (isTimed) {
-          step.addTimes(cell, times, group * BUCKETS);
-          keys[group] = key + step.countOf(cell, 0);
-        } else if (sort === 'last_used') keys[group] = Math.max(key, step.lastMsOf(cell));
-        else keys[group] = key + additionOf(step, cell, sort);
-      }
-    }
-    if (isTimed) {
-      const part = QUANTILES[sort];
-      for (let group = 0; group < most; group += 1) {
-        if (Number.isNaN(keys[group])) continue;
-        const ofGroup = times.subarray(group * BUCKETS, (group + 1) * BUCKETS);
-        keys[group] = quantile(BOUNDS_MS, ofGroup, part) ?? -1;
-      }
-    }
-    return { keys, count };
-  }
-
-  #groupsOf(
-    chosen: readonly number[],
-    steps: readonly Step[],
-    { by, window }: RecentTopQuery,
-    grouping: Grouping,
-    nowMs: number,
-  ): TopGroup[] {
-    const groups = new Map<number, TopGroup>();
-    const wanted = new Uint8Array(chosen.reduce((most, group) => Math.max(most, group + 1), 0));
-    for (const group of chosen) wanted[group] = 1;
-    const { stepMs, steps: length } = RECENT_STEPS[window];
-    const firstMs = this.#rings[window].firstMs(nowMs);
-    for (const [index, step] of steps.entries()) {
-      const ofStep = grouping[index] ?? NO_GROUPS;
-      const at = Math.round((step.startMs - firstMs) / stepMs);
-      for (let cell = 0; cell < ofStep.length; cell += 1) {
-        const number = ofStep[cell] ?? -1;
-        if (wanted[number] !== 1) continue;
-        let group = groups.get(number);
-        if (!group) groups.set(number, (group = this.#newGroup(step, cell, by, length)));
-        addCell(group, step, cell, at);
-      }
-    }
-    return chosen.flatMap((number) => groups.get(number) ?? []);
-  }
-
-  #newGroup(step: Step, cell: number, by: TopQuery['by'], length: number): TopGroup {
-    const { tokens, projects, models } = this.#subjects;
-    const token = step.tokenOf(cell);
-    return {
-      tokenId: by === 'token' ? tokens.textOf(token) : null,
-      projectId: projects.textOf(this.#subjects.projectOf(token)),
-      model: by === 'model' ? models.textOf(step.modelOf(cell)) : null,
-      counts: COUNTS.map(() => 0),
-      times: Array.from({ length: BUCKETS }, () => 0),
-      lastMs: 0,
-      history: Array.from({ length }, () => 0),
-      failureHistory: Array.from({ length }, () => 0),
-    };
-  }
-
-  #totalOf(steps: readonly Step[], { projectId, tokenId }: RecentTopQuery, grouping: Grouping) {
-    const { counts, times } = noSums();
-    const isFiltered = projectId !== undefined || tokenId !== undefined;
-    for (const [index, step] of steps.entries()) {
-      const ofStep = grouping[index] ?? NO_GROUPS;
-      if (!isFiltered) {
-        for (let count = 0; count < counts.length; count += 1) add(counts, count, step.total.counts[count] ?? 0);
-        for (let bucket = 0; bucket < BUCKETS; bucket += 1) add(times, bucket, step.total.times[bucket] ?? 0);
-        continue;
-      }
-      for (let cell = 0; cell < ofStep.length; cell += 1) {
-        if ((ofStep[cell] ?? -1) < 0) continue;
-        for (let count = 0; count < counts.length; count += 1) add(counts, count, step.countOf(cell, count));
-        step.addTimes(cell, times, 0);
-      }
-    }
-    return { counts: [...counts], times: [...times] };
-  }
-}
-
-/** The group of each cell of each step; -1 if the query excludes it. */
-type Grouping = readonly Int32Array[];
-const NO_GROUPS = new Int32Array(0);
-
-export const QUANTILES = { p50: 0.5, p95: 0.95 } as const;
-
-function additionOf(step: Step, cell: number, sort: TopQuery['sort']): number {
-  // Of groups with equally many failures, the one with more requests comes first.
-  if (sort === 'errors') return step.failuresOf(cell) + step.countOf(cell, 0) / 2 ** 32;
-  if (sort === 'tokens') return step.countOf(cell, PROMPT_TOKENS) + step.countOf(cell, PROMPT_TOKENS + 1);
-  return step.countOf(cell, 0);
-}
-
-function addCell(group: TopGroup, step: Step, cell: number, at: number): void {
-  for (let count = 0; count < COUNTS.length; count += 1) add(group.counts, count, step.countOf(cell, count));
-  const times = new Uint32Array(BUCKETS);
-  step.addTimes(cell, times, 0);
-  for (let bucket = 0; bucket < BUCKETS; bucket += 1) add(group.times, bucket, times[bucket] ?? 0);
-  group.lastMs = Math.max(group.lastMs, step.lastMsOf(cell));
-  add(group.history, at, step.countOf(cell, 0));
-  add(group.failureHistory, at, step.failuresOf(cell));
-}
-
-function add(to: number[] | Float64Array, at: number, more: number): void {
-  to[at] = (to[at] ?? 0) + more;
 }

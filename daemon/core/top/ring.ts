@@ -1,4 +1,5 @@
 import type { RequestEnded } from '../events.js';
+import type { RequestFigures } from './request-figures.js';
 import { CHUNK, CHUNK_BYTES, HISTOGRAM_CHUNK_BYTES, Step } from './step.js';
 import { type Subjects, TOKEN_BYTES } from './subjects.js';
 
@@ -61,21 +62,22 @@ export class Ring {
     return Math.min(nowMs, Math.max(this.firstMs(nowMs), this.#reachesMs));
   }
 
-  record(ended: RequestEnded, model: string): void {
-    const step = this.#stepAt(ended.timeMs);
-    step.addTotal(ended);
-    if (ended.tokenId !== null && ended.projectId !== null) {
-      const cell = this.#cellOf(step, ended.tokenId, ended.projectId, model);
+  record({ tokenId, projectId }: Pick<RequestEnded, 'tokenId' | 'projectId'>, model: string, figures: RequestFigures) {
+    const step = this.#stepAt(figures.timeMs);
+    step.addTotal(figures);
+    if (tokenId !== null && projectId !== null) {
+      const cell = this.#cellOf(step, tokenId, projectId, model);
       if (cell === null) step.untracked += 1;
-      else step.addTo(cell, ended, this.#makeRoomForHistograms);
+      else step.addTo(cell, figures, this.#makeRoomForHistograms);
     }
-    this.release(RELEASED_PER_REQUEST);
+    if (this.#left.length > 0) this.release(RELEASED_PER_REQUEST);
   }
 
   readonly #makeRoomForHistograms = () => this.#makeRoom(HISTOGRAM_CHUNK_BYTES);
 
-  /** Releases what refers to the tokens of steps that have left. */
+  /** Releases what refers to the tokens of steps that have left, unless a report needs it. */
   release(cells: number): void {
+    if (this.#subjects.isPinned) return;
     for (let done = 0; done < cells; done += 1) {
       const step = this.#left[0];
       if (!step) return;

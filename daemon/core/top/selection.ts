@@ -1,9 +1,9 @@
 /**
- * The indexes of the largest keys, largest first, without sorting all of them. NaN is no key.
+ * The indexes of the largest keys, largest first, without sorting all of them. NaN is no key. Yields after each `slice` keys.
  *
  * @returns up to `most` indexes; of equal keys the smaller index first.
  */
-export function firstOf(keys: Float64Array, most: number): number[] {
+export function* firstOf(keys: Float64Array, most: number, slice: number): Generator<void, number[]> {
   // A heap whose first element is the smallest of the selected ones.
   const heap: number[] = [];
   const isBefore = (a: number, b: number) => (keys[a] ?? 0) > (keys[b] ?? 0) || (keys[a] === keys[b] && a < b);
@@ -25,6 +25,7 @@ export function firstOf(keys: Float64Array, most: number): number[] {
     }
   };
   for (let index = 0; index < keys.length; index += 1) {
+    if (index % slice === 0) yield;
     if (Number.isNaN(keys[index])) continue;
     if (heap.length < most) {
       heap.push(index);

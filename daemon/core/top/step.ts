@@ -2,10 +2,8 @@
  * The figures of one step of time: a cell for each token and model that had requests in it. Cells are in chunks of typed arrays, so a
  * request allocates nothing unless its cell is the first of a chunk.
  */
-import { bucketOf } from '../histogram.js';
-import { failureKindOf } from '../failure-kind.js';
-import type { RequestEnded } from '../events.js';
-import { BOUNDS_MS, BUCKETS, COUNTS, FIRST_FAILURE, PROMPT_TOKENS } from './counts.js';
+import { BUCKETS, COUNTS, FIRST_FAILURE, PROMPT_TOKENS } from './counts.js';
+import type { RequestFigures } from './request-figures.js';
 
 /** Counts of requests fit 32 bits; providers report token counts of any size. */
 const SMALL_COUNTS = PROMPT_TOKENS;
@@ -16,30 +14,33 @@ export const CHUNK = 1 << CHUNK_BITS;
 const LAST_OF_CHUNK = CHUNK - 1;
 const HISTOGRAMS = 128;
 
+// A cell is in one piece, so that a request finds it in one or two lines of the processor's cache: first words of 32 bits, then floats.
+const TOKEN = 0;
+const MODEL = 1;
+/** Time of the last request, in ms since the start of the step. */
+const LAST_MS = 2;
+/** 0: no response yet; up to BUCKETS: one, in bucket n - 1; above: number of its histogram. Most cells have few requests. */
+const TIME = 3;
+const FIRST_COUNT = 4;
+const FIRST_FLOAT = Math.ceil((FIRST_COUNT + SMALL_COUNTS) / 2);
+const FLOATS = FIRST_FLOAT + LARGE_COUNTS;
+const WORDS = 2 * FLOATS;
+
+/** The same memory, as words and as floats. */
 interface Chunk {
-  tokens: Uint32Array;
-  models: Uint32Array;
-  small: Uint32Array;
-  large: Float64Array;
-  /** Time of the last request, in ms since the start of the step. */
-  lastMs: Uint32Array;
-  /** 0: no response yet; up to BUCKETS: one, in bucket n - 1; above: number of its histogram. Most cells have few requests. */
-  times: Uint32Array;
+  words: Uint32Array;
+  floats: Float64Array;
 }
 
-export const CHUNK_BYTES = CHUNK * (4 * (4 + SMALL_COUNTS) + 8 * LARGE_COUNTS);
+export const CHUNK_BYTES = CHUNK * FLOATS * Float64Array.BYTES_PER_ELEMENT;
 export const HISTOGRAM_CHUNK_BYTES = HISTOGRAMS * BUCKETS * 4;
 
-const newChunk = (): Chunk => ({
-  tokens: new Uint32Array(CHUNK),
-  models: new Uint32Array(CHUNK),
-  small: new Uint32Array(CHUNK * SMALL_COUNTS),
-  large: new Float64Array(CHUNK * LARGE_COUNTS),
-  lastMs: new Uint32Array(CHUNK),
-  times: new Uint32Array(CHUNK),
-});
+function newChunk(): Chunk {
+  const memory = new ArrayBuffer(CHUNK_BYTES);
+  return { words: new Uint32Array(memory), floats: new Float64Array(memory) };
+}
 
-function increase(counts: Uint32Array | Float64Array, at: number, by = 1): void {
+function increase(counts: Uint32Array | Float64Array | number[], at: number, by = 1): void {
   counts[at] = (counts[at] ?? 0) + by;
 }
 
@@ -80,9 +81,10 @@ export class Step {
 
   addCell(token: number, model: number): number {
     const cell = this.#cells++;
-    const chunk = (this.#chunks[cell >>> CHUNK_BITS] ??= newChunk());
-    chunk.tokens[cell & LAST_OF_CHUNK] = token;
-    chunk.models[cell & LAST_OF_CHUNK] = model;
+    const { words } = (this.#chunks[cell >>> CHUNK_BITS] ??= newChunk());
+    const at = (cell & LAST_OF_CHUNK) * WORDS;
+    words[at + TOKEN] = token;
+    words[at + MODEL] = model;
     return cell;
   }
 
@@ -90,39 +92,40 @@ export class Step {
     return this.#chunks[cell >>> CHUNK_BITS] as Chunk; // Every cell has one.
   }
 
+  #wordOf(cell: number, word: number): number {
+    return this.#chunkOf(cell).words[(cell & LAST_OF_CHUNK) * WORDS + word] ?? 0;
+  }
+
   tokenOf(cell: number): number {
-    return this.#chunkOf(cell).tokens[cell & LAST_OF_CHUNK] ?? 0;
+    return this.#wordOf(cell, TOKEN);
   }
 
   modelOf(cell: number): number {
-    return this.#chunkOf(cell).models[cell & LAST_OF_CHUNK] ?? 0;
+    return this.#wordOf(cell, MODEL);
   }
 
   /** Time of the last request, in ms since the epoch. */
   lastMsOf(cell: number): number {
-    return this.startMs + (this.#chunkOf(cell).lastMs[cell & LAST_OF_CHUNK] ?? 0);
+    return this.startMs + this.#wordOf(cell, LAST_MS);
   }
 
   /** Value number `count` of `COUNTS`. */
   countOf(cell: number, count: number): number {
-    const { small, large } = this.#chunkOf(cell);
-    const at = cell & LAST_OF_CHUNK;
-    return (
-      (count < SMALL_COUNTS ? small[at * SMALL_COUNTS + count] : large[at * LARGE_COUNTS + count - SMALL_COUNTS]) ?? 0
-    );
+    if (count < SMALL_COUNTS) return this.#wordOf(cell, FIRST_COUNT + count);
+    return this.#chunkOf(cell).floats[(cell & LAST_OF_CHUNK) * FLOATS + FIRST_FLOAT + count - SMALL_COUNTS] ?? 0;
   }
 
   failuresOf(cell: number): number {
-    const { small } = this.#chunkOf(cell);
-    const at = (cell & LAST_OF_CHUNK) * SMALL_COUNTS;
+    const { words } = this.#chunkOf(cell);
+    const counts = (cell & LAST_OF_CHUNK) * WORDS + FIRST_COUNT;
     let failures = 0;
-    for (let count = FIRST_FAILURE; count < SMALL_COUNTS; count += 1) failures += small[at + count] ?? 0;
+    for (let count = FIRST_FAILURE; count < SMALL_COUNTS; count += 1) failures += words[counts + count] ?? 0;
     return failures;
   }
 
   /** Adds the number of responses in each bucket to `counts`, from `at`. */
-  addTimes(cell: number, counts: Uint32Array | Float64Array, at: number): void {
-    const time = this.#chunkOf(cell).times[cell & LAST_OF_CHUNK] ?? 0;
+  addTimes(cell: number, counts: Uint32Array | Float64Array | number[], at: number): void {
+    const time = this.#wordOf(cell, TIME);
     if (time === 0) return;
     if (time <= BUCKETS) {
       increase(counts, at + time - 1);
@@ -135,40 +138,36 @@ export class Step {
   }
 
   /** Counts a request in the total. */
-  addTotal(ended: RequestEnded): void {
+  addTotal({ isHit, failure, promptTokens, completionTokens, bucket }: RequestFigures): void {
     const { counts, times } = this.total;
     increase(counts, 0);
-    if (ended.cache === 'hit') increase(counts, 1);
-    const failure = failureKindOf(ended);
-    if (failure !== null) increase(counts, COUNTS.indexOf(failure));
-    if (ended.usage) {
-      increase(counts, PROMPT_TOKENS, ended.usage.promptTokens ?? 0);
-      increase(counts, PROMPT_TOKENS + 1, ended.usage.completionTokens ?? 0);
-    }
-    if (ended.upstreamMs !== null) increase(times, bucketFor(ended.upstreamMs));
+    if (isHit) increase(counts, 1);
+    if (failure >= 0) increase(counts, failure);
+    if (promptTokens > 0) increase(counts, PROMPT_TOKENS, promptTokens);
+    if (completionTokens > 0) increase(counts, PROMPT_TOKENS + 1, completionTokens);
+    if (bucket >= 0) increase(times, bucket);
   }
 
   /** Counts a request in a cell. */
-  addTo(cell: number, ended: RequestEnded, canGrow: () => boolean): void {
-    const { small, large, lastMs, times } = this.#chunkOf(cell);
-    const at = cell & LAST_OF_CHUNK;
-    const counts = at * SMALL_COUNTS;
-    increase(small, counts);
-    if (ended.cache === 'hit') increase(small, counts + 1);
-    const failure = failureKindOf(ended);
-    if (failure !== null) increase(small, counts + COUNTS.indexOf(failure));
-    if (ended.usage) {
-      increase(large, at * LARGE_COUNTS, ended.usage.promptTokens ?? 0);
-      increase(large, at * LARGE_COUNTS + 1, ended.usage.completionTokens ?? 0);
-    }
-    lastMs[at] = Math.max(lastMs[at] ?? 0, ended.timeMs - this.startMs);
-    if (ended.upstreamMs !== null) this.#addTime(times, at, bucketFor(ended.upstreamMs), canGrow);
+  addTo(cell: number, figures: RequestFigures, canGrow: () => boolean): void {
+    const { words, floats } = this.#chunkOf(cell);
+    const at = (cell & LAST_OF_CHUNK) * WORDS;
+    const counts = at + FIRST_COUNT;
+    increase(words, counts);
+    if (figures.isHit) increase(words, counts + 1);
+    if (figures.failure >= 0) increase(words, counts + figures.failure);
+    const large = (cell & LAST_OF_CHUNK) * FLOATS + FIRST_FLOAT;
+    if (figures.promptTokens > 0) increase(floats, large, figures.promptTokens);
+    if (figures.completionTokens > 0) increase(floats, large + 1, figures.completionTokens);
+    const lastMs = figures.timeMs - this.startMs;
+    if (lastMs > (words[at + LAST_MS] ?? 0)) words[at + LAST_MS] = lastMs;
+    if (figures.bucket >= 0) this.#addTime(words, at + TIME, figures.bucket, canGrow);
   }
 
-  #addTime(times: Uint32Array, at: number, bucket: number, canGrow: () => boolean): void {
-    const time = times[at] ?? 0;
+  #addTime(words: Uint32Array, at: number, bucket: number, canGrow: () => boolean): void {
+    const time = words[at] ?? 0;
     if (time === 0) {
-      times[at] = bucket + 1;
+      words[at] = bucket + 1;
       return;
     }
     let histogram = time - BUCKETS - 1;
@@ -178,7 +177,7 @@ export class Step {
         this.#histograms.push(new Uint32Array(HISTOGRAMS * BUCKETS));
       }
       histogram = this.#histogramCount++;
-      times[at] = histogram + BUCKETS + 1;
+      words[at] = histogram + BUCKETS + 1;
       this.#increaseTime(histogram, time - 1);
     }
     this.#increaseTime(histogram, bucket);
@@ -189,5 +188,3 @@ export class Step {
     increase(counts, (histogram % HISTOGRAMS) * BUCKETS + bucket);
   }
 }
-
-const bucketFor = (ms: number): number => Math.min(BUCKETS - 1, bucketOf(BOUNDS_MS, ms));

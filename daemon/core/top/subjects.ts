@@ -9,6 +9,21 @@ export class Subjects {
   readonly projects = new Interned();
   readonly models = new Interned();
   readonly #projectOf: number[] = [];
+  #pins = 0;
+
+  /** A report that is being built refers to subjects by number: meanwhile none may be released. */
+  get isPinned(): boolean {
+    return this.#pins > 0;
+  }
+
+  async pinnedWhile<T>(work: () => Promise<T>): Promise<T> {
+    this.#pins += 1;
+    try {
+      return await work();
+    } finally {
+      this.#pins -= 1;
+    }
+  }
 
   get bytes(): number {
     return (this.tokens.size + this.projects.size) * TOKEN_BYTES;

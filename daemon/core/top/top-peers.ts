@@ -59,8 +59,9 @@ export class NotifiedPeers implements TopPeers {
     const { notifications, recent } = this.#options;
     if (notification.kind === 'top_wanted') {
       const { number, asker, query, nowMs } = notification;
-      const part = recent.part({ ...query, limit: MAX_PEER_ROWS }, nowMs);
-      notifications?.send({ kind: 'top_part', number, part }, asker);
+      void recent.part({ ...query, limit: MAX_PEER_ROWS }, nowMs).then((part) => {
+        notifications?.send({ kind: 'top_part', number, part }, asker);
+      });
     }
     if (notification.kind === 'top_part') {
       const question = this.#questions.get(notification.number);

@@ -5,7 +5,8 @@ import type { Clock, RecentTopQuery, TopGroup, TopPart, TopQuery, TopSums } from
 import { orUnavailable } from '../refusal.js';
 import { HOUR_MS, type HourlyUsage } from '../usage.js';
 import { BOUNDS_MS, failuresIn, modelTokensIn, TOP_DAY_STEPS } from './counts.js';
-import { QUANTILES, RECENT_STEPS, type RecentTop } from './recent-top.js';
+import { QUANTILES } from './part.js';
+import { RECENT_STEPS, type RecentTop } from './recent-top.js';
 
 /** What was included, and how. */
 export interface TopReport extends TopPart {
@@ -54,7 +55,7 @@ export class TopReports {
     const { recent, peers } = this.#options;
     const parts = others > 0 && peers ? await peers.parts({ ...query, window }, nowMs, others) : [];
     const limit = parts.length > 0 ? MAX_PEER_ROWS : query.limit;
-    const part = merged([recent.part({ ...query, window, limit }, nowMs), ...parts], query);
+    const part = merged([await recent.part({ ...query, window, limit }, nowMs), ...parts], query);
     const instances = { included: 1 + parts.length, missing: Math.max(0, others - parts.length) };
     return { ...part, toMs: nowMs, stepMs: RECENT_STEPS[window].stepMs, instances };
   }

@@ -1,0 +1,201 @@
+/**
+ * The part of a top report that is computed from steps. A hundred thousand tokens have so many cells that looking at all of them at
+ * once would delay requests, so it yields after each slice.
+ */
+import { quantile } from '../histogram.js';
+import type { TopGroup, TopPart, TopQuery } from '../ports.js';
+import { BOUNDS_MS, BUCKETS, COUNTS, PROMPT_TOKENS } from './counts.js';
+import { firstOf } from './selection.js';
+import { noSums, type Step, type Sums } from './step.js';
+import type { Subjects } from './subjects.js';
+
+/** Cells, or groups, that are looked at before other work runs: about a millisecond. */
+export const CELLS_PER_SLICE = 8_192;
+
+export interface PartSource {
+  steps: readonly Step[];
+  /** Pinned until the part is complete. */
+  subjects: Subjects;
+  /** From when on requests are known. */
+  fromMs: number;
+  history: { firstMs: number; stepMs: number; steps: number };
+}
+
+type PartQuery = Omit<TopQuery, 'window'>;
+type Slices<T> = Generator<void, T>;
+
+/** The group of each cell of each step; -1 if the query excludes it. Cells that are added meanwhile are not included. */
+interface Grouping {
+  groups: readonly Int32Array[];
+  /** All groups are below it. */
+  end: number;
+}
+
+/** The first groups in the order of the query. */
+export function* partOf(source: PartSource, query: PartQuery): Slices<TopPart> {
+  const { steps, fromMs } = source;
+  const grouping = yield* groupingOf(source, query);
+  const { keys, count } = yield* keysOf(steps, query.sort, grouping);
+  const chosen = yield* firstOf(keys, query.limit, CELLS_PER_SLICE);
+  const groups = yield* groupsOf(source, query.by, grouping, chosen);
+  const total = yield* totalOf(steps, query, grouping);
+  const untracked = steps.reduce((sum, step) => sum + step.untracked, 0);
+  return { fromMs, groups, groupCount: count, untracked, total };
+}
+
+/** Calls `look` for each cell that has a group. */
+function* eachCell(
+  steps: readonly Step[],
+  { groups }: Grouping,
+  look: (group: number, step: Step, cell: number, index: number) => void,
+): Slices<void> {
+  for (const [index, step] of steps.entries()) {
+    const ofStep = groups[index] ?? NO_GROUPS;
+    for (let from = 0; from < ofStep.length; from += CELLS_PER_SLICE) {
+      const to = Math.min(ofStep.length, from + CELLS_PER_SLICE);
+      for (let cell = from; cell < to; cell += 1) {
+        const group = ofStep[cell] ?? -1;
+        if (group >= 0) look(group, step, cell, index);
+      }
+      yield;
+    }
+  }
+}
+const NO_GROUPS = new Int32Array(0);
+
+function* groupingOf({ steps, subjects }: PartSource, query: PartQuery): Slices<Grouping> {
+  const { groupOf, end } = grouper(subjects, query);
+  const groups = steps.map((step) => new Int32Array(step.cells));
+  // At first all cells are in group 0.
+  yield* eachCell(steps, { groups, end: 1 }, (_, step, cell, index) => {
+    const ofStep = groups[index];
+    if (ofStep) ofStep[cell] = groupOf(step, cell);
+  });
+  return { groups, end: end() };
+}
+
+function grouper(subjects: Subjects, { by, projectId, tokenId }: PartQuery) {
+  const { tokens, projects, models } = subjects;
+  const onlyToken = tokenId === undefined ? undefined : (tokens.find(tokenId) ?? -1);
+  const onlyProject = projectId === undefined ? undefined : (projects.find(projectId) ?? -1);
+  const modelEnd = models.end;
+  const ends = { token: tokens.end, project: projects.end };
+  const pairs = new Map<number, number>();
+  const groupOf = (step: Step, cell: number): number => {
+    const token = step.tokenOf(cell);
+    if (onlyToken !== undefined && token !== onlyToken) return -1;
+    if (by === 'token' && onlyProject === undefined) return token;
+    const project = subjects.projectOf(token);
+    if (onlyProject !== undefined && project !== onlyProject) return -1;
+    if (by === 'token') return token;
+    if (by === 'project') return project;
+    const pair = project * modelEnd + step.modelOf(cell);
+    let group = pairs.get(pair);
+    if (group === undefined) pairs.set(pair, (group = pairs.size));
+    return group;
+  };
+  return { groupOf, end: () => (by === 'model' ? pairs.size : ends[by]) };
+}
+
+/** The key to sort by of each group; NaN for a number that is no group. */
+function* keysOf(steps: readonly Step[], sort: TopQuery['sort'], grouping: Grouping) {
+  const keys = new Float64Array(grouping.end).fill(NaN);
+  const timed = sort === 'p50' || sort === 'p95' ? sort : null;
+  const times = new Uint32Array(timed ? grouping.end * BUCKETS : 0);
+  let count = 0;
+  yield* eachCell(steps, grouping, (group, step, cell) => {
+    let key = keys[group] ?? NaN;
+    if (Number.isNaN(key)) {
+      count += 1;
+      key = 0;
+    }
+    if (timed) step.addTimes(cell, times, group * BUCKETS);
+    else if (sort === 'last_used') key = Math.max(key, step.lastMsOf(cell));
+    else key += additionOf(step, cell, sort);
+    keys[group] = key;
+  });
+  for (let group = 0; timed && group < keys.length; group += 1) {
+    if (group % CELLS_PER_SLICE === 0) yield;
+    if (Number.isNaN(keys[group])) continue;
+    const ofGroup = times.subarray(group * BUCKETS, (group + 1) * BUCKETS);
+    keys[group] = quantile(BOUNDS_MS, ofGroup, QUANTILES[timed]) ?? -1;
+  }
+  return { keys, count };
+}
+
+function* groupsOf(
+  { steps, subjects, history }: PartSource,
+  by: TopQuery['by'],
+  grouping: Grouping,
+  chosen: readonly number[],
+): Slices<TopGroup[]> {
+  const groups = new Map<number, TopGroup>();
+  const wanted = new Uint8Array(grouping.end);
+  for (const group of chosen) wanted[group] = 1;
+  yield* eachCell(steps, grouping, (number, step, cell) => {
+    if (wanted[number] !== 1) return;
+    let group = groups.get(number);
+    if (!group) groups.set(number, (group = newGroup(subjects, step, cell, by, history.steps)));
+    addCell(group, step, cell, Math.round((step.startMs - history.firstMs) / history.stepMs));
+  });
+  return chosen.flatMap((number) => groups.get(number) ?? []);
+}
+
+function newGroup(subjects: Subjects, step: Step, cell: number, by: TopQuery['by'], length: number): TopGroup {
+  const { tokens, projects, models } = subjects;
+  const token = step.tokenOf(cell);
+  return {
+    tokenId: by === 'token' ? tokens.textOf(token) : null,
+    projectId: projects.textOf(subjects.projectOf(token)),
+    model: by === 'model' ? models.textOf(step.modelOf(cell)) : null,
+    counts: COUNTS.map(() => 0),
+    times: Array.from({ length: BUCKETS }, () => 0),
+    lastMs: 0,
+    history: Array.from({ length }, () => 0),
+    failureHistory: Array.from({ length }, () => 0),
+  };
+}
+
+function* totalOf(
+  steps: readonly Step[],
+  { projectId, tokenId }: PartQuery,
+  grouping: Grouping,
+): Slices<TopPart['total']> {
+  const total = noSums();
+  if (projectId === undefined && tokenId === undefined) for (const step of steps) addSums(total, step.total);
+  else
+    yield* eachCell(steps, grouping, (_, step, cell) => {
+      addTo(total, step, cell);
+    });
+  return { counts: [...total.counts], times: [...total.times] };
+}
+
+export const QUANTILES = { p50: 0.5, p95: 0.95 } as const;
+
+function additionOf(step: Step, cell: number, sort: TopQuery['sort']): number {
+  // Of groups with equally many failures, the one with more requests comes first.
+  if (sort === 'errors') return step.failuresOf(cell) + step.countOf(cell, 0) / 2 ** 32;
+  if (sort === 'tokens') return step.countOf(cell, PROMPT_TOKENS) + step.countOf(cell, PROMPT_TOKENS + 1);
+  return step.countOf(cell, 0);
+}
+
+function addCell(group: TopGroup, step: Step, cell: number, at: number): void {
+  addTo(group, step, cell);
+  group.lastMs = Math.max(group.lastMs, step.lastMsOf(cell));
+  add(group.history, at, step.countOf(cell, 0));
+  add(group.failureHistory, at, step.failuresOf(cell));
+}
+
+function addTo({ counts, times }: Sums | TopGroup, step: Step, cell: number): void {
+  for (let count = 0; count < COUNTS.length; count += 1) add(counts, count, step.countOf(cell, count));
+  step.addTimes(cell, times, 0);
+}
+
+function addSums(to: Sums, { counts, times }: Sums): void {
+  for (let count = 0; count < counts.length; count += 1) add(to.counts, count, counts[count] ?? 0);
+  for (let bucket = 0; bucket < BUCKETS; bucket += 1) add(to.times, bucket, times[bucket] ?? 0);
+}
+
+function add(to: number[] | Float64Array, at: number, more: number): void {
+  to[at] = (to[at] ?? 0) + more;
+}
