@@ -20,6 +20,7 @@ import { cache } from './profiles/cache.js';
 import { capped } from './profiles/capped.js';
 import { latency } from './profiles/latency.js';
 import { limits } from './profiles/limits.js';
+import { lists } from './profiles/lists.js';
 import { memory } from './profiles/memory.js';
 import { propagation } from './profiles/propagation.js';
 import { redisFrozen } from './profiles/redis-frozen.js';
@@ -47,6 +48,7 @@ const PROFILES: Record<string, Profile> = {
   audit,
   propagation,
   'scale-postgres': scalePostgres,
+  lists,
   tui,
 };
 

@@ -1,0 +1,181 @@
+/**
+ * Pages of lists with 100,000 tokens in a thousand projects, all used in the last hours: filters of tokens in their usual orders and in
+ * the worst, the projects with their counts, and the top rows of 24 hours. On each database that is installed.
+ */
+import { TOKEN_SORT_FIELDS } from '../../../daemon/api/vocabulary.js';
+import { DAY_MS, firstIdOf, HOUR_MS } from '../../../daemon/core/usage.js';
+import { canaryEncryptionKey } from '../../support/canaries.js';
+import { DatabaseServer, type ServerKind, WITHOUT } from '../../support/database-servers.js';
+import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../../support/daemon.js';
+import type { Figure } from '../figures.js';
+import type { Report } from '../run.js';
+
+const TOKEN_COUNT = 100_000;
+const PROJECT_COUNT = 1_000;
+const RUNS = 7;
+const PER_STATEMENT = 500;
+const USUAL = new Set(['name', 'created_at', 'expires_at', 'last_used_at']);
+const SERVERS: Record<string, ServerKind | null> = { SQLite: null, PostgreSQL: 'postgres', MariaDB: 'mysql' };
+
+export async function lists(): Promise<Report> {
+  const figures: Figure[] = [];
+  const only = process.env.LISTS_DATABASE;
+  for (const [name, kind] of Object.entries(SERVERS)) {
+    if ((only !== undefined && only !== name) || (kind && WITHOUT[kind])) continue;
+    figures.push(...(await figuresOn(name, kind)));
+  }
+  return { figures };
+}
+
+async function figuresOn(name: string, kind: ServerKind | null): Promise<Figure[]> {
+  const server = kind && (await DatabaseServer.start(kind));
+  const env = server
+    ? { DB_DRIVER: server.kind, DATABASE_URL: await server.newDatabase(), ENCRYPTION_KEY: canaryEncryptionKey() }
+    : {};
+  const daemon = await startDaemon({ env });
+  try {
+    await fill(daemon);
+    console.error(`${name}: filled`);
+    const figures: Figure[] = [];
+    for (const [what, { path, atMost }] of Object.entries(pages())) {
+      const times: number[] = [];
+      for (let run = 0; run < RUNS; run++) times.push(await timed(daemon, path));
+      // The fastest: the machine may be busy. The first request of each is among them, so nothing is reused that is not reused always.
+      figures.push({ what: `${name}: ${what}`, value: Math.min(...times), unit: 'ms', goal: { atMost } });
+      console.error(`${name}: ${what}: ${times.map(Math.round).join(' ')} ms`);
+    }
+    return figures;
+  } finally {
+    await daemon.stop();
+    await server?.remove();
+  }
+}
+
+function pages(): Record<string, { path: string; atMost: number }> {
+  const filters = {
+    'errors:>0, of 25 %': 'errors_over=0',
+    'errors:>1000, of none': 'errors_over=1000',
+    'model:gpt, of all': 'model=gpt',
+    'model:rare, of 1 %': 'model=rare',
+    'model:!rare, of 99 %': 'model=!rare',
+    'idle:>1d, of 48 %': 'idle_over=1d',
+    'idle:>30d, of 8 %': 'idle_over=30d',
+    'created:<1h, of 8 %': 'created_after=1h',
+    'created:<1d, of 38 %': 'created_after=1d',
+  };
+  const all: Record<string, { path: string; atMost: number }> = {};
+  for (const [what, filter] of Object.entries(filters)) {
+    for (const field of TOKEN_SORT_FIELDS) {
+      for (const sort of [field, `-${field}`]) {
+        all[`${what}, ${sort}`] = {
+          path: `/manage/tokens?${filter}&sort=${sort}`,
+          atMost: USUAL.has(field) ? 100 : 250,
+        };
+      }
+    }
+  }
+  all['1,000 projects with their counts'] = { path: '/manage/projects?limit=1000', atMost: 100 };
+  for (const by of ['token', 'project', 'model']) {
+    for (const sort of ['errors', 'requests', 'last_used']) {
+      all[`top by ${by}, ${sort} of 24h`] = { path: `/manage/top?window=24h&by=${by}&sort=${sort}`, atMost: 50 };
+    }
+  }
+  return all;
+}
+
+async function timed(daemon: TestDaemon, path: string): Promise<number> {
+  const begun = performance.now();
+  const response = await fetch(daemon.managementUrl + path, {
+    headers: { authorization: `Bearer ${MANAGEMENT_TOKEN}` },
+  });
+  await response.text();
+  if (!response.ok) throw new Error(`${path}: ${response.status}`);
+  return performance.now() - begun;
+}
+
+/** The tokens were created in two months, live and expired, of every state, a third with a cap; each was used in one or two hours of the day. */
+async function fill({ daemon: { stores } }: TestDaemon): Promise<void> {
+  const { database } = stores;
+  const nowMs = Date.now();
+  // As literals, and not through the writer of SQLite, which keeps statements: thousands of bind values take much longer.
+  const insert = (into: string, rows: readonly (string | number | boolean)[][]) => {
+    const values = rows.map((row) => `(${row.map((v) => (typeof v === 'string' ? `'${v}'` : String(v))).join(', ')})`);
+    return database.sequelize.query(`INSERT INTO ${into} VALUES ${values.join(', ')}`);
+  };
+  const all = <T>(count: number, of: (n: number) => T) => Array.from({ length: count }, (_, n) => of(n));
+  const projects = all(PROJECT_COUNT, (n) => [idOf('b', n), `project ${n}`, n % 10 > 0, '', '', '', nowMs - n, nowMs]);
+  await inParts(projects, (rows) =>
+    insert('projects (id, name, is_active, api_key, api_key_id, api_key_hint, created_at, updated_at)', rows),
+  );
+  const tokens = all(TOKEN_COUNT, (n) => {
+    // 7 % in the last hour, a third in the last day, the others in the last two months.
+    const age = spread(n) * (n % 100 < 7 ? HOUR_MS : n % 3 === 0 ? DAY_MS : 60 * DAY_MS);
+    const createdMs = Math.floor(nowMs - age);
+    const usedMs = nowMs - Math.floor(spread(n + 1) * (n % 4 === 0 ? Math.min(age, HOUR_MS) : age));
+    const cap = n % 3 === 0 ? 100 : 0;
+    const expiresMs = nowMs + Math.floor((spread(n + 2) - 0.5) * 20 * DAY_MS);
+    const name = `CI job ${n}`;
+    const values = [idOf('a', n), `digest ${n}`, idOf('b', n % PROJECT_COUNT), name, name.toLowerCase()];
+    return [...values, n % 50 === 1 ? 0 : usedMs, n % 7 > 0, expiresMs, createdMs, cap, n % 101, 0, 'sk-wt-0000…0000'];
+  });
+  await inParts(tokens, (rows) =>
+    insert(
+      'tokens (id, digest, project_id, name, name_folded, last_used_at, is_active, expires_at, created_at, max_requests, request_count, reserved, obfuscated)',
+      rows,
+    ),
+  );
+  const hourMs = nowMs - (nowMs % HOUR_MS);
+  const usage = all(2 * TOKEN_COUNT, (n) => {
+    const token = n % TOKEN_COUNT;
+    const isFirst = n < TOKEN_COUNT;
+    const usedMs = isFirst ? hourMs : hourMs - (1 + (token % 22)) * HOUR_MS;
+    const id = `${firstIdOf(usedMs)}8${idOf('c', token).slice(15)}`;
+    const outcome = !isFirst && token % 4 === 0 ? 'truncated' : 'ok';
+    const model = token % 100 === 5 ? 'rare-model' : `gpt-${token % 5}`;
+    return [
+      id,
+      usedMs,
+      idOf('a', token),
+      idOf('b', token % PROJECT_COUNT),
+      outcome,
+      '',
+      model,
+      1 + (token % 50),
+      0,
+      10,
+      5,
+      1,
+    ];
+  });
+  const counts = ['requests', 'hits', 'prompt_tokens', 'completion_tokens'];
+  const key = 'hour_ms, token_id, project_id, outcome, code, model';
+  await inParts(usage, (rows) => insert(`usage_hourly (id, ${key}, ${counts.join(', ')}, with_tokens)`, rows));
+  const sums = counts.map((count) => `SUM(${count})`).join(', ');
+  const kinds = {
+    token_day: ['token_id', DAY_MS],
+    project_day: ["''", DAY_MS],
+    project_hour: ["''", HOUR_MS],
+  } as const;
+  for (const [kind, [token, ms]] of Object.entries(kinds)) {
+    const sumKey = `hour_ms - hour_ms % ${ms}, project_id, ${token === "''" ? '' : `${token}, `}model`;
+    await database.sequelize.query(
+      `INSERT INTO usage_sums (kind, from_ms, project_id, token_id, model, ${counts.join(', ')}, refused, errors)
+       SELECT '${kind}', hour_ms - hour_ms % ${ms}, project_id, ${token}, model, ${sums}, 0,
+         SUM(CASE WHEN outcome = 'truncated' THEN requests ELSE 0 END) FROM usage_hourly GROUP BY ${sumKey}`,
+    );
+  }
+  if (database.dialect.name === 'postgres') await database.sequelize.query('ANALYZE');
+  if (database.dialect.name === 'mysql')
+    await database.sequelize.query('ANALYZE TABLE tokens, usage_hourly, usage_sums');
+}
+
+/** An ID of its own for each number, in no order. */
+const idOf = (kind: string, n: number) =>
+  `${(Math.imul(n + 1, 0x9e3779b1) >>> 0).toString(16).padStart(8, '0')}-0000-4000-8000-${kind}${n.toString(16).padStart(11, '0')}`;
+
+/** From 0 to 1, different for each number. */
+const spread = (n: number) => (Math.imul(n + 1, 0x85ebca6b) >>> 0) / 2 ** 32;
+
+async function inParts<T>(rows: readonly T[], add: (rows: T[]) => Promise<unknown>): Promise<void> {
+  for (let from = 0; from < rows.length; from += PER_STATEMENT) await add(rows.slice(from, from + PER_STATEMENT));
+}
