@@ -1,5 +1,5 @@
 import type { WireProjectChanged } from '../daemon/api/contract.js';
-import { sendCheckedKey } from '../daemon/api/checked-key.js';
+import { KEY_CHECK_SENTENCES, sendCheckedKey } from '../daemon/api/checked-key.js';
 import { flag } from './option.js';
 import type { Output } from './output.js';
 
@@ -29,4 +29,4 @@ export async function withCheckedKey(
 
 /** A sentence for the message of a change, with a leading space; empty if the key was not accepted. */
 export const acceptance = ({ key_check: result }: WireProjectChanged): string =>
-  result === 'accepted' ? ' The provider accepted the key.' : '';
+  result === 'accepted' ? ` ${KEY_CHECK_SENTENCES.accepted}` : '';

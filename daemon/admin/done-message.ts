@@ -1,9 +1,13 @@
 import { counted } from '../api/formats.js';
 import type { PageRequest } from './page-request.js';
 
-/** Success message on the page after a change. The query selects one of `words` by name and cannot contain a text. */
-export function doneMessage({ query }: PageRequest, words: Readonly<Record<string, string>>): string | null {
-  const done = query.get('done') ?? '';
+/** Success message on the page after a change. A parameter of the query selects one of `words` by name and cannot contain a text. */
+export function doneMessage(
+  { query }: PageRequest,
+  words: Readonly<Record<string, string>>,
+  parameter = 'done',
+): string | null {
+  const done = query.get(parameter) ?? '';
   return Object.hasOwn(words, done) ? (words[done] ?? null) : null;
 }
 

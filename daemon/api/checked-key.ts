@@ -1,5 +1,15 @@
 import { ApiError } from './client.js';
 import type { WireProjectChanged } from './contract.js';
+import type { KeyCheck } from './vocabulary.js';
+
+/** How the check of a key ended. `not_supported`: the daemon is of an earlier release. */
+export type KeyCheckResult = KeyCheck | 'not_supported';
+
+export const KEY_CHECK_SENTENCES: Readonly<Record<KeyCheckResult, string>> = {
+  accepted: 'The provider accepted the key.',
+  not_confirmed: 'The provider could not confirm the key.',
+  not_supported: 'The key was not checked: the daemon is of an earlier release.',
+};
 
 /**
  * Sends a change with a key that the daemon checks with the provider. Daemons of earlier releases refuse the field `check_key`; they get

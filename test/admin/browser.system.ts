@@ -63,6 +63,12 @@ describe('the Admin UI in a browser', function () {
       await click('link', 'Create a project');
       await page.getByLabel('Name').fill('web');
       await page.getByLabel('Upstream key').fill('upstream-key-of-the-test');
+      // The upstream of this daemon is not reachable.
+      await click('button', 'Create project');
+      await page.getByText('The key could not be checked').waitFor();
+      expect(window.complaints.splice(0).join()).to.match(/^Failed to load resource: [^,]* 400 \(Bad Request\)$/);
+      await page.getByLabel('Upstream key').fill('upstream-key-of-the-test');
+      await page.getByLabel('Check the key with the provider').uncheck();
       await click('button', 'Create project');
       await heading('web');
 
@@ -528,6 +534,32 @@ describe('the Admin UI in a browser', function () {
     });
   });
 
+  it('shows the busiest tokens with their bars, and new requests as they come', async () => {
+    const project = await daemon.createProject({ name: 'web' });
+    const { token } = await daemon.createToken(project.id, { name: EVIL.slice(0, 100) });
+    const use = async () => {
+      await (await daemon.call(token)).text();
+      daemon.daemon.completions.flush();
+    };
+    await use();
+    await open();
+    await logIn();
+    await goTo('Top');
+    await heading('Top');
+    await page.getByText('1 request, 1 error.').waitFor();
+    // The upstream of this daemon is not reachable, so a bar for the failed request is drawn.
+    const bars = page.getByRole('img', { name: '1 request, 1 error; up to 1 per 3 min' });
+    const box = await bars.locator('.failures').boundingBox();
+    expect(box?.height).to.be.greaterThan(10);
+    await use();
+    await page.getByText('2 requests, 2 errors.').waitFor();
+    await page.getByRole('img', { name: '2 requests, 2 errors' }).waitFor();
+    await page.getByRole('link', { name: 'Models', exact: true }).click();
+    await page.getByText('no model').waitFor();
+    expect(await page.title()).to.equal('Top · llmp');
+    expect(window.complaints).to.deep.equal([]);
+  });
+
   it('can be used by the keyboard alone', async () => {
     await open();
     await page.goto(base());
@@ -541,7 +573,7 @@ describe('the Admin UI in a browser', function () {
     expect(await page.evaluate('document.activeElement.id')).to.equal('main');
     const reached: unknown[] = [];
     await page.goto(`${base()}?span=24h`);
-    for (let i = 0; i < 10; i++) {
+    for (let i = 0; i < 11; i++) {
       await page.keyboard.press('Tab');
       reached.push(await page.evaluate('document.activeElement.textContent.trim()'));
     }
@@ -551,6 +583,7 @@ describe('the Admin UI in a browser', function () {
       'Overview',
       'Tokens',
       'Projects',
+      'Top',
       'Usage',
       'Events',
       'Audit',
@@ -564,7 +597,7 @@ describe('the Admin UI in a browser', function () {
       await daemon.createProject({ name: 'web' });
       await open();
       await logIn();
-      for (const to of ['tokens', 'usage', 'events', 'audit', 'tokens/new', 'cache']) {
+      for (const to of ['tokens', 'top', 'usage', 'events', 'audit', 'tokens/new', 'cache']) {
         await page.goto(base() + to);
         for (const width of [320, 768, 1280]) {
           await page.setViewportSize({ width, height: 800 });
@@ -598,6 +631,8 @@ describe('the Admin UI in a browser', function () {
             'projects',
             'projects/new',
             `projects/${project.id}`,
+            'top?window=5m',
+            'top?by=model&window=24h',
             'usage',
             'events',
             'audit',

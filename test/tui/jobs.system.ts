@@ -191,7 +191,7 @@ describe(`the jobs of operators, with ${TOKENS} tokens and traffic${WITHOUT_TMUX
         await terminal.shows(/[Kk]ey/, WITHIN_MS);
         await terminal.typeSecret(NEW_KEY);
         await terminal.press('Tab', 'Tab', 'Tab', 'Enter');
-        await terminal.shows(/The provider accepted it/, WITHIN_MS);
+        await terminal.shows(/The provider accepted the key/, WITHIN_MS);
       });
 
       it('issue a token again that is no longer valid, from its row: 2 keys', async () => {

@@ -1,4 +1,5 @@
 /** The result of a change: the message and the remaining marks. */
+import { KEY_CHECK_SENTENCES } from '../../daemon/api/checked-key.js';
 import { counted } from '../../daemon/api/formats.js';
 import type { ProblemCode } from '../../daemon/api/schemas/problem.js';
 import { nameOf } from './changes.js';
@@ -104,18 +105,12 @@ function resultMessage(change: ChangeRequest, outcome: ChangeResult): string {
   }
 }
 
-const KEY_CHECKED: Record<NonNullable<ChangeResult['keyCheck']>, string> = {
-  accepted: 'The provider accepted it.',
-  not_confirmed: 'The provider could not confirm it.',
-  not_supported: 'It was not checked: the daemon is of an earlier release.',
-};
-
 type ProjectUpdate = Extract<ChangeRequest, { what: 'update-project' }>;
 
 function projectMessage({ project, body, key }: ProjectUpdate, { keyCheck }: ChangeResult): string {
   if (body.is_active !== undefined) return `${body.is_active ? 'Activated' : 'Deactivated'} ${nameOf(project)}.`;
   if (body.name !== undefined) return `Renamed ${nameOf(project)} to ${body.name}.`;
   return key
-    ? `Changed the key of ${nameOf(project)}.${keyCheck ? ` ${KEY_CHECKED[keyCheck]}` : ''}`
+    ? `Changed the key of ${nameOf(project)}.${keyCheck ? ` ${KEY_CHECK_SENTENCES[keyCheck]}` : ''}`
     : `Changed ${nameOf(project)}.`;
 }

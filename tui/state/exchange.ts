@@ -1,7 +1,7 @@
 /**
  * Effects and actions, as plain data: the reducer returns effects, tui/effects runs them, and their results come back as actions.
  */
-import type { KeyCheck } from '../../daemon/api/vocabulary.js';
+import type { KeyCheckResult } from '../../daemon/api/checked-key.js';
 import type { Page } from '../../daemon/api/client.js';
 import type {
   AuditQuery,
@@ -98,7 +98,7 @@ export interface ChangeResult {
   created?: { token: WireToken; secret: Secret };
   project?: WireProject;
   /** For a new key: the result of its check. `not_supported`: the daemon is of an earlier release. */
-  keyCheck?: KeyCheck | 'not_supported' | undefined;
+  keyCheck?: KeyCheckResult | undefined;
 }
 
 /** Why a request failed. */

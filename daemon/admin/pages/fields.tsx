@@ -72,7 +72,20 @@ export function ReasonField({ reason }: { reason: string }) {
   );
 }
 
-export function KeyField() {
+/** @param isChecked whether the checkbox is selected. */
+export function KeyFields({ isChecked }: { isChecked: boolean }) {
+  return (
+    <>
+      <KeyField />
+      <label className="checkbox">
+        <input type="checkbox" name="check_key" value="yes" defaultChecked={isChecked} />
+        Check the key with the provider
+      </label>
+    </>
+  );
+}
+
+function KeyField() {
   return (
     <Field
       name="api_key"

@@ -3,7 +3,7 @@ import type { WireAuditRecord, WireProject, WireUsageLine } from '../../api/cont
 import { RecordTable } from './audit.js';
 import { type SpanName, Traffic } from './traffic.js';
 import { Heading } from './document.js';
-import { Field, KeyField } from './fields.js';
+import { Field, KeyFields } from './fields.js';
 import { ConfirmLink, ChangeForm, Link } from './frame.js';
 import { KeyHint } from './links.js';
 import { SuccessNotice, Facts, CommandLine, ErrorNotice } from './parts.js';
@@ -17,10 +17,12 @@ export interface ProjectProps {
   records: readonly WireAuditRecord[];
   done: string | null;
   refused: string | null;
+  /** Whether the form for another key has its checkbox selected. */
+  isKeyChecked: boolean;
 }
 
 export function projectPage(props: ProjectProps) {
-  const { project, usage, spanName, records, done, refused } = props;
+  const { project, usage, spanName, records, done, refused, isKeyChecked } = props;
   const to = `projects/${project.id}`;
   return (
     <>
@@ -45,7 +47,7 @@ export function projectPage(props: ProjectProps) {
         <Link to={`usage?project_id=${project.id}&by=token`}>Usage by token</Link>
         <Link to={`usage?project_id=${project.id}&by=day%2Cmodel&sort=time`}>Usage by day and model</Link>
       </p>
-      <Changes project={project} to={to} />
+      <Changes project={project} to={to} isKeyChecked={isKeyChecked} />
       <section aria-labelledby="records-title">
         <div className="section-head">
           <h2 id="records-title">Audit</h2>
@@ -91,7 +93,7 @@ function ProjectFacts({ project }: Pick<ProjectProps, 'project'>) {
   );
 }
 
-function Changes({ project, to }: { project: WireProject; to: string }) {
+function Changes({ project, to, isKeyChecked }: Pick<ProjectProps, 'project' | 'isKeyChecked'> & { to: string }) {
   return (
     <section aria-labelledby="change-title">
       <h2 id="change-title">Change</h2>
@@ -105,7 +107,7 @@ function Changes({ project, to }: { project: WireProject; to: string }) {
           <button type="submit">Rename</button>
         </ChangeForm>
         <ChangeForm to={`${to}/key`} className="panel">
-          <KeyField />
+          <KeyFields isChecked={isKeyChecked} />
           <button type="submit">Replace key</button>
         </ChangeForm>
         <div className="panel">

@@ -1,7 +1,7 @@
 import { counted, exact } from '../../api/formats.js';
 import type { WireProject } from '../../api/contract.js';
 import { Heading } from './document.js';
-import { Field, KeyField } from './fields.js';
+import { Field, KeyFields } from './fields.js';
 import { ChangeForm, Link } from './frame.js';
 import { KeyHint } from './links.js';
 import { EmptyState, Paging, ErrorNotice, Table } from './parts.js';
@@ -130,10 +130,12 @@ function NoProjects({ isFiltered }: { isFiltered: boolean }) {
 
 export interface NewProjectProps {
   name: string;
+  /** Whether the checkbox for the check of the key is selected. */
+  isKeyChecked: boolean;
   refused: string | null;
 }
 
-export function newProjectPage({ name, refused }: NewProjectProps) {
+export function newProjectPage({ name, isKeyChecked, refused }: NewProjectProps) {
   return (
     <div className="narrow">
       <Heading title="New project" path={<Link to="projects">Projects</Link>} />
@@ -144,7 +146,7 @@ export function newProjectPage({ name, refused }: NewProjectProps) {
             <input type="text" required maxLength={MAX_NAME_LENGTH} defaultValue={name} {...attributes} />
           )}
         </Field>
-        <KeyField />
+        <KeyFields isChecked={isKeyChecked} />
         <div className="buttons">
           <Link to="projects" className="button">
             Cancel

@@ -1,5 +1,7 @@
 import { counted } from '../../api/formats.js';
-import type { ProjectPatch, WireProject } from '../../api/contract.js';
+import { KEY_CHECK_SENTENCES, type KeyCheckResult, sendCheckedKey } from '../../api/checked-key.js';
+import { ApiError } from '../../api/client.js';
+import type { ProjectPatch, WireProject, WireProjectChanged } from '../../api/contract.js';
 import { countMessage, doneMessage } from '../done-message.js';
 import { confirmPage, type ConfirmProps } from '../pages/confirm.js';
 import { projectPage } from '../pages/project.js';
@@ -8,6 +10,7 @@ import { escapeBidi } from '../pages/formats.js';
 import {
   type PageResponse,
   get,
+  invalidRequest,
   parametersOf,
   listPage,
   post,
@@ -19,13 +22,49 @@ import { usageFor } from './overview.js';
 
 const RECORDS_SHOWN = '8';
 
+/** Success messages. `check` in the query adds how the check of the key ended. */
 const DONE: Readonly<Record<string, string>> = {
-  created: 'Project created. Now issue a token for it.',
+  created: 'Project created.',
   renamed: 'Project renamed.',
   key: 'Upstream key replaced. New requests use the new key.',
   activated: 'Project activated. Its tokens are accepted again.',
   deactivated: 'Project deactivated. Its tokens are refused from now on.',
 };
+
+const NEXT_STEP = 'Now issue a token for it.';
+
+function doneWords(request: PageRequest): string | null {
+  const done = doneMessage(request, DONE);
+  const check = doneMessage(request, KEY_CHECK_SENTENCES, 'check');
+  const next = request.query.get('done') === 'created' ? NEXT_STEP : null;
+  return done === null ? null : [done, check, next].filter((words) => words !== null).join(' ');
+}
+
+/** The form has the checkbox selected, until it is sent without. */
+const isKeyChecked = ({ form }: PageRequest) => !form.has('api_key') || form.get('check_key') === 'yes';
+
+type KeyChange = (fields: { api_key: string; check_key?: true }) => Promise<WireProjectChanged>;
+
+/** Sends a change with the key of the form. @returns the end of the query of the next page. @throws {ApiError} 400 if the check failed: nothing was changed. */
+async function sendKey(request: PageRequest, send: KeyChange): Promise<{ id: string; check: string }> {
+  const key = { api_key: request.form.get('api_key') ?? '' };
+  if (!isKeyChecked(request)) return { id: (await send(key)).id, check: '' };
+  const sent = sendCheckedKey((check) => send({ ...key, ...check }));
+  const { project, isChecked } = await sent.catch(asFormError);
+  const result: KeyCheckResult | undefined = isChecked ? project.key_check : 'not_supported';
+  return { id: project.id, check: result === undefined ? '' : `&check=${result}` };
+}
+
+/** Turns a failed check of a key into an error of the form. */
+function asFormError(error: unknown): never {
+  if (!(error instanceof ApiError)) throw error;
+  const { code, message } = error;
+  if (code === 'key_refused') throw invalidRequest(message, code);
+  // The daemon names the field of the API.
+  if (code === 'key_not_checked')
+    throw invalidRequest(message.replace(/omit check_key$/, 'clear the checkbox below its field'), code);
+  throw error;
+}
 
 const idOf = ({ params }: PageRequest) => params.id ?? '';
 
@@ -36,13 +75,14 @@ async function show(request: PageRequest, refused: string | null = null): Promis
     usageFor(request, client, { project_id: project.id }),
     client.auditRecords({ project_id: project.id, limit: RECORDS_SHOWN }),
   ]);
-  const done = refused === null ? (countMessage(request, 'revoked', 'token') ?? doneMessage(request, DONE)) : null;
+  const done = refused === null ? (countMessage(request, 'revoked', 'token') ?? doneWords(request)) : null;
   const body = projectPage({
     project,
     ...used,
     records: records.items,
     done,
     refused,
+    isKeyChecked: isKeyChecked(request),
   });
   return { title: escapeBidi(project.name), section: 'projects', isLive: true, body, ...statusOf(refused) };
 }
@@ -52,6 +92,16 @@ async function change(request: PageRequest, patch: ProjectPatch, done: string): 
   const id = idOf(request);
   const refused = await refusalOf(() => request.changeClient().updateProject(id, patch));
   return refused === null ? { to: `projects/${id}?done=${done}` } : show(request, refused);
+}
+
+async function changeKey(request: PageRequest): Promise<PageResponse> {
+  const id = idOf(request);
+  let to = '';
+  const refused = await refusalOf(async () => {
+    const { check } = await sendKey(request, (fields) => request.changeClient().updateProject(id, fields));
+    to = `projects/${id}?done=key${check}`;
+  });
+  return refused === null ? { to } : show(request, refused);
 }
 
 // ---- changes with a confirmation page
@@ -115,12 +165,23 @@ const setActive = (isActive: boolean, done: string) => async (request: PageReque
   return `done=${done}`;
 };
 
-const newProject = (name: string, refused: string | null): PageResponse => ({
+const newProject = (request: PageRequest, refused: string | null): PageResponse => ({
   title: 'New project',
   section: 'projects',
-  body: newProjectPage({ name, refused }),
+  body: newProjectPage({ name: request.form.get('name') ?? '', isKeyChecked: isKeyChecked(request), refused }),
   ...statusOf(refused),
 });
+
+async function createProject(request: PageRequest): Promise<PageResponse> {
+  const name = request.form.get('name') ?? '';
+  let to = '';
+  const refused = await refusalOf(async () => {
+    const client = request.changeClient();
+    const { id, check } = await sendKey(request, (fields) => client.createProject({ name, ...fields }));
+    to = `projects/${id}?done=created${check}`;
+  });
+  return refused === null ? { to } : newProject(request, refused);
+}
 
 export const projectRoutes = [
   get('/projects', async (request) => {
@@ -129,18 +190,11 @@ export const projectRoutes = [
     const body = projectsPage({ projects: items, ...page, query: request.query });
     return { title: 'Projects', section: 'projects', isLive: true, body, ...statusOf(page.refused) };
   }),
-  get('/projects/new', () => Promise.resolve(newProject('', null))),
-  post('/projects/new', async (request) => {
-    const name = request.form.get('name') ?? '';
-    let id = '';
-    const refused = await refusalOf(async () => {
-      ({ id } = await request.changeClient().createProject({ name, api_key: request.form.get('api_key') ?? '' }));
-    });
-    return refused === null ? { to: `projects/${id}?done=created` } : newProject(name, refused);
-  }),
+  get('/projects/new', (request) => Promise.resolve(newProject(request, null))),
+  post('/projects/new', createProject),
   get('/projects/:id', (request) => show(request)),
   post('/projects/:id/rename', (request) => change(request, { name: request.form.get('name') ?? '' }, 'renamed')),
-  post('/projects/:id/key', (request) => change(request, { api_key: request.form.get('api_key') ?? '' }, 'key')),
+  post('/projects/:id/key', changeKey),
   ...confirmedChange('activate', toActivate, setActive(true, 'activated')),
   ...confirmedChange('deactivate', toDeactivate, setActive(false, 'deactivated')),
   ...confirmedChange('revoke-all', toRevokeAll, async (request, id) => {

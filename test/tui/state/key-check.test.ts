@@ -13,9 +13,9 @@ function entered(daemon: SimulatedDaemon): Operator {
 
 describe('a new key of a project', () => {
   for (const [keyCheck, words] of [
-    ['accepted', 'The provider accepted it.'],
-    ['not_confirmed', 'The provider could not confirm it.'],
-    ['not_supported', 'It was not checked: the daemon is of an earlier release.'],
+    ['accepted', 'The provider accepted the key.'],
+    ['not_confirmed', 'The provider could not confirm the key.'],
+    ['not_supported', 'The key was not checked: the daemon is of an earlier release.'],
   ] as const) {
     it(`is reported as ${keyCheck}`, () => {
       const daemon = new SimulatedDaemon();
