@@ -18,6 +18,7 @@ const SPOTS: readonly (readonly [spot: KeyScope, title: string])[] = [
   ['top', 'On top:'],
   ['dialog', 'In a dialog:'],
   ['chooser', 'In the list of choices of a field:'],
+  ['waiting', 'While the provider checks a key:'],
   ['reveal', 'When a secret is shown:'],
   ['path', 'While entering the file for a secret:'],
   ['prompt', 'While entering a filter:'],

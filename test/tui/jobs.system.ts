@@ -190,7 +190,7 @@ describe(`the jobs of operators, with ${TOKENS} tokens and traffic${WITHOUT_TMUX
         await terminal.press('K');
         await terminal.shows(/[Kk]ey/, WITHIN_MS);
         await terminal.typeSecret(NEW_KEY);
-        await terminal.press('Tab', 'Tab', 'Tab', 'Enter');
+        await terminal.press('Enter', 'Enter', 'Enter');
         await terminal.shows(/The provider accepted the key/, WITHIN_MS);
       });
 

@@ -298,13 +298,13 @@ export class SimulatedDaemon {
       }
       case 'create-project':
         this.projects.push(project(change.name));
-        return nothing;
+        return { ...nothing, ...(change.key.isToCheck && { keyCheck: this.keyCheck }) };
       case 'update-project': {
         const { name, is_active: isActive } = change.body;
         this.projects = this.projects.map((it) =>
           it.id === change.project.id ? { ...it, name: name ?? it.name, is_active: isActive ?? it.is_active } : it,
         );
-        return { ...nothing, ...(change.key && { keyCheck: this.keyCheck }) };
+        return { ...nothing, ...(change.key?.isToCheck && { keyCheck: this.keyCheck }) };
       }
       default:
         return { ...nothing, done: 3 };

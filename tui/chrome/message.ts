@@ -33,7 +33,10 @@ const nonEmpty = (it: Strip) => (it.length > 0 ? it : null);
 /** A change without a response after this time is reported, because its result is unknown. */
 const PENDING_WARNING_MS = 2_000;
 
-function pendingWarning({ pendingChanges: [first], nowMs }: State): Strip | null {
+function pendingWarning({ pendingChanges, layers, nowMs }: State): Strip | null {
+  // A form that waits for the response says so itself.
+  const isShown = (change: unknown) => layers.some((one) => one.kind === 'dialog' && one.awaited === change);
+  const first = pendingChanges.find(({ change }) => !isShown(change));
   if (!first || nowMs - first.sentMs < PENDING_WARNING_MS) return null;
   return strip(text(`! a change sent ${duration(nowMs - first.sentMs)} ago is not confirmed yet`, 'warning'));
 }

@@ -1,7 +1,7 @@
 /** Applies changes: one function per kind of change, on the management API. */
 import { ApiError, type ManagementClient, Unreachable } from '../../daemon/api/client.js';
-import type { WireTokenCreated } from '../../daemon/api/contract.js';
-import type { ChangeRequest, Failure, Named, ChangeResult } from '../state/exchange.js';
+import type { WireProjectChanged, WireTokenCreated } from '../../daemon/api/contract.js';
+import type { ChangeRequest, Failure, Named, NewKey, ChangeResult } from '../state/exchange.js';
 import { sendCheckedKey } from '../../daemon/api/checked-key.js';
 import { Secret } from '../state/secret.js';
 
@@ -9,7 +9,7 @@ const CONCURRENCY = 8;
 
 export interface ChangeOptions {
   client: ManagementClient;
-  /** Aborted to stop a bulk change. */
+  /** Aborted to stop a bulk change, or the check of a key. */
   signal: AbortSignal;
   progress: (done: number, of: number) => void;
   failureOf: (error: unknown) => Failure;
@@ -27,23 +27,36 @@ export async function applyChange(changing: ChangeOptions, change: ChangeRequest
     case 'create-token':
       return { ...nothing, done: 1, created: withHidden(await client.createToken(change.body)) };
     case 'create-project': {
-      const project = await client.createProject({ name: change.name, api_key: change.key.reveal() });
-      return { ...nothing, done: 1, project };
+      const body = { name: change.name };
+      return storedKey(changing, change.key, (key, signal) => client.createProject({ ...body, ...key }, signal));
     }
     case 'update-project': {
       const { body, key } = change;
       const { id } = change.project;
       if (!key) return { ...nothing, done: 1, project: await client.updateProject(id, body) };
-      const { project, isChecked } = await sendCheckedKey((check) =>
-        client.updateProject(id, { ...body, api_key: key.reveal(), ...check }, changing.signal),
-      );
-      return { ...nothing, done: 1, project, keyCheck: isChecked ? project.key_check : 'not_supported' };
+      return storedKey(changing, key, (fields, signal) => client.updateProject(id, { ...body, ...fields }, signal));
     }
     case 'revoke-all':
       return { ...nothing, done: (await client.revokeTokensOf(change.project.id)).revoked_count };
     case 'purge':
       return { ...nothing, done: (await client.purgeCache(change.body)).purged_count };
   }
+}
+
+/**
+ * Only a check can be cancelled: without one the response comes at once.
+ *
+ * @param send sends a change, with these fields in addition to its own.
+ */
+async function storedKey(
+  { signal }: ChangeOptions,
+  { secret, isToCheck }: NewKey,
+  send: (key: { api_key: string; check_key?: true }, signal?: AbortSignal) => Promise<WireProjectChanged>,
+): Promise<ChangeResult> {
+  const key = { api_key: secret.reveal() };
+  if (!isToCheck) return { ...nothing, done: 1, project: await send(key) };
+  const { project, isChecked } = await sendCheckedKey((check) => send({ ...key, ...check }, signal));
+  return { ...nothing, done: 1, project, keyCheck: isChecked ? project.key_check : 'not_supported' };
 }
 
 function withHidden({ token: secret, ...token }: WireTokenCreated): NonNullable<ChangeResult['created']> {

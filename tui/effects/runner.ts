@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { EXIT, Failure } from '../../console/failure.js';
 import { reportedUser } from '../../console/reported-user.js';
-import { type ClientOptions, ManagementClient } from '../../daemon/api/client.js';
+import { ApiError, type ClientOptions, ManagementClient } from '../../daemon/api/client.js';
 import type {
   Action,
   ChangeRequest,
@@ -243,6 +243,8 @@ class DaemonSession {
         this.#act({ on: 'changed', change, outcome });
       },
       (error: unknown) => {
+        // The operator no longer waits for it.
+        if (bulk.signal.aborted && !(error instanceof ApiError)) return;
         this.#act({ on: 'refused', change, failure: this.#failureOf(error) });
       },
     );

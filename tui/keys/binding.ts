@@ -1,8 +1,11 @@
 /** Key bindings, as data. The reducer runs them; footer, help, command line and manual list them. */
 import type { CustomKeys, Layer, Screen, State, Transition } from '../state/state.js';
 
-/** Where a key applies: on a screen, in a layer, or in a part of one: the path of a secret, the list of a field's choices, a search in help. */
-export type KeyScope = Screen | Layer['kind'] | 'path' | 'chooser' | 'search';
+/**
+ * Where a key applies: on a screen, in a layer, or in a part of one: the path of a secret, the list of a field's choices, a search in help,
+ * a form that waits for the response to its change.
+ */
+export type KeyScope = Screen | Layer['kind'] | 'path' | 'chooser' | 'search' | 'waiting';
 
 export interface Binding {
   /** Its name in the keys file, after that of its group. Default: the label. */

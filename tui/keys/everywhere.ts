@@ -33,6 +33,7 @@ const ANYWHERE: readonly KeyScope[] = [
   ...EVERYWHERE,
   'dialog',
   'chooser',
+  'waiting',
   'reveal',
   'path',
   'prompt',

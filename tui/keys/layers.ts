@@ -2,6 +2,7 @@
 import { actionAt, advanced, cancelAt, focusBy, listAbandoned, scrolledBy, selectedBy } from '../state/dialog.js';
 import * as filtering from '../state/filtering.js';
 import * as forms from '../state/forms.js';
+import { checkCancelled } from '../state/key-forms.js';
 import { lineOf } from '../state/line.js';
 import * as navigation from '../state/navigation.js';
 import { refreshed } from '../state/refreshing.js';
@@ -122,6 +123,19 @@ const ofChooser: readonly Binding[] = [
     footer: 4,
     isAlwaysShown: true,
     run: on('dialog', (state, top) => forms.changed(state, listAbandoned(top))),
+  },
+];
+
+/** While the provider checks a key, the form takes no other input. */
+const ofWaiting: readonly Binding[] = [
+  {
+    keys: ['escape', 'ctrl+c'],
+    on: ['waiting'],
+    label: 'cancel the check',
+    meaning: 'cancel the check of the key, and go back to the form',
+    footer: 1,
+    isAlwaysShown: true,
+    run: checkCancelled,
   },
 ];
 
@@ -272,6 +286,7 @@ const ofNotice: readonly Binding[] = [
 export const LAYER_BINDINGS: readonly NamedBinding[] = [
   ...named('dialog', ofDialogs),
   ...named('chooser', ofChooser),
+  ...named('check', ofWaiting),
   ...named('secret', ofReveal),
   ...named('path', ofPath),
   ...named('filter', ofPrompt),

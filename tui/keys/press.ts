@@ -37,6 +37,7 @@ export const keyOf = (state: Pick<State, 'customKeys' | 'look'>, action: string)
 export function keyScopeOf(state: State): KeyScope {
   const top = layer(state);
   if (!top) return view(state).screen;
+  if (top.kind === 'dialog' && top.awaited) return 'waiting';
   if (top.kind === 'dialog' && hasOpenList(top)) return 'chooser';
   if (top.kind === 'help' && top.search !== null) return 'search';
   return top.kind === 'reveal' && top.path !== null ? 'path' : top.kind;
@@ -78,13 +79,14 @@ export function performed(state: State, action: string): Transition {
 function pressedInScope(state: State, pressed: string): Transition | undefined {
   const top = layer(state);
   // Letters go to the input line.
-  const isTyped = top !== undefined && isText(pressed) && takesLetters(top);
+  const isWaiting = keyScopeOf(state) === 'waiting';
+  const isTyped = top !== undefined && !isWaiting && isText(pressed) && takesLetters(top);
   const binding = isTyped ? undefined : bindingFor(state, pressed);
   // Keys pressed before the list is loaded refer to the list, so they are queued.
   if (binding && top?.kind === 'contexts' && top.all === null && !binding.closesLayer)
     return queued(state, top, pressed);
   if (binding) return act(state, binding);
-  if (!top) return undefined;
+  if (!top || isWaiting) return undefined;
   if (top.kind !== 'dialog') return withLine(state, top, (line) => edited(line, pressed));
   const next = typed(top, pressed);
   return next && forms.changed(state, next);
@@ -127,7 +129,7 @@ function withLine(state: State, top: Layer, edit: (line: Line) => Line | undefin
 /** Inserts pasted text. It is never read as keys. */
 export function paste(state: State, text: string): Transition {
   const top = layer(state);
-  if (!top || isTooSmall(state)) return [state];
+  if (!top || isTooSmall(state) || keyScopeOf(state) === 'waiting') return [state];
   if (top.kind === 'dialog') return forms.changed(state, pasted(top, text));
   return withLine(state, top, (line) => inserted(line, text.replace(/[\r\n]+$/, ''))) ?? [state];
 }

@@ -21,7 +21,7 @@ export function dialogPanel(state: State, dialog: Dialog, { columns, rows }: Are
   const inside = rows - EDGES;
   const fields = fieldLines(dialog, room, Math.max(1, inside - 2));
   const above = [itemLines(dialog, room), noteLines([...staleNotes(state), ...dialog.notes], room)];
-  const [problem, last] = [problemLines(state, dialog, room), buttons(dialog, room)];
+  const [problem, last] = [waitingOrProblem(state, dialog, room), buttons(dialog, room)];
   const below = [...warningLines(state, dialog), ...problem];
   const whole = apart([...above, fields.lines, below, [last]]);
   if (whole.length <= inside) return { title, lines: whole, columns: room };
@@ -84,6 +84,20 @@ function warningLines(state: State, dialog: Dialog): Strip[] {
   ];
 }
 
+function waitingOrProblem(state: State, dialog: Dialog, room: number): Strip[] {
+  const sent = state.pendingChanges.find(({ change }) => change === dialog.awaited);
+  if (!sent) return problemLines(state, dialog, room);
+  const age = duration(state.nowMs - sent.sentMs);
+  return [
+    strip(
+      text('Checking the key with the provider… ', 'accent'),
+      text(`${age}  `, 'faint'),
+      text('esc', 'key'),
+      ' cancels',
+    ),
+  ];
+}
+
 function problemLines(state: State, { problem, meantField = null }: Dialog, room: number): Strip[] {
   if (problem === null) return [];
   const hint = meantField === null ? '' : `; ${keyOf(state, 'dialog.next')} goes to ${meantField}`;
@@ -100,8 +114,9 @@ function preview({ cache: { preview: it } }: State): Strip {
 
 /** The buttons, right-aligned. The focused one is in brackets. */
 function buttons(dialog: Dialog, room: number): Strip {
-  const cancel = button('Cancel', dialog.focus === cancelAt(dialog));
-  const action = button(dialog.action, dialog.focus === actionAt(dialog));
+  const isWaiting = Boolean(dialog.awaited);
+  const cancel = button('Cancel', isWaiting || dialog.focus === cancelAt(dialog));
+  const action = button(dialog.action, !isWaiting && dialog.focus === actionAt(dialog));
   const line = strip(cancel, '  ', action);
   return strip(' '.repeat(Math.max(0, room - widthOf(line))), line);
 }

@@ -63,6 +63,7 @@ function fieldLine(field: Field, hasFocus: boolean, label: number, room: number)
 }
 
 function hintOf(field: Field, hasFocus: boolean): string {
+  if (field.isToggle && hasFocus) return 'space changes it';
   const isSearchable = hasFocus && (field.choices?.length ?? 0) > 1 && !isOpen(field);
   return isSearchable ? 'type to search' : (field.hint ?? '');
 }
@@ -74,6 +75,14 @@ function choice(field: Field, hasFocus: boolean, room: number): Strip {
     const place = `  ${exact(chosenAt(field) + 1)} of ${exact(choicesFound(field).length)}`;
     const columns = Math.max(1, Math.min(FIELD_COLUMNS, room - 4 - place.length));
     return strip(bracketed(edited(lineOf(search.typed), columns, { hasFocus }), hasFocus), text(place, 'faint'));
+  }
+  if (field.isToggle) {
+    const edge = hasFocus ? 'key' : 'faint';
+    return strip(
+      text('[', edge),
+      text(line.text === 'yes' ? 'x' : ' ', hasFocus ? 'selected' : 'plain'),
+      text(']', edge),
+    );
   }
   const chosen = choices.find(({ value }) => value === line.text)?.label ?? '';
   const hasOthers = choices.length > 1;

@@ -5,7 +5,7 @@ import type { ProblemCode } from '../../daemon/api/schemas/problem.js';
 import { nameOf } from './changes.js';
 import { refused } from './dialog.js';
 import type { ChangeRequest, Failure, ChangeResult } from './exchange.js';
-import { withResult, type State, type PendingChange } from './state.js';
+import { type Label, layer, type Layer, withLayer, withResult, type State, type PendingChange } from './state.js';
 import { historyAfter, historyAfterFailure, notTriedCount } from './undo.js';
 
 /** Reports the result of a change, and remembers how to undo it. */
@@ -13,6 +13,7 @@ export function changed(before: State, change: ChangeRequest, outcome: ChangeRes
   const { state, it } = withoutPending(before, change);
   const next: State = {
     ...state,
+    layers: state.layers.filter((one) => !isAwaiting(one, change)),
     undoHistory: historyAfter(state, change, outcome, it?.reversal ?? null),
     tokens: changesTokens(change)
       ? { ...state.tokens, marks: remainingMarks(state, outcome), rangeFrom: null }
@@ -37,21 +38,30 @@ export function changeFailed(before: State, change: ChangeRequest, failure: Fail
   const { state, it } = withoutPending(before, change);
   const next = { ...state, undoHistory: historyAfterFailure(state, it?.reversal ?? null) };
   const words =
-    keyProblem(change, failure) ??
+    keyProblem(failure) ??
     `${failure.message}; ${isUnknown(failure) ? 'the result is unknown' : 'nothing was changed'}`;
+  const dialog = layer(next);
+  const field = fieldOf(failure);
+  if (dialog?.kind === 'dialog' && isAwaiting(dialog, change))
+    return withLayer(next, refused({ ...dialog, awaited: null }, { field, words }));
   if (failure.kind === 'unreachable') return withResult(next, words, 'bad');
   if (!it?.form || next.layers.length > 0) return withResult(next, words, 'bad');
-  const field = keyProblem(change, failure) === null ? null : "Provider's key";
   return { ...next, layers: [refused(it.form, { field, words })] };
 }
 
+/** Whether the layer is the form of the change, which waits for the response. */
+const isAwaiting = (one: Layer, change: ChangeRequest) => one.kind === 'dialog' && one.awaited === change;
+
 /** @returns what is wrong with a key that was checked; null for any other failure. */
-function keyProblem(change: ChangeRequest, { code }: Failure): string | null {
-  if (change.what !== 'update-project' || !change.key) return null;
-  if (code === REFUSED) return 'The provider refused this key; nothing was changed';
+function keyProblem({ code }: Failure): string | null {
+  if (code === REFUSED) return 'The provider refused this key; nothing was stored';
   return code === NOT_CHECKED
-    ? 'Nothing was changed: the provider did not respond to the check of the key. To skip the check: llmp project set-key --no-check'
+    ? 'Nothing was stored: the provider did not respond to the check. Try again, or store the key without a check'
     : null;
+}
+
+function fieldOf({ code }: Failure): Label | null {
+  return code === REFUSED ? "Provider's key" : code === NOT_CHECKED ? 'Check' : null;
 }
 
 const changesTokens = (change: ChangeRequest) => change.what === 'revoke' || change.what === 'reactivate';
@@ -95,7 +105,7 @@ function resultMessage(change: ChangeRequest, outcome: ChangeResult): string {
     case 'create-token':
       return `${word} ${outcome.created?.token.name ?? 'a token'}.`;
     case 'create-project':
-      return `${word} ${change.name}.`;
+      return `${word} ${change.name}.${checkMessage(outcome)}`;
     case 'update-project':
       return projectMessage(change, outcome);
     case 'revoke-all':
@@ -105,12 +115,12 @@ function resultMessage(change: ChangeRequest, outcome: ChangeResult): string {
   }
 }
 
+const checkMessage = ({ keyCheck }: ChangeResult) => (keyCheck ? ` ${KEY_CHECK_SENTENCES[keyCheck]}` : '');
+
 type ProjectUpdate = Extract<ChangeRequest, { what: 'update-project' }>;
 
-function projectMessage({ project, body, key }: ProjectUpdate, { keyCheck }: ChangeResult): string {
+function projectMessage({ project, body, key }: ProjectUpdate, outcome: ChangeResult): string {
   if (body.is_active !== undefined) return `${body.is_active ? 'Activated' : 'Deactivated'} ${nameOf(project)}.`;
   if (body.name !== undefined) return `Renamed ${nameOf(project)} to ${body.name}.`;
-  return key
-    ? `Changed the key of ${nameOf(project)}.${keyCheck ? ` ${KEY_CHECK_SENTENCES[keyCheck]}` : ''}`
-    : `Changed ${nameOf(project)}.`;
+  return key ? `Changed the key of ${nameOf(project)}.${checkMessage(outcome)}` : `Changed ${nameOf(project)}.`;
 }

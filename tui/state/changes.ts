@@ -3,8 +3,7 @@ import { visible } from '../../console/escape.js';
 import { counted, relativeTime } from '../../daemon/api/formats.js';
 import { shortId } from '../../console/views.js';
 import type { WireProject, WireToken } from '../../daemon/api/contract.js';
-import { confirmationOf, dialogOf, textField } from './dialog.js';
-import { lineOf } from './line.js';
+import { confirmationOf, dialogOf, reasonField, textField } from './dialog.js';
 import type { ChangeRequest, Named } from './exchange.js';
 import {
   daemonNow,
@@ -161,10 +160,7 @@ export function confirm(state: State, asked: Confirmation): Transition {
   if (why !== null) return [withMessage(state, why, 'bad')];
   const needsTyping = tokens.length >= TYPED_FROM || state.target.isProtected;
   const word = typed !== undefined ? typed : needsTyping ? wordToType(state, tokens) : null;
-  const fields = [
-    textField('Reason', { line: lineOf(reason), hint: 'for the audit record', width: 40 }),
-    ...(word === null ? [] : [textField(confirmationOf(word), { width: 30 })]),
-  ];
+  const fields = [reasonField(reason), ...(word === null ? [] : [textField(confirmationOf(word), { width: 30 })])];
   const dialog = dialogOf(
     {
       purpose: { for: 'change', change, typed: word, reversal },

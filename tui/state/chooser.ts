@@ -49,6 +49,7 @@ export const abandoned = (field: Field): Field =>
 /** @returns undefined for a key without a meaning here. */
 export function keyed(field: Field, key: string): Chosen | undefined {
   const { line, search } = field;
+  if (field.isToggle) return toggled(field, key);
   if (key === 'left' || key === 'right') return { field: turned(field, key === 'left' ? -1 : 1), problem: null };
   if (search && key === 'backspace') return narrowed(field, Array.from(search.typed).slice(0, -1).join(''));
   if (search && key === 'ctrl+u') return narrowed(field, '');
@@ -58,8 +59,17 @@ export function keyed(field: Field, key: string): Chosen | undefined {
   return Array.from(letter).length === 1 ? narrowed(field, (search?.typed ?? '') + letter) : undefined;
 }
 
+/** Yes and no have no list. */
+function toggled(field: Field, key: string): Chosen | undefined {
+  if (key === 'left' || key === 'right' || key === 'space') return { field: turned(field, 1), problem: null };
+  if (Array.from(key).length !== 1) return undefined;
+  const choice = field.choices?.find(({ label }) => label.startsWith(key.toLowerCase()));
+  return { field: choose(field, choice), problem: choice ? null : `Press space to change “${field.label}”` };
+}
+
 /** Pasted text narrows the list as if it were typed. */
 export function pastedInto(field: Field, text: string): Chosen {
+  if (field.isToggle) return { field, problem: `Press space to change “${field.label}”` };
   const { text: given } = inserted(EMPTY_LINE, text);
   return narrowed(field, (field.search?.typed ?? '') + given);
 }

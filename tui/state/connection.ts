@@ -1,4 +1,5 @@
 /** State of the connection to the daemon, derived from its responses, and the retry backoff. */
+import type { ProblemCode } from '../../daemon/api/schemas/problem.js';
 import type { Effect, Failure, DataRequest } from './exchange.js';
 import { type ConnectionState, withMessage, type State, type Transition } from './state.js';
 
@@ -118,6 +119,10 @@ function delayOf({ retryAfterMs }: Failure, failures: number): number {
   return Math.min(FIRST_RETRY_MS * 2 ** Math.min(failures - 1, 10), MAX_RETRY_MS);
 }
 
+const KEY_NOT_CHECKED: ProblemCode = 'key_not_checked';
+
 /** Whether a failure is due to the daemon or the connection, and not to the request itself. */
-export const isDaemonFailure = ({ kind, status }: Failure) =>
-  kind === 'unreachable' || status === null || status === 401 || status === 429 || status >= 500;
+export const isDaemonFailure = ({ kind, status, code }: Failure) =>
+  // The daemon is well: it is the provider that did not respond.
+  code !== KEY_NOT_CHECKED &&
+  (kind === 'unreachable' || status === null || status === 401 || status === 429 || status >= 500);

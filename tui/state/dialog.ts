@@ -36,6 +36,26 @@ export const choiceField = (label: Label, choices: NonNullable<Field['choices']>
   line: lineOf(chosen ?? choices[0]?.value ?? ''),
 });
 
+/** On or off. */
+export const toggleField = (label: Label, isSet: boolean, hint: string): Field => ({
+  ...choiceField(
+    label,
+    [
+      { value: 'yes', label: 'yes' },
+      { value: 'no', label: 'no' },
+    ],
+    isSet ? 'yes' : 'no',
+  ),
+  isToggle: true,
+  hint,
+  width: 3,
+});
+
+export const isOn = (dialog: Dialog, label: Label) => valueOf(dialog, label) === 'yes';
+
+export const reasonField = (text = '') =>
+  textField('Reason', { line: lineOf(text), hint: 'for the audit record', width: 40 });
+
 export const valueOf = ({ fields }: Dialog, label: Label): string =>
   fields.find((field) => field.label === label)?.line.text ?? '';
 
@@ -76,9 +96,13 @@ export function scrolledBy(dialog: Dialog, by: number): Dialog {
   return focus === dialog.focus && scrolled === dialog.scrolled ? dialog : { ...dialog, focus, scrolled };
 }
 
-/** Moves from a field to the next one, and from the last field to the action. For a purge it moves to Cancel: Enter alone must not purge. */
+/**
+ * Moves from a field to the next one, and from the last field to the action. For a purge it moves to Cancel: Enter alone must not purge.
+ * What can be on or off is skipped, because Enter there could be meant to change it.
+ */
 export function advanced(dialog: Dialog): Dialog {
-  if (dialog.focus + 1 < cancelAt(dialog)) return focusBy(dialog, 1);
+  const next = shownFields(dialog).findIndex(({ isToggle }, at) => at > dialog.focus && !isToggle);
+  if (next !== -1) return focusBy(dialog, next - dialog.focus);
   const isPurge = dialog.purpose.for === 'purge';
   const fields = dialog.fields.map(chooser.closed);
   return { ...dialog, fields, focus: isPurge ? cancelAt(dialog) : actionAt(dialog), problem: null };

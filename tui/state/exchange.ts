@@ -77,10 +77,17 @@ export interface ContextSummary {
 export type ChangeRequest =
   | { what: 'revoke' | 'reactivate'; tokens: readonly Named[] }
   | { what: 'create-token'; body: TokenCreate }
-  | { what: 'create-project'; name: string; key: Secret }
-  | { what: 'update-project'; project: Named; body: Omit<ProjectPatch, 'api_key'>; key?: Secret }
+  | { what: 'create-project'; name: string; key: NewKey }
+  | { what: 'update-project'; project: Named; body: Omit<ProjectPatch, 'api_key' | 'check_key'>; key?: NewKey }
   | { what: 'revoke-all'; project: Named }
   | { what: 'purge'; body: CachePurge };
+
+/** A provider's key to store. */
+export interface NewKey {
+  secret: Secret;
+  /** Whether the daemon checks it with the provider first. */
+  isToCheck: boolean;
+}
 
 /** An object with its id and name. */
 export interface Named {
@@ -97,7 +104,7 @@ export interface ChangeResult {
   failures: readonly { of: Named; failure: Failure }[];
   created?: { token: WireToken; secret: Secret };
   project?: WireProject;
-  /** For a new key: the result of its check. `not_supported`: the daemon is of an earlier release. */
+  /** For a key that was to be checked: the result. */
   keyCheck?: KeyCheckResult | undefined;
 }
 

@@ -1,20 +1,26 @@
-/** Forms: a new token, a new project, a project's name or key, a purge; and the changes that they send. */
+/** Forms: a new token, a project's name, a purge; and the changes that all forms send. */
 import { integer } from '../../config/kinds.js';
 import type { CachePurge, TokenCreateTerms, WireProject } from '../../daemon/api/contract.js';
 import { hoursOf, lifetime, LONGEST_RECOMMENDED_HOURS } from '../../console/lifetime.js';
 import { send } from './changes.js';
-import { choiceField, confirmationOf, dialogOf, type Problem, refused, textField, valueOf } from './dialog.js';
+import {
+  choiceField,
+  confirmationOf,
+  dialogOf,
+  type Problem,
+  reasonField,
+  refused,
+  textField,
+  valueOf,
+} from './dialog.js';
 import type { ChangeRequest } from './exchange.js';
-import { Secret } from './secret.js';
+import { awaitsCheck, keyIn, newProjectForm, setKeyForm } from './key-forms.js';
 import { above } from './navigation.js';
 import { ofContext } from './projects.js';
 import { type Dialog, layer, withMessage, type State, type Transition, whyNoChange, withLayer } from './state.js';
 import { filterQuery } from './tokens.js';
 import { sendReversal } from './undo.js';
 import { MAX_CAP, MAX_NAME_LENGTH, MAX_REASON_LENGTH } from '../../daemon/api/vocabulary.js';
-
-/** The key becomes part of a header line. */
-const KEY = /^[\x21-\x7e]{1,512}$/;
 
 /** @param projectId the project to preselect. */
 export function newToken(state: State, projectId?: string): Transition {
@@ -57,19 +63,7 @@ export function newToken(state: State, projectId?: string): Transition {
   );
 }
 
-export const newProject = (state: State): Transition =>
-  form(
-    state,
-    dialogOf(
-      {
-        purpose: { for: 'new-project' },
-        title: 'New project',
-        action: 'Create',
-        fields: [textField('Name', { width: 40 }), keyField()],
-      },
-      'field',
-    ),
-  );
+export const newProject = (state: State): Transition => form(state, newProjectForm());
 
 export const rename = (state: State, project: WireProject): Transition =>
   form(
@@ -88,25 +82,7 @@ export const rename = (state: State, project: WireProject): Transition =>
     ),
   );
 
-export const setKey = (state: State, project: WireProject): Transition =>
-  form(
-    state,
-    dialogOf(
-      {
-        purpose: { for: 'set-key', project },
-        title: `Change the key of project ${project.name}`,
-        action: 'Set key',
-        notes: [
-          {
-            words: `The current key ends in ${project.api_key_hint}. The new key is checked with the provider before it is stored. Requests in flight keep the old one. The project's cached responses are dropped.`,
-            isWarning: false,
-          },
-        ],
-        fields: [keyField(), reasonField()],
-      },
-      'field',
-    ),
-  );
+export const setKey = (state: State, project: WireProject): Transition => form(state, setKeyForm(project));
 
 const TYPED_TO_PURGE = 'purge';
 
@@ -151,9 +127,6 @@ export const purge = (state: State): Transition =>
       'field',
     ),
   );
-
-const keyField = () => textField("Provider's key", { isSecret: true, hint: 'never shown again', width: 40 });
-const reasonField = () => textField('Reason', { hint: 'for the audit record', width: 40 });
 
 function form(state: State, dialog: Dialog): Transition {
   const why = whyNoChange(state);
@@ -214,9 +187,13 @@ export function submitted(state: State, dialog: Dialog): Transition {
   // If nothing can be sent now, the form stays open.
   const why = whyNoChange(state);
   if (why !== null) return [withLayer(state, refused(dialog, { field: null, words: why }))];
+  const given = reason === '' ? null : reason;
+  if (awaitsCheck(change)) {
+    const [sent, ...effects] = send(state, change, given, { form: dialog });
+    return [withLayer(sent, { ...dialog, awaited: change, problem: null }), ...effects];
+  }
   const closed = { ...state, layers: state.layers.slice(0, -1) };
   const { purpose } = dialog;
-  const given = reason === '' ? null : reason;
   if (purpose.for !== 'change') return send(closed, change, given, { form: dialog });
   return purpose.reversal ? sendReversal(closed, purpose.reversal, given) : send(closed, change, given);
 }
@@ -265,14 +242,6 @@ function nameIn(dialog: Dialog): { name: string } | Problem {
 
 const isTooLong = (name: string) => Array.from(name).length > MAX_NAME_LENGTH;
 const TOO_LONG: Problem = { field: 'Name', words: `A name can have up to ${MAX_NAME_LENGTH} characters` };
-
-function keyIn(dialog: Dialog): { key: Secret } | Problem {
-  const key = valueOf(dialog, "Provider's key").trim();
-  if (key === '') return { field: "Provider's key", words: "Enter the provider's key" };
-  return KEY.test(key)
-    ? { key: new Secret(key) }
-    : { field: "Provider's key", words: 'A key must be 1 to 512 visible ASCII characters without spaces' };
-}
 
 const requests = integer(0, MAX_CAP);
 

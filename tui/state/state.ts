@@ -307,6 +307,8 @@ export interface Dialog {
   /** First visible line of the text, when it does not fit and a button has the focus. */
   scrolled: number;
   problem: string | null;
+  /** The change that was sent from the form, which stays open until the response to it. */
+  awaited?: ChangeRequest | null;
   /** Named with the problem: the next field, which the rejected text may be meant for. */
   meantField?: Label | null;
 }
@@ -327,6 +329,7 @@ export type Label =
   | 'Requests'
   | 'Reason'
   | "Provider's key"
+  | 'Check'
   | 'What'
   | 'Method'
   | 'Path'
@@ -339,6 +342,8 @@ export interface Field {
   choices?: readonly { value: string; label: string }[];
   /** Set while the list of the choices is open: the text that narrows it, and the choice to restore if it is closed with Escape. */
   search?: { typed: string; before: string };
+  /** The choices are yes and no: space selects the other one. */
+  isToggle?: boolean;
   /** Rendered as bullets. */
   isSecret?: boolean;
   hint?: string;

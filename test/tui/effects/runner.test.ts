@@ -229,7 +229,14 @@ describe('effects of the terminal UI', () => {
           json(res, status, { error: key });
         };
         actions.length = 0;
-        run(change({ what: 'update-project', project: { id, name }, body: {}, key: new Secret(key) }));
+        run(
+          change({
+            what: 'update-project',
+            project: { id, name },
+            body: {},
+            key: { secret: new Secret(key), isToCheck: true },
+          }),
+        );
         await eventually('a result', () => actions.some(({ on }) => on === 'changed' || on === 'refused'));
         expect(JSON.stringify(actions)).not.to.contain(key);
         return actions.find(({ on }) => on === 'changed' || on === 'refused');
@@ -238,6 +245,17 @@ describe('effects of the terminal UI', () => {
       expect(await result(404)).to.have.nested.property('outcome.keyCheck', 'not_confirmed');
       expect(await result(401)).to.have.nested.property('failure.code', 'key_refused');
       expect(await result(500)).to.have.nested.property('failure.code', 'key_not_checked');
+
+      provider.answer = () => undefined;
+      const asked = provider.received.length;
+      actions.length = 0;
+      run(change({ what: 'create-project', name: 'new', key: { secret: new Secret(key), isToCheck: true } }));
+      await eventually('the provider has the request', () => provider.received.length > asked);
+      run({ do: 'stop' });
+      await eventually('the daemon has cancelled it', () => provider.received[asked]?.wasAborted === true);
+      const listed = await checking.manage('GET', '/manage/projects');
+      expect(JSON.stringify(listed.body), 'nothing is stored').to.contain(name).and.not.to.contain('"new"');
+      expect(actions, 'nobody waits for the result').to.deep.equal([]);
       await checking.stop();
       await provider.stop();
     });

@@ -20,6 +20,7 @@ describe('key bindings', () => {
       'top',
       'dialog',
       'chooser',
+      'waiting',
       'reveal',
       'path',
       'prompt',

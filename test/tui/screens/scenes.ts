@@ -306,6 +306,13 @@ const MADE: readonly (readonly [string, Make])[] = [
     'a new project',
     (setting) => new ScreenFixture({ ...setting, tab: 'projects' }).press('n', 'tab', 's', 'k', '-', '1'),
   ],
+  [
+    'a key that the provider checks',
+    (setting) =>
+      new ScreenFixture({ ...setting, tab: 'projects' })
+        .press('n', 'n', 'tab', 's', 'k', '-', '1', 'enter', 'enter')
+        .wait(12_000),
+  ],
   ['a purge', (setting) => new ScreenFixture({ ...setting, tab: 'cache' }).press('x', 'right')],
   ['the command line', (setting) => new ScreenFixture(setting).press(':', 'r', 'e')],
   ['the command line without a match', (setting) => new ScreenFixture(setting).press(':', 'ä', '漢')],

@@ -1,0 +1,67 @@
+/** The forms with a provider's key: a new project, and another key of a project. */
+import type { WireProject } from '../../daemon/api/contract.js';
+import { dialogOf, isOn, type Problem, reasonField, textField, toggleField, valueOf } from './dialog.js';
+import type { ChangeRequest, NewKey } from './exchange.js';
+import { Secret } from './secret.js';
+import { type Dialog, layer, type State, type Transition, withLayer } from './state.js';
+
+/** The key becomes part of a header line. */
+const KEY = /^[\x21-\x7e]{1,512}$/;
+
+const keyField = () => textField("Provider's key", { isSecret: true, hint: 'never shown again', width: 40 });
+
+/** On, unless the operator turns it off. */
+const checkField = () => toggleField('Check', true, 'with the provider, before the key is stored');
+
+export const newProjectForm = (): Dialog =>
+  dialogOf(
+    {
+      purpose: { for: 'new-project' },
+      title: 'New project',
+      action: 'Create',
+      fields: [textField('Name', { width: 40 }), keyField(), checkField()],
+    },
+    'field',
+  );
+
+export const setKeyForm = (project: WireProject): Dialog =>
+  dialogOf(
+    {
+      purpose: { for: 'set-key', project },
+      title: `Change the key of project ${project.name}`,
+      action: 'Set key',
+      notes: [
+        {
+          words: `${endOf(project)}Requests in flight keep the old one. The project's cached responses are removed. This cannot be undone.`,
+          isWarning: false,
+        },
+      ],
+      fields: [keyField(), reasonField(), checkField()],
+    },
+    'field',
+  );
+
+/** The hint of a short key is empty. */
+const endOf = ({ api_key_hint: hint }: WireProject) => (hint === '' ? '' : `The current key ends in …${hint}. `);
+
+export function keyIn(dialog: Dialog): { key: NewKey } | Problem {
+  const key = valueOf(dialog, "Provider's key").trim();
+  if (key === '') return { field: "Provider's key", words: "Enter the provider's key" };
+  return KEY.test(key)
+    ? { key: { secret: new Secret(key), isToCheck: isOn(dialog, 'Check') } }
+    : { field: "Provider's key", words: 'A key must be 1 to 512 visible ASCII characters without spaces' };
+}
+
+/** Whether the form of the change stays open until the provider has responded to the check of the key. */
+export const awaitsCheck = (change: ChangeRequest): boolean => 'key' in change && change.key.isToCheck;
+
+/** Stops the check. The form stays open, with what was entered. */
+export function checkCancelled(state: State): Transition {
+  const dialog = layer(state);
+  if (dialog?.kind !== 'dialog' || !dialog.awaited) return [state];
+  const { awaited } = dialog;
+  const pendingChanges = state.pendingChanges.filter(({ change }) => change !== awaited);
+  // The daemon may have received the provider's response just before.
+  const problem = 'Cancelled. Nothing was stored, unless the provider had just accepted the key';
+  return [withLayer({ ...state, pendingChanges }, { ...dialog, awaited: null, problem }), { do: 'stop' }];
+}
