@@ -1,5 +1,7 @@
 /** Exports of lists: CSV for spreadsheets, JSON for programs. They are streamed page by page. */
+import type { Page } from '../api/client.js';
 import { csvCell } from '../api/csv.js';
+import { MAX_PAGE_SIZE } from '../api/vocabulary.js';
 import { invalidRequest, type Download } from './page-request.js';
 
 type Row = Readonly<Record<string, unknown>>;
@@ -24,6 +26,19 @@ export async function exportDownload<T extends Row>(
   return format === 'csv'
     ? { name: `${name}.csv`, type: 'text/csv', pieces: csvOf(columns, all()) }
     : { name: `${name}.json`, type: 'application/json', pieces: jsonOf(all()) };
+}
+
+/** The pages of a list, one after the other. @param list loads the page at a cursor; null is the first one. */
+export async function* pagesOf<T>(
+  list: (paging: { limit: string; cursor?: string }) => Promise<Page<T>>,
+  first: string | null = null,
+): AsyncGenerator<readonly T[]> {
+  let cursor = first;
+  do {
+    const page: Page<T> = await list({ limit: String(MAX_PAGE_SIZE), ...(cursor !== null && { cursor }) });
+    yield page.items;
+    cursor = page.next;
+  } while (cursor !== null);
 }
 
 async function* csvOf<T extends Row>(columns: readonly string[], pages: AsyncIterable<readonly T[]>) {

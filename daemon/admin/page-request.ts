@@ -83,6 +83,8 @@ const FIELD_LABELS: Readonly<Record<string, string>> = {
   max_requests: 'the request cap',
   api_key: 'the upstream key',
   used_over: 'the percentage used',
+  idle_over: 'the time without use',
+  errors_over: 'the number of errors',
   url: 'the path',
   q: 'the search text',
   'X-Audit-Reason': 'the reason',
@@ -131,9 +133,13 @@ export function choiceOf<T extends string>(query: URLSearchParams, name: string,
   throw invalidRequest(`${name} must be one of ${choices.join(' ')}`);
 }
 
-/** The time this many hours from now; undefined if `hours` is not a number. */
-export function timeFromHours(nowMs: number, hours: string | null, direction: 1 | -1): string | undefined {
-  return hours !== null && /^\d{1,5}$/.test(hours)
-    ? new Date(nowMs + direction * Number(hours) * 3_600_000).toISOString()
-    : undefined;
+/**
+ * A number of hours in the query as a time span of the API. It stays relative, because a cursor is valid for the same filter only.
+ *
+ * @returns undefined if the parameter is absent or empty. @throws {ApiError} if it is not a number.
+ */
+export function hoursOf(query: URLSearchParams, name: string): string | undefined {
+  const { [name]: hours } = parametersOf(query, [name]);
+  if (hours !== undefined && !/^\d{1,5}$/.test(hours)) throw invalidRequest(`${name} must be a number of hours`);
+  return hours && `${hours}h`;
 }

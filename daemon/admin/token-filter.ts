@@ -1,20 +1,55 @@
 /** The filter of the list of tokens. */
-import { parametersOf, timeFromHours } from './page-request.js';
+import { MS_PER_UNIT, SPAN_PATTERN, spanMs } from '../api/vocabulary.js';
+import { hoursOf, invalidRequest, parametersOf } from './page-request.js';
 
-const NAMES = ['q', 'project_id', 'state', 'used_over'] as const;
-const TIMES = ['expires_before', 'expires_after'] as const;
+const NAMES = ['q', 'project_id', 'state', 'used_over', 'idle_over', 'errors_over', 'model'] as const;
+const TIMES = ['expires_before', 'expires_after', 'created_before', 'created_after'] as const;
 
 /** A query of the API. */
 export type TokenFilter = Record<string, string>;
 
-/** @param query of the page. Its relative times become absolute. */
-export function tokenFilterOf(query: URLSearchParams, nowMs: number): TokenFilter {
-  const expiresBefore = timeFromHours(nowMs, query.get('expires_within'), 1);
-  return {
-    ...parametersOf(query, NAMES),
-    ...(expiresBefore && { expires_before: expiresBefore, expires_after: new Date(nowMs).toISOString() }),
-  };
+/**
+ * @param query of the page. Its relative times stay relative: a cursor is valid for the same filter only.
+ * @throws {ApiError} if a time is invalid. The API checks the rest.
+ */
+export function tokenFilterOf(query: URLSearchParams): TokenFilter {
+  return { ...parametersOf(query, NAMES), ...expiryOf(query), ...creationOf(query) };
 }
+
+/** `24`: tokens that expire within 24 hours, but have not expired yet. */
+function expiryOf(query: URLSearchParams): TokenFilter {
+  const within = hoursOf(query, 'expires_within');
+  return within === undefined ? {} : { expires_before: within, expires_after: '0s' };
+}
+
+const CREATED = new RegExp(`^([<>])(${SPAN_PATTERN})$`);
+
+/** `<7d`: tokens that were created in the last 7 days; `>30d`: more than 30 days ago. The terminal UI writes it in the same way. */
+function creationOf(query: URLSearchParams): TokenFilter {
+  const { created } = parametersOf(query, ['created']);
+  if (created === undefined) return {};
+  const [, side, span] = CREATED.exec(created) ?? [];
+  if (side === undefined || span === undefined) throw invalidRequest('created must be like <7d or >30d');
+  return side === '<' ? { created_after: span } : { created_before: span };
+}
+
+/** The filter with absolute times, so that it means the same tokens later. Only `idle_over` is always relative. */
+export function asOf(filter: TokenFilter, nowMs: number): TokenFilter {
+  return Object.fromEntries(
+    Object.entries(filter).map(([name, value]) => {
+      const ms = TIMES.some((time) => time === name) ? spanMs(value) : undefined;
+      if (ms === undefined) return [name, value];
+      return [name, timeShown(nowMs + (name.startsWith('created') ? -ms : ms))];
+    }),
+  );
+}
+
+/** @throws {ApiError} if the time is so far away that it has no date. */
+function timeShown(ms: number): string {
+  if (Math.abs(ms) > MAX_YEARS * 366 * MS_PER_UNIT.d) throw invalidRequest('the time is too far away');
+  return new Date(ms).toISOString();
+}
+const MAX_YEARS = 1_000;
 
 /** A filter as one field of a form, so that a confirmation means the same tokens as the page before it. */
 export const asField = (filter: TokenFilter): string => new URLSearchParams(filter).toString();

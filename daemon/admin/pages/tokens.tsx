@@ -2,10 +2,10 @@ import { counted, exact } from '../../api/formats.js';
 import type { WireProject, WireToken } from '../../api/contract.js';
 import { TOKEN_STATES, type TokenSortOrder } from '../../api/vocabulary.js';
 import { Heading } from './document.js';
-import { Field, Select } from './fields.js';
+import { type Choices, Field, Select } from './fields.js';
 import { ChangeForm, Link, QueryForm } from './frame.js';
 import { choicesOf, ProjectLink, TokenLink } from './links.js';
-import { EmptyState, Paging, ErrorNotice, Table } from './parts.js';
+import { EmptyState, Exports, Paging, ErrorNotice, Table } from './parts.js';
 import { escapeBidi, shortId, StateMark, stateWord, Time, Uses } from './formats.js';
 
 export interface TokensProps {
@@ -25,6 +25,7 @@ const SORTS = [
   ['-last_used_at', 'last used first'],
   ['-request_count', 'most requests first'],
   ['name', 'by name'],
+  ['live', 'active first'],
 ] as const satisfies readonly (readonly [TokenSortOrder, string])[];
 
 const WITHIN = [
@@ -33,6 +34,28 @@ const WITHIN = [
   ['24', 'within 24 h'],
   ['168', 'within 7 days'],
 ] as const;
+
+const IDLE = [
+  ['', 'any time'],
+  ['1d', '1 day'],
+  ['7d', '7 days'],
+  ['30d', '30 days'],
+  ['90d', '90 days'],
+] as const;
+
+const CREATED = [
+  ['', 'any time'],
+  ['<1h', 'in the last hour'],
+  ['<24h', 'in the last 24 h'],
+  ['<7d', 'in the last 7 days'],
+  ['>30d', 'over 30 days ago'],
+  ['>90d', 'over 90 days ago'],
+] as const;
+
+// The limit of the API.
+const MAX_ERRORS = 1_000_000;
+
+const MORE_FILTERS = ['created', 'idle_over', 'errors_over', 'model', 'used_over'];
 
 export function tokensPage({ tokens, total, next, query, projects, refused }: TokensProps) {
   const isFiltered = [...query].some(([name, value]) => name !== 'sort' && name !== 'cursor' && value !== '');
@@ -43,9 +66,12 @@ export function tokensPage({ tokens, total, next, query, projects, refused }: To
       <TokenFilter query={query} projects={projects} />
       {tokens.length > 0 ? (
         <>
-          <p className="faint total" id="total" data-live="">
-            {total === null ? '' : counted(total, 'token')}
-          </p>
+          <div className="section-head total">
+            <p className="faint" id="total" data-live="">
+              {total === null ? '' : counted(total, 'token')}
+            </p>
+            <Exports to="tokens/export" query={query} />
+          </div>
           <ChangeForm to="tokens/marked" className="marked" data-marking="">
             <TokenTable tokens={tokens} />
             <input type="hidden" name="query" value={query.toString()} />
@@ -133,9 +159,6 @@ function TokenFilter({ query, projects }: Pick<TokensProps, 'query' | 'projects'
       <Field name="expires_within" label="Expires">
         {(attributes) => <Select choices={WITHIN} chosen={given('expires_within')} {...attributes} />}
       </Field>
-      <Field name="used_over" label="Used more than, %">
-        {(attributes) => <input type="number" min="0" max="100" defaultValue={given('used_over')} {...attributes} />}
-      </Field>
       <Field name="sort" label="Sort by">
         {(attributes) => <Select choices={SORTS} chosen={given('sort') || '-created_at'} {...attributes} />}
       </Field>
@@ -143,7 +166,43 @@ function TokenFilter({ query, projects }: Pick<TokensProps, 'query' | 'projects'
         <button type="submit">Filter</button>
         {query.size > 0 ? <Link to="tokens">Clear</Link> : null}
       </div>
+      <MoreFilters given={given} />
     </QueryForm>
+  );
+}
+
+/** A value that is not one of the choices is in the address that somebody wrote. */
+const choicesWith = (choices: Choices, given: string): Choices =>
+  choices.some(([value]) => value === given) ? choices : [...choices, [given, given]];
+
+/** Filters that are seldom used. They are open if one of them is set. */
+function MoreFilters({ given }: { given: (name: string) => string }) {
+  const select = (name: string, label: string, choices: Choices) => (
+    <Field name={name} label={label}>
+      {(attributes) => <Select choices={choicesWith(choices, given(name))} chosen={given(name)} {...attributes} />}
+    </Field>
+  );
+  const number = (name: string, label: string, max: number) => (
+    <Field name={name} label={label}>
+      {(attributes) => <input type="number" min="0" max={max} defaultValue={given(name)} {...attributes} />}
+    </Field>
+  );
+  return (
+    <details className="more" id="more-filters" open={MORE_FILTERS.some((name) => given(name) !== '')}>
+      <summary>More filters</summary>
+      <div className="fields">
+        {select('created', 'Created', CREATED)}
+        {select('idle_over', 'Not used for', IDLE)}
+        {number('used_over', 'Used more than, %', 100)}
+        {number('errors_over', 'Errors, more than', MAX_ERRORS)}
+        <Field name="model" label="Model, a part of its name">
+          {(attributes) => (
+            <input type="text" maxLength={200} spellCheck={false} defaultValue={given('model')} {...attributes} />
+          )}
+        </Field>
+      </div>
+      <p className="hint">Errors and models are those since yesterday, 00:00 UTC.</p>
+    </details>
   );
 }
 

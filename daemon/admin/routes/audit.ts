@@ -1,17 +1,9 @@
-import type { ManagementClient, Page } from '../../api/client.js';
+import type { ManagementClient } from '../../api/client.js';
 import type { AuditQuery, WireAuditRecord } from '../../api/contract.js';
-import { AUDIT_ACTIONS, AUDIT_ACTORS, AUDIT_OUTCOMES, MAX_PAGE_SIZE } from '../../api/vocabulary.js';
-import { exportDownload } from '../export.js';
+import { AUDIT_ACTIONS, AUDIT_ACTORS, AUDIT_OUTCOMES } from '../../api/vocabulary.js';
+import { exportDownload, pagesOf } from '../export.js';
 import { auditPage, recordPage } from '../pages/audit.js';
-import {
-  allProjects,
-  get,
-  parametersOf,
-  timeFromHours,
-  listPage,
-  statusOf,
-  type PageRequest,
-} from '../page-request.js';
+import { allProjects, get, parametersOf, hoursOf, listPage, statusOf, type PageRequest } from '../page-request.js';
 import { withTokenId } from '../token-search.js';
 
 const FILTERS = ['q', 'action', 'outcome', 'actor', 'project_id', 'token_id', 'cursor'] as const;
@@ -35,20 +27,15 @@ const COLUMNS = [
   'user',
 ] as const;
 
-async function filterOf(client: ManagementClient, { query, nowMs }: PageRequest): Promise<AuditQuery> {
-  const since = timeFromHours(nowMs, query.get('since_hours'), -1);
+async function filterOf(client: ManagementClient, { query }: PageRequest): Promise<AuditQuery> {
+  const since = hoursOf(query, 'since_hours');
   return { ...(await withTokenId(client, parametersOf(query, FILTERS))), ...(since && { since }) };
 }
 
 async function* allRecords(request: PageRequest): AsyncGenerator<readonly WireAuditRecord[]> {
   const client = request.client();
-  const filter = { ...(await filterOf(client, request)), limit: String(MAX_PAGE_SIZE) };
-  let cursor: string | null = filter.cursor ?? null;
-  do {
-    const page: Page<WireAuditRecord> = await client.auditRecords({ ...filter, ...(cursor !== null && { cursor }) });
-    yield page.items;
-    cursor = page.next;
-  } while (cursor !== null);
+  const { cursor = null, ...filter } = await filterOf(client, request);
+  yield* pagesOf((paging) => client.auditRecords({ ...filter, ...paging }), cursor);
 }
 
 export const auditRoutes = [

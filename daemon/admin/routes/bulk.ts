@@ -2,10 +2,11 @@
  * Revokes or reactivates many tokens: those that are selected on a page of the list, or all that match its filter. A confirmation page
  * comes first. The page after it shows the progress while it is sent. There is one change and one audit record per token.
  */
-import { ApiError, type ManagementClient, type Page } from '../../api/client.js';
+import { ApiError, type ManagementClient } from '../../api/client.js';
 import type { WireToken } from '../../api/contract.js';
 import { counted, exact } from '../../api/formats.js';
-import { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, UUID_PATTERN } from '../../api/vocabulary.js';
+import { DEFAULT_PAGE_SIZE, UUID_PATTERN } from '../../api/vocabulary.js';
+import { pagesOf } from '../export.js';
 import {
   bulkAskPage,
   bulkProgress,
@@ -24,7 +25,7 @@ import {
   statusOf,
   type PageRequest,
 } from '../page-request.js';
-import { asField, fromField, type TokenFilter, tokenFilterOf } from '../token-filter.js';
+import { asField, asOf, fromField, type TokenFilter, tokenFilterOf } from '../token-filter.js';
 
 // The size of a page of the list.
 const MAX_SELECTED = DEFAULT_PAGE_SIZE;
@@ -64,7 +65,7 @@ async function chosenIn(request: PageRequest): Promise<BulkChange> {
   const { form, nowMs } = request;
   const what = whatIn(form);
   if (form.get('all') !== 'yes') return { what, selection: { ids: idsIn(form) } };
-  const filter = tokenFilterOf(new URLSearchParams(form.get('query') ?? ''), nowMs);
+  const filter = asOf(tokenFilterOf(new URLSearchParams(form.get('query') ?? '')), nowMs);
   const { total } = await request.client().tokens({ ...filter, limit: '1' });
   const count = total ?? 0;
   if (count === 0) throw invalidRequest('no tokens match this filter any more');
@@ -90,6 +91,11 @@ const TERMS: Readonly<Record<string, string>> = {
   used_over: 'use over (%)',
   expires_after: 'expiry after',
   expires_before: 'expiry before',
+  created_after: 'creation after',
+  created_before: 'creation before',
+  idle_over: 'no use for',
+  errors_over: 'errors over',
+  model: 'model',
 };
 
 /** The filter in the words of the form, and with the name of the project. */
@@ -126,16 +132,10 @@ async function ask(
 /** The tokens that match, up to one more than can be changed. All of them are loaded first, because a change can move them out of the filter. */
 async function matching(client: ManagementClient, filter: TokenFilter): Promise<Target[]> {
   const found: Target[] = [];
-  let cursor: string | null = null;
-  do {
-    const page: Page<WireToken> = await client.tokens({
-      ...filter,
-      limit: String(MAX_PAGE_SIZE),
-      ...(cursor !== null && { cursor }),
-    });
-    found.push(...page.items.map(({ id, name, is_active }) => ({ id, name, is_active })));
-    cursor = page.next;
-  } while (cursor !== null && found.length <= MAX_MATCHING);
+  for await (const tokens of pagesOf((paging) => client.tokens({ ...filter, ...paging }))) {
+    found.push(...tokens.map(({ id, name, is_active }) => ({ id, name, is_active })));
+    if (found.length > MAX_MATCHING) break;
+  }
   return found;
 }
 

@@ -1,6 +1,8 @@
 import type { WireToken } from '../../api/contract.js';
 import { loadTokenHistory } from '../../api/token-history.js';
+import { token } from '../../api/schemas.js';
 import { doneMessage } from '../done-message.js';
+import { exportDownload, pagesOf } from '../export.js';
 import { confirmPage } from '../pages/confirm.js';
 import { tokenPage } from '../pages/token.js';
 import { tokensPage } from '../pages/tokens.js';
@@ -27,13 +29,25 @@ const CHANGES_SHOWN = 10;
 const idOf = ({ params }: PageRequest) => params.id ?? '';
 const titleOf = ({ id, name }: WireToken) => (name === null ? `token ${shortId(id)}` : escapeBidi(name));
 
+const queryOf = (query: URLSearchParams) => ({ ...tokenFilterOf(query), ...parametersOf(query, ['sort', 'cursor']) });
+
+const COLUMNS = Object.keys(token.shape) as (keyof WireToken)[];
+
+/** All tokens that match the filter, without their secrets, which nobody has. */
+async function exported(request: PageRequest): Promise<PageResponse> {
+  const { query } = request;
+  const client = request.client();
+  const { cursor, ...filter } = queryOf(query);
+  const pages = pagesOf((paging) => client.tokens({ ...filter, ...paging }), cursor);
+  return { download: await exportDownload('tokens', query.get('format'), COLUMNS, pages) };
+}
+
 async function list(request: PageRequest): Promise<PageResponse> {
   const client = request.client();
-  const { query, nowMs } = request;
-  const filter = { ...tokenFilterOf(query, nowMs), ...parametersOf(query, ['sort', 'cursor']) };
+  const { query } = request;
   const [projects, { items, ...page }] = await Promise.all([
     allProjects(client),
-    listPage(() => client.tokens(filter)),
+    listPage(async () => client.tokens(queryOf(query))),
   ]);
   const body = tokensPage({ tokens: items, ...page, query, projects });
   return { title: 'Tokens', section: 'tokens', isLive: true, body, ...statusOf(page.refused) };
@@ -101,6 +115,7 @@ async function change(request: PageRequest, what: ChangeName): Promise<PageRespo
 
 export const tokenRoutes = [
   get('/tokens', list),
+  get('/tokens/export', exported),
   ...issuingRoutes,
   ...bulkRoutes,
   get('/tokens/:id', show),
