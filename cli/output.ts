@@ -1,38 +1,27 @@
-/** Output of a command: data goes to stdout in the requested format, messages go to stderr. */
-import { csvCell, plain, visible, visibleJson, withoutSecrets } from '../console/escape.js';
-import { EXIT, type Failure } from '../console/failure.js';
-import type { Format } from './globals.js';
+/** Output of a command: data goes to stdout in the requested format. */
+import { csvCell, plain, visible, visibleJson } from '../console/escape.js';
+import type { Failure } from '../console/failure.js';
+import { linesOf, type MessageOptions, Messages } from './messages.js';
 import type { Renderer } from './renderers/renderer.js';
 import type { Shell } from './shell.js';
 import type { RenderOptions, View } from '../console/table.js';
 
-export interface OutputOptions {
-  format: Format;
+export interface OutputOptions extends MessageOptions {
   /** For the formats that need a library. */
   renderer?: Renderer | undefined;
-  quiet: boolean;
-  verbose: boolean;
   color: boolean;
   /** Whether tables that are longer than the screen are shown with a pager. */
   pager: boolean;
-  /** Masked in all messages. */
-  secrets: readonly (string | undefined)[];
-  /** The first words of all commands, to recognise `llmp WORD …` in messages. */
-  commands: readonly string[];
 }
 
-const PROGRESS_AFTER_MS = 300;
 const DEFAULT_WIDTH = 80;
 const DEFAULT_ROWS = 24;
 // The titles, the line with the count, up to three lines of an error, and the cursor.
 const ROWS_AROUND = 6;
 
-export class Output {
+export class Output extends Messages {
   readonly #shell: Shell;
   readonly #options: OutputOptions;
-  #pending = 0;
-  #progressTimer: NodeJS.Timeout | undefined;
-  #progressShown = false;
   #hasStreamed = false;
   /** The last output of `refresh` or `refreshList`, and the message of the last failure they reported. */
   #lastFrame = '';
@@ -41,24 +30,15 @@ export class Output {
   readonly #lastShown = new Map<string, string>();
 
   constructor(shell: Shell, options: OutputOptions) {
+    super(shell, options);
     this.#shell = shell;
     this.#options = options;
-  }
-
-  get format(): Format {
-    return this.#options.format;
   }
 
   /** Whether the data has the structure of the JSON output, rather than that of a table. */
   get isStructured(): boolean {
     return this.format === 'json' || this.#options.renderer !== undefined;
   }
-
-  get isQuiet(): boolean {
-    return this.#options.quiet;
-  }
-
-  // ---- data
 
   /** @param whole the JSON value, if it is not simply the array of items. */
   async list<T extends object>(items: readonly T[], view: View<T>, whole: unknown = items): Promise<void> {
@@ -157,8 +137,8 @@ export class Output {
 
   async #redraw(text: string, failure: Failure | null, render: RenderOptions): Promise<void> {
     const { rowsOf } = await import('../console/table.js');
-    const lines = failure ? this.#linesOf(failure) : [];
-    const drawn = text + lines.map((line) => `${this.#shown(line)}\n`).join('');
+    const lines = failure ? linesOf(failure) : [];
+    const drawn = text + lines.map((line) => `${this.shown(line)}\n`).join('');
     const up = this.#lastFrame === '' ? '' : `\x1b[${await rowsOf(this.#lastFrame, render)}A\x1b[J`;
     this.#lastFrame = drawn;
     await this.#writeAll(up + drawn);
@@ -195,11 +175,6 @@ export class Output {
     };
   }
 
-  /** The finding of a check, for people. It is written even with --quiet, except if messages are JSON. */
-  finding(finding: string): void {
-    if (!this.#isForPrograms) this.#writeMessage(`llmp: ${finding}`);
-  }
-
   /** Data that is the same in every format, such as a script. */
   text(data: string): void {
     this.#write(`${data}\n`);
@@ -227,105 +202,13 @@ export class Output {
     }
   }
 
-  // ---- messages
-
-  /** A message for people. It is omitted if the format is JSON, because the data says the same. */
-  note(message: string): void {
-    if (!this.#options.quiet && !this.#isForPrograms) this.#writeMessage(message);
-  }
-
-  warn(message: string): void {
-    if (this.#options.quiet) return;
-    if (this.#isForPrograms) this.#writeMessage(visibleJson({ warning: message }));
-    else this.#writeMessage(`llmp: warning: ${message}`);
-  }
-
-  trace(message: string): void {
-    if (this.#options.verbose) for (const line of message.split('\n')) this.#writeMessage(line);
-  }
-
-  /** Writes a failure: what failed, its details, why, and what to do, in one line each. It writes nothing after ^C. */
-  fail(failure: Failure): void {
-    if (failure.exitCode === EXIT.interrupted) return;
-    const { details, why, advice, code, requestId } = failure.explanation;
-    if (this.#isForPrograms) {
-      const { message: error, exitCode } = failure;
-      this.#writeMessage(
-        visibleJson({ error, code, details, why, advice, request_id: requestId, exit_code: exitCode }),
-      );
-    } else {
-      for (const line of this.#linesOf(failure)) this.#writeMessage(line);
-    }
-    if (failure.cause instanceof Error) this.trace(failure.cause.stack ?? failure.cause.message);
-  }
-
-  #linesOf({ message, explanation: { details = [], why, advice } }: Failure): string[] {
-    return [`llmp: ${message}`, ...[...details, why, advice].filter((line) => line).map((line) => `  ${line}`)];
-  }
-
-  /** Waits for `work`. If it takes longer than 300 ms, the terminal shows `what` until it is done. */
-  async during<T>(what: string, work: Promise<T>): Promise<T> {
-    this.#pending += 1;
-    if (!this.#options.quiet) {
-      this.#progressTimer ??= setTimeout(() => {
-        if (!this.#shell.stderr.isTTY) return;
-        this.#progressShown = true;
-        this.#shell.stderr.write(`\r${visible(what)} ...\x1b[K`);
-      }, PROGRESS_AFTER_MS);
-    }
-    try {
-      return await work;
-    } finally {
-      this.#pending -= 1;
-      if (this.#pending === 0) this.#endProgress();
-    }
-  }
-
-  /** Waits for `work` and, after 300 ms, shows on a terminal how many of `all` are done. @param work calls `tick` for each. */
-  async counting<T>(what: string, all: number, work: (tick: () => void) => Promise<T>): Promise<T> {
-    const { stderr } = this.#shell;
-    const isShown = all > 1 && stderr.isTTY && !this.#options.quiet;
-    const beganMs = performance.now();
-    let done = 0;
-    return work(() => {
-      done += 1;
-      if (!isShown || performance.now() - beganMs < PROGRESS_AFTER_MS) return;
-      this.#progressShown = true;
-      stderr.write(`\r${visible(what)}: ${done} of ${all}\x1b[K`);
-    }).finally(() => {
-      this.#endProgress();
-    });
-  }
-
-  #endProgress(): void {
-    clearTimeout(this.#progressTimer);
-    this.#progressTimer = undefined;
-    if (this.#progressShown) this.#shell.stderr.write('\r\x1b[K');
-    this.#progressShown = false;
-  }
-
-  get #isForPrograms(): boolean {
-    return this.format === 'json' || this.format === 'jsonl';
-  }
-
-  #writeMessage(line: string): void {
-    this.#endProgress();
-    this.#shell.stderr.write(`${this.#shown(line)}\n`);
-  }
-
-  /** Must be applied only once to a line: a second pass would replace the program's name in its own replacement. */
-  #shown(line: string): string {
-    const { secrets, commands } = this.#options;
-    return withoutSecrets(callable(visible(line), this.#shell.program, commands), secrets);
-  }
-
   #write(data: string): void {
-    this.#endProgress();
+    this.endProgress();
     this.#shell.stdout.write(data);
   }
 
   async #writeAll(data: string): Promise<void> {
-    this.#endProgress();
+    this.endProgress();
     const { stdout } = this.#shell;
     if (stdout.write(data)) return;
     await new Promise<void>((resolve) => stdout.once('drain', resolve));
@@ -337,7 +220,7 @@ export class Output {
     if (this.#options.pager && stdout.rows) {
       const [{ pagerIn }, { rowsOf }] = await Promise.all([import('./pager.js'), import('../console/table.js')]);
       const pager = pagerIn(env);
-      this.#endProgress();
+      this.endProgress();
       // The last row of the screen is for the prompt of the shell.
       if (pager && (await rowsOf(text, render)) >= stdout.rows && (await this.#shell.page(pager, text))) return;
     }
@@ -355,13 +238,6 @@ export class Output {
       now: this.#shell.now(),
     };
   }
-}
-
-/** Replaces `llmp` in commands by the name that the program was called by, so that they can be copied: `npx llmp token …`. */
-function callable(line: string, program: string, commands: readonly string[]): string {
-  if (program === 'llmp') return line;
-  const named = new RegExp(`(?<![\\w/.-])llmp (?=(?:${commands.join('|')})(?![\\w-]))`, 'g');
-  return line.replace(named, () => `${program} `);
 }
 
 /** Whether to use ASCII only: LLMP_ASCII requests it, or the locale has another character set than UTF-8. */
