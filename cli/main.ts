@@ -57,6 +57,16 @@ function onSignal(listener: (signal: EndingSignal) => void): void {
   for (const signal of ['SIGINT', 'SIGQUIT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, listener);
 }
 
+async function interruptible<T>(work: Promise<T>, cancel: (signal: EndingSignal) => void): Promise<T> {
+  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+  for (const signal of signals) process.on(signal, cancel);
+  try {
+    return await work;
+  } finally {
+    for (const signal of signals) process.off(signal, cancel);
+  }
+}
+
 function start(file: string, args: readonly string[], childEnv: NodeJS.ProcessEnv) {
   const ours = process.umask(umask);
   try {
@@ -84,6 +94,7 @@ const shell: Shell = {
   program: program(),
   interrupted,
   onSignal,
+  interruptible,
   terminal: async () => (await import('../console/terminal-io.js')).terminalIo(process),
   page: async (pager, text) => (await import('./pager.js')).paged(pager, text, env),
   spawn: start,

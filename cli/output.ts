@@ -26,6 +26,7 @@ export class Output extends Messages {
   /** The last output of `refresh` or `refreshList`, and the message of the last failure they reported. */
   #lastFrame = '';
   #lastFailure: string | null = null;
+  #lastGaps: readonly string[] = [];
   /** The last JSON that `refreshList` wrote for each item, by ID. */
   readonly #lastShown = new Map<string, string>();
 
@@ -47,7 +48,7 @@ export class Output extends Messages {
       const lines = [...items, ...(view.summary?.(items) ?? [])];
       const render = await this.#renderOptions();
       if (items.length > 0) await this.#writePaged(await tableOf(lines, view.columns, render), render);
-    } else this.#write(this.#lines(items, view, whole));
+    } else this.#write(await this.#rendered(items, view, whole));
   }
 
   /** Writes a single item: in JSON an object rather than an array, on a terminal all of its fields. */
@@ -56,7 +57,7 @@ export class Output extends Messages {
       const { detailOf } = await import('../console/table.js');
       const render = await this.#renderOptions();
       await this.#writePaged(detailOf(item, view, render), render);
-    } else this.#write(this.#lines([item], view, item));
+    } else this.#write(await this.#rendered([item], view, item));
   }
 
   /**
@@ -72,7 +73,7 @@ export class Output extends Messages {
       if (isFirst) await this.#writeAll(await lineOf(null, view.columns, render));
       await this.#writeAll(await lineOf(item, view.columns, render));
     } else if (this.#options.renderer) {
-      await this.#writeAll(this.#options.renderer.next(item));
+      await this.#writeAll(await this.#options.renderer.next(item));
     } else if (this.format === 'csv') {
       const [titles = '', row = ''] = this.#lines([item], view, item).split('\r\n');
       await this.#writeAll(`${isFirst ? `${titles}\r\n` : ''}${row}\r\n`);
@@ -105,28 +106,29 @@ export class Output extends Messages {
    * Shows the current state of a list, repeatedly. On a terminal it redraws the list in place, as many items as fit.
    * Otherwise it writes new and changed items as `stream` does.
    *
-   * @param total the number of items, including those not shown.
+   * @param total the number of items, including those not shown. @param gaps what the list lacks: warnings below it on a terminal.
    */
   async refreshList<T extends object>(
     items: readonly T[],
     view: View<T>,
-    total: number,
-    failure: Failure | null,
+    { total, failure, gaps = [] }: { total: number; failure: Failure | null; gaps?: readonly string[] },
   ): Promise<void> {
     if (this.#isForPeople) {
       const { tableOf } = await import('../console/table.js');
       const render = await this.#renderOptions();
-      const room = Math.max(1, (this.#shell.stdout.rows ?? DEFAULT_ROWS) - ROWS_AROUND);
+      const room = Math.max(1, (this.#shell.stdout.rows ?? DEFAULT_ROWS) - ROWS_AROUND - gaps.length);
       const shown = this.#drawsInPlace ? items.slice(0, room) : items;
       const table = `${await tableOf(shown, view.columns, render)}${shown.length} of ${total}\n`;
-      if (this.#drawsInPlace) await this.#redraw(table, failure, render);
+      if (this.#drawsInPlace) await this.#redraw(table + gaps.map(warningOf).join(''), failure, render);
       else {
         this.#failOnce(failure);
+        this.#warnOnce(gaps);
         await this.#writeAll(`${table}\n`);
       }
       return;
     }
     this.#failOnce(failure);
+    this.#warnOnce(gaps);
     for (const item of items) {
       const [id, text] = [view.idOf(item), visibleJson(item)];
       if (this.#lastShown.get(id) === text) continue;
@@ -149,6 +151,12 @@ export class Output extends Messages {
     this.#lastFailure = failure?.message ?? null;
   }
 
+  /** Warns of what the last list did not lack as well. */
+  #warnOnce(gaps: readonly string[]): void {
+    for (const gap of gaps) if (!this.#lastGaps.includes(gap)) this.warn(gap);
+    this.#lastGaps = gaps;
+  }
+
   /** Whether the terminal can redraw in place, and no trace messages are written in between. */
   get #drawsInPlace(): boolean {
     return this.#shell.env.TERM !== 'dumb' && !this.#options.verbose;
@@ -160,13 +168,13 @@ export class Output extends Messages {
    * @param fallback the format, unless CSV or one that evaluates each item was requested.
    * @returns a function that writes a batch of items.
    */
-  linesAs<T extends object>(fallback: 'table' | 'jsonl', view: View<T>): (items: readonly T[]) => void {
+  linesAs<T extends object>(fallback: 'table' | 'jsonl', view: View<T>): (items: readonly T[]) => Promise<void> {
     const { renderer } = this.#options;
     const format = this.format === 'csv' ? 'csv' : fallback;
     let isBegun = false;
-    return (items) => {
+    return async (items) => {
       if (renderer) {
-        for (const item of items) this.#write(renderer.next(item));
+        for (const item of items) this.#write(await renderer.next(item));
         return;
       }
       const text = this.#lines(items, view, items, format);
@@ -184,9 +192,11 @@ export class Output extends Messages {
     return this.format === 'table' && this.#shell.stdout.isTTY === true;
   }
 
+  async #rendered<T extends object>(items: readonly T[], view: View<T>, whole: unknown): Promise<string> {
+    return this.#options.renderer?.all(whole, items) ?? this.#lines(items, view, whole);
+  }
+
   #lines<T extends object>(items: readonly T[], view: View<T>, whole: unknown, format = this.format): string {
-    const { renderer } = this.#options;
-    if (renderer && format === this.format) return renderer.all(whole, items);
     const cells = (item: T, cell: (value: unknown) => string) => view.fields.map((field) => cell(item[field]));
     switch (format) {
       case 'json':
@@ -239,6 +249,8 @@ export class Output extends Messages {
     };
   }
 }
+
+const warningOf = (gap: string) => `llmp: warning: ${visible(gap)}\n`;
 
 /** Whether to use ASCII only: LLMP_ASCII requests it, or the locale has another character set than UTF-8. */
 export function isAscii({ LLMP_ASCII, LC_ALL, LC_CTYPE, LANG }: NodeJS.ProcessEnv): boolean {

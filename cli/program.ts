@@ -45,7 +45,7 @@ export async function run(argv: readonly string[], shell: Shell): Promise<number
     if (result.kind === 'failed') throw result.failure;
     if (format === 'yaml' || format === 'jq' || format === 'template') {
       const { rendererFor } = await import('./renderers/select.js');
-      output = outputAs(format, await rendererFor(globals, format));
+      output = outputAs(format, await rendererFor(globals, format, shell));
     }
     const input = new Input(shell, globals.input ?? true);
     const invocation: Invocation = {

@@ -25,6 +25,8 @@ export interface Shell {
   interrupted(): Promise<EndingSignal>;
   /** Calls `listener` for each of these signals. After this call, they no longer end the process by default. */
   onSignal(listener: (signal: EndingSignal) => void): void;
+  /** Waits for `work`. Meanwhile a signal that requests the end of the process calls `cancel` in place of ending it. */
+  interruptible<T>(work: Promise<T>, cancel: (signal: EndingSignal) => void): Promise<T>;
   /** Terminal access for a full-screen interface. */
   terminal(): Promise<TerminalIo>;
   /** Shows a text with a pager. @returns false if the pager could not be started. */

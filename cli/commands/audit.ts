@@ -99,7 +99,7 @@ const exported = command({
         limit: String(MAX_PAGE_SIZE),
         ...(cursor !== null && { cursor }),
       });
-      lines(page.items);
+      await lines(page.items);
       count += page.items.length;
       cursor = page.next;
     } while (cursor !== null);
@@ -128,7 +128,7 @@ const tail = command({
     for (;;) {
       for await (const { id, item } of client.auditStream(query, { lastEventId, signal: ending.signal })) {
         lastEventId = id;
-        lines([item]);
+        await lines([item]);
       }
       // The daemon ended the stream, because it restarts or stops. Another instance may accept the next request.
       if (ending.signal.aborted) return EXIT.done;

@@ -116,7 +116,7 @@ async function watchTokens(
     fetch: async (signal) => ({ item: (known = await page(signal)), failure: null }),
     unreachableItem: () => known,
     show: ({ items, total }, failure) =>
-      invocation.output.refreshList(items, tokenView, total ?? items.length, failure),
+      invocation.output.refreshList(items, tokenView, { total: total ?? items.length, failure }),
   });
 }
 

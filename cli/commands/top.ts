@@ -9,7 +9,7 @@ import type { TopQuery, WireTop, WireTopRow } from '../../daemon/api/contract.js
 import { MAX_TOP_ROWS, TOP_DIMENSIONS, TOP_SORTS, TOP_WINDOWS } from '../../daemon/api/vocabulary.js';
 import { command, type Invocation } from '../command.js';
 import { checkedId, wholeIdOf } from '../ids.js';
-import { flag, text, value } from '../option.js';
+import { flag, type Options, text, value } from '../option.js';
 import { queryArgument, queryIn, withOptions } from '../query.js';
 import { topView } from './top-view.js';
 
@@ -69,11 +69,13 @@ export const topCommand = command({
       const top = await client.top(query, signal).catch(explained);
       return isSelection ? { ...top, rows: top.rows.filter(matches).slice(0, limit) } : top;
     };
-    if (options.watch) return watchTop(read, topView(by, sort), invocation);
+    // That there are more rows than --limit is no news.
+    const gapsIn = (top: WireTop) =>
+      gapsOf(options.limit === undefined ? top : { ...top, row_count: top.rows.length }, timeShown);
+    if (options.watch) return watchTop(read, topView(by, sort), gapsIn, invocation);
     const top = await output.during('waiting for the list', read());
     await output.list(top.rows, topView(by, sort), top);
-    for (const gap of gapsOf(options.limit === undefined ? top : { ...top, row_count: top.rows.length }, timeShown))
-      output.warn(gap);
+    for (const gap of gapsIn(top)) output.warn(gap);
     if (top.rows.length === 0)
       output.note(isSelection ? 'No matching rows.' : `No requests in the ${PERIODS[top.window]}.`);
     return EXIT.done;
@@ -94,14 +96,20 @@ function explained(error: unknown): never {
 async function watchTop(
   read: (signal: AbortSignal) => Promise<WireTop>,
   view: View<WireTopRow>,
+  gapsIn: (top: WireTop) => readonly string[],
   invocation: Pick<Invocation, 'shell' | 'output' | 'server'>,
 ): Promise<number> {
   const { watch } = await import('../watch.js');
-  let known: Pick<WireTop, 'rows' | 'row_count'> = { rows: [], row_count: 0 };
-  return watch(invocation, {
+  let known: WireTop | null = null;
+  return watch<WireTop | null, Options>(invocation, {
     fetch: async (signal) => ({ item: (known = await read(signal)), failure: null }),
     unreachableItem: () => known,
-    show: ({ rows, row_count: all }, failure) => invocation.output.refreshList(rows, view, all, failure),
+    show: (top, failure) =>
+      invocation.output.refreshList(top?.rows ?? [], view, {
+        total: top?.row_count ?? 0,
+        failure,
+        gaps: top === null ? [] : gapsIn(top),
+      }),
   });
 }
 

@@ -5,7 +5,7 @@ export interface Renderer {
    *
    * @param whole the value that `-o json` prints. @param items the rows of a table of the same data.
    */
-  all(whole: unknown, items: readonly object[]): string;
+  all(whole: unknown, items: readonly object[]): string | Promise<string>;
   /** An item of a stream. */
-  next(item: object): string;
+  next(item: object): string | Promise<string>;
 }

@@ -1,6 +1,7 @@
 /** Formats of output that need a library, or a program of the user: YAML, jq and templates. They are loaded only when used. */
 import { usage } from '../../console/failure.js';
 import type { Globals } from '../globals.js';
+import type { Shell } from '../shell.js';
 import type { Renderer } from './renderer.js';
 
 /**
@@ -10,7 +11,11 @@ import type { Renderer } from './renderer.js';
  *
  * @throws {Failure} with exit code 2 for an invalid expression or template.
  */
-export async function rendererFor(globals: Globals, format: string): Promise<Renderer | undefined> {
+export async function rendererFor(
+  globals: Globals,
+  format: string,
+  shell: Pick<Shell, 'interruptible'>,
+): Promise<Renderer | undefined> {
   const { jq, template } = globals;
   if (jq !== undefined || template !== undefined) {
     const option = jq === undefined ? '--template' : '--jq';
@@ -21,7 +26,7 @@ export async function rendererFor(globals: Globals, format: string): Promise<Ren
       throw usage(`${option} and -o ${globals.output} exclude each other`, { advice: 'Use one of them' });
     }
   }
-  if (jq !== undefined) return (await import('./jq.js')).jqRenderer(jq);
+  if (jq !== undefined) return (await import('./jq.js')).jqRenderer(jq, shell);
   if (template !== undefined) return (await import('./template.js')).templateRenderer(template);
   return format === 'yaml' ? (await import('./yaml.js')).yamlRenderer() : undefined;
 }

@@ -64,6 +64,12 @@ export async function llmp(args: string | readonly string[], situation: Situatio
     program: situation.program ?? 'llmp',
     interrupted: () => (situation.interrupted ?? Promise.resolve()).then(() => 'SIGINT'),
     onSignal: () => undefined,
+    interruptible(work, cancel) {
+      void situation.interrupted?.then(() => {
+        cancel('SIGINT');
+      });
+      return work;
+    },
     // Enough to report that there is no terminal, and for a single frame. Other uses need a real one.
     terminal: () =>
       Promise.resolve({

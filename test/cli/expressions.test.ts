@@ -3,6 +3,7 @@ import { parse, parseAllDocuments } from 'yaml';
 import type { WireProject, WireToken } from '../../daemon/api/contract.js';
 import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../support/daemon.js';
 import { aWireToken } from '../support/factories.js';
+import { jqRenderer } from '../../cli/renderers/jq.js';
 import { type Captured, llmp, type Situation } from './captured.js';
 import { answerJson, startStandIn } from './stand-in.js';
 
@@ -139,6 +140,18 @@ describe('output for programs', () => {
       expect(large.exitCode).to.equal(1);
       expect(large.err).to.contain('--jq: the program needs too much memory');
     }).timeout(60_000);
+
+    it('ends a program that never ends at ^C', async () => {
+      const ended = await here(['token', 'list', '--jq', 'def f: f; f'], { interrupted: Promise.resolve() });
+      expect(ended).to.deep.equal({ exitCode: 130, out: '', err: '' });
+    });
+
+    it('ends a program whose results need too much memory', async () => {
+      const shell = { interruptible: <T>(work: Promise<T>) => work };
+      const renderer = await jqRenderer('range(1e12)', shell, 15_000_000);
+      const failure = await Promise.resolve(renderer.all([], [])).catch((error: unknown) => error);
+      expect(failure).to.include({ exitCode: 1, message: '--jq: the program needs too much memory' });
+    }).timeout(120_000);
 
     it('reads neither the environment nor files', async () => {
       expect((await jq('env | has("MANAGEMENT_TOKEN", "LLMP_SERVER")')).out).to.equal('false\nfalse\n');

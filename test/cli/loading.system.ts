@@ -65,6 +65,7 @@ describe('what a command loads', () => {
       const client = ['client', 'csv', 'event-stream', 'formats', 'older-responses', 'routes', 'vocabulary'].map(
         (name) => `daemon/api/${name}.js`,
       );
+      if (args.startsWith('project ')) client.push('daemon/api/checked-key.js');
       expect(ofDaemon).to.have.members(client);
     });
   }

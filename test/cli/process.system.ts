@@ -2,7 +2,9 @@ import { expect } from 'chai';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { MANAGEMENT_TOKEN, temporaryFolder } from '../support/daemon.js';
+import { aTop } from '../support/factories.js';
 import { ended, start } from './processes.js';
 import { answerJson, type StandIn, startStandIn } from './stand-in.js';
 
@@ -25,6 +27,24 @@ describe('the process', () => {
     const refused = await ended(start(['project', 'lst'], env));
     expect(refused.exitCode).to.equal(2);
     expect(refused.out).to.equal('');
+  });
+
+  it('ends at once at a signal while a program of --jq runs, also if the command handles the signal', async () => {
+    for (const [args, signal, exitCode] of [
+      [['project', 'list'], 'SIGINT', 130],
+      [['top', '--watch'], 'SIGTERM', 143],
+    ] as const) {
+      daemon.asked.length = 0;
+      daemon.answer = (req, res) => {
+        answerJson(res, 200, req.url?.startsWith('/manage/top') ? aTop() : []);
+      };
+      const child = start([...args, '--jq', 'def f: f; f'], env);
+      const ending = ended(child);
+      while (daemon.asked.length === 0) await sleep(20);
+      await sleep(200); // The program has begun. If not, the test is weaker, but succeeds.
+      child.kill(signal);
+      expect((await ending).exitCode, args.join(' ')).to.equal(exitCode);
+    }
   });
 
   it('exits silently with 141 when the reader of its output is gone', async () => {

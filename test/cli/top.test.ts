@@ -4,6 +4,8 @@ import type { WireTop } from '../../daemon/api/contract.js';
 import { aTop, aTopRow, aWireProject } from '../support/factories.js';
 import { MANAGEMENT_TOKEN } from '../support/daemon.js';
 import { llmp, type Situation } from './captured.js';
+import { eventually } from '../support/eventually.js';
+import { Running } from './running.js';
 import { answerJson, refuse, type StandIn, startStandIn } from './stand-in.js';
 
 const WEB = aWireProject({ name: 'web' });
@@ -91,6 +93,46 @@ describe('llmp top', () => {
     const { out, err } = await here('top');
     expect(out).to.contain('ci');
     expect(err).to.contain('warning: only since 11:50 UTC').and.to.contain('warning: without 2 instances');
+  });
+
+  describe('--watch', () => {
+    /** Shows the list twice. */
+    async function watched(situation: Situation): Promise<Running> {
+      let pauses = 0;
+      const running: Running = new Running(standIn.url, 'top --watch --limit 2 --no-color', {
+        env: { LLMP_SERVER: standIn.url, MANAGEMENT_TOKEN, LANG: 'C.UTF-8' },
+        pause: (_ms, signal) => {
+          pauses += 1;
+          if (pauses === 1) return Promise.resolve();
+          return new Promise((resolve) => {
+            signal.addEventListener('abort', () => {
+              resolve();
+            });
+          });
+        },
+        ...situation,
+      });
+      await eventually('it is shown twice', () => pauses === 2);
+      expect((await running.press()).exitCode).to.equal(EXIT.interrupted);
+      return running;
+    }
+
+    beforeEach(() => {
+      top = { ...top, instances: { included: 1, missing: 2 }, row_count: 90 };
+    });
+
+    it('warns of what the figures lack below the list on a terminal', async () => {
+      const { out, err } = await watched({ terminal: 120 });
+      expect(out.match(/2 of 90\nllmp: warning: without 2 instances\n/g)).to.have.length(2);
+      expect(out).to.not.contain('first 2 of 90');
+      expect(err).to.equal('');
+    });
+
+    it('warns of it once when piped', async () => {
+      const { out, err } = await watched({});
+      expect(out).to.contain('"token_name":"ci"');
+      expect(err).to.equal('llmp: warning: without 2 instances\n');
+    });
   });
 
   it('says that there were no requests', async () => {
