@@ -80,6 +80,14 @@ function disablePretenuring(): void {
   setFlagsFromString('--no-allocation-site-pretenuring');
 }
 
+/**
+ * Lets the young generation grow to its maximum in one step, as soon as there is load: V8 doubles it only when more has survived than it
+ * holds, and of a request hardly anything survives. Set after the start, so that an idle daemon stays small.
+ */
+function growYoungGenerationUnderLoad(): void {
+  setFlagsFromString('--semi-space-growth-factor=64');
+}
+
 /** @param read reads the settings, at start and on each SIGHUP. @throws the reason if the daemon cannot start. */
 async function serve(read: () => Loaded): Promise<number> {
   disablePretenuring();
@@ -116,6 +124,7 @@ async function serve(read: () => Loaded): Promise<number> {
     ...(managementServer && { management: addressOf(managementServer) }),
     version: readVersion(),
   });
+  growYoungGenerationUnderLoad();
   supervisor?.listening(async () => healthSummaryOf(await daemon.status()));
 
   let code: number;

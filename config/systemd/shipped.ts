@@ -1,4 +1,5 @@
 /** The files for systemd in the package. `npm run docs` writes them next to this file. */
+import { NODE_FLAGS } from '../node-flags.js';
 import { emptyUnlessLoaded, sandbox, START_LIMIT, SUPERVISION } from './sandbox.js';
 
 /** The path of llmp in the package of a distribution. */
@@ -44,6 +45,8 @@ const HEAD = '# Written by npm run docs from config/systemd/shipped.ts.';
 
 function unitText({ what, command, name, envFile, user, credentials, stored }: Unit): string {
   const settings = `--env-file ${envFile}`;
+  // Through Node, because a script's first line cannot pass these options everywhere.
+  const run = command === 'daemon' ? `/usr/bin/env node ${NODE_FLAGS.join(' ')} -- ${LLMP}` : LLMP;
   const lastPart = (path: string) => path.slice(path.lastIndexOf('/') + 1);
   return `${HEAD} To change a unit on one machine: systemctl edit UNIT
 
@@ -54,7 +57,7 @@ Wants=network-online.target
 After=network-online.target postgresql.service mariadb.service mysql.service redis-server.service redis.service
 ${START_LIMIT}
 [Service]
-ExecStart=${LLMP} ${command} ${settings}
+ExecStart=${run} ${command} ${settings}
 # Invalid settings make the reload fail before the process is notified.
 ExecReload=${LLMP} ${command} --check ${settings}
 ExecReload=/bin/kill -HUP $MAINPID

@@ -52,7 +52,7 @@ export function buildManagement(
   traffic: Traffic,
   storage: ManagedStorage,
 ): Management {
-  const { settings, live, log, clock, version } = context;
+  const { settings, live, log, clock } = context;
   const { records, bus } = storage;
   const attempts = new FailedAttempts({ surface: MANAGEMENT_API, store: records, clock, log });
   const logInAttempts = new FailedAttempts({ surface: ADMIN_UI, store: records, clock, log });
@@ -76,7 +76,6 @@ export function buildManagement(
     streams,
     bus,
     status,
-    version,
     clock,
     live,
   };

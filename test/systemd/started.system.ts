@@ -1,7 +1,7 @@
 /** Runs the commands of the units unchanged, with the environment that systemd would provide. */
 import { expect } from 'chai';
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { LLMP, shippedFiles } from '../../config/systemd/shipped.js';
@@ -32,8 +32,7 @@ class StartedUnit {
     const llmp = join(this.dir, 'llmp');
     const preloaded = join(this.dir, 'homeless.mjs');
     writeFileSync(preloaded, HOMELESS);
-    writeFileSync(llmp, `#!/bin/sh\nexec ${process.execPath} -- ${SCRIPT} "$@"\n`);
-    chmodSync(llmp, 0o755);
+    symlinkSync(SCRIPT, llmp); // As npm installs it.
     const text = shippedFiles().get(name) ?? this.#textByInit();
     this.#text = text.replaceAll(LLMP, llmp).replaceAll('/etc/llmp/llmp.env', this.envFile);
     const folder = (what: string) => {

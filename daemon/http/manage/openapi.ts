@@ -37,16 +37,8 @@ filters. IDs are UUIDs, in upper or lower case. Timestamps are RFC 3339: request
 write the \`+\` of an offset as \`%2B\`. Unknown fields and query parameters return 400. Later releases may add fields to responses:
 ignore fields that you do not know.`;
 
-const descriptions = new Map<string, Json>();
-
-/** The description with this version. Cached, since building it takes as long as the rest of a daemon's start. */
+/** The description with this version. Composing it blocks the event loop for a few tenths of a second. */
 export function openApi(version: string): Json {
-  const description = descriptions.get(version) ?? describe(version);
-  descriptions.set(version, description);
-  return description;
-}
-
-function describe(version: string): Json {
   const shared = new Shared();
   const paths: Record<string, Json> = {};
   for (const [name, operation] of Object.entries<Operation>(operations)) {

@@ -21,7 +21,7 @@ import { bearerOf, constantTimeMatcher } from '../credentials.js';
 import { type Handlers, serve } from './endpoints.js';
 import { eventFeed, eventPage } from './event-feed.js';
 import type { EventStreams } from './event-streams.js';
-import { openApi } from './openapi.js';
+import { readDescription } from './description.js';
 import {
   auditFilter,
   followFilter,
@@ -68,18 +68,16 @@ export interface ManageOptions extends ProjectOptions {
   /** Null if no events are published. */
   bus: EventBus | null;
   status: () => Promise<StatusReport>;
-  version: string;
   clock: Clock;
   /** The current settings: SIGHUP may replace them. */
   live: Live<keyof CorsSettings | 'clientBodyTimeoutMs'>;
 }
 
 export function manageRoutes(options: ManageOptions): Router {
-  const { registry, version } = options;
+  const { registry } = options;
   const router = Router({ caseSensitive: true, strict: true });
   // CORS before authentication: a preflight has no credential, and refusals need CORS headers too.
   router.use('/manage', crossOrigin(options), authenticate(options));
-  const description = openApi(version);
   const handlers: Handlers<Operations> = {
     ...projectHandlers(options),
     ...tokenHandlers(registry),
@@ -90,7 +88,7 @@ export function manageRoutes(options: ManageOptions): Router {
     ...sessionHandlers(options),
     ...eventHandlers(options),
     readStatus: async () => wireStatus(await options.status()),
-    describeApi: () => Promise.resolve(description),
+    describeApi: readDescription,
   };
   serve(router, operations, bounded(handlers, options), options);
   return router;
