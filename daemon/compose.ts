@@ -178,6 +178,7 @@ async function close({ core, traffic, management }: Parts, opened: ResourceStack
   await management.logInAttempts.close();
   traffic.completions.flush();
   await traffic.contents.settled();
+  await core.dayTop.close();
   await core.usage.close();
   await opened.close();
 }

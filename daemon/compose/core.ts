@@ -11,6 +11,7 @@ import { StoreUnavailable } from '../core/ports.js';
 import { publishChanges } from '../core/publishing.js';
 import { RateLimits } from '../core/rate-limit.js';
 import { Registry } from '../core/registry.js';
+import { DayTop } from '../core/top/day-top.js';
 import { RecentTop } from '../core/top/recent-top.js';
 import { NotifiedPeers } from '../core/top/top-peers.js';
 import { TopReports } from '../core/top/top-report.js';
@@ -30,6 +31,7 @@ export interface Core {
   admission: Admission;
   usage: HourlyUsage;
   recentTop: RecentTop;
+  dayTop: DayTop;
   top: TopReports;
   /** Null if the cache is disabled. */
   cache: ResponseCache | null;
@@ -87,7 +89,8 @@ export function buildCore(context: BuildContext, { stores, auditFiles, shared }:
       clock,
       instanceId,
     });
-  const top = new TopReports({ recent: recentTop, usage, peers, clock });
+  const dayTop = new DayTop({ store: stores.usage, flush: () => usage.flush(), clock, log });
+  const top = new TopReports({ recent: recentTop, day: dayTop, usage, peers, clock });
   const cache = shared.cache && new ResponseCache({ store: shared.cache, clock, live });
   const cacheUpkeep = new CacheManager({ cache, records, clock, log });
   const registry = new Registry(records, admission, clock, (projectId) => {
@@ -146,6 +149,7 @@ export function buildCore(context: BuildContext, { stores, auditFiles, shared }:
       await neighbours?.begin();
       await auditFiles.begin();
       usage.begin();
+      dayTop.begin();
     },
     ping: pingDatabase,
     onFatal: (error) => {
@@ -167,6 +171,7 @@ export function buildCore(context: BuildContext, { stores, auditFiles, shared }:
     admission,
     usage,
     recentTop,
+    dayTop,
     top,
     cache,
     cacheUpkeep,

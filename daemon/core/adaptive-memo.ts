@@ -4,7 +4,8 @@ import { SingleRun } from './single-run.js';
 
 /** A value is reused for this many times as long as its computation took. */
 const REUSE_FACTOR = 20;
-/** How long a caller waits for a new value while there is a stale one. */
+/** Also after a computation during which the process did not run. */
+const MAX_REUSE_MS = 300_000;
 const MAX_WAIT_MS = 50;
 
 /**
@@ -14,11 +15,20 @@ const MAX_WAIT_MS = 50;
 export class AdaptiveMemo<T> {
   readonly #clock: Pick<Clock, 'monotonic' | 'after'>;
   readonly #mayReuse: (value: T) => boolean;
+  readonly #maxWaitMs: number;
   #last: { value: T; usableUntilMs: number } | null = null;
   readonly #computing = new SingleRun<T>();
 
-  /** @param mayReuse whether a value may be reused at all. */
-  constructor(clock: Pick<Clock, 'monotonic' | 'after'>, mayReuse: (value: T) => boolean = () => true) {
+  /**
+   * @param mayReuse whether a value may be reused at all.
+   * @param maxWaitMs how long a caller waits for a new value while there is a stale one.
+   */
+  constructor(
+    clock: Pick<Clock, 'monotonic' | 'after'>,
+    mayReuse: (value: T) => boolean = () => true,
+    maxWaitMs = MAX_WAIT_MS,
+  ) {
+    this.#maxWaitMs = maxWaitMs;
     this.#clock = clock;
     this.#mayReuse = mayReuse;
   }
@@ -30,7 +40,7 @@ export class AdaptiveMemo<T> {
     const computation = this.#computing.run(() => this.#compute(compute));
     if (!last) return computation;
     // A caller that times out gets the stale value, whether or not the computation fails later.
-    return withTimeout(this.#clock, MAX_WAIT_MS, computation, () => last.value);
+    return withTimeout(this.#clock, this.#maxWaitMs, computation, () => last.value);
   }
 
   async #compute(compute: () => Promise<T>): Promise<T> {
@@ -38,7 +48,7 @@ export class AdaptiveMemo<T> {
     try {
       const value = await compute();
       const endedAtMs = this.#clock.monotonic();
-      const usableUntilMs = endedAtMs + REUSE_FACTOR * (endedAtMs - beganAtMs);
+      const usableUntilMs = endedAtMs + Math.min(MAX_REUSE_MS, REUSE_FACTOR * (endedAtMs - beganAtMs));
       this.#last = this.#mayReuse(value) ? { value, usableUntilMs } : null;
       return value;
     } catch (error) {

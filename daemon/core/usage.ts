@@ -15,6 +15,8 @@ import type { ModelNames } from './model-names.js';
 import type {
   Clock,
   Log,
+  TopGroup,
+  TopGroupHour,
   TopPart,
   TopQuery,
   UsageCounts,
@@ -220,10 +222,15 @@ export class HourlyUsage {
     return lines.sort(byTimeAndRequests);
   }
 
-  /** Like `report`, for the top rows since `firstMs`. @throws {StoreUnavailable} */
+  /** Like `report`, for the top rows since `firstMs`, without their hours. @throws {StoreUnavailable} */
   async top(query: TopQuery, firstMs: number): Promise<TopPart> {
     await this.flush();
     return this.#options.store.top(query, firstMs);
+  }
+
+  /** The hours of top rows since `firstMs`. @throws {StoreUnavailable} */
+  topHours(query: TopQuery, firstMs: number, groups: readonly TopGroup[]): Promise<TopGroupHour[]> {
+    return this.#options.store.topGroupHours(query, firstMs, groups);
   }
 
   /** Removes whole days only, so that the remaining hours still add up to the remaining totals. */

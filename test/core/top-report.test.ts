@@ -32,8 +32,9 @@ describe('a top report of several instances', () => {
       clock,
       instanceId: 'one',
     });
-    const usage = { top: () => Promise.reject(new Error('not asked for')) };
-    return new TopReports({ recent, usage, peers, clock });
+    const reject = () => Promise.reject(new Error('not asked for'));
+    const usage = { top: reject, topHours: reject };
+    return new TopReports({ recent, day: { part: reject }, usage, peers, clock });
   }
 
   it('says without Redis how many are missing', async () => {

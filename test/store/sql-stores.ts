@@ -16,6 +16,8 @@ import {
   type TokenFilter,
   type TokenSort,
   type UsageRow,
+  type TopPart,
+  type TopQuery,
 } from '../../daemon/core/ports.js';
 import { NOT_REVOKED, type TokenState, UNUSED } from '../../daemon/core/token.js';
 import { SecretBox } from '../../daemon/store/secrets.js';
@@ -27,6 +29,9 @@ import { SqlRecords } from '../../daemon/store/sql/records.js';
 import { Table } from '../../daemon/store/sql/table.js';
 import * as declared from '../../daemon/store/sql/tables.js';
 import { SqlTokenLookup } from '../../daemon/store/sql/tokens.js';
+import { TOP_DIMENSIONS } from '../../daemon/api/vocabulary.js';
+import { failuresIn } from '../../daemon/core/top/counts.js';
+import { DayTop } from '../../daemon/core/top/day-top.js';
 import { SqlUsage } from '../../daemon/store/sql/usage.js';
 import { Migrator } from '../../migrations/migrator.js';
 import { eventually } from '../support/eventually.js';
@@ -907,6 +912,94 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
         const [line] = await usage.report({ by: new Set(by), ...span }, 10);
         expect(line, by.join()).to.deep.include(counted);
       }
+    });
+
+    it('is the same in the top rows of memory and of the database, for random rows', async () => {
+      const tokens = [await aToken(), await aToken(), await aToken()];
+      const nowMs = hour(5_000) + HOUR / 2;
+      const outcomes = [
+        'ok',
+        'refused',
+        'revoked',
+        'upstream_refused',
+        'upstream_error',
+        'timeout',
+        'truncated',
+        'drained',
+      ];
+      const rows = Array.from({ length: 1_200 }, (_, n) => {
+        const hourMs = hour(5_000 - ((n * 7) % 26));
+        const token = n % 50 === 0 ? { id: '', projectId: '' } : (tokens[(n * 5) % 3] as NewToken);
+        const outcome = outcomes[(n * 11) % 8] as UsageRow['outcome'];
+        const code = outcome === 'upstream_error' && n % 2 === 0 ? 'internal' : '';
+        const row = useRow(hourMs, {
+          tokenId: token.id,
+          projectId: token.projectId,
+          outcome,
+          code,
+          requests: 1 + (n % 9),
+        });
+        const upstreamRefused = outcome === 'upstream_refused' ? row.requests : 0;
+        const cut = outcome === 'revoked' ? 1 : 0;
+        return { ...row, id: `${row.id.slice(0, 14)}${n}`, model: `m${n % 4}`, cut, upstreamRefused };
+      });
+      await usage.add({ instanceId: randomUUID(), seq: 1, nowMs, rows });
+      const log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
+      const clock = { now: () => nowMs, monotonic: () => 0, after: () => () => undefined };
+      const day = new DayTop({ store: usage, flush: () => Promise.resolve(), clock, log });
+      const firstMs = hour(5_000 - 23);
+      for (const by of TOP_DIMENSIONS) {
+        for (const only of [{}, { projectId: tokens[0]?.projectId }, { tokenId: tokens[1]?.id }]) {
+          const query: TopQuery = { by, window: '24h', sort: 'requests', limit: 20, ...only };
+          const [inMemory, read] = [await day.part(query), await usage.top(query, firstMs)];
+          const figures = (part: TopPart | null) =>
+            part && {
+              groups: part.groups.map(({ tokenId, projectId, model, counts, lastMs }) => ({
+                tokenId,
+                projectId,
+                model,
+                counts,
+                lastMs,
+              })),
+              ...{ count: part.groupCount, total: part.total.counts, fromMs: part.fromMs },
+            };
+          const [found, expected] = [figures(inMemory), figures(read)];
+          expect(found?.groups, by).to.have.deep.members(expected?.groups ?? []);
+          expect({ ...found, groups: [] }, by).to.deep.equal({ ...expected, groups: [] });
+          const hours = await usage.topGroupHours(query, firstMs, read.groups);
+          for (const { tokenId, projectId, model, counts } of read.groups) {
+            const own = hours.filter((h) => h.tokenId === tokenId && h.projectId === projectId && h.model === model);
+            const sum = (of: 'requests' | 'failures') => own.reduce((all, h) => all + h[of], 0);
+            expect([sum('requests'), sum('failures')]).to.deep.equal([counts[0], failuresIn(counts)]);
+          }
+        }
+      }
+    });
+
+    it('is asked for the last use of tokens in pages, in its order', async () => {
+      const last = NOW + 1_000 * HOUR;
+      const used = [await aToken(), await aToken(), await aToken(), await aToken()].map(({ id }) => id).sort();
+      await database.transact(async (tx) => {
+        for (const [n, id] of used.entries()) {
+          // The second and the third at the same time.
+          await tx.execute('UPDATE tokens SET last_used_at = $at WHERE id = $id', {
+            at: last + Math.min(n, 3 - n),
+            id,
+          });
+        }
+      });
+      const all: string[] = [];
+      for (let after = { tokenId: '', lastUsedAtMs: 0 }; ;) {
+        const page = await usage.lastUses(last, after, 1);
+        const [next] = page;
+        if (!next) break;
+        all.push(next.tokenId);
+        after = next;
+      }
+      expect(all).to.deep.equal([used[0], used[3], used[1], used[2]]);
+      await database.transact((tx) =>
+        tx.execute('UPDATE tokens SET last_used_at = 0 WHERE last_used_at >= $last', { last }),
+      );
     });
 
     it('is counted for each project of a page, with its tokens by state and their last use', async () => {

@@ -45,7 +45,9 @@ export const topRow = z
       string('The model, with `by=model`; null if unknown. Rare models are `other`, as in the usage report.'),
     ).optional(),
     ...figures,
-    last_used_at: timestamp('When the last request ended; in a window of 24 h the start of that hour.'),
+    last_used_at: timestamp(
+      'When the last request ended. In a window of 24 h: the last use of the token or project, or the start of the hour of the last request if that is later or the row is a model.',
+    ),
     history: z
       .array(z.int().min(0))
       .describe('Number of requests in each step of `step_seconds`, oldest first. The last step is not over yet.'),
@@ -61,7 +63,7 @@ export const top = z
     from: timestamp(
       'Start of the period that the figures cover. Later than asked for if earlier requests are not known.',
     ),
-    to: timestamp('End of the period: now.'),
+    to: timestamp('End of the period: now, or when the sums of 24 hours were read.'),
     source: z.enum(TOP_SOURCES).describe('Where the figures come from.'),
     step_seconds: count('Length of a step of the histories, in seconds.'),
     instances: z

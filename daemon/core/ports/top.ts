@@ -47,3 +47,36 @@ export interface TopPart {
   /** All requests that the query selects, also those without a group. */
   total: TopSums;
 }
+
+/** Counts of one token and model in an hour. '' if there is none or it is unknown. */
+export interface TopHourRow {
+  id: string;
+  hourMs: number;
+  tokenId: string;
+  projectId: string;
+  model: string;
+  /** In the order of `COUNTS`. */
+  counts: number[];
+}
+
+export interface LastUse {
+  tokenId: string;
+  lastUsedAtMs: number;
+}
+
+/** The requests and failures of a group in an hour. */
+export interface TopGroupHour extends Pick<TopGroup, 'tokenId' | 'projectId' | 'model'> {
+  hourMs: number;
+  requests: number;
+  failures: number;
+}
+
+/** What the rows of a day are built from, read little by little. Its methods throw {StoreUnavailable}. */
+export interface TopDayStore {
+  /** Rows of hours before `untilMs`, in the order of IDs, after that ID. */
+  topHourRows(afterId: string, untilMs: number, limit: number): Promise<TopHourRow[]>;
+  /** Tokens that were used since then, in the order of that time, after that token. */
+  lastUses(sinceMs: number, after: LastUse, limit: number): Promise<LastUse[]>;
+  /** The hours since `firstMs` of some groups. */
+  topGroupHours(query: TopQuery, firstMs: number, groups: readonly TopGroup[]): Promise<TopGroupHour[]>;
+}

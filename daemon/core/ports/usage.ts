@@ -1,7 +1,7 @@
 /** Storage of usage statistics. */
 import type { UsageDimension } from '../../api/vocabulary.js';
 import type { Outcome } from '../events.js';
-import type { TopPart, TopQuery } from './top.js';
+import type { TopDayStore, TopPart, TopQuery } from './top.js';
 
 /** Sums over the requests of one row, or of one line of a report. */
 export interface UsageCounts {
@@ -64,7 +64,7 @@ export interface UsageLine extends UsageCounts {
   errors: number;
 }
 
-export interface UsageStore {
+export interface UsageStore extends TopDayStore {
   /** Adds the rows to the stored ones. After an error the outcome is unknown until `lastFlush` is read. */
   add(flush: UsageFlush): Promise<void>;
   /** `seq` of the instance's last committed flush; 0 before the first. */

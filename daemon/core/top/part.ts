@@ -19,6 +19,8 @@ export interface PartSource {
   /** From when on requests are known. */
   fromMs: number;
   history: { firstMs: number; stepMs: number; steps: number };
+  /** When a token was last used, if that is known better than from the steps; 0 if it is not. */
+  lastUseOf?: (token: number) => number;
 }
 
 type PartQuery = Omit<TopQuery, 'window'>;
@@ -35,7 +37,7 @@ interface Grouping {
 export function* partOf(source: PartSource, query: PartQuery): Slices<TopPart> {
   const { steps, fromMs } = source;
   const grouping = yield* groupingOf(source, query);
-  const { keys, count } = yield* keysOf(steps, query.sort, grouping);
+  const { keys, count } = yield* keysOf(source, query, grouping);
   const chosen = yield* firstOf(keys, query.limit, CELLS_PER_SLICE);
   const groups = yield* groupsOf(source, query.by, grouping, chosen);
   const total = yield* totalOf(steps, query, grouping);
@@ -98,19 +100,20 @@ function grouper(subjects: Subjects, { by, projectId, tokenId }: PartQuery) {
 }
 
 /** The key to sort by of each group; NaN for a number that is no group. */
-function* keysOf(steps: readonly Step[], sort: TopQuery['sort'], grouping: Grouping) {
+function* keysOf(source: PartSource, { sort, by }: PartQuery, grouping: Grouping) {
+  const lastMsOf = lastUses(source, by);
   const keys = new Float64Array(grouping.end).fill(NaN);
   const timed = sort === 'p50' || sort === 'p95' ? sort : null;
   const times = new Uint32Array(timed ? grouping.end * BUCKETS : 0);
   let count = 0;
-  yield* eachCell(steps, grouping, (group, step, cell) => {
+  yield* eachCell(source.steps, grouping, (group, step, cell) => {
     let key = keys[group] ?? NaN;
     if (Number.isNaN(key)) {
       count += 1;
       key = 0;
     }
     if (timed) step.addTimes(cell, times, group * BUCKETS);
-    else if (sort === 'last_used') key = Math.max(key, step.lastMsOf(cell));
+    else if (sort === 'last_used') key = Math.max(key, lastMsOf(step, cell));
     else key += additionOf(step, cell, sort);
     keys[group] = key;
   });
@@ -123,12 +126,20 @@ function* keysOf(steps: readonly Step[], sort: TopQuery['sort'], grouping: Group
   return { keys, count };
 }
 
+/** The last use of one model of a token is only known from the steps. */
+function lastUses({ lastUseOf }: PartSource, by: TopQuery['by']): (step: Step, cell: number) => number {
+  if (!lastUseOf || by === 'model') return (step, cell) => step.lastMsOf(cell);
+  return (step, cell) => Math.max(step.lastMsOf(cell), lastUseOf(step.tokenOf(cell)));
+}
+
 function* groupsOf(
-  { steps, subjects, history }: PartSource,
+  source: PartSource,
   by: TopQuery['by'],
   grouping: Grouping,
   chosen: readonly number[],
 ): Slices<TopGroup[]> {
+  const { steps, subjects, history } = source;
+  const lastMsOf = lastUses(source, by);
   const groups = new Map<number, TopGroup>();
   const wanted = new Uint8Array(grouping.end);
   for (const group of chosen) wanted[group] = 1;
@@ -137,6 +148,7 @@ function* groupsOf(
     let group = groups.get(number);
     if (!group) groups.set(number, (group = newGroup(subjects, step, cell, by, history.steps)));
     addCell(group, step, cell, Math.round((step.startMs - history.firstMs) / history.stepMs));
+    group.lastMs = Math.max(group.lastMs, lastMsOf(step, cell));
   });
   return chosen.flatMap((number) => groups.get(number) ?? []);
 }
@@ -181,7 +193,6 @@ function additionOf(step: Step, cell: number, sort: TopQuery['sort']): number {
 
 function addCell(group: TopGroup, step: Step, cell: number, at: number): void {
   addTo(group, step, cell);
-  group.lastMs = Math.max(group.lastMs, step.lastMsOf(cell));
   add(group.history, at, step.countOf(cell, 0));
   add(group.failureHistory, at, step.failuresOf(cell));
 }

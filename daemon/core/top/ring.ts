@@ -1,9 +1,8 @@
 import type { RequestEnded } from '../events.js';
+import { CellIndex } from './cell-index.js';
 import type { RequestFigures } from './request-figures.js';
 import { CHUNK, CHUNK_BYTES, HISTOGRAM_CHUNK_BYTES, Step } from './step.js';
 import { type Subjects, TOKEN_BYTES } from './subjects.js';
-
-const FIRST_SLOTS = 1024;
 
 export interface RingOptions {
   stepMs: number;
@@ -26,8 +25,8 @@ export class Ring {
   #kept: Step[] = [];
   readonly #left: Step[] = [];
   #released = 0;
-  /** Cells of the current step by token and model: open addressing; each slot has a cell plus 1, or 0. */
-  #slots = new Int32Array(FIRST_SLOTS);
+  /** Of the current step. */
+  readonly #index = new CellIndex();
   /** Nothing before it is known. */
   #reachesMs: number;
 
@@ -40,7 +39,7 @@ export class Ring {
   }
 
   get bytes(): number {
-    let bytes = this.#slots.byteLength;
+    let bytes = this.#index.bytes;
     for (const step of this.#kept) bytes += step.bytes;
     for (const step of this.#left) bytes += step.bytes;
     return bytes;
@@ -129,7 +128,7 @@ export class Ring {
     const step = new Step(startMs);
     this.#kept.push(step);
     this.forgetBefore(timeMs);
-    this.#slots.fill(0);
+    this.#index.clear();
     return step;
   }
 
@@ -139,34 +138,14 @@ export class Ring {
     const token = tokens.find(tokenId);
     const modelNumber = models.find(model);
     if (token !== undefined && modelNumber !== undefined) {
-      const found = this.#slots[this.#slotOf(step, token, modelNumber)] ?? 0;
-      if (found > 0) return found - 1;
+      const found = this.#index.find(step, token, modelNumber);
+      if (found >= 0) return found;
     }
     // Until the chunk is full, its tokens may be new, also to the other ring, and there may be too few slots.
-    if (step.isFull && !this.#makeRoom(CHUNK_BYTES + 2 * CHUNK * TOKEN_BYTES + this.#slots.byteLength)) return null;
+    if (step.isFull && !this.#makeRoom(CHUNK_BYTES + 2 * CHUNK * TOKEN_BYTES + this.#index.bytes)) return null;
     const cell = step.addCell(this.#subjects.retainToken(tokenId, projectId), models.retain(model));
-    if (step.cells * 2 > this.#slots.length) this.#growSlots(step);
-    else this.#slots[this.#slotOf(step, step.tokenOf(cell), step.modelOf(cell))] = cell + 1;
+    this.#index.add(step, cell);
     return cell;
-  }
-
-  /** The slot of a token and model, or the free one where it would be. */
-  #slotOf(step: Step, token: number, model: number): number {
-    const mask = this.#slots.length - 1;
-    let slot = (Math.imul(token, 0x9e3779b1) ^ Math.imul(model, 0x85ebca6b)) >>> 0;
-    slot = (slot ^ (slot >>> 15)) & mask;
-    for (;;) {
-      const cell = (this.#slots[slot] ?? 0) - 1;
-      if (cell < 0 || (step.tokenOf(cell) === token && step.modelOf(cell) === model)) return slot;
-      slot = (slot + 1) & mask;
-    }
-  }
-
-  #growSlots(step: Step): void {
-    this.#slots = new Int32Array(this.#slots.length * 2);
-    for (let cell = 0; cell < step.cells; cell += 1) {
-      this.#slots[this.#slotOf(step, step.tokenOf(cell), step.modelOf(cell))] = cell + 1;
-    }
   }
 }
 

@@ -164,6 +164,20 @@ export class Step {
     if (figures.bucket >= 0) this.#addTime(words, at + TIME, figures.bucket, canGrow);
   }
 
+  /** Adds sums of requests to the total, and to a cell unless it is null. @param counts in the order of `COUNTS`. */
+  addSums(cell: number | null, counts: readonly number[], lastMs: number): void {
+    for (let count = 0; count < counts.length; count += 1) increase(this.total.counts, count, counts[count]);
+    if (cell === null) return;
+    const { words, floats } = this.#chunkOf(cell);
+    const at = (cell & LAST_OF_CHUNK) * WORDS;
+    const large = (cell & LAST_OF_CHUNK) * FLOATS + FIRST_FLOAT - SMALL_COUNTS;
+    for (let count = 0; count < counts.length; count += 1) {
+      if (count < SMALL_COUNTS) increase(words, at + FIRST_COUNT + count, counts[count]);
+      else increase(floats, large + count, counts[count]);
+    }
+    words[at + LAST_MS] = Math.max(words[at + LAST_MS] ?? 0, lastMs - this.startMs);
+  }
+
   #addTime(words: Uint32Array, at: number, bucket: number, canGrow: () => boolean): void {
     const time = words[at] ?? 0;
     if (time === 0) {

@@ -1,10 +1,11 @@
 /** Combines the parts of a top report: of this instance, of others, or from the hourly usage. */
 import { AdaptiveMemo } from '../adaptive-memo.js';
 import { quantile } from '../histogram.js';
-import type { Clock, RecentTopQuery, TopGroup, TopPart, TopQuery, TopSums } from '../ports.js';
+import type { Clock, RecentTopQuery, TopGroup, TopGroupHour, TopPart, TopQuery, TopSums } from '../ports.js';
 import { orUnavailable } from '../refusal.js';
 import { HOUR_MS, type HourlyUsage } from '../usage.js';
 import { BOUNDS_MS, failuresIn, modelTokensIn, TOP_DAY_STEPS } from './counts.js';
+import type { DayTop } from './day-top.js';
 import { QUANTILES } from './part.js';
 import { RECENT_STEPS, type RecentTop } from './recent-top.js';
 
@@ -25,7 +26,9 @@ export interface TopPeers {
 
 export interface TopReportsOptions {
   recent: RecentTop;
-  usage: Pick<HourlyUsage, 'top'>;
+  day: Pick<DayTop, 'part'>;
+  /** For a day without sums, and for the hours of the groups. */
+  usage: Pick<HourlyUsage, 'top' | 'topHours'>;
   /** Null if this instance does not share its database. */
   peers: TopPeers | null;
   clock: Pick<Clock, 'now' | 'monotonic' | 'after'>;
@@ -61,10 +64,20 @@ export class TopReports {
   }
 
   async #dayReport(query: TopQuery, nowMs: number, others: number): Promise<TopReport> {
+    const instances = { included: 1 + others, missing: 0 };
+    const { day, usage } = this.#options;
+    const part = await orUnavailable(day.part(query));
+    if (part) {
+      const hours = await orUnavailable(usage.topHours(query, part.fromMs, part.groups));
+      return { ...withHours(part, hours), toMs: part.readAtMs, stepMs: HOUR_MS, instances };
+    }
     const firstMs = nowMs - (nowMs % HOUR_MS) - (TOP_DAY_STEPS - 1) * HOUR_MS;
     const memo = this.#memoOf(`${firstMs} ${JSON.stringify(query)}`);
-    const part = await orUnavailable(memo.current(() => this.#options.usage.top(query, firstMs)));
-    return { ...part, toMs: nowMs, stepMs: HOUR_MS, instances: { included: 1 + others, missing: 0 } };
+    const read = async () => {
+      const top = await usage.top(query, firstMs);
+      return withHours(top, await usage.topHours(query, firstMs, top.groups));
+    };
+    return { ...(await orUnavailable(memo.current(read))), toMs: nowMs, stepMs: HOUR_MS, instances };
   }
 
   #memoOf(key: string): AdaptiveMemo<TopPart> {
@@ -82,6 +95,24 @@ export class TopReports {
     return memo;
   }
 }
+
+/** Of a day: with the hours of its groups. */
+function withHours(part: TopPart, hours: readonly TopGroupHour[]): TopPart {
+  const empty = () => Array.from({ length: TOP_DAY_STEPS }, () => 0);
+  const groups = part.groups.map((group) => ({ ...group, history: empty(), failureHistory: empty() }));
+  const byKey = new Map(groups.map((group) => [keyOf(group), group]));
+  for (const hour of hours) {
+    const group = byKey.get(keyOf(hour));
+    const at = Math.round((hour.hourMs - part.fromMs) / HOUR_MS);
+    if (!group || at >= TOP_DAY_STEPS) continue;
+    group.history[at] = hour.requests;
+    group.failureHistory[at] = hour.failures;
+  }
+  return { ...part, groups };
+}
+
+const keyOf = ({ tokenId, projectId, model }: Pick<TopGroup, 'tokenId' | 'projectId' | 'model'>) =>
+  `${tokenId ?? ''}\n${projectId}\n${model ?? ''}`;
 
 /** Approximate quantiles of times; null without any. */
 export const quantileOf = ({ times }: TopSums, part: keyof typeof QUANTILES): number | null =>
@@ -110,7 +141,7 @@ export function merged(parts: readonly TopPart[], { sort, limit }: Pick<TopQuery
   if (others.length === 0) return first;
   const groups = new Map<string, TopGroup>();
   for (const group of parts.flatMap((part) => part.groups)) {
-    const key = `${group.tokenId ?? ''}\n${group.projectId}\n${group.model ?? ''}`;
+    const key = keyOf(group);
     const known = groups.get(key);
     if (!known) {
       groups.set(key, group);

@@ -1,8 +1,8 @@
 /** The tokens, projects and models with the most requests or failures, from the hourly usage. */
 import { FAILURE_KINDS, type FailureKind } from '../../core/failure-kind.js';
-import type { TopGroup, TopPart, TopQuery } from '../../core/ports.js';
+import type { LastUse, TopGroup, TopGroupHour, TopHourRow, TopPart, TopQuery } from '../../core/ports.js';
 import { COUNTS, TOP_DAY_STEPS } from '../../core/top/counts.js';
-import { firstIdOf, HOUR_MS } from '../../core/usage.js';
+import { firstIdOf } from '../../core/usage.js';
 import type { Reader } from './database.js';
 import { Conditions } from './lists.js';
 
@@ -19,6 +19,8 @@ const FAILURES: Readonly<Record<FailureKind, string>> = {
   cut: 'cut',
 };
 const FAILED = FAILURE_KINDS.map((kind) => FAILURES[kind]).join(' + ');
+/** The same in `usage_sums`. */
+const FAILED_OF_SUMS = 'refused + upstream_refused + errors + cut';
 const VALUES: Readonly<Record<(typeof COUNTS)[number], string>> = {
   requests: 'requests',
   cacheHits: 'hits',
@@ -30,6 +32,8 @@ const VALUES: Readonly<Record<(typeof COUNTS)[number], string>> = {
 const sumOf = (value: string) => `COALESCE(SUM(${value}), 0)`;
 /** `n0`, `n1` … in the order of `COUNTS`. */
 const SUMS = COUNTS.map((count, index) => `${sumOf(VALUES[count])} AS n${index}`).join(', ');
+/** The same of each row. */
+const EACH = COUNTS.map((count, index) => `${VALUES[count]} AS n${index}`).join(', ');
 type SumColumns = Record<`n${number}`, number>;
 const countsIn = (row: SumColumns | undefined) => COUNTS.map((_, index) => row?.[`n${index}`] ?? 0);
 
@@ -54,7 +58,7 @@ interface KeyColumns {
   model?: string;
 }
 type GroupRow = KeyColumns & SumColumns & { last_ms: number };
-type HourRow = KeyColumns & { hour: number; done: number; failed: number };
+type HourColumns = KeyColumns & { hour: number; done: number; failed: number };
 
 /** @param firstMs start of the first of the hours. */
 export async function topOfUsage(on: Reader, query: TopQuery, firstMs: number): Promise<TopPart> {
@@ -73,17 +77,9 @@ export async function topOfUsage(on: Reader, query: TopQuery, firstMs: number): 
     known.bind,
   );
   const [total] = await on.select<SumColumns>(`SELECT ${SUMS} FROM usage_hourly ${everything.sql}`, everything.bind);
-  const groups = new Map(rows.map((row) => [keyOf(row), groupOf(row)]));
-  for (const row of await hoursOf(on, query, firstMs, rows)) {
-    const group = groups.get(keyOf(row));
-    const at = Math.round((row.hour - firstMs) / HOUR_MS);
-    if (!group || at >= TOP_DAY_STEPS) continue;
-    group.history[at] = row.done;
-    group.failureHistory[at] = row.failed;
-  }
   return {
     fromMs: firstMs,
-    groups: [...groups.values()],
+    groups: rows.map(groupOf),
     groupCount: counted?.n ?? 0,
     untracked: 0,
     total: { counts: countsIn(total), times: [] },
@@ -100,24 +96,73 @@ function conditionsOf({ projectId, tokenId }: TopQuery, firstMs: number): Condit
     : where.and('hour_ms >= $since', { since: firstMs });
 }
 
-/** The requests per hour of the groups. */
-function hoursOf(on: Reader, query: TopQuery, firstMs: number, rows: readonly GroupRow[]): Promise<HourRow[]> {
-  if (rows.length === 0) return Promise.resolve([]);
-  const { by, projectId, tokenId } = query;
-  const keys = DIMENSIONS[by].join(', ');
-  const ids = [...new Set(rows.map((row) => (by === 'token' ? row.token_id : row.project_id)))];
-  const where = new Conditions().and("token_id <> '' AND hour_ms >= $since", { since: firstMs });
-  if (tokenId !== undefined) where.and('token_id = $tokenId', { tokenId });
-  if (projectId !== undefined) where.and('project_id = $projectId', { projectId });
-  const from = on.dialect.rowsIn('usage_hourly', by === 'token' ? 'token_id' : 'project_id', '$ids');
-  return on.select<HourRow>(
-    `SELECT ${keys}, hour_ms AS hour, SUM(requests) AS done, SUM(${FAILED}) AS failed FROM ${from} ${where.sql}
-     GROUP BY ${keys}, hour_ms`,
-    { ...where.bind, ids: JSON.stringify(ids) },
+/** @param firstMs start of the first of the hours. */
+export async function topGroupHours(
+  on: Reader,
+  query: TopQuery,
+  firstMs: number,
+  groups: readonly TopGroup[],
+): Promise<TopGroupHour[]> {
+  if (groups.length === 0) return [];
+  const keys = DIMENSIONS[query.by].join(', ');
+  const { table, column, hour, failed, where, ids } = hourSource(query, firstMs, groups);
+  const rows = await on.select<HourColumns>(
+    `SELECT ${keys}, ${hour} AS hour, SUM(requests) AS done, SUM(${failed}) AS failed
+     FROM ${on.dialect.rowsIn(table, column, '$ids')} ${where.sql} GROUP BY ${keys}, ${hour}`,
+    { ...where.bind, ids: JSON.stringify([...new Set(ids)]) },
   );
+  return rows.map(({ token_id, project_id, model, hour: hourMs, done, failed: failures }) => ({
+    tokenId: token_id ?? null,
+    projectId: project_id,
+    model: model ?? null,
+    hourMs,
+    requests: done,
+    failures,
+  }));
 }
 
-const keyOf = ({ token_id, project_id, model }: KeyColumns) => `${token_id ?? ''}\n${project_id}\n${model ?? ''}`;
+/** Rows of tokens, or, for projects as a whole, their sums: those are few, however many tokens a project has. */
+function hourSource({ by, projectId, tokenId }: TopQuery, since: number, groups: readonly TopGroup[]) {
+  const where = new Conditions();
+  if (by !== 'token' && tokenId === undefined) {
+    where.and("kind = 'project_hour' AND from_ms >= $since", { since });
+    const ids = groups.map((group) => group.projectId);
+    return { table: 'usage_sums', column: 'project_id', hour: 'from_ms', failed: FAILED_OF_SUMS, where, ids };
+  }
+  where.and('hour_ms >= $since', { since });
+  if (projectId !== undefined) where.and('project_id = $projectId', { projectId });
+  const ids = groups.flatMap((group) => group.tokenId ?? tokenId ?? []);
+  return { table: 'usage_hourly', column: 'token_id', hour: 'hour_ms', failed: FAILED, where, ids };
+}
+
+type RowColumns = Required<KeyColumns> & Record<`n${number}`, number> & { id: string; hour_ms: number };
+
+/** See `TopDayStore`. */
+export async function topHourRows(on: Reader, afterId: string, untilMs: number, limit: number): Promise<TopHourRow[]> {
+  const rows = await on.select<RowColumns>(
+    `SELECT id, hour_ms, token_id, project_id, model, ${EACH} FROM usage_hourly
+     WHERE id > $after AND id < $until ORDER BY id LIMIT ${limit}`,
+    { after: afterId, until: firstIdOf(untilMs) },
+  );
+  return rows.map((row) => ({
+    id: row.id,
+    hourMs: row.hour_ms,
+    tokenId: row.token_id,
+    projectId: row.project_id,
+    model: row.model,
+    counts: countsIn(row),
+  }));
+}
+
+/** See `TopDayStore`. In the order of an index. */
+export async function lastUses(on: Reader, sinceMs: number, after: LastUse, limit: number): Promise<LastUse[]> {
+  const rows = await on.select<{ id: string; last_used_at: number }>(
+    `SELECT id, last_used_at FROM tokens ${on.dialect.indexHint('tokens_last_used_at')}
+     WHERE last_used_at >= $since AND (last_used_at > $after OR id > $id) ORDER BY last_used_at, id LIMIT ${limit}`,
+    { since: Math.max(sinceMs, after.lastUsedAtMs), after: after.lastUsedAtMs, id: after.tokenId },
+  );
+  return rows.map(({ id, last_used_at: lastUsedAtMs }) => ({ tokenId: id, lastUsedAtMs }));
+}
 
 const groupOf = (row: GroupRow): TopGroup => ({
   tokenId: row.token_id ?? null,

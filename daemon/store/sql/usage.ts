@@ -9,7 +9,11 @@
  * Sums do not have a line for each result, as the rows do; they count refused and failed requests.
  */
 import {
+  type LastUse,
   StoreUnavailable,
+  type TopGroup,
+  type TopGroupHour,
+  type TopHourRow,
   type TopPart,
   type TopQuery,
   type UsageFlush,
@@ -32,7 +36,7 @@ import {
   type UsageSum,
   type UsageSumColumns,
 } from './tables.js';
-import { topOfUsage } from './top.js';
+import { lastUses, topGroupHours, topHourRows, topOfUsage } from './top.js';
 import { usageReport } from './usage-report.js';
 
 const DELETE_BATCH = 1_000;
@@ -74,6 +78,18 @@ export class SqlUsage implements UsageStore {
 
   top(query: TopQuery, firstMs: number): Promise<TopPart> {
     return topOfUsage(this.#database, query, firstMs);
+  }
+
+  topHourRows(afterId: string, untilMs: number, limit: number): Promise<TopHourRow[]> {
+    return topHourRows(this.#database, afterId, untilMs, limit);
+  }
+
+  lastUses(sinceMs: number, after: LastUse, limit: number): Promise<LastUse[]> {
+    return lastUses(this.#database, sinceMs, after, limit);
+  }
+
+  topGroupHours(query: TopQuery, firstMs: number, groups: readonly TopGroup[]): Promise<TopGroupHour[]> {
+    return topGroupHours(this.#database, query, firstMs, groups);
   }
 
   async removeBefore(dayMs: number): Promise<boolean> {

@@ -1,0 +1,220 @@
+/**
+ * # The last 24 hours, by token, project and model
+ *
+ * Sums of the hourly usage in memory, so that a page does not add up the rows of a hundred thousand tokens. They contain what all
+ * instances have written to the database. Hours that ended more than an hour ago are read once, and again when the next hour begins;
+ * the rows of the current and the previous hour are read again when a report is asked for and a twentieth of the time has passed, but
+ * at least every few minutes. All of it is read little by little. The sums of few rows are read for each report.
+ *
+ * There are up to 300,000 cells of about 72 bytes, one or two for each token and model, and about 200 bytes for each token: 35 MB for a
+ * hundred thousand tokens with requests in both hours, up to 80 MB, and twice as much for the seconds in which an hour begins. With more
+ * cells there are no sums, and reports are read from the database.
+ */
+import { AdaptiveMemo } from '../adaptive-memo.js';
+import { inSlices } from '../in-slices.js';
+import {
+  type Clock,
+  type LastUse,
+  type Log,
+  StoreUnavailable,
+  type TopDayStore,
+  type TopPart,
+  type TopQuery,
+} from '../ports.js';
+import { SingleRun } from '../single-run.js';
+import { firstIdOf, HOUR_MS } from '../usage.js';
+import { withTimeout } from '../with-timeout.js';
+import { CellIndex } from './cell-index.js';
+import { TOP_DAY_STEPS } from './counts.js';
+import { partOf } from './part.js';
+import { Step } from './step.js';
+import { Subjects } from './subjects.js';
+
+const MAX_DAY_CELLS = 300_000;
+const ROWS_PER_READ = 500;
+/** Fewer are read for each report, so that it is never out of date. */
+const FEW_ROWS = 2_000;
+/** How long a page waits for newer sums, and for the first ones. */
+const MAX_WAIT_MS = 15;
+const FIRST_WAIT_MS = 100;
+const FIRST_READ_AFTER_MS = 5_000;
+const READ_EVERY_MS = 60_000;
+const READ_FEW_EVERY_MS = 600_000;
+/** Reading takes up to this part of the time while no report is asked for. */
+const READ_FACTOR = 200;
+/** A use may be written this much later than it happened. */
+const LATE_MS = 120_000;
+
+export interface DayTopOptions {
+  store: TopDayStore;
+  /** Writes the usage of this instance that waits in memory. */
+  flush: () => Promise<void>;
+  clock: Clock;
+  log: Log;
+  maxCells?: number;
+}
+
+/** The report of a day, and the time of what it contains. */
+export type DayPart = TopPart & { readAtMs: number };
+
+/** The sums of a window. */
+class DaySums {
+  readonly firstMs: number;
+  /** The hours that ended more than an hour ago. */
+  readonly old: Step;
+  readonly subjects = new Subjects();
+  /** By number of the token. */
+  readonly lastUses: number[] = [];
+  lastUse: LastUse = { tokenId: '', lastUsedAtMs: 0 };
+  /** The previous and the current hour. */
+  recent: Step;
+  readAtMs = 0;
+  rows = 0;
+
+  constructor(firstMs: number) {
+    this.firstMs = firstMs;
+    this.old = new Step(firstMs);
+    this.recent = new Step(firstMs);
+  }
+
+  get recentMs(): number {
+    return this.firstMs + (TOP_DAY_STEPS - 2) * HOUR_MS;
+  }
+
+  get cells(): number {
+    return this.old.cells + this.recent.cells;
+  }
+}
+
+export class DayTop {
+  readonly #options: DayTopOptions;
+  readonly #maxCells: number;
+  /** Null: there are too many cells. */
+  readonly #memo: AdaptiveMemo<DaySums | null>;
+  readonly #reading = new SingleRun<DaySums | null>();
+  #sums: DaySums | null = null;
+  #cancel: () => void = () => undefined;
+  #isClosed = false;
+
+  constructor(options: DayTopOptions) {
+    this.#options = options;
+    this.#maxCells = options.maxCells ?? MAX_DAY_CELLS;
+    this.#memo = new AdaptiveMemo(options.clock, (sums) => sums === null || sums.rows > FEW_ROWS, MAX_WAIT_MS);
+  }
+
+  /** Call when the tables exist: reads the first sums a little later, and then newer ones. */
+  begin(): void {
+    this.#readAfter(FIRST_READ_AFTER_MS);
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#cancel();
+    await this.#reading.current?.catch(() => undefined);
+  }
+
+  #readAfter(ms: number): void {
+    const { clock, log } = this.#options;
+    this.#cancel = clock.after(ms, () => {
+      const beganAtMs = clock.monotonic();
+      const read = this.#memo
+        .current(() => this.#read())
+        .catch((error: unknown) => {
+          log.debug('cannot read the usage of the last 24 hours, retrying', { error });
+          return null;
+        });
+      void read.then((sums) => {
+        const everyMs = sums && sums.rows <= FEW_ROWS ? READ_FEW_EVERY_MS : READ_EVERY_MS;
+        if (!this.#isClosed) this.#readAfter(Math.max(everyMs, READ_FACTOR * (clock.monotonic() - beganAtMs)));
+      });
+    });
+  }
+
+  /**
+   * The first groups of all instances, without their hours; null if there are no sums: while the first ones are read, and with too many
+   * cells.
+   *
+   * @throws {StoreUnavailable}
+   */
+  async part(query: TopQuery): Promise<DayPart | null> {
+    const sums = await withTimeout(
+      this.#options.clock,
+      FIRST_WAIT_MS,
+      this.#memo.current(() => this.#read()),
+      () => null,
+    );
+    if (!sums) return null;
+    const { old, recent, subjects, firstMs, readAtMs, lastUses } = sums;
+    const history = { firstMs, stepMs: HOUR_MS, steps: TOP_DAY_STEPS };
+    const lastUseOf = (token: number) => Math.min(readAtMs, lastUses[token] ?? 0);
+    const source = { steps: [old, recent], subjects, fromMs: firstMs, history, lastUseOf };
+    return { ...(await inSlices(partOf(source, query))), readAtMs };
+  }
+
+  #read(): Promise<DaySums | null> {
+    return this.#reading.run(async () => {
+      const { clock, flush } = this.#options;
+      const readAtMs = clock.now();
+      await flush();
+      const firstMs = readAtMs - (readAtMs % HOUR_MS) - (TOP_DAY_STEPS - 1) * HOUR_MS;
+      const known = this.#sums?.firstMs === firstMs && this.#sums.rows > FEW_ROWS ? this.#sums : null;
+      const sums = known ?? new DaySums(firstMs);
+      if (!known && !(await this.#addRows(sums, sums.old, firstMs, sums.recentMs))) return null;
+      const recent = new Step(firstMs);
+      if (!(await this.#addRows(sums, recent, sums.recentMs, firstMs + TOP_DAY_STEPS * HOUR_MS))) return null;
+      await this.#addLastUses(sums);
+      sums.recent = recent;
+      sums.readAtMs = readAtMs;
+      this.#sums = sums;
+      return sums;
+    });
+  }
+
+  /** @returns whether there was room for all of them. */
+  async #addRows(sums: DaySums, step: Step, fromMs: number, untilMs: number): Promise<boolean> {
+    const { subjects } = sums;
+    const index = new CellIndex();
+    const others = step === sums.old ? 0 : sums.old.cells;
+    for (let after = firstIdOf(fromMs); ;) {
+      const rows = await this.#options.store.topHourRows(after, untilMs, ROWS_PER_READ);
+      if (this.#isClosed) throw new StoreUnavailable('closing');
+      for (const { tokenId, projectId, model, hourMs, counts } of rows) {
+        if (tokenId === '') {
+          step.addSums(null, counts, hourMs);
+          continue;
+        }
+        const token = subjects.tokens.find(tokenId) ?? subjects.retainToken(tokenId, projectId);
+        const modelNumber = subjects.models.find(model) ?? subjects.models.retain(model);
+        let cell = index.find(step, token, modelNumber);
+        if (cell < 0) {
+          cell = step.addCell(token, modelNumber);
+          index.add(step, cell);
+        }
+        step.addSums(cell, counts, hourMs);
+      }
+      if (step.cells + others > this.#maxCells) return false;
+      sums.rows += rows.length;
+      after = rows.at(-1)?.id ?? after;
+      if (rows.length < ROWS_PER_READ) return true;
+    }
+  }
+
+  /** When the tokens were last used: their rows only say in which hour. */
+  async #addLastUses(sums: DaySums): Promise<void> {
+    const { subjects, lastUses } = sums;
+    const sinceMs = Math.max(sums.firstMs, sums.lastUse.lastUsedAtMs - LATE_MS);
+    for (let after: LastUse = { tokenId: '', lastUsedAtMs: 0 }; ;) {
+      const uses = await this.#options.store.lastUses(sinceMs, after, ROWS_PER_READ);
+      if (this.#isClosed) throw new StoreUnavailable('closing');
+      for (const { tokenId, lastUsedAtMs } of uses) {
+        const token = subjects.tokens.find(tokenId);
+        if (token !== undefined) lastUses[token] = lastUsedAtMs;
+      }
+      after = uses.at(-1) ?? after;
+      if (uses.length < ROWS_PER_READ) {
+        if (after.tokenId !== '') sums.lastUse = after;
+        return;
+      }
+    }
+  }
+}
