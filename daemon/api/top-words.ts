@@ -16,17 +16,21 @@ export const errorKinds = (row: WireTopRow): { label: string; count: number }[] 
     { label: 'cut', count: row.cut },
   ].filter(({ count }) => count > 0);
 
+/** Whether the figures do not reach back over the whole window, because the daemon started later, for example. */
+export function beginsLate({ window, from, to, step_seconds: step }: WireTop): boolean {
+  // The window is rounded to steps.
+  return Date.parse(from) - (Date.parse(to) - WINDOW_MS[window]) > step * 1_000;
+}
+
 /**
  * What the figures lack, in a few words each.
  *
  * @param timeShown formats the time since when the daemon has figures.
  */
 export function gapsOf(top: WireTop, timeShown: (timestamp: string) => string): string[] {
-  const { window, from, to, step_seconds: step, instances, untracked_requests: untracked, rows, row_count: all } = top;
-  const lateMs = Date.parse(from) - (Date.parse(to) - WINDOW_MS[window]);
+  const { from, instances, untracked_requests: untracked, rows, row_count: all } = top;
   return [
-    // The window is rounded to steps.
-    ...(lateMs > step * 1_000 ? [`only since ${timeShown(from)}`] : []),
+    ...(beginsLate(top) ? [`only since ${timeShown(from)}`] : []),
     ...(instances.missing > 0 ? [`without ${counted(instances.missing, 'instance')}`] : []),
     ...(untracked > 0 ? [`${exact(untracked)} requests in no row`] : []),
     ...(all > rows.length ? [`first ${exact(rows.length)} of ${exact(all)} rows`] : []),

@@ -12,6 +12,11 @@ export interface StreamFollowerOptions {
   failureOf: (error: unknown) => Failure;
 }
 
+const ofToken = ({ id, since }: Extract<Stream, { of: 'tokenEvents' }>) => ({
+  token_id: id,
+  ...(since !== null && { since }),
+});
+
 export class StreamFollower {
   readonly #options: StreamFollowerOptions;
   readonly #running = new Map<string, AbortController>();
@@ -73,7 +78,7 @@ export class StreamFollower {
         open: (streamOptions) => client.auditStream(stream.query, streamOptions),
       });
     }
-    const query = stream.of === 'events' ? stream.query : { token_id: stream.id };
+    const query = stream.of === 'events' ? stream.query : ofToken(stream);
     const onItem = (event: WireEvent) => {
       this.#received({ of: stream.of === 'events' ? 'events' : 'tokenEvents', item: event }, signal);
     };

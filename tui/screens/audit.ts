@@ -69,7 +69,7 @@ function columnsOf(state: State, columns: number): readonly ListColumn<WireAudit
           title: '',
           rank: 1,
           minWidth: 1,
-          show: ({ outcome }) => strip(text(SIGNS[outcome] ?? '?', roleOf(outcome))),
+          show: ({ outcome }) => outcomeMark(outcome),
         },
     {
       id: 'actor',
@@ -118,6 +118,7 @@ function columnsOf(state: State, columns: number): readonly ListColumn<WireAudit
 
 const SIGNS: Partial<Record<string, string>> = { success: '●', denied: '▲', error: '✗' };
 const roleOf = (outcome: string): Role => OUTCOMES[outcome] ?? 'plain';
+export const outcomeMark = (outcome: string): Strip => strip(text(SIGNS[outcome] ?? '?', roleOf(outcome)));
 
 /** Uses are recorded by the hour: a time of day would look like that of a single request. */
 const timeOf = ({ action, time }: WireAuditRecord): string =>

@@ -35,16 +35,16 @@ export function hoursOf(usage: readonly WireUsageLine[], nowMs: number): Hour[] 
 export function totals(hours: readonly Hour[]): Strip {
   const sum = (of: (hour: Hour) => number) => hours.reduce((all, hour) => all + of(hour), 0);
   const [refused, errors] = [sum((it) => it.refused), sum((it) => it.errors)];
-  const [upstream, cut] = [sum((it) => it.upstream_refused), sum((it) => it.cut)];
+  const [upstream, cut, hits] = [sum((it) => it.upstream_refused), sum((it) => it.cut), sum((it) => it.hits)];
   return strip(
     text(exact(sum((it) => it.requests)), 'strong'),
     ' requests  ',
     text(`${exact(errors)} errors  `, errors > 0 ? 'bad' : 'plain'),
-    text(`${exact(refused)} refused  `, refused > 0 ? 'warning' : 'plain'),
-    // Rare outcomes are shown only when they occur, because the line has little room.
+    // What is rare is shown only when it occurs, because the line has little room.
+    refused > 0 && text(`${exact(refused)} refused  `, 'warning'),
     upstream > 0 && text(`${exact(upstream)} refused upstream  `, 'warning'),
     cut > 0 && text(`${exact(cut)} cut  `, 'warning'),
-    `${exact(sum((it) => it.hits))} hits  `,
+    hits > 0 && `${exact(hits)} hits  `,
     text(`${count(sum((it) => it.prompt_tokens))} in, ${count(sum((it) => it.completion_tokens))} out`, 'faint'),
   );
 }

@@ -1,19 +1,22 @@
 /** The detail screen of a project. */
 import { shortId } from '../../console/views.js';
-import type { WireAuditRecord, WireProject } from '../../daemon/api/contract.js';
-import { exact, relativeTime } from '../../daemon/api/formats.js';
+import type { WireAuditRecord, WireProject, WireTop, WireTopRow } from '../../daemon/api/contract.js';
+import { counted, exact, relativeTime } from '../../daemon/api/formats.js';
+import { beginsLate, gapsOf } from '../../daemon/api/top-words.js';
 import { bar } from '../parts/charts.js';
 import { fact } from '../parts/facts.js';
-import { dateTime, percent } from '../parts/figures.js';
+import { clockTime, count, dateTime, percent } from '../parts/figures.js';
 import { framed } from '../parts/frame.js';
 import type { Area } from '../parts/list.js';
 import { stateMark } from '../parts/state-mark.js';
-import { cut, strip, type Strip, text } from '../parts/strip.js';
-import { LINES_ABOVE_CHANGES, target } from '../state/project.js';
+import { cut, fitted, strip, type Strip, text } from '../parts/strip.js';
+import { busiestRows, linesAboveChanges, target } from '../state/project.js';
+import { detailColumns } from '../state/record-rows.js';
 import { daemonNow, type ProjectDetail, type State } from '../state/state.js';
 import { hourChart, hoursOf, totals } from './hours.js';
-import { recordLine } from './record-line.js';
+import { recordLines } from './record-line.js';
 import { loadingText } from './tokens.js';
+import { trend } from './trend.js';
 
 const CHART_ROWS = 4;
 const NAME_COLUMNS = 9;
@@ -25,7 +28,7 @@ export function projectScreen(state: State, area: Area): Strip[] {
     const words = state.projects.all ? 'This project does not exist.' : loadingText(state);
     return framed([[], strip(`   ${words}`)], area.columns, area.rows);
   }
-  const lines = linesOf(state, state.project, project, area.columns - 4);
+  const lines = linesOf(state, state.project, project, detailColumns(state));
   const shown = Math.max(1, area.rows - 2);
   const top = Math.max(0, Math.min(state.project.top, lines.length - shown));
   return framed(
@@ -38,18 +41,20 @@ export function projectScreen(state: State, area: Area): Strip[] {
 
 function linesOf(state: State, detail: ProjectDetail, project: WireProject, columns: number): Strip[] {
   const above = [
-    ...facts(state, project, columns),
+    ...facts(state, detail, project, columns),
+    [],
+    ...busiest(state, detail, columns),
     [],
     ...used(state, detail, columns),
     [],
     strip(text('Changes', 'title'), text('  newest first', 'faint')),
   ];
   // Exactly the number of lines that scrolling relies on.
-  const fixed = Array.from({ length: LINES_ABOVE_CHANGES }, (_, row) => above[row] ?? []);
-  return [...fixed, ...changes(state, detail)];
+  const fixed = Array.from({ length: linesAboveChanges(state) }, (_, row) => above[row] ?? []);
+  return [...fixed, ...changes(state, detail, columns)];
 }
 
-function facts(state: State, project: WireProject, columns: number): Strip[] {
+function facts(state: State, detail: ProjectDetail, project: WireProject, columns: number): Strip[] {
   const { active_token_count: active, token_count: all, deactivated_at: deactivatedAt } = project;
   const now = daemonNow(state);
   const time = (at: string | null) =>
@@ -71,10 +76,77 @@ function facts(state: State, project: WireProject, columns: number): Strip[] {
       ),
       NAME_COLUMNS,
     ),
+    fact('now', lastMinutes(state, detail), NAME_COLUMNS),
     fact('last used', time(project.last_used_at), NAME_COLUMNS),
     fact('created', time(project.created_at), NAME_COLUMNS),
     fact('id', project.id, NAME_COLUMNS),
   ];
+}
+
+/** The requests of the last five minutes, with a small chart. */
+function lastMinutes({ top: { isUnsupported } }: State, { now }: ProjectDetail): Strip {
+  if (!now) return strip(text(isUnsupported ? '–' : '…', 'faint'));
+  const { requests, errors } = now.total;
+  const [row] = now.rows;
+  return strip(
+    text(exact(requests), 'strong'),
+    ` request${requests === 1 ? '' : 's'} in the last 5 minutes  `,
+    row && trend(row, row.history.length),
+    errors > 0 && text(`  ${counted(errors, 'error')}`, 'bad'),
+    text(gapsShown(now), 'faint'),
+  );
+}
+
+const gapsShown = (top: WireTop) =>
+  gapsOf(top, (at) => clockTime(Date.parse(at)))
+    .map((gap) => ` · ${gap}`)
+    .join('');
+
+/** From this width on there is room for tokens and models side by side. */
+const BOTH_COLUMNS = 60;
+const GAP = 3;
+const FIGURE_COLUMNS = 9;
+
+/** The tokens and models with the most requests in the last hour. On a narrow screen only the tokens. */
+function busiest(state: State, { busiest: { token, model } }: ProjectDetail, columns: number): Strip[] {
+  const hasBoth = columns >= BOTH_COLUMNS;
+  const width = hasBoth ? Math.min(60, Math.floor((columns - GAP) / 2)) : columns;
+  const tokens = busiestRowsOf(state, token, 'Tokens', (row) => row.token_name ?? shortId(row.token_id ?? ''), width);
+  const models = busiestRowsOf(state, model, 'Models', (row) => row.model ?? 'no model', width);
+  return tokens.map((line, at) => (hasBoth ? strip(fitted(line, width + GAP), models[at] ?? []) : line));
+}
+
+/** Hours and minutes. */
+const clock = (time: string) => clockTime(Date.parse(time)).slice(0, 5);
+
+/** A title and a fixed number of rows. */
+function busiestRowsOf(
+  state: State,
+  top: WireTop | null,
+  title: string,
+  nameOf: (row: WireTopRow) => string,
+  columns: number,
+): Strip[] {
+  const name = columns - 2 * FIGURE_COLUMNS;
+  const line = (first: Strip, ...figures: Strip[]) =>
+    strip(fitted(first, name), ...figures.flatMap((figure) => fitted(figure, FIGURE_COLUMNS, 'right')));
+  const head = line(
+    strip(text(title, 'title'), text(top && beginsLate(top) ? ` since ${clock(top.from)}` : ', last hour', 'faint')),
+    [text('requests', 'faint')],
+    [text('errors', 'faint')],
+  );
+  const rows = (top?.rows ?? [])
+    .filter(({ requests }) => requests > 0)
+    .map((row) =>
+      line(
+        strip(nameOf(row)),
+        strip(count(row.requests)),
+        strip(text(count(row.errors), row.errors > 0 ? 'bad' : 'plain')),
+      ),
+    );
+  const none = top ? 'No requests.' : state.top.isUnsupported ? 'The daemon is too old to have this list.' : '…';
+  const said = rows.length > 0 ? rows : [strip(text(none, 'faint'))];
+  return [head, ...Array.from({ length: busiestRows(state) }, (_, at) => said[at] ?? [])];
 }
 
 function used(state: State, { usage }: ProjectDetail, columns: number): Strip[] {
@@ -84,10 +156,10 @@ function used(state: State, { usage }: ProjectDetail, columns: number): Strip[] 
   return [strip(title, totals(hours)), ...hourChart(hours, columns, CHART_ROWS + 1)];
 }
 
-function changes(state: State, { changes: records }: ProjectDetail): Strip[] {
+function changes(state: State, { changes: records }: ProjectDetail, columns: number): Strip[] {
   if (!records) return [strip(text('…', 'faint'))];
   if (records.length === 0) return [strip(text('No records.', 'faint'))];
-  return records.map((record) => recordLine(record, daemonNow(state), subjectOf(record)));
+  return records.flatMap((record) => recordLines(record, daemonNow(state), columns, subjectOf(record)));
 }
 
 /** The token that a record is about; the project itself needs no name. */

@@ -1,26 +1,42 @@
-/** A change from the audit log in one line, for the details of tokens and projects. */
+/** A change from the audit log, for the details of tokens and projects: one line, or two if the reason does not fit. */
 import type { WireAuditRecord } from '../../daemon/api/contract.js';
-import { actorShown, relativeTime } from '../../daemon/api/formats.js';
-import { dateTime } from '../parts/figures.js';
-import { fitted, strip, type Strip, text } from '../parts/strip.js';
+import { relativeTime } from '../../daemon/api/formats.js';
+import { dateHour, dateTime } from '../parts/figures.js';
+import { blank, fitted, joined, strip, type Strip, text, widthOf } from '../parts/strip.js';
+import { isReasonBelow, type RecordLayout, recordLayout, whoOf } from '../state/record-rows.js';
+import { outcomeMark } from './audit.js';
 
-const SUBJECT_COLUMNS = 20;
+const GAP = '  ';
 
 /** @param subject what the record is about, if the screen does not say it. */
-export function recordLine(record: WireAuditRecord, now: number, subject?: string): Strip {
-  const { time, action, outcome, client_ip: ip, reason } = record;
-  return strip(
-    dateTime(time),
-    fitted([text(`  ${relativeTime(time, now)}`, 'faint')], 11),
-    ' ',
-    fitted(strip(action), 17),
-    ' ',
-    fitted([text(outcome, outcome === 'success' ? 'plain' : outcome === 'denied' ? 'warning' : 'bad')], 8),
-    ' ',
-    subject !== undefined && fitted(strip(subject), SUBJECT_COLUMNS),
-    subject !== undefined && '  ',
-    fitted(strip(actorShown(record)), record.user === null ? 10 : 24),
-    ip !== null && ` ${ip}`,
-    reason !== null && text(`  “${reason}”`, 'accent'),
-  );
+export function recordLines(record: WireAuditRecord, now: number, columns: number, subject?: string): Strip[] {
+  const layout = recordLayout(columns, subject !== undefined);
+  const reason = record.reason === null ? [] : strip(text(`“${record.reason}”`, 'accent'));
+  const isBelow = isReasonBelow(record, layout, columns);
+  const who = strip(whoOf(record));
+  const parts = [
+    ...head(dateTime(record.time), record, now, layout),
+    ...(subject === undefined ? [] : [fitted(strip(subject), layout.subject ?? 0)]),
+    ...(isBelow || reason.length === 0 ? [who] : [whole(who, layout.who), reason]),
+  ];
+  return [joined(parts, GAP), ...(isBelow ? [strip(' '.repeat(layout.indent), reason)] : [])];
 }
+
+/** All use of a token, in one line. @param words how much it was. */
+export function useLine(record: WireAuditRecord, now: number, columns: number, words: Strip): Strip {
+  return joined([...head(dateHour(record.time), record, now, recordLayout(columns, false)), words], GAP);
+}
+
+function head(time: string, record: WireAuditRecord, now: number, layout: RecordLayout): Strip[] {
+  const age = relativeTime(record.time, now);
+  return [
+    ...(layout.time === null ? [] : [fitted(strip(time), layout.time)]),
+    fitted([text(age, layout.time === null ? 'plain' : 'faint')], layout.age),
+    // A record of uses sums up requests with all outcomes.
+    record.action === 'token.use' ? [blank(1)] : outcomeMark(record.outcome),
+    fitted(strip(record.action), layout.action),
+  ];
+}
+
+/** Pads, and does not cut. */
+const whole = (line: Strip, columns: number): Strip => fitted(line, Math.max(columns, widthOf(line)));

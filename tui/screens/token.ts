@@ -5,15 +5,16 @@ import { getCommand } from '../keys/tokens.js';
 import { bar, columnChart } from '../parts/charts.js';
 import { fact } from '../parts/facts.js';
 import { exact, relativeTime, revocationShown } from '../../daemon/api/formats.js';
-import { dateHour, dateTime, percent } from '../parts/figures.js';
+import { dateTime, percent } from '../parts/figures.js';
 import { framed } from '../parts/frame.js';
 import type { Area } from '../parts/list.js';
 import { stateMark } from '../parts/state-mark.js';
-import { cut, fitted, strip, type Strip, text } from '../parts/strip.js';
+import { cut, strip, type Strip, text } from '../parts/strip.js';
 import { nameOf } from '../state/changes.js';
 import { daemonNow, type State, type TokenDetail } from '../state/state.js';
-import { historyRows, lastMinuteRequests, LINES_ABOVE_HISTORY } from '../state/token.js';
-import { recordLine } from './record-line.js';
+import { lastMinuteRequests, LINES_ABOVE_HISTORY } from '../state/token.js';
+import { recordLines, useLine } from './record-line.js';
+import { detailColumns } from '../state/record-rows.js';
 import { hourChart, hoursOf, totals } from './hours.js';
 import { loadingText } from './tokens.js';
 
@@ -24,7 +25,7 @@ export function tokenScreen(state: State, area: Area): Strip[] {
     return framed([[], strip(`   ${words}`)], area.columns, area.rows);
   }
   const { token } = known;
-  const lines = linesOf(state, known, token, area.columns - 4);
+  const lines = linesOf(state, known, token, detailColumns(state));
   const shown = Math.max(1, area.rows - 2);
   const top = Math.max(0, Math.min(known.top, lines.length - shown));
   return framed(
@@ -53,7 +54,7 @@ function linesOf(state: State, known: TokenDetail, token: WireToken, columns: nu
   ];
   // Exactly the number of lines that scrolling relies on.
   const fixed = Array.from({ length: LINES_ABOVE_HISTORY }, (_, row) => above[row] ?? []);
-  return [...fixed, ...records(state, known, token)];
+  return [...fixed, ...records(state, known, token, columns)];
 }
 
 const BAR_COLUMNS = 32;
@@ -98,9 +99,11 @@ const MINUTE_MS = 60_000;
 /** The requests of the last minute, with a small chart. */
 function lastMinute(state: State): Strip {
   const recent = lastMinuteRequests(state);
+  // The stored requests come with the stream.
+  if (recent.length === 0 && !state.token?.isFollowed) return strip(text('…', 'faint'));
   const slices = Array.from({ length: SLICES }, () => 0);
-  for (const atMs of recent) {
-    const at = SLICES - 1 - Math.floor(((state.nowMs - atMs) * SLICES) / MINUTE_MS);
+  for (const ageMs of recent) {
+    const at = SLICES - 1 - Math.floor((ageMs * SLICES) / MINUTE_MS);
     slices[at] = (slices[at] ?? 0) + 1;
   }
   const [line = []] = columnChart(slices, 1, 'accent');
@@ -108,6 +111,7 @@ function lastMinute(state: State): Strip {
     text(exact(recent.length), 'strong'),
     ` request${recent.length === 1 ? '' : 's'} in the last minute  `,
     line,
+    state.token?.hasNoPast && text(' only since this screen was opened', 'faint'),
   );
 }
 
@@ -138,27 +142,18 @@ function used(state: State, { usage }: TokenDetail, columns: number): Strip[] {
   return [strip(title, totals(hours)), ...hourChart(hours, columns, CHART_ROWS + 1)];
 }
 
-function records(state: State, { history }: TokenDetail, token: WireToken): Strip[] {
+function records(state: State, { history }: TokenDetail, token: WireToken, columns: number): Strip[] {
   if (!history) return [strip(text('…', 'faint'))];
   const { changes, lastUse, isTruncated } = history;
-  if (historyRows(history) === 0) return [strip(text('No records.', 'faint'))];
+  if (changes.length === 0 && lastUse === null) return [strip(text('No records.', 'faint'))];
   const now = daemonNow(state);
-  const lines = changes.map((record) => recordLine(record, now));
+  const lines = changes.map((record) => recordLines(record, now, columns));
   const cutLine = strip(text(`… more on screen 4 with the filter token:${token.id}`, 'faint'));
   return [
-    ...(lastUse ? [useLine(lastUse, token, now)] : []),
-    ...(isTruncated ? [...lines.slice(0, -1), cutLine, ...lines.slice(-1)] : lines),
+    ...(lastUse ? [useLine(lastUse, now, columns, useOf(lastUse, token))] : []),
+    ...(isTruncated ? [...lines.slice(0, -1), [cutLine], ...lines.slice(-1)] : lines).flat(),
   ];
 }
 
-/** All use of the token, in one line. */
-function useLine({ time, client_ip: ip }: WireAuditRecord, { request_count: used }: WireToken, now: number): Strip {
-  return strip(
-    fitted(strip(dateHour(time)), 19),
-    fitted([text(`  ${relativeTime(time, now)}`, 'faint')], 11),
-    ' ',
-    fitted(strip('token.use'), 17),
-    ` ${exact(used)} request${used === 1 ? '' : 's'} in total`,
-    ip !== null && text(`, last from ${ip}`, 'faint'),
-  );
-}
+const useOf = ({ client_ip: ip }: WireAuditRecord, { request_count: used }: WireToken): Strip =>
+  strip(`${exact(used)} request${used === 1 ? '' : 's'} in total`, ip !== null && text(`, last from ${ip}`, 'faint'));

@@ -1,5 +1,4 @@
 /** The Top screen: the busiest tokens, projects or models. */
-import { merged, sparkline } from '../../console/sparkline.js';
 import { errorKinds, gapsOf, PERIODS, PLURALS } from '../../daemon/api/top-words.js';
 import { nameOr, shortId } from '../../console/views.js';
 import { counted, relativeTime } from '../../daemon/api/formats.js';
@@ -14,6 +13,7 @@ import { daemonNow, type State, type TopItem, type TopOrder } from '../state/sta
 import { isDescending, nameOf, orderOf } from '../state/top.js';
 import { type ChoosableColumn, chosenOf } from './chosen-columns.js';
 import { arrow, loadingText } from './tokens.js';
+import { trend } from './trend.js';
 
 export function topScreen(state: State, area: Area): Strip[] {
   const { window, response } = state.top;
@@ -119,7 +119,7 @@ function columnsOf(state: State): readonly ListColumn<TopItem>[] {
       order: 'last_used',
       show: ({ last_used_at: at }) => strip(relativeTime(at, now)),
     },
-    { id: 'trend', title: 'TREND', rank: 5, minWidth: TREND_COLUMNS, show: trendShown },
+    { id: 'trend', title: 'TREND', rank: 5, minWidth: TREND_COLUMNS, show: (row) => trend(row, TREND_COLUMNS) },
     {
       id: 'id',
       title: 'ID',
@@ -177,13 +177,6 @@ const kindsShown = (row: TopItem): Strip =>
     errorKinds(row).map(({ label, count: errors }) => strip(text(`${label} `, 'faint'), count(errors))),
     '  ',
   );
-
-/** Steps with errors have the color of errors. */
-function trendShown({ history, error_history: errors }: TopItem): Strip {
-  const failed = merged(errors, TREND_COLUMNS);
-  const signs = sparkline(merged(history, TREND_COLUMNS));
-  return strip(...signs.map((sign, at) => text(sign, (failed[at] ?? 0) > 0 ? 'bad' : 'accent')));
-}
 
 /** The text shown until there is a response. */
 function waitText(state: State): string {

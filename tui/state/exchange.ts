@@ -122,8 +122,8 @@ export interface Failure {
 export type Stream =
   | { of: 'audit'; query: AuditStreamQuery }
   | { of: 'events'; query: EventStreamQuery }
-  /** Events of one token, for its detail. */
-  | { of: 'tokenEvents'; id: string };
+  /** Events of one token, for its detail. They begin with the stored ones `since` then; null: with the next one. */
+  | { of: 'tokenEvents'; id: string; since: string | null };
 
 export type Streamed = { of: 'audit'; item: WireAuditRecord } | { of: 'events' | 'tokenEvents'; item: WireEvent };
 

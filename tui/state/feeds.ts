@@ -6,7 +6,7 @@ import * as events from './event-feed.js';
 import { olderQuery, withNewItems, emptyFeed, MAX_SCROLLBACK, moved, withOlderItems } from './feed.js';
 import { parseFilter } from '../../console/query/filter.js';
 import { withMessage, type State, type Transition, view } from './state.js';
-import { used } from './token.js';
+import * as token from './token.js';
 
 type FeedName = 'audit' | 'events';
 const PAGE = '200';
@@ -31,7 +31,7 @@ function auditStream(state: State): Stream {
 /** The streams that the current view needs. */
 export function streams(state: State): Stream[] {
   const shown = view(state);
-  if (shown.screen === 'token') return [{ of: 'tokenEvents', id: shown.id }];
+  if (shown.screen === 'token') return token.streams(state, shown.id);
   if (shown.screen === 'events') return events.eventStreams(state);
   if (shown.screen === 'audit' && isFollowable(state)) return [auditStream(state)];
   return [];
@@ -101,7 +101,7 @@ export function streamed(state: State, all: readonly Streamed[]): State {
   // Before the first page is loaded it is not known whether records are missing. That page will contain these too.
   const isAdded = audit.length > 0 && state.audit.isKnown;
   const next = events.eventsStreamed(isAdded ? { ...state, audit: withNewItems(state.audit, audit) } : state, ofAll);
-  return own.reduce(used, next);
+  return own.length === 0 ? next : token.used(next, own);
 }
 
 /** Moves the cursor in a feed. At its start, older records are loaded. */

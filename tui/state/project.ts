@@ -1,8 +1,9 @@
 /** The detail of one project: its requests per hour and its latest changes. */
-import type { WireAuditRecord, WireProject, WireUsageLine } from '../../daemon/api/contract.js';
+import type { TopQuery, WireAuditRecord, WireProject, WireTop, WireUsageLine } from '../../daemon/api/contract.js';
 import type { DataRequest, Effect } from './exchange.js';
 import { opened } from './navigation.js';
 import { underCursor } from './projects.js';
+import { detailColumns, recordRows } from './record-rows.js';
 import { listRows } from './rows.js';
 import { type ProjectDetail, type State, type Transition, view } from './state.js';
 import { dayBefore } from './token.js';
@@ -11,7 +12,7 @@ import { dayBefore } from './token.js';
 export function open(state: State, id: string): Transition {
   const next: State = {
     ...opened(state, { screen: 'project', id }),
-    project: { id, usage: null, changes: null, top: 0 },
+    project: { id, usage: null, changes: null, busiest: { token: null, model: null }, now: null, top: 0 },
   };
   return [next, ...dataRequests(next, id).map((request): Effect => ({ do: 'load', request }))];
 }
@@ -20,7 +21,33 @@ export function dataRequests(state: State, id: string): DataRequest[] {
   return [
     { of: 'usage', query: { by: 'hour', project_id: id, since: dayBefore(state) } },
     { of: 'projectAudit', id },
+    ...BUSIEST.map((by): DataRequest => ({ of: 'top', query: busiestQuery(by, id) })),
+    { of: 'top', query: nowQuery(id) },
   ];
+}
+
+const BUSIEST = ['token', 'model'] as const;
+type Busiest = (typeof BUSIEST)[number];
+/** The most rows of each kind. */
+const MAX_BUSIEST = 5;
+
+const busiestQuery = (by: Busiest, id: string): TopQuery => ({
+  by,
+  window: '1h',
+  sort: 'requests',
+  project_id: id,
+  limit: String(MAX_BUSIEST),
+});
+const nowQuery = (id: string): TopQuery => ({ by: 'project', window: '5m', project_id: id, limit: '1' });
+
+/** @returns undefined if the response is not for this screen. */
+export function topReceived(state: State, query: TopQuery, top: WireTop): State | undefined {
+  const { project } = state;
+  if (!project || query.project_id !== project.id) return undefined;
+  const isSame = (own: TopQuery) => JSON.stringify(own) === JSON.stringify(query);
+  if (isSame(nowQuery(project.id))) return withDetail(state, project.id, { now: top });
+  const by = BUSIEST.find((one) => isSame(busiestQuery(one, project.id)));
+  return by && withDetail(state, project.id, { busiest: { ...project.busiest, [by]: top } });
 }
 
 const withDetail = (state: State, id: string | undefined, change: Partial<ProjectDetail>): State =>
@@ -38,13 +65,24 @@ export function target(state: State): WireProject | undefined {
   return state.projects.all?.find(({ id }) => id === shown.id);
 }
 
+/** A low screen shows fewer rows, so that the changes are not far below. */
+const LOW_ROWS = 32;
+export const busiestRows = ({ size }: Pick<State, 'size'>): number => (size.rows < LOW_ROWS ? 3 : MAX_BUSIEST);
+
+const OTHER_LINES = 17;
 /** Lines of the screen above the changes. */
-export const LINES_ABOVE_CHANGES = 14;
+export const linesAboveChanges = (state: Pick<State, 'size'>): number => OTHER_LINES + busiestRows(state);
 
 export function scrolled(state: State, by: number): State {
   const { project } = state;
   if (!project) return state;
-  const lines = LINES_ABOVE_CHANGES + Math.max(1, project.changes?.length ?? 0);
+  const rows = (project.changes ?? []).map((record) => recordRows(record, detailColumns(state), true));
+  const lines =
+    linesAboveChanges(state) +
+    Math.max(
+      1,
+      rows.reduce((sum, one) => sum + one, 0),
+    );
   // Without column titles there is room for one more line.
   const lastTop = Math.max(0, lines - (listRows(state) + 1));
   return withDetail(state, project.id, { top: Math.max(0, Math.min(lastTop, project.top + by)) });

@@ -185,8 +185,12 @@ export interface TokenDetail {
   /** Hourly, for the last 24 hours. */
   usage: readonly WireUsageLine[] | null;
   history: TokenHistory | null;
-  /** Completion times of the token's requests in the last minute. */
-  requestsMs: readonly number[];
+  /** Completion times of the token's requests in the last minute, by the daemon's clock. By the IDs of their events. */
+  requests: ReadonlyMap<string, number>;
+  /** Whether its events are streamed, so that no request is missing. */
+  isFollowed: boolean;
+  /** The daemon is of an older release: requests before this screen was opened are not known. */
+  hasNoPast: boolean;
   /** First visible line. */
   top: number;
 }
@@ -198,6 +202,9 @@ export interface ProjectDetail {
   usage: readonly WireUsageLine[] | null;
   /** Its latest changes and those of its tokens, newest first. */
   changes: readonly WireAuditRecord[] | null;
+  /** Its tokens and models with the most requests in the last hour, and its requests in the last five minutes. */
+  busiest: { token: WireTop | null; model: WireTop | null };
+  now: WireTop | null;
   /** First visible line. */
   top: number;
 }

@@ -1,8 +1,10 @@
 /** The detail of one token: its requests and their data. */
 import { TOKEN_LINES } from '../../console/views.js';
 import type { WireEvent, WireToken, WireUsageLine } from '../../daemon/api/contract.js';
-import type { Effect, DataRequest, TokenHistory } from './exchange.js';
+import { REQUEST_EVENT_KIND } from '../../daemon/api/vocabulary.js';
+import type { Effect, DataRequest, Failure, Stream, TokenHistory } from './exchange.js';
 import { opened } from './navigation.js';
+import { detailColumns, recordRows } from './record-rows.js';
 import { listRows } from './rows.js';
 import { daemonNow, type State, type Transition, type TokenDetail, view } from './state.js';
 
@@ -22,7 +24,9 @@ const emptyDetail = (token: WireToken | null): TokenDetail => ({
   isGone: false,
   usage: null,
   history: null,
-  requestsMs: [],
+  requests: new Map(),
+  isFollowed: false,
+  hasNoPast: false,
   top: 0,
 });
 
@@ -57,33 +61,52 @@ export const usageReceived = (state: State, id: string | undefined, usage: reado
 export const historyReceived = (state: State, id: string, history: TokenHistory): State =>
   isShown(state, id) ? withToken(state, { history }) : state;
 
-/** Records a completed request of the token. */
-export function used(state: State, event: WireEvent): State {
-  const { token } = state;
-  if (!token || event.kind !== 'request.completed' || event.token_id !== token.token?.id) return state;
-  const requestsMs = [...token.requestsMs, state.nowMs].slice(-MAX_RECENT_REQUESTS);
-  return withToken(state, { requestsMs });
+/** The stream begins with the stored events of the last minute. */
+export function streams({ token }: State, id: string): Stream[] {
+  return [{ of: 'tokenEvents', id, since: token?.hasNoPast ? null : '1m' }];
 }
 
-/** Completion times of the requests in the last minute. */
-export const lastMinuteRequests = ({ token, nowMs }: State): readonly number[] =>
-  (token?.requestsMs ?? []).filter((atMs) => nowMs - atMs < MINUTE_MS);
+export function streamChanged(state: State, is: 'open' | 'lost', failure: Failure | null): State {
+  // An older daemon refuses a stream with a past.
+  const hasNoPast = (state.token?.hasNoPast ?? false) || (is === 'lost' && failure?.status === 400);
+  return withToken(state, { isFollowed: is === 'open', hasNoPast });
+}
+
+/** Records completed requests of the token. A stream that is opened again repeats some of them. */
+export function used(state: State, events: readonly WireEvent[]): State {
+  const { token } = state;
+  if (!token) return state;
+  const own = events.filter(({ kind, token_id: id }) => kind === REQUEST_EVENT_KIND && id && isShown(state, id));
+  const all = new Map([...token.requests, ...own.map(({ id, time }) => [id, Date.parse(time)] as const)]);
+  const recent = [...all].filter(([, atMs]) => isInLastMinute(state, atMs)).slice(-MAX_RECENT_REQUESTS);
+  return withToken(state, { requests: new Map(recent) });
+}
+
+const isInLastMinute = (state: State, atMs: number) => daemonNow(state) - atMs < MINUTE_MS;
+
+/** How long ago the requests in the last minute were completed, in ms. */
+export const lastMinuteRequests = (state: State): readonly number[] =>
+  [...(state.token?.requests.values() ?? [])]
+    .filter((atMs) => isInLastMinute(state, atMs))
+    // The clocks are compared to the second, so that a request may seem to be in the future.
+    .map((atMs) => Math.max(0, daemonNow(state) - atMs));
 
 // Counters, the chart, blank lines, titles and the command.
 const OTHER_LINES = 18;
 /** Lines of the screen above the history, which has at least one line. */
 export const LINES_ABOVE_HISTORY = TOKEN_LINES.length + OTHER_LINES;
 
-/** One row for all use, one per change, and one that says where to find more. */
-export function historyRows({ lastUse, changes, isTruncated }: TokenHistory): number {
-  return (lastUse === null ? 0 : 1) + changes.length + (isTruncated ? 1 : 0);
+/** One row for all use, one or two per change, and one that says where to find more. */
+function historyRows({ lastUse, changes, isTruncated }: TokenHistory, columns: number): number {
+  const rows = changes.reduce((sum, record) => sum + recordRows(record, columns, false), 0);
+  return (lastUse === null ? 0 : 1) + rows + (isTruncated ? 1 : 0);
 }
 
 const lastTop = (state: State) =>
   // Without column titles there is room for one more line.
-  Math.max(0, LINES_ABOVE_HISTORY + Math.max(1, rowsOf(state.token)) - (listRows(state) + 1));
+  Math.max(0, LINES_ABOVE_HISTORY + Math.max(1, rowsOf(state)) - (listRows(state) + 1));
 
-const rowsOf = (token: TokenDetail | null) => (token?.history ? historyRows(token.history) : 0);
+const rowsOf = (state: State) => (state.token?.history ? historyRows(state.token.history, detailColumns(state)) : 0);
 
 export const scrolled = (state: State, by: number): State =>
   withToken(state, { top: Math.max(0, Math.min(lastTop(state), (state.token?.top ?? 0) + by)) });

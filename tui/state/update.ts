@@ -216,7 +216,7 @@ const DATA_REDUCERS: DataReducers = {
   events: (state, { query }, data) => eventsReceived(state, query, data),
   tokenAudit: (state, { id }, history) => [token.historyReceived(state, id, history)],
   projectAudit: (state, { id }, changes) => [project.changesReceived(state, id, changes)],
-  top: (state, { query }, data) => [top.loaded(state, query, data)],
+  top: (state, { query }, data) => [project.topReceived(state, query, data) ?? top.loaded(state, query, data)],
   cache: (state, _, cache) => [{ ...state, cache: { ...state.cache, cache } }],
   purgeable: (state, { body }, count) => [withPreview(state, JSON.stringify(body), { count, failure: null })],
   viewCount: (state, { name }, count) => [withCount(state, name, count)],
@@ -312,7 +312,7 @@ function refused(state: State, { change, failure }: Extract<Action, { on: 'refus
 
 function streamState(state: State, { of, is, failure }: Extract<Action, { on: 'stream' }>): Transition {
   if (failure?.status === 401) return connection.failed(state, failure, null);
-  return of === 'tokenEvents' ? [state] : feeds.streamChanged(state, of, is);
+  return of === 'tokenEvents' ? [token.streamChanged(state, is, failure)] : feeds.streamChanged(state, of, is);
 }
 
 /** Shows a message in the dialog of the secret if that is open. */

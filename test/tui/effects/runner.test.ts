@@ -284,6 +284,19 @@ describe('effects of the terminal UI', () => {
       const heard = (await told('streamed')).streamed.map(({ item }) => ('action' in item ? item.action : ''));
       expect(heard).to.deep.equal(['token.revoke']);
     });
+
+    it('of a token begins with its requests of the last minute', async () => {
+      const { id, token } = await daemon.createToken(project.id);
+      const request = await daemon.call(token);
+      await request.arrayBuffer();
+      run({ do: 'follow', streams: [{ of: 'tokenEvents', id, since: '1m' }] });
+      const used = () =>
+        actions
+          .flatMap((action) => (action.on === 'streamed' ? action.streamed : []))
+          .find(({ of, item }) => of === 'tokenEvents' && 'kind' in item && item.kind === 'request.completed');
+      await eventually('the request is there', () => used() !== undefined);
+      expect(used()).to.nested.include({ 'item.token_id': id, 'item.status': request.status });
+    });
   });
 
   describe('another context', () => {

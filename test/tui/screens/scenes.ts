@@ -283,6 +283,12 @@ const MADE: readonly (readonly [string, Make])[] = [
   ],
   ['a token', (setting) => new ScreenFixture(setting).press('enter', 'j', 'j')],
   ['a token to its end', (setting) => new ScreenFixture(setting).press('enter', 'G')],
+  ['a project', (setting) => new ScreenFixture({ ...setting, tab: 'projects' }).press('j', 'enter')],
+  ['a project to its end', (setting) => new ScreenFixture({ ...setting, tab: 'projects' }).press('j', 'enter', 'G')],
+  [
+    'a project of an older daemon',
+    (setting) => new ScreenFixture({ ...setting, tab: 'projects', top: null }).press('j', 'enter'),
+  ],
   [
     'a token that is gone',
     (setting) => {

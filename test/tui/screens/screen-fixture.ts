@@ -87,7 +87,11 @@ export class ScreenFixture {
   act(action: Action, atMs = this.state.nowMs): this {
     const [next, ...effects] = update(this.state, { ...action, atMs }, input);
     this.state = next;
-    for (const effect of effects) if (effect.do === 'load') this.#data(effect.request);
+    for (const effect of effects) {
+      if (effect.do === 'load') this.#data(effect.request);
+      if (effect.do === 'follow' && effect.streams.some(({ of }) => of === 'tokenEvents'))
+        this.act({ on: 'stream', of: 'tokenEvents', is: 'open', failure: null });
+    }
     return this;
   }
 
@@ -120,7 +124,7 @@ export class ScreenFixture {
     const { top = aTop() } = this.setting;
     const failure: Failure = { kind: 'refused', status: 404, code: 'not_found', message: 'gone', retryAfterMs: null };
     if (top === null) this.act({ on: 'failed', request, failure });
-    else this.act({ on: 'loaded', request, data: top });
+    else this.act({ on: 'loaded', request, data: { ...top, rows: rowsBy(request.query.by, top.rows) } });
   }
 
   #data(request: DataRequest): void {
@@ -163,6 +167,15 @@ export class ScreenFixture {
       case 'tokenAudit':
         this.act({ on: 'loaded', request, data: historyOf([...audit].reverse(), request.id) });
         break;
+      case 'projectAudit':
+        this.act({
+          on: 'loaded',
+          request,
+          data: [...audit]
+            .reverse()
+            .filter(({ project_id, action }) => project_id === request.id && action !== 'token.use'),
+        });
+        break;
       case 'top':
         this.#top(request);
         break;
@@ -183,6 +196,12 @@ export class ScreenFixture {
     }
   }
 }
+
+/** Each row has its own project or model: the fixture sums up nothing. */
+const rowsBy = (by: string | undefined, rows: WireTop['rows']): WireTop['rows'] =>
+  rows.map(({ token_id, token_name, model, ...row }) =>
+    by === 'model' ? { ...row, model: model ?? null } : by === 'project' ? row : { ...row, token_id, token_name },
+  );
 
 export const STATUS: WireStatus = {
   status: 'ready',

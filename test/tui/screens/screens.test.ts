@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { screenText } from './rendering.js';
 import { scene } from './scenes.js';
-import { NOW_MS, record, STATUS, usageLine } from './screen-fixture.js';
+import { at, NOW_MS, record, STATUS, usageLine } from './screen-fixture.js';
 
 describe('overview screen', () => {
   it('shows the health of the daemon', () => {
@@ -84,9 +84,12 @@ describe('token screen', () => {
 
   it('counts the requests of the last minute', () => {
     const it = opened();
-    const [event] = it.setting.events!;
-    it.act({ on: 'streamed', streamed: [{ of: 'tokenEvents', item: event! }] });
-    it.act({ on: 'streamed', streamed: [{ of: 'tokenEvents', item: { ...event!, id: 'another' } }] }, NOW_MS + 30_000);
+    const event = { ...it.setting.events![0]!, time: at(0) };
+    it.act({ on: 'streamed', streamed: [{ of: 'tokenEvents', item: event }] });
+    it.act(
+      { on: 'streamed', streamed: [{ of: 'tokenEvents', item: { ...event, id: 'another', time: at(0.5) } }] },
+      NOW_MS + 30_000,
+    );
     expect(screenText(it.state)).to.contain('2 requests in the last minute');
     expect(screenText(it.wait(35_000).state)).to.contain('1 request in the last minute');
   });
@@ -104,7 +107,7 @@ describe('token screen', () => {
 
   it('shows the changes, newest first', () => {
     const text = screenText(opened().state);
-    expect(text).to.match(/History[^]*token\.revoke +success +cli +10\.1\.2\.3/);
+    expect(text).to.match(/History[^]*● {2}token\.revoke +cli 10\.1\.2\.3/);
     expect(text.indexOf('08:11:11')).to.be.below(text.indexOf('07:47:11'));
   });
 

@@ -1,6 +1,8 @@
 import { expect } from 'chai';
-import type { WireToken } from '../../../daemon/api/contract.js';
+import type { WireRequestEvent, WireToken } from '../../../daemon/api/contract.js';
+import { lastMinuteRequests } from '../../../tui/state/token.js';
 import { Operator } from '../operator.js';
+import { screenText } from '../screens/rendering.js';
 import { at, DENIED, project, REFUSED, SimulatedDaemon, token } from '../simulated.js';
 
 const HOUR_MS = 3_600_000;
@@ -310,7 +312,7 @@ describe('token detail', () => {
   it('opens, follows the token, and closes', () => {
     const operator = watching(many(3)).press('j', 'enter');
     expect(operator.screen).to.equal('token');
-    expect(operator.followed).to.deep.equal([{ of: 'tokenEvents', id: '00000001-token' }]);
+    expect(operator.followed).to.deep.equal([{ of: 'tokenEvents', id: '00000001-token', since: '1m' }]);
     expect(operator.press('escape').screen).to.equal('tokens');
     expect(operator.followed).to.be.empty;
     expect(operator.cursor?.name).to.equal('name-1');
@@ -325,15 +327,50 @@ describe('token detail', () => {
     expect(operator.state.connection.is).to.equal('live');
   });
 
-  it('counts only requests of this token in the last minute', () => {
-    const operator = watching(many(1)).press('enter');
-    const event = { kind: 'request.completed', token_id: '00000000-token' } as never;
-    operator.acts({ on: 'streamed', streamed: [{ of: 'tokenEvents', item: event }] });
-    operator.acts({
-      on: 'streamed',
-      streamed: [{ of: 'tokenEvents', item: { kind: 'request.completed', token_id: 'other' } as never }],
+  describe('counts the requests of the last minute', () => {
+    const used = (id: string, ageMs: number, tokenId = '00000000-token') => ({
+      of: 'tokenEvents' as const,
+      item: { kind: 'request.completed', id, time: at(-ageMs), token_id: tokenId } as WireRequestEvent,
     });
-    expect(operator.state.token?.requestsMs).to.have.lengthOf(1);
+    const counted = (operator: Operator) => lastMinuteRequests(operator.state);
+
+    it('also those before the token was opened, each once', () => {
+      const operator = watching(many(1)).press('enter');
+      operator.acts({ on: 'streamed', streamed: [used('a', 50_000), used('b', 10_000), used('c', 0, 'other')] });
+      operator.acts({ on: 'streamed', streamed: [used('b', 10_000), used('d', 0)] });
+      expect(counted(operator)).to.deep.equal([50_000, 10_000, 0]);
+      expect(counted(operator.passes(15_000))).to.deep.equal([25_000, 15_000]);
+    });
+
+    it('by the clock of the daemon', () => {
+      const operator = watching(many(1)).press('enter').acts({ on: 'heard', skewMs: 90_000 });
+      operator.acts({ on: 'streamed', streamed: [used('a', 0), used('b', -80_000), used('c', -95_000)] });
+      expect(counted(operator)).to.deep.equal([10_000, 0]);
+    });
+
+    it('of a token that is not loaded yet', () => {
+      const daemon = new SimulatedDaemon({ tokens: many(1) });
+      daemon.events = [used('a', 0).item];
+      const operator = new Operator({ daemon, tab: 'events' });
+      operator.isHeld = true;
+      operator.press('t');
+      operator.acts({ on: 'streamed', streamed: [used('a', 0)] });
+      expect(operator.state.token?.token).to.equal(null);
+      expect(counted(operator)).to.deep.equal([0]);
+    });
+
+    it('from its opening on, and says so, if the daemon is of an older release', () => {
+      const operator = watching(many(1)).press('enter');
+      const line = () =>
+        screenText(operator.state)
+          .split('\n')
+          .find((it) => it.includes(' now '));
+      expect(line(), 'before the stream is open').to.match(/now +… /);
+      operator.acts({ on: 'stream', of: 'tokenEvents', is: 'lost', failure: { ...REFUSED, status: 400 } });
+      expect(operator.followed).to.deep.equal([{ of: 'tokenEvents', id: '00000000-token', since: null }]);
+      operator.acts({ on: 'stream', of: 'tokenEvents', is: 'open', failure: null });
+      expect(line()).to.match(/0 requests in the last minute +only since this screen was opened/);
+    });
   });
 });
 
