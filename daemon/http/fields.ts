@@ -1,4 +1,5 @@
 /** A request's headers, parsed in one pass: those that the proxy itself interprets, and those to forward to the upstream. */
+import { boundedMemo } from '../core/bounded-memo.js';
 import { SECRET_LENGTH } from '../core/token.js';
 import { holdsToken } from '../core/token-in-text.js';
 
@@ -85,24 +86,12 @@ const NOT_SENT_UPSTREAM = new Set([
   'prototype',
 ]);
 
-const MAX_REMEMBERED = 1_000;
-const MAX_REMEMBERED_LENGTH = 64;
-
 /**
  * Memoizes `classify` by a header's spelling on the wire: lower-casing and classifying each name would take longer than all other
- * parsing. Clients use few names in few spellings; the number and length of remembered names are limited.
+ * parsing. Clients use few names in few spellings.
  */
-export function memoizedByName<Kind>(classify: (lowerCaseName: string) => Kind): (name: string) => Kind {
-  const kinds = new Map<string, Kind>();
-  return (name) => {
-    let kind = kinds.get(name);
-    if (kind === undefined) {
-      kind = classify(name.toLowerCase());
-      if (kinds.size < MAX_REMEMBERED && name.length <= MAX_REMEMBERED_LENGTH) kinds.set(name, kind);
-    }
-    return kind;
-  };
-}
+export const memoizedByName = <Kind>(classify: (lowerCaseName: string) => Kind): ((name: string) => Kind) =>
+  boundedMemo((name) => classify(name.toLowerCase()));
 
 const kindOf = memoizedByName<FieldKind>((lower) => {
   if (INTERPRETED.has(lower)) return lower as FieldKind;

@@ -1,5 +1,7 @@
 /** Parser for `Cache-Control` (RFC 9111, 5.2). Where a value is ambiguous, it is read so that less is stored, and for less time. */
 
+import { boundedMemo } from '../bounded-memo.js';
+
 /** Directives by lower-case name; '' if without a value. Of a repeated directive the smaller number counts. */
 export type Directives = ReadonlyMap<string, string>;
 
@@ -8,8 +10,10 @@ const NONE: Directives = new Map();
 const DIRECTIVE = /([\w!#$%&'*+.^`|~-]+)(?:\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,;]*)))?/g;
 
 /** @param field the values of all fields of that name, joined with commas. */
-export function directivesOf(field: string | undefined): Directives {
-  if (field === undefined) return NONE;
+export const directivesOf = (field: string | undefined): Directives => (field === undefined ? NONE : parsed(field));
+
+// Clients and providers send the same few values with every message.
+const parsed = boundedMemo((field): Directives => {
   const directives = new Map<string, string>();
   for (const [, name = '', quoted, plain] of field.matchAll(DIRECTIVE)) {
     const lower = name.toLowerCase();
@@ -18,7 +22,7 @@ export function directivesOf(field: string | undefined): Directives {
     directives.set(lower, before === undefined || millisecondsOf(value) < millisecondsOf(before) ? value : before);
   }
   return directives;
-}
+});
 
 // RFC 9111, 1.2.2: larger values are treated as 2^31 seconds.
 const MAX_SECONDS = 2 ** 31;
