@@ -66,8 +66,8 @@ type WithDryRun = Omit<Invocation, 'options'> & { options: { dryRun?: boolean | 
 
 /** Runs the command for each given ID. It validates the form of all IDs before it sends the first request. */
 export async function onEachId<T extends Resource>(invocation: WithDryRun, command: BatchCommand<T>): Promise<number> {
-  const { args, options, output } = invocation;
-  const { noun, view, change } = command;
+  const { args, options } = invocation;
+  const { noun, change } = command;
   const ids = await idsIn(invocation, noun);
   // Standard input always counts as a batch: a script that needs --yes for two IDs should need it for one as well.
   const isSelection = ids.length > 1 || args.includes(STDIN);
@@ -78,7 +78,20 @@ export async function onEachId<T extends Resource>(invocation: WithDryRun, comma
     await confirmed(`${change.verb} ${ids[0] ?? ''}? ${change.question}`, invocation);
   }
 
-  const client = await invocation.connect();
+  return changeEach(ids, isSelection, await invocation.connect(), invocation, command);
+}
+
+/** Runs the command for these IDs, which are confirmed. @param isSelection whether there can be several: they get a summary. */
+export async function changeEach<T extends Resource>(
+  ids: readonly string[],
+  isSelection: boolean,
+  client: ManagementClient,
+  invocation: WithDryRun,
+  command: BatchCommand<T>,
+): Promise<number> {
+  const { output, options } = invocation;
+  const { noun, view, change } = command;
+  const isDryRun = options.dryRun === true;
   const isLong = ids.length > MAX_NOTES;
   const work = workOf(command, isDryRun, isLong && !isDryRun ? null : output);
   const { done, exitCode } = await output.counting(change?.verb ?? 'Looking up', ids.length, (tick) =>

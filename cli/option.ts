@@ -3,7 +3,7 @@ import type { Kind } from '../config/kinds.js';
 import type { FilteredScreen } from '../console/query/types.js';
 
 /** What completion offers for a value. Files are recognised by the name `<FILE>`, and lists of values by the option's kind. */
-export type Completes = 'project' | 'token' | 'context' | 'topic' | 'page' | `query of ${FilteredScreen}`;
+export type Completes = 'project' | 'token' | 'model' | 'context' | 'topic' | 'page' | `query of ${FilteredScreen}`;
 
 export interface Option<T> {
   /** For example `-q, --quiet` or `--name <TEXT>`. Its long name in camel case is its key in the table of options. */
@@ -27,10 +27,11 @@ export const text = (flags: string, meaning: string, completes?: Completes): Opt
 });
 /** An option that can be repeated. @param flags for example `--set <TEXT...>`. */
 export const texts = (flags: string, meaning: string): Option<string[]> => ({ flags, meaning });
-export const value = <T>(flags: string, kind: Kind<T>, meaning: string): Option<T> => ({
+export const value = <T>(flags: string, kind: Kind<T>, meaning: string, completes?: Completes): Option<T> => ({
   flags,
   meaning,
   kind,
+  completes,
 });
 
 /** A subset of `all`: values separated by commas or in repeated options. A leading `!` selects all values except the given ones. */

@@ -61,6 +61,7 @@ const filters = {
     '--model <LIST>',
     selectionOf(MODEL_PART_PATTERN, 'a part of the name of a model'),
     'only requests whose model contains this text',
+    'model',
   ),
   tookOver: value('--took-over <DURATION>', took, 'only requests that took longer, for example 2s'),
   kind: value('--kind <KIND>', oneOf(...EVENT_KINDS), `only events of this kind: ${EVENT_KINDS.join(', ')}`),

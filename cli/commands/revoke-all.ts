@@ -1,12 +1,14 @@
-/** Revokes all tokens of a project: `token revoke --project-id` and `project revoke-tokens`. */
-import { counted } from '../../daemon/api/formats.js';
+/** Revokes many tokens: `token revoke --query`, and all of a project: `token revoke --project-id` and `project revoke-tokens`. */
+import { counted, exact } from '../../daemon/api/formats.js';
 import type { ManagementClient } from '../../daemon/api/client.js';
-import type { WireTokensRevoked } from '../../daemon/api/contract.js';
-import { confirmed } from '../batch.js';
+import type { WireToken, WireTokensRevoked } from '../../daemon/api/contract.js';
+import { type BatchCommand, changeEach, confirmed } from '../batch.js';
 import type { Invocation } from '../command.js';
-import { EXIT } from '../../console/failure.js';
+import type { Option } from '../option.js';
+import { EXIT, usage } from '../../console/failure.js';
 import { checkedId, wholeIdOf } from '../ids.js';
 import { listed } from '../listing.js';
+import { queryIn } from '../query.js';
 import { shortId, tokensRevokedView, tokenView } from '../../console/views.js';
 
 export async function revokeTokensOf(given: string, isDryRun: boolean, invocation: Invocation): Promise<number> {
@@ -40,4 +42,45 @@ async function dryRun(client: ManagementClient, id: string, { output }: Invocati
   await output.list(changing, tokenView);
   output.note(`Would revoke ${counted(changing.length, 'token')} of project ${shortId(id)}. Nothing was changed.`);
   return EXIT.done;
+}
+
+const SAMPLE_SIZE = 5;
+
+/**
+ * Revokes the tokens that a query selects and that are not revoked yet. The tokens are selected once: those that are shown before the
+ * confirmation are those that are revoked.
+ *
+ * @returns 0 only if each of them was revoked.
+ */
+export async function revokeSelected(
+  line: string,
+  invocation: Invocation<{ dryRun: Option<boolean> }>,
+  command: BatchCommand<WireToken>,
+): Promise<number> {
+  const { output, options } = invocation;
+  // It would select all tokens of all projects.
+  if (line.trim() === '') throw usage('the query is empty', { advice: 'See: llmp help query' });
+  const client = await invocation.connect();
+  const { query } = await queryIn([line], 'tokens', client);
+  const matching = await listed((page) => client.tokens({ ...query, ...page }), Infinity, output);
+  const tokens = matching.filter((token) => token.is_active);
+  if (options.dryRun) {
+    await output.list(tokens, tokenView);
+    output.note(`Would revoke ${counted(tokens.length, 'token')}. Nothing was changed.`);
+    return EXIT.done;
+  }
+  if (tokens.length === 0) {
+    await output.list(tokens, tokenView);
+    output.note(`No matching tokens${matching.length === 0 ? '' : ' that are not revoked'}.`);
+    return EXIT.done;
+  }
+  if (invocation.input.canAsk && !invocation.globals.yes) {
+    for (const { id, name, project_name: project, state } of tokens.slice(0, SAMPLE_SIZE)) {
+      output.note(`  ${shortId(id)}  ${[name, project, state].filter(Boolean).join(', ')}`);
+    }
+    if (tokens.length > SAMPLE_SIZE) output.note(`  and ${exact(tokens.length - SAMPLE_SIZE)} more`);
+  }
+  await confirmed(`Revoke ${counted(tokens.length, 'token')}?`, invocation);
+  const ids = tokens.map(({ id }) => id);
+  return changeEach(ids, true, client, invocation, command);
 }

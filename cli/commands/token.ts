@@ -10,7 +10,7 @@ import { EXIT, usage } from '../../console/failure.js';
 import { checkedId, wholeIdOf } from '../ids.js';
 import { limit, listed } from '../listing.js';
 import { queryArgument, queryIn, termKind, withOptions } from '../query.js';
-import { revokeTokensOf } from './revoke-all.js';
+import { revokeSelected, revokeTokensOf } from './revoke-all.js';
 import { span } from '../../console/span.js';
 import { generate } from './token-generate.js';
 import { tokenView } from '../../console/views.js';
@@ -54,6 +54,7 @@ const list = command({
       '--model <NAME>',
       modelName,
       'only tokens used since yesterday (UTC) for a model with this in its name',
+      'model',
     ),
     created: value(
       '--created <AGE>',
@@ -142,21 +143,30 @@ const revoke = command({
     ['token revoke 3fa91c2e --reason "leaked in CI log"', 'revoke a token, and record a reason in the audit log'],
     ['token list -o id --state expired | llmp token revoke - --yes', 'revoke all expired tokens'],
     ['token revoke --project-id web --yes', 'revoke all tokens of a project'],
-    ['token revoke --project-id web -n -o id', 'show which tokens would be revoked'],
+    ["token revoke --query 'project:web idle:>30d' -n", 'show which tokens would be revoked'],
+    ["token revoke --query 'project:web idle:>30d'", 'revoke tokens that a query selects, after a confirmation'],
   ],
   argument: { ...TOKENS, required: false },
   options: {
     projectId: text('--project-id <ID>', 'revoke all tokens of this project, by name or ID', 'project'),
+    query: text(
+      '--query <QUERY>',
+      "revoke the tokens that a query selects, for example 'project:web idle:>30d'; see llmp help query",
+      'query of tokens',
+    ),
     dryRun,
   },
   run(invocation) {
     const { args, options } = invocation;
-    if (options.projectId === undefined) {
-      if (args.length === 0) throw usage('no token given', { advice: 'Give token IDs, or use --project-id' });
-      return onEachId(invocation, { ...TOKEN, change: revocationChange });
-    }
-    if (args.length > 0) throw usage('token IDs and --project-id exclude each other', { advice: 'Use one of them' });
-    return revokeTokensOf(options.projectId, options.dryRun === true, invocation);
+    const { projectId, query } = options;
+    const given = [...(args.length > 0 ? ['token IDs'] : []), ...(projectId === undefined ? [] : ['--project-id'])];
+    if (query !== undefined) given.push('--query');
+    if (given.length > 1) throw usage(`${given.join(' and ')} exclude each other`, { advice: 'Use one of them' });
+    if (projectId !== undefined) return revokeTokensOf(projectId, options.dryRun === true, invocation);
+    const command = { ...TOKEN, change: revocationChange };
+    if (query !== undefined) return revokeSelected(query, invocation, command);
+    if (args.length > 0) return onEachId(invocation, command);
+    throw usage('no token given', { advice: 'Give token IDs, or use --project-id or --query' });
   },
 });
 

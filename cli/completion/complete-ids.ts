@@ -16,7 +16,7 @@ const GIVE_UP_AFTER_MS = 800;
 const MAX_CANDIDATES = 200;
 
 /** A word without a special meaning in any shell. Others are not offered: names come from the daemon and are not trusted. */
-const HARMLESS = /^[\p{L}\p{N}_][\p{L}\p{N}_.:,-]*$/u;
+const HARMLESS = /^[\p{L}\p{N}_][\p{L}\p{N}_.:,/-]*$/u;
 
 /** A word, and its description, which may be empty. */
 export interface Candidate {
@@ -73,6 +73,8 @@ async function candidatesOf(
       return terms(what.slice('query of '.length) as FilteredScreen, beginning, () => clientFor(line, shell), signal);
     case 'project':
       return projects(await clientFor(line, shell), beginning, signal);
+    case 'model':
+      return (await models(await clientFor(line, shell), signal)).map((word) => ({ word, meaning: '' }));
     case 'token':
       return tokens(await clientFor(line, shell), beginning, signal);
   }
@@ -115,6 +117,14 @@ async function tokens(client: ManagementClient, beginning: string, signal: Abort
   });
 }
 
+/** The models of the last 24 hours, those with the most requests first. */
+async function models(client: ManagementClient, signal: AbortSignal): Promise<string[]> {
+  const query = { by: 'model', window: '24h', sort: 'requests', limit: String(MAX_CANDIDATES) };
+  const { rows } = await client.top(query, signal);
+  // A model has a row for each project.
+  return [...new Set(rows.flatMap(({ model }) => model ?? []))];
+}
+
 /** Offers the keys of a query, and the values of the key that the user is typing. */
 async function terms(
   screen: FilteredScreen,
@@ -126,9 +136,12 @@ async function terms(
     import('../../console/query/filter.js'),
     import('../../console/query/terms.js'),
   ]);
-  const isProject = termsOf(beginning).at(-1)?.key === 'project';
-  const known = isProject ? (await (await connected()).projects({ limit: String(MAX_CANDIDATES) }, signal)).items : [];
-  const { from, options } = suggest(beginning, beginning.length, screen, { projects: known });
+  const key = termsOf(beginning).at(-1)?.key;
+  const { from, options } = suggest(beginning, beginning.length, screen, {
+    projects:
+      key === 'project' ? (await (await connected()).projects({ limit: String(MAX_CANDIDATES) }, signal)).items : [],
+    models: key === 'model' ? await models(await connected(), signal) : [],
+  });
   return options.map(({ insert, what }) => ({ word: beginning.slice(0, from) + insert, meaning: what }));
 }
 

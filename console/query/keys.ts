@@ -2,16 +2,17 @@
 import type { Completion, FilteredScreen, FilterKey, KnownNames } from './types.js';
 import * as values from './values.js';
 
-const spans = (...texts: string[]): Completion[] => texts.map((insert) => ({ insert, what: '' }));
+const spans = (...texts: readonly string[]): Completion[] => texts.map((insert) => ({ insert, what: '' }));
 
 /** The filter keys of a screen, for help and completion. */
-export function keysOf(screen: FilteredScreen, { projects, tokens = [] }: KnownNames): FilterKey[] {
+export function keysOf(screen: FilteredScreen, { projects, tokens = [], models = [] }: KnownNames): FilterKey[] {
   const project: FilterKey = { name: 'project', what: 'name or ID', values: values.projectCompletions(projects) };
   const token: FilterKey = {
     name: 'token',
     what: 'name or ID',
     values: tokens.map(({ id, name }) => ({ insert: id, what: name ?? '' })),
   };
+  const model = (what: string): FilterKey => ({ name: 'model', what, values: spans(...models) });
   switch (screen) {
     case 'tokens':
       return [
@@ -21,7 +22,7 @@ export function keysOf(screen: FilteredScreen, { projects, tokens = [] }: KnownN
         { name: 'idle', what: 'not used for, for example >30d', values: spans('>7d', '>30d', '>90d') },
         { name: 'created', what: 'for example <7d ago', values: spans('<1h', '<1d', '<7d', '>30d', '>90d') },
         { name: 'errors', what: 'since yesterday (UTC), for example >10', values: spans('>0', '>10', '>100') },
-        { name: 'model', what: 'a part of its name, since yesterday (UTC)', values: [] },
+        model('a part of its name, since yesterday (UTC)'),
         { name: 'used', what: 'share of the cap, for example >90%', values: spans('>50%', '>90%', '<10%') },
       ];
     case 'projects':
@@ -41,13 +42,13 @@ export function keysOf(screen: FilteredScreen, { projects, tokens = [] }: KnownN
         { name: 'status', what: 'for example 4xx,5xx', values: values.statuses.completions },
         { name: 'outcome', what: 'for example failed or refused', values: values.requestOutcome.completions },
         { name: 'code', what: 'error code, for example rate_limited', values: values.errorCode.completions },
-        { name: 'model', what: 'a part of its name', values: [] },
+        model('a part of its name'),
         { name: 'took', what: 'for example >500ms', values: spans('>500ms', '>2s', '>10s') },
         { name: 'kind', what: 'kind of event', values: values.kind.completions },
         project,
         token,
       ];
     case 'top':
-      return [project, { name: 'model', what: 'a part of its name', values: [] }];
+      return [project, model('a part of its name')];
   }
 }

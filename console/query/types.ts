@@ -26,6 +26,8 @@ export interface KnownNames {
   projects: readonly Pick<WireProject, 'id' | 'name'>[];
   /** Tokens that can be given by a name or an id prefix; absent: only by whole ids. */
   tokens?: readonly Pick<WireToken, 'id' | 'name'>[];
+  /** Names of models, for completion. */
+  models?: readonly string[];
 }
 
 /** A problem and its position in the line. */

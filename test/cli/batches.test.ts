@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import type { WireToken } from '../../daemon/api/contract.js';
 import { canary } from '../support/canaries.js';
 import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../support/daemon.js';
+import { aWireToken } from '../support/factories.js';
 import { auditOf, storedIn } from '../support/management.js';
 import { type Captured, llmp, type Situation } from './captured.js';
 import { answerJson, startStandIn } from './stand-in.js';
@@ -249,6 +250,60 @@ describe('several tokens or projects at once', () => {
       const { out } = await here(`project revoke-tokens ${project} --yes --json`);
       expect(JSON.parse(out)).to.include({ project_id: project, revoked_count: 2 });
       expect(await areActive(ids)).to.deep.equal([false, false]);
+    });
+  });
+
+  describe('the tokens that a query selects', () => {
+    const revoke = ['token', 'revoke', '--query'];
+
+    it('are shown and revoked after a confirmation on a terminal', async () => {
+      const ids = await issued(8);
+      const { exitCode, err } = await here([...revoke, 't !t7'], { terminal: 100, answer: 'y\n' });
+      expect(exitCode).to.equal(0);
+      expect(err.match(/^ {2}[0-9a-f]{8} {2}t\d, .*active$/gm)).to.have.length(5);
+      expect(err).to.contain('and 2 more').and.to.contain('Revoke 7 tokens?').and.to.contain('Revoked 7 of 7 tokens.');
+      expect((await areActive(ids)).filter(Boolean)).to.have.length(1);
+    });
+
+    it('stay as they are without a confirmation, or with --dry-run', async () => {
+      const ids = await issued(3);
+      expect((await here([...revoke, 't0'], { terminal: 100, answer: 'n\n' })).exitCode).to.equal(2);
+      expect((await here([...revoke, 't0'])).err).to.contain('Use --yes');
+      const { out, err } = await here([...revoke, 't1', '-n', '-o', 'id']);
+      expect({ out, err }).to.deep.equal({ out: `${ids[1]}\n`, err: 'Would revoke 1 token. Nothing was changed.\n' });
+      expect(await areActive(ids)).not.to.include(false);
+    });
+
+    it('are revoked with --yes, with the result of each; those that are revoked already are left', async () => {
+      const ids = await issued(3);
+      await here(`token revoke ${ids[0]}`);
+      const { out, err } = await here([...revoke, 'idle:>0s t', '--yes', '-o', 'json', '--reason', 'unused']);
+      expect((JSON.parse(out) as WireToken[]).map(({ id, state }) => `${id} ${state}`)).to.have.members(
+        ids.slice(1).map((id) => `${id} revoked`),
+      );
+      expect(err).to.equal('');
+      const again = await here([...revoke, 'idle:>0s t', '--yes']);
+      expect(again).to.deep.equal({ exitCode: 0, out: '', err: 'No matching tokens that are not revoked.\n' });
+    });
+
+    it('exit with 1 if some of them could not be revoked, and with 2 for a wrong or empty query', async () => {
+      const standIn = await startStandIn();
+      const tokens = [aWireToken({ id: NONE }), aWireToken()];
+      standIn.answer = (req, res) => {
+        if (req.method === 'GET') answerJson(res, 200, tokens);
+        else if (req.url?.endsWith(NONE)) answerJson(res, 404, { error: 'no such token', code: 'not_found' });
+        else answerJson(res, 200, aWireToken({ is_active: false, state: 'revoked' }));
+      };
+      const partly = await here([...revoke, 'idle:>30d', '--yes'], {
+        env: { LLMP_SERVER: standIn.url, MANAGEMENT_TOKEN },
+      });
+      await standIn.stop();
+      expect(partly.exitCode).to.equal(1);
+      expect(partly.err).to.contain(`llmp: ${NONE}: no such token`).and.to.contain('Revoked 1 of 2 tokens.');
+      for (const query of ['', ' ', 'idle:', 'state:nonsense', 'project:nobody']) {
+        expect((await here([...revoke, query, '--yes'])).exitCode, query).to.equal(2);
+      }
+      expect((await here([...revoke, 't', '--project-id', 'web'])).err).to.contain('--project-id and --query exclude');
     });
   });
 

@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { MANAGEMENT_TOKEN, temporaryFolder } from '../support/daemon.js';
+import { aTop, aTopRow } from '../support/factories.js';
 import { GLOBAL_OPTIONS } from '../../cli/globals.js';
 import { wholeTree } from '../../cli/commands.js';
 import { type Captured, llmp, type Situation } from './captured.js';
@@ -94,7 +95,14 @@ describe('completion offers', () => {
   });
 
   it('IDs and names wherever one is accepted', async () => {
-    const what = { 'project-id': 'project', 'token-id': 'token', like: 'token', context: 'context' };
+    const what = {
+      'project-id': 'project',
+      'token-id': 'token',
+      like: 'token',
+      context: 'context',
+      model: 'model',
+      query: 'query of tokens',
+    };
     for (const { path, command } of (await wholeTree()).commands) {
       for (const option of [...Object.values(command.options), ...Object.values(GLOBAL_OPTIONS)]) {
         const [, name = ''] = /--([\w-]+) </.exec(option.flags) ?? [];
@@ -185,6 +193,23 @@ describe('completion offers', () => {
       expect(daemon.asked).to.be.empty;
       expect(await offered(['token', 'list', 'project:s'], { env })).to.deep.equal(['project:staging.eu-1']);
       expect(daemon.asked).to.have.length(1);
+    });
+
+    it('names of models that were used in the last day, once each', async () => {
+      const rows = ['gpt-4o', 'gpt-4o', 'meta/llama-3', '$(touch pwned)', null].map((model) => aTopRow({ model }));
+      daemon.answer = (_req, res) => {
+        answerJson(res, 200, aTop({ by: 'model', window: '24h', rows }));
+      };
+      expect(await offered(['token', 'list', '--model', ''], { env })).to.deep.equal(['gpt-4o', 'meta/llama-3']);
+      expect(daemon.asked.map(({ url }) => url)).to.deep.equal([
+        '/manage/top?by=model&window=24h&sort=requests&limit=200',
+      ]);
+      expect(await offered(['events', 'tail', '--model=me'], { env })).to.deep.equal(['--model=meta/llama-3']);
+      expect(await offered(['token', 'list', 'model:g'], { env })).to.deep.equal(['model:gpt-4o']);
+      expect(await offered(['top', 'model', 'model:'], { env })).to.deep.equal(['model:gpt-4o', 'model:meta/llama-3']);
+      expect(await offered(['token', 'revoke', '--query', 'model:m'], { env })).to.deep.equal(['model:meta/llama-3']);
+      daemon.answer = refuse(404, 'not_found', 'an older daemon');
+      expect(await offered(['token', 'list', '--model', ''], { env })).to.deep.equal([]);
     });
 
     it('project names, and IDs if the user types an ID', async () => {
