@@ -7,7 +7,7 @@ import type { Demo, DemoOptions } from '../../daemon/demo/demo.js';
 import { command, type Invocation } from '../command.js';
 import { destinationOf } from '../connection/destination.js';
 import { flag, value } from '../option.js';
-import { shellWord } from '../../console/escape.js';
+import { guide, introduction } from './demo-guide.js';
 import { EXIT, Failure } from '../../console/failure.js';
 import { reportedUser } from '../../console/reported-user.js';
 import type { View } from '../../console/table.js';
@@ -46,7 +46,8 @@ export const demoCommand = command({
     });
     try {
       const token = await issueToken(demo);
-      if (output.format === 'table') output.text(guide(demo, token, shell.program, options.empty ? '' : PAST));
+      if (output.format === 'table')
+        output.text(guide(demo, token, { program: shell.program, upstreamKey: UPSTREAM_KEY, hasPast: !options.empty }));
       else await output.one(factsOf(demo, token), factsView);
       const others = options.empty ? '' : ', except those of the simulated clients';
       output.note(`Requests are listed here when they end${others}. Press ^C to stop the demo.`);
@@ -73,7 +74,7 @@ async function runWithTui(invocation: DemoInvocation): Promise<number> {
   let code: number = EXIT.done;
   try {
     await issueToken(demo);
-    output.text(introduction(demo, options.empty ? '' : PAST));
+    output.text(introduction(demo, UPSTREAM_KEY, !options.empty));
     const isReady = await Promise.race([input.confirm('Open the terminal UI?', true), interrupted.then(() => false)]);
     if (isReady) code = await openTui(await tuiInvocationOf(demo, invocation, globals));
   } finally {
@@ -162,95 +163,3 @@ const factsView: View<DemoFacts> = {
   columns: [],
   details: {},
 };
-
-const PAST = `\
-Five other projects have simulated clients, a week of traffic, and tokens in every state. The provider rejects the key of project mobile.
-`;
-
-/** Shown before the terminal UI opens. */
-const introduction = ({ url, managementTokenFile }: Demo, past: string) => `\
-This is a daemon on this machine with a stand-in provider: ${url}
-Nothing leaves this machine, and all data is in ${dirname(managementTokenFile)}.
-${past}
-In the terminal UI:
-
-1, 2, …  switch between the screens          ?   show all keys
-Enter    open what is under the cursor       /   filter
-x        revoke a token                      u   undo
-
-Press q to leave. This stops the demo and removes its data.
-
-`;
-
-/** There are no comments between the commands, because an interactive zsh would treat them as arguments. */
-const guide = ({ url, managementTokenFile }: Demo, { id, token }: WireTokenCreated, program: string, past: string) => `\
-A stand-in provider and a daemon are running on this machine, with a project and a token for one hour and 100 requests.
-${past}
-Send a request:
-
-curl ${url}/v1/chat/completions -H 'Authorization: Bearer ${token}' -H 'Content-Type: application/json' -d '{"model": "demo", "messages": [{"role": "user", "content": "Hello"}]}'
-
-Stream the response with OpenAI's SDK for Node.js (npm install openai):
-
-node --input-type=module <<'END'
-import OpenAI from 'openai';
-const client = new OpenAI({ baseURL: '${url}/v1', apiKey: '${token}' });
-const stream = await client.chat.completions.create({
-  model: 'demo',
-  messages: [{ role: 'user', content: 'Hello' }],
-  stream: true,
-});
-for await (const chunk of stream) process.stdout.write(chunk.choices[0]?.delta?.content ?? '');
-console.log();
-END
-
-Or with the SDK for Python (pip install openai):
-
-python3 - <<'END'
-from openai import OpenAI
-client = OpenAI(base_url="${url}/v1", api_key="${token}")
-stream = client.chat.completions.create(
-    model="demo", messages=[{"role": "user", "content": "Hello"}], stream=True
-)
-for chunk in stream:
-    print(chunk.choices[0].delta.content or "", end="", flush=True)
-print()
-END
-
-Open a WebSocket, on which the provider echoes messages (npm install ws):
-
-node --input-type=module <<'END'
-import WebSocket from 'ws';
-const socket = new WebSocket('${url.replace('http:', 'ws:')}/v1/realtime', { headers: { Authorization: 'Bearer ${token}' } });
-socket.on('error', ({ message }) => console.error(message));
-socket.on('open', () => socket.send('Hello'));
-socket.on('message', (message) => {
-  console.log('Received', message.toString());
-  socket.close();
-});
-END
-
-Manage the daemon, in another terminal${program.startsWith('npx ') ? ' in the same folder' : ''}:
-
-export LLMP_SERVER=${url} MANAGEMENT_TOKEN_FILE=${shellWord(managementTokenFile)}
-
-Revoke the token, send the request again (401), and reactivate the token:
-
-${program} token revoke ${id} --reason 'trying it out'
-${program} token reactivate ${id}
-
-Issue a token for two requests and one minute, and use it. The third request gets 429, and after a minute every request gets 401:
-
-TOKEN=$(${program} token generate --project-id demo --max-requests 2 --duration 1m -q)
-curl ${url}/v1/models -H "Authorization: Bearer $TOKEN"
-
-Show the tokens, and the state of the daemon:
-
-${program} token list
-${program} status
-
-Open the terminal UI (? shows the keys), or the Admin UI in a browser. Log in with the management token, which \`cat $MANAGEMENT_TOKEN_FILE\` prints:
-
-${program} tui
-${url}/admin/
-`;

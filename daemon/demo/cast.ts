@@ -17,6 +17,8 @@ export interface Traffic {
   untilHoursAgo?: number;
   /** Requests in a second of the running demo. */
   perSecond?: number;
+  /** The share of its requests whose response is cached: it allows that, and often asks the same. */
+  cachedShare?: number;
 }
 
 export interface DemoToken {
@@ -76,7 +78,14 @@ export const TOKENS: readonly DemoToken[] = [
     issuedHoursAgo: 40 * DAY,
     hoursLeft: 50 * DAY,
     by: ANA,
-    traffic: { model: MODELS.mini, rhythm: 'office', perHour: 22, clientIp: '10.4.0.17', perSecond: 0.7 },
+    traffic: {
+      model: MODELS.mini,
+      rhythm: 'office',
+      perHour: 22,
+      clientIp: '10.4.0.17',
+      perSecond: 0.7,
+      cachedShare: 0.6,
+    },
   },
   {
     name: 'ci-deploy',
@@ -170,7 +179,14 @@ export const TOKENS: readonly DemoToken[] = [
     issuedHoursAgo: 29 * DAY,
     hoursLeft: 13 * DAY,
     by: BEN,
-    traffic: { model: MODELS.mini, rhythm: 'office', perHour: 17, clientIp: '10.6.0.5', perSecond: 0.5 },
+    traffic: {
+      model: MODELS.mini,
+      rhythm: 'office',
+      perHour: 17,
+      clientIp: '10.6.0.5',
+      perSecond: 0.5,
+      cachedShare: 0.4,
+    },
   },
   {
     name: 'translations',

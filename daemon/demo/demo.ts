@@ -64,6 +64,7 @@ export async function startDemo({ port, upstreamKey, hasPast, onEnded, onProblem
       LOGS_DIRECTORY: folder,
       LISTEN_ADDR: `127.0.0.1:${port}`,
       UPSTREAM_BASE_URL: provider.url,
+      HTTP_CACHE_ENABLED: 'true',
       SHUTDOWN_DELAY: '0',
       SHUTDOWN_GRACE: '0',
     });

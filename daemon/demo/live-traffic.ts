@@ -30,7 +30,7 @@ export function startLiveTraffic(url: string, secretOf: (name: string) => string
 
 /** Sends one request after the other until `signal` is aborted. Its responses do not matter, and neither do failures. */
 async function run(url: string, secret: string, traffic: Traffic, random: () => number, signal: AbortSignal) {
-  const { model, perSecond = 0 } = traffic;
+  const { model, perSecond = 0, cachedShare = 0 } = traffic;
   const prompt = MODEL_FACTS[model]?.prompt ?? 0;
   for (;;) {
     try {
@@ -39,7 +39,12 @@ async function run(url: string, secret: string, traffic: Traffic, random: () => 
       const question = QUESTIONS[Math.floor(random() * QUESTIONS.length)] ?? '';
       const response = await fetch(`${url}/v1/chat/completions`, {
         method: 'POST',
-        headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
+        headers: {
+          authorization: `Bearer ${secret}`,
+          'content-type': 'application/json',
+          // Its few questions are soon all cached.
+          ...(random() < cachedShare && { 'cache-control': 'public' }),
+        },
         body: JSON.stringify({ model, messages: [{ role: 'user', content: question.repeat(prompt > 800 ? 3 : 1) }] }),
         signal,
       });

@@ -179,16 +179,17 @@ export class Past {
   }
 
   /** A request at the time of the clock: it passes admission, which may refuse it, and is counted and recorded. */
-  async #request(token: string, { model, clientIp }: Traffic, reply: Reply): Promise<void> {
+  async #request(token: string, { model, clientIp, cachedShare = 0 }: Traffic, reply: Reply): Promise<void> {
     const { daemon, clock } = this.#options;
     const { admission } = daemon;
+    const isHit = isOk(reply) && cachedShare > 0 && this.#random() < cachedShare;
     const common = {
       requestId: randomUUID(),
       timeMs: clock.now(),
       clientIp,
       method: 'POST',
       path: '/v1/chat/completions',
-      cache: 'miss' as const,
+      cache: isHit ? ('hit' as const) : ('miss' as const),
       bytesIn: 300 + Math.floor(this.#random() * 4_000),
       bytesOut: 120,
       upstreamRequestId: null,
@@ -197,24 +198,27 @@ export class Past {
     try {
       const pass = await admission.admit(this.secretOf(token));
       try {
-        await admission.draw(pass);
+        if (isHit) admission.countHit(pass);
+        else await admission.draw(pass);
         const { projectId, tokenId, tokenName, projectName, obfuscated } = pass;
         const subject = { projectId, tokenId, tokenName, projectName, obfuscated };
-        daemon.record({ ...common, ...subject, ...this.#forwarded(model, reply) });
+        const responded = this.#forwarded(model, reply);
+        daemon.record({ ...common, ...subject, ...responded, ...(isHit && { isForwarded: false, ...NO_TIMES }) });
       } finally {
         admission.finish(pass);
       }
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
-      daemon.record({ ...common, ...NO_SUBJECT, ...error.subject, ...refused(error), isForwarded: false, ...NO_TIMES });
+      const responded = { ...refused(error), isForwarded: false, ...NO_TIMES };
+      daemon.record({ ...common, cache: 'miss', ...NO_SUBJECT, ...error.subject, ...responded });
     }
   }
 
   #forwarded(model: string, reply: Reply) {
     const { prompt, completion, usualMs } = MODEL_FACTS[model] ?? { prompt: 0, completion: 0, usualMs: 100 };
-    const isOk = !(reply instanceof Refusal) && reply.status === 200;
+    const isServed = isOk(reply);
     // One in twenty takes much longer than usual.
-    const upstreamMs = (isOk ? usualMs : 60) * (0.5 + this.#random() + (this.#random() < 0.05 ? 4 : 0));
+    const upstreamMs = (isServed ? usualMs : 60) * (0.5 + this.#random() + (this.#random() < 0.05 ? 4 : 0));
     const promptTokens = Math.round(prompt * (0.4 + 1.2 * this.#random()));
     const completionTokens = Math.round(completion * (0.4 + 1.2 * this.#random()));
     const usage = { promptTokens, completionTokens, totalTokens: promptTokens + completionTokens };
@@ -222,14 +226,16 @@ export class Past {
       ...NO_CONTENT_FACTS,
       ...(reply instanceof Refusal ? refused(reply) : { ...reply, code: null, problem: null }),
       model,
-      usage: isOk && reply.outcome === 'ok' ? usage : null,
+      usage: isServed && reply.outcome === 'ok' ? usage : null,
       isForwarded: true,
       upstreamMs,
       firstByteMs: upstreamMs + 1,
-      durationMs: upstreamMs + 2 + 4 * (isOk ? completionTokens : 0) * this.#random(),
+      durationMs: upstreamMs + 2 + 4 * (isServed ? completionTokens : 0) * this.#random(),
     };
   }
 }
+
+const isOk = (reply: Reply): reply is Exclude<Reply, Refusal> => !(reply instanceof Refusal) && reply.status === 200;
 
 const NO_SUBJECT = { projectId: null, tokenId: null, tokenName: null, projectName: null, obfuscated: null };
 const NO_TIMES = { durationMs: 1, upstreamMs: null, firstByteMs: 1 };

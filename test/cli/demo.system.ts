@@ -88,6 +88,23 @@ describe('llmp demo', function () {
     expect(await pasted(printed(demo, /^node --input-type[^]*?^END$/m))).to.contain('You said "Hello".');
   });
 
+  it('prints a request whose second response comes from the cache', async () => {
+    const demo = await start();
+    const [first = '', second = ''] = demo.out.match(/^curl -sD .*$/gm) ?? [];
+    expect(second).to.equal(first);
+    expect(await pasted(first)).to.match(/^x-proxy-cache: miss\r$/im);
+    expect(await pasted(second)).to.match(/^x-proxy-cache: hit\r$/im);
+  });
+
+  it('prints how to replace the key that the provider rejects', async () => {
+    const demo = await start();
+    const settings = printed(demo, /^export .*$/m);
+    const failed = `${settings}\n${printed(demo, /^.* status$/m).replace(/status$/, 'events list --project-id mobile -o id')}`;
+    expect(await pasted(failed)).to.not.equal('');
+    // It is checked with the provider before it is stored.
+    await pasted(`${settings}\n${printed(demo, /^echo .* project set-key mobile$/m)}`);
+  });
+
   it('prints a WebSocket program that works unchanged, and no warning about it', async () => {
     const demo = await start();
     const program = printed(demo, /^node --input-type=module <<'END'\nimport WebSocket [^]*?^END$/m);

@@ -58,9 +58,17 @@ describe('the past of the demo', function () {
     const forwarded = items.reduce((sum, { request_count }) => sum + request_count, 0);
     // Requests that llmp refused are in the usage report, but are not uses. Clients go on meanwhile.
     const refused = data.reduce((sum, row) => sum + row.refused, 0);
-    expect(requests - refused).to.be.within(forwarded - 50, forwarded + 50);
+    const hits = data.reduce((sum, row) => sum + row.hits, 0);
+    expect(requests - refused - hits).to.be.within(forwarded - 50, forwarded + 50);
     const hours = await client.usage({ since: '8d', by: 'hour' });
     expect(hours.length).to.be.greaterThan(7 * 24 - 10);
+  });
+
+  it('has cache hits, which cost no use, and goes on with them', async () => {
+    const [total] = await client.usage({ since: '8d', token_id: (await tokenNamed('docs-search')).id });
+    expect(total!.hits / total!.requests).to.be.within(0.5, 0.7);
+    expect((await tokenNamed('docs-search')).cache_hit_count).to.be.within(total!.hits - 20, total!.hits + 20);
+    await eventually('there is another hit', async () => ((await client.status()).cache.hit_ratio ?? 0) > 0, 25_000);
   });
 
   it('records who did what and when', async () => {
