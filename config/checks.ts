@@ -68,6 +68,24 @@ const CHECKS: readonly Check[] = [
     },
   },
   {
+    of: ['workers', 'maxConnections'],
+    problem: ({ workers, maxConnections }) =>
+      maxConnections < workers ? 'MAX_CONNECTIONS must not be less than WORKERS' : undefined,
+  },
+  {
+    of: ['workers', 'upstreamConnections'],
+    problem: ({ workers, upstreamConnections }) =>
+      upstreamConnections < workers ? 'UPSTREAM_CONNECTIONS must not be less than WORKERS' : undefined,
+  },
+  {
+    of: ['workers', 'httpCacheBackend', 'httpCacheMaxObjectBytes', 'httpCacheMaxBytes'],
+    problem({ workers, httpCacheBackend, httpCacheMaxObjectBytes, httpCacheMaxBytes }) {
+      if (workers === 1 || httpCacheBackend !== 'memory') return undefined;
+      if (httpCacheMaxObjectBytes <= 1000 * kilobytesPerWorker(httpCacheMaxBytes, workers)) return undefined;
+      return 'HTTP_CACHE_MAX_OBJECT_BYTES must not exceed the share of a worker: HTTP_CACHE_MAX_BYTES divided by WORKERS';
+    },
+  },
+  {
     of: ['dispatcherService', 'dispatcherEndpoint'],
     problem({ dispatcherService, dispatcherEndpoint }) {
       if (dispatcherEndpoint === undefined) return undefined;
@@ -93,6 +111,10 @@ const CHECKS: readonly Check[] = [
     },
   },
 ];
+
+/** A worker's share of a size. */
+export const kilobytesPerWorker = (bytes: number, workers: number): number =>
+  Math.max(1, Math.floor(bytes / workers / 1000));
 
 const EVERY_ADDRESS = ['::', '0.0.0.0'];
 

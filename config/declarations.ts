@@ -22,6 +22,7 @@ import {
   plainText,
   retention,
   size,
+  workerCount,
 } from './kinds.js';
 import { fileOrUrl, networks, origins, pagePath, pagesPath, pathPatterns, upstreamUrl } from './urls.js';
 
@@ -90,7 +91,13 @@ const listening = {
     'MAX_CONNECTIONS',
     integer(1, 1_000_000),
     '10000',
-    'The maximum number of concurrent client connections.',
+    'The maximum number of concurrent client connections. With WORKERS each worker gets an equal share.',
+  ),
+  workers: setting(
+    'WORKERS',
+    workerCount,
+    '1',
+    'The number of processes that serve /v1, or auto: one for each processor core. With more than one, a primary process starts them, replaces one that ends, and serves /manage; limits, counts and changes apply to all of them together. UPSTREAM_CONNECTIONS, MAX_CONNECTIONS and HTTP_CACHE_MAX_BYTES are divided among them.',
   ),
   trustedProxies: optional(
     'TRUSTED_PROXIES',
@@ -246,7 +253,7 @@ const caching = {
     'HTTP_CACHE_MAX_BYTES',
     size,
     '256MB',
-    'The maximum size of the cache in memory, including about 2 KB of overhead per response. Uncollected garbage adds to it: usually up to half as much, and more for moments while many responses are replaced.',
+    'The maximum size of the cache in memory, including about 2 KB of overhead per response. With WORKERS each worker has an equal share, and its own copies. Uncollected garbage adds to it: usually up to half as much, and more for moments while many responses are replaced.',
     'isReloadable',
   ),
 };

@@ -1,6 +1,7 @@
 /** Kinds of settings: how their text is parsed. Invalid text is rejected with the description in `accepts`; nothing is guessed. */
 
 import { isIPv6 } from 'node:net';
+import { availableParallelism } from 'node:os';
 
 export interface Kind<T> {
   /** Completes the sentence "NAME must be …". */
@@ -72,6 +73,15 @@ export function integer(from: number, to: number): Kind<number> {
     },
   };
 }
+
+const MAX_WORKERS = 64;
+
+/** A number of processes. */
+export const workerCount: Kind<number> = {
+  accepts: `a whole number from 1 to ${MAX_WORKERS}, or auto`,
+  parse: (text) =>
+    text === 'auto' ? Math.min(availableParallelism(), MAX_WORKERS) : integer(1, MAX_WORKERS).parse(text),
+};
 
 export const flag: Kind<boolean> = {
   accepts: 'true or false',

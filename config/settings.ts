@@ -147,6 +147,10 @@ export function secretsOf({ found }: Pick<Loaded, 'found'>): string[] {
   });
 }
 
+/** The texts of all settings by name, from which `loadSettings` makes the same settings in another process. */
+export const textsOf = ({ found }: Pick<Loaded, 'found'>): Record<string, string> =>
+  Object.fromEntries([...found].map(([key, { text }]) => [DECLARED[key].name, text]));
+
 /** The secrets of settings that may be invalid, as far as they can be read. */
 export function secretsIn(env: Environment, more: Omit<Sources, 'env'> = {}): string[] {
   return secretsOf(examine({ env, ...more }));

@@ -10,12 +10,16 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { Server } from 'node:http';
+import type { Duplex } from 'node:stream';
 import type { Reloadable, Settings } from '../config/settings.js';
 import type { BuildContext } from './compose/context.js';
 import { buildCore, type Core } from './compose/core.js';
+import { machineSources } from './compose/machine-sources.js';
 import { buildManagement, type Management } from './compose/management.js';
 import { openStorage, type Storage } from './compose/storage.js';
 import { buildTraffic, type Traffic } from './compose/traffic.js';
+import { recordsTo, serveThePrimary } from './compose/worker.js';
+import { createWorkers, type Workers, type WorkersOptions } from './compose/workers.js';
 import type { Admission } from './core/admission.js';
 import type { OnEnded } from './core/events.js';
 import type { ClusterSync } from './core/cluster-sync.js';
@@ -26,9 +30,12 @@ import type { EventStreams } from './http/manage/event-streams.js';
 import type { CompletionQueue } from './http/proxy/completion-queue.js';
 import { drain } from './process/drain.js';
 import { DATABASE_TIMEOUTS, type DatabaseTimeouts } from './store/sql/timeouts.js';
-import { listen } from './process/listen.js';
+import { addressOf, listen } from './process/listen.js';
 import type { AuditFiles } from './store/audit-file/open.js';
 import type { Stores } from './store/open.js';
+import type { Crew } from './store/ipc/crew.js';
+import type { PrimaryLink } from './store/ipc/primary-link.js';
+import type { EndedRecords } from './store/ipc/records.js';
 import { ResourceStack } from './store/resource-stack.js';
 import type { SharedStores } from './store/shared.js';
 
@@ -45,11 +52,19 @@ export interface ComposeOptions {
   redisCommandMs?: number;
   /** Called for each completed request on /v1. */
   onEnded?: OnEnded;
+  /** For WORKERS above 1: starts them. Without it this process serves /v1 itself. */
+  workers?: WorkersOptions;
+  /** A worker's connection to its primary, and its instance ID. */
+  link?: PrimaryLink;
+  instanceId?: string;
 }
 
 /** A running daemon. */
 export interface Daemon {
+  /** In a primary it does not listen. */
   server: Server;
+  /** The address at which /v1 is served. */
+  address: string | null;
   /** The server of /manage, if it is not `server`. */
   managementServer: Server | null;
   stores: Stores;
@@ -78,6 +93,10 @@ interface Parts {
   core: Core;
   traffic: Traffic;
   management: Management;
+  /** Null unless this process is a primary. */
+  workers: Workers | null;
+  /** Null unless this process is a worker. */
+  toPrimary: EndedRecords | null;
 }
 
 /** @throws {SettingsError} if the configuration does not fit the database or the files. */
@@ -94,15 +113,19 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
 /** @param opened collects the resources that must be closed if this fails. */
 async function started(options: ComposeOptions, opened: ResourceStack): Promise<Daemon> {
   const { settings, reloadable, log, clock, version, databaseTimeouts = DATABASE_TIMEOUTS, redisCommandMs } = options;
+  const { link = null, instanceId = randomUUID() } = options;
+  const isPrimary = options.workers !== undefined && settings.workers > 1;
   const live = { current: reloadable };
-  const context = { settings, live, log, clock, version, instanceId: randomUUID(), databaseTimeouts, redisCommandMs };
-  const parts = await built(context, options.onEnded, opened);
-  const { storage, core, traffic, management } = parts;
+  const shared = { settings, live, log, clock, version, databaseTimeouts, redisCommandMs };
+  const context = { ...shared, instanceId, isPrimary, link };
+  const parts = await built(context, options, opened);
+  const { storage, core, traffic, management, workers } = parts;
   const { server, managementServer } = management;
-  await begin(context, parts, opened);
+  const address = await begin(context, parts, opened);
   let stopping: Promise<void> | null = null;
   return {
     server,
+    address,
     managementServer,
     ...storage,
     admission: core.admission,
@@ -111,52 +134,78 @@ async function started(options: ComposeOptions, opened: ResourceStack): Promise<
     usage: core.usage,
     record: traffic.record,
     neighbours: core.neighbours,
-    failed: core.failed,
+    failed: workers ? Promise.race([core.failed, workers.failed]) : core.failed,
     apply(next) {
       live.current = next;
+      workers?.reload();
     },
     status: management.status,
     stop: () => (stopping ??= stop(context, parts, opened)),
   };
 }
 
-async function built(context: BuildContext, onEnded: OnEnded | undefined, opened: ResourceStack): Promise<Parts> {
+async function built(context: BuildContext, options: ComposeOptions, opened: ResourceStack): Promise<Parts> {
+  const { onEnded } = options;
   const storage = await openStorage(context, opened);
   const core = buildCore(context, storage);
-  const { auditFiles, stores, shared } = storage;
+  const { auditFiles, stores, shared, crew } = storage;
   const { redis, bus } = shared;
-  const traffic = await buildTraffic(context, core, { bus, auditFiles, onEnded });
-  const management = buildManagement(context, core, traffic, { records: stores.records, auditFiles, redis, bus });
-  return { storage, core, traffic, management };
+  const toPrimary = context.link && recordsTo(context.link, context.clock, context.log);
+  const traffic = await buildTraffic(context, core, {
+    bus,
+    auditFiles,
+    onEnded,
+    ofWorkers: crew && machineSources(crew, core),
+    toPrimary: toPrimary && toPrimary.record,
+  });
+  const management = buildManagement(context, core, traffic, { records: stores.records, auditFiles, redis, bus, crew });
+  if (context.link && toPrimary) serveThePrimary(context.link, core, traffic, toPrimary);
+  const workers = crew && options.workers ? createWorkers(context, workersNeeds(storage, crew, traffic, management), options.workers) : null;
+  return { storage, core, traffic, management, workers, toPrimary };
 }
+
+const workersNeeds = ({ stores }: Storage, crew: Crew, { record }: Traffic, { server }: Management) => ({
+  crew,
+  ledger: stores.ledger,
+  record,
+  newId: randomUUID,
+  connection: (connection: Duplex) => void server.emit('connection', connection),
+});
 
 const serversOf = ({ management: { server, managementServer } }: Parts) =>
   managementServer ? [server, managementServer] : [server];
 
 /** Connects to the database, and listens. If that fails, closes everything. */
-async function begin({ settings }: BuildContext, parts: Parts, opened: ResourceStack): Promise<void> {
+/** @returns the address at which /v1 is served. */
+async function begin({ settings, link }: BuildContext, parts: Parts, opened: ResourceStack): Promise<string | null> {
   const { server, managementServer } = parts.management;
   const { managementListenAddress, listenAddress } = settings;
   try {
     await parts.core.startup.begin();
     if (managementServer && managementListenAddress) await listen(managementServer, managementListenAddress);
-    await listen(server, listenAddress);
+    if (parts.workers) return await parts.workers.begin();
+    await listen(server, listenAddress, link !== null);
+    return addressOf(server);
   } catch (error) {
     // One server may listen already, and would keep the process alive.
     for (const each of serversOf(parts)) each.close().closeAllConnections();
+    parts.workers?.stop();
+    await parts.workers?.ended();
     await close(parts, opened).catch(() => undefined);
     throw error;
   }
 }
 
-async function stop({ settings, log, clock }: BuildContext, parts: Parts, opened: ResourceStack): Promise<void> {
-  const { core, traffic, management } = parts;
+async function stop({ settings, log, clock, link }: BuildContext, parts: Parts, opened: ResourceStack): Promise<void> {
+  const { core, traffic, management, workers } = parts;
+  workers?.stop();
   await drain({
     servers: serversOf(parts),
     readiness: core.readiness,
     clock,
     log,
     settings,
+    isWorker: link !== null,
     endStreams: () => {
       management.streams.end();
     },
@@ -165,11 +214,12 @@ async function stop({ settings, log, clock }: BuildContext, parts: Parts, opened
       traffic.upgrades.cutAll();
     },
   });
+  await workers?.ended();
   await close(parts, opened);
 }
 
 /** Closes everything in this order: writers before the stores that they write to. */
-async function close({ core, traffic, management }: Parts, opened: ResourceStack): Promise<void> {
+async function close({ core, traffic, management, toPrimary }: Parts, opened: ResourceStack): Promise<void> {
   await core.startup.close();
   await core.neighbours?.close();
   if (core.readiness.isDatabaseReady) await core.admission.retire();
@@ -179,6 +229,7 @@ async function close({ core, traffic, management }: Parts, opened: ResourceStack
   traffic.completions.flush();
   await traffic.contents.settled();
   await core.dayTop.close();
+  await toPrimary?.close();
   await core.usage.close();
   await opened.close();
 }

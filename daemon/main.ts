@@ -1,7 +1,7 @@
 /** `llmp daemon`: reads the settings, starts the daemon, reloads on SIGHUP, and stops on a signal. */
 import { setFlagsFromString } from 'node:v8';
 import { reloaded } from '../config/reload.js';
-import { asLines, describeSettings, type Loaded, loadSettings, secretsOf, SettingsError } from '../config/settings.js';
+import { asLines, describeSettings, type Loaded, loadSettings, secretsOf, SettingsError, textsOf } from '../config/settings.js';
 import { isReloadWithoutCredentials, readEnvFile, type Sources } from '../config/sources.js';
 import { readVersion } from '../config/version.js';
 import { realClock } from './process/clock.js';
@@ -21,6 +21,7 @@ import { type AdjustableLog, createLog } from './process/log.js';
 import { healthSummaryOf } from './compose/status.js';
 import { Supervisor } from './process/supervisor.js';
 import { SystemdNotify, takeSupervision } from './process/systemd-notify.js';
+import { GROW_UNDER_LOAD, PRETENURING_OFF } from './process/v8-flags.js';
 
 export interface DaemonOptions {
   /** The path of a file with settings. The environment overrides it. */
@@ -71,26 +72,9 @@ function checkSettings({ env, ...more }: Sources, { check, printConfig }: Daemon
   return 0;
 }
 
-/**
- * Disables pretenuring: V8 allocates objects directly in the old generation if most earlier objects of the same line of code survived for a while.
- * A few slow requests are enough for that. From then on these objects keep all data of their request alive until the next full garbage collection,
- * and full collections take two fifths of the time. The data of a request belongs in the young generation.
- */
-function disablePretenuring(): void {
-  setFlagsFromString('--no-allocation-site-pretenuring');
-}
-
-/**
- * Lets the young generation grow to its maximum in one step, as soon as there is load: V8 doubles it only when more has survived than it
- * holds, and of a request hardly anything survives. Set after the start, so that an idle daemon stays small.
- */
-function growYoungGenerationUnderLoad(): void {
-  setFlagsFromString('--semi-space-growth-factor=64');
-}
-
 /** @param read reads the settings, at start and on each SIGHUP. @throws the reason if the daemon cannot start. */
 async function serve(read: () => Loaded): Promise<number> {
-  disablePretenuring();
+  setFlagsFromString(PRETENURING_OFF);
   const supervision = takeSupervision(process.env, process.pid);
   const loaded = read();
   const { settings, reloadable, warnings } = loaded;
@@ -112,19 +96,21 @@ async function serve(read: () => Loaded): Promise<number> {
   const crashed = nextCrash(log, (code) => process.exit(code));
   const signalled = nextSignal((code) => process.exit(code));
   void Promise.race([signalled, crashed]).then(stopping);
-  const starting = startDaemon({ settings, reloadable, log, clock: realClock, version: readVersion() });
-  reloadOnHangUp({ starting, supervisor, log, loaded, read });
+  const inForce = { loaded };
+  const workers = { texts: () => textsOf(inForce.loaded), isLogInJournal: isLogInJournal(), execArgv: process.execArgv };
+  const starting = startDaemon({ settings, reloadable, log, clock: realClock, version: readVersion(), workers });
+  reloadOnHangUp({ starting, supervisor, log, inForce, read });
   const daemon = await starting;
   process.once('exit', () => {
     flushOnExit(daemon);
   });
-  const { server, managementServer } = daemon;
+  const { address, managementServer } = daemon;
   log.info('listening', {
-    address: addressOf(server),
+    address,
     ...(managementServer && { management: addressOf(managementServer) }),
     version: readVersion(),
   });
-  growYoungGenerationUnderLoad();
+  setFlagsFromString(GROW_UNDER_LOAD);
   supervisor?.listening(async () => healthSummaryOf(await daemon.status()));
 
   let code: number;
@@ -152,13 +138,13 @@ interface Reloading {
   /** Null if systemd does not supervise the process. */
   supervisor: Supervisor | null;
   log: AdjustableLog;
-  loaded: Loaded;
+  /** The settings in force, which a reload replaces. */
+  inForce: { loaded: Loaded };
   read: () => Loaded;
 }
 
 /** On SIGHUP reopens the audit files, reads the settings again, and applies the reloadable ones. If any setting is invalid, applies none. */
-function reloadOnHangUp({ starting, supervisor, log, loaded, read }: Reloading): void {
-  let inForce = loaded;
+function reloadOnHangUp({ starting, supervisor, log, inForce, read }: Reloading): void {
   const reload = (daemon: Daemon) => {
     supervisor?.reloading();
     daemon.auditFiles.reopen();
@@ -171,13 +157,13 @@ function reloadOnHangUp({ starting, supervisor, log, loaded, read }: Reloading):
       supervisor?.reloaded(false);
       return;
     }
-    const { changed, waiting, ...next } = reloaded(inForce, fresh);
-    inForce = next.loaded;
-    daemon.apply(inForce.reloadable);
-    for (const warning of inForce.warnings) log.warn(warning);
+    const { changed, waiting, ...next } = reloaded(inForce.loaded, fresh);
+    inForce.loaded = next.loaded;
+    daemon.apply(next.loaded.reloadable);
+    for (const warning of next.loaded.warnings) log.warn(warning);
     if (waiting.length > 0) log.warn(`${waiting.join(', ')} changed; restart the daemon to apply`);
     log.info('settings reloaded', { changed });
-    log.level = inForce.reloadable.logLevel; // Last, so that the lines above are logged at the previous level.
+    log.level = next.loaded.reloadable.logLevel; // Last, so that the lines above are logged at the previous level.
     supervisor?.reloaded(true);
   };
   process.on('SIGHUP', () => {

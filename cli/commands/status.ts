@@ -22,6 +22,7 @@ const FACTS = [
   'requests',
   'cache',
   'upstream',
+  'workers',
 ] as const;
 type Fact = (typeof FACTS)[number];
 /** Null for unknown values. */
@@ -180,6 +181,17 @@ const statusView: View<Status> = {
     upstream: (it) =>
       factShown(it, 'upstream', ({ p50_ms: p50, p95_ms: p95 }) =>
         p50 === null ? 'no requests in the last minute' : `p50 ${ms(p50)}, p95 ${ms(p95)}`,
+      ),
+    workers: (it) =>
+      factShown(it, 'workers', (workers) =>
+        workers.length === 0
+          ? 'none, one process serves all'
+          : workers
+              .map(({ pid, missing, in_flight: inFlight }) => {
+                const state = missing.length === 0 ? `${inFlight} in flight` : `not ready: ${missing.join(', ')}`;
+                return `${pid} (${state})`;
+              })
+              .join(', '),
       ),
   },
 };

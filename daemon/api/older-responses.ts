@@ -41,6 +41,7 @@ export const UNKNOWN_STATUS: WireStatus = {
   requests: { in_flight: NaN, per_second: NaN, errors_per_second: NaN },
   cache: { backend: UNKNOWN_VALUE, hit_ratio: NaN },
   upstream: { p50_ms: NaN, p95_ms: NaN },
+  workers: [],
 };
 
 /** The fields are in the order in which the command line and the terminal UI show them. New ones come last: scripts read the others by position. */

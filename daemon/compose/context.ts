@@ -1,5 +1,6 @@
 import type { Live, Settings } from '../../config/settings.js';
 import type { Clock, Log } from '../core/ports.js';
+import type { PrimaryLink } from '../store/ipc/primary-link.js';
 import type { DatabaseTimeouts } from '../store/sql/timeouts.js';
 
 /** Context that every builder gets. */
@@ -17,4 +18,8 @@ export interface BuildContext {
   databaseTimeouts: Readonly<DatabaseTimeouts>;
   /** The timeout in ms of Redis commands that a request waits for; undefined for the default. */
   redisCommandMs: number | undefined;
+  /** Whether this process is the primary of several workers. */
+  isPrimary: boolean;
+  /** A worker's connection to its primary; null in other processes. */
+  link: PrimaryLink | null;
 }

@@ -4,10 +4,10 @@ import { Migrator } from '../../migrations/migrator.js';
 import { Admission } from '../core/admission.js';
 import { AuditLog } from '../core/audit-log.js';
 import { ResponseCache } from '../core/cache/response-cache.js';
-import { CacheManager } from '../core/cache/cache-manager.js';
+import { CacheManager, type CacheManagerOptions } from '../core/cache/cache-manager.js';
 import { ClusterSync } from '../core/cluster-sync.js';
 import { ModelNames } from '../core/model-names.js';
-import { StoreUnavailable } from '../core/ports.js';
+import { type ClusterStore, StoreUnavailable } from '../core/ports.js';
 import { publishChanges } from '../core/publishing.js';
 import { RateLimits } from '../core/rate-limit.js';
 import { Registry } from '../core/registry.js';
@@ -18,6 +18,7 @@ import { TopReports } from '../core/top/top-report.js';
 import { HourlyUsage } from '../core/usage.js';
 import { Readiness } from '../process/readiness.js';
 import { Startup } from '../process/startup.js';
+import type { Crew } from '../store/ipc/crew.js';
 import { MemoryRateWindows } from '../store/memory/rate-windows.js';
 import { withStoreErrors } from '../store/sql/failures.js';
 import type { BuildContext } from './context.js';
@@ -57,8 +58,9 @@ export interface Core {
   failed: Promise<never>;
 }
 
-export function buildCore(context: BuildContext, { stores, auditFiles, shared }: Storage): Core {
-  const { settings, live, log, clock, version, instanceId } = context;
+export function buildCore(context: BuildContext, { stores, auditFiles, shared, crew }: Storage): Core {
+  const { settings, live, log, clock, version, instanceId, link } = context;
+  const isServer = settings.database.driver !== 'sqlite';
   const { database, records, lookup, ledger, clusterStore } = stores;
   const isShared = clusterStore !== null;
   const staleLimitMs = settings.tokenStaleLimitMs;
@@ -82,17 +84,18 @@ export function buildCore(context: BuildContext, { stores, auditFiles, shared }:
   const recentTop = new RecentTop({ clock, models });
   const peers =
     clusterStore &&
+    isServer &&
     new NotifiedPeers({
-      store: clusterStore,
+      store: crew ? withoutOwn(clusterStore, crew) : clusterStore,
       notifications: shared.notifications,
       recent: recentTop,
       clock,
       instanceId,
     });
   const dayTop = new DayTop({ store: stores.usage, flush: () => usage.flush(), clock, log });
-  const top = new TopReports({ recent: recentTop, day: dayTop, usage, peers, clock });
+  const top = new TopReports({ recent: recentTop, day: dayTop, usage, peers: peers || null, clock });
   const cache = shared.cache && new ResponseCache({ store: shared.cache, clock, live });
-  const cacheUpkeep = new CacheManager({ cache, records, clock, log });
+  const cacheUpkeep = new CacheManager({ cache: cache && crew ? cacheOf(crew, cache) : cache, records, clock, log });
   const registry = new Registry(records, admission, clock, (projectId) => {
     cacheUpkeep.dropProject(projectId);
   });
@@ -109,6 +112,8 @@ export function buildCore(context: BuildContext, { stores, auditFiles, shared }:
       instanceId,
       staleLimitMs,
       onChange: (change) => {
+        // The primary purges the caches of its workers itself, and precisely.
+        if (link?.notifications.isOwn && change.kind === 'cache.purged') return;
         cacheUpkeep.applyRemoteChange(change);
       },
       onLostTrack: () => {
@@ -140,14 +145,16 @@ export function buildCore(context: BuildContext, { stores, auditFiles, shared }:
   const startup = new Startup({
     migrator,
     readiness,
-    isShared,
-    autoMigrate: settings.autoMigrate,
+    isShared: isServer || link !== null,
+    // The primary migrates.
+    autoMigrate: settings.autoMigrate && link === null,
     firstTryMs: context.databaseTimeouts.firstAttemptMs,
     async beginServing() {
       await stores.checkEncryptionKey();
       await ledger.enrol(instanceId, clock.now());
       await neighbours?.begin();
       await auditFiles.begin();
+      if (link) return; // The primary counts the usage.
       usage.begin();
       dayTop.begin();
     },
@@ -183,5 +190,26 @@ export function buildCore(context: BuildContext, { stores, auditFiles, shared }:
     migrations,
     pingDatabase,
     failed,
+  };
+}
+
+/** The workers of this daemon are not among its peers: it has their requests itself. */
+const withoutOwn = (store: ClusterStore, crew: Crew): Pick<ClusterStore, 'countOthers'> => ({
+  countOthers: async (...asked) => Math.max(0, (await store.countOthers(...asked)) - crew.size),
+});
+
+/** The cache of a primary, with the counts of its workers. */
+function cacheOf(crew: Crew, cache: ResponseCache): CacheManagerOptions['cache'] {
+  return {
+    backend: cache.backend,
+    get hits() {
+      return crew.figures.counters.hits;
+    },
+    get misses() {
+      return crew.figures.counters.misses;
+    },
+    size: () => cache.size(),
+    count: (selection) => cache.count(selection),
+    purge: (selection) => cache.purge(selection),
   };
 }

@@ -4,7 +4,7 @@ import { ADMIN_UI, MANAGEMENT_API, FailedAttempts } from '../core/failed-attempt
 import { PopulationCount } from '../core/population.js';
 import type { EventBus, RecordStore } from '../core/ports.js';
 import { AdminSessions } from '../core/admin-sessions.js';
-import type { AuditStatus, StatusReport } from '../core/status.js';
+import type { AuditStatus, StatusReport, WorkerReport } from '../core/status.js';
 import { tlsBehind } from '../http/client-address.js';
 import { EventStreams } from '../http/manage/event-streams.js';
 import { fetchFrom } from '../http/manage/in-process.js';
@@ -16,6 +16,7 @@ import { type UnknownPathErrors, unknownPathErrors } from '../http/server/unknow
 import { type Probes, probeRoutes } from '../http/server/probes.js';
 import type { MetricsEndpoint } from '../http/server/metrics-route.js';
 import { createHttpServer, type HttpServer } from '../http/server/server.js';
+import { afterSettling, serverForWorkers, throughPrimary } from '../http/server/through-primary.js';
 import type { BuildContext } from './context.js';
 import type { Core } from './core.js';
 import { type StatusSources, statusOf } from './status.js';
@@ -29,6 +30,8 @@ export interface ManagedStorage {
   redis: { ping(): Promise<void> } | null;
   /** Null if events are not published. */
   bus: EventBus | null;
+  /** The workers of a primary; null in other processes. */
+  crew: { settled(): Promise<void>; readonly isServing: boolean; readonly report: WorkerReport[]; readonly figures: { gauges: Record<'http' | 'websocket', number> } } | null;
 }
 
 export interface Management {
@@ -59,7 +62,10 @@ export function buildManagement(
   const streams = new EventStreams(clock);
   const probes = probesOf(context, core, traffic, storage);
   const statusSources = statusSourcesOf(context, core, traffic, storage, probes);
-  const status = () => statusOf(statusSources);
+  const status = async () => {
+    await storage.crew?.settled();
+    return statusOf(statusSources);
+  };
   const manage: ManageOptions = {
     managementToken: settings.managementToken,
     attempts,
@@ -80,17 +86,21 @@ export function buildManagement(
     live,
   };
   const { proxy, upgrades, metrics } = traffic;
-  const serverOf = (serves: ServedParts) => listenerOf(context, core, traffic, probes, serves);
+  const serverOf = (serves: ServedParts) => listenerOf(context, core, traffic, probes, serves, storage.crew);
   const scraped = metrics && { path: settings.metricsPath, metrics };
-  const forOperators = { manage, admin: adminOf(context, manage), metrics: scraped };
+  const { link, isPrimary } = context;
+  const forOperators = link ? CLIENTS_ONLY : { manage, admin: adminOf(context, manage), metrics: scraped };
   const forClients = {
     proxy,
     upgrades,
     unknownPathErrors: unknownPathErrors({ live, isTls: tlsBehind(settings.trustedProxies) }),
   };
   const isApart = settings.managementListenAddress !== undefined;
-  const server = serverOf({ ...forClients, ...(isApart ? CLIENTS_ONLY : forOperators) });
-  const managementServer = isApart
+  const served = { ...forClients, ...(isApart ? CLIENTS_ONLY : forOperators) };
+  const server = isPrimary
+    ? serverForWorkers(appOf(context, probes, served, storage.crew))
+    : serverOf(served);
+  const managementServer = isApart && !link
     ? serverOf({ proxy: null, upgrades: null, unknownPathErrors: null, ...forOperators })
     : null;
   return { attempts, logInAttempts, streams, status, server, managementServer };
@@ -99,11 +109,15 @@ export function buildManagement(
 function probesOf(context: BuildContext, core: Core, { heap }: Traffic, storage: ManagedStorage): Probes {
   const { clock } = context;
   const { readiness, admission, pingDatabase } = core;
-  const { auditFiles, redis, bus } = storage;
+  const { auditFiles, redis, bus, crew } = storage;
   return {
     clock,
     startedAtMs: clock.monotonic(),
-    missing: () => [...readiness.missing, ...(heap.isFull ? ['memory'] : [])],
+    missing: () => [
+      ...readiness.missing,
+      ...(heap.isFull ? ['memory'] : []),
+      ...(crew && !crew.isServing ? ['workers'] : []),
+    ],
     degraded: () => (auditFiles.isFailing ? ['audit_file'] : []),
     pingDatabase: async () => {
       await pingDatabase();
@@ -120,7 +134,7 @@ function statusSourcesOf(
   { settings, clock, version, instanceId }: BuildContext,
   { migrations, cache }: Core,
   { proxy, upgrades, pulse }: Traffic,
-  { records, bus, auditFiles }: ManagedStorage,
+  { records, bus, auditFiles, crew }: ManagedStorage,
   probes: Probes,
 ): StatusSources {
   return {
@@ -134,7 +148,11 @@ function statusSourcesOf(
     population: new PopulationCount(records, clock),
     pulse,
     cache,
-    inFlight: () => proxy.inFlight + upgrades.inFlight,
+    inFlight: () => {
+      const { http, websocket } = crew?.figures.gauges ?? { http: proxy.inFlight, websocket: upgrades.inFlight };
+      return http + websocket;
+    },
+    workers: () => crew?.report ?? [],
     bus,
     audit: () => auditFiles.status,
   };
@@ -168,18 +186,30 @@ interface ServedParts {
   unknownPathErrors: UnknownPathErrors | null;
 }
 
+/** Serves everything except /v1. */
+function appOf({ log }: BuildContext, probes: Probes, serves: ServedParts, crew: ManagedStorage['crew']) {
+  const app = createApp({ log, probes: probeRoutes(probes), ...serves });
+  return crew ? afterSettling(() => crew.settled(), app) : app;
+}
+
 function listenerOf(
-  { log, clock, live }: BuildContext,
+  context: BuildContext,
   { readiness }: Core,
   { bounds, connections }: Traffic,
   probes: Probes,
   serves: ServedParts,
+  crew: ManagedStorage['crew'],
 ): HttpServer {
+  const { log, clock, live, link, settings } = context;
+  const app = appOf(context, probes, serves, crew);
   return createHttpServer({
     proxy: serves.proxy,
     upgrades: serves.upgrades,
     unknownPathErrors: serves.unknownPathErrors,
-    app: createApp({ log, probes: probeRoutes(probes), ...serves }),
+    app:
+      link && settings.managementListenAddress === undefined
+        ? throughPrimary((client) => link.connect(client), app)
+        : app,
     clock,
     log,
     bounds,

@@ -3,7 +3,7 @@ import type { ResponseCache } from '../core/cache/response-cache.js';
 import type { PopulationCount } from '../core/population.js';
 import type { Clock, EventBus } from '../core/ports.js';
 import type { RecentTraffic } from '../core/recent-traffic.js';
-import type { AuditStatus, BusStatus, StatusReport } from '../core/status.js';
+import type { AuditStatus, BusStatus, StatusReport, WorkerReport } from '../core/status.js';
 import { checkDependencies, type Probes } from '../http/server/probes.js';
 import type { HealthSummary } from '../process/supervisor.js';
 
@@ -23,6 +23,7 @@ export interface StatusSources {
   /** Null if events are not published. */
   bus: Pick<EventBus, 'backend' | 'isFailing' | 'counts'> | null;
   audit: () => AuditStatus;
+  workers: () => WorkerReport[];
 }
 
 /** Takes little more than a second, even if the database and Redis are unavailable. */
@@ -51,6 +52,7 @@ export async function statusOf(sources: StatusSources): Promise<StatusReport> {
     inFlight: sources.inFlight(),
     traffic: pulse.report(),
     cache: sources.cache?.backend ?? 'off',
+    workers: sources.workers(),
   };
 }
 

@@ -1,14 +1,19 @@
 /** The first builder: the database, the audit files, and the data that instances share in Redis. */
 import { type AuditFiles, openAuditFiles } from '../store/audit-file/open.js';
 import { openStores, type Stores } from '../store/open.js';
+import { Crew, CrewCache } from '../store/ipc/crew.js';
+import { LinkedCache, LinkedRateWindows, type PrimaryLink } from '../store/ipc/primary-link.js';
 import type { ResourceStack } from '../store/resource-stack.js';
 import { openSharedStores, type SharedStores } from '../store/shared.js';
+import type { Clock } from '../core/ports.js';
 import type { BuildContext } from './context.js';
 
 export interface Storage {
   stores: Stores;
   auditFiles: AuditFiles;
   shared: SharedStores;
+  /** The workers of a primary; null in other processes. */
+  crew: Crew | null;
 }
 
 /**
@@ -16,14 +21,41 @@ export interface Storage {
  * @throws {SettingsError} if the configuration does not fit the database or the files.
  */
 export async function openStorage(context: BuildContext, opened: ResourceStack): Promise<Storage> {
-  const { settings, live, clock, log, instanceId, databaseTimeouts, redisCommandMs } = context;
-  const stores = opened.add(await openStores(settings, { clock, timeouts: databaseTimeouts }));
+  const { settings: all, live, clock, log, instanceId, databaseTimeouts, redisCommandMs, isPrimary, link } = context;
+  const settings = link ? { ...all, ...ONLY_IN_THE_PRIMARY } : all;
+  const role = link ? 'worker' : isPrimary ? 'primary' : 'alone';
+  let crew: Crew | null = null;
+  const afterChange = async () => {
+    await crew?.confirmed();
+  };
+  const stores = opened.add(await openStores(settings, { clock, timeouts: databaseTimeouts, role, afterChange }));
   const { records, anchors } = stores;
   const auditFiles = opened.add(await openAuditFiles({ settings, records, anchors, clock, log }));
   const deriveKey = (purpose: string) => stores.deriveKey(purpose);
-  const isShared = stores.clusterStore !== null;
+  const isShared = settings.database.driver !== 'sqlite' && link === null;
   const shared = opened.add(
     await openSharedStores({ settings, live, clock, log, instanceId, deriveKey, isShared, redisCommandMs }),
   );
-  return { stores, auditFiles, shared };
+  if (isPrimary) crew = new Crew({ outer: shared.notifications, clock, log });
+  return { stores, auditFiles, shared: link ? linked(shared, link, clock) : crew ? managed(shared, crew) : shared, crew };
+}
+
+/** Workers send what these would write to the primary. */
+const ONLY_IN_THE_PRIMARY = { auditLogFile: null, auditUseLogFile: null, eventBus: 'off' } as const;
+
+/** What a worker shares with the others on this machine. */
+function linked(shared: SharedStores, link: PrimaryLink, clock: Clock): SharedStores {
+  const { cache, rateWindows } = shared;
+  return {
+    ...shared,
+    cache: cache?.backend === 'memory' ? new LinkedCache(link, cache) : cache,
+    rateWindows: rateWindows ?? new LinkedRateWindows(link, clock),
+    notifications: link.notifications,
+  };
+}
+
+/** What a primary uses of its workers. */
+function managed(shared: SharedStores, crew: Crew): SharedStores {
+  const { cache } = shared;
+  return { ...shared, cache: cache?.backend === 'memory' ? new CrewCache(crew) : cache, notifications: crew };
 }

@@ -29,6 +29,10 @@ export interface ExternalRecorders {
   bus: EventBus | null;
   auditFiles: { record(ended: RequestEnded): void; readonly status: AuditStatus };
   onEnded: OnEnded | undefined;
+  /** The sums of a primary's workers; null in other processes. */
+  ofWorkers: Partial<Sources> | null;
+  /** In a worker, the only recorder: sends the records to the primary. */
+  toPrimary: OnEnded | null;
 }
 
 export interface Traffic {
@@ -51,7 +55,7 @@ export interface Traffic {
 }
 
 export async function buildTraffic(context: BuildContext, core: Core, external: ExternalRecorders): Promise<Traffic> {
-  const { settings, live, log, clock, instanceId } = context;
+  const { settings, live, log, clock, instanceId, link } = context;
   const { maxRequestBytes, upstreamBaseUrl } = settings;
   const { admission, rateLimits, cache, readiness } = core;
   const connections = connectionsFor(settings, log);
@@ -63,16 +67,17 @@ export async function buildTraffic(context: BuildContext, core: Core, external: 
   const contents = new ContentReaders({ decode: decoder(), maxCaptured: mostCaptured });
   const addressOf = addressesBehind(settings.trustedProxies);
   const pulse = new RecentTraffic(clock);
-  const metrics = settings.metricsEnabled
+  const metrics = settings.metricsEnabled && !link
     ? await metricsOf({
         // Read only after everything is built.
         inFlight: () => ({ http: proxy.inFlight, websocket: upgrades.inFlight }),
         ...sourcesOf(context, core, external),
         shed: () => heap.refused,
         dropped: () => bounds.dropped,
+        ...external.ofWorkers,
       })
     : null;
-  const recorders = recordersOf({ core, external, metrics, pulse });
+  const recorders = external.toPrimary ? [external.toPrimary] : recordersOf({ core, external, metrics, pulse });
   const record = (ended: RequestEnded) => {
     for (const each of recorders) each(ended);
   };

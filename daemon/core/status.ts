@@ -53,4 +53,16 @@ export interface StatusReport {
   inFlight: number;
   traffic: RecentTrafficReport;
   cache: CacheStore['backend'] | 'off';
+  /** The processes that serve /v1; empty if this one does. */
+  workers: WorkerReport[];
+}
+
+/** A process that serves /v1 for this instance. */
+export interface WorkerReport {
+  number: number;
+  pid: number;
+  startedAtMs: number;
+  /** What it lacks to serve requests; empty when it is ready. */
+  missing: readonly string[];
+  inFlight: number;
 }

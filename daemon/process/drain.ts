@@ -16,6 +16,8 @@ export interface DrainOptions {
   clock: Clock;
   log: Log;
   settings: Pick<Settings, 'shutdownDelayMs' | 'shutdownGraceMs'>;
+  /** Whether other processes listen on the same address: then a unix socket stays. */
+  isWorker?: boolean;
   /** Ends responses without an end, such as event streams. */
   endStreams: () => void;
   /** Aborts all requests in flight when the grace period is over. */
@@ -32,16 +34,17 @@ export async function drain({
   clock,
   log,
   settings,
+  isWorker = false,
   endStreams,
   cutAll,
 }: DrainOptions): Promise<void> {
   readiness.isDraining = true;
-  log.info('draining');
+  if (!isWorker) log.info('draining');
   // For current connections. New ones check `isDraining` themselves.
   for (const server of servers) server.stopKeepAlive();
   await new Promise<void>((resolve) => clock.after(settings.shutdownDelayMs, resolve));
 
-  const closed = Promise.all(servers.map((server) => closeListener(server, clock)));
+  const closed = Promise.all(servers.map((server) => closeListener(server, clock, isWorker)));
   endStreams(); // Not earlier: a client that reconnects at once must reach another instance.
   // Repeatedly: a response whose header was sent before draining has offered keep-alive, so its connection becomes idle afterwards.
   let cancelSweep: () => void = () => undefined;
@@ -65,9 +68,9 @@ export async function drain({
  * socket is first unlinked, so that no client can connect any more, and then the waiting connections are accepted. TCP has no such step, so there
  * a short window remains.
  */
-async function closeListener(server: Server, clock: Clock): Promise<void> {
+async function closeListener(server: Server, clock: Clock, isWorker: boolean): Promise<void> {
   const address = server.address();
-  if (typeof address === 'string') {
+  if (typeof address === 'string' && !isWorker) {
     rmSync(address, { force: true });
     await new Promise<void>((resolve) => clock.after(LAST_ACCEPTS_MS, resolve));
   }

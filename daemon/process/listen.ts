@@ -1,10 +1,14 @@
 import { chmodSync, lstatSync, unlinkSync } from 'node:fs';
-import { connect, type Server } from 'node:net';
+import { connect, createServer, type Server } from 'node:net';
 import type { ListenAddress } from '../../config/kinds.js';
 
-/** Listens on an address. A unix socket is accessible to its owner and group. */
-export async function listen(server: Server, address: ListenAddress): Promise<void> {
-  if ('path' in address) await removeStaleSocket(address.path);
+/**
+ * Listens on an address. A unix socket is accessible to its owner and group.
+ *
+ * @param isWorker whether other processes listen on it too: a socket that is there is theirs.
+ */
+export async function listen(server: Server, address: ListenAddress, isWorker = false): Promise<void> {
+  if ('path' in address && !isWorker) await removeStaleSocket(address.path);
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(address, () => {
@@ -13,6 +17,13 @@ export async function listen(server: Server, address: ListenAddress): Promise<vo
     });
   });
   if ('path' in address) chmodSync(address.path, 0o660);
+}
+
+/** Listens for a moment: fails if the address cannot be used. Removes a stale socket. */
+export async function checkListening(address: ListenAddress): Promise<void> {
+  const probe = createServer((socket) => socket.destroy());
+  await listen(probe, address);
+  await new Promise((resolve) => probe.close(resolve));
 }
 
 /** The address that the server listens on; for port 0, with the port that the system chose. */

@@ -27,6 +27,10 @@ export interface StoreOptions {
   clock: Pick<Clock, 'after' | 'monotonic'>;
   /** Timeouts for a database server. Default: `DATABASE_TIMEOUTS`. */
   timeouts?: Readonly<DatabaseTimeouts>;
+  /** A worker uses the file that its primary has locked. Default: `alone`. */
+  role?: 'alone' | 'primary' | 'worker';
+  /** Awaited after each commit of a change. */
+  afterChange?: () => Promise<void>;
 }
 
 export interface Stores {
@@ -35,7 +39,7 @@ export interface Stores {
   anchors: AnchorStore;
   lookup: TokenLookup;
   ledger: Ledger;
-  /** Null for SQLite, which only this process uses. */
+  /** Null for a SQLite file that only this process uses. */
   clusterStore: ClusterStore | null;
   usage: UsageStore;
   /** Checks that this process can decrypt the upstream keys in the database. Call it after the migrations. @throws {SettingsError} */
@@ -46,19 +50,20 @@ export interface Stores {
 }
 
 /**
- * Opens the database: a SQLite file that only this process uses, or a server that is shared with other instances. Does not connect
+ * Opens the database: a SQLite file that only this daemon uses, or a server that is shared with other instances. Does not connect
  * to a server, which may be unavailable at this time.
  *
  * @throws {SettingsError} when another process uses the file, or the encryption key is not the right one.
  */
 export async function openStores(
   settings: StoreSettings,
-  { clock, timeouts = DATABASE_TIMEOUTS }: StoreOptions,
+  { clock, timeouts = DATABASE_TIMEOUTS, role = 'alone', afterChange }: StoreOptions,
 ): Promise<Stores> {
   const opened = new ResourceStack();
   try {
-    const isShared = settings.database.driver !== 'sqlite';
-    if (settings.database.driver === 'sqlite') opened.add({ close: await lockForProcess(settings.database.path) });
+    const isServer = settings.database.driver !== 'sqlite';
+    if (settings.database.driver === 'sqlite' && role !== 'worker')
+      opened.add({ close: await lockForProcess(settings.database.path) });
     const box = secretBoxFor(settings);
     const database = opened.add(openDatabase(settings, clock, timeouts));
     // Fails here if the file cannot be opened or is not a database.
@@ -66,11 +71,11 @@ export async function openStores(
       await withAccessError(settings.database.path, database.select('SELECT 1'));
     return {
       database,
-      records: new SqlRecords(database, box, new ListTotals(clock), new ProjectFigureCounts(clock)),
+      records: new SqlRecords(database, box, new ListTotals(clock), new ProjectFigureCounts(clock), afterChange),
       anchors: new SqlAnchors(database),
       lookup: new SqlTokenLookup(database, box),
-      ledger: new SqlLedger(database, { isShared }),
-      clusterStore: isShared ? new SqlClusterStore(database) : null,
+      ledger: new SqlLedger(database, { isShared: isServer || role === 'worker' }),
+      clusterStore: isServer || role !== 'alone' ? new SqlClusterStore(database) : null,
       usage: new SqlUsage(database),
       checkEncryptionKey: () => checkEncryptionKey(database, box),
       deriveKey: (purpose) => box.derive(purpose),

@@ -53,6 +53,7 @@ describe('llmp status', () => {
         requests: { in_flight: 0, per_second: 0, errors_per_second: 0 },
         cache: { backend: 'off', hit_ratio: null },
         upstream: { p50_ms: null, p95_ms: null },
+        workers: [],
       });
     });
 
@@ -150,6 +151,7 @@ describe('llmp status', () => {
       requests: { in_flight: 0, per_second: 1, errors_per_second: 0 },
       cache: { backend: 'memory', hit_ratio: 0.5 },
       upstream: { p50_ms: 10, p95_ms: 20 },
+      workers: [{ number: 1, pid: 42, started_at: '2030-01-31T11:59:00.000Z', missing: [], in_flight: 3 }],
     };
     /** All fields, also nested ones. */
     const paths = Object.entries(WHOLE).flatMap(([name, value]) => [

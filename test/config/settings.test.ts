@@ -28,6 +28,7 @@ describe('settings', () => {
       clientBodyTimeoutMs: 30_000,
       upstreamConnectTimeoutMs: 10_000,
       upstreamConnections: 4096,
+      workers: 1,
       maxRequestBytes: 50_000_000,
       maxConnections: 10_000,
       databaseDriver: 'sqlite',

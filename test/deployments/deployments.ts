@@ -4,14 +4,16 @@ import { WITHOUT_NGINX } from '../support/nginx.js';
 import { WITHOUT_REDIS } from '../support/redis.js';
 import type { Deployment } from './system.js';
 
-const on = (name: string, server: ServerKind | null, isBehindNginx = false): Deployment => ({
+const on = (name: string, server: ServerKind | null, isBehindNginx = false, workers = 1): Deployment => ({
   name,
   server,
   isBehindNginx,
+  workers,
 });
 
 export const DEPLOYMENTS = {
   sqlite: on('SQLite', null),
+  workers: on('SQLite, with three workers', null, false, 3),
   postgres: on('PostgreSQL and Redis', 'postgres'),
   mysql: on('MariaDB and Redis', 'mysql'),
   nginx: on('two instances behind nginx, on PostgreSQL and Redis', 'postgres', true),

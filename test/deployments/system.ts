@@ -20,6 +20,8 @@ export interface Deployment {
   /** null: SQLite with a single instance. Otherwise there are two instances, also connected by Redis. */
   server: ServerKind | null;
   isBehindNginx: boolean;
+  /** WORKERS of each instance. */
+  workers: number;
 }
 
 /** A response of the management API. */
@@ -74,7 +76,7 @@ export class System {
   }
 
   static async start(deployment: Deployment): Promise<System> {
-    const { server: kind, isBehindNginx } = deployment;
+    const { server: kind, isBehindNginx, workers } = deployment;
     const server = kind && (await DatabaseServer.start(kind));
     const redis = kind && (await TestRedis.start());
     const count = kind ? 2 : 1;
@@ -88,6 +90,7 @@ export class System {
       ...(redis && { REDIS_ADDR: redis.address }),
       HTTP_CACHE_ENABLED: 'true',
       ENABLE_METRICS: 'true',
+      WORKERS: String(workers),
       ...(isBehindNginx && { TRUSTED_PROXIES: '127.0.0.1', MANAGEMENT_LISTEN_ADDR: '127.0.0.1:0' }),
     };
     const fleet = await Fleet.start(server, {

@@ -87,6 +87,11 @@ export class Member {
     this.#isListening = true;
   }
 
+  /** Its exit code, once it has ended; null if a signal ended it. */
+  get ended(): Promise<number | null> {
+    return this.#life?.exit ?? Promise.resolve(null);
+  }
+
   /** As `kill -9` does, whether it is frozen or not. */
   async kill(): Promise<void> {
     const life = this.#take();

@@ -119,6 +119,7 @@ const STATUS: WireStatus = {
   requests: { in_flight: 0, per_second: 14, errors_per_second: 0 },
   cache: { backend: 'memory', hit_ratio: null },
   upstream: { p50_ms: null, p95_ms: null },
+  workers: [],
 };
 
 type Failing = (request: DataRequest) => Failure | null;

@@ -97,6 +97,19 @@ export const status = z
         ),
       })
       .describe('The upstream, as this instance sees it.'),
+    workers: z
+      .array(
+        z
+          .strictObject({
+            number: count('Number of the worker.'),
+            pid: count('ID of its process.'),
+            started_at: timestamp('Start time of the process.'),
+            missing: z.array(z.string()).describe('What it needs to serve requests; empty when it is ready.'),
+            in_flight: count('Number of requests in flight in this worker.'),
+          })
+          .describe('A worker.'),
+      )
+      .describe('The processes that serve /v1 for this instance; empty with WORKERS=1.'),
   })
   .describe('Health of an instance.');
 

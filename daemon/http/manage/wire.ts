@@ -203,6 +203,13 @@ export function wireStatus(report: StatusReport): WireStatus {
     },
     cache: { backend: report.cache, hit_ratio: roundedOrNull(traffic.hitRatio) },
     upstream: { p50_ms: roundedOrNull(traffic.upstreamP50Ms), p95_ms: roundedOrNull(traffic.upstreamP95Ms) },
+    workers: report.workers.map((worker) => ({
+      number: worker.number,
+      pid: worker.pid,
+      started_at: isoTime(worker.startedAtMs),
+      missing: [...worker.missing],
+      in_flight: worker.inFlight,
+    })),
   };
 }
 

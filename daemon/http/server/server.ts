@@ -138,10 +138,13 @@ export function createHttpServer(options: ServerOptions): HttpServer {
 // Health checks must not wait for requests of other kinds.
 const PROBE = /^\/(?:live|ready|health)$/;
 
+/** Whether a request is a health check. */
+export const isProbe = (target: string): boolean => PROBE.test(target);
+
 /** Requests to the provider start immediately, since they are this program's purpose. Other requests must not delay them. */
 function urgencyOf({ url = '' }: IncomingMessage): Urgency {
   if (isProxied(url)) return 'direct';
-  return PROBE.test(url) ? 'urgent' : 'usual';
+  return isProbe(url) ? 'urgent' : 'usual';
 }
 
 function answerOptions(req: IncomingMessage, res: ServerResponse, settings: CorsSettings): void {

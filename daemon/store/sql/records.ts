@@ -34,6 +34,7 @@ export class SqlRecords implements RecordStore {
   readonly #box: SecretBox;
   readonly #totals: ListTotals | null;
   readonly #figures: ProjectFigureCounts | null;
+  readonly #afterChange: (() => Promise<void>) | undefined;
   readonly #listeners: Parameters<RecordStore['onCommitted']>[0][] = [];
   #whyNoChanges: () => string | null = () => null;
 
@@ -42,11 +43,13 @@ export class SqlRecords implements RecordStore {
     box: SecretBox,
     totals: ListTotals | null = null,
     figures: ProjectFigureCounts | null = null,
+    afterChange?: () => Promise<void>,
   ) {
     this.#database = database;
     this.#box = box;
     this.#totals = totals;
     this.#figures = figures;
+    this.#afterChange = afterChange;
   }
 
   project(id: string) {
@@ -98,6 +101,7 @@ export class SqlRecords implements RecordStore {
     });
     const { records, changes } = change;
     if (records.length > 0) for (const listener of this.#listeners) listener(records, changes);
+    if (changes.length > 0) await this.#afterChange?.();
     return value;
   }
 

@@ -137,9 +137,14 @@ export function behavesInOperation(given: ContractContext): void {
       const purge = (body: object) =>
         given.system.ask<WireCachePurged>('POST', '/manage/cache/purge', { body }).then((it) => it.purged_count);
       const entries = async (at: number) => (await given.system.ask<WireCache>('GET', '/manage/cache', { at })).entries;
-      expect(await purge({ project_id: project.id, dry_run: true })).to.equal(paths.length);
-      expect(await purge({ method: 'GET', url: paths[0] })).to.equal(1);
-      expect(await purge({ project_id: project.id })).to.equal(paths.length - 1);
+      // Each worker has its own copy of what it has served.
+      const { workers } = given.system.deployment;
+      const isOf = (responses: number, counted: number) => {
+        expect(counted).to.be.within(responses, responses * workers);
+      };
+      isOf(paths.length, await purge({ project_id: project.id, dry_run: true }));
+      isOf(1, await purge({ method: 'GET', url: paths[0] }));
+      isOf(paths.length - 1, await purge({ project_id: project.id }));
       expect(await purge({ project_id: project.id })).to.equal(0);
       await purge({ all: true });
       for (let at = 0; at < given.system.count; at++) expect(await entries(at)).to.equal(0);

@@ -180,6 +180,7 @@ const HOSTILE_SETTING: Setting = {
     requests: { in_flight: MOST, per_second: 1e9, errors_per_second: 1e9 },
     cache: { backend: 'redis', hit_ratio: 1 },
     upstream: { p50_ms: 1e9, p95_ms: null },
+    workers: [],
   },
   usage: Array.from({ length: 30 }, (_, ago) => usageLine(ago, MOST, { errors: MOST, refused: MOST })),
   top: {

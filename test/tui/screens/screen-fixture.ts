@@ -221,6 +221,7 @@ export const STATUS: WireStatus = {
   requests: { in_flight: 3, per_second: 14.2, errors_per_second: 0 },
   cache: { backend: 'memory', hit_ratio: 0.62 },
   upstream: { p50_ms: 412, p95_ms: 1_890 },
+  workers: [],
 };
 
 export const CACHE: WireCache = { backend: 'memory', entries: 1_204, bytes: 18_874_368, hits: 2_610, misses: 1_601 };

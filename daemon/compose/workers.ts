@@ -1,0 +1,114 @@
+/** The workers of a primary: their processes, and their share of the limits of this machine. */
+import { kilobytesPerWorker } from '../../config/checks.js';
+import type { AllSettings, Settings } from '../../config/settings.js';
+import type { Ledger } from '../core/ports.js';
+import { checkListening } from '../process/listen.js';
+import { WorkerProcesses } from '../process/worker-processes.js';
+import type { Crew, CrewServices } from '../store/ipc/crew.js';
+import { MemoryRateWindows } from '../store/memory/rate-windows.js';
+import type { BuildContext } from './context.js';
+
+/** What the log and the processes of workers need beyond the settings. */
+export interface WorkersOptions {
+  /** The texts of the settings in force, by name. */
+  texts: () => Readonly<Record<string, string>>;
+  isLogInJournal: boolean;
+  /** Options of Node with which this process was started. */
+  execArgv: readonly string[];
+}
+
+export interface Workers {
+  /** Rejects if workers keep ending. */
+  failed: Promise<never>;
+  /** Starts them. Resolves when all of them listen. @returns their address. @throws the error of listening. */
+  begin(): Promise<string | null>;
+  /** Passes on the settings that are in force now. */
+  reload(): void;
+  /** Makes them finish their requests and end. */
+  stop(): void;
+  /** Resolves when all have ended. */
+  ended(): Promise<void>;
+}
+
+export interface WorkersNeeds {
+  crew: Crew;
+  ledger: Pick<Ledger, 'retire'>;
+  record: CrewServices['record'];
+  connection: CrewServices['connection'];
+  newId: () => string;
+}
+
+/** For writing counts and closing, after requests in flight have ended. */
+const CLOSING_MS = 10_000;
+
+export function createWorkers(
+  { settings, live, clock, log }: BuildContext,
+  { crew, ledger, record, connection, newId }: WorkersNeeds,
+  { texts, isLogInJournal, execArgv }: WorkersOptions,
+): Workers {
+  const { workers: count, listenAddress, shutdownDelayMs, shutdownGraceMs } = settings;
+  const windows = { address: new MemoryRateWindows(clock), global: new MemoryRateWindows(clock, 1) };
+  crew.serve({
+    record,
+    connection,
+    take: (key, window) => windows[key.startsWith('global:') ? 'global' : 'address'].take(key, window),
+  });
+  const share = () => ({ ...texts(), ...shareOf({ ...settings, ...live.current }, count) });
+  let listening = 0;
+  let onAllListen: (address: string | null) => void = () => undefined;
+  const allListen = new Promise<string | null>((resolve) => (onAllListen = resolve));
+  const processes = new WorkerProcesses({
+    count,
+    execArgv,
+    clock,
+    log,
+    onStarted(worker) {
+      const instanceId = newId();
+      const briefing = {
+        texts: share(),
+        instanceId,
+        isLogInJournal,
+      };
+      crew.add(worker, briefing).then(
+        (address) => {
+          listening += 1;
+          if (listening === count) onAllListen(address);
+        },
+        () => undefined, // It is replaced.
+      );
+      void worker.ended.then(() => retire(instanceId));
+    },
+  });
+  // Its leases count as used, without waiting until the instance expires.
+  const retire = (instanceId: string) =>
+    ledger.retire(instanceId).catch((error: unknown) => {
+      log.warn('cannot deregister a worker that has ended; the units it held count as used later', { error });
+    });
+  return {
+    failed: processes.failed,
+    async begin() {
+      await checkListening(listenAddress);
+      processes.begin();
+      return Promise.race([allListen, processes.failed]);
+    },
+    reload() {
+      crew.reload(share());
+    },
+    stop() {
+      processes.stopReplacing();
+      crew.stop();
+    },
+    ended: () => processes.end(shutdownDelayMs + shutdownGraceMs + CLOSING_MS),
+  };
+}
+
+/** The limits of a worker that are divided among all. */
+function shareOf(settings: Pick<AllSettings, 'maxConnections' | 'upstreamConnections' | 'httpCacheMaxBytes'>, count: number) {
+  const { maxConnections, upstreamConnections, httpCacheMaxBytes } = settings;
+  return {
+    MAX_CONNECTIONS: String(Math.floor(maxConnections / count)),
+    UPSTREAM_CONNECTIONS: String(Math.floor(upstreamConnections / count)),
+    HTTP_CACHE_MAX_BYTES: `${kilobytesPerWorker(httpCacheMaxBytes, count)}KB`,
+    WORKERS: '1',
+  };
+}

@@ -1,0 +1,320 @@
+/**
+ * The primary's side of the channels to its workers.
+ *
+ * **Changes.** A change is answered to the operator when every worker has applied it or has ended: `confirmed` asks all of them, over the channel
+ * that carried the change, and ends a worker that does not reply in time.
+ *
+ * **Sums.** Completed requests are recorded in the primary, where workers send them. Before a figure is read, `settled` makes the workers hand over
+ * everything they have counted.
+ */
+import type { Duplex } from 'node:stream';
+import type { RequestEnded } from '../../core/events.js';
+import {
+  type CacheLookup,
+  type CacheSelection,
+  type CacheSize,
+  type CacheStore,
+  type Clock,
+  type Log,
+  type Notification,
+  type Notifications,
+  type RateDecision,
+  type RateWindow,
+  StoreUnavailable,
+} from '../../core/ports.js';
+import type { WorkerReport } from '../../core/status.js';
+import { withTimeout } from '../../core/with-timeout.js';
+import { Channel, type Port } from './channel.js';
+import { countersOf, type Figures, NO_FIGURES, plus } from './figures.js';
+import type { Briefing, OfPrimary, OfWorker, Texts } from './protocol.js';
+import { decoded } from './records.js';
+import { Tunnel } from './tunnel.js';
+
+const CONFIRM_WITHIN_MS = 2_000;
+/** A worker that does not respond for so long serves nobody. */
+const ALIVE_EVERY_MS = 10_000;
+const ALIVE_WITHIN_MS = 30_000;
+/** How long a reader of figures waits for a worker that does not respond. */
+const SETTLE_WITHIN_MS = 500;
+
+/** A worker's process. */
+export interface WorkerProcess extends Port {
+  readonly number: number;
+  readonly pid: number;
+  readonly startedAtMs: number;
+  /** Ends it at once. */
+  kill(): void;
+  /** Resolves when the process has ended. */
+  readonly ended: Promise<void>;
+}
+
+interface Member {
+  process: WorkerProcess;
+  channel: Channel<OfWorker, OfPrimary>;
+  figures: Figures;
+  /** Null until it listens. */
+  address: string | null | undefined;
+}
+
+export interface CrewOptions {
+  /** Connects this daemon to others on the same database; null without Redis. */
+  outer: Notifications | null;
+  clock: Clock;
+  log: Log;
+}
+
+/** What workers use of the primary. */
+export interface CrewServices {
+  record: (ended: RequestEnded) => void;
+  take: (key: string, window: RateWindow) => RateDecision | Promise<RateDecision>;
+  /** A client's connection, for requests that workers do not serve. */
+  connection: (connection: Duplex) => void;
+}
+
+export class Crew implements Notifications {
+  readonly #options: CrewOptions;
+  readonly #members = new Set<Member>();
+  readonly #listeners: ((notification: Notification) => void)[] = [];
+  #services: CrewServices | null = null;
+  /** Counts of workers that have ended. */
+  #former: Figures = NO_FIGURES;
+  #settling: Promise<void> = Promise.resolve();
+  #nextSettling: Promise<void> | null = null;
+  /** Called after the figures have changed. */
+  onFigures: () => void = () => undefined;
+
+  constructor(options: CrewOptions) {
+    this.#options = options;
+    options.outer?.onNotification((notification) => {
+      this.#notifyHere(notification);
+      if (isForWorkers(notification)) this.#notifyWorkers(notification, false, null);
+    });
+  }
+
+  /** Call before the first worker. */
+  serve(services: CrewServices): void {
+    this.#services = services;
+  }
+
+  /** @returns the address at which the worker listens, once it does; rejects if it ends before. */
+  add(process: WorkerProcess, briefing: Briefing): Promise<string | null> {
+    const channel = new Channel<OfWorker, OfPrimary>(process);
+    const member: Member = { process, channel, figures: NO_FIGURES, address: undefined };
+    this.#members.add(member);
+    void process.ended.then(() => {
+      this.#members.delete(member);
+      this.#former = plus(this.#former, countersOf(member.figures));
+      channel.close();
+    });
+    this.#serveTunnels(channel);
+    channel.handle('notify', ({ notification, to }) => {
+      if (to === undefined) this.#notifyWorkers(notification, false, member);
+      this.#notifyHere(notification);
+      this.#options.outer?.send(notification, to);
+      return undefined;
+    });
+    channel.handle('invalidate', (resource) => {
+      for (const other of this.#members) if (other !== member) other.channel.send('invalidate', resource);
+      return undefined;
+    });
+    channel.handle('ended', (text) => {
+      for (const ended of decoded(text)) this.#services?.record(ended);
+      return undefined;
+    });
+    channel.handle('take', ({ key, window }) => {
+      if (!this.#services) throw new Error('a worker began too early');
+      return this.#services.take(key, window);
+    });
+    this.#watch(member);
+    channel.send('begin', briefing);
+    return new Promise((resolve, reject) => {
+      channel.handle('listening', (address) => {
+        member.address = address;
+        resolve(address);
+        return undefined;
+      });
+      void process.ended.then(() => {
+        reject(new StoreUnavailable('a worker ended before it listened'));
+      });
+    });
+  }
+
+  // ---- notifications and changes
+
+  send(notification: Notification, to?: string): void {
+    if (to === undefined && isForWorkers(notification)) this.#notifyWorkers(notification, true, null);
+    this.#options.outer?.send(notification, to);
+  }
+
+  onNotification(listener: (notification: Notification) => void): void {
+    this.#listeners.push(listener);
+  }
+
+  #notifyHere(notification: Notification): void {
+    for (const listener of this.#listeners) listener(notification);
+  }
+
+  #notifyWorkers(notification: Notification, isOwn: boolean, except: Member | null): void {
+    for (const member of this.#members)
+      if (member !== except) member.channel.send('notify', { notification, isOwn });
+  }
+
+  /** Resolves when every worker has applied all changes sent so far, or has ended. */
+  async confirmed(): Promise<void> {
+    await Promise.all([...this.#members].map((member) => this.#confirmedBy(member)));
+  }
+
+  /** Ends a worker that does not respond any more: connections would wait for it forever. */
+  #watch(member: Member): void {
+    const again = () => {
+      if (this.#members.has(member)) this.#watch(member);
+    };
+    this.#options.clock.after(ALIVE_EVERY_MS, () => {
+      void this.#confirmedBy(member, ALIVE_WITHIN_MS).then(again);
+    });
+  }
+
+  async #confirmedBy({ channel, process }: Member, withinMs = CONFIRM_WITHIN_MS): Promise<void> {
+    const { clock, log } = this.#options;
+    const reply = channel.call('confirm', null).then(
+      () => true,
+      () => true, // It has ended.
+    );
+    channel.flush();
+    if (await withTimeout(clock, withinMs, reply, () => false)) return;
+    log.error('a worker does not respond; ending it', { worker: process.number, pid: process.pid });
+    process.kill();
+    await process.ended;
+  }
+
+  // ---- figures
+
+  get size(): number {
+    return this.#members.size;
+  }
+
+  get figures(): Figures {
+    return [...this.#members].reduce((sum, { figures }) => plus(sum, figures), this.#former);
+  }
+
+  get isServing(): boolean {
+    return [...this.#members].some(({ address, figures }) => address !== undefined && figures.missing.length === 0);
+  }
+
+  get report(): WorkerReport[] {
+    return [...this.#members]
+      .map(({ process: { number, pid, startedAtMs }, figures, address }) => ({
+        number,
+        pid,
+        startedAtMs,
+        missing: address === undefined ? ['listener'] : figures.missing,
+        inFlight: figures.gauges.http + figures.gauges.websocket,
+      }))
+      .sort((a, b) => a.number - b.number);
+  }
+
+  /** Resolves when the workers have handed over everything that they had counted at the time of the call, or after a timeout. */
+  settled(): Promise<void> {
+    this.#nextSettling ??= this.#settling.then(() => {
+      this.#nextSettling = null;
+      this.#settling = this.#settleAll();
+      return this.#settling;
+    });
+    return this.#nextSettling;
+  }
+
+  async #settleAll(): Promise<void> {
+    const asked = [...this.#members].map(async (member) => {
+      // Undefined while it is starting.
+      member.figures = (await member.channel.call('settle', null)) ?? member.figures;
+    });
+    await withTimeout(this.#options.clock, SETTLE_WITHIN_MS, Promise.allSettled(asked), () => undefined);
+    this.onFigures();
+  }
+
+  // ---- commands to all workers
+
+  reload(texts: Texts): void {
+    for (const { channel } of this.#members) channel.send('reload', texts);
+  }
+
+  /** Makes the workers finish their requests and end. */
+  stop(): void {
+    for (const { channel } of this.#members) channel.send('stop', null);
+  }
+
+  /** Asks all workers, and ends those that do not reply in time. A worker that ends holds nothing more. */
+  async ask<Name extends 'purge' | 'count' | 'size'>(
+    name: Name,
+    argument: OfWorker[Name]['argument'],
+  ): Promise<OfWorker[Name]['result'][]> {
+    const replies = await Promise.all(
+      [...this.#members].map(async (member) => {
+        const reply = member.channel.call(name, argument).catch(() => null);
+        const late = () => this.#confirmedBy(member).then(() => null);
+        return withTimeout(this.#options.clock, CONFIRM_WITHIN_MS, reply, late);
+      }),
+    );
+    return replies.filter((reply) => reply !== null && reply !== undefined);
+  }
+
+  #serveTunnels(channel: Channel<OfWorker, OfPrimary>): void {
+    const tunnels = new Map<number, Tunnel>();
+    channel.handle('open', ({ id, ends }) => {
+      const tunnel = new Tunnel(
+        {
+          send: (bytes) => channel.call('tunnel', { id, bytes }),
+          onClosed: () => {
+            tunnels.delete(id);
+            channel.send('tunnelClosed', id);
+          },
+        },
+        ends,
+      );
+      tunnels.set(id, tunnel);
+      this.#services?.connection(tunnel);
+      return undefined;
+    });
+    channel.handle('tunnel', ({ id, bytes }) => tunnels.get(id)?.receive(bytes));
+    channel.handle('tunnelClosed', (id) => {
+      tunnels.get(id)?.destroy();
+      return undefined;
+    });
+  }
+}
+
+/** Only the primary answers for the requests of its workers. */
+const isForWorkers = ({ kind }: Notification): boolean => kind === 'changed' || kind === 'wanted' || kind === 'arrived';
+
+/** The caches of all workers, as the primary manages them. */
+export class CrewCache implements CacheStore {
+  readonly backend = 'memory';
+  readonly #crew: Crew;
+
+  constructor(crew: Crew) {
+    this.#crew = crew;
+  }
+
+  lookUp(): CacheLookup {
+    return { found: null, writeLease: null };
+  }
+
+  invalidate(): void {
+    // The primary forwards no requests.
+  }
+
+  async purge(selection: CacheSelection): Promise<number> {
+    return sum(await this.#crew.ask('purge', selection));
+  }
+
+  async count(selection: CacheSelection): Promise<number> {
+    return sum(await this.#crew.ask('count', selection));
+  }
+
+  async size(): Promise<CacheSize> {
+    const sizes = await this.#crew.ask('size', null);
+    return { entries: sum(sizes.map(({ entries }) => entries)), bytes: sum(sizes.map(({ bytes }) => bytes)) };
+  }
+}
+
+const sum = (numbers: readonly number[]) => numbers.reduce((total, number) => total + number, 0);

@@ -1,0 +1,152 @@
+/** A worker's side of the channel to its primary: the ports that instances otherwise share through Redis. */
+import type { Duplex } from 'node:stream';
+import { LRUCache } from 'lru-cache';
+import { withTimeout } from '../../core/with-timeout.js';
+import {
+  type CacheSelection,
+  type CacheSize,
+  type CacheStore,
+  type Clock,
+  type Notification,
+  type Notifications,
+  type RateDecision,
+  type RateWindow,
+  type RateWindows,
+  StoreUnavailable,
+} from '../../core/ports.js';
+import { Channel, type Port } from './channel.js';
+import type { ClientEnds, OfPrimary, OfWorker } from './protocol.js';
+import { Tunnel } from './tunnel.js';
+
+type PrimaryChannel = Channel<OfPrimary, OfWorker>;
+
+export class PrimaryLink {
+  readonly channel: PrimaryChannel;
+  readonly notifications: LinkedNotifications;
+  readonly #tunnels = new Map<number, Tunnel>();
+  #lastTunnel = 0;
+
+  constructor(port: Port) {
+    const channel: PrimaryChannel = new Channel(port);
+    this.channel = channel;
+    this.notifications = new LinkedNotifications(channel);
+    channel.handle('tunnel', ({ id, bytes }) => this.#tunnels.get(id)?.receive(bytes));
+    channel.handle('tunnelClosed', (id) => {
+      this.#tunnels.get(id)?.destroy();
+      return undefined;
+    });
+  }
+
+  /** Opens a connection to the primary's HTTP server. @param ends the ends of the client's connection, for which it stands. */
+  connect({ remoteAddress, localAddress }: ClientEnds): Duplex {
+    const id = ++this.#lastTunnel;
+    const ends = { remoteAddress, localAddress };
+    const tunnel = new Tunnel(
+      {
+        send: (bytes) => this.channel.call('tunnel', { id, bytes }),
+        onClosed: () => {
+          this.#tunnels.delete(id);
+          this.channel.send('tunnelClosed', id);
+        },
+      },
+      ends,
+    );
+    this.#tunnels.set(id, tunnel);
+    this.channel.send('open', { id, ends });
+    return tunnel;
+  }
+}
+
+class LinkedNotifications implements Notifications {
+  readonly #channel: PrimaryChannel;
+  readonly #listeners: ((notification: Notification) => void)[] = [];
+  /** Whether the notification that listeners get now is about a change of this daemon. */
+  isOwn = false;
+
+  constructor(channel: PrimaryChannel) {
+    this.#channel = channel;
+    channel.handle('notify', ({ notification, isOwn }) => {
+      this.isOwn = isOwn;
+      for (const listener of this.#listeners) listener(notification);
+      this.isOwn = false;
+      return undefined;
+    });
+  }
+
+  send(notification: Notification, to?: string): void {
+    this.#channel.send('notify', { notification, to });
+  }
+
+  onNotification(listener: (notification: Notification) => void): void {
+    this.#listeners.push(listener);
+  }
+}
+
+const ANSWER_WITHIN_MS = 1_000;
+/** Keys of full windows that are remembered. */
+const MAX_FULL = 10_000;
+
+/** Windows in the primary. A window that is full is remembered until it ends, so that a flood costs no messages. */
+export class LinkedRateWindows implements RateWindows {
+  readonly #channel: PrimaryChannel;
+  readonly #clock: Clock;
+  readonly #full = new LRUCache<string, RateWindow & { untilMs: number }>({ max: MAX_FULL });
+
+  constructor({ channel }: PrimaryLink, clock: Clock) {
+    this.#channel = channel;
+    this.#clock = clock;
+  }
+
+  take(key: string, window: RateWindow): RateDecision | Promise<RateDecision> {
+    const full = this.#full.get(key);
+    const leftMs = full ? full.untilMs - this.#clock.monotonic() : 0;
+    if (full && leftMs > 0 && full.limit === window.limit && full.windowMs === window.windowMs)
+      return { isAllowed: false, resetMs: leftMs };
+    return this.#ask(key, window);
+  }
+
+  async #ask(key: string, window: RateWindow): Promise<RateDecision> {
+    const asked = this.#channel.call('take', { key, window });
+    const decision = await withTimeout(this.#clock, ANSWER_WITHIN_MS, asked, () => undefined);
+    if (!decision) throw new StoreUnavailable('the primary does not respond');
+    if (!decision.isAllowed) this.#full.set(key, { ...window, untilMs: this.#clock.monotonic() + decision.resetMs });
+    return decision;
+  }
+}
+
+/** A worker's cache in memory. What a client changes is removed from the caches of the other workers too. */
+export class LinkedCache implements CacheStore {
+  readonly backend = 'memory';
+  readonly #own: CacheStore;
+  readonly #channel: PrimaryChannel;
+
+  constructor({ channel }: PrimaryLink, own: CacheStore) {
+    this.#own = own;
+    this.#channel = channel;
+    channel.handle('invalidate', ({ projectId, resource }) => {
+      own.invalidate(projectId, resource);
+      return undefined;
+    });
+  }
+
+  lookUp(...asked: Parameters<CacheStore['lookUp']>): ReturnType<CacheStore['lookUp']> {
+    return this.#own.lookUp(...asked);
+  }
+
+  invalidate(projectId: string, resource: string): void {
+    this.#own.invalidate(projectId, resource);
+    this.#channel.send('invalidate', { projectId, resource });
+  }
+
+  purge(selection: CacheSelection): Promise<number> {
+    return this.#own.purge(selection);
+  }
+
+  count(selection: CacheSelection): Promise<number> {
+    return this.#own.count(selection);
+  }
+
+  size(): Promise<CacheSize> {
+    return this.#own.size();
+  }
+}

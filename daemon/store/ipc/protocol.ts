@@ -1,0 +1,68 @@
+/** What the primary and its workers say to each other. */
+import type { CacheSelection, CacheSize, Notification, RateDecision, RateWindow } from '../../core/ports.js';
+import type { Figures } from './figures.js';
+
+/** Settings as text: their values have classes, which do not survive the way to another process. */
+export type Texts = Readonly<Record<string, string>>;
+
+/** What a worker needs to begin. */
+export interface Briefing {
+  /** The texts of all settings by name, with the worker's share of the limits of this machine. */
+  texts: Texts;
+  instanceId: string;
+  isLogInJournal: boolean;
+}
+
+/** A piece of a connection to the primary. */
+export interface TunnelPiece {
+  id: number;
+  /** Null: no more bytes follow in this direction. */
+  bytes: Uint8Array | null;
+}
+
+/** The ends of a client's connection, as `net.Socket` has them. */
+export interface ClientEnds {
+  remoteAddress?: string | undefined;
+  localAddress?: string | undefined;
+}
+
+/** Accepted by a worker. */
+// Type aliases, because an interface has no index signature.
+// eslint-disable-next-line @typescript-eslint/consistent-type-definitions
+export type OfWorker = {
+  begin: { argument: Briefing; result: undefined };
+  /** `isOwn`: a change of this daemon, which purges the caches of workers by `purge`. */
+  notify: { argument: { notification: Notification; isOwn: boolean }; result: undefined };
+  /** Replies when all earlier messages have been applied. */
+  confirm: { argument: null; result: undefined };
+  /** Hands over the records of completed requests and writes all counts to the database. */
+  settle: { argument: null; result: Figures };
+  purge: { argument: CacheSelection; result: number };
+  count: { argument: CacheSelection; result: number };
+  size: { argument: null; result: CacheSize };
+  invalidate: { argument: ResourceOfProject; result: undefined };
+  reload: { argument: Texts; result: undefined };
+  stop: { argument: null; result: undefined };
+  tunnel: { argument: TunnelPiece; result: undefined };
+  tunnelClosed: { argument: number; result: undefined };
+};
+
+export interface ResourceOfProject {
+  projectId: string;
+  resource: string;
+}
+
+/** Accepted by the primary. */
+// eslint-disable-next-line @typescript-eslint/consistent-type-definitions
+export type OfPrimary = {
+  /** The worker accepts connections at this address. */
+  listening: { argument: string | null; result: undefined };
+  notify: { argument: { notification: Notification; to: string | undefined }; result: undefined };
+  /** Records of completed requests, as text (records.ts). */
+  ended: { argument: string; result: undefined };
+  take: { argument: { key: string; window: RateWindow }; result: RateDecision };
+  invalidate: { argument: ResourceOfProject; result: undefined };
+  open: { argument: { id: number; ends: ClientEnds }; result: undefined };
+  tunnel: { argument: TunnelPiece; result: undefined };
+  tunnelClosed: { argument: number; result: undefined };
+};
