@@ -160,7 +160,10 @@ async function built(context: BuildContext, options: ComposeOptions, opened: Res
   });
   const management = buildManagement(context, core, traffic, { records: stores.records, auditFiles, redis, bus, crew });
   if (context.link && toPrimary) serveThePrimary(context.link, core, traffic, toPrimary);
-  const workers = crew && options.workers ? createWorkers(context, workersNeeds(storage, crew, traffic, management), options.workers) : null;
+  const workers =
+    crew && options.workers
+      ? createWorkers(context, workersNeeds(storage, crew, traffic, management), options.workers)
+      : null;
   return { storage, core, traffic, management, workers, toPrimary };
 }
 

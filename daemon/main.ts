@@ -1,7 +1,15 @@
 /** `llmp daemon`: reads the settings, starts the daemon, reloads on SIGHUP, and stops on a signal. */
 import { setFlagsFromString } from 'node:v8';
 import { reloaded } from '../config/reload.js';
-import { asLines, describeSettings, type Loaded, loadSettings, secretsOf, SettingsError, textsOf } from '../config/settings.js';
+import {
+  asLines,
+  describeSettings,
+  type Loaded,
+  loadSettings,
+  secretsOf,
+  SettingsError,
+  textsOf,
+} from '../config/settings.js';
 import { isReloadWithoutCredentials, readEnvFile, type Sources } from '../config/sources.js';
 import { readVersion } from '../config/version.js';
 import { realClock } from './process/clock.js';
@@ -97,7 +105,11 @@ async function serve(read: () => Loaded): Promise<number> {
   const signalled = nextSignal((code) => process.exit(code));
   void Promise.race([signalled, crashed]).then(stopping);
   const inForce = { loaded };
-  const workers = { texts: () => textsOf(inForce.loaded), isLogInJournal: isLogInJournal(), execArgv: process.execArgv };
+  const workers = {
+    texts: () => textsOf(inForce.loaded),
+    isLogInJournal: isLogInJournal(),
+    execArgv: process.execArgv,
+  };
   const starting = startDaemon({ settings, reloadable, log, clock: realClock, version: readVersion(), workers });
   reloadOnHangUp({ starting, supervisor, log, inForce, read });
   const daemon = await starting;

@@ -31,7 +31,12 @@ export interface ManagedStorage {
   /** Null if events are not published. */
   bus: EventBus | null;
   /** The workers of a primary; null in other processes. */
-  crew: { settled(): Promise<void>; readonly isServing: boolean; readonly report: WorkerReport[]; readonly figures: { gauges: Record<'http' | 'websocket', number> } } | null;
+  crew: {
+    settled(): Promise<void>;
+    readonly isServing: boolean;
+    readonly report: WorkerReport[];
+    readonly figures: { gauges: Record<'http' | 'websocket', number> };
+  } | null;
 }
 
 export interface Management {
@@ -97,12 +102,9 @@ export function buildManagement(
   };
   const isApart = settings.managementListenAddress !== undefined;
   const served = { ...forClients, ...(isApart ? CLIENTS_ONLY : forOperators) };
-  const server = isPrimary
-    ? serverForWorkers(appOf(context, probes, served, storage.crew))
-    : serverOf(served);
-  const managementServer = isApart && !link
-    ? serverOf({ proxy: null, upgrades: null, unknownPathErrors: null, ...forOperators })
-    : null;
+  const server = isPrimary ? serverForWorkers(appOf(context, probes, served, storage.crew)) : serverOf(served);
+  const managementServer =
+    isApart && !link ? serverOf({ proxy: null, upgrades: null, unknownPathErrors: null, ...forOperators }) : null;
   return { attempts, logInAttempts, streams, status, server, managementServer };
 }
 

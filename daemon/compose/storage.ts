@@ -37,7 +37,12 @@ export async function openStorage(context: BuildContext, opened: ResourceStack):
     await openSharedStores({ settings, live, clock, log, instanceId, deriveKey, isShared, redisCommandMs }),
   );
   if (isPrimary) crew = new Crew({ outer: shared.notifications, clock, log });
-  return { stores, auditFiles, shared: link ? linked(shared, link, clock) : crew ? managed(shared, crew) : shared, crew };
+  return {
+    stores,
+    auditFiles,
+    shared: link ? linked(shared, link, clock) : crew ? managed(shared, crew) : shared,
+    crew,
+  };
 }
 
 /** Workers send what these would write to the primary. */

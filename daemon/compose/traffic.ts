@@ -67,16 +67,17 @@ export async function buildTraffic(context: BuildContext, core: Core, external: 
   const contents = new ContentReaders({ decode: decoder(), maxCaptured: mostCaptured });
   const addressOf = addressesBehind(settings.trustedProxies);
   const pulse = new RecentTraffic(clock);
-  const metrics = settings.metricsEnabled && !link
-    ? await metricsOf({
-        // Read only after everything is built.
-        inFlight: () => ({ http: proxy.inFlight, websocket: upgrades.inFlight }),
-        ...sourcesOf(context, core, external),
-        shed: () => heap.refused,
-        dropped: () => bounds.dropped,
-        ...external.ofWorkers,
-      })
-    : null;
+  const metrics =
+    settings.metricsEnabled && !link
+      ? await metricsOf({
+          // Read only after everything is built.
+          inFlight: () => ({ http: proxy.inFlight, websocket: upgrades.inFlight }),
+          ...sourcesOf(context, core, external),
+          shed: () => heap.refused,
+          dropped: () => bounds.dropped,
+          ...external.ofWorkers,
+        })
+      : null;
   const recorders = external.toPrimary ? [external.toPrimary] : recordersOf({ core, external, metrics, pulse });
   const record = (ended: RequestEnded) => {
     for (const each of recorders) each(ended);

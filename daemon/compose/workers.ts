@@ -1,6 +1,6 @@
 /** The workers of a primary: their processes, and their share of the limits of this machine. */
 import { kilobytesPerWorker } from '../../config/checks.js';
-import type { AllSettings, Settings } from '../../config/settings.js';
+import type { AllSettings, Live } from '../../config/settings.js';
 import type { Ledger } from '../core/ports.js';
 import { checkListening } from '../process/listen.js';
 import { WorkerProcesses } from '../process/worker-processes.js';
@@ -53,7 +53,7 @@ export function createWorkers(
     connection,
     take: (key, window) => windows[key.startsWith('global:') ? 'global' : 'address'].take(key, window),
   });
-  const share = () => ({ ...texts(), ...shareOf({ ...settings, ...live.current }, count) });
+  const share = () => ({ ...texts(), ...shareOf(settings, live, count) });
   let listening = 0;
   let onAllListen: (address: string | null) => void = () => undefined;
   const allListen = new Promise<string | null>((resolve) => (onAllListen = resolve));
@@ -103,12 +103,15 @@ export function createWorkers(
 }
 
 /** The limits of a worker that are divided among all. */
-function shareOf(settings: Pick<AllSettings, 'maxConnections' | 'upstreamConnections' | 'httpCacheMaxBytes'>, count: number) {
-  const { maxConnections, upstreamConnections, httpCacheMaxBytes } = settings;
+function shareOf(
+  { maxConnections, upstreamConnections }: Pick<AllSettings, 'maxConnections' | 'upstreamConnections'>,
+  { current }: Live<'httpCacheMaxBytes'>,
+  count: number,
+) {
   return {
     MAX_CONNECTIONS: String(Math.floor(maxConnections / count)),
     UPSTREAM_CONNECTIONS: String(Math.floor(upstreamConnections / count)),
-    HTTP_CACHE_MAX_BYTES: `${kilobytesPerWorker(httpCacheMaxBytes, count)}KB`,
+    HTTP_CACHE_MAX_BYTES: `${kilobytesPerWorker(current.httpCacheMaxBytes, count)}KB`,
     WORKERS: '1',
   };
 }

@@ -55,7 +55,12 @@ export class WorkerProcesses {
   begin(): void {
     const { count, execArgv } = this.#options;
     cluster.schedulingPolicy = cluster.SCHED_NONE;
-    cluster.setupPrimary({ exec: PROGRAM, args: [], execArgv: [...NODE_FLAGS, ...execArgv, ...heapOptions(count, execArgv)], serialization: 'advanced' });
+    cluster.setupPrimary({
+      exec: PROGRAM,
+      args: [],
+      execArgv: [...NODE_FLAGS, ...execArgv, ...heapOptions(count, execArgv)],
+      serialization: 'advanced',
+    });
     for (let number = 1; number <= count; number++) this.#start(number);
   }
 

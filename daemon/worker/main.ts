@@ -54,7 +54,15 @@ async function run({ texts, instanceId, isLogInJournal }: Briefing): Promise<num
     });
   });
   try {
-    const daemon = await startDaemon({ settings, reloadable, log, clock: realClock, version: readVersion(), link, instanceId });
+    const daemon = await startDaemon({
+      settings,
+      reloadable,
+      log,
+      clock: realClock,
+      version: readVersion(),
+      link,
+      instanceId,
+    });
     link.channel.handle('reload', (changed) => {
       const { reloadable: next } = loadSettings(changed);
       daemon.apply(next);

@@ -53,7 +53,8 @@ class Workers {
       const answer = await this.manage('GET', '/manage/status').catch(() => null);
       if (answer === null) await new Promise((resolve) => setTimeout(resolve, 50));
       if (answer?.status === 200) return (answer.body as WireStatus).workers.map(({ pid }) => pid);
-      if (tries === 20) throw new Error(`no status: ${JSON.stringify(answer)}\n${this.daemon.logged.slice(-12).join('\n')}`);
+      if (tries === 20)
+        throw new Error(`no status: ${JSON.stringify(answer)}\n${this.daemon.logged.slice(-12).join('\n')}`);
     }
   }
 
@@ -63,9 +64,11 @@ class Workers {
     if (!response) return null;
     response.resume();
     return new Promise((resolve) => {
-      response.on('error', () => undefined).once('close', () => {
-        resolve(response.complete ? (response.statusCode ?? null) : null);
-      });
+      response
+        .on('error', () => undefined)
+        .once('close', () => {
+          resolve(response.complete ? (response.statusCode ?? null) : null);
+        });
     });
   }
 
@@ -249,9 +252,9 @@ describe('several workers', function () {
   it('gives up when workers keep ending', async () => {
     workers = await Workers.start();
     const { daemon } = workers;
-    let hasEnded = false;
-    void daemon.ended.then(() => (hasEnded = true));
-    while (!hasEnded) {
+    const end = { isReached: false };
+    void daemon.ended.then(() => (end.isReached = true));
+    while (!end.isReached) {
       const [pid] = await workers.pids().catch(() => []);
       if (pid !== undefined && isAlive(pid)) process.kill(pid, 'SIGKILL');
     }

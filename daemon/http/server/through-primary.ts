@@ -51,7 +51,12 @@ function passOn(connect: Connect, req: IncomingMessage, res: ServerResponse): vo
     createConnection: () => connect(req.socket),
     method: req.method,
     path: req.url,
-    headers: [...endToEnd(req.rawHeaders), ...(isChunked ? ['Transfer-Encoding', 'chunked'] : []), 'Connection', 'close'],
+    headers: [
+      ...endToEnd(req.rawHeaders),
+      ...(isChunked ? ['Transfer-Encoding', 'chunked'] : []),
+      'Connection',
+      'close',
+    ],
   });
   outgoing.once('response', (response) => {
     res.writeHead(response.statusCode ?? 502, response.statusMessage, endToEnd(response.rawHeaders));
@@ -76,7 +81,10 @@ function passOn(connect: Connect, req: IncomingMessage, res: ServerResponse): vo
 export function afterSettling(settled: () => Promise<void>, app: RequestListener): RequestListener {
   return (req, res) => {
     if (isProbe(req.url ?? '')) app(req, res);
-    else void settled().then(() => app(req, res));
+    else
+      void settled().then(() => {
+        app(req, res);
+      });
   };
 }
 

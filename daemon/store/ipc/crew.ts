@@ -155,8 +155,7 @@ export class Crew implements Notifications {
   }
 
   #notifyWorkers(notification: Notification, isOwn: boolean, except: Member | null): void {
-    for (const member of this.#members)
-      if (member !== except) member.channel.send('notify', { notification, isOwn });
+    for (const member of this.#members) if (member !== except) member.channel.send('notify', { notification, isOwn });
   }
 
   /** Resolves when every worker has applied all changes sent so far, or has ended. */

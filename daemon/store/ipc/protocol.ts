@@ -27,8 +27,6 @@ export interface ClientEnds {
 }
 
 /** Accepted by a worker. */
-// Type aliases, because an interface has no index signature.
-// eslint-disable-next-line @typescript-eslint/consistent-type-definitions
 export type OfWorker = {
   begin: { argument: Briefing; result: undefined };
   /** `isOwn`: a change of this daemon, which purges the caches of workers by `purge`. */
@@ -53,7 +51,6 @@ export interface ResourceOfProject {
 }
 
 /** Accepted by the primary. */
-// eslint-disable-next-line @typescript-eslint/consistent-type-definitions
 export type OfPrimary = {
   /** The worker accepts connections at this address. */
   listening: { argument: string | null; result: undefined };
