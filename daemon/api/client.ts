@@ -71,9 +71,13 @@ export interface ClientOptions {
   timeoutMs: number;
   /** Called before each change is sent. If it throws, the change is not sent. */
   beforeChange?: (() => Promise<void>) | undefined;
+  /** Completes the items of responses and streams, by the name of the operation: see `COMPLETIONS`. */
+  completions?: Completions | undefined;
   /** Determines how to connect: TCP, Unix socket, or a test double. */
   fetch: Fetch;
 }
+
+export type Completions = Readonly<Partial<Record<keyof Routes, (item: never) => unknown>>>;
 
 export interface StreamOptions {
   /** Resume after this event, if the daemon still has the events since then. */
@@ -148,7 +152,16 @@ class Caller {
   }
 
   /** Sends the request of an operation. @param given the arguments that `Methods` declares. */
-  call(route: Route, given: readonly unknown[]): unknown {
+  call(name: keyof Routes, given: readonly unknown[]): unknown {
+    const route: Route = ROUTES[name];
+    const response = this.#request(route, given);
+    const complete = this.#options.completions?.[name] as ((item: unknown) => unknown) | undefined;
+    if (!complete) return response;
+    if (route.returns === 'stream') return completedStream(response as AsyncGenerator<StreamItem<unknown>>, complete);
+    return (response as Promise<unknown>).then((it) => completed(it, complete));
+  }
+
+  #request(route: Route, given: readonly unknown[]): unknown {
     const { method, returns } = route;
     const [id, ...rest] = route.path.includes('{id}') ? given : [undefined, ...given];
     const path = route.path.replace('{id}', encodeURIComponent(String(id)));
@@ -270,9 +283,23 @@ class Caller {
 for (const [name, route] of Object.entries<Route>(ROUTES)) {
   Object.defineProperty(Caller.prototype, route.clientMethod ?? name, {
     value(this: Caller, ...given: unknown[]) {
-      return this.call(route, given);
+      return this.call(name as keyof Routes, given);
     },
   });
+}
+
+/** @param response one item, several, or a page of them. */
+function completed(response: unknown, complete: (item: unknown) => unknown): unknown {
+  if (Array.isArray(response)) return response.map(complete);
+  const { items } = response as { items?: unknown };
+  return Array.isArray(items) ? { ...(response as Page<unknown>), items: items.map(complete) } : complete(response);
+}
+
+async function* completedStream(
+  stream: AsyncGenerator<StreamItem<unknown>>,
+  complete: (item: unknown) => unknown,
+): AsyncGenerator<StreamItem<unknown>> {
+  for await (const { id, item } of stream) yield { id, item: complete(item) };
 }
 
 /** The loop above adds the methods, which the compiler cannot see. */

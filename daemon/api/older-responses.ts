@@ -2,6 +2,7 @@
  * Compatibility with older daemons, whose responses lack fields that later releases added. Missing fields get a value that means "not
  * reported": NaN for a number, `—` for a text, null where it is allowed, an empty list. So callers need not check every field.
  */
+import type { Completions } from './client.js';
 import type {
   WireAuditRecord,
   WireCache,
@@ -212,3 +213,18 @@ export const completeEvent = (response: WireEvent, onMissing: OnMissing = ignore
     response,
     onMissing,
   );
+
+/** The completion of each operation whose response lacks fields in older releases, for `ClientOptions.completions`. */
+export const COMPLETIONS: Completions = {
+  readStatus: (it: WireStatus) => completeStatus(it),
+  listTokens: (it: WireToken) => completeToken(it),
+  readToken: (it: WireToken) => completeToken(it),
+  listProjects: (it: WireProject) => completeProject(it),
+  readProject: (it: WireProject) => completeProject(it),
+  readUsage: (it: WireUsageLine) => completeUsageLine(it),
+  listAudit: (it: WireAuditRecord) => completeRecord(it),
+  readAuditRecord: (it: WireAuditRecord) => completeRecord(it),
+  listEvents: (it: WireEvent) => completeEvent(it),
+  streamEvents: (it: WireEvent) => completeEvent(it),
+  readCache: (it: WireCache) => completeCache(it),
+};

@@ -69,12 +69,30 @@ const olderFetch = ({ unknownPath, unknownFields = [], lacks }: OlderRelease): t
     const unknown = unknownFields.find((field) => field in body || searchParams.has(field));
     if (unknown !== undefined) return problem(400, 'invalid_request', `unknown field ${unknown}`);
     const response = await fetch(input, init);
-    if (!lacks || !/json/.test(response.headers.get('content-type') ?? '')) return response;
-    return Response.json(without(await response.json(), lacks), {
-      status: response.status,
-      headers: headersOf(response),
-    });
+    const type = response.headers.get('content-type') ?? '';
+    if (!lacks || response.body === null) return response;
+    if (type.startsWith('text/event-stream')) {
+      const body = response.body.pipeThrough(new TextDecoderStream()).pipeThrough(eventsWithout(lacks));
+      return new Response(body.pipeThrough(new TextEncoderStream()), { headers: { 'content-type': type } });
+    }
+    const { status } = response;
+    return Response.json(without(await response.json(), lacks), { status, headers: headersOf(response) });
   }) as typeof fetch;
+
+/** Each event is a line of JSON, and other lines stay as they are. */
+function eventsWithout(lacks: (field: string) => boolean): TransformStream<string, string> {
+  let rest = '';
+  return new TransformStream({
+    transform(chunk, controller) {
+      const lines = `${rest}${chunk}`.split('\n');
+      rest = lines.pop() ?? '';
+      for (const line of lines) {
+        const json = line.startsWith('data: {') ? JSON.stringify(without(JSON.parse(line.slice(6)), lacks)) : null;
+        controller.enqueue(json === null ? `${line}\n` : `data: ${json}\n`);
+      }
+    },
+  });
+}
 
 /** The headers of lists. */
 const headersOf = ({ headers }: Response): Record<string, string> =>

@@ -5,6 +5,7 @@ import { Heading } from './document.js';
 import { Field, Select } from './fields.js';
 import { QueryForm } from './frame.js';
 import { choicesOf } from './links.js';
+import { percent } from './formats.js';
 import { SuccessNotice, EmptyState, Facts, CommandLine, ErrorNotice } from './parts.js';
 
 export interface CacheProps {
@@ -38,18 +39,20 @@ export function cachePage({ cache, projects, form, done, refused }: CacheProps) 
   );
 }
 
+const BACKENDS: Readonly<Record<string, string>> = { redis: 'Redis' };
+
 function CacheFacts({ cache }: { cache: WireCache }) {
   const asked = cache.hits + cache.misses;
   return (
     <Facts
       id="facts"
       facts={[
-        { name: 'Stored in', value: cache.backend === 'redis' ? 'Redis' : 'memory' },
+        { name: 'Stored in', value: BACKENDS[cache.backend] ?? cache.backend },
         { name: 'Responses', value: exact(cache.entries) },
         { name: 'Size', value: bytes(cache.bytes) },
         { name: 'Hits', value: exact(cache.hits) },
         { name: 'Misses', value: exact(cache.misses) },
-        { name: 'Hit rate', value: asked === 0 ? '–' : `${Math.round((cache.hits / asked) * 100)} %` },
+        { name: 'Hit rate', value: percent(asked === 0 ? null : cache.hits / asked) },
       ]}
     />
   );

@@ -1,5 +1,5 @@
 /** Completed requests and changes, newest first. Each opens with its details. */
-import { actorShown, bytes, exact } from '../../api/formats.js';
+import { actorShown, bytes, exact, NOT_REPORTED } from '../../api/formats.js';
 import type { ReactNode } from 'react';
 import type { WireEvent, WireProject, WireRequestEvent } from '../../api/contract.js';
 import { whyFailed } from '../../api/request-outcome.js';
@@ -9,7 +9,7 @@ import { type Choices, Field, Select, TokenField } from './fields.js';
 import { Link, QueryForm, useFrame } from './frame.js';
 import { choicesOf, NameOrId, ProjectLink, subjectsOf, TokenLink } from './links.js';
 import { EmptyState, ErrorNotice, Facts, Paging } from './parts.js';
-import { capitalized, escapeBidi, Name, StatusMark, utc } from './formats.js';
+import { capitalized, escapeBidi, isTime, Name, StatusMark, utc } from './formats.js';
 
 export interface EventsProps {
   /** Newest first; null if the daemon publishes no events. */
@@ -129,7 +129,7 @@ export const eventRows = (events: readonly WireEvent[]) => (
         <details id={`details-${event.id}`}>
           <summary>
             <time dateTime={event.time} title={utc(event.time)}>
-              {`${DAY.format(Date.parse(event.time))} ${event.time.slice(11, 19)}`}
+              {isTime(event.time) ? `${DAY.format(Date.parse(event.time))} ${event.time.slice(11, 19)}` : event.time}
             </time>
             {event.kind === REQUEST_EVENT_KIND ? <RequestSummary event={event} /> : <ChangeSummary event={event} />}
           </summary>
@@ -160,6 +160,7 @@ function RequestOutcome({ event: { outcome, cache } }: { event: WireRequestEvent
 
 /** A duration with up to three digits: `0.4 ms`, `320 ms`, `12.5 s`. */
 function took(ms: number): string {
+  if (Number.isNaN(ms)) return NOT_REPORTED;
   if (ms >= 10_000) return `${(ms / 1000).toFixed(1)} s`;
   return `${ms < 10 ? ms.toFixed(1) : exact(Math.round(ms))} ms`;
 }
@@ -183,7 +184,7 @@ function RequestSummary({ event }: { event: WireRequestEvent }) {
   const { status, model, duration_ms: durationMs, code } = event;
   return (
     <>
-      <span className="status">{status}</span>
+      <span className="status">{exact(status)}</span>
       <span className="what">
         <RequestOutcome event={event} />
         {code === null ? null : <code>{code}</code>}
@@ -250,7 +251,7 @@ function RequestDetails({ event }: { event: WireRequestEvent }) {
         facts={[
           time,
           fact('Request line', event.path, (path) => code(`${event.method} ${path}`)),
-          fact('Status', event.status, String),
+          fact('Status', event.status, exact),
           fact('Outcome', event.outcome, () => <RequestOutcome event={event} />),
           fact('Code', event.code, code),
           token,

@@ -1,5 +1,5 @@
 /** Formatting of single values: states, times, numbers, names. */
-import { exact, relativeTime } from '../../api/formats.js';
+import { exact, NOT_REPORTED, relativeTime } from '../../api/formats.js';
 import type { WireToken, WireTokenState } from '../../api/contract.js';
 import { useFrame } from './frame.js';
 
@@ -34,7 +34,11 @@ const STATES: Record<WireTokenState, { glyph: string; word: string }> = {
 
 export const stateWord = (state: WireTokenState): string => STATES[state].word;
 
-export const StateMark = ({ state }: { state: WireTokenState }) => <StatusMark look={state} {...STATES[state]} />;
+/** An older daemon may not report a state. */
+const UNKNOWN_MARK = { look: 'expired', glyph: '·', word: NOT_REPORTED } as const;
+
+export const StateMark = ({ state }: { state: WireTokenState }) =>
+  Object.hasOwn(STATES, state) ? <StatusMark look={state} {...STATES[state]} /> : <StatusMark {...UNKNOWN_MARK} />;
 
 export const ProjectMark = ({ isActive }: { isActive: boolean }) =>
   isActive ? (
@@ -60,17 +64,24 @@ const COMPONENTS = {
 } as const;
 
 /** State of a component that the daemon depends on. */
-export const ComponentMark = ({ status }: { status: keyof typeof COMPONENTS }) => (
-  <StatusMark {...COMPONENTS[status]} word={status} />
-);
+export const ComponentMark = ({ status }: { status: keyof typeof COMPONENTS }) =>
+  Object.hasOwn(COMPONENTS, status) ? (
+    <StatusMark {...COMPONENTS[status]} word={status} />
+  ) : (
+    <StatusMark {...UNKNOWN_MARK} />
+  );
 
-/** `2030-01-31 12:00:00 UTC` */
-export const utc = (timestamp: string): string => `${timestamp.slice(0, 10)} ${timestamp.slice(11, 19)} UTC`;
+export const isTime = (text: string): boolean => !Number.isNaN(Date.parse(text));
+
+/** `2030-01-31 12:00:00 UTC`. Text that is not a timestamp is returned unchanged. */
+export const utc = (timestamp: string): string =>
+  isTime(timestamp) ? `${timestamp.slice(0, 10)} ${timestamp.slice(11, 19)} UTC` : timestamp;
 
 /** A relative time, with the absolute time as a tooltip, or next to it if `isFull`. */
 export function Time({ at, isFull = false }: { at: string | null; isFull?: boolean }) {
   const { nowMs } = useFrame();
   if (at === null) return <span className="faint">never</span>;
+  if (!isTime(at)) return <>{at}</>;
   const relative = relativeTime(at, nowMs);
   return (
     <time dateTime={at} title={utc(at)}>
@@ -84,6 +95,9 @@ export const capitalized = (text: string): string => `${text.charAt(0).toUpperCa
 /** @param ms null if nothing was measured. */
 export const milliseconds = (ms: number | null): string => (ms === null ? '–' : `${exact(Math.round(ms))} ms`);
 
+/** @param share null if there is none. */
+export const percent = (share: number | null): string => (share === null ? '–' : `${exact(Math.round(share * 100))} %`);
+
 /** A number in a table. Zeros are faint, and left out on narrow screens. */
 export const Figure = ({ value }: { value: number }) =>
   value === 0 ? <span className="zero">0</span> : <>{exact(value)}</>;
@@ -96,6 +110,7 @@ export const Errors = ({ count }: { count: number }) =>
 export function Uses({ token: { request_count: used, max_requests: most } }: { token: WireToken }) {
   if (most === 0) return <>{exact(used)}</>;
   const share = used / most;
+  if (Number.isNaN(share)) return <>{`${exact(used)} / ${exact(most)}`}</>;
   return (
     <span className="uses">
       {exact(used)} / {exact(most)} <Meter share={share} label={`${Math.floor(share * 100)} % used`} />

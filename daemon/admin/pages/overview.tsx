@@ -5,7 +5,7 @@ import { Heading } from './document.js';
 import { Link } from './frame.js';
 import { NameOrId, TokenLink } from './links.js';
 import { EmptyState, Facts } from './parts.js';
-import { ComponentMark, milliseconds, StateMark, Time } from './formats.js';
+import { ComponentMark, milliseconds, percent, StateMark, Time } from './formats.js';
 import { TOKEN_STATES } from '../../api/vocabulary.js';
 
 export interface OverviewProps {
@@ -43,7 +43,7 @@ export function overviewPage({ status, usage, spanName, expiring }: OverviewProp
 }
 
 function Health({ status: { status, missing, degraded } }: { status: WireStatus }) {
-  const isReady = status === 'ready';
+  const isReady = status !== 'not ready';
   const says = !isReady
     ? `Not ready. Missing: ${missing.join(', ')}.`
     : degraded.length > 0
@@ -72,8 +72,6 @@ function FirstSteps() {
     </EmptyState>
   );
 }
-
-const percent = (share: number | null) => (share === null ? '–' : `${Math.round(share * 100)} %`);
 
 function Tiles({ status: { requests, cache, upstream, tokens } }: { status: WireStatus }) {
   const tiles = [

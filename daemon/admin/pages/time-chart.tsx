@@ -5,7 +5,7 @@
 import { counted, exact } from '../../api/formats.js';
 import { Figure } from './formats.js';
 import { WideTable } from './parts.js';
-import { type Bucket, failuresOf, marksOf, STEP_MS, ticksUpTo, type Timeline, timeOf } from './timeline.js';
+import { type Bucket, failuresOf, marksOf, STEP_MS, sumOf, ticksUpTo, type Timeline, timeOf } from './timeline.js';
 
 export interface Series {
   name: string;
@@ -22,8 +22,6 @@ export interface TimeChartProps {
   /** From the bottom of a bar to its top. */
   series: readonly [Series, ...Series[]];
 }
-
-const sumOf = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0);
 
 export function TimeChart(props: TimeChartProps) {
   const { title, unit, timeline, buckets, series } = props;

@@ -63,7 +63,7 @@ function bucketOf(atMs: number, line: WireUsageLine | undefined): Bucket {
     atMs,
     requests,
     // A response from the cache can be cut as well. Then it counts as both.
-    forwarded: Math.max(0, requests - hits - refused - upstreamRefused - errors - cut),
+    forwarded: Math.max(0, requests - sumOf([hits, refused, upstreamRefused, errors, cut])),
     hits,
     refused,
     upstreamRefused,
@@ -75,7 +75,11 @@ function bucketOf(atMs: number, line: WireUsageLine | undefined): Bucket {
 }
 
 export const failuresOf = ({ refused, upstreamRefused, errors, cut }: Bucket): number =>
-  refused + upstreamRefused + errors + cut;
+  sumOf([refused, upstreamRefused, errors, cut]);
+
+/** Without the figures that an older daemon does not report, which are NaN. */
+export const sumOf = (figures: readonly number[]): number =>
+  figures.reduce((sum, figure) => sum + (Number.isNaN(figure) ? 0 : figure), 0);
 
 // ---- axes
 

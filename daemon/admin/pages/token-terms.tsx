@@ -9,11 +9,11 @@ import { Name, StateMark, Time, Uses } from './formats.js';
 
 /** Values of the form, by field name. */
 export type TokenFormValues = Record<keyof TokenCreateTerms | 'duration' | 'unit' | 'like', string>;
+const DEFAULT_LIFETIME = { duration: '24', unit: 'hours' };
 export const EMPTY_TOKEN_FORM: TokenFormValues = {
   project_id: '',
   name: '',
-  duration: '24',
-  unit: 'hours',
+  ...DEFAULT_LIFETIME,
   max_requests: '',
   like: '',
 };
@@ -39,9 +39,8 @@ export function formLike({
   return {
     project_id,
     name: name ?? '',
-    duration: String(minutes / size),
-    unit,
-    max_requests: most === 0 ? '' : String(most),
+    ...(Number.isNaN(minutes) ? DEFAULT_LIFETIME : { duration: String(minutes / size), unit }),
+    max_requests: most > 0 ? String(most) : '',
     like: id,
   };
 }
