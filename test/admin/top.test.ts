@@ -115,7 +115,9 @@ describe('the page Top of the Admin UI', () => {
     await use('ci', 'gpt-4o', 2);
     daemon.clock.advance(60_000);
     const { html } = await browser.get('top?window=24h');
-    expect(html).to.include('From the hourly usage of all instances, which has no response times.');
+    expect(html).to.match(
+      /From the hourly usage of all instances, which has no response times; read <time [^>]*>(?:now|\d+s ago)<\/time>\./,
+    );
     expect(html).to.not.include('P95');
     expect(rowsOf(html)[0]?.slice(0, 3)).to.deep.equal(['ci', 'web', '2']);
     expect((await browser.get('top?window=1h')).html).to.include('P95');

@@ -147,15 +147,19 @@ const timeShown = (timestamp: string) => `${timestamp.slice(11, 16)} UTC`;
 
 /** What the figures are of, and what they lack. */
 function Coverage({ top, query }: { top: WireTop; query: URLSearchParams }) {
-  const { total, source, instances, rows, row_count: all } = top;
+  const { total, source, instances, to, rows, row_count: all } = top;
   const gaps = gapsOf(top, timeShown);
   return (
     <div id="coverage" data-live="">
       <p className="faint">
         {`${counted(total.requests, 'request')}, ${counted(total.errors, 'error')}. `}
-        {source === 'memory'
-          ? `From the memory of ${counted(instances.included, 'instance')}.`
-          : 'From the hourly usage of all instances, which has no response times.'}
+        {source === 'memory' ? (
+          `From the memory of ${counted(instances.included, 'instance')}.`
+        ) : (
+          <>
+            From the hourly usage of all instances, which has no response times; read <Time at={to} />.
+          </>
+        )}
       </p>
       {gaps.length === 0 ? null : (
         <p className="notice" role="status">
