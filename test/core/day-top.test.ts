@@ -103,26 +103,21 @@ describe('the sums of the last 24 hours', () => {
     ]);
   });
 
-  it('of many tokens are read once; the last two hours again, when time has passed', async () => {
+  it('of many tokens are read once; the current hour again, when time has passed', async () => {
     for (let token = 0; token < MANY; token++) addRow(token, token % 23, 1);
     readMs = LONG_MS;
     expect((await figures())?.length).to.equal(3);
     const first = reads.length;
     addRow(5, 0, 100);
-    addRow(6, 1, 50);
     // This hour was read, and is not read again.
-    addRow(7, 2, 1_000);
+    addRow(7, 1, 1_000);
     await figures();
     expect(reads).to.have.length(first);
     clock.advance(25 * first * LONG_MS);
     await figures();
     await eventually('they are read', () => reads.length > first);
     await eventually('they are new', async () => (await figures())?.[0]?.[1] === 101);
-    expect(reads.slice(first).every((id) => id >= firstIdOf(HOUR_STARTED_MS - HOUR_MS))).to.equal(true);
-    expect((await figures())?.slice(0, 2)).to.deep.equal([
-      ['token-5', 101],
-      ['token-6', 51],
-    ]);
+    expect(reads.slice(first).every((id) => id >= firstIdOf(HOUR_STARTED_MS))).to.equal(true);
   });
 
   it('are read without a report: soon after the start, and when an hour has begun', async () => {

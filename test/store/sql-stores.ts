@@ -316,6 +316,77 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       expect(await all({}, { field: 'last_used_at', descending: true })).to.have.members(names);
     });
 
+    it('by use is complete in every order, with more matches than a page and with fewer', async () => {
+      const { id } = await aProject();
+      const tokens: NewToken[] = [];
+      for (let n = 0; n < 40; n++) {
+        const more = {
+          name: `used ${n}`,
+          createdAtMs: NOW + n,
+          expiresAtMs: NOW + (n - 20) * HOUR,
+          isActive: n % 7 > 0,
+        };
+        tokens.push(await aToken({ maxRequests: 0, ...more }, id));
+      }
+      const startOf = (daysAgo: number) => NOW - (NOW % (24 * HOUR)) - daysAgo * 24 * HOUR;
+      const row = (token: NewToken, daysAgo: number, outcome: UsageRow['outcome'], model: string): UsageRow => ({
+        ...{
+          id: randomUUID(),
+          hourMs: startOf(daysAgo),
+          tokenId: token.id,
+          projectId: id,
+          outcome,
+          code: '',
+          model,
+        },
+        ...{ requests: 2, hits: 0, promptTokens: 0, completionTokens: 0, withTokens: 0 },
+        ...{ upstreamRefused: 0, upstreamErrors: 0, cut: 0 },
+      });
+      const rows = tokens.flatMap((token, n) => [
+        row(token, n % 2, 'ok', 'GPT-5'),
+        // Of the day before yesterday: it does not count.
+        row(token, 2, 'truncated', 'rare'),
+        ...(n % 4 === 0 ? [row(token, 0, 'truncated', 'GPT-5'), row(token, 1, 'refused', 'GPT-5')] : []),
+        ...(n % 10 === 3 ? [row(token, 1, 'ok', 'rare')] : []),
+      ]);
+      await usage.add({ instanceId: randomUUID(), seq: 1, nowMs: NOW, rows });
+      const cases: [TokenFilter, (n: number) => boolean][] = [
+        [{ errorsOver: 3 }, (n) => n % 4 === 0],
+        [{ errorsOver: 4 }, () => false],
+        [{ models: only('gpt') }, () => true],
+        [{ models: only('rare') }, (n) => n % 10 === 3],
+        [{ models: allBut('rare', 'none') }, (n) => n % 10 !== 3],
+        [{ models: only('gpt'), errorsOver: 0 }, (n) => n % 4 === 0],
+        [{ models: only('gpt'), states: only('revoked') }, (n) => n % 7 === 0],
+      ];
+      for (const [filter, isMatch] of cases) {
+        const expected = tokens.filter((_, n) => isMatch(n)).map(({ name }) => name);
+        const what = JSON.stringify(filter);
+        for (const limit of [3, 50]) {
+          const listed = (sort: TokenSort) => all({ ...filter, projects: only(id) }, sort, limit);
+          expect(await listed({ field: 'created_at', descending: false }), what).to.deep.equal(expected);
+          expect(await listed({ field: 'expires_at', descending: true }), what).to.deep.equal([...expected].reverse());
+          expect(await listed({ field: 'live', descending: false }), what).to.have.members(expected);
+          expect(await listed({ field: 'last_used_at', descending: true }), what).to.have.members(expected);
+        }
+      }
+      // Without another condition the total is counted in the usage.
+      const whole = await records.tokens(
+        { models: only('rare') },
+        { field: 'name', descending: false },
+        { limit: 50, after: null },
+        NOW,
+      );
+      expect([whole.total, whole.rows.length]).to.deep.equal([4, 4]);
+      const first = await records.tokens(
+        { models: only('rare') },
+        { field: 'name', descending: false },
+        { limit: 2, after: null },
+        NOW,
+      );
+      expect([first.total, first.rows.length]).to.deep.equal([4, 2]);
+    });
+
     for (const limit of [1, 2, 3, 100]) {
       it(`in the order live starts with the live tokens that expire next, by pages of ${limit} (finding A10)`, async () => {
         const { id } = await aProject();

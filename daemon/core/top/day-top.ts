@@ -2,12 +2,12 @@
  * # The last 24 hours, by token, project and model
  *
  * Sums of the hourly usage in memory, so that a page does not add up the rows of a hundred thousand tokens. They contain what all
- * instances have written to the database. Hours that ended more than an hour ago are read once, and again when the next hour begins;
- * the rows of the current and the previous hour are read again when a report is asked for and a twentieth of the time has passed, but
- * at least every few minutes. All of it is read little by little. The sums of few rows are read for each report.
+ * instances have written to the database. Hours that have ended are read once, and again when the next hour has begun; the rows of the
+ * current hour are read again when a report is asked for, after 20 times as long as reading took, and otherwise at least every ten
+ * minutes. All of it is read little by little. The sums of few rows are read for each report.
  *
  * There are up to 300,000 cells of about 72 bytes, one or two for each token and model, and about 200 bytes for each token: 35 MB for a
- * hundred thousand tokens with requests in both hours, up to 80 MB, and twice as much for the seconds in which an hour begins. With more
+ * hundred thousand tokens that are also used in the current hour, up to 80 MB, and twice as much for the seconds in which an hour begins. With more
  * cells there are no sums, and reports are read from the database.
  */
 import { AdaptiveMemo } from '../adaptive-memo.js';
@@ -38,12 +38,12 @@ const FEW_ROWS = 2_000;
 const MAX_WAIT_MS = 15;
 const FIRST_WAIT_MS = 100;
 const FIRST_READ_AFTER_MS = 5_000;
-const READ_EVERY_MS = 60_000;
-const READ_FEW_EVERY_MS = 600_000;
-/** Reading takes up to this part of the time while no report is asked for. */
+const MIN_PERIOD_MS = 60_000;
+const MAX_PERIOD_MS = 600_000;
+/** Reading takes up to 1/200 of the time while no report is asked for, but at most ten minutes pass. */
 const READ_FACTOR = 200;
-/** A use may be written this much later than it happened. */
-const LATE_MS = 120_000;
+/** A use may be written this much later than it happened. What is written still later is read when the next hour begins. */
+const LATE_MS = 60_000;
 
 export interface DayTopOptions {
   store: TopDayStore;
@@ -60,25 +60,24 @@ export type DayPart = TopPart & { readAtMs: number };
 /** The sums of a window. */
 class DaySums {
   readonly firstMs: number;
-  /** The hours that ended more than an hour ago. */
+  /** Start of the hours that are read again. */
+  readonly recentMs: number;
+  /** The hours that ended more than a minute ago. */
   readonly old: Step;
   readonly subjects = new Subjects();
   /** By number of the token. */
   readonly lastUses: number[] = [];
   lastUse: LastUse = { tokenId: '', lastUsedAtMs: 0 };
-  /** The previous and the current hour. */
+  /** The current hour, and for a minute the one before it. */
   recent: Step;
   readAtMs = 0;
   rows = 0;
 
-  constructor(firstMs: number) {
+  constructor(firstMs: number, recentMs: number) {
     this.firstMs = firstMs;
+    this.recentMs = recentMs;
     this.old = new Step(firstMs);
     this.recent = new Step(firstMs);
-  }
-
-  get recentMs(): number {
-    return this.firstMs + (TOP_DAY_STEPS - 2) * HOUR_MS;
   }
 
   get cells(): number {
@@ -92,6 +91,7 @@ export class DayTop {
   /** Null: there are too many cells. */
   readonly #memo: AdaptiveMemo<DaySums | null>;
   readonly #reading = new SingleRun<DaySums | null>();
+  #readingSinceMs = 0;
   #sums: DaySums | null = null;
   #cancel: () => void = () => undefined;
   #isClosed = false;
@@ -124,8 +124,9 @@ export class DayTop {
           return null;
         });
       void read.then((sums) => {
-        const everyMs = sums && sums.rows <= FEW_ROWS ? READ_FEW_EVERY_MS : READ_EVERY_MS;
-        if (!this.#isClosed) this.#readAfter(Math.max(everyMs, READ_FACTOR * (clock.monotonic() - beganAtMs)));
+        const isFew = sums !== null && sums.rows <= FEW_ROWS;
+        const factoredMs = Math.max(MIN_PERIOD_MS, READ_FACTOR * (clock.monotonic() - beganAtMs));
+        if (!this.#isClosed) this.#readAfter(isFew ? MAX_PERIOD_MS : Math.min(MAX_PERIOD_MS, factoredMs));
       });
     });
   }
@@ -137,28 +138,30 @@ export class DayTop {
    * @throws {StoreUnavailable}
    */
   async part(query: TopQuery): Promise<DayPart | null> {
-    const sums = await withTimeout(
-      this.#options.clock,
-      FIRST_WAIT_MS,
-      this.#memo.current(() => this.#read()),
-      () => null,
-    );
+    const { clock } = this.#options;
+    const current = this.#memo.current(() => this.#read());
+    const waitMs = Math.max(0, this.#readingSinceMs + FIRST_WAIT_MS - clock.monotonic());
+    const sums = await withTimeout(clock, waitMs, current, () => null);
     if (!sums) return null;
     const { old, recent, subjects, firstMs, readAtMs, lastUses } = sums;
     const history = { firstMs, stepMs: HOUR_MS, steps: TOP_DAY_STEPS };
     const lastUseOf = (token: number) => Math.min(readAtMs, lastUses[token] ?? 0);
     const source = { steps: [old, recent], subjects, fromMs: firstMs, history, lastUseOf };
-    return { ...(await inSlices(partOf(source, query))), readAtMs };
+    return { ...(await inSlices(clock, partOf(source, query))), readAtMs };
   }
 
   #read(): Promise<DaySums | null> {
     return this.#reading.run(async () => {
       const { clock, flush } = this.#options;
+      this.#readingSinceMs = clock.monotonic();
       const readAtMs = clock.now();
       await flush();
       const firstMs = readAtMs - (readAtMs % HOUR_MS) - (TOP_DAY_STEPS - 1) * HOUR_MS;
-      const known = this.#sums?.firstMs === firstMs && this.#sums.rows > FEW_ROWS ? this.#sums : null;
-      const sums = known ?? new DaySums(firstMs);
+      const settledMs = readAtMs - LATE_MS;
+      const recentMs = settledMs - (settledMs % HOUR_MS);
+      const isKnown = this.#sums?.firstMs === firstMs && this.#sums.recentMs === recentMs && this.#sums.rows > FEW_ROWS;
+      const known = isKnown ? this.#sums : null;
+      const sums = known ?? new DaySums(firstMs, recentMs);
       if (!known && !(await this.#addRows(sums, sums.old, firstMs, sums.recentMs))) return null;
       const recent = new Step(firstMs);
       if (!(await this.#addRows(sums, recent, sums.recentMs, firstMs + TOP_DAY_STEPS * HOUR_MS))) return null;

@@ -27,7 +27,7 @@ export const RECENT_STEPS: Readonly<Record<RecentWindow, { stepMs: number; steps
 };
 
 export interface RecentTopOptions {
-  clock: Pick<Clock, 'now'>;
+  clock: Pick<Clock, 'now' | 'monotonic'>;
   models: ModelNames;
   /** Maximum memory in bytes. */
   maxBytes?: number;
@@ -35,7 +35,7 @@ export interface RecentTopOptions {
 
 export class RecentTop {
   readonly #models: ModelNames;
-  readonly #clock: Pick<Clock, 'now'>;
+  readonly #clock: Pick<Clock, 'now' | 'monotonic'>;
   readonly #maxBytes: number;
   readonly #subjects = new Subjects();
   readonly #figures = new RequestFigures();
@@ -68,8 +68,8 @@ export class RecentTop {
 
   /** The first groups of this instance, in the window that ends at that time. Other work runs in between, see part.ts. */
   async part(query: RecentTopQuery, nowMs: number): Promise<TopPart> {
-    await inSlices(this.#releaseInSlices());
-    return this.#subjects.pinnedWhile(() => inSlices(this.partInSlices(query, nowMs)));
+    await inSlices(this.#clock, this.#releaseInSlices());
+    return this.#subjects.pinnedWhile(() => inSlices(this.#clock, this.partInSlices(query, nowMs)));
   }
 
   /** Without requests, steps that have left stay until then. */

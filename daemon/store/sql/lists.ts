@@ -36,6 +36,8 @@ interface List<Row, Item> {
   countHint?: string;
   /** Total number of rows, if there is a faster way than counting. */
   total?: (() => Promise<number>) | undefined;
+  /** The IDs of the page and of one more row, if they are known already. */
+  found?: readonly string[] | null;
   /** Caches the total of long lists for a moment. */
   totals?: ((count: () => Promise<number>) => Promise<number>) | null;
   rowOf(row: Row): Item;
@@ -44,29 +46,14 @@ interface List<Row, Item> {
 
 /** Reads one page by keyset: equally fast at the end of a long list, and stable while rows are added and removed. */
 export async function pageOf<Row extends object, Item>(on: Reader, list: List<Row, Item>): Promise<PageOf<Item>> {
-  const { columns, from, where, sortColumn, idColumn, page } = list;
+  const { page } = list;
   // Before the position is added to the conditions.
   const counted = list.total ?? countOf(on, list);
   const total = await (list.totals ? list.totals(counted) : counted());
   // To find nothing, the database would scan the whole index.
   if (total === 0) return { rows: [], next: null, total };
 
-  const direction = list.descending ? 'DESC' : 'ASC';
-  const beyond = list.descending ? '<' : '>';
-  if (page.after) {
-    where.and(`${sortColumn} ${beyond} $value OR (${sortColumn} = $value AND ${idColumn} ${beyond} $id)`, {
-      value: page.after.value,
-      id: page.after.id,
-    });
-  }
-  const order = `ORDER BY ${sortColumn} ${direction}, ${idColumn} ${direction}`;
-  // First select only the IDs, from an index that covers the conditions, then read those rows. The subquery is nested because MySQL
-  // does not support LIMIT directly in IN (…).
-  const ids = `SELECT ${idColumn} FROM ${from} ${list.hint ?? ''} ${where.sql} ${order} LIMIT ${page.limit + 1}`;
-  const rows = await on.select<Row>(
-    `SELECT ${columns} FROM ${from} WHERE ${idColumn} IN (SELECT * FROM (${ids}) page) ${order}`,
-    where.bind,
-  );
+  const rows = await rowsOf(on, list);
   const shown = rows.slice(0, page.limit);
   const last = shown.at(-1);
   return {
@@ -74,6 +61,46 @@ export async function pageOf<Row extends object, Item>(on: Reader, list: List<Ro
     next: rows.length > page.limit && last ? list.positionOf(last) : null,
     total,
   };
+}
+
+type Ordered = Pick<List<object, unknown>, 'sortColumn' | 'idColumn' | 'descending'>;
+
+export const orderOf = ({ sortColumn, idColumn, descending }: Ordered) => {
+  const direction = descending ? 'DESC' : 'ASC';
+  return `ORDER BY ${sortColumn} ${direction}, ${idColumn} ${direction}`;
+};
+
+/** The conditions, and that a row comes after a position. */
+export function afterPosition(
+  where: Conditions,
+  { sortColumn, idColumn, descending }: Ordered,
+  after: Position | null,
+) {
+  const beyond = descending ? '<' : '>';
+  return after
+    ? where.and(`${sortColumn} ${beyond} $value OR (${sortColumn} = $value AND ${idColumn} ${beyond} $id)`, {
+        value: after.value,
+        id: after.id,
+      })
+    : where;
+}
+
+/** The rows of the page, and one more if there are more. */
+function rowsOf<Row extends object, Item>(on: Reader, list: List<Row, Item>): Promise<Row[]> {
+  const { columns, from, idColumn, page, found } = list;
+  const order = orderOf(list);
+  if (found) {
+    const listed = on.dialect.rowsIn(from, idColumn, '$page');
+    return on.select<Row>(`SELECT ${columns} FROM ${listed} ${order}`, { page: JSON.stringify(found) });
+  }
+  const where = afterPosition(list.where, list, page.after);
+  // First select only the IDs, from an index that covers the conditions, then read those rows. The subquery is nested because MySQL
+  // does not support LIMIT directly in IN (…).
+  const ids = `SELECT ${idColumn} FROM ${from} ${list.hint ?? ''} ${where.sql} ${order} LIMIT ${page.limit + 1}`;
+  return on.select<Row>(
+    `SELECT ${columns} FROM ${from} WHERE ${idColumn} IN (SELECT * FROM (${ids}) page) ${order}`,
+    where.bind,
+  );
 }
 
 function countOf<Row, Item>(on: Reader, list: List<Row, Item>): () => Promise<number> {

@@ -15,25 +15,53 @@ interface Query {
   bind: Bind;
 }
 
+type UseFilter = Pick<TokenFilter, 'errorsOver' | 'models'>;
+
+const firstDayMs = (nowMs: number) => nowMs - (nowMs % DAY_MS) - (DAYS - 1) * DAY_MS;
+const KIND: SumKind = 'token_day';
+
+/** Condition on the model of `usage_sums u`. */
+function modelCondition({ among }: NonNullable<TokenFilter['models']>, dialect: Dialect): Query {
+  const bind = Object.fromEntries(among.map((part, i) => [`model_${i}`, part.toLowerCase()]));
+  const anyOf = Object.keys(bind).map((name) => dialect.contains('LOWER(u.model)', `$${name}`));
+  return { sql: anyOf.join(' OR '), bind };
+}
+
 /** Queries for the IDs of tokens, of which each must contain a match, or must not. */
 export function useQueries(
-  { errorsOver, models }: TokenFilter,
+  { errorsOver, models }: UseFilter,
   nowMs: number,
   dialect: Dialect,
 ): (Query & { isExcluded: boolean })[] {
-  const kind: SumKind = 'token_day';
-  const since = nowMs - (nowMs % DAY_MS) - (DAYS - 1) * DAY_MS;
-  const sums = `SELECT u.token_id AS id FROM usage_sums u WHERE u.kind = '${kind}' AND u.from_ms >= ${since}`;
+  const sums = `SELECT u.token_id AS id FROM usage_sums u WHERE u.kind = '${KIND}' AND u.from_ms >= ${firstDayMs(nowMs)}`;
   const queries = [];
   if (errorsOver !== undefined) {
     const sql = `${sums} AND ${ERRORS} > 0 GROUP BY u.token_id HAVING SUM(${ERRORS}) > $errorsOver`;
     queries.push({ sql, bind: { errorsOver }, isExcluded: false });
   }
   if (models !== undefined) {
-    const bind = Object.fromEntries(models.among.map((part, i) => [`model_${i}`, part.toLowerCase()]));
-    const anyOf = Object.keys(bind).map((name) => dialect.contains('LOWER(u.model)', `$${name}`));
-    const sql = `${sums} AND (${anyOf.join(' OR ')})`;
-    queries.push({ sql, bind, isExcluded: models.isExcluded });
+    const { sql, bind } = modelCondition(models, dialect);
+    queries.push({ sql: `${sums} AND (${sql})`, bind, isExcluded: models.isExcluded });
   }
   return queries;
+}
+
+/** The same as a condition on one token, `t`, of a project: a few lookups by primary key. Null for a filter without use. */
+export function useCondition({ errorsOver, models }: UseFilter, nowMs: number, dialect: Dialect): Query | null {
+  // With a day that has begun only by the clock of another instance.
+  const days = Array.from({ length: DAYS + 1 }, (_, day) => firstDayMs(nowMs) + day * DAY_MS);
+  const own = `FROM usage_sums u WHERE u.kind = '${KIND}' AND u.from_ms IN (${days.join(', ')})
+    AND u.project_id = t.project_id AND u.token_id = t.id`;
+  const conditions: string[] = [];
+  const bind: Bind = {};
+  if (errorsOver !== undefined) {
+    conditions.push(`(SELECT SUM(${ERRORS}) ${own}) > $errorsOver`);
+    bind.errorsOver = errorsOver;
+  }
+  if (models !== undefined) {
+    const { sql, bind: parts } = modelCondition(models, dialect);
+    conditions.push(`${models.isExcluded ? 'NOT EXISTS' : 'EXISTS'} (SELECT 1 ${own} AND (${sql}))`);
+    Object.assign(bind, parts);
+  }
+  return conditions.length === 0 ? null : { sql: conditions.join(' AND '), bind };
 }

@@ -6,8 +6,10 @@ import { TOKEN_SORT_FIELDS } from '../../../daemon/api/vocabulary.js';
 import { DAY_MS, firstIdOf, HOUR_MS } from '../../../daemon/core/usage.js';
 import { canaryEncryptionKey } from '../../support/canaries.js';
 import { DatabaseServer, type ServerKind, WITHOUT } from '../../support/database-servers.js';
-import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../../support/daemon.js';
+import { DayTop } from '../../../daemon/core/top/day-top.js';
+import { MANAGEMENT_TOKEN, recordingLog, startDaemon, type TestDaemon } from '../../support/daemon.js';
 import type { Figure } from '../figures.js';
+import { Failure } from '../processes.js';
 import type { Report } from '../run.js';
 
 const TOKEN_COUNT = 100_000;
@@ -36,7 +38,7 @@ async function figuresOn(name: string, kind: ServerKind | null): Promise<Figure[
   try {
     await fill(daemon);
     console.error(`${name}: filled`);
-    const figures: Figure[] = [];
+    const figures: Figure[] = [await readingFigure(name, daemon)];
     for (const [what, { path, atMost }] of Object.entries(pages())) {
       if (!what.includes(process.env.LISTS_PAGE ?? '')) continue;
       const times: number[] = [];
@@ -50,6 +52,19 @@ async function figuresOn(name: string, kind: ServerKind | null): Promise<Figure[
     await daemon.stop();
     await server?.remove();
   }
+}
+
+/** How long it takes to read the sums of a day, as in the background, and how much CPU time of this process. */
+async function readingFigure(name: string, { daemon: { stores } }: TestDaemon): Promise<Figure> {
+  const clock = { now: () => Date.now(), monotonic: () => performance.now(), after: () => () => undefined };
+  const { log } = recordingLog();
+  const top = new DayTop({ store: stores.usage, flush: () => Promise.resolve(), clock, log });
+  const begun = process.cpuUsage();
+  const begunMs = performance.now();
+  await top.part({ by: 'token', window: '24h', sort: 'errors', limit: 1 });
+  const { user, system } = process.cpuUsage(begun);
+  console.error(`${name}: sums of 24 hours: ${Math.round(performance.now() - begunMs)} ms`);
+  return { what: `${name}: CPU time to read the sums of 24 hours`, value: (user + system) / 1e6, unit: 's' };
 }
 
 function pages(): Record<string, { path: string; atMost: number }> {
@@ -89,8 +104,8 @@ async function timed(daemon: TestDaemon, path: string): Promise<number> {
   const response = await fetch(daemon.managementUrl + path, {
     headers: { authorization: `Bearer ${MANAGEMENT_TOKEN}` },
   });
-  await response.text();
-  if (!response.ok) throw new Error(`${path}: ${response.status}`);
+  const text = await response.text();
+  if (!response.ok) throw new Failure(`${path}: ${response.status} ${text} ${daemon.logged.slice(-3).join('')}`);
   return performance.now() - begun;
 }
 
