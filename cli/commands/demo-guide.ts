@@ -6,7 +6,8 @@ import { shellWord } from '../../console/escape.js';
 
 /** @param upstreamKey what the stand-in provider accepts. */
 const past = (upstreamKey: string) => `\
-Five other projects have simulated clients, a week of traffic, and tokens in every state. The provider rejects the key of project mobile.
+Five other projects have simulated clients, a week of traffic, and tokens in every state.
+The provider rejects the key of project mobile.
 To repair that, replace it (K in the terminal UI) by the key that the provider accepts: ${upstreamKey}
 `;
 

@@ -1,4 +1,5 @@
 /** Runs effects and dispatches their results as actions. */
+import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { EXIT, Failure } from '../../console/failure.js';
 import { reportedUser } from '../../console/reported-user.js';
@@ -188,6 +189,8 @@ class DaemonSession {
 
   constructor({ target, client }: Connected, options: Pick<RunnerOptions, 'act' | 'contexts'>) {
     this.#options = options;
+    // Each request in flight adds a listener; without this Node warns of a leak, on the screen.
+    setMaxListeners(0, this.#closed.signal);
     this.#act = (action) => {
       if (!this.#closed.signal.aborted) options.act(action);
     };
