@@ -4,7 +4,7 @@ import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { MANAGEMENT_TOKEN, temporaryFolder } from '../support/daemon.js';
 import { Terminal, WITHOUT_TMUX } from '../support/tmux.js';
-import { ended, MAIN, start } from './processes.js';
+import { BUNDLE, ended, start } from './processes.js';
 import { answerJson, type StandIn, startStandIn } from './stand-in.js';
 
 const TOKEN = { id: '3fa91c2e-0000-4000-8000-000000000001', name: 'ci-deploy', state: 'active' };
@@ -68,7 +68,7 @@ for (const [name, shell] of Object.entries(SHELLS)) {
       folder = temporaryFolder();
       mkdirSync(join(folder, 'bin'));
       const llmp = join(folder, 'bin', 'llmp');
-      writeFileSync(llmp, `#!/bin/sh\nexec '${process.execPath}' -- '${MAIN}' "$@"\n`);
+      writeFileSync(llmp, `#!/bin/sh\nexec '${process.execPath}' -- '${BUNDLE}' "$@"\n`);
       chmodSync(llmp, 0o700);
       for (const [file, text] of Object.entries(shell.files)) writeFileSync(join(folder, file), text);
       writeFileSync(join(folder, 'my settings.env'), '');
@@ -165,7 +165,7 @@ describe('what a shell waits for', () => {
     this.timeout(BUSY_MACHINE_MS * 2);
     const pipe = join(temporaryFolder(), 'pipe');
     execFileSync('mkfifo', [pipe]);
-    const child = start(['__complete', '--', 'token', 'revoke', ''], { MANAGEMENT_TOKEN_FILE: pipe });
+    const child = start(['__complete', '--', 'token', 'revoke', ''], { MANAGEMENT_TOKEN_FILE: pipe }, BUNDLE);
     const { out, err, signal } = await ended(child);
     expect({ out, err, signal }).to.deep.equal({ out: 'words\n', err: '', signal: 'SIGKILL' });
   });
@@ -178,7 +178,11 @@ describe('what a shell waits for', () => {
     let tries = 0;
     let completion;
     do {
-      const child = start(['__complete', '--', 'token', 'revoke', ''], { LLMP_SERVER: daemon.url, MANAGEMENT_TOKEN });
+      const child = start(
+        ['__complete', '--', 'token', 'revoke', ''],
+        { LLMP_SERVER: daemon.url, MANAGEMENT_TOKEN },
+        BUNDLE,
+      );
       completion = await ended(child);
       tries += 1;
     } while (completion.signal === 'SIGKILL' && tries < 20);

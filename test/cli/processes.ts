@@ -7,6 +7,9 @@ import { fileURLToPath } from 'node:url';
 
 export const MAIN = fileURLToPath(new URL('../../cli/main.js', import.meta.url));
 
+/** The program that users run. It starts in a third of the time, which matters where time is limited. */
+export const BUNDLE = fileURLToPath(new URL('../../cli/llmp.cjs', import.meta.url));
+
 export type Process = ChildProcessByStdio<Writable, Readable, Readable>;
 
 export interface Ended {
@@ -17,8 +20,8 @@ export interface Ended {
 }
 
 /** Starts `llmp` with exactly this environment. */
-export function start(args: readonly string[], env: NodeJS.ProcessEnv = {}): Process {
-  return spawn(process.execPath, ['--', MAIN, ...args], {
+export function start(args: readonly string[], env: NodeJS.ProcessEnv = {}, program = MAIN): Process {
+  return spawn(process.execPath, ['--', program, ...args], {
     env: { PATH: process.env.PATH, ...env },
     stdio: ['pipe', 'pipe', 'pipe'],
   });
