@@ -84,7 +84,7 @@ export const topCommand = command({
 
 /** An older daemon does not have this list. */
 function explained(error: unknown): never {
-  if (!(error instanceof ApiError) || error.status !== 404) throw error;
+  if (!(error instanceof ApiError) || error.status !== 404 || error.code !== 'not_found') throw error;
   throw new Failure(EXIT.notFound, 'the daemon is too old to have this list', {
     advice: 'Update the daemon, or use: llmp usage --by token --sort errors --since 1h',
     code: error.code,

@@ -145,7 +145,16 @@ describe('llmp top', () => {
     standIn.answer = refuse(404, 'not_found', 'no such path');
     const { exitCode, err } = await here('top');
     expect(exitCode).to.equal(EXIT.notFound);
-    expect(err).to.contain('the daemon is too old to have this list').and.to.contain('llmp usage --by token');
+    expect(err).to.equal(
+      'llmp: the daemon is too old to have this list\n  Update the daemon, or use: llmp usage --by token --sort errors --since 1h\n',
+    );
+    const watching = await here('top --watch', { interrupted: new Promise(() => undefined) });
+    expect(watching).to.include({ exitCode: EXIT.notFound, out: '', err });
+    // Another server than llmp.
+    standIn.answer = (_req, res) => res.writeHead(404).end('<html>');
+    expect((await here('top')).err)
+      .to.contain('Is it llmp?')
+      .and.not.to.contain('too old');
   });
 
   it('refuses values that it does not know', async () => {
