@@ -105,6 +105,8 @@ describe('the page Top of the Admin UI', () => {
     expect(html, 'the choices keep the filter').to.include(`top?by=model&amp;project_id=${web.id}&amp;window=5m`);
     expect(html).to.include(`events?project_id=${web.id}&amp;model=gpt-4o`).and.to.include('name="by" value="model"');
 
+    expect(html).to.include(`llmp top model --window 1h --sort tokens --project-id ${web.id}`);
+
     const wrong = await browser.get('top?window=2h&by=model');
     expect(wrong.status).to.equal(400);
     expect(wrong.html).to.include('Window must be one of 5m 1h 24h.').and.to.include('role="alert"');

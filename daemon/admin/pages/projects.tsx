@@ -5,7 +5,7 @@ import { Field, KeyFields } from './fields.js';
 import { ChangeForm, Link } from './frame.js';
 import { KeyHint } from './links.js';
 import { EmptyState, Paging, ErrorNotice, Table } from './parts.js';
-import { Errors, Figure, Name, ProjectMark, Time } from './formats.js';
+import { Figure, Name, ProjectMark, Time } from './formats.js';
 import { MAX_NAME_LENGTH } from '../../api/vocabulary.js';
 
 export interface ProjectsProps {
@@ -87,11 +87,12 @@ function ProjectTable({ projects }: { projects: readonly WireProject[] }) {
           isNumber: true,
           show: ({ id, errors_24h: errors }) =>
             errors > 0 ? (
-              <Link to={`top?project_id=${id}&window=24h`}>
-                <Errors count={errors} />
+              <Link to={`top?project_id=${id}&window=24h`} className="mark revoked">
+                {exact(errors)}
+                <span className="unseen"> errors</span>
               </Link>
             ) : (
-              <Errors count={errors} />
+              <Figure value={errors} />
             ),
         },
         { title: 'Last used', show: ({ last_used_at: at }) => <Time at={at} /> },

@@ -10,6 +10,7 @@ import {
   type TopDimension,
   type TopSort,
   type TopWindow,
+  UUID_PATTERN,
 } from '../../api/vocabulary.js';
 import { Heading } from './document.js';
 import { Field, Select, TokenField } from './fields.js';
@@ -86,9 +87,16 @@ export function topPage(props: TopProps) {
           <TopRows {...props} top={top} />
         </section>
       )}
-      <CommandLine line={`llmp top ${by} --window ${window} --sort ${props.sort}`} />
+      {query.get('token_id') ? null : <CommandLine line={commandOf(props)} />}
     </>
   );
+}
+
+/** The command has no option for a token. */
+function commandOf({ by, window, sort, query }: TopProps): string {
+  const project = query.get('project_id') ?? '';
+  const only = UUID_PATTERN.test(project) ? ` --project-id ${project}` : '';
+  return `llmp top ${by} --window ${window} --sort ${sort}${only}`;
 }
 
 /** The page with another choice. */
