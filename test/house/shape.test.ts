@@ -169,7 +169,11 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
     packages: ['string-width'],
     node: [],
   },
-  'tui/chrome': { folders: ['tui/chrome', 'tui/parts', 'tui/keys', 'tui/state', 'daemon/api'], packages: [], node: [] },
+  'tui/chrome': {
+    folders: ['tui/chrome', 'tui/parts', 'tui/keys', 'tui/state', 'daemon/api', 'console/views'],
+    packages: [],
+    node: [],
+  },
   'tui/layers': {
     folders: ['tui/layers', 'tui/parts', 'tui/keys', 'tui/state', 'daemon/api', 'console/views'],
     packages: [],

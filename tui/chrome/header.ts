@@ -1,4 +1,5 @@
 /** The first line: the daemon, the current view, and the state of the connection. */
+import { shortId } from '../../console/views.js';
 import { duration } from '../../daemon/api/formats.js';
 import { clockTime } from '../parts/figures.js';
 import { isRole, type Role } from '../parts/roles.js';
@@ -70,9 +71,12 @@ function fitting(state: State, room: number): Strip {
 
 const contextRole = (color: string | null): Role => (color !== null && isRole(color) ? color : 'strong');
 
+const UUID = /\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b/g;
+
 function breadcrumb(state: State): Strip {
   const steps = state.views.map((view) => text(nameOfView(state, view)));
-  const filter = filterOf(state) ?? '';
+  // A whole ID would leave no room for the rest.
+  const filter = (filterOf(state) ?? '').replaceAll(UUID, (id) => `${shortId(id)}…`);
   return joined(
     [...steps, ...(filter === '' ? [] : [text(filter, 'accent')])].map((step) => [step]),
     ' › ',

@@ -26,36 +26,58 @@ export interface TabEntry {
 }
 
 export function tabs(state: State): Strip {
-  const right = chosen(state);
-  const left = shownTabs(state, right).flatMap(({ line }) => line);
-  return between(left, right, state.size.columns);
+  const { entries, right } = layoutOf(state);
+  return between(
+    entries.flatMap(({ line }) => line),
+    right,
+    state.size.columns,
+  );
 }
 
 /** The screen or the saved view whose tab is at a column of the line. */
 export function tabAt(state: State, column: number): TabEntry['of'] | undefined {
   let end = 0;
-  return shownTabs(state, chosen(state)).find(({ line }) => (end += widthOf(line)) > column)?.of;
+  return layoutOf(state).entries.find(({ line }) => (end += widthOf(line)) > column)?.of;
 }
 
-function shownTabs(state: State, right: Strip): readonly TabEntry[] {
-  const room = state.size.columns - (right.length === 0 ? 0 : widthOf(right) + 2);
-  const fits = (entries: readonly TabEntry[]) => entries.reduce((sum, { line }) => sum + widthOf(line), 0) <= room;
-  let last: readonly TabEntry[] = [];
+interface Layout {
+  entries: readonly TabEntry[];
+  right: Strip;
+}
+
+/** The first layout that fits. What is filtered and marked is shortened before the names of the screens are dropped. */
+function layoutOf(state: State): Layout {
+  const fits = ({ entries, right }: Layout) =>
+    entries.reduce((sum, { line }) => sum + widthOf(line), 0) <=
+    state.size.columns - (right.length === 0 ? 0 : widthOf(right) + 2);
+  let last: Layout = { entries: [], right: [] };
   for (last of layouts(state)) if (fits(last)) break;
   return last;
+}
+
+/** All layouts, the best first. */
+function* layouts(state: State): Generator<Layout> {
+  const rights = [chosen(state, false), chosen(state, true)];
+  for (const right of rights) for (const entries of wholeTabs(state)) yield { entries, right };
+  for (const entries of shortenedTabs(state)) for (const right of rights) yield { entries, right };
 }
 
 /** The shortest that the name of a view is cut to, in columns. */
 const MIN_VIEW_COLUMNS = 6;
 
-/** The line in all its forms, from the longest to the shortest. The names of the views are cut before those of the screens are dropped. */
-function* layouts(state: State): Generator<readonly TabEntry[]> {
-  const longest = Math.max(0, ...tabbedViews(state).map(({ name }) => text(name).width));
-  const whole = viewTabs(state, longest, true);
-  yield [...tabsAs(state, 'counted'), ...whole];
+const longestName = (state: State) => Math.max(0, ...tabbedViews(state).map(({ name }) => text(name).width));
+
+function* wholeTabs(state: State): Generator<readonly TabEntry[]> {
+  const views = viewTabs(state, longestName(state), true);
+  for (const how of ['counted', 'named'] as const) yield [...tabsAs(state, how), ...views];
+}
+
+/** The names of the views are cut before those of the screens are dropped. */
+function* shortenedTabs(state: State): Generator<readonly TabEntry[]> {
+  const longest = longestName(state);
   for (const how of ['named', 'numbered'] as const) {
     const tabs = tabsAs(state, how);
-    yield [...tabs, ...whole];
+    yield [...tabs, ...viewTabs(state, longest, true)];
     for (let columns = longest; columns >= Math.min(longest, MIN_VIEW_COLUMNS); columns -= 1)
       yield [...tabs, ...viewTabs(state, columns, false)];
   }
@@ -99,11 +121,11 @@ function keyOfView(state: State, at: number): string {
 }
 const VIEW_ACTIONS = ['views.first', 'views.second', 'views.third'];
 
-function countOf({ tokens, projects, overview: { status }, audit, events }: State, tab: Tab): string {
+function countOf(state: State, tab: Tab): string {
+  const { projects, audit, events } = state;
   switch (tab) {
     case 'tokens': {
-      const counts = status?.tokens;
-      const all = tokens.all ?? (counts ? Object.values(counts).reduce((sum, each) => sum + each, 0) : null);
+      const all = allTokens(state);
       return all === null ? '' : exact(all);
     }
     case 'projects':
@@ -118,15 +140,27 @@ function countOf({ tokens, projects, overview: { status }, audit, events }: Stat
 }
 
 /** Number of rows that match the filter, and of marked tokens. */
-function chosen(state: State): Strip {
+function chosen(state: State, isShort: boolean): Strip {
   const { tokens, projects, top } = state;
   const { screen } = view(state);
   const isFiltered = (filterOf(state) ?? '') !== '';
   const passed = screen === 'tokens' || screen === 'projects' || screen === 'top' ? state[screen].window.total : null;
   const all =
-    screen === 'tokens' ? tokens.all : ((screen === 'top' ? top.response?.rows : projects.all)?.length ?? null);
-  const filter = isFiltered && passed !== null ? `filter ${exact(passed)}${all === null ? '' : `/${exact(all)}`}` : '';
-  const marks = tokens.marks.size > 0 ? `marked ${exact(tokens.marks.size)}` : '';
+    screen === 'tokens' ? allTokens(state) : ((screen === 'top' ? top.response?.rows : projects.all)?.length ?? null);
+  const share = passed === null ? '' : `${exact(passed)}${all === null ? '' : `/${exact(all)}`}`;
+  const filter = isFiltered && share !== '' ? `${isShort ? '' : 'filter '}${share}` : '';
+  const marks =
+    tokens.marks.size > 0
+      ? isShort
+        ? `${exact(tokens.marks.size)} marked`
+        : `marked ${exact(tokens.marks.size)}`
+      : '';
   const said = [filter, marks].filter((it) => it !== '');
-  return said.length === 0 ? [] : strip(text(said.join('   '), 'accent'), ' ');
+  return said.length === 0 ? [] : strip(text(said.join(isShort ? ' ' : '   '), 'accent'), ' ');
+}
+
+/** While the list is filtered, the status of the daemon knows the number of all tokens. */
+function allTokens({ tokens: { all, filter }, overview: { status } }: State): number | null {
+  const counts = status?.tokens ? Object.values(status.tokens).reduce((sum, each) => sum + each, 0) : null;
+  return filter === '' ? (all ?? counts) : (counts ?? all);
 }

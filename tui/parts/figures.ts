@@ -39,3 +39,11 @@ export function dateTime(timestamp: string): string {
   if (Number.isNaN(at.getTime())) return timestamp;
   return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${clockTime(at.getTime())}`;
 }
+
+/** Today as a time; another day as date and time, or the date alone if there is little room. @param whole as `dateTime` or `dateHour` returns it. */
+export function shortTime(whole: string, nowMs: number, isNarrow: boolean): string {
+  const [day = '', clock = ''] = whole.split(' ');
+  if (clock === '') return whole;
+  if (dateTime(new Date(nowMs).toISOString()).startsWith(day)) return clock;
+  return isNarrow ? day.slice(2) : `${day.slice(5)} ${clock.slice(0, 5)}`;
+}

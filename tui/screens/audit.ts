@@ -5,7 +5,7 @@ import { actorShown } from '../../daemon/api/formats.js';
 import { keyOf } from '../keys/press.js';
 import type { ListColumn } from '../parts/columns.js';
 import { fact } from '../parts/facts.js';
-import { dateHour, dateTime } from '../parts/figures.js';
+import { dateHour, dateTime, shortTime } from '../parts/figures.js';
 import { withFound } from '../parts/found.js';
 import { type Area, key } from '../parts/list.js';
 import type { Role } from '../parts/roles.js';
@@ -53,9 +53,9 @@ function columnsOf(state: State, columns: number): readonly ListColumn<WireAudit
           title: 'TIME',
           rank: 0,
           minWidth: isNarrow ? 8 : 11,
-          show: (record) => strip(shortTime(record, state.nowMs, isNarrow)),
+          show: (record) => strip(shortTime(timeOf(record), state.nowMs, isNarrow)),
         },
-    { id: 'action', title: 'ACTION', rank: 0, minWidth: isNarrow ? 16 : 17, show: ({ action }) => strip(action) },
+    { id: 'action', title: 'ACTION', rank: 0, minWidth: isWide ? 17 : 16, show: ({ action }) => strip(action) },
     isWide
       ? {
           id: 'outcome',
@@ -75,9 +75,10 @@ function columnsOf(state: State, columns: number): readonly ListColumn<WireAudit
       id: 'actor',
       title: 'ACTOR',
       rank: 4,
-      minWidth: columns < USER_COLUMNS ? 10 : 22,
+      minWidth: columns >= USER_COLUMNS ? 22 : isWide ? 10 : 12,
       maxWidth: 30,
-      show: (record) => strip(actorShown(record)),
+      // Where there is no room for both, who it was says more than the program.
+      show: (record) => strip(columns < USER_COLUMNS ? (record.user ?? record.actor) : actorShown(record)),
     },
     {
       id: 'target',
@@ -92,7 +93,7 @@ function columnsOf(state: State, columns: number): readonly ListColumn<WireAudit
       id: 'reason',
       title: 'REASON',
       rank: 3,
-      minWidth: 14,
+      minWidth: isWide ? 14 : 12,
       maxWidth: 80,
       show: ({ reason }) => withFound(reason ?? '', words),
     },
@@ -123,15 +124,6 @@ export const outcomeMark = (outcome: string): Strip => strip(text(SIGNS[outcome]
 /** Uses are recorded by the hour: a time of day would look like that of a single request. */
 const timeOf = ({ action, time }: WireAuditRecord): string =>
   action === 'token.use' ? dateHour(time) : dateTime(time);
-
-/** Today as a time; another day as date and time, or the date alone on a narrow screen. */
-function shortTime(record: WireAuditRecord, nowMs: number, isNarrow: boolean): string {
-  const whole = timeOf(record);
-  const [day = '', clock = ''] = whole.split(' ');
-  if (clock === '') return whole;
-  if (dateTime(new Date(nowMs).toISOString()).startsWith(day)) return clock;
-  return isNarrow ? day.slice(2) : `${day.slice(5)} ${clock.slice(0, 5)}`;
-}
 
 /** The token, or else the project, that a record is about. */
 function about({ token_id, token_name, project_id, project_name, count }: WireAuditRecord): Strip {

@@ -6,7 +6,7 @@ import { keyOf } from '../keys/press.js';
 import type { ListColumn } from '../parts/columns.js';
 import { fact } from '../parts/facts.js';
 import { actorShown, bytes, exact } from '../../daemon/api/formats.js';
-import { clockTime, count, dateTime, milliseconds } from '../parts/figures.js';
+import { count, dateTime, milliseconds, shortTime } from '../parts/figures.js';
 import { withFound } from '../parts/found.js';
 import { type Area, key } from '../parts/list.js';
 import { strip, type Strip, text } from '../parts/strip.js';
@@ -34,10 +34,20 @@ const ofRequest =
   (event: WireEvent): Strip =>
     isRequest(event) ? show(event) : [];
 
+/** Below this width an event of another day has its date instead of its time. */
+const WIDE_COLUMNS = 100;
+
 function columnsOf(state: State): readonly ListColumn<WireEvent>[] {
   const words = parsed(state, state.events.filter)?.words ?? [];
+  const isNarrow = state.size.columns < WIDE_COLUMNS;
   const all: ChoosableColumn<WireEvent, 'events'>[] = [
-    { id: 'time', title: 'TIME', rank: 0, minWidth: 8, show: ({ time }) => strip(clockTime(Date.parse(time))) },
+    {
+      id: 'time',
+      title: 'TIME',
+      rank: 0,
+      minWidth: isNarrow ? 8 : 11,
+      show: ({ time }) => strip(shortTime(dateTime(time), state.nowMs, isNarrow)),
+    },
     { id: 'status', title: 'STATUS', rank: 0, minWidth: 6, show: status },
     {
       id: 'refuser',
@@ -58,12 +68,12 @@ function columnsOf(state: State): readonly ListColumn<WireEvent>[] {
       id: 'request',
       title: 'REQUEST',
       rank: 1,
-      minWidth: 18,
+      minWidth: 14,
       maxWidth: 36,
       show: (event) =>
         isRequest(event) ? withFound(`${event.method} ${event.path}`, words) : strip(text(event.kind, 'accent')),
     },
-    { id: 'token', title: 'TOKEN', rank: 2, minWidth: 10, maxWidth: 24, show: whose },
+    { id: 'token', title: 'TOKEN', rank: 2, minWidth: 14, maxWidth: 24, show: whose },
     {
       id: 'project',
       title: 'PROJECT',

@@ -34,22 +34,32 @@ function markOf({ tokens: { marks, rangeFrom, window } }: State, token: WireToke
   return isInRange ? text('·', 'accent') : ' ';
 }
 
+/** Below this width there is no room for IDs, because names are more useful. */
+const WIDE_COLUMNS = 100;
+/** Below this width names are cut, so that state and expiry are visible. */
+const NARROW_COLUMNS = 72;
+
 function columnsOf(state: State): readonly ListColumn<WireToken>[] {
-  const { tokens } = state;
+  const {
+    tokens,
+    size: { columns },
+  } = state;
   const now = daemonNow(state);
+  const isWide = columns >= WIDE_COLUMNS;
   const words = parsed(state, tokens.filter)?.words ?? [];
   const ago = (timestamp: string | null) =>
     strip(text(relativeTime(timestamp, now), timestamp === null ? 'faint' : 'plain'));
   const all: (ChoosableColumn<WireToken, 'tokens'> & { order?: TokenOrder })[] = [
-    { id: 'id', title: 'ID', rank: 0, minWidth: 8, show: ({ id }) => strip(text(shortId(id), 'faint')) },
+    { id: 'id', title: 'ID', rank: isWide ? 0 : 9, minWidth: 8, show: ({ id }) => strip(text(shortId(id), 'faint')) },
     {
       id: 'name',
       title: 'NAME',
       rank: 1,
-      minWidth: 10,
+      minWidth: isWide || columns < NARROW_COLUMNS ? 10 : 20,
       maxWidth: 40,
       order: 'name',
-      show: ({ name }) => withFound(name ?? '', words),
+      show: ({ id, name }) =>
+        name === null && !isWide ? strip(text(shortId(id), 'faint')) : withFound(name ?? '', words),
     },
     {
       id: 'project',

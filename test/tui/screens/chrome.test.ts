@@ -32,6 +32,7 @@ describe('header', () => {
   it('shows the path to the view, and the filter', () => {
     expect(header(scene({ columns: 120 }).press('enter').state)).to.contain('tokens › ci-deploy');
     expect(header(scene().press('/', 'j', 'o', 'b', 'enter').state)).to.contain('tokens › job');
+    expect(header(scene({ columns: 80 }).press('f').state)).to.match(/tokens › events › token:[0-9a-f]{8}… /);
   });
 
   it('shows the state of the connection', () => {
@@ -73,7 +74,9 @@ describe('tabs', () => {
   });
 
   it('show the number of filtered rows and of marks', () => {
-    expect(tabs(scene().press('/', 'j', 'enter', 'space').state)).to.match(/filter 80\/80 {3}marked 1 $/);
+    expect(tabs(scene().press('/', 'j', 'enter', 'space').state)).to.match(/filter 80\/4,213 {3}marked 1 $/);
+    const narrow = tabs(scene({ columns: 80 }).press('/', 'j', 'enter').state);
+    expect(narrow).to.match(/^ 1 Overview {2}2 Tokens {2}3 Projects .* 7 Top +80\/4,213 $/);
   });
 });
 

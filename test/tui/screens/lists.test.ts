@@ -31,10 +31,19 @@ describe('tokens screen', () => {
 
   it('drops columns one by one instead of cutting all of them', () => {
     const title = (columns: number) => lines(scene({ columns }).state)[3]!;
-    expect(title(80)).to.contain('PROJECT').and.not.to.contain('LAST USED');
-    expect(title(60)).to.contain('EXPIRES').and.not.to.contain('REQUESTS');
+    expect(title(100)).to.match(/ ID +NAME/);
+    expect(title(80))
+      .to.contain('PROJECT')
+      .and.not.to.match(/ ID |LAST USED/);
+    expect(title(60)).to.contain('EXPIRES').and.not.to.contain('PROJECT');
     expect(title(50)).to.contain('NAME').and.to.contain('STATE');
     expect(title(200)).to.contain('CREATED').and.to.contain('SECRET');
+  });
+
+  it('has whole names at 80 columns, and the ID of a token without one', () => {
+    const tokens = [token(1, { name: 'contractor-kim-support' }), token(2, { name: null })];
+    const text = screenText(scene({ columns: 80, tokens }).state);
+    expect(text).to.contain('contractor-kim-support').and.to.contain(tokens[1]!.id.slice(0, 8));
   });
 
   it('has the number of rows that the state assumes', () => {
@@ -187,6 +196,23 @@ describe('audit and events screens', () => {
     expect(screenText(scene({ tab: 'audit', columns: 80, rows: 20, audit }).state)).to.match(/ 03h +token\.use/);
     const details = screenText(scene({ tab: 'audit', columns: 80, rows: 30, audit }).press('k', 'enter').state);
     expect(details).to.contain('hour from 2026-11-23 03:00:00');
+  });
+
+  it('show who made a change and why at 80 columns', () => {
+    const audit = [record(2, { user: 'ana@laptop', reason: 'leaked', ...ofToken(TOKENS[0]!) })];
+    const text = screenText(scene({ tab: 'audit', columns: 80, rows: 20, audit }).state);
+    expect(text).to.match(/token\.revoke +● +ana@laptop +ci-deploy +leaked /);
+  });
+
+  it('show the date of events of another day', () => {
+    const [event] = scene().setting.events!;
+    const events = [
+      { ...event!, time: new Date(2026, 10, 21, 17, 48).toISOString() },
+      { ...event!, id: 'x' },
+    ];
+    const text = (columns: number) => screenText(scene({ tab: 'events', columns, rows: 20, events }).state);
+    expect(text(120)).to.match(/ 11-21 17:48 /);
+    expect(text(80)).to.match(/ 26-11-21 [^]* \d\d:\d\d:\d\d /);
   });
 
   it('show the outcome of each request with a sign and a colour', () => {
