@@ -19,7 +19,11 @@ export function messageLine(state: State): Strip {
   if (top?.kind === 'prompt') return prompt('/', top, columns);
   // Its problem is in the box above it, which has more room.
   if (top?.kind === 'command') return prompt(':', { line: top.line, problem: null }, columns);
-  return between(strip(' ', messageText(state)), traffic(state), columns);
+  const words = strip(' ', messageText(state));
+  const right = traffic(state);
+  // The message is more important than the traffic, which the overview shows too.
+  const hasRoom = state.message === null || widthOf(words) + 2 + widthOf(right) <= columns;
+  return between(words, hasRoom ? right : [], columns);
 }
 
 function messageText(state: State): Strip {

@@ -114,6 +114,13 @@ describe('message line', () => {
     expect(message(changed.wait(21_000).state)).to.not.contain('undo');
   });
 
+  it('is not cut while there is room in place of the traffic', () => {
+    const long = 'Changed the key of a project. The provider accepted the key.';
+    const { state } = scene({ columns: 80 });
+    const line = message({ ...state, message: { words: long, tone: 'good', untilMs: state.nowMs, isResult: true } });
+    expect(line).to.contain(long).and.not.to.contain('req ');
+  });
+
   it('warns of a clock difference', () => {
     expect(message(scene().act({ on: 'heard', skewMs: -42_000 }).state)).to.contain(
       "! the daemon's clock is 42s behind this one",
