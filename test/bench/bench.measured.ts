@@ -7,7 +7,8 @@ import { join } from 'node:path';
 import { figureTable, median, quantile } from './figures.js';
 import { load, loadGenerators } from './load.js';
 import { installed } from './machine.js';
-import { parseOptions, UsageError } from './options.js';
+import { parseOptions } from './options.js';
+import { UsageError } from './usage-error.js';
 import { Failure, Processes } from './processes.js';
 import { eventually } from '../support/eventually.js';
 

@@ -65,6 +65,16 @@ export function rssMb(pid: number, which: 'now' | 'highest'): number {
   return (Number(field.exec(readProc(pid, 'status') ?? '')?.[1]) * 1024) / 1e6;
 }
 
+/** The resident memory of a process and its descendants. */
+export const rssOfTreeMb = (pid: number): number =>
+  rssMb(pid, 'now') + childrenOf(pid).reduce((sum, child) => sum + rssOfTreeMb(child), 0);
+
+const childrenOf = (pid: number): number[] =>
+  (readProc(pid, `task/${pid}/children`) ?? '')
+    .split(' ')
+    .filter((id) => id !== '')
+    .map(Number);
+
 function readProc(pid: number, file: string): string | null {
   try {
     return readFileSync(`/proc/${pid}/${file}`, 'utf8');

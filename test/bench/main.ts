@@ -6,14 +6,15 @@
  * rounds.ts     several services under the same load, in turn
  * load.ts       the load: wrk or autocannon
  * baselines.ts  what the daemon is compared with, among them forwarder.ts and bare-server.ts
- * asked.ts      the requests of the load
+ * requests.ts   the requests of the load
  * daemon.ts     the measured daemon; redis.ts a Redis for it
  * processes.ts  starts, watches and ends all of these, each as a separate process
  * machine.ts    which process runs on which core, and what it has used
  */
 import { figureTable, isReached, rowTable } from './figures.js';
 import { describeMachine, divideCores } from './machine.js';
-import { parseOptions, USAGE, UsageError } from './options.js';
+import { parseOptions, USAGE } from './options.js';
+import { UsageError } from './usage-error.js';
 import { Failure, Processes } from './processes.js';
 import { audit } from './profiles/audit.js';
 import { cache } from './profiles/cache.js';
@@ -22,6 +23,7 @@ import { latency } from './profiles/latency.js';
 import { limits } from './profiles/limits.js';
 import { lists } from './profiles/lists.js';
 import { memory } from './profiles/memory.js';
+import { peers } from './profiles/peers.js';
 import { propagation } from './profiles/propagation.js';
 import { redisFrozen } from './profiles/redis-frozen.js';
 import { scale } from './profiles/scale.js';
@@ -32,6 +34,9 @@ import { throughput } from './profiles/throughput.js';
 import { tui } from './profiles/tui.js';
 import { usage } from './profiles/usage.js';
 import type { Profile } from './run.js';
+
+/** In these everything runs on all cores. */
+const UNPINNED: ReadonlySet<string> = new Set(['peers']);
 
 const PROFILES: Record<string, Profile> = {
   throughput,
@@ -50,13 +55,14 @@ const PROFILES: Record<string, Profile> = {
   'scale-postgres': scalePostgres,
   lists,
   tui,
+  peers,
 };
 
 async function main(processes: Processes): Promise<void> {
   const { name, options } = parseOptions(process.argv.slice(2));
   const profile = PROFILES[name];
   if (!profile) throw new UsageError(`no profile ${name}`);
-  const cores = divideCores();
+  const cores = UNPINNED.has(name) ? { measured: null, others: null } : divideCores();
   const machine = `${describeMachine(cores)}, load by ${options.load}`;
   const { rows, figures, warning } = await profile({ cores, options, processes });
   console.log(`${machine}\n`);

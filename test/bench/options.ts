@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { UsageError } from './usage-error.js';
 import { bestLoadGenerator, type LoadGenerator, loadGenerators } from './load.js';
 
 export interface Options {
@@ -15,8 +16,6 @@ export interface Options {
 
 export const USAGE =
   'npm run bench -- [PROFILE] [--rounds N] [--seconds N] [--warm-up SECONDS] [--connections N] [--load wrk|autocannon] [--streams N] [--minutes N]';
-
-export class UsageError extends Error {}
 
 /** @throws {UsageError} */
 export function parseOptions(argv: string[]): { name: string; options: Options } {

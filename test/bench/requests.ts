@@ -22,6 +22,15 @@ export const CHAT: BenchRequest = {
   expectedPart: '"chat.completion"',
 };
 
+/** A chat with a prompt of 64 KB. */
+export const LONG_CHAT: BenchRequest = {
+  ...CHAT,
+  body: JSON.stringify({
+    model: 'gpt-4o-mini',
+    messages: [{ role: 'user', content: 'A long document, line after line. '.repeat(1_928) }],
+  }),
+};
+
 /** A response that the daemon caches by default. */
 export const MODELS: BenchRequest = { method: 'GET', path: '/v1/models', body: null, expectedPart: '"object":"model"' };
 

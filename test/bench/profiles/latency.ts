@@ -2,7 +2,7 @@
 import { startForwarder, startProvider } from '../baselines.js';
 import { startDaemon } from '../daemon.js';
 import { type Figure, median } from '../figures.js';
-import { UsageError } from '../options.js';
+import { UsageError } from '../usage-error.js';
 import { compare, type RoundResult, type Rounds, rowsOf } from '../rounds.js';
 import type { Bench, Report } from '../run.js';
 

@@ -16,7 +16,7 @@ const SPREAD_MS = 1_000;
 const STALL_MS = 5_000;
 const END_WITHIN_MS = 30_000; // After the time the streams take without a fault.
 
-interface Streamed extends StreamResult {
+export interface Streamed extends StreamResult {
   /** CPU time of the measured process per piece; null if the system does not report it. */
   cpuUsPerPiece: number | null;
 }
@@ -44,7 +44,7 @@ export async function streams(bench: Bench): Promise<Report> {
   return { rows: [...results].map(([name, rounds]) => rowOf(name, rounds)), figures };
 }
 
-async function readStreams(bench: Bench, { service, target }: Measurable): Promise<Streamed> {
+export async function readStreams(bench: Bench, { service, target }: Measurable): Promise<Streamed> {
   const { url, headers } = target;
   const pieces = Math.ceil((bench.options.seconds * 1_000) / EVERY_MS);
   const order: StreamOrder = {
