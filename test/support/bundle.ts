@@ -42,6 +42,8 @@ export async function bundle(dist: string): Promise<void> {
     define: { IS_BUNDLE: 'true', 'import.meta.dirname': '__dirname' },
     plugins: [separately(dist)],
   });
+  // A module of Node.js that is loaded when it is used has no list of its exports, which such an import would copy.
+  if (output.includes('__toESM(require("node:')) throw new Error('import the exports of a module of Node.js by name');
   // The bundler escapes other characters, except in regular expressions.
   const code = output
     .replace(/^#!.*/, '')
