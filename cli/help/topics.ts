@@ -52,7 +52,7 @@ export const TOPICS: Readonly<Record<string, Topic>> = {
           ['-o yaml', 'The value of `-o json` as YAML. A stream has one document for each item.'],
           [
             '--jq PROGRAM',
-            'The results of a jq program on the value of `-o json`, one per line, texts without quotes. It is jq 1.8, without access to files and to the environment.',
+            'The results of a jq program on the value of `-o json`, one per line, texts without quotes. It is jq 1.8, without access to files and to the environment, and with up to 1 GB of memory. ^C ends it.',
           ],
           [
             '--template TEXT',

@@ -90,6 +90,8 @@ describe('the bundled command line', () => {
     'migrate status --direct',
     'config show',
     'context list',
+    'context list --jq length',
+    'context list -o yaml',
     'audit verify',
   ]) {
     it(`llmp ${line}: as the separate modules`, () => {
