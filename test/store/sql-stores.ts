@@ -1106,6 +1106,10 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
         [empty.id]: { tokenCount: 0, activeTokenCount: 0, lastUsedAtMs: null, requests24h: 0, errors24h: 0 },
       });
       expect((await records.projectFigures([], NOW)).size).to.equal(0);
+      // For most of all projects everything is read.
+      const most = Array.from({ length: 2_000 }, () => randomUUID());
+      const ofMost = await records.projectFigures([empty.id, ...most, busy.id, off.id], NOW);
+      expect([...ofMost].sort()).to.deep.equal([...figures].sort());
     });
 
     it('accepts rows from an older release without these columns (finding A13)', async () => {

@@ -56,11 +56,26 @@ interface RequestColumns {
   errors: number;
 }
 
+/** Whether so many projects are at least half of all. */
+async function areMost(on: Reader, count: number): Promise<boolean> {
+  if (count < MANY_PROJECTS) return false;
+  const [all] = await on.select<{ n: number }>('SELECT COUNT(*) AS n FROM projects');
+  return 2 * count >= (all?.n ?? 0);
+}
+
 /** @returns an entry for each of the projects that exist. */
 export async function projectFigures(on: Reader, ids: readonly string[], nowMs: number): Promise<FiguresById> {
   if (ids.length === 0) return new Map();
   const { dialect } = on;
   const listed = JSON.stringify(ids);
+  const isMost = await areMost(on, ids.length);
+  // All tokens in the order of an index are read several times as fast as those of one project after another.
+  const of = (table: string, column: string) =>
+    isMost ? { from: table, bind: {} } : { from: dialect.rowsIn(table, column, '$ids'), bind: { ids: listed } };
+  // This index contains all columns of the condition.
+  const ofTokens = of(`tokens t ${dialect.indexHint('tokens_project')}`, 't.project_id');
+  const usageHint = isMost ? '' : dialect.indexHint('usage_sums_project');
+  const ofUsage = of(`usage_sums u ${usageHint}`, 'u.project_id');
   const sinceMs = nowMs - (nowMs % HOUR_MS) - (HOURS - 1) * HOUR_MS;
   const [projects, tokens, requests] = await Promise.all([
     // With ORDER BY and LIMIT every database reads a single entry of the index; with MAX, MariaDB reads all of the project.
@@ -70,20 +85,17 @@ export async function projectFigures(on: Reader, ids: readonly string[], nowMs: 
        FROM ${dialect.rowsIn('projects p', 'p.id', '$ids')}`,
       { ids: listed },
     ),
-    // This index contains all columns of the condition.
     on.select<TokenColumns>(
       `SELECT t.project_id AS id, COUNT(*) AS tokens, SUM(CASE WHEN t.is_active = $yes AND t.expires_at > $now
          AND (t.max_requests = 0 OR t.request_count < t.max_requests) THEN 1 ELSE 0 END) AS active
-       FROM ${dialect.rowsIn(`tokens t ${dialect.indexHint('tokens_project')}`, 't.project_id', '$ids')}
-       GROUP BY t.project_id`,
-      { ids: listed, yes: true, now: nowMs },
+       FROM ${ofTokens.from} GROUP BY t.project_id`,
+      { ...ofTokens.bind, yes: true, now: nowMs },
     ),
     on.select<RequestColumns>(
       `SELECT u.project_id AS id, SUM(u.requests) AS requests,
          SUM(u.refused + u.errors + u.upstream_refused + u.cut) AS errors
-       FROM ${dialect.rowsIn(`usage_sums u ${dialect.indexHint('usage_sums_project')}`, 'u.project_id', '$ids')}
-       WHERE u.kind = 'project_hour' AND u.from_ms >= $since GROUP BY u.project_id`,
-      { ids: listed, since: sinceMs },
+       FROM ${ofUsage.from} WHERE u.kind = 'project_hour' AND u.from_ms >= $since GROUP BY u.project_id`,
+      { ...ofUsage.bind, since: sinceMs },
     ),
   ]);
   const tokensOf = new Map(tokens.map((row) => [row.id, row]));
