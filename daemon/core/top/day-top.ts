@@ -34,9 +34,10 @@ const MAX_DAY_CELLS = 300_000;
 const ROWS_PER_READ = 500;
 /** Fewer are read for each report, so that it is never out of date. */
 const FEW_ROWS = 2_000;
-/** How long a page waits for newer sums, and for the first ones. */
+/** How long a page waits for newer sums. */
 const MAX_WAIT_MS = 15;
-const FIRST_WAIT_MS = 100;
+/** How long after the start of reading a page waits for the first ones: the same rows would be read for the page itself. */
+const FIRST_WAIT_MS = 5_000;
 const FIRST_READ_AFTER_MS = 5_000;
 const MIN_PERIOD_MS = 60_000;
 const MAX_PERIOD_MS = 600_000;
