@@ -17,8 +17,8 @@ type SortColumn = Exclude<TokenSortField, 'live'> & keyof TokenColumns;
 
 // How many IDs can be passed back to the database. With more matches, walking an ordered index soon finds a page.
 const FEW = 4_000;
-/** How many tokens are looked at one by one, in the order of the page: it takes about 10 ms. */
-const FIRST = 1_000;
+/** How many tokens are looked at one by one, in the order of the page, for each row of it. More take longer than to read all usage. */
+const FIRST_PER_ROW = 5;
 
 export async function listTokens(
   on: Reader,
@@ -103,7 +103,7 @@ async function firstUsed(on: Reader, listing: Listing): Promise<string[] | null>
   const where = afterPosition(tokenConditions(part, nowMs, on.dialect), ordered, page.after);
   const index = pageIndexOf(filter, column);
   const hint = index === null ? '' : on.dialect.indexHint(index);
-  const first = `SELECT t.id, t.project_id, t.${column} FROM tokens t ${hint} ${where.sql} ${orderOf(ordered)} LIMIT ${FIRST}`;
+  const first = `SELECT t.id, t.project_id, t.${column} FROM tokens t ${hint} ${where.sql} ${orderOf(ordered)} LIMIT ${FIRST_PER_ROW * (page.limit + 1)}`;
   const rows = await on.select<{ id: string }>(
     `SELECT t.id FROM (${first}) t WHERE ${used.sql} ${orderOf(ordered)} LIMIT ${page.limit + 1}`,
     { ...where.bind, ...used.bind },
