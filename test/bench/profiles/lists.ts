@@ -1,7 +1,7 @@
 /**
  * Pages of lists with 100,000 tokens in a thousand projects, all used in the last hours: filters of tokens in all orders, the projects
  * with their counts, and the top rows of 24 hours. On each database that is installed; with LISTS_DATABASE on that one only, with
- * LISTS_PAGE only the pages whose name contains it.
+ * LISTS_PAGE only the pages whose name matches that pattern.
  */
 import { TOKEN_SORT_FIELDS } from '../../../daemon/api/vocabulary.js';
 import { DAY_MS, firstIdOf, HOUR_MS } from '../../../daemon/core/usage.js';
@@ -46,7 +46,7 @@ async function figuresOn(name: string, kind: ServerKind | null): Promise<Figure[
     const figures: Figure[] = [await readingFigure(name, daemon), await countsFigure(name, daemon)];
     await warm(daemon);
     for (const [what, { path, atMost }] of Object.entries(pages())) {
-      if (!what.includes(process.env.LISTS_PAGE ?? '')) continue;
+      if (!new RegExp(process.env.LISTS_PAGE ?? '').test(what)) continue;
       figures.push(await figureOf(`${name}: ${what}`, atMost, () => timed(daemon, path)));
     }
     return figures;
