@@ -59,9 +59,12 @@ export const post = (path: string, handler: Route['handler']): Route => ({ metho
 
 const REFUSED = 400;
 
-/** Status of a page with or without an error message. */
-export const statusOf = (refused: string | null): Pick<PageView, 'status'> =>
-  refused === null ? {} : { status: REFUSED };
+/**
+ * Status of a page with or without an error message. A page with one does not refresh: it would get the error again, and the address of a
+ * form has no page of its own.
+ */
+export const statusOf = (refused: string | null): Pick<PageView, 'status' | 'isLive'> =>
+  refused === null ? {} : { status: REFUSED, isLive: false };
 
 /** An error that a page reports itself, in the form of an error of the management API. */
 export const invalidRequest = (message: string, code = 'invalid_request') =>

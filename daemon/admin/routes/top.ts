@@ -60,7 +60,7 @@ export const topRoutes = [
       }
     });
     const body = topPage({ top, ...chosen, isUnsupported, query: request.query, projects, refused });
-    return { title: 'Top', section: 'top', isLive: refused === null, body, ...statusOf(refused) };
+    return { title: 'Top', section: 'top', isLive: true, body, ...statusOf(refused) };
   }),
   get('/top/export', async (request) => {
     const chosen = choicesOf(request);
