@@ -34,7 +34,8 @@ link.channel.handle('begin', (briefing) => {
 // Until now the primary has sent nothing.
 link.channel.begin();
 
-async function run({ texts, instanceId, isLogInJournal }: Briefing): Promise<number> {
+async function run({ texts, instanceId, isLogInJournal, cached }: Briefing): Promise<number> {
+  link.cached.addAll(cached);
   const loaded = loadSettings(texts);
   const { settings, reloadable } = loaded;
   const { logFormat: format } = settings;

@@ -28,6 +28,7 @@ import { Channel, type Port } from './channel.js';
 import { countersOf, type Figures, NO_FIGURES, plus } from './figures.js';
 import type { Briefing, OfPrimary, OfWorker, Texts } from './protocol.js';
 import { decoded } from './records.js';
+import { ResourceFilter } from './resource-filter.js';
 import { Tunnel } from './tunnel.js';
 
 const CONFIRM_WITHIN_MS = 2_000;
@@ -75,6 +76,7 @@ export class Crew implements Notifications {
   readonly #options: CrewOptions;
   readonly #members = new Set<Member>();
   readonly #listeners: ((notification: Notification) => void)[] = [];
+  readonly #cached = new ResourceFilter();
   #services: CrewServices | null = null;
   /** Counts of workers that have ended. */
   #former: Figures = NO_FIGURES;
@@ -97,7 +99,7 @@ export class Crew implements Notifications {
   }
 
   /** @returns the address at which the worker listens, once it does; rejects if it ends before. */
-  add(process: WorkerProcess, briefing: Briefing): Promise<string | null> {
+  add(process: WorkerProcess, briefing: Omit<Briefing, 'cached'>): Promise<string | null> {
     const channel = new Channel<OfWorker, OfPrimary>(process);
     const member: Member = { process, channel, figures: NO_FIGURES, address: undefined };
     this.#members.add(member);
@@ -117,6 +119,12 @@ export class Crew implements Notifications {
       for (const other of this.#members) if (other !== member) other.channel.send('invalidate', resource);
       return undefined;
     });
+    channel.handle('announce', async (bit) => {
+      this.#cached.add(bit);
+      const others = [...this.#members].filter((other) => other !== member);
+      await Promise.allSettled(others.map((other) => other.channel.call('announced', bit)));
+      return undefined;
+    });
     channel.handle('ended', (text) => {
       for (const ended of decoded(text)) this.#services?.record(ended);
       return undefined;
@@ -126,7 +134,7 @@ export class Crew implements Notifications {
       return this.#services.take(key, window);
     });
     this.#watch(member);
-    channel.send('begin', briefing);
+    channel.send('begin', { ...briefing, cached: this.#cached.bytes.slice() });
     return new Promise((resolve, reject) => {
       channel.handle('listening', (address) => {
         member.address = address;

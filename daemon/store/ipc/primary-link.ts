@@ -3,6 +3,9 @@ import type { Duplex } from 'node:stream';
 import { LRUCache } from 'lru-cache';
 import { withTimeout } from '../../core/with-timeout.js';
 import {
+  type CacheKey,
+  type CacheLookup,
+  type CacheLookupOptions,
   type CacheSelection,
   type CacheSize,
   type CacheStore,
@@ -16,6 +19,7 @@ import {
 } from '../../core/ports.js';
 import { Channel, type Port } from './channel.js';
 import type { ClientEnds, OfPrimary, OfWorker } from './protocol.js';
+import { bitOf, ResourceFilter } from './resource-filter.js';
 import { Tunnel } from './tunnel.js';
 
 type PrimaryChannel = Channel<OfPrimary, OfWorker>;
@@ -23,6 +27,8 @@ type PrimaryChannel = Channel<OfPrimary, OfWorker>;
 export class PrimaryLink {
   readonly channel: PrimaryChannel;
   readonly notifications: LinkedNotifications;
+  /** The resources that any worker may have cached. */
+  readonly cached = new ResourceFilter();
   readonly #tunnels = new Map<number, Tunnel>();
   #lastTunnel = 0;
 
@@ -30,6 +36,10 @@ export class PrimaryLink {
     const channel: PrimaryChannel = new Channel(port);
     this.channel = channel;
     this.notifications = new LinkedNotifications(channel);
+    channel.handle('announced', (bit) => {
+      this.cached.add(bit);
+      return undefined;
+    });
     channel.handle('tunnel', ({ id, bytes }) => this.#tunnels.get(id)?.receive(bytes));
     channel.handle('tunnelClosed', (id) => {
       this.#tunnels.get(id)?.destroy();
@@ -114,28 +124,49 @@ export class LinkedRateWindows implements RateWindows {
   }
 }
 
-/** A worker's cache in memory. What a client changes is removed from the caches of the other workers too. */
+/**
+ * A worker's cache in memory. What a client changes is removed from the caches of the other workers too: a worker announces a resource before it may
+ * store a response of it, so that the others send it their changes of that resource.
+ */
 export class LinkedCache implements CacheStore {
   readonly backend = 'memory';
   readonly #own: CacheStore;
   readonly #channel: PrimaryChannel;
+  readonly #cached: ResourceFilter;
+  /** Resources that all others know this worker may cache. */
+  readonly #announced = new ResourceFilter();
 
-  constructor({ channel }: PrimaryLink, own: CacheStore) {
+  constructor({ channel, cached }: PrimaryLink, own: CacheStore) {
     this.#own = own;
     this.#channel = channel;
+    this.#cached = cached;
     channel.handle('invalidate', ({ projectId, resource }) => {
       own.invalidate(projectId, resource);
       return undefined;
     });
   }
 
-  lookUp(...asked: Parameters<CacheStore['lookUp']>): ReturnType<CacheStore['lookUp']> {
-    return this.#own.lookUp(...asked);
+  lookUp(key: CacheKey, options: CacheLookupOptions): CacheLookup | Promise<CacheLookup> {
+    const { projectId, resource } = key;
+    // Changes remove only responses to GET.
+    if (!options.mayStore || !resource.startsWith('GET ')) return this.#own.lookUp(key, options);
+    const bit = bitOf(projectId, resource);
+    return this.#announced.has(bit) ? this.#own.lookUp(key, options) : this.#lookUpNew(bit, key, options);
+  }
+
+  async #lookUpNew(bit: number, key: CacheKey, options: CacheLookupOptions): Promise<CacheLookup> {
+    this.#cached.add(bit);
+    const isKnown = await this.#channel.call('announce', bit).then(
+      () => true,
+      () => false,
+    );
+    if (isKnown) this.#announced.add(bit);
+    return this.#own.lookUp(key, { ...options, mayStore: isKnown });
   }
 
   invalidate(projectId: string, resource: string): void {
     this.#own.invalidate(projectId, resource);
-    this.#channel.send('invalidate', { projectId, resource });
+    if (this.#cached.has(bitOf(projectId, resource))) this.#channel.send('invalidate', { projectId, resource });
   }
 
   purge(selection: CacheSelection): Promise<number> {

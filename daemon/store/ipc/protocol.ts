@@ -11,6 +11,8 @@ export interface Briefing {
   texts: Texts;
   instanceId: string;
   isLogInJournal: boolean;
+  /** The resources that other workers may have cached (resource-filter.ts). */
+  cached: Uint8Array;
 }
 
 /** A piece of a connection to the primary. */
@@ -39,6 +41,8 @@ export type OfWorker = {
   count: { argument: CacheSelection; result: number };
   size: { argument: null; result: CacheSize };
   invalidate: { argument: ResourceOfProject; result: undefined };
+  /** Another worker may cache a resource from now on. */
+  announced: { argument: number; result: undefined };
   reload: { argument: Texts; result: undefined };
   stop: { argument: null; result: undefined };
   tunnel: { argument: TunnelPiece; result: undefined };
@@ -59,6 +63,8 @@ export type OfPrimary = {
   ended: { argument: string; result: undefined };
   take: { argument: { key: string; window: RateWindow }; result: RateDecision };
   invalidate: { argument: ResourceOfProject; result: undefined };
+  /** The worker may cache a resource from now on. Replies when all others know. */
+  announce: { argument: number; result: undefined };
   open: { argument: { id: number; ends: ClientEnds }; result: undefined };
   tunnel: { argument: TunnelPiece; result: undefined };
   tunnelClosed: { argument: number; result: undefined };
