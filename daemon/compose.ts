@@ -54,9 +54,10 @@ export interface ComposeOptions {
   onEnded?: OnEnded;
   /** For WORKERS above 1: starts them. Without it this process serves /v1 itself. */
   workers?: WorkersOptions;
-  /** A worker's connection to its primary, and its instance ID. */
+  /** A worker's connection to its primary, its instance ID, and that of the primary. */
   link?: PrimaryLink;
   instanceId?: string;
+  daemonId?: string;
 }
 
 /** A running daemon. */
@@ -113,11 +114,11 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
 /** @param opened collects the resources that must be closed if this fails. */
 async function started(options: ComposeOptions, opened: ResourceStack): Promise<Daemon> {
   const { settings, reloadable, log, clock, version, databaseTimeouts = DATABASE_TIMEOUTS, redisCommandMs } = options;
-  const { link = null, instanceId = randomUUID() } = options;
+  const { link = null, instanceId = randomUUID(), daemonId = instanceId } = options;
   const isPrimary = options.workers !== undefined && settings.workers > 1;
   const live = { current: reloadable };
   const shared = { settings, live, log, clock, version, databaseTimeouts, redisCommandMs };
-  const context = { ...shared, instanceId, isPrimary, link };
+  const context = { ...shared, instanceId, daemonId, isPrimary, link };
   const parts = await built(context, options, opened);
   const { storage, core, traffic, management, workers } = parts;
   const { server, managementServer } = management;

@@ -14,6 +14,8 @@ export interface BuildContext {
   version: string;
   /** Unique among all daemons that run or ever ran. */
   instanceId: string;
+  /** The instance ID of the primary in a worker, otherwise its own. */
+  daemonId: string;
   /** How long to wait for a database server. */
   databaseTimeouts: Readonly<DatabaseTimeouts>;
   /** The timeout in ms of Redis commands that a request waits for; undefined for the default. */

@@ -7,7 +7,7 @@ import { ResponseCache } from '../core/cache/response-cache.js';
 import { CacheManager, type CacheManagerOptions } from '../core/cache/cache-manager.js';
 import { ClusterSync } from '../core/cluster-sync.js';
 import { ModelNames } from '../core/model-names.js';
-import { type ClusterStore, StoreUnavailable } from '../core/ports.js';
+import { StoreUnavailable } from '../core/ports.js';
 import { publishChanges } from '../core/publishing.js';
 import { RateLimits } from '../core/rate-limit.js';
 import { Registry } from '../core/registry.js';
@@ -86,7 +86,7 @@ export function buildCore(context: BuildContext, { stores, auditFiles, shared, c
     clusterStore &&
     isServer &&
     new NotifiedPeers({
-      store: crew ? withoutOwn(clusterStore, crew) : clusterStore,
+      store: clusterStore,
       notifications: shared.notifications,
       recent: recentTop,
       clock,
@@ -192,11 +192,6 @@ export function buildCore(context: BuildContext, { stores, auditFiles, shared, c
     failed,
   };
 }
-
-/** The workers of this daemon are not among its peers: it has their requests itself. */
-const withoutOwn = (store: ClusterStore, crew: Crew): Pick<ClusterStore, 'countOthers'> => ({
-  countOthers: async (...asked) => Math.max(0, (await store.countOthers(...asked)) - crew.size),
-});
 
 /** The cache of a primary, with the counts of its workers. */
 function cacheOf(crew: Crew, cache: ResponseCache): CacheManagerOptions['cache'] {

@@ -55,7 +55,7 @@ export interface Traffic {
 }
 
 export async function buildTraffic(context: BuildContext, core: Core, external: ExternalRecorders): Promise<Traffic> {
-  const { settings, live, log, clock, instanceId, link } = context;
+  const { settings, live, log, clock, daemonId, link } = context;
   const { maxRequestBytes, upstreamBaseUrl } = settings;
   const { admission, rateLimits, cache, readiness } = core;
   const connections = connectionsFor(settings, log);
@@ -82,7 +82,7 @@ export async function buildTraffic(context: BuildContext, core: Core, external: 
   const record = (ended: RequestEnded) => {
     for (const each of recorders) each(ended);
   };
-  const loopMark = `llmp-${instanceId.slice(0, 8)}`;
+  const loopMark = `llmp-${daemonId.slice(0, 8)}`;
   /** Options that requests and upgrades share. */
   const shared = {
     admission,

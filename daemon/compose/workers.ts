@@ -1,7 +1,7 @@
 /** The workers of a primary: their processes, and their share of the limits of this machine. */
 import { kilobytesPerWorker } from '../../config/checks.js';
 import type { AllSettings, Live } from '../../config/settings.js';
-import type { Ledger } from '../core/ports.js';
+import { type Ledger, WORKER_ID_PREFIX } from '../core/ports.js';
 import { checkListening } from '../process/listen.js';
 import { WorkerProcesses } from '../process/worker-processes.js';
 import type { Crew, CrewServices } from '../store/ipc/crew.js';
@@ -42,10 +42,11 @@ export interface WorkersNeeds {
 const CLOSING_MS = 10_000;
 
 export function createWorkers(
-  { settings, live, clock, log }: BuildContext,
+  context: BuildContext,
   { crew, ledger, record, connection, newId }: WorkersNeeds,
   { texts, isLogInJournal, execArgv }: WorkersOptions,
 ): Workers {
+  const { settings, live, clock, log } = context;
   const { workers: count, listenAddress, shutdownDelayMs, shutdownGraceMs } = settings;
   const windows = { address: new MemoryRateWindows(clock), global: new MemoryRateWindows(clock, 1) };
   crew.serve({
@@ -63,10 +64,11 @@ export function createWorkers(
     clock,
     log,
     onStarted(worker) {
-      const instanceId = newId();
+      const instanceId = WORKER_ID_PREFIX + newId().slice(1);
       const briefing = {
         texts: share(),
         instanceId,
+        daemonId: context.daemonId,
         isLogInJournal,
       };
       crew.add(worker, briefing).then(

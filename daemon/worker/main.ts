@@ -34,7 +34,7 @@ link.channel.handle('begin', (briefing) => {
 // Until now the primary has sent nothing.
 link.channel.begin();
 
-async function run({ texts, instanceId, isLogInJournal, cached }: Briefing): Promise<number> {
+async function run({ texts, instanceId, daemonId, isLogInJournal, cached }: Briefing): Promise<number> {
   link.cached.addAll(cached);
   const loaded = loadSettings(texts);
   const { settings, reloadable } = loaded;
@@ -55,15 +55,8 @@ async function run({ texts, instanceId, isLogInJournal, cached }: Briefing): Pro
     });
   });
   try {
-    const daemon = await startDaemon({
-      settings,
-      reloadable,
-      log,
-      clock: realClock,
-      version: readVersion(),
-      link,
-      instanceId,
-    });
+    const ids = { instanceId, daemonId };
+    const daemon = await startDaemon({ settings, reloadable, log, clock: realClock, version: readVersion(), link, ...ids });
     link.channel.handle('reload', (changed) => {
       const { reloadable: next } = loadSettings(changed);
       daemon.apply(next);

@@ -15,6 +15,7 @@ export const DEPLOYMENTS = {
   sqlite: on('SQLite', null),
   workers: on('SQLite, with three workers', null, false, 3),
   postgres: on('PostgreSQL and Redis', 'postgres'),
+  postgresWorkers: on('PostgreSQL and Redis, with two workers each', 'postgres', false, 2),
   mysql: on('MariaDB and Redis', 'mysql'),
   nginx: on('two instances behind nginx, on PostgreSQL and Redis', 'postgres', true),
 };

@@ -39,6 +39,12 @@ function auditFilesFor({ DATABASE_URL: path }: Record<string, string>): Record<s
   return { AUDIT_LOG_FILE: join(dirname(path.replace(/^sqlite:/, '')), 'audit.log') };
 }
 
+/** LLMP_TEST_WORKERS runs the daemons of any test with several workers. */
+function workersAsAsked(): Record<string, string> {
+  const asked = process.env.LLMP_TEST_WORKERS;
+  return asked === undefined ? {} : { WORKERS: asked };
+}
+
 /** Starts `llmp daemon` with only these settings. */
 export function launchDaemon(
   env: Record<string, string>,
@@ -48,7 +54,7 @@ export function launchDaemon(
   const [program = '', ...args] = [...under, process.execPath, ...nodeOptions, '--', COMMAND, 'daemon', ...options];
   const child = spawn(program, args, {
     cwd,
-    env: { PATH: process.env.PATH, LISTEN_ADDR: '127.0.0.1:0', ...auditFilesFor(env), ...env },
+    env: { PATH: process.env.PATH, LISTEN_ADDR: '127.0.0.1:0', ...auditFilesFor(env), ...workersAsAsked(), ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const printed = { stdout: '', stderr: '' };

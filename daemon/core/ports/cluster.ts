@@ -2,6 +2,9 @@
 import type { CommittedChange } from './records.js';
 import type { RecentTopQuery, TopPart } from './top.js';
 
+/** The instance IDs of workers begin with it, and no others: they are UUIDs. */
+export const WORKER_ID_PREFIX = 'w';
+
 /** Result of a poll. */
 export interface ClusterState {
   /** Number of the last change record. */
@@ -17,7 +20,7 @@ export interface ClusterStore {
   changesAfter(seq: number, limit: number): Promise<CommittedChange[]>;
   /** Expires instances without a recent heartbeat: the units they held count as used. @returns how many expired. */
   expireDead(instanceId: string, nowMs: number): Promise<number>;
-  /** Number of other running instances: those with a recent heartbeat. */
+  /** Number of other running instances, without workers: those with a recent heartbeat. */
   countOthers(instanceId: string, nowMs: number): Promise<number>;
   /** Deletes changes that every instance has long applied. */
   deleteChangesBefore(timeMs: number): Promise<void>;

@@ -10,6 +10,8 @@ export interface Briefing {
   /** The texts of all settings by name, with the worker's share of the limits of this machine. */
   texts: Texts;
   instanceId: string;
+  /** ID of the primary, by which requests that loop back to any of the workers are recognised. */
+  daemonId: string;
   isLogInJournal: boolean;
   /** The resources that other workers may have cached (resource-filter.ts). */
   cached: Uint8Array;

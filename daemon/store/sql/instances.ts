@@ -1,5 +1,5 @@
 /** The instances in the database: which of them are alive, and what happens to the leases of dead ones. */
-import type { ClusterStore, ClusterState } from '../../core/ports.js';
+import { type ClusterStore, type ClusterState, WORKER_ID_PREFIX } from '../../core/ports.js';
 import { changesAfter, forgetChangesBefore } from './changes.js';
 import type { SqlTransaction, Database } from './database.js';
 import { type InstanceColumns, INSTANCES, type LeaseColumns } from './tables.js';
@@ -38,7 +38,7 @@ export class SqlClusterStore implements ClusterStore {
 
   async countOthers(instanceId: string, nowMs: number): Promise<number> {
     const [row] = await this.#database.select<{ n: number }>(
-      `SELECT COUNT(*) AS n FROM instances WHERE id <> $instanceId AND buried_at = 0
+      `SELECT COUNT(*) AS n FROM instances WHERE id <> $instanceId AND id NOT LIKE '${WORKER_ID_PREFIX}%' AND buried_at = 0
        AND heartbeat_at >= ${this.#database.dialect.now('$nowMs')} - ${DEAD_AFTER_MS}`,
       { instanceId, nowMs },
     );

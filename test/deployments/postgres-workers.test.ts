@@ -1,0 +1,4 @@
+import { fulfilsTheContract } from './contract.js';
+import { DEPLOYMENTS } from './deployments.js';
+
+fulfilsTheContract(DEPLOYMENTS.postgresWorkers);
