@@ -56,7 +56,15 @@ async function run({ texts, instanceId, daemonId, isLogInJournal, cached }: Brie
   });
   try {
     const ids = { instanceId, daemonId };
-    const daemon = await startDaemon({ settings, reloadable, log, clock: realClock, version: readVersion(), link, ...ids });
+    const daemon = await startDaemon({
+      settings,
+      reloadable,
+      log,
+      clock: realClock,
+      version: readVersion(),
+      link,
+      ...ids,
+    });
     link.channel.handle('reload', (changed) => {
       const { reloadable: next } = loadSettings(changed);
       daemon.apply(next);

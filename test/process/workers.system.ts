@@ -1,10 +1,12 @@
 /** WORKERS above 1: one daemon whose promises hold over all of its processes, and whatever happens to one of them. */
 import { once } from 'node:events';
 import { Agent, get, type IncomingMessage, request } from 'node:http';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect } from 'chai';
 import { EXIT } from '../../daemon/api/vocabulary.js';
 import type { WireProject, WireStatus, WireTokenCreated } from '../../daemon/api/contract.js';
-import { MANAGEMENT_TOKEN } from '../support/daemon.js';
+import { MANAGEMENT_TOKEN, temporaryFolder } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
 import { Fleet, type Member } from '../support/fleet.js';
 import { freezeProcess } from '../support/freeze-process.js';
@@ -247,6 +249,39 @@ describe('several workers', function () {
     const statuses = (await Promise.all(Array.from({ length: 8 }, () => workers.callAll(token)))).flat();
     expect(statuses.filter((status) => status === 200)).to.have.length(50);
     expect(statuses.filter((status) => status === 429)).to.have.length(statuses.length - 50);
+  });
+
+  it('SIGHUP applies a setting in every worker, and in those that start later', async () => {
+    const limit = join(temporaryFolder(), 'limit');
+    writeFileSync(limit, '0');
+    workers = await Workers.start({ GLOBAL_RATE_LIMIT_FILE: limit, RATE_LIMIT_WINDOW: '1h' });
+    const token = await workers.token();
+    expect(await workers.callAll(token)).to.deep.equal(Array(CONNECTIONS).fill(200));
+    writeFileSync(limit, '1');
+    workers.daemon.signal('SIGHUP');
+    await eventually('the limit applies to all', async () =>
+      (await workers.callAll(token)).every((status) => status === 429),
+    );
+    const before = await workers.pids();
+    process.kill(before[0] ?? 0, 'SIGKILL');
+    await eventually('the worker is replaced', async () => {
+      const pids = await workers.pids();
+      return pids.length === WORKERS && pids[0] !== before[0];
+    });
+    await workers.callAll(token); // The connections to the killed worker break.
+    expect(await workers.callAll(token)).to.deep.equal(Array(CONNECTIONS).fill(429));
+  });
+
+  it('SIGTERM lets the requests of all workers finish, and loses no count', async () => {
+    workers = await Workers.start({ SHUTDOWN_GRACE: '20s' });
+    workers.fleet.thinkMs = () => 500;
+    const token = await workers.token(100);
+    const answers = workers.callAll(token);
+    await eventually('all are in flight', () => workers.fleet.reached(token.id) === CONNECTIONS);
+    await workers.daemon.stop();
+    expect(await answers).to.deep.equal(Array(CONNECTIONS).fill(200));
+    const counted = await workers.fleet.counted(token.id);
+    expect(counted).to.deep.equal({ requestCount: CONNECTIONS, reserved: CONNECTIONS, leased: 0 });
   });
 
   it('gives up when workers keep ending', async () => {

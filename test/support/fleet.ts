@@ -92,6 +92,10 @@ export class Member {
     return this.#life?.exit ?? Promise.resolve(null);
   }
 
+  signal(signal: NodeJS.Signals): void {
+    this.#life?.child.kill(signal);
+  }
+
   /** As `kill -9` does, whether it is frozen or not. */
   async kill(): Promise<void> {
     const life = this.#take();
