@@ -39,6 +39,8 @@ describe(`llmp demo --tui${WITHOUT_TMUX}`, function () {
     await terminal.shows(/✗ 502 .*mobile-app/, START_WITHIN_MS);
     expect((await terminal.modes()).isAlternate).to.equal(true);
     await terminal.press('q');
+    await terminal.shows('again to quit, which also stops');
+    await terminal.press('q');
     expect(await terminal.exit()).to.equal(0);
     await terminal.shows('All data of the demo was removed.');
     expect(readdirSync(tmp)).to.deep.equal([]);
