@@ -254,6 +254,9 @@ describe(`llmp tui, in a real terminal${WITHOUT_TMUX}`, function () {
       await it.press('Tab');
       await it.typeSecret('sk-a-key-of-the-provider');
       await it.press('Enter', 'Enter');
+      // There is no provider.
+      await it.shows(/the provider did not respond to the check/);
+      await it.press('Space', 'Enter', 'Enter');
       await it.shows(/Created project night/);
       expect(await it.screen(true)).not.to.contain('a-key-of-the');
       await it.shows(/night/);

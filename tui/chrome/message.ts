@@ -9,7 +9,8 @@ import { between, cut, fitted, type Piece, strip, type Strip, text, widthOf } fr
 import { SKEW_WARNING_MS } from '../state/connection.js';
 import { NOT_REPORTED } from '../../daemon/api/formats.js';
 import { nextReversal, UNDO_AT_ONCE_MS } from '../state/undo.js';
-import { isStoppable, layer, type Message, type Prompt, type State } from '../state/state.js';
+import type { Prompt } from '../state/layers.js';
+import { isStoppable, layer, type Message, type State } from '../state/state.js';
 
 const TONES: Record<Message['tone'], Role> = { good: 'good', plain: 'plain', bad: 'bad' };
 

@@ -1,5 +1,6 @@
 /** Key bindings, as data. The reducer runs them; footer, help, command line and manual list them. */
-import type { CustomKeys, Layer, Screen, State, Transition } from '../state/state.js';
+import type { Layer } from '../state/layers.js';
+import type { CustomKeys, Screen, State, Transition } from '../state/state.js';
 
 /**
  * Where a key applies: on a screen, in a layer, or in a part of one: the path of a secret, the list of a field's choices, a search in help,

@@ -1,6 +1,7 @@
 /** Keys of the lists in layers: help, and the list of contexts. */
 import * as navigation from '../state/navigation.js';
-import { layer, type Layer, withMessage, type State, type Transition, view, withLayer } from '../state/state.js';
+import type { Layer } from '../state/layers.js';
+import { layer, withMessage, type State, type Transition, view, withLayer } from '../state/state.js';
 import { EMPTY_LINE } from '../state/line.js';
 import { type Binding, keyShown, named, type NamedBinding, withCustomKeys } from './binding.js';
 import { SCREEN_BINDINGS } from './screens.js';

@@ -6,16 +6,8 @@ import { checkCancelled } from '../state/key-forms.js';
 import { lineOf } from '../state/line.js';
 import * as navigation from '../state/navigation.js';
 import { refreshed } from '../state/refreshing.js';
-import {
-  type Dialog,
-  layer,
-  type Layer,
-  type Reveal,
-  withMessage,
-  type State,
-  type Transition,
-  withLayer,
-} from '../state/state.js';
+import type { Dialog, Layer, Reveal } from '../state/layers.js';
+import { layer, withMessage, type State, type Transition, withLayer } from '../state/state.js';
 import { type Binding, firstKeyOf, named, type NamedBinding } from './binding.js';
 
 /** Runs `act` with the top layer if it is of this kind. */

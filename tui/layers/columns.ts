@@ -3,7 +3,7 @@ import { choiceLines } from '../parts/choice.js';
 import type { Area } from '../parts/list.js';
 import { fitted, strip, type Strip, text } from '../parts/strip.js';
 import { columnInfo } from '../state/columns.js';
-import type { ColumnChoice } from '../state/state.js';
+import type { ColumnChoice } from '../state/layers.js';
 import type { Panel } from './panel.js';
 
 const COLUMNS = 66;

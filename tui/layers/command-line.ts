@@ -6,7 +6,8 @@ import { framed } from '../parts/frame.js';
 import type { Area } from '../parts/list.js';
 import { fitted, over, strip, type Strip, text } from '../parts/strip.js';
 import { wrapped } from '../parts/wrapped.js';
-import type { CommandLine, State } from '../state/state.js';
+import type { CommandLine } from '../state/layers.js';
+import type { State } from '../state/state.js';
 
 const COLUMNS = 96;
 const MAX_ROWS = 12;

@@ -3,7 +3,8 @@ import { framed } from '../parts/frame.js';
 import type { Area } from '../parts/list.js';
 import { fitted, over, strip, type Strip, text, widthOf } from '../parts/strip.js';
 import { suggestionsAt } from '../state/filtering.js';
-import type { Prompt, State } from '../state/state.js';
+import type { Prompt } from '../state/layers.js';
+import type { State } from '../state/state.js';
 
 const MOST = 8;
 

@@ -3,7 +3,7 @@ import { choiceLines } from '../parts/choice.js';
 import type { Area } from '../parts/list.js';
 import { isRole } from '../parts/roles.js';
 import { fitted, strip, type Strip, text } from '../parts/strip.js';
-import type { ContextChoice } from '../state/state.js';
+import type { ContextChoice } from '../state/layers.js';
 import type { ContextSummary } from '../state/exchange.js';
 import { wrapped } from '../parts/wrapped.js';
 import type { Panel } from './panel.js';

@@ -8,7 +8,8 @@ import { wrapped } from '../parts/wrapped.js';
 import { staleSince } from '../state/connection.js';
 import { actionAt, cancelAt } from '../state/dialog.js';
 import { warningOf } from '../state/forms.js';
-import type { Dialog, DialogItem, State } from '../state/state.js';
+import type { Dialog, DialogItem } from '../state/layers.js';
+import type { State } from '../state/state.js';
 import { fieldLines, widthOfFields } from './fields.js';
 import type { Panel } from './panel.js';
 

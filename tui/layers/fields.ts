@@ -7,7 +7,7 @@ import { cut, strip, type Strip, text, widthOf } from '../parts/strip.js';
 import { chosenAt, choicesFound, isOpen } from '../state/chooser.js';
 import { shownFields } from '../state/dialog.js';
 import { lineOf } from '../state/line.js';
-import type { Dialog, Field } from '../state/state.js';
+import type { Dialog, Field } from '../state/layers.js';
 
 const FIELD_COLUMNS = 40;
 /** Rows of the list of choices. More choices scroll. */

@@ -7,7 +7,8 @@ import { withFound } from '../parts/found.js';
 import type { Area } from '../parts/list.js';
 import { fitted, strip, type Strip, text } from '../parts/strip.js';
 import { filterKeys } from '../state/filtering.js';
-import { type Help, type State, view } from '../state/state.js';
+import type { Help } from '../state/layers.js';
+import { type State, view } from '../state/state.js';
 import type { Panel } from './panel.js';
 
 const COLUMNS = 88;

@@ -2,7 +2,7 @@
 import type { Area } from '../parts/list.js';
 import { strip, text } from '../parts/strip.js';
 import { wrapped } from '../parts/wrapped.js';
-import type { Notice } from '../state/state.js';
+import type { Notice } from '../state/layers.js';
 import type { Panel } from './panel.js';
 
 const COLUMNS = 96;

@@ -8,7 +8,8 @@ import { count } from '../parts/figures.js';
 import type { Area } from '../parts/list.js';
 import { joined, strip, type Strip, text, widthOf } from '../parts/strip.js';
 import { projectName } from '../state/projects.js';
-import { daemonNow, type Reveal, type State } from '../state/state.js';
+import type { Reveal } from '../state/layers.js';
+import { daemonNow, type State } from '../state/state.js';
 import { wrapped } from '../parts/wrapped.js';
 import type { Panel } from './panel.js';
 

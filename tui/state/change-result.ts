@@ -5,7 +5,8 @@ import type { ProblemCode } from '../../daemon/api/schemas/problem.js';
 import { nameOf } from './changes.js';
 import { refused } from './dialog.js';
 import type { ChangeRequest, Failure, ChangeResult } from './exchange.js';
-import { type Label, layer, type Layer, withLayer, withResult, type State, type PendingChange } from './state.js';
+import type { Label, Layer } from './layers.js';
+import { layer, withLayer, withResult, type State, type PendingChange } from './state.js';
 import { historyAfter, historyAfterFailure, notTriedCount } from './undo.js';
 
 /** Reports the result of a change, and remembers how to undo it. */

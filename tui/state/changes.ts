@@ -4,18 +4,9 @@ import { counted, relativeTime } from '../../daemon/api/formats.js';
 import { shortId } from '../../console/views.js';
 import type { WireProject, WireToken } from '../../daemon/api/contract.js';
 import { confirmationOf, dialogOf, reasonField, textField } from './dialog.js';
-import type { ChangeRequest, Named } from './exchange.js';
-import {
-  daemonNow,
-  type Dialog,
-  type DialogItem,
-  withMessage,
-  type State,
-  type Transition,
-  type PendingChange,
-  type Reversal,
-  whyNoChange,
-} from './state.js';
+import type { ChangeRequest, Named, Reversal } from './exchange.js';
+import type { Dialog, DialogItem } from './layers.js';
+import { daemonNow, withMessage, type State, type Transition, type PendingChange, whyNoChange } from './state.js';
 
 /** From this number of tokens on, the operator must type a confirmation. */
 export const TYPED_FROM = 25;

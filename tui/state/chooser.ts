@@ -1,6 +1,6 @@
 /** A field with choices: the arrows select the next one; typing opens a list of the choices and narrows it. */
 import { inserted, EMPTY_LINE, lineOf } from './line.js';
-import type { Field } from './state.js';
+import type { Field } from './layers.js';
 
 export type FieldChoice = NonNullable<Field['choices']>[number];
 

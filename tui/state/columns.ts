@@ -4,7 +4,8 @@ import { screenOf } from './filtering.js';
 import { above, closed } from './navigation.js';
 import { MAX_COLUMNS, type SavedChange, withSavedChange } from './saved.js';
 import { shownView } from './saved-views.js';
-import { type ColumnChoice, layer, type State, type Transition, withLayer, withMessage } from './state.js';
+import type { ColumnChoice } from './layers.js';
+import { layer, type State, type Transition, withLayer, withMessage } from './state.js';
 
 interface ColumnInfo {
   id: string;

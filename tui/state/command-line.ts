@@ -2,7 +2,8 @@
 import { withoutSecrets } from '../../console/escape.js';
 import { EMPTY_LINE, type Line, lineOf } from './line.js';
 import { above } from './navigation.js';
-import { type CommandLine, layer, type State, type Transition, withLayer } from './state.js';
+import type { CommandLine } from './layers.js';
+import { layer, type State, type Transition, withLayer } from './state.js';
 
 /** Maximum number of commands in the history, in memory and in its file. */
 export const MAX_HISTORY = 200;

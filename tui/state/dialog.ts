@@ -1,5 +1,5 @@
 /** Key handling in dialogs: moving between fields and buttons, and editing a field. */
-import type { Dialog, Field, Label } from './state.js';
+import type { Dialog, Field, Label } from './layers.js';
 import * as chooser from './chooser.js';
 import { concealed, edited, EMPTY_LINE, inserted, isOneCharacter, lineOf } from './line.js';
 

@@ -89,6 +89,16 @@ export interface NewKey {
   isToCheck: boolean;
 }
 
+/** A change that reverts an earlier one. */
+export interface Reversal {
+  kind: 'undo' | 'redo';
+  change: ChangeRequest;
+  /** When the earlier change was made. */
+  madeMs: number;
+  /** Text of the dialog that must be confirmed first; null: a dialog opens only if the change is long ago. */
+  confirmation: string | null;
+}
+
 /** An object with its id and name. */
 export interface Named {
   id: string;

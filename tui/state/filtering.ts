@@ -9,7 +9,8 @@ import { type Line, lineOf } from './line.js';
 import { closed, filterOf } from './navigation.js';
 import * as projects from './projects.js';
 import { SAVED_SCREENS } from './saved.js';
-import { type Prompt, type State, type Transition, view, withLayer } from './state.js';
+import type { Prompt } from './layers.js';
+import { type State, type Transition, view, withLayer } from './state.js';
 import * as tokens from './tokens.js';
 import * as top from './top.js';
 

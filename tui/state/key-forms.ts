@@ -3,7 +3,8 @@ import type { WireProject } from '../../daemon/api/contract.js';
 import { dialogOf, isOn, type Problem, reasonField, textField, toggleField, valueOf } from './dialog.js';
 import type { ChangeRequest, NewKey } from './exchange.js';
 import { Secret } from './secret.js';
-import { type Dialog, layer, type State, type Transition, withLayer } from './state.js';
+import type { Dialog } from './layers.js';
+import { layer, type State, type Transition, withLayer } from './state.js';
 
 /** The key becomes part of a header line. */
 const KEY = /^[\x21-\x7e]{1,512}$/;

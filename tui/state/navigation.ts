@@ -1,17 +1,8 @@
 /** Navigation between views, and opening and closing layers. */
 import { lineOf } from './line.js';
 import { atFirst } from './top.js';
-import {
-  layer,
-  type Layer,
-  withMessage,
-  type State,
-  type Transition,
-  TABS,
-  type Tab,
-  view,
-  type View,
-} from './state.js';
+import type { Layer } from './layers.js';
+import { layer, withMessage, type State, type Transition, TABS, type Tab, view, type View } from './state.js';
 
 export const opened = (state: State, next: View): State => ({ ...state, views: [...state.views, next] });
 

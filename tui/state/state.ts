@@ -1,8 +1,6 @@
 /** State of the terminal UI, as plain data. Screens render it; `update` and the key bindings compute the next one. */
-import type { FilteredScreen } from '../../console/query/types.js';
 import type {
   CachePurge,
-  TokenCreateTerms,
   WireAuditRecord,
   WireCache,
   WireEvent,
@@ -14,19 +12,18 @@ import type {
   WireUsageLine,
 } from '../../daemon/api/contract.js';
 import type {
+  Reversal,
   ChangeRequest,
   ContextSummary,
   Effect,
   Failure,
-  Named,
   Target,
   DataRequest,
   TokenHistory,
 } from './exchange.js';
 import type { Feed } from './feed.js';
+import type { Dialog, Layer } from './layers.js';
 import type { Saved } from './saved.js';
-import type { Secret } from './secret.js';
-import type { Line } from './line.js';
 import type { Window } from './window.js';
 import type { TokenSortField, TopDimension, TopWindow } from '../../daemon/api/vocabulary.js';
 
@@ -282,172 +279,6 @@ export interface UndoHistory {
   undo: readonly Reversal[];
   /** Repeats what was undone. Emptied by any other change. */
   redo: readonly Reversal[];
-}
-
-/** A change that reverts an earlier one. */
-export interface Reversal {
-  kind: 'undo' | 'redo';
-  change: ChangeRequest;
-  /** When the earlier change was made. */
-  madeMs: number;
-  /** Text of the dialog that must be confirmed first; null: a dialog opens only if the change is long ago. */
-  confirmation: string | null;
-}
-
-export type Layer = Dialog | Reveal | Prompt | CommandLine | Help | ContextChoice | ColumnChoice | Notice;
-
-/** A dialog: affected items, notes, input fields, and two buttons, of which the first cancels. */
-export interface Dialog {
-  kind: 'dialog';
-  purpose: Purpose;
-  title: string;
-  /** The first few affected items, one per line; cells are aligned. */
-  items: readonly DialogItem[];
-  /** Number of affected items that are not listed. */
-  more: number;
-  notes: readonly { words: string; isWarning: boolean }[];
-  fields: readonly Field[];
-  /** Label of the second button. */
-  action: string;
-  /** Index of the focused element: the visible fields, then Cancel, then the action. */
-  focus: number;
-  /** First visible line of the text, when it does not fit and a button has the focus. */
-  scrolled: number;
-  problem: string | null;
-  /** The change that was sent from the form, which stays open until the response to it. */
-  awaited?: ChangeRequest | null;
-  /** Named with the problem: the next field, which the rejected text may be meant for. */
-  meantField?: Label | null;
-}
-
-export interface DialogItem {
-  cells: readonly string[];
-  isWarning: boolean;
-}
-
-/** The terms of a token have the names of the API fields, except those with another label below. */
-type TermLabel = Capitalize<Exclude<keyof TokenCreateTerms, 'project_id' | 'max_requests'>>;
-
-/** Label of a field, which also identifies it: unique within a dialog. */
-export type Label =
-  | TermLabel
-  | 'Project'
-  | 'Expires in'
-  | 'Requests'
-  | 'Reason'
-  | "Provider's key"
-  | 'Check'
-  | 'What'
-  | 'Method'
-  | 'Path'
-  | `Type ${string} to confirm`;
-
-export interface Field {
-  label: Label;
-  line: Line;
-  /** Choices, selected with left and right, or in a list that typing opens and narrows. Without choices the field takes text. */
-  choices?: readonly { value: string; label: string }[];
-  /** Set while the list of the choices is open: the text that narrows it, and the choice to restore if it is closed with Escape. */
-  search?: { typed: string; before: string };
-  /** The choices are yes and no: space selects the other one. */
-  isToggle?: boolean;
-  /** Rendered as bullets. */
-  isSecret?: boolean;
-  hint?: string;
-  /** In terminal columns. */
-  width?: number;
-  /** The field is visible only while another field has this value. */
-  onlyIf?: { field: Label; value: string };
-}
-
-export type Purpose =
-  | {
-      for: 'change';
-      change: ChangeRequest;
-      /** The word that must be typed to confirm; null: none. */
-      typed: string | null;
-      /** Set if the change is an undo or a redo. */
-      reversal: Reversal | null;
-    }
-  | { for: 'new-token' }
-  | { for: 'new-project' }
-  | { for: 'rename'; project: Named }
-  | { for: 'set-key'; project: Named }
-  | { for: 'purge'; typed: string | null };
-
-/** Dialog that shows the secret of a new token, once. */
-export interface Reveal {
-  kind: 'reveal';
-  token: WireToken;
-  secret: Secret;
-  isShown: boolean;
-  /** Whether the secret was shown, copied or written, so that the operator can have stored it. */
-  wasRevealed: boolean;
-  /** Path being typed to write the secret to; null: none. */
-  path: Line | null;
-  isWriting: boolean;
-  /** Result of the last copy or write. */
-  notice: string | null;
-  problem: string | null;
-}
-
-/** An input line at the bottom; used only for the filter of a list. */
-export interface Prompt {
-  kind: 'prompt';
-  line: Line;
-  /** The filter to restore with Escape. */
-  before: string;
-  problem: string | null;
-}
-
-/** The command line. Its completions are derived from the line. */
-export interface CommandLine {
-  kind: 'command';
-  line: Line;
-  /** Index of the completion that tab takes. */
-  selected: number;
-  /** The operator moved to the completion, so that Enter takes it. */
-  isChosen: boolean;
-  /** Which command of the history is in the line, 1 for the latest; null: none. */
-  recalled: number | null;
-  /** The line before one of the history was recalled. */
-  draft: string;
-  problem: string | null;
-}
-
-export interface Help {
-  kind: 'help';
-  selected: number;
-  /** Text that narrows the lines, while it is typed; null: all lines. */
-  search: Line | null;
-}
-
-export interface ContextChoice {
-  kind: 'contexts';
-  all: readonly ContextSummary[] | null;
-  /** Keys pressed before the list was loaded. They are handled once it is. */
-  queuedKeys: readonly string[];
-  selected: number;
-  failure: Failure | null;
-}
-
-/** The choice of the columns of a list. */
-export interface ColumnChoice {
-  kind: 'columns';
-  screen: FilteredScreen;
-  /** All columns of the list, in the order of the choice. */
-  entries: readonly { id: string; isShown: boolean }[];
-  selected: number;
-  notice: string | null;
-}
-
-/** Sentences to read, such as problems of the operator's settings. Any of its keys closes it. */
-export interface Notice {
-  kind: 'notice';
-  title: string;
-  sentences: readonly string[];
-  /** First visible sentence, if not all fit. */
-  scrolled: number;
 }
 
 /** The next state, and the effects to run. */

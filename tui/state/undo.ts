@@ -4,8 +4,8 @@
  */
 import { relativeTime } from '../../daemon/api/formats.js';
 import { confirm, nameOf, note, send, titleOf, where } from './changes.js';
-import type { ChangeRequest, ChangeResult } from './exchange.js';
-import { type Reversal, type State, type Transition, type UndoHistory, withMessage } from './state.js';
+import type { ChangeRequest, ChangeResult, Reversal } from './exchange.js';
+import { type State, type Transition, type UndoHistory, withMessage } from './state.js';
 
 const MAX_REVERSALS = 10;
 /** A change that is older than this is confirmed first: the operator may have forgotten what `u` reverts. */

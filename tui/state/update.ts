@@ -24,16 +24,8 @@ import { refreshed, streams, woke } from './refreshing.js';
 import { listRows } from './rows.js';
 import { NOTHING_SAVED } from './saved.js';
 import { withCount } from './saved-views.js';
-import {
-  bulkActivity,
-  type Reveal,
-  type Sample,
-  withMessage,
-  type State,
-  type Transition,
-  view,
-  withLayer,
-} from './state.js';
+import type { Reveal } from './layers.js';
+import { bulkActivity, type Sample, withMessage, type State, type Transition, view, withLayer } from './state.js';
 import * as token from './token.js';
 import * as tokens from './tokens.js';
 import * as top from './top.js';

@@ -3,7 +3,7 @@ import { EXIT } from '../../../console/failure.js';
 import { candidates } from '../../../tui/keys/command-line/candidates.js';
 import { COMMANDS } from '../../../tui/keys/command-line/commands.js';
 import { MAX_HISTORY } from '../../../tui/state/command-line.js';
-import type { CommandLine } from '../../../tui/state/state.js';
+import type { CommandLine } from '../../../tui/state/layers.js';
 import { type Beginning, Operator } from '../operator.js';
 import { screenText } from '../screens/rendering.js';
 import { scene, SECRET } from '../screens/scenes.js';

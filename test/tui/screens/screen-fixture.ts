@@ -14,7 +14,8 @@ import * as input from '../../../tui/input.js';
 import { initialState, type InitialStateOptions } from '../../../tui/state/initial-state.js';
 import type { Action, ContextSummary, Failure, Target, DataRequest } from '../../../tui/state/exchange.js';
 import { focused } from '../../../tui/state/dialog.js';
-import { type Label, layer, type Look, type State, type Tab } from '../../../tui/state/state.js';
+import type { Label } from '../../../tui/state/layers.js';
+import { layer, type Look, type State, type Tab } from '../../../tui/state/state.js';
 import { update } from '../../../tui/state/update.js';
 import { aTop, aWireProject, aWireToken } from '../../support/factories.js';
 

@@ -1,6 +1,7 @@
 /** What the command line offers: commands and actions for its first word, and then the argument's completions. */
 import { fuzzyRank } from '../../../console/fuzzy.js';
-import { view, type CommandLine, type State } from '../../state/state.js';
+import type { CommandLine } from '../../state/layers.js';
+import { view, type State } from '../../state/state.js';
 import { type NamedBinding, withCustomKeys } from '../binding.js';
 import { SCREEN_BINDINGS } from '../screens.js';
 import { type Command, commandNamed, COMMANDS } from './commands.js';
