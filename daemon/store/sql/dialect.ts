@@ -3,8 +3,6 @@ export interface Dialect {
   readonly name: 'sqlite' | 'postgres' | 'mysql';
   /** Index hint, placed after a table name. For databases that would otherwise read and sort all rows. */
   readonly indexHint: (index: string) => string;
-  /** The same for lookups by primary key, where the database could choose another index. */
-  readonly primaryKeyHint: string;
   /** `FROM` clause for only those rows of `table` whose `column` is in the JSON array bound to `list`, found one by one. */
   readonly rowsIn: (table: string, column: string, list: string) => string;
   /** Condition that a column contains a text, compared exactly. */
@@ -30,7 +28,6 @@ const standardUpsertAdd: Dialect['upsertAdd'] = (table, key, counts) =>
 export const sqlite: Dialect = {
   name: 'sqlite',
   indexHint: (index) => `INDEXED BY ${index}`,
-  primaryKeyHint: '', // SQLite prefers the index with the most columns that are given.
   rowsIn: (table, column, list) => `json_each(${list}) AS listed CROSS JOIN ${table} ON ${column} = listed.value`,
   // LIKE also ignores case; with a million names it takes a fifth longer.
   contains: (column, bind) => `INSTR(${column}, ${bind}) > 0`,
@@ -44,7 +41,6 @@ export const sqlite: Dialect = {
 export const postgres: Dialect = {
   name: 'postgres',
   indexHint: () => '', // PostgreSQL chooses by statistics and needs no hint.
-  primaryKeyHint: '',
   rowsIn: (table, column, list) =>
     `json_array_elements_text(CAST(${list} AS json)) AS listed(value) JOIN ${table} ON ${column} = listed.value`,
   contains: (column, bind) => `POSITION(${bind} IN ${column}) > 0`,
@@ -59,7 +55,6 @@ export const postgres: Dialect = {
 export const mysql: Dialect = {
   name: 'mysql',
   indexHint: (index) => `FORCE INDEX (${index})`,
-  primaryKeyHint: 'FORCE INDEX (PRIMARY)',
   rowsIn: (table, column, list) =>
     `JSON_TABLE(${list}, '$[*]' COLUMNS (value VARCHAR(64) PATH '$')) AS listed
      JOIN ${table} ON ${column} = CONVERT(listed.value USING utf8mb4) COLLATE utf8mb4_bin`,

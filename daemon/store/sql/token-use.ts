@@ -50,7 +50,7 @@ export function useQueries(
 export function useCondition({ errorsOver, models }: UseFilter, nowMs: number, dialect: Dialect): Query | null {
   // With a day that has begun only by the clock of another instance.
   const days = Array.from({ length: DAYS + 1 }, (_, day) => firstDayMs(nowMs) + day * DAY_MS);
-  const own = `FROM usage_sums u ${dialect.primaryKeyHint} WHERE u.kind = '${KIND}' AND u.from_ms IN (${days.join(', ')})
+  const own = `FROM usage_sums u WHERE u.kind = '${KIND}' AND u.from_ms IN (${days.join(', ')})
     AND u.project_id = t.project_id AND u.token_id = t.id`;
   const conditions: string[] = [];
   const bind: Bind = {};

@@ -152,6 +152,10 @@ async function timed(daemon: TestDaemon, path: string): Promise<number> {
 /** The tokens were created in two months, live and expired, of every state, a third with a cap; each was used in one or two hours of the day. */
 async function fill({ daemon: { stores } }: TestDaemon): Promise<void> {
   const { database } = stores;
+  const isMysql = database.dialect.name === 'mysql';
+  // A test server has memory for a fraction of these rows, and ends statements after 30 s.
+  if (isMysql) await database.sequelize.query('SET GLOBAL innodb_buffer_pool_size = 536870912');
+  const unlimited = isMysql ? 'SET STATEMENT max_statement_time = 0 FOR' : '';
   const nowMs = Date.now();
   // As literals, and not through the writer of SQLite, which keeps statements: thousands of bind values take much longer.
   const insert = (into: string, rows: readonly (string | number | boolean)[][]) => {
@@ -215,14 +219,13 @@ async function fill({ daemon: { stores } }: TestDaemon): Promise<void> {
   for (const [kind, [token, ms]] of Object.entries(kinds)) {
     const sumKey = `hour_ms - hour_ms % ${ms}, project_id, ${token === "''" ? '' : `${token}, `}model`;
     await database.sequelize.query(
-      `INSERT INTO usage_sums (kind, from_ms, project_id, token_id, model, ${counts.join(', ')}, refused, errors)
+      `${unlimited} INSERT INTO usage_sums (kind, from_ms, project_id, token_id, model, ${counts.join(', ')}, refused, errors)
        SELECT '${kind}', hour_ms - hour_ms % ${ms}, project_id, ${token}, model, ${sums}, 0,
          SUM(CASE WHEN outcome = 'truncated' THEN requests ELSE 0 END) FROM usage_hourly GROUP BY ${sumKey}`,
     );
   }
   if (database.dialect.name === 'postgres') await database.sequelize.query('ANALYZE');
-  if (database.dialect.name === 'mysql')
-    await database.sequelize.query('ANALYZE TABLE tokens, usage_hourly, usage_sums');
+  if (isMysql) await database.sequelize.query('ANALYZE TABLE tokens, usage_hourly, usage_sums');
 }
 
 /** An ID of its own for each number, in no order. */
