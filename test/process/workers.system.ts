@@ -40,9 +40,10 @@ class Workers {
   }
 
   /** A management request on a new connection. */
-  async manage(method: string, path: string): Promise<{ status: number | undefined; body: unknown }> {
-    const headers = { authorization: `Bearer ${MANAGEMENT_TOKEN}` };
-    const outgoing = request(this.daemon.url + path, { agent: false, method, headers }).end();
+  async manage(method: string, path: string, body?: unknown): Promise<{ status: number | undefined; body: unknown }> {
+    const headers = { authorization: `Bearer ${MANAGEMENT_TOKEN}`, 'content-type': 'application/json' };
+    const outgoing = request(this.daemon.url + path, { agent: false, method, headers });
+    outgoing.end(body === undefined ? undefined : JSON.stringify(body));
     const [response] = (await once(outgoing, 'response')) as [IncomingMessage];
     let text = '';
     for await (const piece of response.setEncoding('utf8')) text += piece as string;
@@ -182,6 +183,26 @@ describe('several workers', function () {
     await Promise.allSettled(revoked);
     await eventually('all streams have ended', () => streams.every(({ closed }) => closed));
     await eventually('the worker is replaced', async () => (await workers.pids()).length === WORKERS);
+  });
+
+  it('a pause of the primary ends no worker, even while changes are being applied', async () => {
+    workers = await Workers.start();
+    const before = await workers.pids();
+    let isOver = false;
+    const changes = Array.from({ length: 8 }, async (_, at) => {
+      for (let change = 0; !isOver; change++)
+        await workers.manage('PATCH', `/manage/projects/${workers.project.id}`, { name: `name ${at}-${change}` });
+    });
+    for (let pauses = 0; pauses < 2; pauses++) {
+      await new Promise((resolve) => setTimeout(resolve, 200));
+      workers.daemon.freeze();
+      await new Promise((resolve) => setTimeout(resolve, 2_500)); // Longer than a worker may take.
+      workers.daemon.resume();
+    }
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    isOver = true;
+    await Promise.all(changes);
+    expect(await workers.pids()).to.deep.equal(before);
   });
 
   it('a cap holds, and requests are served again, after a worker was killed under load', async () => {

@@ -23,7 +23,7 @@ import {
   StoreUnavailable,
 } from '../../core/ports.js';
 import type { WorkerReport } from '../../core/status.js';
-import { withTimeout } from '../../core/with-timeout.js';
+import { isDoneWithin, withTimeout } from '../../core/with-timeout.js';
 import { Channel, type Port } from './channel.js';
 import { countersOf, type Figures, NO_FIGURES, plus } from './figures.js';
 import type { Briefing, OfPrimary, OfWorker, Texts } from './protocol.js';
@@ -183,12 +183,9 @@ export class Crew implements Notifications {
 
   async #confirmedBy({ channel, process }: Member, withinMs = CONFIRM_WITHIN_MS): Promise<void> {
     const { clock, log } = this.#options;
-    const reply = channel.call('confirm', null).then(
-      () => true,
-      () => true, // It has ended.
-    );
+    const reply = channel.call('confirm', null).catch(() => undefined); // It has ended.
     channel.flush();
-    if (await withTimeout(clock, withinMs, reply, () => false)) return;
+    if (await isDoneWithin(clock, withinMs, reply)) return;
     log.error('a worker does not respond; ending it', { worker: process.number, pid: process.pid });
     process.kill();
     await process.ended;
@@ -258,8 +255,9 @@ export class Crew implements Notifications {
     const replies = await Promise.all(
       [...this.#members].map(async (member) => {
         const reply = member.channel.call(name, argument).catch(() => null);
-        const late = () => this.#confirmedBy(member).then(() => null);
-        return withTimeout(this.#options.clock, CONFIRM_WITHIN_MS, reply, late);
+        if (await isDoneWithin(this.#options.clock, CONFIRM_WITHIN_MS, reply)) return reply;
+        await this.#confirmedBy(member);
+        return null;
       }),
     );
     return replies.filter((reply) => reply !== null && reply !== undefined);
