@@ -54,7 +54,9 @@ export function createWorkers(
     connection,
     take: (key, window) => windows[key.startsWith('global:') ? 'global' : 'address'].take(key, window),
   });
-  const share = () => ({ ...texts(), ...shareOf(settings, live, count) });
+  /** With port 0: the port that the system chose, which stays when all workers are replaced. */
+  let chosen: Record<string, string> = {};
+  const share = () => ({ ...texts(), ...shareOf(settings, live, count), ...chosen });
   let listening = 0;
   let onAllListen: (address: string | null) => void = () => undefined;
   const allListen = new Promise<string | null>((resolve) => (onAllListen = resolve));
@@ -89,7 +91,8 @@ export function createWorkers(
   return {
     failed: processes.failed,
     async begin() {
-      await checkListening(listenAddress);
+      const address = await checkListening(listenAddress);
+      if ('port' in listenAddress && listenAddress.port === 0 && address) chosen = { LISTEN_ADDR: address };
       processes.begin();
       return Promise.race([allListen, processes.failed]);
     },

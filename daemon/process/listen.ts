@@ -19,11 +19,13 @@ export async function listen(server: Server, address: ListenAddress, isWorker = 
   if ('path' in address) chmodSync(address.path, 0o660);
 }
 
-/** Listens for a moment: fails if the address cannot be used. Removes a stale socket. */
-export async function checkListening(address: ListenAddress): Promise<void> {
+/** Listens for a moment: fails if the address cannot be used. Removes a stale socket. @returns the address, as `addressOf`. */
+export async function checkListening(address: ListenAddress): Promise<string | null> {
   const probe = createServer((socket) => socket.destroy());
   await listen(probe, address);
+  const listened = addressOf(probe);
   await new Promise((resolve) => probe.close(resolve));
+  return listened;
 }
 
 /** The address that the server listens on; for port 0, with the port that the system chose. */

@@ -16,6 +16,7 @@ const DEATHS_WITHIN_MS = 60_000;
 const FIRST_PAUSE_MS = 100;
 const PROGRAM = fileURLToPath(new URL('../worker/main.js', import.meta.url));
 const MIN_HEAP_MB = 256;
+const KEEP_ALIVE_MS = 3_600_000;
 
 /** A worker that was started. */
 export interface StartedWorker {
@@ -42,6 +43,8 @@ export class WorkerProcesses {
   readonly #living = new Map<number, StartedWorker>();
   #deathsMs: number[] = [];
   #isStopping = false;
+  /** A primary does not listen, so without workers nothing else keeps the process alive until they are replaced, or the daemon has stopped. */
+  #keepsAlive: NodeJS.Timeout | undefined;
   #fail: (error: Error) => void = () => undefined;
   /** Rejects when too many workers have ended. */
   readonly failed: Promise<never>;
@@ -61,6 +64,7 @@ export class WorkerProcesses {
       execArgv: [...NODE_FLAGS, ...execArgv, ...heapOptions(count, execArgv)],
       serialization: 'advanced',
     });
+    this.#keepsAlive = setInterval(() => undefined, KEEP_ALIVE_MS);
     for (let number = 1; number <= count; number++) this.#start(number);
   }
 
@@ -77,6 +81,7 @@ export class WorkerProcesses {
     });
     await Promise.all([...this.#living.values()].map(({ ended }) => ended));
     cancel();
+    clearInterval(this.#keepsAlive);
   }
 
   #start(number: number): void {

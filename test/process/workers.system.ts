@@ -240,6 +240,20 @@ describe('several workers', function () {
     }
   });
 
+  it('continues after all workers ended at the same time, and some time after another one', async () => {
+    workers = await Workers.start();
+    const token = await workers.token();
+    const [first = 0, ...others] = await workers.pids();
+    process.kill(first, 'SIGKILL');
+    await eventually('the first is replaced', async () => {
+      const pids = await workers.pids();
+      return pids.length === WORKERS && !pids.includes(first);
+    });
+    const replacement = (await workers.pids()).filter((pid) => !others.includes(pid));
+    for (const pid of [...others, ...replacement]) process.kill(pid, 'SIGKILL');
+    await eventually('requests are served again', async () => (await workers.call(token, 0)) === 200);
+  });
+
   it('the workers end with the primary, and the next daemon continues with exact caps', async () => {
     workers = await Workers.start();
     for (let round = 0; round < ROUNDS; round++) {
