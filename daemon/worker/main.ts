@@ -8,7 +8,7 @@ import { nextCrash } from '../process/ending.js';
 import { createLog } from '../process/log.js';
 import { GROW_UNDER_LOAD, PRETENURING_OFF } from '../process/v8-flags.js';
 import { PrimaryLink } from '../store/ipc/primary-link.js';
-import type { Briefing } from '../store/ipc/protocol.js';
+import type { Briefing, Texts } from '../store/ipc/protocol.js';
 
 setFlagsFromString(PRETENURING_OFF);
 // The primary gets these signals too, and decides. A terminal and systemd send them to all processes.
@@ -54,6 +54,12 @@ async function run({ texts, instanceId, daemonId, isLogInJournal, cached }: Brie
       return undefined;
     });
   });
+  // Settings may be reloaded while it starts.
+  let newest = texts;
+  link.channel.handle('reload', (changed) => {
+    newest = changed;
+    return undefined;
+  });
   try {
     const ids = { instanceId, daemonId };
     const daemon = await startDaemon({
@@ -65,12 +71,14 @@ async function run({ texts, instanceId, daemonId, isLogInJournal, cached }: Brie
       link,
       ...ids,
     });
-    link.channel.handle('reload', (changed) => {
+    const reload = (changed: Texts) => {
       const { reloadable: next } = loadSettings(changed);
       daemon.apply(next);
       log.level = next.logLevel;
       return undefined;
-    });
+    };
+    link.channel.handle('reload', reload);
+    if (newest !== texts) reload(newest);
     setFlagsFromString(GROW_UNDER_LOAD);
     link.channel.send('listening', daemon.address);
     const code = await Promise.race([stopped, crashed, daemon.failed]);

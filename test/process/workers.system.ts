@@ -307,6 +307,26 @@ describe('several workers', function () {
     expect(await workers.callAll(token)).to.deep.equal(Array(CONNECTIONS).fill(429));
   });
 
+  it('SIGHUP while a worker starts applies in that worker too', async () => {
+    const limit = join(temporaryFolder(), 'limit');
+    writeFileSync(limit, '0');
+    workers = await Workers.start({ IP_RATE_LIMIT_FILE: limit, RATE_LIMIT_WINDOW: '1h' });
+    const token = await workers.token();
+    const [first = 0] = await workers.pids();
+    process.kill(first, 'SIGKILL');
+    await eventually('another one starts', () => workers.daemon.logged.some((line) => line.includes('has ended')));
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    writeFileSync(limit, '10');
+    workers.daemon.signal('SIGHUP');
+    await eventually('all workers listen', async () => {
+      const { body } = await workers.manage('GET', '/manage/status');
+      const { length } = (body as WireStatus).workers.filter(({ missing }) => missing.length === 0);
+      return length === WORKERS;
+    });
+    const statuses = (await Promise.all(Array.from({ length: 4 }, () => workers.callAll(token)))).flat();
+    expect(statuses.filter((status) => status === 200)).to.have.length(10);
+  });
+
   it('SIGTERM lets the requests of all workers finish, and loses no count', async () => {
     workers = await Workers.start({ SHUTDOWN_GRACE: '20s' });
     workers.fleet.thinkMs = () => 500;
