@@ -53,7 +53,7 @@ function linked(shared: SharedStores, link: PrimaryLink, clock: Clock): SharedSt
   const { cache, rateWindows } = shared;
   return {
     ...shared,
-    cache: cache?.backend === 'memory' ? new LinkedCache(link, cache) : cache,
+    cache: cache?.backend === 'memory' ? new LinkedCache(link, cache, clock) : cache,
     rateWindows: rateWindows ?? new LinkedRateWindows(link, clock),
     notifications: link.notifications,
   };

@@ -56,11 +56,11 @@ export class ResponseCache {
     return this.#store.lookUp(cacheKey, { mayRead: mayRead && hasCapacity, mayStore });
   }
 
-  /** Removes what is stored for the target of an unsafe request that succeeded (RFC 9111, 4.4). */
-  invalidateTarget(projectId: string, target: string): void {
+  /** Removes what is stored for the target of an unsafe request that succeeded (RFC 9111, 4.4). @see CacheStore.invalidate */
+  invalidateTarget(projectId: string, target: string): undefined | Promise<void> {
     const resource = resourceOf('GET', target);
     this.coalescing.closeResource(projectId, resource);
-    this.#store.invalidate(projectId, resource);
+    return this.#store.invalidate(projectId, resource);
   }
 
   /** @see CacheStore.purge. Requests from now on do not join a coalescing group that was begun before. */

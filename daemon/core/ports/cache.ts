@@ -83,8 +83,12 @@ export interface CacheStore {
   readonly backend: Exclude<CacheBackend, 'off'>;
   /** Synchronous where possible. The caller must have the write lease before it asks the upstream. */
   lookUp(key: CacheKey, options: CacheLookupOptions): CacheLookup | Promise<CacheLookup>;
-  /** Removes a project's entries of a resource that was changed. Does not wait; lookups on this instance find none from now on. */
-  invalidate(projectId: string, resource: string): void;
+  /**
+   * Removes a project's entries of a resource that was changed. Lookups on this instance find none from now on.
+   *
+   * @returns a promise if other processes have to remove theirs first. It never rejects.
+   */
+  invalidate(projectId: string, resource: string): undefined | Promise<void>;
   /**
    * Removes the selected entries and revokes their write leases.
    *

@@ -115,8 +115,10 @@ export class Crew implements Notifications {
       this.#options.outer?.send(notification, to);
       return undefined;
     });
-    channel.handle('invalidate', (resource) => {
-      for (const other of this.#members) if (other !== member) other.channel.send('invalidate', resource);
+    channel.handle('invalidate', async (resource) => {
+      const others = [...this.#members].filter((other) => other !== member);
+      for (const other of others) other.channel.send('invalidate', resource);
+      await Promise.all(others.map((other) => this.#confirmedBy(other)));
       return undefined;
     });
     channel.handle('announce', async (bit) => {
@@ -304,8 +306,8 @@ export class CrewCache implements CacheStore {
     return { found: null, writeLease: null };
   }
 
-  invalidate(): void {
-    // The primary forwards no requests.
+  invalidate(): undefined {
+    return undefined; // The primary forwards no requests.
   }
 
   async purge(selection: CacheSelection): Promise<number> {

@@ -92,6 +92,10 @@ class LinkedNotifications implements Notifications {
   }
 }
 
+const nothing = () => undefined;
+
+/** In this time the primary ends workers that do not respond. */
+const INVALIDATED_WITHIN_MS = 3_000;
 const ANSWER_WITHIN_MS = 1_000;
 /** Keys of full windows that are remembered. */
 const MAX_FULL = 10_000;
@@ -100,6 +104,8 @@ const MAX_FULL = 10_000;
 export class LinkedRateWindows implements RateWindows {
   readonly #channel: PrimaryChannel;
   readonly #clock: Clock;
+  /** A question that was not answered in time: until it is, the primary is not asked again. */
+  #overdue: Promise<unknown> | null = null;
   readonly #full = new LRUCache<string, RateWindow & { untilMs: number }>({ max: MAX_FULL });
 
   constructor({ channel }: PrimaryLink, clock: Clock) {
@@ -112,13 +118,20 @@ export class LinkedRateWindows implements RateWindows {
     const leftMs = full ? full.untilMs - this.#clock.monotonic() : 0;
     if (full && leftMs > 0 && full.limit === window.limit && full.windowMs === window.windowMs)
       return { isAllowed: false, resetMs: leftMs };
+    if (this.#overdue) throw new StoreUnavailable('the primary does not respond');
     return this.#ask(key, window);
   }
 
   async #ask(key: string, window: RateWindow): Promise<RateDecision> {
     const asked = this.#channel.call('take', { key, window });
     const decision = await withTimeout(this.#clock, ANSWER_WITHIN_MS, asked, () => undefined);
-    if (!decision) throw new StoreUnavailable('the primary does not respond');
+    if (!decision) {
+      const over = () => {
+        this.#overdue = null;
+      };
+      this.#overdue ??= asked.then(over, over);
+      throw new StoreUnavailable('the primary does not respond');
+    }
     if (!decision.isAllowed) this.#full.set(key, { ...window, untilMs: this.#clock.monotonic() + decision.resetMs });
     return decision;
   }
@@ -136,12 +149,15 @@ export class LinkedCache implements CacheStore {
   /** Resources that all others know this worker may cache. */
   readonly #announced = new ResourceFilter();
 
-  constructor({ channel, cached }: PrimaryLink, own: CacheStore) {
+  readonly #clock: Pick<Clock, 'after'>;
+
+  constructor({ channel, cached }: PrimaryLink, own: CacheStore, clock: Pick<Clock, 'after'>) {
     this.#own = own;
+    this.#clock = clock;
     this.#channel = channel;
     this.#cached = cached;
     channel.handle('invalidate', ({ projectId, resource }) => {
-      own.invalidate(projectId, resource);
+      void own.invalidate(projectId, resource);
       return undefined;
     });
   }
@@ -164,9 +180,12 @@ export class LinkedCache implements CacheStore {
     return this.#own.lookUp(key, { ...options, mayStore: isKnown });
   }
 
-  invalidate(projectId: string, resource: string): void {
-    this.#own.invalidate(projectId, resource);
-    if (this.#cached.has(bitOf(projectId, resource))) this.#channel.send('invalidate', { projectId, resource });
+  invalidate(projectId: string, resource: string): undefined | Promise<void> {
+    void this.#own.invalidate(projectId, resource);
+    if (!this.#cached.has(bitOf(projectId, resource))) return undefined;
+    const invalidated = this.#channel.call('invalidate', { projectId, resource }).then(nothing, nothing);
+    this.#channel.flush();
+    return withTimeout(this.#clock, INVALIDATED_WITHIN_MS, invalidated, nothing);
   }
 
   purge(selection: CacheSelection): Promise<number> {

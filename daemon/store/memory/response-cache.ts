@@ -117,7 +117,7 @@ export class MemoryResponseCache implements CacheStore {
     before.rforEach((entry, key) => this.#entries.set(key, entry)); // Oldest first, so that the oldest entries are evicted first again.
   }
 
-  invalidate(projectId: string, resource: string): void {
+  invalidate(projectId: string, resource: string): undefined {
     if (this.#resources.size === 0) return;
     const group = this.#resources.get(resourceKeyText({ projectId, resource }));
     if (group) this.#remove(group);

@@ -85,7 +85,7 @@ export class RedisResponseCache implements CacheStore {
     return `${this.#instance}-${this.#leases.toString(36)}`;
   }
 
-  invalidate(projectId: string, resource: string): void {
+  invalidate(projectId: string, resource: string): undefined {
     if (this.#scheduleRemovals()) this.#changes.set(changeKey(projectId, resource), [projectId, resource]);
   }
 
