@@ -15,7 +15,7 @@ import type { Reloadable, Settings } from '../config/settings.js';
 import type { BuildContext } from './compose/context.js';
 import { buildCore, type Core } from './compose/core.js';
 import { machineSources } from './compose/machine-sources.js';
-import { buildManagement, type Management } from './compose/management.js';
+import { AUDIT_FAILING, buildManagement, type Management } from './compose/management.js';
 import { openStorage, type Storage } from './compose/storage.js';
 import { buildTraffic, type Traffic } from './compose/traffic.js';
 import { recordsTo, serveThePrimary } from './compose/worker.js';
@@ -168,11 +168,17 @@ async function built(context: BuildContext, options: ComposeOptions, opened: Res
   return { storage, core, traffic, management, workers, toPrimary };
 }
 
-const workersNeeds = ({ stores }: Storage, crew: Crew, { record }: Traffic, { server }: Management) => ({
+const workersNeeds = (
+  { stores, auditFiles, shared: { bus } }: Storage,
+  crew: Crew,
+  { record }: Traffic,
+  { server }: Management,
+) => ({
   crew,
   ledger: stores.ledger,
   record,
   newId: randomUUID,
+  health: () => ({ degraded: auditFiles.isFailing ? [AUDIT_FAILING] : [], isBusFailing: bus && bus.isFailing }),
   connection: (connection: Duplex) => void server.emit('connection', connection),
 });
 

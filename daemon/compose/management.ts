@@ -51,6 +51,9 @@ export interface Management {
   managementServer: HttpServer | null;
 }
 
+/** In the list of degraded parts. */
+export const AUDIT_FAILING = 'audit_file';
+
 /** For the public listener, if another one serves operators. */
 const CLIENTS_ONLY = { manage: null, admin: null, metrics: null };
 
@@ -109,7 +112,7 @@ export function buildManagement(
 }
 
 function probesOf(context: BuildContext, core: Core, { heap }: Traffic, storage: ManagedStorage): Probes {
-  const { clock } = context;
+  const { clock, link } = context;
   const { readiness, admission, pingDatabase } = core;
   const { auditFiles, redis, bus, crew } = storage;
   return {
@@ -120,7 +123,7 @@ function probesOf(context: BuildContext, core: Core, { heap }: Traffic, storage:
       ...(heap.isFull ? ['memory'] : []),
       ...(crew && !crew.isServing ? ['workers'] : []),
     ],
-    degraded: () => (auditFiles.isFailing ? ['audit_file'] : []),
+    degraded: () => (link ? [...link.health.degraded] : auditFiles.isFailing ? [AUDIT_FAILING] : []),
     pingDatabase: async () => {
       await pingDatabase();
       admission.onDatabaseContact();
@@ -128,9 +131,13 @@ function probesOf(context: BuildContext, core: Core, { heap }: Traffic, storage:
     servesWithoutDatabase: () => admission.isWithinStaleLimit,
     pingRedis: redis && (() => redis.ping()),
     isMemoryFull: () => heap.isFull,
-    isBusFailing: bus && (() => bus.isFailing),
+    isBusFailing: link ? busOf(link) : bus && (() => bus.isFailing),
   };
 }
+
+/** The primary publishes the events of a worker. */
+const busOf = (link: NonNullable<BuildContext['link']>) =>
+  link.health.isBusFailing === null ? null : () => link.health.isBusFailing === true;
 
 function statusSourcesOf(
   { settings, clock, version, instanceId }: BuildContext,

@@ -5,6 +5,7 @@ import { type Ledger, WORKER_ID_PREFIX } from '../core/ports.js';
 import { checkListening } from '../process/listen.js';
 import { WorkerProcesses } from '../process/worker-processes.js';
 import type { Crew, CrewServices } from '../store/ipc/crew.js';
+import type { PrimaryHealth } from '../store/ipc/protocol.js';
 import { MemoryRateWindows } from '../store/memory/rate-windows.js';
 import type { BuildContext } from './context.js';
 
@@ -36,14 +37,16 @@ export interface WorkersNeeds {
   record: CrewServices['record'];
   connection: CrewServices['connection'];
   newId: () => string;
+  health: () => PrimaryHealth;
 }
 
 /** For writing counts and closing, after requests in flight have ended. */
 const CLOSING_MS = 10_000;
+const TELL_EVERY_MS = 1_000;
 
 export function createWorkers(
   context: BuildContext,
-  { crew, ledger, record, connection, newId }: WorkersNeeds,
+  { crew, ledger, record, connection, newId, health }: WorkersNeeds,
   { texts, isLogInJournal, execArgv }: WorkersOptions,
 ): Workers {
   const { settings, live, clock, log } = context;
@@ -72,6 +75,7 @@ export function createWorkers(
         instanceId,
         daemonId: context.daemonId,
         isLogInJournal,
+        health: health(),
       };
       crew.add(worker, briefing).then(
         (address) => {
@@ -88,18 +92,29 @@ export function createWorkers(
     ledger.retire(instanceId).catch((error: unknown) => {
       log.warn('cannot deregister a worker that has ended; the units it held count as used later', { error });
     });
+  let told = '';
+  let cancelTelling: () => void = () => undefined;
+  const tellHealth = () => {
+    const now = health();
+    const text = JSON.stringify(now);
+    if (text !== told) crew.tell(now);
+    told = text;
+    cancelTelling = clock.after(TELL_EVERY_MS, tellHealth);
+  };
   return {
     failed: processes.failed,
     async begin() {
       const address = await checkListening(listenAddress);
       if ('port' in listenAddress && listenAddress.port === 0 && address) chosen = { LISTEN_ADDR: address };
       processes.begin();
+      tellHealth();
       return Promise.race([allListen, processes.failed]);
     },
     reload() {
       crew.reload(share());
     },
     stop() {
+      cancelTelling();
       processes.stopReplacing();
       crew.stop();
     },

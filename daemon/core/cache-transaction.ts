@@ -44,8 +44,6 @@ export class CacheTransaction extends Follower {
   #stale: StoredResponse | null = null;
   #capture: ResponseCapture | null = null;
   #hasHead = false;
-  /** Resolves when no process has a response any more that this request made invalid; null if none had to be asked. */
-  invalidation: Promise<void> | null = null;
   /** When the upstream was asked (monotonic): the response ages from then on. */
   #forwardedAtMs = 0;
   /** Does not take part in request coalescing. */
@@ -236,7 +234,8 @@ export class CacheTransaction extends Follower {
     this.#hasHead = true;
     const { method, projectId, target } = this.#request;
     // Even if the client has disconnected.
-    if (method === 'POST' && head.status < 400) this.invalidation = this.#cache.invalidateTarget(projectId, target) ?? null;
+    if (method === 'POST' && head.status < 400)
+      void this.#cache.invalidateTarget(projectId, target);
     const isConditional = this.conditionalHeaders.length > 0 || this.#request.directives.condition !== null;
     if (head.status === 304 && isConditional && this.#stale) return this.#revalidated(this.#stale, head, headers);
     const policy = this.#storagePolicyOf(head);

@@ -34,8 +34,9 @@ link.channel.handle('begin', (briefing) => {
 // Until now the primary has sent nothing.
 link.channel.begin();
 
-async function run({ texts, instanceId, daemonId, isLogInJournal, cached }: Briefing): Promise<number> {
+async function run({ texts, instanceId, daemonId, isLogInJournal, cached, health }: Briefing): Promise<number> {
   link.cached.addAll(cached);
+  link.health = health;
   const loaded = loadSettings(texts);
   const { settings, reloadable } = loaded;
   const { logFormat: format } = settings;

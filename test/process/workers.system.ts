@@ -50,6 +50,16 @@ class Workers {
     return { status: response.statusCode, body: JSON.parse(text) as unknown };
   }
 
+  /** The body of the response to a request on a new connection. */
+  async text(method: string, path: string, token: string): Promise<string> {
+    const headers = { authorization: `Bearer ${token}`, 'content-length': '0' };
+    const outgoing = request(this.daemon.url + path, { agent: false, method, headers }).end();
+    const [response] = (await once(outgoing, 'response')) as [IncomingMessage];
+    let text = '';
+    for await (const piece of response.setEncoding('utf8')) text += piece as string;
+    return text;
+  }
+
   async pids(): Promise<number[]> {
     for (let tries = 1; ; tries++) {
       // The worker that would have answered may just have been killed.
@@ -275,6 +285,24 @@ describe('several workers', function () {
       );
       expect(workers.fleet.reached(token.id), `round ${round}`).to.be.at.most(cap);
       expect(await workers.fleet.counted(token.id)).to.deep.equal({ requestCount: cap, reserved: cap, leased: 0 });
+    }
+  });
+
+  it('after the response of a POST no worker replays what it made invalid', async () => {
+    workers = await Workers.start({ HTTP_CACHE_ENABLED: 'true' });
+    let version = 0;
+    workers.fleet.provider.answer = (req, res) => {
+      if (req.method === 'POST') version += 1;
+      res.setHeader('cache-control', 'max-age=600');
+      res.end(String(version));
+    };
+    const token = await workers.token();
+    const ask = (method: string) => workers.text(method, `/v1/of/${token.id}`, token.token);
+    for (let round = 0; round < 30; round++) {
+      await Promise.all(Array.from({ length: CONNECTIONS }, () => ask('GET')));
+      const posted = await ask('POST');
+      const read = await Promise.all(Array.from({ length: CONNECTIONS }, () => ask('GET')));
+      expect([...new Set(read)], `round ${round}`).to.deep.equal([posted]);
     }
   });
 

@@ -27,8 +27,6 @@ export class CacheTee implements Receiver {
   #forwarding: Forwarding | null = null;
   readonly #idleTimer: IdleTimer;
   #companionPass: Pass | null = null;
-  /** What the client gets later, because other processes have to remove outdated responses first; null if it does not wait. */
-  #held: (() => void)[] | null = null;
   #hasEnded = false;
 
   constructor(client: Receiver, transaction: CacheTransaction, pass: Pass, options: CacheTeeOptions) {
@@ -56,10 +54,7 @@ export class CacheTee implements Receiver {
       this.#client?.head(confirmed.status, asUpstreamHeaders(confirmed));
       this.#client?.data(confirmed.body);
     } else {
-      this.#holdUntil(this.#transaction.invalidation);
-      this.#toClient((client) => {
-        client.head(status, rawHeaders);
-      });
+      this.#client?.head(status, rawHeaders);
     }
     this.#continueWithoutClient();
   }
@@ -67,7 +62,7 @@ export class CacheTee implements Receiver {
   data(chunk: Buffer): boolean {
     if (this.#isRevalidated) return true;
     this.#transaction.onChunk(chunk);
-    const isTaken = this.#held === null ? (this.#client?.data(chunk) ?? true) : this.#holdData(chunk);
+    const isTaken = this.#client?.data(chunk) ?? true;
     this.#continueWithoutClient();
     // A slow client must not delay the requests that wait for the complete response.
     return isTaken || this.#transaction.hasWaitingFollowers;
@@ -76,46 +71,14 @@ export class CacheTee implements Receiver {
   end(): void {
     // Stored before the client's response ends: the client may repeat its request immediately.
     this.#transaction.onComplete();
-    this.#toClient((client) => {
-      client.end();
-    });
+    this.#client?.end();
     this.#end();
   }
 
   fail(refusal: Refusal): void {
     this.#transaction.onFailure();
-    this.#toClient((client) => {
-      client.fail(refusal);
-    });
+    this.#client?.fail(refusal);
     this.#end();
-  }
-
-  #holdUntil(invalidation: Promise<void> | null): void {
-    if (!invalidation) return;
-    this.#held = [];
-    void invalidation.then(() => {
-      const held = this.#held ?? [];
-      this.#held = null;
-      for (const each of held) each();
-      this.#forwarding?.resume();
-    });
-  }
-
-  #toClient(pass: (client: Receiver) => void): void {
-    const now = () => {
-      if (this.#client) pass(this.#client);
-    };
-    if (this.#held) this.#held.push(now);
-    else now();
-  }
-
-  /** @returns false, so that no more data comes until the client gets this. */
-  #holdData(chunk: Buffer): boolean {
-    const copy = Buffer.from(chunk);
-    this.#toClient((client) => {
-      client.data(copy);
-    });
-    return false;
   }
 
   /** The client has disconnected. @returns whether the transfer continues for others. */

@@ -22,6 +22,8 @@ export class UpstreamExchange implements Receiver, ReservationOwner {
   #transaction: CacheTransaction | null = null;
   #reservation: ForwardReservation | null = null;
   #forwarding: Forwarding | null = null;
+  /** What the client gets later; null if nothing is held back. */
+  #held: (() => void)[] | null = null;
   #cacheTee: CacheTee | null = null;
   /** The request may have changed the resource, so that stored responses must be invalidated; not yet known whether it did. */
   #invalidatesCache = false;
@@ -100,28 +102,59 @@ export class UpstreamExchange implements Receiver, ReservationOwner {
   // ---- the response
 
   head(status: number, rawHeaders: readonly Buffer[]): void {
-    const { options, timeouts, record, clientResponse, req } = this.#exchange;
+    const { options, req } = this.#exchange;
+    if (this.#invalidatesCache) {
+      this.#invalidatesCache = false;
+      // Before the client learns that the change succeeded.
+      if (status < 400) this.#holdUntil(options.cache?.invalidateTarget(this.#pass.projectId, req.url ?? '/'));
+    }
+    if (this.#held)
+      this.#held.push(() => {
+        this.#head(status, rawHeaders);
+      });
+    else this.#head(status, rawHeaders);
+  }
+
+  /** Holds the response back until other processes have removed what it made invalid. */
+  #holdUntil(invalidated: Promise<void> | undefined): void {
+    if (!invalidated) return;
+    this.#held = [];
+    void invalidated.then(() => {
+      const held = this.#held ?? [];
+      this.#held = null;
+      if (this.#exchange.hasEnded()) return;
+      for (const each of held) each();
+      this.resume();
+    });
+  }
+
+  #head(status: number, rawHeaders: readonly Buffer[]): void {
+    const { timeouts, record, clientResponse, options } = this.#exchange;
     const nowMs = options.clock.monotonic();
     timeouts.waitForUpstream(nowMs);
     if (this.#cacheTee?.isRevalidated) record.content?.revalidated();
     clientResponse.head(this.#pass, status, rawHeaders, nowMs);
-    if (this.#invalidatesCache) {
-      this.#invalidatesCache = false;
-      // Before the client learns that the change succeeded.
-      if (status < 400) options.cache?.invalidateTarget(this.#pass.projectId, req.url ?? '/');
-    }
   }
 
   data(chunk: Buffer): boolean {
+    if (this.#held) {
+      this.#held.push(() => this.data(chunk));
+      return false;
+    }
     this.#exchange.timeouts.touch();
     return this.#exchange.clientResponse.data(chunk);
   }
 
   end(): void {
-    this.#exchange.clientResponse.end();
+    if (this.#held)
+      this.#held.push(() => {
+        this.end();
+      });
+    else this.#exchange.clientResponse.end();
   }
 
   fail(refusal: Refusal): void {
+    this.#held = null;
     const exchange = this.#exchange;
     if (!exchange.res.headersSent) {
       exchange.refuse(refusal);
@@ -161,6 +194,6 @@ export class UpstreamExchange implements Receiver, ReservationOwner {
     const { options, req } = this.#exchange;
     this.#reservation?.end();
     // The upstream may have processed the request although no response arrived.
-    if (this.#invalidatesCache) options.cache?.invalidateTarget(this.#pass.projectId, req.url ?? '/');
+    if (this.#invalidatesCache) void options.cache?.invalidateTarget(this.#pass.projectId, req.url ?? '/');
   }
 }

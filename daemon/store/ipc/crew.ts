@@ -26,7 +26,7 @@ import type { WorkerReport } from '../../core/status.js';
 import { isDoneWithin, withTimeout } from '../../core/with-timeout.js';
 import { Channel, type Port } from './channel.js';
 import { countersOf, type Figures, NO_FIGURES, plus } from './figures.js';
-import type { Briefing, OfPrimary, OfWorker, Texts } from './protocol.js';
+import type { Briefing, OfPrimary, OfWorker, PrimaryHealth, Texts } from './protocol.js';
 import { decoded } from './records.js';
 import { ResourceFilter } from './resource-filter.js';
 import { Tunnel } from './tunnel.js';
@@ -239,6 +239,10 @@ export class Crew implements Notifications {
   }
 
   // ---- commands to all workers
+
+  tell(health: PrimaryHealth): void {
+    for (const { channel } of this.#members) channel.send('health', health);
+  }
 
   reload(texts: Texts): void {
     for (const { channel } of this.#members) channel.send('reload', texts);

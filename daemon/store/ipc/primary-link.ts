@@ -18,7 +18,7 @@ import {
   StoreUnavailable,
 } from '../../core/ports.js';
 import { Channel, type Port } from './channel.js';
-import type { ClientEnds, OfPrimary, OfWorker } from './protocol.js';
+import type { ClientEnds, OfPrimary, OfWorker, PrimaryHealth } from './protocol.js';
 import { bitOf, ResourceFilter } from './resource-filter.js';
 import { Tunnel } from './tunnel.js';
 
@@ -29,6 +29,7 @@ export class PrimaryLink {
   readonly notifications: LinkedNotifications;
   /** The resources that any worker may have cached. */
   readonly cached = new ResourceFilter();
+  health: PrimaryHealth = { degraded: [], isBusFailing: null };
   readonly #tunnels = new Map<number, Tunnel>();
   #lastTunnel = 0;
 
@@ -36,6 +37,10 @@ export class PrimaryLink {
     const channel: PrimaryChannel = new Channel(port);
     this.channel = channel;
     this.notifications = new LinkedNotifications(channel);
+    channel.handle('health', (health) => {
+      this.health = health;
+      return undefined;
+    });
     channel.handle('announced', (bit) => {
       this.cached.add(bit);
       return undefined;

@@ -15,6 +15,14 @@ export interface Briefing {
   isLogInJournal: boolean;
   /** The resources that other workers may have cached (resource-filter.ts). */
   cached: Uint8Array;
+  health: PrimaryHealth;
+}
+
+/** What health checks say of the parts that only the primary has. */
+export interface PrimaryHealth {
+  degraded: readonly string[];
+  /** Null if events are not published. */
+  isBusFailing: boolean | null;
 }
 
 /** A piece of a connection to the primary. */
@@ -43,6 +51,7 @@ export type OfWorker = {
   count: { argument: CacheSelection; result: number };
   size: { argument: null; result: CacheSize };
   invalidate: { argument: ResourceOfProject; result: undefined };
+  health: { argument: PrimaryHealth; result: undefined };
   /** Another worker may cache a resource from now on. */
   announced: { argument: number; result: undefined };
   reload: { argument: Texts; result: undefined };

@@ -35,8 +35,8 @@ export class GatedStore implements CacheStore {
   }
 
   // No caller waits for it, so nothing is delayed.
-  invalidate(projectId: string, resource: string): void {
-    this.#store.invalidate(projectId, resource);
+  invalidate(projectId: string, resource: string): undefined | Promise<void> {
+    return this.#store.invalidate(projectId, resource);
   }
 
   async purge(selection: CacheSelection): Promise<number> {
