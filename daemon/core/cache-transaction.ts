@@ -234,8 +234,7 @@ export class CacheTransaction extends Follower {
     this.#hasHead = true;
     const { method, projectId, target } = this.#request;
     // Even if the client has disconnected.
-    if (method === 'POST' && head.status < 400)
-      void this.#cache.invalidateTarget(projectId, target);
+    if (method === 'POST' && head.status < 400) void this.#cache.invalidateTarget(projectId, target);
     const isConditional = this.conditionalHeaders.length > 0 || this.#request.directives.condition !== null;
     if (head.status === 304 && isConditional && this.#stale) return this.#revalidated(this.#stale, head, headers);
     const policy = this.#storagePolicyOf(head);
