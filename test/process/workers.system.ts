@@ -215,6 +215,25 @@ describe('several workers', function () {
     expect(await workers.pids()).to.deep.equal(before);
   });
 
+  it('a frozen worker holds up no requests of the others, even if their responses may be cached', async () => {
+    workers = await Workers.start({ HTTP_CACHE_ENABLED: 'true' });
+    const [warm, token] = [await workers.token(), await workers.token()];
+    await workers.callAll(warm);
+    const [frozen = 0] = await workers.pids();
+    freezeProcess(frozen);
+    const soon = Array.from({ length: CONNECTIONS }, async (_, connection) =>
+      Promise.race([
+        workers.call(token, connection),
+        new Promise<null>((resolve) => {
+          setTimeout(resolve, 5_000, null);
+        }),
+      ]),
+    );
+    const statuses = await Promise.all(soon);
+    process.kill(frozen, 'SIGCONT');
+    expect(statuses.filter((status) => status === 200)).to.have.length.above(0);
+  });
+
   it('a cap holds, and requests are served again, after a worker was killed under load', async () => {
     for (let round = 0; round < ROUNDS; round++) {
       if (round > 0) await workers.stop();

@@ -153,6 +153,8 @@ export class LinkedCache implements CacheStore {
   readonly #cached: ResourceFilter;
   /** Resources that all others know this worker may cache. */
   readonly #announced = new ResourceFilter();
+  /** Whether some process has been late to answer, and has not answered yet: until then no request waits for it. */
+  #isLate = false;
 
   readonly #clock: Pick<Clock, 'after'>;
 
@@ -175,14 +177,27 @@ export class LinkedCache implements CacheStore {
     return this.#announced.has(bit) ? this.#own.lookUp(key, options) : this.#lookUpNew(bit, key, options);
   }
 
+  /** Its response is not stored if the others cannot be told in time. */
   async #lookUpNew(bit: number, key: CacheKey, options: CacheLookupOptions): Promise<CacheLookup> {
+    const isKnown = !this.#isLate && (await this.#announce(bit));
+    return this.#own.lookUp(key, { ...options, mayStore: isKnown });
+  }
+
+  /** Tells all others that this worker may cache a resource. @returns whether they know, as far as that was reported in time. */
+  async #announce(bit: number): Promise<boolean> {
     this.#cached.add(bit);
-    const isKnown = await this.#channel.call('announce', bit).then(
-      () => true,
+    const announcing = this.#channel.call('announce', bit).then(
+      () => {
+        this.#announced.add(bit);
+        return true;
+      },
       () => false,
     );
-    if (isKnown) this.#announced.add(bit);
-    return this.#own.lookUp(key, { ...options, mayStore: isKnown });
+    return withTimeout(this.#clock, ANSWER_WITHIN_MS, announcing, () => {
+      this.#isLate = true;
+      void announcing.then(() => (this.#isLate = false));
+      return false;
+    });
   }
 
   invalidate(projectId: string, resource: string): undefined | Promise<void> {
