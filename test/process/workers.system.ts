@@ -325,6 +325,26 @@ describe('several workers', function () {
     }
   });
 
+  it('a worker that is starting is not ended because of a change', async () => {
+    workers = await Workers.start();
+    const before = await workers.pids();
+    process.kill(before[0] ?? 0, 'SIGKILL');
+    const replaced = { isDone: false };
+    const changes = (async () => {
+      while (!replaced.isDone) {
+        const token = await workers.token().catch(() => null); // Its connection may have been to the killed worker.
+        if (token) await workers.manage('DELETE', `/manage/tokens/${token.id}`).catch(() => undefined);
+      }
+    })();
+    await eventually('the worker is replaced', async () => {
+      const pids = await workers.pids();
+      return pids.length === WORKERS && pids[0] !== before[0];
+    });
+    replaced.isDone = true;
+    await changes;
+    expect(workers.daemon.logged.join('\n')).not.to.include('does not respond');
+  });
+
   it('a rate limit counts the requests to all workers together', async () => {
     workers = await Workers.start({ GLOBAL_RATE_LIMIT: '50', RATE_LIMIT_WINDOW: '1h' });
     const token = await workers.token();

@@ -32,12 +32,19 @@ export class Channel<Theirs extends Protocol, Ours extends Protocol> {
   #outgoing: Message[] = [];
   #lastCall = 0;
   #isClosed = false;
+  #hasBegun = false;
 
   constructor(port: Port) {
     this.#port = port;
     port.onBatch((batch) => {
+      this.#hasBegun = true;
       for (const message of batch as Message[]) this.#receive(message);
     });
+  }
+
+  /** Whether the other side has its handlers. Until then it gets nothing, and knows nothing that could be out of date. */
+  get hasBegun(): boolean {
+    return this.#hasBegun;
   }
 
   /** Sends an empty batch, which tells the other side that this one has its handlers. */

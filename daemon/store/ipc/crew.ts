@@ -118,13 +118,14 @@ export class Crew implements Notifications {
     channel.handle('invalidate', async (resource) => {
       const others = [...this.#members].filter((other) => other !== member);
       for (const other of others) other.channel.send('invalidate', resource);
-      await Promise.all(others.map((other) => this.#confirmedBy(other)));
+      await Promise.all(others.filter(hasBegun).map((other) => this.#confirmedBy(other)));
       return undefined;
     });
     channel.handle('announce', async (bit) => {
       this.#cached.add(bit);
       const others = [...this.#members].filter((other) => other !== member);
-      await Promise.allSettled(others.map((other) => other.channel.call('announced', bit)));
+      const told = others.map((other) => [other, other.channel.call('announced', bit).catch(() => undefined)] as const);
+      await Promise.all(told.flatMap(([other, reply]) => (hasBegun(other) ? reply : [])));
       return undefined;
     });
     channel.handle('ended', (text) => {
@@ -168,9 +169,12 @@ export class Crew implements Notifications {
     for (const member of this.#members) if (member !== except) member.channel.send('notify', { notification, isOwn });
   }
 
-  /** Resolves when every worker has applied all changes sent so far, or has ended. */
+  /**
+   * Resolves when every worker has applied all changes sent so far, or has ended. A worker whose program is being loaded reads what it needs from the
+   * database later, and a busy machine may take seconds to load it.
+   */
   async confirmed(): Promise<void> {
-    await Promise.all([...this.#members].map((member) => this.#confirmedBy(member)));
+    await Promise.all([...this.#members].filter(hasBegun).map((member) => this.#confirmedBy(member)));
   }
 
   /** Ends a worker that does not respond any more: connections would wait for it forever. */
@@ -230,7 +234,7 @@ export class Crew implements Notifications {
   }
 
   async #settleAll(): Promise<void> {
-    const asked = [...this.#members].map(async (member) => {
+    const asked = [...this.#members].filter(hasBegun).map(async (member) => {
       // Undefined while it is starting.
       member.figures = (await member.channel.call('settle', null)) ?? member.figures;
     });
@@ -259,7 +263,7 @@ export class Crew implements Notifications {
     argument: OfWorker[Name]['argument'],
   ): Promise<OfWorker[Name]['result'][]> {
     const replies = await Promise.all(
-      [...this.#members].map(async (member) => {
+      [...this.#members].filter(hasBegun).map(async (member) => {
         const reply = member.channel.call(name, argument).catch(() => null);
         if (await isDoneWithin(this.#options.clock, CONFIRM_WITHIN_MS, reply)) return reply;
         await this.#confirmedBy(member);
@@ -293,6 +297,8 @@ export class Crew implements Notifications {
     });
   }
 }
+
+const hasBegun = ({ channel }: Member): boolean => channel.hasBegun;
 
 /** Only the primary answers for the requests of its workers. */
 const isForWorkers = ({ kind }: Notification): boolean => kind === 'changed' || kind === 'wanted' || kind === 'arrived';
