@@ -97,8 +97,7 @@ async function firstUsed(on: Reader, listing: Listing): Promise<string[] | null>
   const { filter, states, field: column, descending, page, nowMs } = listing;
   const { errorsOver, models, ...others } = filter;
   const used = useCondition({ errorsOver, models }, nowMs, on.dialect);
-  // MariaDB would read the usage of whole days for each token.
-  if (!used || on.dialect.name === 'mysql') return null;
+  if (!used) return null;
   const part = states ? { ...others, states: { among: states, isExcluded: false } } : others;
   const ordered = { sortColumn: `t.${column}`, idColumn: 't.id', descending };
   const where = afterPosition(tokenConditions(part, nowMs, on.dialect), ordered, page.after);

@@ -50,17 +50,21 @@ export function useQueries(
 export function useCondition({ errorsOver, models }: UseFilter, nowMs: number, dialect: Dialect): Query | null {
   // With a day that has begun only by the clock of another instance.
   const days = Array.from({ length: DAYS + 1 }, (_, day) => firstDayMs(nowMs) + day * DAY_MS);
-  const own = `FROM usage_sums u WHERE u.kind = '${KIND}' AND u.from_ms IN (${days.join(', ')})
+  // One subquery for each day: for several days in one, MariaDB reads all tokens of these days.
+  const own = (day: number) => `FROM usage_sums u WHERE u.kind = '${KIND}' AND u.from_ms = ${day}
     AND u.project_id = t.project_id AND u.token_id = t.id`;
   const conditions: string[] = [];
   const bind: Bind = {};
   if (errorsOver !== undefined) {
-    conditions.push(`(SELECT SUM(${ERRORS}) ${own}) > $errorsOver`);
+    const errors = days.map((day) => `COALESCE((SELECT SUM(${ERRORS}) ${own(day)}), 0)`);
+    conditions.push(`${errors.join(' + ')} > $errorsOver`);
     bind.errorsOver = errorsOver;
   }
   if (models !== undefined) {
     const { sql, bind: parts } = modelCondition(models, dialect);
-    conditions.push(`${models.isExcluded ? 'NOT EXISTS' : 'EXISTS'} (SELECT 1 ${own} AND (${sql}))`);
+    // Not EXISTS, which MariaDB turns into a list of all tokens.
+    const anyDay = days.map((day) => `(SELECT COUNT(*) ${own(day)} AND (${sql})) > 0`).join(' OR ');
+    conditions.push(models.isExcluded ? `NOT (${anyDay})` : `(${anyDay})`);
     Object.assign(bind, parts);
   }
   return conditions.length === 0 ? null : { sql: conditions.join(' AND '), bind };
