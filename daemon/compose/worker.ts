@@ -11,8 +11,12 @@ export const recordsTo = ({ channel }: PrimaryLink, clock: Clock, log: Log): End
   new EndedRecords({ send: (text) => channel.call('ended', text), clock, log });
 
 /** Answers the questions of the primary. */
-export function serveThePrimary({ channel }: PrimaryLink, core: Core, traffic: Traffic, records: EndedRecords): void {
+export function serveThePrimary(link: PrimaryLink, core: Core, traffic: Traffic, records: EndedRecords): void {
+  const { channel } = link;
   const { admission, cache } = core;
+  link.onInvalidated = (projectId, resource) => {
+    cache?.coalescing.closeResource(projectId, resource);
+  };
   channel.handle('purge', async (selection) => (await cache?.purge(selection)) ?? 0);
   channel.handle('count', async (selection) => (await cache?.count(selection)) ?? 0);
   channel.handle('size', async () => (await cache?.size()) ?? { entries: 0, bytes: 0 });

@@ -11,6 +11,7 @@ import { getHeapStatistics } from 'node:v8';
 import { NODE_FLAGS } from '../../config/node-flags.js';
 import type { Clock, Log } from '../core/ports.js';
 
+/** More if there are more workers: the end of all of them at once, such as for lack of memory, is not the end of the daemon. */
 const MAX_DEATHS = 5;
 const DEATHS_WITHIN_MS = 60_000;
 const FIRST_PAUSE_MS = 100;
@@ -111,7 +112,7 @@ export class WorkerProcesses {
     const nowMs = clock.monotonic();
     this.#deathsMs = [...this.#deathsMs.filter((atMs) => nowMs - atMs < DEATHS_WITHIN_MS), nowMs];
     const deaths = this.#deathsMs.length;
-    if (deaths >= MAX_DEATHS) {
+    if (deaths >= Math.max(MAX_DEATHS, this.#options.count + 1)) {
       this.#isStopping = true;
       this.#fail(new Error(`${deaths} workers ended within a minute`));
       return;

@@ -29,6 +29,8 @@ export class PrimaryLink {
   readonly notifications: LinkedNotifications;
   /** The resources that any worker may have cached. */
   readonly cached = new ResourceFilter();
+  /** Called when a client has changed a resource through another worker. */
+  onInvalidated: (projectId: string, resource: string) => void = () => undefined;
   health: PrimaryHealth = { degraded: [], isBusFailing: null };
   readonly #tunnels = new Map<number, Tunnel>();
   #lastTunnel = 0;
@@ -158,12 +160,14 @@ export class LinkedCache implements CacheStore {
 
   readonly #clock: Pick<Clock, 'after'>;
 
-  constructor({ channel, cached }: PrimaryLink, own: CacheStore, clock: Pick<Clock, 'after'>) {
+  constructor(link: PrimaryLink, own: CacheStore, clock: Pick<Clock, 'after'>) {
+    const { channel, cached } = link;
     this.#own = own;
     this.#clock = clock;
     this.#channel = channel;
     this.#cached = cached;
     channel.handle('invalidate', ({ projectId, resource }) => {
+      link.onInvalidated(projectId, resource);
       void own.invalidate(projectId, resource);
       return undefined;
     });
