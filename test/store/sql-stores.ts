@@ -33,6 +33,7 @@ import { TOP_DIMENSIONS } from '../../daemon/api/vocabulary.js';
 import { failuresIn } from '../../daemon/core/top/counts.js';
 import { DayTop } from '../../daemon/core/top/day-top.js';
 import { SqlUsage } from '../../daemon/store/sql/usage.js';
+import { firstIdOf } from '../../daemon/core/usage.js';
 import { Migrator } from '../../migrations/migrator.js';
 import { eventually } from '../support/eventually.js';
 import { aNewProject, aNewToken } from '../support/factories.js';
@@ -512,7 +513,15 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
           const counts = { requests: n, hits: 0, promptTokens: 0, completionTokens: 0, withTokens: 0 };
           const kinds = { upstreamRefused: outcome === 'upstream_refused' ? n : 0, upstreamErrors: 0, cut: 0 };
           const hourMs = NOW - (NOW % HOUR) - age;
-          const of = { id: randomUUID(), hourMs, tokenId, projectId: id, outcome, code: '', model: made.at(-1)!.model };
+          const of = {
+            id: firstIdOf(hourMs).slice(0, 14) + randomUUID().slice(14),
+            hourMs,
+            tokenId,
+            projectId: id,
+            outcome,
+            code: '',
+            model: made.at(-1)!.model,
+          };
           if (n < 8 || age > HOUR) rows.push({ ...of, ...counts, ...kinds });
         }
       }
