@@ -39,6 +39,9 @@ import { eventually } from '../support/eventually.js';
 import { aNewProject, aNewToken } from '../support/factories.js';
 
 const NOW = Date.UTC(2026, 5, 1, 12);
+
+/** Begins with the hour, as all IDs of usage do. */
+const usageIdAt = (hourMs: number) => firstIdOf(hourMs) + randomUUID().slice(14);
 const HOUR = 3_600_000;
 const REVOCATION = { revokedAtMs: NOW, revokedBy: 'ana@laptop', revokeReason: 'Schlüssel geleakt' };
 const CALLER: Caller = { actor: 'cli', user: null, requestId: 'request-1', clientIp: '127.0.0.1', reason: null };
@@ -332,7 +335,7 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       const startOf = (daysAgo: number) => NOW - (NOW % (24 * HOUR)) - daysAgo * 24 * HOUR;
       const row = (token: NewToken, daysAgo: number, outcome: UsageRow['outcome'], model: string): UsageRow => ({
         ...{
-          id: randomUUID(),
+          id: usageIdAt(startOf(daysAgo)),
           hourMs: startOf(daysAgo),
           tokenId: token.id,
           projectId: id,
@@ -514,7 +517,7 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
           const kinds = { upstreamRefused: outcome === 'upstream_refused' ? n : 0, upstreamErrors: 0, cut: 0 };
           const hourMs = NOW - (NOW % HOUR) - age;
           const of = {
-            id: firstIdOf(hourMs).slice(0, 14) + randomUUID().slice(14),
+            id: usageIdAt(hourMs),
             hourMs,
             tokenId,
             projectId: id,
