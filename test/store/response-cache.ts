@@ -190,7 +190,7 @@ export function behavesAsCacheStore(open: () => CacheStage | Promise<CacheStage>
         { ...MODELS, resource: 'GET /v1/model' },
       ];
       for (const place of [MODELS, html, ...others]) await keep(cache, place);
-      cache.invalidate(MODELS.projectId, MODELS.resource);
+      await cache.invalidate(MODELS.projectId, MODELS.resource);
       expect(await find(cache)).to.equal(null);
       expect(await find(cache, html)).to.equal(null);
       for (const place of others) expect(bodyOf(await find(cache, place)), place.resource).to.equal('the models');
@@ -198,7 +198,7 @@ export function behavesAsCacheStore(open: () => CacheStage | Promise<CacheStage>
 
     it('G23 ends the write leases that began before it, and none that begins after it', async () => {
       const before = await begin(cache);
-      cache.invalidate(MODELS.projectId, MODELS.resource);
+      await cache.invalidate(MODELS.projectId, MODELS.resource);
       expect(await before.store([{ key: MODELS, entry: kept('old') }])).to.equal(false);
       expect(await find(cache)).to.equal(null);
       expect(await keep(cache, MODELS, kept('new'))).to.equal(true);
@@ -207,7 +207,7 @@ export function behavesAsCacheStore(open: () => CacheStage | Promise<CacheStage>
 
     it('that is not cached has no effect', async () => {
       await keep(cache);
-      for (let i = 0; i < 100; i++) cache.invalidate('one', `GET /v1/chat/completions/${i}`);
+      for (let i = 0; i < 100; i++) await cache.invalidate('one', `GET /v1/chat/completions/${i}`);
       expect(bodyOf(await find(cache))).to.equal('the models');
     });
   });
@@ -275,7 +275,7 @@ export function behavesAsCacheStore(open: () => CacheStage | Promise<CacheStage>
       const { entries, bytes } = await cache.size();
       expect(entries).to.equal(2);
       expect(bytes).to.be.within(10_000, 20_000);
-      cache.invalidate(MODELS.projectId, MODELS.resource);
+      await cache.invalidate(MODELS.projectId, MODELS.resource);
       expect(await cache.size()).to.deep.equal({ entries: 0, bytes: 0 });
     });
 
