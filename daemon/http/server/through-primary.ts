@@ -7,6 +7,7 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { Refusal } from '../../core/refusal.js';
 import { requestIdOf } from '../credentials.js';
+import { HOP_BY_HOP } from '../fields.js';
 import { sendProblem } from '../problems.js';
 import { MAX_HEADER_BYTES, MAX_HEADERS, MAX_TARGET_LENGTH } from '../shape.js';
 import { type HttpServer, isProbe } from './server.js';
@@ -15,23 +16,14 @@ import { type HttpServer, isProbe } from './server.js';
 export type Connect = (client: Pick<Socket, 'remoteAddress' | 'localAddress'>) => Duplex;
 
 /** These are about one connection, not about the request. */
-const HOP_BY_HOP = new Set([
-  'connection',
-  'expect',
-  'keep-alive',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-]);
+const OF_CONNECTION: ReadonlySet<string> = new Set([...HOP_BY_HOP, 'expect']);
 
 /** @returns names and values in turn, without those about the connection. */
 function endToEnd(rawHeaders: readonly string[]): string[] {
   const kept: string[] = [];
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at] ?? '';
-    if (!HOP_BY_HOP.has(name.toLowerCase())) kept.push(name, rawHeaders[at + 1] ?? '');
+    if (!OF_CONNECTION.has(name.toLowerCase())) kept.push(name, rawHeaders[at + 1] ?? '');
   }
   return kept;
 }
