@@ -185,8 +185,7 @@ const workersNeeds = (
 const serversOf = ({ management: { server, managementServer } }: Parts) =>
   managementServer ? [server, managementServer] : [server];
 
-/** Connects to the database, and listens. If that fails, closes everything. */
-/** @returns the address at which /v1 is served. */
+/** Connects to the database, and listens. If that fails, closes everything. @returns the address at which /v1 is served. */
 async function begin({ settings, link }: BuildContext, parts: Parts, opened: ResourceStack): Promise<string | null> {
   const { server, managementServer } = parts.management;
   const { managementListenAddress, listenAddress } = settings;
