@@ -142,6 +142,7 @@ describe('G: the key of the cache', () => {
       'Accept-Charset': 'utf-8',
       'Accept-Encoding': 'gzip',
       'Accept-Language': 'de',
+      'Anthropic-Beta': 'context-1m',
       'Anthropic-Version': '2023-06-01',
       'Content-Language': 'de',
       'Content-Type': 'application/json',
@@ -190,6 +191,7 @@ describe('G: the key of the cache', () => {
 
     it('G17 the table of keyed headers is the documented one', () => {
       const documented = ['accept', 'accept-encoding', 'accept-language', 'content-type', 'openai-beta'];
+      documented.push('anthropic-version', 'anthropic-beta');
       expect(KEYED_FIELDS).to.deep.equal(documented);
       return Promise.resolve();
     });

@@ -21,7 +21,15 @@ export interface CachingSettings {
 // ---- cache keys
 
 /** Request header fields that are part of every cache key, whether or not the upstream lists them in `Vary`. */
-export const KEYED_FIELDS = ['accept', 'accept-encoding', 'accept-language', 'content-type', 'openai-beta'];
+export const KEYED_FIELDS = [
+  'accept',
+  'accept-encoding',
+  'accept-language',
+  'content-type',
+  'openai-beta',
+  'anthropic-version',
+  'anthropic-beta',
+];
 
 /** @param method HEAD uses the resource of GET. */
 export const resourceOf = (method: string, target: string) => `${method === 'HEAD' ? 'GET' : method} ${target}`;
