@@ -64,7 +64,7 @@ const INTERPRETED: ReadonlySet<string> = new Set<FieldKind>([
  * Headers in which providers' APIs accept a credential. They are never forwarded, whatever their value: the upstream request is
  * authenticated with the project's key. (`Authorization`, `Proxy-*` and `Cookie` are not forwarded either.)
  */
-const CREDENTIAL_FIELDS = [
+export const CREDENTIAL_FIELDS = [
   'x-api-key',
   'api-key',
   'x-goog-api-key',

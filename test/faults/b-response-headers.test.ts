@@ -39,6 +39,11 @@ describe('B: headers of responses to the client', () => {
       "the daemon's own headers when Connection names them",
       ['Connection: x-proxy-cache, x-request-id, vary, server-timing, date, x-token-expires-at'],
     ],
+    [
+      'B09',
+      'credentials',
+      ['Authorization: Bearer other', 'X-Api-Key: a', 'api-key: b', 'x-goog-api-key: c', 'XI-API-KEY: d'],
+    ],
     ['B09', "the upstream's headers about a cache", ['X-PROXY-CACHE: hit', 'x-proxy-cache: hit']],
     [
       'B09',
@@ -109,6 +114,33 @@ describe('B: headers of responses to the client', () => {
   it("B10 the client does not receive headers that a server in front of the daemon would obey as the daemon's (finding C8)", async () => {
     const orders = ['X-Accel-Redirect: /internal/secrets', 'X-Accel-Limit-Rate: 1', 'X-Sendfile: /etc/passwd'];
     expect(extraResponseHeaders(stage, await given('X-Fine: a', ...orders))).to.deep.equal([FINE, LENGTH]);
+  });
+
+  it("B09 the project's key is masked wherever the upstream repeats it, also in stored responses", async () => {
+    const key = stage.upstreamKey;
+    const answer = await given(
+      `Location: https://provider.test/v1/files?key=${key}&again=${key}`,
+      `X-Echo: Bearer ${key}`,
+      `X-Request-ID: for-${key}`,
+      `Vary: ${key}`,
+      'Cache-Control: max-age=600',
+    );
+    expect(answer.header('location')).to.equal('https://provider.test/v1/files?key=********&again=********');
+    expect(answer.header('x-echo')).to.equal('Bearer ********');
+    expect(answer.header('x-upstream-request-id')).to.equal('for-********');
+    expect(JSON.stringify(answer.fields)).not.to.include(key);
+    const hit = await stage.ask(stage.get());
+    expect(JSON.stringify(hit.fields)).not.to.include(key);
+  });
+
+  it('B09 a key that is only a placeholder is not masked', async () => {
+    const project = await stage.daemon.createProject({ api_key: 'ollama' });
+    const { token } = await stage.daemon.createToken(project.id);
+    stage.upstream.script = (exchange) => {
+      exchange.respond(200, 'X-Powered-By: ollama\r\n');
+    };
+    const answer = await stage.ask(head('GET /v1/models', token));
+    expect(answer.header('x-powered-by')).to.equal('ollama');
   });
 
   it('B03 the body stays framed even if Connection names its length', async () => {

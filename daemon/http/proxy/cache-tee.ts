@@ -47,7 +47,8 @@ export class CacheTee implements Receiver {
   }
 
   head(status: number, rawHeaders: readonly Buffer[]): void {
-    const { head, headers } = storableHeadOf(status, rawHeaders, this.#options.idleTimers.clock.now());
+    const nowMs = this.#options.idleTimers.clock.now();
+    const { head, headers } = storableHeadOf(status, rawHeaders, this.#pass.upstreamKey, nowMs);
     const confirmed = this.#transaction.onResponseHead(head, headers);
     if (confirmed) {
       this.#isRevalidated = true;

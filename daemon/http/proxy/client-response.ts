@@ -40,6 +40,7 @@ export function headersForClient(
   const headers = clientResponseHeaders(rawHeaders, {
     status,
     requestId: record.requestId,
+    upstreamKey: pass.upstreamKey,
     expiresAt: pass.expiresAt,
     remaining: pass.remaining,
     cors,

@@ -1,7 +1,14 @@
 /** Headers for the upstream and for the client. Both lists are built from scratch, never edited in place; the headers that are dropped are listed here and in fields.ts. */
 import { MASK } from '../../core/masking.js';
 import type { CorsFields } from '../cors.js';
-import { HOP_BY_HOP, joinValues, connectionOptions, memoizedByName, type RequestFields } from '../fields.js';
+import {
+  CREDENTIAL_FIELDS,
+  HOP_BY_HOP,
+  joinValues,
+  connectionOptions,
+  memoizedByName,
+  type RequestFields,
+} from '../fields.js';
 
 /** Headers of a forwarded request. @returns names and values in turn. */
 export function upstreamRequestHeaders(
@@ -75,6 +82,9 @@ const SET_BY_PROXY = ['x-proxy-cache', 'x-token-expires-at', 'x-token-requests-r
 
 const NOT_SENT_TO_CLIENT: ReadonlySet<string> = new Set([
   ...HOP_BY_HOP,
+  // An upstream that reflects the request's headers must not reveal the project's key.
+  'authorization',
+  ...CREDENTIAL_FIELDS,
   ...ACTS_ON_ORIGIN,
   ...SERVER_DIRECTIVES,
   ...SET_BY_PROXY,
@@ -94,6 +104,8 @@ export interface ProxyHeaderValues {
 }
 
 export interface ForwardedResponseValues extends ProxyHeaderValues {
+  /** Masked in all values. */
+  upstreamKey: string;
   status: number;
   upstreamMs: number;
   proxyMs: number;
@@ -143,7 +155,7 @@ export function clientResponseHeaders(rawHeaders: readonly Buffer[], facts: Forw
     const name = latin1(rawHeaders[i]);
     const kind = kindOf(name);
     if (kind === 'dropped') continue;
-    const value = latin1(rawHeaders[i + 1]);
+    const value = withoutKey(latin1(rawHeaders[i + 1]), facts.upstreamKey);
     if (kind === 'transfer-encoding') {
       // undici has decoded `chunked`. Other transfer codings were not requested, and without this header the client could not decode
       // them.
@@ -188,6 +200,16 @@ export function pushProxyHeaders(list: string[], facts: ProxyHeaderValues, vary:
   if (facts.remaining !== null) list.push('X-Token-Requests-Remaining', String(facts.remaining));
   if (isEventStream) list.push('X-Accel-Buffering', 'no');
 }
+
+// A shorter key is a placeholder for a provider that needs none, such as `ollama`, and may be part of any value.
+const MIN_MASKED_KEY_LENGTH = 8;
+
+/** A header's value with the project's key masked, which an upstream may repeat, for example in a redirect. */
+export const withoutKey = (value: string, upstreamKey: string): string =>
+  // Most values are shorter than a key.
+  value.length >= upstreamKey.length && upstreamKey.length >= MIN_MASKED_KEY_LENGTH && value.includes(upstreamKey)
+    ? value.replaceAll(upstreamKey, MASK)
+    : value;
 
 // Otherwise the ID could be as long as all response headers together may be.
 const MAX_RECORDED_ID_LENGTH = 200;

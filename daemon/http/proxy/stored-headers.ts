@@ -4,7 +4,15 @@ import { fieldsOf } from '../../core/cache/field-values.js';
 import type { StoredResponse } from '../../core/ports.js';
 import type { Ages } from '../../core/cache/request-directives.js';
 import { connectionOptions, memoizedByName } from '../fields.js';
-import { connectionOf, EVENT_STREAM, latin1, type ProxyHeaderValues, pushProxyHeaders, isStripped } from './headers.js';
+import {
+  connectionOf,
+  EVENT_STREAM,
+  latin1,
+  type ProxyHeaderValues,
+  pushProxyHeaders,
+  isStripped,
+  withoutKey,
+} from './headers.js';
 
 // These describe one transfer or one moment. Headers that are never sent to clients are not stored either (`isStripped`).
 const NOT_STORED = new Set(['age', 'content-length', 'server-timing', 'x-request-id']);
@@ -19,10 +27,16 @@ export interface StorableHead {
 
 /**
  * @param rawHeaders names and values in turn, as the upstream sent them.
+ * @param upstreamKey the project's key, masked in all values.
  * @param nowMs wall-clock time, used as the date of a response without `Date` (RFC 9110, 6.6.1).
  */
-export function storableHeadOf(status: number, rawHeaders: readonly Buffer[], nowMs: number): StorableHead {
-  const all = rawHeaders.map((bytes) => latin1(bytes));
+export function storableHeadOf(
+  status: number,
+  rawHeaders: readonly Buffer[],
+  upstreamKey: string,
+  nowMs: number,
+): StorableHead {
+  const all = rawHeaders.map((bytes) => withoutKey(latin1(bytes), upstreamKey));
   const fields = fieldsOf(all);
   const named = connectionOptions(connectionOf(rawHeaders));
   const headers: string[] = [];

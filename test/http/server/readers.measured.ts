@@ -358,6 +358,7 @@ const READERS: Record<string, Reader<unknown>> = {
         clientResponseHeaders(many(name, value).map(bytes), {
           status: 200,
           requestId: 'r',
+          upstreamKey: 'sk-upstream-key',
           upstreamMs: 1,
           proxyMs: 1,
           expiresAt: 1,
