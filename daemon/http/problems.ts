@@ -42,9 +42,9 @@ const PROBLEMS: Record<RefusalKind, Problem> = {
   request_limit_reached: { status: 429, type: 'insufficient_quota', isFinal: true },
   rate_limited: { status: 429, type: 'rate_limit_error' },
   headers_too_large: { status: 431, endsConnection: true },
-  transfer_coding_not_supported: { status: 501, code: 'not_supported', endsConnection: true },
-  http_version_not_supported: { status: 505, code: 'not_supported', endsConnection: true },
-  loop_detected: { status: 508 },
+  transfer_coding_not_supported: { status: 501, code: 'not_supported', isFinal: true, endsConnection: true },
+  http_version_not_supported: { status: 505, code: 'not_supported', isFinal: true, endsConnection: true },
+  loop_detected: { status: 508, isFinal: true },
   not_cached: { status: 504 },
   upstream_unreachable: { status: 502 },
   upstream_key_rejected: { status: 502, isFinal: true },
@@ -94,17 +94,21 @@ export function problemResponse(
   requestId: string,
   wording?: Wording,
 ): { headers: Record<string, string>; body: string } {
-  const { code, type, isFinal } = problemOf(refusal.kind);
+  const { code, type, isFinal, status } = problemOf(refusal.kind);
+  const { message, retryAfterSeconds } = refusal;
   const { format, hint } = wording ?? PLAIN;
-  const body = errorBody(format, { message: refusal.message, hint, type, code, requestId });
+  const sentStatus = statusFor(refusal, wording ?? PLAIN);
+  const body = errorBody(format, { message, hint, type, code, requestId, status, sentStatus, retryAfterSeconds });
   const headers: Record<string, string> = {
     'Content-Type': 'application/json; charset=utf-8',
     'Content-Length': String(Buffer.byteLength(body)),
     'X-Request-ID': requestId,
   };
-  if (statusOf(refusal) === 401) headers['WWW-Authenticate'] = challengeOf(refusal, wording);
+  // Where Anthropic's SDKs look for it.
+  if (format === 'anthropic') headers['Request-Id'] = requestId;
+  if (status === 401) headers['WWW-Authenticate'] = challengeOf(refusal, wording);
   if (wording && isFinal) headers['X-Should-Retry'] = 'false';
-  if (refusal.retryAfterSeconds !== undefined) headers['Retry-After'] = String(refusal.retryAfterSeconds);
+  if (retryAfterSeconds !== undefined) headers['Retry-After'] = String(retryAfterSeconds);
   if (refusal.allow !== undefined) headers.Allow = refusal.allow;
   if (refusal.rateLimit) Object.assign(headers, rateLimitFields(refusal.rateLimit));
   return { headers, body };

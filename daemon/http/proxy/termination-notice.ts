@@ -32,8 +32,11 @@ function noticeFor({ kind, message, tokenIs }: Refusal): TerminationNotice {
 /** The notice as a server-sent event. */
 export function terminationEvent(refusal: Refusal, format: ErrorFormat, requestId: string): Buffer {
   const { message, code } = noticeFor(refusal);
-  const { type } = problemOf(refusal.kind);
-  return Buffer.from(errorEvent(format, { message, hint: undefined, type, code, requestId }));
+  const { type, status } = problemOf(refusal.kind);
+  const { retryAfterSeconds } = refusal;
+  return Buffer.from(
+    errorEvent(format, { message, hint: undefined, type, code, requestId, status, retryAfterSeconds }),
+  );
 }
 
 const FINAL_CLOSE = 0x88;

@@ -96,6 +96,23 @@ describe('a response that is cut', () => {
     expect(await cutAnswer(client)).to.equal(chunk('data: 1\n\n') + chunk(event));
   });
 
+  it("has the reason as an error event of Anthropic's API", async () => {
+    const fields = { 'X-Request-ID': 'mine', 'Anthropic-Version': '2023-06-01', 'X-Stainless-Lang': 'js' };
+    const { client } = await inTheMiddle(scene, ['event: ping\ndata: {"type":"ping"}\n\n'], fields);
+    await revoke(scene);
+    const error = { type: 'error', error: { type: 'authentication_error', message: 'token revoked' } };
+    const data = JSON.stringify({ ...error, code: 'token_revoked', request_id: 'mine' });
+    expect(await cutAnswer(client)).to.include(chunk(`event: error\ndata: ${data}\n\n`));
+  });
+
+  it("has the reason as a bare error of Google's APIs", async () => {
+    const { client } = await inTheMiddle(scene, ['data: {}\r\n\r\n'], { 'X-Goog-Api-Key': 'x' });
+    await setProject(scene, false);
+    const last = (await cutAnswer(client)).split('\r\n').at(-2) ?? '';
+    const { error } = JSON.parse(last) as { error: Record<string, unknown> };
+    expect(error).to.include({ code: 403, message: 'project is inactive', status: 'PERMISSION_DENIED' });
+  });
+
   for (const [what, pieces] of [
     ['CRLF', ['data: 1\r\n\r', '\n']],
     ['CR', ['data: 1\r\r']],

@@ -8,6 +8,8 @@ import { chunk, type Fields, head, type RawResponse } from '../../support/raw.js
 import { ProxyFixture } from '../../support/proxy-fixture.js';
 
 const OPENAI: Fields = { 'User-Agent': 'OpenAI/Python 3.54.0', 'X-Stainless-Lang': 'python' };
+const ANTHROPIC: Fields = { 'Anthropic-Version': '2023-06-01', 'X-Stainless-Lang': 'js' };
+const GOOGLE: Fields = { 'X-Goog-Api-Key': 'x', 'X-Goog-Api-Client': 'google-genai-sdk/1.30.0 gl-node/v22' };
 const CODES = [
   ...['malformed_request', 'method_not_allowed', 'request_timeout', 'uri_too_long', 'expectation_failed'],
   ...['headers_too_large', 'unauthorized', 'credential_in_query', 'project_inactive', 'not_found', 'body_too_large'],
@@ -21,6 +23,22 @@ interface InOpenAi {
   code: string;
   request_id: string;
 }
+
+/** The types of Anthropic's errors and the canonical codes of Google's, by status. */
+const TYPES: Readonly<Record<number, readonly [anthropic: string, google: string]>> = {
+  400: ['invalid_request_error', 'INVALID_ARGUMENT'],
+  401: ['authentication_error', 'UNAUTHENTICATED'],
+  403: ['permission_error', 'PERMISSION_DENIED'],
+  405: ['invalid_request_error', 'INVALID_ARGUMENT'],
+  413: ['request_too_large', 'INVALID_ARGUMENT'],
+  429: ['rate_limit_error', 'RESOURCE_EXHAUSTED'],
+  502: ['api_error', 'UNAVAILABLE'],
+};
+
+interface InGoogle {
+  error: { code: number; message: string; status: string; details: Record<string, unknown>[] };
+}
+const inGoogle = (answer: RawResponse) => answer.json as unknown as InGoogle;
 const inOpenAi = (answer: RawResponse) => answer.json as unknown as InOpenAi;
 
 describe('errors on /v1', () => {
@@ -143,6 +161,28 @@ describe('errors on /v1', () => {
       expect(answer.header('content-type')).to.equal('application/json; charset=utf-8');
     });
 
+    it(`${name}: an SDK of Anthropic reads message and type`, async () => {
+      const answer = await ask(ANTHROPIC);
+      expect(answer.status).to.equal(status);
+      const requestId = answer.header('x-request-id');
+      const { message } = inOpenAi(await ask(OPENAI)).error;
+      const error = { type: TYPES[status]?.[0], message };
+      expect(answer.json).to.deep.equal({ type: 'error', error, code, request_id: requestId });
+      expect(answer.header('request-id')).to.equal(requestId);
+    });
+
+    it(`${name}: an SDK of Google reads message, code and status`, async () => {
+      const answer = await ask(GOOGLE);
+      expect(answer.status).to.equal(status);
+      const { error, ...rest } = inGoogle(answer);
+      const { message } = inOpenAi(await ask(OPENAI)).error;
+      expect(rest).to.deep.equal({});
+      expect(error).to.include({ code: status, message, status: TYPES[status]?.[1] });
+      const { details } = error;
+      expect(details[0]).to.deep.include({ reason: code.toUpperCase(), domain: 'llmp', metadata: { code } });
+      expect(details[1]).to.include({ requestId: answer.header('x-request-id') });
+    });
+
     it(`${name}: any other client gets the plain format (finding D1)`, async () => {
       const answer = await ask({ 'User-Agent': 'curl/8.5.0' });
       const { error, hint, ...rest } = answer.json;
@@ -165,6 +205,7 @@ describe('errors on /v1', () => {
     ['a user agent', { 'User-Agent': 'MyApp/1.0 (go-OPENAI)' }, true],
     ['the user agent of the ai package', { 'User-Agent': 'ai/6.0.325 ai-sdk/provider-utils/4.0.66' }, true],
     ["Go's own user agent, which go-openai sends", { 'User-Agent': 'Go-http-client/1.1' }, true],
+    ['X-Goog-Api-Key', GOOGLE, true],
     ['nothing else', { 'X-Other': 'openai', 'User-Agent': 'python-httpx/0.28' }, false],
   ] as readonly [string, Fields, boolean][]) {
     it(`a client is recognised by ${what} (finding D1)`, async () => {
@@ -182,6 +223,11 @@ describe('errors on /v1', () => {
     expect(refused.json.error).to.include({ code: 'request_limit_reached', type: 'insufficient_quota' });
     expect((await scene.get(token, OPENAI)).status, 'to others').to.equal(429);
     expect((await scene.get(mintSecret(), ai)).status, 'what it does not repeat').to.equal(401);
+    const { error } = inGoogle(await scene.get(token, { ...GOOGLE, ...ai }));
+    expect(error).to.include({ code: 403, status: 'RESOURCE_EXHAUSTED' });
+    const ofAnthropic = await scene.get(token, { ...ANTHROPIC, ...ai });
+    expect(ofAnthropic.status).to.equal(403);
+    expect(ofAnthropic.json.error).to.include({ type: 'rate_limit_error' });
   });
 
   it('ERROR_SHAPE sets one format for all clients, but not for management (finding D1)', async () => {
@@ -194,6 +240,15 @@ describe('errors on /v1', () => {
     expect(managed.json.error).to.be.a('string');
     expect(managed.header('www-authenticate')).to.equal('Bearer');
     await own.close();
+    const ofAnthropic = await ProxyFixture.open({ ERROR_SHAPE: 'anthropic' });
+    expect((await ofAnthropic.get(mintSecret(), OPENAI)).json.error).to.include({ type: 'authentication_error' });
+    await ofAnthropic.close();
+    const ofGoogle = await ProxyFixture.open({ ERROR_SHAPE: 'google' });
+    expect((await ofGoogle.send('GET /v1/models HTTP/1.1\r\nno field\r\n\r\n')).json.error).to.include({
+      code: 400,
+      status: 'INVALID_ARGUMENT',
+    });
+    await ofGoogle.close();
     const plain = await ProxyFixture.open({ ERROR_SHAPE: 'plain' });
     expect((await plain.get(mintSecret(), OPENAI)).json.error).to.equal('unauthorized');
     await plain.close();
@@ -206,7 +261,18 @@ describe('errors on /v1', () => {
     expect(answer.status).to.equal(429);
     expect(inOpenAi(answer).error).to.include({ type: 'rate_limit_error', code: 'rate_limited' });
     expect([answer.header('x-should-retry'), answer.header('retry-after')]).to.deep.equal([undefined, '60']);
+    const ofGoogle = await limited.get(limited.secret, GOOGLE);
+    expect(inGoogle(ofGoogle).error.details[2]).to.include({ retryDelay: '60s' });
     await limited.close();
+  });
+
+  it('a loop of requests is not to be retried', async () => {
+    await scene.get();
+    const mark = String(scene.provider.received.at(-1)?.headers['cdn-loop']);
+    const answer = await scene.get(scene.secret, { 'CDN-Loop': mark, ...ANTHROPIC });
+    expect(answer.status).to.equal(508);
+    expect(answer.header('x-should-retry')).to.equal('false');
+    expect(answer.json.error).to.include({ type: 'api_error' });
   });
 
   describe('hints', () => {
