@@ -317,7 +317,7 @@ describe('errors on /v1', () => {
 
     for (const [what, fields] of [
       ['x-api-key', { 'X-Api-Key': 1 }],
-      ['x-goog-api-key', { 'X-Goog-Api-Key': 1 }],
+      ['api-key', { 'Api-Key': 1 }],
       ['another header', { 'X-Own': 1 }],
     ] as const) {
       it(`a token in ${what} gets the hint where to send it (finding D3)`, async () => {
@@ -329,6 +329,15 @@ describe('errors on /v1', () => {
         expect(challenge).to.equal('Bearer');
       });
     }
+
+    it('a token in x-goog-api-key gets the hint in the format of Google', async () => {
+      const answer = await scene.get(null, { 'X-Goog-Api-Key': scene.secret });
+      const { message, code } = inGoogle(answer).error;
+      expect(code).to.equal(401);
+      expect(message)
+        .to.match(/^unauthorized: the token was sent in .*x-goog-api-key/)
+        .and.to.include(SEND_IT);
+    });
 
     it('a missing token, another scheme and an incomplete token get hints of their own (finding D3)', async () => {
       expect((await told(null)).hint).to.match(/^the request has no token\. Send one as/);

@@ -29,6 +29,15 @@ describe('forwarding', () => {
       );
     });
 
+    it('contain a key that is only a placeholder', async () => {
+      const project = await scene.daemon.createProject({ api_key: 'ollama' });
+      const { token } = await scene.daemon.createToken(project.id);
+      scene.provider.answer = (_req, res) => {
+        res.writeHead(200, { 'X-Powered-By': 'ollama' }).end('{}');
+      };
+      expect((await scene.get(token)).header('x-powered-by')).to.equal('ollama');
+    });
+
     it('have the time taken by the upstream and by the proxy', async () => {
       expect((await answerWith({})).header('server-timing')).to.match(
         /^upstream;dur=\d+(\.\d+)?, proxy;dur=\d+(\.\d+)?$/,
