@@ -1,6 +1,7 @@
 /** Parses a command line with the commander library, from the declarations. No other file uses commander. */
 import { Argument as NodeArgument, type CommanderError, Command as Node, Option as NodeOption } from 'commander';
 import { readVersion } from '../config/version.js';
+import { versionLines } from './help/version.js';
 import type { Command } from './command.js';
 import type { Option, Options } from './option.js';
 import { commandsFor, GROUPS, rootCommand, wholeTree } from './commands.js';
@@ -86,7 +87,10 @@ function nodesOf(
       writeOut: (text) => void shell.stdout.write(text),
       writeErr: () => undefined, // Parse errors are reported like all other failures.
     });
-  if (given.has('--version')) root.version(readVersion(), '--version', 'print the version');
+  if (given.has('--version')) {
+    const isVerbose = given.has('-v') || given.has('--verbose');
+    root.version(isVerbose ? versionLines() : readVersion(), '--version', 'print the version');
+  }
   declareOptions(root, GLOBAL_OPTIONS);
 
   // The words that can follow a given one are needed for messages, without their options.

@@ -1,8 +1,8 @@
 /** Commands about llmp itself: the introduction, `llmp help` and `llmp version`. */
-import { readVersion } from '../../config/version.js';
 import { command } from '../command.js';
 import { EXIT } from '../../console/failure.js';
 import type { View } from '../../console/table.js';
+import { type VersionInfo, versionInfo, versionLines } from './version.js';
 
 export const introductionCommand = command({
   path: [],
@@ -42,19 +42,19 @@ const help = command({
 const versionCommand = command({
   path: ['version'],
   summary: 'print the version',
-  examples: [],
+  examples: [['version -v', 'also print the build, the commit, and the versions of Node.js and SQLite']],
   options: {},
-  async run({ output }) {
-    const version = readVersion();
-    if (output.format === 'table') output.text(`llmp ${version}`);
-    else await output.one({ version, node: process.version }, versionView);
+  async run({ globals, output }) {
+    const info = versionInfo();
+    if (output.format !== 'table') await output.one(info, versionView);
+    else output.text(globals.verbose ? versionLines() : `llmp ${info.version}`);
     return EXIT.done;
   },
 });
 
-const versionView: View<{ version: string; node: string }> = {
+const versionView: View<VersionInfo> = {
   idOf: ({ version }) => version,
-  fields: ['version', 'node'],
+  fields: ['version', 'built_at', 'commit', 'node', 'sqlite'],
   columns: [],
   details: {},
 };

@@ -3,6 +3,7 @@ import { bytes } from '../api/formats.js';
 import { constants, stat, statfs } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { isLocked } from '../store/lock.js';
+import { whyNoSqlite } from '../store/sqlite-available.js';
 import { openSqliteReader, type ReadOnlyDatabase } from '../store/sql/sqlite-reader.js';
 import { codeOf, failed, type Finding, ok, warning } from './doctor-finding.js';
 import { existingFolder, hasAccess, freeSpaceFinding } from './doctor-folder.js';
@@ -18,6 +19,12 @@ const NETWORK: ReadonlyMap<number, string> = new Map([
 
 /** @returns null if the database cannot be checked further. */
 export async function* checkDatabaseFile(path: string): AsyncGenerator<Finding, ReadOnlyDatabase | null> {
+  const whyUnavailable = whyNoSqlite();
+  if (whyUnavailable !== null) {
+    const [evidence = '', ...advice] = whyUnavailable.split('. ');
+    yield failed('database', evidence, advice.join('. '));
+    return null;
+  }
   const found = await stat(path).catch((error: unknown) => codeOf(error));
   if (typeof found === 'string' && found !== 'ENOENT') {
     yield failed('database', `cannot read ${path}: ${found}`, `Check path and permissions: ls -l ${path}`);

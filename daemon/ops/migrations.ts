@@ -11,6 +11,7 @@ import { StoreUnavailable } from '../core/ports.js';
 import { PathInUse } from '../store/lock.js';
 import { openDatabase } from '../store/open.js';
 import { withStoreErrors as asStoreError } from '../store/sql/failures.js';
+import { requireSqlite, SqliteUnavailable } from '../store/sqlite-available.js';
 import { lockDatabase } from '../store/sql/sqlite.js';
 import { EXIT } from '../api/vocabulary.js';
 
@@ -52,9 +53,11 @@ function openFromSettings(env: Environment, envFile: string | undefined) {
     const file = envFile === undefined ? undefined : readEnvFile(envFile);
     const address = loadPart({ env, file }, ['databaseDriver', 'database']).settings.database;
     refuseMissing(address);
+    if (address.driver === 'sqlite') requireSqlite();
     return { address, database: openDatabase({ database: address }, realClock) };
   } catch (error) {
-    if (error instanceof SettingsError) throw new DirectMigrationError(EXIT.configuration, error.message, error);
+    if (error instanceof SettingsError || error instanceof SqliteUnavailable)
+      throw new DirectMigrationError(EXIT.configuration, error.message, error);
     throw error;
   }
 }

@@ -1,7 +1,8 @@
 import { createServer } from 'node:net';
-import { access, constants, lstat, readlink, realpath, stat } from 'node:fs/promises';
+import { access, constants, lstat, open, readlink, realpath, stat } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import sqlite3 from 'sqlite3';
+import { whyNoSqlite } from './sqlite-available.js';
 
 /** The path or file is locked by another process. */
 export class PathInUse extends Error {
@@ -16,6 +17,7 @@ export class PathInUse extends Error {
  * @throws {PathInUse}
  */
 export async function lockPath(path: string): Promise<() => Promise<void>> {
+  if (whyNoSqlite() !== null && process.platform === 'linux') return lockWithoutSqlite(path);
   const connection = await openLockFile(path, sqlite3.OPEN_READWRITE | sqlite3.OPEN_CREATE);
   try {
     // SQLite opens a file without write permission as read-only, and an exclusive transaction on it excludes no other process.
@@ -27,6 +29,19 @@ export async function lockPath(path: string): Promise<() => Promise<void>> {
     throw inUse(path, error);
   }
   return () => close(connection);
+}
+
+/**
+ * For audit files of a daemon that uses a database server, in an installation without SQLite. Processes in another network namespace are
+ * not excluded.
+ */
+async function lockWithoutSqlite(path: string): Promise<() => Promise<void>> {
+  const file = await open(`${path}.lock`, 'a', 0o600);
+  try {
+    return await lockInode(path, await file.stat({ bigint: true }));
+  } finally {
+    await file.close();
+  }
 }
 
 /**

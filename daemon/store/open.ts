@@ -4,6 +4,7 @@ import { type Settings, SettingsError } from '../../config/settings.js';
 import type { Clock, Ledger, ClusterStore, RecordStore, TokenLookup, UsageStore } from '../core/ports.js';
 import { PathInUse } from './lock.js';
 import { ResourceStack } from './resource-stack.js';
+import { SqliteUnavailable } from './sqlite-available.js';
 import type { AnchorStore } from './audit-file/chain.js';
 import { InvalidKeyFile, readOrCreateKeyFile, SecretBox } from './secrets.js';
 import { SqlAnchors } from './sql/anchors.js';
@@ -91,7 +92,9 @@ async function lockForProcess(path: string): Promise<() => Promise<void>> {
   try {
     return await withAccessError(path, lockDatabase(path));
   } catch (error) {
-    throw error instanceof PathInUse ? new SettingsError([`DATABASE_URL: ${error.message}`]) : error;
+    if (error instanceof PathInUse || error instanceof SqliteUnavailable)
+      throw new SettingsError([`DATABASE_URL: ${error.message}`]);
+    throw error;
   }
 }
 

@@ -2,6 +2,7 @@ import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import sqlite3, { type Statement } from 'sqlite3';
 import { lockFile } from '../lock.js';
+import { requireSqlite } from '../sqlite-available.js';
 import type { Bind } from './database.js';
 
 /*
@@ -173,9 +174,10 @@ export function closeBrokenConnections(connectionManager: unknown): void {
 
 /**
  * Locks a SQLite database for this process, under all names of the file. @returns a function that releases the lock. @throws
- * {PathInUse}
+ * {PathInUse} @throws {SqliteUnavailable}
  */
-export function lockDatabase(databasePath: string): Promise<() => Promise<void>> {
+export async function lockDatabase(databasePath: string): Promise<() => Promise<void>> {
+  requireSqlite();
   mkdirSync(dirname(databasePath), { recursive: true, mode: 0o700 });
   return lockFile(databasePath);
 }
