@@ -113,12 +113,16 @@ type Listeners = Pick<DemoOptions, 'onEnded' | 'onProblem'>;
 
 async function start({ port = 0, empty = false }: DemoInvocation['options'], listeners: Listeners): Promise<Demo> {
   const { startDemo } = await import('../../daemon/demo/demo.js');
-  return startDemo({ port, upstreamKey: UPSTREAM_KEY, hasPast: !empty, ...listeners }).catch((error: unknown) => {
-    throw startFailure(error, port);
+  return startDemo({ port, upstreamKey: UPSTREAM_KEY, hasPast: !empty, ...listeners }).catch(async (error: unknown) => {
+    throw await startFailure(error, port);
   });
 }
 
-function startFailure(error: unknown, port: number): unknown {
+async function startFailure(error: unknown, port: number): Promise<unknown> {
+  const { SettingsError } = await import('../../config/settings.js');
+  // The demo chooses all settings: what remains is an installation without SQLite.
+  if (error instanceof SettingsError)
+    return new Failure(EXIT.configuration, error.message, { code: 'configuration', cause: error });
   if ((error as { code?: unknown }).code !== 'EADDRINUSE') return error;
   return new Failure(EXIT.unavailable, `cannot listen on port ${port}`, {
     why: 'it is in use',

@@ -44,7 +44,8 @@ describe('what a command loads', () => {
       .split('\n')
       .filter((url) => url.startsWith('file:'));
     const paths = urls.map((url) => fileURLToPath(url));
-    const packages = paths.flatMap((file) => /.*node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(file)?.[1] ?? []);
+    // Bundled packages share code in dist/node_modules/.shared.
+    const packages = paths.flatMap((file) => /.*node_modules\/((?:@[^/]+\/)?[^/.]+)/.exec(file)?.[1] ?? []);
     const files = paths.filter((file) => !file.includes('node_modules')).map((file) => relative(DIST, file));
     return { packages: [...new Set(packages)].sort(), files };
   }
