@@ -31,6 +31,7 @@ import type { CompletionQueue } from './http/proxy/completion-queue.js';
 import { drain } from './process/drain.js';
 import { DATABASE_TIMEOUTS, type DatabaseTimeouts } from './store/sql/timeouts.js';
 import { addressOf, listen } from './process/listen.js';
+import { listenDespiteOrphans } from './process/orphaned-workers.js';
 import type { AuditFiles } from './store/audit-file/open.js';
 import type { Stores } from './store/open.js';
 import type { Crew } from './store/ipc/crew.js';
@@ -186,14 +187,15 @@ const serversOf = ({ management: { server, managementServer } }: Parts) =>
   managementServer ? [server, managementServer] : [server];
 
 /** Connects to the database, and listens. If that fails, closes everything. @returns the address at which /v1 is served. */
-async function begin({ settings, link }: BuildContext, parts: Parts, opened: ResourceStack): Promise<string | null> {
+async function begin(context: BuildContext, parts: Parts, opened: ResourceStack): Promise<string | null> {
   const { server, managementServer } = parts.management;
-  const { managementListenAddress, listenAddress } = settings;
+  const { managementListenAddress, listenAddress } = context.settings;
   try {
     await parts.core.startup.begin();
     if (managementServer && managementListenAddress) await listen(managementServer, managementListenAddress);
     if (parts.workers) return await parts.workers.begin();
-    await listen(server, listenAddress, link !== null);
+    if (context.link) await listen(server, listenAddress, true);
+    else await listenDespiteOrphans(context, () => listen(server, listenAddress));
     return addressOf(server);
   } catch (error) {
     // One server may listen already, and would keep the process alive.

@@ -15,8 +15,9 @@ import { createApp, type MountedPages } from '../http/server/app.js';
 import { type UnknownPathErrors, unknownPathErrors } from '../http/server/unknown-path.js';
 import { type Probes, probeRoutes } from '../http/server/probes.js';
 import type { MetricsEndpoint } from '../http/server/metrics-route.js';
+import type { Metrics } from '../metrics/metrics.js';
 import { createHttpServer, type HttpServer } from '../http/server/server.js';
-import { afterSettling, serverForWorkers, throughPrimary } from '../http/server/through-primary.js';
+import { serverForWorkers, throughPrimary } from '../http/server/through-primary.js';
 import type { BuildContext } from './context.js';
 import type { Core } from './core.js';
 import { type StatusSources, statusOf } from './status.js';
@@ -32,6 +33,7 @@ export interface ManagedStorage {
   bus: EventBus | null;
   /** The workers of a primary; null in other processes. */
   crew: {
+    reported(): Promise<void>;
     settled(): Promise<void>;
     readonly isServing: boolean;
     readonly report: WorkerReport[];
@@ -64,16 +66,13 @@ export function buildManagement(
   storage: ManagedStorage,
 ): Management {
   const { settings, live, log, clock } = context;
-  const { records, bus } = storage;
+  const { records, bus, crew } = storage;
   const attempts = new FailedAttempts({ surface: MANAGEMENT_API, store: records, clock, log });
   const logInAttempts = new FailedAttempts({ surface: ADMIN_UI, store: records, clock, log });
   const streams = new EventStreams(clock);
   const probes = probesOf(context, core, traffic, storage);
   const statusSources = statusSourcesOf(context, core, traffic, storage, probes);
-  const status = async () => {
-    await storage.crew?.settled();
-    return statusOf(statusSources);
-  };
+  const status = () => statusOf(statusSources);
   const manage: ManageOptions = {
     managementToken: settings.managementToken,
     attempts,
@@ -90,12 +89,13 @@ export function buildManagement(
     streams,
     bus,
     status,
+    settled: crew && (() => crew.settled()),
     clock,
     live,
   };
   const { proxy, upgrades, metrics } = traffic;
-  const serverOf = (serves: ServedParts) => listenerOf(context, core, traffic, probes, serves, storage.crew);
-  const scraped = metrics && { path: settings.metricsPath, metrics };
+  const serverOf = (serves: ServedParts) => listenerOf(context, core, traffic, probes, serves);
+  const scraped = metrics && { path: settings.metricsPath, metrics: withReports(metrics, crew) };
   const { link, isPrimary } = context;
   const forOperators = link ? CLIENTS_ONLY : { manage, admin: adminOf(context, manage), metrics: scraped };
   const forClients = {
@@ -105,10 +105,24 @@ export function buildManagement(
   };
   const isApart = settings.managementListenAddress !== undefined;
   const served = { ...forClients, ...(isApart ? CLIENTS_ONLY : forOperators) };
-  const server = isPrimary ? serverForWorkers(appOf(context, probes, served, storage.crew)) : serverOf(served);
+  const server = isPrimary ? serverForWorkers(appOf(context, probes, served)) : serverOf(served);
   const managementServer =
     isApart && !link ? serverOf({ proxy: null, upgrades: null, unknownPathErrors: null, ...forOperators }) : null;
-  return { attempts, logInAttempts, streams, status, server, managementServer };
+  const currentStatus = async () => {
+    await crew?.reported();
+    return status();
+  };
+  return { attempts, logInAttempts, streams, status: currentStatus, server, managementServer };
+}
+
+/** Metrics with what the workers have counted until they are read. */
+function withReports(metrics: Metrics, crew: ManagedStorage['crew']): MetricsEndpoint['metrics'] {
+  if (!crew) return metrics;
+  const render = async () => {
+    await crew.reported();
+    return metrics.render();
+  };
+  return { contentType: metrics.contentType, render };
 }
 
 function probesOf(context: BuildContext, core: Core, { heap }: Traffic, storage: ManagedStorage): Probes {
@@ -196,10 +210,8 @@ interface ServedParts {
 }
 
 /** Serves everything except /v1. */
-function appOf({ log }: BuildContext, probes: Probes, serves: ServedParts, crew: ManagedStorage['crew']) {
-  const app = createApp({ log, probes: probeRoutes(probes), ...serves });
-  return crew ? afterSettling(() => crew.settled(), app) : app;
-}
+const appOf = ({ log }: BuildContext, probes: Probes, serves: ServedParts) =>
+  createApp({ log, probes: probeRoutes(probes), ...serves });
 
 function listenerOf(
   context: BuildContext,
@@ -207,10 +219,9 @@ function listenerOf(
   { bounds, connections }: Traffic,
   probes: Probes,
   serves: ServedParts,
-  crew: ManagedStorage['crew'],
 ): HttpServer {
   const { log, clock, live, link, settings } = context;
-  const app = appOf(context, probes, serves, crew);
+  const app = appOf(context, probes, serves);
   return createHttpServer({
     proxy: serves.proxy,
     upgrades: serves.upgrades,

@@ -31,7 +31,7 @@ export interface ExternalRecorders {
   onEnded: OnEnded | undefined;
   /** The sums of a primary's workers; null in other processes. */
   ofWorkers: Partial<Sources> | null;
-  /** In a worker, the only recorder: sends the records to the primary. */
+  /** In a worker: sends the records to the primary, which records them. */
   toPrimary: OnEnded | null;
 }
 
@@ -78,7 +78,9 @@ export async function buildTraffic(context: BuildContext, core: Core, external: 
           ...external.ofWorkers,
         })
       : null;
-  const recorders = external.toPrimary ? [external.toPrimary] : recordersOf({ core, external, metrics, pulse });
+  const recorders = external.toPrimary
+    ? [external.toPrimary, external.onEnded].filter((each) => each !== undefined)
+    : recordersOf({ core, external, metrics, pulse });
   const record = (ended: RequestEnded) => {
     for (const each of recorders) each(ended);
   };

@@ -20,10 +20,17 @@ export function serveThePrimary(link: PrimaryLink, core: Core, traffic: Traffic,
   channel.handle('purge', async (selection) => (await cache?.purge(selection)) ?? 0);
   channel.handle('count', async (selection) => (await cache?.count(selection)) ?? 0);
   channel.handle('size', async () => (await cache?.size()) ?? { entries: 0, bytes: 0 });
-  channel.handle('settle', async () => {
-    // The records are sent before the reply, so they arrive before it.
+  // The records are sent before the reply, so they arrive before it.
+  const handOver = () => {
     traffic.completions.flush();
     records.flush();
+  };
+  channel.handle('report', () => {
+    handOver();
+    return figuresOf(core, traffic);
+  });
+  channel.handle('settle', async () => {
+    handOver();
     await admission.readBetweenTicks(() => Promise.resolve());
     return figuresOf(core, traffic);
   });

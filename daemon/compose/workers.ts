@@ -3,7 +3,8 @@ import { kilobytesPerWorker } from '../../config/checks.js';
 import type { AllSettings, Live } from '../../config/settings.js';
 import { type Ledger, WORKER_ID_PREFIX } from '../core/ports.js';
 import { checkListening } from '../process/listen.js';
-import { WorkerProcesses } from '../process/worker-processes.js';
+import { listenDespiteOrphans } from '../process/orphaned-workers.js';
+import { WorkerProcesses, type WorkerProcessesOptions } from '../process/worker-processes.js';
 import type { Crew, CrewServices } from '../store/ipc/crew.js';
 import type { PrimaryHealth } from '../store/ipc/protocol.js';
 import { MemoryRateWindows } from '../store/memory/rate-windows.js';
@@ -16,6 +17,8 @@ export interface WorkersOptions {
   isLogInJournal: boolean;
   /** Options of Node with which this process was started. */
   execArgv: readonly string[];
+  /** Starts them in another way than as processes. */
+  start?: (options: WorkerProcessesOptions) => Pick<WorkerProcesses, 'begin' | 'stopReplacing' | 'end' | 'failed'>;
 }
 
 export interface Workers {
@@ -47,7 +50,7 @@ const TELL_EVERY_MS = 1_000;
 export function createWorkers(
   context: BuildContext,
   { crew, ledger, record, connection, newId, health }: WorkersNeeds,
-  { texts, isLogInJournal, execArgv }: WorkersOptions,
+  { texts, isLogInJournal, execArgv, start = (options) => new WorkerProcesses(options) }: WorkersOptions,
 ): Workers {
   const { settings, live, clock, log } = context;
   const { workers: count, listenAddress, shutdownDelayMs, shutdownGraceMs } = settings;
@@ -63,7 +66,7 @@ export function createWorkers(
   let listening = 0;
   let onAllListen: (address: string | null) => void = () => undefined;
   const allListen = new Promise<string | null>((resolve) => (onAllListen = resolve));
-  const processes = new WorkerProcesses({
+  const processes = start({
     count,
     execArgv,
     clock,
@@ -104,7 +107,7 @@ export function createWorkers(
   return {
     failed: processes.failed,
     async begin() {
-      const address = await checkListening(listenAddress);
+      const address = await listenDespiteOrphans(context, () => checkListening(listenAddress));
       if ('port' in listenAddress && listenAddress.port === 0 && address) chosen = { LISTEN_ADDR: address };
       processes.begin();
       tellHealth();

@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { getHeapStatistics } from 'node:v8';
 import { NODE_FLAGS } from '../../config/node-flags.js';
 import type { Clock, Log } from '../core/ports.js';
+import { primaryArgument } from './orphaned-workers.js';
 
 /** More if there are more workers: the end of all of them at once, such as for lack of memory, is not the end of the daemon. */
 const MAX_DEATHS = 5;
@@ -61,7 +62,7 @@ export class WorkerProcesses {
     cluster.schedulingPolicy = cluster.SCHED_NONE;
     cluster.setupPrimary({
       exec: PROGRAM,
-      args: [],
+      args: [primaryArgument(process.pid)],
       execArgv: [...NODE_FLAGS, ...execArgv, ...heapOptions(count, execArgv)],
       serialization: 'advanced',
     });

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { type Environment, loadSettings } from '../../config/settings.js';
 import type { WireProject, WireToken, WireTokenCreated } from '../../daemon/api/contract.js';
-import { type Daemon, startDaemon as compose } from '../../daemon/compose.js';
+import { type ComposeOptions, type Daemon, startDaemon as compose } from '../../daemon/compose.js';
 import type { RequestEnded } from '../../daemon/core/events.js';
 import type { Log } from '../../daemon/core/ports.js';
 import { DATABASE_TIMEOUTS, type DatabaseTimeouts } from '../../daemon/store/sql/timeouts.js';
@@ -18,6 +18,7 @@ import { canary, canaryEncryptionKey } from './canaries.js';
 import { TestClock } from './clock.js';
 import { expectDescribed } from './description.js';
 import { inspectEvents } from './inspected-events.js';
+import { startWithWorkers } from './in-process-workers.js';
 import { inspect, inspectAnswers, inspectFiles, watchFolder } from './leaks.js';
 
 export const MANAGEMENT_TOKEN = canary('management');
@@ -74,6 +75,9 @@ export interface TestDaemonOptions {
 
 let projects = 0;
 
+/** Runs the daemons of any test with so many workers, in this process. */
+const TEST_WORKERS = process.env.LLMP_TEST_WORKERS;
+
 export async function startDaemon({
   upstream,
   env,
@@ -96,7 +100,7 @@ export async function startDaemon({
   }
   const { logged, log } = recordingLog();
   const ended: RequestEnded[] = [];
-  const { settings, reloadable } = loadSettings({
+  const loaded = loadSettings({
     MANAGEMENT_TOKEN,
     LISTEN_ADDR: '127.0.0.1:0',
     UPSTREAM_BASE_URL: upstream ?? 'http://127.0.0.1:9',
@@ -104,9 +108,12 @@ export async function startDaemon({
     AUDIT_LOG_FILE: join(dir, 'audit.log'),
     SHUTDOWN_DELAY: '0',
     SHUTDOWN_GRACE: '0',
+    ...(TEST_WORKERS !== undefined && { WORKERS: TEST_WORKERS }),
     ...env,
   });
-  const daemon = await compose({
+  const { settings, reloadable } = loaded;
+  const begin = settings.workers > 1 ? (options: ComposeOptions) => startWithWorkers(loaded, options) : compose;
+  const daemon = await begin({
     settings,
     reloadable,
     log,

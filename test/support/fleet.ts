@@ -87,6 +87,15 @@ export class Member {
     this.#isListening = true;
   }
 
+  get pid(): number {
+    return this.#life?.child.pid ?? 0;
+  }
+
+  /** What it has written to standard error since its last start. */
+  get complaints(): string {
+    return this.#life?.printed.stderr ?? '';
+  }
+
   /** Its exit code, once it has ended; null if a signal ended it. */
   get ended(): Promise<number | null> {
     return this.#life?.exit ?? Promise.resolve(null);

@@ -68,6 +68,8 @@ export interface ManageOptions extends ProjectOptions {
   /** Null if no events are published. */
   bus: EventBus | null;
   status: () => Promise<StatusReport>;
+  /** Resolves when all processes of this daemon have handed over and written their counts; null if it is one process. */
+  settled: (() => Promise<void>) | null;
   clock: Clock;
   /** The current settings: SIGHUP may replace them. */
   live: Live<keyof CorsSettings | 'clientBodyTimeoutMs'>;
@@ -78,6 +80,7 @@ export function manageRoutes(options: ManageOptions): Router {
   const router = Router({ caseSensitive: true, strict: true });
   // CORS before authentication: a preflight has no credential, and refusals need CORS headers too.
   router.use('/manage', crossOrigin(options), authenticate(options));
+  if (options.settled) router.use('/manage', after(options.settled));
   const handlers: Handlers<Operations> = {
     ...projectHandlers(options),
     ...tokenHandlers(registry),
@@ -92,6 +95,15 @@ export function manageRoutes(options: ManageOptions): Router {
   };
   serve(router, operations, bounded(handlers, options), options);
   return router;
+}
+
+/** Waits before a handler reads counts. Only after authentication: nobody else can make the daemon write to the database. */
+function after(settled: () => Promise<void>): RequestHandler {
+  return (_req, _res, next) => {
+    void settled().then(() => {
+      next();
+    });
+  };
 }
 
 /** Limit of lists and reports that are built at the same time: a page may take a megabyte. */

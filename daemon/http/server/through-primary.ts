@@ -15,7 +15,7 @@ import { type HttpServer, isProbe } from './server.js';
 /** Opens a connection to the primary that stands for the client's. */
 export type Connect = (client: Pick<Socket, 'remoteAddress' | 'localAddress'>) => Duplex;
 
-/** These are about one connection, not about the request. */
+/** These are about one connection, not about the request. `Expect` is passed on separately, for the version of HTTP that has it. */
 const OF_CONNECTION: ReadonlySet<string> = new Set([...HOP_BY_HOP, 'expect']);
 
 /** @returns names and values in turn, without those about the connection. */
@@ -38,7 +38,7 @@ export function throughPrimary(connect: Connect, app: RequestListener): RequestL
 
 function passOn(connect: Connect, req: IncomingMessage, res: ServerResponse): void {
   const isChunked = req.headers['transfer-encoding'] !== undefined;
-  if (req.headers.expect !== undefined) res.writeContinue();
+  const expectsContinue = req.headers.expect !== undefined && req.httpVersion === '1.1';
   const outgoing = request({
     createConnection: () => connect(req.socket),
     method: req.method,
@@ -46,9 +46,14 @@ function passOn(connect: Connect, req: IncomingMessage, res: ServerResponse): vo
     headers: [
       ...endToEnd(req.rawHeaders),
       ...(isChunked ? ['Transfer-Encoding', 'chunked'] : []),
+      ...(expectsContinue ? ['Expect', '100-continue'] : []),
       'Connection',
       'close',
     ],
+  });
+  // The primary asks for the body after it has authenticated the request.
+  outgoing.once('continue', () => {
+    if (!res.headersSent) res.writeContinue();
   });
   outgoing.once('response', (response) => {
     res.writeHead(response.statusCode ?? 502, response.statusMessage, endToEnd(response.rawHeaders));
@@ -69,17 +74,6 @@ function passOn(connect: Connect, req: IncomingMessage, res: ServerResponse): vo
   req.pipe(outgoing);
 }
 
-/** Waits until the workers have handed over their counts before `app` serves a request, except health checks. */
-export function afterSettling(settled: () => Promise<void>, app: RequestListener): RequestListener {
-  return (req, res) => {
-    if (isProbe(req.url ?? '')) app(req, res);
-    else
-      void settled().then(() => {
-        app(req, res);
-      });
-  };
-}
-
 /** The primary's server for these connections. It does not listen. */
 export function serverForWorkers(app: RequestListener): HttpServer {
   const server = createServer(
@@ -88,5 +82,7 @@ export function serverForWorkers(app: RequestListener): HttpServer {
     app,
   );
   server.maxHeadersCount = 2 * MAX_HEADERS;
+  // Without a listener Node would send `100 Continue` before the request is authenticated.
+  server.on('checkContinue', app);
   return Object.assign(server, { stopKeepAlive: () => undefined });
 }

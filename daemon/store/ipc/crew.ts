@@ -4,8 +4,8 @@
  * **Changes.** A change is answered to the operator when every worker has applied it or has ended: `confirmed` asks all of them, over the channel
  * that carried the change, and ends a worker that does not reply in time.
  *
- * **Sums.** Completed requests are recorded in the primary, where workers send them. Before a figure is read, `settled` makes the workers hand over
- * everything they have counted.
+ * **Sums.** Completed requests are recorded in the primary, where workers send them. Before a figure is read, `reported` or `settled` makes the workers
+ * hand over everything they have counted.
  */
 import type { Duplex } from 'node:stream';
 import type { RequestEnded } from '../../core/events.js';
@@ -22,6 +22,7 @@ import {
   type RateWindow,
   StoreUnavailable,
 } from '../../core/ports.js';
+import { FreshRun } from '../../core/fresh-run.js';
 import type { WorkerReport } from '../../core/status.js';
 import { isDoneWithin, withTimeout } from '../../core/with-timeout.js';
 import { Channel, type Port } from './channel.js';
@@ -80,8 +81,8 @@ export class Crew implements Notifications {
   #services: CrewServices | null = null;
   /** Counts of workers that have ended. */
   #former: Figures = NO_FIGURES;
-  #settling: Promise<void> = Promise.resolve();
-  #nextSettling: Promise<void> | null = null;
+  readonly #reports = new FreshRun(() => this.#gather('report'));
+  readonly #settlements = new FreshRun(() => this.#gather('settle'));
   /** Called after the figures have changed. */
   onFigures: () => void = () => undefined;
 
@@ -223,20 +224,20 @@ export class Crew implements Notifications {
       .sort((a, b) => a.number - b.number);
   }
 
-  /** Resolves when the workers have handed over everything that they had counted at the time of the call, or after a timeout. */
-  settled(): Promise<void> {
-    this.#nextSettling ??= this.#settling.then(() => {
-      this.#nextSettling = null;
-      this.#settling = this.#settleAll();
-      return this.#settling;
-    });
-    return this.#nextSettling;
+  /** Resolves when the workers have handed over what they had recorded at the time of the call, or after a timeout. */
+  reported(): Promise<void> {
+    return this.#reports.run();
   }
 
-  async #settleAll(): Promise<void> {
+  /** The same, and the workers have written their counts to the database. Anyone who can cause this makes them write. */
+  settled(): Promise<void> {
+    return this.#settlements.run();
+  }
+
+  async #gather(how: 'report' | 'settle'): Promise<void> {
     const asked = [...this.#members].filter(hasBegun).map(async (member) => {
       // Undefined while it is starting.
-      member.figures = (await member.channel.call('settle', null)) ?? member.figures;
+      member.figures = (await member.channel.call(how, null)) ?? member.figures;
     });
     await withTimeout(this.#options.clock, SETTLE_WITHIN_MS, Promise.allSettled(asked), () => undefined);
     this.onFigures();

@@ -45,7 +45,9 @@ export type OfWorker = {
   notify: { argument: { notification: Notification; isOwn: boolean }; result: undefined };
   /** Replies when all earlier messages have been applied. */
   confirm: { argument: null; result: undefined };
-  /** Hands over the records of completed requests and writes all counts to the database. */
+  /** Hands over the records of completed requests. */
+  report: { argument: null; result: Figures };
+  /** The same, and writes all counts to the database. */
   settle: { argument: null; result: Figures };
   purge: { argument: CacheSelection; result: number };
   count: { argument: CacheSelection; result: number };
