@@ -24,7 +24,7 @@ import {
   size,
   workerCount,
 } from './kinds.js';
-import { fileOrUrl, networks, origins, pagePath, pagesPath, pathPatterns, upstreamUrl } from './urls.js';
+import { fileOrUrl, hostPatterns, networks, origins, pagePath, pagesPath, pathPatterns, upstreamUrl } from './urls.js';
 
 export interface Setting<T, IsReloadable extends boolean = boolean> {
   name: string;
@@ -118,6 +118,13 @@ const forwarding = {
     upstreamUrl,
     'https://api.openai.com',
     'The base URL of the provider, http or https; /v1/… is appended. A trailing /v1, as in the base URL of an SDK, is ignored with a warning.',
+  ),
+  upstreamAllowedHosts: setting(
+    'UPSTREAM_ALLOWED_HOSTS',
+    hostPatterns,
+    '*',
+    'The hosts that the base URL of a project may have. It is checked when a base URL is stored. The host of UPSTREAM_BASE_URL is always allowed for projects that name none.',
+    'isReloadable',
   ),
   requestTimeoutMs: setting(
     'REQUEST_TIMEOUT',

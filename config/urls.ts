@@ -1,6 +1,7 @@
 /** Kinds of settings for URLs, networks, origins and paths. */
-import { BlockList, isIP, isIPv6 } from 'node:net';
+import { isIP } from 'node:net';
 import type { Kind } from './kinds.js';
+import { isMetadataHost } from './metadata-addresses.js';
 
 /** An origin, optionally with a path prefix. Credentials, query and fragment are not allowed. */
 export const upstreamUrl: Kind<URL> = {
@@ -14,6 +15,31 @@ export const upstreamUrl: Kind<URL> = {
     return url;
   },
 };
+
+/**
+ * The base URL of one project, as it is stored: without `/v1` and slashes at its end.
+ *
+ * @param allowedHosts the setting UPSTREAM_ALLOWED_HOSTS.
+ * @returns what is wrong with it instead, as the end of a sentence, if it is not valid.
+ */
+export function projectBaseUrl(text: string, allowedHosts: readonly string[]): { url: string } | { problem: string } {
+  const url = upstreamUrl.parse(text);
+  if (!url)
+    return { problem: 'must be an https URL without credentials, query and fragment, and not a metadata address' };
+  if (url.protocol === 'http:' && !isLoopbackHost(url.hostname)) {
+    return { problem: 'must be an https URL: http is only accepted for localhost, because it exposes the API key' };
+  }
+  if (!allowedHosts.some((pattern) => matchesHost(pattern, url.hostname))) {
+    return { problem: `must have a host that UPSTREAM_ALLOWED_HOSTS allows: ${allowedHosts.join(', ')}` };
+  }
+  return { url: url.href.replace(/\/+$/, '') };
+}
+
+function matchesHost(pattern: string, hostname: string): boolean {
+  if (pattern === '*') return true;
+  const host = hostname.replace(/\.$/, '');
+  return pattern.startsWith('*.') ? host.endsWith(pattern.slice(1)) : host === pattern;
+}
 
 const API_VERSION = /\/v1\/?$/;
 
@@ -46,32 +72,6 @@ function plainUrl(text: string): URL | undefined {
   return url.username || url.password || url.search || url.hash || /[?#\s]/.test(text) ? undefined : url;
 }
 
-// At these addresses, clouds return the credentials of a machine to any process on it.
-const METADATA_ADDRESSES = new BlockList();
-METADATA_ADDRESSES.addSubnet('169.254.0.0', 16);
-METADATA_ADDRESSES.addSubnet('fe80::', 10, 'ipv6');
-METADATA_ADDRESSES.addAddress('fd00:ec2::254', 'ipv6'); // Amazon
-METADATA_ADDRESSES.addAddress('fd20:ce::254', 'ipv6'); // Google
-METADATA_ADDRESSES.addAddress('100.100.100.200'); // Alibaba
-METADATA_ADDRESSES.addAddress('192.0.0.192'); // Oracle
-
-const METADATA_NAMES = new Set([
-  'metadata',
-  'metadata.google.internal',
-  'metadata.goog',
-  'metadata.azure.internal',
-  'metadata.tencentyun.com',
-  'instance-data',
-  'instance-data.ec2.internal',
-]);
-
-/** @param hostname as a URL has it: lower case, IPv4 in four decimals, IPv6 in brackets. */
-function isMetadataHost(hostname: string): boolean {
-  const host = hostname.replace(/^\[|\]$/g, '');
-  if (isIP(host) === 0) return METADATA_NAMES.has(host.replace(/\.$/, ''));
-  return METADATA_ADDRESSES.check(host, isIPv6(host) ? 'ipv6' : 'ipv4');
-}
-
 export interface Network {
   address: string;
   prefix: number;
@@ -88,6 +88,17 @@ export const networks: Kind<readonly Network[]> = list(
     const longest = version === 4 ? 32 : 128;
     if (prefix !== undefined && (!/^(?:0|[1-9]\d{0,2})$/.test(prefix) || Number(prefix) > longest)) return undefined;
     return { address, prefix: Number(prefix ?? longest), family: version === 4 ? 'ipv4' : 'ipv6' };
+  },
+);
+
+/** Hosts of URLs; `*.` matches any subdomain. */
+export const hostPatterns: Kind<readonly string[]> = list(
+  '* or host names such as api.openai.com and *.openai.azure.com, separated by commas',
+  (text) => {
+    const pattern = text.toLowerCase();
+    return pattern === '*' || /^(?:\*\.)?[a-z\d](?:[a-z\d.-]*[a-z\d])?$|^\[[\da-f:.]+\]$/.test(pattern)
+      ? pattern
+      : undefined;
   },
 );
 

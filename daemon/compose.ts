@@ -234,7 +234,7 @@ async function close({ core, traffic, management, toPrimary }: Parts, opened: Re
   await core.startup.close();
   await core.neighbours?.close();
   if (core.readiness.isDatabaseReady) await core.admission.retire();
-  await traffic.forwarder.close();
+  await traffic.upstreams.close();
   await management.attempts.close();
   await management.logInAttempts.close();
   traffic.completions.flush();

@@ -14,6 +14,7 @@ import { usageOutcomes } from './0006-usage-outcomes.js';
 import { people } from './0007-people.js';
 import { projectLastUse } from './0008-project-last-use.js';
 import { tokenTimes } from './0009-token-times.js';
+import { projectUpstream } from './0011-project-upstream.js';
 import { MigrationsLocked, whileAlone } from './lock.js';
 import type { Migration } from './migration.js';
 import { Schema } from './schema.js';
@@ -28,6 +29,7 @@ const MIGRATIONS: readonly Migration[] = [
   people,
   projectLastUse,
   tokenTimes,
+  projectUpstream,
 ];
 const TABLE = 'schema_migrations';
 

@@ -70,6 +70,9 @@ const UNKNOWN_PROJECT: WireProject = {
   name: NOT_REPORTED,
   is_active: true,
   api_key_hint: NOT_REPORTED,
+  // An older daemon knows nothing else.
+  upstream_base_url: null,
+  upstream_auth: 'bearer',
   created_at: NOT_REPORTED,
   updated_at: NOT_REPORTED,
   deactivated_at: null,

@@ -6,11 +6,15 @@
  * This file imports nothing, so every module may import it without a startup cost.
  */
 
-/** The states of a token. daemon/core/token.ts determines the state. */
+/** Headers in which a provider receives the project's API key. `bearer` is `Authorization: Bearer`. */
+export const UPSTREAM_AUTHS = ['bearer', 'x-api-key', 'api-key', 'x-goog-api-key'] as const;
+export type UpstreamAuth = (typeof UPSTREAM_AUTHS)[number];
+
 /** Results of the check of a provider's key before it is stored. */
 export const KEY_CHECKS = ['accepted', 'not_confirmed'] as const;
 export type KeyCheck = (typeof KEY_CHECKS)[number];
 
+/** The states of a token. daemon/core/token.ts determines the state. */
 export const TOKEN_STATES = ['active', 'expired', 'revoked', 'rate_limited', 'project_inactive'] as const;
 export type TokenState = (typeof TOKEN_STATES)[number];
 

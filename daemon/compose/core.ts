@@ -96,8 +96,11 @@ export function buildCore(context: BuildContext, { stores, auditFiles, shared, c
   const top = new TopReports({ recent: recentTop, day: dayTop, usage, peers: peers || null, clock });
   const cache = shared.cache && new ResponseCache({ store: shared.cache, clock, live });
   const cacheUpkeep = new CacheManager({ cache: cache && crew ? cacheOf(crew, cache) : cache, records, clock, log });
-  const registry = new Registry(records, admission, clock, (projectId) => {
-    cacheUpkeep.dropProject(projectId);
+  const registry = new Registry(records, admission, clock, {
+    defaultOrigin: settings.upstreamBaseUrl.origin,
+    onUpstreamChanged(projectId) {
+      cacheUpkeep.dropProject(projectId);
+    },
   });
   const auditBook = new AuditLog(records);
   const neighbours =

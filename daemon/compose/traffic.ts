@@ -10,11 +10,10 @@ import { type AddressOf, addressesBehind } from '../http/client-address.js';
 import { BufferedBodies } from '../http/buffered-bodies.js';
 import { CompletionQueue } from '../http/proxy/completion-queue.js';
 import { decoder } from '../http/proxy/decoding.js';
-import { Forwarder } from '../http/proxy/forwarder.js';
 import { type CheckKey, keyChecker } from '../http/proxy/key-check.js';
-import { upgradesAt } from '../http/proxy/http-proxy.js';
 import { createProxy, type Proxy } from '../http/proxy/proxy.js';
 import { createUpgrades, type Upgrades } from '../http/proxy/upgrades.js';
+import { Upstreams } from '../http/proxy/upstreams.js';
 import { MemoryBounds } from '../http/server/memory-bounds.js';
 import type { Metrics } from '../metrics/metrics.js';
 import type { Sources } from '../metrics/sources.js';
@@ -38,7 +37,7 @@ export interface ExternalRecorders {
 export interface Traffic {
   proxy: Proxy;
   upgrades: Upgrades;
-  forwarder: Forwarder;
+  upstreams: Upstreams;
   checkKey: CheckKey;
   /** Connection limits, reduced to the limit of open files. */
   connections: ConnectionLimits;
@@ -59,7 +58,7 @@ export async function buildTraffic(context: BuildContext, core: Core, external: 
   const { maxRequestBytes, upstreamBaseUrl } = settings;
   const { admission, rateLimits, cache, readiness } = core;
   const connections = connectionsFor(settings, log);
-  const forwarder = new Forwarder({ upstreamBaseUrl, ...connections }, live, clock);
+  const upstreams = new Upstreams({ upstreamBaseUrl, ...connections }, live, clock);
   const heap = new HeapGuard(clock);
   const bounds = new MemoryBounds({ clock, heap, log });
   const completions = new CompletionQueue(clock);
@@ -94,6 +93,7 @@ export async function buildTraffic(context: BuildContext, core: Core, external: 
     bodies: new BufferedBodies(),
     clock,
     live,
+    upstreams,
     isServing: () => readiness.isDatabaseReady && heap.admits(),
     loopMark,
     completions,
@@ -102,14 +102,13 @@ export async function buildTraffic(context: BuildContext, core: Core, external: 
       logEnded(log, ended, cause);
     },
   };
-  const proxy = createProxy({ ...shared, cache, contents, forwarder, maxRequestBytes });
-  const forward = upgradesAt(upstreamBaseUrl);
-  const upgrades = createUpgrades({ ...shared, connections: forwarder, forward });
+  const proxy = createProxy({ ...shared, cache, contents, maxRequestBytes });
+  const upgrades = createUpgrades(shared);
   return {
     proxy,
     upgrades,
-    forwarder,
-    checkKey: keyChecker({ forwarder, clock, loopMark }),
+    upstreams,
+    checkKey: keyChecker({ upstreams, clock, loopMark }),
     connections,
     contents,
     completions,

@@ -1,3 +1,4 @@
+import type { UpstreamAuth } from '../api/vocabulary.js';
 import { LinkedSet, LinkedSetMember } from './linked-set.js';
 import type { KnownToken } from './ports.js';
 import type { Refusal } from './refusal.js';
@@ -10,7 +11,7 @@ export interface AccountSnapshot extends KnownToken {
   /** Expiry in RFC 3339, formatted on first use because every response carries it. */
   expiresAt: string | null;
   /** Computed on first use because every cache lookup needs it. */
-  upstreamKeyDigest: string | null;
+  upstreamDigest: string | null;
 }
 
 /**
@@ -102,6 +103,8 @@ export class Pass extends LinkedSetMember {
   readonly projectId: string;
   readonly obfuscated: string;
   readonly upstreamKey: string;
+  readonly upstreamBaseUrl: string | null;
+  readonly upstreamAuth: UpstreamAuth;
   /** Whether its use was drawn. */
   isDrawn = false;
   /** Whether the request has ended; then no use can be drawn. */
@@ -124,6 +127,8 @@ export class Pass extends LinkedSetMember {
     this.projectId = account.projectId;
     this.obfuscated = known.token.obfuscated;
     this.upstreamKey = known.upstreamKey;
+    this.upstreamBaseUrl = known.upstreamBaseUrl;
+    this.upstreamAuth = known.upstreamAuth;
     this.changeSeq = known.changeSeq;
   }
 
@@ -142,9 +147,11 @@ export class Pass extends LinkedSetMember {
     return this.#known.projectName;
   }
 
-  /** Identifies the upstream key without revealing it. */
-  get upstreamKeyDigest(): string {
-    return (this.#known.upstreamKeyDigest ??= digestOf(this.upstreamKey));
+  /** Identifies the upstream and its key without revealing it. */
+  get upstreamDigest(): string {
+    return (this.#known.upstreamDigest ??= digestOf(
+      this.upstreamBaseUrl === null ? this.upstreamKey : `${this.upstreamKey} ${this.upstreamBaseUrl}`,
+    ));
   }
 
   /** In ms since the epoch. */

@@ -434,7 +434,7 @@ export class Admission {
       account.left = Math.max(0, token.maxRequests - found.reserved);
       for (const idle of this.#accounts.add(account)) this.#settlement.giveBack(idle);
     }
-    account.known = { ...found, recheckAtMs: readAtMs + RECHECK_AFTER_MS, expiresAt: null, upstreamKeyDigest: null };
+    account.known = { ...found, recheckAtMs: readAtMs + RECHECK_AFTER_MS, expiresAt: null, upstreamDigest: null };
   }
 
   /** The database is unavailable: extends the use of verified state a little, up to the stale limit. */

@@ -13,6 +13,7 @@ export type RefusalKind =
   | 'too_many_attempts'
   | 'not_found'
   | 'name_taken'
+  | 'key_required'
   | 'key_refused'
   | 'key_not_checked'
   | 'token_for_inactive_project'

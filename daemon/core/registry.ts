@@ -35,13 +35,17 @@ import {
   UNUSED,
 } from './token.js';
 import { AuditWriter } from './audit-writer.js';
-import { DEFAULT_DURATION_HOURS, type KeyCheck, MS_PER_UNIT } from '../api/vocabulary.js';
+import { DEFAULT_DURATION_HOURS, type KeyCheck, MS_PER_UNIT, type UpstreamAuth } from '../api/vocabulary.js';
 
 export const DEFAULT_LIFETIME_MS = DEFAULT_DURATION_HOURS * MS_PER_UNIT.h;
 
 export interface ProjectDraft {
   name: string;
   upstreamKey: string;
+  /** Default: null, which is UPSTREAM_BASE_URL. */
+  upstreamBaseUrl?: string | null | undefined;
+  /** Default: `bearer`. */
+  upstreamAuth?: UpstreamAuth | undefined;
   /** Result of the check of the key, for the audit record; undefined if it was not checked. */
   keyCheck?: KeyCheck | undefined;
 }
@@ -50,6 +54,13 @@ export interface TokenDraft extends TokenTerms {
   lifetimeMs: number;
   /** ID of the token whose terms were used, for the audit record. */
   like?: string | undefined;
+}
+
+export interface RegistryOptions {
+  /** Origin of UPSTREAM_BASE_URL. */
+  defaultOrigin: string;
+  /** Called after the upstream key or the base URL of a project was changed. */
+  onUpstreamChanged: (projectId: string) => void;
 }
 
 /** A project for display. */
@@ -87,20 +98,21 @@ export class Registry {
   readonly #store: RecordStore;
   readonly #admission: Admission;
   readonly #clock: Clock;
-  readonly #onKeyChanged: (projectId: string) => void;
+  readonly #defaultOrigin: string;
+  readonly #onUpstreamChanged: (projectId: string) => void;
   readonly #audit: AuditWriter;
 
-  /** @param onKeyChanged called after the upstream key of a project was replaced. */
   constructor(
     store: RecordStore,
     admission: Admission,
     clock: Clock,
-    onKeyChanged: (projectId: string) => void = () => undefined,
+    { defaultOrigin, onUpstreamChanged }: RegistryOptions,
   ) {
     this.#store = store;
     this.#admission = admission;
     this.#clock = clock;
-    this.#onKeyChanged = onKeyChanged;
+    this.#defaultOrigin = defaultOrigin;
+    this.#onUpstreamChanged = onUpstreamChanged;
     this.#audit = new AuditWriter(store, clock);
   }
 
@@ -113,12 +125,20 @@ export class Registry {
       name: draft.name,
       isActive: true,
       apiKeyHint: hintOf(draft.upstreamKey),
+      upstreamBaseUrl: draft.upstreamBaseUrl ?? null,
+      upstreamAuth: draft.upstreamAuth ?? 'bearer',
       createdAtMs: now,
       updatedAtMs: now,
       deactivatedAtMs: null,
     };
     const { name, keyCheck } = draft;
-    const details = { name, ...(keyCheck && { key_check: keyCheck }) };
+    const { upstreamBaseUrl, upstreamAuth } = project;
+    const details = {
+      name,
+      ...(upstreamBaseUrl !== null && { upstream_base_url: upstreamBaseUrl }),
+      ...(upstreamAuth !== 'bearer' && { upstream_auth: upstreamAuth }),
+      ...(keyCheck && { key_check: keyCheck }),
+    };
     const attempt = { action: 'project.create', projectId: project.id, details } as const;
     return this.#change({ ...attempt, projectId: null }, caller, async (tx) => {
       await tx.insertProject({ ...project, upstreamKey: draft.upstreamKey });
@@ -136,6 +156,7 @@ export class Registry {
       const before = await tx.lockProject(id);
       if (!before) throw projectNotFound();
       const after = applied(before, changes, this.#clock.now());
+      if (changes.upstreamKey === undefined && this.#originOf(before) !== this.#originOf(after)) throw keyRequired();
       await tx.updateProject(after, changes.upstreamKey);
       return {
         value: after,
@@ -143,8 +164,13 @@ export class Registry {
         audit: { ...attempt, details: difference(before, after, changes) },
       };
     });
-    if (changes.upstreamKey !== undefined) this.#onKeyChanged(id);
+    const { upstreamKey, upstreamBaseUrl } = changes;
+    if (upstreamKey !== undefined || upstreamBaseUrl !== undefined) this.#onUpstreamChanged(id);
     return this.#withFigures(updated);
+  }
+
+  #originOf({ upstreamBaseUrl }: Project): string {
+    return upstreamBaseUrl === null ? this.#defaultOrigin : new URL(upstreamBaseUrl).origin;
   }
 
   /** Records that a key was refused, or could not be checked. @param projectId null for a new project, whose name is in `details`. */
@@ -164,8 +190,9 @@ export class Registry {
     return this.#withFigures(project);
   }
 
-  async hasProject(id: string): Promise<boolean> {
-    return (await orUnavailable(this.#store.project(id))) !== null;
+  /** @returns null if there is no such project. */
+  upstreamOf(id: string): Promise<Pick<Project, 'upstreamBaseUrl' | 'upstreamAuth'> | null> {
+    return orUnavailable(this.#store.project(id));
   }
 
   async projects(filter: ProjectFilter, page: PageRequest): Promise<PageOf<ShownProject>> {
@@ -359,6 +386,13 @@ export class Registry {
   }
 }
 
+/** Otherwise whoever may change projects, but cannot read their keys, could have a key sent to a server of their own. */
+const keyRequired = () =>
+  new Refusal(
+    'key_required',
+    'the base URL leads to another host, which must not get the stored key: give api_key, too',
+  );
+
 const nameTaken = (cause: Error) => new Refusal('name_taken', 'a project of this name exists already', { cause });
 
 function change(kind: Change['kind'], projectId: string, tokenId: string | null = null): Change {
@@ -379,6 +413,8 @@ function applied(before: Project, changes: ProjectChanges, now: number): Project
     name: changes.name ?? before.name,
     isActive,
     apiKeyHint: changes.upstreamKey === undefined ? before.apiKeyHint : hintOf(changes.upstreamKey),
+    upstreamBaseUrl: changes.upstreamBaseUrl === undefined ? before.upstreamBaseUrl : changes.upstreamBaseUrl,
+    upstreamAuth: changes.upstreamAuth ?? before.upstreamAuth,
     updatedAtMs: now,
     deactivatedAtMs: isActive ? null : (before.deactivatedAtMs ?? now),
   };
@@ -396,6 +432,8 @@ function difference(before: Project, after: Project, asked: ProjectChanges): Rec
   const pairs: Record<string, unknown> = {};
   if (asked.name !== undefined) pairs.name = [before.name, after.name];
   if (asked.isActive !== undefined) pairs.is_active = [before.isActive, after.isActive];
+  if (asked.upstreamBaseUrl !== undefined) pairs.upstream_base_url = [before.upstreamBaseUrl, after.upstreamBaseUrl];
+  if (asked.upstreamAuth !== undefined) pairs.upstream_auth = [before.upstreamAuth, after.upstreamAuth];
   if (asked.upstreamKey !== undefined) pairs.api_key_hint = [before.apiKeyHint, after.apiKeyHint];
   if (asked.keyCheck !== undefined) pairs.key_check = asked.keyCheck;
   return pairs;

@@ -1,5 +1,5 @@
 import { hash, randomBytes } from 'node:crypto';
-import type { TokenState } from '../api/vocabulary.js';
+import type { TokenState, UpstreamAuth } from '../api/vocabulary.js';
 
 /** A project. Its upstream key is not included: only admission reads it. */
 export interface Project {
@@ -8,6 +8,10 @@ export interface Project {
   isActive: boolean;
   /** The last four characters of the upstream key. */
   apiKeyHint: string;
+  /** Where its requests are forwarded to, without a trailing slash; null: UPSTREAM_BASE_URL. */
+  upstreamBaseUrl: string | null;
+  /** How the provider receives the key. */
+  upstreamAuth: UpstreamAuth;
   createdAtMs: number;
   updatedAtMs: number;
   deactivatedAtMs: number | null;

@@ -11,7 +11,7 @@ import { Migrator } from '../../migrations/migrator.js';
 import { canary } from '../support/canaries.js';
 import { TestClock } from '../support/clock.js';
 import { recordingLog, temporaryFolder } from '../support/daemon.js';
-import { aKnownToken } from '../support/factories.js';
+import { aKnownToken, REGISTRY_OPTIONS } from '../support/factories.js';
 
 const MOST = 20;
 const CAP = 64; // The first lease is 4 units, which must not be lost.
@@ -35,7 +35,7 @@ describe('the account cache of admission', () => {
     const { log } = recordingLog();
     await ledger.enrol('one', clock.now());
     admission = new Admission({ lookup, ledger, clock, log, instanceId: 'one', staleLimitMs: 1, maxAccounts: MOST });
-    registry = new Registry(stores.records, admission, clock);
+    registry = new Registry(stores.records, admission, clock, REGISTRY_OPTIONS);
     const project = await registry.createProject({ name: 'many', upstreamKey: canary('upstream') }, operator);
     secrets = [];
     for (let n = 0; n < 4 * MOST; n++) {

@@ -293,7 +293,7 @@ describe('G: the key of the cache', () => {
         bodyDigest: '',
         fields: new Map<string, string>(),
       };
-      const [one, other] = ['one', 'other'].map((upstreamKeyDigest) => cacheKeyOf({ ...facts, upstreamKeyDigest }));
+      const [one, other] = ['one', 'other'].map((upstreamDigest) => cacheKeyOf({ ...facts, upstreamDigest }));
       expect(one?.variant).not.to.equal(other?.variant);
       return Promise.resolve();
     });

@@ -6,6 +6,7 @@
 import { createHash } from 'node:crypto';
 import type { WireProject, WireToken, WireTop, WireTopRow } from '../../daemon/api/contract.js';
 import type { KnownToken, NewProject, NewToken } from '../../daemon/core/ports.js';
+import type { RegistryOptions } from '../../daemon/core/registry.js';
 import { tokenExample } from '../../daemon/api/schemas.js';
 import { DEFAULT_TERMS, NOT_REVOKED, type Project, type Token, UNUSED } from '../../daemon/core/token.js';
 
@@ -15,6 +16,12 @@ const OBFUSCATED = 'sk-wt-abcd…wxyz';
 const PROJECT_ID = '77ab10f3-2222-4222-8222-222222222222';
 const TOKEN_ID = '3fa91c2e-1111-4111-8111-111111111111';
 
+/** Options of a registry whose caches need no upkeep. */
+export const REGISTRY_OPTIONS: RegistryOptions = {
+  defaultOrigin: 'https://api.openai.com',
+  onUpstreamChanged: () => undefined,
+};
+
 /** A project as the core sees it. */
 export function aProject(fields: Partial<Project> = {}): Project {
   return {
@@ -22,6 +29,8 @@ export function aProject(fields: Partial<Project> = {}): Project {
     name: 'web',
     isActive: true,
     apiKeyHint: '1234',
+    upstreamBaseUrl: null,
+    upstreamAuth: 'bearer',
     createdAtMs: CREATED_MS,
     updatedAtMs: fields.createdAtMs ?? CREATED_MS,
     deactivatedAtMs: null,
@@ -72,6 +81,8 @@ export const aKnownToken = (digest: string): KnownToken => ({
   projectName: 'web',
   projectIsActive: true,
   upstreamKey: `upstream-${digest.slice(0, 4)}`,
+  upstreamBaseUrl: null,
+  upstreamAuth: 'bearer',
   changeSeq: 0,
 });
 
@@ -85,6 +96,8 @@ export function aWireProject(fields: Partial<WireProject> = {}): WireProject {
     name: 'web',
     is_active: true,
     api_key_hint: '1234',
+    upstream_base_url: null,
+    upstream_auth: 'bearer',
     created_at,
     updated_at: created_at,
     deactivated_at: null,

@@ -17,6 +17,7 @@ import type { Log, Notification, Notifications } from '../../daemon/core/ports.j
 import { DATABASE_WAIT_MS } from '../../daemon/core/database-timeout.js';
 import { Refusal } from '../../daemon/core/refusal.js';
 import { Registry } from '../../daemon/core/registry.js';
+import { REGISTRY_OPTIONS } from './factories.js';
 import { DEFAULT_TERMS } from '../../daemon/core/token.js';
 import { SecretBox } from '../../daemon/store/secrets.js';
 import { SqliteDatabase } from '../../daemon/store/sql/sqlite-database.js';
@@ -152,7 +153,7 @@ class Instance {
           onRecords: () => undefined,
         })
       : null;
-    this.registry = new Registry(records, this.admission, this.clock);
+    this.registry = new Registry(records, this.admission, this.clock, REGISTRY_OPTIONS);
   }
 
   async begin(): Promise<void> {

@@ -67,6 +67,13 @@ export const upstreamKey = text(
   'the upstream key: 1 to 512 visible ASCII characters',
 );
 
+// The daemon also applies the rules of UPSTREAM_BASE_URL (config/urls.ts).
+export const upstreamBaseUrl = text(
+  matching(/^https?:\/\/[\x21-\x7e]{1,480}$/i),
+  { maxLength: 488, pattern: '^[Hh][Tt][Tt][Pp][Ss]?://[\\x21-\\x7e]*$' },
+  'an https URL such as https://api.openai.com, at most 488 characters',
+);
+
 // The same maximum length as a request target on /v1. The daemon also applies the rules for those targets (daemon/http/shape.ts).
 export const cachedUrl = text(
   (url) => url.length <= 8192 && /^\/v1(?:[/?]|$)/.test(url),

@@ -12,6 +12,8 @@ export const PROBLEM_CODES = {
   method_not_allowed: 'The path does not support this method; `Allow` lists the methods that it supports.',
   request_timeout: 'The request was not received in time.',
   name_taken: 'Another project already has this name.',
+  key_required:
+    'The change leads the requests of the project to another host, and has no API key for it. The stored key is only sent to the host that it was given for.',
   key_refused: 'The provider refused the API key, which was to be checked. Nothing was changed.',
   key_not_checked:
     'The API key could not be checked, because the provider did not respond, or with a status of 500 or more. Nothing was changed.',

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { KEY_CHECKS } from '../vocabulary.js';
+import { KEY_CHECKS, UPSTREAM_AUTHS } from '../vocabulary.js';
 import {
   EXAMPLE_IDS,
   about,
@@ -8,10 +8,12 @@ import {
   flag,
   name,
   nullable,
+  oneOf,
   paging,
   queryFlag,
   string,
   timestamp,
+  upstreamBaseUrl,
   upstreamKey,
   uuid,
 } from './fields.js';
@@ -27,8 +29,19 @@ const checkKey = about(
   'True checks the API key with the provider before it is stored: llmp requests `/v1/models` with it.',
 ).optional();
 
+const upstreamFields = {
+  upstream_base_url: about(
+    nullable(upstreamBaseUrl),
+    "Base URL of the provider for the requests of this project, to which the path of a request is appended. Null is the daemon's `UPSTREAM_BASE_URL`. A change to another host must come with `api_key`, because a stored key is only sent to the host that it was given for.",
+  ).optional(),
+  upstream_auth: about(
+    oneOf(UPSTREAM_AUTHS),
+    'How the provider receives the API key: `bearer` is `Authorization: Bearer`, the others are names of headers.',
+  ).optional(),
+};
+
 export const projectCreate = z
-  .strictObject({ name: projectName, api_key: apiKey, check_key: checkKey })
+  .strictObject({ name: projectName, api_key: apiKey, check_key: checkKey, ...upstreamFields })
   .describe('A new project.');
 
 export const projectPatch = z
@@ -36,6 +49,7 @@ export const projectPatch = z
     name: projectName.optional(),
     api_key: apiKey.optional(),
     check_key: checkKey,
+    ...upstreamFields,
     is_active: about(
       flag,
       'False deactivates the project: its tokens are refused until it is active again.',
@@ -57,6 +71,12 @@ export const project = z
     api_key_hint: string(
       'Last characters of the API key, to tell keys apart; empty if the key is short. The full key is never returned.',
     ),
+    upstream_base_url: nullable(
+      string("Base URL of the provider for the requests of this project; null: the daemon's `UPSTREAM_BASE_URL`."),
+    ),
+    upstream_auth: z
+      .enum(UPSTREAM_AUTHS)
+      .describe('How the provider receives the API key: in `Authorization: Bearer`, or in the header of this name.'),
     created_at: timestamp('Creation time.'),
     updated_at: timestamp('Time of the last change.'),
     deactivated_at: nullable(timestamp('Time of deactivation; null while the project is active.')),
@@ -88,6 +108,8 @@ export const projectExample: z.input<typeof project> = {
   name: 'Checkout',
   is_active: true,
   api_key_hint: '4f2a',
+  upstream_base_url: null,
+  upstream_auth: 'bearer',
   created_at: '2030-01-31T12:00:00.000Z',
   updated_at: '2030-01-31T12:00:00.000Z',
   deactivated_at: null,

@@ -37,7 +37,7 @@ export const resourceOf = (method: string, target: string) => `${method === 'HEA
 export interface CacheKeyParts {
   projectId: string;
   /** Digest of the upstream key: a response obtained with one key is never served for another. */
-  upstreamKeyDigest: string;
+  upstreamDigest: string;
   method: string;
   /** Byte for byte as it is sent to the upstream. */
   target: string;
@@ -46,15 +46,8 @@ export interface CacheKeyParts {
   fields: FieldValues;
 }
 
-export function cacheKeyOf({
-  projectId,
-  upstreamKeyDigest,
-  method,
-  target,
-  bodyDigest,
-  fields,
-}: CacheKeyParts): CacheKey {
-  const variant = tuple([upstreamKeyDigest, bodyDigest, ...KEYED_FIELDS.map((name) => fields.get(name))]);
+export function cacheKeyOf({ projectId, upstreamDigest, method, target, bodyDigest, fields }: CacheKeyParts): CacheKey {
+  const variant = tuple([upstreamDigest, bodyDigest, ...KEYED_FIELDS.map((name) => fields.get(name))]);
   return { projectId, resource: resourceOf(method, target), variant };
 }
 

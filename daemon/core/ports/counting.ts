@@ -1,4 +1,5 @@
 /** Storage for admission and settlement: tokens, counts and leases. */
+import type { UpstreamAuth } from '../../api/vocabulary.js';
 import type { Token } from '../token.js';
 
 /** A token with everything needed to admit a request. */
@@ -9,6 +10,9 @@ export interface KnownToken {
   projectIsActive: boolean;
   projectName: string;
   upstreamKey: string;
+  /** Null: UPSTREAM_BASE_URL. */
+  upstreamBaseUrl: string | null;
+  upstreamAuth: UpstreamAuth;
   /** Number of the last committed change when this was read: the state includes it and all earlier ones. */
   changeSeq: number;
 }

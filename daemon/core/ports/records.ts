@@ -1,5 +1,5 @@
 /** Storage for the registry: projects, tokens, changes and audit records. */
-import type { KeyCheck, TokenSortField } from '../../api/vocabulary.js';
+import type { KeyCheck, TokenSortField, UpstreamAuth } from '../../api/vocabulary.js';
 import type { AuditRecord, NamedRecord } from '../audit.js';
 import type { Project, Revocation, Token, TokenState, UNUSED } from '../token.js';
 
@@ -46,6 +46,8 @@ export interface ProjectChanges {
   name?: string | undefined;
   upstreamKey?: string | undefined;
   isActive?: boolean | undefined;
+  upstreamBaseUrl?: string | null | undefined;
+  upstreamAuth?: UpstreamAuth | undefined;
   /** Result of the check of the key, for the audit record; undefined if it was not checked. */
   keyCheck?: KeyCheck | undefined;
 }

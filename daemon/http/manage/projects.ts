@@ -1,10 +1,13 @@
 /** Handlers of the operations on projects. */
 import type { WireProjectChanged } from '../../api/contract.js';
 import type { Operations } from '../../api/operations.js';
-import type { KeyCheck } from '../../api/vocabulary.js';
+import { projectBaseUrl } from '../../../config/urls.js';
+import type { Live } from '../../../config/settings.js';
+import type { KeyCheck, UpstreamAuth } from '../../api/vocabulary.js';
 import { Refusal } from '../../core/refusal.js';
 import type { Registry, ShownProject } from '../../core/registry.js';
 import type { CheckKey } from '../proxy/key-check.js';
+import type { ProjectUpstream } from '../proxy/upstreams.js';
 import type { Handlers, OperationRequest } from './endpoints.js';
 import { idIn, idOf } from './ids.js';
 import { wirePage, wireProject } from './wire.js';
@@ -16,20 +19,32 @@ export interface ProjectOptions {
   registry: Registry;
   /** Checks a key with the provider. */
   checkKey: CheckKey;
+  live: Live<'upstreamAllowedHosts'>;
 }
 
 const invalid = (message: string) => new Refusal('invalid_request', message);
 
-export function projectHandlers({ registry, checkKey }: ProjectOptions): Handlers<Pick<Operations, ProjectOperation>> {
+interface UpstreamFields {
+  upstream_base_url?: string | null | undefined;
+  upstream_auth?: UpstreamAuth | undefined;
+}
+
+type UpstreamChanges = { [Name in keyof ProjectUpstream]: ProjectUpstream[Name] | undefined };
+
+export function projectHandlers({
+  registry,
+  checkKey,
+  live,
+}: ProjectOptions): Handlers<Pick<Operations, ProjectOperation>> {
   /** Checks a key before a change, outside of the change's transaction. Records in the audit log that it was not stored. */
   async function checked(
-    upstreamKey: string,
+    key: ProjectUpstream & { upstreamKey: string },
     { caller, clientGone }: Pick<OperationRequest, 'caller' | 'clientGone'>,
     projectId: string | null,
     details: { name?: string | undefined },
   ): Promise<KeyCheck> {
     try {
-      return await checkKey({ upstreamKey, requestId: caller.requestId ?? '', signal: clientGone() });
+      return await checkKey({ ...key, requestId: caller.requestId ?? '', signal: clientGone() });
     } catch (error) {
       if (error instanceof Refusal && (error.kind === 'key_refused' || error.kind === 'key_not_checked')) {
         await registry.recordKeyRefusal(projectId, details, error, caller);
@@ -38,11 +53,23 @@ export function projectHandlers({ registry, checkKey }: ProjectOptions): Handler
     }
   }
 
+  /** @throws {Refusal} `invalid_request` for a base URL that no project may have. */
+  function upstreamIn({ upstream_base_url: text, upstream_auth: upstreamAuth }: UpstreamFields): UpstreamChanges {
+    if (typeof text !== 'string') return { upstreamBaseUrl: text, upstreamAuth };
+    const found = projectBaseUrl(text, live.current.upstreamAllowedHosts);
+    if ('problem' in found) throw invalid(`upstream_base_url ${found.problem}`);
+    return { upstreamBaseUrl: found.url, upstreamAuth };
+  }
+
   return {
     createProject: async (request) => {
       const { name, api_key: upstreamKey, check_key: isToCheck } = request.body;
-      const keyCheck = isToCheck ? await checked(upstreamKey, request, null, { name }) : undefined;
-      return wireChanged(await registry.createProject({ name, upstreamKey, keyCheck }, request.caller), keyCheck);
+      const upstream = upstreamIn(request.body);
+      const key = { upstreamKey, ...upstream };
+      const keyCheck = isToCheck
+        ? await checked({ ...after(DEFAULT_UPSTREAM, upstream), upstreamKey }, request, null, { name })
+        : undefined;
+      return wireChanged(await registry.createProject({ name, ...key, keyCheck }, request.caller), keyCheck);
     },
 
     listProjects: async ({ query }, page) =>
@@ -53,17 +80,20 @@ export function projectHandlers({ registry, checkKey }: ProjectOptions): Handler
     updateProject: async (request) => {
       const { name, api_key: upstreamKey, is_active: isActive, check_key: isToCheck } = request.body;
       if (isToCheck && upstreamKey === undefined) throw invalid('check_key requires api_key');
-      if (name === undefined && upstreamKey === undefined && isActive === undefined) {
-        throw invalid('nothing to change: give at least one of is_active, name and api_key');
+      const changes = { name, upstreamKey, isActive, ...upstreamIn(request.body) };
+      if (Object.values(changes).every((value) => value === undefined)) {
+        throw invalid(
+          'nothing to change: give at least one of is_active, name, api_key, upstream_base_url and upstream_auth',
+        );
       }
       const id = idOf(request, 'project');
-      // A key for an unknown project is not sent to the provider; the update refuses it.
+      // A key for an unknown project is not sent to a provider; the update refuses it.
+      const before = isToCheck ? await registry.upstreamOf(id) : null;
       const keyCheck =
-        isToCheck && upstreamKey !== undefined && (await registry.hasProject(id))
-          ? await checked(upstreamKey, request, id, {})
+        before && upstreamKey !== undefined
+          ? await checked({ ...after(before, changes), upstreamKey }, request, id, {})
           : undefined;
-      const changes = { name, upstreamKey, isActive, keyCheck };
-      return wireChanged(await registry.updateProject(id, changes, request.caller), keyCheck);
+      return wireChanged(await registry.updateProject(id, { ...changes, keyCheck }, request.caller), keyCheck);
     },
 
     // Regardless of whether the project exists: projects are never deleted, and each attempt is audited.
@@ -75,6 +105,14 @@ export function projectHandlers({ registry, checkKey }: ProjectOptions): Handler
     },
   };
 }
+
+const DEFAULT_UPSTREAM: ProjectUpstream = { upstreamBaseUrl: null, upstreamAuth: 'bearer' };
+
+/** A project's upstream after a change; undefined fields stay unchanged. */
+const after = (before: ProjectUpstream, { upstreamBaseUrl, upstreamAuth }: UpstreamChanges): ProjectUpstream => ({
+  upstreamBaseUrl: upstreamBaseUrl === undefined ? before.upstreamBaseUrl : upstreamBaseUrl,
+  upstreamAuth: upstreamAuth ?? before.upstreamAuth,
+});
 
 const wireChanged = (project: ShownProject, keyCheck: KeyCheck | undefined): WireProjectChanged => ({
   ...wireProject(project),

@@ -72,7 +72,7 @@ export interface ManageOptions extends ProjectOptions {
   settled: (() => Promise<void>) | null;
   clock: Clock;
   /** The current settings: SIGHUP may replace them. */
-  live: Live<keyof CorsSettings | 'clientBodyTimeoutMs'>;
+  live: Live<keyof CorsSettings | 'clientBodyTimeoutMs' | 'upstreamAllowedHosts'>;
 }
 
 export function manageRoutes(options: ManageOptions): Router {

@@ -36,7 +36,7 @@ export function cacheRequestOf(
   return {
     directives: wish,
     projectId: pass.projectId,
-    upstreamKeyDigest: pass.upstreamKeyDigest,
+    upstreamDigest: pass.upstreamDigest,
     method,
     target,
     path: pathOf(target),

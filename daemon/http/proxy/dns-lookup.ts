@@ -1,5 +1,6 @@
 import dns, { type LookupAddress, type LookupOptions } from 'node:dns';
 import type { LookupFunction } from 'node:net';
+import { isMetadataAddress } from '../../../config/metadata-addresses.js';
 import type { Clock } from '../../core/ports.js';
 
 // A working resolver responds within a few milliseconds.
@@ -12,6 +13,9 @@ type LookupResult = [address: string | LookupAddress[], family?: number];
  * DNS lookup like Node's, but with the previous result as a fallback after 100 ms. Node's lookups share a few threads with files and
  * databases; while those hang on a disk or a lock, no new upstream connection could be opened. A late result is remembered for the next
  * lookup.
+ *
+ * A name that leads to a metadata address is not resolved: whoever names a project's base URL could otherwise read the credentials of this
+ * machine in the responses.
  */
 export function rememberingLookup(clock: Clock): LookupFunction {
   const known = new Map<string, LookupResult>();
@@ -31,6 +35,10 @@ export function rememberingLookup(clock: Clock): LookupFunction {
         })
       : () => undefined;
     dns.lookup(name, options, (error: NodeJS.ErrnoException | null, ...found: LookupResult) => {
+      if (!error && addressesOf(found).some(isMetadataAddress)) {
+        complete(new Error(`${name} leads to a link-local or cloud metadata address`), '');
+        return;
+      }
       if (!error) remember(known, key, found);
       complete(error, ...found);
     });
@@ -39,6 +47,9 @@ export function rememberingLookup(clock: Clock): LookupFunction {
 
 const keyOf = (name: string, { all, family, hints, order }: LookupOptions) =>
   JSON.stringify([name, all, family, hints, order]);
+
+const addressesOf = ([found]: LookupResult) =>
+  typeof found === 'string' ? [found] : found.map(({ address }) => address);
 
 function remember(known: Map<string, LookupResult>, key: string, result: LookupResult): void {
   known.delete(key);

@@ -1,4 +1,5 @@
 /** HTTP client for the provider. No other file sends HTTP requests to it. */
+import type { LookupFunction } from 'node:net';
 import type { Dispatcher } from 'undici';
 import errors from 'undici/lib/core/errors.js';
 import type { Settings } from '../../../config/settings.js';
@@ -26,14 +27,19 @@ export interface Receiver {
 
 export interface UpstreamRequest {
   method: string;
-  /** Path and query, byte for byte as the client sent them. */
+  /** Path and query for the upstream. */
   target: string;
   /** Names and values in turn. */
   headers: string[];
   body: RequestBody;
 }
 
-export type ForwarderSettings = Pick<Settings, 'upstreamBaseUrl' | 'upstreamConnections'>;
+export interface ForwarderOptions extends Pick<Settings, 'upstreamConnections'> {
+  live: LiveTimeouts;
+  clock: Clock;
+  /** Resolves the upstream's name. */
+  lookup: LookupFunction;
+}
 
 /** A request that waits for a free upstream connection. */
 export interface ConnectionWaiter {
@@ -51,25 +57,26 @@ const HEADERS_TO_COUNT = 100;
  */
 const BODY_IS_READ: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH']);
 
+/** Forwards to one origin. */
 export class Forwarder {
   readonly #origin: string;
-  readonly #prefix: string;
   readonly #clock: Clock;
   readonly #live: LiveTimeouts;
   readonly #connect: Connect;
   readonly #connections: UpstreamConnection[] = [];
   /** Connections without a request, the most recently used one last. */
   readonly #idle: UpstreamConnection[] = [];
+  readonly #maxConnections: number;
   #freeCount: number;
   readonly #waiters: (() => void)[] = [];
 
-  constructor({ upstreamBaseUrl, upstreamConnections }: ForwarderSettings, live: LiveTimeouts, clock: Clock) {
+  constructor(origin: string, { upstreamConnections, live, clock, lookup }: ForwarderOptions) {
     this.#live = live;
     this.#clock = clock;
+    this.#maxConnections = upstreamConnections;
     this.#freeCount = upstreamConnections;
-    this.#origin = upstreamBaseUrl.origin;
-    this.#prefix = upstreamBaseUrl.pathname.replace(/\/+$/, '');
-    this.#connect = connectWithin(live, clock);
+    this.#origin = origin;
+    this.#connect = connectWithin(live, clock, lookup);
   }
 
   /**
@@ -119,7 +126,7 @@ export class Forwarder {
     const forwarding = new Forwarding(
       {
         method: request.method,
-        path: this.#prefix + request.target,
+        path: request.target,
         headers: request.headers,
         body: request.body as Buffer | null, // undici accepts any async iterable; its types do not say so.
         ...(request.body !== null && !BODY_IS_READ.has(request.method) && { reset: true }),
@@ -144,6 +151,16 @@ export class Forwarder {
     const connection = new UpstreamConnection(this.#origin, this.#connect, this.#clock);
     this.#connections.push(connection);
     return connection;
+  }
+
+  /** Whether no connection is reserved or in use. */
+  get isIdle(): boolean {
+    return this.#freeCount === this.#maxConnections;
+  }
+
+  /** Closes all connections. Call only while it is idle; later requests open new ones. */
+  discardConnections(): void {
+    for (const connection of this.#connections) connection.discard();
   }
 
   async close(): Promise<void> {

@@ -3,7 +3,7 @@ import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 import { holdsToken } from '../../core/token-in-text.js';
 import { framingOf, hasBody } from '../body.js';
 import type { RequestFields } from '../fields.js';
-import { upstreamRequestHeaders } from './headers.js';
+import { type AddedHeaders, upstreamRequestHeaders } from './headers.js';
 
 /** Whether a request is a WebSocket handshake. A request for another protocol is served as if it had no `Upgrade` header. */
 export function isHandshake(req: IncomingMessage): boolean {
@@ -18,10 +18,7 @@ export function isHandshake(req: IncomingMessage): boolean {
   );
 }
 
-interface Added {
-  upstreamKey: string;
-  requestId: string;
-  loopMark: string;
+interface Added extends AddedHeaders {
   /** The subprotocols to offer to the upstream. */
   offered: readonly string[];
 }

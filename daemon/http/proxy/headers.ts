@@ -1,4 +1,5 @@
 /** Headers for the upstream and for the client. Both lists are built from scratch, never edited in place; the headers that are dropped are listed here and in fields.ts. */
+import type { UpstreamAuth } from '../../api/vocabulary.js';
 import { MASK } from '../../core/masking.js';
 import type { CorsFields } from '../cors.js';
 import {
@@ -10,14 +11,23 @@ import {
   type RequestFields,
 } from '../fields.js';
 
+/** What a forwarded request gets from the project and from this proxy. */
+export interface AddedHeaders {
+  upstreamKey: string;
+  upstreamAuth: UpstreamAuth;
+  requestId: string;
+  loopMark: string;
+}
+
 /** Headers of a forwarded request. @returns names and values in turn. */
 export function upstreamRequestHeaders(
   { forwarded, cdnLoop }: Pick<RequestFields, 'forwarded' | 'cdnLoop'>,
-  added: { upstreamKey: string; requestId: string; loopMark: string },
+  added: AddedHeaders,
 ): string[] {
+  const { upstreamAuth, upstreamKey } = added;
   return [
-    'authorization',
-    `Bearer ${added.upstreamKey}`,
+    upstreamAuth === 'bearer' ? 'authorization' : upstreamAuth,
+    upstreamAuth === 'bearer' ? `Bearer ${upstreamKey}` : upstreamKey,
     'x-request-id',
     added.requestId,
     'cdn-loop',

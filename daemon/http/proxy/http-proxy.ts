@@ -3,9 +3,10 @@
  * headers, write the upstream's responses directly to the client, and continue after the client has disconnected. This module replaces
  * all of that; http-proxy only connects and pipes.
  */
-import type { ClientRequest, IncomingMessage, OutgoingHttpHeaders } from 'node:http';
+import http, { type ClientRequest, type IncomingMessage, type OutgoingHttpHeaders } from 'node:http';
+import https from 'node:https';
 import { createRequire } from 'node:module';
-import type { Socket } from 'node:net';
+import type { LookupFunction, Socket } from 'node:net';
 import util from 'node:util';
 import type HttpProxy from 'http-proxy';
 import { Refusal } from '../../core/refusal.js';
@@ -35,7 +36,7 @@ type Join = (response: IncomingMessage, upstream: Socket, head: Buffer) => void;
 const NOTHING = Buffer.alloc(0);
 
 export interface UpgradeRequest {
-  /** Path and query, byte for byte as the client sent them. */
+  /** Path and query for the upstream. */
   target: string;
   /** Headers for the upstream. */
   headers: OutgoingHttpHeaders;
@@ -46,9 +47,10 @@ export interface UpgradeRequest {
 /** @returns the request to the upstream. Destroying it aborts it as long as there is no response. */
 export type ForwardUpgrade = (request: UpgradeRequest, receiver: UpgradeReceiver) => ClientRequest;
 
-export function upgradesAt(upstream: URL): ForwardUpgrade {
+/** @param lookup resolves the upstream's name. */
+export function upgradesAt(upstream: URL, lookup: LookupFunction): ForwardUpgrade {
   const httpProxy = loadHttpProxy();
-  const prefix = upstream.pathname.replace(/\/+$/, '');
+  const agent = new (upstream.protocol === 'https:' ? https.Agent : http.Agent)({ lookup });
   const place = {
     protocol: upstream.protocol,
     host: upstream.host,
@@ -58,11 +60,11 @@ export function upgradesAt(upstream: URL): ForwardUpgrade {
   const connectEvent = upstream.protocol === 'https:' ? 'secureConnect' : 'connect';
 
   return ({ target, headers, socket }, receiver) => {
-    const proxy = httpProxy.createProxyServer({ target: place, toProxy: true });
+    const proxy = httpProxy.createProxyServer({ target: place, toProxy: true, agent });
     let request: ClientRequest | undefined;
     proxy.on('proxyReqWs', (made) => {
       request = made;
-      made.path = prefix + target; // http-proxy normalizes the path; this restores it.
+      made.path = target; // http-proxy normalizes the path; this restores it.
       // By default Node silently drops headers above a number, and allows 16 KiB.
       Object.assign(made, { maxHeadersCount: 0, maxHeaderSize: MAX_RESPONSE_HEADER_BYTES });
       made.once('socket', (connection) => {

@@ -1,19 +1,25 @@
 /** Checks a provider's key before it is stored, with one request to the provider. */
-import type { KeyCheck } from '../../api/vocabulary.js';
+import type { KeyCheck, UpstreamAuth } from '../../api/vocabulary.js';
 import type { Clock } from '../../core/ports.js';
 import { Refusal, sentenceOf } from '../../core/refusal.js';
 import { ClientGone } from '../body.js';
-import type { Forwarder, Forwarding } from './forwarder.js';
+import type { Forwarding } from './forwarder.js';
 import { upstreamRequestHeaders } from './headers.js';
+import type { ProjectUpstream, Upstreams } from './upstreams.js';
 
-/** It costs nothing, and all providers with OpenAI's API have it. */
-const TARGET = '/v1/models';
+/** Lists the models, which costs nothing. By the header for the key, because providers with the same header have the same API. */
+const MODELS: Record<UpstreamAuth, { target: string; headers: readonly string[] }> = {
+  bearer: { target: '/v1/models', headers: [] },
+  'x-api-key': { target: '/v1/models', headers: ['anthropic-version', '2023-06-01'] },
+  'api-key': { target: '/openai/models?api-version=2024-10-21', headers: [] },
+  'x-goog-api-key': { target: '/v1beta/models', headers: [] },
+};
 
 const MAX_CHECK_MS = 10_000;
 /** Checks share the upstream connections with requests of clients. */
 const MAX_CONCURRENT_CHECKS = 4;
 
-export interface KeyToCheck {
+export interface KeyToCheck extends ProjectUpstream {
   upstreamKey: string;
   requestId: string;
   /** Aborted when the operator no longer waits. */
@@ -29,16 +35,16 @@ export interface KeyToCheck {
 export type CheckKey = (key: KeyToCheck) => Promise<KeyCheck>;
 
 export interface KeyCheckOptions {
-  forwarder: Pick<Forwarder, 'reserve' | 'release' | 'forward'>;
+  upstreams: Pick<Upstreams, 'of'>;
   clock: Pick<Clock, 'after'>;
   loopMark: string;
 }
 
 /**
- * Sends keys as requests of clients are sent: to the same base URL, with the same verification of certificates and connection timeout. It
+ * Sends keys as requests of clients are sent: to the base URL of the project, with the same verification of certificates and connection timeout. It
  * follows no redirect. It reads the response's status only, because a provider may quote the key in its text.
  */
-export function keyChecker({ forwarder, clock, loopMark }: KeyCheckOptions): CheckKey {
+export function keyChecker({ upstreams, clock, loopMark }: KeyCheckOptions): CheckKey {
   let running = 0;
   return async (key) => {
     if (running === MAX_CONCURRENT_CHECKS) {
@@ -53,7 +59,10 @@ export function keyChecker({ forwarder, clock, loopMark }: KeyCheckOptions): Che
   };
 
   /** @returns the status of the provider's response. @throws {Refusal | ClientGone} */
-  function statusWith({ upstreamKey, requestId, signal }: KeyToCheck): Promise<number> {
+  function statusWith({ upstreamKey, upstreamBaseUrl, upstreamAuth, requestId, signal }: KeyToCheck): Promise<number> {
+    const upstream = upstreams.of(upstreamBaseUrl);
+    const { forwarder } = upstream;
+    const models = MODELS[upstreamAuth];
     return new Promise((resolve, reject) => {
       let forwarding: Forwarding | null = null;
       let isOver = false;
@@ -87,10 +96,10 @@ export function keyChecker({ forwarder, clock, loopMark }: KeyCheckOptions): Che
           forwarder.release();
           return;
         }
-        const fields = { forwarded: ['accept', 'application/json'], cdnLoop: undefined };
-        const headers = upstreamRequestHeaders(fields, { upstreamKey, requestId, loopMark });
+        const fields = { forwarded: ['accept', 'application/json', ...models.headers], cdnLoop: undefined };
+        const headers = upstreamRequestHeaders(fields, { upstreamKey, upstreamAuth, requestId, loopMark });
         forwarding = forwarder.forward(
-          { method: 'GET', target: TARGET, headers, body: null },
+          { method: 'GET', target: upstream.pathOf(models.target), headers, body: null },
           {
             head: responded,
             data: () => true,

@@ -8,10 +8,10 @@ import type { Refusal } from '../../core/refusal.js';
 import type { AdmitOptions } from './admit.js';
 import type { ClientResponse } from './client-response.js';
 import type { CorsSettings } from '../cors.js';
-import type { Forwarder } from './forwarder.js';
 import type { RequestRecord } from './request-record.js';
 import type { TransferTimeouts } from './timeouts/transfer-timeouts.js';
 import type { IdleTimers } from './timeouts/idle-timers.js';
+import type { Upstreams } from './upstreams.js';
 import type { WordingSettings } from '../wording.js';
 
 export type ExchangeSettings = CorsSettings &
@@ -22,7 +22,7 @@ export interface ExchangeOptions extends AdmitOptions, Pick<Settings, 'maxReques
   /** Null if the cache is off. */
   cache: ResponseCache | null;
   contents: Pick<ContentReaders, 'begin'>;
-  forwarder: Forwarder;
+  upstreams: Pick<Upstreams, 'of'>;
   /** The current settings: SIGHUP may replace them. A request keeps those that it began with. */
   live: Live<keyof ExchangeSettings>;
 }

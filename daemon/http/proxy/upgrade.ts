@@ -15,14 +15,14 @@ import { bearerOf, type PresentedToken, type Subprotocols, subprotocolsOf } from
 import { EarlyBytes } from './early-bytes.js';
 import { endAndLinger } from '../connection-ends.js';
 import type { RequestFields } from '../fields.js';
-import type { Forwarder } from './forwarder.js';
 import { handshakeForClient, handshakeForUpstream } from './handshake.js';
-import { type ForwardUpgrade, malformedResponse, type UpgradeReceiver } from './http-proxy.js';
+import { malformedResponse, type UpgradeReceiver } from './http-proxy.js';
 import { WebSocketTunnel, type TunnelOwner } from './websocket-tunnel.js';
 import { asRefusal, sendProblem } from '../problems.js';
 import { RequestRecord } from './request-record.js';
 import { type ReservationOwner, ForwardReservation } from './forward-reservation.js';
 import { IdleTimer, type IdleTimers } from './timeouts/idle-timers.js';
+import type { Upstream, Upstreams } from './upstreams.js';
 import { wordingFor, type WordingSettings } from '../wording.js';
 
 type UpgradeSettings = CorsSettings &
@@ -30,9 +30,8 @@ type UpgradeSettings = CorsSettings &
   Pick<Reloadable, 'requestTimeoutMs' | 'upstreamConnectTimeoutMs' | 'websocketIdleTimeoutMs'>;
 
 export interface UpgradeOptions extends AdmitOptions {
-  /** WebSockets and plain requests share one limit of upstream connections. */
-  connections: Pick<Forwarder, 'reserve' | 'release'>;
-  forward: ForwardUpgrade;
+  /** WebSockets and plain requests share the limit of connections to an origin. */
+  upstreams: Pick<Upstreams, 'of'>;
   /** The current settings: SIGHUP may replace them. A connection keeps those that it began with. */
   live: Live<keyof UpgradeSettings>;
 }
@@ -53,7 +52,8 @@ export class Upgrade implements AdmissionRequest, ReservationOwner, TunnelOwner,
   /** Writes the response if it is not a 101. */
   readonly #res: ServerResponse;
   readonly #earlyBytes: EarlyBytes;
-  readonly #reservation: ForwardReservation;
+  #upstream: Upstream | null = null;
+  #reservation: ForwardReservation | null = null;
   /** The fields to forward, once admission has passed. */
   #fields: RequestFields | null = null;
   #holdsConnection = false;
@@ -82,7 +82,6 @@ export class Upgrade implements AdmissionRequest, ReservationOwner, TunnelOwner,
     this.#earlyBytes = new EarlyBytes(options.bodies, (refusal) => {
       this.refuse(refusal);
     });
-    this.#reservation = new ForwardReservation(this, options.admission, options.connections);
     this.#res = this.#response();
     socket.on('error', (error) => {
       this.record.cause ??= error;
@@ -142,14 +141,17 @@ export class Upgrade implements AdmissionRequest, ReservationOwner, TunnelOwner,
   }
 
   onAdmitted(pass: Pass, fields: RequestFields): void {
+    const { admission, upstreams } = this.#options;
     this.#fields = fields;
+    this.#upstream = upstreams.of(pass.upstreamBaseUrl);
+    this.#reservation = new ForwardReservation(this, admission, this.#upstream.forwarder);
     void this.#reservation.begin(pass);
   }
 
   forward(): void {
     this.#holdsConnection = true;
     const { pass } = this.record;
-    if (!pass || !this.#fields) return;
+    if (!pass || !this.#fields || !this.#upstream) return;
     this.record.forwardedAtMs = this.clock.monotonic();
     this.idleTimer.start(this.settings.upstreamConnectTimeoutMs, () => {
       this.fail(new Refusal('upstream_unreachable', 'upstream unreachable'));
@@ -157,14 +159,13 @@ export class Upgrade implements AdmissionRequest, ReservationOwner, TunnelOwner,
     try {
       const headers = handshakeForUpstream(this.#fields, this.req, {
         upstreamKey: pass.upstreamKey,
+        upstreamAuth: pass.upstreamAuth,
         requestId: this.record.requestId,
         loopMark: this.#options.loopMark,
         offered: this.#subprotocols.offered,
       });
-      this.#upstreamRequest = this.#options.forward(
-        { target: this.req.url ?? '/', headers, socket: this.#socket },
-        this,
-      );
+      const target = this.#upstream.pathOf(this.req.url ?? '/');
+      this.#upstreamRequest = this.#upstream.forwardUpgrade({ target, headers, socket: this.#socket }, this);
     } catch (error) {
       throw new Refusal('malformed_request', 'the URL or a header contains characters that cannot be forwarded', {
         cause: error,
@@ -318,8 +319,8 @@ export class Upgrade implements AdmissionRequest, ReservationOwner, TunnelOwner,
     this.idleTimer.end();
     this.#upstreamRequest?.destroy();
     this.#tunnel?.end();
-    this.#reservation.end();
-    if (this.#holdsConnection) this.#options.connections.release();
+    this.#reservation?.end();
+    if (this.#holdsConnection) this.#upstream?.forwarder.release();
     this.record.end();
   }
 }

@@ -1,12 +1,11 @@
 /** Connections to the upstream. Each carries one request at a time. */
-import type { Socket } from 'node:net';
+import type { LookupFunction, Socket } from 'node:net';
 import type { buildConnector as Build, Dispatcher } from 'undici';
 import buildConnector from 'undici/lib/core/connect.js';
 import Client from 'undici/lib/dispatcher/client.js';
 import type { Live } from '../../../config/settings.js';
 import type { Clock } from '../../core/ports.js';
 import { timeoutAfterReads } from './timeouts/timeout-after-reads.js';
-import { rememberingLookup } from './dns-lookup.js';
 
 /** The current settings: SIGHUP may replace them. */
 export type LiveTimeouts = Live<'upstreamConnectTimeoutMs'>;
@@ -144,11 +143,11 @@ export class UpstreamConnection {
  * Connects as undici does, but with the current value of UPSTREAM_CONNECT_TIMEOUT. undici would fix the value at start and measure it in
  * half seconds.
  */
-export function connectWithin(live: LiveTimeouts, clock: Clock): Connect {
+export function connectWithin(live: LiveTimeouts, clock: Clock, lookup: LookupFunction): Connect {
   const connect = buildConnector({
     timeout: 0,
     allowH2: false,
-    lookup: rememberingLookup(clock),
+    lookup,
     rejectUnauthorized: true, // Also if NODE_TLS_REJECT_UNAUTHORIZED is 0.
   }) as Connect; // undici's types do not state the returned type.
   return (options, callback) => {

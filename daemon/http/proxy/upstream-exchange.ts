@@ -9,6 +9,7 @@ import type { Forwarding, Receiver } from './forwarder.js';
 import { upstreamRequestHeaders } from './headers.js';
 import type { OpenExchange } from './open-exchange.js';
 import { isUnsafe } from './cache-request.js';
+import type { Upstream } from './upstreams.js';
 import { type ReservationOwner, ForwardReservation } from './forward-reservation.js';
 
 /** The upstream's part of an exchange: draws one use, sends the request, and passes the response on as it arrives. */
@@ -20,6 +21,7 @@ export class UpstreamExchange implements Receiver, ReservationOwner {
   #fields: RequestFields | null;
   #body: RequestBody;
   #transaction: CacheTransaction | null = null;
+  #upstream: Upstream | null = null;
   #reservation: ForwardReservation | null = null;
   #forwarding: Forwarding | null = null;
   /** What the client gets later; null if nothing is held back. */
@@ -52,10 +54,11 @@ export class UpstreamExchange implements Receiver, ReservationOwner {
   send(transaction: CacheTransaction | null): void {
     const exchange = this.#exchange;
     if (exchange.hasEnded() || this.isSent) return;
-    const { admission, forwarder } = exchange.options;
+    const { admission, upstreams } = exchange.options;
+    this.#upstream = upstreams.of(this.#pass.upstreamBaseUrl);
     this.#transaction = transaction;
     exchange.timeouts.pause();
-    this.#reservation = new ForwardReservation(this, admission, forwarder);
+    this.#reservation = new ForwardReservation(this, admission, this.#upstream.forwarder);
     void this.#reservation.begin(this.#pass);
   }
 
@@ -72,13 +75,15 @@ export class UpstreamExchange implements Receiver, ReservationOwner {
     const pass = this.#pass;
     const { req, record, options } = exchange;
     const fields = this.#fields;
-    if (!fields) return;
+    const upstream = this.#upstream;
+    if (!fields || !upstream) return;
     this.#invalidatesCache = options.cache !== null && isUnsafe(req);
     const nowMs = options.clock.monotonic();
     record.forwardedAtMs = nowMs;
     exchange.timeouts.waitForUpstream(nowMs);
     const headers = upstreamRequestHeaders(fields, {
       upstreamKey: pass.upstreamKey,
+      upstreamAuth: pass.upstreamAuth,
       requestId: record.requestId,
       loopMark: options.loopMark,
     });
@@ -86,8 +91,8 @@ export class UpstreamExchange implements Receiver, ReservationOwner {
       headers.push(...this.#transaction.conditionalHeaders);
       this.#cacheTee = this.#cacheTeeFor(this.#transaction);
     }
-    const request = { method: req.method ?? 'GET', target: req.url ?? '/', headers, body: this.#body };
-    this.#forwarding = options.forwarder.forward(request, this.#cacheTee ?? this);
+    const request = { method: req.method ?? 'GET', target: upstream.pathOf(req.url ?? '/'), headers, body: this.#body };
+    this.#forwarding = upstream.forwarder.forward(request, this.#cacheTee ?? this);
     this.#cacheTee?.started(this.#forwarding);
     this.#fields = this.#body = null;
     this.#buffered?.release();

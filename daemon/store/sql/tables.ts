@@ -28,6 +28,8 @@ const project = {
   name: text('name'),
   isActive: flag('is_active'),
   apiKeyHint: text('api_key_hint'),
+  upstreamBaseUrl: nullable(text('upstream_base_url')),
+  upstreamAuth: enumText('upstream_auth'),
   createdAtMs: number('created_at'),
   updatedAtMs: number('updated_at'),
   deactivatedAtMs: nullable(number('deactivated_at')),

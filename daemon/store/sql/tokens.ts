@@ -1,3 +1,4 @@
+import type { UpstreamAuth } from '../../api/vocabulary.js';
 import type { KnownToken, TokenLookup, TokenRow } from '../../core/ports.js';
 import { NOT_REVOKED } from '../../core/token.js';
 import type { SecretBox } from '../secrets.js';
@@ -47,10 +48,17 @@ export class SqlTokenLookup implements TokenLookup {
 
   async byDigest(digest: string): Promise<KnownToken | null> {
     const [row] = await this.#database.select<
-      TokenRowColumns & { reserved: number; api_key: string; api_key_id: string; change_seq: number }
+      TokenRowColumns & {
+        reserved: number;
+        api_key: string;
+        api_key_id: string;
+        upstream_base_url: string | null;
+        upstream_auth: UpstreamAuth;
+        change_seq: number;
+      }
     >(
       // One statement, so that all values are from the same moment.
-      `SELECT ${ROW_COLUMNS}, t.reserved, p.api_key, p.api_key_id,
+      `SELECT ${ROW_COLUMNS}, t.reserved, p.api_key, p.api_key_id, p.upstream_base_url, p.upstream_auth,
          (SELECT seq FROM change_seq WHERE id = 1) AS change_seq
        FROM tokens t JOIN projects p ON p.id = t.project_id WHERE t.digest = $digest`,
       { digest },
@@ -60,6 +68,13 @@ export class SqlTokenLookup implements TokenLookup {
     const known = rowOf(row);
     const sealed = { text: row.api_key, keyId: row.api_key_id };
     const upstreamKey = this.#box.open(sealed, upstreamKeyContext(known.token.projectId));
-    return { ...known, reserved: row.reserved, upstreamKey, changeSeq: row.change_seq };
+    return {
+      ...known,
+      reserved: row.reserved,
+      upstreamKey,
+      upstreamBaseUrl: row.upstream_base_url,
+      upstreamAuth: row.upstream_auth,
+      changeSeq: row.change_seq,
+    };
   }
 }

@@ -77,7 +77,7 @@ export class Instance {
       bodies: new BufferedBodies(),
       cache: this.cache,
       contents: new ContentReaders({ decode: () => null, maxCaptured: null }),
-      forwarder: upstream.forwarderOf(index),
+      upstreams: upstream.upstreamsOf(index),
       clock,
       live,
       maxRequestBytes: settings.maxRequestBytes,

@@ -84,6 +84,8 @@ export class Tables implements TokenLookup, Ledger {
       projectName: project.id,
       projectIsActive: project.isActive,
       upstreamKey: this.keyOf(project.key),
+      upstreamBaseUrl: null,
+      upstreamAuth: 'bearer',
       changeSeq: this.changeSeq,
     });
   }

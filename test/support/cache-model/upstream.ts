@@ -1,5 +1,6 @@
 /** An upstream whose every response names the request that it answers, and that fails in all the ways in which upstreams fail. */
 import type { Forwarder, Forwarding, Receiver, UpstreamRequest } from '../../../daemon/http/proxy/forwarder.js';
+import type { Upstream as ProxyUpstream, Upstreams } from '../../../daemon/http/proxy/upstreams.js';
 import { Refusal } from '../../../daemon/core/refusal.js';
 import type { Chooser, Gates } from './gates.js';
 
@@ -79,13 +80,14 @@ export class Upstream {
   }
 
   /** Replaces the forwarder to the provider. */
-  forwarderOf(instance: number): Forwarder {
+  upstreamsOf(instance: number): Pick<Upstreams, 'of'> {
     const forwarder: Pick<Forwarder, 'reserve' | 'release' | 'forward'> = {
       reserve: () => undefined,
       release: () => undefined,
       forward: (request, receiver) => this.#forward(instance, request, receiver),
     };
-    return forwarder as Forwarder;
+    const upstream = { forwarder: forwarder as Forwarder, pathOf: (target: string) => target } as ProxyUpstream;
+    return { of: () => upstream };
   }
 
   #forward(instance: number, request: UpstreamRequest, receiver: Receiver): Forwarding {

@@ -1,0 +1,97 @@
+/**
+ * The upstreams of all projects. Each origin has its own connections and waiting requests, so a provider that hangs does not delay
+ * requests to another.
+ */
+import type { UpstreamAuth } from '../../api/vocabulary.js';
+import type { Settings } from '../../../config/settings.js';
+import type { Clock } from '../../core/ports.js';
+import { rememberingLookup } from './dns-lookup.js';
+import { Forwarder, type ForwarderOptions } from './forwarder.js';
+import { type ForwardUpgrade, upgradesAt } from './http-proxy.js';
+import type { LiveTimeouts } from './upstream-connection.js';
+
+/** What a project says of its upstream. */
+export interface ProjectUpstream {
+  /** Null: UPSTREAM_BASE_URL. */
+  upstreamBaseUrl: string | null;
+  upstreamAuth: UpstreamAuth;
+}
+
+export interface Upstream {
+  /** Shared by all upstreams of its origin. */
+  readonly forwarder: Forwarder;
+  readonly forwardUpgrade: ForwardUpgrade;
+  /** @param target path and query of the client's request. @returns path and query of the upstream's. */
+  pathOf(target: string): string;
+}
+
+/** Upstreams that are not in use are forgotten above this number. */
+const MAX_IDLE_ORIGINS = 100;
+
+export type UpstreamSettings = Pick<Settings, 'upstreamBaseUrl' | 'upstreamConnections'>;
+
+export class Upstreams {
+  readonly #options: ForwarderOptions;
+  readonly #default: Upstream;
+  readonly #byBaseUrl = new Map<string, Upstream>();
+  readonly #forwarders = new Map<string, Forwarder>();
+
+  constructor(settings: UpstreamSettings, live: LiveTimeouts, clock: Clock) {
+    const { upstreamConnections } = settings;
+    this.#options = { upstreamConnections, live, clock, lookup: rememberingLookup(clock) };
+    this.#default = this.#at(settings.upstreamBaseUrl);
+  }
+
+  /** @param baseUrl null: UPSTREAM_BASE_URL. */
+  of(baseUrl: string | null): Upstream {
+    if (baseUrl === null) return this.#default;
+    let upstream = this.#byBaseUrl.get(baseUrl);
+    if (!upstream) {
+      this.#forgetIdle();
+      upstream = this.#at(new URL(baseUrl));
+      this.#byBaseUrl.set(baseUrl, upstream);
+    }
+    return upstream;
+  }
+
+  #at(url: URL): Upstream {
+    const prefix = url.pathname.replace(/\/+$/, '');
+    return {
+      forwarder: this.#forwarderOf(url.origin),
+      forwardUpgrade: upgradesAt(url, this.#options.lookup),
+      pathOf: prefix === '' ? (target) => target : (target) => prefixed(prefix, target),
+    };
+  }
+
+  #forwarderOf(origin: string): Forwarder {
+    let forwarder = this.#forwarders.get(origin);
+    if (!forwarder) {
+      forwarder = new Forwarder(origin, this.#options);
+      this.#forwarders.set(origin, forwarder);
+    }
+    return forwarder;
+  }
+
+  /** Base URLs come and go with the projects that name them. A forgotten forwarder works for requests that still have it. */
+  #forgetIdle(): void {
+    if (this.#forwarders.size < MAX_IDLE_ORIGINS) return;
+    const idle = new Set<Forwarder>();
+    for (const [origin, forwarder] of this.#forwarders) {
+      if (!forwarder.isIdle || forwarder === this.#default.forwarder) continue;
+      this.#forwarders.delete(origin);
+      forwarder.discardConnections();
+      idle.add(forwarder);
+    }
+    for (const [baseUrl, { forwarder }] of this.#byBaseUrl) if (idle.has(forwarder)) this.#byBaseUrl.delete(baseUrl);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#forwarders.values()].map((forwarder) => forwarder.close()));
+  }
+}
+
+/**
+ * Groq's own SDK requests `/openai/v1/…`, and OpenAI's SDK requests `/v1/…` of the same base URL `https://api.groq.com/openai`: so a
+ * prefix that the client has sent is not repeated.
+ */
+const prefixed = (prefix: string, target: string) => (target.startsWith(`${prefix}/`) ? target : prefix + target);
