@@ -2,9 +2,10 @@ import { createHash, randomFillSync, timingSafeEqual } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { holdsSecret } from '../core/masking.js';
 import { percentDecodedForms } from '../core/percent.js';
-import { credentialInTarget } from '../core/refusal.js';
-import { digestOf, SECRET_LENGTH } from '../core/token.js';
+import { credentialInTarget, Refusal } from '../core/refusal.js';
+import { digestOf, isWellFormedSecret, SECRET_LENGTH } from '../core/token.js';
 import { holdsToken } from '../core/token-in-text.js';
+import type { RequestFields } from './fields.js';
 
 /** The credential of `Authorization: Bearer <credential>`. The scheme may be in any letter case and is followed by exactly one space. */
 export function bearerOf(authorization: string | undefined): string | null {
@@ -16,17 +17,45 @@ export interface PresentedToken {
   digest: string;
 }
 
-// The token of a connection's last request. Most clients send the same one again, and a digest takes a twentieth of a request's time.
-const lastPresented = new WeakMap<Socket, PresentedToken & { authorization: string }>();
+/**
+ * The credential of a request on /v1: the withering token in any of its carriers, or, if there is none, any credential, which admission
+ * refuses. Some clients send a token in one carrier and something else in another.
+ *
+ * @param others values of the carriers other than `Authorization`; null if there are none.
+ * @throws {Refusal} `malformed_request` for two different tokens: another server might choose the other one.
+ */
+export function credentialOf(authorization: string | undefined, others: readonly string[] | null): string | null {
+  const bearer = bearerOf(authorization);
+  if (others === null) return bearer;
+  const presented = bearer === null ? others : [bearer, ...others];
+  const [token, ...more] = presented.filter(isWellFormedSecret);
+  if (more.some((other) => other !== token)) {
+    throw new Refusal('malformed_request', 'the request has two different tokens');
+  }
+  return token ?? presented[0] ?? null;
+}
 
-/** @returns the secret in `authorization` with its digest, which is cached as long as the connection's requests present the same. */
-export function presentedTokenIn(authorization: string | undefined, socket: Socket): PresentedToken | null {
-  if (authorization === undefined) return null;
-  const last = lastPresented.get(socket);
-  if (last && isSame(last.authorization, authorization)) return last;
-  const secret = bearerOf(authorization);
+// The token of a connection's last request. Most clients send the same one again, and a digest takes a twentieth of a request's time.
+const lastPresented = new WeakMap<Socket, PresentedToken & { text: string; isBearer: boolean }>();
+
+/**
+ * @returns the secret that the request presents, with its digest, which is cached as long as the connection's requests present the same.
+ * @throws {Refusal} as `credentialOf` does.
+ */
+export function presentedTokenIn(
+  { authorization, otherCredentials }: Pick<RequestFields, 'authorization' | 'otherCredentials'>,
+  socket: Socket,
+): PresentedToken | null {
+  const isBearer = authorization !== undefined;
+  const text = otherCredentials === null ? authorization : isBearer ? undefined : otherCredentials[0];
+  const isOnly = text !== undefined && (isBearer || otherCredentials?.length === 1);
+  const last = isOnly ? lastPresented.get(socket) : undefined;
+  if (last && isOnly && last.isBearer === isBearer && isSame(last.text, text)) return last;
+  const secret = credentialOf(authorization, otherCredentials);
   if (secret === null) return null;
-  const presented = { authorization, secret, digest: digestOf(secret) };
+  const digest = digestOf(secret);
+  if (!isOnly) return { secret, digest };
+  const presented = { text, isBearer, secret, digest };
   if (secret.length === SECRET_LENGTH) lastPresented.set(socket, presented);
   return presented;
 }

@@ -16,7 +16,10 @@ export interface RequestFields {
   /** Several headers are joined, since they are one list. */
   transferEncoding: string | undefined;
   hostCount: number;
-  authorizationCount: number;
+  /** Values of the carriers other than `Authorization`; null if the request has none. */
+  otherCredentials: string[] | null;
+  /** A carrier that the request has twice; null if none. */
+  repeatedCarrier: string | null;
   /** Size of all headers on the wire. */
   bytes: number;
   /** Headers to forward: names and values in turn. */
@@ -34,7 +37,8 @@ type FieldKind =
   | 'x-request-id'
   | 'cache-control'
   | 'cdn-loop'
-  | 'x-forwarded-for';
+  | 'x-forwarded-for'
+  | 'carrier';
 
 /** For the next hop only (RFC 9110, 7.6.1). */
 export const HOP_BY_HOP = [
@@ -61,21 +65,25 @@ const INTERPRETED: ReadonlySet<string> = new Set<FieldKind>([
 ]);
 
 /**
- * Headers in which providers' APIs accept a credential. They are never forwarded, whatever their value: the upstream request is
- * authenticated with the project's key. (`Authorization`, `Proxy-*` and `Cookie` are not forwarded either.)
+ * Headers in which a client may send its token, beside `Authorization: Bearer`: those of the SDKs of Anthropic, Azure, Google and
+ * ElevenLabs. This list decides where a token is read, and what is removed from a forwarded request, whatever its value: the upstream
+ * request is authenticated with the project's key.
  */
-export const CREDENTIAL_FIELDS = [
-  'x-api-key',
-  'api-key',
-  'x-goog-api-key',
-  'xi-api-key',
-  'ocp-apim-subscription-key',
-  'x-auth-token',
-];
+export const OTHER_CARRIERS = ['x-api-key', 'api-key', 'x-goog-api-key', 'xi-api-key'] as const;
+const CARRIERS: ReadonlySet<string> = new Set(OTHER_CARRIERS);
+
+/** For `Vary`: so that a cache in front of this proxy cannot serve a response after its token was revoked. */
+export const VARY_BY_CARRIER = ['Authorization', ...OTHER_CARRIERS].join(', ');
+
+/** Other headers in which APIs accept a credential. Tokens are not read from them. */
+export const OTHER_CREDENTIAL_FIELDS = ['ocp-apim-subscription-key', 'x-auth-token'];
+
+/** All of them beside `Authorization`. Neither a provider nor a client ever gets one from this proxy. */
+export const CREDENTIAL_FIELDS = [...OTHER_CARRIERS, ...OTHER_CREDENTIAL_FIELDS];
 
 const NOT_SENT_UPSTREAM = new Set([
   ...HOP_BY_HOP,
-  ...CREDENTIAL_FIELDS,
+  ...OTHER_CREDENTIAL_FIELDS,
   'openai-organization', // The project decides who pays.
   'openai-project',
   'cookie',
@@ -95,6 +103,7 @@ export const memoizedByName = <Kind>(classify: (lowerCaseName: string) => Kind):
 
 const kindOf = memoizedByName<FieldKind>((lower) => {
   if (INTERPRETED.has(lower)) return lower as FieldKind;
+  if (CARRIERS.has(lower)) return 'carrier';
   // Some servers treat `_` as `-`, so a name with `_` could stand for a header that is dropped here.
   if (NOT_SENT_UPSTREAM.has(lower) || lower.includes('_')) return 'dropped';
   // Headers of WebSocket handshakes are rebuilt in handshake.ts. In other requests one could carry a credential, so they are dropped.
@@ -115,11 +124,13 @@ export function readFields(rawHeaders: readonly string[]): RequestFields {
     contentLength: undefined,
     transferEncoding: undefined,
     hostCount: 0,
-    authorizationCount: 0,
+    otherCredentials: null,
+    repeatedCarrier: null,
     bytes: 0,
     forwarded,
   };
   let connection: string | undefined;
+  let carriers: string[] | null = null;
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i] ?? '';
     const value = rawHeaders[i + 1] ?? '';
@@ -137,8 +148,14 @@ export function readFields(rawHeaders: readonly string[]): RequestFields {
         fields.hostCount += 1;
         break;
       case 'authorization':
+        if (fields.authorization !== undefined) fields.repeatedCarrier = name;
         fields.authorization = value;
-        fields.authorizationCount += 1;
+        break;
+      case 'carrier':
+        carriers ??= [];
+        if (carriers.includes(name.toLowerCase())) fields.repeatedCarrier = name;
+        carriers.push(name.toLowerCase());
+        (fields.otherCredentials ??= []).push(value);
         break;
       case 'transfer-encoding':
         fields.transferEncoding = joinValues(fields.transferEncoding, value);

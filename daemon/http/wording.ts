@@ -4,7 +4,8 @@ import type { Reloadable } from '../../config/settings.js';
 import type { Refusal } from '../core/refusal.js';
 import { isWellFormedSecret, SECRET_PREFIX } from '../core/token.js';
 import { holdsToken } from '../core/token-in-text.js';
-import { bearerOf, subprotocolsOf } from './credentials.js';
+import { credentialOf, subprotocolsOf } from './credentials.js';
+import { OTHER_CARRIERS, OTHER_CREDENTIAL_FIELDS } from './fields.js';
 import { type ErrorFormat, errorFormatFor, retriesByStatus } from './error-format.js';
 
 export type WordingSettings = Pick<Reloadable, 'errorShape'>;
@@ -38,10 +39,9 @@ export const wordingForUnreadable = (refusal: Refusal, { errorShape }: WordingSe
 });
 
 function presentedToken({ headers }: IncomingMessage): string | null {
-  const { authorization } = headers;
-  return authorization === undefined
-    ? subprotocolsOf(headers['sec-websocket-protocol']).credential
-    : bearerOf(authorization);
+  const { credential } = subprotocolsOf(headers['sec-websocket-protocol']);
+  const others = [...OTHER_CARRIERS.map((name) => headers[name]), credential].filter((text) => typeof text === 'string');
+  return credentialOf(headers.authorization, others.length === 0 ? null : others);
 }
 
 const HOW_TO_SEND_IT = 'Send it as `Authorization: Bearer sk-wt-…`.';
@@ -71,15 +71,7 @@ function credentialHint(req: IncomingMessage, token: string | null): string {
 /** Prefixes of providers' keys, the longer ones first. */
 const PROVIDER_KEYS = ['sk-proj-', 'sk-svcacct-', 'sk-ant-', 'sk-or-', 'sk-', 'AIza', 'gsk_', 'xai-', 'pplx-', 'hf_'];
 
-/** Headers in which the SDKs of other providers send a key. */
-const KEY_FIELDS = [
-  'x-api-key',
-  'api-key',
-  'x-goog-api-key',
-  'xi-api-key',
-  'ocp-apim-subscription-key',
-  'x-auth-token',
-];
+const CARRIERS: ReadonlySet<string> = new Set(OTHER_CARRIERS);
 
 /**
  * @param inAuthorization whether a token in `Authorization` is misplaced too, because it is not a bearer token there.
@@ -89,17 +81,18 @@ function locationOfToken(rawHeaders: readonly string[], inAuthorization: boolean
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = (rawHeaders[i] ?? '').toLowerCase();
     if (!holdsToken(rawHeaders[i + 1] ?? '')) continue;
+    if (CARRIERS.has(name)) continue;
     if (name === 'authorization') {
       if (inAuthorization) return 'the Authorization header without `Bearer`';
       continue;
     }
-    return KEY_FIELDS.includes(name) ? `the header \`${name}\`` : 'another header';
+    return OTHER_CREDENTIAL_FIELDS.includes(name) ? `the header \`${name}\`` : 'another header';
   }
   return null;
 }
 
 function credentialElsewhere({ headers }: IncomingMessage): string | null {
-  for (const name of KEY_FIELDS) {
+  for (const name of OTHER_CREDENTIAL_FIELDS) {
     const value = headers[name];
     if (typeof value === 'string') return value;
   }

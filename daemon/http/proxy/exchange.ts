@@ -83,8 +83,8 @@ export class Exchange extends LinkedSetMember implements AdmissionRequest, OpenE
     return false;
   }
 
-  presentedToken({ authorization }: RequestFields): PresentedToken | null {
-    return presentedTokenIn(authorization, this.req.socket);
+  presentedToken(fields: RequestFields): PresentedToken | null {
+    return presentedTokenIn(fields, this.req.socket);
   }
 
   onAdmitted(pass: Pass, fields: RequestFields): void {

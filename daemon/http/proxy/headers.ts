@@ -9,6 +9,7 @@ import {
   connectionOptions,
   memoizedByName,
   type RequestFields,
+  VARY_BY_CARRIER,
 } from '../fields.js';
 
 /** What a forwarded request gets from the project and from this proxy. */
@@ -204,8 +205,7 @@ export function pushProxyHeaders(list: string[], facts: ProxyHeaderValues, vary:
     if (name === 'Vary') varies += `${value}, `;
     else list.push(name, value);
   }
-  // So that a cache in front of this proxy cannot serve a response after its token was revoked.
-  list.push('Vary', `${varies}Authorization`);
+  list.push('Vary', varies + VARY_BY_CARRIER);
   list.push('X-Token-Expires-At', facts.expiresAt);
   if (facts.remaining !== null) list.push('X-Token-Requests-Remaining', String(facts.remaining));
   if (isEventStream) list.push('X-Accel-Buffering', 'no');

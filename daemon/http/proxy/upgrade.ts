@@ -11,7 +11,7 @@ import { admit, type AdmissionRequest, type AdmitOptions } from './admit.js';
 import { headersForClient, REFUSAL_HEADERS } from './client-response.js';
 import { ClientGone } from '../body.js';
 import { type CorsFields, corsFields, type CorsSettings } from '../cors.js';
-import { bearerOf, type PresentedToken, type Subprotocols, subprotocolsOf } from '../credentials.js';
+import { credentialOf, type PresentedToken, type Subprotocols, subprotocolsOf } from '../credentials.js';
 import { EarlyBytes } from './early-bytes.js';
 import { endAndLinger } from '../connection-ends.js';
 import type { RequestFields } from '../fields.js';
@@ -135,8 +135,10 @@ export class Upgrade implements AdmissionRequest, ReservationOwner, TunnelOwner,
     return !this.hasEnded();
   }
 
-  presentedToken({ authorization }: RequestFields): PresentedToken | null {
-    const secret = authorization === undefined ? this.#subprotocols.credential : bearerOf(authorization);
+  presentedToken({ authorization, otherCredentials }: RequestFields): PresentedToken | null {
+    const { credential } = this.#subprotocols;
+    const others = credential === null ? otherCredentials : [...(otherCredentials ?? []), credential];
+    const secret = credentialOf(authorization, others);
     return secret === null ? null : { secret, digest: digestOf(secret) };
   }
 
