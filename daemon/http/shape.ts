@@ -45,7 +45,8 @@ export function checkShape(req: IncomingMessage, maxBodyBytes: number): RequestF
   if (req.method === 'TRACE' || req.method === 'CONNECT') throw methodNotAllowed();
   checkTarget(req.url ?? '');
   // Node silently keeps the first of two.
-  if (fields.repeatedCarrier !== null) throw malformed(`the request has more than one ${fields.repeatedCarrier} header`);
+  if (fields.repeatedCarrier !== null)
+    throw malformed(`the request has more than one ${fields.repeatedCarrier} header`);
   if (Number(fields.contentLength ?? 0) > maxBodyBytes) throw bodyTooLarge();
   return fields;
 }

@@ -40,7 +40,9 @@ export const wordingForUnreadable = (refusal: Refusal, { errorShape }: WordingSe
 
 function presentedToken({ headers }: IncomingMessage): string | null {
   const { credential } = subprotocolsOf(headers['sec-websocket-protocol']);
-  const others = [...OTHER_CARRIERS.map((name) => headers[name]), credential].filter((text) => typeof text === 'string');
+  const others = [...OTHER_CARRIERS.map((name) => headers[name]), credential].filter(
+    (text) => typeof text === 'string',
+  );
   return credentialOf(headers.authorization, others.length === 0 ? null : others);
 }
 
