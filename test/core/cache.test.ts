@@ -1,3 +1,4 @@
+import { VARY_BY_CARRIER } from '../../daemon/http/fields.js';
 import { expect } from 'chai';
 import type { ServerResponse } from 'node:http';
 import { eventually } from '../support/eventually.js';
@@ -58,7 +59,7 @@ describe('the response cache', () => {
     expect(hit.header('cache-status')).to.equal('llmp; hit; ttl=89');
     expect(hit.header('x-request-id')).to.equal('mine');
     expect(hit.header('x-kept')).to.equal('yes');
-    expect(hit.header('vary')).to.equal('Accept, Authorization');
+    expect(hit.header('vary')).to.equal(`Accept, ${VARY_BY_CARRIER}`);
     expect(hit.header('x-token-expires-at')).to.equal(scene.token.expires_at);
     for (const name of ['x-upstream-request-id', 'server-timing']) expect(hit.header(name), name).to.equal(undefined);
     expect(Math.abs(Date.parse(hit.header('date') ?? '') - Date.now())).to.be.below(5_000);

@@ -1,4 +1,5 @@
 /** Which clients may get a response from the cache, which directives a request can send, and what a hit looks like. */
+import { VARY_BY_CARRIER } from '../../daemon/http/fields.js';
 import { expect } from 'chai';
 import { TestClock } from '../support/clock.js';
 import { type Fields, head, type RawResponse } from '../support/raw.js';
@@ -316,7 +317,7 @@ describe('G: requests and the cache', () => {
         'x-token-expires-at': [capped.expires_at],
         'x-token-requests-remaining': ['5'],
         'content-length': [String(first.body.length)],
-        vary: ['Authorization'],
+        vary: [VARY_BY_CARRIER],
         'cache-control': ['max-age=600'],
         date: [sent],
       };

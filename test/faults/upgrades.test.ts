@@ -1,3 +1,4 @@
+import { VARY_BY_CARRIER } from '../../daemon/http/fields.js';
 import { once } from 'node:events';
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect } from 'chai';
@@ -322,7 +323,7 @@ describe('WebSocket upgrades on the wire', () => {
       expect(answer.header('x-request-id')).to.match(/^[0-9a-f]{32}$/);
       expect(Date.parse(answer.header('x-token-expires-at') ?? '')).to.be.greaterThan(Date.now());
       expect(answer.header('server-timing')).to.match(/^upstream;dur=[\d.]+, proxy;dur=[\d.]+$/);
-      expect(answer.header('vary')).to.equal('Authorization');
+      expect(answer.header('vary')).to.equal(VARY_BY_CARRIER);
       expect(answer.all('x-repeated')).to.deep.equal(['a=1', 'b=2']);
       expect(answer.header('connection')).to.equal('Upgrade');
       expect(answer.header('upgrade')).to.equal('websocket');
@@ -351,7 +352,7 @@ describe('WebSocket upgrades on the wire', () => {
         exchange.switchProtocols(`X-Request-ID: ${exchange.all('authorization').join()}\r\n`);
       });
       client.destroy();
-      expect((await stage.onlyRecord()).upstreamRequestId).to.equal('********');
+      expect((await stage.onlyRecord()).upstreamRequestId).to.equal('Bearer ********');
     });
 
     it("B14 the client's request ID is used on both sides if it is harmless", async () => {
@@ -391,13 +392,24 @@ describe('WebSocket upgrades on the wire', () => {
       expect((await stage.upstream.only()).all('sec-websocket-protocol')).to.deep.equal([]);
     });
 
-    it('it is ignored beside an Authorization, good or bad', async () => {
+    it('it is used beside an Authorization that has no token, and refused beside another token', async () => {
+      stage.upstream.script = agree;
       const protocols = `openai-insecure-api-key.${stage.secret}`;
+      const beside = (authorization: string) =>
+        head('GET /v1/realtime', null, {
+          ...WEBSOCKET,
+          'Sec-WebSocket-Protocol': protocols,
+          Authorization: authorization,
+        });
       for (const authorization of ['Bearer sk-wt-bad', 'Basic abc', '']) {
-        const fields = { ...WEBSOCKET, 'Sec-WebSocket-Protocol': protocols, Authorization: authorization };
-        expectRefusal(await stage.ask(head('GET /v1/realtime', null, fields)), UNAUTHORIZED);
+        const client = await stage.client(beside(authorization));
+        expect((await client.response()).status, authorization).to.equal(101);
+        client.destroy();
       }
-      await stage.expectNothingSpent();
+      expect(await stage.uses()).to.equal(3);
+      const answer = await stage.ask(beside(`Bearer ${(await stage.issue()).token}`));
+      expect(answer.status).to.equal(400);
+      expect(await stage.uses()).to.equal(3);
     });
 
     it('it is refused if there are two, or if it is not a valid token', async () => {

@@ -23,7 +23,7 @@ export function extraResponseHeaders(stage: FaultFixture, answer: RawResponse): 
   const once: Record<string, RegExp | string> = {
     'x-proxy-cache': 'miss',
     'x-request-id': /^[\w-]{1,64}$/,
-    vary: /(?:^|, )Authorization$/,
+    vary: /(?:^|, )Authorization, x-api-key, api-key, x-goog-api-key, xi-api-key$/,
     'server-timing': /^upstream;dur=[\d.]+, proxy;dur=[\d.]+$/,
     'x-token-expires-at': stage.token.expires_at,
     date: /GMT$/,

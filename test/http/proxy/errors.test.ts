@@ -316,8 +316,7 @@ describe('errors on /v1', () => {
     }
 
     for (const [what, fields] of [
-      ['x-api-key', { 'X-Api-Key': 1 }],
-      ['api-key', { 'Api-Key': 1 }],
+      ['x-auth-token', { 'X-Auth-Token': 1 }],
       ['another header', { 'X-Own': 1 }],
     ] as const) {
       it(`a token in ${what} gets the hint where to send it (finding D3)`, async () => {
@@ -330,13 +329,10 @@ describe('errors on /v1', () => {
       });
     }
 
-    it('a token in x-goog-api-key gets the hint in the format of Google', async () => {
-      const answer = await scene.get(null, { 'X-Goog-Api-Key': scene.secret });
+    it('an unknown token in x-goog-api-key gets the hint in the format of Google', async () => {
+      const answer = await scene.get(null, { 'X-Goog-Api-Key': mintSecret() });
       const { message, code } = inGoogle(answer).error;
-      expect(code).to.equal(401);
-      expect(message)
-        .to.match(/^unauthorized: the token was sent in .*x-goog-api-key/)
-        .and.to.include(SEND_IT);
+      expect({ message, code }).to.deep.equal({ message: `unauthorized: ${UNKNOWN}`, code: 401 });
     });
 
     it('a missing token, another scheme and an incomplete token get hints of their own (finding D3)', async () => {
