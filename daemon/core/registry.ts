@@ -386,7 +386,7 @@ export class Registry {
   }
 }
 
-/** Otherwise whoever may change projects, but cannot read their keys, could have a key sent to a server of their own. */
+/** Otherwise an operator, who cannot read keys, could have one sent to another server. */
 const keyRequired = () =>
   new Refusal(
     'key_required',

@@ -138,12 +138,7 @@ describe('B: another kind of credential', () => {
   const { stage, it } = staged();
 
   // Those that a client may send its token in are in test/http/proxy/carriers.test.ts.
-  const FIELDS = [
-    'Ocp-Apim-Subscription-Key',
-    'X-Auth-Token',
-    'Cookie',
-    'Proxy-Authorization',
-  ];
+  const FIELDS = ['Ocp-Apim-Subscription-Key', 'X-Auth-Token', 'Cookie', 'Proxy-Authorization'];
   for (const name of FIELDS) {
     it(`B06 the credential ${name} is never forwarded, whatever its value (finding C10)`, async () => {
       expect((await stage.ask(stage.get({ [name]: ['anything', stage.secret] }))).status).to.equal(200);

@@ -14,8 +14,7 @@ type LookupResult = [address: string | LookupAddress[], family?: number];
  * databases; while those hang on a disk or a lock, no new upstream connection could be opened. A late result is remembered for the next
  * lookup.
  *
- * A name that leads to a metadata address is not resolved: whoever names a project's base URL could otherwise read the credentials of this
- * machine in the responses.
+ * A name that leads to a metadata address is not resolved: the base URL of a project could otherwise reach the credentials of this machine.
  */
 export function rememberingLookup(clock: Clock): LookupFunction {
   const known = new Map<string, LookupResult>();

@@ -1,4 +1,3 @@
-import type { UpstreamAuth } from '../../api/vocabulary.js';
 import type { KnownToken, TokenLookup, TokenRow } from '../../core/ports.js';
 import { NOT_REVOKED } from '../../core/token.js';
 import type { SecretBox } from '../secrets.js';
@@ -53,7 +52,7 @@ export class SqlTokenLookup implements TokenLookup {
         api_key: string;
         api_key_id: string;
         upstream_base_url: string | null;
-        upstream_auth: UpstreamAuth;
+        upstream_auth: KnownToken['upstreamAuth'];
         change_seq: number;
       }
     >(

@@ -84,7 +84,11 @@ describe('the upstream of a project', () => {
       const project = await created({});
       const secret = await secretOf(project);
       problemOf(await change(project.id, { upstream_base_url: own.url }), 400, 'key_required');
-      problemOf(await change(project.id, { upstream_base_url: own.url, upstream_auth: 'api-key' }), 400, 'key_required');
+      problemOf(
+        await change(project.id, { upstream_base_url: own.url, upstream_auth: 'api-key' }),
+        400,
+        'key_required',
+      );
       await scene.get(secret);
       expect([scene.provider.received.length, own.received.length]).to.deep.equal([1, 0]);
       await bodyOf(change(project.id, { upstream_base_url: own.url, api_key: canary('upstream') }));
@@ -113,7 +117,9 @@ describe('the upstream of a project', () => {
       {
         action: 'project.update',
         outcome: 'denied',
-        details: { refused: 'the base URL leads to another host, which must not get the stored key: give api_key, too' },
+        details: {
+          refused: 'the base URL leads to another host, which must not get the stored key: give api_key, too',
+        },
       },
       {
         action: 'project.update',
