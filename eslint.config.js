@@ -8,7 +8,7 @@ const PRIVATE_BY_TYPE_ALONE = {
 };
 
 export default tseslint.config(
-  { ignores: ['dist/', 'node_modules/', 'data/'] },
+  { ignores: ['dist/', 'node_modules/', 'data/', 'release/'] },
   eslint.configs.recommended,
   {
     // They are compiled elsewhere, with clients that are generated there: here their types are not known.

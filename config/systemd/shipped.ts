@@ -5,6 +5,9 @@ import { emptyUnlessLoaded, sandbox, START_LIMIT, SUPERVISION } from './sandbox.
 /** The path of llmp in the package of a distribution. */
 export const LLMP = '/usr/bin/llmp';
 
+/** Starts Node.js for a unit: the one in the path. A package that contains Node.js has another command. */
+const NODE_IN_PATH = '/usr/bin/env node';
+
 interface Unit {
   what: string;
   /** The subcommand of llmp. */
@@ -43,10 +46,10 @@ const UNITS: Readonly<Record<string, Unit>> = {
 
 const HEAD = '# Written by npm run docs from config/systemd/shipped.ts.';
 
-function unitText({ what, command, name, envFile, user, credentials, stored }: Unit): string {
+function unitText({ what, command, name, envFile, user, credentials, stored }: Unit, node: string): string {
   const settings = `--env-file ${envFile}`;
   // Through Node, because a script's first line cannot pass these options everywhere.
-  const run = command === 'daemon' ? `/usr/bin/env node ${NODE_FLAGS.join(' ')} -- ${LLMP}` : LLMP;
+  const run = command === 'daemon' ? `${node} ${NODE_FLAGS.join(' ')} -- ${LLMP}` : LLMP;
   const lastPart = (path: string) => path.slice(path.lastIndexOf('/') + 1);
   return `${HEAD} To change a unit on one machine: systemctl edit UNIT
 
@@ -95,10 +98,14 @@ d /etc/llmp/credentials 0700 root root -
 z /etc/llmp/credentials/* 0600 root root -
 `;
 
-/** The texts of the files in config/systemd, by file name. */
-export function shippedFiles(): ReadonlyMap<string, string> {
+/**
+ * The texts of the files in config/systemd, by file name.
+ *
+ * @param node the command that starts Node.js, if it is not in the path.
+ */
+export function shippedFiles(node = NODE_IN_PATH): ReadonlyMap<string, string> {
   return new Map([
-    ...Object.entries(UNITS).map(([name, unit]) => [name, unitText(unit)] as const),
+    ...Object.entries(UNITS).map(([name, unit]) => [name, unitText(unit, node)] as const),
     ['llmp.sysusers', SYSUSERS],
     ['llmp.tmpfiles', TMPFILES],
   ]);

@@ -105,7 +105,9 @@ function replace(path: string, content: string, mode = 0o644): void {
 
 /** @returns false if the code cache could not be created: the program then starts without it. */
 function cacheCode(program: string): boolean {
-  const { status } = spawnSync(process.execPath, [join(import.meta.dirname, 'code-cache.js'), program], {
+  // With a constant seed the same program has the same cache. See code-cache.ts.
+  const args = ['--hash-seed=1', join(import.meta.dirname, 'code-cache.js'), program];
+  const { status } = spawnSync(process.execPath, args, {
     stdio: ['ignore', 'ignore', 'inherit'],
     timeout: 60_000,
   });

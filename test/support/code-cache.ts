@@ -8,6 +8,7 @@ import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setFlagsFromString } from 'node:v8';
 import { codeCacheOf, scriptOf, start } from '../../cli/bundled-program.js';
 import { aWireProject, aWireToken } from './factories.js';
 
@@ -48,6 +49,8 @@ process.on('beforeExit', () => {
     return;
   }
   const written = `${codeCacheOf(bundle)}.${process.pid}`;
+  // V8 rejects a cache that was written with other flags than its own.
+  setFlagsFromString('--hash-seed=0');
   writeFileSync(written, script.createCachedData());
   chmodSync(written, 0o644);
   renameSync(written, codeCacheOf(bundle));
