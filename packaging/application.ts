@@ -2,7 +2,7 @@
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { packageRoot } from '../config/package-root.js';
-import { run, setModes, textIn, write } from './files.js';
+import { entriesBelow, run, setModes, textIn, write } from './files.js';
 
 /** Where the packages have the program, below the root of the system. */
 export const APPLICATION = 'usr/lib/llmp';
@@ -35,7 +35,8 @@ export function writeApplication(staged: string, to: string, interpreter: string
   copyCodeCache(to);
   const node = join(to, NODE);
   write(node, readFileSync(process.execPath));
-  run('strip', ['--strip-unneeded', node]);
+  const nativeModules = entriesBelow(join(to, 'dist/native')).filter(({ entry }) => entry.isFile());
+  run('strip', ['--strip-unneeded', node, ...nativeModules.map(({ path }) => path)]);
   write(join(to, 'bin/LICENSE'), nodeLicense());
   const script = join(to, SCRIPT);
   write(script, readFileSync(script, 'utf8').replace(/^#!.*/, `#!${interpreter} --`));
@@ -80,7 +81,9 @@ exec "$bin/node" -- "$bin/../libexec/llmp" "$@"
 /** The code cache of the command line is for one release of Node.js: npm's package has none, but here it is known which one runs. */
 function copyCodeCache(to: string): void {
   const folder = join(packageRoot(), 'dist/cli');
-  for (const name of readdirSync(folder).filter((each) => each.includes(`-${process.versions.v8}-`) && each.endsWith('.cache')))
+  for (const name of readdirSync(folder).filter(
+    (each) => each.includes(`-${process.versions.v8}-`) && each.endsWith('.cache'),
+  ))
     cpSync(join(folder, name), join(to, 'dist/cli', name));
 }
 

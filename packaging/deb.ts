@@ -146,7 +146,9 @@ function controlFile(staged: string, root: string, architecture: string): string
 
 /** In KiB, as dpkg counts: each file in whole KiB, and one for everything else. */
 function installedSize(root: string): number {
-  const sizes = entriesBelow(root).map(({ entry, path }) => (entry.isFile() ? Math.ceil(lstatSync(path).size / 1024) : 1));
+  const sizes = entriesBelow(root).map(({ entry, path }) =>
+    entry.isFile() ? Math.ceil(lstatSync(path).size / 1024) : 1,
+  );
   return sizes.reduce((sum, size) => sum + size, 0);
 }
 
@@ -168,11 +170,12 @@ function librariesOf(root: string): string[] {
 }
 
 /** The part of the description before its colon, as Debian writes it: in lower case. */
-const synopsis = (description: string) => description.replace(/:.*/, '').replace(/^[A-Z]/, (first) => first.toLowerCase());
+const synopsis = (description: string) =>
+  description.replace(/:.*/, '').replace(/^[A-Z]/, (first) => first.toLowerCase());
 
-/** The two paragraphs at the beginning of the README. */
+/** The two paragraphs after the title of the README. */
 function introduction(): string[] {
-  const [, , ...paragraphs] = textIn(packageRoot(), 'README.md').split(/\n\n|^(?=#)/m);
+  const [, ...paragraphs] = textIn(packageRoot(), 'README.md').split('\n\n');
   return paragraphs.slice(0, 2).map((text) => text.replaceAll(/\s+/g, ' ').replaceAll(/[_*`]/g, ''));
 }
 

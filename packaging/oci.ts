@@ -38,7 +38,10 @@ export function writeImage(staged: string, into: string, time: number): string {
     const layers: Layer[] = [
       { what: 'the libraries of Node.js', content: tar(librariesIn(folderIn(work, 'libraries'), program), { time }) },
       { what: `Node.js and llmp ${version}`, content: tar(program, { time }) },
-      { what: 'the folder for data', content: tar(dataIn(folderIn(work, 'data')), { time, names: [DATA], owner: USER }) },
+      {
+        what: 'the folder for data',
+        content: tar(dataIn(folderIn(work, 'data')), { time, names: [DATA], owner: USER }),
+      },
     ];
     writeLayout(layout, layers, manifestIn(staged), time);
     const path = join(into, `${PROGRAM}-${version}-oci-${ociArchitecture()}.tar`);
@@ -55,7 +58,8 @@ function folderIn(work: string, name: string): string {
 }
 
 /** The names of Node.js and OCI for the architecture. */
-const ociArchitecture = () => ({ x64: 'amd64', arm64: 'arm64' })[process.arch as 'x64'] ?? process.arch;
+const ociArchitecture = () =>
+  (({ x64: 'amd64', ia32: '386' }) as Partial<Record<NodeJS.Architecture, string>>)[process.arch] ?? process.arch;
 
 const PASSWD = `root:x:0:0:root:/root:/nonexistent
 llmp:x:${USER}:${USER}:llmp:/${DATA}:/nonexistent
@@ -82,7 +86,10 @@ function librariesIn(root: string, program: string): string {
   write(join(root, 'etc/group'), GROUP);
   write(join(root, 'etc/nsswitch.conf'), NSSWITCH);
   const programs = entriesBelow(join(root, 'usr')).map(({ path }) => path);
-  setModes(root, programs.filter((path) => path.includes('.so')));
+  setModes(
+    root,
+    programs.filter((path) => path.includes('.so')),
+  );
   return root;
 }
 
@@ -114,7 +121,12 @@ function dataIn(root: string): string {
   return root;
 }
 
-function writeLayout(layout: string, layers: readonly Layer[], manifest: ReturnType<typeof manifestIn>, time: number): void {
+function writeLayout(
+  layout: string,
+  layers: readonly Layer[],
+  manifest: ReturnType<typeof manifestIn>,
+  time: number,
+): void {
   const created = new Date(time * 1000).toISOString();
   const blob = (content: Buffer): Blob => {
     const digest = sha256(content);

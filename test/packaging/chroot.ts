@@ -26,7 +26,9 @@ export class Chroot {
     if (!existsSync(archive)) {
       mkdirSync(cache, { recursive: true });
       const made = `${archive}.${process.pid}.tar`;
-      execFileSync('mmdebstrap', ['--quiet', '--mode=root', '--variant=minbase', suite, made], { stdio: ['ignore', 'ignore', 'inherit'] });
+      execFileSync('mmdebstrap', ['--quiet', '--mode=root', '--variant=minbase', suite, made], {
+        stdio: ['ignore', 'ignore', 'inherit'],
+      });
       renameSync(made, archive);
     }
     const root = mkdtempSync(join(tmpdir(), 'llmp-chroot-'));
@@ -76,4 +78,9 @@ export class Chroot {
   }
 }
 
-const ENVIRONMENT = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', HOME: '/root', LC_ALL: 'C', DEBIAN_FRONTEND: 'noninteractive' };
+const ENVIRONMENT = {
+  PATH: '/usr/sbin:/usr/bin:/sbin:/bin',
+  HOME: '/root',
+  LC_ALL: 'C',
+  DEBIAN_FRONTEND: 'noninteractive',
+};

@@ -40,7 +40,8 @@ describe('config/compose/compose.yaml', () => {
     }
     for (const [name, service] of Object.entries(compose.services)) {
       for (const secret of service.secrets ?? []) expect(compose.secrets, name).to.have.property(secret);
-      for (const volume of service.volumes ?? []) expect(compose.volumes, name).to.have.property(volume.split(':')[0] ?? '');
+      for (const volume of service.volumes ?? [])
+        expect(compose.volumes, name).to.have.property(volume.split(':')[0] ?? '');
       for (const other of Object.keys(service.depends_on ?? {})) expect(compose.services, name).to.have.property(other);
       const files = Object.entries(service.environment ?? {}).filter(([setting]) => setting.endsWith('_FILE'));
       for (const [, path] of files) expect(service.secrets, path).to.include(path.replace('/run/secrets/', ''));

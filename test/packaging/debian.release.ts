@@ -14,7 +14,8 @@ import { debianPackage, released, WITHOUT_ROOTS } from './released.js';
 const PROMISED_MS = 60_000;
 
 /** What apt and dpkg write themselves. */
-const OF_PACKAGING = /^(?:proc|dev|root|tmp|var\/lib\/(?:dpkg|apt|systemd)|var\/cache|var\/log)(?:\/|$)|^etc\/(?:passwd|group|shadow|gshadow)-$/;
+const OF_PACKAGING =
+  /^(?:proc|dev|root|tmp|var\/lib\/(?:dpkg|apt|systemd)|var\/cache|var\/log)(?:\/|$)|^etc\/(?:passwd|group|shadow|gshadow)-$/;
 
 function filesIn(root: string): string[] {
   return readdirSync(root, { recursive: true, withFileTypes: true })
@@ -30,16 +31,26 @@ describe(`the Debian package${WITHOUT_ROOTS}`, function () {
   });
 
   it('has no error for lintian, and no override without a reason', () => {
-    const { status, stdout, stderr } = spawnSync('lintian', ['--fail-on', 'error', '--show-overrides', debianPackage()], { encoding: 'utf8' });
+    const { status, stdout, stderr } = spawnSync(
+      'lintian',
+      ['--fail-on', 'error', '--show-overrides', debianPackage()],
+      { encoding: 'utf8' },
+    );
     expect(status, stdout + stderr).to.equal(0);
     const lines = execFileSync('dpkg-deb', ['--fsys-tarfile', debianPackage()], { maxBuffer: 2 ** 30 });
-    const overrides = execFileSync('tar', ['-xO', './usr/share/lintian/overrides/llmp'], { input: lines, encoding: 'utf8' });
+    const overrides = execFileSync('tar', ['-xO', './usr/share/lintian/overrides/llmp'], {
+      input: lines,
+      encoding: 'utf8',
+    });
     overrides.split('\n').forEach((line, index, all) => {
       if (line !== '' && !line.startsWith('#')) expect(all[index - 1], line).to.match(/^#|^llmp/);
     });
   });
 
-  for (const suite of ['bookworm', 'trixie'] as const) describe(`on Debian ${suite}`, () => onDebian(suite));
+  for (const suite of ['bookworm', 'trixie'] as const)
+    describe(`on Debian ${suite}`, () => {
+      onDebian(suite);
+    });
 });
 
 function onDebian(suite: Suite): void {
@@ -47,7 +58,8 @@ function onDebian(suite: Suite): void {
   let provider: Provider;
   let fresh: { files: string[]; users: string };
   const started: ChildProcess[] = [];
-  const users = () => ['passwd', 'group', 'shadow'].map((name) => readFileSync(join(debian.root, 'etc', name), 'utf8')).join();
+  const users = () =>
+    ['passwd', 'group', 'shadow'].map((name) => readFileSync(join(debian.root, 'etc', name), 'utf8')).join();
   const textOf = (path: string) => readFileSync(join(debian.root, path), 'utf8');
 
   before(async () => {
@@ -55,7 +67,9 @@ function onDebian(suite: Suite): void {
     provider = await startProvider();
     debian.succeed('apt-get update');
     // What the package needs that this root lacks comes from Debian, and is no part of the package.
-    debian.succeed('apt-get install --yes --no-install-recommends libstdc++6 systemd-standalone-sysusers systemd-standalone-tmpfiles passwd');
+    debian.succeed(
+      'apt-get install --yes --no-install-recommends libstdc++6 systemd-standalone-sysusers systemd-standalone-tmpfiles passwd',
+    );
     fresh = { files: filesIn(debian.root), users: users() };
   });
   after(async () => {
@@ -67,7 +81,9 @@ function onDebian(suite: Suite): void {
   it('installs without Node.js, and creates its users', () => {
     const path = debian.add(debianPackage());
     const output = debian.succeed(`apt-get install --yes --no-install-recommends ${path}`);
-    expect(output).to.include('Setting up llmp').and.not.to.match(/warning|Unpacking node/i);
+    expect(output)
+      .to.include('Setting up llmp')
+      .and.not.to.match(/warning|Unpacking node/i);
     expect(debian.succeed('id -un llmp; id -Gn llmp-dispatcher')).to.equal('llmp\nllmp-dispatcher llmp\n');
     expect(debian.succeed("stat -c '%a %U:%G' /etc/llmp /etc/llmp/llmp.env /etc/llmp/credentials")).to.equal(
       '750 root:llmp\n640 root:llmp\n700 root:root\n',
@@ -95,7 +111,11 @@ function onDebian(suite: Suite): void {
     // dpkg of a minimal root does not unpack the documentation, but knows of it.
     expect(installed).to.include.members(paths.map((path) => `/${path}`));
     expect(debian.succeed('llmp man token')).to.include('llmp token');
-    expect(debian.succeed('. /usr/share/bash-completion/completions/llmp 2>&1 || bash -c ". /usr/share/bash-completion/completions/llmp; complete -p llmp"')).to.include('_llmp');
+    expect(
+      debian.succeed(
+        '. /usr/share/bash-completion/completions/llmp 2>&1 || bash -c ". /usr/share/bash-completion/completions/llmp; complete -p llmp"',
+      ),
+    ).to.include('_llmp');
   });
 
   it('answers a first request with llmp demo', async () => {
@@ -107,10 +127,15 @@ function onDebian(suite: Suite): void {
     const command = /^ExecStart=(.*)$/m.exec(unit)?.[1] ?? '';
     expect(command).to.match(/^\/usr\/lib\/llmp\/bin\/node /);
     const port = await freePort();
-    writeFileSync(join(debian.root, 'etc/llmp/llmp.env'), `LISTEN_ADDR=127.0.0.1:${port}\nUPSTREAM_BASE_URL=${provider.url}\n`);
+    writeFileSync(
+      join(debian.root, 'etc/llmp/llmp.env'),
+      `LISTEN_ADDR=127.0.0.1:${port}\nUPSTREAM_BASE_URL=${provider.url}\n`,
+    );
     const folders = ['/var/lib/llmp', '/var/log/llmp', '/run/llmp', '/run/credentials'];
     debian.succeed(`install -d -o llmp -g llmp -m 700 ${folders.join(' ')}`);
-    debian.succeed(`install -o llmp -m 400 /dev/stdin /run/credentials/management-token <<'END'\n${canary('management')}\nEND`);
+    debian.succeed(
+      `install -o llmp -m 400 /dev/stdin /run/credentials/management-token <<'END'\n${canary('management')}\nEND`,
+    );
     const daemon = debian.start(`exec setpriv --reuid=llmp --regid=llmp --clear-groups --no-new-privs ${command}`, {
       STATE_DIRECTORY: '/var/lib/llmp',
       LOGS_DIRECTORY: '/var/log/llmp',
@@ -130,9 +155,14 @@ function onDebian(suite: Suite): void {
       throw new Error(log, { cause: error });
     });
     const env = { LLMP_SERVER: `http://127.0.0.1:${port}`, MANAGEMENT_TOKEN_FILE: '/run/credentials/management-token' };
-    debian.succeed(`printf %s '${canary('upstream')}' > /root/key; llmp project create --name web --key-file /root/key`, env);
+    debian.succeed(
+      `printf %s '${canary('upstream')}' > /root/key; llmp project create --name web --key-file /root/key`,
+      env,
+    );
     const token = debian.succeed('llmp token generate --quiet', env).trim();
-    const response = await fetch(`http://127.0.0.1:${port}/v1/models`, { headers: { authorization: `Bearer ${token}` } });
+    const response = await fetch(`http://127.0.0.1:${port}/v1/models`, {
+      headers: { authorization: `Bearer ${token}` },
+    });
     expect(response.status).to.equal(200);
     expect(provider.received.at(-1)?.headers.authorization).to.equal(`Bearer ${canary('upstream')}`);
     expect(debian.succeed("stat -c '%U %a' /var/lib/llmp/llmp.db")).to.equal('llmp 600\n');
@@ -166,9 +196,11 @@ async function firstAnswer(debian: Chroot, command: string): Promise<number> {
   try {
     let shown = '';
     for (const stream of [demo.stdout, demo.stderr]) stream.on('data', (data) => (shown += String(data)));
-    await eventually('the demo shows a token', () => /Bearer sk-wt-\w+/.test(shown), PROMISED_MS).catch((error: unknown) => {
-      throw new Error(shown, { cause: error });
-    });
+    await eventually('the demo shows a token', () => /Bearer sk-wt-\w+/.test(shown), PROMISED_MS).catch(
+      (error: unknown) => {
+        throw new Error(shown, { cause: error });
+      },
+    );
     const [, token = ''] = /Bearer (sk-wt-\w+)/.exec(shown) ?? [];
     const [url = ''] = /http:\/\/127\.0\.0\.1:\d+\/v1\/[\w/]+/.exec(shown) ?? [];
     const response = await fetch(url, {

@@ -1,13 +1,33 @@
 /** The disk of the virtual machine: a small Debian 12 with systemd, without llmp. It is made once, and never changed. */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { chmodSync, copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
 /** Debian 13's kernel crashes in an emulated processor, so the machine has Debian 12. */
 const SUITE = 'bookworm';
-const PACKAGES = ['systemd', 'systemd-sysv', 'udev', 'dbus', 'linux-image-cloud-amd64', 'logrotate', 'libstdc++6', 'passwd', 'procps'];
+const PACKAGES = [
+  'systemd',
+  'systemd-sysv',
+  'udev',
+  'dbus',
+  'linux-image-cloud-amd64',
+  'logrotate',
+  'libstdc++6',
+  'passwd',
+  'procps',
+];
 const SIZE = '2G';
 
 /** The name of the serial port over which the machine gets commands. */
@@ -45,7 +65,9 @@ export interface Image {
 
 /** @returns the image, which is made if there is none: that takes minutes, and needs root and a mirror of Debian. */
 export function baseImage(): Image {
-  const key = createHash('sha256').update(JSON.stringify([SUITE, PACKAGES, SIZE, AGENT, AGENT_UNIT])).digest('hex');
+  const key = createHash('sha256')
+    .update(JSON.stringify([SUITE, PACKAGES, SIZE, AGENT, AGENT_UNIT]))
+    .digest('hex');
   const cache = process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache');
   const folder = join(cache, 'llmp', `vm-${key.slice(0, 16)}`);
   if (!existsSync(folder)) makeImage(folder);
@@ -63,11 +85,19 @@ function makeImage(folder: string): void {
     put(join(root, 'etc/hosts'), '127.0.0.1 localhost\n::1 localhost\n');
     put(join(root, 'etc/fstab'), '/dev/vda / ext4 defaults 0 1\n');
     run('systemctl', [`--root=${root}`, 'enable', 'agent.service']);
-    run('systemctl', [`--root=${root}`, 'mask', 'apt-daily.timer', 'apt-daily-upgrade.timer', 'logrotate.timer', 'getty@tty1.service']);
+    run('systemctl', [
+      `--root=${root}`,
+      'mask',
+      'apt-daily.timer',
+      'apt-daily-upgrade.timer',
+      'logrotate.timer',
+      'getty@tty1.service',
+    ]);
     const made = `${folder}.${process.pid}`;
     mkdirSync(made, { recursive: true });
     const boot = join(root, 'boot');
-    const inBoot = (beginning: string) => join(boot, readdirSync(boot).find((name) => name.startsWith(beginning)) ?? '');
+    const inBoot = (beginning: string) =>
+      join(boot, readdirSync(boot).find((name) => name.startsWith(beginning)) ?? '');
     copyFileSync(inBoot('vmlinuz-'), join(made, 'kernel'));
     copyFileSync(inBoot('initrd.img-'), join(made, 'initrd'));
     makeDisk(join(made, 'disk'), root, SIZE);

@@ -51,7 +51,9 @@ describe('on a real systemd', function () {
 
   const properties = async (unit: string, ...names: string[]) => {
     const output = await machine.succeed(`systemctl show ${names.map((name) => `-p ${name}`).join(' ')} ${unit}`);
-    return Object.fromEntries(output.split('\n').map((line) => [line.split('=')[0] ?? '', line.replace(/^[^=]*=/, '')]));
+    return Object.fromEntries(
+      output.split('\n').map((line) => [line.split('=')[0] ?? '', line.replace(/^[^=]*=/, '')]),
+    );
   };
   const mainPid = async () => (await properties('llmp.service', 'MainPID')).MainPID ?? '';
   const isActive = async (unit = 'llmp.service') => (await properties(unit, 'ActiveState')).ActiveState === 'active';
@@ -63,7 +65,9 @@ describe('on a real systemd', function () {
   const SETTINGS = [`UPSTREAM_BASE_URL=http://${PROVIDER}`, 'SHUTDOWN_DELAY=0s'];
   const startProvider = () => machine.succeed(`systemd-run --quiet --unit=provider ${NODE} /mnt/provider.cjs`);
   const expectForwarded = async (port?: number) => {
-    expect(await request(port)).to.match(/^200 /).and.to.include(`"credential":"Bearer ${UPSTREAM_KEY}"`);
+    expect(await request(port))
+      .to.match(/^200 /)
+      .and.to.include(`"credential":"Bearer ${UPSTREAM_KEY}"`);
   };
   /** Waits for another main process. */
   const replaced = async (pid: string, withinMs: number) => {
@@ -120,7 +124,10 @@ describe('on a real systemd', function () {
   it('R08 has the sandbox in force', async () => {
     const pid = await mainPid();
     const status = await machine.succeed(`cat /proc/${pid}/status`);
-    expect(status).to.match(/^NoNewPrivs:\s1$/m).and.to.match(/^Seccomp:\s2$/m).and.to.match(/^CapBnd:\s0+$/m);
+    expect(status)
+      .to.match(/^NoNewPrivs:\s1$/m)
+      .and.to.match(/^Seccomp:\s2$/m)
+      .and.to.match(/^CapBnd:\s0+$/m);
     const uid = await machine.succeed('id -u llmp');
     expect(status).to.match(new RegExp(`^Uid:\\s${uid}\\s`, 'm'));
     // As root in the mount namespace of the daemon: what fails there fails for the daemon.
