@@ -1,5 +1,6 @@
 /** A fresh Debian in a folder, with nothing but apt, and programs that run in it. */
-import { type ChildProcessByStdio, execFileSync, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcessByStdio, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
@@ -44,18 +45,17 @@ export class Chroot {
   }
 
   /** Runs a script of sh as root, with a /proc of its own. */
-  run(script: string, env: Record<string, string> = {}): Ended {
-    const { status, stdout, stderr } = spawnSync('unshare', this.#arguments(script), {
-      env: { ...ENVIRONMENT, ...env },
-      encoding: 'utf8',
-      maxBuffer: 2 ** 28,
-    });
-    return { exitCode: status, output: stdout + stderr };
+  async run(script: string, env: Record<string, string> = {}): Promise<Ended> {
+    const child = this.start(script, env);
+    let output = '';
+    for (const stream of [child.stdout, child.stderr]) stream.on('data', (data) => (output += String(data)));
+    const [exitCode] = (await once(child, 'close')) as [number | null];
+    return { exitCode, output };
   }
 
   /** @returns the output. @throws with the output if the script fails. */
-  succeed(script: string, env?: Record<string, string>): string {
-    const { exitCode, output } = this.run(script, env);
+  async succeed(script: string, env?: Record<string, string>): Promise<string> {
+    const { exitCode, output } = await this.run(script, env);
     if (exitCode !== 0) throw new Error(`exit code ${exitCode} of: ${script}\n${output}`);
     return output;
   }

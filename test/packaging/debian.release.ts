@@ -4,6 +4,7 @@ import { type ChildProcess, execFileSync, spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { canary } from '../support/canaries.js';
+import { permit } from '../support/leaks.js';
 import { eventually } from '../support/eventually.js';
 import { freePort } from '../support/ports.js';
 import { type Provider, startProvider } from '../support/provider.js';
@@ -31,11 +32,9 @@ describe(`the Debian package${WITHOUT_ROOTS}`, function () {
   });
 
   it('has no error for lintian, and no override without a reason', () => {
-    const { status, stdout, stderr } = spawnSync(
-      'lintian',
-      ['--fail-on', 'error', '--show-overrides', debianPackage()],
-      { encoding: 'utf8' },
-    );
+    const { status, stdout, stderr } = spawnSync('lintian', ['--fail-on', 'error', debianPackage()], {
+      encoding: 'utf8',
+    });
     expect(status, stdout + stderr).to.equal(0);
     const lines = execFileSync('dpkg-deb', ['--fsys-tarfile', debianPackage()], { maxBuffer: 2 ** 30 });
     const overrides = execFileSync('tar', ['-xO', './usr/share/lintian/overrides/llmp'], {
@@ -65,9 +64,9 @@ function onDebian(suite: Suite): void {
   before(async () => {
     debian = Chroot.open(suite);
     provider = await startProvider();
-    debian.succeed('apt-get update');
+    await debian.succeed('apt-get update');
     // What the package needs that this root lacks comes from Debian, and is no part of the package.
-    debian.succeed(
+    await debian.succeed(
       'apt-get install --yes --no-install-recommends libstdc++6 systemd-standalone-sysusers systemd-standalone-tmpfiles passwd',
     );
     fresh = { files: filesIn(debian.root), users: users() };
@@ -78,21 +77,21 @@ function onDebian(suite: Suite): void {
     debian.remove();
   });
 
-  it('installs without Node.js, and creates its users', () => {
+  it('installs without Node.js, and creates its users', async () => {
     const path = debian.add(debianPackage());
-    const output = debian.succeed(`apt-get install --yes --no-install-recommends ${path}`);
+    const output = await debian.succeed(`apt-get install --yes --no-install-recommends ${path}`);
     expect(output)
       .to.include('Setting up llmp')
       .and.not.to.match(/warning|Unpacking node/i);
-    expect(debian.succeed('id -un llmp; id -Gn llmp-dispatcher')).to.equal('llmp\nllmp-dispatcher llmp\n');
-    expect(debian.succeed("stat -c '%a %U:%G' /etc/llmp /etc/llmp/llmp.env /etc/llmp/credentials")).to.equal(
+    expect(await debian.succeed('id -un llmp; id -Gn llmp-dispatcher')).to.equal('llmp\nllmp-dispatcher llmp\n');
+    expect(await debian.succeed("stat -c '%a %U:%G' /etc/llmp /etc/llmp/llmp.env /etc/llmp/credentials")).to.equal(
       '750 root:llmp\n640 root:llmp\n700 root:root\n',
     );
-    expect(debian.run('command -v node').exitCode).not.to.equal(0);
-    expect(debian.succeed('llmp --version')).to.match(/^llmp \d+\.\d+/);
+    expect((await debian.run('command -v node')).exitCode).not.to.equal(0);
+    expect(await debian.succeed('llmp --version')).to.match(/^\d+\.\d+\.\d+\n$/);
   });
 
-  it('has manual pages, completions, units and examples where Debian has them', () => {
+  it('has manual pages, completions, units and examples where Debian has them', async () => {
     const paths = [
       'usr/share/man/man1/llmp.1.gz',
       'usr/share/man/man5/llmp.env.5.gz',
@@ -107,14 +106,12 @@ function onDebian(suite: Suite): void {
       'usr/share/doc/llmp/copyright',
       'usr/share/doc/llmp/examples/compose/compose.yaml',
     ];
-    const installed = debian.succeed('dpkg -L llmp').split('\n');
+    const installed = (await debian.succeed('dpkg -L llmp')).split('\n');
     // dpkg of a minimal root does not unpack the documentation, but knows of it.
     expect(installed).to.include.members(paths.map((path) => `/${path}`));
-    expect(debian.succeed('llmp man token')).to.include('llmp token');
+    expect(await debian.succeed('llmp man token')).to.include('llmp token');
     expect(
-      debian.succeed(
-        '. /usr/share/bash-completion/completions/llmp 2>&1 || bash -c ". /usr/share/bash-completion/completions/llmp; complete -p llmp"',
-      ),
+      await debian.succeed('bash -c ". /usr/share/bash-completion/completions/llmp; complete -p llmp"'),
     ).to.include('_llmp');
   });
 
@@ -132,8 +129,8 @@ function onDebian(suite: Suite): void {
       `LISTEN_ADDR=127.0.0.1:${port}\nUPSTREAM_BASE_URL=${provider.url}\n`,
     );
     const folders = ['/var/lib/llmp', '/var/log/llmp', '/run/llmp', '/run/credentials'];
-    debian.succeed(`install -d -o llmp -g llmp -m 700 ${folders.join(' ')}`);
-    debian.succeed(
+    await debian.succeed(`install -d -o llmp -g llmp -m 700 ${folders.join(' ')}`);
+    await debian.succeed(
       `install -o llmp -m 400 /dev/stdin /run/credentials/management-token <<'END'\n${canary('management')}\nEND`,
     );
     const daemon = debian.start(`exec setpriv --reuid=llmp --regid=llmp --clear-groups --no-new-privs ${command}`, {
@@ -155,25 +152,25 @@ function onDebian(suite: Suite): void {
       throw new Error(log, { cause: error });
     });
     const env = { LLMP_SERVER: `http://127.0.0.1:${port}`, MANAGEMENT_TOKEN_FILE: '/run/credentials/management-token' };
-    debian.succeed(
+    await debian.succeed(
       `printf %s '${canary('upstream')}' > /root/key; llmp project create --name web --key-file /root/key`,
       env,
     );
-    const token = debian.succeed('llmp token generate --quiet', env).trim();
+    const token = (await debian.succeed('llmp token generate --quiet', env)).trim();
     const response = await fetch(`http://127.0.0.1:${port}/v1/models`, {
       headers: { authorization: `Bearer ${token}` },
     });
     expect(response.status).to.equal(200);
     expect(provider.received.at(-1)?.headers.authorization).to.equal(`Bearer ${canary('upstream')}`);
-    expect(debian.succeed("stat -c '%U %a' /var/lib/llmp/llmp.db")).to.equal('llmp 600\n');
+    expect(await debian.succeed("stat -c '%U %a' /var/lib/llmp/llmp.db")).to.equal('llmp 600\n');
     daemon.kill('SIGKILL');
   });
 
-  it('leaves nothing after a purge', () => {
+  it('leaves nothing after a purge', async () => {
     const env = textOf('etc/llmp/llmp.env');
-    debian.succeed('apt-get remove --yes llmp');
+    await debian.succeed('apt-get remove --yes llmp');
     expect(textOf('etc/llmp/llmp.env'), 'settings stay until the purge').to.equal(env);
-    debian.succeed('apt-get purge --yes llmp && rm -rf /run/credentials');
+    await debian.succeed('apt-get purge --yes llmp && rm -rf /run/credentials');
     expect(filesIn(debian.root)).to.deep.equal(fresh.files);
     expect(users()).to.equal(fresh.users);
   });
@@ -181,7 +178,7 @@ function onDebian(suite: Suite): void {
   it('is not needed: the tarball answers a first request within a minute', async () => {
     const path = debian.add(released('.tar.gz'));
     const begun = performance.now();
-    debian.succeed(`mkdir /root/unpacked && tar -xzf ${path} -C /root/unpacked --strip-components=1`);
+    await debian.succeed(`mkdir /root/unpacked && tar -xzf ${path} -C /root/unpacked --strip-components=1`);
     await firstAnswer(debian, '/root/unpacked/bin/llmp demo');
     const took = performance.now() - begun;
     console.log(`      tarball to first answer on ${suite}: ${Math.round(took)} ms`);
@@ -191,6 +188,7 @@ function onDebian(suite: Suite): void {
 
 /** Starts the demo with a command, and sends a request with the token that it shows. @returns how long that took, in milliseconds. */
 async function firstAnswer(debian: Chroot, command: string): Promise<number> {
+  permit(/^stdout of /, ['token'], 'it prints commands to be pasted');
   const begun = performance.now();
   const demo = debian.start(`exec ${command}`);
   try {

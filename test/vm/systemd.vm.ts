@@ -44,6 +44,7 @@ describe('on a real systemd', function () {
     machine = await Machine.start(files);
   });
   after(async () => {
+    if ((machine as Machine | undefined) === undefined) return; // It did not start.
     console.log(`    boots: ${machine.bootMs.join(' ms, ')} ms; ${JSON.stringify(figures)}`);
     await machine.stop();
     rmSync(files, { recursive: true });
