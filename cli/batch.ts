@@ -30,6 +30,13 @@ export const PROJECTS: Argument = {
   many: true,
   completes: 'project',
 };
+export const ONE_PROJECT: Argument = {
+  name: 'PROJECT',
+  meaning: 'project name, ID or unique prefix of 6 or more characters',
+  required: true,
+  many: false,
+  completes: 'project',
+};
 
 export const dryRun = flag('-n, --dry-run', 'show what would change, without changing anything');
 

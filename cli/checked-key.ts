@@ -1,7 +1,24 @@
 import type { WireProjectChanged } from '../daemon/api/contract.js';
 import { KEY_CHECK_SENTENCES, sendCheckedKey } from '../daemon/api/checked-key.js';
-import { flag } from './option.js';
+import { usage } from '../console/failure.js';
+import type { Input } from './input.js';
+import { flag, text } from './option.js';
 import type { Output } from './output.js';
+
+export const keyFile = text(
+  '--key-file <FILE>',
+  'a file that contains the upstream key (default: standard input, or a prompt)',
+);
+
+/** Reads the upstream key. There is no option for its value, because `ps` and the shell's history would expose it. */
+export async function upstreamKey(file: string | undefined, input: Input): Promise<string> {
+  if (file === undefined && !input.isPiped && !input.canAsk) {
+    throw usage('no upstream key given', { advice: 'Use --key-file FILE, or standard input' });
+  }
+  const key = await input.secretFrom(file ?? '-', "the provider's API key");
+  if (key.trim() === '') throw usage('the upstream key is empty', { advice: 'Use --key-file FILE, or standard input' });
+  return key;
+}
 
 /** Without it, keys are checked. */
 export const noCheck = flag('--no-check', 'store the key without checking it with the provider');

@@ -10,6 +10,7 @@ import type {
   WireTokenState,
 } from '../daemon/api/contract.js';
 import { actorShown, exact, relativeTime } from '../daemon/api/formats.js';
+import { DEFAULT_PROVIDER, providerOf, providerTitle } from '../daemon/api/providers.js';
 import { UNKNOWN_TOKEN } from '../daemon/api/older-responses.js';
 import type { TableColumn, RenderOptions, Tint, View } from './table.js';
 
@@ -145,6 +146,9 @@ export const projectView: View<WireProject> = {
     'last_used_at',
     'requests_24h',
     'errors_24h',
+    // New fields come last, because scripts read the others by position.
+    'upstream_base_url',
+    'upstream_auth',
   ],
   columns: [
     { title: 'ID', rank: 0, show: ({ id }) => shortId(id) },
@@ -164,12 +168,23 @@ export const projectView: View<WireProject> = {
     { title: 'REQ 24H', rank: 3, show: ({ requests_24h: requests }) => exact(requests), alignRight: true },
     { title: 'ERR 24H', rank: 4, show: ({ errors_24h: errors }) => exact(errors), alignRight: true },
     { title: 'LAST USED', rank: 5, show: ({ last_used_at: at }, render) => relativeTime(at, render.now) },
-    { title: 'KEY', rank: 6, show: keyShown },
-    { title: 'CREATED', rank: 7, show: ({ created_at }, render) => relativeTime(created_at, render.now) },
-    { title: 'UPDATED', rank: 8, show: ({ updated_at }, render) => relativeTime(updated_at, render.now) },
+    { title: 'PROVIDER', rank: 6, show: providerTitle, shrinks: true },
+    { title: 'KEY', rank: 7, show: keyShown },
+    { title: 'CREATED', rank: 8, show: ({ created_at }, render) => relativeTime(created_at, render.now) },
+    { title: 'UPDATED', rank: 9, show: ({ updated_at }, render) => relativeTime(updated_at, render.now) },
   ],
-  details: { api_key_hint: keyShown, last_used_at: ({ last_used_at: at }) => at ?? 'never' },
+  details: {
+    api_key_hint: keyShown,
+    last_used_at: ({ last_used_at: at }) => at ?? 'never',
+    upstream_base_url: baseUrlShown,
+  },
 };
+
+function baseUrlShown(project: WireProject): string {
+  const { upstream_base_url: baseUrl } = project;
+  if (baseUrl === null) return `${DEFAULT_PROVIDER}: UPSTREAM_BASE_URL of the daemon`;
+  return providerOf(project) === null ? baseUrl : `${baseUrl} (${providerTitle(project)})`;
+}
 
 function keyShown({ api_key_hint }: WireProject, { ascii }: RenderOptions): string {
   return `${ascii ? '...' : '…'}${api_key_hint}`;

@@ -1,23 +1,18 @@
 /** `llmp project …`: manages projects. Each project holds one upstream key. */
 import type { ManagementClient } from '../../daemon/api/client.js';
 import type { WireProject } from '../../daemon/api/contract.js';
-import { type Argument, command } from '../command.js';
+import { command } from '../command.js';
 import { text } from '../option.js';
-import { acceptance, noCheck, withCheckedKey } from '../checked-key.js';
-import { type BatchChange, dryRun, onEachId, PROJECTS } from '../batch.js';
-import { shellWord } from '../../console/escape.js';
+import { acceptance, keyFile, noCheck, upstreamKey, withCheckedKey } from '../checked-key.js';
+import { type BatchChange, dryRun, onEachId, ONE_PROJECT, PROJECTS } from '../batch.js';
 import { EXIT, usage } from '../../console/failure.js';
 import { checkedId, wholeIdOf } from '../ids.js';
-import type { Input } from '../input.js';
+import { upstreamIn, upstreamOptions } from '../upstream-options.js';
 import { limit, listed, selected } from '../listing.js';
 import { queryArgument, queryIn } from '../query.js';
+import { update } from './project-update.js';
 import { revokeTokensOf } from './revoke-all.js';
 import { projectView, shortId } from '../../console/views.js';
-
-const keyFile = text(
-  '--key-file <FILE>',
-  'a file that contains the upstream key (default: standard input, or a prompt)',
-);
 
 const create = command({
   path: ['manage', 'project', 'create'],
@@ -25,19 +20,26 @@ const create = command({
   examples: [
     ['project create --name web --key-file key.txt', 'create a project with the upstream key in key.txt'],
     ['project create --name web < key.txt', 'read the upstream key from standard input'],
+    ['project create --name claude --provider anthropic --key-file key.txt', 'use another provider'],
+    [
+      'project create --name azure --provider azure --base-url https://RESOURCE.openai.azure.com --key-file key.txt',
+      'give the base URL of your resource',
+    ],
   ],
   options: {
     name: text('--name <TEXT>', 'a unique name of 1 to 100 characters'),
     keyFile,
     check: noCheck,
+    ...upstreamOptions,
   },
   async run({ options, input, output, connect }) {
     const { name } = options;
     if (name === undefined) throw usage('no project name given', { advice: 'Add --name TEXT' });
+    const upstream = upstreamIn(options);
     const key = await upstreamKey(options.keyFile, input);
     const client = await connect();
     const project = await withCheckedKey(
-      (check) => client.createProject({ name, api_key: key, ...check }),
+      (check) => client.createProject({ name, api_key: key, ...upstream, ...check }),
       options.check !== false,
       output,
     );
@@ -48,16 +50,6 @@ const create = command({
     return EXIT.done;
   },
 });
-
-/** Reads the upstream key. There is no option for its value, because `ps` and the shell's history would expose it. */
-async function upstreamKey(file: string | undefined, input: Input): Promise<string> {
-  if (file === undefined && !input.isPiped && !input.canAsk) {
-    throw usage('no upstream key given', { advice: 'Use --key-file FILE, or standard input' });
-  }
-  const key = await input.secretFrom(file ?? '-', "the provider's API key");
-  if (key.trim() === '') throw usage('the upstream key is empty', { advice: 'Use --key-file FILE, or standard input' });
-  return key;
-}
 
 const list = command({
   path: ['manage', 'project', 'list'],
@@ -103,33 +95,6 @@ const get = command({
   argument: PROJECTS,
   options: {},
   run: (invocation) => onEachId(invocation, PROJECT),
-});
-
-const ONE_PROJECT: Argument = {
-  name: 'PROJECT',
-  meaning: 'project name, ID or unique prefix of 6 or more characters',
-  required: true,
-  many: false,
-  completes: 'project',
-};
-
-const update = command({
-  path: ['manage', 'project', 'update'],
-  summary: 'rename a project',
-  examples: [['project update web --name website', 'rename web to website; ID, tokens and key do not change']],
-  argument: ONE_PROJECT,
-  options: { name: text('--name <TEXT>', 'a unique name of 1 to 100 characters') },
-  async run({ args, options: { name }, output, connect }) {
-    if (name === undefined) throw usage('nothing to change', { advice: 'Add --name TEXT' });
-    const given = checkedId('project', args[0] ?? '');
-    const client = await connect();
-    const before = await client.project(await wholeIdOf(client, 'project', given));
-    const after = await client.updateProject(before.id, { name });
-    if (output.format !== 'table') await output.one(after, projectView);
-    const undo = `llmp project update ${after.id} --name ${shellWord(before.name)}`;
-    output.note(`Renamed ${shortId(after.id)} from ${before.name} to ${after.name}. Undo: ${undo}`);
-    return EXIT.done;
-  },
 });
 
 const setKey = command({

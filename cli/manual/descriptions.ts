@@ -224,6 +224,7 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
   project: {
     description: [
       'A project holds an upstream key, which is the API key of the provider. The key is encrypted in the database and never shown again. It is read from a file, from standard input, or from a prompt that does not show it. There is no option for the key, because `ps` and the history of the shell would expose it.',
+      'A project can have its own provider: `--provider` names a provider that llmp knows, and `--base-url` and `--auth` describe any other. A stored key is only sent to the host that it was given for, so a change to a provider on another host must come with its key. Projects without a provider use `UPSTREAM_BASE_URL` of the daemon.',
       'While a project is inactive its tokens are refused; the tokens themselves do not change.',
     ],
   },

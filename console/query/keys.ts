@@ -26,7 +26,10 @@ export function keysOf(screen: FilteredScreen, { projects, tokens = [], models =
         { name: 'used', what: 'share of the cap, for example >90%', values: spans('>50%', '>90%', '<10%') },
       ];
     case 'projects':
-      return [{ name: 'state', what: 'active or inactive', values: values.projectState.completions }];
+      return [
+        { name: 'state', what: 'active or inactive', values: values.projectState.completions },
+        { name: 'provider', what: 'for example openai or default', values: values.provider.completions },
+      ];
     case 'audit':
       return [
         { name: 'action', what: 'for example token.revoke', values: values.action.completions },

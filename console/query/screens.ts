@@ -62,9 +62,13 @@ function wordQuery(reader: TermReader): { q?: string; words?: string } {
 export function projectReading(terms: readonly Term[]): TermsResult<'projects'> {
   const reader = new TermReader(terms, keysOf('projects', NO_NAMES));
   const isIn = fitsChoice(reader.choice('state', values.projectState.resolve));
+  const hasProvider = fitsChoice(reader.choice('provider', values.provider.resolve));
   const hasWords = fitsWords(reader);
-  return reader.reading({}, ({ is_active: isActive, name, id }: WireProject) => {
-    return isIn(isActive ? 'active' : 'inactive') && hasWords([name], [id]);
+  return reader.reading({}, (project: WireProject) => {
+    const { is_active: isActive, name, id } = project;
+    return (
+      isIn(isActive ? 'active' : 'inactive') && hasProvider(values.providerValueOf(project)) && hasWords([name], [id])
+    );
   });
 }
 

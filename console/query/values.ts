@@ -14,6 +14,13 @@ import {
   spanMs,
   tookMs,
 } from '../../daemon/api/vocabulary.js';
+import {
+  DEFAULT_PROVIDER,
+  PROVIDER_NAMES,
+  PROVIDERS,
+  type ProjectUpstream,
+  providerOf,
+} from '../../daemon/api/providers.js';
 import type { Completion, KnownNames } from './types.js';
 import type { TermPart } from './terms.js';
 
@@ -31,6 +38,14 @@ const STATES: Record<TokenState, string> = {
 const STATE_ALIASES: Record<string, TokenState> = { limited: 'rate_limited', off: 'project_inactive' };
 
 const PROJECT_STATES = { active: 'requests are forwarded', inactive: 'requests are refused' };
+
+/** A project's own provider that is none of the presets. */
+const OTHER_PROVIDER = 'other';
+const PROVIDER_TITLES: Record<string, string> = {
+  ...Object.fromEntries(PROVIDER_NAMES.map((name) => [name, PROVIDERS[name].title])),
+  [DEFAULT_PROVIDER]: 'UPSTREAM_BASE_URL of the daemon',
+  [OTHER_PROVIDER]: 'a base URL of its own',
+};
 
 // Records, so that the compiler reports a missing value.
 const ACTIONS: Record<AuditAction, string> = {
@@ -106,6 +121,7 @@ function oneOf(what: string, values: Record<string, string>, aliases: Record<str
 
 export const tokenState = oneOf('state', STATES, STATE_ALIASES);
 export const projectState = oneOf('state', PROJECT_STATES, { off: 'inactive' });
+export const provider = oneOf('provider', PROVIDER_TITLES);
 export const action = oneOf('action', ACTIONS);
 export const actor = oneOf('actor', ACTORS);
 export const outcome = oneOf('outcome', OUTCOMES);
@@ -252,6 +268,10 @@ export function isOfStatus(status: number, written: readonly string[]): boolean 
   const text = String(status);
   return written.some((one) => (one.endsWith('xx') ? text.startsWith(one.charAt(0)) : text === one));
 }
+
+/** The value of `provider:` that selects a project. */
+export const providerValueOf = (project: ProjectUpstream): string =>
+  project.upstream_base_url === null ? DEFAULT_PROVIDER : (providerOf(project) ?? OTHER_PROVIDER);
 
 export function projectCompletions(projects: KnownNames['projects']): Completion[] {
   const sorted = [...projects].sort((a, b) => a.name.localeCompare(b.name, 'en'));

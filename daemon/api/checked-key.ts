@@ -1,5 +1,5 @@
-import { ApiError } from './client.js';
 import type { WireProjectChanged } from './contract.js';
+import { isUnknownField } from './unknown-field.js';
 import type { KeyCheck } from './vocabulary.js';
 
 /** How the check of a key ended. `not_supported`: the daemon is of an earlier release. */
@@ -25,10 +25,7 @@ export async function sendCheckedKey(
   try {
     return { project: await send({ check_key: true }), isChecked: true };
   } catch (error) {
-    if (!isUnknownField(error)) throw error;
+    if (!isUnknownField(error, 'check_key')) throw error;
     return { project: await send({}), isChecked: false };
   }
 }
-
-const isUnknownField = (error: unknown) =>
-  error instanceof ApiError && error.code === 'invalid_request' && /^unknown field.*\bcheck_key\b/.test(error.message);

@@ -29,6 +29,11 @@ export const PROVIDERS = {
 export type ProviderName = keyof typeof PROVIDERS;
 export const PROVIDER_NAMES = Object.keys(PROVIDERS) as [ProviderName, ...ProviderName[]];
 
+/** Names the daemon's `UPSTREAM_BASE_URL` where a preset can be named. */
+export const DEFAULT_PROVIDER = 'default';
+export type ProviderChoice = ProviderName | typeof DEFAULT_PROVIDER;
+export const PROVIDER_CHOICES: readonly [ProviderChoice, ...ProviderChoice[]] = [...PROVIDER_NAMES, DEFAULT_PROVIDER];
+
 /** A project's upstream, as in the API. */
 export interface ProjectUpstream {
   /** Null: the daemon's `UPSTREAM_BASE_URL`. */
@@ -44,22 +49,35 @@ export function providerOf({ upstream_base_url: baseUrl, upstream_auth: auth }: 
   return auth === PROVIDERS.azure.auth ? 'azure' : null;
 }
 
+/** A short name for people: that of the preset, or the host of the base URL. @returns `default` for the daemon's `UPSTREAM_BASE_URL`. */
+export function providerTitle(upstream: ProjectUpstream): string {
+  const { upstream_base_url: baseUrl } = upstream;
+  if (baseUrl === null) return DEFAULT_PROVIDER;
+  const name = providerOf(upstream);
+  if (name !== null) return PROVIDERS[name].title;
+  return URL.canParse(baseUrl) ? new URL(baseUrl).host : baseUrl;
+}
+
 /**
  * The upstream that a front end's form describes. An omitted `baseUrl` or `auth` is the preset's.
  *
  * @throws {UpstreamIncomplete} if the preset requires a base URL.
  */
 export function upstreamFrom(given: {
-  provider?: ProviderName | undefined;
+  provider?: ProviderChoice | undefined;
   baseUrl?: string | undefined;
   auth?: UpstreamAuth | undefined;
 }): Partial<ProjectUpstream> {
-  const preset: Provider | undefined = given.provider && PROVIDERS[given.provider];
+  const { provider } = given;
+  const preset: Provider | undefined =
+    provider === DEFAULT_PROVIDER
+      ? { title: DEFAULT_PROVIDER, baseUrl: null, auth: 'bearer' }
+      : provider && PROVIDERS[provider];
   const baseUrl = given.baseUrl ?? preset?.baseUrl;
   const auth = given.auth ?? preset?.auth;
-  if (preset && baseUrl === null) throw new UpstreamIncomplete(preset);
+  if (preset && baseUrl === null && provider !== DEFAULT_PROVIDER) throw new UpstreamIncomplete(preset);
   return {
-    ...(typeof baseUrl === 'string' && { upstream_base_url: baseUrl }),
+    ...(baseUrl !== undefined && { upstream_base_url: baseUrl }),
     ...(auth !== undefined && { upstream_auth: auth }),
   };
 }

@@ -63,9 +63,17 @@ describe('what a command loads', () => {
       const { packages, files } = await loadedBy(args);
       expect(packages).to.deep.equal(['commander']);
       const ofDaemon = files.filter((file) => file.startsWith('daemon/'));
-      const client = ['client', 'csv', 'event-stream', 'formats', 'older-responses', 'routes', 'vocabulary'].map(
-        (name) => `daemon/api/${name}.js`,
-      );
+      const client = [
+        'client',
+        'csv',
+        'event-stream',
+        'formats',
+        'older-responses',
+        'providers',
+        'routes',
+        'unknown-field',
+        'vocabulary',
+      ].map((name) => `daemon/api/${name}.js`);
       if (args.startsWith('project ')) client.push('daemon/api/checked-key.js');
       expect(ofDaemon).to.have.members(client);
     });

@@ -1,0 +1,80 @@
+/** `llmp project update`: changes the name or the provider of a project. */
+import type { WireProject } from '../../daemon/api/contract.js';
+import { providerTitle } from '../../daemon/api/providers.js';
+import { shellWord } from '../../console/escape.js';
+import { EXIT, usage } from '../../console/failure.js';
+import { projectView, shortId } from '../../console/views.js';
+import { ONE_PROJECT } from '../batch.js';
+import { acceptance, keyFile, noCheck, upstreamKey, withCheckedKey } from '../checked-key.js';
+import { command } from '../command.js';
+import { checkedId, wholeIdOf } from '../ids.js';
+import { text } from '../option.js';
+import { optionsOf, upstreamIn, upstreamOptions } from '../upstream-options.js';
+
+export const update = command({
+  path: ['manage', 'project', 'update'],
+  summary: 'change the name or the provider of a project',
+  examples: [
+    ['project update web --name website', 'rename web to website; ID, tokens and key do not change'],
+    ['project update web --provider groq --key-file key.txt', 'use another provider, with its key'],
+    ['project update web --provider default --key-file key.txt', 'use UPSTREAM_BASE_URL of the daemon again'],
+  ],
+  argument: ONE_PROJECT,
+  options: {
+    name: text('--name <TEXT>', 'a unique name of 1 to 100 characters'),
+    ...upstreamOptions,
+    keyFile: {
+      ...keyFile,
+      meaning: 'a file that contains the upstream key, which a provider on another host requires; - is standard input',
+    },
+    check: noCheck,
+  },
+  async run({ args, options, input, output, connect }) {
+    const { name, keyFile: file } = options;
+    const changes = { ...(name !== undefined && { name }), ...upstreamIn(options) };
+    if (Object.keys(changes).length === 0) {
+      throw usage('nothing to change', {
+        advice:
+          file === undefined
+            ? 'Add --name TEXT or --provider NAME'
+            : 'Add --name TEXT or --provider NAME. To change only the key: llmp project set-key',
+      });
+    }
+    const given = checkedId('project', args[0] ?? '');
+    const key = file === undefined ? undefined : await upstreamKey(file, input);
+    const client = await connect();
+    const before = await client.project(await wholeIdOf(client, 'project', given));
+    const after =
+      key === undefined
+        ? await client.updateProject(before.id, changes)
+        : await withCheckedKey(
+            (check) => client.updateProject(before.id, { ...changes, api_key: key, ...check }),
+            options.check !== false,
+            output,
+          );
+    if (output.format !== 'table') await output.one(after, projectView);
+    // There is no undo of a change with a key, because the previous key can no longer be read.
+    const undo = key === undefined ? ` Undo: llmp project update ${after.id} ${undoOptions(before, after)}` : '';
+    output.note(`${described(before, after)}${acceptance(after)}${undo}`);
+    return EXIT.done;
+  },
+});
+
+function described(before: WireProject, after: WireProject): string {
+  const renamed = `Renamed ${shortId(after.id)} from ${before.name} to ${after.name}.`;
+  if (!isUpstreamChanged(before, after)) {
+    return before.name === after.name ? `Changed ${shortId(after.id)} (${after.name}).` : renamed;
+  }
+  const { upstream_base_url: baseUrl, upstream_auth: auth } = after;
+  const where = baseUrl === null ? 'UPSTREAM_BASE_URL of the daemon' : baseUrl;
+  const changed = `Changed the provider of ${shortId(after.id)} (${after.name}) from ${providerTitle(before)} to ${providerTitle(after)}: ${where}, ${auth}. New requests use it.`;
+  return before.name === after.name ? changed : `${renamed} ${changed}`;
+}
+
+function undoOptions(before: WireProject, after: WireProject): string {
+  const name = before.name === after.name ? [] : [`--name ${shellWord(before.name)}`];
+  return [...name, ...(isUpstreamChanged(before, after) ? [optionsOf(before)] : [])].join(' ');
+}
+
+const isUpstreamChanged = (before: WireProject, after: WireProject) =>
+  before.upstream_base_url !== after.upstream_base_url || before.upstream_auth !== after.upstream_auth;

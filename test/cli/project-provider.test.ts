@@ -1,0 +1,181 @@
+import { expect } from 'chai';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { WireProject } from '../../daemon/api/contract.js';
+import { canary } from '../support/canaries.js';
+import { MANAGEMENT_TOKEN, startDaemon, temporaryFolder, type TestDaemon, UPSTREAM_KEY } from '../support/daemon.js';
+import { json, type Provider, startProvider } from '../support/provider.js';
+import { answerJson, startStandIn } from './stand-in.js';
+import { type Captured, llmp, type Situation } from './captured.js';
+
+describe('llmp project: the provider', () => {
+  let provider: Provider;
+  let other: Provider;
+  let daemon: TestDaemon;
+
+  beforeEach(async () => {
+    provider = await startProvider();
+    other = await startProvider();
+    daemon = await startDaemon({ upstream: provider.url });
+  });
+  afterEach(async () => {
+    await daemon.stop();
+    await provider.stop();
+    await other.stop();
+  });
+
+  const here = (args: string, situation: Situation = {}): Promise<Captured> =>
+    llmp(args, { env: { LLMP_SERVER: daemon.url, MANAGEMENT_TOKEN }, ...situation });
+  const read = async (name: string) => JSON.parse((await here(`project get ${name} --json`)).out) as WireProject;
+
+  function keyFile(key: string): string {
+    const path = join(temporaryFolder(), 'key.txt');
+    writeFileSync(path, key);
+    return path;
+  }
+
+  describe('create', () => {
+    const create = (more: string) =>
+      here(`project create --name web --no-check ${more}`.trim(), { stdin: UPSTREAM_KEY });
+
+    for (const [options, expected] of [
+      ['', [null, 'bearer']],
+      ['--provider default', [null, 'bearer']],
+      ['--provider anthropic', ['https://api.anthropic.com', 'x-api-key']],
+      ['--provider groq', ['https://api.groq.com/openai', 'bearer']],
+      ['--provider azure --base-url https://mine.openai.azure.com/', ['https://mine.openai.azure.com', 'api-key']],
+      ['--provider openai --base-url https://eu.api.openai.com/v1', ['https://eu.api.openai.com', 'bearer']],
+      ['--base-url https://llm.example --auth x-api-key', ['https://llm.example', 'x-api-key']],
+      ['--auth x-goog-api-key', [null, 'x-goog-api-key']],
+    ] as const) {
+      it(`sets the provider with ${options || 'no option'}`, async () => {
+        const { exitCode, err } = await create(options);
+        expect(exitCode, err).to.equal(0);
+        const project = await read('web');
+        expect([project.upstream_base_url, project.upstream_auth]).to.deep.equal(expected);
+      });
+    }
+
+    for (const [options, words] of [
+      ['--provider azure', 'Azure OpenAI requires the base URL of your resource'],
+      ['--provider default --base-url https://llm.example', 'exclude each other'],
+      ['--provider nobody', 'one of openai, anthropic, azure'],
+      ['--auth basic', 'one of bearer, x-api-key'],
+    ] as const) {
+      it(`refuses ${options} without a request`, async () => {
+        const { exitCode, err } = await create(options);
+        expect(exitCode).to.equal(2);
+        expect(err).to.contain(words);
+        expect((await here('project list -o id')).out).to.equal('');
+      });
+    }
+
+    it('passes on what the daemon says about a base URL', async () => {
+      const { exitCode, err } = await create('--base-url http://llm.example');
+      expect(exitCode).to.equal(1);
+      expect(err).to.contain('http is only accepted for localhost');
+    });
+
+    it('checks the key with the provider of the project', async () => {
+      const { err } = await here(`project create --name web --base-url ${other.url} --auth x-api-key`, {
+        stdin: UPSTREAM_KEY,
+      });
+      expect(err).to.contain('The provider accepted the key.');
+      expect(other.received.at(-1)?.headers['x-api-key']).to.equal(UPSTREAM_KEY);
+      expect(provider.received).to.have.length(0);
+    });
+  });
+
+  describe('update', () => {
+    it('refuses another host without its key, and explains how to give it', async () => {
+      await daemon.createProject({ name: 'web' });
+      const { exitCode, err } = await here('project update web --provider mistral');
+      expect(exitCode).to.equal(1);
+      expect(err)
+        .to.contain('the base URL leads to another host, which must not get the stored key')
+        .and.to.contain('--key-file FILE');
+      expect((await read('web')).upstream_base_url).to.equal(null);
+    });
+
+    it('changes to another host with the key, which is checked there', async () => {
+      const { id } = await daemon.createProject({ name: 'web' });
+      const key = canary('upstream');
+      const { exitCode, out, err } = await here(
+        `project update web --name website --base-url ${other.url} --key-file ${keyFile(key)}`,
+      );
+      expect(exitCode, err).to.equal(0);
+      const { host } = new URL(other.url);
+      expect(err).to.equal(
+        `Renamed ${id.slice(0, 8)} from web to website. Changed the provider of ${id.slice(0, 8)} (website) from default to ${host}: ${other.url}, bearer. New requests use it. The provider accepted the key.\n`,
+      );
+      expect(out + err).not.to.contain(key);
+      expect(other.received.at(-1)?.headers.authorization).to.equal(`Bearer ${key}`);
+      expect((await read('website')).upstream_base_url).to.equal(other.url);
+    });
+
+    it('reads the key from standard input with --key-file -, and changes nothing if the provider refuses it', async () => {
+      await daemon.createProject({ name: 'web' });
+      other.answer = (_req, res) => {
+        json(res, 401, {});
+      };
+      const change = `project update web --base-url ${other.url} --key-file -`;
+      const refused = await here(change, { stdin: canary('upstream') });
+      expect(refused.exitCode).to.equal(1);
+      expect(refused.err).to.contain('the provider refused the key with status 401');
+      expect((await read('web')).upstream_base_url).to.equal(null);
+      expect((await here(`${change} --no-check`, { stdin: canary('upstream') })).exitCode).to.equal(0);
+      expect((await read('web')).upstream_base_url).to.equal(other.url);
+    });
+
+    it('changes the header without a key, and prints an undo command that works', async () => {
+      await daemon.createProject({ name: 'web' });
+      const { err } = await here('project update web --auth x-api-key');
+      expect((await read('web')).upstream_auth).to.equal('x-api-key');
+      const undo = /Undo: llmp (.+)\n/.exec(err)?.[1] ?? '';
+      expect((await here(undo)).exitCode).to.equal(0);
+      expect((await read('web')).upstream_auth).to.equal('bearer');
+    });
+
+    it('refers to set-key if only a key is given', async () => {
+      await daemon.createProject({ name: 'web' });
+      const { exitCode, err } = await here(`project update web --key-file ${keyFile(canary('upstream'))}`);
+      expect(exitCode).to.equal(2);
+      expect(err).to.contain('llmp project set-key');
+    });
+  });
+
+  it('is shown in lists and details, and selected with provider:', async () => {
+    for (const [name, options] of [
+      ['plain', ''],
+      ['claude', '--provider anthropic'],
+      ['own', '--base-url https://llm.example:8443/api'],
+    ] as const) {
+      await here(`project create --name ${name} --no-check ${options}`.trim(), { stdin: UPSTREAM_KEY });
+    }
+    const list = (await here('project list', { terminal: 140 })).out;
+    expect(list).to.contain('PROVIDER');
+    for (const title of ['Anthropic', 'default', 'llm.example:8443']) expect(list).to.contain(title);
+    const details = (await here('project get claude', { terminal: 100 })).out;
+    expect(details).to.match(/upstream_base_url.* https:\/\/api\.anthropic\.com \(Anthropic\)/);
+    expect(details).to.match(/upstream_auth.* x-api-key/);
+    const names = async (query: string) =>
+      (JSON.parse((await here(`project list ${query} --json`)).out) as WireProject[]).map(({ name }) => name);
+    expect(await names('provider:anthropic')).to.deep.equal(['claude']);
+    expect(await names('provider:default,other')).to.have.members(['plain', 'own']);
+    expect(await names('!provider:default')).to.have.members(['claude', 'own']);
+    expect((await here('project list provider:nobody')).exitCode).to.equal(2);
+  });
+
+  it('is refused with an explanation by a daemon of an earlier release', async () => {
+    const older = await startStandIn();
+    older.answer = (_req, res) => {
+      const error = 'unknown field: upstream_base_url, upstream_auth';
+      answerJson(res, 400, { error, code: 'invalid_request', request_id: 'r' });
+    };
+    const env = { LLMP_SERVER: older.url, MANAGEMENT_TOKEN };
+    const { exitCode, err } = await llmp('project create --name web --provider groq', { env, stdin: UPSTREAM_KEY });
+    await older.stop();
+    expect(exitCode).to.equal(1);
+    expect(err).to.contain('the daemon is of an earlier release, in which all projects have the same provider');
+  });
+});
