@@ -7,12 +7,17 @@ export function readVersion(): string {
   return manifest().version;
 }
 
+/** The name of the package on the npm registry. The command is `llmp`. */
+export function readPackageName(): string {
+  return manifest().name;
+}
+
 /** The supported versions of Node.js, for example `>=20.19`. */
 export function readNodeRange(): string {
   return manifest().engines.node;
 }
 
-function manifest(): { version: string; engines: { node: string } } {
+function manifest(): { name: string; version: string; engines: { node: string } } {
   const text = readFileSync(join(packageRoot(), 'package.json'), 'utf8');
   return JSON.parse(text) as ReturnType<typeof manifest>;
 }

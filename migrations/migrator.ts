@@ -92,6 +92,12 @@ export class Migrator {
     }
   }
 
+  /** Applied migrations that this build does not know. Unless `refuseNewerSchema` throws, it can use the schema all the same. */
+  async newer(): Promise<string[]> {
+    const known = new Set(MIGRATIONS.map(({ name }) => name));
+    return (await this.#applied()).map(({ name }) => name).filter((name) => !known.has(name));
+  }
+
   /** Applies the pending migrations. Concurrent calls wait for each other and then find nothing to do. */
   up(): Promise<MigrationStatus> {
     const turn = this.#running.then(() => this.#up());

@@ -121,17 +121,16 @@ async function* checkSchema(database: ReadOnlyDatabase, context: DoctorContext):
     yield failed(check, error.message, 'Install that release, or restore a backup from before the migration');
     return true;
   }
+  const release = `llmp ${readVersion()}`;
+  const missing = `${counted(pending.length, 'pending migration')}: ${pending.join(', ')}`;
   const isAutomatic = validSettings(context, ['autoMigrate'])?.autoMigrate ?? true;
-  if (pending.length === 0) yield ok(check, `${current ?? ''}, no pending migrations`);
-  else if (!isAutomatic)
-    yield failed(check, `${pending.length} pending migrations, and AUTO_MIGRATE=false: ${pending.join(', ')}`, migrate);
+  const newer = await withStoreErrors(migrator.newer());
+  if (newer.length > 0) yield ok(check, `newer than ${release}, which can use it: ${newer.join(', ')}`);
+  else if (pending.length === 0) yield ok(check, `${current ?? ''}, no pending migrations`);
+  else if (!isAutomatic && current === null) yield failed(check, `empty, and AUTO_MIGRATE=false: ${missing}`, migrate);
+  else if (!isAutomatic) yield failed(check, `older than ${release}, and AUTO_MIGRATE=false: ${missing}`, migrate);
   else if (current === null) yield ok(check, 'empty; the first start creates the tables');
-  else
-    yield warning(
-      check,
-      `${pending.length} pending migrations, which the next start applies: ${pending.join(', ')}`,
-      migrate,
-    );
+  else yield warning(check, `older than ${release}, whose next start migrates it: ${missing}`, migrate);
   return current !== null;
 }
 

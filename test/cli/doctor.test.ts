@@ -229,16 +229,42 @@ describe('llmp doctor', () => {
     it('fails for pending migrations that wait for an operator', async () => {
       await used({ AUTO_MIGRATE: 'false' });
       const { of, exitCode } = await diagnosed({ AUTO_MIGRATE: 'false' });
-      expect(of('schema')).to.match(/^failed: \d pending.*> llmp migrate up --direct/);
+      expect(of('schema')).to.match(/^failed: empty, and AUTO_MIGRATE=false: \d pending.*> llmp migrate up --direct/);
       expect(exitCode).to.equal(9);
       expect((await diagnosed()).of('schema'), 'with AUTO_MIGRATE').to.match(/^ok: empty/);
     });
 
+    /** Changes the list of applied migrations. */
+    async function migrated(sql: string): Promise<void> {
+      const database = new Sequelize({ dialect: 'sqlite', storage: daemon.databasePath, logging: false });
+      await database.query(sql);
+      await database.close();
+    }
+
+    it('says that the schema is older than llmp', async () => {
+      await used();
+      await migrated("DELETE FROM schema_migrations WHERE name LIKE '0009%'");
+      const pending =
+        'older than llmp [\\d.]+, (?:whose next start migrates it|and AUTO_MIGRATE=false): 1 pending migration: 0009\\S*';
+      const { of, exitCode } = await diagnosed();
+      expect(of('schema')).to.match(new RegExp(`^warning: ${pending} > llmp migrate up --direct`));
+      expect(exitCode).to.equal(0);
+      const waiting = await diagnosed({ AUTO_MIGRATE: 'false' });
+      expect(waiting.of('schema')).to.match(new RegExp(`^failed: ${pending} > llmp migrate up --direct`));
+      expect(waiting.exitCode).to.equal(9);
+    });
+
+    it('says that the schema is newer than llmp, if llmp can use it', async () => {
+      await used();
+      await migrated("INSERT INTO schema_migrations VALUES ('9999-later', '0.0.1', 0)");
+      const { of, exitCode } = await diagnosed();
+      expect(of('schema')).to.match(/^ok: newer than llmp [\d.]+, which can use it: 9999-later/);
+      expect(exitCode).to.equal(0);
+    });
+
     it('fails for a schema that needs a newer llmp', async () => {
       await used();
-      const database = new Sequelize({ dialect: 'sqlite', storage: daemon.databasePath, logging: false });
-      await database.query("INSERT INTO schema_migrations VALUES ('9999-later', '99.0.0', 0)");
-      await database.close();
+      await migrated("INSERT INTO schema_migrations VALUES ('9999-later', '99.0.0', 0)");
       const { of, exitCode } = await diagnosed();
       expect(of('schema')).to.match(/^failed: .*9999-later\) needs llmp 99\.0\.0 or newer/);
       expect(exitCode).to.equal(9);

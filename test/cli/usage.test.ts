@@ -20,6 +20,18 @@ describe('the command line', () => {
     });
   }
 
+  for (const args of ['version -v', '--version -v', '-v --version', '--verbose version']) {
+    it(`prints the build and its parts for ${args}`, async () => {
+      const { exitCode, out } = await llmp(args);
+      expect(exitCode).to.equal(0);
+      expect(out)
+        .to.match(
+          /^llmp \d+\.\d+\.\d+\nbuild {4}(?:[\d-]+T[\d:]+Z|unknown)\ncommit {3}(?:[0-9a-f]{40}(?:-dirty)?|unknown)\n/,
+        )
+        .and.to.include(`\nNode.js  ${process.versions.node}\nSQLite   3.`);
+    });
+  }
+
   describe('help', () => {
     it('lists every command', async () => {
       for (const args of ['help', '--help', '-h']) {

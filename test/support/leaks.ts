@@ -177,7 +177,7 @@ function inspectReadable(readable: Readable | null, sink: string): void {
 
 /** `llmp` with its command, or the program. */
 function nameOf(args: readonly string[]): string {
-  const script = args.findIndex((arg) => arg.endsWith('cli/main.js'));
+  const script = args.findIndex((arg) => /(?:cli\/main\.js|\/bin\/llmp)$/.test(arg));
   return script === -1 ? basename(args[0] ?? '') : commandOf(args.slice(script + 1));
 }
 
