@@ -101,8 +101,24 @@ const CHECKS: readonly Check[] = [
       return 'AUDIT_USE_LOG_FILE must differ from AUDIT_LOG_FILE';
     },
   },
-  { of: ['metricsPath'], problem: ({ metricsPath }) => clash('METRICS_PATH', metricsPath, ROUTES) },
-  { of: ['adminUiPath'], problem: ({ adminUiPath }) => clash('ADMIN_UI_PATH', adminUiPath, ROUTES) },
+  {
+    of: ['metricsPath', 'proxyPrefixes'],
+    problem: ({ metricsPath, proxyPrefixes }) => clash('METRICS_PATH', metricsPath, [...ROUTES, ...proxyPrefixes]),
+  },
+  {
+    of: ['adminUiPath', 'proxyPrefixes'],
+    problem: ({ adminUiPath, proxyPrefixes }) => clash('ADMIN_UI_PATH', adminUiPath, [...ROUTES, ...proxyPrefixes]),
+  },
+  {
+    of: ['proxyPrefixes', 'adminUiPath'],
+    problem({ proxyPrefixes, adminUiPath }) {
+      // Pages below a prefix are reported above.
+      const reserved = (prefix: string) => (isBelow(adminUiPath, prefix) ? ROUTES : [...ROUTES, adminUiPath]);
+      return proxyPrefixes
+        .map((prefix) => clash('PROXY_PREFIXES', prefix, reserved(prefix)))
+        .find((problem) => problem !== undefined);
+    },
+  },
   {
     of: ['metricsEnabled', 'metricsPath', 'adminUiEnabled', 'adminUiPath'],
     problem({ metricsEnabled, metricsPath, adminUiEnabled, adminUiPath }) {
@@ -129,7 +145,7 @@ function overlap(one: ListenAddress, other: ListenAddress): boolean {
 }
 
 /** Paths that are always served. */
-const ROUTES = ['/v1', '/manage', '/live', '/ready', '/health'];
+const ROUTES = ['/manage', '/token', '/live', '/ready', '/health'];
 
 function clash(name: string, path: string, routes: readonly string[]): string | undefined {
   const taken = routes.find((route) => isBelow(path, route));

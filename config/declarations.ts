@@ -24,7 +24,17 @@ import {
   size,
   workerCount,
 } from './kinds.js';
-import { fileOrUrl, hostPatterns, networks, origins, pagePath, pagesPath, pathPatterns, upstreamUrl } from './urls.js';
+import {
+  fileOrUrl,
+  hostPatterns,
+  networks,
+  origins,
+  pagePath,
+  pagesPath,
+  pathPatterns,
+  pathPrefixes,
+  upstreamUrl,
+} from './urls.js';
 
 export interface Setting<T, IsReloadable extends boolean = boolean> {
   name: string;
@@ -118,6 +128,12 @@ const forwarding = {
     upstreamUrl,
     'https://api.openai.com',
     'The base URL of the provider, http or https; /v1/… is appended. A trailing /v1, as in the base URL of an SDK, is ignored with a warning.',
+  ),
+  proxyPrefixes: setting(
+    'PROXY_PREFIXES',
+    pathPrefixes,
+    '/v1,/v1beta,/openai',
+    'The paths that are forwarded, each with everything below it. The defaults are those of the SDKs of OpenAI and Anthropic, of Google, and of Azure and Groq.',
   ),
   upstreamAllowedHosts: setting(
     'UPSTREAM_ALLOWED_HOSTS',

@@ -108,10 +108,16 @@ export const origins: Kind<readonly string[]> = list(
   (text) => (plainUrl(text)?.origin === text && !text.includes('*') ? text : undefined),
 );
 
-/** Paths under /v1; a trailing `*` matches any rest. */
+/** Paths of requests to providers; a trailing `*` matches any rest. */
 export const pathPatterns: Kind<readonly string[]> = list(
   '* or paths such as /v1/models and /v1/models/*, separated by commas',
-  (text) => (text === '*' || /^\/v1(?:\/[\w.~/-]*\*?)?$/.test(text) ? text : undefined),
+  (text) => (text === '*' || /^\/[\w-][\w.~-]*(?:\/[\w.~/-]*\*?)?$/.test(text) ? text : undefined),
+);
+
+/** Prefixes of paths, each of whole segments, without a slash at the end. */
+export const pathPrefixes: Kind<readonly string[]> = list(
+  'paths such as /v1 and /v1beta, separated by commas, without a trailing slash',
+  (text) => (isPath(text) ? text : undefined),
 );
 
 function list<T>(accepts: string, parseOne: (text: string) => T | undefined): Kind<readonly T[]> {

@@ -67,7 +67,7 @@ function selectionOf({ options }: Invocation<typeof purgeOptions>): Selection {
   // The message does not repeat the URL: its query or user information may contain a credential.
   if (/^[a-z][a-z\d+.-]*:\/\//i.test(url)) {
     throw usage('--url takes a path, not a full URL', {
-      advice: 'Give a path that starts with /v1. The address of the daemon goes into --server',
+      advice: 'Give a path such as /v1/models. The address of the daemon goes into --server',
     });
   }
   return { method, url };

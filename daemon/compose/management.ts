@@ -81,6 +81,7 @@ export function buildManagement(
     registry: core.registry,
     checkKey: traffic.checkKey,
     cacheUpkeep: core.cacheUpkeep,
+    isForwarded: traffic.proxy.handles,
     auditBook: core.auditBook,
     usage: core.usage,
     top: core.top,

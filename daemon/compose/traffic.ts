@@ -55,7 +55,7 @@ export interface Traffic {
 
 export async function buildTraffic(context: BuildContext, core: Core, external: ExternalRecorders): Promise<Traffic> {
   const { settings, live, log, clock, daemonId, link } = context;
-  const { maxRequestBytes, upstreamBaseUrl } = settings;
+  const { maxRequestBytes, proxyPrefixes, upstreamBaseUrl } = settings;
   const { admission, rateLimits, cache, readiness } = core;
   const connections = connectionsFor(settings, log);
   const upstreams = new Upstreams({ upstreamBaseUrl, ...connections }, live, clock);
@@ -102,7 +102,7 @@ export async function buildTraffic(context: BuildContext, core: Core, external: 
       logEnded(log, ended, cause);
     },
   };
-  const proxy = createProxy({ ...shared, cache, contents, maxRequestBytes });
+  const proxy = createProxy({ ...shared, cache, contents, maxRequestBytes, proxyPrefixes });
   const upgrades = createUpgrades(shared);
   return {
     proxy,

@@ -35,7 +35,7 @@ export function checkMessage(req: IncomingMessage): RequestFields {
 }
 
 /**
- * Checks that apply to /v1.
+ * Checks that apply to requests for a provider.
  *
  * @returns the headers.
  * @throws {Refusal}
@@ -53,7 +53,8 @@ export function checkShape(req: IncomingMessage, maxBodyBytes: number): RequestF
 
 export const methodNotAllowed = () => new Refusal('method_not_allowed', 'method not allowed', { allow: ALLOW });
 
-const SIMPLE_TARGET = /^\/v1(?:\/[\w-]+)*$/;
+// A segment that begins with another character than a dot is no dot segment.
+const SIMPLE_TARGET = /^(?:\/[\w-][\w.:-]*)+$/;
 const VISIBLE_ASCII = /^[\x21-\x7e]*$/;
 // A segment of one or two dots, including forms where some servers strip a suffix: parameters (`..;x`), a query, a fragment, spaces.
 const DOT_SEGMENT = /(?:^|[/\\])\.{1,2}(?:[\0-\x20;?#][^/\\]*)?(?=[/\\]|$)/;
@@ -68,14 +69,14 @@ function checkTarget(target: string): void {
 
 /**
  * Whether a target is normalized, so that routing, cache and upstream see the same path. An encoded slash in a segment (`%2F`) is data
- * and stays as it is. A path that could leave /v1 on an upstream that decodes it first is refused, even if it is encoded several times.
+ * and stays as it is. A path that could leave its prefix on an upstream that decodes it first is refused, even if it is encoded several times.
  */
 export function isNormalizedTarget(target: string): boolean {
   if (SIMPLE_TARGET.test(target)) return true;
   const path = pathOf(target);
   return (
     VISIBLE_ASCII.test(target) &&
-    /^\/v1(?:\/|$)/.test(path) &&
+    path.startsWith('/') &&
     !/[\\#]/.test(target) &&
     !path.includes('//') &&
     !/%(?![0-9a-f]{2})/i.test(path) &&

@@ -317,7 +317,7 @@ describe('the pages of the Admin UI', () => {
       }
       const wrong = await browser.get('cache/purge?what=resource&method=GET&url=/elsewhere');
       expect(wrong.status).to.equal(400);
-      expect(wrong.html).to.include('The path must be a path under /v1').and.to.include('value="/elsewhere"');
+      expect(wrong.html).to.include('The path must be a path that is forwarded').and.to.include('value="/elsewhere"');
       expect((await browser.get('cache/purge')).html).to.include('Choose what to purge.');
     });
   });

@@ -8,6 +8,24 @@ const warningsWith = (env: Environment) => loadSettings({ MANAGEMENT_TOKEN, ...e
 describe('settings that are valid individually', () => {
   const refused: Record<string, [Environment, string]> = {
     'METRICS_PATH in the API': [{ METRICS_PATH: '/v1/x' }, 'METRICS_PATH=/v1/x conflicts with /v1'],
+    'METRICS_PATH below a prefix of the proxy': [
+      { METRICS_PATH: '/up/x', PROXY_PREFIXES: '/v1,/up' },
+      'METRICS_PATH=/up/x conflicts with /up',
+    ],
+    'PROXY_PREFIXES on the API': [{ PROXY_PREFIXES: '/v1,/manage' }, 'PROXY_PREFIXES=/manage conflicts with /manage'],
+    'PROXY_PREFIXES on a token route': [
+      { PROXY_PREFIXES: '/token/v1' },
+      'PROXY_PREFIXES=/token/v1 conflicts with /token',
+    ],
+    'PROXY_PREFIXES on a probe': [{ PROXY_PREFIXES: '/ready' }, 'PROXY_PREFIXES=/ready conflicts with /ready'],
+    'PROXY_PREFIXES above the Admin UI': [
+      { PROXY_PREFIXES: '/ui', ADMIN_UI_PATH: '/ui/admin' },
+      'ADMIN_UI_PATH=/ui/admin/ conflicts with /ui',
+    ],
+    'PROXY_PREFIXES below the Admin UI': [
+      { PROXY_PREFIXES: '/admin/v1' },
+      'PROXY_PREFIXES=/admin/v1 conflicts with /admin/',
+    ],
     'METRICS_PATH in the API, in other letters': [{ METRICS_PATH: '/V1' }, 'METRICS_PATH=/V1 conflicts with /v1'],
     'METRICS_PATH in the management API': [
       { METRICS_PATH: '/manage/tokens' },

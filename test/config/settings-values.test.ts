@@ -278,7 +278,7 @@ const tables: Record<string, Table> = {
     name: 'HTTP_CACHE_DEFAULT_TTL_PATHS',
     key: 'httpCacheDefaultTtlPaths',
     accepted: { '*': ['*'], '/v1/models,/v1/files/*': ['/v1/models', '/v1/files/*'], '/v1/*': ['/v1/*'] },
-    refused: ['', '/models', 'v1/models', '/v1/*/models', '/v1/models?x', '**', '/v1*'],
+    refused: ['', 'v1/models', '/v1/*/models', '/v1/models?x', '**', '/v1*'],
   },
   'paths of a page': {
     name: 'METRICS_PATH',

@@ -23,6 +23,7 @@ describe('settings', () => {
     expect({ ...settings, ...reloadable }).to.deep.equal({
       managementToken: MANAGEMENT_TOKEN,
       listenAddress: { host: '127.0.0.1', port: 8080 },
+      proxyPrefixes: ['/v1', '/v1beta', '/openai'],
       upstreamAllowedHosts: ['*'],
       upstreamBaseUrl: new URL('https://api.openai.com'),
       requestTimeoutMs: 600_000,

@@ -146,7 +146,7 @@ export function purgeBody(dialog: Dialog): CachePurge | Problem {
     default: {
       const url = valueOf(dialog, 'Path').trim();
       const method = valueOf(dialog, 'Method') === 'POST' ? 'POST' : 'GET';
-      return /^\/v1(?:[/?]|$)/.test(url) ? { method, url } : { field: 'Path', words: 'The path must begin with /v1' };
+      return url.startsWith('/') ? { method, url } : { field: 'Path', words: 'The path must begin with /' };
     }
   }
 }

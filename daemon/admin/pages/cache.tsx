@@ -74,7 +74,11 @@ function Purge({ projects, form }: Pick<CacheProps, 'projects' | 'form'>) {
           <Field name="method" label="Method">
             {(attributes) => <Select choices={METHODS} chosen={form.method} {...attributes} />}
           </Field>
-          <Field name="url" label="Path" hint="A path under /v1 with its query. Removes all variants, in all projects.">
+          <Field
+            name="url"
+            label="Path"
+            hint="A path such as /v1/models with its query. Removes all variants, in all projects."
+          >
             {(attributes) => (
               <input
                 type="text"

@@ -7,7 +7,7 @@ import { EXAMPLE_IDS } from '../schemas/fields.js';
 const PURGE_DESCRIPTION = `Removes responses from the cache. Give exactly one of these: \`method\` with \`url\` removes the responses to one
 request line, \`project_id\` removes those of a project, and \`all\` removes everything.
 
-\`url\` is the target of the request line: a path under /v1 with its query, in the plain form that /v1 accepts. It has no dot segments, \`//\`,
+\`url\` is the target of the request line: a path with its query, in the plain form that is accepted of clients. It has no dot segments, \`//\`,
 backslash or fragment, and is not a full URL. It is compared byte for byte: \`/v1/models?\` differs from \`/v1/models\`, and \`%41\` from \`A\`.
 All variants of the response are removed, in all projects.
 

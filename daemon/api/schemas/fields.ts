@@ -74,11 +74,11 @@ export const upstreamBaseUrl = text(
   'an https URL such as https://api.openai.com, at most 488 characters',
 );
 
-// The same maximum length as a request target on /v1. The daemon also applies the rules for those targets (daemon/http/shape.ts).
+// The same maximum length as a request target. The daemon also applies the rules for those targets (daemon/http/shape.ts).
 export const cachedUrl = text(
-  (url) => url.length <= 8192 && /^\/v1(?:[/?]|$)/.test(url),
-  { maxLength: 8192, pattern: '^/v1([/?]|$)' },
-  'a path under /v1 in its plain form, with its query if it has one, at most 8 KiB',
+  (url) => url.length <= 8192 && url.startsWith('/'),
+  { maxLength: 8192, pattern: '^/' },
+  'a path that is forwarded, such as /v1/models, in its plain form, with its query if it has one, at most 8 KiB',
 );
 
 // Queries: each value arrives as a string, but is described with the type that it represents.

@@ -52,6 +52,8 @@ export interface ManageOptions extends ProjectOptions {
   logIns: LoginOptions;
   addressOf: AddressOf;
   cacheUpkeep: CacheManager;
+  /** Whether a target belongs to the proxy, so that its responses may be cached. */
+  isForwarded: (target: string) => boolean;
   auditBook: AuditLog;
   usage: Pick<HourlyUsage, 'report'>;
   top: TopReports;
@@ -84,7 +86,7 @@ export function manageRoutes(options: ManageOptions): Router {
   const handlers: Handlers<Operations> = {
     ...projectHandlers(options),
     ...tokenHandlers(registry),
-    ...cacheHandlers(options.cacheUpkeep),
+    ...cacheHandlers(options),
     ...auditHandlers(options),
     ...usageHandlers(options),
     ...migrationHandlers(options),
@@ -193,12 +195,15 @@ function tokenHandlers(registry: Registry): Handlers<Pick<Operations, TokenOpera
   };
 }
 
-function cacheHandlers(upkeep: CacheManager): Handlers<Pick<Operations, 'readCache' | 'purgeCache'>> {
+function cacheHandlers({
+  cacheUpkeep: upkeep,
+  isForwarded,
+}: Pick<ManageOptions, 'cacheUpkeep' | 'isForwarded'>): Handlers<Pick<Operations, 'readCache' | 'purgeCache'>> {
   return {
     readCache: () => upkeep.report(),
 
     purgeCache: async ({ body, caller }) => {
-      const selection = purgeSelection(body);
+      const selection = purgeSelection(body, isForwarded);
       if (selection.kind === 'project' && !isId(selection.projectId)) throw notFound('project');
       const isDryRun = body.dry_run === true;
       return wirePurged(await (isDryRun ? upkeep.previewPurge(selection) : upkeep.purge(selection, caller)), isDryRun);

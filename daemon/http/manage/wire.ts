@@ -148,13 +148,18 @@ export function tokenSort(written: TokenSortOrder): TokenSort {
   return { field: (descending ? written.slice(1) : written) as TokenSortField, descending };
 }
 
-/** @throws {Refusal} unless the body selects exactly one kind of entries. */
-export function purgeSelection(body: z.output<typeof schemas.cachePurge>): PurgeSelection {
+/**
+ * @param isForwarded whether a target belongs to the proxy.
+ * @throws {Refusal} unless the body selects exactly one kind of entries.
+ */
+export function purgeSelection(
+  body: z.output<typeof schemas.cachePurge>,
+  isForwarded: (target: string) => boolean,
+): PurgeSelection {
   const { method, url, project_id: projectId, all } = body;
   const isOne = [method ?? url, projectId, all].filter((it) => it !== undefined).length === 1;
   if (isOne && method !== undefined && url !== undefined) {
-    // The schema checks only the prefix.
-    if (isNormalizedTarget(url)) return { kind: 'resource', method, url };
+    if (isForwarded(url) && isNormalizedTarget(url)) return { kind: 'resource', method, url };
     throw new Refusal('invalid_request', `url must be ${cachedUrl.description ?? ''}`);
   }
   if (isOne && projectId !== undefined) return { kind: 'project', projectId };

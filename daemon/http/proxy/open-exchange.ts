@@ -18,7 +18,7 @@ export type ExchangeSettings = CorsSettings &
   WordingSettings &
   Pick<Reloadable, 'requestTimeoutMs' | 'clientBodyTimeoutMs'>;
 
-export interface ExchangeOptions extends AdmitOptions, Pick<Settings, 'maxRequestBytes'> {
+export interface ExchangeOptions extends AdmitOptions, Pick<Settings, 'maxRequestBytes' | 'proxyPrefixes'> {
   /** Null if the cache is off. */
   cache: ResponseCache | null;
   contents: Pick<ContentReaders, 'begin'>;

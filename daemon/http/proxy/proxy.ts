@@ -21,6 +21,8 @@ import { IdleTimers } from './timeouts/idle-timers.js';
 export type ProxyHandler = (req: IncomingMessage, res: ServerResponse, expectsContinue: boolean) => void;
 
 export interface Proxy {
+  /** Whether a target belongs to the proxy (PROXY_PREFIXES). */
+  handles: (target: string) => boolean;
   handle: ProxyHandler;
   /** Refuses the request whose response has not begun. @returns false if the request does not belong to the proxy. */
   refuse(res: ServerResponse, refusal: Refusal): boolean;
@@ -36,6 +38,7 @@ export function createProxy(options: ExchangeOptions): Proxy {
   const inFlight = new LinkedSet<Exchange>();
   const idleTimers = new IdleTimers(options.clock);
   return {
+    handles: beginsWith(options.proxyPrefixes),
     handle(req, res, expectsContinue) {
       const exchange = new Exchange(options, req, res, expectsContinue, inFlight, idleTimers);
       inFlight.add(exchange);
@@ -58,7 +61,12 @@ export function createProxy(options: ExchangeOptions): Proxy {
   };
 }
 
-export const isProxied = (target: string) => /^\/v1(?:[/?#]|$)/.test(target);
+/** @returns a test whether a target begins with one of the prefixes, as whole segments of its path. */
+function beginsWith(prefixes: readonly string[]): (target: string) => boolean {
+  // The prefixes have no characters that have a meaning here, except dots.
+  const pattern = new RegExp(`^(?:${prefixes.join('|').replaceAll('.', '\\.')})(?:[/?#]|$)`);
+  return (target) => pattern.test(target);
+}
 
 /**
  * Whether a target is a plain path: no absolute URL and nothing that a browser would take for one (`//host`), no fragment, which is not
@@ -67,10 +75,13 @@ export const isProxied = (target: string) => /^\/v1(?:[/?#]|$)/.test(target);
 export const isPath = (target: string) => /^\/(?!\/)[^#\\]*$/.test(target);
 
 /**
- * Headers for a refusal that is made before it is known where its request belongs: those of /v1, unless the request certainly belongs
+ * Headers for a refusal that is made before it is known where its request belongs: those of the proxy, unless the request certainly belongs
  * elsewhere.
  *
  * @param target null if it was not read.
  */
-export const cacheFields = (proxy: object | null, target: string | null): Readonly<Record<string, string>> =>
-  proxy === null || (target !== null && isPath(target) && !isProxied(target)) ? {} : REFUSAL_HEADERS;
+export const cacheFields = (
+  proxy: Pick<Proxy, 'handles'> | null,
+  target: string | null,
+): Readonly<Record<string, string>> =>
+  proxy === null || (target !== null && isPath(target) && !proxy.handles(target)) ? {} : REFUSAL_HEADERS;

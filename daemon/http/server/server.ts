@@ -11,7 +11,7 @@ import { isHandshake } from '../proxy/handshake.js';
 import type { Urgency } from './intake.js';
 import type { UnknownPathErrors } from './unknown-path.js';
 import { asRefusal, sendProblem } from '../problems.js';
-import { cacheFields, isPath, isProxied, type Proxy } from '../proxy/proxy.js';
+import { cacheFields, isPath, type Proxy } from '../proxy/proxy.js';
 import {
   checkExpectation,
   checkMessage,
@@ -26,7 +26,7 @@ import { serveWithoutUpgrade } from './without-upgrade.js';
 
 export interface ServerOptions {
   /** Null if this listener does not serve /v1. */
-  proxy: Pick<Proxy, 'handle' | 'refuse' | 'recordUnreadable'> | null;
+  proxy: Pick<Proxy, 'handles' | 'handle' | 'refuse' | 'recordUnreadable'> | null;
   /** How requests outside of /v1 are refused; null without a proxy. */
   unknownPathErrors: UnknownPathErrors | null;
   /** Null without a proxy. */
@@ -101,17 +101,20 @@ export function createHttpServer(options: ServerOptions): HttpServer {
     else if (isPath(target)) app(req, res);
     else refuse(targetNotNormalized(target));
   };
-  const serve = intake.inOrder((req, res, expectsContinue) => {
-    // A client that reuses its connection would lose the request that it sends just as the connection is closed. Not set as a header in
-    // advance: Node would then keep only the last of each repeated response header.
-    if (isDraining()) res.shouldKeepAlive = false;
-    if (req.httpVersionMinor === 0) {
-      res.shouldKeepAlive = false;
-      res.useChunkedEncodingByDefault = false; // Node would use it for `TE: chunked`.
-    }
-    if (proxy && isProxied(req.url ?? '')) proxy.handle(req, res, expectsContinue);
-    else serveHere(req, res, expectsContinue);
-  }, urgencyOf);
+  const serve = intake.inOrder(
+    (req, res, expectsContinue) => {
+      // A client that reuses its connection would lose the request that it sends just as the connection is closed. Not set as a header in
+      // advance: Node would then keep only the last of each repeated response header.
+      if (isDraining()) res.shouldKeepAlive = false;
+      if (req.httpVersionMinor === 0) {
+        res.shouldKeepAlive = false;
+        res.useChunkedEncodingByDefault = false; // Node would use it for `TE: chunked`.
+      }
+      if (proxy?.handles(req.url ?? '')) proxy.handle(req, res, expectsContinue);
+      else serveHere(req, res, expectsContinue);
+    },
+    (req) => urgencyOf(req, proxy),
+  );
   server.on('request', (req, res) => {
     serve(req, res, false);
   });
@@ -125,7 +128,7 @@ export function createHttpServer(options: ServerOptions): HttpServer {
     if (socket._httpMessage) {
       // Its response would overtake those of earlier requests, which Node does not serve any further after an upgrade.
       socket.on('error', () => undefined).destroy();
-    } else if (upgrades && isProxied(req.url ?? '') && isHandshake(req)) {
+    } else if (upgrades && proxy?.handles(req.url ?? '') && isHandshake(req)) {
       upgrades.handle(req, socket, rest);
     } else {
       serveWithoutUpgrade(server, req, socket, rest);
@@ -142,8 +145,9 @@ const PROBE = /^\/(?:live|ready|health)$/;
 export const isProbe = (target: string): boolean => PROBE.test(target);
 
 /** Requests to the provider start immediately, since they are this program's purpose. Other requests must not delay them. */
-function urgencyOf({ url = '' }: IncomingMessage): Urgency {
-  if (isProxied(url)) return 'direct';
+function urgencyOf({ url = '' }: IncomingMessage, proxy: Pick<Proxy, 'handles'> | null): Urgency {
+  // Not only where the proxy is: a request for it on another listener is refused at once.
+  if (proxy?.handles(url)) return 'direct';
   return isProbe(url) ? 'urgent' : 'usual';
 }
 

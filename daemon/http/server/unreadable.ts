@@ -22,7 +22,7 @@ type ParserError = NodeJS.ErrnoException & { rawPacket?: Buffer; bytesParsed?: n
 
 export interface UnreadableOptions {
   /** Null if this listener does not serve /v1. */
-  proxy: Pick<Proxy, 'refuse' | 'recordUnreadable'> | null;
+  proxy: Pick<Proxy, 'handles' | 'refuse' | 'recordUnreadable'> | null;
   unknownPathErrors: UnknownPathErrors | null;
   clock: Clock;
   intake: Pick<Intake, 'parserPaused'>;

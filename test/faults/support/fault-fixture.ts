@@ -9,7 +9,6 @@ import type { Environment } from '../../../config/settings.js';
 import type { WireProject, WireTokenCreated } from '../../../daemon/api/contract.js';
 import type { RequestEnded } from '../../../daemon/core/events.js';
 import { databaseAtRest } from '../../support/at-rest.js';
-import { isProxied } from '../../../daemon/http/proxy/proxy.js';
 import type { Certificate } from '../../support/certificates.js';
 import { isHandshake } from '../../../daemon/http/proxy/handshake.js';
 import type { TestClock } from '../../support/clock.js';
@@ -37,6 +36,9 @@ interface Transcript {
   /** The connection was closed in an orderly way, which ends a response without a length. */
   hasEnded: boolean;
 }
+
+/** By the default of PROXY_PREFIXES. */
+const IS_PROXIED = /^\/(?:v1|v1beta|openai)(?:[/?#]|$)/;
 
 export interface FaultFixtureOptions {
   env?: Environment;
@@ -89,7 +91,7 @@ export class FaultFixture {
         .get(req.socket.remotePort ?? 0)
         ?.at(-1)
         ?.push({ method: req.method ?? '', target: req.url ?? '' });
-      if (!isProxied(req.url ?? '')) return;
+      if (!IS_PROXIED.test(req.url ?? '')) return;
       // A pipelined request begins when the previous one has its response, unless it is refused or the connection ends before.
       const begin = () => {
         if (!req.socket.destroyed && !req.socket.writableEnded && !res.headersSent) this.#proxied += 1;
@@ -103,7 +105,7 @@ export class FaultFixture {
     this.daemon.daemon.server
       .prependListener('upgrade', (req: IncomingMessage, socket: Socket & { _httpMessage?: unknown }) => {
         // Any other upgrade arrives again, as a request. One after an unanswered request is not a request.
-        if (isProxied(req.url ?? '') && isHandshake(req) && !socket._httpMessage) this.#proxied += 1;
+        if (IS_PROXIED.test(req.url ?? '') && isHandshake(req) && !socket._httpMessage) this.#proxied += 1;
       })
       .prependListener('request', count)
       .prependListener('checkContinue', count)

@@ -45,7 +45,8 @@ describe('the management of the cache', () => {
   };
 
   function inputs(): void {
-    const URL = 'url must be a path under /v1 in its plain form, with its query if it has one, at most 8 KiB';
+    const URL =
+      'url must be a path that is forwarded, such as /v1/models, in its plain form, with its query if it has one, at most 8 KiB';
     const METHOD = 'method must be GET or POST, the methods whose responses are cached';
     const ONE = 'give exactly one of: method with url, project_id, or all';
 
@@ -59,7 +60,7 @@ describe('the management of the cache', () => {
       'a full URL': 'http://localhost/v1/models',
       'no path': '',
       'a relative path': 'v1/models',
-      'a path outside of /v1': '/manage/tokens',
+      'a path that is not forwarded': '/manage/tokens',
       'a path that begins like /v1': '/v1x/models',
       'another host': '//evil.example/v1/models',
       'two slashes': '/v1//models',

@@ -181,3 +181,48 @@ describe('the upstream of a project', () => {
     await narrow.close();
   });
 });
+
+describe('PROXY_PREFIXES', () => {
+  it('are forwarded by the same rules as /v1, with everything below them, and nothing else', async () => {
+    const scene = await ProxyFixture.open();
+    scene.provider.answer = (_req, res) => void res.writeHead(200).end('{}');
+    for (const [target, status] of [
+      ['/v1beta/models/gemini-2.0-flash:generateContent', 200],
+      ['/v1beta', 200],
+      ['/openai/deployments/gpt/chat/completions?api-version=2024-10-21', 200],
+      ['/v1beta2/models', 404],
+      ['/v1betamodels', 404],
+      ['/openai.json', 404],
+      ['/V1beta/models', 404],
+      ['/v1beta/../v1/models', 400],
+      ['/v1beta/%2e%2e/manage/tokens', 400],
+      ['/v1beta/..;/manage', 400],
+      ['/v1beta//models', 400],
+      ['/v1beta/models?key=AIza', 401],
+    ] as const) {
+      expect((await scene.send(head(`GET ${target}`, scene.secret))).status, target).to.equal(status);
+    }
+    expect(scene.provider.received.map(({ url }) => url)).to.deep.equal([
+      '/v1beta/models/gemini-2.0-flash:generateContent',
+      '/v1beta',
+      '/openai/deployments/gpt/chat/completions?api-version=2024-10-21',
+    ]);
+    expect((await scene.send(head('GET /v1beta/models', null))).status).to.equal(401);
+    await scene.close();
+  });
+
+  it('can be others, with a dot that stands for itself', async () => {
+    const scene = await ProxyFixture.open({ PROXY_PREFIXES: '/v1.5,/api/llm' });
+    scene.provider.answer = (_req, res) => void res.writeHead(200).end('{}');
+    for (const [target, status] of [
+      ['/v1.5/models', 200],
+      ['/v1x5/models', 404],
+      ['/api/llm/chat', 200],
+      ['/api/other', 404],
+      ['/v1/models', 404],
+    ] as const) {
+      expect((await scene.send(head(`GET ${target}`, scene.secret))).status, target).to.equal(status);
+    }
+    await scene.close();
+  });
+});

@@ -81,6 +81,7 @@ export class Instance {
       clock,
       live,
       maxRequestBytes: settings.maxRequestBytes,
+      proxyPrefixes: settings.proxyPrefixes,
       isServing: () => true,
       loopMark: instanceId,
       completions: new CompletionQueue(clock),
