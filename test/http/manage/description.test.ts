@@ -154,7 +154,7 @@ describe('the description of the management API', () => {
     ['PATCH', '/manage/tokens/{id}', {}],
     ['POST', '/manage/tokens/lookup', { token: '' }],
     ['POST', '/manage/cache/purge', { method: 'PUT', url: '/v1/models' }],
-    ['POST', '/manage/cache/purge', { method: 'GET', url: '/v2/models' }],
+    ['POST', '/manage/cache/purge', { method: 'GET', url: 'v1/models' }],
     ['POST', '/manage/cache/purge', { method: 'GET', url: '/v1/models', dry_run: 'true' }],
   ] as const) {
     it(`rejects, as the daemon does, ${JSON.stringify(body)} for ${method} ${path}`, async () => {
