@@ -15,6 +15,7 @@ import { people } from './0007-people.js';
 import { projectLastUse } from './0008-project-last-use.js';
 import { tokenTimes } from './0009-token-times.js';
 import { projectUpstream } from './0011-project-upstream.js';
+import { promptCache } from './0012-prompt-cache.js';
 import { MigrationsLocked, whileAlone } from './lock.js';
 import type { Migration } from './migration.js';
 import { Schema } from './schema.js';
@@ -30,6 +31,7 @@ const MIGRATIONS: readonly Migration[] = [
   projectLastUse,
   tokenTimes,
   projectUpstream,
+  promptCache,
 ];
 const TABLE = 'schema_migrations';
 

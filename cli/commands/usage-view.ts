@@ -19,14 +19,20 @@ const COUNTS = [
   { field: 'upstream_errors', title: 'UPSTREAM 5XX', rank: 5 },
   { field: 'cut', title: 'CUT', rank: 6 },
 ] as const;
+/** Of prompt tokens. Shown if there are some; for scripts after all other fields. */
+const PROMPT_CACHE_COUNTS = [
+  { field: 'cache_read_tokens', title: 'CACHE READ', rank: 2 },
+  { field: 'cache_write_tokens', title: 'CACHE WRITE', rank: 5.5 },
+] as const;
+const ALL_COUNTS = [...COUNTS, ...PROMPT_CACHE_COUNTS] as const;
 // A bar gives way to figures.
 const BAR_RANK = 4.5;
 const BAR_COLUMNS = 12;
 
-type CountField = (typeof COUNTS)[number]['field'];
+type CountField = (typeof ALL_COUNTS)[number]['field'];
 
 /** `tokens` is the sum of prompt and completion tokens. */
-export const SORT_FIELDS = ['requests', 'tokens', ...COUNTS.slice(1).map(({ field }) => field)] as const;
+export const SORT_FIELDS = ['requests', 'tokens', ...ALL_COUNTS.slice(1).map(({ field }) => field)] as const;
 export type SortField = 'tokens' | CountField;
 export const DEFAULT_SORT = 'requests' satisfies SortField;
 
@@ -44,7 +50,7 @@ export const sorted = (lines: readonly WireUsageLine[], field: SortField): WireU
 
 function sumOf(lines: readonly WireUsageLine[], label: string): UsageRow {
   const total = (field: CountField) => lines.reduce((sum, line) => sum + line[field], 0);
-  const counts = Object.fromEntries(COUNTS.map(({ field }) => [field, total(field)])) as Record<CountField, number>;
+  const counts = Object.fromEntries(ALL_COUNTS.map(({ field }) => [field, total(field)])) as Record<CountField, number>;
   return { ...counts, label };
 }
 
@@ -67,6 +73,7 @@ export function usageView(report: Report): View<UsageRow> {
       ...COUNTS.map(({ field }) => field),
       ...(by.includes('token') ? (['token_name'] as const) : []),
       ...(by.includes('project') ? (['project_name'] as const) : []),
+      ...PROMPT_CACHE_COUNTS.map(({ field }) => field),
     ],
     columns: columnsOf(report),
     summary(items) {
@@ -103,7 +110,10 @@ const DIMENSIONS: Record<UsageDimension, TableColumn<UsageRow>> = {
   day: { title: 'DAY (UTC)', rank: 0, show: ({ day }) => (day ?? '').slice(0, 10) },
 };
 
-function columnsOf({ by, lines, measured }: Report): TableColumn<UsageRow>[] {
+function columnsOf({ by, lines, others, measured }: Report): TableColumn<UsageRow>[] {
+  const isUsed = ({ field }: (typeof PROMPT_CACHE_COUNTS)[number]) =>
+    isMeasured(field, measured) || [...lines, ...others].some((line) => amountOf(line, field) > 0);
+  const shownCounts = [...COUNTS, ...PROMPT_CACHE_COUNTS.filter(isUsed)];
   const dimensions = by.map((dimension, at): TableColumn<UsageRow> => {
     const column = DIMENSIONS[dimension];
     return {
@@ -112,7 +122,7 @@ function columnsOf({ by, lines, measured }: Report): TableColumn<UsageRow>[] {
       tint: ({ label }) => (label === undefined ? undefined : 'dim'),
     };
   });
-  const counts = COUNTS.map(({ field, title, rank }): TableColumn<UsageRow> => ({
+  const counts = shownCounts.map(({ field, title, rank }): TableColumn<UsageRow> => ({
     title,
     // What the report is sorted by is always shown.
     rank: isMeasured(field, measured) ? 0 : rank,
@@ -120,7 +130,7 @@ function columnsOf({ by, lines, measured }: Report): TableColumn<UsageRow>[] {
     alignRight: true,
   }));
   if (by.length === 0) return counts;
-  const at = COUNTS.findLastIndex(({ field }) => isMeasured(field, measured)) + 1;
+  const at = shownCounts.findLastIndex(({ field }) => isMeasured(field, measured)) + 1;
   return [...dimensions, ...counts.slice(0, at), barColumn(lines, measured), ...counts.slice(at)];
 }
 
@@ -130,7 +140,7 @@ const isMeasured = (field: CountField, measured: SortField) =>
 /** A bar beside what it measures. Sums of several lines have none: they would make the others too short to compare. */
 function barColumn(lines: readonly WireUsageLine[], measured: SortField): TableColumn<UsageRow> {
   const most = Math.max(1, ...lines.map((line) => amountOf(line, measured)));
-  const isGood = ['requests', 'hits', 'tokens', 'prompt_tokens', 'completion_tokens'].includes(measured);
+  const isGood = !['refused', 'errors', 'upstream_refused', 'upstream_errors', 'cut'].includes(measured);
   return {
     title: '',
     rank: BAR_RANK,

@@ -39,6 +39,17 @@ export function revocationShown(
 const BYTE_UNITS = ['kB', 'MB', 'GB', 'TB'] as const;
 
 /** `950 B`, `1.25 MB`: powers of 1000, as sizes in the settings. */
+/** Prompt tokens of the provider's prompt cache, such as `1,200 read, 300 written`; null if there are none. */
+export function promptCacheShown(usage: {
+  cache_read_tokens: number | null;
+  cache_write_tokens: number | null;
+}): string | null {
+  // Not reported by an older daemon: NaN.
+  const [read, written] = [usage.cache_read_tokens || 0, usage.cache_write_tokens || 0];
+  const shown = [read > 0 && `${exact(read)} read`, written > 0 && `${exact(written)} written`].filter(Boolean);
+  return shown.length === 0 ? null : shown.join(', ');
+}
+
 export function bytes(value: number): string {
   if (Number.isNaN(value)) return NOT_REPORTED;
   let [amount, power] = [value, 0];

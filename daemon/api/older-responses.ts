@@ -94,6 +94,8 @@ const UNKNOWN_USAGE: Omit<WireUsageLine, keyof UsageNames | 'token_id' | 'projec
   cut: NaN,
   prompt_tokens: NaN,
   completion_tokens: NaN,
+  cache_read_tokens: NaN,
+  cache_write_tokens: NaN,
 };
 
 /** A line has the names of its dimensions only. */
@@ -149,7 +151,14 @@ const UNKNOWN_REQUEST: WireRequestEvent = {
   bytes_out: NaN,
   streamed: false,
   model: null,
-  usage: { prompt_tokens: null, completion_tokens: null, total_tokens: null, source: 'missing' },
+  usage: {
+    prompt_tokens: null,
+    completion_tokens: null,
+    total_tokens: null,
+    source: 'missing',
+    cache_read_tokens: null,
+    cache_write_tokens: null,
+  },
   request_body: null,
   response_body: null,
 };

@@ -7,9 +7,14 @@ export type Outcome = RequestOutcome;
 
 /** Model tokens as counted by the provider; null for counts it did not report. */
 export interface ModelUsage {
+  /** All tokens of the prompt, including those of the provider's prompt cache. */
   promptTokens: number | null;
   completionTokens: number | null;
   totalTokens: number | null;
+  /** The part of the prompt that the provider read from its prompt cache. */
+  cacheReadTokens: number | null;
+  /** The part of the prompt that the provider wrote to its prompt cache. */
+  cacheWriteTokens: number | null;
 }
 
 /** What was read from the bodies of a request and its response. */

@@ -112,6 +112,8 @@ export class HourlyUsage {
       row.withTokens += 1;
       row.promptTokens += ended.usage.promptTokens ?? 0;
       row.completionTokens += ended.usage.completionTokens ?? 0;
+      row.cacheReadTokens += ended.usage.cacheReadTokens ?? 0;
+      row.cacheWriteTokens += ended.usage.cacheWriteTokens ?? 0;
     }
     if (ended.outcome === 'upstream_refused') row.upstreamRefused += 1;
     if (ended.outcome === 'upstream_error' && ended.code !== 'internal') row.upstreamErrors += 1;
@@ -252,6 +254,8 @@ const noUsage = (): UsageCounts => ({
   hits: 0,
   promptTokens: 0,
   completionTokens: 0,
+  cacheReadTokens: 0,
+  cacheWriteTokens: 0,
   upstreamRefused: 0,
   upstreamErrors: 0,
   cut: 0,

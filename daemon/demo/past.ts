@@ -221,7 +221,13 @@ export class Past {
     const upstreamMs = (isServed ? usualMs : 60) * (0.5 + this.#random() + (this.#random() < 0.05 ? 4 : 0));
     const promptTokens = Math.round(prompt * (0.4 + 1.2 * this.#random()));
     const completionTokens = Math.round(completion * (0.4 + 1.2 * this.#random()));
-    const usage = { promptTokens, completionTokens, totalTokens: promptTokens + completionTokens };
+    const usage = {
+      promptTokens,
+      completionTokens,
+      totalTokens: promptTokens + completionTokens,
+      cacheReadTokens: null,
+      cacheWriteTokens: null,
+    };
     return {
       ...NO_CONTENT_FACTS,
       ...(reply instanceof Refusal ? refused(reply) : { ...reply, code: null, problem: null }),

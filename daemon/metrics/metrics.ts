@@ -80,6 +80,11 @@ function addModels(families: Families, models: ModelMetrics): void {
     () => models.tokens(),
   );
   families.counter(
+    'llmp_model_prompt_cache_tokens_total',
+    "Prompt tokens that were read from the provider's prompt cache or written to it. They are also part of the prompt tokens.",
+    () => models.promptCacheTokens(),
+  );
+  families.counter(
     'llmp_model_usage_missing_total',
     'Model responses that did not report their token usage.',
     () => models.missing,

@@ -6,12 +6,19 @@ const MAX_MODELS = 50;
 const OTHER = 'other';
 const LOOKS_LIKE_A_MODEL = /^[\w.:/@+-]{1,64}$/;
 
+interface Counts {
+  prompt: number;
+  completion: number;
+  cacheRead: number;
+  cacheWrite: number;
+}
+
 /**
  * Model tokens by model. The first 50 models for which a provider counts tokens have their own series; all later ones share one.
  * Invented names create no series, because the provider does not answer them with a token count.
  */
 export class ModelMetrics {
-  readonly #models = new Map<string, { prompt: number; completion: number }>();
+  readonly #models = new Map<string, Counts>();
   /** Responses that could be parsed but did not report their token usage. */
   missing = 0;
 
@@ -24,6 +31,8 @@ export class ModelMetrics {
     const counted = this.#countsOf(model);
     counted.prompt += usage.promptTokens ?? 0;
     counted.completion += usage.completionTokens ?? 0;
+    counted.cacheRead += usage.cacheReadTokens ?? 0;
+    counted.cacheWrite += usage.cacheWriteTokens ?? 0;
   }
 
   *tokens(): Iterable<Sample> {
@@ -33,14 +42,22 @@ export class ModelMetrics {
     }
   }
 
-  #countsOf(model: string | null): { prompt: number; completion: number } {
+  /** Parts of the prompt tokens. */
+  *promptCacheTokens(): Iterable<Sample> {
+    for (const [model, { cacheRead, cacheWrite }] of this.#models) {
+      yield { labels: { model, kind: 'read' }, value: cacheRead };
+      yield { labels: { model, kind: 'write' }, value: cacheWrite };
+    }
+  }
+
+  #countsOf(model: string | null): Counts {
     const known = this.#models.get(model ?? OTHER);
     if (known) return known;
     const isNameable = model !== null && LOOKS_LIKE_A_MODEL.test(model) && !holdsSecret(model);
     const name = isNameable && this.#models.size < MAX_MODELS ? model : OTHER;
     const existing = this.#models.get(name);
     if (existing) return existing;
-    const counted = { prompt: 0, completion: 0 };
+    const counted = { prompt: 0, completion: 0, cacheRead: 0, cacheWrite: 0 };
     this.#models.set(name, counted);
     return counted;
   }

@@ -21,6 +21,9 @@ export interface UsageJson {
   completion_tokens: number | null;
   total_tokens: number | null;
   source: 'provider' | 'missing';
+  /** Undefined in events of older daemons. */
+  cache_read_tokens: number | null | undefined;
+  cache_write_tokens: number | null | undefined;
 }
 
 export interface RequestEventJson extends EventBase {

@@ -71,12 +71,16 @@ function changeText(record: NamedRecord, instance: string): string {
 const namesText = ({ projectName, tokenName }: SubjectNames) =>
   `"project_name":${nameText(projectName)},"token_name":${nameText(tokenName)}`;
 
-const MISSING = '{"prompt_tokens":null,"completion_tokens":null,"total_tokens":null,"source":"missing"}';
+const MISSING =
+  '{"prompt_tokens":null,"completion_tokens":null,"total_tokens":null,"source":"missing","cache_read_tokens":null,"cache_write_tokens":null}';
 
 function usageText(usage: ModelUsage | null): string {
   if (usage === null) return MISSING;
-  const { promptTokens, completionTokens, totalTokens } = usage;
-  return `{"prompt_tokens":${promptTokens},"completion_tokens":${completionTokens},"total_tokens":${totalTokens},"source":"provider"}`;
+  const { promptTokens, completionTokens, totalTokens, cacheReadTokens, cacheWriteTokens } = usage;
+  return (
+    `{"prompt_tokens":${promptTokens},"completion_tokens":${completionTokens},"total_tokens":${totalTokens},"source":"provider",` +
+    `"cache_read_tokens":${cacheReadTokens},"cache_write_tokens":${cacheWriteTokens}}`
+  );
 }
 
 let writtenMs = NaN;

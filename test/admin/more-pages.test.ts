@@ -8,7 +8,7 @@ import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../support/daemo
 import { TestClock } from '../support/clock.js';
 import { eventually } from '../support/eventually.js';
 import { auditOf } from '../support/management.js';
-import { startProvider } from '../support/provider.js';
+import { json, startProvider } from '../support/provider.js';
 import { TestBrowser } from './test-browser.js';
 
 describe('the pages of the Admin UI', () => {
@@ -133,6 +133,34 @@ describe('the pages of the Admin UI', () => {
       const wrong = await browser.get('usage?by=everything');
       expect(wrong.status).to.equal(400);
       expect(wrong.html).to.include('must be one of model token');
+    });
+
+    it('have columns for the prompt cache if there is something in them', async () => {
+      const provider = await startProvider();
+      const cached = await startDaemon({ upstream: provider.url });
+      const { token } = await cached.createToken((await cached.createProject()).id, { name: 'cached' });
+      const there = new TestBrowser(cached.managementUrl);
+      await there.logIn(MANAGEMENT_TOKEN);
+      const shown = async () => {
+        await (await cached.call(token)).text();
+        cached.daemon.completions.flush();
+        return (await there.get('usage?by=token&sort=cache_read_tokens')).html;
+      };
+      expect(await shown())
+        .to.include('>cached</bdi>')
+        .and.not.to.include('Prompt cache');
+      provider.answer = (_req, res) => {
+        const usage = { prompt_tokens: 2000, completion_tokens: 1, prompt_tokens_details: { cached_tokens: 1920 } };
+        json(res, 200, { model: 'm', usage });
+      };
+      const html = await shown();
+      expect(html).to.include('Prompt cache read').and.not.to.include('Prompt cache written');
+      expect(/<table id="usage-lines"[^]*<\/table>/.exec(html)?.[0]).to.include('1,920');
+      const [titles = '', line = ''] = (await there.get('usage/export?by=token&format=csv')).html.split('\r\n');
+      const at = titles.split(',').indexOf('cache_read_tokens');
+      expect(line.split(',')[at]).to.equal('1920');
+      await cached.stop();
+      await provider.stop();
     });
 
     it('show requests and model tokens over time, for a period or between two days', async () => {

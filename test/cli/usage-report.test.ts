@@ -45,15 +45,17 @@ describe('llmp usage', () => {
         upstream_refused: 0,
         upstream_errors: 0,
         cut: 0,
+        cache_read_tokens: 0,
+        cache_write_tokens: 0,
       },
     ]);
   });
 
   it('groups as requested, in every format', async () => {
     const by = 'usage --by model,token --since 24h';
-    expect((await here(by)).out).to.equal(`${token.id}\tgpt-test\t2\t0\t0\t0\t20\t6\t0\t0\t0\tci-deploy\n`);
+    expect((await here(by)).out).to.equal(`${token.id}\tgpt-test\t2\t0\t0\t0\t20\t6\t0\t0\t0\tci-deploy\t0\t0\n`);
     expect((await here(`${by} -o csv`)).out).to.equal(
-      `token_id,model,requests,hits,refused,errors,prompt_tokens,completion_tokens,upstream_refused,upstream_errors,cut,token_name\r\n${token.id},gpt-test,2,0,0,0,20,6,0,0,0,ci-deploy\r\n`,
+      `token_id,model,requests,hits,refused,errors,prompt_tokens,completion_tokens,upstream_refused,upstream_errors,cut,token_name,cache_read_tokens,cache_write_tokens\r\n${token.id},gpt-test,2,0,0,0,20,6,0,0,0,ci-deploy,0,0\r\n`,
     );
     expect((await here(`${by} -o id`)).out).to.equal(`${token.id} gpt-test\n`);
     expect(JSON.parse((await here(`${by} -o jsonl`)).out)).to.include({ token_id: token.id, model: 'gpt-test' });
@@ -86,13 +88,16 @@ describe('llmp usage', () => {
       { model: null, requests: 600, errors: 0, tokens: 70 },
     ];
     let standIn: StandIn;
+    let cached = 0;
 
     beforeEach(async () => {
+      cached = 0;
       standIn = await startStandIn();
       standIn.answer = (_req, res) => {
         const lines = MODELS.map(({ model, requests, errors, tokens }) => ({
           ...{ model, requests, errors, hits: 0, refused: 0, prompt_tokens: tokens, completion_tokens: 1 },
           ...{ upstream_refused: 0, upstream_errors: errors, cut: 0 },
+          ...{ cache_read_tokens: cached, cache_write_tokens: 0 },
         }));
         answerJson(res, 200, lines);
       };
@@ -157,6 +162,20 @@ describe('llmp usage', () => {
       ]);
       expect(JSON.parse(await report('--top 2 --json'))).to.have.length(2);
       expect((await report('--top 9 --no-color', { terminal: 100 })).includes('other')).to.equal(false);
+    });
+
+    it('has columns for the prompt cache only if there is something in them, or if it sorts by one', async () => {
+      const titles = async (args: string) => table(await report(`--no-color ${args}`, { terminal: 200 }))[0];
+      expect(await titles('')).not.to.include.members(['CACHE READ']);
+      expect(await titles('--sort cache_write_tokens')).to.include('CACHE WRITE');
+      cached = 1_500;
+      expect(await titles(''))
+        .to.include('CACHE READ')
+        .and.not.to.include('CACHE WRITE');
+      const lines = table(await report('--no-color --top 1', { terminal: 200 }));
+      expect(lines.map((line) => line.at(-1))).to.deep.equal(['CACHE READ', '1,500', '4,500', '6,000']);
+      cached = NaN; // JSON has null for it. An older daemon has no such field.
+      expect(await titles('')).not.to.include.members(['CACHE READ']);
     });
 
     it('draws bars in ASCII, keeps what it sorts by on a narrow terminal, and no color if there must be none', async () => {

@@ -38,10 +38,14 @@ const counts = (
   promptTokens: number | null,
   completionTokens: number | null,
   totalTokens: number | null,
+  cacheReadTokens: number | null = null,
+  cacheWriteTokens: number | null = null,
 ): ModelUsage => ({
   promptTokens,
   completionTokens,
   totalTokens,
+  cacheReadTokens,
+  cacheWriteTokens,
 });
 
 const CHAT = {
@@ -58,7 +62,7 @@ const CHAT = {
 
 describe('the model and usage of a JSON response', () => {
   const RESPONSES: [what: string, body: unknown, model: string | null, usage: ModelUsage | null][] = [
-    ['a chat completion', CHAT, 'gpt-test-1', counts(9, 12, 21)],
+    ['a chat completion', CHAT, 'gpt-test-1', counts(9, 12, 21, 0)],
     ['a chat completion without usage', { ...CHAT, usage: undefined }, 'gpt-test-1', null],
     ['a chat completion whose usage is null', { ...CHAT, usage: null }, 'gpt-test-1', null],
     [
@@ -83,7 +87,7 @@ describe('the model and usage of a JSON response', () => {
         metadata: { model: 'liar', usage: 'none' },
       },
       'gpt-r',
-      counts(36, 87, 123),
+      counts(36, 87, 123, 0),
     ],
     [
       'embeddings, with the model at the end',
@@ -133,8 +137,8 @@ describe('the model and usage of a JSON response', () => {
       counts(2, null, null),
     ],
     ['names that only look similar', '{"a\\"usage":{"prompt_tokens":1},"a\\"model":"m"}', null, null],
-    ['a leading byte order mark', `\ufeff${JSON.stringify(CHAT)}`, 'gpt-test-1', counts(9, 12, 21)],
-    ['much white space', JSON.stringify(CHAT, null, 8).replaceAll('\n', '\r\n\t'), 'gpt-test-1', counts(9, 12, 21)],
+    ['a leading byte order mark', `\ufeff${JSON.stringify(CHAT)}`, 'gpt-test-1', counts(9, 12, 21, 0)],
+    ['much white space', JSON.stringify(CHAT, null, 8).replaceAll('\n', '\r\n\t'), 'gpt-test-1', counts(9, 12, 21, 0)],
     ['truncated JSON', '{"model":"m","usage":{"prompt_tokens":1}', 'm', null],
     ['an empty body', '', null, null],
     ['an array', [CHAT], null, null],
@@ -186,7 +190,7 @@ describe('the model and usage of a JSON response', () => {
 
   it('are not read from other content types', async () => {
     expect((await ofJson(CHAT, { type: 'audio/mpeg' })).usage).to.equal(null);
-    expect((await ofJson(CHAT, { type: 'application/json; charset=utf-8' })).usage).to.deep.equal(counts(9, 12, 21));
+    expect((await ofJson(CHAT, { type: 'application/json; charset=utf-8' })).usage).to.deep.equal(counts(9, 12, 21, 0));
     expect((await ofJson(CHAT, { type: 'application/vnd.x+json' })).model).to.equal('gpt-test-1');
   });
 });
@@ -432,7 +436,7 @@ describe('the model and usage of a compressed response', () => {
     br: brotliCompressSync,
   };
   const chat = Buffer.from(JSON.stringify(CHAT));
-  const expected = { model: 'gpt-test-1', usage: counts(9, 12, 21) };
+  const expected = { model: 'gpt-test-1', usage: counts(9, 12, 21, 0) };
 
   for (const [coding, compress] of Object.entries({
     ...CODINGS,

@@ -81,7 +81,10 @@ describe('events', function () {
         bytes_in: 5,
         bytes_out: 5,
         streamed: false,
-        usage: { prompt_tokens: null, completion_tokens: null, total_tokens: null, source: 'missing' },
+        usage: {
+          ...{ prompt_tokens: null, completion_tokens: null, total_tokens: null, source: 'missing' },
+          ...{ cache_read_tokens: null, cache_write_tokens: null },
+        },
         request_body: null,
         response_body: null,
       });
@@ -434,11 +437,17 @@ describe('the text of an event', () => {
   });
 
   it('distinguishes counts of 0 from counts that the provider did not report', () => {
-    expect(eventOf({ usage: { promptTokens: 0, completionTokens: null, totalTokens: 3 } }).usage).to.deep.equal({
+    const usage = {
+      ...{ promptTokens: 0, completionTokens: null, totalTokens: 3 },
+      ...{ cacheReadTokens: null, cacheWriteTokens: 2 },
+    };
+    expect(eventOf({ usage }).usage).to.deep.equal({
       prompt_tokens: 0,
       completion_tokens: null,
       total_tokens: 3,
       source: 'provider',
+      cache_read_tokens: null,
+      cache_write_tokens: 2,
     });
     expect(eventOf({ usage: null }).usage.source).to.equal('missing');
   });

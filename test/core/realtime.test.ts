@@ -17,10 +17,17 @@ const done = (usage: object | null, more: object = {}) =>
 const delta = (length: number) =>
   JSON.stringify({ type: 'response.output_audio.delta', response_id: 'r', delta: 'A'.repeat(length) });
 const USAGE = { total_tokens: 253, input_tokens: 132, output_tokens: 121, input_token_details: { text_tokens: 119 } };
-const counts = (promptTokens: number, completionTokens: number, totalTokens: number): ModelUsage => ({
+const counts = (
+  promptTokens: number,
+  completionTokens: number,
+  totalTokens: number,
+  cacheReadTokens: number | null = null,
+): ModelUsage => ({
   promptTokens,
   completionTokens,
   totalTokens,
+  cacheReadTokens,
+  cacheWriteTokens: null,
 });
 
 describe('the record of a realtime connection', () => {

@@ -18,6 +18,11 @@ interface Use {
 }
 
 /** Produces every possible outcome of a request once, and then compares all records of them. */
+const USAGE = {
+  ...{ prompt_tokens: 3, completion_tokens: 4, total_tokens: 7 },
+  prompt_tokens_details: { cached_tokens: 2 },
+};
+
 describe(`metrics, events, usage and audit agree${WITHOUT_REDIS}`, function () {
   this.timeout(60_000);
   let redis: TestRedis;
@@ -52,7 +57,7 @@ describe(`metrics, events, usage and audit agree${WITHOUT_REDIS}`, function () {
     const { daemon, provider } = scene;
     const chat = { 'Content-Type': 'application/json' };
     provider.answer = (_req, res) => {
-      json(res, 200, { model: 'gpt-4o', usage: { prompt_tokens: 3, completion_tokens: 4, total_tokens: 7 } });
+      json(res, 200, { model: 'gpt-4o', usage: USAGE });
     };
     for (let n = 0; n < 5; n++) await scene.send(scene.post(chat, '{"model":"gpt-4o"}'));
     (await scene.midStream()).client.destroy();
@@ -131,6 +136,8 @@ describe(`metrics, events, usage and audit agree${WITHOUT_REDIS}`, function () {
     expect(sum(usage.map((line) => line.upstream_errors))).to.equal(of(['upstream_error']));
     expect(sum(usage.map(({ errors }) => errors))).to.equal(of(['upstream_error', 'timeout', 'truncated', 'drained']));
     expect(sum(usage.map(({ prompt_tokens }) => prompt_tokens))).to.equal(15);
+    expect(sum(usage.map((line) => line.cache_read_tokens))).to.equal(10);
+    expect(metrics).to.include('llmp_model_prompt_cache_tokens_total{model="gpt-4o",kind="read"} 10\n');
   });
 
   it('the metrics count each outcome (finding A13)', () => {

@@ -119,6 +119,8 @@ async function usePast(system: System, tokens: readonly WireTokenCreated[], nowM
     upstreamRefused: 0,
     upstreamErrors: 0,
     cut: 0,
+    cacheReadTokens: 0,
+    cacheWriteTokens: 0,
     withTokens: used.requests,
     outcome: 'ok',
     code: '',

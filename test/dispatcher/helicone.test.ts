@@ -175,6 +175,10 @@ describe('what the helicone backend sends', () => {
     const { log } = await sentFor(requestEvent());
     expect(log.providerRequest.json).to.deep.equal({ model: 'gpt-test' });
     expect(log.providerResponse.json).to.deep.equal({ model: 'gpt-test', usage: RESPONSE.usage });
+    const cached = await sentFor(requestEvent({ usage: { ...NO_USAGE, prompt_tokens: 9, cache_read_tokens: 5 } }));
+    expect(cached.log.providerResponse.json).to.deep.include({
+      usage: { prompt_tokens: 9, prompt_tokens_details: { cached_tokens: 5 } },
+    });
     const unknown = await sentFor(requestEvent({ model: null, usage: NO_USAGE }));
     expect(unknown.log.providerRequest.json).to.deep.equal({});
     expect(unknown.log.providerResponse.json).to.deep.equal({});

@@ -158,6 +158,9 @@ describe('what the lunary backend sends', () => {
     expect(end).to.not.have.any.keys('output', 'tokensUsage', 'name');
     const [, half] = await sentFor(requestEvent({ usage: { ...NO_USAGE, prompt_tokens: 7, source: 'provider' } }));
     expect(half!['tokensUsage']).to.deep.equal({ prompt: 7 });
+    const cached = { ...NO_USAGE, prompt_tokens: 9, cache_read_tokens: 5, cache_write_tokens: 2 };
+    const [, end2] = await sentFor(requestEvent({ usage: cached }));
+    expect(end2!['tokensUsage']).to.deep.equal({ prompt: 9, promptCached: 7 });
   });
 
   it('has a cut body as text', async () => {

@@ -5,7 +5,7 @@ import { resourceFromAttributes } from '@opentelemetry/resources';
 import { BasicTracerProvider, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import * as conventions from '@opentelemetry/semantic-conventions/incubating';
 import { expect } from 'chai';
-import type { RequestEventJson } from '../../daemon/store/event-json.js';
+import type { RequestEventJson, UsageJson } from '../../daemon/store/event-json.js';
 import { changeEvent, deliveriesOf, NO_USAGE, PROJECT_ID, requestEvent, TOKEN_ID } from '../support/event-json.js';
 import { json } from '../support/provider.js';
 import { openCollector, type Span, TRACES, type Traces, valuesOf } from './otlp.js';
@@ -161,7 +161,35 @@ describe('a span that a collector gets', () => {
     const half = await spanFor(requestEvent({ usage: { ...NO_USAGE, prompt_tokens: 0, source: 'provider' } }));
     expect(valuesOf(half.attributes)).to.include({ 'gen_ai.usage.input_tokens': 0 });
     expect(valuesOf(half.attributes)).to.not.have.property('gen_ai.usage.output_tokens');
+    // Of a daemon that does not report the prompt cache yet.
+    const { cache_read_tokens: _read, cache_write_tokens: _write, ...usage } = NO_USAGE;
+    const older = await spanFor(requestEvent({ usage: usage as UsageJson }));
+    expect(older.attributes.filter(({ key }) => key.startsWith('gen_ai.usage.'))).to.be.empty;
   });
+
+  it("has the tokens of the provider's prompt cache", async () => {
+    const counts = { prompt_tokens: 9, cache_read_tokens: 5, cache_write_tokens: 0 };
+    const span = await spanFor(requestEvent({ usage: { ...NO_USAGE, ...counts } }));
+    expect(valuesOf(span.attributes)).to.include({
+      [conventions.ATTR_GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS]: 5,
+      [conventions.ATTR_GEN_AI_USAGE_CACHE_CREATION_INPUT_TOKENS]: 0,
+    });
+  });
+
+  for (const [path, provider, operation] of [
+    ['/v1/messages', 'anthropic', 'chat'],
+    ['/v1beta/models/gemini-2.5-flash:streamGenerateContent', 'gcp.gemini', 'generate_content'],
+    ['/v1beta/models/gemini-embedding-001:embedContent', 'gcp.gemini', 'embeddings'],
+    ['/v1/chat/completions', 'openai', 'chat'],
+  ] as const) {
+    it(`has the API format of ${path}`, async () => {
+      const span = await spanFor(requestEvent({ path }));
+      expect(valuesOf(span.attributes)).to.include({
+        [conventions.ATTR_GEN_AI_PROVIDER_NAME]: provider,
+        [conventions.ATTR_GEN_AI_OPERATION_NAME]: operation,
+      });
+    });
+  }
 
   it('has the requested model and the model of the response', async () => {
     const span = await spanFor(requestEvent({ model: 'gpt-test-0613', request_body: '{"model":"gpt-test"}' }));

@@ -5,7 +5,10 @@ import { staged } from './support/fault-fixture.js';
 import type { Exchange } from './support/upstream.js';
 
 const USAGE = { prompt_tokens: 3, completion_tokens: 4, total_tokens: 7 };
-const COUNTED = { promptTokens: 3, completionTokens: 4, totalTokens: 7 };
+const COUNTED = {
+  ...{ promptTokens: 3, completionTokens: 4, totalTokens: 7 },
+  ...{ cacheReadTokens: null, cacheWriteTokens: null },
+};
 
 describe('C: usage that is read from a response while it is forwarded', () => {
   const { stage, it } = staged({ env: { OBSERVABILITY_CAPTURE_BODIES: 'true', OBSERVABILITY_MAX_BODY_BYTES: '1000' } });

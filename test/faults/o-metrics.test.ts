@@ -65,7 +65,7 @@ const REQUEST: RequestEnded = {
   requestBody: null,
   responseBody: null,
 };
-const USAGE = { promptTokens: 3, completionTokens: 5, totalTokens: 8 };
+const USAGE = { promptTokens: 3, completionTokens: 5, totalTokens: 8, cacheReadTokens: 2, cacheWriteTokens: 1 };
 
 /** Every value that can differ does differ: more than any real traffic. */
 function recordAll(metrics: Metrics, requests: number): void {
@@ -98,6 +98,8 @@ describe('O: metrics', () => {
     expect(series.length).to.be.lessThan(MOST_SERIES);
     expect(sumOf(series, 'llmp_requests_total'), 'all are counted').to.equal(100_000);
     expect(sumOf(series, 'llmp_model_tokens_total', { kind: 'prompt' })).to.equal(80_000 * 3);
+    expect(sumOf(series, 'llmp_model_prompt_cache_tokens_total', { kind: 'read' })).to.equal(80_000 * 2);
+    expect(sumOf(series, 'llmp_model_prompt_cache_tokens_total', { kind: 'write' })).to.equal(80_000);
     const models = series.filter(({ name }) => name === 'llmp_model_tokens_total').map(({ labels }) => labels.model);
     expect(new Set(models).size).to.be.at.most(51);
     expect(models).to.include('other');

@@ -15,6 +15,7 @@ import {
   token,
   usageLine,
 } from '../tui/screens/screen-fixture.js';
+import { NO_USAGE } from '../support/event-json.js';
 import { svgOf } from './svg.js';
 
 const SIZE = { columns: 104, rows: 26 };
@@ -104,8 +105,10 @@ const SETTING: Setting = {
               completion_tokens: number % 7 === 3 ? 0 : 40 + ((number * 31) % 400),
               total_tokens: 900,
               source: 'provider',
+              cache_read_tokens: null,
+              cache_write_tokens: null,
             }
-          : { prompt_tokens: null, completion_tokens: null, total_tokens: null, source: 'missing' },
+          : NO_USAGE,
     });
   }),
   audit: [

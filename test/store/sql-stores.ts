@@ -344,7 +344,7 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
           model,
         },
         ...{ requests: 2, hits: 0, promptTokens: 0, completionTokens: 0, withTokens: 0 },
-        ...{ upstreamRefused: 0, upstreamErrors: 0, cut: 0 },
+        ...{ upstreamRefused: 0, upstreamErrors: 0, cut: 0, cacheReadTokens: 0, cacheWriteTokens: 0 },
       });
       const rows = tokens.flatMap((token, n) => [
         row(token, n % 2, 'ok', 'GPT-5'),
@@ -525,7 +525,8 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
             code: '',
             model: made.at(-1)!.model,
           };
-          if (n < 8 || age > HOUR) rows.push({ ...of, ...counts, ...kinds });
+          const cached = { cacheReadTokens: 0, cacheWriteTokens: 0 };
+          if (n < 8 || age > HOUR) rows.push({ ...of, ...counts, ...kinds, ...cached });
         }
       }
       await new SqlUsage(database).add({ instanceId: randomUUID(), seq: 1, nowMs: NOW, rows });
@@ -937,6 +938,8 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       upstreamRefused: 0,
       upstreamErrors: 0,
       cut: 0,
+      cacheReadTokens: 6,
+      cacheWriteTokens: 1,
       withTokens: 1,
       ...more,
     });
@@ -969,6 +972,7 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       const span = { sinceMs: hour(0), untilMs: hour(3), projectId: 'p-of-usage' };
       const [whole] = await usage.report({ by: new Set(), ...span }, 10);
       expect(whole).to.deep.include({ requests: 102, refused: 8, promptTokens: 960, completionTokens: 480 });
+      expect(whole).to.deep.include({ cacheReadTokens: 576, cacheWriteTokens: 96 });
       const hours = await usage.report({ by: new Set(['hour'] as const), ...span }, 10);
       expect(hours.map(({ hourMs, requests }) => [((hourMs ?? 0) - hour(0)) / HOUR, requests]).sort()).to.deep.equal([
         [0, 2],

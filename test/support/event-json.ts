@@ -29,7 +29,7 @@ export const requestEvent = (more: Partial<RequestEventJson> = {}): RequestEvent
     upstream_ms: 1490,
     first_byte_ms: 1495,
     model: 'gpt-test',
-    usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5, source: 'provider' },
+    usage: { ...NO_USAGE, prompt_tokens: 3, completion_tokens: 2, total_tokens: 5, source: 'provider' },
     ...more,
   });
 
@@ -38,6 +38,8 @@ export const NO_USAGE = {
   completion_tokens: null,
   total_tokens: null,
   source: 'missing',
+  cache_read_tokens: null,
+  cache_write_tokens: null,
 } as const;
 
 export const changeEvent = (more: Partial<ChangeEventJson> = {}): ChangeEventJson => ({

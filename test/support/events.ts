@@ -31,7 +31,10 @@ export const eventOf = (id: string, more: Partial<RequestEventJson> = {}): Reque
   bytes_out: 200,
   streamed: false,
   model: 'gpt-4o-mini',
-  usage: { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3, source: 'provider' },
+  usage: {
+    ...{ prompt_tokens: 1, completion_tokens: 2, total_tokens: 3, source: 'provider' },
+    ...{ cache_read_tokens: null, cache_write_tokens: null },
+  },
   request_body: null,
   response_body: null,
   ...more,

@@ -5,7 +5,7 @@ import type { WireEvent, WireRequestEvent } from '../../daemon/api/contract.js';
 import { keyOf } from '../keys/press.js';
 import type { ListColumn } from '../parts/columns.js';
 import { fact } from '../parts/facts.js';
-import { actorShown, bytes, exact } from '../../daemon/api/formats.js';
+import { actorShown, bytes, exact, promptCacheShown } from '../../daemon/api/formats.js';
 import { count, dateTime, milliseconds, shortTime } from '../parts/figures.js';
 import { withFound } from '../parts/found.js';
 import { type Area, key } from '../parts/list.js';
@@ -178,6 +178,11 @@ function tokens({ usage }: WireRequestEvent): Strip {
 
 const NAME_COLUMNS = 8;
 
+function cachedPart(usage: WireRequestEvent['usage']): string {
+  const shown = promptCacheShown(usage);
+  return shown === null ? '' : ` (prompt cache: ${shown})`;
+}
+
 type Fact = readonly [name: string, value: Strip | string | null];
 
 /** The most important lines first: a small screen shows no more. */
@@ -201,7 +206,7 @@ function requestFacts(event: WireRequestEvent, columns: number): Fact[] {
       'tokens',
       usage.source === 'missing'
         ? null
-        : `${exact(usage.prompt_tokens ?? 0)} in, ${exact(usage.completion_tokens ?? 0)} out, ${exact(usage.total_tokens ?? 0)} in total`,
+        : `${exact(usage.prompt_tokens ?? 0)} in${cachedPart(usage)}, ${exact(usage.completion_tokens ?? 0)} out, ${exact(usage.total_tokens ?? 0)} in total`,
     ],
     ['time', `${dateTime(event.time)}, took ${milliseconds(event.duration_ms)}`],
     [

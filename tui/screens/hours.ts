@@ -17,6 +17,7 @@ const NONE = {
   cut: 0,
   prompt_tokens: 0,
   completion_tokens: 0,
+  cache_read_tokens: 0,
 };
 
 export type Hour = Pick<WireUsageLine, keyof typeof NONE> & { atMs: number };
@@ -36,6 +37,7 @@ export function totals(hours: readonly Hour[]): Strip {
   const sum = (of: (hour: Hour) => number) => hours.reduce((all, hour) => all + of(hour), 0);
   const [refused, errors] = [sum((it) => it.refused), sum((it) => it.errors)];
   const [upstream, cut, hits] = [sum((it) => it.upstream_refused), sum((it) => it.cut), sum((it) => it.hits)];
+  const cached = sum((it) => it.cache_read_tokens);
   return strip(
     text(exact(sum((it) => it.requests)), 'strong'),
     ' requests  ',
@@ -46,6 +48,7 @@ export function totals(hours: readonly Hour[]): Strip {
     cut > 0 && text(`${exact(cut)} cut  `, 'warning'),
     hits > 0 && `${exact(hits)} hits  `,
     text(`${count(sum((it) => it.prompt_tokens))} in, ${count(sum((it) => it.completion_tokens))} out`, 'faint'),
+    cached > 0 && text(`, ${count(cached)} cached`, 'faint'),
   );
 }
 

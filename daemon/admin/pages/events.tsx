@@ -1,5 +1,5 @@
 /** Completed requests and changes, newest first. Each opens with its details. */
-import { actorShown, bytes, exact, NOT_REPORTED } from '../../api/formats.js';
+import { actorShown, bytes, exact, NOT_REPORTED, promptCacheShown } from '../../api/formats.js';
 import type { ReactNode } from 'react';
 import type { WireEvent, WireProject, WireRequestEvent } from '../../api/contract.js';
 import { whyFailed } from '../../api/request-outcome.js';
@@ -262,6 +262,7 @@ function RequestDetails({ event }: { event: WireRequestEvent }) {
             prompt ?? completion,
             () => `${exact(prompt ?? 0)} prompt, ${exact(completion ?? 0)} completion`,
           ),
+          fact('Prompt cache', promptCacheShown(event.usage), (tokens) => `${tokens}`),
           fact('Duration', event.duration_ms, took),
           fact('First byte', event.first_byte_ms, took),
           fact('Provider', event.upstream_ms, took),

@@ -52,6 +52,7 @@ export const USAGE_SORTS: Choices = [
   ['errors', 'most errors'],
   ['prompt_tokens', 'most prompt tokens'],
   ['completion_tokens', 'most completion tokens'],
+  ['cache_read_tokens', 'most prompt tokens from a prompt cache'],
   ['time', 'newest first'],
 ];
 
@@ -63,7 +64,14 @@ export const isMetric = (field: string): boolean => !DIMENSIONS.includes(field);
 export const metricsOf = (line: WireUsageLine): (keyof WireUsageLine)[] =>
   (Object.keys(line) as (keyof WireUsageLine)[]).filter(isMetric);
 
-const TITLES: Readonly<Record<string, string>> = { hits: 'Cache hits' };
+const TITLES: Readonly<Record<string, string>> = {
+  hits: 'Cache hits',
+  cache_read_tokens: 'Prompt cache read',
+  cache_write_tokens: 'Prompt cache written',
+};
+
+/** Columns that are shown only if there are some. */
+const RARE: ReadonlySet<string> = new Set(['cache_read_tokens', 'cache_write_tokens']);
 
 function titleOf(field: string): string {
   return TITLES[field] ?? capitalized(field.replaceAll('_', ' '));
@@ -144,7 +152,7 @@ function UsageFilter({ query, projects }: UsagePageProps) {
   );
 }
 
-function UsageTable({ lines }: UsagePageProps) {
+function UsageTable({ lines, sums }: UsagePageProps) {
   const [example] = lines;
   if (!example) return null;
   const unknown = <span className="faint">unknown</span>;
@@ -162,7 +170,8 @@ function UsageTable({ lines }: UsagePageProps) {
     model: { title: 'Model', show: ({ model }) => (model ? <bdi>{escapeBidi(model)}</bdi> : unknown) },
   };
   const columns = Object.entries(dimensions).flatMap(([field, column]) => (field in example ? [column] : []));
-  const figures = metricsOf(example).map((field) => ({
+  const shown = metricsOf(example).filter((field) => !RARE.has(field) || (sums[field] ?? 0) > 0);
+  const figures = shown.map((field) => ({
     title: titleOf(field),
     isNumber: true,
     show: (line: WireUsageLine) => <Figure value={Number(line[field] ?? 0)} />,

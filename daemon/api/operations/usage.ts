@@ -37,6 +37,8 @@ export const usage = {
           upstream_errors: 1,
           cut: 0,
           completion_tokens: 9876,
+          cache_read_tokens: 20480,
+          cache_write_tokens: 0,
         },
       ],
     },

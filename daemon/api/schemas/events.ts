@@ -116,6 +116,8 @@ export const requestEvent = z
         completion_tokens: modelTokens('Number of completion tokens'),
         total_tokens: modelTokens('Total number of tokens'),
         source: z.enum(['provider', 'missing']).describe('Where the counts come from.'),
+        cache_read_tokens: modelTokens('Number of prompt tokens that the provider read from its prompt cache'),
+        cache_write_tokens: modelTokens('Number of prompt tokens that the provider wrote to its prompt cache'),
       })
       .describe('Token counts of the provider.'),
     request_body: nullable(string('Start of the request body if body capture is on, otherwise null.')),
@@ -166,7 +168,14 @@ export const eventExample: z.input<typeof event> = {
   bytes_out: 112,
   streamed: false,
   model: null,
-  usage: { prompt_tokens: null, completion_tokens: null, total_tokens: null, source: 'missing' },
+  usage: {
+    prompt_tokens: null,
+    completion_tokens: null,
+    total_tokens: null,
+    source: 'missing',
+    cache_read_tokens: null,
+    cache_write_tokens: null,
+  },
   request_body: null,
   response_body: null,
 };

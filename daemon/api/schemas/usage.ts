@@ -54,7 +54,11 @@ export const usageLine = z
     ),
     upstream_errors: count('Errors in which the upstream responded with 500 or above, or not at all.'),
     cut: count('Requests that a revocation ended after they were forwarded, or while they were served from the cache.'),
-    prompt_tokens: count('Prompt tokens, as reported by the provider.'),
+    prompt_tokens: count(
+      'Prompt tokens, as reported by the provider. They include those that it read from its prompt cache or wrote to it.',
+    ),
     completion_tokens: count('Completion tokens, as reported by the provider.'),
+    cache_read_tokens: count('Prompt tokens that the provider read from its prompt cache.'),
+    cache_write_tokens: count('Prompt tokens that the provider wrote to its prompt cache.'),
   })
   .describe('Totals of the requests in one group.');

@@ -15,6 +15,8 @@ export interface CaptureContext {
   /** Whether it was forwarded or answered from the cache. Refused requests are not searched for a model. */
   isServed: boolean;
   requestType: () => string | undefined;
+  /** Path and query of the request. */
+  target?: string | undefined;
   /** Masked, in case a body repeats it. */
   upstreamKey: string | null;
 }

@@ -11,9 +11,10 @@ import { fieldsOf } from '../cache/field-values.js';
 import type { StoredResponse } from '../ports.js';
 import { BodyCapture, type CaptureContext } from './body-capture.js';
 import { HeadAndTail } from './head-and-tail.js';
-import { modelNameFrom, maskedModelName, usageFrom } from './facts.js';
-import { memberOf, type Span, wholeSpan } from './members.js';
+import { modelNameFrom, maskedModelName } from './facts.js';
+import { IN_RESPONSES, memberOf, MODEL_NAMES, type Span, USAGE_NAMES, wholeSpan } from './members.js';
 import { requestedModel } from './requested-model.js';
+import { usageFrom } from './token-counts.js';
 import { EventStreamReader } from './event-stream-reader.js';
 
 /**
@@ -72,7 +73,7 @@ export class ContentReaders {
   modelOfStored(answer: { body: Buffer }): string | null {
     let model = this.#models.get(answer);
     if (!model) {
-      model = { name: modelNameFrom(memberOf(wholeSpan(answer.body), 'model', null)) };
+      model = { name: modelNameFrom(memberOf(wholeSpan(answer.body), MODEL_NAMES, IN_RESPONSES)) };
       this.#models.set(answer, model);
     }
     return model.name;
@@ -210,19 +211,19 @@ export class ContentReader {
     };
   }
 
-  #modelShown({ upstreamKey }: CaptureContext): string | null {
-    return maskedModelName(this.#responseModel() ?? requestedModel(this.#span()), upstreamKey);
+  #modelShown({ upstreamKey, target }: CaptureContext): string | null {
+    return maskedModelName(this.#responseModel() ?? requestedModel(this.#span(), target), upstreamKey);
   }
 
   #responseModel(): string | null {
     if (this.#model !== null) return this.#model;
     if (this.#events) return this.#events.model;
-    return this.#json && modelNameFrom(memberOf(this.#json, 'model', null));
+    return this.#json && modelNameFrom(memberOf(this.#json, MODEL_NAMES, IN_RESPONSES));
   }
 
   #usage(): ModelUsage | null {
     if (this.#events) return this.#events.usage;
-    return this.#json && usageFrom(memberOf(this.#json, 'usage', null));
+    return this.#json && usageFrom(memberOf(this.#json, USAGE_NAMES, IN_RESPONSES));
   }
 
   #span(): Span | null {

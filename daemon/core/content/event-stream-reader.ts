@@ -6,8 +6,18 @@
  */
 import type { ModelUsage } from '../events.js';
 import { HeadAndTail } from './head-and-tail.js';
-import { modelNameFrom, usageFrom } from './facts.js';
-import { skipWhitespace, memberOf, memberOfSmall, type Span, wholeSpan } from './members.js';
+import { modelNameFrom } from './facts.js';
+import {
+  IN_EVENTS,
+  memberOf,
+  memberOfSmall,
+  MODEL_NAMES,
+  skipWhitespace,
+  type Span,
+  USAGE_NAMES,
+  wholeSpan,
+} from './members.js';
+import { mergedUsage, type ReportedUsage, reportedUsage, usageOf } from './token-counts.js';
 
 // Of a longer event only the beginning and end are buffered.
 const MAX_EVENT_BYTES = 64 * 1024;
@@ -21,16 +31,21 @@ const LF = 0x0a;
 const CR = 0x0d;
 const COLON = 0x3a;
 const DATA = Buffer.from('data:');
-const USAGE = Buffer.from('"usage"');
-const MODEL = Buffer.from('"model"');
+const QUOTE = 0x22;
+// Without the closing quote: Gemini's names for both, `usageMetadata` and `modelVersion`, begin like this too.
+const USAGE = Buffer.from('"usage');
+const MODEL = Buffer.from('"model');
+const METADATA = Buffer.from('Metadata"');
 
 export class EventStreamReader {
   readonly #onEvent: ((data: Buffer) => void) | null;
   model: string | null = null;
-  /** The last usage reported. */
-  usage: ModelUsage | null = null;
+  /** What the events reported together. */
+  #reported: ReportedUsage | null = null;
   /** The current event, if it spans several chunks. */
   readonly #event = new HeadAndTail(MAX_EVENT_BYTES, false);
+  /** Complete events with a usage that are read only if no others follow. */
+  readonly #deferred = new HeadAndTail(SMALL_EVENT_BYTES, false);
   #isAtLineStart = true;
   #isAfterCr = false;
   #namesLeft = EVENTS_TO_NAME_MODEL;
@@ -42,18 +57,46 @@ export class EventStreamReader {
     this.#onEvent = onEvent;
   }
 
+  /** The usage reported so far. */
+  get usage(): ModelUsage | null {
+    return this.#reported && usageOf(this.#reported);
+  }
+
   chunk(bytes: Buffer): void {
     const isOfNoInterest = this.#onEvent === null && (this.model !== null || this.#namesLeft === 0);
-    if (isOfNoInterest && this.#event.bytes === 0 && this.#isAtLineStart && endsEvent(bytes) && !containsUsage(bytes)) {
-      this.#isAfterCr = false;
-      return;
+    if (isOfNoInterest && this.#event.bytes === 0 && this.#isAtLineStart && endsEvent(bytes)) {
+      if (!containsUsage(bytes) || this.#defers(bytes)) {
+        this.#isAfterCr = false;
+        return;
+      }
     }
+    this.#readDeferred();
     this.#parse(bytes);
     this.#readUsage(memberOfEvent);
   }
 
+  /**
+   * Gemini and some others repeat the usage in every event. It is cumulative, so after the first one only the last one has to be read.
+   *
+   * @param bytes complete events. @returns whether they are read later, unless others with a usage replace them.
+   */
+  #defers(bytes: Buffer): boolean {
+    if (this.#reported === null || this.#reported.isOfAnthropic || bytes.length > SMALL_EVENT_BYTES) return false;
+    this.#deferred.clear();
+    this.#deferred.add(bytes);
+    return true;
+  }
+
+  #readDeferred(): void {
+    if (this.#deferred.bytes === 0) return;
+    this.#parse(this.#deferred.head);
+    this.#readUsage(memberOfEvent);
+    this.#deferred.clear();
+  }
+
   /** The stream has ended. Also reads an unfinished last event. */
   end(): void {
+    this.#readDeferred();
     // It may be truncated anywhere, so that it cannot be parsed as JSON.
     if (this.#event.bytes > 0) this.#read(this.#event, memberOf);
     this.#readUsage(memberOf);
@@ -70,7 +113,10 @@ export class EventStreamReader {
       }
       const isSecondHalf = byte === LF && this.#isAfterCr;
       this.#isAfterCr = byte === CR;
-      if (isSecondHalf) continue;
+      if (isSecondHalf) {
+        if (begin === at) begin = at + 1; // It ended the last event.
+        continue;
+      }
       if (this.#isAtLineStart) {
         // Empty lines alone are not an event.
         if (this.#event.bytes > 0 || at > begin + 1) this.#finish(bytes.subarray(begin, at + 1));
@@ -103,29 +149,33 @@ export class EventStreamReader {
     const data = dataIn(event);
     if (mayName) this.#namesLeft -= 1;
     if (data.head.length === 0) return;
-    if (namesModel) this.model = modelNameFrom(memberIn(data, 'model', 'response'));
+    if (namesModel) this.model = modelNameFrom(memberIn(data, MODEL_NAMES, IN_EVENTS));
     if (event.isWhole) this.#onEvent?.(data.head);
   }
 
   #addUsage(event: Span): void {
     this.#withUsage.push(event);
-    if (this.#withUsage.length > MAX_USAGES_READ) this.#withUsage.shift();
+    // The first one of a stream may have counts that no other has.
+    if (this.#withUsage.length > MAX_USAGES_READ) this.#withUsage.splice(this.#reported === null ? 1 : 0, 1);
   }
 
+  /** Usage is cumulative, so the last event has it all, except in Anthropic's format: its parts are in several events. */
   #readUsage(memberIn: typeof memberOf): void {
+    let found: ReportedUsage | null = null;
     for (let event = this.#withUsage.pop(); event; event = this.#withUsage.pop()) {
-      const usage = usageFrom(memberIn(dataIn(event), 'usage', 'response'));
-      if (!usage) continue;
-      this.usage = usage;
-      this.#withUsage = [];
+      const earlier = reportedUsage(memberIn(dataIn(event), USAGE_NAMES, IN_EVENTS));
+      if (!earlier) continue;
+      found = found === null ? earlier : mergedUsage(earlier, found);
+      if (!found.isOfAnthropic) this.#withUsage = [];
     }
+    if (found !== null) this.#reported = mergedUsage(this.#reported, found);
   }
 }
 
-const memberOfEvent: typeof memberOf = (data, name, within) =>
+const memberOfEvent: typeof memberOf = (data, names, within) =>
   data.isWhole && data.head.length <= SMALL_EVENT_BYTES
-    ? memberOfSmall(data.head, name, within)
-    : memberOf(data, name, within);
+    ? memberOfSmall(data.head, names, within)
+    : memberOf(data, names, within);
 
 /** Whether it ends with an empty line. Line ends with a single CR are not recognised; they are not used in practice. */
 function endsEvent(bytes: Buffer): boolean {
@@ -137,14 +187,26 @@ function endsEvent(bytes: Buffer): boolean {
 /** Whether it may contain a usage that is an object. If the client asked for usage, all other events contain `"usage":null`. */
 function containsUsage(bytes: Buffer): boolean {
   for (let at = bytes.indexOf(USAGE); at !== -1; at = bytes.indexOf(USAGE, at + 1)) {
-    const colon = skipWhitespace(bytes, at + USAGE.length);
+    const end = at + USAGE.length;
+    const isMetadata = bytes[end] !== QUOTE && bytes.subarray(end, end + METADATA.length).equals(METADATA);
+    if (bytes[end] !== QUOTE && !isMetadata) continue;
+    const colon = skipWhitespace(bytes, end + (isMetadata ? METADATA.length : 1));
     if (bytes[colon] === COLON && bytes[skipWhitespace(bytes, colon + 1)] === 0x7b) return true; // {
   }
   return false;
 }
 
+/** Whether the event is one line of data and the empty line after it, as nearly all are. JSON may begin and end with white space. */
+function isOneLineOfData(event: Buffer): boolean {
+  const end = event.indexOf(LF);
+  const cr = event.indexOf(CR);
+  const isLast = end !== -1 && end >= event.length - 3 && (cr === -1 || cr >= end - 1);
+  return isLast && DATA.equals(event.subarray(0, DATA.length));
+}
+
 /** The joined `data` lines of an event (WHATWG HTML, 9.2.6). */
 function dataOf(event: Buffer): Buffer {
+  if (isOneLineOfData(event)) return event.subarray(DATA.length);
   const text = event.toString('utf8');
   const lines: string[] = [];
   for (const line of text.replace(/^\u{feff}/u, '').split(/\r\n|\n|\r/)) {

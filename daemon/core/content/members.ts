@@ -5,7 +5,8 @@
  * Within a JSON string, a quote is preceded by a backslash. So the quoted name without a backslash before it and with a colon after
  * it is always a member name. Whether the member belongs to the object itself or to a nested one is tested by parsing: the text up to
  * the end of its value plus `}` is valid JSON only for a member of the object itself, and so is `{` plus the text from its name on.
- * The search starts from the end where the member is expected.
+ * The search starts from the end where the member is expected. In a list of objects, as Gemini streams them, the last object with the
+ * member counts.
  */
 import type { HeadAndTail } from './head-and-tail.js';
 
@@ -19,9 +20,26 @@ const MAX_TOTAL_PARSED_BYTES = 2 * MAX_PARSED_BYTES;
 // A model name has up to 200 characters, each of up to six bytes in JSON.
 const MAX_STRING_BYTES = 4 * 1024;
 
-/** The two members that are read from responses. */
-export type MemberName = 'model' | 'usage';
-const QUOTED: Record<MemberName, Buffer> = { model: Buffer.from('"model"'), usage: Buffer.from('"usage"') };
+/** The members that are read from responses; those of Gemini are second. */
+export const MODEL_NAMES = ['model', 'modelVersion'] as const;
+export const USAGE_NAMES = ['usage', 'usageMetadata'] as const;
+export type MemberNames = typeof MODEL_NAMES | typeof USAGE_NAMES;
+type MemberName = MemberNames[number];
+const QUOTED: Record<MemberName, Buffer> = {
+  model: Buffer.from('"model"'),
+  modelVersion: Buffer.from('"modelVersion"'),
+  usage: Buffer.from('"usage"'),
+  usageMetadata: Buffer.from('"usageMetadata"'),
+};
+
+/** Only Gemini sends lists. */
+const IN_LISTS: ReadonlySet<MemberName> = new Set(['modelVersion', 'usageMetadata']);
+
+/** Objects in events that may contain the members: of the Responses API and of Anthropic's messages. */
+export const IN_EVENTS = ['response', 'message'] as const;
+/** Responses contain the members themselves. */
+export const IN_RESPONSES = [] as const;
+type Within = typeof IN_EVENTS | typeof IN_RESPONSES;
 
 /** A body or an event: complete, or only its beginning and end. */
 export type Span = Pick<HeadAndTail, 'head' | 'tail' | 'isWhole'>;
@@ -31,13 +49,18 @@ const NOTHING = Buffer.alloc(0);
 export const wholeSpan = (head: Buffer): Span => ({ head, tail: NOTHING, isWhole: true });
 
 /**
- * The value of a member; undefined if it is missing or cannot be read. Of duplicates the last one counts, as in `JSON.parse`.
+ * The value of the first of these members that exists; undefined if none does or it cannot be read. Of duplicates the last one counts, as
+ * in `JSON.parse`.
  *
- * @param within the member may also be nested in the object with this name, such as `response` in events of the Responses API.
+ * @param within the members may also be nested in an object with one of these names.
  */
-export function memberOf({ head, tail, isWhole }: Span, name: MemberName, within: string | null): unknown {
+export function memberOf(span: Span, names: MemberNames, within: Within): unknown {
+  return valueOf(span, names[0], within) ?? valueOf(span, names[1], within);
+}
+
+function valueOf({ head, tail, isWhole }: Span, name: MemberName, within: Within): unknown {
   const end = isWhole ? head : tail;
-  // The model is usually near the beginning, the usage near the end.
+  // `model` is usually near the beginning, the others near the end.
   const object =
     (name === 'model' ? beginningWith(name, head, within) : null) ??
     endingWith(name, end, within) ??
@@ -46,12 +69,21 @@ export function memberOf({ head, tail, isWhole }: Span, name: MemberName, within
 }
 
 /** The same for complete JSON that is small enough to parse at once. */
-export const memberOfSmall = (json: Buffer, name: MemberName, within: string | null): unknown =>
-  valueIn(parseObject(json), name, within);
+export function memberOfSmall(json: Buffer, names: MemberNames, within: Within): unknown {
+  const object = parseObject(json);
+  return valueIn(object, names[0], within) ?? valueIn(object, names[1], within);
+}
 
-function valueIn(object: Json | null, name: MemberName, within: string | null): unknown {
-  const inner = within === null ? undefined : object?.[within];
-  return object?.[name] ?? (typeof inner === 'object' && inner !== null ? (inner as Json)[name] : undefined);
+function valueIn(object: Json | null, name: MemberName, within: Within): unknown {
+  const own = object?.[name] ?? undefined;
+  if (object === null || own !== undefined) return own;
+  for (const each of within) {
+    const inner = object[each];
+    if (typeof inner !== 'object' || inner === null) continue;
+    const value = (inner as Json)[name] ?? undefined;
+    if (value !== undefined) return value;
+  }
+  return undefined;
 }
 
 // A flat object up to the value, without escapes, braces or brackets. A string that contains any of them does not match, which is safe.
@@ -63,23 +95,33 @@ function plainMember(text: string, name: MemberName): Json | null {
   return value === undefined ? null : { [name]: value };
 }
 
-function endingWith(name: MemberName, bytes: Buffer, within: string | null): Json | null {
+function endingWith(name: MemberName, bytes: Buffer, within: Within): Json | null {
   let at = bytes.length;
   let parsedBytes = 0;
+  const isList = IN_LISTS.has(name) && endsList(bytes);
   for (let tries = 0; tries < MAX_ATTEMPTS && at > 0; tries++) {
     at = bytes.lastIndexOf(QUOTED[name], at - 1);
     parsedBytes += bytes.length - at;
     if (at === -1 || bytes.length - at > MAX_PARSED_BYTES || parsedBytes > MAX_TOTAL_PARSED_BYTES) return null;
     if (!isName(bytes, at, QUOTED[name].length)) continue;
     const rest = bytes.toString('utf8', at);
-    const found =
-      parseObject(`{${rest}`) ?? (within === null ? null : parseObject(`{${JSON.stringify(within)}:{${rest}`));
+    // The name of an object that contains it is not known from here.
+    const found = isList
+      ? firstIn(parsed(`[{${rest}`))
+      : (parseObject(`{${rest}`) ?? (within.length === 0 ? null : parseObject(`{"${within[0]}":{${rest}`)));
     if (found) return found;
   }
   return null;
 }
 
-function beginningWith(name: MemberName, all: Buffer, within: string | null): Json | null {
+/** Whether it may be the end of a list. White space may follow. */
+function endsList(bytes: Buffer): boolean {
+  let at = bytes.length - 1;
+  for (const end = at - MAX_SPACE_AT_END; at > end && isSpace(bytes[at]);) at -= 1;
+  return bytes[at] === CLOSING_BRACKET;
+}
+
+function beginningWith(name: MemberName, all: Buffer, within: Within): Json | null {
   const bytes = all.length > MAX_PARSED_BYTES ? all.subarray(0, MAX_PARSED_BYTES) : all;
   const quoted = QUOTED[name];
   let at = -1;
@@ -94,7 +136,7 @@ function beginningWith(name: MemberName, all: Buffer, within: string | null): Js
     const text = bytes.toString('utf8', 0, end);
     const plain = plainMember(text, name);
     if (plain) return plain;
-    const found = parseObject(`${text}}`) ?? (within === null ? null : parseObject(`${text}}}`));
+    const found = parseObject(`${text}}`) ?? (within.length === 0 ? null : parseObject(`${text}}}`));
     if (found) return found;
   }
   return null;
@@ -130,20 +172,30 @@ function endOfString(bytes: Buffer, from: number): number {
 
 export function skipWhitespace(bytes: Buffer, from: number): number {
   let at = from;
-  while (bytes[at] === 0x20 || bytes[at] === 0x0a || bytes[at] === 0x0d || bytes[at] === 0x09) at += 1;
+  while (isSpace(bytes[at])) at += 1;
   return at;
 }
 
+const isSpace = (byte: number | undefined) => byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
+
+const MAX_SPACE_AT_END = 16;
+const CLOSING_BRACKET = 0x5d;
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const COLON = 0x3a;
 
 /** Parses a JSON object; null for any other value and for invalid JSON. */
-export function parseObject(json: Buffer | string): Json | null {
+export const parseObject = (json: Buffer | string): Json | null => objectOrNull(parsed(json));
+
+const firstIn = (list: unknown): Json | null => (Array.isArray(list) ? objectOrNull(list[0]) : null);
+
+const objectOrNull = (value: unknown): Json | null =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Json) : null;
+
+function parsed(json: Buffer | string): unknown {
   try {
     const text = typeof json === 'string' ? json : json.toString('utf8');
-    const value: unknown = JSON.parse(text.charCodeAt(0) === BYTE_ORDER_MARK ? text.slice(1) : text);
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Json) : null;
+    return JSON.parse(text.charCodeAt(0) === BYTE_ORDER_MARK ? text.slice(1) : text);
   } catch {
     return null;
   }

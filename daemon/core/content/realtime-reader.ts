@@ -8,8 +8,9 @@
 import type { ContentFacts, ModelUsage } from '../events.js';
 import type { CaptureContext } from './body-capture.js';
 import { HeadAndTail } from './head-and-tail.js';
-import { modelNameFrom, maskedModelName, usageFrom } from './facts.js';
-import { memberOf, memberOfSmall } from './members.js';
+import { modelNameFrom, maskedModelName } from './facts.js';
+import { IN_EVENTS, memberOf, memberOfSmall, USAGE_NAMES } from './members.js';
+import { addedUsage, usageFrom } from './token-counts.js';
 
 const MAX_HEADER_BYTES = 14;
 const MAX_MESSAGE_BYTES = 64 * 1024;
@@ -119,28 +120,15 @@ export class RealtimeReader {
 
   #endFrame(): void {
     if (this.#isControl || !this.#isFinal) return;
-    if (this.#message && this.#isOfInterest(this.#message)) this.#add(usageOf(this.#message));
+    const used = this.#message && this.#isOfInterest(this.#message) ? usageOf(this.#message) : null;
+    if (used) this.#usage = addedUsage(this.#usage, used);
     this.#message = null;
   }
-
-  #add(more: ModelUsage | null): void {
-    if (!more) return;
-    const { promptTokens, completionTokens, totalTokens } = this.#usage ?? NO_TOKENS;
-    this.#usage = {
-      promptTokens: sum(promptTokens, more.promptTokens),
-      completionTokens: sum(completionTokens, more.completionTokens),
-      totalTokens: sum(totalTokens, more.totalTokens),
-    };
-  }
 }
-
-const NO_TOKENS: ModelUsage = { promptTokens: null, completionTokens: null, totalTokens: null };
-
-const sum = (a: number | null, b: number | null) => (a === null ? b : b === null ? a : a + b);
 
 const usageOf = (message: HeadAndTail): ModelUsage | null =>
   usageFrom(
     message.isWhole && message.bytes <= SMALL_MESSAGE_BYTES
-      ? memberOfSmall(message.head, 'usage', 'response')
-      : memberOf(message, 'usage', 'response'),
+      ? memberOfSmall(message.head, USAGE_NAMES, IN_EVENTS)
+      : memberOf(message, USAGE_NAMES, IN_EVENTS),
   );

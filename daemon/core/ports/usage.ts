@@ -8,9 +8,12 @@ export interface UsageCounts {
   requests: number;
   /** Answered from the cache. */
   hits: number;
-  /** As reported by the provider; so is `completionTokens`. */
+  /** As reported by the provider; so are the other counts of tokens. */
   promptTokens: number;
   completionTokens: number;
+  /** The parts of the prompt tokens that the provider read from its prompt cache, and wrote to it. */
+  cacheReadTokens: number;
+  cacheWriteTokens: number;
   /** The upstream responded with a 4xx, such as its own rate limit. Not part of `refused`, which counts this proxy's refusals. */
   upstreamRefused: number;
   /** The upstream responded with a 5xx or could not be reached. Part of `errors`. */

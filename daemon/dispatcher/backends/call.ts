@@ -10,8 +10,17 @@ const OPERATIONS: readonly (readonly [path: RegExp, Operation])[] = [
   [/^\/v1\/messages$/, 'chat'], // Anthropic. Messages of OpenAI threads are only stored, without a model call.
   [/\/completions$/, 'text_completion'],
   [/\/embeddings$/, 'embeddings'],
+  // Gemini
+  [/:(?:generateContent|streamGenerateContent)$/, 'generate_content'],
+  [/:(?:embedContent|batchEmbedContents)$/, 'embeddings'],
   [/\/(?:audio|images)\/\w+$/, 'generate_content'],
 ];
+
+/** The API format of a request, under the names of OpenTelemetry's GenAI conventions. */
+export function providerOf({ path }: Pick<RequestEventJson, 'path'>): 'openai' | 'anthropic' | 'gcp.gemini' {
+  if (path === '/v1/messages') return 'anthropic';
+  return /\/models\/[^/]+:\w+$/.test(path) ? 'gcp.gemini' : 'openai';
+}
 
 /** Null for requests that call no model, such as listing models or uploading a file. */
 export function operationOf({ method, path }: Pick<RequestEventJson, 'method' | 'path'>): Operation | null {
@@ -43,6 +52,17 @@ export function countsOf<P extends string, C extends string>(
     ...(prompt_tokens !== null && { [prompt]: prompt_tokens }),
     ...(completion_tokens !== null && { [completion]: completion_tokens }),
   } as Partial<Record<P | C, number>>;
+}
+
+/** The known token counts of the provider's prompt cache, under the names that the vendor uses. Events of older daemons have none. */
+export function promptCacheOf<R extends string, W extends string>(
+  { cache_read_tokens: read, cache_write_tokens: write }: UsageJson,
+  [nameOfRead, nameOfWrite]: readonly [R, W],
+): Partial<Record<R | W, number>> {
+  return {
+    ...(typeof read === 'number' && { [nameOfRead]: read }),
+    ...(typeof write === 'number' && { [nameOfWrite]: write }),
+  } as Partial<Record<R | W, number>>;
 }
 
 export type JsonObject = Record<string, unknown>;

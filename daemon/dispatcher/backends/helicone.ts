@@ -8,7 +8,7 @@ import type { Clock } from '../../core/ports.js';
 import type { ChangeEventJson, EventJson, RequestEventJson } from '../../store/event-json.js';
 import type { Delivery, CreateBackend, DeliveryResult } from './backend.js';
 import { HttpClient } from '../http.js';
-import { countsOf, failureOf, type JsonObject, objectIn, operationOf, timesOf } from './call.js';
+import { countsOf, failureOf, type JsonObject, objectIn, operationOf, promptCacheOf, timesOf } from './call.js';
 import { addressUnder, deliverEach } from './vendor.js';
 
 const PATH = '/custom/v1/log';
@@ -153,7 +153,12 @@ function callOf(event: RequestEventJson): Log {
   const named = model === null ? {} : { model };
   const usage = countsOf(event.usage, ['prompt_tokens', 'completion_tokens']);
   const total = event.usage.total_tokens;
-  const known = { ...named, ...(usage && { usage: { ...usage, ...(total !== null && { total_tokens: total }) } }) };
+  const cached = promptCacheOf(event.usage, ['cached_tokens', 'cache_write_tokens']);
+  const more = {
+    ...(total !== null && { total_tokens: total }),
+    ...(Object.keys(cached).length > 0 && { prompt_tokens_details: cached }),
+  };
+  const known = { ...named, ...(usage && { usage: { ...usage, ...more } }) };
   // The SDK logs a stream as text, with a line for each chunk; the assembled content of a stream is one chunk.
   const response = event.streamed ? response_body : (objectIn(response_body) ?? response_body);
   return {

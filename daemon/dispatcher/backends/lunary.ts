@@ -5,7 +5,17 @@
 import type { EventJson, RequestEventJson } from '../../store/event-json.js';
 import type { Delivery, CreateBackend, DeliveryResult } from './backend.js';
 import { HttpClient, sameResultFor } from '../http.js';
-import { countsOf, failureOf, isObject, type JsonObject, objectIn, objectsIn, operationOf, timesOf } from './call.js';
+import {
+  countsOf,
+  failureOf,
+  isObject,
+  type JsonObject,
+  objectIn,
+  objectsIn,
+  operationOf,
+  promptCacheOf,
+  timesOf,
+} from './call.js';
 import { addressUnder, deliverEach, sendInParts } from './vendor.js';
 
 const PATH = '/v1/runs/ingest';
@@ -56,7 +66,10 @@ function runOf(event: RequestEventJson): JsonObject[] {
   if (failure !== null) {
     return [start, { ...run, event: 'error', timestamp: endMs, error: { message: failure } }];
   }
-  const tokensUsage = countsOf(event.usage, ['prompt', 'completion']);
+  const counts = countsOf(event.usage, ['prompt', 'completion']);
+  const { read, write } = promptCacheOf(event.usage, ['read', 'write']);
+  const promptCached = (read ?? 0) + (write ?? 0); // As the SDK adds them up.
+  const tokensUsage = counts && promptCached > 0 ? { ...counts, promptCached } : counts;
   return [start, { ...run, event: 'end', timestamp: endMs, name, output: outputOf(event), tokensUsage }];
 }
 

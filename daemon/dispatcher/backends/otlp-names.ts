@@ -9,6 +9,8 @@ export const ATTRIBUTES = {
   responseModel: 'gen_ai.response.model',
   inputTokens: 'gen_ai.usage.input_tokens',
   outputTokens: 'gen_ai.usage.output_tokens',
+  cacheReadTokens: 'gen_ai.usage.cache_read.input_tokens',
+  cacheWriteTokens: 'gen_ai.usage.cache_creation.input_tokens',
   tokenType: 'gen_ai.token.type',
   inputMessages: 'gen_ai.input.messages',
   outputMessages: 'gen_ai.output.messages',

@@ -2,7 +2,16 @@ import { type Attributes, type HrTime, SpanKind, SpanStatusCode, TraceFlags } fr
 import type { JsonTraceSerializer } from '@opentelemetry/otlp-transformer';
 import { type Resource, resourceFromAttributes } from '@opentelemetry/resources';
 import type { RequestEventJson } from '../../store/event-json.js';
-import { countsOf, failureOf, objectIn, type Operation, operationOf, timesOf } from './call.js';
+import {
+  countsOf,
+  failureOf,
+  objectIn,
+  type Operation,
+  operationOf,
+  promptCacheOf,
+  providerOf,
+  timesOf,
+} from './call.js';
 import { inputMessagesOf, outputMessagesOf } from './otlp-messages.js';
 import { ATTRIBUTES, OWN_ATTRIBUTES } from './otlp-names.js';
 
@@ -56,7 +65,7 @@ function spanOf(event: RequestEventJson, resource: Resource, version: string): S
 export function callAttributes(event: RequestEventJson, operation: Operation): Attributes {
   return known({
     [ATTRIBUTES.operation]: operation,
-    [ATTRIBUTES.provider]: event.path === '/v1/messages' ? 'anthropic' : 'openai',
+    [ATTRIBUTES.provider]: providerOf(event),
     [ATTRIBUTES.requestModel]: requestModelOf(event),
     [ATTRIBUTES.responseModel]: failureOf(event) === null ? event.model : null,
   });
@@ -73,6 +82,7 @@ function callOf(event: RequestEventJson, operation: Operation): Record<string, u
   return {
     ...callAttributes(event, operation),
     ...countsOf(event.usage, [ATTRIBUTES.inputTokens, ATTRIBUTES.outputTokens]),
+    ...promptCacheOf(event.usage, [ATTRIBUTES.cacheReadTokens, ATTRIBUTES.cacheWriteTokens]),
     [ATTRIBUTES.inputMessages]: isChat ? jsonOf(inputMessagesOf(event.request_body)) : null,
     [ATTRIBUTES.outputMessages]: isChat ? jsonOf(outputMessagesOf(event.response_body)) : null,
   };

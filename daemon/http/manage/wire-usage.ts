@@ -49,4 +49,6 @@ export const wireUsageLine = (line: UsageLine, { tokens, projects }: Names): Wir
   cut: line.cut,
   prompt_tokens: line.promptTokens,
   completion_tokens: line.completionTokens,
+  cache_read_tokens: line.cacheReadTokens,
+  cache_write_tokens: line.cacheWriteTokens,
 });

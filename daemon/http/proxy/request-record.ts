@@ -127,6 +127,7 @@ export class RequestRecord implements Completed {
     const facts = (content ?? realtime)?.facts({
       isServed: this.forwardedAtMs !== null || this.isHit,
       requestType: () => this.#req.headers['content-type'],
+      target: this.#req.url,
       upstreamKey: pass?.upstreamKey ?? null,
     });
     if (facts instanceof Promise) content?.recordedLater(facts.then(telling));

@@ -89,7 +89,8 @@ export class UseFields {
   of(use: AuditedUse): string {
     const { method, path, status, code, outcome, cache, model, usage } = use;
     const counts = usage
-      ? `{"prompt_tokens":${usage.promptTokens},"completion_tokens":${usage.completionTokens},"total_tokens":${usage.totalTokens}}`
+      ? `{"prompt_tokens":${usage.promptTokens},"completion_tokens":${usage.completionTokens},"total_tokens":${usage.totalTokens},` +
+        `"cache_read_tokens":${usage.cacheReadTokens},"cache_write_tokens":${usage.cacheWriteTokens}}`
       : 'null';
     return (
       `"id":${json(use.requestId)},"time":"${this.#iso(use.timeMs)}","action":"token.use","actor":"token",` +

@@ -90,6 +90,8 @@ function recordOf(row: UseRow): NamedRecord {
       hits: hour.hits,
       prompt_tokens: isCounted ? hour.promptTokens : null,
       completion_tokens: isCounted ? hour.completionTokens : null,
+      cache_read_tokens: isCounted ? hour.cacheReadTokens : null,
+      cache_write_tokens: isCounted ? hour.cacheWriteTokens : null,
     },
   };
 }

@@ -162,6 +162,8 @@ const usageCounts = {
   upstreamRefused: number('upstream_refused'),
   upstreamErrors: number('upstream_errors'),
   cut: number('cut'),
+  cacheReadTokens: number('cache_read_tokens'),
+  cacheWriteTokens: number('cache_write_tokens'),
 } satisfies ColumnsOf<UsageCounts>;
 
 const hourCounts = { ...usageCounts, withTokens: number('with_tokens') };

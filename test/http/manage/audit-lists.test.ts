@@ -130,7 +130,10 @@ describe('the list of audit records', () => {
       client_ip: null,
       reason: null,
       count: 2,
-      details: { outcome: 'ok', code: null, model: null, hits: 0, prompt_tokens: null, completion_tokens: null },
+      details: {
+        ...{ outcome: 'ok', code: null, model: null, hits: 0, prompt_tokens: null, completion_tokens: null },
+        ...{ cache_read_tokens: null, cache_write_tokens: null },
+      },
     });
   });
 

@@ -23,7 +23,15 @@ const NONE = {
   cut: 0,
   prompt_tokens: 0,
   completion_tokens: 0,
+  cache_read_tokens: 0,
+  cache_write_tokens: 0,
 };
+
+/** What was read from a response without a prompt cache. */
+const counted = (promptTokens: number | null, completionTokens: number | null, totalTokens: number | null = null) => ({
+  ...{ promptTokens, completionTokens, totalTokens },
+  ...{ cacheReadTokens: null, cacheWriteTokens: null },
+});
 
 const answering =
   (promptTokens: number, completionTokens: number, model = 'gpt-test'): Answer =>
@@ -68,6 +76,27 @@ describe('usage', () => {
     ]);
   });
 
+  it("adds up the tokens of the provider's prompt cache, which are part of the prompt", async () => {
+    scene.provider.answer = (_req, res) => {
+      const usage = {
+        input_tokens: 4,
+        cache_creation_input_tokens: 20,
+        cache_read_input_tokens: 100,
+        output_tokens: 5,
+      };
+      json(res, 200, { type: 'message', model: 'claude-test', content: [], usage });
+    };
+    for (let n = 0; n < 2; n++) await chat();
+    await ended(2);
+    const counts = { prompt_tokens: 248, completion_tokens: 10, cache_read_tokens: 200, cache_write_tokens: 40 };
+    expect(await report(scene.daemon)).to.deep.equal([{ ...NONE, requests: 2, ...counts }]);
+    expect(await report(scene.daemon, 'by=token,model')).to.have.length(1);
+    const [day] = await report(scene.daemon, 'by=day,token');
+    expect(day).to.include(counts);
+    const audit = await scene.daemon.manage('GET', '/manage/audit?action=token.use');
+    expect((audit.body as { details: object }[])[0]?.details).to.include(counts);
+  });
+
   it('can be grouped by tokens, projects, models, hours and days', async () => {
     const other = await scene.daemon.createToken((await scene.daemon.createProject()).id, { name: 'nightly tests' });
     await chat();
@@ -99,7 +128,7 @@ describe('usage', () => {
       { model: 'gpt-test', ...one },
       { model: 'other-model', ...large },
     ]);
-    expect(second!.usage).to.deep.equal({ promptTokens: 100, completionTokens: 30, totalTokens: null });
+    expect(second!.usage).to.deep.equal(counted(100, 30));
   });
 
   it('counts refusals, failures and disconnected clients', async () => {
@@ -174,7 +203,7 @@ describe('usage', () => {
     expect(await scene.onlyRecord()).to.deep.include({
       outcome: 'client_closed',
       model: 'gpt-s',
-      usage: { promptTokens: 4, completionTokens: 1, totalTokens: null },
+      usage: counted(4, 1, null),
     });
   });
 
@@ -188,7 +217,7 @@ describe('usage', () => {
     expect(answer.body.equals(compressed)).to.equal(true);
     expect(await scene.onlyRecord()).to.deep.include({
       model: 'm',
-      usage: { promptTokens: 7, completionTokens: null, totalTokens: null },
+      usage: counted(7, null, null),
     });
     expect(await report(scene.daemon, 'by=model')).to.deep.equal([
       { model: 'm', ...NONE, requests: 1, prompt_tokens: 7 },
@@ -419,7 +448,7 @@ describe('usage over time', () => {
     streamed: false,
     upstreamRequestId: null,
     model: 'm',
-    usage: { promptTokens: 2, completionTokens: 1, totalTokens: 3 },
+    usage: counted(2, 1, 3),
     requestBody: null,
     responseBody: null,
     ...more,

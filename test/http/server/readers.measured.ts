@@ -8,7 +8,14 @@
 import { expect } from 'chai';
 import { BodyCapture } from '../../../daemon/core/content/body-capture.js';
 import { modelNameFrom, maskedModelName } from '../../../daemon/core/content/facts.js';
-import { memberOf, wholeSpan } from '../../../daemon/core/content/members.js';
+import {
+  IN_EVENTS,
+  IN_RESPONSES,
+  memberOf,
+  MODEL_NAMES,
+  USAGE_NAMES,
+  wholeSpan,
+} from '../../../daemon/core/content/members.js';
 import { StreamedMessage } from '../../../daemon/core/content/streamed-message.js';
 import { RealtimeReader } from '../../../daemon/core/content/realtime-reader.js';
 import { requestedModel } from '../../../daemon/core/content/requested-model.js';
@@ -141,6 +148,9 @@ const EVENTS: Record<string, (size: number) => Buffer> = {
   'invalid usage': (size) => bytes(filled('data: {"usage": null}\n\n', size)),
   usage: (size) => bytes(filled('data: {"usage": {"prompt_tokens": 1}}\n\n', size)),
   'usage everywhere': (size) => bytes(filled('data: {"usage": {"usage": {"usage": {"usage": {"usage":{\n\n', size)),
+  'usage of Anthropic': (size) =>
+    bytes(filled('data: {"message": {"usage": {"input_tokens": 1, "output_tokens": 1}}}\n\n', size)),
+  'names that begin like usage': (size) => bytes(filled('data: {"usageMetadat":{"usage":{"usageX"\n\n', size)),
   models: (size) => bytes(filled('data: {"a":{"model":"m"},"b":{"model":"m"}}\n\n', size)),
 };
 const deltas = (unit: string) => (size: number) =>
@@ -200,22 +210,31 @@ function allBy<T>(reader: Reader<T>) {
 }
 
 const READERS: Record<string, Reader<unknown>> = {
-  'the model in a form': allBy({ most: MB, worst: FORMS, read: (body) => requestedModel(wholeSpan(body)) }),
-  'the model in a request': allBy({ most: MB, worst: JSONS, read: (body) => requestedModel(wholeSpan(body)) }),
+  'the model in a form': allBy({ most: MB, worst: FORMS, read: (body) => requestedModel(wholeSpan(body), undefined) }),
+  'the model in a request': allBy({
+    most: MB,
+    worst: JSONS,
+    read: (body) => requestedModel(wholeSpan(body), undefined),
+  }),
   'the model in a response': allBy({
     most: MB,
     worst: JSONS,
-    read: (body) => memberOf(wholeSpan(body), 'model', null),
+    read: (body) => memberOf(wholeSpan(body), MODEL_NAMES, IN_RESPONSES),
   }),
   'the usage in a response': allBy({
     most: MB,
     worst: JSONS,
-    read: (body) => memberOf(wholeSpan(body), 'usage', null),
+    read: (body) => memberOf(wholeSpan(body), USAGE_NAMES, IN_RESPONSES),
   }),
   'the usage in an event': allBy({
     most: 64 * KB,
     worst: JSONS,
-    read: (body) => memberOf(wholeSpan(body), 'usage', 'response'),
+    read: (body) => memberOf(wholeSpan(body), USAGE_NAMES, IN_EVENTS),
+  }),
+  'the model in a path': allBy({
+    most: MAX_HEADER_BYTES,
+    worst: { ...VALUES, names: (size) => filled('/models/a', size) },
+    read: (target) => requestedModel(null, target),
   }),
   'the name of a model': allBy({
     most: MB,

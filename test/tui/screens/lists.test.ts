@@ -266,6 +266,12 @@ describe('audit and events screens', () => {
     expect(text).to.contain('took 812 ms').and.to.contain('first byte after 240 ms, provider 805 ms');
     expect(text).to.contain('1.20 kB in, 9.31 kB out, streamed');
     expect(text).to.contain('412 in, 96 out, 508 in total');
+    const usage = {
+      ...{ prompt_tokens: 412, completion_tokens: 96, total_tokens: 508, source: 'provider' as const },
+      ...{ cache_read_tokens: 300, cache_write_tokens: 20 },
+    };
+    const cached = scene({ tab: 'events', rows: 40, columns: 100, events: [request(0, { usage })] }).press('enter');
+    expect(screenText(cached.state)).to.contain('412 in (prompt cache: 300 read, 20 written), 96 out');
   });
 
   it('report that there are no events yet', () => {

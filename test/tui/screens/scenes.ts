@@ -237,7 +237,10 @@ const HOSTILE_SETTING: Setting = {
       upstream_request_id: words,
       instance: words,
       duration_ms: 1e12,
-      usage: { prompt_tokens: MOST, completion_tokens: MOST, total_tokens: MOST, source: 'provider' },
+      usage: {
+        ...{ prompt_tokens: MOST, completion_tokens: MOST, total_tokens: MOST, source: 'provider' },
+        ...{ cache_read_tokens: MOST, cache_write_tokens: MOST },
+      },
     }),
   ),
   contexts: HOSTILE.map((words) => ({

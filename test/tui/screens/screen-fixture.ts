@@ -239,6 +239,8 @@ export const usageLine = (hoursAgo: number, requests: number, fields: Partial<Wi
   cut: 0,
   prompt_tokens: requests * 410,
   completion_tokens: requests * 120,
+  cache_read_tokens: 0,
+  cache_write_tokens: 0,
   ...fields,
 });
 
@@ -288,7 +290,10 @@ export const request = (number: number, fields: Partial<WireRequestEvent> = {}):
   bytes_out: 9_310,
   streamed: true,
   model: 'gpt-4o-mini',
-  usage: { prompt_tokens: 412, completion_tokens: 96, total_tokens: 508, source: 'provider' },
+  usage: {
+    ...{ prompt_tokens: 412, completion_tokens: 96, total_tokens: 508, source: 'provider' },
+    ...{ cache_read_tokens: null, cache_write_tokens: null },
+  },
   request_body: null,
   response_body: null,
   ...fields,

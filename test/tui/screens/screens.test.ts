@@ -46,7 +46,11 @@ describe('overview screen', () => {
   it('charts the requests of the last 24 hours, with a mark under hours with errors', () => {
     const usage = [usageLine(0, 10), usageLine(5, 20, { errors: 3, refused: 2 })];
     const text = screenText(scene({ tab: 'overview', columns: 120, rows: 40, usage }).state);
-    expect(text).to.contain('30 requests  3 errors  2 refused  15 hits');
+    expect(text).to.contain('30 requests  3 errors  2 refused  15 hits').and.not.to.contain('cached');
+    const cached = [usageLine(0, 10, { cache_read_tokens: 2_000 }), usageLine(5, 20, { cache_read_tokens: NaN })];
+    const shown = screenText(scene({ tab: 'overview', columns: 120, rows: 40, usage: cached.slice(0, 1) }).state);
+    expect(shown).to.contain('2,000 cached');
+    expect(screenText(scene({ tab: 'overview', columns: 120, rows: 40, usage: cached }).state)).not.to.contain('NaN');
     expect(text)
       .to.match(/│ +! +│/)
       .and.to.match(/\d\d:00 +\d\d:00/);
