@@ -8,7 +8,7 @@ describe('overview screen', () => {
     const text = screenText(scene({ tab: 'overview', columns: 120, rows: 40 }).state);
     expect(text).to.contain('● ready  llmp 0.1.0, up 52h  web-1');
     expect(text).to.contain('p50 412 ms, p95 1,890 ms');
-    expect(text).to.contain('● sqlite, schema 0009-token-times');
+    expect(text).to.contain('● sqlite, schema 0010-prompt-cache');
     expect(text).to.contain('● in-memory, 0 buffered, 0 dropped');
     expect(text).to.contain('● 1,204 records, 0 failures');
     expect(text).to.contain('● memory, 62% hits');
@@ -48,7 +48,7 @@ describe('overview screen', () => {
     const text = screenText(scene({ tab: 'overview', columns: 120, rows: 40, usage }).state);
     expect(text).to.contain('30 requests  3 errors  2 refused  15 hits').and.not.to.contain('cached');
     const cached = [usageLine(0, 10, { cache_read_tokens: 2_000 }), usageLine(5, 20, { cache_read_tokens: NaN })];
-    const shown = screenText(scene({ tab: 'overview', columns: 120, rows: 40, usage: cached.slice(0, 1) }).state);
+    const shown = screenText(scene({ tab: 'overview', columns: 160, rows: 40, usage: cached.slice(0, 1) }).state);
     expect(shown).to.contain('2,000 cached');
     expect(screenText(scene({ tab: 'overview', columns: 120, rows: 40, usage: cached }).state)).not.to.contain('NaN');
     expect(text)
