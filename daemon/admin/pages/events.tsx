@@ -262,7 +262,7 @@ function RequestDetails({ event }: { event: WireRequestEvent }) {
             prompt ?? completion,
             () => `${exact(prompt ?? 0)} prompt, ${exact(completion ?? 0)} completion`,
           ),
-          fact('Prompt cache', promptCacheShown(event.usage), (tokens) => `${tokens}`),
+          fact('Prompt cache', promptCacheShown(event.usage), (tokens) => tokens),
           fact('Duration', event.duration_ms, took),
           fact('First byte', event.first_byte_ms, took),
           fact('Provider', event.upstream_ms, took),
