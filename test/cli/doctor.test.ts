@@ -229,7 +229,7 @@ describe('llmp doctor', () => {
     it('fails for pending migrations that wait for an operator', async () => {
       await used({ AUTO_MIGRATE: 'false' });
       const { of, exitCode } = await diagnosed({ AUTO_MIGRATE: 'false' });
-      expect(of('schema')).to.match(/^failed: empty, and AUTO_MIGRATE=false: \d pending.*> llmp migrate up --direct/);
+      expect(of('schema')).to.match(/^failed: empty, and AUTO_MIGRATE=false: \d+ pending.*> llmp migrate up --direct/);
       expect(exitCode).to.equal(9);
       expect((await diagnosed()).of('schema'), 'with AUTO_MIGRATE').to.match(/^ok: empty/);
     });
