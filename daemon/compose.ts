@@ -149,7 +149,7 @@ async function started(options: ComposeOptions, opened: ResourceStack): Promise<
 async function built(context: BuildContext, options: ComposeOptions, opened: ResourceStack): Promise<Parts> {
   const { onEnded } = options;
   const storage = await openStorage(context, opened);
-  const core = buildCore(context, storage);
+  const core = await buildCore(context, storage);
   const { auditFiles, stores, shared, crew } = storage;
   const { redis, bus } = shared;
   const toPrimary = context.link && recordsTo(context.link, context.clock, context.log);
@@ -160,17 +160,24 @@ async function built(context: BuildContext, options: ComposeOptions, opened: Res
     ofWorkers: crew && machineSources(crew, core),
     toPrimary: toPrimary && toPrimary.record,
   });
-  const management = buildManagement(context, core, traffic, { records: stores.records, auditFiles, redis, bus, crew });
+  const management = await buildManagement(context, core, traffic, {
+    records: stores.records,
+    auditFiles,
+    redis,
+    bus,
+    crew,
+  });
   if (context.link && toPrimary) serveThePrimary(context.link, core, traffic, toPrimary);
   const workers =
     crew && options.workers
-      ? createWorkers(context, workersNeeds(storage, crew, traffic, management), options.workers)
+      ? createWorkers(context, workersNeeds(storage, core, crew, traffic, management), options.workers)
       : null;
   return { storage, core, traffic, management, workers, toPrimary };
 }
 
 const workersNeeds = (
   { stores, auditFiles, shared: { bus } }: Storage,
+  { readiness }: Core,
   crew: Crew,
   { record }: Traffic,
   { server }: Management,
@@ -179,7 +186,12 @@ const workersNeeds = (
   ledger: stores.ledger,
   record,
   newId: randomUUID,
-  health: () => ({ degraded: auditFiles.isFailing ? [AUDIT_FAILING] : [], isBusFailing: bus && bus.isFailing }),
+  health: () => ({
+    degraded: auditFiles.isFailing ? [AUDIT_FAILING] : [],
+    isBusFailing: bus && bus.isFailing,
+    isDatabaseReady: readiness.isDatabaseReady,
+    pendingMigrations: readiness.pendingMigrations,
+  }),
   connection: (connection: Duplex) => void server.emit('connection', connection),
 });
 

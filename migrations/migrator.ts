@@ -19,6 +19,7 @@ import { promptCache } from './0012-prompt-cache.js';
 import { MigrationsLocked, whileAlone } from './lock.js';
 import type { Migration } from './migration.js';
 import { Schema } from './schema.js';
+import { SchemaTooNew } from './schema-too-new.js';
 
 const MIGRATIONS: readonly Migration[] = [
   firstTables,
@@ -39,11 +40,6 @@ export interface MigrationStatus {
   current: string | null;
   pending: string[];
   applied: { name: string; appliedAtMs: number }[];
-}
-
-/** The schema was migrated by a newer build, and this one would damage it. */
-export class SchemaTooNew extends Error {
-  override name = 'SchemaTooNew';
 }
 
 interface AppliedRow {

@@ -1,13 +1,13 @@
 /** The second builder: the core on top of the storage, and the startup of the database. It does not depend on HTTP. */
 import type { SettingsError } from '../../config/settings.js';
-import { Migrator } from '../../migrations/migrator.js';
+import type { Migrator } from '../../migrations/migrator.js';
 import { Admission } from '../core/admission.js';
 import { AuditLog } from '../core/audit-log.js';
 import { ResponseCache } from '../core/cache/response-cache.js';
 import { CacheManager, type CacheManagerOptions } from '../core/cache/cache-manager.js';
 import { ClusterSync } from '../core/cluster-sync.js';
 import { ModelNames } from '../core/model-names.js';
-import { StoreUnavailable } from '../core/ports.js';
+import { type Clock, StoreUnavailable } from '../core/ports.js';
 import { publishChanges } from '../core/publishing.js';
 import { RateLimits } from '../core/rate-limit.js';
 import { Registry } from '../core/registry.js';
@@ -17,10 +17,12 @@ import { NotifiedPeers } from '../core/top/top-peers.js';
 import { TopReports } from '../core/top/top-report.js';
 import { HourlyUsage } from '../core/usage.js';
 import { Readiness } from '../process/readiness.js';
-import { Startup } from '../process/startup.js';
+import { Startup, type StartupOptions } from '../process/startup.js';
 import type { Crew } from '../store/ipc/crew.js';
+import type { PrimaryLink } from '../store/ipc/primary-link.js';
 import { MemoryRateWindows } from '../store/memory/rate-windows.js';
 import { withStoreErrors } from '../store/sql/failures.js';
+import type { Database } from '../store/sql/database.js';
 import type { BuildContext } from './context.js';
 import type { Storage } from './storage.js';
 
@@ -58,13 +60,16 @@ export interface Core {
   failed: Promise<never>;
 }
 
-export function buildCore(context: BuildContext, { stores, auditFiles, shared, crew }: Storage): Core {
+export async function buildCore(
+  context: BuildContext,
+  { stores, auditFiles, shared, crew, ofInstance }: Storage,
+): Promise<Core> {
   const { settings, live, log, clock, version, instanceId, link } = context;
   const isServer = settings.database.driver !== 'sqlite';
   const { database, records, lookup, ledger, clusterStore } = stores;
   const isShared = clusterStore !== null;
   const staleLimitMs = settings.tokenStaleLimitMs;
-  const migrator = new Migrator(database, version, () => clock.now());
+  const migrator = link ? migratedByPrimary(link) : await migratorOf(database, version, clock);
   const readiness = new Readiness();
   records.refuseChangesWhile(() => auditFiles.whyNoChanges ?? readiness.whyNoChanges);
   const admission = new Admission({
@@ -137,6 +142,7 @@ export function buildCore(context: BuildContext, { stores, auditFiles, shared, c
     live,
     local: { address: new MemoryRateWindows(clock), global: new MemoryRateWindows(clock, 1) },
     shared: shared.rateWindows,
+    ofInstance,
   });
 
   const pingDatabase = async () => {
@@ -194,6 +200,24 @@ export function buildCore(context: BuildContext, { stores, auditFiles, shared, c
     pingDatabase,
     failed,
   };
+}
+
+async function migratorOf(
+  ...[database, version, clock]: [Database, string, Clock]
+): Promise<StartupOptions['migrator']> {
+  const { Migrator } = await import('../../migrations/migrator.js');
+  return new Migrator(database, version, () => clock.now());
+}
+
+/** In a worker: the primary has checked the schema, and migrates it. */
+function migratedByPrimary(link: PrimaryLink): StartupOptions['migrator'] {
+  const status = () => {
+    const { isDatabaseReady, pendingMigrations } = link.health;
+    if (!isDatabaseReady && pendingMigrations.length === 0)
+      return Promise.reject(new StoreUnavailable('the primary is not connected to the database'));
+    return Promise.resolve({ current: null, pending: [...pendingMigrations], applied: [] });
+  };
+  return { status, up: status, refuseNewerSchema: () => Promise.resolve() };
 }
 
 /** The cache of a primary, with the counts of its workers. */

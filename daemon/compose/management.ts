@@ -1,25 +1,20 @@
 /** The fourth builder: /manage, the Admin UI, probes and metrics, and the listeners that serve them. */
-import { adminUi } from '../admin/mount.js';
 import { ADMIN_UI, MANAGEMENT_API, FailedAttempts } from '../core/failed-attempts.js';
 import { PopulationCount } from '../core/population.js';
 import type { EventBus, RecordStore } from '../core/ports.js';
-import { AdminSessions } from '../core/admin-sessions.js';
 import type { AuditStatus, StatusReport, WorkerReport } from '../core/status.js';
 import { tlsBehind } from '../http/client-address.js';
 import { EventStreams } from '../http/manage/event-streams.js';
-import { fetchFrom } from '../http/manage/in-process.js';
-import type { ManageOptions } from '../http/manage/routes.js';
 import type { Proxy } from '../http/proxy/proxy.js';
 import type { Upgrades } from '../http/proxy/upgrades.js';
-import { createApp, type MountedPages } from '../http/server/app.js';
+import { type AppOptions, createApp } from '../http/server/app.js';
 import { type UnknownPathErrors, unknownPathErrors } from '../http/server/unknown-path.js';
 import { type Probes, probeRoutes } from '../http/server/probes.js';
-import type { MetricsEndpoint } from '../http/server/metrics-route.js';
-import type { Metrics } from '../metrics/metrics.js';
 import { createHttpServer, type HttpServer } from '../http/server/server.js';
 import { serverForWorkers, throughPrimary } from '../http/server/through-primary.js';
 import type { BuildContext } from './context.js';
 import type { Core } from './core.js';
+import type { OperatorsParts, partsForOperators } from './operators.js';
 import { type StatusSources, statusOf } from './status.js';
 import type { Traffic } from './traffic.js';
 
@@ -59,12 +54,12 @@ export const AUDIT_FAILING = 'audit_file';
 /** For the public listener, if another one serves operators. */
 const CLIENTS_ONLY = { manage: null, admin: null, metrics: null };
 
-export function buildManagement(
+export async function buildManagement(
   context: BuildContext,
   core: Core,
   traffic: Traffic,
   storage: ManagedStorage,
-): Management {
+): Promise<Management> {
   const { settings, live, log, clock } = context;
   const { records, bus, crew } = storage;
   const attempts = new FailedAttempts({ surface: MANAGEMENT_API, store: records, clock, log });
@@ -73,32 +68,12 @@ export function buildManagement(
   const probes = probesOf(context, core, traffic, storage);
   const statusSources = statusSourcesOf(context, core, traffic, storage, probes);
   const status = () => statusOf(statusSources);
-  const manage: ManageOptions = {
-    managementToken: settings.managementToken,
-    attempts,
-    logIns: { sessions: new AdminSessions(records, clock), attempts: logInAttempts },
-    addressOf: traffic.addressOf,
-    registry: core.registry,
-    checkKey: traffic.checkKey,
-    cacheUpkeep: core.cacheUpkeep,
-    isForwarded: traffic.proxy.handles,
-    auditBook: core.auditBook,
-    usage: core.usage,
-    top: core.top,
-    names: (...ids) => records.names(...ids),
-    migrations: { status: core.migrations.statusForOperators, up: core.migrations.up },
-    streams,
-    bus,
-    status,
-    settled: crew && (() => crew.settled()),
-    clock,
-    live,
-  };
-  const { proxy, upgrades, metrics } = traffic;
+  const { proxy, upgrades } = traffic;
   const serverOf = (serves: ServedParts) => listenerOf(context, core, traffic, probes, serves);
-  const scraped = metrics && { path: settings.metricsPath, metrics: withReports(metrics, crew) };
   const { link, isPrimary } = context;
-  const forOperators = link ? CLIENTS_ONLY : { manage, admin: adminOf(context, manage), metrics: scraped };
+  const forOperators = link
+    ? CLIENTS_ONLY
+    : await operatorsParts(context, core, traffic, { records, bus, crew, streams, status, attempts, logInAttempts });
   const forClients = {
     proxy,
     upgrades,
@@ -116,14 +91,10 @@ export function buildManagement(
   return { attempts, logInAttempts, streams, status: currentStatus, server, managementServer };
 }
 
-/** Metrics with what the workers have counted until they are read. */
-function withReports(metrics: Metrics, crew: ManagedStorage['crew']): MetricsEndpoint['metrics'] {
-  if (!crew) return metrics;
-  const render = async () => {
-    await crew.reported();
-    return metrics.render();
-  };
-  return { contentType: metrics.contentType, render };
+/** Loaded only where it is served: it weighs more than all that requests on /v1 need. */
+async function operatorsParts(...of: Parameters<typeof partsForOperators>): Promise<OperatorsParts> {
+  const { partsForOperators } = await import('./operators.js');
+  return partsForOperators(...of);
 }
 
 function probesOf(context: BuildContext, core: Core, { heap }: Traffic, storage: ManagedStorage): Probes {
@@ -182,31 +153,10 @@ function statusSourcesOf(
   };
 }
 
-/** The Admin UI; null if it is disabled. */
-function adminOf({ settings, live, log, clock }: BuildContext, manage: ManageOptions): MountedPages | null {
-  if (!settings.adminUiEnabled) return null;
-  const { managementListenAddress, listenAddress } = settings;
-  const ownPort = managementListenAddress && 'port' in listenAddress ? listenAddress.port : null;
-  return adminUi({
-    ...settings,
-    // The Admin UI uses the management API like every front end, but within this process: connection limits do not apply, proxies cannot change
-    // headers, and it works for every listen address.
-    server: 'http://daemon',
-    fetch: fetchFrom(createApp({ log, probes: null, manage, admin: null, metrics: null, unknownPathErrors: null })),
-    proxyLocation: { port: ownPort },
-    clock,
-    live,
-    log,
-  });
-}
-
 /** The parts that a listener serves in addition to probes; null for parts that it does not serve. */
-interface ServedParts {
+interface ServedParts extends Pick<AppOptions, 'manage' | 'admin' | 'metrics'> {
   proxy: Proxy | null;
   upgrades: Upgrades | null;
-  manage: ManageOptions | null;
-  admin: MountedPages | null;
-  metrics: MetricsEndpoint | null;
   unknownPathErrors: UnknownPathErrors | null;
 }
 

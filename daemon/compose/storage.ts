@@ -5,7 +5,7 @@ import { Crew, CrewCache } from '../store/ipc/crew.js';
 import { LinkedCache, LinkedRateWindows, type PrimaryLink } from '../store/ipc/primary-link.js';
 import type { ResourceStack } from '../store/resource-stack.js';
 import { openSharedStores, type SharedStores } from '../store/shared.js';
-import type { Clock } from '../core/ports.js';
+import type { Clock, RateWindows } from '../core/ports.js';
 import type { BuildContext } from './context.js';
 
 export interface Storage {
@@ -14,6 +14,8 @@ export interface Storage {
   shared: SharedStores;
   /** The workers of a primary; null in other processes. */
   crew: Crew | null;
+  /** In a worker with Redis: the rate windows that all workers of this instance share. */
+  ofInstance: RateWindows | null;
 }
 
 /**
@@ -42,6 +44,7 @@ export async function openStorage(context: BuildContext, opened: ResourceStack):
     auditFiles,
     shared: link ? linked(shared, link, clock) : crew ? managed(shared, crew) : shared,
     crew,
+    ofInstance: link && shared.rateWindows && new LinkedRateWindows(link, clock),
   };
 }
 

@@ -33,6 +33,8 @@ export interface RateLimitOptions {
   local: Record<RateLimitPolicy, LocalRateWindows>;
   /** Null without Redis. */
   shared: RateWindows | null;
+  /** In a worker with Redis: the windows of all processes of this instance, while those in Redis are unavailable. */
+  ofInstance?: RateWindows | null;
 }
 
 const NO_ADDRESS = 'none';
@@ -93,18 +95,31 @@ export class RateLimits {
       (it) => {
         this.#refuseBeyond(it, policy, window);
       },
-      (error: unknown) => {
-        this.#refuseBeyond(this.#withoutShared(error, policy, key, window), policy, window);
+      async (error: unknown) => {
+        this.#refuseBeyond(await this.#withoutShared(error, policy, key, window), policy, window);
       },
     );
   }
 
-  #withoutShared(error: unknown, policy: RateLimitPolicy, key: string, window: RateWindow): RateDecision {
+  #withoutShared(
+    error: unknown,
+    policy: RateLimitPolicy,
+    key: string,
+    window: RateWindow,
+  ): RateDecision | Promise<RateDecision> {
     if (!(error instanceof StoreUnavailable)) throw error;
-    const { live, local } = this.#options;
+    const { live, local, ofInstance } = this.#options;
     if (live.current.rateLimitOnRedisFailure === 'deny') throw unavailable(error);
     this.failOpens++;
-    return local[policy].take(key, window);
+    return ofInstance ? this.#takeOf(ofInstance, policy, key, window) : local[policy].take(key, window);
+  }
+
+  async #takeOf(windows: RateWindows, policy: RateLimitPolicy, key: string, window: RateWindow): Promise<RateDecision> {
+    try {
+      return await windows.take(key, window);
+    } catch {
+      return this.#options.local[policy].take(key, window);
+    }
   }
 
   #refuseBeyond({ isAllowed, resetMs }: RateDecision, policy: RateLimitPolicy, { limit, windowMs }: RateWindow): void {

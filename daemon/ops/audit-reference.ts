@@ -4,7 +4,7 @@ import { SettingsError } from '../../config/settings.js';
 import { realClock } from '../process/clock.js';
 import type { CommittedRecord } from '../core/ports.js';
 import { type Anchor, rotatedEndsOf } from '../store/audit-file/chain.js';
-import { openDatabase } from '../store/open.js';
+import { openDatabase } from '../store/databases.js';
 import { anchorsOf } from '../store/sql/anchors.js';
 import { forgedSeq, lastRecord, recordsAfter } from '../store/sql/audit.js';
 import type { Database } from '../store/sql/database.js';

@@ -5,11 +5,12 @@ import { type Environment, loadPart, SettingsError } from '../../config/settings
 import { readEnvFile } from '../../config/sources.js';
 import { readVersion } from '../../config/version.js';
 import { MigrationsLocked } from '../../migrations/lock.js';
-import { type MigrationStatus, Migrator, SchemaTooNew } from '../../migrations/migrator.js';
+import { type MigrationStatus, Migrator } from '../../migrations/migrator.js';
+import { SchemaTooNew } from '../../migrations/schema-too-new.js';
 import { realClock } from '../process/clock.js';
 import { StoreUnavailable } from '../core/ports.js';
 import { PathInUse } from '../store/lock.js';
-import { openDatabase } from '../store/open.js';
+import { openDatabase } from '../store/databases.js';
 import { withStoreErrors as asStoreError } from '../store/sql/failures.js';
 import { requireSqlite, SqliteUnavailable } from '../store/sqlite-available.js';
 import { lockDatabase } from '../store/sql/sqlite.js';

@@ -2,7 +2,8 @@
 import { type Environment, loadPart, SettingsError } from '../../config/settings.js';
 import { readEnvFile } from '../../config/sources.js';
 import { realClock } from '../process/clock.js';
-import { secretBoxFor, openDatabase } from '../store/open.js';
+import { openDatabase } from '../store/databases.js';
+import { secretBoxFor } from '../store/open.js';
 import { type ResealResult, reseal } from '../store/sql/resealing.js';
 import { DirectMigrationError, asOperatorError, refuseMissing } from './migrations.js';
 import { EXIT } from '../api/vocabulary.js';

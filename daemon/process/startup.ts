@@ -1,5 +1,6 @@
 import { SettingsError } from '../../config/settings.js';
-import { type MigrationStatus, type Migrator, SchemaTooNew } from '../../migrations/migrator.js';
+import type { MigrationStatus, Migrator } from '../../migrations/migrator.js';
+import { SchemaTooNew } from '../../migrations/schema-too-new.js';
 import { withTimeout } from '../core/with-timeout.js';
 import { type Clock, type Log, StoreUnavailable } from '../core/ports.js';
 import { Refusal } from '../core/refusal.js';
@@ -12,7 +13,7 @@ const MAX_RETRY_MS = 2_000;
 const PING_EVERY_MS = 1_000;
 
 export interface StartupOptions {
-  migrator: Migrator;
+  migrator: Pick<Migrator, 'status' | 'refuseNewerSchema' | 'up'>;
   readiness: Readiness;
   /** Whether the database is a server that other instances use too: then startup waits for it, and another instance may migrate it. */
   isShared: boolean;
@@ -154,7 +155,7 @@ export class Startup {
   }
 }
 
-async function refuseNewerSchema(migrator: Migrator): Promise<void> {
+async function refuseNewerSchema(migrator: StartupOptions['migrator']): Promise<void> {
   try {
     await withStoreErrors(migrator.refuseNewerSchema());
   } catch (error) {

@@ -1,5 +1,5 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { type DatabaseAddress, serverAt } from '../../config/database-url.js';
+import { existsSync } from 'node:fs';
+import type { DatabaseAddress } from '../../config/database-url.js';
 import { type Settings, SettingsError } from '../../config/settings.js';
 import type { Clock, Ledger, ClusterStore, RecordStore, TokenLookup, UsageStore } from '../core/ports.js';
 import { PathInUse } from './lock.js';
@@ -9,8 +9,7 @@ import type { AnchorStore } from './audit-file/chain.js';
 import { InvalidKeyFile, readOrCreateKeyFile, SecretBox } from './secrets.js';
 import { SqlAnchors } from './sql/anchors.js';
 import type { Database } from './sql/database.js';
-import { ServerDatabase } from './sql/server-database.js';
-import { SqliteDatabase } from './sql/sqlite-database.js';
+import { PlainSqliteDatabase } from './sql/plain-sqlite-database.js';
 import { SqlClusterStore } from './sql/instances.js';
 import { SqlLedger } from './sql/ledger.js';
 import { ProjectFigureCounts } from './sql/project-figures.js';
@@ -66,7 +65,7 @@ export async function openStores(
     if (settings.database.driver === 'sqlite' && role !== 'worker')
       opened.add({ close: await lockForProcess(settings.database.path) });
     const box = secretBoxFor(settings);
-    const database = opened.add(openDatabase(settings, clock, timeouts));
+    const database = opened.add(await databaseFor(settings, clock, timeouts, role));
     // Fails here if the file cannot be opened or is not a database.
     if (settings.database.driver === 'sqlite')
       await withAccessError(settings.database.path, database.select('SELECT 1'));
@@ -86,6 +85,19 @@ export async function openStores(
     await opened.close().catch(() => undefined);
     throw error;
   }
+}
+
+/** Sequelize, which takes as much memory as all of the rest, is not loaded where it is not needed: a worker makes no migrations. */
+async function databaseFor(
+  settings: StoreSettings,
+  clock: StoreOptions['clock'],
+  timeouts: Readonly<DatabaseTimeouts>,
+  role: StoreOptions['role'],
+): Promise<Database> {
+  const { database } = settings;
+  if (role === 'worker' && database.driver === 'sqlite') return new PlainSqliteDatabase(database.path);
+  const { openDatabase } = await import('./databases.js');
+  return openDatabase(settings, clock, timeouts);
 }
 
 async function lockForProcess(path: string): Promise<() => Promise<void>> {
@@ -117,36 +129,6 @@ async function withAccessError<T>(path: string, opening: Promise<T>): Promise<T>
       `cannot open the database ${path}: the user of this process must be able to read and write the file, ${path}.lock and their folder`,
       { cause: error },
     );
-  }
-}
-
-// Tools for the schema, keys and anchors run one statement at a time.
-const TOOL_CONNECTIONS = 2;
-
-/** Takes no lock on a file and does not connect to a server. @throws {SettingsError} */
-export function openDatabase(
-  { database, databasePoolSize: poolSize = TOOL_CONNECTIONS }: Pick<StoreSettings, 'database' | 'databasePoolSize'>,
-  clock: Pick<Clock, 'after'>,
-  timeouts: Readonly<DatabaseTimeouts> = DATABASE_TIMEOUTS,
-): Database {
-  if (database.driver === 'sqlite') return new SqliteDatabase(database.path);
-  return new ServerDatabase({
-    dialect: database.driver,
-    url: database.url,
-    poolSize,
-    clock,
-    timeouts,
-    certificates: certificatesFor(database.url),
-  });
-}
-
-function certificatesFor(url: string): string | null {
-  const path = serverAt(url)?.rootCertificate ?? null;
-  try {
-    return path === null ? null : readFileSync(path, 'utf8');
-  } catch (error) {
-    const { code = 'failed' } = error as NodeJS.ErrnoException;
-    throw new SettingsError([`DATABASE_URL: cannot read the certificates in ${path}: ${code}`]);
   }
 }
 

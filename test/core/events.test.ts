@@ -251,7 +251,8 @@ describe('events', function () {
       scene.provider.answer = (req, res) => {
         res.writeHead(Number(req.url?.split('/').at(-1))).end();
       };
-      const statuses = (it: EventFollower) => it.requests.map(({ status }) => status);
+      // Those of several workers may arrive in another order.
+      const statuses = (it: EventFollower) => it.requests.map(({ status }) => status).sort((a, b) => a - b);
       const [ofProject, ofToken, bad, one, kind] = await Promise.all(
         [
           { project_id: elsewhere },
@@ -269,8 +270,8 @@ describe('events', function () {
       await eventually('the last event arrives', () => kind!.items.length === 1 && ofProject!.items.length === 6);
       expect(statuses(ofProject!)).to.deep.equal([200, 201, 404, 429, 500]);
       expect(statuses(ofToken!)).to.deep.equal([404, 429]);
-      expect(statuses(bad!)).to.deep.equal([404, 429, 500, 404, 429, 500]);
-      expect(statuses(one!)).to.deep.equal([201, 429, 201, 429]);
+      expect(statuses(bad!)).to.deep.equal([404, 404, 429, 429, 500, 500]);
+      expect(statuses(one!)).to.deep.equal([201, 201, 429, 429]);
       expect(one!.changes).to.be.empty;
       expect(kind!.changes[0]!.project_id).to.equal(elsewhere);
     });

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { realClock } from '../../daemon/process/clock.js';
-import { openDatabase } from '../../daemon/store/open.js';
+import { openDatabase } from '../../daemon/store/databases.js';
 import type { Bind, Database } from '../../daemon/store/sql/database.js';
 import { TestBrowser } from '../admin/test-browser.js';
 import { type Ended, ended, start } from '../cli/processes.js';

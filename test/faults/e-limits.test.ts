@@ -12,7 +12,7 @@ import { staged } from './support/fault-fixture.js';
 const MOST = 100_000;
 
 describe('E: limits', () => {
-  const { stage, it } = staged({ env: { MAX_REQUEST_SIZE: '100KB' } });
+  const { stage, it, itInOneProcess } = staged({ env: { MAX_REQUEST_SIZE: '100KB' } });
 
   const declared = (length: number) => stage.post('', { 'Content-Length': String(length) });
 
@@ -126,22 +126,25 @@ describe('E: limits', () => {
   });
 
   describe('E15 floods of bad tokens', () => {
-    it('E15 the database is asked once for a repeated bad token, and never for a string that cannot be a token', async () => {
-      const unknown = mintSecret();
-      const impossible = `${unknown.slice(0, -1)}${unknown.endsWith('0') ? '1' : '0'}`;
-      expectRefusal(await stage.ask(head('GET /v1/models', unknown)), UNAUTHORIZED);
-      const database = makeDatabaseUnreachable(stage.daemon);
-      try {
-        const answers = [unknown, impossible].flatMap((secret) =>
-          Array.from({ length: 50 }, () => stage.ask(head('GET /v1/models', secret))),
-        );
-        for (const answer of await Promise.all(answers)) expectRefusal(answer, UNAUTHORIZED);
-        expect(database.attempts, 'queries to the database').to.equal(0);
-      } finally {
-        database.end();
-      }
-      await stage.expectNothingSpent();
-    });
+    itInOneProcess(
+      'E15 the database is asked once for a repeated bad token, and never for a string that cannot be a token',
+      async () => {
+        const unknown = mintSecret();
+        const impossible = `${unknown.slice(0, -1)}${unknown.endsWith('0') ? '1' : '0'}`;
+        expectRefusal(await stage.ask(head('GET /v1/models', unknown)), UNAUTHORIZED);
+        const database = makeDatabaseUnreachable(stage.daemon);
+        try {
+          const answers = [unknown, impossible].flatMap((secret) =>
+            Array.from({ length: 50 }, () => stage.ask(head('GET /v1/models', secret))),
+          );
+          for (const answer of await Promise.all(answers)) expectRefusal(answer, UNAUTHORIZED);
+          expect(database.attempts, 'queries to the database').to.equal(0);
+        } finally {
+          database.end();
+        }
+        await stage.expectNothingSpent();
+      },
+    );
   });
 });
 

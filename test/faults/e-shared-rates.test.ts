@@ -5,6 +5,7 @@ import { eventually } from '../support/eventually.js';
 import { type Provider, startProvider } from '../support/provider.js';
 import { ask, type Fields, head, type RawResponse, RawClient } from '../support/raw.js';
 import { TestRedis, LENIENT_REDIS_TIMEOUT_MS, WITHOUT_REDIS } from '../support/redis.js';
+import { itInOneProcess } from '../support/test-workers.js';
 import { expectRefusal, RATE_LIMITED, UNAUTHORIZED, UNAVAILABLE } from '../support/refusals.js';
 
 const HANDSHAKE: Fields = {
@@ -130,20 +131,23 @@ describe(`E: limits that instances share through Redis${WITHOUT_REDIS}`, functio
       ['', {}],
       [' with its handshake', HANDSHAKE],
     ] as const) {
-      it(`D04 a client${which} disconnects while ${what} is counted: nothing is forwarded, and no admission stays open`, async () => {
-        const instance = await open(env);
-        const { daemon, secret } = instance;
-        const { waiting, release } = holdCounts(instance);
-        const client = await RawClient.to(daemon.url);
-        client.send(head('GET /v1/models', secret, fields));
-        await eventually('it is being counted', () => waiting.length === 1);
-        client.destroy();
-        await eventually('it has ended', () => daemon.ended.length === 1);
-        expect(daemon.ended[0]).to.include({ outcome: 'client_closed', status: 499 });
-        await release();
-        expect(daemon.daemon.admission.size.inFlight).to.equal(0);
-        expect(provider.received).to.deep.equal([]);
-      });
+      itInOneProcess(
+        `D04 a client${which} disconnects while ${what} is counted: nothing is forwarded, and no admission stays open`,
+        async () => {
+          const instance = await open(env);
+          const { daemon, secret } = instance;
+          const { waiting, release } = holdCounts(instance);
+          const client = await RawClient.to(daemon.url);
+          client.send(head('GET /v1/models', secret, fields));
+          await eventually('it is being counted', () => waiting.length === 1);
+          client.destroy();
+          await eventually('it has ended', () => daemon.ended.length === 1);
+          expect(daemon.ended[0]).to.include({ outcome: 'client_closed', status: 499 });
+          await release();
+          expect(daemon.daemon.admission.size.inFlight).to.equal(0);
+          expect(provider.received).to.deep.equal([]);
+        },
+      );
     }
   }
 
@@ -151,18 +155,21 @@ describe(`E: limits that instances share through Redis${WITHOUT_REDIS}`, functio
     ['request', {}],
     ['handshake', HANDSHAKE],
   ] as const) {
-    it(`a ${which} whose token is revoked while it is being counted is refused and not forwarded`, async () => {
-      const instance = await open({ GLOBAL_RATE_LIMIT: '9' });
-      const { daemon, secret } = instance;
-      const { waiting, release } = holdCounts(instance);
-      const client = await RawClient.to(daemon.url);
-      client.send(head('GET /v1/models', secret, fields));
-      await eventually('it is being counted', () => waiting.length === 1);
-      await daemon.manage('DELETE', `/manage/tokens/${instance.tokenId}`);
-      expectRefusal(await client.response(), UNAUTHORIZED);
-      await release();
-      expect(provider.received).to.deep.equal([]);
-      client.destroy();
-    });
+    itInOneProcess(
+      `a ${which} whose token is revoked while it is being counted is refused and not forwarded`,
+      async () => {
+        const instance = await open({ GLOBAL_RATE_LIMIT: '9' });
+        const { daemon, secret } = instance;
+        const { waiting, release } = holdCounts(instance);
+        const client = await RawClient.to(daemon.url);
+        client.send(head('GET /v1/models', secret, fields));
+        await eventually('it is being counted', () => waiting.length === 1);
+        await daemon.manage('DELETE', `/manage/tokens/${instance.tokenId}`);
+        expectRefusal(await client.response(), UNAUTHORIZED);
+        await release();
+        expect(provider.received).to.deep.equal([]);
+        client.destroy();
+      },
+    );
   }
 });

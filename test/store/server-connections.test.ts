@@ -6,7 +6,7 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import { join } from 'node:path';
 import { realClock } from '../../daemon/process/clock.js';
 import { StoreUnavailable } from '../../daemon/core/ports.js';
-import { openDatabase } from '../../daemon/store/open.js';
+import { openDatabase } from '../../daemon/store/databases.js';
 import type { Database } from '../../daemon/store/sql/database.js';
 import { Authority } from '../support/certificates.js';
 import { temporaryFolder } from '../support/daemon.js';

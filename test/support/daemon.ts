@@ -12,13 +12,14 @@ import type { RequestEnded } from '../../daemon/core/events.js';
 import type { Log } from '../../daemon/core/ports.js';
 import { DATABASE_TIMEOUTS, type DatabaseTimeouts } from '../../daemon/store/sql/timeouts.js';
 import { createLog } from '../../daemon/process/log.js';
-import { openDatabase } from '../../daemon/store/open.js';
+import { openDatabase } from '../../daemon/store/databases.js';
 import { Migrator } from '../../migrations/migrator.js';
 import { canary, canaryEncryptionKey } from './canaries.js';
 import { TestClock } from './clock.js';
 import { expectDescribed } from './description.js';
 import { inspectEvents } from './inspected-events.js';
 import { startWithWorkers } from './in-process-workers.js';
+import { TEST_WORKERS } from './test-workers.js';
 import { inspect, inspectAnswers, inspectFiles, watchFolder } from './leaks.js';
 
 export const MANAGEMENT_TOKEN = canary('management');
@@ -75,8 +76,8 @@ export interface TestDaemonOptions {
 
 let projects = 0;
 
-/** Runs the daemons of any test with so many workers, in this process. */
-const TEST_WORKERS = process.env.LLMP_TEST_WORKERS;
+/** Tests that set these limits, which are divided among workers, are about one process. */
+const DIVIDED = ['MAX_CONNECTIONS', 'UPSTREAM_CONNECTIONS', 'HTTP_CACHE_MAX_BYTES'];
 
 export async function startDaemon({
   upstream,
@@ -108,7 +109,7 @@ export async function startDaemon({
     AUDIT_LOG_FILE: join(dir, 'audit.log'),
     SHUTDOWN_DELAY: '0',
     SHUTDOWN_GRACE: '0',
-    ...(TEST_WORKERS !== undefined && { WORKERS: TEST_WORKERS }),
+    ...(TEST_WORKERS !== undefined && !(env && DIVIDED.some((name) => name in env)) && { WORKERS: TEST_WORKERS }),
     ...env,
   });
   const { settings, reloadable } = loaded;

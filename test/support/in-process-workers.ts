@@ -1,7 +1,8 @@
 /**
  * A daemon with several workers that are not processes: the primary and all workers run here, on the clock of the test. Everything else is as with
  * WORKERS above 1: each worker has its own connection to the database, admission, caches and HTTP server, and messages are copied as between processes.
- * Connections are spread in turn. `LLMP_TEST_WORKERS` makes `startDaemon` use it.
+ * Connections are spread in turn; but if there are caches in memory, which belong to their workers, one worker gets all of a daemon's connections.
+ * `LLMP_TEST_WORKERS` makes `startDaemon` use it.
  */
 import { createServer, type Server, type Socket } from 'node:net';
 import { type Loaded, loadSettings, textsOf } from '../../config/settings.js';
@@ -35,7 +36,9 @@ function ports(): [Port, Port] {
 /** Events that a test listens to on the server which gets the requests. */
 const REGISTERING = new Set(['on', 'once', 'off', 'prependListener', 'addListener', 'removeListener']);
 /** What the server that listens knows. */
-const OF_LISTENER = new Set(['address', 'listening', 'close', 'getConnections']);
+const OF_LISTENER = new Set(['address', 'listening', 'close']);
+
+let started = 0;
 
 /** @param loaded the settings, with WORKERS above 1. */
 export async function startWithWorkers(loaded: Loaded, options: ComposeOptions): Promise<Daemon> {
@@ -43,10 +46,13 @@ export async function startWithWorkers(loaded: Loaded, options: ComposeOptions):
   const daemons: Daemon[] = [];
   // As the HTTP server accepts them.
   const listener = createServer({ allowHalfOpen: true, noDelay: true }) as CountingServer;
-  let turn = 0;
+  const { httpCacheEnabled, httpCacheBackend } = loaded.settings;
+  const isSpread = !httpCacheEnabled || httpCacheBackend !== 'memory';
+  let turn = started++;
   listener.on('connection', (socket: AcceptedSocket) => {
     const serving = daemons.map(({ server }) => server).filter(({ listening }) => listening);
-    const server = serving[turn++ % serving.length] as CountingServer | undefined;
+    const server = serving[turn % serving.length] as CountingServer | undefined;
+    if (isSpread) turn += 1;
     if (!server) {
       socket.destroy();
       return;
@@ -125,6 +131,13 @@ function together(primary: Daemon, workers: readonly Daemon[], listener: Server)
   const server = new Proxy(listener, {
     get(target, name) {
       const text = String(name);
+      if (text === 'getConnections')
+        return (done: (error: null, count: number) => void) => {
+          done(
+            null,
+            workers.reduce((sum, each) => sum + (each.server as Server as CountingServer)._connections, 0),
+          );
+        };
       if (OF_LISTENER.has(text)) return bound(target, name);
       if (!REGISTERING.has(text)) return Reflect.get(workers[0]?.server ?? target, name) as unknown;
       return (...args: unknown[]) => {
@@ -148,6 +161,7 @@ function together(primary: Daemon, workers: readonly Daemon[], listener: Server)
       () =>
       async <T>(read: () => Promise<T>) => {
         await Promise.all(workers.map((each) => each.admission.readBetweenTicks(() => Promise.resolve())));
+        await primary.status(); // The workers hand over their records.
         return primary.admission.readBetweenTicks(read);
       },
   });

@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { TEST_WORKERS } from './test-workers.js';
 
 export const COMMAND = join(import.meta.dirname, '../../cli/main.js');
 
@@ -39,12 +40,6 @@ function auditFilesFor({ DATABASE_URL: path }: Record<string, string>): Record<s
   return { AUDIT_LOG_FILE: join(dirname(path.replace(/^sqlite:/, '')), 'audit.log') };
 }
 
-/** LLMP_TEST_WORKERS runs the daemons of any test with several workers. */
-function workersAsAsked(): Record<string, string> {
-  const asked = process.env.LLMP_TEST_WORKERS;
-  return asked === undefined ? {} : { WORKERS: asked };
-}
-
 /** Starts `llmp daemon` with only these settings. */
 export function launchDaemon(
   env: Record<string, string>,
@@ -54,7 +49,13 @@ export function launchDaemon(
   const [program = '', ...args] = [...under, process.execPath, ...nodeOptions, '--', COMMAND, 'daemon', ...options];
   const child = spawn(program, args, {
     cwd,
-    env: { PATH: process.env.PATH, LISTEN_ADDR: '127.0.0.1:0', ...auditFilesFor(env), ...workersAsAsked(), ...env },
+    env: {
+      PATH: process.env.PATH,
+      LISTEN_ADDR: '127.0.0.1:0',
+      ...auditFilesFor(env),
+      ...(TEST_WORKERS !== undefined && { WORKERS: TEST_WORKERS }),
+      ...env,
+    },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const printed = { stdout: '', stderr: '' };

@@ -1,47 +1,17 @@
 /** Routing of the management API: the methods of each path, and reading and answering each declared operation. */
-import type { Request, Response, Router } from 'express';
+import type { Response, Router } from 'express';
 import * as z from 'zod';
 import { canSucceed, type Operation } from '../../api/operation.js';
 import type { Caller } from '../../core/audit.js';
 import type { PageOf, PageRequest } from '../../core/ports.js';
-import { Refusal } from '../../core/refusal.js';
 import { sendJson, sendJsonWithETag } from './json-responses.js';
 import { framingOf, hasBody } from '../body.js';
 import { callerOf } from './caller.js';
 import type { EventStreams, Feed } from './event-streams.js';
 import { type SmallBodyOptions, readJson } from '../small-body.js';
 import { type ListQuery, pageRequest, setPaging } from './paging.js';
+import { type MethodHandler, route } from '../routing.js';
 import { parseBody, parseQuery } from './validation.js';
-
-type Method = Operation['method'];
-type MethodHandler = (req: Request, res: Response) => void | Promise<void>;
-
-/**
- * Serves a path with its methods, HEAD where it has GET, and OPTIONS; any other method is 405 with `Allow`.
- *
- * @param refused handlers for methods that always fail, with an error of their own.
- */
-export function route(
-  router: Router,
-  path: string,
-  handlers: Partial<Record<Method, MethodHandler>>,
-  refused: Partial<Record<Method, MethodHandler>> = {},
-): void {
-  const methods = Object.keys(handlers);
-  const allow = [...methods, ...(handlers.GET ? ['HEAD'] : []), 'OPTIONS'].join(', ');
-  router.all(path, (req, res) => {
-    if (req.method === 'OPTIONS') {
-      res.setHeader('Allow', allow);
-      res.status(204).end();
-      return;
-    }
-    // The response to HEAD is that to GET without its body, which Node omits.
-    const method = (req.method === 'HEAD' ? 'GET' : req.method) as Method;
-    const handler = handlers[method] ?? refused[method];
-    if (!handler) throw new Refusal('method_not_allowed', 'method not allowed', { allow });
-    return handler(req, res);
-  });
-}
 
 type QueryOf<Op> = Op extends { query: infer Query extends z.ZodType } ? z.output<Query> : unknown;
 type BodyOf<Op> = Op extends { body: infer Body extends z.ZodType } ? z.output<Body> : unknown;

@@ -5,7 +5,6 @@ import { Refusal } from '../../core/refusal.js';
 import { ClientGone } from '../body.js';
 import type { Locals } from '../manage/caller.js';
 import { requestIdOf } from '../credentials.js';
-import { type ManageOptions, manageRoutes } from '../manage/routes.js';
 import type { UnknownPathErrors } from './unknown-path.js';
 import { asRefusal, codeOf, sendProblem, statusOf } from '../problems.js';
 import { type MetricsEndpoint, metricsRoute } from './metrics-route.js';
@@ -15,7 +14,7 @@ export interface AppOptions {
   /** Null if this listener has no health endpoints. */
   probes: RequestHandler | null;
   /** Null if another listener serves the management API. */
-  manage: ManageOptions | null;
+  manage: RequestHandler | null;
   /** Null if there is no Admin UI. It is served where the management API is. */
   admin: MountedPages | null;
   /** Null if this listener serves no metrics. */
@@ -43,7 +42,7 @@ export function createApp({ log, probes, manage, admin, metrics, unknownPathErro
   // On every listener, since a monitoring system may be able to reach only one of them.
   if (probes) app.use(probes);
   if (metrics) app.use(metricsRoute(metrics));
-  if (manage) app.use(manageRoutes(manage));
+  if (manage) app.use(manage);
   if (admin) mount(app, admin);
   app.use(notFound);
   app.use(problems(log, unknownPathErrors));

@@ -1,5 +1,5 @@
 import { Router } from 'express';
-import { route } from '../manage/endpoints.js';
+import { route } from '../routing.js';
 
 export interface MetricsEndpoint {
   /** Path of the endpoint. */

@@ -1,7 +1,7 @@
 import { type Response, Router } from 'express';
 import { withTimeout } from '../../core/with-timeout.js';
 import type { Clock } from '../../core/ports.js';
-import { route } from '../manage/endpoints.js';
+import { route } from '../routing.js';
 
 export interface Probes {
   clock: Clock;

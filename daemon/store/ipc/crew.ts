@@ -24,7 +24,7 @@ import {
 } from '../../core/ports.js';
 import { FreshRun } from '../../core/fresh-run.js';
 import type { WorkerReport } from '../../core/status.js';
-import { isDoneWithin, withTimeout } from '../../core/with-timeout.js';
+import { isDoneWithin } from '../../core/with-timeout.js';
 import { Channel, type Port } from './channel.js';
 import { countersOf, type Figures, NO_FIGURES, plus } from './figures.js';
 import type { Briefing, OfPrimary, OfWorker, PrimaryHealth, Texts } from './protocol.js';
@@ -36,8 +36,8 @@ const CONFIRM_WITHIN_MS = 2_000;
 /** A worker that does not respond for so long serves nobody. */
 const ALIVE_EVERY_MS = 10_000;
 const ALIVE_WITHIN_MS = 30_000;
-/** How long a reader of figures waits for a worker that does not respond. */
-const SETTLE_WITHIN_MS = 500;
+/** How long a reader of figures waits for a worker that does not respond; after that none waits for it until it has responded. */
+const FIGURES_WITHIN_MS = 2_000;
 
 /** A worker's process. */
 export interface WorkerProcess extends Port {
@@ -54,6 +54,8 @@ interface Member {
   process: WorkerProcess;
   channel: Channel<OfWorker, OfPrimary>;
   figures: Figures;
+  /** Whether it has not responded in time to the last request for figures. */
+  isLate: boolean;
   /** Null until it listens. */
   address: string | null | undefined;
 }
@@ -102,7 +104,7 @@ export class Crew implements Notifications {
   /** @returns the address at which the worker listens, once it does; rejects if it ends before. */
   add(process: WorkerProcess, briefing: Omit<Briefing, 'cached'>): Promise<string | null> {
     const channel = new Channel<OfWorker, OfPrimary>(process);
-    const member: Member = { process, channel, figures: NO_FIGURES, address: undefined };
+    const member: Member = { process, channel, figures: NO_FIGURES, isLate: false, address: undefined };
     this.#members.add(member);
     void process.ended.then(() => {
       this.#members.delete(member);
@@ -235,12 +237,20 @@ export class Crew implements Notifications {
   }
 
   async #gather(how: 'report' | 'settle'): Promise<void> {
-    const asked = [...this.#members].filter(hasBegun).map(async (member) => {
-      // Undefined while it is starting.
-      member.figures = (await member.channel.call(how, null)) ?? member.figures;
-    });
-    await withTimeout(this.#options.clock, SETTLE_WITHIN_MS, Promise.allSettled(asked), () => undefined);
+    const asked = [...this.#members].filter((member) => hasBegun(member) && !member.isLate);
+    await Promise.all(asked.map((member) => this.#readFigures(member, how)));
     this.onFigures();
+  }
+
+  async #readFigures(member: Member, how: 'report' | 'settle'): Promise<void> {
+    const reply = member.channel.call(how, null).then(
+      (figures) => {
+        member.figures = figures ?? member.figures; // Undefined while it is starting.
+        member.isLate = false;
+      },
+      () => undefined, // It has ended.
+    );
+    member.isLate = !(await isDoneWithin(this.#options.clock, FIGURES_WITHIN_MS, reply));
   }
 
   // ---- commands to all workers

@@ -31,7 +31,7 @@ export class PrimaryLink {
   readonly cached = new ResourceFilter();
   /** Called when a client has changed a resource through another worker. */
   onInvalidated: (projectId: string, resource: string) => void = () => undefined;
-  health: PrimaryHealth = { degraded: [], isBusFailing: null };
+  health: PrimaryHealth = { degraded: [], isBusFailing: null, isDatabaseReady: false, pendingMigrations: [] };
   readonly #tunnels = new Map<number, Tunnel>();
   #lastTunnel = 0;
 

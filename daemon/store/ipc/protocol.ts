@@ -23,6 +23,9 @@ export interface PrimaryHealth {
   degraded: readonly string[];
   /** Null if events are not published. */
   isBusFailing: boolean | null;
+  /** Whether the database was reached, and has the schema of this build. */
+  isDatabaseReady: boolean;
+  pendingMigrations: readonly string[];
 }
 
 /** A piece of a connection to the primary. */

@@ -91,7 +91,7 @@ export interface EndedRecordsOptions {
 export class EndedRecords {
   readonly #options: EndedRecordsOptions;
   #gathered: RequestEnded[] = [];
-  #isGathering = false;
+  #cancelTimer: (() => void) | null = null;
   #waitingCharacters = 0;
   readonly #sent = new Set<Promise<void>>();
   #dropped = 0;
@@ -104,10 +104,8 @@ export class EndedRecords {
     this.#gathered.push(ended);
     if (this.#gathered.length >= MAX_GATHERED) {
       this.flush();
-    } else if (!this.#isGathering) {
-      this.#isGathering = true;
-      this.#options.clock.after(GATHER_MS, () => {
-        this.#isGathering = false;
+    } else {
+      this.#cancelTimer ??= this.#options.clock.after(GATHER_MS, () => {
         this.flush();
       });
     }
@@ -115,6 +113,8 @@ export class EndedRecords {
 
   /** Sends the records that have been gathered. */
   flush(): void {
+    this.#cancelTimer?.();
+    this.#cancelTimer = null;
     const records = this.#gathered;
     if (records.length === 0) return;
     this.#gathered = [];

@@ -1,6 +1,10 @@
 /** Converts database errors to the errors of the core, without secrets. */
-import { BaseError, UniqueConstraintError } from 'sequelize';
+import type { BaseError as SequelizeError } from 'sequelize';
+import errors from 'sequelize/lib/errors';
 import { StoreConflict, StoreUnavailable } from '../../core/ports.js';
+
+// Not from the package's main module, which takes as much memory as the rest of a worker.
+const { BaseError, UniqueConstraintError } = errors;
 
 /** Sequelize's errors contain the statement and its values, including upstream keys. Only the driver's code and message are passed on. */
 export async function withStoreErrors<T>(query: Promise<T>): Promise<T> {
@@ -27,8 +31,8 @@ const DEADLOCKS: readonly unknown[] = ['40P01', '40001', 'ER_LOCK_DEADLOCK'];
 export const isDeadlock = (error: unknown): boolean =>
   error instanceof BaseError && DEADLOCKS.includes((driverErrorOf(error) as Error & { code?: unknown }).code);
 
-function driverErrorOf(error: BaseError): Error {
-  const { original, parent } = error as BaseError & { original?: Error; parent?: Error };
+function driverErrorOf(error: SequelizeError): Error {
+  const { original, parent } = error as SequelizeError & { original?: Error; parent?: Error };
   return original ?? parent ?? error;
 }
 

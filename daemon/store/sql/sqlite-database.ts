@@ -2,12 +2,10 @@ import { QueryTypes, Sequelize, Transaction } from 'sequelize';
 import { type Bind, type SqlTransaction, type Database } from './database.js';
 import { sqlite } from './dialect.js';
 import { withStoreErrors } from './failures.js';
+import { transaction } from './plain-sqlite-database.js';
 import { closeBrokenConnections, preparedSqlite3, SqliteWriter } from './sqlite.js';
 
-/**
- * SQLite database. Transactions queue for the single writer: parallel ones would block each other in the few threads of libuv until
- * nothing moves (5 of 60 succeeded, after 73 s).
- */
+/** SQLite database that can be migrated. It reads and migrates through Sequelize. @see PlainSqliteDatabase for its transactions. */
 export class SqliteDatabase implements Database {
   readonly dialect = sqlite;
   readonly sequelize: Sequelize;
@@ -39,18 +37,7 @@ export class SqliteDatabase implements Database {
 
   /** Runs after all earlier transactions. */
   transact<T>(work: (tx: SqlTransaction) => Promise<T>): Promise<T> {
-    const { writer } = this;
-    const turn = this.#lastWriter.then(() =>
-      withStoreErrors(
-        writer.transact(() =>
-          work({
-            dialect: sqlite,
-            select: (sql, bind) => writer.all(sql, bind),
-            execute: (sql, bind) => writer.run(sql, bind),
-          }),
-        ),
-      ),
-    );
+    const turn = this.#lastWriter.then(() => withStoreErrors(transaction(this.writer, work)));
     this.#lastWriter = turn.catch(() => undefined);
     return turn;
   }

@@ -112,10 +112,7 @@ export class SqliteWriter {
     this.#prepared.clear();
     await Promise.all(statements.map((statement) => new Promise((resolve) => statement.finalize(resolve))));
     const open = await connection?.catch(() => null);
-    if (open)
-      await new Promise((resolve) => {
-        open.close(resolve);
-      });
+    if (open) await closed(open);
   }
 
   async #statement(sql: string): Promise<Statement> {
@@ -137,6 +134,49 @@ export class SqliteWriter {
     return statement;
   }
 }
+
+/** A connection for reading, without Sequelize. */
+export class SqliteReader {
+  readonly #path: string;
+  #connection: Promise<PreparedDatabase> | null = null;
+  /** Statements sent so far. */
+  statements = 0;
+
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  async all<Row extends object>(sql: string, bind: Bind = {}): Promise<Row[]> {
+    this.statements += 1;
+    const connection = await (this.#connection ??= openPrepared(this.#path)).catch((error: unknown) => {
+      this.#connection = null; // The next statement tries again.
+      throw error;
+    });
+    return new Promise((resolve, reject) => {
+      connection.all<Row>(sql, named(usedIn(sql, bind)), (error: Error | null, rows: Row[]) => {
+        if (error) reject(error);
+        else resolve(rows);
+      });
+    });
+  }
+
+  async close(): Promise<void> {
+    const open = await this.#connection?.catch(() => null);
+    this.#connection = null;
+    if (open) await closed(open);
+  }
+}
+
+/** The driver refuses values that the statement has no name for. */
+const usedIn = (sql: string, bind: Bind): Bind =>
+  Object.fromEntries(Object.entries(bind).filter(([name]) => new RegExp(`\\$${name}\\b`).test(sql)));
+
+const closed = (connection: PreparedDatabase): Promise<void> =>
+  new Promise((resolve) => {
+    connection.close(() => {
+      resolve();
+    });
+  });
 
 function openPrepared(path: string): Promise<PreparedDatabase> {
   return new Promise((resolve, reject) => {

@@ -16,6 +16,7 @@ import { secretsIn } from '../../support/canaries.js';
 import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon, UPSTREAM_KEY } from '../../support/daemon.js';
 import { eventually } from '../../support/eventually.js';
 import { permit } from '../../support/leaks.js';
+import { TEST_WORKERS } from '../../support/test-workers.js';
 import { type Fields, head, type RawResponse, RawClient } from '../../support/raw.js';
 import { type SentRequest, isRevalidated, expectEarlierResponse, isHit } from './cached-responses.js';
 import { isCloseFrame, isErrorEvent, sharedLength } from './termination-notices.js';
@@ -431,6 +432,8 @@ export class FaultFixture {
 export function staged(options: FaultFixtureOptions = {}): {
   stage: FaultFixture;
   it: (title: string, run: () => Promise<void>) => Mocha.Test;
+  /** @see test-workers.ts */
+  itInOneProcess: (title: string, run: () => Promise<void>) => Mocha.Test;
 } {
   const stage = new FaultFixture(options);
   before(() => stage.open());
@@ -441,5 +444,5 @@ export function staged(options: FaultFixtureOptions = {}): {
       await run();
       await stage.checkInvariants();
     });
-  return { stage, it: withInvariants };
+  return { stage, it: withInvariants, itInOneProcess: TEST_WORKERS === undefined ? withInvariants : it.skip };
 }

@@ -1,0 +1,102 @@
+/** What operators use: /manage, the Admin UI and metrics. A worker has none of them, and does not load this. */
+import { adminUi } from '../admin/mount.js';
+import { AdminSessions } from '../core/admin-sessions.js';
+import type { FailedAttempts } from '../core/failed-attempts.js';
+import type { EventBus, RecordStore } from '../core/ports.js';
+import type { StatusReport } from '../core/status.js';
+import type { EventStreams } from '../http/manage/event-streams.js';
+import { fetchFrom } from '../http/manage/in-process.js';
+import { type ManageOptions, manageRoutes } from '../http/manage/routes.js';
+import { type AppOptions, createApp, type MountedPages } from '../http/server/app.js';
+import type { MetricsEndpoint } from '../http/server/metrics-route.js';
+import type { Metrics } from '../metrics/metrics.js';
+import type { BuildContext } from './context.js';
+import type { Core } from './core.js';
+import type { Traffic } from './traffic.js';
+
+export type OperatorsParts = Pick<AppOptions, 'manage' | 'admin' | 'metrics'>;
+
+/** What they need of other parts. */
+export interface OperatorsNeeds {
+  records: RecordStore;
+  /** Null if events are not published. */
+  bus: EventBus | null;
+  /** The workers of a primary; null in other processes. */
+  crew: { reported(): Promise<void>; settled(): Promise<void> } | null;
+  streams: EventStreams;
+  status: () => Promise<StatusReport>;
+  attempts: FailedAttempts;
+  logInAttempts: FailedAttempts;
+}
+
+export function partsForOperators(
+  context: BuildContext,
+  core: Core,
+  traffic: Traffic,
+  { records, bus, crew, streams, status, attempts, logInAttempts }: OperatorsNeeds,
+): OperatorsParts {
+  const options: ManageOptions = {
+    managementToken: context.settings.managementToken,
+    attempts,
+    logIns: { sessions: new AdminSessions(records, context.clock), attempts: logInAttempts },
+    addressOf: traffic.addressOf,
+    registry: core.registry,
+    checkKey: traffic.checkKey,
+    cacheUpkeep: core.cacheUpkeep,
+    isForwarded: traffic.proxy.handles,
+    auditBook: core.auditBook,
+    usage: core.usage,
+    top: core.top,
+    names: (...ids) => records.names(...ids),
+    migrations: { status: core.migrations.statusForOperators, up: core.migrations.up },
+    streams,
+    bus,
+    status,
+    settled: crew && (() => crew.settled()),
+    clock: context.clock,
+    live: context.live,
+  };
+  const { metrics } = traffic;
+  return {
+    manage: manageRoutes(options),
+    admin: adminOf(context, options),
+    metrics: metrics && { path: context.settings.metricsPath, metrics: withReports(metrics, crew) },
+  };
+}
+
+/** Metrics with what the workers have counted until they are read. */
+function withReports(metrics: Metrics, crew: OperatorsNeeds['crew']): MetricsEndpoint['metrics'] {
+  if (!crew) return metrics;
+  const render = async () => {
+    await crew.reported();
+    return metrics.render();
+  };
+  return { contentType: metrics.contentType, render };
+}
+
+/** The Admin UI; null if it is disabled. */
+function adminOf({ settings, live, log, clock }: BuildContext, manage: ManageOptions): MountedPages | null {
+  if (!settings.adminUiEnabled) return null;
+  const { managementListenAddress, listenAddress } = settings;
+  const ownPort = managementListenAddress && 'port' in listenAddress ? listenAddress.port : null;
+  return adminUi({
+    ...settings,
+    // The Admin UI uses the management API like every front end, but within this process: connection limits do not apply, proxies cannot change
+    // headers, and it works for every listen address.
+    server: 'http://daemon',
+    fetch: fetchFrom(
+      createApp({
+        log,
+        probes: null,
+        manage: manageRoutes(manage),
+        admin: null,
+        metrics: null,
+        unknownPathErrors: null,
+      }),
+    ),
+    proxyLocation: { port: ownPort },
+    clock,
+    live,
+    log,
+  });
+}
