@@ -147,7 +147,7 @@ describe('a process of several workers', function () {
     await eventually('only the frozen worker is left', () => !others.some(isAlive));
     expect(isAlive(frozen)).to.equal(true);
     await daemon.begin();
-    expect(isAlive(frozen)).to.equal(false);
+    await eventually('it has ended', () => !isAlive(frozen));
     expect(daemon.logged.join('\n')).to.include('ended a worker that a killed daemon had left frozen');
     expect(await workers.callAll(await workers.token())).to.deep.equal(ALL.fill(200));
   });

@@ -191,11 +191,10 @@ async function textOf(response: IncomingMessage): Promise<string> {
   return text;
 }
 
-/** Whether a process exists and has not ended. */
+/** Whether a process exists and has not ended. One whose parent has ended may stay for a while as a zombie. */
 export function isAlive(pid: number): boolean {
   try {
-    process.kill(pid, 0);
-    return true;
+    return !/^State:\tZ/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
   } catch {
     return false;
   }
