@@ -120,6 +120,8 @@ function onDebian(suite: Suite): void {
   });
 
   it('serves with the command of its unit, as the user of its unit', async () => {
+    permit(/^stdout of unshare/, ['token'], 'the same for an operator');
+    const upstreamKey = canary('upstream');
     const unit = textOf('usr/lib/systemd/system/llmp.service');
     const command = /^ExecStart=(.*)$/m.exec(unit)?.[1] ?? '';
     expect(command).to.match(/^\/usr\/lib\/llmp\/bin\/node /);
@@ -130,9 +132,12 @@ function onDebian(suite: Suite): void {
     );
     const folders = ['/var/lib/llmp', '/var/log/llmp', '/run/llmp', '/run/credentials'];
     await debian.succeed(`install -d -o llmp -g llmp -m 700 ${folders.join(' ')}`);
-    await debian.succeed(
-      `install -o llmp -m 400 /dev/stdin /run/credentials/management-token <<'END'\n${canary('management')}\nEND`,
-    );
+    const secret = async (path: string, text: string, owner: string) => {
+      writeFileSync(join(debian.root, path), `${text}\n`, { mode: 0o400 });
+      await debian.succeed(`chown ${owner} /${path}`);
+    };
+    await secret('run/credentials/management-token', canary('management'), 'llmp');
+    await secret('root/key', upstreamKey, 'root');
     const daemon = debian.start(`exec setpriv --reuid=llmp --regid=llmp --clear-groups --no-new-privs ${command}`, {
       STATE_DIRECTORY: '/var/lib/llmp',
       LOGS_DIRECTORY: '/var/log/llmp',
@@ -152,16 +157,13 @@ function onDebian(suite: Suite): void {
       throw new Error(log, { cause: error });
     });
     const env = { LLMP_SERVER: `http://127.0.0.1:${port}`, MANAGEMENT_TOKEN_FILE: '/run/credentials/management-token' };
-    await debian.succeed(
-      `printf %s '${canary('upstream')}' > /root/key; llmp project create --name web --key-file /root/key`,
-      env,
-    );
+    await debian.succeed('llmp project create --name web --key-file /root/key', env);
     const token = (await debian.succeed('llmp token generate --quiet', env)).trim();
     const response = await fetch(`http://127.0.0.1:${port}/v1/models`, {
       headers: { authorization: `Bearer ${token}` },
     });
     expect(response.status).to.equal(200);
-    expect(provider.received.at(-1)?.headers.authorization).to.equal(`Bearer ${canary('upstream')}`);
+    expect(provider.received.at(-1)?.headers.authorization).to.equal(`Bearer ${upstreamKey}`);
     expect(await debian.succeed("stat -c '%U %a' /var/lib/llmp/llmp.db")).to.equal('llmp 600\n');
     daemon.kill('SIGKILL');
   });
