@@ -1,9 +1,9 @@
 /** Base class of members; each can be in one `LinkedSet` at a time. */
 export class LinkedSetMember {
-  previous: LinkedSetMember | null;
-  next: LinkedSetMember | null;
+  // Only declared, and set in the constructor: in a base class of several classes V8 takes five times as long for fields.
+  declare previous: LinkedSetMember | null;
+  declare next: LinkedSetMember | null;
 
-  // Not as initializers of the fields: in a base class of several classes V8 takes five times as long for them.
   constructor() {
     this.previous = null;
     this.next = null;

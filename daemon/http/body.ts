@@ -39,15 +39,19 @@ export function hasBody({ contentLength, transferEncoding }: Framing): boolean {
   return transferEncoding !== undefined || (contentLength !== undefined && contentLength !== '0');
 }
 
+export interface BodyReceiver {
+  onBody(body: RequestBody): void;
+}
+
 /**
- * Buffers the body and passes it to `onBody` when it is complete; never if the client disconnects first. If the memory for buffered
- * bodies is full, it passes the body chunk by chunk, from its beginning.
+ * Buffers the body and hands it over when it is complete; never if the client disconnects first. If the memory for buffered bodies is
+ * full, it hands the body over chunk by chunk, from its beginning.
  */
 export function bufferBody(
   req: IncomingMessage,
   buffered: BufferedBody,
   timeouts: BodyTimeouts,
-  onBody: (body: RequestBody) => void,
+  receiver: BodyReceiver,
 ): void {
   const chunks: Buffer[] = [];
   const hold = (chunk: Buffer) => {
@@ -59,14 +63,14 @@ export function bufferBody(
       buffered.release();
       timeouts.pause();
       const first = { value: concatenated(chunks), done: false } as const;
-      onBody(withinLimit(MAX_BUFFERED_BYTES, first, chunksOf(req, timeouts), timeouts));
+      receiver.onBody(withinLimit(MAX_BUFFERED_BYTES, first, chunksOf(req, timeouts), timeouts));
     } else if (!req.complete) timeouts.waitForClient();
   };
   const finish = () => {
     if (buffered.isReleased) return;
     buffered.complete();
     timeouts.pause();
-    onBody(concatenated(chunks));
+    receiver.onBody(concatenated(chunks));
   };
   timeouts.waitForClient();
   req.on('data', hold).on('end', finish);

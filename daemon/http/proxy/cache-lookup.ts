@@ -6,7 +6,6 @@ import type { Refusal } from '../../core/refusal.js';
 import { CacheTransaction, type CacheRequest, type CacheClient } from '../../core/cache-transaction.js';
 import { unlessEnded } from './admit.js';
 import type { OpenExchange } from './open-exchange.js';
-import type { UpstreamExchange } from './upstream-exchange.js';
 
 /**
  * The cache's part of an exchange: responds from the cache, or from an identical request in flight (request coalescing), or else forwards
@@ -16,21 +15,13 @@ export class CacheLookup implements CacheClient {
   readonly #exchange: OpenExchange;
   readonly #cache: ResponseCache;
   readonly #pass: Pass;
-  readonly #upstream: UpstreamExchange;
   readonly #transaction: CacheTransaction;
   #replayed: StoredResponse | null = null;
 
-  constructor(
-    exchange: OpenExchange,
-    cache: ResponseCache,
-    facts: CacheRequest,
-    pass: Pass,
-    upstream: UpstreamExchange,
-  ) {
+  constructor(exchange: OpenExchange, cache: ResponseCache, facts: CacheRequest, pass: Pass) {
     this.#exchange = exchange;
     this.#cache = cache;
     this.#pass = pass;
-    this.#upstream = upstream;
     this.#transaction = new CacheTransaction(cache, facts, this);
   }
 
@@ -45,11 +36,11 @@ export class CacheLookup implements CacheClient {
   }
 
   stopPacing(): void {
-    this.#upstream.resume();
+    this.#exchange.resume();
   }
 
   forward(): void {
-    this.#upstream.send(this.#transaction);
+    this.#exchange.forward(this.#transaction);
   }
 
   refuse(refusal: Refusal): void {
@@ -58,7 +49,7 @@ export class CacheLookup implements CacheClient {
 
   replay(fresh: FreshResponse): void {
     const exchange = this.#exchange;
-    if (exchange.hasEnded() || this.#upstream.isSent) return;
+    if (exchange.hasEnded() || exchange.isForwarded) return;
     exchange.timeouts.pause();
     try {
       const confirming = exchange.options.admission.confirm(this.#pass);

@@ -4,7 +4,8 @@ import type { StoredResponse } from '../../core/ports.js';
 import type { Refusal } from '../../core/refusal.js';
 import type { Ages } from '../../core/cache/request-directives.js';
 import { type CorsFields, corsFields, type CorsSettings, preflightFields } from '../cors.js';
-import { ResponseWriter } from './response-writer.js';
+import type { TurnTasks } from './open-exchange.js';
+import { type DrainListener, endWithBody, ResponseWriter } from './response-writer.js';
 import { EventBoundary } from './boundaries.js';
 import { errorFormatFor } from '../error-format.js';
 import { closeAfterRequest } from '../connection-ends.js';
@@ -17,9 +18,6 @@ import { wordingFor, type WordingSettings } from '../wording.js';
 
 /** Headers of every refusal on /v1. */
 export const REFUSAL_HEADERS = { 'X-PROXY-CACHE': 'miss' };
-
-// Above this size, copying the body costs more than a second write does.
-const MAX_TEXT_WRITE_BYTES = 16 * 1024;
 
 /** The head of an upstream response, and the request that it belongs to. */
 interface UpstreamResponseHead {
@@ -51,6 +49,13 @@ export function headersForClient(
   return headers;
 }
 
+interface RespondingExchange extends DrainListener {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  readonly record: RequestRecord;
+  readonly settings: CorsSettings & WordingSettings;
+}
+
 /**
  * The response to one client request, whether it comes from the upstream, the cache or this proxy. Keeps the request's record up to date.
  */
@@ -63,18 +68,13 @@ export class ClientResponse {
   /** Set only if an event of the proxy may be inserted into this response. */
   #eventBoundary: EventBoundary | null = null;
 
-  constructor(
-    req: IncomingMessage,
-    res: ServerResponse,
-    record: RequestRecord,
-    settings: CorsSettings & WordingSettings,
-    onDrain: () => void,
-  ) {
+  constructor(exchange: RespondingExchange, turnTasks: TurnTasks) {
+    const { req, res, record, settings } = exchange;
     this.#req = req;
     this.#res = res;
     this.#record = record;
     this.#settings = settings;
-    this.#writer = new ResponseWriter(res, onDrain);
+    this.#writer = new ResponseWriter(res, exchange, turnTasks);
   }
 
   /** Sends the head of an upstream response. @throws if the response cannot be forwarded. */
@@ -100,6 +100,11 @@ export class ClientResponse {
     this.#record.content?.piece(chunk);
     this.#eventBoundary?.read(chunk);
     return this.#writer.data(chunk);
+  }
+
+  /** Sends now what waits for the end of the turn. @returns whether that completed the response, so that nothing is left to cut. */
+  flush(): boolean {
+    return this.#writer.flushNow();
   }
 
   end(): void {
@@ -136,9 +141,7 @@ export class ClientResponse {
       return;
     }
     record.bytesOut = body.length;
-    // Node appends a string to the head and writes both at once; latin1 maps each byte to one character.
-    if (body.length <= MAX_TEXT_WRITE_BYTES) res.end(body.toString('latin1'), 'latin1');
-    else res.end(body);
+    endWithBody(res, body);
   }
 
   /**

@@ -11,27 +11,35 @@ import { cut, linger } from '../connection-ends.js';
 import type { RequestFields } from '../fields.js';
 import { CacheLookup } from './cache-lookup.js';
 import type { BufferedBody } from '../buffered-bodies.js';
-import type { ExchangeOptions, ExchangeSettings, OpenExchange } from './open-exchange.js';
+import type { ExchangeOptions, ExchangeSettings, OpenExchange, TurnTask, TurnTasks } from './open-exchange.js';
 import { asRefusal } from '../problems.js';
 import { readBody } from './read-body.js';
 import { RequestRecord } from './request-record.js';
 import { cacheRequestOf } from './cache-request.js';
 import { checkExpectation } from '../shape.js';
+import type { CacheTransaction } from '../../core/cache-transaction.js';
 import { UpstreamExchange } from './upstream-exchange.js';
 import { TransferTimeouts } from './timeouts/transfer-timeouts.js';
 import type { IdleTimers } from './timeouts/idle-timers.js';
+
+/** What the requests of a proxy share. */
+export interface ProxyState {
+  /** Those that have not ended. */
+  inFlight: LinkedSet<Exchange>;
+  idleTimers: IdleTimers;
+  turnTasks: TurnTasks;
+}
 
 /**
  * One request on /v1 and its response. This class defines the order of the steps and the ways in which a request ends; the cache, the
  * upstream and the response to the client are separate parts.
  */
-export class Exchange extends LinkedSetMember implements AdmissionRequest, OpenExchange {
+export class Exchange extends LinkedSetMember implements AdmissionRequest, OpenExchange, TurnTask {
   readonly options: ExchangeOptions;
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
   readonly expectsContinue: boolean;
-  readonly #inFlight: LinkedSet<Exchange>;
-  readonly idleTimers: IdleTimers;
+  readonly #state: ProxyState;
   readonly settings: ExchangeSettings;
   readonly record: RequestRecord;
   readonly timeouts: TransferTimeouts;
@@ -40,26 +48,28 @@ export class Exchange extends LinkedSetMember implements AdmissionRequest, OpenE
   #bufferedBody: BufferedBody | null = null;
   #cacheLookup: CacheLookup | null = null;
   #upstream: UpstreamExchange | null = null;
+  #pass: Pass | null = null;
+  /** Fields and body are null after the request was sent, so that their memory is freed. */
+  #fields: RequestFields | null = null;
+  #body: RequestBody = null;
 
   constructor(
     options: ExchangeOptions,
+    state: ProxyState,
     req: IncomingMessage,
     res: ServerResponse,
     expectsContinue: boolean,
-    inFlight: LinkedSet<Exchange>,
-    idleTimers: IdleTimers,
   ) {
     super();
     this.options = options;
     this.req = req;
     this.res = res;
     this.expectsContinue = expectsContinue;
-    this.#inFlight = inFlight;
-    this.idleTimers = idleTimers;
+    this.#state = state;
     this.settings = options.live.current;
     this.record = new RequestRecord(options, req);
-    this.timeouts = new TransferTimeouts(idleTimers, this.settings, this);
-    this.clientResponse = new ClientResponse(req, res, this.record, this.settings, this.#onDrain);
+    this.timeouts = new TransferTimeouts(state.idleTimers, this.settings, this);
+    this.clientResponse = new ClientResponse(this, state.turnTasks);
     res.on('close', () => {
       this.#close();
     });
@@ -88,23 +98,52 @@ export class Exchange extends LinkedSetMember implements AdmissionRequest, OpenE
   }
 
   onAdmitted(pass: Pass, fields: RequestFields): void {
-    this.#bufferedBody = readBody(this, fields, (body) => {
-      this.#serve(pass, fields, body);
-    });
+    this.#pass = pass;
+    this.#fields = fields;
+    this.#bufferedBody = readBody(this, fields);
   }
 
-  #serve(pass: Pass, fields: RequestFields, body: RequestBody): void {
-    if (this.hasEnded()) return; // It was refused or cut while its body arrived.
+  onBody(body: RequestBody): void {
+    this.#body = body;
+    this.#state.turnTasks.add(this);
+  }
+
+  /** The last step: from the cache or the upstream. */
+  atEndOfTurn(): void {
+    const pass = this.#pass;
+    const fields = this.#fields;
+    if (!pass || !fields || this.hasEnded()) return; // It was refused or cut while its body arrived.
     const { cache } = this.options;
-    const read = this.#observeBody(body);
-    this.#upstream = new UpstreamExchange(this, pass, fields, read, this.#bufferedBody);
-    const facts = cache && cacheRequestOf(this.req, { pass, fields, body: read });
+    const body = (this.#body = this.#observeBody(this.#body));
+    const facts = cache && cacheRequestOf(this.req, { pass, fields, body });
     if (facts) {
-      this.#cacheLookup = new CacheLookup(this, cache, facts, pass, this.#upstream);
+      this.#cacheLookup = new CacheLookup(this, cache, facts, pass);
       this.#cacheLookup.begin();
     } else {
-      this.#upstream.send(null);
+      this.forward(null);
     }
+  }
+
+  forward(transaction: CacheTransaction | null): void {
+    const pass = this.#pass;
+    const fields = this.#fields;
+    if (!pass || !fields || this.hasEnded()) return;
+    this.#fields = null;
+    this.#upstream = new UpstreamExchange(this, pass, fields, this.#body, this.#bufferedBody);
+    this.#body = null;
+    this.#upstream.send(transaction);
+  }
+
+  get isForwarded(): boolean {
+    return this.#upstream?.isSent === true;
+  }
+
+  resume(): void {
+    this.#upstream?.resume();
+  }
+
+  get idleTimers(): IdleTimers {
+    return this.#state.idleTimers;
   }
 
   /** Lets the content reader observe the body, for usage and events. */
@@ -117,10 +156,11 @@ export class Exchange extends LinkedSetMember implements AdmissionRequest, OpenE
     return body;
   }
 
-  readonly #onDrain = () => {
+  /** The client has read what was buffered of its response. */
+  onDrain(): void {
     this.timeouts.touch();
-    this.#upstream?.resume();
-  };
+    this.resume();
+  }
 
   clientTimedOut(): void {
     this.refuse(new Refusal('request_timeout', 'the request body did not arrive in time'));
@@ -142,7 +182,7 @@ export class Exchange extends LinkedSetMember implements AdmissionRequest, OpenE
 
   /** Also called from outside the exchange, when the rest of the request cannot be parsed. */
   refuse(error: unknown): void {
-    if (this.hasEnded() || error instanceof ClientGone) return;
+    if (this.hasEnded() || error instanceof ClientGone || this.clientResponse.flush()) return;
     const refusal = asRefusal(error);
     this.record.refused(refusal);
     this.#abort();
@@ -153,6 +193,7 @@ export class Exchange extends LinkedSetMember implements AdmissionRequest, OpenE
   }
 
   cut(refusal: Refusal): void {
+    if (this.clientResponse.flush()) return;
     if (this.res.headersSent) this.destroy('revoked', refusal);
     else this.refuse(refusal);
     this.record.outcome = 'revoked';
@@ -160,12 +201,14 @@ export class Exchange extends LinkedSetMember implements AdmissionRequest, OpenE
 
   /** Called when the daemon stops and cannot wait any longer. */
   drain(): void {
+    if (this.clientResponse.flush()) return;
     if (this.res.headersSent) this.destroy('drained', unavailable());
     else this.refuse(unavailable());
     this.record.outcome = 'drained';
   }
 
   destroy(outcome: Outcome, why?: Refusal): void {
+    if (this.clientResponse.flush()) return;
     this.record.outcome ??= outcome;
     if (outcome === 'client_closed') this.#clientLeft();
     else this.#abort();
@@ -186,7 +229,7 @@ export class Exchange extends LinkedSetMember implements AdmissionRequest, OpenE
 
   /** The complete response was sent, or the connection is closed. */
   #close(): void {
-    this.#inFlight.delete(this);
+    this.#state.inFlight.delete(this);
     this.#bufferedBody?.release();
     this.timeouts.end();
     // Node also reports a response as finished if its rest was discarded because the client reset the connection.

@@ -1,14 +1,17 @@
 /** What the parts of an `Exchange` share: one request on /v1 and its response while they last. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Live, Reloadable, Settings } from '../../../config/settings.js';
+import type { CacheTransaction } from '../../core/cache-transaction.js';
 import type { ResponseCache } from '../../core/cache/response-cache.js';
 import type { ContentReaders } from '../../core/content/content-reader.js';
 import type { Outcome } from '../../core/events.js';
 import type { Refusal } from '../../core/refusal.js';
+import type { RequestBody } from '../body.js';
 import type { AdmitOptions } from './admit.js';
 import type { ClientResponse } from './client-response.js';
 import type { CorsSettings } from '../cors.js';
 import type { RequestRecord } from './request-record.js';
+import type { TurnQueue } from './turn-queue.js';
 import type { TransferTimeouts } from './timeouts/transfer-timeouts.js';
 import type { IdleTimers } from './timeouts/idle-timers.js';
 import type { Upstreams } from './upstreams.js';
@@ -17,6 +20,14 @@ import type { WordingSettings } from '../wording.js';
 export type ExchangeSettings = CorsSettings &
   WordingSettings &
   Pick<Reloadable, 'requestTimeoutMs' | 'clientBodyTimeoutMs'>;
+
+/** Work at the end of a turn of the event loop, once everything that arrived in it was read. */
+export interface TurnTask {
+  /** Must neither wait nor throw. */
+  atEndOfTurn(): void;
+}
+
+export type TurnTasks = Pick<TurnQueue<TurnTask>, 'add'>;
 
 export interface ExchangeOptions extends AdmitOptions, Pick<Settings, 'maxRequestBytes' | 'proxyPrefixes'> {
   /** Null if the cache is off. */
@@ -39,6 +50,14 @@ export interface OpenExchange {
   readonly timeouts: TransferTimeouts;
   readonly clientResponse: ClientResponse;
   readonly idleTimers: IdleTimers;
+  /** Its body has arrived, or the first chunk of a large one. */
+  onBody(body: RequestBody): void;
+  /** Sends it to the upstream. @param transaction the cache transaction that may use the response; null if the cache is not involved. */
+  forward(transaction: CacheTransaction | null): void;
+  /** Whether it was sent to the upstream. */
+  readonly isForwarded: boolean;
+  /** Resumes an upstream response that the client could not take for a while. */
+  resume(): void;
   /** Whether it was refused or has ended, or its client has disconnected; then nothing more is started for it. */
   hasEnded(): boolean;
   /** Does nothing if the request has ended. For `ClientGone` there is no client left to respond to. */

@@ -13,10 +13,11 @@ import type { Socket } from 'node:net';
 import { LinkedSet } from '../../core/linked-set.js';
 import type { Refusal } from '../../core/refusal.js';
 import { REFUSAL_HEADERS } from './client-response.js';
-import { Exchange } from './exchange.js';
-import type { ExchangeOptions } from './open-exchange.js';
+import { Exchange, type ProxyState } from './exchange.js';
+import type { ExchangeOptions, TurnTask } from './open-exchange.js';
 import { recordUnreadable, type UnreadableRequest } from './request-record.js';
 import { IdleTimers } from './timeouts/idle-timers.js';
+import { TurnQueue } from './turn-queue.js';
 
 export type ProxyHandler = (req: IncomingMessage, res: ServerResponse, expectsContinue: boolean) => void;
 
@@ -34,13 +35,22 @@ export interface Proxy {
   cutAll(): void;
 }
 
+// Short enough that no client notices the pause of the event loop.
+const SLICE_MS = 1;
+
 export function createProxy(options: ExchangeOptions): Proxy {
   const inFlight = new LinkedSet<Exchange>();
-  const idleTimers = new IdleTimers(options.clock);
+  const state: ProxyState = {
+    inFlight,
+    idleTimers: new IdleTimers(options.clock),
+    turnTasks: new TurnQueue<TurnTask>(options.clock, SLICE_MS, (task) => {
+      task.atEndOfTurn();
+    }),
+  };
   return {
     handles: beginsWith(options.proxyPrefixes),
     handle(req, res, expectsContinue) {
-      const exchange = new Exchange(options, req, res, expectsContinue, inFlight, idleTimers);
+      const exchange = new Exchange(options, state, req, res, expectsContinue);
       inFlight.add(exchange);
       exchange.run();
     },

@@ -1,30 +1,34 @@
 import type { ServerResponse } from 'node:http';
+import type { TurnTask, TurnTasks } from './open-exchange.js';
 
-const flushPending = (delivery: ResponseWriter) => {
-  delivery.flushPending();
-};
+export interface DrainListener {
+  /** The client has read what was buffered. */
+  onDrain(): void;
+}
 
 /** Writer of a response to the client, chunk by chunk and no faster than the client reads. */
-export class ResponseWriter {
+export class ResponseWriter implements TurnTask {
   readonly #res: ServerResponse;
-  /** Called when the client has read what was buffered. */
-  readonly #onDrain: () => void;
+  readonly #listener: DrainListener;
+  readonly #turnTasks: TurnTasks;
   #isHeadPending = false;
   #firstChunk: Buffer | null = null;
+  #isEndPending = false;
   #awaitsDrain = false;
 
-  constructor(res: ServerResponse, onDrain: () => void) {
+  constructor(res: ServerResponse, listener: DrainListener, turnTasks: TurnTasks) {
     this.#res = res;
-    this.#onDrain = onDrain;
+    this.#listener = listener;
+    this.#turnTasks = turnTasks;
   }
 
   /** @param headers names and values in turn. */
   head(status: number, headers: string[]): void {
     // Node's own reason phrase: the upstream's could break the status line.
     this.#res.writeHead(status, headers);
-    // The head is sent together with a first chunk that arrived with it, but does not wait for one that arrives later.
+    // The head is sent together with what arrives of the body in the same turn, but does not wait for more.
     this.#isHeadPending = true;
-    process.nextTick(flushPending, this);
+    this.#turnTasks.add(this);
   }
 
   /** @returns false if the client's buffer is full; wait for `onDrain`. */
@@ -39,7 +43,7 @@ export class ResponseWriter {
       this.#awaitsDrain = true;
       this.#res.once('drain', () => {
         this.#awaitsDrain = false;
-        this.#onDrain();
+        this.#listener.onDrain();
       });
     }
     return false;
@@ -51,31 +55,72 @@ export class ResponseWriter {
    */
   writeLast(chunk: Buffer): void {
     this.flushPending();
-    const res = this.#res;
-    res.write(chunk);
-    // Node buffers writes until the end of the turn, and cutting the connection would discard them.
-    while (res.socket && res.socket.writableCorked > 0) res.socket.uncork();
+    this.#res.write(chunk);
+    this.#uncork();
+  }
+
+  /**
+   * Sends what is pending before the connection is cut, as `writeLast` does. @returns whether that ended the response.
+   */
+  flushNow(): boolean {
+    if (!this.#isHeadPending) return false;
+    const isComplete = this.flushPending();
+    this.#uncork();
+    return isComplete;
+  }
+
+  /** Node buffers writes until the end of the turn, and cutting the connection would discard them. */
+  #uncork(): void {
+    const { socket } = this.#res;
+    while (socket && socket.writableCorked > 0) socket.uncork();
   }
 
   end(): void {
-    const chunk = this.#firstChunk;
-    if (this.#isHeadPending && chunk !== null) {
-      this.#isHeadPending = false;
-      this.#firstChunk = null;
-      this.#res.end(chunk); // In one write with the head.
-    } else {
-      this.flushPending();
-      this.#res.end();
-    }
+    if (this.#isHeadPending) this.#isEndPending = true;
+    else this.#res.end();
   }
 
-  /** Sends the head, and the chunk that arrived with it, if they have not been sent yet. */
-  flushPending(): void {
-    if (!this.#isHeadPending || this.#res.closed) return;
+  atEndOfTurn(): void {
+    this.flushPending();
+  }
+
+  /** Sends the head, and what arrived with it, if they have not been sent yet. @returns whether that ended the response. */
+  flushPending(): boolean {
+    const res = this.#res;
+    if (!this.#isHeadPending || res.closed) return false;
     const chunk = this.#firstChunk;
     this.#isHeadPending = false;
     this.#firstChunk = null;
-    if (chunk === null) this.#res.flushHeaders();
-    else this.#res.write(chunk); // If this fills the client's buffer, the next chunk notices it.
+    if (this.#isEndPending) {
+      if (chunk === null) res.end();
+      else endWithBody(res, chunk);
+    } else if (chunk === null) res.flushHeaders();
+    else res.write(chunk); // If this fills the client's buffer, the next chunk notices it.
+    return this.#isEndPending;
   }
+}
+
+// Above this size, copying the body costs more than a second buffer does.
+const MAX_TEXT_BYTES = 16 * 1024;
+
+/** A response of Node, with its head as text once `writeHead` was called. */
+type HeadedResponse = ServerResponse & { _header: unknown; _hasBody: unknown };
+
+/**
+ * Ends a response of which only the head was given to `writeHead`, with its complete body.
+ *
+ * Node passes head and body to the kernel as a list of chunks. As one text they take one plain write, which is much cheaper. latin1 maps
+ * each byte to one character.
+ */
+export function endWithBody(res: ServerResponse, body: Buffer): void {
+  const headed = res as HeadedResponse;
+  const { _header: head } = headed;
+  if (typeof head !== 'string' || headed._hasBody !== true || body.length === 0 || body.length > MAX_TEXT_BYTES) {
+    res.end(body);
+    return;
+  }
+  const text = body.toString('latin1');
+  // Node appends the last chunk.
+  headed._header = head + (res.chunkedEncoding ? `${body.length.toString(16)}\r\n${text}\r\n` : text);
+  res.end();
 }

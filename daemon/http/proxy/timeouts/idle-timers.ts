@@ -9,13 +9,14 @@ const TIMER_EARLY_MS = 1;
 
 /**
  * All idle timers of a listener, driven by one Node timer. Setting and clearing a Node timer per request would take a twentieth of a
- * request's processing time.
+ * request's processing time. So the Node timer is cleared at the end of a turn of the event loop, if no request has come in the meantime.
  */
 export class IdleTimers {
   readonly clock: Clock;
   readonly #timers = new LinkedSet<IdleTimer>();
   #nextCheckAtMs = Infinity;
   #cancel: (() => void) | null = null;
+  #isClearDue = false;
 
   constructor(clock: Clock) {
     this.clock = clock;
@@ -27,7 +28,12 @@ export class IdleTimers {
 
   delete(timer: IdleTimer): void {
     this.#timers.delete(timer);
-    if (this.#timers.size === 0) this.#cancelTimer();
+    if (this.#timers.size > 0 || this.#isClearDue || this.#cancel === null) return;
+    this.#isClearDue = true;
+    setImmediate(() => {
+      this.#isClearDue = false;
+      if (this.#timers.size === 0) this.#cancelTimer();
+    });
   }
 
   /** Makes sure that the timers are checked at this time or earlier. */
