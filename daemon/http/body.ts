@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { RequestFields } from './fields.js';
+import { receiveBody } from './direct-body.js';
 import { type BufferedBody, CHUNK_OVERHEAD_BYTES } from './buffered-bodies.js';
 import { Refusal } from '../core/refusal.js';
 import { bodyTooLarge } from './shape.js';
@@ -54,26 +55,30 @@ export function bufferBody(
   receiver: BodyReceiver,
 ): void {
   const chunks: Buffer[] = [];
-  const hold = (chunk: Buffer) => {
-    timeouts.received(chunk.length);
-    if (buffered.isReleased) return; // The request was refused; the rest of its body is read and dropped.
-    chunks.push(chunk);
-    if (!buffered.reserve(chunk.length + CHUNK_OVERHEAD_BYTES)) {
-      req.off('data', hold).off('end', finish).pause();
+  timeouts.waitForClient();
+  const stop = receiveBody(req, {
+    onChunk(chunk) {
+      timeouts.received(chunk.length);
+      if (buffered.isReleased) return false; // The request was refused; the rest of its body is read and dropped.
+      chunks.push(chunk);
+      if (buffered.reserve(chunk.length + CHUNK_OVERHEAD_BYTES)) {
+        timeouts.waitForClient();
+        return true;
+      }
+      stop();
       buffered.release();
       timeouts.pause();
       const first = { value: concatenated(chunks), done: false } as const;
       receiver.onBody(withinLimit(MAX_BUFFERED_BYTES, first, chunksOf(req, timeouts), timeouts));
-    } else if (!req.complete) timeouts.waitForClient();
-  };
-  const finish = () => {
-    if (buffered.isReleased) return;
-    buffered.complete();
-    timeouts.pause();
-    receiver.onBody(concatenated(chunks));
-  };
-  timeouts.waitForClient();
-  req.on('data', hold).on('end', finish);
+      return true;
+    },
+    onComplete() {
+      if (buffered.isReleased) return;
+      buffered.complete();
+      timeouts.pause();
+      receiver.onBody(concatenated(chunks));
+    },
+  });
 }
 
 /**
