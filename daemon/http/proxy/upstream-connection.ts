@@ -5,6 +5,7 @@ import buildConnector from 'undici/lib/core/connect.js';
 import Client from 'undici/lib/dispatcher/client.js';
 import type { Live } from '../../../config/settings.js';
 import type { Clock } from '../../core/ports.js';
+import { joinSmallWrites } from '../joined-writes.js';
 import { timeoutAfterReads } from './timeouts/timeout-after-reads.js';
 
 /** The current settings: SIGHUP may replace them. */
@@ -78,6 +79,7 @@ export class UpstreamConnection {
     this.#maxIdleMs = DEFAULT_IDLE_MS;
     this.requestCount = 0;
     this.failure = null;
+    joinSmallWrites(socket);
     // Registered before undici's own listener, so that `failure` is set when undici reports the end of the response.
     socket.once('error', (error) => {
       this.failure = error;
