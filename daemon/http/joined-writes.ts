@@ -21,10 +21,10 @@ interface Writer {
  */
 export function joinSmallWrites(socket: Socket): void {
   const writer = socket as unknown as Writer;
-  const writeList = writer._writev;
+  const writeList = writer._writev.bind(writer);
   writer._writev = (chunks, callback) => {
     const text = joined(chunks);
-    if (text === null) writeList.call(writer, chunks, callback);
+    if (text === null) writeList(chunks, callback);
     else writer._write(text, 'latin1', callback);
   };
 }
