@@ -4,7 +4,7 @@ import type { StoredResponse } from '../../core/ports.js';
 import type { Refusal } from '../../core/refusal.js';
 import type { Ages } from '../../core/cache/request-directives.js';
 import { type CorsFields, corsFields, type CorsSettings, preflightFields } from '../cors.js';
-import type { TurnTasks } from './open-exchange.js';
+import type { TurnTasks } from './turn-queue.js';
 import { type DrainListener, endWithBody, ResponseWriter } from './response-writer.js';
 import { EventBoundary } from './boundaries.js';
 import { errorFormatFor } from '../error-format.js';

@@ -11,7 +11,6 @@ import type { AdmitOptions } from './admit.js';
 import type { ClientResponse } from './client-response.js';
 import type { CorsSettings } from '../cors.js';
 import type { RequestRecord } from './request-record.js';
-import type { TurnQueue } from './turn-queue.js';
 import type { TransferTimeouts } from './timeouts/transfer-timeouts.js';
 import type { IdleTimers } from './timeouts/idle-timers.js';
 import type { Upstreams } from './upstreams.js';
@@ -20,14 +19,6 @@ import type { WordingSettings } from '../wording.js';
 export type ExchangeSettings = CorsSettings &
   WordingSettings &
   Pick<Reloadable, 'requestTimeoutMs' | 'clientBodyTimeoutMs'>;
-
-/** Work at the end of a turn of the event loop, once everything that arrived in it was read. */
-export interface TurnTask {
-  /** Must neither wait nor throw. */
-  atEndOfTurn(): void;
-}
-
-export type TurnTasks = Pick<TurnQueue<TurnTask>, 'add'>;
 
 export interface ExchangeOptions extends AdmitOptions, Pick<Settings, 'maxRequestBytes' | 'proxyPrefixes'> {
   /** Null if the cache is off. */

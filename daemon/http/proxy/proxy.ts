@@ -14,10 +14,10 @@ import { LinkedSet } from '../../core/linked-set.js';
 import type { Refusal } from '../../core/refusal.js';
 import { REFUSAL_HEADERS } from './client-response.js';
 import { Exchange, type ProxyState } from './exchange.js';
-import type { ExchangeOptions, TurnTask } from './open-exchange.js';
+import type { ExchangeOptions } from './open-exchange.js';
 import { recordUnreadable, type UnreadableRequest } from './request-record.js';
 import { IdleTimers } from './timeouts/idle-timers.js';
-import { TurnQueue } from './turn-queue.js';
+import { TurnQueue, type TurnTask } from './turn-queue.js';
 
 export type ProxyHandler = (req: IncomingMessage, res: ServerResponse, expectsContinue: boolean) => void;
 

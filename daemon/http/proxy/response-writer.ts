@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import type { TurnTask, TurnTasks } from './open-exchange.js';
+import type { TurnTask, TurnTasks } from './turn-queue.js';
 
 export interface DrainListener {
   /** The client has read what was buffered. */

@@ -1,5 +1,13 @@
 import type { Clock } from '../../core/ports.js';
 
+/** Work at the end of a turn of the event loop, once everything that arrived in it was read. */
+export interface TurnTask {
+  /** Must neither wait nor throw. */
+  atEndOfTurn(): void;
+}
+
+export type TurnTasks = Pick<TurnQueue<TurnTask>, 'add'>;
+
 /**
  * Queue of work that is done together at the end of a turn of the event loop, after everything that has arrived was read.
  *
