@@ -148,18 +148,17 @@ describe(`the jobs of operators, with ${TOKENS} tokens and traffic${WITHOUT_TMUX
         await terminal.shows(/> .*token\.revoke.*ana@l.*kim.*leaked/, WITHIN_MS);
       });
 
-      it('which active tokens of a project expire within two hours, from the list of tokens: 13 keys', async () => {
+      it('which active tokens of a project expire within two hours, from the list of tokens: 12 keys', async () => {
         await new Job(terminal).goTo('Tokens');
         await terminal.shows(/soon-over/, WITHIN_MS);
-        const job = await new Job(terminal).press('/', 'p', 'Tab', 'w', 'Tab', 'Space', 'e', 'x', 'Tab');
+        const job = await new Job(terminal).press('/', 'p', 'Tab', 'w', 'Tab', 'e', 'x', 'Tab');
         await terminal.type('<2h');
         job.keys += '<2h'.length;
         await terminal.shows(/project:web expires:<2h/, WITHIN_MS);
         await job.press('Enter');
         await terminal.shows(/soon-over/, WITHIN_MS);
         expect(await terminal.screen()).not.to.match(/expired|failing-client/);
-        // Each term is completed; one key is the space between them.
-        expect(job.keys).to.equal(13);
+        expect(job.keys).to.be.at.most(12);
       });
 
       it('revoke the tokens that are unused for 30 days, with a saved view: 8 keys', async () => {

@@ -65,7 +65,7 @@ export function entered(state: State, prompt: Prompt): Transition {
 
 export const cancelled = (state: State, { before }: Prompt): Transition => applied(closed(state), before);
 
-/** Inserts the first completion. */
+/** Inserts the first completion. As in a shell, a space follows a value that is the only one, for the next term. */
 export function completed(state: State, prompt: Prompt): Transition {
   const screen = screenOf(state);
   if (!screen) return [state];
@@ -73,7 +73,8 @@ export function completed(state: State, prompt: Prompt): Transition {
   const { from, to, options } = suggest(text, caret, screen, knownNames(state));
   const [first] = options;
   if (!first) return [state];
-  const before = text.slice(0, from) + first.insert;
+  const isWholeTerm = options.length === 1 && to === text.length && !first.insert.endsWith(':');
+  const before = text.slice(0, from) + first.insert + (isWholeTerm ? ' ' : '');
   return changed(state, { ...prompt, line: { ...lineOf(before + text.slice(to)), caret: before.length } });
 }
 

@@ -181,6 +181,16 @@ describe('filter', () => {
     expect(operator.state.tokens.filter).to.equal('state:active');
   });
 
+  it('is ready for the next term after a value that is the only one, and not before', () => {
+    const lineAfter = (typed: string) => {
+      const { top } = watching(tokens).press('/').types(typed).press('tab');
+      return top?.kind === 'prompt' ? top.line : null;
+    };
+    expect(lineAfter('state:rat')).to.deep.equal({ text: 'state:rate_limited ', caret: 'state:rate_limited '.length });
+    expect(lineAfter('sta')).to.include({ text: 'state:' });
+    expect(lineAfter('state:')?.text).to.match(/^state:\S+$/);
+  });
+
   it('reports an error of the API', () => {
     const operator = watching(tokens);
     operator.daemon.failing = ({ of }) => (of === 'tokens' ? { ...REFUSED, status: 400, message: 'q is wrong' } : null);
