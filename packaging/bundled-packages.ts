@@ -47,17 +47,21 @@ export interface Component {
 /** Ink imports it only for its developers. */
 const EXTERNAL = ['react-devtools-core'];
 
-const SHARED = {
-  bundle: true,
-  platform: 'node',
-  target: 'node20.19',
-  // Names of classes and functions stay as they are: they are in stack traces.
-  minifyWhitespace: true,
-  minifySyntax: true,
-  legalComments: 'none', // The licenses are in a file.
-  logLevel: 'warning',
-  metafile: true,
-} as const satisfies BuildOptions;
+const sharedIn = (root: string) =>
+  ({
+    bundle: true,
+    // The names of files are in the bundles: they must not depend on the folder of the repository.
+    absWorkingDir: root,
+    preserveSymlinks: true,
+    platform: 'node',
+    target: 'node20.19',
+    // Names of classes and functions stay as they are: they are in stack traces.
+    minifyWhitespace: true,
+    minifySyntax: true,
+    legalComments: 'none', // The licenses are in a file.
+    logLevel: 'warning',
+    metafile: true,
+  }) as const satisfies BuildOptions;
 
 /**
  * Writes dist/node_modules, unless it is there for the same versions. @param root the folder of the repository. @throws if a package
@@ -96,7 +100,7 @@ async function bundleModules(root: string, folder: string): Promise<Metafile> {
     modules.map((module) => ({ specifier: join(name, module), out: `${name}/${fileOf(module)}` })),
   );
   const { metafile } = await build({
-    ...SHARED,
+    ...sharedIn(root),
     format: 'esm',
     entryPoints: entries.map(({ specifier, out }) => ({ in: `bundled:${specifier}`, out: out.replace(/\.js$/, '') })),
     outdir: folder,
@@ -147,7 +151,7 @@ const NATIVE_LOADER = 'dist/daemon/store/sqlite-native.js';
 
 async function bundleSqlite(root: string, folder: string): Promise<Metafile> {
   const { metafile } = await build({
-    ...SHARED,
+    ...sharedIn(root),
     format: 'cjs',
     entryPoints: [join(root, 'node_modules/sqlite3/lib/sqlite3.js')],
     outfile: join(folder, 'sqlite3/index.js'),

@@ -59,6 +59,19 @@ describe('the npm package, before it is installed', () => {
     for (const [name, version] of components) expect(licenses).to.include(`${name} ${version} (`);
   });
 
+  // Two builds of a commit are equal, in whatever folders they are made.
+  it('contains no path of the folder in which it was built', () => {
+    const bundles = readdirSync(join(ROOT, 'dist'), { recursive: true, encoding: 'utf8' }).filter((file) =>
+      /^(?:node_modules\/.*\.js|cli\/llmp.*\.cjs|build\.json)$/.test(file),
+    );
+    expect(bundles.length).to.be.at.least(BUNDLED_PACKAGES.length);
+    const naming = bundles.filter((file) => {
+      const text = textOf(join('dist', file));
+      return text.includes(ROOT) || /(?:\.\.\/)+[\w/]*node_modules\//.test(text);
+    });
+    expect(naming).to.deep.equal([]);
+  });
+
   it('has a page that says what each dependency is for', () => {
     const [, installed = '', bundled = ''] = textOf('docs/reference/dependencies.md').split(/^## .*$/m);
     const namesIn = (part: string) =>

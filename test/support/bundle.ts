@@ -22,6 +22,7 @@ const SHARED = {
   charset: 'ascii', // Text in another encoding takes longer to read.
   logLevel: 'warning',
   write: false,
+  preserveSymlinks: true,
 } as const satisfies BuildOptions;
 
 /**
@@ -33,7 +34,7 @@ const SHARED = {
 export async function bundle(dist: string): Promise<void> {
   const folder = join(dist, 'cli');
   const earlier = readdirSync(folder).filter((name) => /^llmp[-.].*\.(?:cjs|map|cache)$/.test(name));
-  const [output = '', map = ''] = await outputsOf({
+  const [output = '', map = ''] = await outputsOf(dist, {
     ...SHARED,
     entryPoints: [join(folder, 'main.js')],
     outfile: join(folder, 'llmp.cjs'),
@@ -55,7 +56,7 @@ export async function bundle(dist: string): Promise<void> {
   replace(program, `${code}//# sourceMappingURL=${name}.cjs.map\n`);
   const isCached = cacheCode(program);
 
-  const [starting = ''] = await outputsOf({
+  const [starting = ''] = await outputsOf(dist, {
     ...SHARED,
     entryPoints: [join(folder, 'start.js')],
     outfile: join(folder, 'llmp.cjs'),
@@ -66,8 +67,9 @@ export async function bundle(dist: string): Promise<void> {
   for (const file of earlier.map((each) => join(folder, each))) if (!current.includes(file)) rmSync(file);
 }
 
-async function outputsOf(options: BuildOptions): Promise<string[]> {
-  const { warnings, outputFiles = [] } = await build(options);
+/** The names of files are in the bundle: they must not depend on the folder of the repository. */
+async function outputsOf(dist: string, options: BuildOptions): Promise<string[]> {
+  const { warnings, outputFiles = [] } = await build({ ...options, absWorkingDir: resolve(dist, '..') });
   if (warnings.length > 0) throw new Error('the command line cannot be bundled: see the warnings');
   return outputFiles.toSorted((one, other) => one.path.length - other.path.length).map(({ text }) => text);
 }
