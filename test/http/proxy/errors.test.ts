@@ -169,6 +169,7 @@ describe('errors on /v1', () => {
       const error = { type: TYPES[status]?.[0], message };
       expect(answer.json).to.deep.equal({ type: 'error', error, code, request_id: requestId });
       expect(answer.header('request-id')).to.equal(requestId);
+      expect(answer.header('x-should-retry')).to.equal(isFinal ? 'false' : undefined);
     });
 
     it(`${name}: an SDK of Google reads message, code and status`, async () => {
@@ -181,6 +182,7 @@ describe('errors on /v1', () => {
       const { details } = error;
       expect(details[0]).to.deep.include({ reason: code.toUpperCase(), domain: 'llmp', metadata: { code } });
       expect(details[1]).to.include({ requestId: answer.header('x-request-id') });
+      expect(answer.header('x-should-retry')).to.equal(isFinal ? 'false' : undefined);
     });
 
     it(`${name}: any other client gets the plain format (finding D1)`, async () => {
