@@ -92,6 +92,7 @@ async function serve(run: AdminRun, settings: AdminSettings, log: AdjustableLog)
   const listener = createHttpServer({
     proxy: null,
     upgrades: null,
+    tokenSelf: null,
     unknownPathErrors: null,
     app: createApp({ log, probes: probes, manage: null, admin, metrics: null, unknownPathErrors: null }),
     clock: realClock,

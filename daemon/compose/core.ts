@@ -20,7 +20,7 @@ import { Readiness } from '../process/readiness.js';
 import { Startup, type StartupOptions } from '../process/startup.js';
 import type { Crew } from '../store/ipc/crew.js';
 import type { PrimaryLink } from '../store/ipc/primary-link.js';
-import { MemoryRateWindows } from '../store/memory/rate-windows.js';
+import { localRateWindows } from '../store/memory/rate-windows.js';
 import { withStoreErrors } from '../store/sql/failures.js';
 import type { Database } from '../store/sql/database.js';
 import type { BuildContext } from './context.js';
@@ -140,7 +140,7 @@ export async function buildCore(
   }
   const rateLimits = new RateLimits({
     live,
-    local: { address: new MemoryRateWindows(clock), global: new MemoryRateWindows(clock, 1) },
+    local: localRateWindows(clock),
     shared: shared.rateWindows,
     ofInstance,
   });

@@ -33,8 +33,8 @@ export function machineSources(crew: Crew, { admission, cache }: Core): Partial<
         return counters().failOpens;
       },
       get refusals() {
-        const { addressRefusals: address, globalRefusals: global } = counters();
-        return { address, global };
+        const { addressRefusals: address, globalRefusals: global, selfRefusals: self } = counters();
+        return { address, global, self };
       },
     },
     cache: cache && {

@@ -8,6 +8,7 @@ import { EventStreams } from '../http/manage/event-streams.js';
 import type { Proxy } from '../http/proxy/proxy.js';
 import type { Upgrades } from '../http/proxy/upgrades.js';
 import { type AppOptions, createApp } from '../http/server/app.js';
+import type { TokenSelfHandler } from '../http/server/token-self.js';
 import { type UnknownPathErrors, unknownPathErrors } from '../http/server/unknown-path.js';
 import { type Probes, probeRoutes } from '../http/server/probes.js';
 import { createHttpServer, type HttpServer } from '../http/server/server.js';
@@ -77,13 +78,16 @@ export async function buildManagement(
   const forClients = {
     proxy,
     upgrades,
+    tokenSelf: traffic.tokenSelf,
     unknownPathErrors: unknownPathErrors({ live, isTls: tlsBehind(settings.trustedProxies) }),
   };
   const isApart = settings.managementListenAddress !== undefined;
   const served = { ...forClients, ...(isApart ? CLIENTS_ONLY : forOperators) };
   const server = isPrimary ? serverForWorkers(appOf(context, probes, served)) : serverOf(served);
   const managementServer =
-    isApart && !link ? serverOf({ proxy: null, upgrades: null, unknownPathErrors: null, ...forOperators }) : null;
+    isApart && !link
+      ? serverOf({ proxy: null, upgrades: null, tokenSelf: null, unknownPathErrors: null, ...forOperators })
+      : null;
   const currentStatus = async () => {
     await crew?.reported();
     return status();
@@ -157,6 +161,7 @@ function statusSourcesOf(
 interface ServedParts extends Pick<AppOptions, 'manage' | 'admin' | 'metrics'> {
   proxy: Proxy | null;
   upgrades: Upgrades | null;
+  tokenSelf: TokenSelfHandler | null;
   unknownPathErrors: UnknownPathErrors | null;
 }
 
@@ -176,6 +181,7 @@ function listenerOf(
   return createHttpServer({
     proxy: serves.proxy,
     upgrades: serves.upgrades,
+    tokenSelf: serves.tokenSelf,
     unknownPathErrors: serves.unknownPathErrors,
     app:
       link && settings.managementListenAddress === undefined

@@ -14,6 +14,7 @@ import { type CheckKey, keyChecker } from '../http/proxy/key-check.js';
 import { createProxy, type Proxy } from '../http/proxy/proxy.js';
 import { createUpgrades, type Upgrades } from '../http/proxy/upgrades.js';
 import { Upstreams } from '../http/proxy/upstreams.js';
+import { type TokenSelfHandler, tokenSelfHandler } from '../http/server/token-self.js';
 import { MemoryBounds } from '../http/server/memory-bounds.js';
 import type { Metrics } from '../metrics/metrics.js';
 import type { Sources } from '../metrics/sources.js';
@@ -37,6 +38,7 @@ export interface ExternalRecorders {
 export interface Traffic {
   proxy: Proxy;
   upgrades: Upgrades;
+  tokenSelf: TokenSelfHandler;
   upstreams: Upstreams;
   checkKey: CheckKey;
   /** Connection limits, reduced to the limit of open files. */
@@ -107,6 +109,7 @@ export async function buildTraffic(context: BuildContext, core: Core, external: 
   return {
     proxy,
     upgrades,
+    tokenSelf: tokenSelfHandler(shared),
     upstreams,
     checkKey: keyChecker({ upstreams, clock, loopMark }),
     connections,

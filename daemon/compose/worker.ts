@@ -43,6 +43,7 @@ function figuresOf({ admission, cache, rateLimits, readiness }: Core, traffic: T
     counters: {
       addressRefusals: rateLimits.refusals.address,
       globalRefusals: rateLimits.refusals.global,
+      selfRefusals: rateLimits.refusals.self,
       failOpens: rateLimits.failOpens,
       hits: cache?.hits ?? 0,
       misses: cache?.misses ?? 0,

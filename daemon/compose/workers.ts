@@ -1,13 +1,14 @@
 /** The workers of a primary: their processes, and their share of the limits of this machine. */
 import { kilobytesPerWorker } from '../../config/checks.js';
 import type { AllSettings, Live } from '../../config/settings.js';
+import { policyOf } from '../core/rate-limit.js';
 import { type Ledger, WORKER_ID_PREFIX } from '../core/ports.js';
 import { checkListening } from '../process/listen.js';
 import { listenDespiteOrphans } from '../process/orphaned-workers.js';
 import { WorkerProcesses, type WorkerProcessesOptions } from '../process/worker-processes.js';
 import type { Crew, CrewServices } from '../store/ipc/crew.js';
 import type { PrimaryHealth } from '../store/ipc/protocol.js';
-import { MemoryRateWindows } from '../store/memory/rate-windows.js';
+import { localRateWindows } from '../store/memory/rate-windows.js';
 import type { BuildContext } from './context.js';
 
 /** What the log and the processes of workers need beyond the settings. */
@@ -54,11 +55,11 @@ export function createWorkers(
 ): Workers {
   const { settings, live, clock, log } = context;
   const { workers: count, listenAddress, shutdownDelayMs, shutdownGraceMs } = settings;
-  const windows = { address: new MemoryRateWindows(clock), global: new MemoryRateWindows(clock, 1) };
+  const windows = localRateWindows(clock);
   crew.serve({
     record,
     connection,
-    take: (key, window) => windows[key.startsWith('global:') ? 'global' : 'address'].take(key, window),
+    take: (key, window) => windows[policyOf(key)].take(key, window),
   });
   /** With port 0: the port that the system chose, which stays when all workers are replaced. */
   let chosen: Record<string, string> = {};

@@ -39,12 +39,15 @@ import {
   unavailable,
 } from './refusal.js';
 import { AccountCache } from './account-cache.js';
+import { ConcurrencyLimit } from './concurrency-limit.js';
 import { Settlement } from './settlement.js';
-import { digestOf, isWellFormedSecret } from './token.js';
+import { digestOf, isWellFormedSecret, type Token, withUnsettled } from './token.js';
 import { DATABASE_WAIT_MS, withDatabaseTimeout } from './database-timeout.js';
 
 const RECHECK_AFTER_MS = 30_000;
 const RECHECK_DURING_OUTAGE_MS = 1_000;
+// Reads for holders of tokens must not occupy the database connections that admission needs.
+const MAX_HOLDER_READS = 2;
 const PROPAGATION_MS = [1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 60_000];
 
 /** A read in progress. Its result is discarded if its token or project is among the changed IDs. */
@@ -77,6 +80,7 @@ export class Admission {
   readonly #accounts: AccountCache;
   readonly #settlement: Settlement;
   readonly #reads = new Map<string, Read>();
+  readonly #holderReads = new ConcurrencyLimit(MAX_HOLDER_READS);
   /** Changes made before this time (monotonic) are known. */
   #upToDateAtMs: number;
   /** The last read failed because the database was unavailable. If it hangs, detection takes seconds. */
@@ -158,6 +162,55 @@ export class Admission {
     } catch (error) {
       const { name: tokenName, obfuscated } = token;
       if (error instanceof Refusal) error.subject = { tokenId, projectId, tokenName, projectName, obfuscated };
+      throw error;
+    }
+  }
+
+  /**
+   * The account of a token for its holder, also if its cap is used up.
+   *
+   * @throws {Refusal} (rejects with) `unauthorized`, `project_inactive`, `unavailable`, as `admit` does.
+   */
+  async identify(secret: string, digest = digestOf(secret)): Promise<Account> {
+    if (!isWellFormedSecret(secret)) throw unauthorized();
+    return withDatabaseTimeout(this.#clock, DATABASE_WAIT_MS, async (isLate) => {
+      for (;;) {
+        if (isLate()) throw unavailable();
+        const account = this.#cachedAccount(digest);
+        if (account) {
+          this.#checkUsable(account.known);
+          return account;
+        }
+        if (this.#accounts.isMissing(digest)) throw unauthorized();
+        await this.#refresh(digest);
+      }
+    });
+  }
+
+  /**
+   * The token of an account with its current counts, read from the database. If that is unavailable, the counts are those of the cached
+   * state, which is up to 30 s older.
+   *
+   * @throws {Refusal} (rejects with) the same as `identify`.
+   */
+  async inspect(account: Account): Promise<Token> {
+    const known = (await this.#readForHolder(account)) ?? account.known;
+    if (known === null) throw unavailable();
+    this.#checkUsable(known);
+    const { uses, hits, lastUsedAtMs } = this.unsettled(account.tokenId);
+    return withUnsettled(known.token, uses, hits, lastUsedAtMs);
+  }
+
+  /** @returns null if the database is unavailable. */
+  async #readForHolder({ digest }: Account): Promise<KnownToken | null> {
+    if (this.#isDatabaseUnavailable) return null;
+    const read = () => this.#settlement.readBesideTicks(() => this.#lookup.byDigest(digest));
+    try {
+      const found = await this.#holderReads.run(() => withDatabaseTimeout(this.#clock, DATABASE_WAIT_MS, read));
+      if (found === null) throw unauthorized();
+      return found;
+    } catch (error) {
+      if (error instanceof StoreUnavailable) return null;
       throw error;
     }
   }
@@ -370,13 +423,17 @@ export class Admission {
    * @returns false when only a unit of the cap is missing and may still become available.
    */
   #check(account: CachedAccount): boolean {
-    const { token, projectIsActive } = account.known;
-    if (!token.isActive) throw tokenRevoked();
-    if (this.#clock.now() >= token.expiresAtMs) throw tokenExpired();
-    if (!projectIsActive) throw projectInactive();
+    this.#checkUsable(account.known);
     if (!account.isCapped || account.units > 0) return true;
     if (this.#clock.monotonic() < account.exhaustedUntilMs) throw limitReached();
     return false;
+  }
+
+  /** Checks (a) to (c). */
+  #checkUsable({ token, projectIsActive }: KnownToken): void {
+    if (!token.isActive) throw tokenRevoked();
+    if (this.#clock.now() >= token.expiresAtMs) throw tokenExpired();
+    if (!projectIsActive) throw projectInactive();
   }
 
   #createPass(account: CachedAccount): Pass {

@@ -7,6 +7,8 @@
  * **Shared windows.** With Redis all instances count together. While it is unavailable, each instance counts by itself, starting at 0:
  * at worst an address gets one additional window per instance. Operators who prefer to refuse all requests instead choose `deny`.
  *
+ * **Per token.** Questions about a token by its holder (`GET /token/self`), which are no requests on /v1.
+ *
  * A limit of 0 turns a limit off, at no cost. Only shared windows may wait.
  */
 import { networkOf } from './address.js';
@@ -39,12 +41,20 @@ export interface RateLimitOptions {
 
 const NO_ADDRESS = 'none';
 
+const SELF_WINDOW: RateWindow = { limit: 60, windowMs: 60_000 };
+
+/** The limit that a key of a window belongs to. */
+export function policyOf(key: string): RateLimitPolicy {
+  const [policy] = key.split(':', 1);
+  return policy === 'global' || policy === 'self' ? policy : 'address';
+}
+
 export class RateLimits {
   readonly #options: RateLimitOptions;
   /** Requests counted locally because the shared windows were unavailable. */
   failOpens = 0;
   /** Requests refused because a window was full. */
-  readonly refusals: Record<RateLimitPolicy, number> = { address: 0, global: 0 };
+  readonly refusals: Record<RateLimitPolicy, number> = { address: 0, global: 0, self: 0 };
 
   constructor(options: RateLimitOptions) {
     this.#options = options;
@@ -73,8 +83,18 @@ export class RateLimits {
     return limit > 0 ? this.#count('global', 'all', limit) : undefined;
   }
 
-  #count(policy: RateLimitPolicy, of: string, limit: number): Promise<void> | undefined {
-    const window = { limit, windowMs: this.#options.live.current.rateLimitWindowMs };
+  /** Counts a question about a token by its holder, in the same way. */
+  countSelf(tokenId: string): Promise<void> | undefined {
+    return this.#count('self', tokenId, SELF_WINDOW.limit, SELF_WINDOW.windowMs);
+  }
+
+  #count(
+    policy: RateLimitPolicy,
+    of: string,
+    limit: number,
+    windowMs = this.#options.live.current.rateLimitWindowMs,
+  ): Promise<void> | undefined {
+    const window = { limit, windowMs };
     const key = `${policy}:${of}`;
     const { local, shared } = this.#options;
     if (!shared) {

@@ -45,7 +45,8 @@ export type RefusalKind =
   | 'upstream_malformed'
   | 'upstream_timeout';
 
-export type RateLimitPolicy = 'address' | 'global';
+/** `self`: questions about a token by its holder. */
+export type RateLimitPolicy = 'address' | 'global' | 'self';
 
 /** A rate limit window that is full. */
 export interface RateLimitState {

@@ -33,6 +33,7 @@ import {
   type TokenTerms,
   TERM_NAMES,
   UNUSED,
+  withUnsettled,
 } from './token.js';
 import { AuditWriter } from './audit-writer.js';
 import { DEFAULT_DURATION_HOURS, type KeyCheck, MS_PER_UNIT, type UpstreamAuth } from '../api/vocabulary.js';
@@ -339,12 +340,7 @@ export class Registry {
 
   #shown({ token, projectName, projectIsActive }: TokenRow): ShownToken {
     const { uses, hits, lastUsedAtMs } = this.#admission.unsettled(token.id);
-    const counted: Token = {
-      ...token,
-      requestCount: token.requestCount + uses,
-      cacheHitCount: token.cacheHitCount + hits,
-      lastUsedAtMs: Math.max(token.lastUsedAtMs ?? 0, lastUsedAtMs) || null,
-    };
+    const counted = withUnsettled(token, uses, hits, lastUsedAtMs);
     return { ...counted, projectName, state: stateOf(counted, projectIsActive, this.#clock.now()) };
   }
 

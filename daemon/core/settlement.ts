@@ -174,13 +174,20 @@ export class Settlement {
    * Runs `read`, a database query, while no tick is in progress, so that its result plus `account.uses` and `account.hits` is the
    * complete count. Under load it gives up after three attempts; then the result may lack the last tick.
    */
-  async readBetweenTicks<T>(read: () => Promise<T>): Promise<T> {
+  async readBetweenTicks<T>(read: () => Promise<T>, settle: () => Promise<void> = () => this.settle()): Promise<T> {
     for (let attempt = 1; ; attempt++) {
-      await this.settle();
+      await settle();
       const begun = this.#ticksBegun;
       const result = await read();
       if (begun === this.#ticksBegun || attempt === 3) return result;
     }
+  }
+
+  /** As `readBetweenTicks`, but writes nothing: clients cause no ticks. */
+  readBesideTicks<T>(read: () => Promise<T>): Promise<T> {
+    return this.readBetweenTicks(read, async () => {
+      await this.#ticks.current;
+    });
   }
 
   /** At shutdown: settles everything, gives all units back and removes the instance. */

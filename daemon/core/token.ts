@@ -59,6 +59,14 @@ export interface Token extends TokenTerms, Revocation {
 /** Counts of a token that was never used. */
 export const UNUSED = { requestCount: 0, cacheHitCount: 0, lastUsedAtMs: null } satisfies Partial<Token>;
 
+/** A token with the counts that are not yet written to the database. */
+export const withUnsettled = (token: Token, uses: number, hits: number, lastUsedAtMs: number): Token => ({
+  ...token,
+  requestCount: token.requestCount + uses,
+  cacheHitCount: token.cacheHitCount + hits,
+  lastUsedAtMs: Math.max(token.lastUsedAtMs ?? 0, lastUsedAtMs) || null,
+});
+
 export type { TokenState };
 
 /** If several states apply, the first in this order is shown. A token is expired from `expiresAtMs` on, inclusive. */

@@ -49,6 +49,7 @@ export function createProbeServer({ registry, state, isDraining, clock, log }: P
     proxy: null,
     unknownPathErrors: null,
     upgrades: null,
+    tokenSelf: null,
     app,
     clock,
     log,

@@ -4,7 +4,7 @@ import { type RateDecision, StoreUnavailable } from '../../daemon/core/ports.js'
 import { RateLimits, type RateLimitSettings } from '../../daemon/core/rate-limit.js';
 import type { Refusal } from '../../daemon/core/refusal.js';
 import { mintSecret } from '../../daemon/core/token.js';
-import { MemoryRateWindows } from '../../daemon/store/memory/rate-windows.js';
+import { localRateWindows } from '../../daemon/store/memory/rate-windows.js';
 import { TestClock } from '../support/clock.js';
 import { chunk, head, type RawResponse, RawClient } from '../support/raw.js';
 import { expectRefusal, LIMIT_REACHED, MALFORMED, RATE_LIMITED, UNAUTHORIZED } from '../support/refusals.js';
@@ -252,7 +252,7 @@ describe('limits that several instances share', () => {
           return current;
         },
       },
-      local: { address: new MemoryRateWindows(clock), global: new MemoryRateWindows(clock, 1) },
+      local: localRateWindows(clock),
       shared: { take: () => take() },
     });
   });

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { RateLimits } from '../../daemon/core/rate-limit.js';
 import { mintSecret } from '../../daemon/core/token.js';
-import { MemoryRateWindows } from '../../daemon/store/memory/rate-windows.js';
+import { localRateWindows } from '../../daemon/store/memory/rate-windows.js';
 import { TestClock } from '../support/clock.js';
 import { type Fields, head, type RawResponse } from '../support/raw.js';
 import { expectRefusal, RATE_LIMITED, UNAUTHORIZED } from '../support/refusals.js';
@@ -158,7 +158,7 @@ describe('E: a table of addresses', () => {
   it('E14 a million addresses: memory is bounded, and neither the global window nor that of an active address is lost', function () {
     this.timeout(120_000);
     const clock = new TestClock({ standsStill: true });
-    const local = { address: new MemoryRateWindows(clock), global: new MemoryRateWindows(clock, 1) };
+    const local = localRateWindows(clock);
     const limits = new RateLimits({
       live: {
         current: { ipRateLimit: 1, globalRateLimit: 1, rateLimitWindowMs: WINDOW_MS, rateLimitOnRedisFailure: 'local' },

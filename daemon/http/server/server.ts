@@ -20,6 +20,7 @@ import {
   MAX_HEADERS,
   targetNotNormalized,
 } from '../shape.js';
+import { isTokenSelf, type TokenSelfHandler } from './token-self.js';
 import { refuseUnreadable } from './unreadable.js';
 import type { Upgrades } from '../proxy/upgrades.js';
 import { serveWithoutUpgrade } from './without-upgrade.js';
@@ -31,6 +32,8 @@ export interface ServerOptions {
   unknownPathErrors: UnknownPathErrors | null;
   /** Null without a proxy. */
   upgrades: Pick<Upgrades, 'handle'> | null;
+  /** Null without a proxy. */
+  tokenSelf: TokenSelfHandler | null;
   app: RequestListener;
   clock: Clock;
   log: Pick<Log, 'warn'>;
@@ -52,7 +55,8 @@ const KEEP_ALIVE_MS = 75_000;
 export type HttpServer = Server & Pick<OpenConnections, 'stopKeepAlive'>;
 
 export function createHttpServer(options: ServerOptions): HttpServer {
-  const { proxy, unknownPathErrors, upgrades, app, clock, log, bounds, maxConnections, isDraining, live } = options;
+  const { proxy, unknownPathErrors, upgrades, tokenSelf, app, clock, log, bounds, maxConnections, isDraining, live } =
+    options;
   const { intake, unreadResponses } = bounds;
   const server = createServer({
     // Large enough for the longest target and headers that the shape check accepts, so that the shape check is the one to refuse larger
@@ -98,6 +102,7 @@ export function createHttpServer(options: ServerOptions): HttpServer {
     }
     const target = req.url ?? '';
     if (req.method === 'OPTIONS' && target === '*') answerOptions(req, res, live.current);
+    else if (tokenSelf && isTokenSelf(target)) void tokenSelf(req, res);
     else if (isPath(target)) app(req, res);
     else refuse(targetNotNormalized(target));
   };

@@ -4,6 +4,7 @@
 export const COUNTERS = [
   'addressRefusals',
   'globalRefusals',
+  'selfRefusals',
   'failOpens',
   'hits',
   'misses',

@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { Clock, RateDecision, RateWindow, RateWindows } from '../../core/ports.js';
+import type { RateLimitPolicy } from '../../core/refusal.js';
 
 const MAX_KEYS = 100_000;
 
@@ -42,3 +43,13 @@ export class MemoryRateWindows implements RateWindows {
     return { isAllowed, resetMs: open.beganAtMs + windowMs - now };
   }
 }
+
+// A client would need that many valid tokens to escape the limit of one.
+const MAX_SELF_KEYS = 10_000;
+
+/** Windows for the limits on /v1, separate so that the keys of one limit cannot evict those of another. */
+export const localRateWindows = (clock: Pick<Clock, 'monotonic'>): Record<RateLimitPolicy, MemoryRateWindows> => ({
+  address: new MemoryRateWindows(clock),
+  global: new MemoryRateWindows(clock, 1),
+  self: new MemoryRateWindows(clock, MAX_SELF_KEYS),
+});

@@ -22,6 +22,7 @@ describe('a client that reads its response slowly', () => {
     server = createHttpServer({
       proxy: null,
       upgrades: null,
+      tokenSelf: null,
       unknownPathErrors: null,
       app: (_req, res) => {
         hasAnswered = true;

@@ -1,0 +1,23 @@
+/** `GET /token/self`: what the holder of a token is told about it. It is not part of the management API: the token is the credential. */
+import type { TokenState } from './vocabulary.js';
+
+export const TOKEN_SELF_PATH = '/token/self';
+
+export interface TokenSelf {
+  id: string;
+  /** Null if the token has no name. */
+  name: string | null;
+  /** A revoked or expired token, and one of an inactive project, gets an error instead. */
+  state: Extract<TokenState, 'active' | 'rate_limited'>;
+  /** RFC 3339. */
+  expires_at: string;
+  /** Whole seconds until then, by the daemon's clock, rounded down. */
+  expires_in_s: number;
+  /** 0: no cap. */
+  max_requests: number;
+  request_count: number;
+  /** Null without a cap. */
+  requests_remaining: number | null;
+  /** RFC 3339. */
+  server_time: string;
+}

@@ -1,0 +1,102 @@
+/**
+ * `GET /token/self`: a client asks about its own token. The checks are those of /v1 in the same order, except that a cap that is used up is
+ * no reason to refuse. Nothing is counted or recorded.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Live } from '../../../config/settings.js';
+import { TOKEN_SELF_PATH, type TokenSelf } from '../../api/token-self.js';
+import type { Account } from '../../core/account.js';
+import type { Clock } from '../../core/ports.js';
+import type { RateLimits } from '../../core/rate-limit.js';
+import { Refusal, unauthorized, unavailable } from '../../core/refusal.js';
+import type { Token } from '../../core/token.js';
+import type { AddressOf } from '../client-address.js';
+import { corsFields, type CorsSettings, preflightFields } from '../cors.js';
+import { checkNoCredentialIn, presentedTokenIn, requestIdOf } from '../credentials.js';
+import { type RequestFields, VARY_BY_CARRIER } from '../fields.js';
+import { asRefusal, sendProblem } from '../problems.js';
+import { REFUSAL_HEADERS } from '../proxy/client-response.js';
+import { checkShape, pathOf } from '../shape.js';
+import { wordingFor, type WordingSettings } from '../wording.js';
+
+export interface TokenSelfOptions {
+  admission: {
+    identify(secret: string, digest: string): Promise<Account>;
+    inspect(account: Account): Promise<Token>;
+  };
+  rateLimits: Pick<RateLimits, 'countsAddresses' | 'countAddress' | 'countSelf'>;
+  addressOf: AddressOf;
+  /** False until the database is connected, and after draining has ended. */
+  isServing: () => boolean;
+  clock: Pick<Clock, 'now'>;
+  /** The current settings: SIGHUP may replace them. */
+  live: Live<keyof (CorsSettings & WordingSettings)>;
+}
+
+export type TokenSelfHandler = (req: IncomingMessage, res: ServerResponse) => Promise<void>;
+
+export const isTokenSelf = (target: string): boolean => pathOf(target) === TOKEN_SELF_PATH;
+
+/** @returns a handler that never rejects. */
+export function tokenSelfHandler(options: TokenSelfOptions): TokenSelfHandler {
+  return async (req, res) => {
+    const settings = options.live.current;
+    const requestId = requestIdOf(req.headers['x-request-id']);
+    try {
+      const fields = checkShape(req, 0);
+      if (req.method === 'OPTIONS') {
+        res.writeHead(204, { ...REFUSAL_HEADERS, ...preflightFields(settings, req), 'X-Request-ID': requestId }).end();
+        return;
+      }
+      const body = JSON.stringify(await tokenOf(req, fields, options));
+      const { Vary: vary, ...cors } = corsFields(settings, req);
+      res.writeHead(200, {
+        'Content-Type': 'application/json; charset=utf-8',
+        'Content-Length': String(Buffer.byteLength(body)),
+        'Cache-Control': 'no-store',
+        'X-Request-ID': requestId,
+        ...cors,
+        Vary: vary === undefined ? VARY_BY_CARRIER : `${vary}, ${VARY_BY_CARRIER}`,
+      });
+      res.end(req.method === 'HEAD' ? undefined : body);
+    } catch (error) {
+      if (res.closed) return;
+      const refusal = asRefusal(error);
+      const headers = { ...REFUSAL_HEADERS, ...corsFields(settings, req) };
+      sendProblem(res, refusal, requestId, headers, wordingFor(refusal, req, settings));
+    }
+  };
+}
+
+async function tokenOf(
+  req: IncomingMessage,
+  fields: RequestFields,
+  { admission, rateLimits, addressOf, isServing, clock }: TokenSelfOptions,
+): Promise<TokenSelf> {
+  if (rateLimits.countsAddresses) await rateLimits.countAddress(addressOf(req.socket, fields.forwardedFor));
+  if (req.method !== 'GET' && req.method !== 'HEAD') {
+    throw new Refusal('method_not_allowed', 'method not allowed', { allow: 'GET, HEAD, OPTIONS' });
+  }
+  checkNoCredentialIn(req.url ?? '');
+  if (!isServing()) throw unavailable();
+  const presented = presentedTokenIn(fields, req.socket);
+  if (presented === null) throw unauthorized();
+  const account = await admission.identify(presented.secret, presented.digest);
+  await rateLimits.countSelf(account.tokenId);
+  return shown(await admission.inspect(account), clock.now());
+}
+
+function shown({ id, name, expiresAtMs, maxRequests, requestCount }: Token, nowMs: number): TokenSelf {
+  const remaining = maxRequests === 0 ? null : Math.max(0, maxRequests - requestCount);
+  return {
+    id,
+    name,
+    state: remaining === 0 ? 'rate_limited' : 'active',
+    expires_at: new Date(expiresAtMs).toISOString(),
+    expires_in_s: Math.max(0, Math.floor((expiresAtMs - nowMs) / 1000)),
+    max_requests: maxRequests,
+    request_count: requestCount,
+    requests_remaining: remaining,
+    server_time: new Date(nowMs).toISOString(),
+  };
+}
