@@ -2,5 +2,9 @@
 
 export const TEST_WORKERS = process.env.LLMP_TEST_WORKERS;
 
-/** For a test of something that each process has for itself, or that replaces parts within the only process. */
-export const itInOneProcess = TEST_WORKERS === undefined ? it : it.skip;
+/**
+ * For a test of something that each process has for itself, or that replaces parts within the only process. A function, because the benchmarks
+ * load this file without Mocha.
+ */
+export const itInOneProcess = (title: string, run: Mocha.Func | Mocha.AsyncFunc): Mocha.Test =>
+  TEST_WORKERS === undefined ? it(title, run) : it.skip(title, run);
