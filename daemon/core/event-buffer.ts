@@ -10,7 +10,8 @@ import { withTimeout } from './with-timeout.js';
 import type { Clock, Log } from './ports.js';
 
 const GATHER_MS = 20;
-const MAX_BATCH = 500;
+// Takes half a millisecond, in one turn of the event loop.
+const MAX_BATCH = 128;
 const MAX_BODY_CHARACTERS = 64_000_000;
 const LOG_EVERY_MS = 60_000;
 
