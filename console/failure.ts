@@ -1,6 +1,6 @@
 /** Failures of commands: exit codes, messages, and the conversion of errors to them. */
 import { ApiError, Unreachable } from '../daemon/api/client.js';
-import { isProviderUnknown, NO_PROVIDERS } from '../daemon/api/unknown-field.js';
+import { isProviderUnknown, NO_PROVIDERS } from '../daemon/api/older-daemon.js';
 import { EXIT } from '../daemon/api/vocabulary.js';
 import type { Explanation } from './explanation.js';
 import { whyUnreachable } from './unreachable.js';

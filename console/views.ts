@@ -4,12 +4,13 @@ import type {
   WireCache,
   WireCachePurged,
   WireProject,
+  WireProjectCheck,
   WireToken,
   WireTokenCreated,
   WireTokensRevoked,
   WireTokenState,
 } from '../daemon/api/contract.js';
-import { actorShown, exact, relativeTime } from '../daemon/api/formats.js';
+import { actorShown, duration, exact, relativeTime } from '../daemon/api/formats.js';
 import { DEFAULT_PROVIDER, providerOf, providerTitle } from '../daemon/api/providers.js';
 import { UNKNOWN_TOKEN } from '../daemon/api/older-responses.js';
 import type { TableColumn, RenderOptions, Tint, View } from './table.js';
@@ -189,6 +190,17 @@ function baseUrlShown(project: WireProject): string {
 function keyShown({ api_key_hint }: WireProject, { ascii }: RenderOptions): string {
   return `${ascii ? '...' : '…'}${api_key_hint}`;
 }
+
+export const projectCheckView: View<WireProjectCheck & { project_id: string }> = {
+  idOf: ({ project_id }) => project_id,
+  fields: ['project_id', 'result', 'status', 'latency_ms', 'reason'],
+  columns: [],
+  labels: { latency_ms: 'latency' },
+  details: {
+    result: ({ result }) => result.replaceAll('_', ' '),
+    latency_ms: ({ latency_ms: ms }) => (ms === null ? '' : duration(ms)),
+  },
+};
 
 export const tokensRevokedView: View<WireTokensRevoked & { project_id: string }> = {
   idOf: ({ project_id }) => project_id,

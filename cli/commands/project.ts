@@ -10,6 +10,7 @@ import { checkedId, wholeIdOf } from '../ids.js';
 import { upstreamIn, upstreamOptions } from '../upstream-options.js';
 import { limit, listed, selected } from '../listing.js';
 import { queryArgument, queryIn } from '../query.js';
+import { check } from './project-check.js';
 import { update } from './project-update.js';
 import { revokeTokensOf } from './revoke-all.js';
 import { projectView, shortId } from '../../console/views.js';
@@ -173,4 +174,4 @@ const deactivationChange: BatchChange<WireProject> = {
   isApplied: ({ is_active }) => !is_active,
 };
 
-export const projectCommands = [create, list, get, update, setKey, activate, deactivate, revokeTokens];
+export const projectCommands = [create, list, get, update, setKey, check, activate, deactivate, revokeTokens];

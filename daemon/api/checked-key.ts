@@ -1,5 +1,6 @@
-import type { WireProjectChanged } from './contract.js';
-import { isUnknownField } from './unknown-field.js';
+import { duration } from './formats.js';
+import type { WireProjectChanged, WireProjectCheck } from './contract.js';
+import { isUnknownField } from './older-daemon.js';
 import type { KeyCheck } from './vocabulary.js';
 
 /** How the check of a key ended. `not_supported`: the daemon is of an earlier release. */
@@ -10,6 +11,12 @@ export const KEY_CHECK_SENTENCES: Readonly<Record<KeyCheckResult, string>> = {
   not_confirmed: 'The provider could not confirm the key.',
   not_supported: 'The key was not checked: the daemon is of an earlier release.',
 };
+
+/** The result of the check of a project, as a sentence for people. */
+export function projectCheckSentence({ reason, latency_ms: ms }: WireProjectCheck): string {
+  if (reason === null) return `The provider accepted the key${ms === null ? '' : `, after ${duration(ms)}`}.`;
+  return `${reason.charAt(0).toUpperCase()}${reason.slice(1)}.`;
+}
 
 /**
  * Sends a change with a key that the daemon checks with the provider. Daemons of earlier releases refuse the field `check_key`; they get

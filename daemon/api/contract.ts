@@ -4,6 +4,7 @@ import type * as schemas from './schemas.js';
 import type { TokenState } from './vocabulary.js';
 
 export type WireProject = z.infer<typeof schemas.project>;
+export type WireProjectCheck = z.infer<typeof schemas.projectCheck>;
 export type WireProjectChanged = z.infer<typeof schemas.projectChanged>;
 export type WireToken = z.infer<typeof schemas.token>;
 export type WireTokenCreated = z.infer<typeof schemas.tokenCreated>;

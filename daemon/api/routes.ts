@@ -26,6 +26,7 @@ export const ROUTES = {
     path: '/manage/projects/{id}/tokens/revoke',
     clientMethod: 'revokeTokensOf',
   },
+  checkProject: { method: 'POST', path: '/manage/projects/{id}/check', isReadOnly: true },
   createToken: { method: 'POST', path: '/manage/tokens' },
   listTokens: { method: 'GET', path: '/manage/tokens', returns: 'page', clientMethod: 'tokens' },
   lookUpToken: { method: 'POST', path: '/manage/tokens/lookup', isReadOnly: true },

@@ -14,6 +14,10 @@ export type UpstreamAuth = (typeof UPSTREAM_AUTHS)[number];
 export const KEY_CHECKS = ['accepted', 'not_confirmed'] as const;
 export type KeyCheck = (typeof KEY_CHECKS)[number];
 
+/** Results of the check of a project's provider. `provider_error`: it responded with 5xx. */
+export const PROJECT_CHECKS = [...KEY_CHECKS, 'key_refused', 'provider_error', 'unreachable'] as const;
+export type ProjectCheckResult = (typeof PROJECT_CHECKS)[number];
+
 /** The states of a token. daemon/core/token.ts determines the state. */
 export const TOKEN_STATES = ['active', 'expired', 'revoked', 'rate_limited', 'project_inactive'] as const;
 export type TokenState = (typeof TOKEN_STATES)[number];

@@ -41,7 +41,7 @@ export function partsForOperators(
     logIns: { sessions: new AdminSessions(records, context.clock), attempts: logInAttempts },
     addressOf: traffic.addressOf,
     registry: core.registry,
-    checkKey: traffic.checkKey,
+    probeProvider: traffic.probeProvider,
     cacheUpkeep: core.cacheUpkeep,
     isForwarded: traffic.proxy.handles,
     auditBook: core.auditBook,

@@ -10,7 +10,7 @@ import { type AddressOf, addressesBehind } from '../http/client-address.js';
 import { BufferedBodies } from '../http/buffered-bodies.js';
 import { CompletionQueue } from '../http/proxy/completion-queue.js';
 import { decoder } from '../http/proxy/decoding.js';
-import { type CheckKey, keyChecker } from '../http/proxy/key-check.js';
+import { type ProbeProvider, providerProbe } from '../http/proxy/key-check.js';
 import { createProxy, type Proxy } from '../http/proxy/proxy.js';
 import { createUpgrades, type Upgrades } from '../http/proxy/upgrades.js';
 import { Upstreams } from '../http/proxy/upstreams.js';
@@ -40,7 +40,7 @@ export interface Traffic {
   upgrades: Upgrades;
   tokenSelf: TokenSelfHandler;
   upstreams: Upstreams;
-  checkKey: CheckKey;
+  probeProvider: ProbeProvider;
   /** Connection limits, reduced to the limit of open files. */
   connections: ConnectionLimits;
   contents: ContentReaders;
@@ -111,7 +111,7 @@ export async function buildTraffic(context: BuildContext, core: Core, external: 
     upgrades,
     tokenSelf: tokenSelfHandler(shared),
     upstreams,
-    checkKey: keyChecker({ upstreams, clock, loopMark }),
+    probeProvider: providerProbe({ upstreams, clock, loopMark }),
     connections,
     contents,
     completions,

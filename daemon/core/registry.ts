@@ -13,6 +13,7 @@ import type {
   ProjectFigures,
   ProjectFilter,
   RecordStore,
+  StoredUpstream,
   TokenFilter,
   TokenRow,
   TokenSort,
@@ -194,6 +195,13 @@ export class Registry {
   /** @returns null if there is no such project. */
   upstreamOf(id: string): Promise<Pick<Project, 'upstreamBaseUrl' | 'upstreamAuth'> | null> {
     return orUnavailable(this.#store.project(id));
+  }
+
+  /** The upstream with its key, to check it with the provider. */
+  async storedUpstream(id: string): Promise<StoredUpstream> {
+    const upstream = await orUnavailable(this.#store.upstream(id));
+    if (!upstream) throw projectNotFound();
+    return upstream;
   }
 
   async projects(filter: ProjectFilter, page: PageRequest): Promise<PageOf<ShownProject>> {

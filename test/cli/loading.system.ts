@@ -71,7 +71,7 @@ describe('what a command loads', () => {
         'older-responses',
         'providers',
         'routes',
-        'unknown-field',
+        'older-daemon',
         'vocabulary',
       ].map((name) => `daemon/api/${name}.js`);
       if (args.startsWith('project ')) client.push('daemon/api/checked-key.js');

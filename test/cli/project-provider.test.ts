@@ -5,6 +5,7 @@ import type { WireProject } from '../../daemon/api/contract.js';
 import { canary } from '../support/canaries.js';
 import { MANAGEMENT_TOKEN, startDaemon, temporaryFolder, type TestDaemon, UPSTREAM_KEY } from '../support/daemon.js';
 import { json, type Provider, startProvider } from '../support/provider.js';
+import { aWireProject } from '../support/factories.js';
 import { answerJson, startStandIn } from './stand-in.js';
 import { type Captured, llmp, type Situation } from './captured.js';
 
@@ -141,6 +142,64 @@ describe('llmp project: the provider', () => {
       const { exitCode, err } = await here(`project update web --key-file ${keyFile(canary('upstream'))}`);
       expect(exitCode).to.equal(2);
       expect(err).to.contain('llmp project set-key');
+    });
+  });
+
+  describe('check', () => {
+    it('asks the provider of the project with its key', async () => {
+      await here(`project create --name web --no-check --base-url ${other.url} --auth x-api-key`, {
+        stdin: UPSTREAM_KEY,
+      });
+      const { exitCode, out } = await here('project check web', { terminal: 100 });
+      expect(exitCode).to.equal(0);
+      expect(out)
+        .to.match(/result.* accepted/)
+        .and.to.match(/status.* 200/);
+      expect(other.received.map(({ headers }) => headers['x-api-key'])).to.deep.equal([UPSTREAM_KEY]);
+      expect(provider.received).to.have.length(0);
+    });
+
+    it('exits with 9 and the reason if the provider refuses the key, fails or is unreachable', async () => {
+      await daemon.createProject({ name: 'web' });
+      for (const [status, result, reason] of [
+        [401, 'key_refused', 'the provider refused the key with status 401'],
+        [502, 'provider_error', 'the provider responded with status 502'],
+        [null, 'unreachable', 'upstream unreachable (ECONNREFUSED)'],
+      ] as const) {
+        provider.answer = (_req, res) => {
+          json(res, status ?? 200, {});
+        };
+        if (status === null) await provider.stop();
+        const { exitCode, out, err } = await here('project check web --json');
+        expect(exitCode).to.equal(9);
+        expect(JSON.parse(out)).to.include({ result, reason, status });
+        expect(out + err).not.to.contain(UPSTREAM_KEY);
+      }
+    });
+
+    it('exits with 0 if the response says nothing about the key, and with 4 for an unknown project', async () => {
+      await daemon.createProject({ name: 'web' });
+      provider.answer = (_req, res) => {
+        json(res, 404, {});
+      };
+      const { exitCode, out } = await here('project check web --json');
+      expect(exitCode).to.equal(0);
+      expect(JSON.parse(out)).to.include({ result: 'not_confirmed' });
+      expect((await here('project check nothing')).exitCode).to.equal(4);
+    });
+
+    it('explains that a daemon of an earlier release cannot check', async () => {
+      const project = aWireProject({ name: 'web' });
+      const older = await startStandIn();
+      older.answer = (req, res) => {
+        if (req.method === 'GET') answerJson(res, 200, project);
+        else answerJson(res, 404, { error: 'no such path', code: 'not_found', request_id: 'r' });
+      };
+      const env = { LLMP_SERVER: older.url, MANAGEMENT_TOKEN };
+      const { exitCode, err } = await llmp(`project check ${project.id}`, { env });
+      await older.stop();
+      expect(exitCode).to.equal(4);
+      expect(err).to.contain('the daemon is of an earlier release, which cannot check projects');
     });
   });
 

@@ -140,6 +140,9 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
         id: project.id,
       });
       expect(row?.api_key).not.to.include(upstreamKey);
+      const { upstreamBaseUrl, upstreamAuth } = project;
+      expect(await records.upstream(project.id)).to.deep.equal({ upstreamKey, upstreamBaseUrl, upstreamAuth });
+      expect(await records.upstream(randomUUID())).to.equal(null);
     });
 
     it('whose IDs or digests differ only in case are different', async () => {

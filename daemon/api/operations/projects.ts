@@ -46,7 +46,7 @@ export const projects = {
       'Changes the name or API key of a project, or deactivates or reactivates it. Deactivating a project also ends the in-flight requests of its tokens. Requests in flight keep the old API key. With `check_key`, a key that the provider refuses is not stored.',
     body: schemas.projectPatch,
     response: schemas.projectChanged,
-    refusals: ['not_found', 'name_taken', 'key_refused', 'key_not_checked'],
+    refusals: ['not_found', 'name_taken', 'key_required', 'key_refused', 'key_not_checked'],
     example: {
       bodies: { rename: { name: 'Checkout and billing' }, deactivate: { is_active: false } },
       response: { ...schemas.projectExample, name: 'Checkout and billing', updated_at: '2030-01-31T13:00:00.000Z' },
@@ -69,5 +69,15 @@ export const projects = {
     response: schemas.tokensRevoked,
     refusals: ['not_found'],
     example: { response: { message: '3 tokens revoked', revoked_count: 3 } },
+  },
+  checkProject: {
+    ...ROUTES.checkProject,
+    tag: 'Projects',
+    summary: "Check a project's provider and key",
+    description:
+      "Requests the list of models from the project's provider with the project's API key, which costs nothing, and returns how the provider responded. Nothing is changed or recorded. The request ends after 10 seconds. Only a few checks can run at the same time.",
+    response: schemas.projectCheck,
+    refusals: ['not_found'],
+    example: { response: schemas.projectCheckExample },
   },
 } as const satisfies Partial<Declared>;

@@ -1,11 +1,12 @@
 import * as z from 'zod';
-import { KEY_CHECKS, UPSTREAM_AUTHS } from '../vocabulary.js';
+import { KEY_CHECKS, PROJECT_CHECKS, UPSTREAM_AUTHS } from '../vocabulary.js';
 import {
   EXAMPLE_IDS,
   about,
   boolean,
   count,
   flag,
+  measure,
   name,
   nullable,
   oneOf,
@@ -102,6 +103,30 @@ export const projectChanged = project
       ),
   })
   .describe('A project after a change.');
+
+export const projectCheck = z
+  .strictObject({
+    result: z
+      .enum(PROJECT_CHECKS)
+      .describe(
+        'Whether the provider accepted the key (`accepted`), refused it (`key_refused`), responded with 5xx (`provider_error`), or did not respond (`unreachable`). `not_confirmed`: its response says nothing about the key.',
+      ),
+    reason: nullable(string('What is wrong, as a sentence without a full stop; null for `accepted`.')),
+    status: nullable(count("Status of the provider's response; null without a response.")),
+    latency_ms: nullable(
+      measure(
+        "Milliseconds until the first byte of the provider's response, including the time to connect; null without a response.",
+      ),
+    ),
+  })
+  .describe("Result of one request to a project's provider with the project's API key.");
+
+export const projectCheckExample: z.input<typeof projectCheck> = {
+  result: 'key_refused',
+  reason: 'the provider refused the key with status 401',
+  status: 401,
+  latency_ms: 84,
+};
 
 export const projectExample: z.input<typeof project> = {
   id: EXAMPLE_IDS.project,

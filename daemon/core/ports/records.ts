@@ -36,6 +36,9 @@ export interface NewProject extends Project {
   upstreamKey: string;
 }
 
+/** Where and with which key the requests of a project are forwarded. */
+export type StoredUpstream = Pick<NewProject, 'upstreamKey' | 'upstreamBaseUrl' | 'upstreamAuth'>;
+
 /** A token to insert. */
 export interface NewToken extends Omit<Token, keyof typeof UNUSED | keyof Revocation> {
   digest: string;
@@ -193,6 +196,8 @@ export interface ProjectFigures {
 
 export interface RecordStore {
   project(id: string): Promise<Project | null>;
+  /** Read in one statement, so that a key is never combined with the base URL of another. */
+  upstream(projectId: string): Promise<StoredUpstream | null>;
   projects(filter: ProjectFilter, page: PageRequest): Promise<PageOf<Project>>;
   /** Figures of a page of projects, in a few queries. Those of many tokens or projects may be a few seconds old. */
   projectFigures(ids: readonly string[], nowMs: number): Promise<ReadonlyMap<string, ProjectFigures>>;

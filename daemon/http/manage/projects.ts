@@ -6,19 +6,24 @@ import type { Live } from '../../../config/settings.js';
 import type { KeyCheck, UpstreamAuth } from '../../api/vocabulary.js';
 import { Refusal } from '../../core/refusal.js';
 import type { Registry, ShownProject } from '../../core/registry.js';
-import type { CheckKey } from '../proxy/key-check.js';
+import { keyCheckOf, type ProbeProvider, projectCheckOf } from '../proxy/key-check.js';
 import type { ProjectUpstream } from '../proxy/upstreams.js';
 import type { Handlers, OperationRequest } from './endpoints.js';
 import { idIn, idOf } from './ids.js';
 import { wirePage, wireProject } from './wire.js';
 
 type ProjectOperation =
-  'createProject' | 'listProjects' | 'readProject' | 'updateProject' | 'deleteProject' | 'revokeTokensOfProject';
+  | 'createProject'
+  | 'listProjects'
+  | 'readProject'
+  | 'updateProject'
+  | 'deleteProject'
+  | 'revokeTokensOfProject'
+  | 'checkProject';
 
 export interface ProjectOptions {
   registry: Registry;
-  /** Checks a key with the provider. */
-  checkKey: CheckKey;
+  probeProvider: ProbeProvider;
   live: Live<'upstreamAllowedHosts'>;
 }
 
@@ -33,7 +38,7 @@ type UpstreamChanges = { [Name in keyof ProjectUpstream]: ProjectUpstream[Name] 
 
 export function projectHandlers({
   registry,
-  checkKey,
+  probeProvider,
   live,
 }: ProjectOptions): Handlers<Pick<Operations, ProjectOperation>> {
   /** Checks a key before a change, outside of the change's transaction. Records in the audit log that it was not stored. */
@@ -44,7 +49,7 @@ export function projectHandlers({
     details: { name?: string | undefined },
   ): Promise<KeyCheck> {
     try {
-      return await checkKey({ ...key, requestId: caller.requestId ?? '', signal: clientGone() });
+      return keyCheckOf(await probeProvider({ ...key, requestId: caller.requestId ?? '', signal: clientGone() }));
     } catch (error) {
       if (error instanceof Refusal && (error.kind === 'key_refused' || error.kind === 'key_not_checked')) {
         await registry.recordKeyRefusal(projectId, details, error, caller);
@@ -98,6 +103,14 @@ export function projectHandlers({
 
     // Regardless of whether the project exists: projects are never deleted, and each attempt is audited.
     deleteProject: ({ id, caller }) => registry.refuseProjectDeletion(idIn(id), caller),
+
+    checkProject: async (request) => {
+      const upstream = await registry.storedUpstream(idOf(request, 'project'));
+      const { caller, clientGone } = request;
+      return projectCheckOf(
+        await probeProvider({ ...upstream, requestId: caller.requestId ?? '', signal: clientGone() }),
+      );
+    },
 
     revokeTokensOfProject: async (request) => {
       const count = await registry.revokeTokensOf(idOf(request, 'project'), request.caller);

@@ -1,5 +1,6 @@
-/** Checks a provider's key before it is stored, with one request to the provider. */
-import type { KeyCheck, UpstreamAuth } from '../../api/vocabulary.js';
+/** Checks a provider's key with one request to the provider: before the key is stored, or later. */
+import type { WireProjectCheck } from '../../api/contract.js';
+import type { KeyCheck, ProjectCheckResult, UpstreamAuth } from '../../api/vocabulary.js';
 import type { Clock } from '../../core/ports.js';
 import { Refusal, sentenceOf } from '../../core/refusal.js';
 import { ClientGone } from '../body.js';
@@ -26,17 +27,20 @@ export interface KeyToCheck extends ProjectUpstream {
   signal: AbortSignal;
 }
 
+/** The status of the provider's response, or why there was none, as the end of a sentence. */
+export type Probed = { status: number; latencyMs: number } | { failure: string };
+
 /**
- * Result of a check: whether the provider accepted the key, or its response says nothing about the key.
+ * Sends one request with a key to the provider.
  *
- * @throws {Refusal} `key_refused`, `key_not_checked`, or `unavailable` if too many checks are running.
+ * @throws {Refusal} `unavailable` if too many checks are running.
  * @throws {ClientGone} if the operator has disconnected.
  */
-export type CheckKey = (key: KeyToCheck) => Promise<KeyCheck>;
+export type ProbeProvider = (key: KeyToCheck) => Promise<Probed>;
 
 export interface KeyCheckOptions {
   upstreams: Pick<Upstreams, 'of'>;
-  clock: Pick<Clock, 'after'>;
+  clock: Pick<Clock, 'after' | 'monotonic'>;
   loopMark: string;
 }
 
@@ -44,7 +48,7 @@ export interface KeyCheckOptions {
  * Sends keys as requests of clients are sent: to the base URL of the project, with the same verification of certificates and connection timeout. It
  * follows no redirect. It reads the response's status only, because a provider may quote the key in its text.
  */
-export function keyChecker({ upstreams, clock, loopMark }: KeyCheckOptions): CheckKey {
+export function providerProbe({ upstreams, clock, loopMark }: KeyCheckOptions): ProbeProvider {
   let running = 0;
   return async (key) => {
     if (running === MAX_CONCURRENT_CHECKS) {
@@ -52,14 +56,15 @@ export function keyChecker({ upstreams, clock, loopMark }: KeyCheckOptions): Che
     }
     running += 1;
     try {
-      return resultOf(await statusWith(key));
+      return await responseTo(key);
     } finally {
       running -= 1;
     }
   };
 
-  /** @returns the status of the provider's response. @throws {Refusal | ClientGone} */
-  function statusWith({ upstreamKey, upstreamBaseUrl, upstreamAuth, requestId, signal }: KeyToCheck): Promise<number> {
+  /** @throws {ClientGone} */
+  function responseTo({ upstreamKey, upstreamBaseUrl, upstreamAuth, requestId, signal }: KeyToCheck): Promise<Probed> {
+    const startedMs = clock.monotonic();
     const upstream = upstreams.of(upstreamBaseUrl);
     const { forwarder } = upstream;
     const models = MODELS[upstreamAuth];
@@ -76,9 +81,9 @@ export function keyChecker({ upstreams, clock, loopMark }: KeyCheckOptions): Che
         // The rest of the response has no limit, so it is not read. This also returns the connection.
         forwarding?.abort();
       };
-      const failed = (reason: string) => {
+      const failed = (failure: string) => {
         end(() => {
-          reject(notChecked(reason));
+          resolve({ failure });
         });
       };
       const onAbort = () => {
@@ -88,7 +93,7 @@ export function keyChecker({ upstreams, clock, loopMark }: KeyCheckOptions): Che
       };
       const responded = (status: number) => {
         end(() => {
-          resolve(status);
+          resolve({ status, latencyMs: Math.round(clock.monotonic() - startedMs) });
         });
       };
       const send = () => {
@@ -127,14 +132,40 @@ export function keyChecker({ upstreams, clock, loopMark }: KeyCheckOptions): Che
   }
 }
 
-function resultOf(status: number): KeyCheck {
-  if (status < 300) return 'accepted';
-  if (status === 401 || status === 403) {
-    throw new Refusal('key_refused', `the provider refused the key with status ${status}; nothing was changed`);
-  }
-  if (status >= 500) throw notChecked(`the provider responded with status ${status}`);
-  return 'not_confirmed';
+/**
+ * Result for a key that is to be stored.
+ *
+ * @throws {Refusal} `key_refused` or `key_not_checked`.
+ */
+export function keyCheckOf(probed: Probed): KeyCheck {
+  const { result, reason } = projectCheckOf(probed);
+  if (result === 'key_refused') throw new Refusal('key_refused', `${reason ?? ''}; nothing was changed`);
+  if (result === 'provider_error' || result === 'unreachable') throw notChecked(reason ?? '');
+  return result;
 }
+
+/** Result for a project, as in the API. */
+export function projectCheckOf(probed: Probed): WireProjectCheck {
+  if ('failure' in probed) {
+    return { result: 'unreachable', reason: probed.failure, status: null, latency_ms: null };
+  }
+  const { status, latencyMs } = probed;
+  const result = resultOf(status);
+  return { result, reason: REASONS[result](status), status, latency_ms: latencyMs };
+}
+
+function resultOf(status: number): Exclude<ProjectCheckResult, 'unreachable'> {
+  if (status < 300) return 'accepted';
+  if (status === 401 || status === 403) return 'key_refused';
+  return status >= 500 ? 'provider_error' : 'not_confirmed';
+}
+
+const REASONS: Record<ReturnType<typeof resultOf>, (status: number) => string | null> = {
+  accepted: () => null,
+  key_refused: (status) => `the provider refused the key with status ${status}`,
+  provider_error: (status) => `the provider responded with status ${status}`,
+  not_confirmed: (status) => `the provider responded with status ${status}, which says nothing about the key`,
+};
 
 const notChecked = (reason: string) =>
   new Refusal(

@@ -1,14 +1,27 @@
-import type { PageOf, PageRequest, ProjectFilter } from '../../core/ports.js';
+import type { PageOf, PageRequest, ProjectFilter, StoredUpstream } from '../../core/ports.js';
 import type { Project } from '../../core/token.js';
 import type { SqlTransaction, Reader } from './database.js';
 import { Conditions, pageOf } from './lists.js';
-import { PROJECT, type ProjectColumns } from './tables.js';
+import type { SecretBox } from '../secrets.js';
+import { PROJECT, type ProjectColumns, type SealedKeyColumns } from './tables.js';
 
 /** Encryption context that binds an upstream key to its row. */
 export const upstreamKeyContext = (projectId: string) => `project:${projectId}:api_key`;
 
 export function projectById(on: Reader, id: string): Promise<Project | null> {
   return oneProject(on, id, '');
+}
+
+export async function storedUpstream(on: Reader, box: SecretBox, id: string): Promise<StoredUpstream | null> {
+  const [row] = await on.select<ProjectColumns & SealedKeyColumns>(
+    `SELECT ${PROJECT.list}, api_key, api_key_id FROM projects WHERE id = $id`,
+    { id },
+    'usual',
+  );
+  if (!row) return null;
+  const { upstreamBaseUrl, upstreamAuth } = PROJECT.of(row);
+  const upstreamKey = box.open({ text: row.api_key, keyId: row.api_key_id }, upstreamKeyContext(id));
+  return { upstreamKey, upstreamBaseUrl, upstreamAuth };
 }
 
 /** Locks the project until the transaction ends. */

@@ -22,7 +22,7 @@ import { insertWords } from './audit-words.js';
 import type { SqlTransaction, Database } from './database.js';
 import { namesById, namesIn, namesOf, type NameColumns } from './names.js';
 import { population } from './population.js';
-import { listProjects, lockedProject, upstreamKeyContext, projectById } from './projects.js';
+import { listProjects, lockedProject, upstreamKeyContext, projectById, storedUpstream } from './projects.js';
 import { type ProjectFigureCounts, projectFigures } from './project-figures.js';
 import { AUDIT, CHANGES, PROJECTS, TOKENS } from './tables.js';
 import { listTokens } from './token-list.js';
@@ -54,6 +54,9 @@ export class SqlRecords implements RecordStore {
 
   project(id: string) {
     return projectById(this.#database, id);
+  }
+  upstream(projectId: string) {
+    return storedUpstream(this.#database, this.#box, projectId);
   }
   projects(filter: ProjectFilter, page: PageRequest) {
     return listProjects(this.#database, filter, page);

@@ -7,6 +7,13 @@ export const isUnknownField = (error: unknown, name: string): boolean =>
   /^unknown field/.test(error.message) &&
   error.message.split(/[^\w]+/).includes(name);
 
+/** What the front ends say if the daemon cannot check projects. */
+export const NO_PROJECT_CHECKS = 'the daemon is of an earlier release, which cannot check projects';
+
+/** Whether the daemon does not know the path of a request, because it is of an earlier release. */
+export const isUnknownPath = (error: unknown): boolean =>
+  error instanceof ApiError && error.status === 404 && error.message.startsWith('no such path');
+
 /** What the front ends say if the daemon does not know providers of projects. */
 export const NO_PROVIDERS = 'the daemon is of an earlier release, in which all projects have the same provider';
 
