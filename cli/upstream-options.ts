@@ -31,7 +31,10 @@ export function upstreamIn(options: Values<typeof upstreamOptions>): Partial<Pro
     return upstreamFrom(options);
   } catch (error) {
     if (!(error instanceof UpstreamIncomplete)) throw error;
-    throw usage(error.message, { advice: 'Add --base-url URL', cause: error });
+    throw usage(error.message, {
+      advice: 'Add --base-url URL, such as https://RESOURCE.openai.azure.com',
+      cause: error,
+    });
   }
 }
 

@@ -10,7 +10,7 @@ import type {
   WireTokensRevoked,
   WireTokenState,
 } from '../daemon/api/contract.js';
-import { actorShown, duration, exact, relativeTime } from '../daemon/api/formats.js';
+import { actorShown, exact, relativeTime } from '../daemon/api/formats.js';
 import { DEFAULT_PROVIDER, providerOf, providerTitle } from '../daemon/api/providers.js';
 import { UNKNOWN_TOKEN } from '../daemon/api/older-responses.js';
 import type { TableColumn, RenderOptions, Tint, View } from './table.js';
@@ -198,7 +198,7 @@ export const projectCheckView: View<WireProjectCheck & { project_id: string }> =
   labels: { latency_ms: 'latency' },
   details: {
     result: ({ result }) => result.replaceAll('_', ' '),
-    latency_ms: ({ latency_ms: ms }) => (ms === null ? '' : duration(ms)),
+    latency_ms: ({ latency_ms: ms }) => (ms === null ? '' : `${exact(ms)} ms`),
   },
 };
 

@@ -1,5 +1,6 @@
 /** How the terms of a line become a query for the API, and a predicate for what the API does not filter. */
 import type { WireProject } from '../../daemon/api/contract.js';
+import { formProviderOf } from '../../daemon/api/providers.js';
 import { keysOf } from './keys.js';
 import { fitsChoice, fitsWords, TermReader } from './reader.js';
 import { quotedValue, type Term } from './terms.js';
@@ -66,9 +67,7 @@ export function projectReading(terms: readonly Term[]): TermsResult<'projects'> 
   const hasWords = fitsWords(reader);
   return reader.reading({}, (project: WireProject) => {
     const { is_active: isActive, name, id } = project;
-    return (
-      isIn(isActive ? 'active' : 'inactive') && hasProvider(values.providerValueOf(project)) && hasWords([name], [id])
-    );
+    return isIn(isActive ? 'active' : 'inactive') && hasProvider(formProviderOf(project)) && hasWords([name], [id]);
   });
 }
 

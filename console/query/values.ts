@@ -14,13 +14,7 @@ import {
   spanMs,
   tookMs,
 } from '../../daemon/api/vocabulary.js';
-import {
-  DEFAULT_PROVIDER,
-  PROVIDER_NAMES,
-  PROVIDERS,
-  type ProjectUpstream,
-  providerOf,
-} from '../../daemon/api/providers.js';
+import { DEFAULT_PROVIDER, OTHER_PROVIDER, PROVIDER_NAMES, PROVIDERS } from '../../daemon/api/providers.js';
 import type { Completion, KnownNames } from './types.js';
 import type { TermPart } from './terms.js';
 
@@ -39,8 +33,6 @@ const STATE_ALIASES: Record<string, TokenState> = { limited: 'rate_limited', off
 
 const PROJECT_STATES = { active: 'requests are forwarded', inactive: 'requests are refused' };
 
-/** A project's own provider that is none of the presets. */
-const OTHER_PROVIDER = 'other';
 const PROVIDER_TITLES: Record<string, string> = {
   ...Object.fromEntries(PROVIDER_NAMES.map((name) => [name, PROVIDERS[name].title])),
   [DEFAULT_PROVIDER]: 'UPSTREAM_BASE_URL of the daemon',
@@ -268,10 +260,6 @@ export function isOfStatus(status: number, written: readonly string[]): boolean 
   const text = String(status);
   return written.some((one) => (one.endsWith('xx') ? text.startsWith(one.charAt(0)) : text === one));
 }
-
-/** The value of `provider:` that selects a project. */
-export const providerValueOf = (project: ProjectUpstream): string =>
-  project.upstream_base_url === null ? DEFAULT_PROVIDER : (providerOf(project) ?? OTHER_PROVIDER);
 
 export function projectCompletions(projects: KnownNames['projects']): Completion[] {
   const sorted = [...projects].sort((a, b) => a.name.localeCompare(b.name, 'en'));

@@ -1,4 +1,4 @@
-import { duration } from './formats.js';
+import { exact } from './formats.js';
 import type { WireProjectChanged, WireProjectCheck } from './contract.js';
 import { isUnknownField } from './older-daemon.js';
 import type { KeyCheck } from './vocabulary.js';
@@ -14,7 +14,7 @@ export const KEY_CHECK_SENTENCES: Readonly<Record<KeyCheckResult, string>> = {
 
 /** The result of the check of a project, as a sentence for people. */
 export function projectCheckSentence({ reason, latency_ms: ms }: WireProjectCheck): string {
-  if (reason === null) return `The provider accepted the key${ms === null ? '' : `, after ${duration(ms)}`}.`;
+  if (reason === null) return `The provider accepted the key${ms === null ? '' : `, after ${exact(ms)} ms`}.`;
   return `${reason.charAt(0).toUpperCase()}${reason.slice(1)}.`;
 }
 

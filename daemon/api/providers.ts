@@ -34,6 +34,23 @@ export const DEFAULT_PROVIDER = 'default';
 export type ProviderChoice = ProviderName | typeof DEFAULT_PROVIDER;
 export const PROVIDER_CHOICES: readonly [ProviderChoice, ...ProviderChoice[]] = [...PROVIDER_NAMES, DEFAULT_PROVIDER];
 
+/** In forms and filters: a provider of its own that is none of the presets. */
+export const OTHER_PROVIDER = 'other';
+export type FormProvider = ProviderChoice | typeof OTHER_PROVIDER;
+
+/** The choices of forms, with their titles. */
+export const FORM_PROVIDERS: readonly (readonly [FormProvider, string])[] = [
+  [DEFAULT_PROVIDER, 'Default of the daemon'],
+  ...PROVIDER_NAMES.map((name) => [name, PROVIDERS[name].title] as const),
+  [OTHER_PROVIDER, 'Other'],
+];
+
+/** Choices of a form that require a base URL. */
+export const WITH_BASE_URL: readonly FormProvider[] = ['azure', OTHER_PROVIDER];
+
+/** The header for the key, as forms name it. */
+export const authTitle = (auth: UpstreamAuth): string => (auth === 'bearer' ? 'Authorization: Bearer' : auth);
+
 /** A project's upstream, as in the API. */
 export interface ProjectUpstream {
   /** Null: the daemon's `UPSTREAM_BASE_URL`. */
@@ -48,6 +65,10 @@ export function providerOf({ upstream_base_url: baseUrl, upstream_auth: auth }: 
   if (found !== undefined) return found;
   return auth === PROVIDERS.azure.auth ? 'azure' : null;
 }
+
+/** The choice of a form that describes this upstream. */
+export const formProviderOf = (upstream: ProjectUpstream): FormProvider =>
+  upstream.upstream_base_url === null ? DEFAULT_PROVIDER : (providerOf(upstream) ?? OTHER_PROVIDER);
 
 /** A short name for people: that of the preset, or the host of the base URL. @returns `default` for the daemon's `UPSTREAM_BASE_URL`. */
 export function providerTitle(upstream: ProjectUpstream): string {
@@ -64,15 +85,12 @@ export function providerTitle(upstream: ProjectUpstream): string {
  * @throws {UpstreamIncomplete} if the preset requires a base URL.
  */
 export function upstreamFrom(given: {
-  provider?: ProviderChoice | undefined;
+  provider?: FormProvider | undefined;
   baseUrl?: string | undefined;
   auth?: UpstreamAuth | undefined;
 }): Partial<ProjectUpstream> {
   const { provider } = given;
-  const preset: Provider | undefined =
-    provider === DEFAULT_PROVIDER
-      ? { title: DEFAULT_PROVIDER, baseUrl: null, auth: 'bearer' }
-      : provider && PROVIDERS[provider];
+  const preset = provider && presetOf(provider);
   const baseUrl = given.baseUrl ?? preset?.baseUrl;
   const auth = given.auth ?? preset?.auth;
   if (preset && baseUrl === null && provider !== DEFAULT_PROVIDER) throw new UpstreamIncomplete(preset);
@@ -82,9 +100,15 @@ export function upstreamFrom(given: {
   };
 }
 
-/** Each customer of this provider has a base URL of its own, and none was given. */
+function presetOf(provider: FormProvider): Provider {
+  if (provider === DEFAULT_PROVIDER) return { title: DEFAULT_PROVIDER, baseUrl: null, auth: 'bearer' };
+  if (provider === OTHER_PROVIDER) return { title: 'Another provider', baseUrl: null, auth: 'bearer' };
+  return PROVIDERS[provider];
+}
+
+/** The provider has no base URL that is the same for all customers, and none was given. */
 export class UpstreamIncomplete extends Error {
   constructor({ title }: Provider) {
-    super(`${title} requires the base URL of your resource`);
+    super(`${title} requires a base URL`);
   }
 }

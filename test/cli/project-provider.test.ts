@@ -58,7 +58,7 @@ describe('llmp project: the provider', () => {
     }
 
     for (const [options, words] of [
-      ['--provider azure', 'Azure OpenAI requires the base URL of your resource'],
+      ['--provider azure', 'Azure OpenAI requires a base URL'],
       ['--provider default --base-url https://llm.example', 'exclude each other'],
       ['--provider nobody', 'one of openai, anthropic, azure'],
       ['--auth basic', 'one of bearer, x-api-key'],

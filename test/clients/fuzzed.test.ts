@@ -38,6 +38,7 @@ const ALLOWED_FINDINGS: [code: string, text: RegExp, why: string][] = [
   ],
   [REJECTED, /words must be/, 'regular expression engines differ in what a space is'],
   [REJECTED, /url must be a path under \/v1 in its plain form/, 'a pattern cannot express the plain form of a path'],
+  [REJECTED, /upstream_base_url must/, 'a pattern cannot express which URLs and hosts are allowed'],
   [REJECTED, /Last-Event-ID must be/, 'the ID comes from the daemon and cannot be generated'],
   [
     'ST204',

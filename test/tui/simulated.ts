@@ -9,6 +9,7 @@ import type {
   WireCache,
   WireEvent,
   WireProject,
+  WireProjectCheck,
   WireStatus,
   WireToken,
   WireTop,
@@ -144,6 +145,7 @@ export class SimulatedDaemon {
   failing: Failing = () => null;
   /** The failure of changes. */
   refusing: Failure | null = null;
+  projectCheck: WireProjectCheck = { result: 'accepted', reason: null, status: 200, latency_ms: 84 };
   /** Result of the check of a new key. */
   keyCheck: ChangeResult['keyCheck'];
   /** Tokens whose changes fail. */
@@ -202,6 +204,8 @@ export class SimulatedDaemon {
         return this.records.filter((it) => it.project_id === request.id && it.action !== 'token.use').reverse();
       case 'top':
         return this.#top(request.query);
+      case 'projectCheck':
+        return this.projectCheck;
       case 'cache':
         return this.cache;
       case 'purgeable':
@@ -298,13 +302,11 @@ export class SimulatedDaemon {
         return { ...nothing, created: { token: made, secret: new Secret(SECRET) } };
       }
       case 'create-project':
-        this.projects.push(project(change.name));
+        this.projects.push(project(change.name, change.upstream));
         return { ...nothing, ...(change.key.isToCheck && { keyCheck: this.keyCheck }) };
       case 'update-project': {
-        const { name, is_active: isActive } = change.body;
-        this.projects = this.projects.map((it) =>
-          it.id === change.project.id ? { ...it, name: name ?? it.name, is_active: isActive ?? it.is_active } : it,
-        );
+        const changed = Object.fromEntries(Object.entries(change.body).filter(([, value]) => value !== undefined));
+        this.projects = this.projects.map((it) => (it.id === change.project.id ? { ...it, ...changed } : it));
         return { ...nothing, ...(change.key?.isToCheck && { keyCheck: this.keyCheck }) };
       }
       default:

@@ -27,7 +27,7 @@ export async function applyChange(changing: ChangeOptions, change: ChangeRequest
     case 'create-token':
       return { ...nothing, done: 1, created: withHidden(await client.createToken(change.body)) };
     case 'create-project': {
-      const body = { name: change.name };
+      const body = { name: change.name, ...change.upstream };
       return storedKey(changing, change.key, (key, signal) => client.createProject({ ...body, ...key }, signal));
     }
     case 'update-project': {

@@ -37,6 +37,7 @@ const LOADERS: Loaders = {
   tokenAudit: ({ client, signal }, { id }) => loadTokenHistory(client, id, CHANGES_SHOWN, signal),
   projectAudit: ({ client, signal }, { id }) => loadProjectChanges(client, id, CHANGES_SHOWN, signal),
   top: ({ client, signal }, { query }) => client.top(query, signal),
+  projectCheck: ({ client, signal }, { project }) => client.checkProject(project.id, signal),
   cache: ({ client, signal }) => client.cache(signal),
   purgeable: async ({ client, signal }, { body }) =>
     (await client.purgeCache({ ...body, dry_run: true }, signal)).purged_count,

@@ -119,6 +119,23 @@ export const PROJECT_BINDINGS = named('projects', [
     run: onProject(forms.setKey),
   },
   {
+    keys: ['P'],
+    on: ['projects', 'project'],
+    label: 'provider',
+    meaning: 'change its provider; one on another host needs its key',
+    whyDisabled: firstOf(whyNoChange, noProject),
+    run: onProject(forms.setProvider),
+  },
+  {
+    keys: ['v'],
+    on: ['projects', 'project'],
+    label: 'check',
+    meaning: 'check whether its provider responds and accepts the key',
+    footer: 5,
+    whyDisabled: noProject,
+    run: onProject(detail.checked),
+  },
+  {
     keys: ['f'],
     on: ['projects', 'project'],
     label: 'live events',

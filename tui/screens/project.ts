@@ -1,6 +1,7 @@
 /** The detail screen of a project. */
 import { shortId } from '../../console/views.js';
 import type { WireAuditRecord, WireProject, WireTop, WireTopRow } from '../../daemon/api/contract.js';
+import { authTitle, providerTitle } from '../../daemon/api/providers.js';
 import { counted, exact, relativeTime } from '../../daemon/api/formats.js';
 import { beginsLate, gapsOf } from '../../daemon/api/top-words.js';
 import { bar } from '../parts/charts.js';
@@ -64,7 +65,6 @@ function facts(state: State, detail: ProjectDetail, project: WireProject, column
     strip(
       stateMark(project.is_active ? 'active' : 'project_inactive'),
       deactivatedAt !== null && `  deactivated ${relativeTime(deactivatedAt, now)}`,
-      text(`  provider's key …${project.api_key_hint}`, 'faint'),
       errors > 0 && text(`  ${percent(errors / requests)} of the requests in 24 h failed`, 'warning'),
     ),
     fact(
@@ -77,10 +77,18 @@ function facts(state: State, detail: ProjectDetail, project: WireProject, column
       NAME_COLUMNS,
     ),
     fact('now', lastMinutes(state, detail), NAME_COLUMNS),
+    fact('provider', provider(project), NAME_COLUMNS),
     fact('last used', time(project.last_used_at), NAME_COLUMNS),
     fact('created', time(project.created_at), NAME_COLUMNS),
     fact('id', project.id, NAME_COLUMNS),
   ];
+}
+
+function provider(project: WireProject): Strip {
+  const { upstream_base_url: baseUrl, upstream_auth: auth, api_key_hint: hint } = project;
+  const key = text(`  key …${hint} in ${authTitle(auth)}`, 'faint');
+  if (baseUrl === null) return strip('default of the daemon', key);
+  return strip(providerTitle(project), text(`  ${baseUrl}`, 'faint'), key);
 }
 
 /** The requests of the last five minutes, with a small chart. */

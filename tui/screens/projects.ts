@@ -1,5 +1,6 @@
 /** The projects screen. */
 import { relativeTime } from '../../daemon/api/formats.js';
+import { providerTitle } from '../../daemon/api/providers.js';
 import { shortId } from '../../console/views.js';
 import type { WireProject } from '../../daemon/api/contract.js';
 import { keyOf } from '../keys/press.js';
@@ -30,7 +31,7 @@ function columnsOf(state: State): readonly ListColumn<WireProject>[] {
     projects.order === order ? `${title} ${arrow(state, projects)}` : title;
   const ago = (timestamp: string | null) => strip(timestamp === null ? '' : relativeTime(timestamp, now));
   const all: ChoosableColumn<WireProject, 'projects'>[] = [
-    { id: 'id', title: 'ID', rank: 6, minWidth: 8, show: ({ id }) => strip(text(shortId(id), 'faint')) },
+    { id: 'id', title: 'ID', rank: 7, minWidth: 8, show: ({ id }) => strip(text(shortId(id), 'faint')) },
     {
       id: 'name',
       title: titled('NAME', 'name'),
@@ -71,21 +72,29 @@ function columnsOf(state: State): readonly ListColumn<WireProject>[] {
       show: ({ last_used_at: at }) => strip(text(relativeTime(at, now), at === null ? 'faint' : 'plain')),
     },
     {
+      id: 'provider',
+      title: 'PROVIDER',
+      rank: 5,
+      minWidth: 10,
+      maxWidth: 28,
+      show: (project) => strip(text(providerTitle(project), project.upstream_base_url === null ? 'faint' : 'plain')),
+    },
+    {
       id: 'key',
       title: 'KEY',
-      rank: 5,
+      rank: 6,
       minWidth: 6,
       show: ({ api_key_hint: hint }) => strip(text(`…${hint}`, 'faint')),
     },
     {
       id: 'created',
       title: titled('CREATED', 'created_at'),
-      rank: 7,
+      rank: 8,
       minWidth: 9,
       show: ({ created_at: at }) => ago(at),
     },
-    { id: 'changed', title: 'CHANGED', rank: 8, minWidth: 9, show: ({ updated_at: at }) => ago(at) },
-    { id: 'deactivated', title: 'DEACTIVATED', rank: 9, minWidth: 12, show: ({ deactivated_at: at }) => ago(at) },
+    { id: 'changed', title: 'CHANGED', rank: 9, minWidth: 9, show: ({ updated_at: at }) => ago(at) },
+    { id: 'deactivated', title: 'DEACTIVATED', rank: 10, minWidth: 12, show: ({ deactivated_at: at }) => ago(at) },
   ];
   return chosenOf(state, 'projects', all);
 }

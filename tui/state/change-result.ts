@@ -31,6 +31,7 @@ export function changed(before: State, change: ChangeRequest, outcome: ChangeRes
 const isUnknown = ({ kind, status, code }: Failure) =>
   kind === 'unreachable' || (status !== null && status >= 500 && code !== NOT_CHECKED);
 
+const REQUIRED: ProblemCode = 'key_required';
 const REFUSED: ProblemCode = 'key_refused';
 const NOT_CHECKED: ProblemCode = 'key_not_checked';
 
@@ -53,8 +54,9 @@ export function changeFailed(before: State, change: ChangeRequest, failure: Fail
 /** Whether the layer is the form of the change, which waits for the response. */
 const isAwaiting = (one: Layer, change: ChangeRequest) => one.kind === 'dialog' && one.awaited === change;
 
-/** @returns what is wrong with a key that was checked; null for any other failure. */
+/** @returns what is wrong with a key that was checked, or is missing; null for any other failure. */
 function keyProblem({ code }: Failure): string | null {
+  if (code === REQUIRED) return 'This provider is on another host: enter its key. Nothing was changed';
   if (code === REFUSED) return 'The provider refused this key; nothing was stored';
   return code === NOT_CHECKED
     ? 'Nothing was stored: the provider did not respond to the check. Try again, or store the key without a check'
@@ -62,6 +64,7 @@ function keyProblem({ code }: Failure): string | null {
 }
 
 function fieldOf({ code }: Failure): Label | null {
+  if (code === REQUIRED) return "Provider's key";
   return code === REFUSED ? "Provider's key" : code === NOT_CHECKED ? 'Check' : null;
 }
 
@@ -123,5 +126,7 @@ type ProjectUpdate = Extract<ChangeRequest, { what: 'update-project' }>;
 function projectMessage({ project, body, key }: ProjectUpdate, outcome: ChangeResult): string {
   if (body.is_active !== undefined) return `${body.is_active ? 'Activated' : 'Deactivated'} ${nameOf(project)}.`;
   if (body.name !== undefined) return `Renamed ${nameOf(project)} to ${body.name}.`;
+  if ('upstream_base_url' in body || 'upstream_auth' in body)
+    return `Changed the provider of ${nameOf(project)}.${checkMessage(outcome)}`;
   return key ? `Changed the key of ${nameOf(project)}.${checkMessage(outcome)}` : `Changed ${nameOf(project)}.`;
 }

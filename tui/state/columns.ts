@@ -42,6 +42,7 @@ const PROJECT_COLUMNS = [
   { id: 'requests', what: 'requests in the last 24 hours' },
   { id: 'errors', what: 'failed and refused requests in the last 24 hours' },
   { id: 'last_used', what: 'time since the last request' },
+  { id: 'provider', what: 'provider' },
   { id: 'key', what: "end of the provider's key" },
   { id: 'created', what: 'time since it was created' },
   { id: 'changed', what: 'time since the last change' },

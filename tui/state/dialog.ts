@@ -60,7 +60,7 @@ export const valueOf = ({ fields }: Dialog, label: Label): string =>
   fields.find((field) => field.label === label)?.line.text ?? '';
 
 export const shownFields = (dialog: Dialog): readonly Field[] =>
-  dialog.fields.filter(({ onlyIf }) => !onlyIf || valueOf(dialog, onlyIf.field) === onlyIf.value);
+  dialog.fields.filter(({ onlyIf }) => !onlyIf || onlyIf.among.includes(valueOf(dialog, onlyIf.field)));
 
 export const cancelAt = (dialog: Dialog) => shownFields(dialog).length;
 export const actionAt = (dialog: Dialog) => shownFields(dialog).length + 1;

@@ -18,11 +18,13 @@ import type {
   WireCache,
   WireEvent,
   WireProject,
+  WireProjectCheck,
   WireStatus,
   WireToken,
   WireTop,
   WireUsageLine,
 } from '../../daemon/api/contract.js';
+import type { ProjectUpstream } from '../../daemon/api/providers.js';
 import type { TokenHistory } from '../../daemon/api/token-history.js';
 import type { Saved, SavedChange } from './saved.js';
 import type { Secret } from './secret.js';
@@ -48,6 +50,8 @@ interface Requests {
   projectAudit: { params: { id: string }; data: readonly WireAuditRecord[] };
   cache: { params: object; data: WireCache };
   top: { params: { query: TopQuery }; data: WireTop };
+  /** One request to the provider, with the project's key. */
+  projectCheck: { params: { project: Named }; data: WireProjectCheck };
   /** How many cached responses a purge would remove. */
   purgeable: { params: { body: CachePurge }; data: number };
   /** The total of the query of a saved view. */
@@ -77,7 +81,7 @@ export interface ContextSummary {
 export type ChangeRequest =
   | { what: 'revoke' | 'reactivate'; tokens: readonly Named[] }
   | { what: 'create-token'; body: TokenCreate }
-  | { what: 'create-project'; name: string; key: NewKey }
+  | { what: 'create-project'; name: string; upstream?: Partial<ProjectUpstream>; key: NewKey }
   | { what: 'update-project'; project: Named; body: Omit<ProjectPatch, 'api_key' | 'check_key'>; key?: NewKey }
   | { what: 'revoke-all'; project: Named }
   | { what: 'purge'; body: CachePurge };

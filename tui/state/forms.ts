@@ -14,7 +14,9 @@ import {
   valueOf,
 } from './dialog.js';
 import type { ChangeRequest } from './exchange.js';
-import { awaitsCheck, keyIn, newProjectForm, setKeyForm } from './key-forms.js';
+import { keyIn } from './key-fields.js';
+import { awaitsCheck, newProjectForm, setKeyForm } from './key-forms.js';
+import { newUpstream, providerChange, setProviderForm } from './provider-forms.js';
 import { above } from './navigation.js';
 import { ofContext } from './projects.js';
 import type { Dialog } from './layers.js';
@@ -85,6 +87,8 @@ export const rename = (state: State, project: WireProject): Transition =>
 
 export const setKey = (state: State, project: WireProject): Transition => form(state, setKeyForm(project));
 
+export const setProvider = (state: State, project: WireProject): Transition => form(state, setProviderForm(project));
+
 const TYPED_TO_PURGE = 'purge';
 
 export const purge = (state: State): Transition =>
@@ -106,20 +110,20 @@ export const purge = (state: State): Transition =>
               { value: 'GET', label: 'GET' },
               { value: 'POST', label: 'POST' },
             ]),
-            onlyIf: { field: 'What', value: 'url' },
+            onlyIf: { field: 'What', among: ['url'] },
           },
           textField('Path', {
             line: { text: '/v1/', caret: 4 },
             hint: 'including the query',
             width: 40,
-            onlyIf: { field: 'What', value: 'url' },
+            onlyIf: { field: 'What', among: ['url'] },
           }),
           {
             ...choiceField(
               'Project',
               (state.projects.all ?? []).map(({ id, name }) => ({ value: id, label: name })),
             ),
-            onlyIf: { field: 'What', value: 'project' },
+            onlyIf: { field: 'What', among: ['project'] },
           },
           reasonField(),
           ...(state.target.isProtected ? [textField(confirmationOf(TYPED_TO_PURGE), { width: 30 })] : []),
@@ -209,8 +213,10 @@ function changeOf(dialog: Dialog): ChangeRequest | Problem {
     case 'new-project': {
       const name = nameIn(dialog);
       if (isProblem(name)) return name;
+      const upstream = newUpstream(dialog);
+      if (isProblem(upstream)) return upstream;
       const key = keyIn(dialog);
-      return isProblem(key) ? key : { what: 'create-project', ...name, ...key };
+      return isProblem(key) ? key : { what: 'create-project', ...name, upstream, ...key };
     }
     case 'rename': {
       const name = nameIn(dialog);
@@ -220,6 +226,8 @@ function changeOf(dialog: Dialog): ChangeRequest | Problem {
       const key = keyIn(dialog);
       return isProblem(key) ? key : { what: 'update-project', project: purpose.project, body: {}, ...key };
     }
+    case 'set-provider':
+      return providerChange(dialog, purpose.project);
     case 'purge': {
       const body = purgeBody(dialog);
       if (isProblem(body)) return body;

@@ -1,18 +1,11 @@
 /** The forms with a provider's key: a new project, and another key of a project. */
 import type { WireProject } from '../../daemon/api/contract.js';
-import { dialogOf, isOn, type Problem, reasonField, textField, toggleField, valueOf } from './dialog.js';
-import type { ChangeRequest, NewKey } from './exchange.js';
-import { Secret } from './secret.js';
+import { dialogOf, reasonField, textField } from './dialog.js';
+import type { ChangeRequest } from './exchange.js';
+import { checkField, keyField } from './key-fields.js';
+import { providerFields } from './provider-forms.js';
 import type { Dialog } from './layers.js';
 import { layer, type State, type Transition, withLayer } from './state.js';
-
-/** The key becomes part of a header line. */
-const KEY = /^[\x21-\x7e]{1,512}$/;
-
-const keyField = () => textField("Provider's key", { isSecret: true, hint: 'never shown again', width: 40 });
-
-/** On, unless the operator turns it off. */
-const checkField = () => toggleField('Check', true, 'with the provider, before the key is stored');
 
 export const newProjectForm = (): Dialog =>
   dialogOf(
@@ -20,7 +13,7 @@ export const newProjectForm = (): Dialog =>
       purpose: { for: 'new-project' },
       title: 'New project',
       action: 'Create',
-      fields: [textField('Name', { width: 40 }), keyField(), checkField()],
+      fields: [textField('Name', { width: 40 }), ...providerFields(), keyField(), checkField()],
     },
     'field',
   );
@@ -44,14 +37,6 @@ export const setKeyForm = (project: WireProject): Dialog =>
 
 /** The hint of a short key is empty. */
 const endOf = ({ api_key_hint: hint }: WireProject) => (hint === '' ? '' : `The current key ends in …${hint}. `);
-
-export function keyIn(dialog: Dialog): { key: NewKey } | Problem {
-  const key = valueOf(dialog, "Provider's key").trim();
-  if (key === '') return { field: "Provider's key", words: "Enter the provider's key" };
-  return KEY.test(key)
-    ? { key: { secret: new Secret(key), isToCheck: isOn(dialog, 'Check') } }
-    : { field: "Provider's key", words: 'A key must be 1 to 512 visible ASCII characters without spaces' };
-}
 
 /** Whether the form of the change stays open until the provider has responded to the check of the key. */
 export const awaitsCheck = (change: ChangeRequest): boolean => 'key' in change && change.key.isToCheck;

@@ -1,6 +1,6 @@
 /** Layers over a view, such as dialogs, as plain data. The last one of the state receives the keys. */
 import type { FilteredScreen } from '../../console/query/types.js';
-import type { TokenCreateTerms, WireToken } from '../../daemon/api/contract.js';
+import type { TokenCreateTerms, WireProject, WireToken } from '../../daemon/api/contract.js';
 import type { ChangeRequest, ContextSummary, Failure, Named, Reversal } from './exchange.js';
 import type { Line } from './line.js';
 import type { Secret } from './secret.js';
@@ -46,6 +46,9 @@ export type Label =
   | 'Expires in'
   | 'Requests'
   | 'Reason'
+  | 'Provider'
+  | 'Base URL'
+  | 'Key sent as'
   | "Provider's key"
   | 'Check'
   | 'What'
@@ -67,8 +70,8 @@ export interface Field {
   hint?: string;
   /** In terminal columns. */
   width?: number;
-  /** The field is visible only while another field has this value. */
-  onlyIf?: { field: Label; value: string };
+  /** The field is visible only while another field has one of these values. */
+  onlyIf?: { field: Label; among: readonly string[] };
 }
 
 export type Purpose =
@@ -84,6 +87,7 @@ export type Purpose =
   | { for: 'new-project' }
   | { for: 'rename'; project: Named }
   | { for: 'set-key'; project: Named }
+  | { for: 'set-provider'; project: WireProject }
   | { for: 'purge'; typed: string | null };
 
 /** Dialog that shows the secret of a new token, once. */

@@ -1,11 +1,20 @@
 /** The detail of one project: its requests per hour and its latest changes. */
-import type { TopQuery, WireAuditRecord, WireProject, WireTop, WireUsageLine } from '../../daemon/api/contract.js';
-import type { DataRequest, Effect } from './exchange.js';
+import { projectCheckSentence } from '../../daemon/api/checked-key.js';
+import type {
+  TopQuery,
+  WireAuditRecord,
+  WireProject,
+  WireProjectCheck,
+  WireTop,
+  WireUsageLine,
+} from '../../daemon/api/contract.js';
+import { NO_PROJECT_CHECKS } from '../../daemon/api/older-daemon.js';
+import type { DataRequest, Effect, Failure, Named } from './exchange.js';
 import { opened } from './navigation.js';
 import { underCursor } from './projects.js';
 import { detailColumns, recordRows } from './record-rows.js';
 import { listRows } from './rows.js';
-import { type ProjectDetail, type State, type Transition, view } from './state.js';
+import { type ProjectDetail, type State, type Transition, view, withMessage } from './state.js';
 import { dayBefore } from './token.js';
 
 /** Opens the detail. */
@@ -65,11 +74,30 @@ export function target(state: State): WireProject | undefined {
   return state.projects.all?.find(({ id }) => id === shown.id);
 }
 
+/** Asks the provider of the project whether it responds and accepts the key. */
+export const checked = (state: State, { id, name }: WireProject): Transition => [
+  withMessage(state, `Checking the provider of ${name}…`),
+  { do: 'load', request: { of: 'projectCheck', project: { id, name } } },
+];
+
+export const checkReceived = (state: State, { name, id }: Named, check: WireProjectCheck): State =>
+  withMessage(
+    state,
+    `${name ?? id}: ${projectCheckSentence(check)}`,
+    check.result === 'accepted' ? 'good' : check.result === 'not_confirmed' ? 'plain' : 'bad',
+  );
+
+/** An older daemon cannot check. Another failure does not mean that the daemon is unavailable. */
+export const checkFailed = (state: State, { status, message }: Failure): State =>
+  withMessage(state, status === 404 ? sentenceOf(NO_PROJECT_CHECKS) : message, 'bad');
+
+const sentenceOf = (words: string) => `${words.charAt(0).toUpperCase()}${words.slice(1)}`;
+
 /** A low screen shows fewer rows, so that the changes are not far below. */
 const LOW_ROWS = 32;
 export const busiestRows = ({ size }: Pick<State, 'size'>): number => (size.rows < LOW_ROWS ? 3 : MAX_BUSIEST);
 
-const OTHER_LINES = 17;
+const OTHER_LINES = 18;
 /** Lines of the screen above the changes. */
 export const linesAboveChanges = (state: Pick<State, 'size'>): number => OTHER_LINES + busiestRows(state);
 

@@ -209,6 +209,7 @@ const DATA_REDUCERS: DataReducers = {
   tokenAudit: (state, { id }, history) => [token.historyReceived(state, id, history)],
   projectAudit: (state, { id }, changes) => [project.changesReceived(state, id, changes)],
   top: (state, { query }, data) => [project.topReceived(state, query, data) ?? top.loaded(state, query, data)],
+  projectCheck: (state, { project: of }, check) => [project.checkReceived(state, of, check)],
   cache: (state, _, cache) => [{ ...state, cache: { ...state.cache, cache } }],
   purgeable: (state, { body }, count) => [withPreview(state, JSON.stringify(body), { count, failure: null })],
   viewCount: (state, { name }, count) => [withCount(state, name, count)],
@@ -238,6 +239,9 @@ function withPreview(state: State, body: string, what: { count: number | null; f
 function failed(before: State, request: DataRequest, failure: Failure): Transition {
   const state = withoutPendingRequest(before, request, failure);
   if (request.of === 'contexts') return [state];
+  if (request.of === 'projectCheck' && failure.kind === 'refused' && failure.status !== 401) {
+    return [project.checkFailed(connection.succeeded(state, request.of), failure)];
+  }
   if (connection.isDaemonFailure(failure)) return connection.failed(state, failure, request.of);
   const heard = connection.succeeded(state, request.of);
   if (request.of === 'tokens' && failure.status === 400) {

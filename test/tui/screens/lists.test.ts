@@ -123,10 +123,10 @@ describe('tokens screen', () => {
 });
 
 describe('projects screen', () => {
-  it('shows name, state, figures and the end of the key', () => {
+  it('shows name, state, figures, the provider and the end of the key', () => {
     const { state } = scene({ tab: 'projects', columns: 120 });
     const text = screenText(state);
-    expect(text).to.match(/batch +◌ project off +2\/3 +0 +0 +never +…9f2c +30d ago +5h ago/);
+    expect(text).to.match(/batch +◌ project off +2\/3 +0 +0 +never +default +…9f2c +30d ago/);
     expect(text).to.match(/web +● active/);
   });
 

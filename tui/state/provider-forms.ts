@@ -1,0 +1,103 @@
+/** The provider of a project: its fields in forms, and the form that changes it. */
+import type { WireProject } from '../../daemon/api/contract.js';
+import {
+  authTitle,
+  DEFAULT_PROVIDER,
+  FORM_PROVIDERS,
+  type FormProvider,
+  formProviderOf,
+  OTHER_PROVIDER,
+  type ProjectUpstream,
+  providerTitle,
+  upstreamFrom,
+  UpstreamIncomplete,
+  WITH_BASE_URL,
+} from '../../daemon/api/providers.js';
+import { UPSTREAM_AUTHS } from '../../daemon/api/vocabulary.js';
+import { choiceField, dialogOf, type Problem, reasonField, textField, valueOf } from './dialog.js';
+import type { ChangeRequest } from './exchange.js';
+import { checkField, keyField, keyIn } from './key-fields.js';
+import type { Dialog, Field } from './layers.js';
+import { lineOf } from './line.js';
+
+/** @param before the project's provider; undefined for a new project. */
+export function providerFields(before?: ProjectUpstream): Field[] {
+  const chosen = before ? formProviderOf(before) : DEFAULT_PROVIDER;
+  const baseUrl = WITH_BASE_URL.includes(chosen) ? (before?.upstream_base_url ?? '') : '';
+  const providers = FORM_PROVIDERS.map(([value, label]) => ({ value, label }));
+  const headers = UPSTREAM_AUTHS.map((value) => ({ value, label: authTitle(value) }));
+  return [
+    choiceField('Provider', providers, chosen),
+    textField('Base URL', {
+      line: lineOf(baseUrl),
+      hint: 'https://…',
+      width: 40,
+      onlyIf: { field: 'Provider', among: WITH_BASE_URL },
+    }),
+    {
+      ...choiceField('Key sent as', headers, before?.upstream_auth),
+      onlyIf: { field: 'Provider', among: [OTHER_PROVIDER] },
+    },
+  ];
+}
+
+export const setProviderForm = (project: WireProject): Dialog =>
+  dialogOf(
+    {
+      purpose: { for: 'set-provider', project },
+      title: `Change the provider of project ${project.name}`,
+      action: 'Change',
+      notes: [
+        {
+          words: `Now: ${whereNow(project)}. A stored key is only sent to the host that it was given for: a provider on another host needs its key.`,
+          isWarning: false,
+        },
+      ],
+      fields: [...providerFields(project), keyField('empty: keep the key'), reasonField(), checkField()],
+    },
+    'field',
+  );
+
+const whereNow = (project: WireProject) =>
+  project.upstream_base_url === null
+    ? 'the default of the daemon'
+    : `${providerTitle(project)}, ${project.upstream_base_url}`;
+
+/** The provider that the form describes, or what is missing. */
+export function newUpstream(dialog: Dialog): Partial<ProjectUpstream> | Problem {
+  const provider = valueOf(dialog, 'Provider') as FormProvider;
+  const baseUrl = valueOf(dialog, 'Base URL').trim();
+  const auth = UPSTREAM_AUTHS.find((it) => it === valueOf(dialog, 'Key sent as'));
+  // A project of the daemon's provider has no field of its own, so that daemons of earlier releases accept it.
+  if (provider === DEFAULT_PROVIDER) return {};
+  try {
+    return upstreamFrom({
+      provider,
+      baseUrl: WITH_BASE_URL.includes(provider) && baseUrl !== '' ? baseUrl : undefined,
+      auth: provider === OTHER_PROVIDER ? auth : undefined,
+    });
+  } catch (error) {
+    if (!(error instanceof UpstreamIncomplete)) throw error;
+    return { field: 'Base URL', words: error.message };
+  }
+}
+
+/** The change of a project's provider that the form describes. The daemon refuses another host without its key. */
+export function providerChange(dialog: Dialog, project: WireProject): ChangeRequest | Problem {
+  const given = newUpstream(dialog);
+  if ('words' in given) return given;
+  const isDefault = valueOf(dialog, 'Provider') === DEFAULT_PROVIDER;
+  // The daemon's provider can have another header, which only the command line sets.
+  const after = isDefault && project.upstream_base_url !== null ? upstreamFrom({ provider: DEFAULT_PROVIDER }) : given;
+  const body = {
+    ...(after.upstream_base_url !== undefined &&
+      after.upstream_base_url !== project.upstream_base_url && { upstream_base_url: after.upstream_base_url }),
+    ...(after.upstream_auth !== undefined &&
+      after.upstream_auth !== project.upstream_auth && { upstream_auth: after.upstream_auth }),
+  };
+  if (Object.keys(body).length === 0)
+    return { field: 'Provider', words: 'This is the provider of the project already' };
+  if (valueOf(dialog, "Provider's key").trim() === '') return { what: 'update-project', project, body };
+  const key = keyIn(dialog);
+  return 'words' in key ? key : { what: 'update-project', project, body, ...key };
+}
