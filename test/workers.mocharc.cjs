@@ -22,7 +22,6 @@ const FILES = [
   'core/model-names.test',
   'core/realtime.test',
   'core/records-agree.test',
-  'core/several-instances.system',
   'faults/d-clients.test',
   'faults/e-limits.test',
   'faults/e-rates.test',

@@ -8,6 +8,7 @@ import { head } from '../../support/raw.js';
 import { freePort } from '../../support/ports.js';
 import { TestRedis, LENIENT_REDIS_TIMEOUT_MS, WITHOUT_REDIS } from '../../support/redis.js';
 import { ProxyFixture } from '../../support/proxy-fixture.js';
+import { itInOneProcess } from '../../support/test-workers.js';
 
 const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000';
 const MODELS = { method: 'GET', url: '/v1/models' };
@@ -362,7 +363,8 @@ describe('the management of the cache', () => {
         expect(await fetched('/v1/models', { secret: token.token })).to.equal('hit');
       });
 
-      it('of an inactive project too', async () => {
+      // Another process drops the entries of a project for any change of it.
+      itInOneProcess('of an inactive project too', async () => {
         const { id } = await scene.daemon.createProject();
         await fetched('/v1/models', { secret: (await scene.daemon.createToken(id)).token });
         await scene.daemon.manage('PATCH', `/manage/projects/${id}`, { is_active: false });
