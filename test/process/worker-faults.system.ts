@@ -17,7 +17,7 @@ import {
 const ALL = Array.from({ length: CONNECTIONS });
 
 describe('a process of several workers', function () {
-  this.timeout(45_000 + ROUNDS * 20_000);
+  this.timeout(60_000 + ROUNDS * 60_000);
   let workers: SeveralWorkers;
 
   beforeEach(async () => {
@@ -106,7 +106,7 @@ describe('a process of several workers', function () {
       if (round > 0) workers = await SeveralWorkers.with({ ROUND: String(round) });
       const cap = 200;
       const token = await workers.token(cap);
-      const end = workers.load(token);
+      const end = workers.load(token, 5);
       for (let kills = 0; kills < 2; kills++) {
         await eventually('requests reach the provider', () => workers.fleet.reached(token.id) > kills * 20);
         const pids = await workers.pids();
@@ -127,7 +127,7 @@ describe('a process of several workers', function () {
     for (let round = 0; round < ROUNDS; round++) {
       const cap = 100;
       const token = await workers.token(cap);
-      const end = workers.load(token);
+      const end = workers.load(token, 5);
       await eventually('requests reach the provider', () => workers.fleet.reached(token.id) > 10);
       const pids = await workers.pids();
       await workers.daemon.kill();

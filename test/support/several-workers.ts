@@ -16,6 +16,9 @@ export const CONNECTIONS = 8 * WORKERS;
 /** A daemon gives up after five within a minute. */
 const MOST_DEATHS = 2;
 
+/** A busy machine takes long to start a process. */
+const REPLACED_WITHIN_MS = 45_000;
+
 let running: SeveralWorkers | null = null;
 
 export class SeveralWorkers {
@@ -110,7 +113,7 @@ export class SeveralWorkers {
       const status = await this.status().catch(() => null);
       const listening = (status?.workers ?? []).filter(({ missing }) => missing.length === 0).map(({ pid }) => pid);
       return listening.length === WORKERS && !former.some((pid) => listening.includes(pid));
-    });
+    }, REPLACED_WITHIN_MS);
   }
 
   async status(): Promise<WireStatus> {
@@ -138,11 +141,18 @@ export class SeveralWorkers {
     return Promise.all(this.#agents.map((_, connection) => this.call(token, connection)));
   }
 
-  /** Requests that never pause, on all connections, until the returned function is called. It resolves when the last ones have ended. */
-  load(token: Pick<WireTokenCreated, 'id' | 'token'>): () => Promise<void> {
+  /**
+   * Requests on all connections, until the returned function is called. It resolves when the last ones have ended.
+   * @param pauseMs between two of a connection: without a pause they take all of the processor time, also of a worker that is starting.
+   */
+  load(token: Pick<WireTokenCreated, 'id' | 'token'>, pauseMs = 0): () => Promise<void> {
     let isOver = false;
     const all = this.#agents.map(async (_, connection) => {
-      while (!isOver) if ((await this.call(token, connection)) === null) await new Promise(setImmediate);
+      while (!isOver) {
+        const status = await this.call(token, connection);
+        if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs));
+        else if (status === null) await new Promise(setImmediate);
+      }
     });
     return async () => {
       isOver = true;
@@ -152,9 +162,8 @@ export class SeveralWorkers {
 
   /** Waits until a cap is used up, and checks that it was not exceeded. */
   async expectExact({ id, token }: Pick<WireTokenCreated, 'id' | 'token'>, cap: number): Promise<void> {
-    await eventually('the cap is reached', async () =>
-      (await this.callAll({ id, token })).every((status) => status === 429),
-    );
+    const isUsedUp = async () => (await this.callAll({ id, token })).every((status) => status === 429);
+    await eventually('the cap is reached', isUsedUp, REPLACED_WITHIN_MS);
     expect(this.fleet.reached(id)).to.be.at.most(cap);
     expect(await this.fleet.counted(id)).to.deep.equal({ requestCount: cap, reserved: cap, leased: 0 });
   }
