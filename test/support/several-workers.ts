@@ -109,11 +109,15 @@ export class SeveralWorkers {
 
   /** Waits until all workers listen, and none of these processes is one of them. */
   async replaced(...former: readonly number[]): Promise<void> {
-    await eventually('the workers are replaced', async () => {
-      const status = await this.status().catch(() => null);
-      const listening = (status?.workers ?? []).filter(({ missing }) => missing.length === 0).map(({ pid }) => pid);
-      return listening.length === WORKERS && !former.some((pid) => listening.includes(pid));
-    }, REPLACED_WITHIN_MS);
+    await eventually(
+      'the workers are replaced',
+      async () => {
+        const status = await this.status().catch(() => null);
+        const listening = (status?.workers ?? []).filter(({ missing }) => missing.length === 0).map(({ pid }) => pid);
+        return listening.length === WORKERS && !former.some((pid) => listening.includes(pid));
+      },
+      REPLACED_WITHIN_MS,
+    );
   }
 
   async status(): Promise<WireStatus> {
