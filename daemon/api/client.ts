@@ -334,7 +334,7 @@ function withQuery(path: string, query: Query): string {
 export const NOT_LLMP = 'the server is not llmp';
 
 /** Reads the JSON body of a success, within the same timeout. @throws {Unreachable} if it is not JSON: the server is not llmp. */
-async function jsonOf(response: FetchResponse): Promise<unknown> {
+export async function jsonOf(response: FetchResponse): Promise<unknown> {
   try {
     return await response.json();
   } catch (error) {
@@ -342,17 +342,23 @@ async function jsonOf(response: FetchResponse): Promise<unknown> {
   }
 }
 
-async function apiErrorOf(response: FetchResponse): Promise<ApiError> {
+export async function apiErrorOf(response: FetchResponse): Promise<ApiError> {
   const body: unknown = await response.json().catch(() => null);
   const problem = (typeof body === 'object' && body !== null ? body : {}) as Partial<WireProblem>;
   const retryAfter = response.headers.get('retry-after');
   return new ApiError(
     response.status,
     problem.code ?? 'unknown',
-    problem.error ?? `the server responded with ${response.status} and no error message. Is it llmp?`,
+    messageOf(problem.error) ?? `the server responded with ${response.status} and no error message. Is it llmp?`,
     problem.request_id ?? null,
     retryAfter === null ? null : Number(retryAfter),
   );
+}
+
+/** @param error an object in the formats of providers' SDKs, which `ERROR_SHAPE` may require for clients of /v1. */
+function messageOf(error: unknown): string | undefined {
+  const text = typeof error === 'object' && error !== null && 'message' in error ? error.message : error;
+  return typeof text === 'string' ? text : undefined;
 }
 
 /** Short reason why there is no response. */

@@ -9,7 +9,8 @@ export interface TokenSelf {
   name: string | null;
   /** A revoked or expired token, and one of an inactive project, gets an error instead. */
   state: Extract<TokenState, 'active' | 'rate_limited'>;
-  /** RFC 3339. */
+  /** RFC 3339; also `expires_at` and `server_time`. */
+  created_at: string;
   expires_at: string;
   /** Whole seconds until then, by the daemon's clock, rounded down. */
   expires_in_s: number;
@@ -18,6 +19,5 @@ export interface TokenSelf {
   request_count: number;
   /** Null without a cap. */
   requests_remaining: number | null;
-  /** RFC 3339. */
   server_time: string;
 }

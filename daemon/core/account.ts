@@ -95,6 +95,9 @@ export class Account {
   }
 }
 
+/** Clients are warned when less than this share of a lifetime or cap is left. */
+const WARNING_DIVISOR = 10;
+
 /** Permission for one request, valid from its admission until it ends. */
 export class Pass extends LinkedSetMember {
   readonly account: Account;
@@ -162,6 +165,23 @@ export class Pass extends LinkedSetMember {
   /** The same in RFC 3339. */
   get expiresAt(): string {
     return (this.#known.expiresAt ??= new Date(this.#known.token.expiresAtMs).toISOString());
+  }
+
+  /**
+   * A warning for the client once less than a tenth of the lifetime or of the cap is left, such as `expires-in=540` (seconds) or
+   * `requests-left=4%`; both are joined as one list. Null before that.
+   */
+  warning(nowMs: number): string | null {
+    const { expiresAtMs, createdAtMs, maxRequests } = this.#known.token;
+    const leftMs = expiresAtMs - nowMs;
+    const { remaining } = this;
+    const endsSoon = leftMs * WARNING_DIVISOR < expiresAtMs - createdAtMs;
+    const isScarce = remaining !== null && remaining * WARNING_DIVISOR < maxRequests;
+    if (!endsSoon && !isScarce) return null;
+    const warnings = [];
+    if (endsSoon) warnings.push(`expires-in=${Math.max(0, Math.floor(leftMs / 1000))}`);
+    if (isScarce) warnings.push(`requests-left=${Math.floor((100 * remaining) / maxRequests)}%`);
+    return warnings.join(', ');
   }
 
   /** Lower bound of the uses left in the cap; null when unlimited. */

@@ -22,6 +22,7 @@ const EXPOSED = [
   'RateLimit-Policy',
   'X-Token-Expires-At',
   'X-Token-Requests-Remaining',
+  'X-Token-Warning',
   // Lists of the management API.
   'ETag',
   'Link',

@@ -48,7 +48,12 @@ describe('B: headers of responses to the client', () => {
     [
       'B09',
       "the upstream's headers about a token",
-      ['X-Token-Expires-At: never', 'X-Token-Requests-Remaining: 9', 'X-Upstream-Request-ID: forged'],
+      [
+        'X-Token-Expires-At: never',
+        'X-Token-Requests-Remaining: 9',
+        'X-Token-Warning: expires-in=1',
+        'X-Upstream-Request-ID: forged',
+      ],
     ],
   ];
   for (const [rows, what, fields] of LEFT_OUT) {

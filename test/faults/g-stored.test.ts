@@ -285,7 +285,7 @@ describe('G: which responses are stored', () => {
     it('entries of an older release that shares Redis are served without them (finding C8)', () => {
       const headers = ['X-Fine', 'a', 'Alt-Svc', 'h3=":443"', 'set-cookie', 'a=1'];
       const kept = { headers, body: Buffer.from('{}') } as unknown as StoredResponse;
-      const facts = { requestId: 'r', expiresAt: '', remaining: null, cors: {} };
+      const facts = { requestId: 'r', expiresAt: '', remaining: null, warning: null, cors: {} };
       const sent = replayHeaders(kept, 200, { ageMs: 0, freshForMs: 1 }, facts).map((text) => text.toLowerCase());
       expect(sent).to.include('x-fine');
       for (const name of ['alt-svc', 'set-cookie']) expect(sent).not.to.include(name);

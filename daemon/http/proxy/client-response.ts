@@ -41,6 +41,7 @@ export function headersForClient(
     upstreamKey: pass.upstreamKey,
     expiresAt: pass.expiresAt,
     remaining: pass.remaining,
+    warning: record.tokenWarning(),
     cors,
     upstreamMs: nowMs - (forwardedAtMs ?? nowMs),
     proxyMs: (forwardedAtMs ?? nowMs) - startedAtMs,
@@ -132,6 +133,7 @@ export class ClientResponse {
       requestId: record.requestId,
       expiresAt: pass.expiresAt,
       remaining: pass.remaining,
+      warning: record.tokenWarning(),
       cors: corsFields(this.#settings, req),
     });
     res.writeHead(status, headers);

@@ -89,7 +89,13 @@ const SERVER_DIRECTIVES = [
   'x-reproxy-url',
 ];
 
-const SET_BY_PROXY = ['x-proxy-cache', 'x-token-expires-at', 'x-token-requests-remaining', 'x-upstream-request-id'];
+const SET_BY_PROXY = [
+  'x-proxy-cache',
+  'x-token-expires-at',
+  'x-token-requests-remaining',
+  'x-token-warning',
+  'x-upstream-request-id',
+];
 
 const NOT_SENT_TO_CLIENT: ReadonlySet<string> = new Set([
   ...HOP_BY_HOP,
@@ -111,6 +117,8 @@ export interface ProxyHeaderValues {
   /** RFC 3339. */
   expiresAt: string;
   remaining: number | null;
+  /** Null if the token lasts long enough. */
+  warning: string | null;
   cors: CorsFields;
 }
 
@@ -208,6 +216,7 @@ export function pushProxyHeaders(list: string[], facts: ProxyHeaderValues, vary:
   list.push('Vary', varies + VARY_BY_CARRIER);
   list.push('X-Token-Expires-At', facts.expiresAt);
   if (facts.remaining !== null) list.push('X-Token-Requests-Remaining', String(facts.remaining));
+  if (facts.warning !== null) list.push('X-Token-Warning', facts.warning);
   if (isEventStream) list.push('X-Accel-Buffering', 'no');
 }
 

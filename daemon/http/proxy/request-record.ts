@@ -93,6 +93,11 @@ export class RequestRecord implements Completed {
     this.#problem = sentenceOf(refusal);
   }
 
+  /** For the client, if its token ends soon. */
+  tokenWarning(): string | null {
+    return this.pass?.warning(this.#options.clock.now()) ?? null;
+  }
+
   /** The complete response was sent. */
   responseCompleted(): void {
     this.outcome ??= outcomeOfStatus(this.status ?? 0);

@@ -86,12 +86,13 @@ async function tokenOf(
   return shown(await admission.inspect(account), clock.now());
 }
 
-function shown({ id, name, expiresAtMs, maxRequests, requestCount }: Token, nowMs: number): TokenSelf {
+function shown({ id, name, createdAtMs, expiresAtMs, maxRequests, requestCount }: Token, nowMs: number): TokenSelf {
   const remaining = maxRequests === 0 ? null : Math.max(0, maxRequests - requestCount);
   return {
     id,
     name,
     state: remaining === 0 ? 'rate_limited' : 'active',
+    created_at: new Date(createdAtMs).toISOString(),
     expires_at: new Date(expiresAtMs).toISOString(),
     expires_in_s: Math.max(0, Math.floor((expiresAtMs - nowMs) / 1000)),
     max_requests: maxRequests,

@@ -41,7 +41,7 @@ const variesBy = (answer: RawResponse) => answer.header('vary')?.split(', ') ?? 
 
 const EXPOSED =
   'X-PROXY-CACHE, X-Request-ID, X-Upstream-Request-ID, Retry-After, X-Should-Retry, RateLimit, RateLimit-Policy, ' +
-  'X-Token-Expires-At, X-Token-Requests-Remaining, ETag, Link, X-Total-Count';
+  'X-Token-Expires-At, X-Token-Requests-Remaining, X-Token-Warning, ETag, Link, X-Total-Count';
 const readableBy = (origin: string) => [
   `Access-Control-Allow-Origin: ${origin}`,
   `Access-Control-Expose-Headers: ${EXPOSED}`,

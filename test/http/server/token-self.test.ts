@@ -49,7 +49,8 @@ describe('GET /token/self', () => {
     expect(answer.header('content-type')).to.equal('application/json; charset=utf-8');
     expect(answer.header('vary')).to.equal(VARY_BY_CARRIER);
     const token = answer.json as unknown as TokenSelf;
-    const { expires_in_s: left, server_time: now, ...rest } = token;
+    const { expires_in_s: left, server_time: now, created_at: created, ...rest } = token;
+    expect(Date.parse(token.expires_at) - Date.parse(created)).to.equal(3_600_000);
     expect(rest).to.deep.equal({
       id: scene.token.id,
       name: 'batch job',
