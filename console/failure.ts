@@ -25,7 +25,7 @@ export const EXIT_MEANINGS: Readonly<Record<keyof typeof EXIT, string>> = {
   tooMany: 'The daemon responded with 429: too many requests.',
   serverError: 'The daemon responded with 5xx: an internal error, or a dependency is unavailable.',
   checkFailed:
-    'A check failed, for example in `status`, `doctor`, `migrate status --exit-code`, `config validate` or `audit verify`.',
+    'A check failed, for example in `status`, `doctor`, `migrate status --exit-code`, `config validate`, `audit verify` or `self --warn`.',
   unavailable: 'Daemon and dispatcher: the address is in use, or a dependency is unavailable.',
   crash: 'A bug in llmp.',
   permission: 'Daemon and dispatcher: permission denied for a file.',

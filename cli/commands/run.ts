@@ -5,12 +5,14 @@ import { basename } from 'node:path';
 import type { Kind } from '../../config/kinds.js';
 import { ApiError, type ManagementClient } from '../../daemon/api/client.js';
 import type { TokenCreate, WireToken, WireTokenCreated } from '../../daemon/api/contract.js';
+import { providerOf } from '../../daemon/api/providers.js';
 import { isRetryable } from '../../daemon/api/follow-stream.js';
 import { command, type Invocation } from '../command.js';
-import { value } from '../option.js';
+import { value, valuesOf } from '../option.js';
 import { visible } from '../../console/escape.js';
 import { EXIT, Failure, failureOf, usage } from '../../console/failure.js';
 import { issuingOptions, tokenWanted } from './issuing.js';
+import { environmentFor, SDK_NAMES, type SdkName, sdkOf, SDKS } from '../sdk-variables.js';
 import { serverOf } from '../connection/server.js';
 import { SignalRelay } from '../signals.js';
 import { shortId } from '../../console/views.js';
@@ -29,7 +31,8 @@ export const runCommand = command({
   path: ['run'],
   summary: 'run a command with a temporary token that is revoked when the command ends',
   examples: [
-    ['run -- python3 batch.py', 'set OPENAI_API_KEY and OPENAI_BASE_URL for the command'],
+    ['run -- python3 batch.py', "set the key and the base URL of the provider's SDK for the command"],
+    ['run --for openai,anthropic -- ./agent', 'set OPENAI_API_KEY, ANTHROPIC_API_KEY and the base URLs of both SDKs'],
     ['run --project-id web --duration 30m --max-requests 500 -- npm test', 'allow up to 30 minutes and 500 requests'],
   ],
   argument: {
@@ -41,18 +44,28 @@ export const runCommand = command({
   },
   options: {
     ...issuingOptions(1, "name of the token (default: the command's name)"),
-    baseUrl: value('--base-url <URL>', baseUrl, 'OPENAI_BASE_URL for the command (default: /v1 of the server)'),
+    for: valuesOf(
+      '--for <SDKS>',
+      SDK_NAMES,
+      `SDKs whose key and base URL are set: ${SDK_NAMES.join(', ')} (default: that of the project's provider)`,
+    ),
+    baseUrl: value('--base-url <URL>', baseUrl, 'base URL for the command (default: that of the server)'),
   },
   /** @returns the exit code of the command, or 128 plus the number of the signal that ended it. */
   async run(invocation) {
     const { args, options, shell, output } = invocation;
     const [file = '', ...rest] = args;
-    const url = options.baseUrl ?? baseUrlOf(invocation.destination().server);
+    const given = sdksIn(options.for);
+    if (options.baseUrl !== undefined && given !== null && given.length > 1) {
+      throw usage('--base-url is for one SDK', { advice: 'Name one SDK with --for' });
+    }
+    const origin = options.baseUrl === undefined ? originOf(invocation.destination().server) : '';
     // The reader of the output may close it early. The token must be revoked nevertheless.
     for (const stream of [shell.stdout, shell.stderr]) stream.removeAllListeners('error').on('error', () => undefined);
 
     const defaults = { duration: { duration_hours: 1 }, name: nameOf(file) };
     const { client, body } = await tokenWanted({ ...invocation, options: { ...defaults, ...options } });
+    const sdks = given ?? [await sdkOfProject(client, body)];
     await client.confirmChange();
     // From here on no signal ends this process, because there may be a token to revoke.
     const signals = new SignalRelay(shell);
@@ -61,7 +74,8 @@ export const runCommand = command({
     output.trace(`issued ${issued.id} until ${issued.expires_at}`);
     try {
       if (signals.first) return signals.exitCode;
-      const env: NodeJS.ProcessEnv = { ...shell.env, OPENAI_API_KEY: issued.token, OPENAI_BASE_URL: url };
+      const urlOf = (sdk: SdkName) => options.baseUrl ?? origin + SDKS[sdk].path;
+      const env = environmentFor(sdks, issued.token, urlOf, shell.env);
       // The command is a client: it must not be able to issue more tokens.
       delete env.MANAGEMENT_TOKEN;
       delete env.MANAGEMENT_TOKEN_FILE;
@@ -72,10 +86,23 @@ export const runCommand = command({
   },
 });
 
+/** @returns null if none are given. */
+function sdksIn(given: string | undefined): SdkName[] | null {
+  if (given === undefined) return null;
+  const named = given.replace(/^!/, '').split(',');
+  return SDK_NAMES.filter((name) => named.includes(name) !== given.startsWith('!'));
+}
+
+/** The SDK of the provider of the new token's project. */
+async function sdkOfProject(client: ManagementClient, body: TokenCreate): Promise<SdkName> {
+  const id = body.project_id ?? (body.like === undefined ? undefined : (await client.token(body.like)).project_id);
+  return sdkOf(id === undefined ? null : providerOf(await client.project(id)));
+}
+
 /** @throws {Failure} for a unix socket, which has no base URL for clients. */
-function baseUrlOf(server: string): string {
+function originOf(server: string): string {
   const { url, socketPath } = serverOf(server);
-  if (socketPath === undefined) return `${url}/v1`;
+  if (socketPath === undefined) return url;
   throw usage('a unix socket has no base URL', { advice: 'Use --base-url with the TCP address of /v1' });
 }
 

@@ -6,6 +6,9 @@ import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import type { WireToken, WireTokenCreated } from '../../daemon/api/contract.js';
+import { PROVIDER_KEYS } from '../../cli/sdk-variables.js';
+import { PROVIDERS } from '../../daemon/api/providers.js';
+import { canary } from '../support/canaries.js';
 import { MANAGEMENT_TOKEN, startDaemon, temporaryFolder, type TestDaemon } from '../support/daemon.js';
 import { type Provider, startProvider } from '../support/provider.js';
 import { llmp } from './captured.js';
@@ -78,6 +81,71 @@ for (let i = 0; i < 2; i++) {
         const { out } = await ended(run(['--', NODE, '-e', SHOWS], more));
         expect(out).to.equal('OPENAI_API_KEY,OPENAI_BASE_URL\n');
       }
+    });
+
+    describe('and the SDKs', () => {
+      const SHOWS = `const shown = {};
+for (const [name, value] of Object.entries(process.env))
+  if (/_KEY$|_TOKEN$|_BASE|_ENDPOINT$/.test(name)) shown[name] = value.startsWith('sk-wt-') ? 'token' : value;
+console.log(JSON.stringify(shown));`;
+      const REAL = Object.fromEntries(PROVIDER_KEYS.map((name) => [name, canary('upstream')]));
+      const variables = async (args: readonly string[], more: NodeJS.ProcessEnv = {}) => {
+        const { out, err, exitCode } = await ended(
+          run([...args, '--', NODE, '-e', SHOWS], { ...REAL, OPENAI_API_BASE: 'https://api.example/v1', ...more }),
+        );
+        expect(exitCode, err).to.equal(0);
+        return JSON.parse(out) as unknown;
+      };
+
+      it('get the token in place of every key of a provider', async () => {
+        expect(await variables(['--for', 'openai'])).to.deep.equal({
+          OPENAI_API_KEY: 'token',
+          OPENAI_BASE_URL: `${daemon.url}/v1`,
+        });
+        const OTHERS = [
+          'ANTHROPIC_AUTH_TOKEN',
+          'GOOGLE_API_KEY',
+          'GROQ_API_KEY',
+          'MISTRAL_API_KEY',
+          'OPENROUTER_API_KEY',
+        ];
+        expect(PROVIDER_KEYS).to.include.members(OTHERS);
+        expect(await variables(['--for', 'openai,anthropic,gemini,azure'])).to.deep.equal({
+          OPENAI_API_KEY: 'token',
+          OPENAI_BASE_URL: `${daemon.url}/v1`,
+          ANTHROPIC_API_KEY: 'token',
+          ANTHROPIC_BASE_URL: daemon.url,
+          GEMINI_API_KEY: 'token',
+          GOOGLE_GEMINI_BASE_URL: daemon.url,
+          AZURE_OPENAI_API_KEY: 'token',
+          AZURE_OPENAI_ENDPOINT: daemon.url,
+        });
+      });
+
+      for (const [provider, variable] of [
+        ['anthropic', 'ANTHROPIC_BASE_URL'],
+        ['gemini', 'GOOGLE_GEMINI_BASE_URL'],
+        ['groq', 'OPENAI_BASE_URL'],
+      ] as const) {
+        it(`are those of the project's provider by default: ${provider}`, async () => {
+          const { baseUrl: upstream_base_url, auth: upstream_auth } = PROVIDERS[provider];
+          const fields = { name: provider, api_key: canary('upstream'), upstream_base_url, upstream_auth };
+          expect((await daemon.manage('POST', '/manage/projects', fields)).status).to.equal(201);
+          const shown = await variables(['--project-id', provider], { OPENAI_API_BASE: undefined });
+          expect(shown).to.have.property(variable);
+          expect(Object.keys(shown as object)).to.have.lengthOf(2);
+        });
+      }
+
+      it('cannot share one --base-url', async () => {
+        const both = ['run', '--for', 'openai,gemini', '--base-url', 'https://llm.example', '--', 'true'];
+        const { exitCode, err } = await llmp(both, { env });
+        expect({ exitCode, err: err.split('\n')[0] }).to.deep.equal({
+          exitCode: 2,
+          err: 'llmp: --base-url is for one SDK',
+        });
+        expect(await tokens()).to.deep.equal([]);
+      });
     });
 
     it('inherits the streams and the original umask', async () => {
@@ -266,7 +334,7 @@ describe('llmp run, with a slow or unreachable daemon', () => {
 
   it('revokes the token that is issued after the signal, and does not start the command', async () => {
     isHeld = true;
-    const child = start(['run', '-q', '--', 'echo', 'started'], env);
+    const child = start(['run', '-q', '--for', 'openai', '--', 'echo', 'started'], env);
     const answer = await held;
     child.kill('SIGTERM');
     child.kill('SIGINT');
@@ -280,13 +348,14 @@ describe('llmp run, with a slow or unreachable daemon', () => {
 
   it('does not wait long for a token after a signal', async () => {
     isHeld = true;
-    const child = start(['run', '--', 'echo', 'started'], env);
+    const child = start(['run', '--for', 'openai', '--', 'echo', 'started'], env);
     await held;
     child.kill('SIGINT');
     expect(await ended(child)).to.include({ exitCode: 130, out: '', err: '' });
   });
 
-  const inProcess = () => llmp(['run', '--', NODE, '-e', 'process.exit(5)'], { env, pause: () => Promise.resolve() });
+  const inProcess = () =>
+    llmp(['run', '--for', 'openai', '--', NODE, '-e', 'process.exit(5)'], { env, pause: () => Promise.resolve() });
 
   it('retries the revocation if the daemon was unreachable', async () => {
     revocations = [(_, res) => res.destroy(), refuse(503, 'unavailable', 'later')];
