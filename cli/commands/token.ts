@@ -13,6 +13,7 @@ import { queryArgument, queryIn, termKind, withOptions } from '../query.js';
 import { revokeSelected, revokeTokensOf } from './revoke-all.js';
 import { span } from '../../console/span.js';
 import { generate } from './token-generate.js';
+import { print } from './token-print.js';
 import { tokenView } from '../../console/views.js';
 import { whois } from './token-whois.js';
 
@@ -200,4 +201,4 @@ const reactivationChange: BatchChange<WireToken> = {
   remark: ({ state }) => (state === 'active' ? undefined : `It still cannot be used: ${state}.`),
 };
 
-export const tokenCommands = [generate, list, get, revoke, reactivate, whois];
+export const tokenCommands = [generate, print, list, get, revoke, reactivate, whois];

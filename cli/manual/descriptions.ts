@@ -143,11 +143,20 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
   },
   run: {
     description: [
-      'Issues a token, and runs the command with `OPENAI_API_KEY` and `OPENAI_BASE_URL` in its environment and without the management token. llmp forwards signals to the command, and revokes the token when the command ends for any reason. If llmp itself is killed with SIGKILL, the token expires after `--duration`, by default one hour.',
+      "Issues a token, and runs the command with the token and the base URL in the variables of the SDK of the project's provider: `OPENAI_API_KEY` and `OPENAI_BASE_URL`, `ANTHROPIC_API_KEY` and `ANTHROPIC_BASE_URL`, `GEMINI_API_KEY` and `GOOGLE_GEMINI_BASE_URL`, or `AZURE_OPENAI_API_KEY` and `AZURE_OPENAI_ENDPOINT`. `--for` names other SDKs, or several. The management token and all other keys of providers are removed from the environment of the command.",
+      'llmp forwards signals to the command, and revokes the token when the command ends for any reason. If llmp itself is killed with SIGKILL, the token expires after `--duration`, by default one hour.',
     ],
     exitStatus:
       "The command's exit code, or 128 plus the number of the signal that ended it; 126 if the command cannot be executed, 127 if it was not found. For other codes see llmp(1).",
     seeAlso: ['llmp-token(1)'],
+  },
+  self: {
+    description: [
+      'Reads a token and the address of the daemon from the variables of an SDK, the first that has a token, and asks the daemon what is left of it. It needs no management token, and never prints the secret. Without a base URL in the environment, and with `--server`, it asks the daemon that other commands use. Keys of providers are not sent anywhere.',
+    ],
+    exitStatus:
+      '9 if less is left than `--warn` allows; 1 if the token is unknown, expired or revoked; 5 if its project is inactive. For other codes see llmp(1).',
+    seeAlso: ['llmp-run(1)', 'llmp-token(1)'],
   },
   tui: {
     description: [
@@ -219,6 +228,22 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
     description: [
       'A token allows a client to send requests for a project until the token expires. Its secret is shown once, when the token is issued. Commands identify a token by its ID; a unique prefix of six or more characters is enough. Names do not identify tokens, because they need not be unique.',
       'When a token is revoked, new requests are refused and requests in flight are ended. A reactivated token works again, with the same expiry and request count.',
+      '`print` is for programs that run a command to get their key, such as `apiKeyHelper` of Claude Code. It prints the same token until 80 % of its lifetime are over. While the daemon cannot be reached it prints the last token, until that expires.',
+    ],
+    sections: [
+      [
+        'FILES',
+        [
+          {
+            entries: [
+              [
+                '$XDG_RUNTIME_DIR/llmp/token-*.json',
+                'Tokens that `print` has issued, with mode 0600. Without `XDG_RUNTIME_DIR` they are in llmp-UID in the folder for temporary files. A folder that other users can write to is refused. Remove a file to get a new token.',
+              ],
+            ],
+          },
+        ],
+      ],
     ],
   },
   project: {

@@ -31,7 +31,8 @@ export interface Situation {
   onOut?: (text: string) => void;
   /** Resolves when ^C is pressed; by default at once. */
   interrupted?: Promise<unknown>;
-  nowMs?: number;
+  /** A function if it moves while the command runs. */
+  nowMs?: number | (() => number);
   /** The name that the program was called by (default: `llmp`). */
   program?: string;
   /** Replaces waiting. */
@@ -59,7 +60,7 @@ export async function llmp(args: string | readonly string[], situation: Situatio
     stdin,
     stdout,
     stderr,
-    now: () => nowMs ?? Date.now(),
+    now: () => (typeof nowMs === 'function' ? nowMs() : (nowMs ?? Date.now())),
     pause: situation.pause ?? ((ms, signal) => sleep(ms, undefined, { signal }).catch(() => undefined)),
     program: situation.program ?? 'llmp',
     interrupted: () => (situation.interrupted ?? Promise.resolve()).then(() => 'SIGINT'),

@@ -34,7 +34,11 @@ const EXEMPTIONS: readonly Exemption[] = [
     secrets: ['token'],
     because: 'the one page that shows a token',
   },
-  { sink: /^stdout of llmp (?:manage )?token generate$/, secrets: ['token'], because: 'the same for an operator' },
+  {
+    sink: /^stdout of llmp (?:manage )?token (?:generate|print)$/,
+    secrets: ['token'],
+    because: 'the same for an operator',
+  },
   { sink: /^stdout of llmp demo$/, secrets: ['token'], because: 'it prints commands to be pasted' },
   { sink: /^(?:command line|stdout) of bash$/, secrets: ['token'], because: 'what the demo printed is pasted' },
   { sink: /^forwarded response /, secrets: ['token', 'client'], because: 'a provider may repeat what its client sent' },

@@ -1,0 +1,119 @@
+/** `llmp token print`: a token for a tool that asks for one again and again, such as `apiKeyHelper` of Claude Code. */
+import type { WireTokenCreated } from '../../daemon/api/contract.js';
+import { isRetryable } from '../../daemon/api/follow-stream.js';
+import { EXIT, Failure, failureOf } from '../../console/failure.js';
+import type { View } from '../../console/table.js';
+import { shortId } from '../../console/views.js';
+import { command, type Invocation } from '../command.js';
+import { type CachedToken, TokenFile, tokenFolder } from '../token-cache.js';
+import { issuingOptions, tokenWanted } from './issuing.js';
+
+const { projectId, duration, name } = issuingOptions(1, 'name of the tokens (default: token print)');
+const options = { projectId, duration, name };
+
+/** A token is replaced after this share of its lifetime. */
+const REPLACED_AFTER = 0.8;
+const DEFAULT_TIMEOUT_MS = 30_000;
+const LOOK_EVERY_MS = 50;
+
+export const print = command({
+  path: ['manage', 'token', 'print'],
+  summary: 'print a token that is reused until 80 % of its lifetime, for programs that ask for a key repeatedly',
+  examples: [
+    ['token print --project-id web --duration 1h', 'print the secret of a token for one hour, or of the last one'],
+    ['token print --project-id web -o json', 'print it as JSON, with its ID and its expiry'],
+  ],
+  options,
+  async run(invocation) {
+    const { options: given, output, shell, globals, destination } = invocation;
+    const { server, context } = destination();
+    const project = given.projectId ?? (shell.env.LLMP_PROJECT_ID || context?.projectId);
+    const terms = [server, context?.name, project, JSON.stringify(given.duration), given.name];
+    const file = new TokenFile(tokenFolder(shell.env), terms, shell.now.bind(shell));
+    const { id, token, expires_at } = await currentToken(file, globals.timeout ?? DEFAULT_TIMEOUT_MS, invocation);
+    // Programs read the first line as the key.
+    if (output.format === 'table') output.text(token);
+    else await output.one({ id, token, expires_at }, printedView);
+    return EXIT.done;
+  },
+});
+
+type Printing = Invocation<typeof options>;
+
+async function currentToken(file: TokenFile, timeoutMs: number, invocation: Printing): Promise<CachedToken> {
+  const { shell } = invocation;
+  const signal = new AbortController().signal;
+  const untilMs = shell.now() + timeoutMs;
+  for (;;) {
+    const cached = await file.read();
+    if (cached && isFresh(cached, shell.now())) return cached;
+    // Each of the requests that an issue consists of may take the timeout.
+    const unlock = file.lock(4 * timeoutMs);
+    if (unlock) {
+      try {
+        return await replaced(file, invocation);
+      } finally {
+        unlock();
+      }
+    }
+    // Another process is replacing it.
+    if (cached) return cached;
+    if (shell.now() >= untilMs) throw noToken();
+    await shell.pause(LOOK_EVERY_MS, signal);
+  }
+}
+
+const isFresh = ({ issuedAtMs, expiresAtMs }: CachedToken, nowMs: number): boolean =>
+  nowMs >= issuedAtMs && nowMs < issuedAtMs + REPLACED_AFTER * (expiresAtMs - issuedAtMs);
+
+const noToken = () =>
+  new Failure(EXIT.refused, 'another llmp has not finished issuing a token', {
+    code: 'token_not_issued',
+    advice: 'Try again',
+  });
+
+/** Issues a token, with the lock. Uses the last one if the daemon does not respond. */
+async function replaced(file: TokenFile, invocation: Printing): Promise<CachedToken> {
+  const { output, shell, server } = invocation;
+  // Another process may have replaced it before this one got the lock.
+  const cached = await file.read();
+  if (cached && isFresh(cached, shell.now())) return cached;
+  let issued: WireTokenCreated;
+  try {
+    issued = await issue(invocation);
+  } catch (error) {
+    if (!cached || !isRetryable(error)) throw error;
+    output.warn(`${failureOf(error, server).message}; using the last token, until ${cached.expires_at}`);
+    return cached;
+  }
+  const token = asCached(issued, shell.now());
+  try {
+    file.write(token);
+  } catch (error) {
+    output.warn(`cannot save the token: ${(error as NodeJS.ErrnoException).code ?? 'failed'}`);
+  }
+  output.trace(`issued ${issued.id} until ${issued.expires_at}`);
+  return token;
+}
+
+async function issue(invocation: Printing): Promise<WireTokenCreated> {
+  const defaults = { duration: { duration_hours: 1 }, name: 'token print' };
+  const { client, body } = await tokenWanted({ ...invocation, options: { ...defaults, ...invocation.options } });
+  return client.createToken(body);
+}
+
+/** The lifetime counts from now by the clock of this machine, which may differ from the daemon's. */
+function asCached(
+  { id, token, created_at: created, expires_at: expiry }: WireTokenCreated,
+  nowMs: number,
+): CachedToken {
+  const lifetimeMs = Date.parse(expiry) - Date.parse(created);
+  return { id, token, issuedAtMs: nowMs, expiresAtMs: nowMs + lifetimeMs, expires_at: expiry };
+}
+
+const printedView: View<Pick<CachedToken, 'id' | 'token' | 'expires_at'>> = {
+  idOf: ({ id }) => id,
+  fields: ['id', 'token', 'expires_at'],
+  columns: [{ title: 'ID', rank: 0, show: ({ id }) => shortId(id) }],
+  details: {},
+};
