@@ -85,6 +85,7 @@ export async function refusalOf(asking: () => Promise<unknown>): Promise<string 
 const FIELD_LABELS: Readonly<Record<string, string>> = {
   max_requests: 'the request cap',
   api_key: 'the upstream key',
+  upstream_base_url: 'the base URL',
   used_over: 'the percentage used',
   idle_over: 'the time without use',
   errors_over: 'the number of errors',

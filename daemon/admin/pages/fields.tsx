@@ -72,11 +72,16 @@ export function ReasonField({ reason }: { reason: string }) {
   );
 }
 
-/** @param isChecked whether the checkbox is selected. */
-export function KeyFields({ isChecked }: { isChecked: boolean }) {
+interface KeyFieldProps {
+  hint?: string;
+  isOptional?: boolean;
+}
+
+/** @param props.isChecked whether the checkbox is selected. */
+export function KeyFields({ isChecked, ...key }: KeyFieldProps & { isChecked: boolean }) {
   return (
     <>
-      <KeyField />
+      <KeyField {...key} />
       <label className="checkbox">
         <input type="checkbox" name="check_key" value="yes" defaultChecked={isChecked} />
         Check the key with the provider
@@ -85,15 +90,20 @@ export function KeyFields({ isChecked }: { isChecked: boolean }) {
   );
 }
 
-function KeyField() {
+const KEY_HINT = 'The provider’s API key. It is stored encrypted. Only its last four characters are shown again.';
+
+function KeyField({ hint = KEY_HINT, isOptional = false }: KeyFieldProps) {
   return (
-    <Field
-      name="api_key"
-      label="Upstream key"
-      hint="The provider’s API key. It is stored encrypted. Only its last four characters are shown again."
-    >
+    <Field name="api_key" label="Upstream key" hint={hint}>
       {(attributes) => (
-        <input type="password" required maxLength={512} autoComplete="off" spellCheck={false} {...attributes} />
+        <input
+          type="password"
+          required={!isOptional}
+          maxLength={512}
+          autoComplete="off"
+          spellCheck={false}
+          {...attributes}
+        />
       )}
     </Field>
   );

@@ -8,6 +8,7 @@ import { ConfirmLink, ChangeForm, Link } from './frame.js';
 import { KeyHint } from './links.js';
 import { SuccessNotice, Facts, CommandLine, ErrorNotice } from './parts.js';
 import { Name, ProjectMark, Time } from './formats.js';
+import { ProviderShown } from './provider.js';
 import { MAX_NAME_LENGTH } from '../../api/vocabulary.js';
 
 export interface ProjectProps {
@@ -84,6 +85,14 @@ function ProjectFacts({ project }: Pick<ProjectProps, 'project'>) {
           ),
         },
         { name: 'Last used', value: <Time at={project.last_used_at} isFull /> },
+        {
+          name: 'Provider',
+          value: (
+            <>
+              <ProviderShown project={project} /> <Link to={`projects/${project.id}/provider`}>Change provider</Link>
+            </>
+          ),
+        },
         { name: 'Upstream key', value: <KeyHint hint={project.api_key_hint} /> },
         { name: 'Created', value: <Time at={project.created_at} isFull /> },
         deactivatedAt === null ? null : { name: 'Deactivated', value: <Time at={deactivatedAt} isFull /> },
@@ -109,6 +118,11 @@ function Changes({ project, to, isKeyChecked }: Pick<ProjectProps, 'project' | '
         <ChangeForm to={`${to}/key`} className="panel">
           <KeyFields isChecked={isKeyChecked} />
           <button type="submit">Replace key</button>
+        </ChangeForm>
+        <ChangeForm to={`${to}/check`} className="panel">
+          <h3>Check</h3>
+          <p className="hint">Sends one request, which costs nothing, to the provider with the stored key.</p>
+          <button type="submit">Check provider</button>
         </ChangeForm>
         <div className="panel">
           <h3>Access</h3>

@@ -1,9 +1,11 @@
 import { counted, exact } from '../../api/formats.js';
+import { providerTitle } from '../../api/providers.js';
 import type { WireProject } from '../../api/contract.js';
 import { Heading } from './document.js';
 import { Field, KeyFields } from './fields.js';
 import { ChangeForm, Link } from './frame.js';
 import { KeyHint } from './links.js';
+import { ProviderFields, type ProviderFormValues } from './provider.js';
 import { EmptyState, Paging, ErrorNotice, Table } from './parts.js';
 import { Figure, Name, ProjectMark, Time } from './formats.js';
 import { MAX_NAME_LENGTH } from '../../api/vocabulary.js';
@@ -71,6 +73,7 @@ function ProjectTable({ projects }: { projects: readonly WireProject[] }) {
           ),
         },
         { title: 'State', show: ({ is_active: isActive }) => <ProjectMark isActive={isActive} /> },
+        { title: 'Provider', show: providerTitle },
         {
           title: 'Active tokens',
           isNumber: true,
@@ -131,12 +134,13 @@ function NoProjects({ isFiltered }: { isFiltered: boolean }) {
 
 export interface NewProjectProps {
   name: string;
+  provider: ProviderFormValues;
   /** Whether the checkbox for the check of the key is selected. */
   isKeyChecked: boolean;
   refused: string | null;
 }
 
-export function newProjectPage({ name, isKeyChecked, refused }: NewProjectProps) {
+export function newProjectPage({ name, provider, isKeyChecked, refused }: NewProjectProps) {
   return (
     <div className="narrow">
       <Heading title="New project" path={<Link to="projects">Projects</Link>} />
@@ -147,6 +151,7 @@ export function newProjectPage({ name, isKeyChecked, refused }: NewProjectProps)
             <input type="text" required maxLength={MAX_NAME_LENGTH} defaultValue={name} {...attributes} />
           )}
         </Field>
+        <ProviderFields given={provider} />
         <KeyFields isChecked={isKeyChecked} />
         <div className="buttons">
           <Link to="projects" className="button">

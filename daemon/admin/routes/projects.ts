@@ -1,10 +1,19 @@
 import { counted } from '../../api/formats.js';
-import { KEY_CHECK_SENTENCES, type KeyCheckResult, sendCheckedKey } from '../../api/checked-key.js';
+import {
+  KEY_CHECK_SENTENCES,
+  type KeyCheckResult,
+  projectCheckSentence,
+  sendCheckedKey,
+} from '../../api/checked-key.js';
 import { ApiError } from '../../api/client.js';
 import type { ProjectPatch, WireProject, WireProjectChanged } from '../../api/contract.js';
+import { isProviderUnknown, NO_PROJECT_CHECKS, NO_PROVIDERS } from '../../api/older-daemon.js';
+import { DEFAULT_PROVIDER, type ProjectUpstream } from '../../api/providers.js';
 import { countMessage, doneMessage } from '../done-message.js';
+import { providerForm, upstreamOf } from '../provider-form.js';
 import { confirmPage, type ConfirmProps } from '../pages/confirm.js';
 import { projectPage } from '../pages/project.js';
+import { changeProviderPage, EMPTY_PROVIDER_FORM, providerFormOf } from '../pages/provider.js';
 import { newProjectPage, projectsPage } from '../pages/projects.js';
 import { escapeBidi } from '../pages/formats.js';
 import {
@@ -26,6 +35,7 @@ const RECORDS_SHOWN = '8';
 const DONE: Readonly<Record<string, string>> = {
   created: 'Project created.',
   renamed: 'Project renamed.',
+  provider: 'Provider changed. New requests go to it.',
   key: 'Upstream key replaced. New requests use the new key.',
   activated: 'Project activated. Its tokens are accepted again.',
   deactivated: 'Project deactivated. Its tokens are refused from now on.',
@@ -48,7 +58,7 @@ type KeyChange = (fields: { api_key: string; check_key?: true }) => Promise<Wire
 /** Sends a change with the key of the form. @returns the end of the query of the next page. @throws {ApiError} 400 if the check failed: nothing was changed. */
 async function sendKey(request: PageRequest, send: KeyChange): Promise<{ id: string; check: string }> {
   const key = { api_key: request.form.get('api_key') ?? '' };
-  if (!isKeyChecked(request)) return { id: (await send(key)).id, check: '' };
+  if (!isKeyChecked(request)) return { id: (await send(key).catch(asFormError)).id, check: '' };
   const sent = sendCheckedKey((check) => send({ ...key, ...check }));
   const { project, isChecked } = await sent.catch(asFormError);
   const result: KeyCheckResult | undefined = isChecked ? project.key_check : 'not_supported';
@@ -57,8 +67,10 @@ async function sendKey(request: PageRequest, send: KeyChange): Promise<{ id: str
 
 /** Turns a failed check of a key into an error of the form. */
 function asFormError(error: unknown): never {
+  if (isProviderUnknown(error)) throw invalidRequest(NO_PROVIDERS);
   if (!(error instanceof ApiError)) throw error;
   const { code, message } = error;
+  if (code === 'key_required') throw invalidRequest('this provider is on another host: enter its key', code);
   if (code === 'key_refused') throw invalidRequest(message, code);
   // The daemon names the field of the API.
   if (code === 'key_not_checked')
@@ -68,14 +80,25 @@ function asFormError(error: unknown): never {
 
 const idOf = ({ params }: PageRequest) => params.id ?? '';
 
-async function show(request: PageRequest, refused: string | null = null): Promise<PageResponse> {
+interface Shown {
+  /** A message of success in place of the usual one. */
+  said?: string;
+  /** The address of the response is that of a form, which has no page. */
+  isAnswer?: boolean;
+}
+
+async function show(
+  request: PageRequest,
+  refused: string | null = null,
+  { said, isAnswer = false }: Shown = {},
+): Promise<PageResponse> {
   const client = request.client();
   const project = await client.project(idOf(request));
   const [used, records] = await Promise.all([
     usageFor(request, client, { project_id: project.id }),
     client.auditRecords({ project_id: project.id, limit: RECORDS_SHOWN }),
   ]);
-  const done = refused === null ? (countMessage(request, 'revoked', 'token') ?? doneWords(request)) : null;
+  const done = refused === null ? (said ?? countMessage(request, 'revoked', 'token') ?? doneWords(request)) : null;
   const body = projectPage({
     project,
     ...used,
@@ -84,7 +107,59 @@ async function show(request: PageRequest, refused: string | null = null): Promis
     refused,
     isKeyChecked: isKeyChecked(request),
   });
-  return { title: escapeBidi(project.name), section: 'projects', isLive: true, body, ...statusOf(refused) };
+  const title = escapeBidi(project.name);
+  if (isAnswer) return { title, section: 'projects', isLive: false, body };
+  return { title, section: 'projects', isLive: true, body, ...statusOf(refused) };
+}
+
+/** Asks the provider. What is wrong there is an answer, not an error of this request. */
+async function checkProvider(request: PageRequest): Promise<PageResponse> {
+  try {
+    const check = await request.client().checkProject(idOf(request));
+    const sentence = projectCheckSentence(check);
+    return await (check.result === 'accepted'
+      ? show(request, null, { said: sentence, isAnswer: true })
+      : show(request, sentence, { isAnswer: true }));
+  } catch (error) {
+    // An older daemon does not have this path. For an unknown project the page itself gets 404.
+    if (!(error instanceof ApiError) || error.status !== 404) throw error;
+    return show(request, `${NO_PROJECT_CHECKS.charAt(0).toUpperCase()}${NO_PROJECT_CHECKS.slice(1)}.`);
+  }
+}
+
+async function askProvider(request: PageRequest, refused: string | null = null): Promise<PageResponse> {
+  const project = await request.client().project(idOf(request));
+  const body = changeProviderPage({
+    project,
+    given: providerForm(request, providerFormOf(project)),
+    reason: request.form.get('reason') ?? '',
+    isKeyChecked: isKeyChecked(request),
+    refused,
+  });
+  return { title: 'Change provider', section: 'projects', body, ...statusOf(refused) };
+}
+
+/** The daemon's provider can have another header, which only the command line and the API set: it stays. */
+async function providerChange(request: PageRequest, id: string): Promise<Partial<ProjectUpstream>> {
+  const upstream = upstreamOf(providerForm(request, EMPTY_PROVIDER_FORM));
+  if (upstream.upstream_base_url !== null) return upstream;
+  const before = await request.client().project(id);
+  return before.upstream_base_url === null ? { upstream_base_url: null } : upstream;
+}
+
+async function changeProvider(request: PageRequest): Promise<PageResponse> {
+  const id = idOf(request);
+  let to = '';
+  const refused = await refusalOf(async () => {
+    const upstream = await providerChange(request, id);
+    const client = request.changeClient();
+    const hasKey = (request.form.get('api_key') ?? '') !== '';
+    const { check } = hasKey
+      ? await sendKey(request, (key) => client.updateProject(id, { ...upstream, ...key }))
+      : { check: await client.updateProject(id, upstream).then(() => '', asFormError) };
+    to = `projects/${id}?done=provider${check}`;
+  });
+  return refused === null ? { to } : askProvider(request, refused);
 }
 
 /** Makes a change from a form on the project's page. */
@@ -168,7 +243,12 @@ const setActive = (isActive: boolean, done: string) => async (request: PageReque
 const newProject = (request: PageRequest, refused: string | null): PageResponse => ({
   title: 'New project',
   section: 'projects',
-  body: newProjectPage({ name: request.form.get('name') ?? '', isKeyChecked: isKeyChecked(request), refused }),
+  body: newProjectPage({
+    name: request.form.get('name') ?? '',
+    provider: providerForm(request, EMPTY_PROVIDER_FORM),
+    isKeyChecked: isKeyChecked(request),
+    refused,
+  }),
   ...statusOf(refused),
 });
 
@@ -177,7 +257,11 @@ async function createProject(request: PageRequest): Promise<PageResponse> {
   let to = '';
   const refused = await refusalOf(async () => {
     const client = request.changeClient();
-    const { id, check } = await sendKey(request, (fields) => client.createProject({ name, ...fields }));
+    const given = providerForm(request, EMPTY_PROVIDER_FORM);
+    // Without a provider of its own it has no such fields, which older daemons do not know.
+    const isDefault = given.provider === DEFAULT_PROVIDER && given.base_url.trim() === '';
+    const upstream = isDefault ? {} : upstreamOf(given);
+    const { id, check } = await sendKey(request, (fields) => client.createProject({ name, ...upstream, ...fields }));
     to = `projects/${id}?done=created${check}`;
   });
   return refused === null ? { to } : newProject(request, refused);
@@ -195,6 +279,9 @@ export const projectRoutes = [
   get('/projects/:id', (request) => show(request)),
   post('/projects/:id/rename', (request) => change(request, { name: request.form.get('name') ?? '' }, 'renamed')),
   post('/projects/:id/key', changeKey),
+  get('/projects/:id/provider', (request) => askProvider(request)),
+  post('/projects/:id/provider', changeProvider),
+  post('/projects/:id/check', checkProvider),
   ...confirmedChange('activate', toActivate, setActive(true, 'activated')),
   ...confirmedChange('deactivate', toDeactivate, setActive(false, 'deactivated')),
   ...confirmedChange('revoke-all', toRevokeAll, async (request, id) => {

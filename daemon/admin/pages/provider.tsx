@@ -1,0 +1,114 @@
+/** The provider of a project: how pages show it, the fields of forms, and the page that changes it. */
+import type { WireProject } from '../../api/contract.js';
+import {
+  authTitle,
+  DEFAULT_PROVIDER,
+  FORM_PROVIDERS,
+  formProviderOf,
+  providerTitle,
+  WITH_BASE_URL,
+} from '../../api/providers.js';
+import { UPSTREAM_AUTHS } from '../../api/vocabulary.js';
+import { Heading } from './document.js';
+import { Field, KeyFields, ReasonField, Select } from './fields.js';
+import { Name } from './formats.js';
+import { ChangeForm, Link } from './frame.js';
+import { ErrorNotice } from './parts.js';
+
+/** Values of the form, by field name. */
+export interface ProviderFormValues {
+  provider: string;
+  base_url: string;
+  auth: string;
+}
+
+export const EMPTY_PROVIDER_FORM: ProviderFormValues = { provider: DEFAULT_PROVIDER, base_url: '', auth: 'bearer' };
+
+/** The form for the current provider of a project. */
+export function providerFormOf(project: WireProject): ProviderFormValues {
+  const provider = formProviderOf(project);
+  const baseUrl = WITH_BASE_URL.includes(provider) ? project.upstream_base_url : null;
+  return { provider, base_url: baseUrl ?? '', auth: project.upstream_auth };
+}
+
+const AUTHS = UPSTREAM_AUTHS.map((auth) => [auth, authTitle(auth)] as const);
+
+export function ProviderFields({ given }: { given: ProviderFormValues }) {
+  return (
+    <>
+      <Field name="provider" label="Provider">
+        {(attributes) => <Select choices={FORM_PROVIDERS} chosen={given.provider} {...attributes} />}
+      </Field>
+      <Field
+        name="base_url"
+        label="Base URL"
+        hint="Required for Azure OpenAI and for Other. Leave empty for the usual one of another provider."
+      >
+        {(attributes) => (
+          <input
+            type="url"
+            maxLength={500}
+            spellCheck={false}
+            placeholder="https://"
+            defaultValue={given.base_url}
+            {...attributes}
+          />
+        )}
+      </Field>
+      <Field name="auth" label="Key sent as" hint="Used for Other only.">
+        {(attributes) => <Select choices={AUTHS} chosen={given.auth} {...attributes} />}
+      </Field>
+    </>
+  );
+}
+
+/** Name and base URL. */
+export function ProviderShown({ project }: { project: WireProject }) {
+  const { upstream_base_url: baseUrl } = project;
+  if (baseUrl === null) return <>default of the daemon</>;
+  return (
+    <>
+      {providerTitle(project)} <code>{baseUrl}</code>
+    </>
+  );
+}
+
+export interface ChangeProviderProps {
+  project: WireProject;
+  given: ProviderFormValues;
+  reason: string;
+  /** Whether the checkbox for the check of the key is selected. */
+  isKeyChecked: boolean;
+  refused: string | null;
+}
+
+export function changeProviderPage({ project, given, reason, isKeyChecked, refused }: ChangeProviderProps) {
+  const to = `projects/${project.id}`;
+  return (
+    <div className="narrow">
+      <Heading title="Change provider" path={<Link to={to}>{<Name>{project.name}</Name>}</Link>} />
+      <ErrorNotice why={refused} />
+      <p className="hint">
+        Now: <ProviderShown project={project} />. A stored key is only sent to the host that it was given for, so a
+        provider on another host needs its key.
+      </p>
+      <ChangeForm to={`${to}/provider`}>
+        <ProviderFields given={given} />
+        <KeyFields
+          isChecked={isKeyChecked}
+          isOptional
+          hint="The API key of the new provider. Leave empty to keep the current key."
+        />
+        <ReasonField reason={reason} />
+        <div className="buttons">
+          <Link to={to} className="button">
+            Cancel
+          </Link>
+          <button type="submit" className="primary">
+            Change provider
+          </button>
+        </div>
+      </ChangeForm>
+    </div>
+  );
+}
