@@ -29,7 +29,7 @@ fetch('http://127.0.0.1:' + port + '/v1/models', { headers: { authorization: 'Be
 const WATCHDOG_MS = 240_000;
 
 describe('on a real systemd', function () {
-  this.timeout(600_000);
+  this.timeout(1_200_000);
   let machine: Machine;
   let files: string;
   let token = '';
@@ -63,7 +63,7 @@ describe('on a real systemd', function () {
   const manage = (command: string) =>
     machine.succeed(`MANAGEMENT_TOKEN_FILE=/etc/llmp/credentials/management-token llmp ${command}`);
   const setSettings = (...lines: string[]) => machine.succeed(`cat > ${ENV} <<'END'\n${lines.join('\n')}\nEND`);
-  const SETTINGS = [`UPSTREAM_BASE_URL=http://${PROVIDER}`, 'SHUTDOWN_DELAY=0s'];
+  const SETTINGS = [`UPSTREAM_BASE_URL=http://${PROVIDER}`, 'SHUTDOWN_DELAY=0'];
   const startProvider = () => machine.succeed(`systemd-run --quiet --unit=provider ${NODE} /mnt/provider.cjs`);
   const expectForwarded = async (port?: number) => {
     expect(await request(port))
@@ -240,7 +240,7 @@ describe('on a real systemd', function () {
     await withToken('project create --name web --key-file /root/key');
     token = await withToken('token generate --quiet');
     await expectForwarded();
-    expect(await machine.succeed(`llmp doctor --env-file ${ENV} || true`)).not.to.match(/✗/);
+    await machine.succeed(`llmp doctor --env-file ${ENV}`);
     await machine.succeed('apt-get purge --yes llmp');
     await expectNothingLeft();
   });
