@@ -3,6 +3,8 @@ import { expect } from 'chai';
 import { type ChildProcess, execFileSync, spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
+import { packageRoot } from '../../config/package-root.js';
+import { textIn } from '../../packaging/files.js';
 import { canary } from '../support/canaries.js';
 import { permit } from '../support/leaks.js';
 import { eventually } from '../support/eventually.js';
@@ -17,6 +19,13 @@ const PROMISED_MS = 60_000;
 /** What apt and dpkg write themselves. */
 const OF_PACKAGING =
   /^(?:proc|dev|root|tmp|var\/lib\/(?:dpkg|apt|systemd)|var\/cache|var\/log)(?:\/|$)|^etc\/(?:passwd|group|shadow|gshadow)-$/;
+
+/** The commands of a block of docs/install.md that is marked `runs: NAME`. */
+function documented(name: string): string[] {
+  const page = textIn(packageRoot(), 'docs/install.md');
+  const [, block = ''] = new RegExp(`<!-- runs: ${name} -->\n\n\`\`\`sh\n([^]*?)\n\`\`\``).exec(page) ?? [];
+  return block.split('\n');
+}
 
 function filesIn(root: string): string[] {
   return readdirSync(root, { recursive: true, withFileTypes: true })
@@ -78,8 +87,12 @@ function onDebian(suite: Suite): void {
   });
 
   it('installs without Node.js, and creates its users', async () => {
-    const path = debian.add(debianPackage());
-    const output = await debian.succeed(`apt-get install --yes --no-install-recommends ${path}`);
+    debian.add(debianPackage());
+    const install = documented('debian')[0] ?? '';
+    expect(install).to.match(/^apt install /);
+    const output = await debian.succeed(
+      `cd /root; ${install.replace('apt install', 'apt-get install --yes --no-install-recommends')}`,
+    );
     expect(output)
       .to.include('Setting up llmp')
       .and.not.to.match(/warning|Unpacking node/i);
@@ -116,7 +129,7 @@ function onDebian(suite: Suite): void {
   });
 
   it('answers a first request with llmp demo', async () => {
-    expect(await firstAnswer(debian, 'llmp demo')).to.be.lessThan(PROMISED_MS);
+    expect(await firstAnswer(debian, documented('debian').at(-1) ?? '')).to.be.lessThan(PROMISED_MS);
   });
 
   it('serves with the command of its unit, as the user of its unit', async () => {
@@ -178,10 +191,11 @@ function onDebian(suite: Suite): void {
   });
 
   it('is not needed: the tarball answers a first request within a minute', async () => {
-    const path = debian.add(released('.tar.gz'));
+    for (const ending of ['.tar.gz', 'SHA256SUMS']) debian.add(released(ending));
+    const commands = documented('tarball');
     const begun = performance.now();
-    await debian.succeed(`mkdir /root/unpacked && tar -xzf ${path} -C /root/unpacked --strip-components=1`);
-    await firstAnswer(debian, '/root/unpacked/bin/llmp demo');
+    for (const command of commands.slice(0, -1)) await debian.succeed(`cd /root; ${command}`);
+    await firstAnswer(debian, `/root/${commands.at(-1)}`);
     const took = performance.now() - begun;
     console.log(`      tarball to first answer on ${suite}: ${Math.round(took)} ms`);
     expect(took).to.be.lessThan(PROMISED_MS);

@@ -104,7 +104,7 @@ describe(`the container image${WITHOUT_SKOPEO || WITHOUT_ROOTS}`, function () {
     const env = Object.fromEntries(Env.map((line) => line.split('=', 2) as [string, string]));
     expect(env.LISTEN_ADDR).to.equal(':8080');
     chownSync(root, 0, 0);
-    const daemon = spawn('chroot', [`--userspec=${User}`, '--groups=', root, ...Entrypoint, ...Cmd], {
+    const daemon = spawn('/usr/sbin/chroot', [`--userspec=${User}`, '--groups=', root, ...Entrypoint, ...Cmd], {
       env: { ...env, LISTEN_ADDR: `127.0.0.1:${port}`, MANAGEMENT_TOKEN: canary('management') },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
