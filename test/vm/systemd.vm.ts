@@ -228,12 +228,12 @@ describe('on a real systemd', function () {
     await expectNothingLeft();
   });
 
-  it('runs the unit that llmp init writes, on a machine where only this unit exists', async () => {
+  it('runs the unit that llmp init writes in place of that of the package, and leaves nothing after a purge', async () => {
     await machine.succeed('apt-get install --yes /mnt/llmp_*.deb');
     const set = ['LISTEN_ADDR=127.0.0.1:8080', ...SETTINGS].map((setting) => `--set ${setting}`).join(' ');
     await machine.succeed(`llmp init --non-interactive ${set}`);
-    expect(await machine.succeed('head -n 1 /etc/systemd/system/llmp.service')).to.match(/^# Written by llmp init/);
-    await machine.succeed('systemctl daemon-reload && systemctl enable --now llmp');
+    expect(await machine.succeed('head -n 1 /etc/llmp/llmp.service')).to.match(/^# Written by llmp init/);
+    await machine.succeed('systemctl enable --now /etc/llmp/llmp.service'); // As llmp init says.
     expect((await properties('llmp.service', 'DynamicUser')).DynamicUser).to.equal('yes');
     const withToken = (command: string) =>
       machine.succeed(`MANAGEMENT_TOKEN_FILE=/etc/llmp/management-token llmp ${command}`);
