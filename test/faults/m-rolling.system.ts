@@ -210,6 +210,23 @@ for (const { name, without, instances } of FRONTS) {
       expect({ status: large.status, code: large.json.code }).to.deep.equal({ status: 413, code: 'body_too_large' });
     });
 
+    it('clients reach every default prefix and /token/self, and nothing beside them', async () => {
+      for (const target of ['/v1/models', '/v1beta/models', '/openai/models', '/token/self', '/token/self?a=b']) {
+        const answer = await ask(front.url, head(`GET ${target}`, null));
+        expect([answer.status, answer.json.code], target).to.deep.equal([401, 'unauthorized']);
+      }
+      for (const target of [
+        '/token',
+        '/token/',
+        '/token/self/',
+        '/token/selfish',
+        '/a/token/self',
+        '/openaix/models',
+      ]) {
+        expect((await ask(front.url, head(`GET ${target}`, null))).json.code, target).to.equal('not_found');
+      }
+    });
+
     it('H17 paths for operators are not reachable through the proxy', async () => {
       const bearer = { Authorization: `Bearer ${MANAGEMENT_TOKEN}` };
       for (const target of [
@@ -220,6 +237,9 @@ for (const { name, without, instances } of FRONTS) {
         '/v1/%2e%2e/manage/projects',
         '/manage/projects/..%2f..%2fv1/',
         '//manage/projects',
+        '/token/self/../../manage/projects',
+        '/token/self/%2e%2e/%2e%2e/manage/projects',
+        '/openai/../manage/projects',
       ]) {
         const answer = await ask(front.url, head(`GET ${target}`, null, bearer));
         // For a path with dots the daemon responds 400 itself if the proxy does not resolve it.
