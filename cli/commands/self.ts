@@ -1,14 +1,6 @@
 /** `llmp self`: what the holder of a token is told about it. It needs no management token. */
 import { type Kind, oneOf } from '../../config/kinds.js';
-import {
-  ApiError,
-  apiErrorOf,
-  connectionProblem,
-  jsonOf,
-  NOT_LLMP,
-  Unreachable,
-  withTimeout,
-} from '../../daemon/api/client.js';
+import { ApiError } from '../../daemon/api/client.js';
 import { relativeTime } from '../../daemon/api/formats.js';
 import { TOKEN_SELF_PATH, type TokenSelf } from '../../daemon/api/token-self.js';
 import { EXIT, Failure, usage } from '../../console/failure.js';
@@ -17,6 +9,7 @@ import type { View } from '../../console/table.js';
 import { shortId, stateShown, stateTint } from '../../console/views.js';
 import { command, type Invocation } from '../command.js';
 import { connectionTo, type DaemonConnection } from '../connection/connection.js';
+import { tokenSelf } from '../connection/token-self.js';
 import { value } from '../option.js';
 import { SDK_NAMES, SDKS, tokenIn, type TokenInEnvironment } from '../sdk-variables.js';
 
@@ -58,7 +51,9 @@ export const selfCommand = command({
     if (connection.server.isClearText) {
       output.warn(`the token is sent to ${connection.server.shown} in clear text; use https`);
     }
-    const token = await ask(connection, path, found);
+    const token = await tokenSelf(connection, found.token, path).catch((error: unknown) => {
+      throw error instanceof ApiError ? refusedBy(error, connection.server.shown, found.variable) : error;
+    });
     await output.one(token, selfView);
     const shortages = options.warn === undefined ? [] : shortagesOf(token, options.warn);
     for (const shortage of shortages) output.warn(shortage);
@@ -93,26 +88,6 @@ function addressOf(
     connection: connectionTo({ ...invocation, destination }),
     path: pathname.replace(/\/$/, '') + TOKEN_SELF_PATH,
   };
-}
-
-async function ask(
-  { server, fetch, timeoutMs }: DaemonConnection,
-  path: string,
-  { token, variable }: TokenInEnvironment,
-): Promise<TokenSelf> {
-  try {
-    const found = await withTimeout(timeoutMs, undefined, async (signal) => {
-      const headers = { authorization: `Bearer ${token}`, accept: 'application/json' };
-      const response = await fetch(new URL(path, server.url), { headers, redirect: 'error', signal });
-      if (!response.ok) throw await apiErrorOf(response);
-      return (await jsonOf(response)) as Partial<TokenSelf> | null;
-    });
-    if (typeof found?.expires_in_s !== 'number') throw new Unreachable(NOT_LLMP);
-    return found as TokenSelf;
-  } catch (error) {
-    if (error instanceof ApiError) throw refusedBy(error, server.shown, variable);
-    throw error instanceof Unreachable ? error : new Unreachable(connectionProblem(error), { cause: error });
-  }
 }
 
 /** Errors about the token have other meanings than those about a management token. */

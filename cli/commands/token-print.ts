@@ -1,10 +1,13 @@
 /** `llmp token print`: a token for a tool that asks for one again and again, such as `apiKeyHelper` of Claude Code. */
 import type { WireTokenCreated } from '../../daemon/api/contract.js';
+import { ApiError } from '../../daemon/api/client.js';
 import { isRetryable } from '../../daemon/api/follow-stream.js';
 import { EXIT, Failure, failureOf } from '../../console/failure.js';
 import type { View } from '../../console/table.js';
 import { shortId } from '../../console/views.js';
 import { command, type Invocation } from '../command.js';
+import { connectionTo } from '../connection/connection.js';
+import { tokenSelf } from '../connection/token-self.js';
 import { type CachedToken, TokenFile, tokenFolder } from '../token-cache.js';
 import { issuingOptions, tokenWanted } from './issuing.js';
 
@@ -15,6 +18,8 @@ const options = { projectId, duration, name };
 const REPLACED_AFTER = 0.8;
 const DEFAULT_TIMEOUT_MS = 30_000;
 const LOOK_EVERY_MS = 50;
+/** A daemon that does not respond must not delay a program that needs its key. */
+const CHECK_TIMEOUT_MS = 2_000;
 
 export const print = command({
   path: ['manage', 'token', 'print'],
@@ -46,18 +51,19 @@ async function currentToken(file: TokenFile, timeoutMs: number, invocation: Prin
   const untilMs = shell.now() + timeoutMs;
   for (;;) {
     const cached = await file.read();
-    if (cached && isFresh(cached, shell.now())) return cached;
+    const isCurrent = cached !== null && isFresh(cached, shell.now());
+    if (isCurrent && (await isAccepted(cached, invocation))) return cached;
     // Each of the requests that an issue consists of may take the timeout.
     const unlock = file.lock(4 * timeoutMs);
     if (unlock) {
       try {
-        return await replaced(file, invocation);
+        return await replaced(file, cached, invocation);
       } finally {
         unlock();
       }
     }
     // Another process is replacing it.
-    if (cached) return cached;
+    if (cached && !isCurrent) return cached;
     if (shell.now() >= untilMs) throw noToken();
     await shell.pause(LOOK_EVERY_MS, signal);
   }
@@ -72,12 +78,22 @@ const noToken = () =>
     advice: 'Try again',
   });
 
-/** Issues a token, with the lock. Uses the last one if the daemon does not respond. */
-async function replaced(file: TokenFile, invocation: Printing): Promise<CachedToken> {
+/** Whether the daemon does not say that the token is revoked: a program asks for a key again after an error. */
+async function isAccepted({ token }: CachedToken, invocation: Printing): Promise<boolean> {
+  try {
+    await tokenSelf({ ...connectionTo(invocation), timeoutMs: CHECK_TIMEOUT_MS }, token);
+    return true;
+  } catch (error) {
+    return !(error instanceof ApiError && error.status === 401);
+  }
+}
+
+/** Issues a token, with the lock. Uses the last one if the daemon does not respond. @param old the one to replace. */
+async function replaced(file: TokenFile, old: CachedToken | null, invocation: Printing): Promise<CachedToken> {
   const { output, shell, server } = invocation;
   // Another process may have replaced it before this one got the lock.
   const cached = await file.read();
-  if (cached && isFresh(cached, shell.now())) return cached;
+  if (cached && cached.id !== old?.id && isFresh(cached, shell.now())) return cached;
   let issued: WireTokenCreated;
   try {
     issued = await issue(invocation);

@@ -228,7 +228,7 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
     description: [
       'A token allows a client to send requests for a project until the token expires. Its secret is shown once, when the token is issued. Commands identify a token by its ID; a unique prefix of six or more characters is enough. Names do not identify tokens, because they need not be unique.',
       'When a token is revoked, new requests are refused and requests in flight are ended. A reactivated token works again, with the same expiry and request count.',
-      '`print` is for programs that run a command to get their key, such as `apiKeyHelper` of Claude Code. It prints the same token until 80 % of its lifetime are over. While the daemon cannot be reached it prints the last token, until that expires.',
+      '`print` is for programs that run a command to get their key, such as `apiKeyHelper` of Claude Code. It prints the same token until 80 % of its lifetime are over, or the token is revoked. While the daemon cannot be reached it prints the last token, until that expires.',
     ],
     sections: [
       [
@@ -238,7 +238,7 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
             entries: [
               [
                 '$XDG_RUNTIME_DIR/llmp/token-*.json',
-                'Tokens that `print` has issued, with mode 0600. Without `XDG_RUNTIME_DIR` they are in llmp-UID in the folder for temporary files. A folder that other users can write to is refused. Remove a file to get a new token.',
+                'Tokens that `print` has issued, with mode 0600. Without `XDG_RUNTIME_DIR` they are in llmp-UID in the folder for temporary files. A folder that other users can write to is refused.',
               ],
             ],
           },

@@ -75,6 +75,16 @@ describe('llmp token print', () => {
     expect(only).to.include({ name: 'token print', project_name: projectName });
   });
 
+  it('replaces it if it was revoked', async () => {
+    const first = await secret();
+    const [token] = await tokens();
+    await daemon.manage('DELETE', `/manage/tokens/${token?.id}`);
+    const next = await secret();
+    expect(next).not.to.equal(first);
+    expect(await secret()).to.equal(next);
+    expect((await daemon.call(next)).status).to.equal(200);
+  });
+
   it('saves it in a folder and a file that are private', async () => {
     await secret();
     const modes = [cacheFolder(), onlyFile()].map((path) => (statSync(path).mode & 0o777).toString(8));
