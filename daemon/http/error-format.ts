@@ -165,9 +165,10 @@ const AI_SDK = /\bai-sdk\//i;
 
 /**
  * User agents of clients that parse OpenAI's error format: those with that name in them, the `ai` package (`ai-sdk/provider-utils/…`),
- * and Go's own HTTP client, which is the user agent of go-openai.
+ * and Go's own HTTP client, which is the user agent of go-openai. Mistral's SDKs (`mistral-client-typescript/…`) show the whole
+ * body of an error.
  */
-const OPENAI_USER_AGENT = /openai|\bai-sdk\/|^Go-http-client\//i;
+const OPENAI_USER_AGENT = /openai|\bai-sdk\/|mistral-client|^Go-http-client\//i;
 
 /**
  * Whether a header shows that the client parses OpenAI's error format. OpenAI's SDKs, and those from the same generator, send

@@ -5,7 +5,7 @@
  */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 
@@ -66,14 +66,22 @@ function npm(): Environment {
     openai6: 'npm:openai@6.49.0',
     ai: '6.0.325',
     '@ai-sdk/openai': '3.0.141',
+    '@ai-sdk/anthropic': '3.0.140',
+    '@ai-sdk/google': '3.0.141',
+    anthropic0: 'npm:@anthropic-ai/sdk@0.39.0',
+    anthropic1: 'npm:@anthropic-ai/sdk@1.14.0',
+    '@google/genai': '2.32.0',
+    'groq-sdk': '1.6.0',
+    '@mistralai/mistralai': '2.7.0',
   };
+  const modules = readdirSync(DRIVERS).filter((file) => file.endsWith('.mjs'));
   const manifest = JSON.stringify({ private: true, type: 'module', dependencies });
   return environment({
-    what: 'npm (openai 4, 5 and 6, ai)',
-    ingredients: [manifest, textOf('driver.mjs')],
+    what: 'npm (openai 4, 5 and 6, ai, the SDKs of Anthropic, Google, Groq and Mistral)',
+    ingredients: [manifest, ...modules.map(textOf)],
     async make(folder) {
       writeFileSync(join(folder, 'package.json'), manifest);
-      copyFileSync(join(DRIVERS, 'driver.mjs'), join(folder, 'driver.mjs')); // There it finds its packages.
+      for (const file of modules) copyFileSync(join(DRIVERS, file), join(folder, file)); // There they find their packages.
       await run('npm', ['install', '--ignore-scripts', '--no-audit', '--no-fund', '--prefix', folder], folder);
     },
     program: (folder) => ({ command: process.execPath, args: [join(folder, 'driver.mjs')] }),
@@ -107,8 +115,8 @@ function go(): Environment {
 
 export const ENVIRONMENTS = {
   npm: npm(),
-  pythonNew: python('python-new', 'openai==3.54.0', 'anthropic==2.12.0'),
-  pythonOld: python('python-old', 'openai==1.109.1'),
+  pythonNew: python('python-new', 'openai==3.57.0', 'anthropic==2.14.0', 'google-genai==3.6.1'),
+  pythonOld: python('python-old', 'openai==1.109.1', 'anthropic==0.125.0'),
   langchain: python('python-langchain', 'langchain-openai==1.0.3'),
   go: go(),
 };

@@ -1,6 +1,6 @@
 /** The calls that each SDK makes, and what its user must see. */
 
-export type Kind = 'chat' | 'stream' | 'models' | 'embeddings' | 'tool' | 'upload';
+export type Kind = 'chat' | 'stream' | 'models' | 'embeddings' | 'tool' | 'upload' | 'count';
 
 /** A call for a driver, as it reads it from standard input. */
 export interface Call {
@@ -23,10 +23,10 @@ export interface CallResult {
 
 /** Calls with the same result directly from the provider and through the daemon. */
 export const SAME: readonly Omit<Call, 'key'>[] = [
-  ...(['chat', 'stream', 'models', 'embeddings', 'tool', 'upload'] as const).map((kind) => ({
+  ...(['chat', 'stream', 'models', 'embeddings', 'tool', 'upload', 'count'] as const).map((kind) => ({
     id: kind,
     kind,
-    model: 'gpt-test',
+    model: `${kind}-test`, // Tells them apart in a usage report.
   })),
   { id: "a provider's 400", kind: 'chat', model: 'fail-400' },
   { id: "a provider's 429", kind: 'chat', model: 'fail-429', retries: 1 },
@@ -98,4 +98,8 @@ export const REFUSED = {
 } satisfies Record<string, Refused>;
 
 export type RefusedId = keyof typeof REFUSED;
+/** For SDKs that do not read X-Should-Retry, and retry only if they are told to. */
+export const RETRIED = 'a spent cap, with retries turned on';
+/** What the stand-in reports for each of these calls, as `/manage/usage` counts it. */
+export const COUNTED: readonly Kind[] = ['chat', 'stream', 'tool'];
 export const CUT = 'a revocation in the middle of a stream';

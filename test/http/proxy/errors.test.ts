@@ -206,6 +206,7 @@ describe('errors on /v1', () => {
     ['OpenAI-Organization, which is not forwarded', { 'OpenAI-Organization': 'org' }, true],
     ['a user agent', { 'User-Agent': 'MyApp/1.0 (go-OPENAI)' }, true],
     ['the user agent of the ai package', { 'User-Agent': 'ai/6.0.325 ai-sdk/provider-utils/4.0.66' }, true],
+    ['the user agent of @mistralai/mistralai', { 'User-Agent': 'mistral-client-typescript/2.7.0' }, true],
     ["Go's own user agent, which go-openai sends", { 'User-Agent': 'Go-http-client/1.1' }, true],
     ['X-Goog-Api-Key', GOOGLE, true],
     ['nothing else', { 'X-Other': 'openai', 'User-Agent': 'python-httpx/0.28' }, false],

@@ -64,10 +64,14 @@ func official(base string, c call) (result, error) {
 		return result{"content": it.Choices[0].Message.Content, "tokens": it.Usage.TotalTokens}, nil
 	case "stream":
 		pieces := []string{}
+		params.StreamOptions.IncludeUsage = openai.Bool(true)
 		stream := client.Chat.Completions.NewStreaming(ctx, params)
 		for stream.Next() {
-			if text := stream.Current().Choices[0].Delta.Content; text != "" {
-				pieces = append(pieces, text)
+			// The last one has the usage, and no choice.
+			for _, choice := range stream.Current().Choices {
+				if choice.Delta.Content != "" {
+					pieces = append(pieces, choice.Delta.Content)
+				}
 			}
 		}
 		return result{"pieces": pieces}, stream.Err()
@@ -122,6 +126,7 @@ func community(base string, c call) (result, error) {
 		}
 		return result{"content": it.Choices[0].Message.Content, "tokens": it.Usage.TotalTokens}, nil
 	case "stream":
+		request.StreamOptions = &goopenai.StreamOptions{IncludeUsage: true}
 		stream, err := client.CreateChatCompletionStream(ctx, request)
 		if err != nil {
 			return nil, err
@@ -136,8 +141,10 @@ func community(base string, c call) (result, error) {
 			if err != nil {
 				return nil, err
 			}
-			if text := it.Choices[0].Delta.Content; text != "" {
-				pieces = append(pieces, text)
+			for _, choice := range it.Choices {
+				if choice.Delta.Content != "" {
+					pieces = append(pieces, choice.Delta.Content)
+				}
 			}
 		}
 	case "models":
