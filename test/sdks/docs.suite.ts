@@ -4,7 +4,9 @@ import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync
 import { basename, dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
+import type { UpstreamAuth } from '../../daemon/api/vocabulary.js';
 import { snippetsFor } from '../../daemon/admin/pages/snippets.js';
+import { UPSTREAM_KEY } from '../support/daemon.js';
 import { ProxyFixture } from '../support/proxy-fixture.js';
 import { type Environment, ENVIRONMENTS, NotChecked, type Program } from './environments.js';
 import { standIn } from './stand-in.js';
@@ -46,8 +48,9 @@ async function run({ language, source }: Example, { command, args }: Program, en
     const [file, ...words] = programOf(language, command);
     mkdirSync(join(folder, 'src'));
     const name = join(folder, 'src', { python: 'main.py', go: 'main.go' }[language] ?? 'main.mjs');
-    // Here the SDK is installed under a name that includes its major version.
-    writeFileSync(name, source.replace(`from 'openai'`, `from 'openai6'`));
+    // Here these SDKs are installed under names that include their major version.
+    const installed = source.replace(`from 'openai'`, `from 'openai6'`).replace(`'@anthropic-ai/sdk'`, `'anthropic1'`);
+    writeFileSync(name, installed);
     if (language === 'go') {
       for (const each of ['go.mod', 'go.sum']) copyFileSync(join(home, each), join(folder, 'src', each));
     }
@@ -60,6 +63,14 @@ async function run({ language, source }: Example, { command, args }: Program, en
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/** The provider of the project, by the SDK of the program. */
+function upstreamOf(source: string): { path: string; upstream_auth: UpstreamAuth } {
+  if (/google/i.test(source)) return { path: '', upstream_auth: 'x-goog-api-key' };
+  if (/anthropic/i.test(source)) return { path: '', upstream_auth: 'x-api-key' };
+  if (/azure/i.test(source)) return { path: '', upstream_auth: 'api-key' };
+  return { path: source.includes('groq-sdk') ? '/openai' : '', upstream_auth: 'bearer' };
 }
 
 function programOf(language: string, python: string): string[] {
@@ -97,6 +108,11 @@ describe('the programs in docs/clients', function () {
       scene.provider.answer = standIn(
         () => Promise.resolve(),
         () => undefined,
+      );
+      const { path, upstream_auth } = upstreamOf(example.source);
+      const upstream = { upstream_base_url: scene.provider.url + path, upstream_auth, api_key: UPSTREAM_KEY };
+      expect((await scene.daemon.manage('PATCH', `/manage/projects/${scene.project.id}`, upstream)).status).to.equal(
+        200,
       );
       const source = example.source.replaceAll(ADDRESS, scene.daemon.url);
       const env = { PATH: process.env.PATH, HOME: process.env.HOME, TOKEN: scene.secret, OPENAI_API_KEY: scene.secret };
