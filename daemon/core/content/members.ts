@@ -59,12 +59,13 @@ export function memberOf(span: Span, names: MemberNames, within: Within): unknow
 }
 
 function valueOf({ head, tail, isWhole }: Span, name: MemberName, within: Within): unknown {
-  const end = isWhole ? head : tail;
   // `model` is usually near the beginning, the others near the end.
-  const object =
-    (name === 'model' ? beginningWith(name, head, within) : null) ??
-    endingWith(name, end, within) ??
-    (isWhole && isNamed(name, head) ? parseObject(head) : null);
+  const beginning = name === 'model' ? beginningWith(name, head, within) : null;
+  if (beginning) return valueIn(beginning, name, within);
+  const end = isWhole ? head : tail;
+  const last = end.lastIndexOf(QUOTED[name]);
+  if (last === -1) return undefined;
+  const object = endingWith(name, end, last, within) ?? (isWhole && isNamed(name, head) ? parseObject(head) : null);
   return valueIn(object, name, within);
 }
 
@@ -95,12 +96,13 @@ function plainMember(text: string, name: MemberName): Json | null {
   return value === undefined ? null : { [name]: value };
 }
 
-function endingWith(name: MemberName, bytes: Buffer, within: Within): Json | null {
-  let at = bytes.length;
+/** @param last index of the last match of the name. */
+function endingWith(name: MemberName, bytes: Buffer, last: number, within: Within): Json | null {
+  let at = last;
   let parsedBytes = 0;
   const isList = IN_LISTS.has(name) && endsList(bytes);
-  for (let tries = 0; tries < MAX_ATTEMPTS && at > 0; tries++) {
-    at = bytes.lastIndexOf(QUOTED[name], at - 1);
+  for (let tries = 0; tries < MAX_ATTEMPTS && at >= 0; tries++) {
+    if (tries > 0) at = at === 0 ? -1 : bytes.lastIndexOf(QUOTED[name], at - 1);
     parsedBytes += bytes.length - at;
     if (at === -1 || bytes.length - at > MAX_PARSED_BYTES || parsedBytes > MAX_TOTAL_PARSED_BYTES) return null;
     if (!isName(bytes, at, QUOTED[name].length)) continue;
