@@ -75,6 +75,8 @@ describe('what a command loads', () => {
         'vocabulary',
       ].map((name) => `daemon/api/${name}.js`);
       if (args.startsWith('project ')) client.push('daemon/api/checked-key.js');
+      // `token print` asks again after a failure.
+      if (/\btoken /.test(args)) client.push('daemon/api/follow-stream.js');
       expect(ofDaemon).to.have.members(client);
     });
   }
@@ -103,13 +105,7 @@ describe('what a command loads', () => {
     const { packages, files } = await loadedBy('daemon --check');
     expect(packages).to.include('express');
     for (const name of ['react', 'react-dom', 'helmet']) expect(packages).not.to.include(name);
-    expect(files.filter((file) => file.startsWith('daemon/admin/'))).to.have.members([
-      'daemon/admin/mount.js',
-      'daemon/admin/loading.js',
-      // A daemon that stops ends the streams of open pages. These two load nothing else.
-      'daemon/admin/page-streams.js',
-      'daemon/admin/problem.js',
-    ]);
+    expect(files.filter((file) => file.startsWith('daemon/admin/'))).to.deep.equal([]);
   });
 
   it('llmp usage and llmp audit list: nothing else', async () => {
