@@ -23,6 +23,9 @@ const ALLOWED_FINDINGS: [code: string, text: RegExp, why: string][] = [
     'a rule between fields: expressed as text, because generators do not support more',
   ],
   [REJECTED, /give either duration_hours or duration_minutes/, 'likewise'],
+  ['ST101', /\[502\][\s\S]*key_not_checked/, 'a generated base URL leads to no provider that could check a key'],
+  [REJECTED, /upstream_base_url must/, 'rules of URLs beyond a pattern'],
+  [REJECTED, /another host, which must not get the stored key/, 'a rule between fields and the stored project'],
   [REJECTED, /check_key requires api_key|nothing to change: give at least one of/, 'likewise'],
   [REJECTED, /project_id is required/, 'required unless `like` is given: likewise a rule between fields'],
   [
@@ -37,8 +40,7 @@ const ALLOWED_FINDINGS: [code: string, text: RegExp, why: string][] = [
     'regular expression engines differ in what a space is, and few support line separators',
   ],
   [REJECTED, /words must be/, 'regular expression engines differ in what a space is'],
-  [REJECTED, /url must be a path under \/v1 in its plain form/, 'a pattern cannot express the plain form of a path'],
-  [REJECTED, /upstream_base_url must/, 'a pattern cannot express which URLs and hosts are allowed'],
+  [REJECTED, /url must be a path that is forwarded/, 'a pattern cannot express the plain form of a path'],
   [REJECTED, /Last-Event-ID must be/, 'the ID comes from the daemon and cannot be generated'],
   [
     'ST204',

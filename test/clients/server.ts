@@ -20,6 +20,8 @@ export async function startServer(upstream = 'http://127.0.0.1:9'): Promise<Serv
     MANAGEMENT_TOKEN: managementToken,
     DATABASE_URL: join(temporaryFolder(), 'llmp.db'),
     UPSTREAM_BASE_URL: upstream,
+    // Generated requests name any host; none beyond this machine is to be asked.
+    UPSTREAM_ALLOWED_HOSTS: '127.0.0.1',
     HTTP_CACHE_ENABLED: 'true',
     LOG_FORMAT: 'json',
   });
