@@ -23,10 +23,10 @@ export const codeCacheOf = (bundle: string) =>
   `${bundle.replace(/\.cjs$/, '')}-${process.versions.v8}-${process.arch}.cache`;
 
 /** @param cachedData the content of the code cache, if there is one. @param bundle ASCII only. */
-export function scriptOf(bundle: string, cachedData: Buffer | undefined): Script {
+export function scriptOf(bundle: string, cachedData: Buffer | undefined, filename = bundle): Script {
   const source = readFileSync(bundle, 'latin1');
   return new Script(`(function (exports, require, module, __filename, __dirname, importModule) {${source}\n})`, {
-    filename: bundle,
+    filename,
     ...(cachedData && { cachedData }),
   });
 }

@@ -29,7 +29,8 @@ Object.assign(process.env, {
   MANAGEMENT_TOKEN: 'of-the-stand-in-'.padEnd(40, '0'),
 });
 
-const script = scriptOf(bundle, undefined);
+// The cache contains this name. With the path it would depend on the folder of the build.
+const script = scriptOf(bundle, undefined, 'llmp.cjs');
 const commands = [
   { args: ['token', 'list'], isTerminal: false },
   { args: ['token', 'list'], isTerminal: true },
