@@ -13,6 +13,9 @@ import { writeImage } from './oci.js';
 import { lockFile, sbom } from './sbom.js';
 import { stage } from './stage.js';
 
+// The modes of files must not depend on the user's umask. npm applies it as well.
+process.umask(0o022);
+
 const ROOT = packageRoot();
 const into = resolve(process.argv[2] ?? join(ROOT, 'release'));
 const ofCommit = () => run('git', ['log', '-1', '--format=%ct'], { cwd: ROOT }).toString();
