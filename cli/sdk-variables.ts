@@ -24,7 +24,7 @@ export const SDKS = {
 export type SdkName = keyof typeof SDKS;
 export const SDK_NAMES = Object.keys(SDKS) as [SdkName, ...SdkName[]];
 
-/** Variables for the keys of other providers and tools. With one of them, a command could bypass the token. */
+/** Variables for the keys of other providers and tools, and switches to another service. With one of them, a command could bypass the token. */
 const OTHER_KEYS = [
   'OPENAI_ADMIN_KEY',
   'CLAUDE_CODE_OAUTH_TOKEN',
@@ -49,6 +49,15 @@ const OTHER_KEYS = [
   'NVIDIA_API_KEY',
   'VOYAGE_API_KEY',
   'ELEVENLABS_API_KEY',
+  'HF_TOKEN',
+  'HUGGING_FACE_HUB_TOKEN',
+  'AI_GATEWAY_API_KEY',
+  'AWS_BEARER_TOKEN_BEDROCK',
+  'ANTHROPIC_CUSTOM_HEADERS',
+  'OPENAI_API_TYPE',
+  'GOOGLE_GENAI_USE_VERTEXAI',
+  'CLAUDE_CODE_USE_BEDROCK',
+  'CLAUDE_CODE_USE_VERTEX',
 ];
 
 /** Variables that a command must not inherit: keys of all providers. */

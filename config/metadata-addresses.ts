@@ -4,8 +4,14 @@ import { BlockList, isIP, isIPv6 } from 'node:net';
 const METADATA_ADDRESSES = new BlockList();
 METADATA_ADDRESSES.addSubnet('169.254.0.0', 16);
 METADATA_ADDRESSES.addSubnet('fe80::', 10, 'ipv6');
-METADATA_ADDRESSES.addSubnet('64:ff9b::a9fe:0', 112, 'ipv6'); // 169.254.0.0/16 behind NAT64
+// 169.254.0.0/16 within IPv6, beside IPv4-mapped addresses, which a BlockList knows: NAT64, 6to4, translated, compatible.
+METADATA_ADDRESSES.addSubnet('64:ff9b::a9fe:0', 112, 'ipv6');
+METADATA_ADDRESSES.addSubnet('2002:a9fe::', 32, 'ipv6');
+METADATA_ADDRESSES.addSubnet('::ffff:0:a9fe:0', 112, 'ipv6');
+METADATA_ADDRESSES.addSubnet('::a9fe:0', 112, 'ipv6');
 METADATA_ADDRESSES.addAddress('fd00:ec2::254', 'ipv6'); // Amazon
+METADATA_ADDRESSES.addAddress('fd00:ec2::23', 'ipv6'); // Amazon, credentials of pods
+METADATA_ADDRESSES.addAddress('168.63.129.16'); // Azure
 METADATA_ADDRESSES.addAddress('fd20:ce::254', 'ipv6'); // Google
 METADATA_ADDRESSES.addAddress('100.100.100.200'); // Alibaba
 METADATA_ADDRESSES.addAddress('192.0.0.192'); // Oracle

@@ -60,9 +60,10 @@ export function warningsOfUpstream(text: string): string[] {
   return warnings;
 }
 
+// Not names below `localhost`: some resolvers look them up in the network.
 function isLoopbackHost(hostname: string): boolean {
   const host = hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');
-  return host === 'localhost' || host.endsWith('.localhost') || host === '::1' || /^127\.\d+\.\d+\.\d+$/.test(host);
+  return host === 'localhost' || host === '::1' || /^127\.\d+\.\d+\.\d+$/.test(host);
 }
 
 function plainUrl(text: string): URL | undefined {

@@ -75,6 +75,7 @@ export interface AdmissionOptions {
 export class Admission {
   readonly #lookup: TokenLookup;
   readonly #clock: Clock;
+  readonly #log: Log;
   readonly #staleLimitMs: number;
   readonly #isShared: boolean;
   readonly #accounts: AccountCache;
@@ -92,6 +93,7 @@ export class Admission {
   constructor(options: AdmissionOptions) {
     this.#lookup = options.lookup;
     this.#clock = options.clock;
+    this.#log = options.log;
     this.#staleLimitMs = options.staleLimitMs;
     this.#isShared = options.isShared ?? false;
     this.#accounts = new AccountCache(options.clock, options.maxAccounts);
@@ -303,7 +305,17 @@ export class Admission {
     if (!end) return;
     this.propagation.observe(this.#clock.monotonic() - recordedAtMs);
     for (const account of this.#accountsOf(change)) {
-      for (const pass of account.inFlight.all()) if (pass.changeSeq < change.seq) endPass(pass, end());
+      for (const pass of account.inFlight.all()) if (pass.changeSeq < change.seq) this.#end(pass, end());
+    }
+  }
+
+  /** Ends a request in flight. A failure must not keep the other requests of a revoked token from ending. */
+  #end(pass: Pass, refusal: Refusal): void {
+    pass.ended = refusal;
+    try {
+      pass.onEnded?.(refusal);
+    } catch (error) {
+      this.#log.error('a request of a revoked token or inactive project did not end', { error });
     }
   }
 
@@ -330,7 +342,7 @@ export class Admission {
     for (const account of busy) {
       await this.#read(account.digest);
       const end = this.#refusalFor(account);
-      if (end) for (const pass of account.inFlight.all()) endPass(pass, end());
+      if (end) for (const pass of account.inFlight.all()) this.#end(pass, end());
     }
   }
 
@@ -526,8 +538,3 @@ const ENDING_REFUSALS: Partial<Record<Change['kind'], () => Refusal>> = {
   'tokens.revoked': tokenRevoked,
   'project.deactivated': projectInactive,
 };
-
-function endPass(pass: Pass, refusal: Refusal): void {
-  pass.ended = refusal;
-  pass.onEnded?.(refusal);
-}

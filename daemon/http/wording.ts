@@ -4,7 +4,7 @@ import type { Reloadable } from '../../config/settings.js';
 import type { Refusal } from '../core/refusal.js';
 import { isWellFormedSecret, SECRET_PREFIX } from '../core/token.js';
 import { holdsToken } from '../core/token-in-text.js';
-import { credentialOf, subprotocolsOf } from './credentials.js';
+import { bearerOf, subprotocolsOf } from './credentials.js';
 import { OTHER_CARRIERS, OTHER_CREDENTIAL_FIELDS } from './fields.js';
 import { type ErrorFormat, errorFormatFor, retriesByStatus } from './error-format.js';
 
@@ -38,12 +38,15 @@ export const wordingForUnreadable = (refusal: Refusal, { errorShape }: WordingSe
   hasToken: false,
 });
 
+/** For a hint only: of several credentials any one. It must not throw, because it words a refusal. */
 function presentedToken({ headers }: IncomingMessage): string | null {
   const { credential } = subprotocolsOf(headers['sec-websocket-protocol']);
-  const others = [...OTHER_CARRIERS.map((name) => headers[name]), credential].filter(
-    (text) => typeof text === 'string',
-  );
-  return credentialOf(headers.authorization, others.length === 0 ? null : others);
+  const presented = [
+    bearerOf(headers.authorization),
+    ...OTHER_CARRIERS.map((name) => headers[name]),
+    credential,
+  ].filter((text) => typeof text === 'string');
+  return presented.find(isWellFormedSecret) ?? presented[0] ?? null;
 }
 
 const HOW_TO_SEND_IT = 'Send it as `Authorization: Bearer sk-wt-…`.';

@@ -40,7 +40,7 @@ describe('I: secrets that a client of /v1 sends are not kept anywhere', () => {
     'two credentials': [400, () => withCredential([`Bearer ${stage.secret}`, `Bearer ${canary('client')}`])],
     'a cookie': [200, () => get({ Cookie: `session=${canary('client')}; token=${mintSecret()}` })],
     'other credentials': [
-      200,
+      400,
       () => get({ 'X-Api-Key': mintSecret(), 'Api-Key': canary('client'), 'Proxy-Authorization': basic(mintSecret()) }),
     ],
     'credentials in headers that do not count': [
@@ -65,7 +65,7 @@ describe('I: secrets that a client of /v1 sends are not kept anywhere', () => {
       200,
       () => get({ 'User-Agent': mintSecret(), 'X-Forwarded-For': canary('client') }),
     ],
-    'the subprotocol of a handshake': [200, () => get({ ...HANDSHAKE, ...offering(mintSecret()) })],
+    'the subprotocol of a handshake': [400, () => get({ ...HANDSHAKE, ...offering(mintSecret()) })],
     'the only credential of a handshake': [
       401,
       () => get({ ...HANDSHAKE, ...offering(mintSecret()), Authorization: [] }),
@@ -150,8 +150,8 @@ describe('I: secrets that a client of /v1 sends are not kept anywhere', () => {
       const key = exchange.all('authorization').join();
       exchange.respond(200, `X-Request-ID: ${key}\r\nX-Key: ${key}\r\n`, JSON.stringify({ key }));
     };
-    expect((await stage.ask(stage.get())).header('x-key')).to.match(/^Bearer upstream-canary-/);
-    expect((await stage.onlyRecord()).upstreamRequestId).to.equal('********');
+    expect((await stage.ask(stage.get())).header('x-key')).to.equal('Bearer ********');
+    expect((await stage.onlyRecord()).upstreamRequestId).to.equal('Bearer ********');
   });
 });
 

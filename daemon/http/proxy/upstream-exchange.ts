@@ -55,10 +55,17 @@ export class UpstreamExchange implements Receiver, ReservationOwner {
     const exchange = this.#exchange;
     if (exchange.hasEnded() || this.isSent) return;
     const { admission, upstreams } = exchange.options;
-    this.#upstream = upstreams.of(this.#pass.upstreamBaseUrl);
+    let upstream: Upstream;
+    try {
+      upstream = upstreams.of(this.#pass.upstreamBaseUrl);
+    } catch (error) {
+      exchange.refuse(error);
+      return;
+    }
+    this.#upstream = upstream;
     this.#transaction = transaction;
     exchange.timeouts.pause();
-    this.#reservation = new ForwardReservation(this, admission, this.#upstream.forwarder);
+    this.#reservation = new ForwardReservation(this, admission, upstream.forwarder);
     void this.#reservation.begin(this.#pass);
   }
 

@@ -3,8 +3,10 @@
  * requests to another.
  */
 import type { UpstreamAuth } from '../../api/vocabulary.js';
+import { isMetadataHost } from '../../../config/metadata-addresses.js';
 import type { Settings } from '../../../config/settings.js';
 import type { Clock } from '../../core/ports.js';
+import { Refusal } from '../../core/refusal.js';
 import { rememberingLookup } from './dns-lookup.js';
 import { Forwarder, type ForwarderOptions } from './forwarder.js';
 import { type ForwardUpgrade, upgradesAt } from './http-proxy.js';
@@ -27,6 +29,8 @@ export interface Upstream {
 
 /** Upstreams that are not in use are forgotten above this number. */
 const MAX_IDLE_ORIGINS = 100;
+/** Base URLs that are remembered. They are parsed again when needed. */
+const MAX_BASE_URLS = 1000;
 
 export type UpstreamSettings = Pick<Settings, 'upstreamBaseUrl' | 'upstreamConnections'>;
 
@@ -42,13 +46,17 @@ export class Upstreams {
     this.#default = this.#at(settings.upstreamBaseUrl);
   }
 
-  /** @param baseUrl null: UPSTREAM_BASE_URL. */
+  /** @param baseUrl null: UPSTREAM_BASE_URL. @throws if it is not a valid URL. @throws {Refusal} for a metadata address. */
   of(baseUrl: string | null): Upstream {
     if (baseUrl === null) return this.#default;
     let upstream = this.#byBaseUrl.get(baseUrl);
     if (!upstream) {
       this.#forgetIdle();
-      upstream = this.#at(new URL(baseUrl));
+      if (this.#byBaseUrl.size >= MAX_BASE_URLS) this.#byBaseUrl.clear();
+      const url = new URL(baseUrl);
+      // It was checked when it was stored; the name of an address is not resolved, and so not checked again.
+      if (isMetadataHost(url.hostname)) throw new Refusal('upstream_unreachable', 'upstream unreachable');
+      upstream = this.#at(url);
       this.#byBaseUrl.set(baseUrl, upstream);
     }
     return upstream;

@@ -1,5 +1,6 @@
 /** Where a client may send its token: every subset of the carriers with every kind of credential, on requests and WebSocket handshakes. */
 import { expect } from 'chai';
+import { mintSecret } from '../../../daemon/core/token.js';
 import { OTHER_CARRIERS } from '../../../daemon/http/fields.js';
 import { UPSTREAM_KEY } from '../../support/daemon.js';
 import { ProxyFixture } from '../../support/proxy-fixture.js';
@@ -132,5 +133,33 @@ describe('the carriers of a token', () => {
       client.send(head('GET /v1/models', null, fields));
       expect((await client.response()).status, JSON.stringify(Object.keys(fields))).to.equal(status);
     }
+  });
+
+  it('get the usual 401 if an unknown token is beside another one in a place that does not count', async () => {
+    for (const target of ['/v1/models', '/token/self']) {
+      for (const carrier of CARRIERS) {
+        const unknown = mintSecret();
+        const answer = await scene.send(
+          head(`GET ${target}`, null, {
+            [carrier]: carrier === 'authorization' ? `Bearer ${unknown}` : unknown,
+            'Sec-WebSocket-Protocol': `openai-insecure-api-key.${mintSecret()}`,
+          }),
+        );
+        expect(answer.status, `${target} ${carrier}`).to.equal(401);
+      }
+    }
+  });
+
+  it('of a request in flight do not matter when its token is revoked: all of them end', async () => {
+    scene.provider.answer = () => undefined;
+    const clients = [];
+    for (let n = 0; n < 3; n++) {
+      const fields = { 'Sec-WebSocket-Protocol': `openai-insecure-api-key.${mintSecret()}` };
+      clients.push(await scene.client(head('GET /v1/models', scene.secret, fields)));
+    }
+    await scene.inFlight(3);
+    const revoked = await scene.daemon.manage('DELETE', `/manage/tokens/${scene.token.id}`);
+    expect(revoked.status).to.equal(200);
+    for (const client of clients) expect((await client.response()).status).to.equal(401);
   });
 });
