@@ -53,6 +53,8 @@ function endOrphans(log: Pick<Log, 'warn'>): number {
 function pidsHere(): number[] {
   if (process.platform !== 'linux') return [];
   try {
+    // `/proc` may be that of another PID namespace, whose numbers mean other processes here.
+    if (readlinkSync('/proc/self') !== String(process.pid)) return [];
     return readdirSync('/proc').map(Number).filter(Number.isInteger);
   } catch {
     return [];
@@ -63,6 +65,8 @@ function isOrphanedWorker(pid: number): boolean {
   try {
     const primary = PRIMARY.exec(readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').at(-2) ?? '')?.[1];
     if (primary === undefined || statSync(`/proc/${pid}`).uid !== process.getuid?.()) return false;
+    // Not a process that only names one, such as a search for it.
+    if (readlinkSync(`/proc/${pid}/exe`) !== readlinkSync('/proc/self/exe')) return false;
     // In another namespace PIDs have other meanings.
     if (readlinkSync(`/proc/${pid}/ns/pid`) !== readlinkSync('/proc/self/ns/pid')) return false;
     return parentOf(pid) !== Number(primary);

@@ -114,6 +114,14 @@ export class Exchange extends LinkedSetMember implements AdmissionRequest, OpenE
     const pass = this.#pass;
     const fields = this.#fields;
     if (!pass || !fields || this.hasEnded()) return; // It was refused or cut while its body arrived.
+    try {
+      this.#serve(pass, fields);
+    } catch (error) {
+      this.refuse(error);
+    }
+  }
+
+  #serve(pass: Pass, fields: RequestFields): void {
     const { cache } = this.options;
     const body = (this.#body = this.#observeBody(this.#body));
     const facts = cache && cacheRequestOf(this.req, { pass, fields, body });
