@@ -52,7 +52,7 @@ export const USAGE_SORTS: Choices = [
   ['errors', 'most errors'],
   ['prompt_tokens', 'most prompt tokens'],
   ['completion_tokens', 'most completion tokens'],
-  ['cache_read_tokens', 'most prompt tokens from a prompt cache'],
+  ['cache_read_tokens', 'most prompt cache reads'],
   ['time', 'newest first'],
 ];
 
