@@ -26,6 +26,8 @@ export class TurnQueue<T> {
   #items: T[] = [];
   /** Index of the first item that is not done yet. */
   #nextIndex = 0;
+  /** Also while a slice is at work, so that what it adds does not schedule another one. */
+  #isScheduled = false;
   /** When the next slice was scheduled (monotonic). */
   #scheduledAtMs = 0;
 
@@ -38,10 +40,11 @@ export class TurnQueue<T> {
 
   add(item: T): void {
     this.#items.push(item);
-    if (this.#items.length - this.#nextIndex === 1) this.#schedule();
+    if (!this.#isScheduled) this.#schedule();
   }
 
   #schedule(): void {
+    this.#isScheduled = true;
     this.#scheduledAtMs = this.#clock.monotonic();
     setImmediate(this.#runSlice);
   }
@@ -57,6 +60,7 @@ export class TurnQueue<T> {
     try {
       this.#runUntil(nowMs + Math.max(this.#sliceMs, otherWorkMs));
     } finally {
+      this.#isScheduled = false;
       if (this.#nextIndex < this.#items.length) this.#schedule();
     }
   };
