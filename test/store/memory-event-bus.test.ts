@@ -1,4 +1,7 @@
 import { expect } from 'chai';
+import type { RequestEnded } from '../../daemon/core/events.js';
+import { factsOf } from '../../daemon/store/event-facts.js';
+import { eventText } from '../../daemon/store/event-text.js';
 import { MemoryEventBus } from '../../daemon/store/memory/event-bus.js';
 import { TestClock } from '../support/clock.js';
 import { eventually } from '../support/eventually.js';
@@ -20,6 +23,76 @@ describe('the event bus in memory', () => {
     for (let i = 0; i < 12_345; i++) bus.publish(requestNamed(`n${i}`));
     const names = await storedEvents(bus, 10_000);
     expect([names[0], names.at(-1)]).to.deep.equal(['n2345', 'n12344']);
+  });
+
+  const FULL: RequestEnded = {
+    requestId: 'r1',
+    timeMs: 1_700_000_000_123,
+    projectId: 'p1',
+    tokenId: 't1',
+    tokenName: 'CI job',
+    projectName: 'web',
+    obfuscated: 'sk-wt-1…2',
+    clientIp: '192.0.2.1',
+    method: 'POST',
+    path: '/v1/chat/completions',
+    status: 502,
+    code: 'upstream_unreachable',
+    problem: 'The provider cannot be reached.',
+    outcome: 'upstream_error',
+    isForwarded: true,
+    cache: 'hit',
+    durationMs: 12.25,
+    upstreamMs: 11.5,
+    firstByteMs: 11.75,
+    bytesIn: 10,
+    bytesOut: 5_000_000_000,
+    streamed: true,
+    upstreamRequestId: 'req_1',
+    model: 'gpt-x',
+    usage: { promptTokens: 1, completionTokens: 2, totalTokens: 3, cacheReadTokens: 4, cacheWriteTokens: 5 },
+    requestBody: null,
+    responseBody: null,
+  };
+  const NO_COUNTS = {
+    promptTokens: null,
+    completionTokens: 0,
+    totalTokens: null,
+    cacheReadTokens: null,
+    cacheWriteTokens: null,
+  };
+  const withoutId = (json: string) => ({ ...(JSON.parse(json) as object), id: '' });
+
+  it('keeps each field of a request', async () => {
+    const bus = new MemoryEventBus('i', new TestClock());
+    const variants = [
+      FULL,
+      { ...SOME_REQUEST, tokenId: null, projectId: null, projectName: null },
+      { ...FULL, isForwarded: false, cache: 'miss' as const, usage: NO_COUNTS },
+      { ...FULL, streamed: false, path: `/v1/${'x'.repeat(1_000)}` },
+      { ...FULL, requestBody: 'asked', responseBody: 'answered' },
+    ];
+    for (const ended of variants) bus.publish({ kind: 'request', ended });
+    for await (const events of bus.stored(null)) {
+      const inOrder = [...events].reverse();
+      const [first] = inOrder;
+      expect(first?.facts).to.deep.equal(factsOf({ kind: 'request', ended: FULL }));
+      expect(inOrder.map(({ json }) => withoutId(json))).to.deep.equal(
+        variants.map((ended) => withoutId(eventText({ kind: 'request', ended }, 'i'))),
+      );
+    }
+  });
+
+  it('gives an event to all readers with the same ID, whoever reads it first', async () => {
+    const bus = new MemoryEventBus('i', new TestClock());
+    for (let i = 0; i < 3; i++) bus.publish(requestNamed(`n${i}`));
+    const read = async () => {
+      for await (const events of bus.stored(null)) return events;
+      return [];
+    };
+    const [one, other] = [await read(), await read()];
+    expect(one.map(({ json }) => json)).to.deep.equal(other.map(({ json }) => json));
+    expect((await read()).map(({ json }) => json)).to.deep.equal(one.map(({ json }) => json));
   });
 
   it('keeps fewer events if they contain bodies, so that memory stays bounded', async () => {

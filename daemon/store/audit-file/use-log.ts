@@ -17,8 +17,8 @@ import { UseFields } from './fields.js';
 import { linesOf } from './tail.js';
 import { WriteFailed } from './writing.js';
 
-// Takes about half a millisecond.
-const SLICE = 128;
+// Takes up to 0.2 ms: requests that arrive meanwhile wait.
+const SLICE = 16;
 const WRITE_EVERY_MS = 500;
 const RETRY_MS = 1_000;
 const CHUNK_BYTES = 1024 * 1024; // Each chunk costs one disk sync.
@@ -68,6 +68,8 @@ export class UseLog {
   #isSliceDue = false;
   #chain: Chain;
   #chunks: Chunk[] = [];
+  /** The memory of a chunk that was written. New memory twice a second would cause most of the full garbage collections. */
+  #spare: Buffer | null = null;
   #waitingBytes = 0;
   #unknown = new Map<string, number>();
   #cancelSummary: (() => void) | null = null;
@@ -155,10 +157,16 @@ export class UseLog {
     const last = this.#chunks.at(-1);
     if (last && last.length + bytes <= last.bytes.length) return last;
     const { head } = this.#chain;
-    const size = Math.max(CHUNK_BYTES, bytes);
-    const chunk = { bytes: Buffer.allocUnsafeSlow(size), length: 0, before: head, after: head };
+    const chunk = { bytes: this.#memoryFor(bytes), length: 0, before: head, after: head };
     this.#chunks.push(chunk);
     return chunk;
+  }
+
+  #memoryFor(bytes: number): Buffer {
+    if (bytes > CHUNK_BYTES) return Buffer.allocUnsafeSlow(bytes);
+    const spare = this.#spare;
+    this.#spare = null;
+    return spare ?? Buffer.allocUnsafeSlow(CHUNK_BYTES);
   }
 
   #writeLater(afterMs = WRITE_EVERY_MS): void {
@@ -215,6 +223,7 @@ export class UseLog {
     try {
       await this.#options.file.append(chunk.bytes.subarray(0, chunk.length), chunk.after);
       this.#waitingBytes -= chunk.length;
+      if (!rest && chunk.bytes.length === CHUNK_BYTES) this.#spare = chunk.bytes;
     } catch (error) {
       this.#putBack(chunk, error instanceof WriteFailed ? error.bytesWritten : 0);
       throw error;

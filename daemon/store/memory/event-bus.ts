@@ -1,18 +1,21 @@
 /**
  * Event bus in memory, for an instance without Redis. It stores the last 10,000 events for followers and lists.
  *
- * Publishing only stores a reference in a ring buffer; the JSON is created when a follower or a list reads the event, and then replaces
+ * Publishing only stores the record in a ring buffer; the JSON is created when a follower or a list reads the event, and then replaces
  * the record that it was created from. All events together have at most 16 million characters, so that long paths and captured bodies
- * store fewer events instead of taking more memory: usually the ring takes about 10 MB, and never more than 32 MB.
+ * store fewer events instead of taking more memory: usually the ring takes about 5 MB, and never more than 32 MB.
  */
 import { parseStreamId } from '../../core/stream-id.js';
 import type { PublishableEvent } from '../../core/events.js';
 import type { Clock, EventBus, EventCounts, FollowStart, PublishedEvent } from '../../core/ports.js';
 import { Waiters } from '../published.js';
-import { MemoryEvent, type Publisher } from './memory-event.js';
+import { charactersOf, MemoryEvent, type Publisher, USUAL_CHARACTERS } from './memory-event.js';
+import { RequestColumns } from './request-columns.js';
 
 const CAPACITY = 10_000;
 const MAX_CHARACTERS = 16_000_000;
+/** Of a request without bodies, and with a path of usual length. */
+const MAX_CHARACTERS_IN_COLUMNS = USUAL_CHARACTERS + 500;
 const MAX_BATCH = 100;
 const GATHER_MS = 20; // Each wake-up costs one write per follower.
 
@@ -23,8 +26,12 @@ export class MemoryEventBus implements EventBus, Publisher {
   /** Part of every position, so that positions from an earlier process are recognised. */
   readonly sinceMs: number;
   readonly #clock: Clock;
-  /** The event with number N is at index N modulo the capacity. */
+  // The event with number N is in slot N modulo the capacity: in the columns if its JSON was not created and it is a usual request,
+  // otherwise in the ring.
+  readonly #columns = new RequestColumns();
   readonly #ring = Array<MemoryEvent | null>(CAPACITY).fill(null);
+  /** Characters of the event in each slot. */
+  readonly #sizes = new Uint32Array(CAPACITY);
   readonly #followers = new Waiters();
   #isGathering = false;
   /** Number of the next event, starting from 1. */
@@ -45,10 +52,14 @@ export class MemoryEventBus implements EventBus, Publisher {
 
   publish(published: PublishableEvent): void {
     if (this.#next - this.#oldest === CAPACITY) this.#evictOldest();
-    const event = new MemoryEvent(this, this.#next, published);
-    this.#ring[this.#next % CAPACITY] = event;
+    const slot = this.#next % CAPACITY;
+    const characters = charactersOf(published);
+    if (published.kind === 'request' && characters <= MAX_CHARACTERS_IN_COLUMNS)
+      this.#columns.put(slot, published.ended);
+    else this.#ring[slot] = new MemoryEvent(this, this.#next, published);
     this.#next += 1;
-    this.#characters += event.characters;
+    this.#sizes[slot] = characters;
+    this.#characters += characters;
     while (this.#characters > MAX_CHARACTERS) this.#evictOldest();
     if (this.#isGathering || !this.#followers.hasAny) return;
     this.#isGathering = true;
@@ -80,9 +91,17 @@ export class MemoryEventBus implements EventBus, Publisher {
     }
   }
 
-  onRendered(event: MemoryEvent, moreCharacters: number): void {
-    // It may have left the ring.
-    if (this.#ring[event.number % CAPACITY] === event) this.#characters += moreCharacters;
+  rendered(number: number): MemoryEvent | null {
+    return number < this.#oldest ? null : (this.#ring[number % CAPACITY] ?? null);
+  }
+
+  onRendered(event: MemoryEvent, characters: number): void {
+    if (event.number < this.#oldest) return;
+    const slot = event.number % CAPACITY;
+    this.#columns.clear(slot);
+    this.#ring[slot] = event;
+    this.#characters += characters - (this.#sizes[slot] ?? 0);
+    this.#sizes[slot] = characters;
   }
 
   close(): Promise<void> {
@@ -106,16 +125,23 @@ export class MemoryEventBus implements EventBus, Publisher {
   #between(first: number, end: number): PublishedEvent[] {
     const events = [];
     for (let number = first; number < end; number++) {
-      const event = this.#ring[number % CAPACITY];
+      const event = this.#ring[number % CAPACITY] ?? this.#eventInColumns(number);
       if (event) events.push(event);
     }
     return events;
   }
 
+  #eventInColumns(number: number): MemoryEvent | null {
+    const ended = this.#columns.at(number % CAPACITY);
+    return ended && new MemoryEvent(this, number, { kind: 'request', ended });
+  }
+
   #evictOldest(): void {
     const slot = this.#oldest % CAPACITY;
-    this.#characters -= this.#ring[slot]?.characters ?? 0;
+    this.#characters -= this.#sizes[slot] ?? 0;
+    this.#sizes[slot] = 0;
     this.#ring[slot] = null;
+    this.#columns.clear(slot);
     this.#oldest += 1;
   }
 }

@@ -9,12 +9,14 @@ export interface Publisher {
   readonly instance: string;
   /** The first part of its stream IDs. */
   readonly sinceMs: number;
-  /** Called when the JSON was created, which takes this many characters more than the record, or less. */
-  onRendered(event: MemoryEvent, moreCharacters: number): void;
+  /** The event with this number, if its JSON was created before. */
+  rendered(number: number): MemoryEvent | null;
+  /** Called when the JSON of the event was created, which has this many characters: from now on, that is the event with its number. */
+  onRendered(event: MemoryEvent, characters: number): void;
 }
 
 /** Everything of an event apart from the texts that are counted. */
-const USUAL_CHARACTERS = 900;
+export const USUAL_CHARACTERS = 900;
 
 export class MemoryEvent implements PublishedEvent {
   readonly #publisher: Publisher;
@@ -28,11 +30,6 @@ export class MemoryEvent implements PublishedEvent {
     this.#content = published;
   }
 
-  /** How much memory it takes. */
-  get characters(): number {
-    return typeof this.#content === 'string' ? this.#content.length : charactersOf(this.#content);
-  }
-
   get streamId(): string {
     return `${this.#publisher.sinceMs}-${this.number}`;
   }
@@ -43,17 +40,20 @@ export class MemoryEvent implements PublishedEvent {
 
   get json(): string {
     if (typeof this.#content === 'string') return this.#content;
-    const before = this.characters;
+    // By another reader. Its JSON has the ID of the event.
+    const rendered = this.#publisher.rendered(this.number);
+    if (rendered && rendered !== this) return (this.#content = rendered.json);
     this.#facts ??= factsOf(this.#content);
     // A copy, because the text was joined from many pieces, which together take three times the memory.
     const json = Buffer.from(eventText(this.#content, this.#publisher.instance)).toString();
     this.#content = json;
-    this.#publisher.onRendered(this, json.length - before);
+    this.#publisher.onRendered(this, json.length);
     return json;
   }
 }
 
-function charactersOf(event: PublishableEvent): number {
+/** How much memory an event takes before its JSON was created. */
+export function charactersOf(event: PublishableEvent): number {
   if (event.kind !== 'request') return USUAL_CHARACTERS;
   const { path, upstreamRequestId, requestBody, responseBody } = event.ended;
   return (
