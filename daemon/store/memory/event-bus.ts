@@ -6,7 +6,7 @@
  * store fewer events instead of taking more memory: usually the ring takes about 5 MB, and never more than 32 MB.
  */
 import { parseStreamId } from '../../core/stream-id.js';
-import type { PublishableEvent } from '../../core/events.js';
+import type { PublishableEvent, RequestEnded } from '../../core/events.js';
 import type { Clock, EventBus, EventCounts, FollowStart, PublishedEvent } from '../../core/ports.js';
 import { Waiters } from '../published.js';
 import { charactersOf, MemoryEvent, type Publisher, USUAL_CHARACTERS } from './memory-event.js';
@@ -14,8 +14,6 @@ import { RequestColumns } from './request-columns.js';
 
 const CAPACITY = 10_000;
 const MAX_CHARACTERS = 16_000_000;
-/** Of a request without bodies, and with a path of usual length. */
-const MAX_CHARACTERS_IN_COLUMNS = USUAL_CHARACTERS + 500;
 const MAX_BATCH = 100;
 const GATHER_MS = 20; // Each wake-up costs one write per follower.
 
@@ -54,7 +52,7 @@ export class MemoryEventBus implements EventBus, Publisher {
     if (this.#next - this.#oldest === CAPACITY) this.#evictOldest();
     const slot = this.#next % CAPACITY;
     const characters = charactersOf(published);
-    if (published.kind === 'request' && characters <= MAX_CHARACTERS_IN_COLUMNS)
+    if (published.kind === 'request' && isForColumns(published.ended, characters))
       this.#columns.put(slot, published.ended);
     else this.#ring[slot] = new MemoryEvent(this, this.#next, published);
     this.#next += 1;
@@ -145,3 +143,7 @@ export class MemoryEventBus implements EventBus, Publisher {
     this.#oldest += 1;
   }
 }
+
+/** Without bodies, and with a path of usual length. */
+const isForColumns = ({ requestBody, responseBody }: RequestEnded, characters: number) =>
+  requestBody === null && responseBody === null && characters <= USUAL_CHARACTERS + 500;
