@@ -22,6 +22,7 @@ const SLICE = 16;
 const WRITE_EVERY_MS = 500;
 const RETRY_MS = 1_000;
 const CHUNK_BYTES = 1024 * 1024; // Each chunk costs one disk sync.
+const MAX_SPARES = 4; // As many chunks as a busy daemon fills between two writes.
 const MAX_WAITING_BYTES = 32 * 1024 * 1024;
 const SUMMARY_EVERY_MS = 60_000;
 
@@ -68,8 +69,8 @@ export class UseLog {
   #isSliceDue = false;
   #chain: Chain;
   #chunks: Chunk[] = [];
-  /** The memory of a chunk that was written. New memory twice a second would cause most of the full garbage collections. */
-  #spare: Buffer | null = null;
+  /** The memory of chunks that were written. New memory twice a second would cause most of the full garbage collections. */
+  readonly #spares: Buffer[] = [];
   #waitingBytes = 0;
   #unknown = new Map<string, number>();
   #cancelSummary: (() => void) | null = null;
@@ -164,9 +165,7 @@ export class UseLog {
 
   #memoryFor(bytes: number): Buffer {
     if (bytes > CHUNK_BYTES) return Buffer.allocUnsafeSlow(bytes);
-    const spare = this.#spare;
-    this.#spare = null;
-    return spare ?? Buffer.allocUnsafeSlow(CHUNK_BYTES);
+    return this.#spares.pop() ?? Buffer.allocUnsafeSlow(CHUNK_BYTES);
   }
 
   #writeLater(afterMs = WRITE_EVERY_MS): void {
@@ -223,7 +222,7 @@ export class UseLog {
     try {
       await this.#options.file.append(chunk.bytes.subarray(0, chunk.length), chunk.after);
       this.#waitingBytes -= chunk.length;
-      if (!rest && chunk.bytes.length === CHUNK_BYTES) this.#spare = chunk.bytes;
+      if (chunk.bytes.length === CHUNK_BYTES && this.#spares.length < MAX_SPARES) this.#spares.push(chunk.bytes);
     } catch (error) {
       this.#putBack(chunk, error instanceof WriteFailed ? error.bytesWritten : 0);
       throw error;
