@@ -105,10 +105,12 @@ export async function topGroupHours(
 ): Promise<TopGroupHour[]> {
   if (groups.length === 0) return [];
   const keys = DIMENSIONS[query.by].join(', ');
-  const { table, column, hour, failed, where, ids } = hourSource(query, firstMs, groups);
+  const { table, index, column, hour, failed, where, ids } = hourSource(query, firstMs, groups);
+  // Otherwise SQLite reads the rows of all projects for each of the listed ones.
+  const listed = on.dialect.rowsIn(`${table} ${on.dialect.indexHint(index)}`, column, '$ids');
   const rows = await on.select<HourColumns>(
     `SELECT ${keys}, ${hour} AS hour, SUM(requests) AS done, SUM(${failed}) AS failed
-     FROM ${on.dialect.rowsIn(table, column, '$ids')} ${where.sql} GROUP BY ${keys}, ${hour}`,
+     FROM ${listed} ${where.sql} GROUP BY ${keys}, ${hour}`,
     { ...where.bind, ids: JSON.stringify([...new Set(ids)]) },
   );
   return rows.map(({ token_id, project_id, model, hour: hourMs, done, failed: failures }) => ({
@@ -127,12 +129,14 @@ function hourSource({ by, projectId, tokenId }: TopQuery, since: number, groups:
   if (by !== 'token' && tokenId === undefined) {
     where.and("kind = 'project_hour' AND from_ms >= $since", { since });
     const ids = groups.map((group) => group.projectId);
-    return { table: 'usage_sums', column: 'project_id', hour: 'from_ms', failed: FAILED_OF_SUMS, where, ids };
+    const from = { table: 'usage_sums', index: 'usage_sums_project', column: 'project_id', hour: 'from_ms' };
+    return { ...from, failed: FAILED_OF_SUMS, where, ids };
   }
   where.and('hour_ms >= $since', { since });
   if (projectId !== undefined) where.and('project_id = $projectId', { projectId });
   const ids = groups.flatMap((group) => group.tokenId ?? tokenId ?? []);
-  return { table: 'usage_hourly', column: 'token_id', hour: 'hour_ms', failed: FAILED, where, ids };
+  const from = { table: 'usage_hourly', index: 'usage_hourly_token', column: 'token_id', hour: 'hour_ms' };
+  return { ...from, failed: FAILED, where, ids };
 }
 
 type RowColumns = Required<KeyColumns> & Record<`n${number}`, number> & { id: string; hour_ms: number };
