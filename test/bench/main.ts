@@ -19,6 +19,7 @@ import { Failure, Processes } from './processes.js';
 import { audit } from './profiles/audit.js';
 import { cache } from './profiles/cache.js';
 import { capped } from './profiles/capped.js';
+import { frozenProvider } from './profiles/frozen-provider.js';
 import { latency } from './profiles/latency.js';
 import { limits } from './profiles/limits.js';
 import { lists } from './profiles/lists.js';
@@ -44,6 +45,7 @@ const PROFILES: Record<string, Profile> = {
   limits,
   cache,
   'redis-frozen': redisFrozen,
+  'frozen-provider': frozenProvider,
   latency,
   streams,
   memory,
