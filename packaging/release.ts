@@ -11,9 +11,9 @@ import { writeDebianPackage } from './deb.js';
 import { gzip, run, setTimes, sha256, tar, write } from './files.js';
 import { writeImage } from './oci.js';
 import { lockFile, sbom } from './sbom.js';
-import { stage } from './stage.js';
+import { stage, stagePackage } from './stage.js';
 
-// The modes of files must not depend on the user's umask. npm applies it as well.
+// The modes of files must not depend on the user's umask.
 process.umask(0o022);
 
 const ROOT = packageRoot();
@@ -44,8 +44,10 @@ try {
   const staged = join(work, 'staged');
   stage(staged);
   const lock = lockFile();
-  // npm gives every file the same time.
-  run('npm', ['pack', '--ignore-scripts', '--pack-destination', into], { cwd: ROOT });
+  // npm gives every file the same time, but keeps modes: those of a build depend on the umask.
+  const ofNpm = join(work, 'package');
+  stagePackage(ofNpm);
+  run('npm', ['pack', '--ignore-scripts', '--pack-destination', into], { cwd: ofNpm });
   writeDebianPackage(staged, lock, into, time);
   writeTarball(staged, work);
   writeImage(staged, into, time);

@@ -77,14 +77,20 @@ export function isNeeded(path: string): boolean {
  *   not empty, or a package is not installed.
  */
 export function stage(target: string, root = ROOT): void {
-  mkdirSync(target, { recursive: true });
-  if (readdirSync(target).length > 0) throw new Error(`${target} is not empty`);
-  for (const file of packageFiles(root)) copy(join(root, file), join(target, file));
+  stagePackage(target, root);
   for (const { path, name } of productionDependencies(root)) {
     if (ONLY_TYPES.test(name)) continue;
     const source = join(root, path);
     copy(source, join(target, path), (file) => file === source || isNeeded(relative(source, file)));
   }
+  setModes(target);
+}
+
+/** Only the files of the npm package, otherwise as `stage`. */
+export function stagePackage(target: string, root = ROOT): void {
+  mkdirSync(target, { recursive: true });
+  if (readdirSync(target).length > 0) throw new Error(`${target} is not empty`);
+  for (const file of packageFiles(root)) copy(join(root, file), join(target, file));
   setModes(target);
 }
 
