@@ -22,13 +22,13 @@ type Program = (
 export const codeCacheOf = (bundle: string) =>
   `${bundle.replace(/\.cjs$/, '')}-${process.versions.v8}-${process.arch}.cache`;
 
-/** @param cachedData the content of the code cache, if there is one. @param bundle ASCII only. */
+/** What the file of a bundle contains: its modules as the function that `start` calls. */
+export const functionOf = (code: string) =>
+  `(function (exports, require, module, __filename, __dirname, importModule) {${code}\n})\n`;
+
+/** @param cachedData the content of the code cache, if there is one. @param bundle ASCII only; see `functionOf`. */
 export function scriptOf(bundle: string, cachedData: Buffer | undefined, filename = bundle): Script {
-  const source = readFileSync(bundle, 'latin1');
-  return new Script(`(function (exports, require, module, __filename, __dirname, importModule) {${source}\n})`, {
-    filename,
-    ...(cachedData && { cachedData }),
-  });
+  return new Script(readFileSync(bundle, 'latin1'), { filename, ...(cachedData && { cachedData }) });
 }
 
 /**

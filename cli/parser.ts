@@ -10,8 +10,15 @@ import { GLOBAL_OPTIONS, type Globals } from './globals.js';
 import type { Shell } from './shell.js';
 import { pathsOf, Tree } from './help/tree.js';
 
+interface Chosen {
+  kind: 'chosen';
+  command: Command;
+  args: readonly string[];
+  options: Record<string, unknown>;
+}
+
 export type ParseResult =
-  | { kind: 'chosen'; command: Command; args: readonly string[]; options: Record<string, unknown> }
+  | Chosen
   /** Help or the version was requested, and has been printed. */
   | { kind: 'shown' }
   | { kind: 'failed'; failure: Failure };
@@ -25,13 +32,16 @@ export interface ParsedLine {
 }
 
 export async function parse(argv: readonly string[], shell: Shell): Promise<ParsedLine> {
-  let result: ParseResult = { kind: 'shown' };
   const commands = await commandsFor(argv);
   const tree = new Tree(commands, GROUPS);
-  const root = nodesOf(commands, new Set(argv), shell, (command, node) => {
-    result = { kind: 'chosen', command, args: node.args, options: valuesOf(node, command.options) };
-  });
   const helpAt = (words: readonly string[]) => helpOf(words, tree, shell);
+  const valid = chosenIn(argv, commands);
+  if (valid) return { ...valid, helpOf: helpAt };
+
+  let result: ParseResult = { kind: 'shown' };
+  const root = nodesOf(commands, argv, shell, (chosen) => {
+    result = chosen;
+  });
   try {
     root.parse(argv, { from: 'user' });
   } catch (error) {
@@ -41,6 +51,24 @@ export async function parse(argv: readonly string[], shell: Shell): Promise<Pars
     }
   }
   return { result, globals: globalsOf(root), helpOf: helpAt };
+}
+
+/**
+ * Parses a line that chooses a command and has no error. It declares the given words only: those that could stand in their place are
+ * needed for messages, and to declare them takes as long as to parse the line.
+ */
+function chosenIn(argv: readonly string[], commands: readonly Command[]): Omit<ParsedLine, 'helpOf'> | undefined {
+  let result: Chosen | undefined;
+  const root = nodesOf(commands, argv, undefined, (chosen) => {
+    result = chosen;
+  });
+  try {
+    root.parse(argv, { from: 'user' });
+  } catch (error) {
+    if (error instanceof ParsingStopped || error instanceof InvalidValue) return undefined;
+    throw error;
+  }
+  return result && { result, globals: globalsOf(root) };
 }
 
 async function helpOf(words: readonly string[], tree: Tree, shell: Shell): Promise<string> {
@@ -71,20 +99,25 @@ async function noHelp(words: readonly string[], tree: Tree): Promise<Failure> {
 
 // ---- building
 
-/** @param given the words of the command line. Only commands and groups that they can name get their options, which take time. */
+/**
+ * Only commands and groups that `argv` can name get their options, which take time.
+ *
+ * @param shell prints the version. With it, the words that can follow a given one are declared too, for messages.
+ */
 function nodesOf(
   commands: readonly Command[],
-  given: ReadonlySet<string>,
-  shell: Shell,
-  choose: (command: Command, node: Node) => void,
+  argv: readonly string[],
+  shell: Shell | undefined,
+  choose: (chosen: Chosen) => void,
 ): Node {
+  const given = new Set(argv);
   const root = prepared(new Node('llmp'), rootCommand.summary)
     .helpOption('-h, --help', 'show help for a command')
     .helpCommand(false)
     .showSuggestionAfterError(false) // help/suggest.ts also knows the global options and the commands of other groups.
     .configureHelp({ formatHelp: () => '' }) // help/help.ts writes the help, from the declarations.
     .configureOutput({
-      writeOut: (text) => void shell.stdout.write(text),
+      writeOut: (text) => void shell?.stdout.write(text),
       writeErr: () => undefined, // Parse errors are reported like all other failures.
     });
   if (given.has('--version')) {
@@ -93,24 +126,27 @@ function nodesOf(
   }
   declareOptions(root, GLOBAL_OPTIONS);
 
-  // The words that can follow a given one are needed for messages, without their options.
   const isReached = (path: readonly string[]) => path.slice(0, -1).every((word) => given.has(word));
+  const isGiven = (path: readonly string[], alias?: string) =>
+    [path.at(-1), alias].some((word) => word !== undefined && given.has(word));
   for (const [words, { summary }] of Object.entries(GROUPS)) {
     const path = words.split(' ');
-    if (!isReached(path)) continue;
+    if (!isReached(path) || (!shell && !isGiven(path))) continue;
     const node = nodeAt(root, path, summary);
-    if (given.has(path.at(-1) ?? '')) declareOptions(node, GLOBAL_OPTIONS);
+    if (isGiven(path)) declareOptions(node, GLOBAL_OPTIONS);
   }
   for (const command of commands) {
     for (const path of pathsOf(command).filter(isReached)) {
+      const isNamed = isGiven(path, command.alias);
+      if (!shell && !isNamed) continue;
       const node = nodeAt(root, path, command.summary);
       if (command.alias !== undefined) node.alias(command.alias);
-      if (![path.at(-1), command.alias].some((word) => word !== undefined && given.has(word))) continue;
+      if (!isNamed) continue;
       // The path of a command can be that of a group, which has these options already.
       if (node.options.length === 0) declareOptions(node, GLOBAL_OPTIONS);
       declare(node, command);
       node.action(() => {
-        choose(command, node);
+        choose({ kind: 'chosen', command, args: node.args, options: valuesOf(node, command.options) });
       });
     }
   }

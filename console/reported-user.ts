@@ -17,7 +17,9 @@ export function reportedUser(): string | undefined {
   const user = attempt(() => userInfo().username);
   const host = attempt(hostname);
   const shown = user === undefined ? host && `@${host}` : host === undefined ? user : `${user}@${host}`;
-  // The daemon accepts printable characters only.
-  const printable = shown?.replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, '?');
-  return printable === undefined ? undefined : Array.from(printable).slice(0, MAX_USER_LENGTH).join('');
+  return shown === undefined ? undefined : Array.from(printable(shown)).slice(0, MAX_USER_LENGTH).join('');
 }
+
+/** The daemon accepts printable characters only. The pattern for all of Unicode takes a while to create, and most names are ASCII. */
+const printable = (name: string) =>
+  /^[\x20-\x7e]*$/.test(name) ? name : name.replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, '?');

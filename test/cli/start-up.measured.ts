@@ -35,16 +35,16 @@ const medianOf = (times: readonly number[]) => [...times].sort((a, b) => a - b)[
 
 /*
  * Node's own start is measured in the same rounds, because the times depend on the machine. Where the time of `llmp token list` goes, in
- * CPU ms on a machine with Node.js 20 (the least of 20 runs):
+ * ms on a quiet machine with Node.js 20:
  *
- *   20  node -e 0
- *   10  the modules of node:http, and one request: `node -e 'require("http").get(…)'` takes 30
- *    2  process.stdout
- *    5  reading the bundle (600 KB, 1.4) and its code cache (0.3), and V8's deserialization (2.4)
- *    6  the command line itself: modules 1.5, parsing 2, the request 1, the output 0.5, garbage collection 1
+ *   24  node -e 0
+ *   13  the modules of node:http, and one request: `node -e 'require("http").get(…)'` takes 37
+ *    5  reading the bundle (480 KB, 1.3) and its code cache (0.3), and V8's deserialization (2.6)
+ *    3  its modules
+ *    2  parsing
+ *    5  the user's name, the time limit, the output, garbage collection: none more than 1
  *
- * That is 43: 2.1 times `node -e 0`, and 1.4 times the least that a request takes. Before the code cache and modules that are loaded when
- * they are used it was 71. A bundle of the two thirds that these commands need, without white space, would save up to 2.
+ * A bundle of the half that these commands need would save 2. More than half of what is above Node's own start is node:http.
  */
 describe('start-up of the command line', () => {
   it(`llmp token list takes at most ${MAX_LIST_MS} ms, a completion ${MAX_COMPLETION_MS} ms; both ${MAX_RATIO} times the CPU time of \`node -e 0\``, async () => {
