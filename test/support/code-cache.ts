@@ -17,7 +17,8 @@ const require = createRequire(bundle);
 
 const server = createServer((req, res) => {
   const items = req.url?.startsWith('/manage/tokens') ? [aWireToken()] : [aWireProject()];
-  res.writeHead(200, { 'content-type': 'application/json', connection: 'close' }).end(JSON.stringify(items));
+  const body = Buffer.from(JSON.stringify(items));
+  res.setHeader('content-type', 'application/json').end(body);
 }).unref();
 await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
 
