@@ -29,6 +29,7 @@ export const topCommand = command({
     meaning: `${TOP_DIMENSIONS.join(', ')} (default: token); then words, and terms with project: or model:, for example 'project:web gpt'; see llmp help query`,
   },
   options: {
+    by: value('--by <WHAT>', oneOf(...TOP_DIMENSIONS), `the same as the first word: ${TOP_DIMENSIONS.join(', ')}`),
     window: value('--window <TIME>', oneOf(...TOP_WINDOWS), `how far back: ${TOP_WINDOWS.join(', ')} (default: 1h)`),
     sort: value(
       '--sort <FIELD>',
@@ -49,11 +50,14 @@ export const topCommand = command({
     if (words.window !== null && options.window !== undefined) {
       throw usage('the window is given twice', { advice: 'Use --window only' });
     }
+    if (words.by !== null && options.by !== undefined && words.by !== options.by) {
+      throw usage(`--by is ${options.by}, and the first word is ${words.by}`, { advice: 'Use one of them' });
+    }
     const project = options.projectId === undefined ? undefined : checkedId('project', options.projectId);
     const client = await connect();
     const projectId = project === undefined ? undefined : await wholeIdOf(client, 'project', project);
     const { query: given, matches } = await queryIn([words.filter.trim()], 'top', client);
-    const by = words.by ?? 'token';
+    const by = words.by ?? options.by ?? 'token';
     const sort = options.sort ?? (by === 'model' ? 'tokens' : 'errors');
     const limit = options.limit ?? DEFAULT_LIMIT;
     const isSelection = words.filter.trim() !== '';

@@ -51,11 +51,19 @@ describe('llmp top', () => {
     for (const line of out.split('\n')) expect(line.length).to.be.at.most(60);
   });
 
+  it('refuses --by and another first word', async () => {
+    const { exitCode, err } = await here('top token --by model');
+    expect(exitCode).to.equal(EXIT.usage);
+    expect(err).to.contain('--by is model, and the first word is token');
+  });
+
   it('asks for tokens of the last hour by errors, and for models by model tokens', async () => {
     await here('top');
     expect(asked()).to.deep.equal({ by: 'token', window: '1h', sort: 'errors', limit: '20' });
     await here('top model --window 24h --limit 3');
     expect(asked()).to.deep.equal({ by: 'model', window: '24h', sort: 'tokens', limit: '3' });
+    await here('top --by model --window 24h --limit 3');
+    expect(asked()).to.include({ by: 'model', sort: 'tokens' });
     await here('top project --sort p95 --project-id web');
     expect(asked()).to.deep.equal({ by: 'project', window: '1h', sort: 'p95', limit: '20', project_id: WEB.id });
   });

@@ -53,7 +53,12 @@ export const setProviderForm = (project: WireProject): Dialog =>
           isWarning: false,
         },
       ],
-      fields: [...providerFields(project), keyField('empty: keep the key'), reasonField(), checkField()],
+      fields: [
+        ...providerFields(project),
+        keyField('empty: keep the key, on the same host'),
+        reasonField(),
+        checkField(),
+      ],
     },
     'field',
   );
