@@ -151,7 +151,8 @@ function onDebian(suite: Suite): void {
     };
     await secret('run/credentials/management-token', canary('management'), 'llmp');
     await secret('root/key', upstreamKey, 'root');
-    const daemon = debian.start(`exec setpriv --reuid=llmp --regid=llmp --clear-groups --no-new-privs ${command}`, {
+    // The shell stays: a process that changes its user is no longer killed together with its parent.
+    const daemon = debian.start(`setpriv --reuid=llmp --regid=llmp --clear-groups --no-new-privs ${command}; exit $?`, {
       STATE_DIRECTORY: '/var/lib/llmp',
       LOGS_DIRECTORY: '/var/log/llmp',
       RUNTIME_DIRECTORY: '/run/llmp',
