@@ -160,7 +160,7 @@ export class HourlyUsage {
     });
   }
 
-  /** Writes all waiting rows. @throws {StoreUnavailable} when some are still waiting. */
+  /** Writes all rows that wait now. @throws {StoreUnavailable} if it cannot. */
   async flush(): Promise<void> {
     // The caller may have added rows that a flush in progress does not include.
     await this.#flushing.current?.catch(() => undefined);
@@ -171,15 +171,18 @@ export class HourlyUsage {
     const { store, clock, log, instanceId, isReady } = this.#options;
     if (this.waiting === 0 || !isReady()) return;
     if (this.#sent && (await store.lastFlush(instanceId)) >= this.#sent.seq) this.#sent = null;
-    for (;;) {
+    // Under load requests add rows all the time: those wait for the next flush, or this one would not end.
+    let unwritten = this.waiting;
+    while (unwritten > 0) {
       const flush = this.#sent ?? { instanceId, seq: (this.#seq += 1), nowMs: clock.now(), rows: this.#take() };
       this.#sent = flush;
       await store.add(flush);
       this.#sent = null;
-      if (this.#rows.size === 0) break;
+      unwritten -= flush.rows.length;
     }
     this.#cancelFlush?.();
     this.#cancelFlush = null;
+    if (this.#rows.size > 0) this.#flushLater();
     if (this.#lost > 0)
       log.warn('usage of some requests was lost: too many rows waiting for the database', { requests: this.#lost });
     this.#lost = 0;

@@ -7,6 +7,7 @@ import { type Answer, json } from '../../support/provider.js';
 import { type Fields, head } from '../../support/raw.js';
 import { ProxyFixture } from '../../support/proxy-fixture.js';
 import { ModelNames } from '../../../daemon/core/model-names.js';
+import type { UsageStore } from '../../../daemon/core/ports.js';
 import { HourlyUsage } from '../../../daemon/core/usage.js';
 import { silent } from '../../support/cache-model/instance.js';
 import type { SqliteDatabase } from '../../../daemon/store/sql/sqlite-database.js';
@@ -622,6 +623,34 @@ describe('usage over time', () => {
     }
     expect(await requests(span(DAY - HOUR_MS, DAY))).to.deep.equal([4]);
     expect(await requests(`by=token&${span(DAY - 2 * DAY_MS, DAY)}`)).to.deep.equal([4]);
+  });
+
+  it('is written every few seconds under load, not again and again', async () => {
+    const { stores } = daemon.daemon;
+    let writes = 0;
+    const busy: Pick<UsageStore, 'add'> = {
+      add: async (flush) => {
+        writes += 1;
+        await stores.usage.add(flush);
+        usage.record(ended(DAY - 1)); // A request ends while each flush is written.
+      },
+    };
+    const usage = new HourlyUsage({
+      store: Object.assign(Object.create(stores.usage) as UsageStore, busy),
+      clock: daemon.clock,
+      log: silent,
+      instanceId: 'busy',
+      models: new ModelNames(),
+      isReady: () => true,
+      retentionMs: 0,
+    });
+    usage.record(ended(DAY - 1));
+    await usage.flush();
+    expect({ writes, waiting: usage.waiting }).to.deep.equal({ writes: 1, waiting: 1 });
+    daemon.clock.advance(5_000);
+    await eventually('the next flush', () => writes === 2 && usage.waiting === 1);
+    await usage.close();
+    expect(await requests(span(DAY - HOUR_MS, DAY))).to.deep.equal([3]);
   });
 
   it('is dropped above the buffer limit, which is logged', async () => {
