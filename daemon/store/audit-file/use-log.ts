@@ -193,6 +193,8 @@ export class UseLog {
   async #writeAll(): Promise<void> {
     const { file, log } = this.#options;
     this.#compose();
+    // Under load lines come all the time: those wait for the next write, or this one would not end, with a disk sync every few milliseconds.
+    let until = this.#chain.line;
     do {
       const [chunk] = this.#chunks;
       await file.ready(chunk ? firstLineBytes(chunk) : 0);
@@ -200,15 +202,18 @@ export class UseLog {
         file.recovered();
         break;
       }
-      if (chunk.before.digest !== file.head.digest) this.#rechain();
+      if (chunk.before.digest !== file.head.digest) {
+        this.#rechain();
+        until = this.#chain.line;
+      }
       await this.#writeChunk();
-    } while (this.#chunks.length > 0 || this.#ended.length >= SLICE);
+    } while (this.#chunks[0] && this.#chunks[0].before.line < until);
     if (this.#droppedUnlogged > 0)
       log.warn('the audit file could not be written for too long: uses of tokens are missing in it', {
         lines: this.#droppedUnlogged,
       });
     this.#droppedUnlogged = 0;
-    if (this.#ended.length > 0) {
+    if (this.#ended.length > 0 || this.#chunks.length > 0) {
       this.#writing = null;
       this.#writeLater();
     }
