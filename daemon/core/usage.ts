@@ -66,6 +66,8 @@ export class HourlyUsage {
   readonly #maxWaiting: number;
   /** Rows to write, by hour, token, outcome, code and model. */
   #rows = new Map<string, UsageRow>();
+  /** The row of each token's latest request, among them: most requests of a token belong to the same row. */
+  readonly #latest = new Map<string, UsageRow>();
   /** A flush of unknown outcome. */
   #sent: UsageFlush | null = null;
   #seq = 0;
@@ -127,9 +129,13 @@ export class HourlyUsage {
     const code = ended.code ?? '';
     const model = this.#options.models.nameFor(ended);
     const { outcome } = ended;
+    const latest = this.#latest.get(tokenId);
+    if (latest?.hourMs === hourMs && latest.outcome === outcome && latest.code === code && latest.model === model)
+      return latest;
     // Only the last part can contain a line break, so the key is unambiguous.
     const key = `${hourMs}\n${tokenId}\n${outcome}\n${code}\n${model}`;
     const known = this.#rows.get(key);
+    if (known) this.#latest.set(tokenId, known);
     if (known || this.#rows.size >= this.#maxWaiting) return known;
     const projectId = ended.projectId ?? '';
     const row = {
@@ -144,6 +150,7 @@ export class HourlyUsage {
       ...noUsage(),
     };
     this.#rows.set(key, row);
+    this.#latest.set(tokenId, row);
     return row;
   }
 
@@ -189,6 +196,7 @@ export class HourlyUsage {
   }
 
   #take(): UsageRow[] {
+    this.#latest.clear();
     const taken: UsageRow[] = [];
     for (const [key, row] of this.#rows) {
       if (taken.length === MAX_ROWS_PER_FLUSH) break;

@@ -82,19 +82,21 @@ const MAX_TOKENS = 10_000;
  */
 export class UseFields {
   readonly #ofToken = new Map<string, string>();
-  #timeMs = NaN;
-  #time = '';
+  #second = NaN;
+  /** The time of that second, up to its milliseconds. */
+  #upToMs = '';
 
   /** For a request with a known token. */
   of(use: AuditedUse): string {
     const { method, path, status, code, outcome, cache, model, usage } = use;
+    const id = json(use.requestId);
     const counts = usage
       ? `{"prompt_tokens":${usage.promptTokens},"completion_tokens":${usage.completionTokens},"total_tokens":${usage.totalTokens},` +
         `"cache_read_tokens":${usage.cacheReadTokens},"cache_write_tokens":${usage.cacheWriteTokens}}`
       : 'null';
     return (
-      `"id":${json(use.requestId)},"time":"${this.#iso(use.timeMs)}","action":"token.use","actor":"token",` +
-      `"outcome":"${auditOutcomeOf(outcome)}",${this.#subject(use)},"request_id":${json(use.requestId)},` +
+      `"id":${id},"time":"${this.#iso(use.timeMs)}","action":"token.use","actor":"token",` +
+      `"outcome":"${auditOutcomeOf(outcome)}",${this.#subject(use)},"request_id":${id},` +
       `"client_ip":${json(use.clientIp)},"reason":null,"count":null,"details":{"method":${json(method)},` +
       `"path":${json(path)},"status":${status},"code":${json(code)},"outcome":"${outcome}","cache":"${cache}",` +
       `"model":${json(model)},"duration_ms":${Math.round(use.durationMs * 1000) / 1000},"usage":${counts}}}`
@@ -120,10 +122,11 @@ export class UseFields {
   }
 
   #iso(ms: number): string {
-    if (ms !== this.#timeMs) {
-      this.#timeMs = ms;
-      this.#time = new Date(ms).toISOString();
+    const second = Math.floor(ms / 1_000);
+    if (second !== this.#second) {
+      this.#second = second;
+      this.#upToMs = new Date(second * 1_000).toISOString().slice(0, -4);
     }
-    return this.#time;
+    return `${this.#upToMs}${String(ms - second * 1_000).padStart(3, '0')}Z`;
   }
 }
