@@ -123,7 +123,7 @@ export const PROJECT_BINDINGS = named('projects', [
     on: ['projects', 'project'],
     label: 'provider',
     meaning: 'change its provider; one on another host needs its key',
-    footer: 6,
+    footer: 5.5,
     whyDisabled: firstOf(whyNoChange, noProject),
     run: onProject(forms.setProvider),
   },
