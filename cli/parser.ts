@@ -64,9 +64,8 @@ function chosenIn(argv: readonly string[], commands: readonly Command[]): Omit<P
   });
   try {
     root.parse(argv, { from: 'user' });
-  } catch (error) {
-    if (error instanceof ParsingStopped || error instanceof InvalidValue) return undefined;
-    throw error;
+  } catch {
+    return undefined; // Parsed again, it is reported.
   }
   return result && { result, globals: globalsOf(root) };
 }

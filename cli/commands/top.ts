@@ -29,7 +29,11 @@ export const topCommand = command({
     meaning: `${TOP_DIMENSIONS.join(', ')} (default: token); then words, and terms with project: or model:, for example 'project:web gpt'; see llmp help query`,
   },
   options: {
-    by: value('--by <WHAT>', oneOf(...TOP_DIMENSIONS), `the same as the first word: ${TOP_DIMENSIONS.join(', ')}`),
+    by: value(
+      '--by <WHAT>',
+      oneOf(...TOP_DIMENSIONS),
+      `list tokens, projects or models: ${TOP_DIMENSIONS.join(', ')}; the first word does the same`,
+    ),
     window: value('--window <TIME>', oneOf(...TOP_WINDOWS), `how far back: ${TOP_WINDOWS.join(', ')} (default: 1h)`),
     sort: value(
       '--sort <FIELD>',
@@ -51,7 +55,7 @@ export const topCommand = command({
       throw usage('the window is given twice', { advice: 'Use --window only' });
     }
     if (words.by !== null && options.by !== undefined && words.by !== options.by) {
-      throw usage(`--by is ${options.by}, and the first word is ${words.by}`, { advice: 'Use one of them' });
+      throw usage(`--by is ${options.by}, but the query names ${words.by}`, { advice: 'Use one of them' });
     }
     const project = options.projectId === undefined ? undefined : checkedId('project', options.projectId);
     const client = await connect();

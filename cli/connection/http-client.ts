@@ -17,20 +17,22 @@ export function fetchWithHttp(socketPath?: string): Fetch {
   const unixAgent = socketPath === undefined ? undefined : new Agent({ keepAlive: true });
   let lastUsed = 0; // The global `performance` would load another module of Node.js.
   return async (url, init) => {
+    const { signal } = init;
     const isTls = url.protocol === 'https:';
     // Most commands send one request.
-    const isFirst = lastUsed === 0;
-    if (isFirst && !isTls && init.method === 'GET' && init.headers?.accept === 'application/json') {
+    if (lastUsed === 0 && !isTls && init.method === 'GET' && init.headers?.accept === 'application/json') {
       lastUsed = process.uptime();
-      const response = await shortGet(url, init, socketPath);
+      const response = await shortGet(url, init, socketPath).catch((error: unknown) => {
+        throw failureOf(error, signal);
+      });
       if (response) return response;
+      signal.throwIfAborted();
     }
     const { request, agent } = isTls
       ? await import('node:https').then((https) => ({ request: https.request, agent: https.globalAgent }))
       : { request: httpRequest, agent: unixAgent ?? globalAgent };
     if (process.uptime() - lastUsed > MAX_IDLE_SECONDS) closeIdle(agent);
     lastUsed = process.uptime();
-    const { signal } = init;
     try {
       const response = await sent(url, { agent, ...(socketPath !== undefined && { socketPath }) }, request, init);
       const { statusCode: status = 0 } = response;
@@ -65,10 +67,10 @@ function sent(
       resolve(received);
     });
     outgoing.on('error', reject);
-    // The option `signal` of the request does the same, in a millisecond of a short command. Each caller aborts its signal at the end, when
-    // nothing is left to destroy but the connection.
+    // The option `signal` of the request does the same, in a millisecond of a short command. Each caller aborts its signal at the end: a
+    // response that was read has nothing left to destroy.
     const abort = () => {
-      if (!response?.complete) outgoing.destroy(new Error('aborted'));
+      if (!response?.readableEnded) outgoing.destroy(new Error('aborted'));
     };
     if (signal.aborted) abort();
     signal.addEventListener('abort', abort);

@@ -8,7 +8,10 @@ import type { FetchInit, FetchResponse } from '../../daemon/api/client.js';
 const MAX_RESPONSE_BYTES = 16 * 1024 * 1024;
 const MAX_HEAD_BYTES = 16 * 1024;
 
-/** @returns undefined if node:http has to ask again. It never rejects. */
+/**
+ * @returns undefined if node:http has to ask again.
+ * @throws the error of the connection if there was none: node:http would meet it as well.
+ */
 export async function shortGet(url: URL, init: FetchInit, socketPath?: string): Promise<FetchResponse | undefined> {
   const { headers = {}, signal } = init;
   const fields = Object.entries({ ...headers, host: url.host, connection: 'close' });
@@ -20,32 +23,56 @@ export async function shortGet(url: URL, init: FetchInit, socketPath?: string): 
   return responseIn(await sent(`${lines.join('\r\n')}\r\n\r\n`, to, signal));
 }
 
-/** @returns what was received until the server closed the connection; incomplete after an error, an abort, or too many bytes. */
+/** @returns the response, or what there is of it after an error, an abort, or too many bytes. @throws as `shortGet`. */
 function sent(request: string, to: NetConnectOpts, signal: AbortSignal): Promise<Buffer> {
-  return new Promise((resolve) => {
-    const pieces: Buffer[] = [];
+  return new Promise((resolve, reject) => {
+    let pieces: Buffer[] = [];
     let length = 0;
+    let expected: number | undefined;
+    let isConnected = false;
     const socket = connect(to);
     const end = () => {
       signal.removeEventListener('abort', end);
       socket.destroy();
       resolve(Buffer.concat(pieces));
     };
-    if (signal.aborted) end();
-    signal.addEventListener('abort', end);
-    socket.on('error', end);
+    socket.once('connect', () => {
+      isConnected = true;
+    });
+    socket.on('error', (error) => {
+      if (!isConnected) reject(error);
+      end();
+    });
     socket.on('end', end);
     socket.on('data', (piece) => {
       pieces.push(piece);
       length += piece.length;
-      if (length > MAX_RESPONSE_BYTES) end();
+      if (expected === undefined) {
+        pieces = [Buffer.concat(pieces)];
+        expected = lengthOf(pieces[0] ?? piece);
+      }
+      // The server may ignore that the connection should be closed.
+      if (expected === undefined ? length > MAX_HEAD_BYTES : length >= expected) end();
     });
-    socket.write(request);
+    signal.addEventListener('abort', end);
+    if (signal.aborted) end();
+    else socket.write(request);
   });
 }
 
+const endOfHeadIn = (received: Buffer) => received.subarray(0, MAX_HEAD_BYTES).indexOf('\r\n\r\n');
+
+/** @returns the number of bytes of the response; 0 if it does not say so, or has too many; undefined if its head is incomplete. */
+function lengthOf(received: Buffer): number | undefined {
+  const end = endOfHeadIn(received);
+  if (end === -1) return undefined;
+  const bodyLength = /\r\ncontent-length: *(\d{1,9})(?:\r\n|$)/i.exec(received.toString('latin1', 0, end))?.[1];
+  const length = end + 4 + Number(bodyLength);
+  return bodyLength === undefined || length > MAX_RESPONSE_BYTES ? 0 : length;
+}
+
 function responseIn(received: Buffer): FetchResponse | undefined {
-  const endOfHead = received.subarray(0, MAX_HEAD_BYTES).indexOf('\r\n\r\n');
+  const endOfHead = endOfHeadIn(received);
   if (endOfHead === -1) return undefined;
   const [first = '', ...lines] = received.toString('latin1', 0, endOfHead).split('\r\n');
   const status = Number(/^HTTP\/1\.1 (2\d\d|[45]\d\d) /.exec(first)?.[1]);

@@ -92,7 +92,27 @@ describe('a short GET request', () => {
     expect(requests).to.deep.equal([]);
   });
 
-  it('ends without a server, and when its signal is aborted', async () => {
+  it('returns a complete response without waiting for the end of the connection, and leaves one of unknown length at once', async () => {
+    for (const [response, status] of [
+      ['HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]', 200],
+      ['HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n[]\r\n0\r\n\r\n', undefined],
+    ] as const) {
+      const server = createServer((socket) => {
+        socket.once('data', () => {
+          socket.write(response.slice(0, 30));
+          setImmediate(() => socket.write(response.slice(30)));
+        });
+      });
+      server.listen(0, '127.0.0.1');
+      await once(server, 'listening');
+      const url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
+      const { signal } = new AbortController();
+      expect((await shortGet(url, { method: 'GET', redirect: 'error', signal }))?.status).to.equal(status);
+      server.close();
+    }
+  });
+
+  it('ends when its signal is aborted, and throws the error of the connection without a server', async () => {
     const { server, url } = await serverWith('');
     server.removeAllListeners('connection');
     const controller = new AbortController();
@@ -102,6 +122,7 @@ describe('a short GET request', () => {
     server.close();
     await once(server, 'close');
     const { signal } = new AbortController();
-    expect(await shortGet(url, { method: 'GET', redirect: 'error', signal })).to.equal(undefined);
+    const problem = await shortGet(url, { method: 'GET', redirect: 'error', signal }).catch((error: unknown) => error);
+    expect(problem).to.have.property('code', 'ECONNREFUSED');
   });
 });

@@ -54,7 +54,7 @@ describe('llmp top', () => {
   it('refuses --by and another first word', async () => {
     const { exitCode, err } = await here('top token --by model');
     expect(exitCode).to.equal(EXIT.usage);
-    expect(err).to.contain('--by is model, and the first word is token');
+    expect(err).to.contain('--by is model, but the query names token');
   });
 
   it('asks for tokens of the last hour by errors, and for models by model tokens', async () => {

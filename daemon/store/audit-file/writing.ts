@@ -13,16 +13,13 @@ export class WriteFailed extends Error {
   }
 }
 
-// A thread copies a megabyte in about 2 ms. On a machine with one core for the daemon, requests wait for that.
-const PIECE_BYTES = 256 * 1024;
-
-/** Writes all bytes in pieces, however few each call writes. @throws {WriteFailed} */
+/** Writes all bytes, however few each call writes. @throws {WriteFailed} */
 export async function writeWhole(
   bytes: Buffer,
   write: (piece: Buffer) => Promise<{ bytesWritten: number }>,
 ): Promise<void> {
   for (let at = 0; at < bytes.length;) {
-    const { bytesWritten } = await write(bytes.subarray(at, at + PIECE_BYTES)).catch((error: unknown) => {
+    const { bytesWritten } = await write(bytes.subarray(at)).catch((error: unknown) => {
       throw new WriteFailed(at, error);
     });
     if (bytesWritten === 0) throw new WriteFailed(at, new Error('the file system accepts no bytes'));
