@@ -9,6 +9,9 @@
  * There are up to 300,000 cells of about 72 bytes, one or two for each token and model, and about 200 bytes for each token: 35 MB for a
  * hundred thousand tokens that are also used in the current hour, up to 80 MB, and twice as much for the seconds in which an hour begins. With more
  * cells there are no sums, and reports are read from the database.
+ *
+ * Projects and their models have their own sums, with their hours: up to 20,000 cells, which take at most 17 MB. With more of them, their
+ * reports add up the sums of tokens. The hours of tokens are read from the database for those on a page.
  */
 import { AdaptiveMemo } from '../adaptive-memo.js';
 import { inSlices } from '../in-slices.js';
@@ -24,13 +27,13 @@ import {
 import { SingleRun } from '../single-run.js';
 import { firstIdOf, HOUR_MS } from '../usage.js';
 import { withTimeout } from '../with-timeout.js';
-import { CellIndex } from './cell-index.js';
 import { TOP_DAY_STEPS } from './counts.js';
-import { partOf } from './part.js';
-import { Step } from './step.js';
+import { DayStep } from './day-step.js';
+import { partOf, type PartSource } from './part.js';
 import { Subjects } from './subjects.js';
 
 const MAX_DAY_CELLS = 300_000;
+const MAX_PROJECT_CELLS = 20_000;
 const ROWS_PER_READ = 500;
 /** Fewer are read for each report, so that it is never out of date. */
 const FEW_ROWS = 2_000;
@@ -53,10 +56,16 @@ export interface DayTopOptions {
   clock: Clock;
   log: Log;
   maxCells?: number;
+  maxProjectCells?: number;
 }
 
-/** The report of a day, and the time of what it contains. */
-export type DayPart = TopPart & { readAtMs: number };
+/** The report of a day. */
+export type DayPart = TopPart & {
+  /** The time of what it contains. */
+  readAtMs: number;
+  /** Whether the groups have their hours. */
+  hasHours: boolean;
+};
 
 /** The sums of a window. */
 class DaySums {
@@ -64,31 +73,30 @@ class DaySums {
   /** Start of the hours that are read again. */
   readonly recentMs: number;
   /** The hours that ended more than a minute ago. */
-  readonly old: Step;
+  readonly old: DayStep;
   readonly subjects = new Subjects();
   /** By number of the token. */
   readonly lastUses: number[] = [];
+  /** By number of the project. */
+  readonly projectUses: number[] = [];
   lastUse: LastUse = { tokenId: '', lastUsedAtMs: 0 };
   /** The current hour, and for a minute the one before it. */
-  recent: Step;
+  recent: DayStep;
   readAtMs = 0;
   rows = 0;
 
   constructor(firstMs: number, recentMs: number) {
     this.firstMs = firstMs;
     this.recentMs = recentMs;
-    this.old = new Step(firstMs);
-    this.recent = new Step(firstMs);
-  }
-
-  get cells(): number {
-    return this.old.cells + this.recent.cells;
+    this.old = new DayStep(firstMs);
+    this.recent = new DayStep(firstMs);
   }
 }
 
 export class DayTop {
   readonly #options: DayTopOptions;
   readonly #maxCells: number;
+  readonly #maxProjectCells: number;
   /** Null: there are too many cells. */
   readonly #memo: AdaptiveMemo<DaySums | null>;
   readonly #reading = new SingleRun<DaySums | null>();
@@ -100,6 +108,7 @@ export class DayTop {
   constructor(options: DayTopOptions) {
     this.#options = options;
     this.#maxCells = options.maxCells ?? MAX_DAY_CELLS;
+    this.#maxProjectCells = options.maxProjectCells ?? MAX_PROJECT_CELLS;
     this.#memo = new AdaptiveMemo(options.clock, (sums) => sums === null || sums.rows > FEW_ROWS, MAX_WAIT_MS);
   }
 
@@ -133,7 +142,7 @@ export class DayTop {
   }
 
   /**
-   * The first groups of all instances, without their hours; null if there are no sums: while the first ones are read, and with too many
+   * The first groups of all instances, of projects and models with their hours; null if there are no sums: while the first ones are read, and with too many
    * cells.
    *
    * @throws {StoreUnavailable}
@@ -144,11 +153,9 @@ export class DayTop {
     const waitMs = Math.max(0, this.#readingSinceMs + FIRST_WAIT_MS - clock.monotonic());
     const sums = await withTimeout(clock, waitMs, current, () => null);
     if (!sums) return null;
-    const { old, recent, subjects, firstMs, readAtMs, lastUses } = sums;
-    const history = { firstMs, stepMs: HOUR_MS, steps: TOP_DAY_STEPS };
-    const lastUseOf = (token: number) => Math.min(readAtMs, lastUses[token] ?? 0);
-    const source = { steps: [old, recent], subjects, fromMs: firstMs, history, lastUseOf };
-    return { ...(await inSlices(clock, partOf(source, query))), readAtMs };
+    const source = sourceOf(sums, query);
+    const part = await inSlices(clock, partOf(source, query));
+    return { ...part, readAtMs: sums.readAtMs, hasHours: source.isOfProjects };
   }
 
   #read(): Promise<DaySums | null> {
@@ -164,7 +171,7 @@ export class DayTop {
       const known = isKnown ? this.#sums : null;
       const sums = known ?? new DaySums(firstMs, recentMs);
       if (!known && !(await this.#addRows(sums, sums.old, firstMs, sums.recentMs))) return null;
-      const recent = new Step(firstMs);
+      const recent = new DayStep(firstMs);
       if (!(await this.#addRows(sums, recent, sums.recentMs, firstMs + TOP_DAY_STEPS * HOUR_MS))) return null;
       await this.#addLastUses(sums);
       sums.recent = recent;
@@ -175,28 +182,14 @@ export class DayTop {
   }
 
   /** @returns whether there was room for all of them. */
-  async #addRows(sums: DaySums, step: Step, fromMs: number, untilMs: number): Promise<boolean> {
-    const { subjects } = sums;
-    const index = new CellIndex();
-    const others = step === sums.old ? 0 : sums.old.cells;
+  async #addRows(sums: DaySums, step: DayStep, fromMs: number, untilMs: number): Promise<boolean> {
+    const add = step.adder(sums.subjects, this.#maxProjectCells);
+    const others = step === sums.old ? 0 : sums.old.tokens.cells;
     for (let after = firstIdOf(fromMs); ;) {
       const rows = await this.#options.store.topHourRows(after, untilMs, ROWS_PER_READ);
       if (this.#isClosed) throw new StoreUnavailable('closing');
-      for (const { tokenId, projectId, model, hourMs, counts } of rows) {
-        if (tokenId === '') {
-          step.addSums(null, counts, hourMs);
-          continue;
-        }
-        const token = subjects.tokens.find(tokenId) ?? subjects.retainToken(tokenId, projectId);
-        const modelNumber = subjects.models.find(model) ?? subjects.models.retain(model);
-        let cell = index.find(step, token, modelNumber);
-        if (cell < 0) {
-          cell = step.addCell(token, modelNumber);
-          index.add(step, cell);
-        }
-        step.addSums(cell, counts, hourMs);
-      }
-      if (step.cells + others > this.#maxCells) return false;
+      for (const row of rows) add(row);
+      if (step.tokens.cells + others > this.#maxCells) return false;
       sums.rows += rows.length;
       after = rows.at(-1)?.id ?? after;
       if (rows.length < ROWS_PER_READ) return true;
@@ -205,14 +198,17 @@ export class DayTop {
 
   /** When the tokens were last used: their rows only say in which hour. */
   async #addLastUses(sums: DaySums): Promise<void> {
-    const { subjects, lastUses } = sums;
+    const { subjects, lastUses, projectUses } = sums;
     const sinceMs = Math.max(sums.firstMs, sums.lastUse.lastUsedAtMs - LATE_MS);
     for (let after: LastUse = { tokenId: '', lastUsedAtMs: 0 }; ;) {
       const uses = await this.#options.store.lastUses(sinceMs, after, ROWS_PER_READ);
       if (this.#isClosed) throw new StoreUnavailable('closing');
       for (const { tokenId, lastUsedAtMs } of uses) {
         const token = subjects.tokens.find(tokenId);
-        if (token !== undefined) lastUses[token] = lastUsedAtMs;
+        if (token === undefined) continue;
+        lastUses[token] = lastUsedAtMs;
+        const project = subjects.projectOf(token);
+        projectUses[project] = Math.max(projectUses[project] ?? 0, lastUsedAtMs);
       }
       after = uses.at(-1) ?? after;
       if (uses.length < ROWS_PER_READ) {
@@ -221,4 +217,29 @@ export class DayTop {
       }
     }
   }
+}
+
+/** Where the groups of a query come from. */
+function sourceOf(sums: DaySums, { by, tokenId }: TopQuery): PartSource & { isOfProjects: boolean } {
+  const { old, recent, subjects, firstMs, readAtMs } = sums;
+  const lastUseIn = (uses: readonly number[]) => (subject: number) => Math.min(readAtMs, uses[subject] ?? 0);
+  const [length, common] = [TOP_DAY_STEPS, { subjects, fromMs: firstMs }];
+  if (by !== 'token' && tokenId === undefined && old.projects && recent.projects) {
+    const steps = [old, recent];
+    const addHours: PartSource['history']['add'] = (group, _, cell, index) => steps[index]?.addHours(group, cell);
+    return {
+      ...common,
+      steps: [old.projects, recent.projects],
+      isOfProjects: true,
+      history: { length, add: addHours },
+      lastUseOf: lastUseIn(sums.projectUses),
+    };
+  }
+  return {
+    ...common,
+    steps: [old.tokens, recent.tokens],
+    isOfProjects: false,
+    history: { length, add: () => undefined },
+    lastUseOf: lastUseIn(sums.lastUses),
+  };
 }

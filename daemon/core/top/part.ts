@@ -18,10 +18,26 @@ export interface PartSource {
   subjects: Subjects;
   /** From when on requests are known. */
   fromMs: number;
-  history: { firstMs: number; stepMs: number; steps: number };
-  /** When a token was last used, if that is known better than from the steps; 0 if it is not. */
+  history: {
+    length: number;
+    /** Adds the cell to the history of its group. @param index of its step. */
+    add: (group: TopGroup, step: Step, cell: number, index: number) => void;
+  };
+  /** Whether the cells are of projects and models: their tokens are numbers of projects. */
+  isOfProjects?: boolean;
+  /** When a token (or such a project) was last used, if that is known better than from the steps; 0 if it is not. */
   lastUseOf?: (token: number) => number;
 }
+
+/** The history in which each step of `stepMs` is an element. */
+export const historyOfSteps = (firstMs: number, stepMs: number, length: number): PartSource['history'] => ({
+  length,
+  add({ history, failureHistory }, step, cell) {
+    const at = Math.round((step.startMs - firstMs) / stepMs);
+    add(history, at, step.countOf(cell, 0));
+    add(failureHistory, at, step.failuresOf(cell));
+  },
+});
 
 type PartQuery = Omit<TopQuery, 'window'>;
 type Slices<T> = Generator<void, T>;
@@ -65,8 +81,9 @@ function* eachCell(
 }
 const NO_GROUPS = new Int32Array(0);
 
-function* groupingOf({ steps, subjects }: PartSource, query: PartQuery): Slices<Grouping> {
-  const { groupOf, end } = grouper(subjects, query);
+function* groupingOf(source: PartSource, query: PartQuery): Slices<Grouping> {
+  const { steps } = source;
+  const { groupOf, end } = grouper(source, query);
   const groups = steps.map((step) => new Int32Array(step.cells));
   // At first all cells are in group 0.
   yield* eachCell(steps, { groups, end: 1 }, (_, step, cell, index) => {
@@ -76,8 +93,8 @@ function* groupingOf({ steps, subjects }: PartSource, query: PartQuery): Slices<
   return { groups, end: end() };
 }
 
-function grouper(subjects: Subjects, { by, projectId, tokenId }: PartQuery) {
-  const { tokens, projects, models } = subjects;
+function grouper(source: PartSource, { by, projectId, tokenId }: PartQuery) {
+  const { tokens, projects, models } = source.subjects;
   const onlyToken = tokenId === undefined ? undefined : (tokens.find(tokenId) ?? -1);
   const onlyProject = projectId === undefined ? undefined : (projects.find(projectId) ?? -1);
   const modelEnd = models.end;
@@ -87,7 +104,7 @@ function grouper(subjects: Subjects, { by, projectId, tokenId }: PartQuery) {
     const token = step.tokenOf(cell);
     if (onlyToken !== undefined && token !== onlyToken) return -1;
     if (by === 'token' && onlyProject === undefined) return token;
-    const project = subjects.projectOf(token);
+    const project = projectOf(source, token);
     if (onlyProject !== undefined && project !== onlyProject) return -1;
     if (by === 'token') return token;
     if (by === 'project') return project;
@@ -98,6 +115,9 @@ function grouper(subjects: Subjects, { by, projectId, tokenId }: PartQuery) {
   };
   return { groupOf, end: () => (by === 'model' ? pairs.size : ends[by]) };
 }
+
+const projectOf = ({ isOfProjects, subjects }: PartSource, token: number) =>
+  isOfProjects ? token : subjects.projectOf(token);
 
 /** The key to sort by of each group; NaN for a number that is no group. */
 function* keysOf(source: PartSource, { sort, by }: PartQuery, grouping: Grouping) {
@@ -138,27 +158,29 @@ function* groupsOf(
   grouping: Grouping,
   chosen: readonly number[],
 ): Slices<TopGroup[]> {
-  const { steps, subjects, history } = source;
+  const { steps, history } = source;
   const lastMsOf = lastUses(source, by);
   const groups = new Map<number, TopGroup>();
   const wanted = new Uint8Array(grouping.end);
   for (const group of chosen) wanted[group] = 1;
-  yield* eachCell(steps, grouping, (number, step, cell) => {
+  yield* eachCell(steps, grouping, (number, step, cell, index) => {
     if (wanted[number] !== 1) return;
     let group = groups.get(number);
-    if (!group) groups.set(number, (group = newGroup(subjects, step, cell, by, history.steps)));
-    addCell(group, step, cell, Math.round((step.startMs - history.firstMs) / history.stepMs));
+    if (!group) groups.set(number, (group = newGroup(source, step, cell, by)));
+    addTo(group, step, cell);
+    history.add(group, step, cell, index);
     group.lastMs = Math.max(group.lastMs, lastMsOf(step, cell));
   });
   return chosen.flatMap((number) => groups.get(number) ?? []);
 }
 
-function newGroup(subjects: Subjects, step: Step, cell: number, by: TopQuery['by'], length: number): TopGroup {
-  const { tokens, projects, models } = subjects;
+function newGroup(source: PartSource, step: Step, cell: number, by: TopQuery['by']): TopGroup {
+  const { tokens, projects, models } = source.subjects;
+  const { length } = source.history;
   const token = step.tokenOf(cell);
   return {
     tokenId: by === 'token' ? tokens.textOf(token) : null,
-    projectId: projects.textOf(subjects.projectOf(token)),
+    projectId: projects.textOf(projectOf(source, token)),
     model: by === 'model' ? models.textOf(step.modelOf(cell)) : null,
     counts: COUNTS.map(() => 0),
     times: Array.from({ length: BUCKETS }, () => 0),
@@ -189,12 +211,6 @@ function additionOf(step: Step, cell: number, sort: TopQuery['sort']): number {
   if (sort === 'errors') return step.failuresOf(cell) + step.countOf(cell, 0) / 2 ** 32;
   if (sort === 'tokens') return step.countOf(cell, PROMPT_TOKENS) + step.countOf(cell, PROMPT_TOKENS + 1);
   return step.countOf(cell, 0);
-}
-
-function addCell(group: TopGroup, step: Step, cell: number, at: number): void {
-  addTo(group, step, cell);
-  add(group.history, at, step.countOf(cell, 0));
-  add(group.failureHistory, at, step.failuresOf(cell));
 }
 
 function addTo({ counts, times }: Sums | TopGroup, step: Step, cell: number): void {

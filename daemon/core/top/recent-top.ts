@@ -10,7 +10,7 @@ import type { RequestEnded } from '../events.js';
 import type { ModelNames } from '../model-names.js';
 import { inSlices } from '../in-slices.js';
 import type { Clock, RecentTopQuery, TopPart } from '../ports.js';
-import { partOf } from './part.js';
+import { historyOfSteps, partOf } from './part.js';
 import { RequestFigures } from './request-figures.js';
 import { Ring } from './ring.js';
 import { Subjects } from './subjects.js';
@@ -87,7 +87,8 @@ export class RecentTop {
   *partInSlices({ window, ...query }: RecentTopQuery, nowMs: number): Generator<void, TopPart> {
     const ring = this.#rings[window];
     ring.forgetBefore(this.#clock.now());
-    const history = { ...RECENT_STEPS[window], firstMs: ring.firstMs(nowMs) };
+    const { stepMs, steps } = RECENT_STEPS[window];
+    const history = historyOfSteps(ring.firstMs(nowMs), stepMs, steps);
     const source = { steps: ring.stepsAt(nowMs), subjects: this.#subjects, fromMs: ring.fromMs(nowMs), history };
     return yield* partOf(source, query);
   }

@@ -27,7 +27,7 @@ export interface TopPeers {
 export interface TopReportsOptions {
   recent: RecentTop;
   day: Pick<DayTop, 'part'>;
-  /** For a day without sums, and for the hours of the groups. */
+  /** For a day without sums, and for hours that are not in memory. */
   usage: Pick<HourlyUsage, 'top' | 'topHours'>;
   /** Null if this instance does not share its database. */
   peers: TopPeers | null;
@@ -68,8 +68,9 @@ export class TopReports {
     const { day, usage } = this.#options;
     const part = await orUnavailable(day.part(query));
     if (part) {
-      const hours = await orUnavailable(usage.topHours(query, part.fromMs, part.groups));
-      return { ...withHours(part, hours), toMs: part.readAtMs, stepMs: HOUR_MS, instances };
+      const { readAtMs: toMs, hasHours, ...top } = part;
+      const hours = hasHours ? null : await orUnavailable(usage.topHours(query, top.fromMs, top.groups));
+      return { ...(hours ? withHours(top, hours) : top), toMs, stepMs: HOUR_MS, instances };
     }
     const firstMs = nowMs - (nowMs % HOUR_MS) - (TOP_DAY_STEPS - 1) * HOUR_MS;
     const memo = this.#memoOf(`${firstMs} ${JSON.stringify(query)}`);
