@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { LastUse, TopDayStore, TopHourRow, TopQuery } from '../../daemon/core/ports.js';
-import { DayTop } from '../../daemon/core/top/day-top.js';
+import { type DayPart, DayTop } from '../../daemon/core/top/day-top.js';
 import { firstIdOf } from '../../daemon/core/usage.js';
 import { TestClock } from '../support/clock.js';
 import { eventually } from '../support/eventually.js';
@@ -37,13 +37,13 @@ describe('the sums of the last 24 hours', () => {
       return Promise.resolve(uses.filter((use) => use.lastUsedAtMs >= sinceMs && isAfter(use)).slice(0, limit));
     },
   };
-  const opened = (maxCells?: number) =>
+  const opened = (most: { maxCells?: number; maxProjectCells?: number } = {}) =>
     new DayTop({
       store: { ...store, topGroupHours: () => Promise.resolve([]) },
       flush: () => Promise.resolve(),
       clock,
       log: { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined },
-      ...(maxCells !== undefined && { maxCells }),
+      ...most,
     });
   const addRow = (token: number, hoursAgo: number, requests: number, model = 'm') => {
     const hourMs = HOUR_STARTED_MS - hoursAgo * HOUR_MS;
@@ -158,8 +158,60 @@ describe('the sums of the last 24 hours', () => {
     );
   });
 
+  it('have the hours of projects and models', async () => {
+    addRow(1, 0, 1);
+    addRow(1, 23, 100);
+    addRow(1, 23, 7, 'other');
+    addRow(8, 23, 20);
+    addRow(2, 5, 50);
+    const hours = Array.from({ length: 24 }, () => 0);
+    const historyOf = async (query: Partial<TopQuery>) => {
+      const part = await top.part({ ...QUERY, ...query });
+      return part && { hasHours: part.hasHours, groups: part.groups.map((group) => [group.model, group.history]) };
+    };
+    expect(await historyOf({ by: 'project' })).to.deep.equal({
+      hasHours: true,
+      groups: [
+        [null, [127, ...hours.slice(2), 1]],
+        [null, [...hours.slice(6), 50, 0, 0, 0, 0, 0]],
+      ],
+    });
+    expect(await historyOf({ by: 'model', projectId: 'project-1' })).to.deep.equal({
+      hasHours: true,
+      groups: [
+        ['m', [120, ...hours.slice(2), 1]],
+        ['other', [7, ...hours.slice(1)]],
+      ],
+    });
+    const part = await top.part({ ...QUERY, by: 'project' });
+    expect(part?.groups[0]?.failureHistory).to.deep.equal([3, ...hours.slice(2), 1]);
+    // Those of a token are read from the database.
+    expect((await top.part({ ...QUERY, by: 'model', tokenId: 'token-1' }))?.hasHours).to.equal(false);
+    expect((await top.part(QUERY))?.hasHours).to.equal(false);
+  });
+
+  it('of more projects and models than there is room for come from those of the tokens, without hours', async () => {
+    for (let token = 0; token < MANY; token++) addRow(token, token % 23, token, `model-${token % 11}`);
+    addRow(-1, 3, 7);
+    const limited = opened({ maxProjectCells: 70 });
+    for (const by of ['project', 'model'] as const) {
+      for (const projectId of [undefined, 'project-3']) {
+        const query = { ...QUERY, by, projectId, limit: 100 };
+        const [expected, found] = [await top.part(query), await limited.part(query)];
+        expect([expected?.hasHours, found?.hasHours]).to.deep.equal([true, false]);
+        const withoutHistory = (part: DayPart | null) =>
+          part && {
+            ...{ ...part, hasHours: null },
+            groups: part.groups.map((group) => ({ ...group, history: [], failureHistory: [] })),
+          };
+        expect(withoutHistory(found), by).to.deep.equal(withoutHistory(expected));
+      }
+    }
+    await limited.close();
+  });
+
   it('do not exist for more tokens than there is room for', async () => {
-    top = opened(1_000);
+    top = opened({ maxCells: 1_000 });
     for (let token = 0; token < MANY; token++) addRow(token, 10, 1);
     expect(await top.part(QUERY)).to.equal(null);
   });

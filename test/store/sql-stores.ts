@@ -1062,6 +1062,13 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
             const sum = (of: 'requests' | 'failures') => own.reduce((all, h) => all + h[of], 0);
             expect([sum('requests'), sum('failures')]).to.deep.equal([counts[0], failuresIn(counts)]);
           }
+          expect(inMemory?.hasHours).to.equal(by !== 'token' && query.tokenId === undefined);
+          for (const group of inMemory?.hasHours ? inMemory.groups : []) {
+            const own = hours.filter((h) => h.projectId === group.projectId && h.model === group.model);
+            const perHour = (of: 'requests' | 'failures') =>
+              group.history.map((_, n) => own.find((h) => h.hourMs === firstMs + n * HOUR)?.[of] ?? 0);
+            expect([group.history, group.failureHistory], by).to.deep.equal([perHour('requests'), perHour('failures')]);
+          }
         }
       }
     });

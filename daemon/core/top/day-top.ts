@@ -75,10 +75,10 @@ class DaySums {
   /** The hours that ended more than a minute ago. */
   readonly old: DayStep;
   readonly subjects = new Subjects();
-  /** By number of the token. */
-  readonly lastUses: number[] = [];
+  /** By number of the token; 0 if it was not used. */
+  lastUses: Float64Array = new Float64Array();
   /** By number of the project. */
-  readonly projectUses: number[] = [];
+  projectUses: Float64Array = new Float64Array();
   lastUse: LastUse = { tokenId: '', lastUsedAtMs: 0 };
   /** The current hour, and for a minute the one before it. */
   recent: DayStep;
@@ -198,7 +198,9 @@ export class DayTop {
 
   /** When the tokens were last used: their rows only say in which hour. */
   async #addLastUses(sums: DaySums): Promise<void> {
-    const { subjects, lastUses, projectUses } = sums;
+    const { subjects } = sums;
+    const lastUses = (sums.lastUses = grown(sums.lastUses, subjects.tokens.end));
+    const projectUses = (sums.projectUses = grown(sums.projectUses, subjects.projects.end));
     const sinceMs = Math.max(sums.firstMs, sums.lastUse.lastUsedAtMs - LATE_MS);
     for (let after: LastUse = { tokenId: '', lastUsedAtMs: 0 }; ;) {
       const uses = await this.#options.store.lastUses(sinceMs, after, ROWS_PER_READ);
@@ -222,7 +224,7 @@ export class DayTop {
 /** Where the groups of a query come from. */
 function sourceOf(sums: DaySums, { by, tokenId }: TopQuery): PartSource & { isOfProjects: boolean } {
   const { old, recent, subjects, firstMs, readAtMs } = sums;
-  const lastUseIn = (uses: readonly number[]) => (subject: number) => Math.min(readAtMs, uses[subject] ?? 0);
+  const lastUseIn = (uses: Float64Array) => (subject: number) => Math.min(readAtMs, uses[subject] ?? 0);
   const [length, common] = [TOP_DAY_STEPS, { subjects, fromMs: firstMs }];
   if (by !== 'token' && tokenId === undefined && old.projects && recent.projects) {
     const steps = [old, recent];
@@ -242,4 +244,11 @@ function sourceOf(sums: DaySums, { by, tokenId }: TopQuery): PartSource & { isOf
     history: { length, add: () => undefined },
     lastUseOf: lastUseIn(sums.lastUses),
   };
+}
+
+function grown(numbers: Float64Array, length: number): Float64Array {
+  if (numbers.length >= length) return numbers;
+  const longer = new Float64Array(length);
+  longer.set(numbers);
+  return longer;
 }

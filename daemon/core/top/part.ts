@@ -61,11 +61,12 @@ export function* partOf(source: PartSource, query: PartQuery): Slices<TopPart> {
   return { fromMs, groups, groupCount: count, untracked, total };
 }
 
-/** Calls `look` for each cell that has a group. */
+/** Calls `look` for each cell that has a group, or one of the `wanted` groups. */
 function* eachCell(
   steps: readonly Step[],
   { groups }: Grouping,
   look: (group: number, step: Step, cell: number, index: number) => void,
+  wanted: Uint8Array | null = null,
 ): Slices<void> {
   for (const [index, step] of steps.entries()) {
     const ofStep = groups[index] ?? NO_GROUPS;
@@ -73,7 +74,7 @@ function* eachCell(
       const to = Math.min(ofStep.length, from + CELLS_PER_SLICE);
       for (let cell = from; cell < to; cell += 1) {
         const group = ofStep[cell] ?? -1;
-        if (group >= 0) look(group, step, cell, index);
+        if (group >= 0 && (wanted === null || wanted[group] === 1)) look(group, step, cell, index);
       }
       yield;
     }
@@ -82,14 +83,17 @@ function* eachCell(
 const NO_GROUPS = new Int32Array(0);
 
 function* groupingOf(source: PartSource, query: PartQuery): Slices<Grouping> {
-  const { steps } = source;
   const { groupOf, end } = grouper(source, query);
-  const groups = steps.map((step) => new Int32Array(step.cells));
-  // At first all cells are in group 0.
-  yield* eachCell(steps, { groups, end: 1 }, (_, step, cell, index) => {
-    const ofStep = groups[index];
-    if (ofStep) ofStep[cell] = groupOf(step, cell);
-  });
+  const groups: Int32Array[] = [];
+  for (const step of source.steps) {
+    const ofStep = new Int32Array(step.cells);
+    groups.push(ofStep);
+    for (let from = 0; from < ofStep.length; from += CELLS_PER_SLICE) {
+      const to = Math.min(ofStep.length, from + CELLS_PER_SLICE);
+      for (let cell = from; cell < to; cell += 1) ofStep[cell] = groupOf(step, cell);
+      yield;
+    }
+  }
   return { groups, end: end() };
 }
 
@@ -163,14 +167,14 @@ function* groupsOf(
   const groups = new Map<number, TopGroup>();
   const wanted = new Uint8Array(grouping.end);
   for (const group of chosen) wanted[group] = 1;
-  yield* eachCell(steps, grouping, (number, step, cell, index) => {
-    if (wanted[number] !== 1) return;
+  const look = (number: number, step: Step, cell: number, index: number) => {
     let group = groups.get(number);
     if (!group) groups.set(number, (group = newGroup(source, step, cell, by)));
     addTo(group, step, cell);
     history.add(group, step, cell, index);
     group.lastMs = Math.max(group.lastMs, lastMsOf(step, cell));
-  });
+  };
+  yield* eachCell(steps, grouping, look, wanted);
   return chosen.flatMap((number) => groups.get(number) ?? []);
 }
 
