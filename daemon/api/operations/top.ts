@@ -12,7 +12,7 @@ later, or if there was no room for so many tokens. Instances with the same Redis
 second counts in \`instances.missing\`, as do all others if there is no Redis.
 
 The window of 24 hours has no times. It comes from the hourly usage of all instances, of which each instance keeps sums in memory: 35 MB for 100,000 tokens
-that are also used in the current hour, up to 80 MB, and twice as much for some seconds after an hour has begun. More tokens are read from the
+that are also used in the current hour, up to 100 MB, and twice as much for some seconds after an hour has begun. More tokens are read from the
 database for each request, which takes longer. Sums of many rows may be out of date: \`to\` is when they were read. They are read again after 20 times as long
 as reading took, up to 5 minutes, if reports are requested, and otherwise at least every 10 minutes.
 

@@ -4,7 +4,7 @@ import { BaseError, ConnectionError, type Options, Sequelize, Transaction } from
 import type { DatabaseServerAddress } from '../../../config/database-url.js';
 import { withTimeout } from '../../core/with-timeout.js';
 import type { Clock } from '../../core/ports.js';
-import { type PostgresTypes, readMysqlNumber, readPostgresNumbers } from './numbers.js';
+import { type PostgresTypes, MYSQL_NUMBERS, readPostgresNumbers } from './numbers.js';
 import type { Sockets } from './sockets.js';
 
 const IDLE_MS = 20_000;
@@ -90,8 +90,8 @@ function mysqlOptions({ sockets, ...connecting }: PoolOptions, limitMs: number) 
     charset: 'utf8mb4',
     // UPDATE reports the rows it matched, as on the other databases, not only those that it changed.
     flags: ['FOUND_ROWS'],
-    // Replaces Sequelize's, which is for dates: the tables have none.
-    typeCast: readMysqlNumber,
+    // Sequelize's `typeCast` is for dates: the tables have none.
+    ...MYSQL_NUMBERS,
     stream: () => (socket === null ? sockets.create().connect(port, host) : sockets.create().connect(socket)),
     ...(socket !== null && { socketPath: socket }),
     ...tlsOptions(connecting),

@@ -5,6 +5,7 @@ import { SingleRun } from '../../core/single-run.js';
 import type { Bind, SqlTransaction, Database, StatementTimeout } from './database.js';
 import { type Dialect, mysql, postgres } from './dialect.js';
 import { withStoreErrors, isDeadlock } from './failures.js';
+import { checkedNumbers } from './numbers.js';
 import { destroyConnection, createPool } from './server-connections.js';
 import { inTransaction } from './server-transaction.js';
 import { Sockets } from './sockets.js';
@@ -210,8 +211,9 @@ export class ServerDatabase implements Database {
   }
 }
 
-function selectRows<Row extends object>(on: Sequelize, sql: string, bind: Bind, transaction?: Transaction) {
-  return on.query<Row>(sql, { bind, type: QueryTypes.SELECT, ...(transaction && { transaction }) });
+async function selectRows<Row extends object>(on: Sequelize, sql: string, bind: Bind, transaction?: Transaction) {
+  const rows = await on.query<Row>(sql, { bind, type: QueryTypes.SELECT, ...(transaction && { transaction }) });
+  return on.getDialect() === 'mysql' ? checkedNumbers(rows) : rows;
 }
 
 /** @throws {StoreUnavailable} if the number of changed rows is unknown. */
