@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import type { NumberedRecord } from '../../daemon/core/ports.js';
-import { areFieldsOf, fieldsOfRecord } from '../../daemon/store/audit-file/fields.js';
+import { type AuditedUse, areFieldsOf, fieldsOfRecord, UseFields } from '../../daemon/store/audit-file/fields.js';
+import { SOME_REQUEST } from '../support/request-follower.js';
 
 // `audit verify` compares every line ever written with its record. A change of this format would make it report older lines as
 // forged.
@@ -46,5 +47,35 @@ describe('a line of the audit file', () => {
   it('may lack the user: an older release that shares the database writes none', () => {
     expect(areFieldsOf({ ...RECORD, user: 'ana@laptop' }, LINE)).to.equal(true);
     expect(areFieldsOf({ ...RECORD, user: 'ana@laptop', reason: null }, LINE)).to.equal(false);
+  });
+
+  it('of a use has its own values after any other use', () => {
+    const usage = { promptTokens: 1, completionTokens: 2, totalTokens: 3, cacheReadTokens: 4, cacheWriteTokens: 5 };
+    const others: Partial<AuditedUse>[] = [
+      { requestId: 'other' },
+      { timeMs: 61_234 },
+      { tokenId: 'u', projectId: 'q', obfuscated: 'sk-wt-3uCj…czXf' },
+      { clientIp: '203.0.113.7' },
+      { method: 'POST' },
+      { path: '/v1/"\u202e' },
+      { status: 502 },
+      { code: 'upstream_error' },
+      { outcome: 'revoked' },
+      { outcome: 'upstream_error' },
+      { cache: 'hit' },
+      { durationMs: 7 },
+      { model: 'gpt' },
+      { usage },
+    ];
+    const fields = new UseFields();
+    for (const other of others) {
+      for (const use of [SOME_REQUEST, { ...SOME_REQUEST, ...other }]) {
+        const line = fields.of(use).join('');
+        expect(line).to.equal(new UseFields().of(use).join(''));
+        const { details, ...rest } = JSON.parse(`{${line}`) as Record<string, unknown> & { details: object };
+        expect(rest).to.include({ id: use.requestId, client_ip: use.clientIp, token_id: use.tokenId });
+        expect(details).to.include({ path: use.path, status: use.status, outcome: use.outcome, model: use.model });
+      }
+    }
   });
 });

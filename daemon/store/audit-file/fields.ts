@@ -76,43 +76,79 @@ function json(text: string | null): string {
 
 const MAX_TOKENS = 10_000;
 
+/** What is in one part: the next request often has the same. */
+type Subject = Pick<AuditedUse, 'tokenId' | 'outcome'>;
+type Request = Pick<AuditedUse, 'clientIp' | 'method' | 'path' | 'status' | 'code' | 'outcome' | 'cache' | 'model'>;
+
+/** The last part that was composed. */
+interface Repeated<T> {
+  of: T;
+  text: string;
+}
+
 /**
- * Formats the lines of uses. Built by hand, because there is one for each request; the parts that repeat for a token or a moment
- * are cached.
+ * Formats the lines of uses. Built by hand, because there is one for each request; the parts that repeat for a token, a moment or one
+ * request after another are cached.
  */
 export class UseFields {
   readonly #ofToken = new Map<string, string>();
   #second = NaN;
   /** The time of that second, up to its milliseconds. */
   #upToMs = '';
+  readonly #parts: string[] = [];
+  #subject: Repeated<Subject> | null = null;
+  #request: Repeated<Request> | null = null;
 
-  /** For a request with a known token. */
-  of(use: AuditedUse): string {
-    const { method, path, status, code, outcome, cache, model, usage } = use;
+  /**
+   * For a request with a known token. @returns the parts of the text, valid until the next call. As one text, it would be copied once
+   * more.
+   */
+  of(use: AuditedUse): readonly string[] {
     const id = json(use.requestId);
-    const counts = usage
-      ? `{"prompt_tokens":${usage.promptTokens},"completion_tokens":${usage.completionTokens},"total_tokens":${usage.totalTokens},` +
-        `"cache_read_tokens":${usage.cacheReadTokens},"cache_write_tokens":${usage.cacheWriteTokens}}`
-      : 'null';
-    return (
-      `"id":${id},"time":"${this.#iso(use.timeMs)}","action":"token.use","actor":"token",` +
-      `"outcome":"${auditOutcomeOf(outcome)}",${this.#subject(use)},"request_id":${id},` +
-      `"client_ip":${json(use.clientIp)},"reason":null,"count":null,"details":{"method":${json(method)},` +
+    const durationMs = Math.round(use.durationMs * 1000) / 1000;
+    const parts = this.#parts;
+    parts[0] = `"id":${id},"time":"${this.#iso(use.timeMs)}",`;
+    parts[1] = this.#subjectOf(use);
+    parts[2] = id;
+    parts[3] = this.#requestOf(use);
+    parts[4] = `${durationMs},"usage":${countsOf(use)}}}`;
+    return parts;
+  }
+
+  /** From the action up to the request's ID. */
+  #subjectOf(use: AuditedUse): string {
+    const last = this.#subject;
+    if (last?.of.tokenId === use.tokenId && last.of.outcome === use.outcome) return last.text;
+    const outcome = auditOutcomeOf(use.outcome);
+    const text = `"action":"token.use","actor":"token","outcome":"${outcome}",${this.#tokenOf(use)},"request_id":`;
+    // Not the whole event, which may have bodies.
+    this.#subject = { of: { tokenId: use.tokenId, outcome: use.outcome }, text };
+    return text;
+  }
+
+  /** From after the request's ID up to the duration. */
+  #requestOf(use: AuditedUse): string {
+    const last = this.#request;
+    if (last && isSameRequest(last.of, use)) return last.text;
+    const { clientIp, method, path, status, code, outcome, cache, model } = use;
+    const text =
+      `,"client_ip":${json(clientIp)},"reason":null,"count":null,"details":{"method":${json(method)},` +
       `"path":${json(path)},"status":${status},"code":${json(code)},"outcome":"${outcome}","cache":"${cache}",` +
-      `"model":${json(model)},"duration_ms":${Math.round(use.durationMs * 1000) / 1000},"usage":${counts}}}`
-    );
+      `"model":${json(model)},"duration_ms":`;
+    this.#request = { of: { clientIp, method, path, status, code, outcome, cache, model }, text };
+    return text;
   }
 
   /** For the refused requests of one minute whose token is unknown. */
-  ofUnknown(code: string | null, count: number, timeMs: number): string {
-    return (
+  ofUnknown(code: string | null, count: number, timeMs: number): readonly string[] {
+    return [
       `"id":null,"time":"${this.#iso(timeMs)}","action":"token.use","actor":"token","outcome":"denied",` +
       `"project_id":null,"token_id":null,"obfuscated":null,"request_id":null,"client_ip":null,"reason":null,` +
-      `"count":${count},"details":{"code":${json(code)}}}`
-    );
+      `"count":${count},"details":{"code":${json(code)}}}`,
+    ];
   }
 
-  #subject({ tokenId, projectId, obfuscated }: AuditedUse): string {
+  #tokenOf({ tokenId, projectId, obfuscated }: AuditedUse): string {
     const known = this.#ofToken.get(tokenId ?? '');
     if (known !== undefined) return known;
     if (this.#ofToken.size >= MAX_TOKENS) this.#ofToken.clear();
@@ -129,4 +165,22 @@ export class UseFields {
     }
     return `${this.#upToMs}${String(ms - second * 1_000).padStart(3, '0')}Z`;
   }
+}
+
+const isSameRequest = (a: Request, b: Request): boolean =>
+  a.path === b.path &&
+  a.model === b.model &&
+  a.status === b.status &&
+  a.outcome === b.outcome &&
+  a.cache === b.cache &&
+  a.code === b.code &&
+  a.clientIp === b.clientIp &&
+  a.method === b.method;
+
+function countsOf({ usage }: AuditedUse): string {
+  if (!usage) return 'null';
+  return (
+    `{"prompt_tokens":${usage.promptTokens},"completion_tokens":${usage.completionTokens},"total_tokens":${usage.totalTokens},` +
+    `"cache_read_tokens":${usage.cacheReadTokens},"cache_write_tokens":${usage.cacheWriteTokens}}`
+  );
 }

@@ -135,18 +135,21 @@ export class UseLog {
     for (const each of ended) this.#append(this.#fields.of(each));
   }
 
-  #append(fields: string): void {
-    // The link and the newline add at least 100 bytes.
-    if (this.#waitingBytes + fields.length + 100 > MAX_WAITING_BYTES) {
+  /** @param fields parts of a text of ASCII characters. */
+  #append(fields: readonly string[]): void {
+    const chain = this.#chain;
+    const link = chain.begin('');
+    let room = link.length + 1;
+    for (const part of fields) room += part.length;
+    if (this.#waitingBytes + room > MAX_WAITING_BYTES) {
       this.dropped += 1;
       this.#droppedUnlogged += 1;
       return;
     }
-    const chain = this.#chain;
-    const line = chain.begin(fields);
-    const chunk = this.#chunkFor(line.length + 1);
+    const chunk = this.#chunkFor(room);
     const { bytes, length } = chunk;
-    const end = length + bytes.write(line, length, 'latin1');
+    let end = length + bytes.write(link, length, 'latin1');
+    for (const part of fields) end += bytes.write(part, end, 'latin1');
     chain.take(bytes.subarray(length, end));
     bytes[end] = NEWLINE;
     chunk.length = end + 1;

@@ -319,7 +319,7 @@ const READERS: Record<string, Reader<unknown>> = {
   'the audit line of a use': allBy({
     most: MAX_TARGET_LENGTH,
     worst: { ...TEXTS, 'control characters': (size) => filled('\u0001', size) },
-    read: (path) => new UseFields().of({ ...ENDED, path, model: path }),
+    read: (path) => new UseFields().of({ ...ENDED, path, model: path }).join(''),
   }),
   'secrets in a text': allBy({ most: MB, worst: TEXTS, read: (text) => [withoutSecrets(text), holdsSecret(text)] }),
   // Error texts of upstreams and libraries. A body is never logged, and a header is far smaller.
