@@ -69,6 +69,9 @@ describe('the event bus in memory', () => {
       FULL,
       { ...SOME_REQUEST, tokenId: null, projectId: null, projectName: null },
       { ...FULL, isForwarded: false, cache: 'miss' as const, usage: NO_COUNTS },
+      { ...FULL, requestId: 'r'.repeat(65), upstreamRequestId: 'é'.repeat(64) },
+      { ...FULL, requestId: '', upstreamRequestId: '' },
+      { ...FULL, requestId: 'r…', upstreamRequestId: null },
       { ...FULL, streamed: false, path: `/v1/${'x'.repeat(1_000)}` },
       { ...FULL, requestBody: 'asked', responseBody: 'answered' },
     ];

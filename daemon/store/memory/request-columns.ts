@@ -1,11 +1,18 @@
 /**
  * Records of requests, taken apart into columns. A record and its usage are a dozen small objects, and the young generation would have to
- * move those of every stored request to the old one: this was most of the pause of each garbage collection.
+ * move those of every stored request to the old one: this was most of the pause of each garbage collection. The two IDs, which no other
+ * record has, are bytes for the same reason.
  */
 import type { ModelUsage, Outcome, RequestEnded } from '../../core/events.js';
 
 // The texts of a record, in the order of `put`.
 const TEXTS = 15;
+/** Of those, that of the request and that of the upstream. */
+const IDS = 2;
+/** A longer ID stays a string. */
+const ID_BYTES = 64;
+// eslint-disable-next-line no-control-regex
+const IS_LATIN1 = /^[\x00-\xff]+$/;
 // Its numbers; of unknown ones, NaN.
 const NUMBERS = 14;
 /** Records for which memory is allocated at a time. */
@@ -15,6 +22,10 @@ const MAX_KNOWN_TEXTS = 1_000;
 interface Chunk {
   texts: (string | null)[];
   numbers: Float64Array;
+  /** The IDs in latin1. */
+  ids: Buffer;
+  /** 0 for one that is not there. */
+  idLengths: Uint8Array;
 }
 
 export class RequestColumns {
@@ -24,9 +35,11 @@ export class RequestColumns {
 
   /** Stores the record at `slot`, without bodies. */
   put(slot: number, ended: RequestEnded): void {
-    const { texts, numbers } = (this.#chunks[Math.floor(slot / CHUNK)] ??= newChunk());
+    const chunk = (this.#chunks[Math.floor(slot / CHUNK)] ??= newChunk());
+    const { texts, numbers } = chunk;
+    const id = (slot % CHUNK) * IDS;
     let text = (slot % CHUNK) * TEXTS;
-    texts[text] = ended.requestId;
+    texts[text] = asBytes(chunk, id, ended.requestId);
     texts[++text] = ended.projectId;
     texts[++text] = ended.tokenId;
     texts[++text] = ended.tokenName;
@@ -39,7 +52,7 @@ export class RequestColumns {
     texts[++text] = ended.problem;
     texts[++text] = ended.outcome;
     texts[++text] = ended.cache;
-    texts[++text] = ended.upstreamRequestId;
+    texts[++text] = asBytes(chunk, id + 1, ended.upstreamRequestId);
     texts[text + 1] = this.#shared(ended.model);
     let number = (slot % CHUNK) * NUMBERS;
     numbers[number] = ended.timeMs;
@@ -64,7 +77,9 @@ export class RequestColumns {
     const chunk = this.#chunks[Math.floor(slot / CHUNK)];
     if (!chunk) return null;
     const texts = chunk.texts.slice((slot % CHUNK) * TEXTS, ((slot % CHUNK) + 1) * TEXTS);
-    const [requestId = null, projectId = null, tokenId = null, tokenName = null, projectName = null] = texts;
+    const id = (slot % CHUNK) * IDS;
+    const requestId = fromBytes(chunk, id) ?? texts[0] ?? null;
+    const [, projectId = null, tokenId = null, tokenName = null, projectName = null] = texts;
     const [obfuscated = null, clientIp = null, method, path, code = null, problem = null] = texts.slice(5);
     const [outcome, cache, upstreamRequestId = null, model = null] = texts.slice(11);
     if (requestId === null) return null;
@@ -95,7 +110,7 @@ export class RequestColumns {
       bytesIn,
       bytesOut,
       streamed: flags >= 2,
-      upstreamRequestId,
+      upstreamRequestId: fromBytes(chunk, id + 1) ?? upstreamRequestId,
       model,
       usage: usageIn(numbers.subarray(8)),
       requestBody: null,
@@ -105,8 +120,11 @@ export class RequestColumns {
 
   /** Forgets the record at `slot`, if there is one. */
   clear(slot: number): void {
-    const from = (slot % CHUNK) * TEXTS;
-    this.#chunks[Math.floor(slot / CHUNK)]?.texts.fill(null, from, from + TEXTS);
+    const chunk = this.#chunks[Math.floor(slot / CHUNK)];
+    if (!chunk) return;
+    const at = slot % CHUNK;
+    chunk.texts.fill(null, at * TEXTS, (at + 1) * TEXTS);
+    chunk.idLengths.fill(0, at * IDS, (at + 1) * IDS);
   }
 
   /** One string for all equal ones. */
@@ -123,7 +141,21 @@ export class RequestColumns {
 const newChunk = (): Chunk => ({
   texts: Array.from({ length: CHUNK * TEXTS }, () => null),
   numbers: new Float64Array(CHUNK * NUMBERS),
+  ids: Buffer.alloc(CHUNK * IDS * ID_BYTES),
+  idLengths: new Uint8Array(CHUNK * IDS),
 });
+
+/** Stores the ID as bytes, if it is a usual one. @returns what has to be stored as a text instead. */
+function asBytes({ ids, idLengths }: Chunk, id: number, text: string | null): string | null {
+  const isUsual = text !== null && text.length <= ID_BYTES && IS_LATIN1.test(text);
+  idLengths[id] = isUsual ? ids.write(text, id * ID_BYTES, 'latin1') : 0;
+  return isUsual ? null : text;
+}
+
+function fromBytes({ ids, idLengths }: Chunk, id: number): string | null {
+  const length = idLengths[id] ?? 0;
+  return length === 0 ? null : ids.toString('latin1', id * ID_BYTES, id * ID_BYTES + length);
+}
 
 const knownOf = (number = NaN): number | null => (Number.isNaN(number) ? null : number);
 
