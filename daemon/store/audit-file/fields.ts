@@ -143,8 +143,8 @@ export class UseFields {
   ofUnknown(code: string | null, count: number, timeMs: number): readonly string[] {
     return [
       `"id":null,"time":"${this.#iso(timeMs)}","action":"token.use","actor":"token","outcome":"denied",` +
-      `"project_id":null,"token_id":null,"obfuscated":null,"request_id":null,"client_ip":null,"reason":null,` +
-      `"count":${count},"details":{"code":${json(code)}}}`,
+        `"project_id":null,"token_id":null,"obfuscated":null,"request_id":null,"client_ip":null,"reason":null,` +
+        `"count":${count},"details":{"code":${json(code)}}}`,
     ];
   }
 
