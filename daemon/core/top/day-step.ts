@@ -41,7 +41,7 @@ export class DayStep {
       const cell = cellOf(this.projects, projectIndex, subjects.projectOf(token), model);
       this.projects.addSums(cell, counts, hourMs);
       this.#addHour(cell, Math.round((hourMs - this.#firstMs) / HOUR_MS), counts);
-      if (this.projects.cells > maxProjectCells) this.projects = null;
+      if (this.projects.cells > maxProjectCells) this.#forgetProjects();
     };
   }
 
@@ -52,6 +52,11 @@ export class DayStep {
       history[hour] = (history[hour] ?? 0) + (this.#hours[first + hour] ?? 0);
       failureHistory[hour] = (failureHistory[hour] ?? 0) + (this.#hours[first + TOP_DAY_STEPS + hour] ?? 0);
     }
+  }
+
+  #forgetProjects(): void {
+    this.projects = null;
+    this.#hours = new Uint32Array();
   }
 
   #addHour(cell: number, hour: number, counts: readonly number[]): void {

@@ -153,9 +153,11 @@ export class DayTop {
     const waitMs = Math.max(0, this.#readingSinceMs + FIRST_WAIT_MS - clock.monotonic());
     const sums = await withTimeout(clock, waitMs, current, () => null);
     if (!sums) return null;
+    // Newer sums may come while the part is computed.
+    const { readAtMs } = sums;
     const source = sourceOf(sums, query);
     const part = await inSlices(clock, partOf(source, query));
-    return { ...part, readAtMs: sums.readAtMs, hasHours: source.isOfProjects };
+    return { ...part, readAtMs, hasHours: source.isOfProjects };
   }
 
   #read(): Promise<DaySums | null> {
