@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { RequestEnded } from '../../daemon/core/events.js';
 import { NO_CONTENT_FACTS } from '../../daemon/core/events.js';
 import { ModelNames } from '../../daemon/core/model-names.js';
-import type { TopQuery } from '../../daemon/core/ports.js';
+import type { TopPart, TopQuery } from '../../daemon/core/ports.js';
 import { TOP_DIMENSIONS, TOP_SORTS } from '../../daemon/api/vocabulary.js';
 import { failuresIn } from '../../daemon/core/top/counts.js';
 import { CELLS_PER_SLICE } from '../../daemon/core/top/part.js';
@@ -42,6 +42,13 @@ function ended(timeMs: number, token: number, more: Partial<RequestEnded> = {}):
     model: 'm',
     ...more,
   };
+}
+
+function finished(slices: Generator<void, TopPart>): TopPart {
+  for (;;) {
+    const slice = slices.next();
+    if (slice.done) return slice.value;
+  }
 }
 
 describe('the figures of the last hour in memory', () => {
@@ -99,6 +106,29 @@ describe('the figures of the last hour in memory', () => {
     expect(part.groups.every(({ history, counts }) => history.reduce((a, b) => a + b, 0) === counts[0])).to.equal(true);
     expect((await top.part(query({ limit: 3 }), nowMs)).groups).to.deep.equal(part.groups.slice(0, 3));
     expect(part.total.counts[0]).to.equal(20_000);
+  });
+
+  it('do not contain what comes while a report is built, least of all in the row of another project', () => {
+    for (const by of TOP_DIMENSIONS) {
+      const top = opened();
+      const recordBoth = () => {
+        for (const token of [0, 1]) top.record(ended(nowMs, token));
+      };
+      recordBoth();
+      nowMs += 3 * 60_000;
+      recordBoth();
+      const rowsOf = (part: TopPart) => ({
+        count: part.groupCount,
+        rows: part.groups.map(({ tokenId, projectId, model, counts }) => [tokenId, projectId, model, counts[0]]),
+      });
+      const slices = top.partInSlices(query({ by }), nowMs);
+      const before = rowsOf(finished(top.partInSlices(query({ by }), nowMs)));
+      slices.next();
+      for (let n = 0; n < 5; n++) top.record(ended(nowMs, 0, { model: `new ${n}` }));
+      for (let token = 2; token < 9; token++) top.record(ended(nowMs, token));
+      expect(rowsOf(finished(slices)), by).to.deep.equal(before);
+      expect(before.rows).to.have.length(2);
+    }
   });
 
   it('are read in slices, in every order, so that requests do not wait for a report', () => {

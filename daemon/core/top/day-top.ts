@@ -142,8 +142,8 @@ export class DayTop {
   }
 
   /**
-   * The first groups of all instances, of projects and models with their hours; null if there are no sums: while the first ones are read, and with too many
-   * cells.
+   * The first groups of all instances; those of projects and models have their hours. Null if there are no sums: while the first ones are
+   * read, and with too many cells.
    *
    * @throws {StoreUnavailable}
    */
@@ -175,10 +175,8 @@ export class DayTop {
       if (!known && !(await this.#addRows(sums, sums.old, firstMs, sums.recentMs))) return null;
       const recent = new DayStep(firstMs);
       if (!(await this.#addRows(sums, recent, sums.recentMs, firstMs + TOP_DAY_STEPS * HOUR_MS))) return null;
-      await this.#addLastUses(sums);
-      sums.recent = recent;
-      sums.readAtMs = readAtMs;
-      this.#sums = sums;
+      // At once, so that a report has all of one reading.
+      this.#sums = Object.assign(sums, await this.#lastUsesAfter(sums), { recent, readAtMs });
       return sums;
     });
   }
@@ -198,11 +196,11 @@ export class DayTop {
     }
   }
 
-  /** When the tokens were last used: their rows only say in which hour. */
-  async #addLastUses(sums: DaySums): Promise<void> {
+  /** When the tokens were last used: their rows only say in which hour. @returns new arrays, because a report may use those of `sums`. */
+  async #lastUsesAfter(sums: DaySums): Promise<Pick<DaySums, 'lastUses' | 'projectUses' | 'lastUse'>> {
     const { subjects } = sums;
-    const lastUses = (sums.lastUses = grown(sums.lastUses, subjects.tokens.end));
-    const projectUses = (sums.projectUses = grown(sums.projectUses, subjects.projects.end));
+    const lastUses = copyOf(sums.lastUses, subjects.tokens.end);
+    const projectUses = copyOf(sums.projectUses, subjects.projects.end);
     const sinceMs = Math.max(sums.firstMs, sums.lastUse.lastUsedAtMs - LATE_MS);
     for (let after: LastUse = { tokenId: '', lastUsedAtMs: 0 }; ;) {
       const uses = await this.#options.store.lastUses(sinceMs, after, ROWS_PER_READ);
@@ -215,10 +213,8 @@ export class DayTop {
         projectUses[project] = Math.max(projectUses[project] ?? 0, lastUsedAtMs);
       }
       after = uses.at(-1) ?? after;
-      if (uses.length < ROWS_PER_READ) {
-        if (after.tokenId !== '') sums.lastUse = after;
-        return;
-      }
+      if (uses.length < ROWS_PER_READ)
+        return { lastUses, projectUses, lastUse: after.tokenId === '' ? sums.lastUse : after };
     }
   }
 }
@@ -248,9 +244,8 @@ function sourceOf(sums: DaySums, { by, tokenId }: TopQuery): PartSource & { isOf
   };
 }
 
-function grown(numbers: Float64Array, length: number): Float64Array {
-  if (numbers.length >= length) return numbers;
-  const longer = new Float64Array(length);
-  longer.set(numbers);
-  return longer;
+function copyOf(numbers: Float64Array, length: number): Float64Array {
+  const copy = new Float64Array(Math.max(length, numbers.length));
+  copy.set(numbers);
+  return copy;
 }

@@ -84,10 +84,10 @@ const NO_GROUPS = new Int32Array(0);
 
 function* groupingOf(source: PartSource, query: PartQuery): Slices<Grouping> {
   const { groupOf, end } = grouper(source, query);
-  const groups: Int32Array[] = [];
-  for (const step of source.steps) {
-    const ofStep = new Int32Array(step.cells);
-    groups.push(ofStep);
+  // Before the first yield, as the ends of the numbers: the last step may get cells of new subjects meanwhile.
+  const groups = source.steps.map((step) => new Int32Array(step.cells));
+  for (const [index, step] of source.steps.entries()) {
+    const ofStep = groups[index] ?? NO_GROUPS;
     for (let from = 0; from < ofStep.length; from += CELLS_PER_SLICE) {
       const to = Math.min(ofStep.length, from + CELLS_PER_SLICE);
       for (let cell = from; cell < to; cell += 1) ofStep[cell] = groupOf(step, cell);
