@@ -85,6 +85,17 @@ describe('the event bus in memory', () => {
     );
   });
 
+  it('keeps nothing of a request that was in the same place before', async () => {
+    const bus = new MemoryEventBus('i', new TestClock());
+    for (let i = 0; i < 10_000; i++) bus.publish({ kind: 'request', ended: FULL });
+    const ended = { ...FULL, requestId: 'next', upstreamRequestId: null };
+    bus.publish({ kind: 'request', ended });
+    for await (const [newest] of bus.stored(null)) {
+      expect(withoutId(newest?.json ?? '')).to.deep.equal(withoutId(eventText({ kind: 'request', ended }, 'i')));
+      break;
+    }
+  });
+
   it('gives an event to all readers with the same ID, whoever reads it first', async () => {
     const bus = new MemoryEventBus('i', new TestClock());
     for (let i = 0; i < 3; i++) bus.publish(requestNamed(`n${i}`));

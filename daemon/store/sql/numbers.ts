@@ -28,13 +28,14 @@ export function readPostgresNumbers(client: PostgresTypes): void {
 }
 
 /**
- * Options of mysql2 for the same. Its `typeCast` is off (`true` is the parser's own conversion): a function makes reading a row ten times
- * as expensive. So numbers that are too large arrive rounded, which `checkedNumbers` finds.
+ * Options of mysql2 for the same. `typeCast: true` means mysql2's own conversion: a function, such as Sequelize's, makes reading a row ten
+ * times as expensive. Numbers that are too large arrive rounded; `checkedNumbers` finds them.
  */
 export const MYSQL_NUMBERS = { typeCast: true, supportBigNumbers: false, decimalNumbers: true } as const;
 
 /**
- * Rows of mysql2. A number that was rounded is above the largest exact one: the tables have no other numbers that are.
+ * Rows of mysql2. A number that was rounded is above the largest exact one; no column has fractions, or larger numbers. Only `Database.select`
+ * checks its rows: a migration that reads such numbers has to check them itself.
  *
  * @throws {StoreUnavailable} for a rounded number.
  */
@@ -42,12 +43,12 @@ export function checkedNumbers<Row extends object>(rows: Row[]): Row[] {
   for (const row of rows) {
     for (const value of Object.values(row)) {
       if (typeof value === 'number' && Math.abs(value) > Number.MAX_SAFE_INTEGER) {
-        throw new StoreUnavailable(tooLarge(value));
+        throw new StoreUnavailable(tooLarge(`about ${value}`));
       }
     }
   }
   return rows;
 }
 
-const tooLarge = (number: number | string) =>
+const tooLarge = (number: string) =>
   `the database contains the number ${number}, which is too large for an exact JavaScript number`;

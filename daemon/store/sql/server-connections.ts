@@ -90,7 +90,7 @@ function mysqlOptions({ sockets, ...connecting }: PoolOptions, limitMs: number) 
     charset: 'utf8mb4',
     // UPDATE reports the rows it matched, as on the other databases, not only those that it changed.
     flags: ['FOUND_ROWS'],
-    // Sequelize's `typeCast` is for dates: the tables have none.
+    // They replace Sequelize's `typeCast`, which is for dates: the tables have none.
     ...MYSQL_NUMBERS,
     stream: () => (socket === null ? sockets.create().connect(port, host) : sockets.create().connect(socket)),
     ...(socket !== null && { socketPath: socket }),
