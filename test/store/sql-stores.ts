@@ -276,12 +276,13 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
         const bound = await failureOf(
           database.select(`SELECT ${tooLarge} AS n FROM ${rows} WHERE 1 = $one`, { one: 1 }),
         );
-        expect(bound, tooLarge).to.be.instanceOf(StoreUnavailable);
         const failure = await failureOf(database.select(`SELECT ${tooLarge} AS n FROM ${rows}`));
-        expect(failure, tooLarge).to.be.instanceOf(StoreUnavailable);
-        expect((failure as Error).message).to.match(
-          /^the database contains the number (about )?90071992547409\d\d, which is too/,
-        );
+        for (const each of [bound, failure]) {
+          expect(each, tooLarge).to.be.instanceOf(StoreUnavailable);
+          expect((each as Error).message).to.match(
+            /^the database contains the number (about )?90071992547409\d\d, which is too/,
+          );
+        }
         const answers = Array.from({ length: 6 }, () => database.select<{ n: number }>('SELECT 1 AS n'));
         expect((await Promise.all(answers)).flat()).to.deep.equal(Array(6).fill({ n: 1 }));
       }
