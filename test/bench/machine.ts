@@ -1,5 +1,5 @@
 /** What the machine is, where a process may run on it, and what a process has used. */
-import { accessSync, constants, readFileSync } from 'node:fs';
+import { accessSync, constants, readdirSync, readFileSync } from 'node:fs';
 import { arch, cpus, platform } from 'node:os';
 import { delimiter, join } from 'node:path';
 
@@ -48,6 +48,24 @@ export function describeMachine({ measured, others }: Cores): string {
   const { model = 'unknown' } = cpus()[0] ?? {};
   const pinning = measured === null ? 'not pinned' : `measured on core ${measured}, load and provider on ${others}`;
   return `${model} x${cpus().length}, ${platform()} ${arch()}, Node ${process.version}, ${pinning}`;
+}
+
+/** The CPU time that the living threads of a process and of all processes below it have used, to the nanosecond. */
+export function treeCpuMs(pid: number): number {
+  let ns = 0;
+  for (const thread of readdirOrNone(`/proc/${pid}/task`)) {
+    ns += Number((readProc(pid, `task/${thread}/schedstat`) ?? '0').split(' ')[0]);
+  }
+  const children = (readProc(pid, `task/${pid}/children`) ?? '').split(' ').filter(Boolean).map(Number);
+  return children.reduce((sum, child) => sum + treeCpuMs(child), ns / 1e6);
+}
+
+function readdirOrNone(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
+  }
 }
 
 /** The CPU time that a process has used so far, all its threads; null without /proc. */

@@ -11,7 +11,8 @@
  * cells there are no sums, and reports are read from the database.
  *
  * Projects and their models have their own sums, with their hours: up to 20,000 cells, which take at most 17 MB. With more of them, their
- * reports add up the sums of tokens. The hours of tokens are read from the database for those on a page.
+ * reports add up the sums of tokens. The hours of tokens are read from the database for those on a page. A report takes 8 bytes for each
+ * token, and keeps them for the next one.
  */
 import { AdaptiveMemo } from '../adaptive-memo.js';
 import { inSlices } from '../in-slices.js';

@@ -2,15 +2,12 @@
  * The part of a top report that is computed from steps. A hundred thousand tokens have so many cells that looking at all of them at
  * once would delay requests, so it yields after each slice.
  */
-import { quantile } from '../histogram.js';
 import type { TopGroup, TopPart, TopQuery } from '../ports.js';
-import { BOUNDS_MS, BUCKETS, COUNTS, PROMPT_TOKENS } from './counts.js';
+import { BUCKETS, COUNTS } from './counts.js';
 import { firstOf } from './selection.js';
-import { noSums, type Step, type Sums } from './step.js';
+import { giveKeys, SortKeys, takeKeys } from './sort-keys.js';
+import { CELLS_PER_SLICE, noSums, type Step, type Sums } from './step.js';
 import type { Subjects } from './subjects.js';
-
-/** Cells, or groups, that are looked at before other work runs: about a millisecond. */
-export const CELLS_PER_SLICE = 8_192;
 
 export interface PartSource {
   steps: readonly Step[];
@@ -42,9 +39,12 @@ export const historyOfSteps = (firstMs: number, stepMs: number, length: number):
 type PartQuery = Omit<TopQuery, 'window'>;
 type Slices<T> = Generator<void, T>;
 
-/** The group of each cell of each step; -1 if the query excludes it. Cells that are added meanwhile are not included. */
+/** To which group each cell belongs. */
 interface Grouping {
-  groups: readonly Int32Array[];
+  /** The cells of each step: those that are added meanwhile are not included. */
+  cells: readonly number[];
+  /** Writes the groups of the cells that begin with `from`; -1 if the query excludes them. */
+  readGroups: (step: Step, from: number, groups: Int32Array) => void;
   /** All groups are below it. */
   end: number;
 }
@@ -53,50 +53,50 @@ interface Grouping {
 export function* partOf(source: PartSource, query: PartQuery): Slices<TopPart> {
   const { steps, fromMs } = source;
   const grouping = yield* groupingOf(source, query);
-  const { keys, count } = yield* keysOf(source, query, grouping);
+  const keys = takeKeys(grouping.end);
+  const count = yield* fillKeys(source, query, grouping, keys);
   const chosen = yield* firstOf(keys, query.limit, CELLS_PER_SLICE);
-  const groups = yield* groupsOf(source, query.by, grouping, chosen);
+  // The keys are no longer needed, but their memory is: it says which groups are chosen.
+  keys.fill(0);
+  for (const group of chosen) keys[group] = 1;
+  const groups = yield* groupsOf(source, query.by, grouping, keys, chosen);
+  giveKeys(keys);
   const total = yield* totalOf(steps, query, grouping);
   const untracked = steps.reduce((sum, step) => sum + step.untracked, 0);
   return { fromMs, groups, groupCount: count, untracked, total };
 }
 
-/** Calls `look` for each cell that has a group, or one of the `wanted` groups. */
-function* eachCell(
+/** The groups of a slice. Its content is only used until the next yield, so reports can share it. */
+const SLICE = new Int32Array(CELLS_PER_SLICE);
+
+/** Calls `look` with the groups of each slice of cells. */
+function* eachSlice(
   steps: readonly Step[],
-  { groups }: Grouping,
-  look: (group: number, step: Step, cell: number, index: number) => void,
-  wanted: Uint8Array | null = null,
+  { cells, readGroups }: Grouping,
+  look: (step: Step, from: number, groups: Int32Array, index: number) => void,
 ): Slices<void> {
   for (const [index, step] of steps.entries()) {
-    const ofStep = groups[index] ?? NO_GROUPS;
-    for (let from = 0; from < ofStep.length; from += CELLS_PER_SLICE) {
-      const to = Math.min(ofStep.length, from + CELLS_PER_SLICE);
-      for (let cell = from; cell < to; cell += 1) {
-        const group = ofStep[cell] ?? -1;
-        if (group >= 0 && (wanted === null || wanted[group] === 1)) look(group, step, cell, index);
-      }
+    const end = cells[index] ?? 0;
+    for (let from = 0; from < end; from += CELLS_PER_SLICE) {
+      const groups = SLICE.subarray(0, Math.min(CELLS_PER_SLICE, end - from));
+      readGroups(step, from, groups);
+      look(step, from, groups, index);
       yield;
     }
   }
 }
-const NO_GROUPS = new Int32Array(0);
 
 function* groupingOf(source: PartSource, query: PartQuery): Slices<Grouping> {
-  const { groupOf, end } = grouper(source, query);
+  const { steps } = source;
+  const { readGroups, end } = grouper(source, query);
   // Before the first yield, as the ends of the numbers: the last step may get cells of new subjects meanwhile.
-  const groups = source.steps.map((step) => new Int32Array(step.cells));
-  for (const [index, step] of source.steps.entries()) {
-    const ofStep = groups[index] ?? NO_GROUPS;
-    for (let from = 0; from < ofStep.length; from += CELLS_PER_SLICE) {
-      const to = Math.min(ofStep.length, from + CELLS_PER_SLICE);
-      for (let cell = from; cell < to; cell += 1) ofStep[cell] = groupOf(step, cell);
-      yield;
-    }
-  }
-  return { groups, end: end() };
+  const grouping = { cells: steps.map((step) => step.cells), readGroups, end: 0 };
+  // Groups of models are numbered when they are first seen.
+  if (query.by === 'model') yield* eachSlice(steps, grouping, () => undefined);
+  return { ...grouping, end: end() };
 }
 
+/** @returns a function that writes the groups of cells, starting with the one `from`. */
 function grouper(source: PartSource, { by, projectId, tokenId }: PartQuery) {
   const { tokens, projects, models } = source.subjects;
   const onlyToken = tokenId === undefined ? undefined : (tokens.find(tokenId) ?? -1);
@@ -107,7 +107,6 @@ function grouper(source: PartSource, { by, projectId, tokenId }: PartQuery) {
   const groupOf = (step: Step, cell: number): number => {
     const token = step.tokenOf(cell);
     if (onlyToken !== undefined && token !== onlyToken) return -1;
-    if (by === 'token' && onlyProject === undefined) return token;
     const project = projectOf(source, token);
     if (onlyProject !== undefined && project !== onlyProject) return -1;
     if (by === 'token') return token;
@@ -117,65 +116,61 @@ function grouper(source: PartSource, { by, projectId, tokenId }: PartQuery) {
     if (group === undefined) pairs.set(pair, (group = pairs.size));
     return group;
   };
-  return { groupOf, end: () => (by === 'model' ? pairs.size : ends[by]) };
+  const areTokens = by === 'token' && onlyToken === undefined && onlyProject === undefined;
+  const readGroups = (step: Step, from: number, groups: Int32Array) => {
+    if (areTokens) step.readTokens(from, groups);
+    else for (let n = 0; n < groups.length; n += 1) groups[n] = groupOf(step, from + n);
+  };
+  return { readGroups, end: () => (by === 'model' ? pairs.size : ends[by]) };
 }
 
 const projectOf = ({ isOfProjects, subjects }: PartSource, token: number) =>
   isOfProjects ? token : subjects.projectOf(token);
 
-/** The key to sort by of each group; NaN for a number that is no group. */
-function* keysOf(source: PartSource, { sort, by }: PartQuery, grouping: Grouping) {
-  const lastMsOf = lastUses(source, by);
-  const keys = new Float64Array(grouping.end).fill(NaN);
-  const timed = sort === 'p50' || sort === 'p95' ? sort : null;
-  const times = new Uint32Array(timed ? grouping.end * BUCKETS : 0);
-  let count = 0;
-  yield* eachCell(source.steps, grouping, (group, step, cell) => {
-    let key = keys[group] ?? NaN;
-    if (Number.isNaN(key)) {
-      count += 1;
-      key = 0;
-    }
-    if (timed) step.addTimes(cell, times, group * BUCKETS);
-    else if (sort === 'last_used') key = Math.max(key, lastMsOf(step, cell));
-    else key += additionOf(step, cell, sort);
-    keys[group] = key;
+/** @returns the number of groups. */
+function* fillKeys(
+  { steps, lastUseOf }: PartSource,
+  { sort, by }: PartQuery,
+  grouping: Grouping,
+  to: Float64Array,
+): Slices<number> {
+  // When a token last used one of its models is only known from the steps.
+  const keys = new SortKeys(sort, to, by === 'model' ? null : (lastUseOf ?? null));
+  yield* eachSlice(steps, grouping, (step, from, groups) => {
+    keys.add(step, from, groups);
   });
-  for (let group = 0; timed && group < keys.length; group += 1) {
-    if (group % CELLS_PER_SLICE === 0) yield;
-    if (Number.isNaN(keys[group])) continue;
-    const ofGroup = times.subarray(group * BUCKETS, (group + 1) * BUCKETS);
-    keys[group] = quantile(BOUNDS_MS, ofGroup, QUANTILES[timed]) ?? -1;
-  }
-  return { keys, count };
+  return yield* keys.complete();
 }
 
-/** The last use of one model of a token is only known from the steps. */
-function lastUses({ lastUseOf }: PartSource, by: TopQuery['by']): (step: Step, cell: number) => number {
-  if (!lastUseOf || by === 'model') return (step, cell) => step.lastMsOf(cell);
-  return (step, cell) => Math.max(step.lastMsOf(cell), lastUseOf(step.tokenOf(cell)));
-}
-
+/** @param marks 1 for each group that is chosen. */
 function* groupsOf(
   source: PartSource,
   by: TopQuery['by'],
   grouping: Grouping,
+  marks: Float64Array,
   chosen: readonly number[],
 ): Slices<TopGroup[]> {
-  const { steps, history } = source;
-  const lastMsOf = lastUses(source, by);
+  const { steps, history, lastUseOf } = source;
   const groups = new Map<number, TopGroup>();
-  const wanted = new Uint8Array(grouping.end);
-  for (const group of chosen) wanted[group] = 1;
-  const look = (number: number, step: Step, cell: number, index: number) => {
-    let group = groups.get(number);
-    if (!group) groups.set(number, (group = newGroup(source, step, cell, by)));
-    addTo(group, step, cell);
-    history.add(group, step, cell, index);
-    group.lastMs = Math.max(group.lastMs, lastMsOf(step, cell));
-  };
-  yield* eachCell(steps, grouping, look, wanted);
+  yield* eachSlice(steps, grouping, (step, from, ofCells, index) => {
+    for (const n of markedOf(ofCells, marks)) {
+      const [cell, number] = [from + n, ofCells[n] ?? 0];
+      let group = groups.get(number);
+      if (!group) groups.set(number, (group = newGroup(source, step, cell, by)));
+      addTo(group, step, cell);
+      history.add(group, step, cell, index);
+      group.lastMs = Math.max(group.lastMs, step.lastMsOf(cell));
+      if (lastUseOf && by !== 'model') group.lastMs = Math.max(group.lastMs, lastUseOf(step.tokenOf(cell)));
+    }
+  });
   return chosen.flatMap((number) => groups.get(number) ?? []);
+}
+
+/** The places in `groups` of those that are marked. */
+function markedOf(groups: Int32Array, marks: Float64Array): number[] {
+  const places: number[] = [];
+  for (let n = 0; n < groups.length; n += 1) if (marks[groups[n] ?? -1] === 1) places.push(n);
+  return places;
 }
 
 function newGroup(source: PartSource, step: Step, cell: number, by: TopQuery['by']): TopGroup {
@@ -202,19 +197,10 @@ function* totalOf(
   const total = noSums();
   if (projectId === undefined && tokenId === undefined) for (const step of steps) addSums(total, step.total);
   else
-    yield* eachCell(steps, grouping, (_, step, cell) => {
-      addTo(total, step, cell);
+    yield* eachSlice(steps, grouping, (step, from, groups) => {
+      for (let n = 0; n < groups.length; n += 1) if ((groups[n] ?? -1) >= 0) addTo(total, step, from + n);
     });
   return { counts: [...total.counts], times: [...total.times] };
-}
-
-export const QUANTILES = { p50: 0.5, p95: 0.95 } as const;
-
-function additionOf(step: Step, cell: number, sort: TopQuery['sort']): number {
-  // Of groups with equally many failures, the one with more requests comes first.
-  if (sort === 'errors') return step.failuresOf(cell) + step.countOf(cell, 0) / 2 ** 32;
-  if (sort === 'tokens') return step.countOf(cell, PROMPT_TOKENS) + step.countOf(cell, PROMPT_TOKENS + 1);
-  return step.countOf(cell, 0);
 }
 
 function addTo({ counts, times }: Sums | TopGroup, step: Step, cell: number): void {

@@ -24,16 +24,21 @@ export function* firstOf(keys: Float64Array, most: number, slice: number): Gener
       at = last;
     }
   };
-  for (let index = 0; index < keys.length; index += 1) {
-    if (index % slice === 0) yield;
-    if (Number.isNaN(keys[index])) continue;
-    if (heap.length < most) {
-      heap.push(index);
-      if (heap.length === most) for (let at = most >> 1; at >= 0; at -= 1) sink(at);
-    } else if (isBefore(index, heap[0] ?? 0)) {
-      heap[0] = index;
-      sink(0);
+  const select = (from: number, to: number) => {
+    for (let index = from; index < to; index += 1) {
+      if (Number.isNaN(keys[index])) continue;
+      if (heap.length < most) {
+        heap.push(index);
+        if (heap.length === most) for (let at = most >> 1; at >= 0; at -= 1) sink(at);
+      } else if (isBefore(index, heap[0] ?? 0)) {
+        heap[0] = index;
+        sink(0);
+      }
     }
+  };
+  for (let from = 0; from < keys.length; from += slice) {
+    select(from, Math.min(keys.length, from + slice));
+    yield;
   }
   return heap.sort((a, b) => (isBefore(a, b) ? -1 : 1));
 }

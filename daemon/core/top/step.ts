@@ -9,6 +9,8 @@ import type { RequestFigures } from './request-figures.js';
 const SMALL_COUNTS = PROMPT_TOKENS;
 const LARGE_COUNTS = COUNTS.length - SMALL_COUNTS;
 
+/** Cells, or groups, that are looked at before other work runs: less than a millisecond. */
+export const CELLS_PER_SLICE = 8_192;
 const CHUNK_BITS = 10;
 export const CHUNK = 1 << CHUNK_BITS;
 const LAST_OF_CHUNK = CHUNK - 1;
@@ -42,6 +44,13 @@ function newChunk(): Chunk {
 
 function increase(counts: Uint32Array | Float64Array | number[], at: number, by = 1): void {
   counts[at] = (counts[at] ?? 0) + by;
+}
+
+/** @param cell its first word. */
+function failuresAt(words: Uint32Array, cell: number): number {
+  let failures = 0;
+  for (let count = FIRST_FAILURE; count < SMALL_COUNTS; count += 1) failures += words[cell + FIRST_COUNT + count] ?? 0;
+  return failures;
 }
 
 /** Adds up the counts and times of cells. */
@@ -115,12 +124,59 @@ export class Step {
     return this.#chunkOf(cell).floats[(cell & LAST_OF_CHUNK) * FLOATS + FIRST_FLOAT + count - SMALL_COUNTS] ?? 0;
   }
 
+  /** Writes the tokens of the cells that begin with `from`, as many as `tokens` has room for. */
+  readTokens(from: number, tokens: Int32Array): void {
+    this.#inChunks(from, tokens.length, ({ words }, at, cells, index) => {
+      for (let n = 0; n < cells; n += 1) tokens[index + n] = words[at + n * WORDS + TOKEN] ?? 0;
+    });
+  }
+
+  /** Like `readTokens`, but the times of the last requests. */
+  readLastMs(from: number, times: Float64Array): void {
+    this.#inChunks(from, times.length, ({ words }, at, cells, index) => {
+      for (let n = 0; n < cells; n += 1) times[index + n] = this.startMs + (words[at + n * WORDS + LAST_MS] ?? 0);
+    });
+  }
+
+  /** Like `readTokens`, but the requests. */
+  readRequests(from: number, requests: Float64Array): void {
+    this.#inChunks(from, requests.length, ({ words }, at, cells, index) => {
+      for (let n = 0; n < cells; n += 1) requests[index + n] = words[at + n * WORDS + FIRST_COUNT] ?? 0;
+    });
+  }
+
+  /** Like `readTokens`, but the failed requests. */
+  readFailures(from: number, failures: Float64Array): void {
+    this.#inChunks(from, failures.length, ({ words }, at, cells, index) => {
+      for (let n = 0; n < cells; n += 1) failures[index + n] = failuresAt(words, at + n * WORDS);
+    });
+  }
+
+  /** Like `readTokens`, but the model tokens. */
+  readModelTokens(from: number, sums: Float64Array): void {
+    this.#inChunks(from, sums.length, ({ floats }, at, cells, index) => {
+      for (let n = 0, float = at / 2 + FIRST_FLOAT; n < cells; n += 1, float += FLOATS)
+        sums[index + n] = (floats[float] ?? 0) + (floats[float + 1] ?? 0);
+    });
+  }
+
+  /** Calls `read` for the cells of each chunk. @param read gets the first word of its first cell, and how many cells came before. */
+  #inChunks(
+    from: number,
+    length: number,
+    read: (chunk: Chunk, firstWord: number, cells: number, before: number) => void,
+  ): void {
+    for (let before = 0; before < length;) {
+      const cell = from + before;
+      const ofChunk = cell & LAST_OF_CHUNK;
+      const cells = Math.min(length - before, CHUNK - ofChunk);
+      read(this.#chunkOf(cell), ofChunk * WORDS, cells, before);
+      before += cells;
+    }
+  }
+
   failuresOf(cell: number): number {
-    const { words } = this.#chunkOf(cell);
-    const counts = (cell & LAST_OF_CHUNK) * WORDS + FIRST_COUNT;
-    let failures = 0;
-    for (let count = FIRST_FAILURE; count < SMALL_COUNTS; count += 1) failures += words[counts + count] ?? 0;
-    return failures;
+    return failuresAt(this.#chunkOf(cell).words, (cell & LAST_OF_CHUNK) * WORDS);
   }
 
   /** Adds the number of responses in each bucket to `counts`, from `at`. */

@@ -6,8 +6,8 @@ import { orUnavailable } from '../refusal.js';
 import { HOUR_MS, type HourlyUsage } from '../usage.js';
 import { BOUNDS_MS, failuresIn, modelTokensIn, TOP_DAY_STEPS } from './counts.js';
 import type { DayTop } from './day-top.js';
-import { QUANTILES } from './part.js';
 import { RECENT_STEPS, type RecentTop } from './recent-top.js';
+import { QUANTILES } from './sort-keys.js';
 
 /** What was included, and how. */
 export interface TopReport extends TopPart {
