@@ -1,11 +1,11 @@
 /** How `llmp top` shows its rows: names, figures, kinds of errors, and a sparkline. */
 import { merged, sparkline } from '../../console/sparkline.js';
 import type { TableColumn, View } from '../../console/table.js';
-import { errorKinds } from '../../daemon/api/top-words.js';
+import { errorKinds, lastUseShown } from '../../daemon/api/top-words.js';
 import { nameOr } from '../../console/views.js';
 import type { WireTopRow } from '../../daemon/api/contract.js';
-import { exact, relativeTime } from '../../daemon/api/formats.js';
-import type { TopDimension, TopSort } from '../../daemon/api/vocabulary.js';
+import { exact } from '../../daemon/api/formats.js';
+import type { TopDimension, TopSort, TopWindow } from '../../daemon/api/vocabulary.js';
 
 const FIGURES = [
   'requests',
@@ -56,7 +56,7 @@ const NAMES: Record<TopDimension, readonly TableColumn<WireTopRow>[]> = {
 const millisecondsShown = (value: number | null) => (value === null ? NONE : `${exact(Math.round(value))} ms`);
 
 // If the terminal is too narrow, the columns with the highest rank are removed first.
-const COLUMNS: readonly (TableColumn<WireTopRow> & { sort?: TopSort })[] = [
+const columnsOf = (by: TopDimension, window: TopWindow): (TableColumn<WireTopRow> & { sort?: TopSort })[] => [
   { title: 'REQUESTS', rank: 1, sort: 'requests', show: ({ requests }) => exact(requests), alignRight: true },
   {
     title: 'ERRORS',
@@ -88,7 +88,7 @@ const COLUMNS: readonly (TableColumn<WireTopRow> & { sort?: TopSort })[] = [
     title: 'LAST USE',
     rank: 5,
     sort: 'last_used',
-    show: ({ last_used_at: at }, { now }) => relativeTime(at, now),
+    show: (row, { now }) => lastUseShown(by, window, row, now),
   },
   {
     title: 'TREND',
@@ -99,7 +99,7 @@ const COLUMNS: readonly (TableColumn<WireTopRow> & { sort?: TopSort })[] = [
 ];
 
 /** @param sort what the rows are sorted by, which is always shown. */
-export const topView = (by: TopDimension, sort: TopSort): View<WireTopRow> => ({
+export const topView = (by: TopDimension, window: TopWindow, sort: TopSort): View<WireTopRow> => ({
   // A model belongs to several projects, so its name alone does not identify a row.
   idOf: (row) =>
     by === 'token'
@@ -108,7 +108,7 @@ export const topView = (by: TopDimension, sort: TopSort): View<WireTopRow> => ({
   fields: [...IDENTITIES[by], ...FIGURES],
   columns: [
     ...NAMES[by],
-    ...COLUMNS.map(({ sort: field, ...column }) => (field === sort ? { ...column, rank: 0 } : column)),
+    ...columnsOf(by, window).map(({ sort: field, ...column }) => (field === sort ? { ...column, rank: 0 } : column)),
   ],
   details: {},
 });

@@ -35,6 +35,7 @@ export const topCommand = command({
       `list tokens, projects or models: ${TOP_DIMENSIONS.join(', ')}; the first word does the same`,
     ),
     window: value('--window <TIME>', oneOf(...TOP_WINDOWS), `how far back: ${TOP_WINDOWS.join(', ')} (default: 1h)`),
+    since: value('--since <TIME>', oneOf(...TOP_WINDOWS), 'the same as --window'),
     sort: value(
       '--sort <FIELD>',
       oneOf(...TOP_SORTS),
@@ -51,9 +52,8 @@ export const topCommand = command({
   async run(invocation) {
     const { args, options, output, connect } = invocation;
     const words = topWords(args.join(' '));
-    if (words.window !== null && options.window !== undefined) {
-      throw usage('the window is given twice', { advice: 'Use --window only' });
-    }
+    const windows = [words.window, options.window, options.since].filter((one) => typeof one === 'string');
+    if (windows.length > 1) throw usage('the window is given twice', { advice: 'Use --window only' });
     if (words.by !== null && options.by !== undefined && words.by !== options.by) {
       throw usage(`--by is ${options.by}, but the query names ${words.by}`, { advice: 'Use one of them' });
     }
@@ -65,10 +65,12 @@ export const topCommand = command({
     const sort = options.sort ?? (by === 'model' ? 'tokens' : 'errors');
     const limit = options.limit ?? DEFAULT_LIMIT;
     const isSelection = words.filter.trim() !== '';
+    const [window = '1h'] = windows;
+    const view = topView(by, window, sort);
     const query: TopQuery = {
       ...withOptions(given, projectId === undefined ? {} : { project_id: projectId }),
       by,
-      window: words.window ?? options.window ?? '1h',
+      window,
       sort,
       // Rows are selected here, among as many as the daemon sends.
       limit: String(isSelection ? MAX_TOP_ROWS : limit),
@@ -80,9 +82,9 @@ export const topCommand = command({
     // That there are more rows than --limit is no news.
     const gapsIn = (top: WireTop) =>
       gapsOf(options.limit === undefined ? top : { ...top, row_count: top.rows.length }, timeShown);
-    if (options.watch) return watchTop(read, topView(by, sort), gapsIn, invocation);
+    if (options.watch) return watchTop(read, view, gapsIn, invocation);
     const top = await output.during('waiting for the list', read());
-    await output.list(top.rows, topView(by, sort), top);
+    await output.list(top.rows, view, top);
     for (const gap of gapsIn(top)) output.warn(gap);
     if (top.rows.length === 0)
       output.note(isSelection ? 'No matching rows.' : `No requests in the ${PERIODS[top.window]}.`);

@@ -38,7 +38,6 @@ export function revocationShown(
 
 const BYTE_UNITS = ['kB', 'MB', 'GB', 'TB'] as const;
 
-/** `950 B`, `1.25 MB`: powers of 1000, as sizes in the settings. */
 /** Prompt tokens of the provider's prompt cache, such as `1,200 read, 300 written`; null if there are none. */
 export function promptCacheShown(usage: {
   cache_read_tokens: number | null;
@@ -50,6 +49,7 @@ export function promptCacheShown(usage: {
   return shown.length === 0 ? null : shown.join(', ');
 }
 
+/** `950 B`, `1.25 MB`: powers of 1000, as sizes in the settings. */
 export function bytes(value: number): string {
   if (Number.isNaN(value)) return NOT_REPORTED;
   let [amount, power] = [value, 0];

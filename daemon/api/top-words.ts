@@ -1,6 +1,6 @@
 /** What the command line, the terminal UI and the Admin UI say of a list of the busiest tokens, projects or models. */
 import type { WireTop, WireTopRow } from './contract.js';
-import { counted, exact } from './formats.js';
+import { counted, exact, relativeTime } from './formats.js';
 import type { TopDimension, TopWindow } from './vocabulary.js';
 
 export const PLURALS: Record<TopDimension, string> = { token: 'tokens', project: 'projects', model: 'models' };
@@ -15,6 +15,18 @@ export const errorKinds = (row: WireTopRow): { label: string; count: number }[] 
     { label: '5xx', count: row.upstream_errors },
     { label: 'cut', count: row.cut },
   ].filter(({ count }) => count > 0);
+
+/** When a row was last used. Of models in 24 hours, only the hour is known. */
+export function lastUseShown(
+  by: TopDimension,
+  window: TopWindow,
+  { last_used_at: at }: WireTopRow,
+  nowMs: number,
+): string {
+  const hours = Math.floor((nowMs - Date.parse(at)) / WINDOW_MS['1h']);
+  if (by !== 'model' || window !== '24h' || Number.isNaN(hours)) return relativeTime(at, nowMs);
+  return hours <= 0 ? 'this hour' : `${hours}h ago`;
+}
 
 /** Whether the figures do not reach back over the whole window, because the daemon started later, for example. */
 export function beginsLate({ window, from, to, step_seconds: step }: WireTop): boolean {

@@ -51,6 +51,25 @@ describe('llmp top', () => {
     for (const line of out.split('\n')) expect(line.length).to.be.at.most(60);
   });
 
+  it('says of a model in which hour it was last used, because no more is known of a day', async () => {
+    const hourMs = 3_600_000;
+    const startMs = Date.now() - (Date.now() % hourMs);
+    const at = (hours: number) => new Date(startMs - hours * hourMs).toISOString();
+    top = { ...top, rows: [0, 3].map((hours) => aTopRow({ model: 'gpt', last_used_at: at(hours) })) };
+    const { out } = await here('top model --since 24h --no-color', { terminal: 140 });
+    expect(asked()).to.include({ by: 'model', window: '24h' });
+    expect(out.split('\n')[1]).to.contain(' this hour ');
+    expect(out.split('\n')[2]).to.contain(' 3h ago ');
+    expect((await here('top --no-color', { terminal: 140 })).out).to.not.contain('this hour');
+  });
+
+  it('refuses two windows', async () => {
+    for (const args of ['top --since 1h --window 24h', 'top model 1h --since 1h']) {
+      const { exitCode, err } = await here(args);
+      expect([exitCode, err.includes('the window is given twice')], args).to.deep.equal([EXIT.usage, true]);
+    }
+  });
+
   it('refuses --by and another first word', async () => {
     const { exitCode, err } = await here('top token --by model');
     expect(exitCode).to.equal(EXIT.usage);

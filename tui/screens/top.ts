@@ -1,7 +1,7 @@
 /** The Top screen: the busiest tokens, projects or models. */
-import { errorKinds, gapsOf, PERIODS, PLURALS } from '../../daemon/api/top-words.js';
+import { errorKinds, gapsOf, lastUseShown, PERIODS, PLURALS } from '../../daemon/api/top-words.js';
 import { nameOr, shortId } from '../../console/views.js';
-import { counted, relativeTime } from '../../daemon/api/formats.js';
+import { counted } from '../../daemon/api/formats.js';
 import { keyOf } from '../keys/press.js';
 import type { ListColumn } from '../parts/columns.js';
 import { clockTime, count, milliseconds } from '../parts/figures.js';
@@ -117,7 +117,7 @@ function columnsOf(state: State): readonly ListColumn<TopItem>[] {
       rank: 6,
       minWidth: 9,
       order: 'last_used',
-      show: ({ last_used_at: at }) => strip(relativeTime(at, now)),
+      show: (row) => strip(lastUseShown(top.by, top.period, row, now)),
     },
     { id: 'trend', title: 'TREND', rank: 5, minWidth: TREND_COLUMNS, show: (row) => trend(row, TREND_COLUMNS) },
     {

@@ -2,7 +2,7 @@
 import type { WireProject, WireTop, WireTopRow } from '../../api/contract.js';
 import { counted, exact } from '../../api/formats.js';
 import { topRow } from '../../api/schemas.js';
-import { errorKinds, gapsOf, PERIODS, PLURALS } from '../../api/top-words.js';
+import { errorKinds, gapsOf, lastUseShown, PERIODS, PLURALS } from '../../api/top-words.js';
 import {
   MODEL_PART_PATTERN,
   TOP_DIMENSIONS,
@@ -15,7 +15,7 @@ import {
 import { Heading } from './document.js';
 import { Field, Select, TokenField } from './fields.js';
 import { capitalized, Errors, escapeBidi, Figure, milliseconds, Name, shortId, Time } from './formats.js';
-import { Link, QueryForm } from './frame.js';
+import { Link, QueryForm, useFrame } from './frame.js';
 import { choicesOf, ProjectLink, TokenLink } from './links.js';
 import { CommandLine, EmptyState, ErrorNotice, Exports, type TableColumn, WideTable } from './parts.js';
 
@@ -217,12 +217,18 @@ function TopRows({ top, by }: TopProps & { top: WireTop }) {
           show: ({ prompt_tokens: prompt, completion_tokens: completion }) => <Figure value={prompt + completion} />,
         },
         ...(top.source === 'memory' ? TIMES : []),
-        { title: 'Last used', show: ({ last_used_at: at }) => <Time at={at} /> },
+        { title: 'Last used', show: (row) => <LastUse row={row} by={by} window={top.window} /> },
         { title: 'Trend', show: (row) => <Trend row={row} stepSeconds={top.step_seconds} /> },
         { title: 'Live', show: (row) => <LiveLink row={row} by={by} /> },
       ]}
     />
   );
+}
+
+function LastUse({ row, by, window }: { row: WireTopRow; by: TopDimension; window: TopWindow }) {
+  const { nowMs } = useFrame();
+  if (by !== 'model') return <Time at={row.last_used_at} />;
+  return <time dateTime={row.last_used_at}>{lastUseShown(by, window, row, nowMs)}</time>;
 }
 
 function What({ row: { token_id: id, token_name: name = null, model }, by }: { row: WireTopRow; by: TopDimension }) {
