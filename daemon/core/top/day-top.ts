@@ -12,7 +12,7 @@
  *
  * Projects and their models have their own sums, with their hours: up to 20,000 cells, which take at most 17 MB. With more of them, their
  * reports add up the sums of tokens. The hours of tokens are read from the database for those on a page. A report takes 8 bytes for each
- * token, and keeps them for the next one.
+ * token and 4 for each cell, and leaves them for the next one.
  */
 import { AdaptiveMemo } from '../adaptive-memo.js';
 import { inSlices } from '../in-slices.js';

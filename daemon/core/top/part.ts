@@ -5,7 +5,8 @@
 import type { TopGroup, TopPart, TopQuery } from '../ports.js';
 import { BUCKETS, COUNTS } from './counts.js';
 import { firstOf } from './selection.js';
-import { giveKeys, SortKeys, takeKeys } from './sort-keys.js';
+import { SortKeys } from './sort-keys.js';
+import { SpareMemory } from './spare-memory.js';
 import { CELLS_PER_SLICE, noSums, type Step, type Sums } from './step.js';
 import type { Subjects } from './subjects.js';
 
@@ -39,61 +40,70 @@ export const historyOfSteps = (firstMs: number, stepMs: number, length: number):
 type PartQuery = Omit<TopQuery, 'window'>;
 type Slices<T> = Generator<void, T>;
 
-/** To which group each cell belongs. */
+/** The group of each cell of each step; -1 if the query excludes it. Cells that are added meanwhile are not included. */
 interface Grouping {
-  /** The cells of each step: those that are added meanwhile are not included. */
-  cells: readonly number[];
-  /** Writes the groups of the cells that begin with `from`; -1 if the query excludes them. */
-  readGroups: (step: Step, from: number, groups: Int32Array) => void;
+  groups: readonly Int32Array[];
   /** All groups are below it. */
   end: number;
 }
 
+const keyMemory = new SpareMemory();
+const groupMemory = new SpareMemory();
+
 /** The first groups in the order of the query. */
 export function* partOf(source: PartSource, query: PartQuery): Slices<TopPart> {
   const { steps, fromMs } = source;
-  const grouping = yield* groupingOf(source, query);
-  const keys = takeKeys(grouping.end);
+  // Before the first yield, as the ends of the numbers: the last step may get cells of new subjects meanwhile.
+  const cells = steps.map((step) => step.cells);
+  const ofCells = groupMemory.take(cells.reduce((sum, count) => sum + count, 0) * Int32Array.BYTES_PER_ELEMENT);
+  const grouping = yield* groupingOf(source, query, cells, ofCells);
+  const ofGroups = keyMemory.take(grouping.end * Float64Array.BYTES_PER_ELEMENT);
+  const keys = new Float64Array(ofGroups, 0, grouping.end).fill(NaN);
   const count = yield* fillKeys(source, query, grouping, keys);
   const chosen = yield* firstOf(keys, query.limit, CELLS_PER_SLICE);
   // The keys are no longer needed, but their memory is: it says which groups are chosen.
   keys.fill(0);
   for (const group of chosen) keys[group] = 1;
   const groups = yield* groupsOf(source, query.by, grouping, keys, chosen);
-  giveKeys(keys);
+  keyMemory.give(ofGroups);
   const total = yield* totalOf(steps, query, grouping);
+  groupMemory.give(ofCells);
   const untracked = steps.reduce((sum, step) => sum + step.untracked, 0);
   return { fromMs, groups, groupCount: count, untracked, total };
 }
 
-/** The groups of a slice. Its content is only used until the next yield, so reports can share it. */
-const SLICE = new Int32Array(CELLS_PER_SLICE);
-
 /** Calls `look` with the groups of each slice of cells. */
 function* eachSlice(
   steps: readonly Step[],
-  { cells, readGroups }: Grouping,
+  { groups }: Pick<Grouping, 'groups'>,
   look: (step: Step, from: number, groups: Int32Array, index: number) => void,
 ): Slices<void> {
   for (const [index, step] of steps.entries()) {
-    const end = cells[index] ?? 0;
-    for (let from = 0; from < end; from += CELLS_PER_SLICE) {
-      const groups = SLICE.subarray(0, Math.min(CELLS_PER_SLICE, end - from));
-      readGroups(step, from, groups);
-      look(step, from, groups, index);
+    const ofStep = groups[index] ?? NO_GROUPS;
+    for (let from = 0; from < ofStep.length; from += CELLS_PER_SLICE) {
+      look(step, from, ofStep.subarray(from, from + CELLS_PER_SLICE), index);
       yield;
     }
   }
 }
+const NO_GROUPS = new Int32Array(0);
 
-function* groupingOf(source: PartSource, query: PartQuery): Slices<Grouping> {
-  const { steps } = source;
+/** @param memory for the group of each cell. */
+function* groupingOf(
+  source: PartSource,
+  query: PartQuery,
+  cells: readonly number[],
+  memory: ArrayBuffer,
+): Slices<Grouping> {
   const { readGroups, end } = grouper(source, query);
-  // Before the first yield, as the ends of the numbers: the last step may get cells of new subjects meanwhile.
-  const grouping = { cells: steps.map((step) => step.cells), readGroups, end: 0 };
-  // Groups of models are numbered when they are first seen.
-  if (query.by === 'model') yield* eachSlice(steps, grouping, () => undefined);
-  return { ...grouping, end: end() };
+  let before = 0;
+  const groups = cells.map((count) => {
+    const ofStep = new Int32Array(memory, before, count);
+    before += ofStep.byteLength;
+    return ofStep;
+  });
+  yield* eachSlice(source.steps, { groups }, readGroups);
+  return { groups, end: end() };
 }
 
 /** @returns a function that writes the groups of cells, starting with the one `from`. */
@@ -169,7 +179,10 @@ function* groupsOf(
 /** The places in `groups` of those that are marked. */
 function markedOf(groups: Int32Array, marks: Float64Array): number[] {
   const places: number[] = [];
-  for (let n = 0; n < groups.length; n += 1) if (marks[groups[n] ?? -1] === 1) places.push(n);
+  for (let n = 0; n < groups.length; n += 1) {
+    const group = groups[n] ?? -1;
+    if (group >= 0 && marks[group] === 1) places.push(n);
+  }
   return places;
 }
 

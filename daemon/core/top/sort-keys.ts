@@ -8,21 +8,6 @@ export const QUANTILES = { p50: 0.5, p95: 0.95 } as const;
 /** Of groups with equally many failures, the one with more requests comes first. */
 const REQUEST_PER_FAILURE = 2 ** -32;
 
-/** Memory for keys that no report uses: with new memory for each page, V8 looks at its whole heap after every fifth page. */
-let spare = new ArrayBuffer(0);
-
-/** @returns a key for each group: NaN, because the number may be no group. Its memory may be given back with `giveKeys`. */
-export function takeKeys(end: number): Float64Array<ArrayBuffer> {
-  const bytes = end * Float64Array.BYTES_PER_ELEMENT;
-  const memory = spare.byteLength < bytes ? new ArrayBuffer(bytes) : spare;
-  spare = new ArrayBuffer(0);
-  return new Float64Array(memory, 0, end).fill(NaN);
-}
-
-export function giveKeys({ buffer }: Float64Array<ArrayBuffer>): void {
-  if (buffer.byteLength > spare.byteLength) spare = buffer;
-}
-
 /** Of the cells that are being added. */
 const VALUES = new Float64Array(CELLS_PER_SLICE);
 const TOKENS = new Int32Array(CELLS_PER_SLICE);
@@ -35,7 +20,7 @@ export class SortKeys {
   readonly #times: Uint32Array;
 
   /**
-   * @param keys of each group, from `takeKeys`.
+   * @param keys of each group, NaN at first, because the number may be no group.
    * @param lastUseOf when a token was last used, if that is known better than from the steps.
    */
   constructor(sort: TopQuery['sort'], keys: Float64Array, lastUseOf: ((token: number) => number) | null) {
