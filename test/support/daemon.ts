@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type Environment, loadSettings } from '../../config/settings.js';
 import type { WireProject, WireToken, WireTokenCreated } from '../../daemon/api/contract.js';
 import { type ComposeOptions, type Daemon, startDaemon as compose } from '../../daemon/compose.js';
@@ -152,6 +153,14 @@ export async function startDaemon({
     expectDescribed(method, path, answer);
     return answer;
   };
+  /** A database server that has just started on a busy machine may not respond in time. */
+  const untilAvailable = async (change: () => Promise<TestResponse>): Promise<TestResponse> => {
+    for (let attempt = 1; ; attempt++) {
+      const answer = await change();
+      if (answer.status !== 503 || attempt === 5) return answer;
+      await sleep(500);
+    }
+  };
   const expectStatus = async (answer: Promise<TestResponse>, status: number) => {
     const got = await answer;
     if (got.status !== status) throw new Error(`expected ${status}, got ${got.status}: ${JSON.stringify(got.body)}`);
@@ -173,12 +182,14 @@ export async function startDaemon({
     manage,
     createProject: (fields = {}) =>
       expectStatus(
-        manage('POST', '/manage/projects', { name: `project ${++projects}`, api_key: UPSTREAM_KEY, ...fields }),
+        untilAvailable(() =>
+          manage('POST', '/manage/projects', { name: `project ${++projects}`, api_key: UPSTREAM_KEY, ...fields }),
+        ),
         201,
       ) as Promise<WireProject>,
     createToken: (projectId, fields = {}) =>
       expectStatus(
-        manage('POST', '/manage/tokens', { project_id: projectId, ...fields }),
+        untilAvailable(() => manage('POST', '/manage/tokens', { project_id: projectId, ...fields })),
         201,
       ) as Promise<WireTokenCreated>,
     token: (id) => expectStatus(manage('GET', `/manage/tokens/${id}`), 200) as Promise<WireToken>,

@@ -390,7 +390,8 @@ describe('usage', () => {
     expect(denied.status).to.equal(401);
   });
 
-  it('has a limited number of lines', async () => {
+  it('has a limited number of lines', async function () {
+    this.timeout(60_000);
     const { database } = scene.daemon.daemon.stores;
     const make = (rows: number) =>
       database.transact((tx) =>
