@@ -29,7 +29,7 @@ import { type AdjustableLog, createLog } from './process/log.js';
 import { healthSummaryOf } from './compose/status.js';
 import { Supervisor } from './process/supervisor.js';
 import { SystemdNotify, takeSupervision } from './process/systemd-notify.js';
-import { GROW_UNDER_LOAD, PRETENURING_OFF } from './process/v8-flags.js';
+import { FILL_YOUNG_GENERATION, GROW_UNDER_LOAD, PRETENURING_OFF } from './process/v8-flags.js';
 
 export interface DaemonOptions {
   /** The path of a file with settings. The environment overrides it. */
@@ -83,6 +83,7 @@ function checkSettings({ env, ...more }: Sources, { check, printConfig }: Daemon
 /** @param read reads the settings, at start and on each SIGHUP. @throws the reason if the daemon cannot start. */
 async function serve(read: () => Loaded): Promise<number> {
   setFlagsFromString(PRETENURING_OFF);
+  setFlagsFromString(FILL_YOUNG_GENERATION);
   const supervision = takeSupervision(process.env, process.pid);
   const loaded = read();
   const { settings, reloadable, warnings } = loaded;

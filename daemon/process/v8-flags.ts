@@ -10,3 +10,10 @@ export const PRETENURING_OFF = '--no-allocation-site-pretenuring';
  * holds, and of a request hardly anything survives. Set after the start, so that an idle daemon stays small.
  */
 export const GROW_UNDER_LOAD = '--semi-space-growth-factor=64';
+
+/**
+ * Lets the young generation fill up: V8 collects it when the event loop is next free once it is four fifths full, so a fifth of its memory would
+ * hardly be used. With this, a sixth fewer requests meet a collection. The rest is enough for what the requests of one turn allocate, so
+ * that few collections happen in the middle of a turn.
+ */
+export const FILL_YOUNG_GENERATION = '--minor-gc-task-trigger=95';

@@ -5,11 +5,12 @@ import { readVersion } from '../../config/version.js';
 import { realClock } from '../process/clock.js';
 import { nextCrash } from '../process/ending.js';
 import { createLog } from '../process/log.js';
-import { GROW_UNDER_LOAD, PRETENURING_OFF } from '../process/v8-flags.js';
+import { FILL_YOUNG_GENERATION, GROW_UNDER_LOAD, PRETENURING_OFF } from '../process/v8-flags.js';
 import { PrimaryLink } from '../store/ipc/primary-link.js';
 import { runWorker, type WorkerOptions } from './run.js';
 
 setFlagsFromString(PRETENURING_OFF);
+setFlagsFromString(FILL_YOUNG_GENERATION);
 // The primary gets these signals too, and decides. A terminal and systemd send them to all processes.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined);
 // Nothing serves requests without the primary: it is the one that changes are made in.
