@@ -1,6 +1,6 @@
 /**
  * Memory that one report leaves for the next. With new memory for each page, V8 looks at its whole heap after every fifth page, because
- * it counts the bytes of typed arrays. The largest piece that was given back is kept.
+ * it counts the bytes of typed arrays. Only the largest piece that was given back is stored.
  */
 export class SpareMemory {
   #spare = new ArrayBuffer(0);
