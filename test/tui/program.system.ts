@@ -259,7 +259,7 @@ describe(`llmp tui, in a real terminal${WITHOUT_TMUX}`, function () {
       await it.press('Space', 'Enter', 'Enter');
       await it.shows(/Created project night/);
       expect(await it.screen(true)).not.to.contain('a-key-of-the');
-      await it.shows(/night/);
+      await it.shows(/night +●/); // In the list, not only in the message.
       await it.press('j');
       await it.shows(cursorOn('night'));
       await it.press('d', 'Tab', 'Enter');
