@@ -12,8 +12,8 @@ export const PRETENURING_OFF = '--no-allocation-site-pretenuring';
 export const GROW_UNDER_LOAD = '--semi-space-growth-factor=64';
 
 /**
- * Lets the young generation fill up: V8 collects it when the event loop is next free once it is four fifths full, so a fifth of its memory would
- * hardly be used. With this, a sixth fewer requests meet a collection. The rest is enough for what the requests of one turn allocate, so
- * that few collections happen in the middle of a turn.
+ * Lets the young generation fill up. By default V8 collects it between two turns of the event loop as soon as 80 % of it are used, so a fifth
+ * of it is hardly ever used. With 95 %, a sixth fewer requests meet a collection, for up to 10 MB more memory. What is left is enough for one
+ * turn, so few collections interrupt one.
  */
 export const FILL_YOUNG_GENERATION = '--minor-gc-task-trigger=95';

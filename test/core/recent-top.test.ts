@@ -5,9 +5,8 @@ import { ModelNames } from '../../daemon/core/model-names.js';
 import type { TopPart, TopQuery } from '../../daemon/core/ports.js';
 import { TOP_DIMENSIONS, TOP_SORTS } from '../../daemon/api/vocabulary.js';
 import { failuresIn } from '../../daemon/core/top/counts.js';
-import { CELLS_PER_SLICE } from '../../daemon/core/top/step.js';
 import { RecentTop } from '../../daemon/core/top/recent-top.js';
-import { Step } from '../../daemon/core/top/step.js';
+import { CELLS_PER_SLICE, Step } from '../../daemon/core/top/step.js';
 import { merged, quantileOf } from '../../daemon/core/top/top-report.js';
 
 const HOUR_MS = 3_600_000;

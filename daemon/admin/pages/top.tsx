@@ -14,7 +14,7 @@ import {
 } from '../../api/vocabulary.js';
 import { Heading } from './document.js';
 import { Field, Select, TokenField } from './fields.js';
-import { capitalized, Errors, escapeBidi, Figure, milliseconds, Name, shortId, Time } from './formats.js';
+import { capitalized, Errors, escapeBidi, Figure, milliseconds, Name, shortId, Time, utc } from './formats.js';
 import { Link, QueryForm, useFrame } from './frame.js';
 import { choicesOf, ProjectLink, TokenLink } from './links.js';
 import { CommandLine, EmptyState, ErrorNotice, Exports, type TableColumn, WideTable } from './parts.js';
@@ -227,8 +227,12 @@ function TopRows({ top, by }: TopProps & { top: WireTop }) {
 
 function LastUse({ row, by, window }: { row: WireTopRow; by: TopDimension; window: TopWindow }) {
   const { nowMs } = useFrame();
-  if (by !== 'model') return <Time at={row.last_used_at} />;
-  return <time dateTime={row.last_used_at}>{lastUseShown(by, window, row, nowMs)}</time>;
+  const { last_used_at: at } = row;
+  return (
+    <time dateTime={at} title={utc(at)}>
+      {lastUseShown(by, window, row, nowMs)}
+    </time>
+  );
 }
 
 function What({ row: { token_id: id, token_name: name = null, model }, by }: { row: WireTopRow; by: TopDimension }) {
