@@ -150,7 +150,7 @@ describe(`the jobs of operators, with ${TOKENS} tokens and traffic${WITHOUT_TMUX
 
       it('which active tokens of a project expire within two hours, from the list of tokens: 12 keys', async () => {
         await new Job(terminal).goTo('Tokens');
-        await terminal.shows(/soon-over/, WITHIN_MS);
+        await terminal.shows(/● active/, WITHIN_MS);
         const job = await new Job(terminal).press('/', 'p', 'Tab', 'w', 'Tab', 'e', 'x', 'Tab');
         await terminal.type('<2h');
         job.keys += '<2h'.length;
