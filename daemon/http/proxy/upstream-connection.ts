@@ -6,6 +6,7 @@ import Client from 'undici/lib/dispatcher/client.js';
 import type { Live } from '../../../config/settings.js';
 import type { Clock } from '../../core/ports.js';
 import { joinSmallWrites } from '../joined-writes.js';
+import { readIntoBlocks } from './read-memory.js';
 import { timeoutAfterReads } from './timeouts/timeout-after-reads.js';
 
 /** The current settings: SIGHUP may replace them. */
@@ -150,6 +151,7 @@ export function connectWithin(live: LiveTimeouts, clock: Clock, lookup: LookupFu
     timeout: 0,
     allowH2: false,
     lookup,
+    onread: readIntoBlocks(),
     rejectUnauthorized: true, // Also if NODE_TLS_REJECT_UNAUTHORIZED is 0.
   }) as Connect; // undici's types do not state the returned type.
   return (options, callback) => {

@@ -1,0 +1,70 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import { expect } from 'chai';
+import { Authority } from '../support/certificates.js';
+import { overrideDns, trustAuthority } from '../support/network-overrides.js';
+import { staged } from './support/fault-fixture.js';
+import type { Exchange } from './support/upstream.js';
+
+const CLIENTS = 8;
+const REQUESTS = 6;
+/** Bytes of the pieces in which the upstream sends: on both sides of the sizes at which the memory for reads changes. */
+const PIECES = [1, 60, 700, 2_000, 4_095, 4_096, 4_097, 8_192, 9_000, 65_536, 70_000];
+
+const bodyOf = (target: string, length: number) => Buffer.alloc(length, `${target} `);
+
+describe('C: responses that arrive at the same time', () => {
+  const name = 'provider.test';
+  const authority = new Authority();
+  const restores: (() => void)[] = [];
+  before(() => {
+    restores.push(
+      overrideDns(() => '127.0.0.1'),
+      trustAuthority(authority.certificate),
+    );
+  });
+  after(() => {
+    for (const restore of restores) restore();
+  });
+
+  const toName = (url: string) => url.replace('127.0.0.1', name);
+  for (const [how, options] of Object.entries({
+    'without TLS': {},
+    'over TLS': { certificate: authority.issue({ name }), upstreamUrl: toName },
+  })) {
+    describe(how, () => {
+      const { stage, it } = staged(options);
+
+      it('C01 each client gets its own response unchanged, whatever the sizes of its pieces', async () => {
+        const lengths = new Map<string, number>();
+        let begun = 0;
+        async function respond(exchange: Exchange): Promise<void> {
+          const first = begun++;
+          const sizes = PIECES.map((_, i) => PIECES[(first + i * 4) % PIECES.length]!).slice(0, 4 + (first % 4));
+          const body = bodyOf(
+            exchange.target,
+            sizes.reduce((sum, size) => sum + size, 0),
+          );
+          lengths.set(exchange.target, body.length);
+          exchange.send(`HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n`);
+          let sent = 0;
+          for (const size of sizes) {
+            await turn();
+            exchange.send(body.subarray(sent, (sent += size)));
+          }
+        }
+        stage.upstream.script = (exchange) => void respond(exchange);
+        await Promise.all(
+          Array.from({ length: CLIENTS }, async (_, client) => {
+            for (let request = 0; request < REQUESTS; request++) {
+              const target = `/v1/client-${client}/request-${request}`;
+              const { status, body } = await stage.ask(stage.get({}, target));
+              expect(status).to.equal(200);
+              expect(body.equals(bodyOf(target, lengths.get(target)!)), target).to.equal(true);
+            }
+          }),
+        );
+        expect(stage.upstream.exchanges.filter(({ isReused }) => isReused)).to.have.length.above(CLIENTS);
+      });
+    });
+  }
+});
