@@ -2,7 +2,7 @@
 import type { Measurable } from './baselines.js';
 import { median, medianOrNull, type Row } from './figures.js';
 import { load, probe } from './load.js';
-import { cpuMs } from './machine.js';
+import { cpuMs, treeCpuMs } from './machine.js';
 import type { Bench } from './run.js';
 
 /** One service in one round. */
@@ -10,9 +10,9 @@ export interface RoundResult {
   requestsPerS: number;
   p50Ms: number;
   p99Ms: number;
-  /** CPU time per request; null if the system does not report it. It hardly depends on other load on the machine. */
+  /** CPU time per request, of all its processes; null if the system does not report it. It hardly depends on other load on the machine. */
   cpuUs: number | null;
-  /** The share of the time in which it was running, from 0 to 1 (of one core). If it is much below 1, it did not limit the load. */
+  /** The share of the time in which it was running, 1 being one core. If it is much below 1, it did not limit the load. */
   busy: number | null;
 }
 
@@ -39,10 +39,9 @@ export async function compare(bench: Bench, services: readonly Measurable[]): Pr
 }
 
 async function measure(bench: Bench, { service, target }: Measurable): Promise<RoundResult> {
-  const before = cpuMs(service.pid);
+  const before = treeCpuMs(service.pid);
   const { requests, seconds, p50Ms, p99Ms } = await load(bench, target, bench.options);
-  const after = cpuMs(service.pid);
-  const usedMs = before === null || after === null ? null : after - before;
+  const usedMs = cpuMs(service.pid) === null ? null : treeCpuMs(service.pid) - before;
   return {
     requestsPerS: requests / seconds,
     p50Ms,

@@ -18,7 +18,7 @@ import {
 export interface Receiver {
   /** @param rawHeaders names and values in turn. */
   head(status: number, rawHeaders: readonly Buffer[]): void;
-  /** @returns false to pause until `Forwarding.resume` is called. */
+  /** @returns false to pause until `Forwarding.resume` is called; the rest of what was read from the connection still arrives. */
   data(chunk: Buffer): boolean;
   end(): void;
   /** Called instead of `end`, before or after `head`: the response is missing or incomplete. */
@@ -180,7 +180,6 @@ export class Forwarding implements Dispatcher.DispatchHandler {
   readonly #receiver: Receiver;
   readonly #forwarder: Pick<Forwarder, 'returnConnection'>;
   #abort: ((reason: Error) => void) | null = null;
-  #resume: (() => void) | null = null;
   #isAborted = false;
   #hasResponse = false;
   #isEnded = false;
@@ -213,7 +212,7 @@ export class Forwarding implements Dispatcher.DispatchHandler {
   }
 
   resume(): void {
-    if (!this.#isAborted) this.#resume?.();
+    if (!this.#isAborted && !this.#isConnectionReturned) this.#connection.resume();
   }
 
   // ---- called by undici
@@ -230,15 +229,14 @@ export class Forwarding implements Dispatcher.DispatchHandler {
     this.#hasResponse = true;
   }
 
-  /** @returns false, here and in `onData`, to pause until `resume` is called. */
-  onHeaders(status: number, rawHeaders: Buffer[], resume: () => void): boolean {
+  /** @returns true, here and in `onData`: false would pause undici's parser, see `PausableReads`. */
+  onHeaders(status: number, rawHeaders: Buffer[]): boolean {
     if (this.#isAborted) return true;
     if (status < 100 || status === 101) {
       this.#failAndAbort(malformed()); // 101 switches to another protocol, which was not requested.
       return true;
     }
     if (status < 200) return true; // The final response follows.
-    this.#resume = resume;
     this.#connection.readKeepAlive(rawHeaders);
     if (status === 401) {
       // The project's key was rejected. The upstream's text may quote the key, so none of it is forwarded.
@@ -256,7 +254,8 @@ export class Forwarding implements Dispatcher.DispatchHandler {
   }
 
   onData(chunk: Buffer): boolean {
-    return this.#isAborted || this.#receiver.data(chunk);
+    if (!this.#isAborted && !this.#receiver.data(chunk)) this.#connection.pause();
+    return true;
   }
 
   onComplete(): void {

@@ -12,33 +12,40 @@ interface Block {
   end: number;
 }
 
+// All connections read into it, one at a time: what was read is copied before anything else is read.
+const READ = Buffer.allocUnsafeSlow(READ_BYTES);
+
 /**
- * The option `onread` for the connections of a process. By default, Node allocates 64 KB for each read and then shrinks them, and the
- * garbage collector frees each of them separately while requests wait. With this option all connections read into the same buffer, and
- * what was read is copied into a block of its connection, which small reads share. As a block belongs to one connection, data that
- * waits for a slow client retains little more than itself.
+ * The option `onread` for connections. By default, Node allocates 64 KB for each read and then shrinks them, and the garbage collector frees
+ * each of them separately while requests wait. With this option, what was read is copied into a block of its connection, which small
+ * reads share. A block belongs to one connection. So what waits for a slow client retains at most one block more than its own size.
  */
 export function readIntoBlocks(): OnReadOpts {
   const blocks = new WeakMap<Socket, Block>();
 
   /** @returns a copy of the first `length` bytes. */
-  function copied(socket: Socket, read: Buffer, length: number): Buffer {
-    if (length > BLOCK_BYTES / 2) return Buffer.from(read.subarray(0, length));
+  function copied(socket: Socket, length: number): Buffer {
+    if (length > BLOCK_BYTES / 2) {
+      // Not from Node's pool, which connections share.
+      const copy = Buffer.allocUnsafeSlow(length);
+      READ.copy(copy, 0, 0, length);
+      return copy;
+    }
     let block = blocks.get(socket);
     if (!block || block.end + length > BLOCK_BYTES) {
       block = { bytes: Buffer.allocUnsafeSlow(BLOCK_BYTES), end: 0 };
       blocks.set(socket, block);
     }
     const begin = block.end;
-    block.end += read.copy(block.bytes, begin, 0, length);
+    block.end += READ.copy(block.bytes, begin, 0, length);
     return block.bytes.subarray(begin, block.end);
   }
 
   return {
-    buffer: Buffer.allocUnsafeSlow(READ_BYTES),
-    /** `this` is the connection. The stream would not get the data otherwise. */
-    callback(this: Socket, length: number, buffer: Uint8Array): boolean {
-      return this.push(copied(this, buffer as Buffer, length));
+    buffer: READ,
+    /** `this` is the connection. Its stream gets no other data. */
+    callback(this: Socket, length: number): boolean {
+      return this.push(copied(this, length));
     },
   };
 }

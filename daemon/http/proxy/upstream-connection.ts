@@ -6,6 +6,7 @@ import Client from 'undici/lib/dispatcher/client.js';
 import type { Live } from '../../../config/settings.js';
 import type { Clock } from '../../core/ports.js';
 import { joinSmallWrites } from '../joined-writes.js';
+import { PausableReads } from './pausable-reads.js';
 import { readIntoBlocks } from './read-memory.js';
 import { timeoutAfterReads } from './timeouts/timeout-after-reads.js';
 
@@ -34,6 +35,7 @@ export class UpstreamConnection {
   #client: Client | null = null;
   /** The socket that is being connected. */
   #opening: Socket | null = null;
+  #reads: PausableReads | null = null;
   #openedAtMs = Infinity;
   #idleSinceMs = Infinity;
   #maxIdleMs = DEFAULT_IDLE_MS;
@@ -81,6 +83,7 @@ export class UpstreamConnection {
     this.requestCount = 0;
     this.failure = null;
     joinSmallWrites(socket);
+    this.#reads = new PausableReads(socket);
     // Registered before undici's own listener, so that `failure` is set when undici reports the end of the response.
     socket.once('error', (error) => {
       this.failure = error;
@@ -106,8 +109,18 @@ export class UpstreamConnection {
     this.#client.dispatch(isOld ? { ...request, reset: true } : request, handler);
   }
 
+  /** Pauses the response, except for what was read already. */
+  pause(): void {
+    this.#reads?.pause();
+  }
+
+  resume(): void {
+    this.#reads?.resume();
+  }
+
   /** Called when the current request has ended. */
   markIdle(): void {
+    this.#reads?.unpause();
     this.#idleSinceMs = this.#clock.monotonic();
   }
 

@@ -3,7 +3,7 @@
  * contender gets the same workloads. nginx and Portkey's gateway take part if they are installed; others by `BENCH_PEER_1="NAME=COMMAND"` and so on
  * (peer-programs.ts).
  */
-import { startBaselines, startProvider, type Measurable } from '../baselines.js';
+import { FORWARDER, startBaselines, startProvider, type Measurable } from '../baselines.js';
 import { startDaemon } from '../daemon.js';
 import { type Figure, median, type Row } from '../figures.js';
 import { probe, type Target } from '../load.js';
@@ -11,7 +11,7 @@ import { rssOfTreeMb } from '../machine.js';
 import { startPeers } from '../peer-programs.js';
 import { Failure } from '../processes.js';
 import { CHAT, LONG_CHAT, MODELS } from '../requests.js';
-import { compare, ratio, type Rounds, rowsOf } from '../rounds.js';
+import { compare, ratio, type RoundResult, type Rounds, rowsOf } from '../rounds.js';
 import type { Bench, Report } from '../run.js';
 import { UsageError } from '../usage-error.js';
 import { readStreams, type Streamed } from './streams.js';
@@ -19,6 +19,10 @@ import { readStreams, type Streamed } from './streams.js';
 const DIRECT = 'direct';
 const DAEMON = 'llmp';
 const ALL_CORES = 'llmp, WORKERS=auto';
+
+const CHATS = 'small chat';
+const HITS = 'hits';
+const REFUSALS = 'refusals';
 
 const CACHED = { 'cache-control': 'public, max-age=86400' };
 // Well-formed, so that it is not refused for its form.
@@ -33,15 +37,15 @@ interface Workload {
 }
 
 const WORKLOADS: readonly Workload[] = [
-  { name: 'small chat', target: (of) => of },
+  { name: CHATS, target: (of) => of },
   { name: 'prompt of 64 KB', target: (of) => ({ ...of, asked: LONG_CHAT }) },
   {
-    name: 'hits',
+    name: HITS,
     target: (of) => ({ ...of, headers: { ...of.headers, ...CACHED }, isHit: true }),
     isOptional: true,
   },
   {
-    name: 'refusals',
+    name: REFUSALS,
     target: (of) => ({ ...of, headers: UNKNOWN_TOKEN, refusal: { status: 401, part: '' } }),
     isOptional: true,
   },
@@ -68,11 +72,14 @@ export async function peers(bench: Bench): Promise<Report> {
 
   const rows: Row[] = [];
   const figures: Figure[] = [];
+  const measured = new Map<string, Rounds>();
   for (const workload of WORKLOADS) {
     const rounds = await compare(bench, await participants(workload, contenders));
+    measured.set(workload.name, rounds);
     rows.push(...rowsOfWorkload(workload.name, rounds));
     figures.push(...figuresOf(workload.name, rounds));
   }
+  figures.push(...goalFigures(measured));
   rows.push(...(await streamRows(bench, contenders)));
   for (const { name, service } of contenders) {
     if (name === DIRECT) continue;
@@ -114,12 +121,13 @@ async function probeHit(target: Target): Promise<void> {
 }
 
 function rowsOfWorkload(workload: string, rounds: Rounds): Row[] {
-  return rowsOf(rounds).map(({ service, 'requests/s': perS, 'p50 ms': p50, 'p99 ms': p99 }) => ({
+  return rowsOf(rounds).map((row) => ({
     workload,
-    service: service ?? null,
-    'requests/s': perS ?? null,
-    'p50 ms': p50 ?? null,
-    'p99 ms': p99 ?? null,
+    service: row.service ?? null,
+    'requests/s': row['requests/s'] ?? null,
+    'p50 ms': row['p50 ms'] ?? null,
+    'p99 ms': row['p99 ms'] ?? null,
+    'CPU µs/request': row['CPU µs/request'] ?? null,
   }));
 }
 
@@ -136,6 +144,42 @@ function figuresOf(workload: string, rounds: Rounds): Figure[] {
     );
 }
 
+const perS = ({ requestsPerS }: RoundResult) => requestsPerS;
+const cpuUs = (round: RoundResult) => round.cpuUs;
+
+/** What workers bring, and a hit against a forwarded request. With two cores, the load needs one of those that the workers would use. */
+function goalFigures(measured: ReadonlyMap<string, Rounds>): Figure[] {
+  const chats = measured.get(CHATS) ?? new Map<string, RoundResult[]>();
+  const hits = measured.get(HITS) ?? new Map<string, RoundResult[]>();
+  const refusals = measured.get(REFUSALS) ?? new Map<string, RoundResult[]>();
+  const forwarder = chats.get(FORWARDER) ?? [];
+  const hitsBesideForwarder = new Map([...hits, [FORWARDER, forwarder]]);
+  const workers = (rounds: Rounds, read: typeof cpuUs) => ratio(rounds, ALL_CORES, DAEMON, read);
+  return [
+    {
+      what: 'CPU time of a chat, workers against one process',
+      value: workers(chats, cpuUs),
+      unit: '',
+      goal: { atMost: 1.1 },
+    },
+    { what: 'hits/s, workers against one process', value: workers(hits, perS), unit: '', goal: { atLeast: 1.7 } },
+    { what: '… CPU time of a hit', value: workers(hits, cpuUs), unit: '' },
+    {
+      what: 'refusals/s, workers against one process',
+      value: workers(refusals, perS),
+      unit: '',
+      goal: { atLeast: 1.7 },
+    },
+    { what: '… CPU time of a refusal', value: workers(refusals, cpuUs), unit: '' },
+    {
+      what: 'hits/s against chats/s of the bare forwarder',
+      value: ratio(hitsBesideForwarder, DAEMON, FORWARDER, perS),
+      unit: '',
+      goal: { atLeast: 1.33 },
+    },
+  ];
+}
+
 /** The times are those of a piece on its way, and its number per second is given by the provider. */
 async function streamRows(bench: Bench, contenders: readonly Measurable[]): Promise<Row[]> {
   const results = new Map<string, Streamed[]>(contenders.map(({ name }) => [name, []]));
@@ -148,5 +192,6 @@ async function streamRows(bench: Bench, contenders: readonly Measurable[]): Prom
     'requests/s': null,
     'p50 ms': median(rounds.map(({ pieceMs }) => pieceMs.p50)),
     'p99 ms': median(rounds.map(({ pieceMs }) => pieceMs.p99)),
+    'CPU µs/request': null,
   }));
 }

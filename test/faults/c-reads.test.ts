@@ -1,4 +1,5 @@
-import { setImmediate as turn } from 'node:timers/promises';
+import type { Socket } from 'node:net';
+import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { Authority } from '../support/certificates.js';
 import { overrideDns, trustAuthority } from '../support/network-overrides.js';
@@ -7,12 +8,13 @@ import type { Exchange } from './support/upstream.js';
 
 const CLIENTS = 8;
 const REQUESTS = 6;
+const PIECE_BYTES = 64 * 1024;
 /** Bytes of the pieces in which the upstream sends: on both sides of the sizes at which the memory for reads changes. */
 const PIECES = [1, 60, 700, 2_000, 4_095, 4_096, 4_097, 8_192, 9_000, 65_536, 70_000];
 
 const bodyOf = (target: string, length: number) => Buffer.alloc(length, `${target} `);
 
-describe('C: responses that arrive at the same time', () => {
+describe('C: responses that are read from several connections', () => {
   const name = 'provider.test';
   const authority = new Authority();
   const restores: (() => void)[] = [];
@@ -64,6 +66,27 @@ describe('C: responses that arrive at the same time', () => {
           }),
         );
         expect(stage.upstream.exchanges.filter(({ isReused }) => isReused)).to.have.length.above(CLIENTS);
+      });
+
+      it('C06 a response that ends with its connection is complete, although it ends while the client does not read', async () => {
+        stage.upstream.script = () => undefined;
+        const served: Socket[] = [];
+        stage.daemon.daemon.server.once('connection', (socket: Socket) => served.push(socket));
+        const client = await stage.client(stage.get());
+        client.socket.pause();
+        const exchange = await stage.upstream.only();
+        exchange.send('HTTP/1.1 200 OK\r\n\r\n');
+        let sent = 0;
+        // The last piece is the one that fills the client's buffer.
+        while (!served[0]!.writableNeedDrain) {
+          exchange.send(Buffer.alloc(PIECE_BYTES, 'x'));
+          sent += PIECE_BYTES;
+          await sleep(2);
+        }
+        exchange.fin();
+        await sleep(50);
+        client.socket.resume();
+        expect((await client.response()).body).to.have.lengthOf(sent);
       });
     });
   }

@@ -1,0 +1,34 @@
+import type { Socket } from 'node:net';
+
+/**
+ * Pauses what undici reads from a connection. undici's own way, returning `false` for a piece of the body, must not be used: if the
+ * upstream then closes the connection, undici fails an assertion in an event handler, which would end the process. undici reads only with
+ * `socket.read()`, when the socket is `readable`.
+ */
+export class PausableReads {
+  readonly #socket: Socket;
+  #isPaused = false;
+
+  constructor(socket: Socket) {
+    this.#socket = socket;
+    const read = socket.read.bind(socket);
+    // Node calls `read(0)` to fill the buffer of the socket, and to end it once it is empty.
+    socket.read = (size?: number): unknown => (this.#isPaused && size !== 0 ? null : read(size));
+  }
+
+  pause(): void {
+    this.#isPaused = true;
+  }
+
+  /** Lets undici read again, but only with the next event of the socket. */
+  unpause(): void {
+    this.#isPaused = false;
+  }
+
+  /** Lets undici read at once what has arrived meanwhile. */
+  resume(): void {
+    if (!this.#isPaused) return;
+    this.#isPaused = false;
+    this.#socket.emit('readable');
+  }
+}
