@@ -87,7 +87,9 @@ const isWithin = (ms: number, { under, over }: { under?: string; over?: string }
   (over === undefined || ms > (tookMs(over) ?? 0)) && (under === undefined || ms < (tookMs(under) ?? 0));
 
 function textsOf(event: WireEvent): (string | null)[] {
-  if (event.kind !== REQUEST_EVENT_KIND) return [event.kind, event.actor, event.request_id];
-  const { kind, method, path, status, code, error, outcome, model, request_id: requestId } = event;
-  return [kind, `${method} ${path}`, String(status), code, error, outcome, model, requestId];
+  const { kind, token_name: token, project_name: project, request_id: requestId } = event;
+  const common = [kind, token, project, requestId];
+  if (event.kind !== REQUEST_EVENT_KIND) return [...common, event.actor];
+  const { method, path, status, code, error, outcome, model } = event;
+  return [...common, `${method} ${path}`, String(status), code, error, outcome, model];
 }

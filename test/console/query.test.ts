@@ -266,7 +266,9 @@ describe('filter line', () => {
       kind: 'request.completed',
       id: 'e1',
       token_id: TOKEN,
+      token_name: 'docs-search',
       project_id: WEB,
+      project_name: 'web',
       method: 'POST',
       path: '/v1/chat/completions',
       status: 429,
@@ -276,7 +278,15 @@ describe('filter line', () => {
       duration_ms: 1_200,
       request_id: 'r1',
     } as WireEvent;
-    const change = { kind: 'token.revoked', id: 'e2', token_id: TOKEN, project_id: MY_API, actor: 'cli' } as WireEvent;
+    const change = {
+      kind: 'token.revoked',
+      id: 'e2',
+      token_id: TOKEN,
+      token_name: 'nightly',
+      project_id: MY_API,
+      project_name: 'My API',
+      actor: 'cli',
+    } as WireEvent;
 
     // More than the API takes.
     const CODES = Array.from({ length: 21 }, (_, n) => `code_${'x'.repeat(n)}`).join(',');
@@ -299,6 +309,9 @@ describe('filter line', () => {
       ['"post /v1"', {}, [true, false]],
       ['77ab', {}, [true, true]],
       ['cli', {}, [false, true]],
+      ['docs', {}, [true, false]],
+      ['"my api"', {}, [false, true]],
+      ['!web', {}, [false, true]],
       ['code:rate_limited', { code: 'rate_limited' }, [true, false]],
       ['code:unauthorized,no_such', { code: 'unauthorized,no_such' }, [false, false]],
       ['!code:unauthorized', { code: '!unauthorized' }, [true, false]],

@@ -3,6 +3,7 @@ import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai';
 import { Authority } from '../support/certificates.js';
 import { overrideDns, trustAuthority } from '../support/network-overrides.js';
+import type { RawClient } from '../support/raw.js';
 import { staged } from './support/fault-fixture.js';
 import type { Exchange } from './support/upstream.js';
 
@@ -68,25 +69,47 @@ describe('C: responses that are read from several connections', () => {
         expect(stage.upstream.exchanges.filter(({ isReused }) => isReused)).to.have.length.above(CLIENTS);
       });
 
-      it('C06 a response that ends with its connection is complete, although it ends while the client does not read', async () => {
+      /** Sends a response without a length, until the client's buffer is full. @returns the number of bytes of its body. */
+      async function fillClient(exchange: Exchange, client: Socket): Promise<number> {
+        exchange.send('HTTP/1.1 200 OK\r\n\r\n');
+        let sent = 0;
+        while (!client.writableNeedDrain) {
+          exchange.send(Buffer.alloc(PIECE_BYTES, 'x'));
+          sent += PIECE_BYTES;
+          await sleep(2);
+        }
+        return sent;
+      }
+
+      async function beginWithoutReading(): Promise<{ client: RawClient; exchange: Exchange; sent: number }> {
         stage.upstream.script = () => undefined;
         const served: Socket[] = [];
         stage.daemon.daemon.server.once('connection', (socket: Socket) => served.push(socket));
         const client = await stage.client(stage.get());
         client.socket.pause();
         const exchange = await stage.upstream.only();
-        exchange.send('HTTP/1.1 200 OK\r\n\r\n');
-        let sent = 0;
-        // The last piece is the one that fills the client's buffer.
-        while (!served[0]!.writableNeedDrain) {
-          exchange.send(Buffer.alloc(PIECE_BYTES, 'x'));
-          sent += PIECE_BYTES;
-          await sleep(2);
-        }
+        return { client, exchange, sent: await fillClient(exchange, served[0]!) };
+      }
+
+      it('C06 a response that ends with its connection is complete, although it ends while the client does not read', async () => {
+        const { client, exchange, sent } = await beginWithoutReading();
         exchange.fin();
         await sleep(50);
         client.socket.resume();
         expect((await client.response()).body).to.have.lengthOf(sent);
+      });
+
+      // A TLS connection cannot be reset by Node.
+      if ('certificate' in options) return;
+      it('C06 a response that ends with its connection is cut, if that is reset while the client does not read', async () => {
+        const { client, exchange } = await beginWithoutReading();
+        exchange.send(Buffer.alloc(10 * PIECE_BYTES, 'y'));
+        await sleep(50);
+        exchange.rst();
+        await sleep(50);
+        client.socket.resume();
+        await client.closed;
+        expect(await client.response().catch(() => 'cut')).to.equal('cut');
       });
     });
   }

@@ -73,14 +73,14 @@ function columnsOf(state: State): readonly ListColumn<WireEvent>[] {
       show: (event) =>
         isRequest(event) ? withFound(`${event.method} ${event.path}`, words) : strip(text(event.kind, 'accent')),
     },
-    { id: 'token', title: 'TOKEN', rank: 2, minWidth: 14, maxWidth: 24, show: whose },
+    { id: 'token', title: 'TOKEN', rank: 2, minWidth: 14, maxWidth: 24, show: (event) => whose(event, words) },
     {
       id: 'project',
       title: 'PROJECT',
       rank: 7,
       minWidth: 10,
       maxWidth: 20,
-      show: ({ project_name }) => strip(project_name),
+      show: ({ project_name }) => withFound(project_name ?? '', words),
     },
     {
       id: 'model',
@@ -165,9 +165,11 @@ function outcomeRole({ outcome, status: code }: WireRequestEvent): keyof typeof 
 }
 
 /** A change of all tokens of a project has no token. */
-function whose({ token_id: id, token_name: name, project_id: projectId, project_name: project }: WireEvent): Strip {
-  if (id !== null) return name === null ? strip(text(shortId(id), 'faint')) : strip(name);
-  return projectId === null ? [] : strip(project ?? text(shortId(projectId), 'faint'));
+function whose(event: WireEvent, words: readonly string[]): Strip {
+  const { token_id: id, token_name: name, project_id: projectId, project_name: project } = event;
+  if (id !== null) return name === null ? strip(text(shortId(id), 'faint')) : withFound(name, words);
+  if (projectId === null) return [];
+  return project === null ? strip(text(shortId(projectId), 'faint')) : withFound(project, words);
 }
 
 function tokens({ usage }: WireRequestEvent): Strip {

@@ -25,10 +25,13 @@ export class PausableReads {
     this.#isPaused = false;
   }
 
-  /** Lets undici read at once what has arrived meanwhile. */
+  /** Lets undici read what has arrived meanwhile. */
   resume(): void {
     if (!this.#isPaused) return;
     this.#isPaused = false;
-    this.#socket.emit('readable');
+    // Not at once: while undici parses what another connection has read, it cannot parse anything else.
+    process.nextTick(() => {
+      if (!this.#isPaused) this.#socket.emit('readable');
+    });
   }
 }

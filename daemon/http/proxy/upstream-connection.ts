@@ -88,6 +88,10 @@ export class UpstreamConnection {
     socket.once('error', (error) => {
       this.failure = error;
     });
+    // Before Node 24, a reset is an `end` if part of what had arrived was not read yet, because the client was slow.
+    socket.once('end', () => {
+      if (socket.remoteAddress === undefined) this.failure = new Error('the connection was reset');
+    });
     socket.once('close', () => {
       // Unless the next connection is open already.
       if (this.#openedAtMs === openedAtMs) this.#openedAtMs = Infinity;
