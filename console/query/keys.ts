@@ -5,12 +5,12 @@ import * as values from './values.js';
 const spans = (...texts: readonly string[]): Completion[] => texts.map((insert) => ({ insert, what: '' }));
 
 /** The filter keys of a screen, for help and completion. */
-export function keysOf(screen: FilteredScreen, { projects, tokens = [], models = [] }: KnownNames): FilterKey[] {
+export function keysOf(screen: FilteredScreen, { projects, tokens, models = [] }: KnownNames): FilterKey[] {
   const project: FilterKey = { name: 'project', what: 'name or ID', values: values.projectCompletions(projects) };
   const token: FilterKey = {
     name: 'token',
-    what: 'name or ID',
-    values: tokens.map(({ id, name }) => ({ insert: id, what: name ?? '' })),
+    what: tokens ? 'name or ID' : 'its whole ID',
+    values: (tokens ?? []).map(({ id, name }) => ({ insert: id, what: name ?? '' })),
   };
   const model = (what: string): FilterKey => ({ name: 'model', what, values: spans(...models) });
   switch (screen) {

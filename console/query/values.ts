@@ -160,7 +160,7 @@ function idAmong(
   if (found.length === 1 && found[0] !== undefined) return { value: found[0] };
   if (mayGoOn) return 'open';
   if (found.length > 1) return { problem: `several ${noun}s have this prefix; type more of the ID` };
-  return { problem: ids ? `no such ${noun}` : `type the whole ${noun} ID, or the name without ${noun}:` };
+  return { problem: ids ? `no such ${noun}` : `type the whole ${noun} ID` };
 }
 
 function soleOf<T>(items: readonly T[], isMeant: (item: T) => boolean): T | undefined {

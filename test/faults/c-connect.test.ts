@@ -5,7 +5,7 @@ import { expect } from 'chai';
 import { Authority, selfSigned } from '../support/certificates.js';
 import { TestClock } from '../support/clock.js';
 import { eventually } from '../support/eventually.js';
-import { overrideDns, trustAuthority } from '../support/network-overrides.js';
+import { overrideDns, trustTestNames } from '../support/network-overrides.js';
 import { type RawClient } from '../support/raw.js';
 import { expectRefusal, UNREACHABLE } from '../support/refusals.js';
 import { type FaultFixture, staged } from './support/fault-fixture.js';
@@ -148,16 +148,7 @@ describe('C: an upstream that cannot be connected to', () => {
     const name = 'provider.test';
     const authority = new Authority();
     const toName = (url: string) => url.replace('127.0.0.1', name);
-    const restores: (() => void)[] = [];
-    before(() => {
-      restores.push(
-        overrideDns(() => '127.0.0.1'),
-        trustAuthority(authority.certificate),
-      );
-    });
-    after(() => {
-      for (const restore of restores) restore();
-    });
+    trustTestNames(authority.certificate);
 
     const REFUSED = {
       'is self-signed': selfSigned({ name }),

@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { Authority } from '../support/certificates.js';
-import { overrideDns, trustAuthority } from '../support/network-overrides.js';
+import { trustTestNames } from '../support/network-overrides.js';
 import type { RawClient } from '../support/raw.js';
 import { staged } from './support/fault-fixture.js';
 import type { Exchange } from './support/upstream.js';
@@ -18,16 +18,7 @@ const bodyOf = (target: string, length: number) => Buffer.alloc(length, `${targe
 describe('C: responses that are read from several connections', () => {
   const name = 'provider.test';
   const authority = new Authority();
-  const restores: (() => void)[] = [];
-  before(() => {
-    restores.push(
-      overrideDns(() => '127.0.0.1'),
-      trustAuthority(authority.certificate),
-    );
-  });
-  after(() => {
-    for (const restore of restores) restore();
-  });
+  trustTestNames(authority.certificate);
 
   const toName = (url: string) => url.replace('127.0.0.1', name);
   for (const [how, options] of Object.entries({

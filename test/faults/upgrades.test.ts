@@ -7,7 +7,7 @@ import { TestClock } from '../support/clock.js';
 import { MANAGEMENT_TOKEN } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
 import { makeDatabaseUnreachable } from '../support/database-outage.js';
-import { overrideDns, trustAuthority } from '../support/network-overrides.js';
+import { trustTestNames } from '../support/network-overrides.js';
 import { chunk, type Fields, head, LAST_CHUNK, type RawResponse, type RawClient } from '../support/raw.js';
 import {
   type Expected,
@@ -871,16 +871,7 @@ describe('a WebSocket that its upstream has closed', () => {
 describe('WebSocket upgrades to an upstream', () => {
   const name = 'provider.test';
   const authority = new Authority();
-  const restores: (() => void)[] = [];
-  before(() => {
-    restores.push(
-      overrideDns(() => '127.0.0.1'),
-      trustAuthority(authority.certificate),
-    );
-  });
-  after(() => {
-    for (const restore of restores) restore();
-  });
+  trustTestNames(authority.certificate);
 
   describe('with TLS and a path in its base URL', () => {
     const upstreamUrl = (url: string) => `${url.replace('127.0.0.1', name)}/of/the/provider/`;

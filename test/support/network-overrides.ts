@@ -38,3 +38,17 @@ export function trustAuthority(certificate: string): () => void {
     tls.connect = connect;
   };
 }
+
+/** Makes names that end in `.test` resolve to this machine, and TLS connections trust only this authority, during the tests of a suite. */
+export function trustTestNames(certificate: string): void {
+  const restores: (() => void)[] = [];
+  before(() => {
+    restores.push(
+      overrideDns(() => '127.0.0.1'),
+      trustAuthority(certificate),
+    );
+  });
+  after(() => {
+    for (const restore of restores.splice(0)) restore();
+  });
+}
