@@ -8,7 +8,7 @@ import type { Traffic } from './traffic.js';
 
 /** The records of completed requests on their way to the primary. */
 export const recordsTo = ({ channel }: PrimaryLink, clock: Clock, log: Log): EndedRecords =>
-  new EndedRecords({ send: (text) => channel.call('ended', text), clock, log });
+  new EndedRecords({ send: (batch) => channel.call('ended', batch), clock, log });
 
 /** Answers the questions of the primary. */
 export function serveThePrimary(link: PrimaryLink, core: Core, traffic: Traffic, records: EndedRecords): void {

@@ -131,8 +131,8 @@ export class Crew implements Notifications {
       await Promise.all(told.flatMap(([other, reply]) => (hasBegun(other) ? reply : [])));
       return undefined;
     });
-    channel.handle('ended', (text) => {
-      for (const ended of decoded(text)) this.#services?.record(ended);
+    channel.handle('ended', (batch) => {
+      for (const ended of decoded(batch)) this.#services?.record(ended);
       return undefined;
     });
     channel.handle('take', ({ key, window }) => {

@@ -1,6 +1,7 @@
 /** What the primary and its workers say to each other. */
 import type { CacheSelection, CacheSize, Notification, RateDecision, RateWindow } from '../../core/ports.js';
 import type { Figures } from './figures.js';
+import type { RecordBatch } from './records.js';
 
 /** Settings as text: their values have classes, which do not survive the way to another process. */
 export type Texts = Readonly<Record<string, string>>;
@@ -75,8 +76,8 @@ export type OfPrimary = {
   /** The worker accepts connections at this address. */
   listening: { argument: string | null; result: undefined };
   notify: { argument: { notification: Notification; to: string | undefined }; result: undefined };
-  /** Records of completed requests, as text (records.ts). */
-  ended: { argument: string; result: undefined };
+  /** Records of completed requests. */
+  ended: { argument: RecordBatch; result: undefined };
   take: { argument: { key: string; window: RateWindow }; result: RateDecision };
   invalidate: { argument: ResourceOfProject; result: undefined };
   /** The worker may cache a resource from now on. Replies when all others know. */

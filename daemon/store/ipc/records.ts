@@ -5,85 +5,75 @@
  */
 import type { RequestEnded } from '../../core/events.js';
 import type { Clock, Log } from '../../core/ports.js';
+import { NUMBERS, putNumbers, putTexts, recordFrom, REQUEST_ID, TEXTS, UPSTREAM_REQUEST_ID } from '../ended-columns.js';
 
 /** So that one message carries the records of many requests. Readers of figures do not wait for it (`flush`), only followers of events. */
 const GATHER_MS = 50;
 const MAX_WAITING_CHARACTERS = 32_000_000;
 const MAX_GATHERED = 256;
 
-/** The values of a record, in the order in which they travel: without their names, which are most of the text. */
-function valuesOf(it: RequestEnded) {
-  return [
-    it.requestId,
-    it.timeMs,
-    it.projectId,
-    it.projectName,
-    it.tokenId,
-    it.tokenName,
-    it.obfuscated,
-    it.clientIp,
-    it.method,
-    it.path,
-    it.status,
-    it.code,
-    it.problem,
-    it.outcome,
-    it.isForwarded,
-    it.cache,
-    it.durationMs,
-    it.upstreamMs,
-    it.firstByteMs,
-    it.bytesIn,
-    it.bytesOut,
-    it.streamed,
-    it.upstreamRequestId,
-    it.model,
-    it.usage,
-    it.requestBody,
-    it.responseBody,
-  ] as const;
+/** Its texts and the two bodies. */
+const PLACES = TEXTS + 2;
+
+/** Records in columns. A text that several of them have is there once. */
+export interface RecordBatch {
+  texts: readonly string[];
+  /** `PLACES` for each record: 1 + the place in `texts`, 0 for null. */
+  places: Uint16Array;
+  /** `NUMBERS` for each record. */
+  numbers: Float64Array;
 }
 
-type Values = ReturnType<typeof valuesOf>;
+/** @param records at most `MAX_GATHERED`. */
+export function encoded(records: readonly RequestEnded[]): RecordBatch {
+  const texts: string[] = [];
+  const places = new Uint16Array(records.length * PLACES);
+  const numbers = new Float64Array(records.length * NUMBERS);
+  const known = new Map<string, number>();
+  const row: (string | null)[] = [];
+  let place = 0;
+  for (const [index, ended] of records.entries()) {
+    putTexts(ended, row, 0);
+    putNumbers(ended, numbers, index * NUMBERS);
+    for (let column = 0; column < TEXTS; column++) {
+      const text = row[column] ?? null;
+      const isUnique = column === REQUEST_ID || column === UPSTREAM_REQUEST_ID;
+      if (text !== null) places[place] = isUnique ? texts.push(text) : placeOf(text);
+      place++;
+    }
+    if (ended.requestBody !== null) places[place] = texts.push(ended.requestBody);
+    if (ended.responseBody !== null) places[place + 1] = texts.push(ended.responseBody);
+    place += 2;
+  }
+  return { texts, places, numbers };
 
-export const encoded = (records: readonly RequestEnded[]): string => JSON.stringify(records.map(valuesOf));
+  function placeOf(text: string): number {
+    let found = known.get(text);
+    if (found === undefined) known.set(text, (found = texts.push(text)));
+    return found;
+  }
+}
 
-export const decoded = (text: string): RequestEnded[] => (JSON.parse(text) as Values[]).map(recordOf);
+export function decoded({ texts, places, numbers }: RecordBatch): RequestEnded[] {
+  const row: (string | null)[] = [];
+  const textAt = (place: number): string | null => texts[(places[place] ?? 0) - 1] ?? null;
+  return Array.from({ length: numbers.length / NUMBERS }, (_, index) => {
+    const first = index * PLACES;
+    for (let column = 0; column < TEXTS; column++) row[column] = textAt(first + column);
+    const record = recordFrom(row, 0, numbers, index * NUMBERS);
+    record.requestBody = textAt(first + TEXTS);
+    record.responseBody = textAt(first + TEXTS + 1);
+    return record;
+  });
+}
 
-// As a literal, so that all records have one hidden class, as those of the proxy have.
-const recordOf = (values: Values): RequestEnded => ({
-  requestId: values[0],
-  timeMs: values[1],
-  projectId: values[2],
-  projectName: values[3],
-  tokenId: values[4],
-  tokenName: values[5],
-  obfuscated: values[6],
-  clientIp: values[7],
-  method: values[8],
-  path: values[9],
-  status: values[10],
-  code: values[11],
-  problem: values[12],
-  outcome: values[13],
-  isForwarded: values[14],
-  cache: values[15],
-  durationMs: values[16],
-  upstreamMs: values[17],
-  firstByteMs: values[18],
-  bytesIn: values[19],
-  bytesOut: values[20],
-  streamed: values[21],
-  upstreamRequestId: values[22],
-  model: values[23],
-  usage: values[24],
-  requestBody: values[25],
-  responseBody: values[26],
-});
+/** About the memory that it takes, as a number of characters. */
+const charactersOf = ({ texts, places, numbers }: RecordBatch): number =>
+  texts.reduce((sum, { length }) => sum + length, places.length + numbers.length * 4);
 
 export interface EndedRecordsOptions {
   /** Resolves when the primary has taken them. */
-  send: (text: string) => Promise<unknown>;
+  send: (batch: RecordBatch) => Promise<unknown>;
   clock: Pick<Clock, 'after'>;
   log: Pick<Log, 'warn'>;
 }
@@ -127,13 +117,14 @@ export class EndedRecords {
       this.#options.log.warn('records of requests were dropped', { requests: this.#dropped });
       this.#dropped = 0;
     }
-    const text = encoded(records);
-    this.#waitingCharacters += text.length;
+    const batch = encoded(records);
+    const characters = charactersOf(batch);
+    this.#waitingCharacters += characters;
     const sent: Promise<void> = this.#options
-      .send(text)
+      .send(batch)
       .catch(() => undefined)
       .then(() => {
-        this.#waitingCharacters -= text.length;
+        this.#waitingCharacters -= characters;
         this.#sent.delete(sent);
       });
     this.#sent.add(sent);

@@ -23,6 +23,7 @@ const ALL_CORES = 'llmp, WORKERS=auto';
 const CHATS = 'small chat';
 const HITS = 'hits';
 const REFUSALS = 'refusals';
+const ONE_BY_ONE = 'small chat, one connection';
 
 const CACHED = { 'cache-control': 'public, max-age=86400' };
 // Well-formed, so that it is not refused for its form.
@@ -34,6 +35,10 @@ interface Workload {
   target: (of: Target) => Target;
   /** Only contenders that do this take part: those that have a cache, or refuse tokens. */
   isOptional?: boolean;
+  /** Only the daemon with and without workers takes part. */
+  isOurs?: boolean;
+  /** Otherwise as many as the options say. */
+  connections?: number;
 }
 
 const WORKLOADS: readonly Workload[] = [
@@ -49,6 +54,8 @@ const WORKLOADS: readonly Workload[] = [
     target: (of) => ({ ...of, headers: UNKNOWN_TOKEN, refusal: { status: 401, part: '' } }),
     isOptional: true,
   },
+  // Nothing competes for the cores, as it would on a machine that has enough of them.
+  { name: ONE_BY_ONE, target: (of) => of, isOurs: true, connections: 1 },
   { name: 'mixed', target: (of) => ({ ...of, asked: [CHAT, CHAT, CHAT, LONG_CHAT, CHAT, CHAT, MODELS] }) },
 ];
 
@@ -74,7 +81,9 @@ export async function peers(bench: Bench): Promise<Report> {
   const figures: Figure[] = [];
   const measured = new Map<string, Rounds>();
   for (const workload of WORKLOADS) {
-    const rounds = await compare(bench, await participants(workload, contenders));
+    const { connections = bench.options.connections } = workload;
+    const alike = { ...bench, options: { ...bench.options, connections } };
+    const rounds = await compare(alike, await participants(workload, contenders));
     measured.set(workload.name, rounds);
     rows.push(...rowsOfWorkload(workload.name, rounds));
     figures.push(...figuresOf(workload.name, rounds));
@@ -90,9 +99,13 @@ export async function peers(bench: Bench): Promise<Report> {
 }
 
 /** The contenders that can do this. @throws if one fails in a workload that is not optional. */
-async function participants({ name, target, isOptional = false }: Workload, contenders: readonly Measurable[]) {
+async function participants(
+  { name, target, isOptional = false, isOurs = false }: Workload,
+  contenders: readonly Measurable[],
+) {
   const all: Measurable[] = [];
   for (const contender of contenders) {
+    if (isOurs && contender.name !== DAEMON && contender.name !== ALL_CORES) continue;
     const wanted = target(contender.target);
     try {
       await (wanted.isHit ? probeHit(wanted) : probe(wanted));
@@ -152,6 +165,7 @@ function goalFigures(measured: ReadonlyMap<string, Rounds>): Figure[] {
   const chats = measured.get(CHATS) ?? new Map<string, RoundResult[]>();
   const hits = measured.get(HITS) ?? new Map<string, RoundResult[]>();
   const refusals = measured.get(REFUSALS) ?? new Map<string, RoundResult[]>();
+  const oneByOne = measured.get(ONE_BY_ONE) ?? new Map<string, RoundResult[]>();
   const forwarder = chats.get(FORWARDER) ?? [];
   const hitsBesideForwarder = new Map([...hits, [FORWARDER, forwarder]]);
   const workers = (rounds: Rounds, read: typeof cpuUs) => ratio(rounds, ALL_CORES, DAEMON, read);
@@ -162,6 +176,7 @@ function goalFigures(measured: ReadonlyMap<string, Rounds>): Figure[] {
       unit: '',
       goal: { atMost: 1.1 },
     },
+    { what: '… at one connection', value: workers(oneByOne, cpuUs), unit: '', goal: { atMost: 1.1 } },
     { what: 'hits/s, workers against one process', value: workers(hits, perS), unit: '', goal: { atLeast: 1.7 } },
     { what: '… CPU time of a hit', value: workers(hits, cpuUs), unit: '' },
     {

@@ -1,0 +1,81 @@
+import { expect } from 'chai';
+import { deserialize, serialize } from 'node:v8';
+import type { RequestEnded } from '../../daemon/core/events.js';
+import { EndedRecords, decoded, encoded } from '../../daemon/store/ipc/records.js';
+import { recordingLog } from '../support/daemon.js';
+import { SOME_REQUEST } from '../support/request-follower.js';
+import { TestClock } from '../support/clock.js';
+
+/** As the channel of `node:cluster` carries them. */
+const carried = (records: readonly RequestEnded[]) => decoded(deserialize(serialize(encoded(records))) as never);
+
+const EMPTY: RequestEnded = {
+  ...SOME_REQUEST,
+  ...{ projectId: null, projectName: null, tokenId: null, tokenName: null, obfuscated: null, clientIp: null },
+  ...{ upstreamMs: null, firstByteMs: null, upstreamRequestId: null, model: null, usage: null },
+  ...{ code: 'invalid_token', problem: 'The token is unknown.', isForwarded: false, streamed: false },
+};
+const FULL: RequestEnded = {
+  ...SOME_REQUEST,
+  ...{
+    projectName: 'Früh 早い',
+    tokenName: '',
+    upstreamRequestId: 'req-é',
+    model: 'm',
+    streamed: true,
+    isForwarded: true,
+  },
+  ...{ requestBody: '{"a":"早"}', responseBody: '', upstreamMs: 0, firstByteMs: 0.25 },
+  usage: { promptTokens: 0, completionTokens: null, totalTokens: 7, cacheReadTokens: 2, cacheWriteTokens: null },
+};
+
+describe('records on their way from a worker to its primary', () => {
+  it('arrive as they were, in their order', () => {
+    const records = [FULL, EMPTY, SOME_REQUEST, { ...FULL, requestId: 'another', responseBody: null, requestBody: '' }];
+    expect(carried(records)).to.deep.equal(records);
+  });
+
+  it('arrive with each a text of its own, as many as travel together', () => {
+    const records = Array.from({ length: 256 }, (_, n) => ({
+      ...FULL,
+      ...{ requestId: `r${n}`, path: `/v1/${n}`, model: `m${n}`, projectId: `p${n}`, tokenId: `t${n}` },
+      ...{ clientIp: `10.0.0.${n}`, requestBody: `asked ${n}`, responseBody: `said ${n}`, problem: `problem ${n}` },
+    }));
+    expect(carried(records)).to.deep.equal(records);
+  });
+
+  it('carries names that they have in common once', () => {
+    const named = { ...FULL, projectName: 'p'.repeat(1_000), requestBody: null };
+    const size = (count: number) => serialize(encoded(Array.from({ length: count }, () => named))).length;
+    expect(size(100) - size(1)).to.be.below(99 * 300);
+  });
+
+  it('drops records while the primary takes none, and says how many', async () => {
+    const clock = new TestClock();
+    const { log, logged } = recordingLog();
+    const taken: (() => void)[] = [];
+    const sent: number[] = [];
+    const records = new EndedRecords({
+      send: (batch) => {
+        sent.push(decoded(batch).length);
+        return new Promise<void>((resolve) => taken.push(resolve));
+      },
+      clock,
+      log,
+    });
+    const large = { ...FULL, responseBody: 'x'.repeat(17_000_000) };
+    for (const each of [large, large, FULL, FULL]) {
+      records.record(each);
+      records.flush();
+    }
+    expect(sent).to.deep.equal([1, 1]);
+    for (const take of taken) take();
+    await new Promise(setImmediate);
+    records.record(FULL);
+    records.flush();
+    expect(sent).to.deep.equal([1, 1, 1]);
+    expect(logged.join('\n'))
+      .to.match(/does not take records/)
+      .and.to.match(/were dropped.*2/);
+  });
+});
