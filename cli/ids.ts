@@ -1,7 +1,13 @@
 /** Resolves what an operator types (a full ID, a prefix of an ID, or a name) to the full ID of one project or token. */
 import type { ManagementClient, Page } from '../daemon/api/client.js';
 import type { WireProject, WireToken } from '../daemon/api/contract.js';
-import { ID_PREFIX_PATTERN, MAX_NAME_LENGTH, MAX_PAGE_SIZE, UUID_PATTERN } from '../daemon/api/vocabulary.js';
+import {
+  ID_PREFIX_PATTERN,
+  MAX_NAME_LENGTH,
+  MAX_PAGE_SIZE,
+  MIN_ID_PREFIX,
+  UUID_PATTERN,
+} from '../daemon/api/vocabulary.js';
 import { EXIT, Failure, quoted, usage } from '../console/failure.js';
 
 export type Noun = 'project' | 'token';
@@ -54,7 +60,7 @@ function onlyIdOf(noun: Noun, given: string, { meant, similar }: Found<WireToken
   if (!one) {
     throw new Failure(EXIT.notFound, `no ${noun} has the name or ID ${shown(given)}`, {
       code: 'not_found',
-      why: similar.length === 0 ? '' : `Similar names: ${similar.join(', ')}`,
+      why: similar.length === 0 ? shortPrefixText(given) : `Similar names: ${similar.join(', ')}`,
       advice: `See: llmp ${noun} list`,
     });
   }
@@ -115,6 +121,11 @@ function candidateOf(item: WireToken | WireProject): string {
   const created = item.created_at.slice(0, 16).replace('T', ' ');
   return [item.id, ...(item.name === null ? [] : [item.name]), `${state}, created ${created}`].join('  ');
 }
+
+const SHORT_PREFIX = new RegExp(`^[0-9a-f]{1,${MIN_ID_PREFIX - 1}}$`, 'i');
+
+const shortPrefixText = (given: string) =>
+  SHORT_PREFIX.test(given) ? `If this is the beginning of an ID: at least ${MIN_ID_PREFIX} characters are needed` : '';
 
 const shown = (given: string) => (ID_PREFIX_PATTERN.test(given) ? given : quoted(given));
 

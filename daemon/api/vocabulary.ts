@@ -139,7 +139,9 @@ export const MAX_REASON_LENGTH = 200;
 
 /** ID of a project, token, audit record or session: a UUID. IDs are stored in lower case and accepted in any letter case. */
 export const UUID_PATTERN = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-/** Pattern of an ID prefix that identifies a resource: 6 or more characters. */
+/** The fewest characters of an ID prefix that identifies a resource. */
+export const MIN_ID_PREFIX = 6;
+/** Pattern of such a prefix. */
 export const ID_PREFIX_PATTERN = /^[0-9a-f][0-9a-f-]{5,35}$/i;
 /** 1 to 20 statuses or status classes, such as `429` or `4xx,5xx`. */
 export const STATUS_LIST_PATTERN = /^[1-5](?:xx|[0-9]{2})(?:,[1-5](?:xx|[0-9]{2})){0,19}$/;

@@ -309,6 +309,19 @@ describe('llmp token, against a daemon', () => {
       );
     });
 
+    it('says how long a prefix of an ID has to be', async () => {
+      const project = await daemon.createProject();
+      const { id } = await daemon.createToken(project.id, { name: 'ci' });
+      const short = id.slice(0, 5);
+      const { exitCode, err } = await here(`token revoke ${short}`);
+      expect(exitCode).to.equal(4);
+      expect(err).to.equal(
+        `llmp: no token has the name or ID "${short}"\n` +
+          '  If this is the beginning of an ID: at least 6 characters are needed\n  See: llmp token list\n',
+      );
+      expect((await here(`token get ${id.slice(0, 6)}`)).exitCode).to.equal(0);
+    });
+
     it('does not repeat what may be a credential', async () => {
       const given = 'an-upstream-key-of-another-provider';
       const { exitCode, err } = await here(['token', 'get', given]);
