@@ -142,7 +142,7 @@ export const UUID_PATTERN = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 /** The fewest characters of an ID prefix that identifies a resource. */
 export const MIN_ID_PREFIX = 6;
 /** Pattern of such a prefix. */
-export const ID_PREFIX_PATTERN = /^[0-9a-f][0-9a-f-]{5,35}$/i;
+export const ID_PREFIX_PATTERN = new RegExp(`^[0-9a-f][0-9a-f-]{${MIN_ID_PREFIX - 1},35}$`, 'i');
 /** 1 to 20 statuses or status classes, such as `429` or `4xx,5xx`. */
 export const STATUS_LIST_PATTERN = /^[1-5](?:xx|[0-9]{2})(?:,[1-5](?:xx|[0-9]{2})){0,19}$/;
 

@@ -12,10 +12,12 @@ const GATHER_MS = 50;
 const MAX_WAITING_CHARACTERS = 32_000_000;
 const MAX_GATHERED = 256;
 
+/** Longer texts are not compared with others: V8 does not hash those above 16,383 characters, so that each of them is compared with all. */
+const MAX_SHARED_LENGTH = 256;
 /** Its texts and the two bodies. */
 const PLACES = TEXTS + 2;
 
-/** Records in columns. A text that several of them have is there once. */
+/** Records in columns. A short text that several of them have is there once. */
 export interface RecordBatch {
   texts: readonly string[];
   /** `PLACES` for each record: 1 + the place in `texts`, 0 for null. */
@@ -37,8 +39,7 @@ export function encoded(records: readonly RequestEnded[]): RecordBatch {
     putNumbers(ended, numbers, index * NUMBERS);
     for (let column = 0; column < TEXTS; column++) {
       const text = row[column] ?? null;
-      const isUnique = column === REQUEST_ID || column === UPSTREAM_REQUEST_ID;
-      if (text !== null) places[place] = isUnique ? texts.push(text) : placeOf(text);
+      if (text !== null) places[place] = isShared(column, text) ? placeOf(text) : texts.push(text);
       place++;
     }
     if (ended.requestBody !== null) places[place] = texts.push(ended.requestBody);
@@ -53,6 +54,9 @@ export function encoded(records: readonly RequestEnded[]): RecordBatch {
     return found;
   }
 }
+
+const isShared = (column: number, { length }: string) =>
+  column !== REQUEST_ID && column !== UPSTREAM_REQUEST_ID && length <= MAX_SHARED_LENGTH;
 
 export function decoded({ texts, places, numbers }: RecordBatch): RequestEnded[] {
   const row: (string | null)[] = [];

@@ -54,7 +54,7 @@ const WORKLOADS: readonly Workload[] = [
     target: (of) => ({ ...of, headers: UNKNOWN_TOKEN, refusal: { status: 401, part: '' } }),
     isOptional: true,
   },
-  // Nothing competes for the cores, as it would on a machine that has enough of them.
+  // Here nothing competes for the cores, as on a machine that has enough of them.
   { name: ONE_BY_ONE, target: (of) => of, isOurs: true, connections: 1 },
   { name: 'mixed', target: (of) => ({ ...of, asked: [CHAT, CHAT, CHAT, LONG_CHAT, CHAT, CHAT, MODELS] }) },
 ];
