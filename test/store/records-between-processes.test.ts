@@ -56,7 +56,7 @@ describe('records on their way from a worker to its primary', () => {
     };
     encoded(records(100));
     expect(carried(records(40_000))).to.deep.equal(records(40_000));
-    // 1,100 ms if each is compared with all others.
+    // Hundreds of ms if each is compared with all others.
     expect(Math.min(...[1, 2, 3].map(() => msOf(records(40_000))))).to.be.below(50);
   });
 
