@@ -49,6 +49,8 @@ export class CacheTransaction extends Follower {
   /** Does not take part in request coalescing. */
   #isCoalescingOff = false;
   #hasEnded = false;
+  /** Called when no other request needs the response any more. */
+  onUnneeded: () => void = () => undefined;
 
   constructor(cache: ResponseCache, facts: CacheRequest, client: CacheClient) {
     super();
@@ -165,6 +167,10 @@ export class CacheTransaction extends Follower {
 
   override gainedFollower(): void {
     if (this.#capture !== null) this.#client.stopPacing();
+  }
+
+  override lostFollower(): void {
+    if (!this.isNeededByOthers) this.onUnneeded();
   }
 
   override proceedAlone(): void {

@@ -17,6 +17,8 @@ export abstract class Follower extends LinkedSetMember {
   abstract lead(): void;
   /** Called when another request begins to wait for this one's response. */
   abstract gainedFollower(): void;
+  /** Called when a request no longer waits for this one's response. */
+  abstract lostFollower(): void;
   /** The group brings no response: asks the upstream itself. */
   proceedAlone(): void {
     this.group = null;
@@ -130,6 +132,7 @@ export class CoalescingGroup {
 
   removeFollower(follower: Follower): void {
     this.#followers.delete(follower);
+    this.leader?.lostFollower();
   }
 
   close(): void {

@@ -95,6 +95,10 @@ export class CacheTee implements Receiver {
     this.#idleTimer.start(requestTimeoutMs, () => {
       this.#abort();
     });
+    // The last request that waited may leave before the upstream sends anything.
+    this.#transaction.onUnneeded = () => {
+      this.#abort();
+    };
     this.#forwarding?.resume(); // It may have been paused because the client read too slowly.
     return true;
   }
@@ -110,6 +114,7 @@ export class CacheTee implements Receiver {
   }
 
   #abort(): void {
+    if (this.#hasEnded) return;
     this.#forwarding?.abort();
     this.#transaction.quit();
     this.#end();

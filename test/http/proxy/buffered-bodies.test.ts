@@ -107,6 +107,7 @@ describe('request bodies that are buffered in memory', function () {
 class Nobody extends Follower {
   lead = () => undefined;
   gainedFollower = () => undefined;
+  lostFollower = () => undefined;
 }
 
 describe('the memory of the cache for requests that are not coalesced', () => {
