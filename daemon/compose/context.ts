@@ -1,5 +1,7 @@
 import type { Live, Settings } from '../../config/settings.js';
 import type { Clock, Log } from '../core/ports.js';
+import type { MemoryBounds } from '../http/server/memory-bounds.js';
+import type { HeapGuard } from '../process/heap-guard.js';
 import type { PrimaryLink } from '../store/ipc/primary-link.js';
 import type { DatabaseTimeouts } from '../store/sql/timeouts.js';
 
@@ -20,6 +22,9 @@ export interface BuildContext {
   databaseTimeouts: Readonly<DatabaseTimeouts>;
   /** The timeout in ms of Redis commands that a request waits for; undefined for the default. */
   redisCommandMs: number | undefined;
+  heap: HeapGuard;
+  /** Memory limits of this process. */
+  bounds: MemoryBounds;
   /** Whether this process is the primary of several workers. */
   isPrimary: boolean;
   /** A worker's connection to its primary; null in other processes. */

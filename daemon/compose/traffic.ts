@@ -7,7 +7,6 @@ import { publishRequest } from '../core/publishing.js';
 import { RecentTraffic } from '../core/recent-traffic.js';
 import type { AuditStatus } from '../core/status.js';
 import { type AddressOf, addressesBehind } from '../http/client-address.js';
-import { BufferedBodies } from '../http/buffered-bodies.js';
 import { CompletionQueue } from '../http/proxy/completion-queue.js';
 import { decoder } from '../http/proxy/decoding.js';
 import { type ProbeProvider, providerProbe } from '../http/proxy/key-check.js';
@@ -15,11 +14,11 @@ import { createProxy, type Proxy } from '../http/proxy/proxy.js';
 import { createUpgrades, type Upgrades } from '../http/proxy/upgrades.js';
 import { Upstreams } from '../http/proxy/upstreams.js';
 import { type TokenSelfHandler, tokenSelfHandler } from '../http/server/token-self.js';
-import { MemoryBounds } from '../http/server/memory-bounds.js';
 import type { Metrics } from '../metrics/metrics.js';
 import type { Sources } from '../metrics/sources.js';
 import { type ConnectionLimits, maxDescriptors, limitToDescriptors } from '../process/descriptors.js';
-import { HeapGuard } from '../process/heap-guard.js';
+import type { MemoryBounds } from '../http/server/memory-bounds.js';
+import type { HeapGuard } from '../process/heap-guard.js';
 import type { BuildContext } from './context.js';
 import type { Core } from './core.js';
 
@@ -48,21 +47,19 @@ export interface Traffic {
   /** Hands the record of a completed request to all recorders. */
   record: OnEnded;
   addressOf: AddressOf;
-  heap: HeapGuard;
-  bounds: MemoryBounds;
   pulse: RecentTraffic;
   /** Null if metrics are disabled. */
   metrics: Metrics | null;
+  heap: HeapGuard;
+  bounds: MemoryBounds;
 }
 
 export async function buildTraffic(context: BuildContext, core: Core, external: ExternalRecorders): Promise<Traffic> {
-  const { settings, live, log, clock, daemonId, link } = context;
+  const { settings, live, log, clock, daemonId, heap, bounds, link } = context;
   const { maxRequestBytes, proxyPrefixes, upstreamBaseUrl } = settings;
   const { admission, rateLimits, cache, readiness } = core;
   const connections = connectionsFor(settings, log);
   const upstreams = new Upstreams({ upstreamBaseUrl, ...connections }, live, clock);
-  const heap = new HeapGuard(clock);
-  const bounds = new MemoryBounds({ clock, heap, log });
   const completions = new CompletionQueue(clock);
   const mostCaptured = settings.observabilityCaptureBodies ? settings.observabilityMaxBodyBytes : null;
   const contents = new ContentReaders({ decode: decoder(), maxCaptured: mostCaptured });
@@ -92,7 +89,7 @@ export async function buildTraffic(context: BuildContext, core: Core, external: 
     rateLimits,
     addressOf,
     unreadResponses: bounds.unreadResponses,
-    bodies: new BufferedBodies(),
+    memory: bounds.memory,
     clock,
     live,
     upstreams,
@@ -117,10 +114,10 @@ export async function buildTraffic(context: BuildContext, core: Core, external: 
     completions,
     record,
     addressOf,
-    heap,
-    bounds,
     pulse,
     metrics,
+    heap,
+    bounds,
   };
 }
 

@@ -11,6 +11,7 @@ import {
   mergedHeaders,
   confirmsStored,
 } from './cache/caching.js';
+import { HeldMemory } from './memory-limit.js';
 import { ResponseCapture } from './response-capture.js';
 import { fieldsOf, type FieldValues } from './cache/field-values.js';
 import { type CoalescingGroup, Follower } from './cache/request-coalescing.js';
@@ -249,7 +250,10 @@ export class CacheTransaction extends Follower {
       return null;
     }
     this.#varyNames = policy.vary;
-    this.#capture = new ResponseCapture(this.#cache.inTransit, { status: head.status, headers }, policy);
+    const memory = new HeldMemory(this.#cache.memory, () => {
+      this.#abandon(); // Only the copy goes: the client still gets the response.
+    });
+    this.#capture = new ResponseCapture(memory, { status: head.status, headers }, policy);
     // Followers get a response only when it is complete, which defeats streaming.
     if (/^text\/event-stream\b/i.test(head.fields.get('content-type') ?? '')) this.#dissolveGroup();
     return null;
@@ -291,8 +295,9 @@ export class CacheTransaction extends Follower {
   onComplete(): void {
     const capture = this.#capture;
     if (!capture) return;
+    const response = capture.storedResponse();
     this.#releaseCapture();
-    this.#store(capture.storedResponse(), capture.policy);
+    this.#store(response, capture.policy);
   }
 
   /** The response will not arrive, or was truncated. */

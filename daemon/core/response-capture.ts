@@ -1,40 +1,39 @@
 import type { StoragePolicy } from './cache/caching.js';
+import { GatheredBytes } from './gathered-bytes.js';
+import type { HeldMemory } from './memory-limit.js';
 import type { StoredResponse } from './ports.js';
-import type { InTransitBudget } from './in-transit-budget.js';
 
-/** Buffer of an upstream response that may be stored once it is complete. Its bytes count against the in-transit budget. */
+/** Copy of an upstream response that may be stored once it is complete. */
 export class ResponseCapture {
-  readonly #budget: InTransitBudget;
+  readonly #memory: HeldMemory;
   readonly #head: Pick<StoredResponse, 'status' | 'headers'>;
   readonly policy: StoragePolicy;
-  readonly #chunks: Buffer[] = [];
-  #bytes = 0;
+  readonly #body = new GatheredBytes();
 
-  constructor(room: InTransitBudget, head: Pick<StoredResponse, 'status' | 'headers'>, keeping: StoragePolicy) {
-    this.#budget = room;
+  /** @param memory its bytes count here. */
+  constructor(memory: HeldMemory, head: Pick<StoredResponse, 'status' | 'headers'>, policy: StoragePolicy) {
+    this.#memory = memory;
     this.#head = head;
-    this.policy = keeping;
+    this.policy = policy;
   }
 
-  /** @returns false when the response exceeds its maximum size or the budget is used up. */
+  /** @returns false when the response exceeds its maximum size, or memory is short. */
   add(chunk: Buffer, maxBytes: number): boolean {
-    this.#chunks.push(chunk);
-    this.#bytes += chunk.length;
-    this.#budget.bytes += chunk.length;
-    return this.#bytes <= maxBytes && this.#budget.hasCapacity(maxBytes);
+    this.#body.add(chunk);
+    return this.#body.length <= maxBytes && this.#memory.hold(this.#body.memory);
   }
 
   storedResponse(): StoredResponse {
     const { ageMs, isForOptedIn } = this.policy;
-    // A copy: each chunk is a slice of a larger buffer, which would stay in memory as long as the chunk.
-    const body = Buffer.allocUnsafeSlow(this.#bytes);
-    let at = 0;
-    for (const chunk of this.#chunks) at += chunk.copy(body, at);
+    const gathered = this.#body.take();
+    // A copy of the exact size: what was gathered may be a slice of a larger buffer.
+    const body = Buffer.allocUnsafeSlow(gathered.length);
+    gathered.copy(body);
     return { kind: 'answer', ...this.#head, body, ageMs, isForOptedIn };
   }
 
-  /** Returns its bytes to the budget. Call once. */
+  /** Frees its memory. Nothing is added afterwards. */
   release(): void {
-    this.#budget.bytes -= this.#bytes;
+    this.#memory.release();
   }
 }

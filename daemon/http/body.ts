@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http';
+import { GatheredBytes } from '../core/gathered-bytes.js';
+import type { HeldMemory } from '../core/memory-limit.js';
+import { type BodySource, receiveBody } from './direct-body.js';
 import type { RequestFields } from './fields.js';
-import { receiveBody } from './direct-body.js';
-import { type BufferedBody, CHUNK_OVERHEAD_BYTES } from './buffered-bodies.js';
-import { Refusal } from '../core/refusal.js';
 import { bodyTooLarge } from './shape.js';
 
 /** The client's connection ended before its request was complete. No response can be sent. */
@@ -12,6 +12,8 @@ export class ClientGone extends Error {
 
 // A complete body in one chunk is forwarded twice as fast as a stream, and up to this size it costs little memory.
 const MAX_BUFFERED_BYTES = 64 * 1024;
+// Not read any further while the upstream does not take as much.
+const MAX_WAITING_BYTES = 64 * 1024;
 
 export type RequestBody = Buffer | AsyncIterable<Buffer> | null;
 
@@ -41,138 +43,139 @@ export function hasBody({ contentLength, transferEncoding }: Framing): boolean {
 }
 
 export interface BodyReceiver {
+  /** Called once: with the complete body, or with a stream of one that is too large to wait for. Never if the client disconnects first. */
   onBody(body: RequestBody): void;
+  refuse(error: unknown): void;
+}
+
+export interface UploadOptions {
+  timeouts: BodyTimeouts;
+  /** What is held of the body counts here. */
+  memory: HeldMemory;
+  /** A longer body is refused with `body_too_large`. */
+  maxBytes: number;
+  /** The body is waited for up to this size; a longer one becomes a stream, from its beginning. 0: from its first byte. */
+  maxCollectedBytes: number;
 }
 
 /**
- * Buffers the body and hands it over when it is complete; never if the client disconnects first. If the memory for buffered bodies is
- * full, it hands the body over chunk by chunk, from its beginning.
+ * The body of a request as it arrives, in whatever pieces: what has arrived and was not taken yet is one piece. It is read no faster than
+ * it is taken, and until it is handed over no use has to be drawn.
+ *
+ * As a stream it throws `ClientGone` and, for a body that is too long, a `Refusal`.
  */
-export function bufferBody(
-  req: IncomingMessage,
-  buffered: BufferedBody,
-  timeouts: BodyTimeouts,
-  receiver: BodyReceiver,
-): void {
-  const chunks: Buffer[] = [];
-  timeouts.waitForClient();
-  const stop = receiveBody(req, {
-    onChunk(chunk) {
-      timeouts.received(chunk.length);
-      if (buffered.isReleased) return false; // The request was refused; the rest of its body is read and dropped.
-      chunks.push(chunk);
-      if (buffered.reserve(chunk.length + CHUNK_OVERHEAD_BYTES)) {
-        timeouts.waitForClient();
-        return true;
-      }
-      stop();
-      buffered.release();
-      timeouts.pause();
-      const first = { value: concatenated(chunks), done: false } as const;
-      receiver.onBody(withinLimit(MAX_BUFFERED_BYTES, first, chunksOf(req, timeouts), timeouts));
+export class Upload implements AsyncIterable<Buffer>, AsyncIterator<Buffer, undefined> {
+  readonly #receiver: BodyReceiver;
+  readonly #options: UploadOptions;
+  readonly #gathered = new GatheredBytes();
+  #source: BodySource | null;
+  #bytes = 0;
+  #isComplete = false;
+  #isStream = false;
+  #isPaused = false;
+  /** Bytes that were taken last. They are being sent until the next ones are asked for. */
+  #taken = 0;
+  #failure: Error | null = null;
+  /** Settles the call of `next` that waits for input. */
+  #wake: (() => void) | null = null;
+
+  constructor(req: IncomingMessage, receiver: BodyReceiver, options: UploadOptions) {
+    this.#receiver = receiver;
+    this.#options = options;
+    options.timeouts.waitForClient();
+    this.#source = receiveBody(req, this);
+  }
+
+  onChunk(chunk: Buffer): boolean {
+    const { timeouts, maxBytes, maxCollectedBytes } = this.#options;
+    timeouts.received(chunk.length);
+    this.#bytes += chunk.length;
+    if (this.#bytes > maxBytes) {
+      this.#fail(bodyTooLarge());
       return true;
-    },
-    onComplete() {
-      if (buffered.isReleased) return;
-      buffered.complete();
-      timeouts.pause();
-      receiver.onBody(concatenated(chunks));
-    },
-  });
-}
-
-/**
- * The body as a stream, read no faster than it is consumed. Resolves when its first chunk has arrived: until then no use has to be drawn.
- *
- * @throws {ClientGone}
- * @throws {Refusal} `body_too_large` from the iterable, at the chunk that exceeds the limit.
- */
-export async function streamBody(
-  req: IncomingMessage,
-  maxBytes: number,
-  timeouts: BodyTimeouts,
-): Promise<AsyncIterable<Buffer>> {
-  const chunks = chunksOf(req, timeouts);
-  try {
-    return withinLimit(maxBytes, await chunks.next(), chunks, timeouts);
-  } catch {
-    throw new ClientGone();
-  } finally {
-    timeouts.pause();
-  }
-}
-
-function chunksOf(req: IncomingMessage, timeouts: BodyTimeouts): Chunks {
-  // Destroying the request on return would close the connection, and lose an early response.
-  const chunks = req.iterator({ destroyOnReturn: false }) as Chunks;
-  return {
-    async next() {
-      timeouts.waitForClient();
-      const chunk = await chunks.next();
-      timeouts.received(chunk.value?.length ?? 0);
-      return chunk;
-    },
-  };
-}
-
-/**
- * The complete body, if it is at most `maxBytes` and there is memory for it; else the same body chunk by chunk, from its beginning.
- *
- * @throws {ClientGone}
- * @throws {Refusal} as the body does.
- */
-export async function collectBody(
-  body: AsyncIterable<Buffer>,
-  maxBytes: number,
-  buffered: BufferedBody,
-): Promise<Buffer | AsyncIterable<Buffer>> {
-  const chunks: Buffer[] = [];
-  const rest = body[Symbol.asyncIterator]() as Chunks;
-  try {
-    for (let bytes = 0; bytes <= maxBytes;) {
-      const chunk = await rest.next();
-      if (chunk.done) {
-        buffered.complete();
-        return concatenated(chunks);
-      }
-      chunks.push(chunk.value);
-      bytes += chunk.value.length;
-      if (!buffered.reserve(chunk.value.length + CHUNK_OVERHEAD_BYTES)) break;
     }
-    buffered.release();
-  } catch (error) {
-    throw error instanceof Refusal ? error : new ClientGone();
+    this.#gathered.add(chunk);
+    if (!this.#count()) return true; // Its owner was told, and has ended this.
+    if (this.#isStream) {
+      this.#wakeUp();
+    } else if (this.#bytes > maxCollectedBytes) {
+      this.#handOver(this);
+    } else {
+      timeouts.waitForClient();
+      return true;
+    }
+    this.#isPaused = this.#gathered.length >= MAX_WAITING_BYTES;
+    return !this.#isPaused;
   }
-  return collectedThenRest(chunks, rest);
-}
 
-/** All chunks as one. A single chunk is not copied. */
-function concatenated(chunks: readonly Buffer[]): Buffer {
-  const [first] = chunks;
-  return chunks.length === 1 && first ? first : Buffer.concat(chunks);
-}
+  onComplete(): void {
+    this.#isComplete = true;
+    if (this.#isStream) this.#wakeUp();
+    // An empty chunked body stays a stream, as it was sent.
+    else this.#handOver(this.#options.maxCollectedBytes === 0 ? this : this.#gathered.take());
+  }
 
-/** The collected chunks, then the rest of the body. Frees the collected chunks when they are taken. */
-async function* collectedThenRest(chunks: Buffer[], rest: Chunks): AsyncGenerator<Buffer> {
-  yield concatenated(chunks.splice(0));
-  for (let chunk = await rest.next(); !chunk.done; chunk = await rest.next()) yield chunk.value;
-}
+  #count(): boolean {
+    return this.#options.memory.hold(this.#gathered.memory + this.#taken);
+  }
 
-type Chunk = IteratorResult<Buffer, undefined>;
-type Chunks = Pick<AsyncIterator<Buffer, undefined>, 'next'>;
+  #handOver(body: RequestBody): void {
+    this.#isStream = body === this;
+    this.#options.timeouts.pause();
+    this.#receiver.onBody(body);
+  }
 
-async function* withinLimit(
-  maxBytes: number,
-  first: Chunk,
-  chunks: Chunks,
-  timeouts: BodyTimeouts,
-): AsyncGenerator<Buffer> {
-  let bytes = 0;
-  for (let chunk = first; !chunk.done; chunk = await chunks.next()) {
-    bytes += chunk.value.length;
-    if (bytes > maxBytes) throw bodyTooLarge();
+  /** The complete body was sent, or its request has ended. What follows is not read here any more. */
+  end(): void {
+    this.#options.memory.release();
+    const source = this.#source;
+    this.#source = null;
+    this.#gathered.take();
+    if (source === null || this.#isComplete) return;
+    source.stop();
+    this.#failure ??= new ClientGone();
+    this.#wakeUp();
+  }
+
+  #fail(error: Error): void {
+    this.#failure = error;
+    if (this.#isStream) this.#wakeUp();
+    else this.#receiver.refuse(error);
+    this.end();
+  }
+
+  #wakeUp(): void {
+    const wake = this.#wake;
+    this.#wake = null;
+    wake?.();
+  }
+
+  // ---- as a stream
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  async next(): Promise<IteratorResult<Buffer, undefined>> {
+    const { timeouts } = this.#options;
+    this.#taken = 0;
+    if (this.#gathered.length === 0 && !this.#isComplete && !this.#failure) {
+      this.#count();
+      timeouts.waitForClient();
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+    if (this.#failure) throw this.#failure;
     timeouts.waitForUpstream();
-    yield chunk.value;
+    const value = this.#gathered.take();
+    this.#taken = value.length;
+    this.#count();
+    if (value.length === 0) return { value: undefined, done: true };
+    if (this.#isPaused) {
+      this.#isPaused = false;
+      this.#source?.resume();
+    }
+    return { value, done: false };
   }
-  timeouts.waitForUpstream();
 }

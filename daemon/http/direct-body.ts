@@ -16,51 +16,55 @@ interface Parsed {
 }
 
 export interface ChunkReceiver {
-  /** @returns false for a chunk that is not wanted, which is dropped. */
+  /** @returns false to stop reading until `BodySource.resume` is called; chunks that were read already still follow. */
   onChunk(chunk: Buffer): boolean;
   /** The body is complete. */
   onComplete(): void;
 }
 
-/**
- * Hands over each chunk as it is parsed. Nothing else may have read from the request.
- *
- * @returns a function that ends this, so that the rest can be read from the request's stream.
- */
-export function receiveBody(req: IncomingMessage, receiver: ChunkReceiver): () => void {
+export interface BodySource {
+  resume(): void;
+  /** Ends this: what follows is dropped by those who end the response. */
+  stop(): void;
+}
+
+/** Hands over each chunk as it is parsed. Nothing else may have read from the request. */
+export function receiveBody(req: IncomingMessage, receiver: ChunkReceiver): BodySource {
   // Some of it was parsed while the request waited for an earlier one on its connection.
   return req.complete || req.readableLength > 0 ? receiveEvents(req, receiver) : receiveDirectly(req, receiver);
 }
 
-function receiveEvents(req: IncomingMessage, receiver: ChunkReceiver): () => void {
+function receiveEvents(req: IncomingMessage, receiver: ChunkReceiver): BodySource {
   const onData = (chunk: Buffer) => {
-    receiver.onChunk(chunk);
+    if (!receiver.onChunk(chunk)) req.pause();
   };
   const onEnd = () => {
     receiver.onComplete();
   };
   req.on('data', onData).on('end', onEnd);
-  return () => {
-    req.off('data', onData).off('end', onEnd).pause();
+  return {
+    resume: () => req.resume(),
+    stop: () => req.off('data', onData).off('end', onEnd),
   };
 }
 
-function receiveDirectly(req: IncomingMessage, receiver: ChunkReceiver): () => void {
+function receiveDirectly(req: IncomingMessage, receiver: ChunkReceiver): BodySource {
   const parsed = req as unknown as Parsed;
-  const stop = () => {
-    delete parsed.push;
-    parsed._consuming = false;
-  };
   parsed._read(0);
   parsed.push = (chunk) => {
-    if (chunk === null) {
-      // As after the event `end`. Otherwise the parser of an idle connection would hold the request.
-      parsed._readableState.ended = parsed._readableState.endEmitted = true;
-      receiver.onComplete();
-    } else if (!receiver.onChunk(chunk)) {
-      stop(); // What follows is dropped by those who end the response.
-    }
+    if (chunk !== null) return receiver.onChunk(chunk);
+    // As after the event `end`. Otherwise the parser of an idle connection would hold the request.
+    parsed._readableState.ended = parsed._readableState.endEmitted = true;
+    receiver.onComplete();
     return true;
   };
-  return stop;
+  return {
+    resume() {
+      parsed._read(0);
+    },
+    stop() {
+      delete parsed.push;
+      parsed._consuming = false;
+    },
+  };
 }

@@ -3,6 +3,7 @@ import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Live } from '../../config/settings.js';
 import type { Clock } from '../core/ports.js';
+import { GatheredBytes } from '../core/gathered-bytes.js';
 import { Refusal } from '../core/refusal.js';
 import { ClientGone } from './body.js';
 import { ambiguityIn } from './json-text.js';
@@ -66,8 +67,7 @@ function wholeBody(req: IncomingMessage, { clock, live }: SmallBodyOptions): Pro
   const { socket } = req;
   let stop: () => void = () => undefined;
   const whole = new Promise<Buffer>((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let bytes = 0;
+    const body = new GatheredBytes();
     // A limit for the complete body, unlike on /v1, where it is per KiB: a body this small needs no more.
     const cancel = clock.after(live.current.clientBodyTimeoutMs, () => {
       reject(new Refusal('request_timeout', 'the request body did not arrive in time'));
@@ -80,12 +80,11 @@ function wholeBody(req: IncomingMessage, { clock, live }: SmallBodyOptions): Pro
       socket.off('close', onGone);
     };
     req.on('data', (chunk: Buffer) => {
-      bytes += chunk.length;
-      if (bytes <= MAX_BODY_BYTES) chunks.push(chunk);
+      if (body.length + chunk.length <= MAX_BODY_BYTES) body.add(chunk);
       else reject(bodyTooLarge());
     });
     req.on('end', () => {
-      resolve(Buffer.concat(chunks));
+      resolve(body.take());
     });
     req.on('error', onGone);
     // Node forgets a request whose response was sent before its end, and emits no more events on it.

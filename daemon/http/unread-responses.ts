@@ -2,34 +2,27 @@
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Clock } from '../core/ports.js';
-import { type MemoryHolder, MemoryLimit } from './memory-limit.js';
+import { HeldMemory, type MemoryLimit } from '../core/memory-limit.js';
 
 export interface UnreadResponsesOptions {
   clock: Clock;
-  heap: { readonly isFull: boolean };
-  /** Called for each connection that is closed because memory is short. */
-  onDropped: () => void;
-  /** Limit for the unread bytes of all clients together. */
-  maxBytes?: number;
+  memory: MemoryLimit;
 }
 
 /** Time in which a client must read each KiB of a response. */
 export const READ_KIB_WITHIN_MS = 30_000;
 const KIB = 1024;
 const CHECK_EVERY_MS = 1_000;
-const DEFAULT_MAX_BYTES = 16 * 1024 * 1024;
 
 type Written = Socket & { _handle?: { writeQueueSize?: number } | null };
 
 export class UnreadResponses {
   readonly #options: UnreadResponsesOptions;
-  readonly #memory: MemoryLimit<UnreadResponse>;
   readonly #responses = new Map<Socket, UnreadResponse>();
   #cancelCheck: (() => void) | null = null;
 
   constructor(options: UnreadResponsesOptions) {
     this.#options = options;
-    this.#memory = new MemoryLimit(options.maxBytes ?? DEFAULT_MAX_BYTES, options.onDropped);
   }
 
   /**
@@ -41,14 +34,15 @@ export class UnreadResponses {
     const { socket } = res;
     // Usually the kernel has taken the complete response by now.
     if (!socket || socket.writableLength === 0 || this.#responses.has(socket)) return;
-    const response = new UnreadResponse(socket, this.#options.clock.monotonic());
+    const { clock, memory } = this.#options;
+    const response = new UnreadResponse(socket, memory, clock.monotonic());
     this.#responses.set(socket, response);
     res.once('close', () => {
       this.#responses.delete(socket);
-      this.#memory.release(response);
+      response.release();
       if (this.#responses.size === 0) this.#cancelScheduled();
     });
-    if (!isCached) this.#memory.hold(response, socket.writableLength);
+    if (!isCached) response.count();
     this.#scheduleCheck();
   }
 
@@ -66,22 +60,24 @@ export class UnreadResponses {
   }
 
   #check(): void {
-    const { clock, heap } = this.#options;
-    const now = clock.monotonic();
+    const now = this.#options.clock.monotonic();
     for (const response of this.#responses.values()) if (response.isStalled(now)) response.drop();
-    if (heap.isFull) this.#memory.dropWhere(({ sinceMs }) => sinceMs < now - CHECK_EVERY_MS);
   }
 }
 
-class UnreadResponse implements MemoryHolder {
+class UnreadResponse {
   readonly #socket: Written;
-  sinceMs: number;
-  bytes = 0;
+  readonly #memory: HeldMemory;
+  /** When the client last read a KiB (monotonic). */
+  #sinceMs: number;
   #unreadBytes: number;
 
-  constructor(socket: Written, sinceMs: number) {
+  constructor(socket: Written, limit: MemoryLimit, sinceMs: number) {
     this.#socket = socket;
-    this.sinceMs = sinceMs;
+    this.#memory = new HeldMemory(limit, () => {
+      this.drop();
+    });
+    this.#sinceMs = sinceMs;
     this.#unreadBytes = this.#queuedBytes;
   }
 
@@ -89,13 +85,21 @@ class UnreadResponse implements MemoryHolder {
     return this.#socket._handle?.writeQueueSize ?? this.#socket.writableLength;
   }
 
+  count(): void {
+    this.#memory.hold(this.#socket.writableLength);
+  }
+
+  release(): void {
+    this.#memory.release();
+  }
+
   isStalled(nowMs: number): boolean {
     const waiting = this.#queuedBytes;
     if (waiting <= this.#unreadBytes - KIB) {
       this.#unreadBytes = waiting;
-      this.sinceMs = nowMs;
+      this.#sinceMs = nowMs;
     }
-    return nowMs >= this.sinceMs + READ_KIB_WITHIN_MS;
+    return nowMs >= this.#sinceMs + READ_KIB_WITHIN_MS;
   }
 
   drop(): void {

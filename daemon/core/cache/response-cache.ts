@@ -9,7 +9,8 @@
 import { type CachingSettings, resourceOf } from './caching.js';
 import { RequestCoalescing } from './request-coalescing.js';
 import type { CacheKey, CacheSelection, CacheSize, CacheStore, Clock, StoredResponse, CacheLookup } from '../ports.js';
-import { InTransitBudget } from '../in-transit-budget.js';
+import type { MemoryLimit } from '../memory-limit.js';
+import { Replays } from './replays.js';
 import type { Ages } from './request-directives.js';
 
 /** A stored response that may be used without revalidation. Times are monotonic. */
@@ -24,6 +25,8 @@ export interface ResponseCacheOptions {
   store: CacheStore;
   clock: Clock;
   live: { readonly current: CachingSettings };
+  /** Responses that are being captured or sent count here, apart from the cache itself. */
+  memory: MemoryLimit;
 }
 
 export class ResponseCache {
@@ -34,12 +37,15 @@ export class ResponseCache {
   /** Counted since this instance started. */
   hits = 0;
   misses = 0;
-  readonly inTransit = new InTransitBudget();
+  readonly memory: MemoryLimit;
+  readonly replays: Replays;
 
-  constructor({ store, clock, live }: ResponseCacheOptions) {
+  constructor({ store, clock, live, memory }: ResponseCacheOptions) {
     this.#store = store;
     this.#clock = clock;
     this.#live = live;
+    this.memory = memory;
+    this.replays = new Replays(memory);
     this.coalescing = new RequestCoalescing(clock);
   }
 
@@ -52,8 +58,7 @@ export class ResponseCache {
   }
 
   lookUp(cacheKey: CacheKey, mayRead: boolean, mayStore: boolean): CacheLookup | Promise<CacheLookup> {
-    const hasCapacity = this.inTransit.hasCapacity(this.settings.httpCacheMaxObjectBytes);
-    return this.#store.lookUp(cacheKey, { mayRead: mayRead && hasCapacity, mayStore });
+    return this.#store.lookUp(cacheKey, { mayRead, mayStore });
   }
 
   /** Removes what is stored for the target of an unsafe request that succeeded (RFC 9111, 4.4). @see CacheStore.invalidate */

@@ -13,12 +13,12 @@
 import type { IncomingMessage } from 'node:http';
 import type { Pass } from '../../core/account.js';
 import type { Admission } from '../../core/admission.js';
+import type { MemoryLimit } from '../../core/memory-limit.js';
 import type { RateLimits } from '../../core/rate-limit.js';
 import { loopDetected, type Refusal, unauthorized, unavailable } from '../../core/refusal.js';
 import { ClientGone } from '../body.js';
 import { checkNoCredentialIn, type PresentedToken } from '../credentials.js';
 import { type RequestFields, withoutTokens } from '../fields.js';
-import type { BufferedBodies } from '../buffered-bodies.js';
 import type { RecordOptions, RequestRecord } from './request-record.js';
 import { checkShape } from '../shape.js';
 import type { UnreadResponses } from '../unread-responses.js';
@@ -27,10 +27,10 @@ import type { UnreadResponses } from '../unread-responses.js';
 export interface AdmitOptions extends RecordOptions {
   admission: Admission;
   rateLimits: Pick<RateLimits, 'countsAddresses' | 'countAddress' | 'countAuthenticated'>;
-  /** Limits unread responses of the proxy itself. Responses of the upstream are limited while they are transferred. */
+  /** Ends the connections of clients that do not read a complete response. */
   unreadResponses: Pick<UnreadResponses, 'watch'>;
-  /** Buffered request bodies, and bytes that clients send before the response to their handshake. */
-  bodies: BufferedBodies;
+  /** Memory for everything that waits between the client and the upstream. */
+  memory: MemoryLimit;
   /** False until the database is connected, and after draining has ended. */
   isServing: () => boolean;
   /**

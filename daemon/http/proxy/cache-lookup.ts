@@ -1,7 +1,6 @@
 import { isNotModified } from '../../core/cache/caching.js';
 import type { FreshResponse, ResponseCache } from '../../core/cache/response-cache.js';
 import type { Pass } from '../../core/account.js';
-import type { StoredResponse } from '../../core/ports.js';
 import type { Refusal } from '../../core/refusal.js';
 import { CacheTransaction, type CacheRequest, type CacheClient } from '../../core/cache-transaction.js';
 import { unlessEnded } from './admit.js';
@@ -16,7 +15,9 @@ export class CacheLookup implements CacheClient {
   readonly #cache: ResponseCache;
   readonly #pass: Pass;
   readonly #transaction: CacheTransaction;
-  #replayed: StoredResponse | null = null;
+  #endReplay: (() => void) | null = null;
+  /** Whether the response to an identical request is awaited. */
+  #isWaiting = false;
 
   constructor(exchange: OpenExchange, cache: ResponseCache, facts: CacheRequest, pass: Pass) {
     this.#exchange = exchange;
@@ -30,9 +31,17 @@ export class CacheLookup implements CacheClient {
   }
 
   wait(): void {
+    this.#isWaiting = true;
     this.#exchange.timeouts.waitForSharedResponse(() => {
       this.#transaction.stopWaiting();
     });
+  }
+
+  /** Stops waiting for the response to an identical request. @returns false if it did not wait. */
+  stopWaiting(): boolean {
+    if (!this.#isWaiting) return false;
+    this.#transaction.stopWaiting();
+    return true;
   }
 
   stopPacing(): void {
@@ -40,6 +49,7 @@ export class CacheLookup implements CacheClient {
   }
 
   forward(): void {
+    this.#isWaiting = false;
     this.#exchange.forward(this.#transaction);
   }
 
@@ -48,6 +58,7 @@ export class CacheLookup implements CacheClient {
   }
 
   replay(fresh: FreshResponse): void {
+    this.#isWaiting = false;
     const exchange = this.#exchange;
     if (exchange.hasEnded() || exchange.isForwarded) return;
     exchange.timeouts.pause();
@@ -81,8 +92,9 @@ export class CacheLookup implements CacheClient {
     }
     admission.countHit(pass);
     cache.hits += 1;
-    cache.inTransit.beginSending(answer);
-    this.#replayed = answer;
+    this.#endReplay = cache.replays.begin(answer, () => {
+      exchange.destroy('client_closed');
+    });
     const { condition } = this.#transaction;
     const isHeld = condition !== null && isNotModified(condition, answer, clock.now());
     exchange.clientResponse.replay(pass, answer, ages, isHeld, clock.monotonic());
@@ -96,6 +108,6 @@ export class CacheLookup implements CacheClient {
 
   /** The exchange has ended. */
   close(): void {
-    if (this.#replayed) this.#cache.inTransit.endSending(this.#replayed);
+    this.#endReplay?.();
   }
 }

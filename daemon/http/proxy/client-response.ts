@@ -4,6 +4,9 @@ import type { StoredResponse } from '../../core/ports.js';
 import type { Refusal } from '../../core/refusal.js';
 import type { Ages } from '../../core/cache/request-directives.js';
 import { type CorsFields, corsFields, type CorsSettings, preflightFields } from '../cors.js';
+import { HeldMemory, type MemoryLimit } from '../../core/memory-limit.js';
+import type { Outcome } from '../../core/events.js';
+import type { UnreadResponses } from '../unread-responses.js';
 import type { TurnTasks } from './turn-queue.js';
 import { type DrainListener, endWithBody, ResponseWriter } from './response-writer.js';
 import { EventBoundary } from './boundaries.js';
@@ -55,6 +58,8 @@ interface RespondingExchange extends DrainListener {
   readonly res: ServerResponse;
   readonly record: RequestRecord;
   readonly settings: CorsSettings & WordingSettings;
+  readonly options: { memory: MemoryLimit; unreadResponses: Pick<UnreadResponses, 'watch'> };
+  destroy(outcome: Outcome): void;
 }
 
 /**
@@ -75,7 +80,25 @@ export class ClientResponse {
     this.#res = res;
     this.#record = record;
     this.#settings = settings;
-    this.#writer = new ResponseWriter(res, exchange, turnTasks);
+    const memory = new HeldMemory(exchange.options.memory, () => {
+      exchange.destroy('client_closed');
+    });
+    this.#writer = new ResponseWriter(res, {
+      listener: exchange,
+      turnTasks,
+      memory,
+      unread: exchange.options.unreadResponses,
+    });
+  }
+
+  /** Whether the client does not read what was sent. */
+  get isUnread(): boolean {
+    return this.#writer.isUnread;
+  }
+
+  /** The connection is closed, or the response was sent. */
+  close(): void {
+    this.#writer.close();
   }
 
   /** Sends the head of an upstream response. @throws if the response cannot be forwarded. */

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
-import { type BufferedBodies, type BufferedBody, CHUNK_OVERHEAD_BYTES } from '../buffered-bodies.js';
+import { GatheredBytes } from '../../core/gathered-bytes.js';
+import { HeldMemory, type MemoryLimit } from '../../core/memory-limit.js';
 import { Refusal, unavailable } from '../../core/refusal.js';
 
 // A client should wait for the handshake's response before it sends more.
@@ -11,35 +12,34 @@ const MAX_BYTES = 64 * 1024;
  */
 export class EarlyBytes {
   readonly #onRefused: (refusal: Refusal) => void;
-  #chunks: Buffer[] = [];
-  #bytes = 0;
-  readonly #buffered: BufferedBody;
+  readonly #gathered = new GatheredBytes();
+  readonly #memory: HeldMemory;
 
   /** @param onRefused called when there are too many bytes or no memory for them; may be called again for later bytes. */
-  constructor(bodies: BufferedBodies, onRefused: (refusal: Refusal) => void) {
+  constructor(limit: MemoryLimit, onRefused: (refusal: Refusal) => void) {
     this.#onRefused = onRefused;
-    this.#buffered = bodies.open(() => {
+    this.#memory = new HeldMemory(limit, () => {
       onRefused(unavailable());
     });
   }
 
   add(chunk: Buffer): void {
-    if (chunk.length === 0) return;
-    this.#bytes += chunk.length;
-    if (this.#bytes > MAX_BYTES) {
+    if (this.#gathered.length + chunk.length > MAX_BYTES) {
       this.#onRefused(new Refusal('malformed_request', 'too much data was sent before the response to the handshake'));
-    } else if (this.#buffered.reserve(chunk.length + CHUNK_OVERHEAD_BYTES)) this.#chunks.push(chunk);
-    else this.#onRefused(unavailable());
+      return;
+    }
+    this.#gathered.add(chunk);
+    this.#memory.hold(this.#gathered.memory);
   }
 
   /** Returns the bytes to the socket, where they are read first. */
   returnTo(socket: Socket): void {
-    if (this.#bytes > 0) socket.unshift(Buffer.concat(this.#chunks));
+    if (this.#gathered.length > 0) socket.unshift(this.#gathered.take());
     this.discard();
   }
 
   discard(): void {
-    this.#chunks = [];
-    this.#buffered.release();
+    this.#gathered.take();
+    this.#memory.release();
   }
 }

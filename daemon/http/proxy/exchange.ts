@@ -5,12 +5,11 @@ import { type LinkedSet, LinkedSetMember } from '../../core/linked-set.js';
 import { Refusal, unavailable } from '../../core/refusal.js';
 import { admit, type AdmissionRequest } from './admit.js';
 import { ClientResponse } from './client-response.js';
-import { ClientGone, type RequestBody } from '../body.js';
+import { ClientGone, type RequestBody, type Upload } from '../body.js';
 import { type PresentedToken, presentedTokenIn } from '../credentials.js';
 import { cut, linger } from '../connection-ends.js';
 import type { RequestFields } from '../fields.js';
 import { CacheLookup } from './cache-lookup.js';
-import type { BufferedBody } from '../buffered-bodies.js';
 import type { ExchangeOptions, ExchangeSettings, OpenExchange } from './open-exchange.js';
 import type { TurnTask, TurnTasks } from './turn-queue.js';
 import { asRefusal } from '../problems.js';
@@ -45,8 +44,7 @@ export class Exchange extends LinkedSetMember implements AdmissionRequest, OpenE
   readonly record: RequestRecord;
   readonly timeouts: TransferTimeouts;
   readonly clientResponse: ClientResponse;
-  /** The part of its body that is buffered. */
-  #bufferedBody: BufferedBody | null = null;
+  #upload: Upload | null = null;
   #cacheLookup: CacheLookup | null = null;
   #upstream: UpstreamExchange | null = null;
   #pass: Pass | null = null;
@@ -101,7 +99,7 @@ export class Exchange extends LinkedSetMember implements AdmissionRequest, OpenE
   onAdmitted(pass: Pass, fields: RequestFields): void {
     this.#pass = pass;
     this.#fields = fields;
-    this.#bufferedBody = readBody(this, fields);
+    this.#upload = readBody(this, fields);
   }
 
   onBody(body: RequestBody): void {
@@ -138,7 +136,7 @@ export class Exchange extends LinkedSetMember implements AdmissionRequest, OpenE
     const fields = this.#fields;
     if (!pass || !fields || this.hasEnded()) return;
     this.#fields = null;
-    this.#upstream = new UpstreamExchange(this, pass, fields, this.#body, this.#bufferedBody);
+    this.#upstream = new UpstreamExchange(this, pass, fields, this.#body, this.#upload);
     this.#body = null;
     this.#upstream.send(transaction);
   }
@@ -173,6 +171,14 @@ export class Exchange extends LinkedSetMember implements AdmissionRequest, OpenE
 
   clientTimedOut(): void {
     this.refuse(new Refusal('request_timeout', 'the request body did not arrive in time'));
+  }
+
+  dropBody(): void {
+    if (this.#cacheLookup?.stopWaiting()) return;
+    // Other early responses are followed by reading the rest for a while. Here that would take the memory that is needed.
+    this.res.once('finish', () => this.req.socket.destroy());
+    if (this.res.headersSent) this.destroy('client_closed');
+    else this.refuse(unavailable());
   }
 
   upstreamTimedOut(): void {
@@ -239,7 +245,8 @@ export class Exchange extends LinkedSetMember implements AdmissionRequest, OpenE
   /** The complete response was sent, or the connection is closed. */
   #close(): void {
     this.#state.inFlight.delete(this);
-    this.#bufferedBody?.release();
+    this.#upload?.end();
+    this.clientResponse.close();
     this.timeouts.end();
     // Node also reports a response as finished if its rest was discarded because the client reset the connection.
     const isSent = this.res.writableFinished && !this.req.socket.destroyed;

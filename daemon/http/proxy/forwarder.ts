@@ -5,6 +5,7 @@ import errors from 'undici/lib/core/errors.js';
 import type { Settings } from '../../../config/settings.js';
 import type { Clock } from '../../core/ports.js';
 import { Refusal, unavailable } from '../../core/refusal.js';
+import { GatheredBytes } from '../../core/gathered-bytes.js';
 import { ClientGone, type RequestBody } from '../body.js';
 import {
   type Connect,
@@ -185,6 +186,8 @@ export class Forwarding implements Dispatcher.DispatchHandler {
   #isEnded = false;
   #isConnectionReturned = false;
   #isRetried = false;
+  /** What was parsed of the body since the last read, in whatever chunks it was sent. */
+  readonly #parsed = new GatheredBytes();
 
   constructor(
     request: Dispatcher.DispatchOptions,
@@ -220,6 +223,7 @@ export class Forwarding implements Dispatcher.DispatchHandler {
   onConnect(abort: (reason?: Error) => void): void {
     this.#abort = abort;
     this.#connection.requestCount += 1;
+    this.#connection.onParsed = this.#handOver;
     // Aborted while it waited for its connection: nothing of it was sent, and nothing will be.
     if (this.#isAborted) abort(new Error('aborted'));
   }
@@ -254,11 +258,19 @@ export class Forwarding implements Dispatcher.DispatchHandler {
   }
 
   onData(chunk: Buffer): boolean {
-    if (!this.#isAborted && !this.#receiver.data(chunk)) this.#connection.pause();
+    this.#parsed.add(chunk);
     return true;
   }
 
+  /** Passes on what was parsed, as one piece. */
+  readonly #handOver = (): void => {
+    if (this.#parsed.length === 0) return;
+    const bytes = this.#parsed.take();
+    if (!this.#isAborted && !this.#isEnded && !this.#receiver.data(bytes)) this.#connection.pause();
+  };
+
   onComplete(): void {
+    this.#handOver();
     this.#returnConnection(true);
     if (this.#isAborted || this.#isEnded) return;
     // For a response that ends with its connection, undici takes a reset for the regular end.
@@ -268,6 +280,7 @@ export class Forwarding implements Dispatcher.DispatchHandler {
   }
 
   onError(error: Error): void {
+    this.#handOver();
     if (this.#mayRetry()) {
       this.#isRetried = true;
       // Only after undici has finished with the lost connection.

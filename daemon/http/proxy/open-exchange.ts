@@ -55,6 +55,8 @@ export interface OpenExchange {
   refuse(error: unknown): void;
   /** Cuts a response that has begun. @param why reason for the client, if this proxy ends it. */
   destroy(outcome: Outcome, why?: Refusal): void;
+  /** Memory is short, and the body takes much of it. */
+  dropBody(): void;
   /** The client's body did not arrive in time. */
   clientTimedOut(): void;
 }

@@ -9,11 +9,17 @@ export class PausableReads {
   readonly #socket: Socket;
   #isPaused = false;
 
-  constructor(socket: Socket) {
+  /** @param onParsed called when undici has parsed what it read before. */
+  constructor(socket: Socket, onParsed: () => void) {
     this.#socket = socket;
     const read = socket.read.bind(socket);
     // Node calls `read(0)` to fill the buffer of the socket, and to end it once it is empty.
-    socket.read = (size?: number): unknown => (this.#isPaused && size !== 0 ? null : read(size));
+    socket.read = (size?: number): unknown => {
+      if (size === 0) return read(0);
+      onParsed();
+      // undici must not get anything for a connection that was ended meanwhile.
+      return this.#isPaused || socket.destroyed ? null : read(size);
+    };
   }
 
   pause(): void {

@@ -47,17 +47,24 @@ export function createProxy(options: ExchangeOptions): Proxy {
       task.atEndOfTurn();
     }),
   };
+  const handles = beginsWith(options.proxyPrefixes);
+  const open = (req: IncomingMessage, res: ServerResponse, expectsContinue: boolean) => {
+    const exchange = new Exchange(options, state, req, res, expectsContinue);
+    inFlight.add(exchange);
+    return exchange;
+  };
   return {
-    handles: beginsWith(options.proxyPrefixes),
+    handles,
     handle(req, res, expectsContinue) {
-      const exchange = new Exchange(options, state, req, res, expectsContinue);
-      inFlight.add(exchange);
-      exchange.run();
+      open(req, res, expectsContinue).run();
     },
     refuse(res, refusal) {
-      const exchange = inFlight.all().find((each) => each.res === res);
-      exchange?.refuse(refusal);
-      return exchange !== undefined;
+      const { req } = res;
+      if (!handles(req.url ?? '')) return false;
+      // Its turn may not have come yet, if earlier requests were ahead of it.
+      const exchange = inFlight.all().find((each) => each.res === res) ?? open(req, res, false);
+      exchange.refuse(refusal);
+      return true;
     },
     recordUnreadable(socket, refusal, unread) {
       recordUnreadable(options, socket, refusal, unread);

@@ -1,16 +1,16 @@
-import type { BufferedBody } from '../buffered-bodies.js';
-import { collectBody, hasBody, bufferBody, isBufferable, streamBody } from '../body.js';
+import { HeldMemory } from '../../core/memory-limit.js';
+import { hasBody, isBufferable, Upload } from '../body.js';
 import type { RequestFields } from '../fields.js';
 import type { OpenExchange } from './open-exchange.js';
 import { bodyIsPartOfKey, MAX_KEY_BODY_BYTES } from './cache-request.js';
 
 /**
  * Reads a request's body and hands it to the exchange, unless the client disconnects first or the request is refused. A small body is
- * buffered before any use is drawn; a large one is streamed once it has begun.
+ * buffered before any use is drawn, and so is one that is part of a cache key; a large one is streamed once it has begun.
  *
- * @returns the buffered part of the body; null if the request has no body.
+ * @returns null if the request has no body.
  */
-export function readBody(exchange: OpenExchange, fields: RequestFields): BufferedBody | null {
+export function readBody(exchange: OpenExchange, fields: RequestFields): Upload | null {
   const { options, req, res, timeouts } = exchange;
   if (!hasBody(fields)) {
     exchange.onBody(null);
@@ -18,25 +18,14 @@ export function readBody(exchange: OpenExchange, fields: RequestFields): Buffere
   }
   if (exchange.expectsContinue) res.writeContinue();
   timeouts.beginBody();
-  const buffered = options.bodies.open(() => {
-    // Other early responses are followed by reading the rest for a while. Here that would take the memory that is needed.
-    res.once('finish', () => req.socket.destroy());
-    exchange.clientTimedOut();
+  const memory = new HeldMemory(options.memory, () => {
+    exchange.dropBody();
   });
-  if (isBufferable(fields)) {
-    bufferBody(req, buffered, timeouts, exchange);
-    return buffered;
-  }
-  const streaming = streamBody(req, options.maxRequestBytes, timeouts);
   const isCollected = options.cache !== null && bodyIsPartOfKey(req, fields);
-  const reading = isCollected ? streaming.then((body) => collectBody(body, MAX_KEY_BODY_BYTES, buffered)) : streaming;
-  reading.then(
-    (body) => {
-      exchange.onBody(body);
-    },
-    (error: unknown) => {
-      exchange.refuse(error);
-    },
-  );
-  return buffered;
+  return new Upload(req, exchange, {
+    timeouts,
+    memory,
+    maxBytes: options.maxRequestBytes,
+    maxCollectedBytes: isBufferable(fields) ? Infinity : isCollected ? MAX_KEY_BODY_BYTES : 0,
+  });
 }

@@ -1,4 +1,7 @@
 import type { ServerResponse } from 'node:http';
+import type { HeldMemory } from '../../core/memory-limit.js';
+import { Outlet } from '../outlet.js';
+import type { UnreadResponses } from '../unread-responses.js';
 import type { TurnTask, TurnTasks } from './turn-queue.js';
 
 export interface DrainListener {
@@ -6,20 +9,33 @@ export interface DrainListener {
   onDrain(): void;
 }
 
-/** Writer of a response to the client, chunk by chunk and no faster than the client reads. */
+interface ResponseWriterOptions {
+  listener: DrainListener;
+  turnTasks: TurnTasks;
+  /** What the client has not read counts here. */
+  memory: HeldMemory;
+  unread: Pick<UnreadResponses, 'watch'>;
+}
+
+/** Writer of a response to the client, as it arrives and no faster than the client reads. */
 export class ResponseWriter implements TurnTask {
   readonly #res: ServerResponse;
-  readonly #listener: DrainListener;
-  readonly #turnTasks: TurnTasks;
+  readonly #options: ResponseWriterOptions;
+  readonly #outlet: Outlet;
   #isHeadPending = false;
   #firstChunk: Buffer | null = null;
   #isEndPending = false;
-  #awaitsDrain = false;
 
-  constructor(res: ServerResponse, listener: DrainListener, turnTasks: TurnTasks) {
+  constructor(res: ServerResponse, options: ResponseWriterOptions) {
     this.#res = res;
-    this.#listener = listener;
-    this.#turnTasks = turnTasks;
+    this.#options = options;
+    this.#outlet = new Outlet({
+      write: (bytes, written) => res.write(bytes, written),
+      onReady: () => {
+        options.listener.onDrain();
+      },
+      memory: options.memory,
+    });
   }
 
   /** @param headers names and values in turn. */
@@ -28,25 +44,25 @@ export class ResponseWriter implements TurnTask {
     this.#res.writeHead(status, headers);
     // The head is sent together with what arrives of the body in the same turn, but does not wait for more.
     this.#isHeadPending = true;
-    this.#turnTasks.add(this);
+    this.#options.turnTasks.add(this);
   }
 
-  /** @returns false if the client's buffer is full; wait for `onDrain`. */
+  /** @returns false if the client does not take more for now; wait for `onDrain`. */
   data(chunk: Buffer): boolean {
     if (this.#isHeadPending && this.#firstChunk === null) {
       this.#firstChunk = chunk;
       return true;
     }
     this.flushPending();
-    if (this.#res.write(chunk)) return true;
-    if (!this.#awaitsDrain) {
-      this.#awaitsDrain = true;
-      this.#res.once('drain', () => {
-        this.#awaitsDrain = false;
-        this.#listener.onDrain();
-      });
-    }
-    return false;
+    return this.#outlet.send(chunk);
+  }
+
+  get isUnread(): boolean {
+    return this.#outlet.isBusy || this.#res.writableNeedDrain;
+  }
+
+  close(): void {
+    this.#options.memory.release();
   }
 
   /**
@@ -55,6 +71,7 @@ export class ResponseWriter implements TurnTask {
    */
   writeLast(chunk: Buffer): void {
     this.flushPending();
+    this.#outlet.flush();
     this.#res.write(chunk);
     this.#uncork();
   }
@@ -76,8 +93,13 @@ export class ResponseWriter implements TurnTask {
   }
 
   end(): void {
-    if (this.#isHeadPending) this.#isEndPending = true;
-    else this.#res.end();
+    if (this.#isHeadPending) {
+      this.#isEndPending = true;
+      return;
+    }
+    this.#outlet.flush();
+    this.#res.end();
+    this.#options.unread.watch(this.#res);
   }
 
   atEndOfTurn(): void {
@@ -94,8 +116,9 @@ export class ResponseWriter implements TurnTask {
     if (this.#isEndPending) {
       if (chunk === null) res.end();
       else endWithBody(res, chunk);
+      this.#options.unread.watch(res);
     } else if (chunk === null) res.flushHeaders();
-    else res.write(chunk); // If this fills the client's buffer, the next chunk notices it.
+    else this.#outlet.send(chunk); // If this fills the client's buffer, the next chunk notices it.
     return this.#isEndPending;
   }
 }

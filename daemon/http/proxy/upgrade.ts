@@ -4,6 +4,7 @@ import type { Live, Reloadable } from '../../../config/settings.js';
 import type { Pass } from '../../core/account.js';
 import { RealtimeReader } from '../../core/content/realtime-reader.js';
 import type { Outcome } from '../../core/events.js';
+import type { MemoryLimit } from '../../core/memory-limit.js';
 import type { Clock } from '../../core/ports.js';
 import { Refusal, unavailable } from '../../core/refusal.js';
 import { digestOf } from '../../core/token.js';
@@ -79,7 +80,7 @@ export class Upgrade implements AdmissionRequest, ReservationOwner, TunnelOwner,
     this.record = new RequestRecord(options, req);
     this.record.realtime = new RealtimeReader(req.url ?? '');
     this.idleTimer = new IdleTimer(idleTimers);
-    this.#earlyBytes = new EarlyBytes(options.bodies, (refusal) => {
+    this.#earlyBytes = new EarlyBytes(options.memory, (refusal) => {
       this.refuse(refusal);
     });
     this.#res = this.#response();
@@ -96,6 +97,10 @@ export class Upgrade implements AdmissionRequest, ReservationOwner, TunnelOwner,
       this.#end();
       this.#onClose();
     });
+  }
+
+  get memory(): MemoryLimit {
+    return this.#options.memory;
   }
 
   get clock(): Clock {

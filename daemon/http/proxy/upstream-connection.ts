@@ -41,6 +41,8 @@ export class UpstreamConnection {
   #maxIdleMs = DEFAULT_IDLE_MS;
   /** Number of requests on this connection, including the current one. */
   requestCount = 0;
+  /** Called when everything that was read from the connection is parsed. */
+  onParsed: (() => void) | null = null;
   /** Why the connection was lost; null if it was closed regularly. */
   failure: Error | null = null;
 
@@ -83,7 +85,11 @@ export class UpstreamConnection {
     this.requestCount = 0;
     this.failure = null;
     joinSmallWrites(socket);
-    this.#reads = new PausableReads(socket);
+    this.#reads = new PausableReads(socket, () => {
+      this.onParsed?.();
+    });
+    // So that a body waits in one place only: undici waits for each piece to be taken.
+    (socket as unknown as { _writableState: { highWaterMark: number } })._writableState.highWaterMark = 1;
     // Registered before undici's own listener, so that `failure` is set when undici reports the end of the response.
     socket.once('error', (error) => {
       this.failure = error;

@@ -1,9 +1,8 @@
 import type { Pass } from '../../core/account.js';
 import { Refusal } from '../../core/refusal.js';
 import type { CacheTransaction } from '../../core/cache-transaction.js';
-import type { RequestBody } from '../body.js';
+import type { RequestBody, Upload } from '../body.js';
 import type { RequestFields } from '../fields.js';
-import type { BufferedBody } from '../buffered-bodies.js';
 import { CacheTee } from './cache-tee.js';
 import type { Forwarding, Receiver } from './forwarder.js';
 import { upstreamRequestHeaders } from './headers.js';
@@ -16,7 +15,7 @@ import { type ReservationOwner, ForwardReservation } from './forward-reservation
 export class UpstreamExchange implements Receiver, ReservationOwner {
   readonly #exchange: OpenExchange;
   readonly #pass: Pass;
-  readonly #buffered: BufferedBody | null;
+  readonly #upload: Upload | null;
   /** Fields and body are null after the request was sent, so that their memory is freed. */
   #fields: RequestFields | null;
   #body: RequestBody;
@@ -30,17 +29,11 @@ export class UpstreamExchange implements Receiver, ReservationOwner {
   /** The request may have changed the resource, so that stored responses must be invalidated; not yet known whether it did. */
   #invalidatesCache = false;
 
-  /** @param buffered the part of the body that is buffered in memory. */
-  constructor(
-    exchange: OpenExchange,
-    pass: Pass,
-    fields: RequestFields,
-    body: RequestBody,
-    buffered: BufferedBody | null,
-  ) {
+  /** @param upload reads the body; null if there is none. */
+  constructor(exchange: OpenExchange, pass: Pass, fields: RequestFields, body: RequestBody, upload: Upload | null) {
     this.#exchange = exchange;
     this.#pass = pass;
-    this.#buffered = buffered;
+    this.#upload = upload;
     this.#fields = fields;
     this.#body = body;
   }
@@ -101,8 +94,8 @@ export class UpstreamExchange implements Receiver, ReservationOwner {
     const request = { method: req.method ?? 'GET', target: upstream.pathOf(req.url ?? '/'), headers, body: this.#body };
     this.#forwarding = upstream.forwarder.forward(request, this.#cacheTee ?? this);
     this.#cacheTee?.started(this.#forwarding);
+    if (Buffer.isBuffer(this.#body)) this.#upload?.end();
     this.#fields = this.#body = null;
-    this.#buffered?.release();
   }
 
   #cacheTeeFor(transaction: CacheTransaction): CacheTee {
@@ -180,7 +173,7 @@ export class UpstreamExchange implements Receiver, ReservationOwner {
   /** Nothing has happened for too long. */
   timedOut(): void {
     // If the client is the one that stalls (it does not read), an error response would not reach it either.
-    if (this.#exchange.res.writableNeedDrain) this.#exchange.destroy('client_closed');
+    if (this.#exchange.clientResponse.isUnread) this.#exchange.destroy('client_closed');
     else (this.#cacheTee ?? this).fail(new Refusal('upstream_timeout', 'upstream timed out'));
   }
 

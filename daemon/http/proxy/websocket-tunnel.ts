@@ -1,4 +1,6 @@
 import type { Socket } from 'node:net';
+import { HeldMemory, type MemoryLimit } from '../../core/memory-limit.js';
+import { Outlet } from '../outlet.js';
 import type { Reloadable } from '../../../config/settings.js';
 import type { Outcome } from '../../core/events.js';
 import type { Clock } from '../../core/ports.js';
@@ -20,6 +22,7 @@ export interface TunnelOwner {
   readonly settings: Pick<Reloadable, 'websocketIdleTimeoutMs'>;
   readonly record: RequestRecord;
   readonly idleTimer: IdleTimer;
+  readonly memory: MemoryLimit;
   /** Whether it has ended; nothing may be started for it then. */
   isClosed(): boolean;
   /** Called when its token has expired. */
@@ -29,20 +32,30 @@ export interface TunnelOwner {
 }
 
 /**
- * The connections of a client and the upstream after a 101. Node pipes them into each other; this class counts bytes, watches for
- * idleness and expiry, and ends both.
+ * The connections of a client and the upstream after a 101. This class passes on what arrives, no faster than it is read, counts bytes,
+ * watches for idleness and expiry, and ends both.
  */
 export class WebSocketTunnel {
   readonly #owner: TunnelOwner;
   readonly #socket: Socket;
   readonly #upstream: Socket;
   readonly #frames = new FrameBoundary();
+  readonly #toClient: Outlet;
+  readonly #toUpstream: Outlet;
+  readonly #held: readonly HeldMemory[];
   #cancelExpiry: () => void = () => undefined;
 
   constructor(upgrade: TunnelOwner, socket: Socket, upstream: Socket) {
     this.#owner = upgrade;
     this.#socket = socket;
     this.#upstream = upstream;
+    const held = () =>
+      new HeldMemory(upgrade.memory, () => {
+        upgrade.destroy('client_closed');
+      });
+    const [ofClient, ofUpstream] = (this.#held = [held(), held()]);
+    this.#toClient = outletTo(socket, upstream, ofClient as HeldMemory);
+    this.#toUpstream = outletTo(upstream, socket, ofUpstream as HeldMemory);
   }
 
   begin(): void {
@@ -53,9 +66,21 @@ export class WebSocketTunnel {
     upgrade.idleTimer.start(upgrade.settings.websocketIdleTimeoutMs, () => {
       upgrade.destroy('timeout', new Refusal('request_timeout', 'the connection was idle for too long'));
     });
-    socket.on('data', this.#onClientChunk);
-    upstream.on('data', this.#onUpstreamChunk);
+    // http-proxy has piped them, and a pipe would queue single bytes as single objects.
+    socket.unpipe(upstream);
+    upstream.unpipe(socket);
+    socket.on('data', this.#onClientChunk).resume();
+    upstream.on('data', this.#onUpstreamChunk).resume();
+    socket.on('end', () => {
+      this.#toUpstream.flush();
+      upstream.end();
+    });
+    upstream.on('end', () => {
+      this.#toClient.flush();
+      socket.end();
+    });
     upstream.on('close', () => {
+      this.#toClient.flush();
       endAndLinger(socket, upgrade.clock);
     });
   }
@@ -81,6 +106,7 @@ export class WebSocketTunnel {
   readonly #onClientChunk = (chunk: Buffer) => {
     this.#owner.record.bytesIn += chunk.length;
     this.#owner.idleTimer.touch();
+    if (!this.#toUpstream.send(chunk)) this.#socket.pause();
   };
 
   readonly #onUpstreamChunk = (chunk: Buffer) => {
@@ -89,6 +115,7 @@ export class WebSocketTunnel {
     this.#frames.read(chunk);
     watch.touch();
     record.realtime?.chunk(chunk);
+    if (!this.#toClient.send(chunk)) this.#upstream.pause();
   };
 
   /** The client has closed its side. The upstream has been notified of that, and may finish. */
@@ -108,8 +135,9 @@ export class WebSocketTunnel {
   sendCutReason(why: Refusal): void {
     const socket = this.#socket;
     const upstream = this.#upstream;
-    upstream.unpipe(socket);
-    socket.unpipe().off('data', this.#onClientChunk);
+    upstream.off('data', this.#onUpstreamChunk);
+    socket.off('data', this.#onClientChunk);
+    this.#toClient.flush();
     socket.once(
       'close',
       // The time starts now, not when the frame is sent: a client that does not read would keep the connection open forever.
@@ -121,5 +149,14 @@ export class WebSocketTunnel {
   end(): void {
     this.#cancelExpiry();
     this.#upstream.destroy();
+    for (const each of this.#held) each.release();
   }
 }
+
+/** @param source is read again once everything was written to `target`. */
+const outletTo = (target: Socket, source: Socket, memory: HeldMemory) =>
+  new Outlet({
+    write: (bytes, written) => target.write(bytes, written),
+    onReady: () => source.resume(),
+    memory,
+  });

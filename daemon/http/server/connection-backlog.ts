@@ -1,7 +1,18 @@
 import type { IncomingMessage } from 'node:http';
-import type { MemoryHolder } from '../memory-limit.js';
-import { onEachHead, onEachRead, type ParsedSocket, PAUSED, type Parser, type ReadHook } from './parser.js';
-import type { TimeSlicedQueue } from './time-sliced-queue.js';
+import { HeldMemory, type MemoryLimit } from '../../core/memory-limit.js';
+import {
+  type ChunkCount,
+  joiningChunks,
+  onEachHead,
+  onEachRead,
+  type ParsedSocket,
+  PAUSED,
+  type Parser,
+  type ReadHook,
+  startHandle,
+  stopHandle,
+} from './parser.js';
+import type { Priority, TimeSlicedQueue } from './time-sliced-queue.js';
 
 // When this many requests wait on a connection, its parser and reading stop, to bound memory. Up to that point it is read, since only
 // reading reveals that a client has disconnected.
@@ -13,6 +24,16 @@ const RESUME_AT = MAX_WAITING / 2;
 const CONNECTION_BYTES = 2 * 1024;
 const REQUEST_BYTES = 3 * 1024;
 const TEXT_BYTES = 40;
+/** What a connection with chunked bodies may read ahead: Node reads it into the buffer of a stream. */
+const READ_AHEAD_BYTES = 64 * 1024;
+
+// Each chunk of a body costs the parser a call, so a connection with chunked bodies is parsed in slices.
+const SLICE_BYTES = 4 * 1024;
+/** With more chunks in a slice, the next slice is late work: others come first. */
+const MANY_CHUNKS = 64;
+/** From this number of chunks on, a body whose chunks have less than the minimum on average is refused. */
+const CHUNKS_TO_JUDGE = 1_000;
+const MIN_MEAN_CHUNK_BYTES = 16;
 /** How long a connection counts as pipelining after a request waited on it. */
 const PIPELINING_WINDOW_MS = 2_000;
 
@@ -21,20 +42,22 @@ export interface BacklogOwner {
   readonly slices: Pick<TimeSlicedQueue, 'add'>;
   /** Monotonic time. */
   readonly nowMs: number;
-  /** Counts the memory of a connection, and drops connections if all together hold too much. */
-  hold(backlog: ConnectionBacklog, bytes: number): void;
-  release(backlog: ConnectionBacklog): void;
+  readonly memory: MemoryLimit;
 }
 
 /** Input of one connection that is not served yet. Its parser is paused when too many requests wait. */
-export class ConnectionBacklog implements MemoryHolder {
+export class ConnectionBacklog {
   readonly #owner: BacklogOwner;
   readonly #socket: ParsedSocket;
   readonly #parser: Parser;
-  sinceMs = 0;
-  bytes = 0;
+  /** Refuses the request whose body is being sent. */
+  readonly #refuse: () => void;
+  /** Null until something is held. */
+  #memory: HeldMemory | null = null;
+  /** Since when something is held. */
+  #sinceMs = 0;
   /** Whether a request head has begun and is not complete. */
-  isReadingHead = false;
+  #isReadingHead = false;
   /** When a request last waited for an earlier one. */
   #waitedAtMs = -Infinity;
   #waiting = 0;
@@ -56,12 +79,25 @@ export class ConnectionBacklog implements MemoryHolder {
   /** Whether the incomplete head began with the last read. */
   #isHeadNew = false;
   readonly #readHook: ReadHook;
+  /** Parses bytes. Set once the connection has sent a chunked body, which is parsed in slices. */
+  #parse: ((bytes: Buffer) => void) | null = null;
+  #hasChunkedBody = false;
+  readonly #count: ChunkCount = { chunks: 0, bytes: 0 };
+  /** Whether the last slice had many chunks. */
+  #isDense = false;
+  #isParsingSlices = false;
+  /** Whether nobody takes what is parsed, for now. */
+  #isBlocked = false;
+  /** Whether input is dropped, because a body was refused. */
+  #isDropping = false;
   readonly #onClose = () => {
     this.release();
   };
 
-  constructor(owner: BacklogOwner, socket: ParsedSocket, parser: Parser) {
+  /** @param refuse refuses the request whose body is being sent, because its chunks are too small. */
+  constructor(owner: BacklogOwner, socket: ParsedSocket, parser: Parser, refuse: () => void) {
     this.#owner = owner;
+    this.#refuse = refuse;
     this.#socket = socket;
     this.#parser = parser;
     const begin = parser.onIncoming;
@@ -74,7 +110,10 @@ export class ConnectionBacklog implements MemoryHolder {
       this.#headBytes = 0;
       if (this.#waiting === 0) this.#readBytes = this.#textCount = 0; // This request is served immediately.
       const verdict = begin.call(parser, req, keepAlive);
-      return verdict === 0 && this.#waiting >= MAX_WAITING ? PAUSED : verdict;
+      if (verdict !== 0) return verdict;
+      const isFirstChunked = !this.#hasChunkedBody && req.headers['transfer-encoding'] !== undefined;
+      this.#hasChunkedBody ||= isFirstChunked;
+      return isFirstChunked || this.#waiting >= MAX_WAITING ? PAUSED : 0;
     };
     this.#readHook = onEachRead(socket, parser, (bytes) => {
       this.#onRead(bytes);
@@ -83,16 +122,16 @@ export class ConnectionBacklog implements MemoryHolder {
 
   #onRead(bytes: number): void {
     const isReadingHead = this.#isParsing && !this.#isHeadComplete;
-    if (!isReadingHead && this.bytes === 0 && this.#waiting === 0) return;
     const parsed = bytes - this.#unparsedBytes;
     this.#unparsedBytes = 0;
-    this.isReadingHead = isReadingHead;
+    if (!isReadingHead && this.#waiting === 0 && !this.#holdsMemory) return;
+    this.#isReadingHead = isReadingHead;
     this.#readBytes += parsed;
     if (isReadingHead) {
       this.#headBytes = this.#isHeadNew ? parsed : this.#headBytes + parsed;
       this.#isHeadNew = false;
     }
-    this.#count();
+    this.#countMemory();
   }
 
   /** Whether the client pipelines: it sends requests before earlier ones are answered, now or a moment ago. */
@@ -100,18 +139,19 @@ export class ConnectionBacklog implements MemoryHolder {
     return this.#waitedAtMs > this.#owner.nowMs - PIPELINING_WINDOW_MS;
   }
 
-  get isWaiting(): boolean {
-    return this.#waiting > 0;
+  /** Since when the incomplete head of a request is waited for (monotonic); Infinity if there is none. */
+  get headSinceMs(): number {
+    return this.#isReadingHead && this.#holdsMemory ? this.#sinceMs : Infinity;
   }
 
-  drop(): void {
-    this.#socket.destroy();
+  get #holdsMemory(): boolean {
+    return this.#memory !== null && this.#memory.bytes > 0;
   }
 
   release(): void {
     this.#heldBack = null;
     this.#waiting = 0;
-    this.#owner.release(this);
+    this.#memory?.release();
     if (!this.#isReading) this.#resumeReading();
   }
 
@@ -127,7 +167,7 @@ export class ConnectionBacklog implements MemoryHolder {
     this.#waiting += 1;
     this.#textCount += req.rawHeaders.length;
     if (this.#waiting >= MAX_WAITING && this.#isReading) this.#stopReading();
-    this.#count();
+    this.#countMemory();
   }
 
   requestDequeued(): void {
@@ -137,26 +177,36 @@ export class ConnectionBacklog implements MemoryHolder {
     this.#readBytes -= Math.floor((this.#readBytes - this.#headBytes) / this.#waiting);
     this.#textCount -= Math.floor(this.#textCount / this.#waiting);
     this.#waiting -= 1;
-    this.#count();
-    if (this.#waiting <= RESUME_AT && !this.#isReading) this.#resumeSoon();
+    this.#countMemory();
+    if (this.#waiting <= RESUME_AT && !this.#isReading) this.#parseSoon('late');
   }
 
   /** The parser has paused within a read; the bytes of that read are counted when it ends. */
   parserPaused(rest: Buffer): void {
     if (this.#socket.destroyed) return;
     this.#unparsedBytes = rest.length;
+    if (this.#isParsingSlices) return; // The rest of the slice is known there.
+    this.#holdBack(rest);
+    if (!this.#hasChunkedBody) return;
+    this.#parse ??= this.#readHook.takeOver(this.#onData);
+    // Parsing nothing would mean the end of the connection.
+    if (rest.length === 0) this.#heldBack = null;
+    else if (this.#waiting < MAX_WAITING) this.#parseSoon('usual');
+  }
+
+  #holdBack(bytes: Buffer): void {
     // Keeping a small slice would keep the whole large buffer in memory.
-    this.#heldBack = rest.length < rest.buffer.byteLength / 2 ? Buffer.from(rest) : rest;
+    this.#heldBack = bytes.length < bytes.buffer.byteLength / 2 ? Buffer.from(bytes) : bytes;
   }
 
   get #isParsing(): boolean {
     return this.#socket.parser === this.#parser;
   }
 
-  #count(): void {
-    if (!this.isReadingHead && this.#waiting === 0 && this.#heldBack === null) {
+  #countMemory(): void {
+    if (!this.#isReadingHead && this.#waiting === 0 && this.#heldBack === null) {
       this.#readBytes = this.#headBytes = this.#textCount = 0;
-      this.#owner.release(this);
+      this.#memory?.release();
       return;
     }
     if (this.#socket.destroyed) return;
@@ -164,18 +214,23 @@ export class ConnectionBacklog implements MemoryHolder {
       this.#observesClose = true;
       this.#socket.once('close', this.#onClose);
     }
-    const texts = this.#textCount + (this.isReadingHead ? this.#parser._headers.length : 0);
+    const texts = this.#textCount + (this.#isReadingHead ? this.#parser._headers.length : 0);
     const requests = this.#waiting * REQUEST_BYTES;
-    this.#owner.hold(this, CONNECTION_BYTES + this.#readBytes + this.#heldBackBytes + requests + texts * TEXT_BYTES);
+    if (!this.#holdsMemory) this.#sinceMs = this.#owner.nowMs;
+    this.#memory ??= new HeldMemory(this.#owner.memory, () => {
+      this.#socket.destroy();
+    });
+    this.#memory.hold(CONNECTION_BYTES + this.#readBytes + this.#heldBackBytes + requests + texts * TEXT_BYTES);
   }
 
-  #resumeSoon(): void {
+  #parseSoon(when: Priority): void {
     if (this.#isResuming) return;
     this.#isResuming = true;
+    if (this.#isReading && this.#parse !== null) this.#stopReading();
     this.#owner.slices.add(() => {
       this.#isResuming = false;
       this.#resume();
-    }, 'late');
+    }, when);
   }
 
   /** Parses the bytes that were held back, up to the next pause, and resumes reading. */
@@ -184,8 +239,12 @@ export class ConnectionBacklog implements MemoryHolder {
     if (socket.destroyed || !this.#isParsing || this.#waiting > RESUME_AT) return;
     if (socket._paused) {
       socket.once('drain', () => {
-        this.#resumeSoon();
+        this.#parseSoon('late');
       });
+      return;
+    }
+    if (this.#parse !== null) {
+      if (!this.#isBlocked) this.#parseSlices(this.#parse);
       return;
     }
     const rest = this.#heldBack;
@@ -193,7 +252,64 @@ export class ConnectionBacklog implements MemoryHolder {
     if (rest !== null) this.#readHook.resume(rest);
     // Newly read bytes must not reach a parser that has paused within the held-back bytes.
     if (!this.#hasHeldBack) this.#resumeReading();
-    this.#count();
+    this.#countMemory();
+  }
+
+  // ---- connections with chunked bodies
+
+  readonly #onData = (bytes: Buffer): void => {
+    if (this.#isDropping) return;
+    const { _paused: isPaused } = this.#socket;
+    const isHeld = this.#heldBack !== null;
+    this.#holdBack(this.#heldBack === null ? bytes : Buffer.concat([this.#heldBack, bytes]));
+    if (isHeld || this.#isBlocked || isPaused === true || this.#parse === null) this.#countMemory();
+    else if (this.#isDense) this.#parseSoon('late');
+    else this.#parseSlices(this.#parse);
+  };
+
+  /** Parses what was held back: all of it, unless it has many chunks; then one slice at a time, when others need no time. */
+  #parseSlices(parse: (bytes: Buffer) => void): void {
+    const bytes = this.#heldBack;
+    this.#heldBack = null;
+    if (bytes !== null) this.#holdBackFrom(bytes, this.#parsed(bytes, parse));
+    this.#countMemory();
+    if (this.#socket.destroyed || this.#isDropping) return;
+    if (!this.#hasHeldBack) this.#resumeReading();
+    else if (this.#waiting >= MAX_WAITING || this.#isBlocked) this.#stopReading();
+    else this.#parseSoon(this.#isDense ? 'late' : 'usual');
+  }
+
+  /** @returns how many of the bytes were parsed. */
+  #parsed(bytes: Buffer, parse: (bytes: Buffer) => void): number {
+    let at = 0;
+    this.#isParsingSlices = true;
+    joiningChunks(this.#parser, this.#count, () => {
+      do {
+        const slice = bytes.subarray(at, at + SLICE_BYTES);
+        const before = this.#count.chunks;
+        parse(slice);
+        at += slice.length - this.#unparsedBytes;
+        this.#isDense = this.#count.chunks - before > MANY_CHUNKS;
+        const isPaused = this.#unparsedBytes > 0;
+        this.#onRead(slice.length);
+        if (isPaused || this.#isDense || !this.#isParsing) return;
+      } while (at < bytes.length);
+    });
+    this.#isParsingSlices = false;
+    const { chunks, bytes: inChunks } = this.#count;
+    if (chunks >= CHUNKS_TO_JUDGE && inChunks < chunks * MIN_MEAN_CHUNK_BYTES) {
+      this.#isDropping = true;
+      this.#refuse();
+      this.#stopReading(); // The connection is closed soon; its client only has to get the response.
+    }
+    return at;
+  }
+
+  #holdBackFrom(bytes: Buffer, at: number): void {
+    if (at === bytes.length || this.#isDropping || this.#socket.destroyed) return;
+    if (this.#isParsing) this.#holdBack(bytes.subarray(at));
+    // The connection has switched protocols.
+    else this.#socket.unshift(bytes.subarray(at));
   }
 
   get #hasHeldBack(): boolean {
@@ -201,27 +317,48 @@ export class ConnectionBacklog implements MemoryHolder {
   }
 
   get #heldBackBytes(): number {
-    return this.#heldBack === null ? 0 : this.#heldBack.buffer.byteLength + this.#readHook.readAheadBytes;
+    if (this.#heldBack === null) return 0;
+    return this.#heldBack.buffer.byteLength + (this.#parse ? READ_AHEAD_BYTES : this.#readHook.readAheadBytes);
   }
 
   #stopReading(): void {
+    if (!this.#isReading) return;
     this.#isReading = false;
-    // Node resumes a connection after every message, which must have no effect now.
-    this.#socket.resume = () => this.#socket;
-    this.#socket.pause();
-    // Again, after a resume that is already scheduled.
-    process.nextTick(() => {
+    const socket = this.#socket;
+    this.#isBlocked = this.#parse !== null && socket.isPaused();
+    // Node resumes a connection after every message, and when a body is read. The latter lets held-back bytes be parsed.
+    socket.resume = () => {
+      if (this.#isBlocked) this.#unblock();
+      return socket;
+    };
+    const pause = socket.pause.bind(socket);
+    const stop = () => {
       if (this.#isReading) return;
-      this.#socket.pause();
-      // An unread body may have paused it before: then `pause` alone would not notify Node again.
-      this.#socket.emit('pause');
-    });
+      pause();
+      stopHandle(socket);
+    };
+    stop();
+    // Again, after a resume that is already scheduled.
+    process.nextTick(stop);
+    if (this.#parse === null) return;
+    socket.pause = () => {
+      this.#isBlocked = true;
+      return socket;
+    };
+  }
+
+  #unblock(): void {
+    this.#isBlocked = false;
+    if (this.#hasHeldBack && this.#waiting < MAX_WAITING) this.#parseSoon(this.#isDense ? 'late' : 'usual');
   }
 
   #resumeReading(): void {
     if (this.#isReading) return;
     this.#isReading = true;
     Reflect.deleteProperty(this.#socket, 'resume');
-    this.#socket.resume();
+    Reflect.deleteProperty(this.#socket, 'pause');
+    startHandle(this.#socket);
+    if (!this.#isBlocked) this.#socket.resume();
+    this.#isBlocked = false;
   }
 }

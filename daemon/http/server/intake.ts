@@ -5,10 +5,10 @@
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import type { MemoryLimit } from '../../core/memory-limit.js';
 import type { Clock } from '../../core/ports.js';
 import { ConnectionBacklog, type BacklogOwner } from './connection-backlog.js';
-import { MemoryLimit } from '../memory-limit.js';
-import type { ParsedSocket } from './parser.js';
+import { type ParsedSocket, SMALL_CHUNKS_CODE } from './parser.js';
 import { type Priority, TimeSlicedQueue } from './time-sliced-queue.js';
 
 export type Serve = (req: IncomingMessage, res: ServerResponse, expectsContinue: boolean) => void;
@@ -21,32 +21,23 @@ export type Urgency = 'direct' | 'urgent' | 'usual';
 
 export interface IntakeOptions {
   clock: Clock;
-  heap: { readonly isFull: boolean };
-  /** Called for each connection that is closed because memory is short. */
-  onDropped: () => void;
-  /** Limit for all connections together. */
-  maxBytes?: number;
+  /** Connections are closed if it is exceeded. */
+  memory: MemoryLimit;
 }
 
-const DEFAULT_MAX_BYTES = 16 * 1024 * 1024;
-/** How long a head may take while memory is short. Otherwise `headersTimeout` is the limit (10 seconds). */
+/** How long a head may take while connections are short. Otherwise `headersTimeout` is the limit (10 seconds). */
 const MAX_HEAD_MS = 1_000;
-const LARGE_BYTES = 8 * 1024;
-const CHECK_EVERY_MS = 100;
 
 export class Intake implements BacklogOwner {
-  readonly #options: IntakeOptions;
+  readonly #clock: Clock;
+  readonly memory: MemoryLimit;
   readonly slices: TimeSlicedQueue;
   readonly #connections = new WeakMap<Socket, ConnectionBacklog>();
-  readonly #memory: MemoryLimit<ConnectionBacklog>;
-  readonly #maxBytes: number;
-  #nextCheckAtMs = -Infinity;
 
-  constructor(options: IntakeOptions) {
-    this.#options = options;
-    this.#maxBytes = options.maxBytes ?? DEFAULT_MAX_BYTES;
-    this.slices = new TimeSlicedQueue(options.clock);
-    this.#memory = new MemoryLimit(this.#maxBytes, options.onDropped);
+  constructor({ clock, memory }: IntakeOptions) {
+    this.#clock = clock;
+    this.memory = memory;
+    this.slices = new TimeSlicedQueue(clock);
   }
 
   /** Counts what arrives on the connections of a server. */
@@ -56,7 +47,12 @@ export class Intake implements BacklogOwner {
       const { parser } = socket;
       if (parser === null) return;
       this.#connections.get(socket)?.replaced(); // Seen before: its request asked for another protocol and was served without it.
-      this.#connections.set(socket, new ConnectionBacklog(this, socket, parser));
+      this.#connections.set(
+        socket,
+        new ConnectionBacklog(this, socket, parser, () => {
+          server.emit('clientError', Object.assign(new Error('chunks too small'), { code: SMALL_CHUNKS_CODE }), socket);
+        }),
+      );
     });
   }
 
@@ -102,32 +98,12 @@ export class Intake implements BacklogOwner {
 
   /** Whether a request head on this connection has taken too long. */
   isSlow(socket: Socket): boolean {
-    return this.#isSlow(this.#connections.get(socket));
-  }
-
-  #isSlow(backlog: ConnectionBacklog | undefined): boolean {
-    if (!backlog?.isReadingHead || backlog.bytes === 0) return false;
-    return backlog.sinceMs < this.#options.clock.monotonic() - MAX_HEAD_MS;
+    const sinceMs = this.#connections.get(socket)?.headSinceMs ?? Infinity;
+    return sinceMs < this.#clock.monotonic() - MAX_HEAD_MS;
   }
 
   get nowMs(): number {
-    return this.#options.clock.monotonic();
-  }
-
-  hold(backlog: ConnectionBacklog, bytes: number): void {
-    const { clock, heap } = this.#options;
-    const now = clock.monotonic();
-    if (backlog.bytes === 0) backlog.sinceMs = now;
-    this.#memory.hold(backlog, bytes);
-    if (now < this.#nextCheckAtMs) return;
-    this.#nextCheckAtMs = now + CHECK_EVERY_MS;
-    const { isFull } = heap;
-    if (!isFull && this.#memory.bytes < this.#maxBytes / 2) return;
-    this.#memory.dropWhere((each) => this.#isSlow(each) || (isFull && (each.isWaiting || each.bytes > LARGE_BYTES)));
-  }
-
-  release(backlog: ConnectionBacklog): void {
-    this.#memory.release(backlog);
+    return this.#clock.monotonic();
   }
 }
 

@@ -4,6 +4,7 @@
  */
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
+import { GatheredBytes } from '../../core/gathered-bytes.js';
 
 /** If `onIncoming` returns this value, the parser pauses directly after the head, and does not parse the following bytes. */
 export const PAUSED = 21;
@@ -13,10 +14,15 @@ export const PAUSED = 21;
  */
 export const PAUSED_CODE = 'HPE_PAUSED';
 
+/** The code of the `clientError` for a body that is sent in chunks that are too small. */
+export const SMALL_CHUNKS_CODE = 'LLMP_SMALL_CHUNKS';
+
 /** The error that Node creates for a parse failure, and for a pause. */
 type ParseFailure = Error & { rawPacket?: Buffer };
 
 type Hook = (this: Parser, result: number | ParseFailure) => void;
+type BodyHook = (this: Parser, chunk: Buffer) => void;
+type CompletionHook = (this: Parser) => void;
 
 export interface Parser {
   /** Called with each complete head. The returned value goes to the parser: 0 lets it continue. */
@@ -26,7 +32,7 @@ export interface Parser {
   readonly _headers: readonly string[];
   /** Whether the parser reads from the connection itself. If not, it parses the socket's `data` events. */
   readonly _consumed: boolean;
-  readonly constructor: { readonly kOnExecute: number; readonly kOnMessageBegin: number };
+  readonly constructor: Record<'kOnExecute' | 'kOnMessageBegin' | 'kOnBody' | 'kOnMessageComplete', number>;
   [hook: number]: Hook;
 }
 
@@ -35,11 +41,67 @@ export type ParsedSocket = Socket & {
   parser: Parser | null;
   /** Set while Node does not read because the client has not read the responses so far. */
   _paused?: boolean;
+  _handle?: { reading: boolean; readStart(): void; readStop(): void } | null;
 };
 
 /** Calls `begun` at the first byte of each head. Node itself does not use this hook. */
 export function onEachHead(parser: Parser, begun: () => void): void {
   parser[parser.constructor.kOnMessageBegin] = begun;
+}
+
+/** The chunks of a body, as the client sent them. */
+export interface ChunkCount {
+  chunks: number;
+  bytes: number;
+}
+
+/**
+ * Runs `parse`, and hands over what it yields of a body as one piece, whatever chunks it was sent in.
+ *
+ * @param count is added to for each chunk, and begins anew after each message.
+ */
+export function joiningChunks(parser: Parser, count: ChunkCount, parse: () => void): void {
+  const { kOnBody, kOnMessageComplete } = parser.constructor;
+  const onBody = parser[kOnBody] as unknown as BodyHook;
+  const onComplete = parser[kOnMessageComplete] as unknown as CompletionHook;
+  const gathered = new GatheredBytes();
+  const handOver = () => {
+    if (gathered.length > 0) onBody.call(parser, gathered.take());
+  };
+  const hooks = parser as unknown as Record<number, BodyHook | CompletionHook>;
+  hooks[kOnBody] = (chunk: Buffer) => {
+    count.chunks += 1;
+    count.bytes += chunk.length;
+    gathered.add(chunk);
+  };
+  hooks[kOnMessageComplete] = () => {
+    count.chunks = count.bytes = 0;
+    handOver();
+    onComplete.call(parser);
+  };
+  try {
+    parse();
+  } finally {
+    hooks[kOnBody] = onBody;
+    hooks[kOnMessageComplete] = onComplete;
+  }
+  handOver();
+}
+
+/** Nothing more is read, not even the end of the connection. A paused stream would still be read ahead. */
+export function stopHandle(socket: ParsedSocket): void {
+  const { _handle: handle } = socket;
+  if (handle?.reading !== true) return;
+  handle.reading = false;
+  handle.readStop();
+}
+
+/** Undoes `stopHandle`. The stream by itself would not read again: to it, a read is still under way. */
+export function startHandle(socket: ParsedSocket): void {
+  const { _handle: handle } = socket;
+  if (!handle || handle.reading) return;
+  handle.reading = true;
+  handle.readStart();
 }
 
 /** Observes what is read from a connection. */
@@ -48,6 +110,8 @@ export interface ReadHook {
   readonly readAheadBytes: number;
   /** Resumes a paused parser with these bytes, as if they had just arrived. */
   resume(bytes: Buffer): void;
+  /** From now on `read` gets what is read instead of the parser. @returns a function that parses. */
+  takeOver(read: (bytes: Buffer) => void): (bytes: Buffer) => void;
   stop(): void;
 }
 
@@ -57,24 +121,37 @@ const NO_BYTES = Buffer.allocUnsafeSlow(1).subarray(0, 0);
 
 /** Calls `arrived` after each read with the number of bytes, whether or not all of them were parsed. */
 export function onEachRead(socket: ParsedSocket, parser: Parser, arrived: (bytes: number) => void): ReadHook {
+  // The first listener is Node's own, which parses.
+  const parse = socket.listeners('data')[0] as (bytes: Buffer) => void;
   const isConsumed = parser._consumed;
-  const resume = (bytes: Buffer) => {
-    parser.resume();
-    socket.emit('data', bytes.length > 0 ? bytes : NO_BYTES);
-    if (isConsumed) arrived(bytes.length);
+  const onData = (chunk: Buffer) => {
+    arrived(chunk.length);
   };
-  if (!isConsumed) {
-    const read = (chunk: Buffer) => {
-      arrived(chunk.length);
-    };
-    socket.on('data', read);
-    return { readAheadBytes: ONE_READ_BYTES, resume, stop: () => socket.off('data', read) };
+  if (isConsumed) {
+    const { kOnExecute } = parser.constructor;
+    const executed = parser[kOnExecute];
+    parser[kOnExecute] = function (result) {
+      executed?.call(this, result);
+      arrived(typeof result === 'number' ? result : (result.rawPacket?.length ?? 0));
+    }; // Node itself removes the hook from a parser without a connection.
+  } else {
+    socket.on('data', onData);
   }
-  const { kOnExecute } = parser.constructor;
-  const executed = parser[kOnExecute];
-  parser[kOnExecute] = function (result) {
-    executed?.call(this, result);
-    arrived(typeof result === 'number' ? result : (result.rawPacket?.length ?? 0));
+  return {
+    readAheadBytes: isConsumed ? 0 : ONE_READ_BYTES,
+    resume(bytes) {
+      parser.resume();
+      socket.emit('data', bytes.length > 0 ? bytes : NO_BYTES);
+      if (isConsumed) arrived(bytes.length);
+    },
+    takeOver(read) {
+      // With a listener for data, Node reads the connection for it and no longer for the parser.
+      socket.off('data', parse).off('data', onData).on('data', read);
+      return (bytes) => {
+        parser.resume();
+        parse.call(socket, bytes);
+      };
+    },
+    stop: () => socket.off('data', onData),
   };
-  return { readAheadBytes: 0, resume, stop: () => undefined }; // Node itself removes the hook from a parser without a connection.
 }

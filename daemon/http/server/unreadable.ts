@@ -9,7 +9,7 @@ import { type HttpSocket, cut, isLingering, linger, LINGER_MS } from '../connect
 import { type ForeignProtocol, foreignProtocolOf } from './foreign-protocol.js';
 import type { Intake } from './intake.js';
 import type { UnknownPathErrors } from './unknown-path.js';
-import { PAUSED_CODE } from './parser.js';
+import { PAUSED_CODE, SMALL_CHUNKS_CODE } from './parser.js';
 import { problemResponse, sendProblem, statusOf } from '../problems.js';
 import { cacheFields, type Proxy } from '../proxy/proxy.js';
 import type { UnreadableRequest } from '../proxy/request-record.js';
@@ -115,6 +115,9 @@ function unparsed(error: ParserError): Refusal {
   const parsed = (error.rawPacket?.subarray(0, error.bytesParsed) ?? Buffer.alloc(0)).toString('latin1');
   if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') {
     return new Refusal('request_timeout', 'the request headers did not arrive in time', cause);
+  }
+  if (error.code === SMALL_CHUNKS_CODE) {
+    return new Refusal('malformed_request', 'the body is sent in very small chunks: send larger ones', cause);
   }
   if (error.code === 'HPE_HEADER_OVERFLOW') {
     const line = parsed.slice(parsed.lastIndexOf('\r\n') + 1).trimStart();

@@ -93,9 +93,9 @@ export class FaultFixture {
         ?.at(-1)
         ?.push({ method: req.method ?? '', target: req.url ?? '' });
       if (!IS_PROXIED.test(req.url ?? '')) return;
-      // A pipelined request begins when the previous one has its response, unless it is refused or the connection ends before.
+      // A pipelined request begins when the previous one has its response, unless the connection ends before.
       const begin = () => {
-        if (!req.socket.destroyed && !req.socket.writableEnded && !res.headersSent) this.#proxied += 1;
+        if (res.headersSent || (!req.socket.destroyed && !req.socket.writableEnded)) this.#proxied += 1;
       };
       if (res.socket) begin();
       else

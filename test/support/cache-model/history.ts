@@ -489,8 +489,8 @@ class History {
   async #checkEmpty(): Promise<void> {
     for (const { admission, cache, store } of this.#instances) {
       if (admission.size.inFlight > 0) throw new Violation('a request stays in flight');
-      if (cache.inTransit.bytes !== 0)
-        throw new Violation(`${cache.inTransit.bytes} bytes of finished responses are still captured`);
+      if (cache.memory.bytes !== 0)
+        throw new Violation(`${cache.memory.bytes} bytes of finished responses are still held`);
       if (store.fills.size > 0) throw new Violation('a response was neither stored nor dropped');
     }
     if (this.#clock.pending > 0) throw new Violation(`${this.#clock.pending} timers are left`);

@@ -8,7 +8,7 @@ import { CacheManager } from '../../../daemon/core/cache/cache-manager.js';
 import type { RequestEnded } from '../../../daemon/core/events.js';
 import type { CacheStore, Log, RecordStore } from '../../../daemon/core/ports.js';
 import { CompletionQueue } from '../../../daemon/http/proxy/completion-queue.js';
-import { BufferedBodies } from '../../../daemon/http/buffered-bodies.js';
+import { MemoryLimit } from '../../../daemon/core/memory-limit.js';
 import { createProxy } from '../../../daemon/http/proxy/proxy.js';
 import { MANAGEMENT_TOKEN } from '../daemon.js';
 import type { TestClock } from '../clock.js';
@@ -61,7 +61,8 @@ export class Instance {
     this.index = index;
     this.store = new GatedStore(store, gates, instanceId, isGated);
     this.admission = new Admission({ lookup: tables, ledger: tables, clock, log: silent, instanceId, staleLimitMs: 0 });
-    this.cache = new ResponseCache({ store: this.store, clock, live });
+    const memory = new MemoryLimit({ heap: { isFull: false }, onDropped: () => undefined, maxBytes: () => Infinity });
+    this.cache = new ResponseCache({ store: this.store, clock, live, memory });
     const sink = new AuditSink();
     const records = {
       project: () => Promise.resolve({}),
@@ -74,7 +75,7 @@ export class Instance {
       rateLimits: { countsAddresses: false, countAddress: () => undefined, countAuthenticated: () => undefined },
       addressOf: () => null,
       unreadResponses: { watch: () => undefined },
-      bodies: new BufferedBodies(),
+      memory,
       cache: this.cache,
       contents: new ContentReaders({ decode: () => null, maxCaptured: null }),
       upstreams: upstream.upstreamsOf(index),

@@ -23,10 +23,13 @@ export class MinimumRate {
     return this.#remainingMs;
   }
 
-  received(bytes: number): void {
+  /** @param wasAwaited whether the proxy was waiting for these bytes. */
+  received(bytes: number, wasAwaited: boolean): void {
     this.#bytes += bytes;
     if (this.#bytes < UNIT_BYTES) {
-      this.#remainingMs -= this.#clock.monotonic() - this.#sinceMs;
+      const nowMs = this.#clock.monotonic();
+      if (wasAwaited) this.#remainingMs -= nowMs - this.#sinceMs;
+      this.#sinceMs = nowMs;
     } else {
       this.#bytes = 0;
       this.#remainingMs = this.#limitMs;

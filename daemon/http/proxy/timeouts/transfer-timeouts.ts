@@ -42,7 +42,7 @@ export class TransferTimeouts implements BodyTimeouts {
 
   received(bytes: number): void {
     this.receivedBytes += bytes;
-    this.#bodyRate?.received(bytes);
+    this.#bodyRate?.received(bytes, this.#isClientAwaited);
   }
 
   waitForUpstream(nowMs?: number): void {
@@ -56,6 +56,7 @@ export class TransferTimeouts implements BodyTimeouts {
   }
 
   pause(): void {
+    this.#isClientAwaited = false;
     this.#idleTimer.pause();
   }
 

@@ -1,0 +1,82 @@
+import { GatheredBytes } from '../core/gathered-bytes.js';
+import { type HeldMemory, PIECE_BYTES } from '../core/memory-limit.js';
+
+// Nothing more is read from the other side while as much waits.
+const MAX_WAITING_BYTES = 16 * 1024;
+
+type Written = (error?: Error | null) => void;
+
+export interface OutletOptions {
+  /**
+   * Writes to the connection.
+   *
+   * @param written called once the kernel has taken the bytes.
+   * @returns false if the connection has much to write, as `Writable.write` does.
+   */
+  write: (bytes: Buffer, written: Written) => boolean;
+  /** Called after `send` returned false, once everything was written. */
+  onReady: () => void;
+  memory: HeldMemory;
+}
+
+/**
+ * The way to a connection that may be slow. One write is under way at a time; what arrives meanwhile is gathered and written as one piece.
+ * So a peer that sends single bytes to one that does not read makes the daemon hold no more than these bytes.
+ */
+export class Outlet {
+  readonly #options: OutletOptions;
+  readonly #gathered = new GatheredBytes();
+  /** Bytes of the write that is under way; 0 if there is none. */
+  #writing = 0;
+  #isReaderPaused = false;
+
+  constructor(options: OutletOptions) {
+    this.#options = options;
+  }
+
+  /** Whether the kernel has not taken everything. */
+  get isBusy(): boolean {
+    return this.#writing > 0;
+  }
+
+  /** @returns false if nothing more should be read until `onReady`. */
+  send(bytes: Buffer): boolean {
+    if (this.#writing === 0) {
+      this.#write(bytes);
+    } else {
+      this.#gathered.add(bytes);
+      this.#count();
+      this.#isReaderPaused = this.#gathered.length >= MAX_WAITING_BYTES;
+    }
+    return !this.#isReaderPaused;
+  }
+
+  /** Writes everything that waits, although the kernel may have no room. Call it before the end of the stream. */
+  flush(): void {
+    const { write, memory } = this.#options;
+    if (this.#gathered.length > 0) write(this.#gathered.take(), () => undefined);
+    memory.release();
+  }
+
+  #write(bytes: Buffer): void {
+    if (bytes.length === 0) return;
+    this.#writing = bytes.length;
+    // Counted only if it may have to wait: most writes are taken at once.
+    if (!this.#options.write(bytes, this.#onWritten)) this.#count();
+  }
+
+  readonly #onWritten: Written = (error) => {
+    this.#writing = 0;
+    if (error) return; // The connection is closed; its owner learns of that.
+    if (this.#gathered.length > 0) this.#write(this.#gathered.take());
+    this.#count();
+    if (!this.#isReaderPaused) return;
+    this.#isReaderPaused = false;
+    this.#options.onReady();
+  };
+
+  #count(): void {
+    const waiting = this.#gathered.memory + this.#writing;
+    this.#options.memory.hold(waiting === 0 ? 0 : waiting + PIECE_BYTES);
+  }
+}
