@@ -3,7 +3,7 @@ import { type SpawnSyncReturns, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { delimiter, join } from 'node:path';
 
 export type ServerKind = 'postgres' | 'mysql';
 
@@ -13,13 +13,14 @@ const isRoot = process.getuid?.() === 0;
 const ROOT = join(tmpdir(), `llmp-test-servers-${process.getuid?.() ?? ''}`);
 const TEMPLATES = join(ROOT, 'templates');
 
-// Debian installs initdb of PostgreSQL beside its versions, outside of any PATH.
+// Debian installs PostgreSQL's server outside of any PATH, and the programs that find it there, such as pg_ctlcluster, in the PATH.
 const POSTGRES_BIN = postgresBin();
 
 /** Null without PostgreSQL; empty if its programs are in the PATH. */
 function postgresBin(): string | null {
   const root = '/usr/lib/postgresql';
-  const versions = existsSync(root) ? readdirSync(root).sort((a, b) => Number(b) - Number(a)) : [];
+  const isDebian = (process.env.PATH ?? '').split(delimiter).some((path) => existsSync(join(path, 'pg_ctlcluster')));
+  const versions = isDebian && existsSync(root) ? readdirSync(root).sort((a, b) => Number(b) - Number(a)) : [];
   const bin = versions.map((version) => join(root, version, 'bin')).find((path) => existsSync(join(path, 'initdb')));
   return bin ?? (spawnSync('initdb', ['--version']).error ? null : '');
 }

@@ -4,11 +4,15 @@
  */
 import { takeMismatches } from './inspected-events.js';
 import { inspectFolders, inspectOwnOutput, inspectProcesses, takeLeaks, testBegins } from './leaks.js';
+import { skipAfterHooks } from './skipped-suites.js';
 
 inspectProcesses();
 inspectOwnOutput();
 
 export const mochaHooks: Mocha.RootHookObject = {
+  beforeAll(this: Mocha.Context) {
+    skipAfterHooks(this.test!.parent!);
+  },
   beforeEach(this: Mocha.Context) {
     testBegins(this.currentTest?.fullTitle() ?? '');
   },
