@@ -228,7 +228,8 @@ export function temporaryFolder(): string {
   watchFolder(dir);
   if (folders.push(dir) === 1) {
     process.once('exit', () => {
-      for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+      // A program that was told to end may still write.
+      for (const folder of folders) rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
     });
   }
   return dir;
