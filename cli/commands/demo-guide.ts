@@ -4,6 +4,9 @@ import type { Demo } from '../../daemon/demo/demo.js';
 import { dirname } from 'node:path';
 import { shellWord } from '../../console/escape.js';
 
+/** What a client has sent when the guide is shown. */
+export const FIRST_MESSAGE = 'Hello';
+
 /** @param upstreamKey what the stand-in provider accepts. */
 const past = (upstreamKey: string) => `\
 Five other projects have simulated clients, a week of traffic, and tokens in every state.
@@ -30,7 +33,7 @@ Press q to leave. This stops the demo and removes its data.
 export function guide(
   { url, managementTokenFile }: Demo,
   { id, token }: WireTokenCreated,
-  { program, upstreamKey, hasPast }: { program: string; upstreamKey: string; hasPast: boolean },
+  { program, reply, upstreamKey, hasPast }: { program: string; reply: string; upstreamKey: string; hasPast: boolean },
 ): string {
   const chatWith = (authorization: string) =>
     `${url}/v1/chat/completions -H ${authorization} -H 'Content-Type: application/json' -d '{"model": "demo", "messages": [{"role": "user", "content": "Hello"}]}'`;
@@ -38,7 +41,11 @@ export function guide(
   return `\
 A stand-in provider and a daemon are running on this machine, with a project and a token for one hour and 100 requests.
 ${hasPast ? past(upstreamKey) : ''}
-Send a request:
+A client sent "${FIRST_MESSAGE}" with the token, the daemon forwarded it with the provider's key instead, and the response was:
+
+${reply}
+
+Send a request yourself:
 
 curl ${chat}
 

@@ -7,7 +7,7 @@ import type { Demo, DemoOptions } from '../../daemon/demo/demo.js';
 import { command, type Invocation } from '../command.js';
 import { destinationOf } from '../connection/destination.js';
 import { flag, value } from '../option.js';
-import { guide, introduction } from './demo-guide.js';
+import { FIRST_MESSAGE, guide, introduction } from './demo-guide.js';
 import { EXIT, Failure } from '../../console/failure.js';
 import { reportedUser } from '../../console/reported-user.js';
 import type { View } from '../../console/table.js';
@@ -46,9 +46,11 @@ export const demoCommand = command({
     });
     try {
       const token = await issueToken(demo);
-      if (output.format === 'table')
-        output.text(guide(demo, token, { program: shell.program, upstreamKey: UPSTREAM_KEY, hasPast: !options.empty }));
-      else await output.one(factsOf(demo, token), factsView);
+      if (output.format === 'table') {
+        const reply = await firstReply(demo, token);
+        const { program } = shell;
+        output.text(guide(demo, token, { program, reply, upstreamKey: UPSTREAM_KEY, hasPast: !options.empty }));
+      } else await output.one(factsOf(demo, token), factsView);
       const others = options.empty ? '' : ', except those of the simulated clients';
       output.note(`Requests are listed here when they end${others}. Press ^C to stop the demo.`);
       await interrupted;
@@ -143,6 +145,18 @@ async function issueToken({ url, managementToken }: Demo): Promise<WireTokenCrea
   });
   const project = await client.createProject({ name: 'demo', api_key: UPSTREAM_KEY });
   return client.createToken({ project_id: project.id, name: 'demo', duration_hours: 1, max_requests: 100 });
+}
+
+/** Sends a client's request with the token. @returns what the stand-in provider replied. */
+async function firstReply({ url }: Demo, { token }: WireTokenCreated): Promise<string> {
+  const response = await fetch(`${url}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ model: 'demo', messages: [{ role: 'user', content: FIRST_MESSAGE }] }),
+    signal: AbortSignal.timeout(CALL_WITHIN_MS),
+  });
+  const { choices } = (await response.json()) as { choices: [{ message: { content: string } }] };
+  return choices[0].message.content;
 }
 
 interface DemoFacts {

@@ -83,6 +83,7 @@ describe('llmp demo', function () {
 
   it('prints a curl command and an OpenAI SDK program that work unchanged', async () => {
     const demo = await start();
+    expect(demo.out).to.match(/^A client sent "Hello" with the token.*\n\nYou said "Hello"\. /m);
     const answer = await pasted(printed(demo, /^curl .*$/m));
     expect(JSON.parse(answer)).to.have.nested.property('choices[0].message.content').that.contains('"Hello"');
     expect(await pasted(printed(demo, /^node --input-type[^]*?^END$/m))).to.contain('You said "Hello".');
@@ -198,6 +199,7 @@ describe('llmp demo', function () {
   it('leaves no files when the reader of its output is gone', async () => {
     const demo = await start();
     const curl = printed(demo, /^curl .*$/m);
+    await eventually('the request of the demo itself is listed', () => demo.err.includes('200 POST'));
     demo.child.stderr.destroy(); // Where each request is to be listed.
     await pasted(curl);
     expect(await demo.ended).to.equal(141);

@@ -61,7 +61,7 @@ describe(`the quick start of the README${WITHOUT_TMUX}`, function () {
     symlinkSync(join(ROOT, 'dist'), join(folder, 'dist'));
     // Both terminals of the reader. Only the addresses differ: others may use port 8080 here, and there is no provider.
     const env = {
-      PATH: programs(folder),
+      PATH: process.env.PATH ?? '',
       HOME: folder,
       PS1: '> ',
       LISTEN_ADDR: `127.0.0.1:${port}`,
@@ -78,6 +78,7 @@ describe(`the quick start of the README${WITHOUT_TMUX}`, function () {
 
     const [start = '', ...commands] = blocks.flatMap(([, block = '']) => commandsIn(block));
     expect(commands.map((command) => command.split(/[ =]/)[0])).to.deep.equal([
+      'alias',
       'export',
       'llmp',
       'TOKEN',
@@ -99,7 +100,8 @@ describe(`the quick start of the README${WITHOUT_TMUX}`, function () {
       }
       return reader.shows(shown, 30_000);
     };
-    const [exported = '', create = '', generate = '', curl = '', list = '', revoke = ''] = commands;
+    const [alias = '', exported = '', create = '', generate = '', curl = '', list = '', revoke = ''] = commands;
+    await enter(alias, /^>$/m);
     await enter(exported, /^>$/m);
     await enter(create, /key/i);
     await reader.typeSecret(canary('upstream'));

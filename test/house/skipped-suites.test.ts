@@ -14,7 +14,13 @@ function run(folder: string, ...files: string[]) {
   mkdirSync(none);
   const { status, stdout } = spawnSync(process.execPath, [MOCHA, ...files], {
     ...{ cwd: ROOT, encoding: 'utf8', timeout: 20_000 },
-    env: { ...process.env, CI: undefined, PATH: none, FAILED_TESTS: join(folder, 'failed-tests') },
+    env: {
+      ...process.env,
+      CI: undefined,
+      MOCHA_OPTIONS: undefined,
+      PATH: none,
+      FAILED_TESTS: join(folder, 'failed-tests'),
+    },
   });
   return { status, stdout };
 }
