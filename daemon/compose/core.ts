@@ -23,6 +23,7 @@ import type { PrimaryLink } from '../store/ipc/primary-link.js';
 import { localRateWindows } from '../store/memory/rate-windows.js';
 import { withStoreErrors } from '../store/sql/failures.js';
 import type { Database } from '../store/sql/database.js';
+import { checkEncoding } from '../store/sql/server-check.js';
 import type { BuildContext } from './context.js';
 import type { Storage } from './storage.js';
 
@@ -158,6 +159,7 @@ export async function buildCore(
     // The primary migrates.
     autoMigrate: settings.autoMigrate && link === null,
     firstTryMs: context.databaseTimeouts.firstAttemptMs,
+    checkDatabase: () => checkEncoding(database),
     async beginServing() {
       await stores.checkEncryptionKey();
       await ledger.enrol(instanceId, clock.now());

@@ -5,7 +5,7 @@ import { Crew, CrewCache } from '../store/ipc/crew.js';
 import { LinkedCache, LinkedRateWindows, type PrimaryLink } from '../store/ipc/primary-link.js';
 import type { ResourceStack } from '../store/resource-stack.js';
 import { openSharedStores, type SharedStores } from '../store/shared.js';
-import type { Clock, RateWindows } from '../core/ports.js';
+import type { Clock, Log, RateWindows, StoreRefused } from '../core/ports.js';
 import type { BuildContext } from './context.js';
 
 export interface Storage {
@@ -30,7 +30,10 @@ export async function openStorage(context: BuildContext, opened: ResourceStack):
   const afterChange = async () => {
     await crew?.confirmed();
   };
-  const stores = opened.add(await openStores(settings, { clock, timeouts: databaseTimeouts, role, afterChange }));
+  const onRefused = refusalLog(clock, log);
+  const stores = opened.add(
+    await openStores(settings, { clock, timeouts: databaseTimeouts, role, onRefused, afterChange }),
+  );
   const { records, anchors } = stores;
   const auditFiles = opened.add(await openAuditFiles({ settings, records, anchors, clock, log }));
   const deriveKey = (purpose: string) => stores.deriveKey(purpose);
@@ -45,6 +48,22 @@ export async function openStorage(context: BuildContext, opened: ResourceStack):
     shared: link ? linked(shared, link, clock) : crew ? managed(shared, crew) : shared,
     crew,
     ofInstance: link && shared.rateWindows && new LinkedRateWindows(link, clock),
+  };
+}
+
+const REFUSED_AGAIN_MS = 60_000;
+/** Messages that are remembered, which name a table or a user. */
+const MOST_REFUSALS = 100;
+
+/** Logs what the database refuses: at once, and every minute while it lasts. */
+function refusalLog(clock: Clock, log: Log): (refused: StoreRefused) => void {
+  const loggedAtMs = new Map<string, number>();
+  return ({ what, advice }) => {
+    const nowMs = clock.monotonic();
+    if (nowMs - (loggedAtMs.get(what) ?? -Infinity) < REFUSED_AGAIN_MS) return;
+    if (loggedAtMs.size >= MOST_REFUSALS) loggedAtMs.clear();
+    loggedAtMs.set(what, nowMs);
+    log.error('the database refuses statements of llmp', { reason: what, advice });
   };
 }
 

@@ -3,7 +3,7 @@
  * daemon/http/problems.ts maps each kind to a status; a kind without one does not compile.
  */
 import type { SubjectNames } from './audit.js';
-import { type RecordStore, StoreUnavailable } from './ports.js';
+import { type RecordStore, StoreRefused, StoreUnavailable } from './ports.js';
 
 export type RefusalKind =
   // the management API
@@ -129,7 +129,13 @@ export const rateLimited = (rateLimit: RateLimitState) =>
   new Refusal('rate_limited', 'rate limit exceeded', { rateLimit, retryAfterSeconds: wholeSeconds(rateLimit.resetMs) });
 export const loopDetected = () => new Refusal('loop_detected', 'request loop: the upstream leads back to this proxy');
 export const unavailable = (cause?: unknown) =>
-  new Refusal('unavailable', 'temporarily unavailable', { cause, retryAfterSeconds: 1 });
+  cause instanceof StoreRefused
+    ? // An operator has to act, so it makes no sense to try every second.
+      new Refusal('unavailable', 'unavailable: the operator must correct the database', {
+        cause,
+        retryAfterSeconds: 60,
+      })
+    : new Refusal('unavailable', 'temporarily unavailable', { cause, retryAfterSeconds: 1 });
 export const projectNotFound = () => new Refusal('not_found', 'project not found');
 
 /** Turns `StoreUnavailable` from a store into an `unavailable` refusal. */

@@ -1,6 +1,7 @@
 /** Doctor checks of the database: it is available, its schema fits this release, and the encryption key decrypts its upstream keys. */
 import { counted } from '../api/formats.js';
 import { readFile } from 'node:fs/promises';
+import { StoreRefused } from '../core/ports.js';
 import { type DatabaseAddress, type DatabaseServerAddress, serverAt } from '../../config/database-url.js';
 import { readVersion } from '../../config/version.js';
 import { Migrator } from '../../migrations/migrator.js';
@@ -10,6 +11,7 @@ import { openDatabase } from '../store/databases.js';
 import { InvalidKeyFile, readEncryptionKeyFile, SecretBox } from '../store/secrets.js';
 import type { Database } from '../store/sql/database.js';
 import { withStoreErrors } from '../store/sql/failures.js';
+import { checkEncoding, missingPrivileges } from '../store/sql/server-check.js';
 import { checkSealedKeys } from '../store/sql/resealing.js';
 import type { ReadOnlyDatabase } from '../store/sql/sqlite-reader.js';
 import {
@@ -50,12 +52,15 @@ async function* database(context: DoctorContext, signal: AbortSignal): AsyncGene
       const server = openDatabase({ database: address }, realClock);
       opened = server;
       yield* checkServer(address.url, server);
+      yield* checkPrivileges(server, context);
     }
     if (!opened) return;
     const hasTables = yield* checkSchema(opened, context);
     if (hasTables) yield await keyFinding(opened, address, context);
   } catch (error) {
-    yield failed('database', messageOf(error), adviceFor(address));
+    yield error instanceof StoreRefused
+      ? failed('database', error.what, error.advice)
+      : failed('database', messageOf(error), adviceFor(address));
   } finally {
     signal.removeEventListener('abort', closeDatabase);
     await opened?.close().catch(() => undefined);
@@ -98,6 +103,15 @@ async function* checkServer(url: string, database: Database): AsyncGenerator<Fin
     );
   }
   yield clockFinding('database', row?.now ?? NaN, [beganMs, Date.now()]);
+}
+
+/** What the daemon would find out when it writes. */
+async function* checkPrivileges(database: Database, context: DoctorContext): AsyncGenerator<Finding> {
+  await checkEncoding(database);
+  const { pending } = await withStoreErrors(new Migrator(database, readVersion()).status());
+  const isAutomatic = validSettings(context, ['autoMigrate'])?.autoMigrate ?? true;
+  const missing = await missingPrivileges(database, pending.length === 0 || !isAutomatic);
+  if (missing) yield failed('privileges', missing.what, missing.advice);
 }
 
 /** `PostgreSQL 15.8 (Debian…) on x86_64…`, `10.11.6-MariaDB-0+deb12u1` or `8.0.39`. */

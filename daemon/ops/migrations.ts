@@ -8,7 +8,7 @@ import { MigrationsLocked } from '../../migrations/lock.js';
 import { type MigrationStatus, Migrator } from '../../migrations/migrator.js';
 import { SchemaTooNew } from '../../migrations/schema-too-new.js';
 import { realClock } from '../process/clock.js';
-import { StoreUnavailable } from '../core/ports.js';
+import { StoreRefused, StoreUnavailable } from '../core/ports.js';
 import { PathInUse } from '../store/lock.js';
 import { openDatabase } from '../store/databases.js';
 import { withStoreErrors as asStoreError } from '../store/sql/failures.js';
@@ -95,6 +95,9 @@ export async function asOperatorError<T>(result: Promise<T>): Promise<T> {
     }
     if (/SQLITE_NOTADB/.test(text))
       throw new DirectMigrationError(EXIT.configuration, 'the file is not an llmp database. Check DATABASE_URL', error);
+    if (error instanceof StoreRefused) {
+      throw new DirectMigrationError(error.isLasting ? EXIT.configuration : EXIT.unavailable, error.message, error);
+    }
     if (error instanceof StoreUnavailable) {
       throw new DirectMigrationError(EXIT.unavailable, `the database is unavailable: ${text}`, error);
     }

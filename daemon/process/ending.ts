@@ -2,7 +2,7 @@
 import { isatty } from 'node:tty';
 import { SettingsError } from '../../config/settings.js';
 import { EXIT } from '../api/vocabulary.js';
-import type { Log } from '../core/ports.js';
+import { type Log, StoreRefused } from '../core/ports.js';
 import { PRIORITY } from './journal.js';
 import { maskText } from './log.js';
 
@@ -83,7 +83,7 @@ export function reportFailure(error: unknown, isInJournal = false): number {
   // The message of a database driver may contain the connection string, and with it a password.
   const advice = code === 'EADDRINUSE' && (error as { syscall?: unknown }).syscall === 'listen' ? FIND_LISTENER : '';
   write(maskText(error instanceof Error ? error.message : String(error)) + advice);
-  if (code === 'EADDRINUSE' || code === 'EADDRNOTAVAIL') return EXIT.unavailable;
+  if (code === 'EADDRINUSE' || code === 'EADDRNOTAVAIL' || error instanceof StoreRefused) return EXIT.unavailable;
   return PERMISSION.has(code) || /SQLITE_(?:CANTOPEN|READONLY)/.test(String(error)) ? EXIT.permission : EXIT.crash;
 }
 

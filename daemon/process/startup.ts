@@ -2,7 +2,7 @@ import { SettingsError } from '../../config/settings.js';
 import type { MigrationStatus, Migrator } from '../../migrations/migrator.js';
 import { SchemaTooNew } from '../../migrations/schema-too-new.js';
 import { withTimeout } from '../core/with-timeout.js';
-import { type Clock, type Log, StoreUnavailable } from '../core/ports.js';
+import { type Clock, type Log, StoreRefused, StoreUnavailable } from '../core/ports.js';
 import { Refusal } from '../core/refusal.js';
 import { SingleRun } from '../core/single-run.js';
 import type { Readiness } from './readiness.js';
@@ -20,6 +20,8 @@ export interface StartupOptions {
   autoMigrate: boolean;
   /** How long `begin` waits for a database that is unavailable, or that another instance migrates, which may take an hour. */
   firstTryMs: number;
+  /** Checks that the database can store what llmp writes. @throws {StoreRefused} */
+  checkDatabase: () => Promise<void>;
   /** Starts everything that needs the tables. */
   beginServing: () => Promise<void>;
   /** Closes all connections if the database does not respond. */
@@ -43,7 +45,10 @@ export class Startup {
     this.#options = options;
   }
 
-  /** Makes the first attempt. For a shared database, continues in the background after `firstTryMs`. @throws {SettingsError} @throws {StoreUnavailable} */
+  /**
+   * Makes the first attempt. For a shared database, continues in the background after `firstTryMs`, or if it is unavailable. What it
+   * refuses then, while somebody may still be setting it up, is repeated. @throws {SettingsError} @throws {StoreUnavailable}
+   */
   async begin(): Promise<void> {
     const { isShared, firstTryMs, clock } = this.#options;
     const first = this.#tryNow();
@@ -52,6 +57,8 @@ export class Startup {
       await withTimeout(clock, firstTryMs, first, () => undefined);
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
+      if (error instanceof StoreRefused)
+        throw error.isLasting ? new SettingsError([`DATABASE_URL: ${error.message}`]) : error;
       this.#warnOnce(error);
     }
     this.#scheduleRetry();
@@ -100,7 +107,8 @@ export class Startup {
   }
 
   async #prepareDatabase(): Promise<void> {
-    const { migrator, readiness, autoMigrate } = this.#options;
+    const { migrator, readiness, autoMigrate, checkDatabase } = this.#options;
+    await checkDatabase();
     await refuseNewerSchema(migrator);
     if (autoMigrate) {
       await this.#migrate();
@@ -151,7 +159,9 @@ export class Startup {
     const failure = error instanceof Error ? error.message : String(error);
     if (failure === this.#lastWarning) return;
     this.#lastWarning = failure;
-    this.#options.log.warn('database unavailable, retrying', { error });
+    if (error instanceof StoreRefused)
+      this.#options.log.error('the database refuses llmp, retrying', { reason: error.what, advice: error.advice });
+    else this.#options.log.warn('database unavailable, retrying', { error });
   }
 }
 

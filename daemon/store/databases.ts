@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { serverAt } from '../../config/database-url.js';
 import { type Settings, SettingsError } from '../../config/settings.js';
-import type { Clock } from '../core/ports.js';
+import type { Clock, StoreRefused } from '../core/ports.js';
 import type { Database } from './sql/database.js';
 import { ServerDatabase } from './sql/server-database.js';
 import { SqliteDatabase } from './sql/sqlite-database.js';
@@ -19,6 +19,7 @@ export function openDatabase(
   }: Pick<Settings, 'database'> & Partial<Pick<Settings, 'databasePoolSize'>>,
   clock: Pick<Clock, 'after'>,
   timeouts: Readonly<DatabaseTimeouts> = DATABASE_TIMEOUTS,
+  onRefused?: (refused: StoreRefused) => void,
 ): Database {
   if (database.driver === 'sqlite') return new SqliteDatabase(database.path);
   return new ServerDatabase({
@@ -27,6 +28,7 @@ export function openDatabase(
     poolSize,
     clock,
     timeouts,
+    onRefused,
     certificates: certificatesFor(database.url),
   });
 }

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import type { DatabaseAddress } from '../../config/database-url.js';
 import { type Settings, SettingsError } from '../../config/settings.js';
-import type { Clock, Ledger, ClusterStore, RecordStore, TokenLookup, UsageStore } from '../core/ports.js';
+import type { Clock, Ledger, ClusterStore, RecordStore, StoreRefused, TokenLookup, UsageStore } from '../core/ports.js';
 import { PathInUse } from './lock.js';
 import { ResourceStack } from './resource-stack.js';
 import { SqliteUnavailable } from './sqlite-available.js';
@@ -29,6 +29,8 @@ export interface StoreOptions {
   timeouts?: Readonly<DatabaseTimeouts>;
   /** A worker uses the file that its primary has locked. Default: `alone`. */
   role?: 'alone' | 'primary' | 'worker';
+  /** Called for each statement that a server will refuse until an operator corrects something. */
+  onRefused?: ((refused: StoreRefused) => void) | undefined;
   /** Awaited after each commit of a change. */
   afterChange?: () => Promise<void>;
 }
@@ -57,7 +59,7 @@ export interface Stores {
  */
 export async function openStores(
   settings: StoreSettings,
-  { clock, timeouts = DATABASE_TIMEOUTS, role = 'alone', afterChange }: StoreOptions,
+  { clock, timeouts = DATABASE_TIMEOUTS, role = 'alone', onRefused, afterChange }: StoreOptions,
 ): Promise<Stores> {
   const opened = new ResourceStack();
   try {
@@ -65,7 +67,7 @@ export async function openStores(
     if (settings.database.driver === 'sqlite' && role !== 'worker')
       opened.add({ close: await lockForProcess(settings.database.path) });
     const box = secretBoxFor(settings);
-    const database = opened.add(await databaseFor(settings, clock, timeouts, role));
+    const database = opened.add(await databaseFor(settings, { clock, timeouts, role, onRefused }));
     // Fails here if the file cannot be opened or is not a database.
     if (settings.database.driver === 'sqlite')
       await withAccessError(settings.database.path, database.select('SELECT 1'));
@@ -90,14 +92,12 @@ export async function openStores(
 /** Sequelize, which takes as much memory as all of the rest, is not loaded where it is not needed: a worker makes no migrations. */
 async function databaseFor(
   settings: StoreSettings,
-  clock: StoreOptions['clock'],
-  timeouts: Readonly<DatabaseTimeouts>,
-  role: StoreOptions['role'],
+  { clock, timeouts, role, onRefused }: StoreOptions,
 ): Promise<Database> {
   const { database } = settings;
   if (role === 'worker' && database.driver === 'sqlite') return new PlainSqliteDatabase(database.path);
   const { openDatabase } = await import('./databases.js');
-  return openDatabase(settings, clock, timeouts);
+  return openDatabase(settings, clock, timeouts, onRefused);
 }
 
 async function lockForProcess(path: string): Promise<() => Promise<void>> {

@@ -17,6 +17,23 @@ export class StoreUnavailable extends Error {
   override name = 'StoreUnavailable';
 }
 
+/** The database answers, and refuses what llmp needs until an operator corrects something. The message says both. */
+export class StoreRefused extends StoreUnavailable {
+  override name = 'StoreRefused';
+  readonly what: string;
+  readonly advice: string;
+  /** Whether only a change of the settings or of privileges ends it. */
+  readonly isLasting: boolean;
+
+  /** @param what what the database refuses, without a full stop. @param advice what to do. */
+  constructor(what: string, advice: string, isLasting = true) {
+    super(`${what}. ${advice}`);
+    this.what = what;
+    this.advice = advice;
+    this.isLasting = isLasting;
+  }
+}
+
 /** A value that must be unique is taken. */
 export class StoreConflict extends Error {
   override name = 'StoreConflict';

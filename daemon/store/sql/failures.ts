@@ -2,25 +2,30 @@
 import type { BaseError as SequelizeError } from 'sequelize';
 import errors from 'sequelize/lib/errors';
 import { StoreConflict, StoreUnavailable } from '../../core/ports.js';
+import { refusedBy } from './refused.js';
 
 // Not from the package's main module, which takes as much memory as the rest of a worker.
 const { BaseError, UniqueConstraintError } = errors;
 
-/** Sequelize's errors contain the statement and its values, including upstream keys. Only the driver's code and message are passed on. */
+/**
+ * Sequelize's errors contain the statement and its values, including upstream keys. Only the driver's code and message are passed on.
+ *
+ * @throws {StoreRefused} for an error that lasts until an operator corrects something.
+ */
 export async function withStoreErrors<T>(query: Promise<T>): Promise<T> {
   try {
     return await query;
   } catch (error) {
     // The migrator's error names the migration.
     if (!(error instanceof BaseError) && error instanceof Error && error.cause instanceof BaseError) {
-      throw new StoreUnavailable(error.message);
+      throw refusedBy(driverErrorOf(error.cause), error.message) ?? new StoreUnavailable(error.message);
     }
     const cause = error instanceof BaseError ? driverErrorOf(error) : error;
     if (!(cause instanceof Error) || !isDatabaseError(error, cause)) throw error;
     // A trigger that raises an error also causes a constraint error. Only a uniqueness error is a conflict.
     const isTaken = error instanceof UniqueConstraintError || cause.message.includes('UNIQUE constraint failed');
     if (isTaken) throw new StoreConflict('a unique value is already taken');
-    throw new StoreUnavailable(cause.message);
+    throw refusedBy(cause) ?? new StoreUnavailable(cause.message);
   }
 }
 

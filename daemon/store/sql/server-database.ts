@@ -1,6 +1,6 @@
 import { QueryTypes, type Sequelize, type Transaction } from 'sequelize';
 import { serverAt } from '../../../config/database-url.js';
-import { type Clock, StoreUnavailable } from '../../core/ports.js';
+import { type Clock, StoreRefused, StoreUnavailable } from '../../core/ports.js';
 import { SingleRun } from '../../core/single-run.js';
 import type { Bind, SqlTransaction, Database, StatementTimeout } from './database.js';
 import { type Dialect, mysql, postgres } from './dialect.js';
@@ -27,6 +27,8 @@ export interface ServerDatabaseOptions {
   certificates?: string | null;
   /** Default: `DATABASE_TIMEOUTS`. */
   timeouts?: Readonly<DatabaseTimeouts>;
+  /** Called for each statement that the server will refuse until an operator corrects something. */
+  onRefused?: ((refused: StoreRefused) => void) | undefined;
 }
 
 /** A pending statement; without a connection, a pending transaction or a wait for a connection. */
@@ -60,6 +62,7 @@ export class ServerDatabase implements Database {
   readonly #sockets = new Sockets();
   readonly #clock: Pick<Clock, 'after'>;
   readonly #timeouts: Readonly<DatabaseTimeouts>;
+  readonly #onRefused: (refused: StoreRefused) => void;
   readonly #pending = new Set<PendingOperation>();
   #isCheckScheduled = false;
   readonly #probing = new SingleRun<unknown>();
@@ -72,12 +75,14 @@ export class ServerDatabase implements Database {
     clock,
     certificates = null,
     timeouts = DATABASE_TIMEOUTS,
+    onRefused = () => undefined,
   }: ServerDatabaseOptions) {
     const server = serverAt(url);
     if (server?.driver !== dialect) throw new RangeError(`not a URL for ${dialect}`);
     this.dialect = DIALECTS[dialect];
     this.#clock = clock;
     this.#timeouts = timeouts;
+    this.#onRefused = onRefused;
     const onStatement = () => {
       this.statements += 1;
     };
@@ -88,7 +93,7 @@ export class ServerDatabase implements Database {
   }
 
   select<Row extends object>(sql: string, bind: Bind = {}, timeout: StatementTimeout = 'long'): Promise<Row[]> {
-    return this.#tracked(withStoreErrors(this.#select<Row>(sql, bind, timeout)));
+    return this.#tracked(this.#withStoreErrors(this.#select<Row>(sql, bind, timeout)));
   }
 
   async #select<Row extends object>(sql: string, bind: Bind, timeout: StatementTimeout): Promise<Row[]> {
@@ -104,7 +109,7 @@ export class ServerDatabase implements Database {
   }
 
   transact<T>(work: (tx: SqlTransaction) => Promise<T>): Promise<T> {
-    return this.#tracked(withStoreErrors(this.#transact(work)));
+    return this.#tracked(this.#withStoreErrors(this.#transact(work)));
   }
 
   inTransaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T> {
@@ -112,7 +117,16 @@ export class ServerDatabase implements Database {
   }
 
   prioritySelect<Row extends object>(sql: string, bind: Bind = {}): Promise<Row[]> {
-    return this.#withinProbeTimeout(withStoreErrors(selectRows<Row>(this.#priorityPool, sql, bind)));
+    return this.#withinProbeTimeout(this.#withStoreErrors(selectRows<Row>(this.#priorityPool, sql, bind)));
+  }
+
+  async #withStoreErrors<T>(query: Promise<T>): Promise<T> {
+    try {
+      return await withStoreErrors(query);
+    } catch (error) {
+      if (error instanceof StoreRefused) this.#onRefused(error);
+      throw error;
+    }
   }
 
   /** Runs a transaction, and repeats it as a whole if the database ended it because of a deadlock. */
