@@ -1,6 +1,7 @@
 /** Doctor checks of Redis: whether it is available, and whether it preserves events. */
 import { redisAddressFrom } from '../store/redis/address.js';
 import { newClient } from '../store/redis/connection.js';
+import { factsOf, misfitIn, type ServerFacts } from '../store/redis/server-facts.js';
 import {
   type DoctorContext,
   clockFinding,
@@ -48,15 +49,17 @@ async function* redis(context: DoctorContext, signal: AbortSignal): AsyncGenerat
   signal.addEventListener('abort', disconnect);
   try {
     await client.connect();
-    const info = factsIn(await client.info());
+    const facts = await factsOf(client);
     if (broken) throw broken as Error; // For example a database number that does not exist.
-    yield* findings(info, where, settings.eventBus === 'redis-streams', client);
+    yield* findings(facts, where, settings.eventBus === 'redis-streams', client);
   } catch (error) {
     const why = messageOf(broken ?? error);
     yield failed(
       'redis',
       `${where}: ${why}`,
-      `Test the connection: redis-cli -h ${host} -p ${port}${address.isEncrypted ? ' --tls' : ''} ping`,
+      /\bNOPERM\b|No permissions/i.test(why)
+        ? 'Give the user of REDIS_USERNAME all commands that are not dangerous, on the keys and channels of llmp: +@all -@dangerous ~llmp:* &llmp:*'
+        : `Test the connection: redis-cli -h ${host} -p ${port}${address.isEncrypted ? ' --tls' : ''} ping`,
     );
   } finally {
     signal.removeEventListener('abort', disconnect);
@@ -65,13 +68,19 @@ async function* redis(context: DoctorContext, signal: AbortSignal): AsyncGenerat
 }
 
 async function* findings(
-  info: ReadonlyMap<string, string>,
+  { version: known, isReplica, misfit, info }: ServerFacts,
   where: string,
   hasEvents: boolean,
   client: Redis,
 ): AsyncGenerator<Finding> {
-  const version = info.get('redis_version') ?? 'of unknown version';
-  if (info.get('role') === 'slave') {
+  const version = known ?? 'of unknown version';
+  const unfit = misfit ?? (await misfitAtWork(client));
+  if (unfit !== null) {
+    const [what = '', advice = ''] = unfit.split('. ');
+    yield failed('redis', `${where}: Redis ${version}: ${what}`, `Set REDIS_ADDR: ${advice}`);
+    return;
+  }
+  if (isReplica) {
     yield failed(
       'redis',
       `${where}: Redis ${version} is a replica, which accepts no writes`,
@@ -83,8 +92,25 @@ async function* findings(
   const askedMs = Date.now();
   const [seconds, micros] = await client.time();
   yield clockFinding('Redis', Number(seconds) * 1000 + Number(micros) / 1000, [askedMs, Date.now()]);
+  if (info === null) {
+    yield skipped('redis memory', 'not checked: this user may not run INFO, which llmp itself does not need');
+    return;
+  }
   yield memory(info, hasEvents);
   if (hasEvents) yield await persistence(info, client);
+}
+
+/** Asks as the daemon does: in scripts, for keys that they do not declare. @throws if this user may not, with the reply. */
+async function misfitAtWork(client: Redis): Promise<string | null> {
+  const look = "for n = 1, 16 do redis.call('EXISTS', 'llmp:cache:' .. n) end";
+  try {
+    await client.eval(look, 0);
+    return null;
+  } catch (error) {
+    const misfit = error instanceof Error ? misfitIn(error.message) : null;
+    if (misfit === null) throw error;
+    return misfit;
+  }
 }
 
 /** The event stream has no expiry. A policy for all keys can evict the whole stream, including undelivered events. */
@@ -128,8 +154,5 @@ async function persistence(info: ReadonlyMap<string, string>, client: Redis): Pr
   if (save !== '') return ok(check, `snapshots (save ${save}): a crash loses the events since the last one`);
   return warning(check, 'neither append-only file nor snapshots: a restart of Redis loses undelivered events', fix);
 }
-
-const factsIn = (info: string) =>
-  new Map([...info.matchAll(/^(\w+):(.*?)\r?$/gm)].map(([, name = '', value = '']) => [name, value]));
 
 const messageOf = (error: unknown) => (error instanceof Error && error.message !== '' ? error.message : codeOf(error));

@@ -1,4 +1,4 @@
-import type { Live, Settings } from '../../config/settings.js';
+import { type Live, type Settings, SettingsError } from '../../config/settings.js';
 import type { CacheStore, Clock, EventBus, Log, Notifications, RateWindows } from '../core/ports.js';
 import { MemoryEventBus } from './memory/event-bus.js';
 import { MemoryResponseCache } from './memory/response-cache.js';
@@ -46,6 +46,8 @@ export interface SharedStoresOptions {
 /**
  * Opens the stores that instances share through Redis, or local ones without Redis. Waits for the first connection attempt, up to
  * about half a second; an unavailable Redis does not prevent the daemon from starting.
+ *
+ * @throws {SettingsError} for a server that llmp cannot use, such as one in cluster mode.
  */
 export async function openSharedStores(options: SharedStoresOptions): Promise<SharedStores> {
   const { settings, live, clock, log, instanceId, deriveKey, isShared, redisCommandMs } = options;
@@ -83,7 +85,7 @@ export async function openSharedStores(options: SharedStoresOptions): Promise<Sh
     ? new RedisNotifications({ address, sender: redis, key: deriveKey('pokes'), instanceId, clock, log })
     : null;
   await Promise.all([redis.open(), redisBus?.open(), notifications?.open()]);
-  return {
+  const stores: SharedStores = {
     redis,
     cache: cache ?? memory,
     rateWindows: new RedisRateWindows(redis, clock),
@@ -96,6 +98,9 @@ export async function openSharedStores(options: SharedStoresOptions): Promise<Sh
       redis.close();
     },
   };
+  if (redis.misfit === null) return stores;
+  await stores.close();
+  throw new SettingsError([`REDIS_ADDR: ${redis.misfit}`]);
 }
 
 async function redisBusOf(address: RedisAddress, { settings, clock, log, instanceId }: SharedStoresOptions) {

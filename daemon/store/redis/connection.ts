@@ -15,6 +15,7 @@
 import { Redis, ReplyError } from 'ioredis';
 import { type Clock, type Log, StoreUnavailable } from '../../core/ports.js';
 import type { RedisAddress } from './address.js';
+import { factsOf, misfitIn } from './server-facts.js';
 
 const COMMAND_MS = 50;
 const CONNECT_MS = 500;
@@ -34,6 +35,9 @@ const AUTHENTICATION_ERRORS = new Set(['NOAUTH', 'WRONGPASS']);
 export class RedisUnavailable extends StoreUnavailable {
   override name = 'RedisUnavailable';
 }
+
+/** A server of a kind that llmp cannot use. The message says what to do. */
+class Misfit extends Error {}
 
 /** Redis replied with an error. */
 export class RedisErrorReply extends StoreUnavailable {
@@ -97,6 +101,7 @@ export class RedisConnection {
   /** Reasons logged during this outage; null while there is no outage. */
   #loggedReasons: Set<string> | null = null;
   #errorLoggedAtMs = -Infinity;
+  #misfit: string | null = null;
 
   constructor(options: ConnectionOptions) {
     this.#options = options;
@@ -112,6 +117,11 @@ export class RedisConnection {
    */
   get isDisconnected(): boolean {
     return this.#state === 'disconnected';
+  }
+
+  /** Why llmp cannot use a server of this kind, and what to do; null if that has not been found. */
+  get misfit(): string | null {
+    return this.#misfit;
   }
 
   /** Calls `listener` on each new connection, before any other command. If it fails, the connection is not used. */
@@ -192,7 +202,9 @@ export class RedisConnection {
   #classify(client: Redis, error: unknown): StoreUnavailable {
     if (isReply(error)) {
       const code = codeOf(error);
-      if (NOT_SERVING.has(code) || AUTHENTICATION_ERRORS.has(code)) this.#disconnect(client, error);
+      const misfit = misfitIn(error.message);
+      if (misfit !== null) this.#disconnect(client, new Misfit(misfit));
+      else if (NOT_SERVING.has(code) || AUTHENTICATION_ERRORS.has(code)) this.#disconnect(client, error);
       else this.#logErrorReply(error.message);
       return new RedisErrorReply(code);
     }
@@ -232,7 +244,8 @@ export class RedisConnection {
     this.#state = 'disconnected';
     client.disconnect();
     this.#logLoss(error);
-    const delayMs = isReply(error) && !NOT_SERVING.has(codeOf(error)) ? REJECTED_DELAY_MS : this.#delayMs;
+    const isRejected = error instanceof Misfit || (isReply(error) && !NOT_SERVING.has(codeOf(error)));
+    const delayMs = isRejected ? REJECTED_DELAY_MS : this.#delayMs;
     this.#delayMs = Math.min(2 * this.#delayMs, MAX_DELAY_MS);
     // Jitter between half of the delay and all of it, so that instances that lost Redis together do not reconnect at the same time.
     this.#cancelRetry = clock.after(delayMs * (0.5 + Math.random() / 2), () => {
@@ -252,14 +265,19 @@ export class RedisConnection {
     });
     const greeted = client.connect().then(async () => {
       await client.ping();
-      return runIdFrom(await client.info().catch(emptyIfForbidden));
+      const { isReplica, misfit, info } = await factsOf(client);
+      this.#misfit = misfit;
+      if (misfit !== null) throw new Misfit(misfit);
+      // After a failover DNS may return, for a while, a server that accepts no writes.
+      if (isReplica) throw new Error('the server is a replica');
+      return info?.get('run_id') ?? null;
     });
     return Promise.race([greeted, broken]);
   }
 
   #logLoss(error: unknown): void {
     if (this.#isClosed) return;
-    const reason = isReply(error) ? codeOf(error) : 'unreachable';
+    const reason = isReply(error) ? codeOf(error) : error instanceof Misfit ? 'misfit' : 'unreachable';
     if (this.#loggedReasons?.has(reason)) return;
     this.#loggedReasons ??= new Set();
     this.#loggedReasons.add(reason);
@@ -338,15 +356,3 @@ const codeOf = ({ message }: Error): string =>
   /^ERR Error running script.*? -([A-Z]+) /.exec(message)?.[1] ?? message.split(' ', 1)[0] ?? '';
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
-
-/** Without permission for INFO there is no run ID. */
-function emptyIfForbidden(error: unknown): string {
-  if (isReply(error)) return '';
-  throw error;
-}
-
-function runIdFrom(info: string): string | null {
-  // After a failover DNS may return, for a while, a server that accepts no writes.
-  if (/^role:slave\b/m.test(info)) throw new Error('the server is a replica');
-  return /^run_id:(\w+)/m.exec(info)?.[1] ?? null;
-}
