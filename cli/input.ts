@@ -1,6 +1,7 @@
 /** Input besides the command line: files, standard input and prompts. */
 import { readFile } from 'node:fs/promises';
 import { text as textOf } from 'node:stream/consumers';
+import { decodedText, whyUnreadable } from '../config/text-file.js';
 import { usage } from '../console/failure.js';
 import type { Shell } from './shell.js';
 
@@ -104,8 +105,8 @@ export class Input {
 
 async function contentOf(path: string, what: string): Promise<string> {
   try {
-    return await readFile(path, 'utf8');
+    return decodedText(await readFile(path));
   } catch (error) {
-    throw usage(`cannot read ${what} from ${path}`, { why: (error as NodeJS.ErrnoException).code ?? '', cause: error });
+    throw usage(`cannot read ${what} from ${path}`, { why: whyUnreadable(error), cause: error });
   }
 }

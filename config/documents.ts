@@ -107,7 +107,7 @@ export function manualPage(): string {
     ...chapter('NAME', ['llmp.env - settings of the llmp daemon']),
     ...chapter('SYNOPSIS', ['`llmp daemon --env-file` /etc/llmp/llmp.env']),
     ...chapter('DESCRIPTION', [
-      'Settings are environment variables. The file in `--env-file` contains the same settings, one NAME=value per line. Blank lines and lines that start with # are ignored, and values can be quoted. Any other line is an error.',
+      'Settings are environment variables. The file in `--env-file` contains the same settings, one NAME=value per line. Blank lines and lines that start with # are ignored; elsewhere # is part of the value. White space around a value is dropped. A value can be in single quotes, or in double quotes with a backslash before `"`, `\\`, `$` and a backtick. Any other line is an error. The file must be UTF-8; a byte order mark is dropped. systemd (EnvironmentFile=) reads such a file alike, except for a backslash outside of quotes; Docker (--env-file) does not drop quotes and white space.',
       'For each setting, llmp uses the first of these that exists:',
     ]),
     ...entries([

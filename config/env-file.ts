@@ -1,21 +1,5 @@
 /** Edits env files: changes `NAME=value` lines, as `readEnvFile` reads them, and preserves all other lines. */
-import { parseEnv } from 'node:util';
-import { isEnvLine } from './sources.js';
-
-// Characters that need no quotes in any reader of env files.
-const PLAIN = /^[\w./:@%+,?&=~[\]*-]*$/;
-
-/**
- * A setting as a line. Each candidate is parsed again to verify that it gives the same value.
- *
- * @returns undefined for a value that cannot be quoted, such as one with a line break.
- */
-export function envLine(name: string, value: string): string | undefined {
-  const writings = [...(PLAIN.test(value) ? [value] : []), ...[`'`, `"`, '`'].map((quote) => quote + value + quote)];
-  return writings
-    .map((writing) => `${name}=${writing}`)
-    .find((line) => isEnvLine(line) && parseEnv(`${line}\n`)[name] === value);
-}
+import { writtenEnvLine } from './env-lines.js';
 
 /** New values by name; null removes the setting. */
 export type Changes = ReadonlyMap<string, string | null>;
@@ -38,7 +22,7 @@ export function withChanges(text: string, changes: Changes): string {
 }
 
 function lineOrThrow(name: string, value: string): string {
-  const line = envLine(name, value);
+  const line = writtenEnvLine(name, value);
   if (line === undefined)
     throw new RangeError(`the value of ${name} cannot be written to an env file; use ${name}_FILE`);
   return line;

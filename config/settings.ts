@@ -221,7 +221,12 @@ function parse({ name, kind, isRequired, isSecret }: Setting<unknown>, text: str
 
 function warningsOf(settings: Partial<AllSettings>, found: ReadonlyMap<Key, Found>, { env, file }: Sources): string[] {
   const upstream = warningsOfUpstream(found.get('upstreamBaseUrl')?.text ?? '');
-  return [...warningsFor(settings), ...upstream, ...unknownNames(env, file, KEYS.map(nameOf))];
+  return [
+    ...warningsFor(settings),
+    ...upstream,
+    ...unknownNames(env, file, KEYS.map(nameOf)),
+    ...(file?.warnings ?? []),
+  ];
 }
 
 const nameOf = (key: Key) => DECLARED[key].name;

@@ -1,7 +1,8 @@
 /** The sources of settings: the environment, the env file, files named by either, and systemd credentials. */
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseEnv } from 'node:util';
+import { readEnvLine } from './env-lines.js';
+import { readTextFile, whyUnreadable } from './text-file.js';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -18,6 +19,8 @@ export class SettingsError extends Error {
 export interface EnvFile {
   path: string;
   values: Environment;
+  /** Values that are probably mistakes, without the values. */
+  warnings?: readonly string[];
 }
 
 /** The sources to read settings from. The environment takes precedence over the file. */
@@ -39,29 +42,34 @@ export interface Found {
   origin: string;
 }
 
-// No setting contains a line break, and an unclosed quote would include the following settings.
-const LINE = /^\s*(?:(?:export\s+)?[A-Za-z_]\w*\s*=\s*(?:(["'`])(?:(?!\1).)*\1\s*(?:#.*)?|[^"'`\s].*)?|#.*)?$/;
-
-export const isEnvLine = (line: string) => LINE.test(line);
-
 /**
  * Reads a file of `NAME=value` lines.
  *
- * @throws {SettingsError} if it cannot be read, or with a problem for each invalid line: Node's parser would silently skip such a line
- * and what follows it.
+ * @throws {SettingsError} if it cannot be read, or with a problem for each invalid line.
  */
 export function readEnvFile(path: string): EnvFile {
   let text: string;
   try {
-    text = readFileSync(path, 'utf8');
+    text = readTextFile(path);
   } catch (error) {
-    throw new SettingsError([`--env-file: cannot read ${path}: ${codeOf(error)}`]);
+    throw new SettingsError([`--env-file: cannot read ${path}: ${whyUnreadable(error)}`]);
   }
-  const problems = text
-    .split(/\r?\n/)
-    .flatMap((line, index) => (isEnvLine(line) ? [] : [`--env-file: ${path}, line ${index + 1}: not NAME=value`]));
+  const values: Record<string, string> = {};
+  const problems: string[] = [];
+  const warnings: string[] = [];
+  for (const [index, line] of text.split(/\r?\n/).entries()) {
+    const read = readEnvLine(line);
+    if (typeof read === 'string') problems.push(`--env-file: ${path}, line ${index + 1}: ${read}`);
+    else if (read) {
+      values[read.name] = read.value;
+      if (read.mayIncludeComment)
+        warnings.push(
+          `${path}, line ${index + 1}: the value of ${read.name} includes all that follows #; a comment needs its own line`,
+        );
+    }
+  }
   if (problems.length > 0) throw new SettingsError(problems);
-  return { path, values: parseEnv(text) };
+  return { path, values, warnings };
 }
 
 /** @returns the given text of a setting, undefined if it is not set. @throws {Error} if it cannot be read, or is set twice. */
@@ -98,10 +106,8 @@ const credentialOf = (name: string) => name.toLowerCase().replaceAll('_', '-');
 
 function readValue(name: string, path: string): string {
   try {
-    return readFileSync(path, 'utf8').replace(/\r?\n$/, '');
+    return readTextFile(path).replace(/\r?\n$/, '');
   } catch (error) {
-    throw new Error(`${name}: cannot read ${path}: ${codeOf(error)}`, { cause: error });
+    throw new Error(`${name}: cannot read ${path}: ${whyUnreadable(error)}`, { cause: error });
   }
 }
-
-const codeOf = (error: unknown) => (error as NodeJS.ErrnoException).code ?? 'failed';

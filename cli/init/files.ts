@@ -1,5 +1,6 @@
 /** Reads and writes the files of `llmp init`. */
-import { chmodSync, lstatSync, mkdirSync, readFileSync, type Stats } from 'node:fs';
+import { chmodSync, lstatSync, mkdirSync, type Stats } from 'node:fs';
+import { readTextFile, whyUnreadable } from '../../config/text-file.js';
 import { EXIT, Failure } from '../../console/failure.js';
 import { replaceFile } from '../../console/replace-file.js';
 
@@ -21,9 +22,9 @@ export function existingAt(path: string): Existing | null {
   if (!found) return null;
   if (!found.isFile()) throw foreign(path, 'it is not a regular file');
   try {
-    return { text: readFileSync(path, 'utf8'), mode: found.mode & 0o777 };
+    return { text: readTextFile(path), mode: found.mode & 0o777 };
   } catch (error) {
-    throw foreign(path, `it cannot be read (${codeOf(error)})`);
+    throw foreign(path, `it cannot be read (${whyUnreadable(error)})`);
   }
 }
 

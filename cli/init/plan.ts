@@ -1,12 +1,12 @@
 /** Plans what `llmp init` writes. Reads existing files, and writes nothing. */
 import { randomBytes } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { databaseAddress } from '../../config/database-url.js';
 import { type Changes, withChanges } from '../../config/env-file.js';
 import { credential, encryptionKey, type Kind } from '../../config/kinds.js';
 import { describeSettings, settingNamed, SettingsError } from '../../config/settings.js';
 import { readEnvFile } from '../../config/sources.js';
+import { readTextFile, whyUnreadable } from '../../config/text-file.js';
 import { LOGS_FOLDER, STATE_FOLDER } from '../../config/systemd/unit.js';
 import { EXIT, Failure, usage } from '../../console/failure.js';
 import { type Existing, existingAt, foreign, type PlannedChange, refuseSharedFolder, type FileWrite } from './files.js';
@@ -148,9 +148,9 @@ class PlanBuilder {
 
   #contentOf(name: string, path: string): string {
     try {
-      return this.#pending.get(path) ?? readFileSync(path, 'utf8').replace(/\r?\n$/, '');
+      return this.#pending.get(path) ?? readTextFile(path).replace(/\r?\n$/, '');
     } catch (error) {
-      throw usage(`${name}_FILE: cannot read ${path}`, { why: (error as NodeJS.ErrnoException).code ?? '' });
+      throw usage(`${name}_FILE: cannot read ${path}`, { why: whyUnreadable(error) });
     }
   }
 

@@ -1,8 +1,9 @@
 /** The questions of `llmp init`. Settings given on the command line are not asked for; existing values are proposed as answers. */
 import { databaseAddress } from '../../config/database-url.js';
 import { credential } from '../../config/kinds.js';
+import { readTextFile, whyUnreadable } from '../../config/text-file.js';
 import { settingNamed } from '../../config/settings.js';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Input } from '../input.js';
 import { secretFile } from './plan.js';
@@ -72,10 +73,10 @@ async function askForManagementToken(input: Input, { settings }: Answers): Promi
   if (way === 'new') return;
   const path = await input.line('Path of the file:', '', (answer) => {
     try {
-      const token = readFileSync(resolve(answer), 'utf8').replace(/\r?\n$/, '');
+      const token = readTextFile(resolve(answer)).replace(/\r?\n$/, '');
       return credential.parse(token) === undefined ? `It must contain ${credential.accepts}` : null;
     } catch (error) {
-      return `Cannot read it: ${(error as NodeJS.ErrnoException).code ?? ''}`;
+      return `Cannot read it: ${whyUnreadable(error)}`;
     }
   });
   settings.set('MANAGEMENT_TOKEN_FILE', resolve(path));

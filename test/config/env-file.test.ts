@@ -1,5 +1,6 @@
 import { expect } from 'chai';
-import { envLine, withChanges } from '../../config/env-file.js';
+import { withChanges } from '../../config/env-file.js';
+import { writtenEnvLine } from '../../config/env-lines.js';
 import { readEnvFile } from '../../config/sources.js';
 import { file } from '../support/settings.js';
 
@@ -20,11 +21,13 @@ describe('a setting written into an env file', () => {
     '`tick`',
     'naïve ✓',
     'C:\\temp\\new',
+    `'"\``,
+    `"\\'$`,
   ];
 
   for (const value of VALUES) {
     it(`is read with the same value: ${JSON.stringify(value)}`, () => {
-      const line = envLine('REDIS_USERNAME', value);
+      const line = writtenEnvLine('REDIS_USERNAME', value);
       expect(line).not.to.equal(undefined);
       const path = file('llmp.env', `LOG_LEVEL=info\n${line ?? ''}\nLOG_FORMAT=text\n`);
       expect(readEnvFile(path).values).to.deep.equal({ LOG_LEVEL: 'info', REDIS_USERNAME: value, LOG_FORMAT: 'text' });
@@ -32,10 +35,9 @@ describe('a setting written into an env file', () => {
   }
 
   it('is refused if it cannot be quoted', () => {
-    for (const value of ['two\nlines', `'"\``]) {
-      expect(envLine('REDIS_USERNAME', value)).to.equal(undefined);
-      expect(() => withChanges('', new Map([['REDIS_USERNAME', value]]))).to.throw(RangeError, 'REDIS_USERNAME_FILE');
-    }
+    expect(writtenEnvLine('REDIS_USERNAME', 'two\nlines')).to.equal(undefined);
+    const changes = new Map([['REDIS_USERNAME', 'two\nlines']]);
+    expect(() => withChanges('', changes)).to.throw(RangeError, 'REDIS_USERNAME_FILE');
   });
 
   it('replaces the last occurrence, and removes the others', () => {

@@ -16,7 +16,7 @@ describe('an env file', () => {
         '',
         '  LOG_LEVEL=debug',
         'LOG_FORMAT = text',
-        `MANAGEMENT_TOKEN="${MANAGEMENT_TOKEN}" # not part of it`,
+        `MANAGEMENT_TOKEN="${MANAGEMENT_TOKEN}"  `,
         "REDIS_PASSWORD='pa#ss \"word'",
         'export LISTEN_ADDR=:8081\r',
         'AUDIT_LOG_FILE=',
@@ -37,12 +37,22 @@ describe('an env file', () => {
     ['a colon for it', 'LOG_LEVEL: debug'],
     ['no name', '=debug'],
     ['a name that is none', 'LOG LEVEL=debug'],
-    ['a quote that stays open', 'LOG_LEVEL="debug'],
-    ['text after the quotes', 'LOG_LEVEL="debug" info'],
   ] as const) {
     it(`with ${what} in a line is refused, naming the line and not what is in it`, () => {
       const path = file('llmp.env', `LOG_FORMAT=json\n${line}\nLISTEN_ADDR=:8081\n`);
       expect(problemsIn(() => readEnvFile(path))).to.deep.equal([`--env-file: ${path}, line 2: not NAME=value`]);
+    });
+  }
+
+  for (const [what, line] of [
+    ['a quote that stays open', 'LOG_LEVEL="debug'],
+    ['text after the quotes', 'LOG_LEVEL="debug" info'],
+  ] as const) {
+    it(`with ${what} in a line is refused, saying so`, () => {
+      const path = file('llmp.env', `LOG_FORMAT=json\n${line}\nLISTEN_ADDR=:8081\n`);
+      expect(problemsIn(() => readEnvFile(path))).to.deep.equal([
+        `--env-file: ${path}, line 2: not NAME=value: a value that begins with a quote must end with it`,
+      ]);
     });
   }
 
