@@ -96,7 +96,11 @@ const shell: Shell = {
   onSignal,
   interruptible,
   terminal: async () => (await import('../console/terminal-io.js')).terminalIo(process),
-  page: async (pager, text) => (await import('./pager.js')).paged(pager, text, env),
+  async page(pager, text) {
+    const [{ paged }, { withoutSecrets }] = await Promise.all([import('./pager.js'), import('../config/settings.js')]);
+    // A pager can start other programs, which need no credential.
+    return paged(pager, text, withoutSecrets(env));
+  },
   spawn: start,
 };
 process.exitCode = EXIT.crash; // If the process ends before the command.

@@ -22,8 +22,6 @@ export function pagerIn({ LLMP_PAGER, PAGER, TERM }: NodeJS.ProcessEnv): Pager |
  */
 export function paged(pager: Pager, text: string, env: NodeJS.ProcessEnv): Promise<boolean> {
   const childEnv: NodeJS.ProcessEnv = { LESS, ...env };
-  // A pager can start other programs, which need no credential.
-  delete childEnv.MANAGEMENT_TOKEN;
   const [file, args] = pager === 'less' ? ['less', [`-${LESS}`]] : ['sh', ['-c', pager.command]];
   // ^C belongs to the pager. If it ended this process, the shell and the pager would compete for the keys.
   const ignored = () => undefined;

@@ -147,6 +147,19 @@ export function secretsOf({ found }: Pick<Loaded, 'found'>): string[] {
   });
 }
 
+/**
+ * An environment without secrets of llmp: for a program that llmp starts and that has nothing to do with its settings. Left out are secret
+ * settings, the paths of files with secrets, and URLs with a password.
+ */
+export function withoutSecrets(env: Environment): Record<string, string | undefined> {
+  const isLeftOut = ([name, text = '']: [string, string | undefined]) => {
+    const byFile = BY_NAME.has(name) ? undefined : BY_NAME.get(name.replace(/_FILE$/, ''));
+    if (byFile) return byFile.isSecret || byFile.kind.secretsIn !== undefined;
+    return name === 'CREDENTIALS_DIRECTORY' || settingNamed(name)?.isSecret(text) === true;
+  };
+  return Object.fromEntries(Object.entries(env).filter((each) => !isLeftOut(each)));
+}
+
 /** The texts of all settings by name, from which `loadSettings` makes the same settings in another process. */
 export const textsOf = ({ found }: Pick<Loaded, 'found'>): Record<string, string> =>
   Object.fromEntries([...found].map(([key, { text }]) => [DECLARED[key].name, text]));

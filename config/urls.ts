@@ -156,4 +156,20 @@ export const fileOrUrl: Kind<string> = {
     if (/^https?:\/\//i.test(text)) return URL.canParse(text) ? text : undefined;
     return /^\P{Cc}+$/u.test(text) && !/^[a-z][a-z0-9+.-]*:|\/$/i.test(text) ? text : undefined;
   },
+  secretsIn: passwordsIn,
 };
+
+/** The password in a URL, as written and decoded. */
+function passwordsIn(text: string): string[] {
+  if (!URL.canParse(text)) return [];
+  const { password } = new URL(text);
+  return password === '' ? [] : [...new Set([password, decoded(password)])];
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

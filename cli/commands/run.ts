@@ -3,6 +3,7 @@ import { counted, exact } from '../../daemon/api/formats.js';
 import { constants } from 'node:os';
 import { basename } from 'node:path';
 import type { Kind } from '../../config/kinds.js';
+import { withoutSecrets } from '../../config/settings.js';
 import { ApiError, type ManagementClient } from '../../daemon/api/client.js';
 import type { TokenCreate, WireToken, WireTokenCreated } from '../../daemon/api/contract.js';
 import { providerOf } from '../../daemon/api/providers.js';
@@ -75,10 +76,8 @@ export const runCommand = command({
     try {
       if (signals.first) return signals.exitCode;
       const urlOf = (sdk: SdkName) => options.baseUrl ?? origin + SDKS[sdk].path;
-      const env = environmentFor(sdks, issued.token, urlOf, shell.env);
-      // The command is a client: it must not be able to issue more tokens.
-      delete env.MANAGEMENT_TOKEN;
-      delete env.MANAGEMENT_TOKEN_FILE;
+      // The command is a client: it must not be able to issue more tokens, or read the daemon's data.
+      const env = environmentFor(sdks, issued.token, urlOf, withoutSecrets(shell.env));
       return await runChild(file, () => signals.forwardTo(shell.spawn(file, rest, env)));
     } finally {
       await revoke(issued, client, invocation);

@@ -88,7 +88,9 @@ async function showTerminalPage(tree: Tree, shell: Shell): Promise<void> {
 }
 
 /** Shows a page with man or, if that fails, as plain text. On a terminal both use a pager. */
-async function showPage(path: string, { stdout, env }: Shell): Promise<void> {
+async function showPage(path: string, { stdout, env: own }: Shell): Promise<void> {
+  const { withoutSecrets } = await import('../../config/settings.js');
+  const env = withoutSecrets(own);
   const isTerminal = stdout.isTTY === true;
   // Every man opens a path with a slash as a file; not every man has the option -l.
   const byMan = await run('man', [path], env, isTerminal ? 'inherit' : 'pipe');

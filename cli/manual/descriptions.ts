@@ -143,7 +143,7 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
   },
   run: {
     description: [
-      "Issues a token, and runs the command with the token and the base URL in the variables of the SDK of the project's provider: `OPENAI_API_KEY` and `OPENAI_BASE_URL`, `ANTHROPIC_API_KEY` and `ANTHROPIC_BASE_URL`, `GEMINI_API_KEY` and `GOOGLE_GEMINI_BASE_URL`, or `AZURE_OPENAI_API_KEY` and `AZURE_OPENAI_ENDPOINT`. `--for` names other SDKs, or several. The management token and all other keys of providers are removed from the environment of the command.",
+      "Issues a token, and runs the command with the token and the base URL in the variables of the SDK of the project's provider: `OPENAI_API_KEY` and `OPENAI_BASE_URL`, `ANTHROPIC_API_KEY` and `ANTHROPIC_BASE_URL`, `GEMINI_API_KEY` and `GOOGLE_GEMINI_BASE_URL`, or `AZURE_OPENAI_API_KEY` and `AZURE_OPENAI_ENDPOINT`. `--for` names other SDKs, or several. All other keys of providers are removed from the environment of the command, and so are the secrets of the settings in llmp.env(5), with the paths of their files and URLs with a password, such as `DATABASE_URL`.",
       'llmp forwards signals to the command, and revokes the token when the command ends for any reason. If llmp itself is killed with SIGKILL, the token expires after `--duration`, by default one hour.',
     ],
     exitStatus:

@@ -6,6 +6,7 @@ import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import type { WireToken, WireTokenCreated } from '../../daemon/api/contract.js';
+import { DECLARED, type Setting } from '../../config/declarations.js';
 import { PROVIDER_KEYS } from '../../cli/sdk-variables.js';
 import { PROVIDERS } from '../../daemon/api/providers.js';
 import { canary } from '../support/canaries.js';
@@ -81,6 +82,38 @@ for (let i = 0; i < 2; i++) {
         const { out } = await ended(run(['--', NODE, '-e', SHOWS], more));
         expect(out).to.equal('OPENAI_API_KEY,OPENAI_BASE_URL\n');
       }
+    });
+
+    it('findings-3 A13: gets none of the secrets of llmp, and the rest of the environment', async () => {
+      const secret = canary('management');
+      const ofLlmp: NodeJS.ProcessEnv = { CREDENTIALS_DIRECTORY: '/run/credentials/llmp.service' };
+      for (const { name, isSecret, kind } of Object.values<Setting<unknown>>(DECLARED)) {
+        if (name === 'MANAGEMENT_TOKEN' || (!isSecret && !kind.secretsIn)) continue;
+        ofLlmp[name] = isSecret
+          ? secret
+          : `${name === 'DATABASE_URL' ? 'postgres' : 'http'}://llmp:${secret}@db.test/llmp`;
+        ofLlmp[`${name}_FILE`] = '/nowhere';
+      }
+      expect(Object.keys(ofLlmp)).to.include.members(['ENCRYPTION_KEY', 'REDIS_PASSWORD_FILE', 'DATABASE_URL']);
+      const ofUser = {
+        APP_SECRET: 'mine',
+        HTTPS_PROXY: 'http://proxy.test',
+        LOG_LEVEL: 'debug',
+        AUDIT_LOG_FILE: '/log',
+      };
+      const { out } = await ended(
+        run(['--', NODE, '-p', 'JSON.stringify({ ...process.env, OPENAI_API_KEY: 0 })'], { ...ofLlmp, ...ofUser }),
+      );
+      const inherited = JSON.parse(out) as NodeJS.ProcessEnv;
+      expect(Object.keys(inherited).filter((name) => name in ofLlmp || name.startsWith('MANAGEMENT_'))).to.deep.equal(
+        [],
+      );
+      expect(inherited).to.include(ofUser);
+      // A database without a password is no secret, and may be the user's own.
+      const own = { DATABASE_URL: 'postgres://db.test/app', ...ofUser };
+      expect((await ended(run(['--', NODE, '-p', 'process.env.DATABASE_URL'], own))).out).to.equal(
+        `${own.DATABASE_URL}\n`,
+      );
     });
 
     describe('and the SDKs', () => {
