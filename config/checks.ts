@@ -191,8 +191,8 @@ export function processProblems({ env, execArgv = [] }: Sources): string[] {
 
 const SHORTEST_GOOD_CREDENTIAL = 16;
 
-/** Warnings about valid values that are probably mistakes. @param settings the valid settings. */
-export function warningsFor(settings: Partial<AllSettings>): string[] {
+/** Warnings about valid values that are probably mistakes. @param settings the valid settings. @param sources where they were read. */
+export function warningsFor(settings: Partial<AllSettings>, { env, file }: Sources): string[] {
   const { managementToken, trustedProxies } = settings;
   const warnings = sharedDatabaseWarnings(settings);
   if (managementToken !== undefined && managementToken.length < SHORTEST_GOOD_CREDENTIAL) {
@@ -201,8 +201,16 @@ export function warningsFor(settings: Partial<AllSettings>): string[] {
   if (trustedProxies?.some(({ prefix }) => prefix === 0)) {
     warnings.push('TRUSTED_PROXIES trusts all addresses: any client can claim any address');
   }
+  if ('upstreamProxy' in settings && !settings.upstreamProxy) {
+    const given = PROXY_VARIABLES.find((name) => [env, file?.values ?? {}].some((values) => values[name]));
+    if (given !== undefined)
+      warnings.push(`${given} is not used: to reach the provider through a proxy, set UPSTREAM_PROXY`);
+  }
   return warnings;
 }
+
+/** The variables with which other programs find a proxy. */
+const PROXY_VARIABLES = ['HTTPS_PROXY', 'https_proxy', 'HTTP_PROXY', 'http_proxy', 'ALL_PROXY', 'all_proxy'];
 
 /** Warnings about what several instances on one database do not share. */
 function sharedDatabaseWarnings(settings: Partial<AllSettings>): string[] {

@@ -33,6 +33,7 @@ import {
   pagesPath,
   pathPatterns,
   pathPrefixes,
+  proxyUrl,
   upstreamUrl,
 } from './urls.js';
 
@@ -141,6 +142,16 @@ const forwarding = {
     '*',
     'The hosts that the base URL of a project may have. It is checked when a base URL is stored. The host of UPSTREAM_BASE_URL is always allowed for projects that name none.',
     'isReloadable',
+  ),
+  upstreamProxy: optional(
+    'UPSTREAM_PROXY',
+    proxyUrl,
+    'The HTTP proxy through which providers are reached, with CONNECT. It resolves their names, so that names are not checked for metadata addresses. Providers on this machine are reached directly. HTTPS_PROXY and the like are not used.',
+  ),
+  upstreamProxyBypass: optional(
+    'UPSTREAM_PROXY_BYPASS',
+    hostPatterns,
+    'The hosts that are reached without UPSTREAM_PROXY.',
   ),
   requestTimeoutMs: setting(
     'REQUEST_TIMEOUT',

@@ -232,10 +232,11 @@ function parse({ name, kind, isRequired, isSecret }: Setting<unknown>, text: str
   throw new Error(`${name} must be ${kind.accepts}${given}`);
 }
 
-function warningsOf(settings: Partial<AllSettings>, found: ReadonlyMap<Key, Found>, { env, file }: Sources): string[] {
+function warningsOf(settings: Partial<AllSettings>, found: ReadonlyMap<Key, Found>, sources: Sources): string[] {
+  const { env, file } = sources;
   const upstream = warningsOfUpstream(found.get('upstreamBaseUrl')?.text ?? '');
   return [
-    ...warningsFor(settings),
+    ...warningsFor(settings, sources),
     ...upstream,
     ...unknownNames(env, file, KEYS.map(nameOf)),
     ...(file?.warnings ?? []),

@@ -60,6 +60,10 @@ export function warningsOfUpstream(text: string): string[] {
   return warnings;
 }
 
+/** Whether UPSTREAM_PROXY is not used for an upstream. The proxy's own `localhost` is another machine. */
+export const isReachedDirectly = ({ hostname }: URL, bypass: readonly string[]): boolean =>
+  isLoopbackHost(hostname) || bypass.some((pattern) => matchesHost(pattern, hostname));
+
 // Not names below `localhost`: some resolvers look them up in the network.
 function isLoopbackHost(hostname: string): boolean {
   const host = hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');
@@ -159,17 +163,37 @@ export const fileOrUrl: Kind<string> = {
   secretsIn: passwordsIn,
 };
 
+/** An HTTP proxy. */
+export const proxyUrl: Kind<URL> = {
+  accepts:
+    'an http or https URL such as http://proxy.example:3128 or http://USER:PASSWORD@proxy.example:3128, without a path',
+  parse(text) {
+    if (!/^https?:\/\/[^/?#\s]+\/?$/i.test(text) || !URL.canParse(text)) return undefined;
+    const url = new URL(text);
+    return [url.username, url.password].every((part) => decoded(part) !== undefined) ? url : undefined;
+  },
+  secretsIn(text) {
+    if (!URL.canParse(text)) return [];
+    const { username, password } = new URL(text);
+    if (password === '') return [];
+    const credentials = `${decoded(username) ?? ''}:${decoded(password) ?? ''}`;
+    // Also as the proxy gets them.
+    return [...passwordsIn(text), Buffer.from(credentials).toString('base64')];
+  },
+};
+
 /** The password in a URL, as written and decoded. */
 function passwordsIn(text: string): string[] {
   if (!URL.canParse(text)) return [];
   const { password } = new URL(text);
-  return password === '' ? [] : [...new Set([password, decoded(password)])];
+  return password === '' ? [] : [...new Set([password, decoded(password) ?? password])];
 }
 
-function decoded(text: string): string {
+/** @returns undefined if it is not correctly encoded. */
+function decoded(text: string): string | undefined {
   try {
     return decodeURIComponent(text);
   } catch {
-    return text;
+    return undefined;
   }
 }

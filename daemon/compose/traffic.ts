@@ -56,10 +56,10 @@ export interface Traffic {
 
 export async function buildTraffic(context: BuildContext, core: Core, external: ExternalRecorders): Promise<Traffic> {
   const { settings, live, log, clock, daemonId, heap, bounds, link } = context;
-  const { maxRequestBytes, proxyPrefixes, upstreamBaseUrl } = settings;
+  const { maxRequestBytes, proxyPrefixes } = settings;
   const { admission, rateLimits, cache, readiness } = core;
   const connections = connectionsFor(settings, log);
-  const upstreams = new Upstreams({ upstreamBaseUrl, ...connections }, live, clock);
+  const upstreams = new Upstreams({ ...settings, ...connections }, live, clock);
   const completions = new CompletionQueue(clock);
   const mostCaptured = settings.observabilityCaptureBodies ? settings.observabilityMaxBodyBytes : null;
   const contents = new ContentReaders({ decode: decoder(), maxCaptured: mostCaptured });

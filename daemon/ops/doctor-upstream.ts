@@ -3,6 +3,8 @@ import { lookup } from 'node:dns/promises';
 import { request } from 'node:http';
 import { connect, isIP, type Socket } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
+import { isReachedDirectly } from '../../config/urls.js';
+import { type Opening, type TunnelTarget, tunnelsThrough } from '../http/proxy/upstream-tunnel.js';
 import {
   type DoctorContext,
   clockFinding,
@@ -28,41 +30,31 @@ export function upstreamChecks(context: DoctorContext): CheckGroup {
 }
 
 async function* upstream(context: DoctorContext, signal: AbortSignal): AsyncGenerator<Finding> {
-  const url = validSettings(context, ['upstreamBaseUrl'])?.upstreamBaseUrl;
-  if (!url) {
+  const settings = validSettings(context, ['upstreamBaseUrl', 'upstreamProxy', 'upstreamProxyBypass']);
+  if (!settings) {
     yield skipped('upstream', INVALID_SETTINGS);
     return;
   }
+  const { upstreamBaseUrl: url, upstreamProxy, upstreamProxyBypass: bypass = [] } = settings;
   const isEncrypted = url.protocol === 'https:';
   const host = url.hostname.replace(/^\[|\]$/g, '');
   const port = Number(url.port || (isEncrypted ? 443 : 80));
-  const opened: Socket[] = [];
+  const opened: Opening[] = [];
   const closeConnection = () => {
     opened.at(-1)?.destroy(); // Also destroys the sockets below it. Destroying those first crashes Node 20.
   };
   signal.addEventListener('abort', closeConnection);
   try {
-    const address = await addressOf(host);
-    if (typeof address !== 'string') {
-      yield failed(
-        'upstream',
-        `cannot resolve ${host}: ${address.code}`,
-        `Check UPSTREAM_BASE_URL and DNS: getent hosts ${host}`,
-      );
-      return;
-    }
     const beganMs = performance.now();
-    const tcp = connect({ host, port });
-    opened.push(tcp);
-    const refused = await outcomeOf(tcp, 'connect');
-    if (refused) {
-      yield failed(
-        'upstream',
-        `cannot connect to ${host} (${address}) port ${port}: ${refused}`,
-        `Test the connection: nc -vz ${host} ${port}`,
-      );
+    const connected =
+      upstreamProxy && !isReachedDirectly(url, bypass)
+        ? await connectedThrough(upstreamProxy, { host, port }, opened)
+        : await connectedTo(host, port, opened);
+    if ('state' in connected) {
+      yield connected;
       return;
     }
+    const { socket: tcp, place } = connected;
     let socket = tcp;
     if (isEncrypted) {
       // An invalid certificate is accepted here, so that the finding can say what is wrong with it.
@@ -90,7 +82,7 @@ async function* upstream(context: DoctorContext, signal: AbortSignal): AsyncGene
     const connectedMs = performance.now() - beganMs;
     const askedAtMs = Date.now();
     const response = await responseOf(socket, url);
-    const how = `${url.origin} (${address}) connected in ${Math.round(connectedMs)} ms`;
+    const how = `${url.origin} (${place}) connected in ${Math.round(connectedMs)} ms`;
     if ('failure' in response) {
       yield failed(
         'upstream',
@@ -107,7 +99,7 @@ async function* upstream(context: DoctorContext, signal: AbortSignal): AsyncGene
       );
       return;
     }
-    yield isEncrypted || isLoopback(address)
+    yield isEncrypted || isLoopback(place)
       ? ok('upstream', `${how}, responded with ${response.status}`)
       : warning(
           'upstream',
@@ -122,6 +114,48 @@ async function* upstream(context: DoctorContext, signal: AbortSignal): AsyncGene
     signal.removeEventListener('abort', closeConnection);
     closeConnection();
   }
+}
+
+/** A connection to the provider, and where it leads: an address, or the proxy. */
+type Connected = { socket: Socket; place: string };
+
+async function connectedTo(host: string, port: number, opened: Opening[]): Promise<Connected | Finding> {
+  const address = await addressOf(host);
+  if (typeof address !== 'string') {
+    return failed(
+      'upstream',
+      `cannot resolve ${host}: ${address.code}`,
+      `Check UPSTREAM_BASE_URL and DNS: getent hosts ${host}`,
+    );
+  }
+  const socket = connect({ host, port });
+  opened.push(socket);
+  const refused = await outcomeOf(socket, 'connect');
+  if (refused === null) return { socket, place: address };
+  return failed(
+    'upstream',
+    `cannot connect to ${host} (${address}) port ${port}: ${refused}`,
+    `Test the connection: nc -vz ${host} ${port}`,
+  );
+}
+
+/** The proxy resolves the name. */
+function connectedThrough(proxy: URL, target: TunnelTarget, opened: Opening[]): Promise<Connected | Finding> {
+  return new Promise((resolve) => {
+    const opening = tunnelsThrough(proxy)(target, (error, socket) => {
+      clearTimeout(timer);
+      if (socket) {
+        opened.push(socket);
+        resolve({ socket, place: `through the proxy ${proxy.host}` });
+        return;
+      }
+      resolve(
+        failed('upstream', error.message, `Check UPSTREAM_PROXY: curl -sSI -x http://${proxy.host} ${target.host}`),
+      );
+    });
+    const timer = setTimeout(() => opening.destroy(new Error(TIMED_OUT)), RESPONSE_MS);
+    opened.push(opening);
+  });
 }
 
 const TIMED_OUT = `no response within ${RESPONSE_MS / 1000} s`;

@@ -12,6 +12,7 @@ import { selfSigned } from '../support/certificates.js';
 import { MANAGEMENT_TOKEN, startDaemon, temporaryFolder, type TestDaemon } from '../support/daemon.js';
 import { DatabaseServer, WITHOUT } from '../support/database-servers.js';
 import { spawnDaemon } from '../support/process.js';
+import { ConnectProxy } from '../support/connect-proxy.js';
 import { freePort } from '../support/ports.js';
 import { TestRedis, WITHOUT_REDIS } from '../support/redis.js';
 import { type Captured, llmp } from './captured.js';
@@ -345,6 +346,27 @@ describe('llmp doctor', () => {
       expect(of('upstream')).to.match(
         /^failed: cannot resolve nowhere\.invalid: \w+ > Check UPSTREAM_BASE_URL and DNS: getent hosts/,
       );
+    });
+
+    it('findings-3 B15: reaches it through UPSTREAM_PROXY, which resolves its name', async () => {
+      const proxy = await ConnectProxy.start();
+      const password = canary('password');
+      const base = upstream.url.replace('127.0.0.1', 'provider.test');
+      const settings = { UPSTREAM_BASE_URL: base, UPSTREAM_PROXY: `http://me:${password}@${proxy.address}` };
+      const good = await diagnosed(settings);
+      expect(good.of('upstream')).to.match(
+        /through the proxy 127\.0\.0\.1:\d+\) connected in \d+ ms, responded with 200/,
+      );
+      expect(proxy.asked.map(({ authority }) => authority)).to.deep.equal([new URL(base).host]);
+      proxy.response = 'HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n';
+      const refused = await diagnosed(settings);
+      proxy.stop();
+      expect(refused.of('upstream')).to.match(
+        /^failed: the proxy 127.* responded with 407 to CONNECT provider\.test:\d+ > Check/,
+      );
+      expect(refused.exitCode).to.equal(9);
+      const gone = await diagnosed(settings);
+      expect(gone.of('upstream')).to.match(/^failed: no tunnel through the proxy 127\.0\.0\.1:\d+: .*ECONNREFUSED/);
     });
 
     it('fails for a self-signed certificate, and sends nothing', async () => {

@@ -30,6 +30,8 @@ describe('settings', () => {
       clientBodyTimeoutMs: 30_000,
       upstreamConnectTimeoutMs: 10_000,
       upstreamConnections: 4096,
+      upstreamProxy: undefined,
+      upstreamProxyBypass: undefined,
       workers: 1,
       maxRequestBytes: 50_000_000,
       maxConnections: 10_000,

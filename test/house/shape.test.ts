@@ -40,6 +40,7 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
       'daemon/api/vocabulary',
       'daemon/store',
       'daemon/process',
+      'daemon/http/proxy/upstream-tunnel', // Doctor reaches the provider as the daemon does.
       'config',
       'migrations',
     ],

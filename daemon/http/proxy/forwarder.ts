@@ -14,6 +14,7 @@ import {
   MAX_RESPONSE_HEADER_BYTES,
   type LiveTimeouts,
 } from './upstream-connection.js';
+import type { OpenTunnel } from './upstream-tunnel.js';
 
 /** Receives an upstream response as it arrives. */
 export interface Receiver {
@@ -40,6 +41,8 @@ export interface ForwarderOptions extends Pick<Settings, 'upstreamConnections'> 
   clock: Clock;
   /** Resolves the upstream's name. */
   lookup: LookupFunction;
+  /** Null: the upstream is connected to directly. */
+  openTunnel: OpenTunnel | null;
 }
 
 /** A request that waits for a free upstream connection. */
@@ -71,13 +74,13 @@ export class Forwarder {
   #freeCount: number;
   readonly #waiters: (() => void)[] = [];
 
-  constructor(origin: string, { upstreamConnections, live, clock, lookup }: ForwarderOptions) {
+  constructor(origin: string, { upstreamConnections, live, clock, lookup, openTunnel }: ForwarderOptions) {
     this.#live = live;
     this.#clock = clock;
     this.#maxConnections = upstreamConnections;
     this.#freeCount = upstreamConnections;
     this.#origin = origin;
-    this.#connect = connectWithin(live, clock, lookup);
+    this.#connect = connectWithin(live, clock, lookup, openTunnel);
   }
 
   /**

@@ -10,7 +10,8 @@ import type { LookupFunction, Socket } from 'node:net';
 import util from 'node:util';
 import type HttpProxy from 'http-proxy';
 import { Refusal } from '../../core/refusal.js';
-import { MAX_RESPONSE_HEADER_BYTES } from './upstream-connection.js';
+import { type Connect, MAX_RESPONSE_HEADER_BYTES } from './upstream-connection.js';
+import type { Opening } from './upstream-tunnel.js';
 
 /** Receives the result of an upgrade request to the upstream. */
 export interface UpgradeReceiver {
@@ -47,10 +48,10 @@ export interface UpgradeRequest {
 /** @returns the request to the upstream. Destroying it aborts it as long as there is no response. */
 export type ForwardUpgrade = (request: UpgradeRequest, receiver: UpgradeReceiver) => ClientRequest;
 
-/** @param lookup resolves the upstream's name. */
-export function upgradesAt(upstream: URL, lookup: LookupFunction): ForwardUpgrade {
+/** @param lookup resolves the upstream's name. @param connect null: directly. */
+export function upgradesAt(upstream: URL, lookup: LookupFunction, connect: Connect | null = null): ForwardUpgrade {
   const httpProxy = loadHttpProxy();
-  const agent = new (upstream.protocol === 'https:' ? https.Agent : http.Agent)({ lookup });
+  const directly = new (upstream.protocol === 'https:' ? https.Agent : http.Agent)({ lookup });
   const place = {
     protocol: upstream.protocol,
     host: upstream.host,
@@ -60,6 +61,7 @@ export function upgradesAt(upstream: URL, lookup: LookupFunction): ForwardUpgrad
   const connectEvent = upstream.protocol === 'https:' ? 'secureConnect' : 'connect';
 
   return ({ target, headers, socket }, receiver) => {
+    const agent = connect ? new ConnectingAgent(upstream, connect) : directly;
     const proxy = httpProxy.createProxyServer({ target: place, toProxy: true, agent });
     let request: ClientRequest | undefined;
     proxy.on('proxyReqWs', (made) => {
@@ -68,9 +70,11 @@ export function upgradesAt(upstream: URL, lookup: LookupFunction): ForwardUpgrad
       // By default Node silently drops headers above a number, and allows 16 KiB.
       Object.assign(made, { maxHeadersCount: 0, maxHeaderSize: MAX_RESPONSE_HEADER_BYTES });
       made.once('socket', (connection) => {
-        connection.once(connectEvent, () => {
+        const onConnected = () => {
           receiver.onConnected();
-        });
+        };
+        if (connect) onConnected();
+        else connection.once(connectEvent, onConnected);
       });
     });
     // http-proxy gets these headers only, not the client's: its own options only add to the headers of the request.
@@ -81,8 +85,48 @@ export function upgradesAt(upstream: URL, lookup: LookupFunction): ForwardUpgrad
     });
     if (!request) throw new Error('http-proxy made no request');
     takeOver(request, receiver);
+    if (agent instanceof ConnectingAgent) agent.cancelWith(request);
     return request;
   };
+}
+
+/** Opens the connection of one request with `connect`. */
+class ConnectingAgent extends http.Agent {
+  readonly #upstream: URL;
+  readonly #connect: Connect;
+  #opening: Opening | null = null;
+
+  constructor(upstream: URL, connect: Connect) {
+    super();
+    this.#upstream = upstream;
+    this.#connect = connect;
+    // The agent of another protocol would be refused.
+    Object.assign(this, { protocol: upstream.protocol });
+  }
+
+  override createConnection(
+    _options: unknown,
+    callback: (error: Error | null, stream: Socket) => void = () => undefined,
+  ): null {
+    const { protocol, host, hostname, port } = this.#upstream;
+    const target = { protocol, host, hostname: hostname.replace(/^\[|\]$/g, ''), port };
+    this.#opening = this.#connect(target, (...[error, socket]) => {
+      this.#opening = null;
+      if (error)
+        callback(error, null as unknown as Socket); // Node's types require a socket also for an error.
+      else callback(null, socket);
+    });
+    return null;
+  }
+
+  /** Destroying the request also cancels its connection, of which Node knows nothing until it is open. */
+  cancelWith(request: ClientRequest): void {
+    const destroy = request.destroy.bind(request);
+    request.destroy = (error) => {
+      this.#opening?.destroy(new Error('the connection is no longer needed'));
+      return destroy(error);
+    };
+  }
 }
 
 /**

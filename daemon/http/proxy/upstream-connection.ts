@@ -1,5 +1,5 @@
 /** Connections to the upstream. Each carries one request at a time. */
-import type { LookupFunction, Socket } from 'node:net';
+import type { LookupFunction, OnReadOpts, Socket } from 'node:net';
 import type { buildConnector as Build, Dispatcher } from 'undici';
 import buildConnector from 'undici/lib/core/connect.js';
 import Client from 'undici/lib/dispatcher/client.js';
@@ -9,11 +9,12 @@ import { joinSmallWrites } from '../joined-writes.js';
 import { PausableReads } from './pausable-reads.js';
 import { readIntoBlocks } from './read-memory.js';
 import { timeoutAfterReads } from './timeouts/timeout-after-reads.js';
+import type { Opening, OpenTunnel } from './upstream-tunnel.js';
 
 /** The current settings: SIGHUP may replace them. */
 export type LiveTimeouts = Live<'upstreamConnectTimeoutMs'>;
 
-export type Connect = (...args: Parameters<Build.connector>) => Socket;
+export type Connect = (...args: Parameters<Build.connector>) => Opening;
 
 export const MAX_RESPONSE_HEADER_BYTES = 64 * 1024;
 // Without this limit a busy connection would stay open, and not notice that the upstream's name has a new address.
@@ -33,8 +34,7 @@ export class UpstreamConnection {
   readonly #connect: Connect;
   readonly #clock: Clock;
   #client: Client | null = null;
-  /** The socket that is being connected. */
-  #opening: Socket | null = null;
+  #opening: Opening | null = null;
   #reads: PausableReads | null = null;
   #openedAtMs = Infinity;
   #idleSinceMs = Infinity;
@@ -168,23 +168,51 @@ export class UpstreamConnection {
 /**
  * Connects as undici does, but with the current value of UPSTREAM_CONNECT_TIMEOUT. undici would fix the value at start and measure it in
  * half seconds.
+ *
+ * @param openTunnel null: directly.
  */
-export function connectWithin(live: LiveTimeouts, clock: Clock, lookup: LookupFunction): Connect {
-  const connect = buildConnector({
+export function connectWithin(
+  live: LiveTimeouts,
+  clock: Clock,
+  lookup: LookupFunction,
+  openTunnel: OpenTunnel | null,
+): Connect {
+  const onread = readIntoBlocks();
+  const direct = buildConnector({
     timeout: 0,
     allowH2: false,
     lookup,
-    onread: readIntoBlocks(),
+    onread,
     rejectUnauthorized: true, // Also if NODE_TLS_REJECT_UNAUTHORIZED is 0.
-  }) as Connect; // undici's types do not state the returned type.
+  }) as (...args: Parameters<Build.connector>) => Socket; // undici's types do not state the returned type.
+  const connect = openTunnel === null ? direct : connectThrough(openTunnel, direct, onread);
   return (options, callback) => {
-    const socket = connect(options, (...result) => {
+    const opening = connect(options, (...result) => {
       cancel();
       callback(...result);
     });
     const cancel = timeoutAfterReads(clock, live.current.upstreamConnectTimeoutMs, () => {
-      socket.destroy(new Error('not connected within UPSTREAM_CONNECT_TIMEOUT'));
+      opening.destroy(new Error('not connected within UPSTREAM_CONNECT_TIMEOUT'));
     });
-    return socket;
+    return opening;
+  };
+}
+
+/** Connects through a tunnel, with TLS inside of it if the upstream has TLS: the proxy sees names only. */
+function connectThrough(openTunnel: OpenTunnel, startTls: Connect, onread: OnReadOpts): Connect {
+  return (options, callback) => {
+    const isEncrypted = options.protocol === 'https:';
+    const target = { host: options.hostname, port: Number(options.port || (isEncrypted ? 443 : 80)) };
+    let opening: Opening = openTunnel(
+      target,
+      (...[error, socket]) => {
+        if (error) callback(error, null);
+        else if (isEncrypted) opening = startTls({ ...options, httpSocket: socket }, callback);
+        else callback(null, socket);
+      },
+      // TLS reads from the socket by itself.
+      isEncrypted ? undefined : onread,
+    );
+    return { destroy: (error) => opening.destroy(error) };
   };
 }

@@ -5,12 +5,14 @@
 import type { UpstreamAuth } from '../../api/vocabulary.js';
 import { isMetadataHost } from '../../../config/metadata-addresses.js';
 import type { Settings } from '../../../config/settings.js';
+import { isReachedDirectly } from '../../../config/urls.js';
 import type { Clock } from '../../core/ports.js';
 import { Refusal } from '../../core/refusal.js';
 import { rememberingLookup } from './dns-lookup.js';
 import { Forwarder, type ForwarderOptions } from './forwarder.js';
 import { type ForwardUpgrade, upgradesAt } from './http-proxy.js';
-import type { LiveTimeouts } from './upstream-connection.js';
+import { connectWithin, type LiveTimeouts } from './upstream-connection.js';
+import { type OpenTunnel, tunnelsThrough } from './upstream-tunnel.js';
 
 /** What a project says of its upstream. */
 export interface ProjectUpstream {
@@ -32,17 +34,26 @@ const MAX_IDLE_ORIGINS = 100;
 /** Base URLs that are remembered. They are parsed again when needed. */
 const MAX_BASE_URLS = 1000;
 
-export type UpstreamSettings = Pick<Settings, 'upstreamBaseUrl' | 'upstreamConnections'>;
+export type UpstreamSettings = Pick<
+  Settings,
+  'upstreamBaseUrl' | 'upstreamConnections' | 'upstreamProxy' | 'upstreamProxyBypass'
+>;
 
 export class Upstreams {
-  readonly #options: ForwarderOptions;
+  readonly #options: Omit<ForwarderOptions, 'openTunnel'>;
+  /** Null without UPSTREAM_PROXY. */
+  readonly #openTunnel: OpenTunnel | null;
+  readonly #proxyBypass: readonly string[];
   readonly #default: Upstream;
   readonly #byBaseUrl = new Map<string, Upstream>();
   readonly #forwarders = new Map<string, Forwarder>();
 
   constructor(settings: UpstreamSettings, live: LiveTimeouts, clock: Clock) {
-    const { upstreamConnections } = settings;
-    this.#options = { upstreamConnections, live, clock, lookup: rememberingLookup(clock) };
+    const { upstreamConnections, upstreamProxy } = settings;
+    const lookup = rememberingLookup(clock);
+    this.#options = { upstreamConnections, live, clock, lookup };
+    this.#openTunnel = upstreamProxy ? tunnelsThrough(upstreamProxy, lookup) : null;
+    this.#proxyBypass = settings.upstreamProxyBypass ?? [];
     this.#default = this.#at(settings.upstreamBaseUrl);
   }
 
@@ -64,17 +75,20 @@ export class Upstreams {
 
   #at(url: URL): Upstream {
     const prefix = url.pathname.replace(/\/+$/, '');
+    const { live, clock, lookup } = this.#options;
+    const openTunnel = isReachedDirectly(url, this.#proxyBypass) ? null : this.#openTunnel;
+    const connect = openTunnel && connectWithin(live, clock, lookup, openTunnel);
     return {
-      forwarder: this.#forwarderOf(url.origin),
-      forwardUpgrade: upgradesAt(url, this.#options.lookup),
+      forwarder: this.#forwarderOf(url.origin, openTunnel),
+      forwardUpgrade: upgradesAt(url, lookup, connect),
       pathOf: prefix === '' ? (target) => target : (target) => prefixed(prefix, target),
     };
   }
 
-  #forwarderOf(origin: string): Forwarder {
+  #forwarderOf(origin: string, openTunnel: OpenTunnel | null): Forwarder {
     let forwarder = this.#forwarders.get(origin);
     if (!forwarder) {
-      forwarder = new Forwarder(origin, this.#options);
+      forwarder = new Forwarder(origin, { ...this.#options, openTunnel });
       this.#forwarders.set(origin, forwarder);
     }
     return forwarder;
