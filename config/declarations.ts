@@ -110,6 +110,12 @@ const listening = {
     '1',
     'The number of processes that serve /v1, or auto: one for each processor core. With more than one, a primary process starts them, replaces one that ends, and serves /manage; limits, counts and changes apply to all of them together. UPSTREAM_CONNECTIONS, MAX_CONNECTIONS and HTTP_CACHE_MAX_BYTES are divided among them.',
   ),
+  clientKeepAliveMs: setting(
+    'CLIENT_KEEP_ALIVE',
+    duration(),
+    '75s',
+    'How long an idle client connection stays open for the next request. It must be longer than the keep-alive time of a load balancer in front, which would otherwise send a request just as the connection is closed, and respond with 502.',
+  ),
   trustedProxies: optional(
     'TRUSTED_PROXIES',
     networks,

@@ -38,6 +38,7 @@ const KEYS = [
   'corsAllowedOrigins',
   'clientBodyTimeoutMs',
   'maxConnections',
+  'clientKeepAliveMs',
   'logLevel',
   'logFormat',
   'shutdownDelayMs',
@@ -99,6 +100,7 @@ async function serve(run: AdminRun, settings: AdminSettings, log: AdjustableLog)
     log,
     bounds: new MemoryBounds({ clock: realClock, heap, log }),
     maxConnections,
+    keepAliveMs: settings.clientKeepAliveMs,
     isDraining: () => readiness.isDraining,
     live,
   });

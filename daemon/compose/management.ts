@@ -191,6 +191,7 @@ function listenerOf(
     log,
     bounds,
     maxConnections: connections.maxConnections,
+    keepAliveMs: settings.clientKeepAliveMs,
     isDraining: () => readiness.isDraining,
     live,
   });

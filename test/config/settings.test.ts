@@ -22,6 +22,7 @@ describe('settings', () => {
     expect(warnings).to.deep.equal([]);
     expect({ ...settings, ...reloadable }).to.deep.equal({
       managementToken: MANAGEMENT_TOKEN,
+      clientKeepAliveMs: 75_000,
       listenAddress: { host: '127.0.0.1', port: 8080 },
       proxyPrefixes: ['/v1', '/v1beta', '/openai'],
       upstreamAllowedHosts: ['*'],

@@ -11,7 +11,7 @@ import util from 'node:util';
 import type HttpProxy from 'http-proxy';
 import { Refusal } from '../../core/refusal.js';
 import { type Connect, MAX_RESPONSE_HEADER_BYTES } from './upstream-connection.js';
-import type { Opening } from './upstream-tunnel.js';
+import { KEEP_ALIVE_AFTER_MS, type Opening } from './upstream-tunnel.js';
 
 /** Receives the result of an upgrade request to the upstream. */
 export interface UpgradeReceiver {
@@ -71,6 +71,7 @@ export function upgradesAt(upstream: URL, lookup: LookupFunction, connect: Conne
       Object.assign(made, { maxHeadersCount: 0, maxHeaderSize: MAX_RESPONSE_HEADER_BYTES });
       made.once('socket', (connection) => {
         const onConnected = () => {
+          connection.setKeepAlive(true, KEEP_ALIVE_AFTER_MS);
           receiver.onConnected();
         };
         if (connect) onConnected();

@@ -21,8 +21,8 @@ export type OpenTunnel = (
   onread?: OnReadOpts,
 ) => Opening;
 
-/** As undici's connections to providers have it. */
-const KEEP_ALIVE_AFTER_MS = 60_000;
+/** Until TCP probes a silent connection, as undici does. */
+export const KEEP_ALIVE_AFTER_MS = 60_000;
 
 /**
  * @param proxy its URL, with credentials if it requires them. They occur in no error.

@@ -40,6 +40,8 @@ export interface ServerOptions {
   /** The limits of the process, which all its listeners share. */
   bounds: MemoryBounds;
   maxConnections: number;
+  /** How long an idle connection stays open. Default: 75 s. */
+  keepAliveMs?: number;
   isDraining: () => boolean;
   /** The current settings: SIGHUP may replace them. */
   live: Live<keyof CorsSettings>;
@@ -47,9 +49,10 @@ export interface ServerOptions {
 
 const HEADERS_TIMEOUT_MS = 10_000;
 const CHECK_EVERY_MS = 1_000;
-// Longer than the idle timeout of load balancers (usually 60 s), so that they close idle connections first. Otherwise they could send a
-// request just as it is closed here.
-const KEEP_ALIVE_MS = 75_000;
+/** Longer than the idle timeout of most load balancers (60 s), so that they close idle connections first. */
+const DEFAULT_KEEP_ALIVE_MS = 75_000;
+// Shorter than the time after which NATs and firewalls forget a silent connection (usually 4 minutes or more).
+const TCP_KEEP_ALIVE_AFTER_MS = 60_000;
 
 /** A listener that can be taken out of service. */
 export type HttpServer = Server & Pick<OpenConnections, 'stopKeepAlive'>;
@@ -57,6 +60,7 @@ export type HttpServer = Server & Pick<OpenConnections, 'stopKeepAlive'>;
 export function createHttpServer(options: ServerOptions): HttpServer {
   const { proxy, unknownPathErrors, upgrades, tokenSelf, app, clock, log, bounds, maxConnections, isDraining, live } =
     options;
+  const { keepAliveMs = DEFAULT_KEEP_ALIVE_MS } = options;
   const { intake, unreadResponses } = bounds;
   const server = createServer({
     // Large enough for the longest target and headers that the shape check accepts, so that the shape check is the one to refuse larger
@@ -65,7 +69,10 @@ export function createHttpServer(options: ServerOptions): HttpServer {
     headersTimeout: HEADERS_TIMEOUT_MS,
     requestTimeout: 0, // Uploads may take long; idle timeouts end stalled ones.
     connectionsCheckingInterval: CHECK_EVERY_MS,
-    keepAliveTimeout: KEEP_ALIVE_MS,
+    keepAliveTimeout: keepAliveMs,
+    // A response can be silent for minutes, and a WebSocket longer.
+    keepAlive: true,
+    keepAliveInitialDelay: TCP_KEEP_ALIVE_AFTER_MS,
     requireHostHeader: false, // Checked with the rest of the shape, with a JSON error response.
   });
   // Node silently drops headers above this number, including framing headers, so it must exceed the limit of the shape check. Without a
