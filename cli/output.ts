@@ -1,6 +1,6 @@
 /** Output of a command: data goes to stdout in the requested format. */
 import { csvCell, plain, visible, visibleJson } from '../console/escape.js';
-import type { Failure } from '../console/failure.js';
+import { EXIT, Failure } from '../console/failure.js';
 import { linesOf, type MessageOptions, Messages } from './messages.js';
 import type { Renderer } from './renderers/renderer.js';
 import type { Shell } from './shell.js';
@@ -188,6 +188,17 @@ export class Output extends Messages {
     this.#write(`${data}\n`);
   }
 
+  /**
+   * Announces a token's secret, which is shown only once. If it cannot be written, because the device is full or the reader of a pipe is gone,
+   * the token is named: it can be used by nobody, and its user cannot know it.
+   */
+  secretOf(id: string): void {
+    // Before the program's own listener, which ends the process.
+    this.#shell.stdout.prependOnceListener('error', (error: NodeJS.ErrnoException) => {
+      this.fail(lostSecret(id, error));
+    });
+  }
+
   get #isForPeople(): boolean {
     return this.format === 'table' && this.#shell.stdout.isTTY === true;
   }
@@ -249,6 +260,15 @@ export class Output extends Messages {
     };
   }
 }
+
+/** The failure for a token whose secret could not be written. */
+export const lostSecret = (id: string, error: unknown, where = ''): Failure =>
+  new Failure(EXIT.refused, `cannot write the secret of token ${id}${where}; the secret is lost`, {
+    code: 'secret_lost',
+    why: (error as NodeJS.ErrnoException).code ?? 'failed',
+    advice: `Revoke the token: llmp token revoke ${id}`,
+    cause: error,
+  });
 
 const warningOf = (gap: string) => `llmp: warning: ${visible(gap)}\n`;
 

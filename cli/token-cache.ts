@@ -14,7 +14,7 @@ import {
 import { open } from 'node:fs/promises';
 import { tmpdir, userInfo } from 'node:os';
 import { dirname, join } from 'node:path';
-import { usage } from '../console/failure.js';
+import { EXIT, Failure, usage } from '../console/failure.js';
 import { replaceFile } from '../console/replace-file.js';
 
 export interface CachedToken {
@@ -149,16 +149,21 @@ export class TokenFile {
   }
 }
 
-/** Creates a file with its content in one step. @returns false if it exists. */
+/** Creates a file with its content in one step. @returns false if it exists. @throws {Failure} for example if the disk is full. */
 function create(path: string, content: string): boolean {
   const temporary = `${path}.${randomUUID()}`;
-  writeFileSync(temporary, content, { flag: 'wx', mode: OWNER_ONLY });
   try {
+    writeFileSync(temporary, content, { flag: 'wx', mode: OWNER_ONLY });
     linkSync(temporary, path);
     return true;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
-    throw error;
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'EEXIST') return false;
+    throw new Failure(EXIT.refused, `cannot write in ${dirname(path)}`, {
+      code: 'cannot_write',
+      why: code ?? 'failed',
+      cause: error,
+    });
   } finally {
     rmSync(temporary, { force: true });
   }

@@ -7,7 +7,7 @@ import { text, value } from '../option.js';
 import { shellWord, visible } from '../../console/escape.js';
 import { EXIT, Failure, usage } from '../../console/failure.js';
 import { issuingOptions, likeOption, tokenWanted } from './issuing.js';
-import type { Output } from '../output.js';
+import { lostSecret, type Output } from '../output.js';
 import { tokenCreatedView, tokenView } from '../../console/views.js';
 
 const variableName: Kind<string> = {
@@ -50,6 +50,7 @@ export const generate = command({
 
 async function show(issued: WireTokenCreated, variable: string | undefined, output: Output): Promise<void> {
   const secret = visible(issued.token);
+  output.secretOf(issued.id);
   if (variable !== undefined) output.text(`export ${variable}=${shellWord(secret)}`);
   else if (output.isQuiet && output.format !== 'jq' && output.format !== 'template') output.text(secret);
   else await shown(issued, output);
@@ -79,11 +80,7 @@ async function intoFile(path: string, issue: () => Promise<WireTokenCreated>, ou
     await file.writeFile(`${issued.token}\n`);
     await file.close();
   } catch (error) {
-    throw new Failure(EXIT.refused, `cannot write the secret to ${path}; the secret is lost`, {
-      why: (error as NodeJS.ErrnoException).code ?? 'failed',
-      advice: `Revoke the token: llmp token revoke ${issued.id}`,
-      cause: error,
-    });
+    throw lostSecret(issued.id, error, ` to ${path}`);
   }
   const shown: WireToken & { token?: string } = { ...issued };
   delete shown.token;

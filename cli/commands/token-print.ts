@@ -107,6 +107,7 @@ async function replaced(file: TokenFile, old: CachedToken | null, invocation: Pr
     file.write(token);
   } catch (error) {
     output.warn(`cannot save the token: ${(error as NodeJS.ErrnoException).code ?? 'failed'}`);
+    output.secretOf(issued.id); // It cannot be printed again.
   }
   output.trace(`issued ${issued.id} until ${issued.expires_at}`);
   return token;

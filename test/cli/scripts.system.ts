@@ -1,7 +1,9 @@
 import { expect } from 'chai';
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../support/daemon.js';
+import { join } from 'node:path';
+import type { WireToken } from '../../daemon/api/contract.js';
+import { MANAGEMENT_TOKEN, startDaemon, temporaryFolder, type TestDaemon } from '../support/daemon.js';
 import { MAIN } from './processes.js';
 import { answerJson, type StandIn, startStandIn } from './stand-in.js';
 
@@ -68,6 +70,45 @@ describe('llmp in a script', function () {
       .to.contain('llmp: cannot write the output')
       .and.to.contain('ENOSPC')
       .and.not.to.match(/^\s+at /m);
+  });
+
+  for (const options of ['-q', '', '-o json', '--env KEY', '--jq .token']) {
+    it(`findings-3 B18: names the token whose secret cannot be written: token generate ${options}`, async () => {
+      for (const [to, why, exitCode] of [
+        ['> /dev/full', 'ENOSPC', '1'],
+        ['|', 'EPIPE', '141'],
+      ] as const) {
+        // The reader of the pipe is gone before anything is written.
+        const status = '"${PIPESTATUS[0]}"';
+        const script = to.startsWith('|')
+          ? `{ until [ -e "$GONE" ]; do sleep 0.02; done; llmp token generate ${options}; } | { exec 0<&-; touch "$GONE"; }; echo ${status}`
+          : `llmp token generate ${options} ${to}; echo $?`;
+        const { out, err } = await bash(script, { GONE: join(temporaryFolder(), 'gone') });
+        expect(out.trim(), err).to.equal(exitCode);
+        // The newest is first.
+        const [lost] = (await daemon.manage('GET', '/manage/tokens')).body as WireToken[];
+        expect(lost?.state).to.equal('active');
+        if (options === '-o json') {
+          const [line = ''] = err.split('\n');
+          const error = JSON.parse(line) as { advice: string };
+          expect(error).to.include({ code: 'secret_lost', why });
+          expect(error.advice).to.match(new RegExp(`^Revoke the token: .* token revoke ${lost?.id}$`));
+        } else {
+          expect(err).to.contain(`llmp: cannot write the secret of token ${lost?.id}; the secret is lost\n  ${why}\n`);
+          expect(err).to.match(new RegExp(`^  Revoke the token: .* token revoke ${lost?.id}$`, 'm'));
+        }
+      }
+    });
+  }
+
+  it('findings-3 B18: token print issues no token that it cannot keep', async () => {
+    const folder = { XDG_RUNTIME_DIR: temporaryFolder() };
+    const newest = async () => ((await daemon.manage('GET', '/manage/tokens')).body as WireToken[])[0]?.id;
+    const before = await newest();
+    const { out, err } = await bash('(ulimit -f 0; llmp token print); echo $?', folder);
+    expect(out).to.equal('1\n');
+    expect(err).to.match(/^llmp: cannot write in .*\n {2}EFBIG$/m);
+    expect(await newest()).to.equal(before);
   });
 
   it('does not prompt without a terminal, and names the option to use instead', async () => {
