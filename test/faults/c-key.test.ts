@@ -81,3 +81,73 @@ describe("C: an upstream that returns the project's key", () => {
     expect(await stage.onlyRecord()).to.include({ outcome: 'truncated' });
   });
 });
+
+// These responses contain the key outside of their body only, so the stage checks that no client received it.
+for (const [how, env] of Object.entries({ forwarded: {}, 'that is cached': { HTTP_CACHE_ENABLED: 'true' } })) {
+  describe(`C: a response ${how} that repeats the project's key`, () => {
+    const { stage, it } = staged({ env });
+
+    const PLACES: Record<string, (key: string) => string> = {
+      'as the name of a header': (key) =>
+        `HTTP/1.1 200 OK\r\n${key}: x\r\n${key.toUpperCase()}: y\r\nX-${key}-Id: z\r\nContent-Length: 2\r\n\r\nok`,
+      'in a list of names': (key) =>
+        `HTTP/1.1 200 OK\r\nVary: ${key}\r\nConnection: ${key}\r\n${key}: x\r\nContent-Length: 2\r\n\r\nok`,
+      'as the reason phrase': (key) => `HTTP/1.1 200 ${key}\r\nContent-Length: 2\r\n\r\nok`,
+      'in trailers': (key) =>
+        `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: ${key}\r\n\r\n2\r\nok\r\n0\r\n${key}: x\r\nX-A: ${key}\r\n\r\n`,
+      'in an interim response': (key) =>
+        `HTTP/1.1 103 ${key}\r\n${key}: x\r\nLink: <${key}>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok`,
+    };
+    for (const [place, says] of Object.entries(PLACES)) {
+      it(`findings-3 A12: C32 the key ${place} does not reach the client`, async () => {
+        stage.upstream.script = (exchange) => {
+          const cacheable = says(stage.upstreamKey).replace('HTTP/1.1 200 OK\r\n', '$&Cache-Control: max-age=60\r\n');
+          exchange.send(cacheable);
+        };
+        for (let request = 0; request < 2; request++) {
+          const answer = await stage.ask(stage.get());
+          expect({ status: answer.status, text: answer.text }).to.deep.equal({ status: 200, text: 'ok' });
+          expect(answer.all(stage.upstreamKey)).to.deep.equal([]);
+        }
+      });
+    }
+  });
+}
+
+describe("C: a WebSocket handshake whose response repeats the project's key", () => {
+  const { stage, it } = staged();
+  const handshake = () =>
+    stage.get({
+      Connection: 'Upgrade',
+      Upgrade: 'websocket',
+      'Sec-WebSocket-Key': 'dGhlIHNhbXBsZSBub25jZQ==',
+      'Sec-WebSocket-Version': '13',
+    });
+
+  for (const [what, status, send] of [
+    [
+      'accepted',
+      101,
+      (exchange: Exchange, fields: string) => {
+        exchange.switchProtocols(fields);
+      },
+    ],
+    [
+      'refused',
+      403,
+      (exchange: Exchange, fields: string) => {
+        exchange.respond(403, fields);
+      },
+    ],
+  ] as const) {
+    it(`findings-3 A12: C32 the key as a header name, if it is ${what}, does not reach the client`, async () => {
+      const { upstreamKey: key } = stage;
+      stage.upstream.script = (exchange) => {
+        send(exchange, `${key}: x\r\nX-${key.toUpperCase()}: y\r\nX-A: ${key}\r\nSec-WebSocket-Protocol: ${key}\r\n`);
+      };
+      const answer = await stage.ask(handshake());
+      expect(answer.status).to.equal(status);
+      expect(answer.all('x-a')).to.deep.equal(['********']);
+    });
+  }
+});

@@ -173,7 +173,7 @@ export function clientResponseHeaders(rawHeaders: readonly Buffer[], facts: Forw
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = latin1(rawHeaders[i]);
     const kind = kindOf(name);
-    if (kind === 'dropped') continue;
+    if (kind === 'dropped' || namesKey(name, facts.upstreamKey)) continue;
     const value = withoutKey(latin1(rawHeaders[i + 1]), facts.upstreamKey);
     if (kind === 'transfer-encoding') {
       // undici has decoded `chunked`. Other transfer codings were not requested, and without this header the client could not decode
@@ -229,6 +229,12 @@ export const withoutKey = (value: string, upstreamKey: string): string =>
   value.length >= upstreamKey.length && upstreamKey.length >= MIN_MASKED_KEY_LENGTH && value.includes(upstreamKey)
     ? value.replaceAll(upstreamKey, MASK)
     : value;
+
+/** Whether the name of a header contains the project's key, in any letter case: names have none. */
+export const namesKey = (name: string, upstreamKey: string): boolean =>
+  name.length >= upstreamKey.length &&
+  upstreamKey.length >= MIN_MASKED_KEY_LENGTH &&
+  name.toLowerCase().includes(upstreamKey.toLowerCase());
 
 // Otherwise the ID could be as long as all response headers together may be.
 const MAX_RECORDED_ID_LENGTH = 200;

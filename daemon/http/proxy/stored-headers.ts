@@ -8,6 +8,7 @@ import {
   connectionOf,
   EVENT_STREAM,
   latin1,
+  namesKey,
   type ProxyHeaderValues,
   pushProxyHeaders,
   isStripped,
@@ -42,7 +43,8 @@ export function storableHeadOf(
   const headers: string[] = [];
   for (let i = 0; i < all.length; i += 2) {
     const name = all[i] ?? '';
-    if (isStored(name) && !named?.has(name.toLowerCase())) headers.push(name, all[i + 1] ?? '');
+    if (!isStored(name) || named?.has(name.toLowerCase()) || namesKey(latin1(rawHeaders[i]), upstreamKey)) continue;
+    headers.push(name, all[i + 1] ?? '');
   }
   // A cache hit repeats this date. With the current date, caches in front of this proxy would add the response's age to the lifetime that
   // `Expires` states.
