@@ -45,6 +45,7 @@ export class CacheTransaction extends Follower {
   #stale: StoredResponse | null = null;
   #capture: ResponseCapture | null = null;
   #hasHead = false;
+  #headAtMs = 0;
   /** When the upstream was asked (monotonic): the response ages from then on. */
   #forwardedAtMs = 0;
   /** Does not take part in request coalescing. */
@@ -239,6 +240,7 @@ export class CacheTransaction extends Follower {
    */
   onResponseHead(head: ResponseHead, headers: readonly string[]): StoredResponse | null {
     this.#hasHead = true;
+    this.#headAtMs = this.#cache.monotonic();
     const { method, projectId, target } = this.#request;
     // Even if the client has disconnected.
     if (method === 'POST' && head.status < 400) void this.#cache.invalidateTarget(projectId, target);
@@ -324,19 +326,20 @@ export class CacheTransaction extends Follower {
     else distribute(stored);
   }
 
-  /** Adds the response delay to the age (RFC 9111, 4.2.3). */
+  /** Adds the response delay to the age (RFC 9111, 4.2.3), until the response is complete. */
   #withResponseDelay(
     received: StoredResponse,
     statedPolicy: StoragePolicy,
   ): { response: StoredResponse; policy: StoragePolicy } {
-    const delayMs = this.#cache.monotonic() - this.#forwardedAtMs;
+    const { ageMs: statedAgeMs, apparentAgeMs, freshMs: freshAtHeadMs, usesDefaultLifetime } = statedPolicy;
+    const nowMs = this.#cache.monotonic();
+    const ageMs = Math.max(statedAgeMs + nowMs - this.#forwardedAtMs, apparentAgeMs + nowMs - this.#headAtMs);
     // A default lifetime starts now, however long the upstream took to respond.
-    const freshMs = statedPolicy.usesDefaultLifetime
-      ? statedPolicy.freshMs
-      : Math.max(0, statedPolicy.freshMs - delayMs);
+    const olderMs = usesDefaultLifetime ? 0 : ageMs - Math.max(statedAgeMs, apparentAgeMs);
+    const freshMs = Math.max(0, freshAtHeadMs - olderMs);
     return {
-      response: { ...received, ageMs: received.ageMs + delayMs },
-      policy: { ...statedPolicy, freshMs, keepMs: statedPolicy.keepMs - statedPolicy.freshMs + freshMs },
+      response: { ...received, ageMs },
+      policy: { ...statedPolicy, freshMs, keepMs: statedPolicy.keepMs - freshAtHeadMs + freshMs },
     };
   }
 

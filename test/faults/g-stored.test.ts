@@ -505,6 +505,38 @@ describe('G: which responses are stored', () => {
       });
     }
 
+    const DATED: readonly (readonly [what: string, fields: () => string, ageS: number, freshS: number])[] = [
+      ['a Date of 7 s ago', () => `Date: ${date(-7)}\r\nCache-Control: max-age=60`, 7, 53],
+      ['a smaller Age', () => `Date: ${date(-7)}\r\nAge: 3\r\nCache-Control: max-age=60`, 7, 53],
+      ['a larger Age', () => `Date: ${date(-7)}\r\nAge: 20\r\nCache-Control: max-age=60`, 20, 40],
+      ['Expires', () => `Date: ${date(-7)}\r\nExpires: ${date(53)}`, 7, 53],
+      ['Expires and Age', () => `Date: ${date(-7)}\r\nAge: 7\r\nExpires: ${date(53)}`, 7, 53],
+      ['a Date in the future', () => `Date: ${date(7)}\r\nCache-Control: max-age=60`, 0, 60],
+      ['no Date', () => 'Cache-Control: max-age=60', 0, 60],
+    ];
+    for (const [what, fields, ageS, freshS] of DATED) {
+      it(`findings-3 B20: G26 the age of a response with ${what} begins with ${ageS} s, and it is fresh for ${freshS} s`, async () => {
+        clock.advance(1000 - (clock.now() % 1000)); // Dates have whole seconds.
+        answering(`${fields()}\r\n`);
+        await get('/v1/e');
+        clock.advance(1000);
+        const hit = await get('/v1/e');
+        expect([cacheOf(hit), hit.header('age')]).to.deep.equal(['hit', String(ageS + 1)]);
+        await stage.clearCache();
+        clock.advance(1000 - (clock.now() % 1000));
+        answering(`${fields()}\r\n`);
+        await expectLife(freshS, () => get('/v1/e'));
+      });
+    }
+
+    it('findings-3 B20: a default lifetime begins now, also if the clock of the upstream is late', async () => {
+      clock.advance(1000 - (clock.now() % 1000));
+      answering(`Date: ${date(-HOUR_S)}\r\n`);
+      await get('/v1/models');
+      const hit = await get('/v1/models');
+      expect([cacheOf(hit), hit.header('age')]).to.deep.equal(['hit', String(HOUR_S)]);
+    });
+
     for (const jump of [-HOUR_S, HOUR_S]) {
       // Several processes that missed half an hour of each other's changes read everything again.
       const itJumps = jump > 0 ? itInOneProcess : it;

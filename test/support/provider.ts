@@ -30,6 +30,7 @@ export interface Provider {
 
 export async function startProvider(): Promise<Provider> {
   const server = createServer((req, res) => {
+    res.sendDate = false; // It would be by another clock than that of the test.
     void serve(provider, req, res);
   });
   server.keepAliveTimeout = 60_000;

@@ -86,9 +86,13 @@ export interface RequestToStore {
 
 /** How long a response is stored, and by which request header fields it varies. */
 export interface StoragePolicy {
+  /** As of now, when the response head has arrived. */
   freshMs: number;
   keepMs: number;
+  /** The age that the upstream states. */
   ageMs: number;
+  /** Since its `Date`: it may have been in other caches, or on its way, without an `Age` (RFC 9111, 4.2.3). */
+  apparentAgeMs: number;
   /** In addition to `KEYED_FIELDS`. */
   vary: readonly string[];
   /** The upstream gave no lifetime, so the configured default applies. */
@@ -122,22 +126,28 @@ export function storagePolicyOf(
 
   // If there are several values, the first counts (RFC 9111, 5.1).
   const ageMs = millisecondsOf(/^[^,\s]*/.exec(fields.get('age') ?? '')?.[0] ?? '');
-  const statedMs = statedLifetimeOf(directives, fields, nowMs);
+  const sentAtMs = httpDateMs(fields.get('date') ?? '', nowMs);
+  // Dates have whole seconds.
+  const apparentAgeMs = Number.isNaN(sentAtMs) ? 0 : Math.max(0, 1000 * Math.floor((nowMs - sentAtMs) / 1000));
+  const statedMs = statedLifetimeOf(directives, fields, Number.isNaN(sentAtMs) ? nowMs : sentAtMs, nowMs);
   const isForPath = settings.httpCacheDefaultTtlPaths.some((pattern) => fits(asked.path, pattern));
   const defaultMs = isForPath || asked.isOptedIn ? settings.httpCacheDefaultTtlSeconds * 1000 : 0;
   if (statedMs === null && defaultMs === 0) return null;
   const lifetimeMs = Math.min(statedMs ?? defaultMs, firstOf(targeted, 's-maxage', 'max-age') ?? Infinity);
   const isStale = mustBeAskedAbout(directives, fields) || targeted.has('no-cache');
-  const freshMs = Math.max(0, isStale ? 0 : lifetimeMs - ageMs);
+  const usesDefaultLifetime = statedMs === null;
+  // A default lifetime starts now, also if the clock of the upstream is late.
+  const initialAgeMs = usesDefaultLifetime ? ageMs : Math.max(ageMs, apparentAgeMs);
+  const freshMs = Math.max(0, isStale ? 0 : lifetimeMs - initialAgeMs);
   // Only GET can be revalidated.
   const canBeAskedAbout = asked.method === 'GET' && (fields.has('etag') || fields.has('last-modified'));
   const staleMs = canBeAskedAbout ? STALE_RETENTION_MS : 0;
   if (freshMs + staleMs === 0) return null;
-  const usesDefaultLifetime = statedMs === null;
   return {
     freshMs,
     keepMs: freshMs + staleMs,
     ageMs,
+    apparentAgeMs,
     vary,
     usesDefaultLifetime,
     isForOptedIn: usesDefaultLifetime && !isForPath,
@@ -147,17 +157,15 @@ export function storagePolicyOf(
 const mustBeAskedAbout = (directives: Directives, fields: FieldValues) =>
   directives.has('no-cache') || (directives.size === 0 && /\bno-cache\b/i.test(fields.get('pragma') ?? ''));
 
-/** @returns null when the response gives no lifetime. */
-function statedLifetimeOf(directives: Directives, fields: FieldValues, nowMs: number): number | null {
+/** @param sentAtMs its `Date`, or when it arrived. @returns null when the response gives no lifetime. */
+function statedLifetimeOf(directives: Directives, fields: FieldValues, sentAtMs: number, nowMs: number): number | null {
   const stated = firstOf(directives, 's-maxage', 'max-age');
   if (stated !== undefined) return stated;
   const expires = fields.get('expires');
   if (expires !== undefined) {
     const expiresAtMs = httpDateMs(expires, nowMs);
-    if (Number.isNaN(expiresAtMs)) return 0; // An invalid date means "already expired" (RFC 9111, 5.3).
-    const sentAtMs = httpDateMs(fields.get('date') ?? '', nowMs);
-    // Uses the clock that gives the shorter lifetime: an old response without `Age` may have been in transit for long.
-    return expiresAtMs - (Number.isNaN(sentAtMs) ? nowMs : Math.max(sentAtMs, nowMs));
+    // An invalid date means "already expired" (RFC 9111, 5.3).
+    return Number.isNaN(expiresAtMs) ? 0 : expiresAtMs - sentAtMs;
   }
   return mustBeAskedAbout(directives, fields) ? 0 : null;
 }
