@@ -42,7 +42,7 @@ async function settled({ connected, connect, contexts, save }: TuiOptions, state
     };
     const timer = setTimeout(end, WITHIN_MS);
     const nothing = () => undefined;
-    const terminal = { copy: () => false, suspend: nothing, repaint: nothing };
+    const terminal = { copy: () => Promise.resolve(null), suspend: nothing, repaint: nothing };
     const runner: Runner = new Runner(
       {
         act(action) {

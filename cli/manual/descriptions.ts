@@ -163,7 +163,7 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
       'Shows an overview, tokens, projects, the audit log, the response cache and events in a full-screen interface. It refreshes the screen every two seconds, and streams audit records and events. Filters, sort orders and totals apply to all data of the daemon, not only to the visible rows.',
       'Destructive actions ask for confirmation, and `u` undoes a change that the daemon can reverse. In a protected context every change asks for confirmation. With `--readonly`, or in a read-only context, changes are refused.',
       'While the daemon is unreachable, the last data stays on the screen with its age, changes are not sent, and llmp reconnects by itself. The secret of a new token can be shown once, with `v`.',
-      'Copying uses the terminal (OSC 52). A terminal can ignore the request without an error; tmux does so unless `set-clipboard` is on.',
+      'Copying uses the terminal (OSC 52). A terminal can ignore the request without an error. Within tmux, the text is copied to its paste buffer (`prefix ]` pastes it), and tmux passes it on to its terminal.',
     ],
     sections: [
       keySection(),

@@ -20,6 +20,8 @@ export interface TerminalOptions {
   /** The whole environment of the program, apart from PATH and what tmux sets. */
   env?: Record<string, string>;
   cwd?: string;
+  /** Whether the program knows that it runs in tmux. */
+  isTmuxKnown?: boolean;
 }
 
 export interface TerminalModes {
@@ -47,7 +49,7 @@ export class Terminal {
 
   /** Runs a program in a new terminal. What it leaves there can be read after its end. */
   static async open(argv: readonly string[], options: TerminalOptions = {}): Promise<Terminal> {
-    const { columns = 100, rows = 40, env = {}, cwd = '/' } = options;
+    const { columns = 100, rows = 40, env = {}, cwd = '/', isTmuxKnown = false } = options;
     const terminal = new Terminal();
     const given = { PATH: process.env.PATH ?? '', LC_ALL: 'C.UTF-8', ...env };
     const clean = [
@@ -56,7 +58,8 @@ export class Terminal {
       'TERM=tmux-256color',
       ...Object.entries(given).map(([name, value]) => `${name}=${value}`),
     ];
-    const line = [...clean, ...argv].map(shellWord).join(' ');
+    const ofTmux = isTmuxKnown ? ['TMUX="$TMUX"', 'TMUX_PANE="$TMUX_PANE"'] : [];
+    const line = [...clean.map(shellWord), ...ofTmux, ...argv.map(shellWord)].join(' ');
     // The shell stays for a moment to write the exit code. The pane stays for a later look.
     await terminal.#tmux(
       '-f',
@@ -149,6 +152,11 @@ export class Terminal {
     const [alternate, cursor, wrap, mouse, at = ''] = answer.split(' ');
     const isOn = (flag: string | undefined) => flag === '1';
     return { isAlternate: isOn(alternate), hasCursor: isOn(cursor), wraps: isOn(wrap), hasMouse: isOn(mouse), at };
+  }
+
+  /** What the next paste in tmux would insert; undefined: nothing. */
+  async pasteBuffer(): Promise<string | undefined> {
+    return this.#tmux('show-buffer').catch(() => undefined);
   }
 
   /** How many lines have scrolled out of sight. */

@@ -38,7 +38,7 @@ export interface RunnerOptions {
   contexts: () => Promise<readonly ContextSummary[]>;
   terminal: {
     /** @returns false if the text is too long. */
-    copy(text: string): boolean;
+    copy(text: string): Promise<'tmux' | 'terminal' | null>;
     suspend(): void;
     repaint(): void;
   };
@@ -88,7 +88,9 @@ export class Runner {
         return;
       case 'copy': {
         const text = effect.text instanceof Secret ? effect.text.reveal() : effect.text;
-        act(terminal.copy(text) ? { on: 'copied', what: effect.what } : { on: 'notCopied', what: effect.what });
+        void terminal.copy(text).then((to) => {
+          act(to === null ? { on: 'notCopied', what: effect.what } : { on: 'copied', what: effect.what, to });
+        });
         return;
       }
       case 'write':

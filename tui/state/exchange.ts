@@ -207,7 +207,7 @@ export type Action =
   /** What is stored now, with the changes of other terminal UIs. */
   | { on: 'saved'; saved: Saved }
   | { on: 'notSaved'; failure: Failure }
-  | { on: 'copied'; what: string }
+  | { on: 'copied'; what: string; to: 'tmux' | 'terminal' }
   /** The text is too long for a terminal. */
   | { on: 'notCopied'; what: string }
   | { on: 'written'; path: string }

@@ -111,7 +111,12 @@ function reduced(state: State, action: Action, press: Press): Transition {
       return [withMessage(state, `Cannot store it, so it ends with llmp: ${action.failure.message}`, 'bad')];
     case 'copied':
       // The terminal does not report whether it accepted the text.
-      return [withNotice(state, `${action.what} was sent to the terminal's clipboard`)];
+      return [
+        withNotice(
+          state,
+          `${action.what} was ${action.to === 'tmux' ? "copied to tmux's buffer" : "sent to the terminal's clipboard"}`,
+        ),
+      ];
     case 'notCopied':
       return [withProblem(state, `${action.what}: too long for the terminal's clipboard`)];
     case 'written':

@@ -5,7 +5,7 @@ const SCREEN_PIECE = 512;
 
 /**
  * The sequence that copies `text` to the clipboard of the terminal (OSC 52), which also works over ssh. The terminal does not
- * confirm it; tmux, for example, supports it only with `set-clipboard on`.
+ * confirm it. tmux ignores it unless `set-clipboard` is `on`; see tmux-buffer.ts.
  *
  * @returns undefined if `text` is longer than terminals accept.
  */

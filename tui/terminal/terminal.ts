@@ -7,6 +7,7 @@ import { type Input, KeyDecoder } from './keys.js';
 import { TerminalSession } from './session.js';
 import type { Mounted } from './mount.js';
 import { Output } from './output.js';
+import { intoTmuxBuffer } from './tmux-buffer.js';
 
 /** A terminal in full screen: input, size and output. No other code accesses the terminal. */
 export interface Terminal {
@@ -25,13 +26,16 @@ export interface Terminal {
   suspend(): void;
   /** Hands the terminal to `work`, and takes it over again afterwards. */
   lend<T>(work: () => Promise<T>): Promise<T>;
-  /** Sends `text` to the clipboard of the terminal, which does not confirm it. @returns false if it is too long. */
-  copy(text: string): boolean;
+  /** Copies `text`. @returns null if it is too long. */
+  copy(text: string): Promise<CopiedTo | null>;
   /** Hands the terminal back, and stops input and output. */
   close(exitCode?: number): void;
   /** The exit code, once the terminal is handed back: from `close`, a signal (128 + its number), or a crash (70). */
   readonly ended: Promise<number>;
 }
+
+/** `tmux`: its paste buffer has the text. `terminal`: it was sent to the clipboard of the terminal, which does not confirm it. */
+export type CopiedTo = 'tmux' | 'terminal';
 
 export interface TerminalOptions {
   /** Removes secrets and control characters from the report of a crash. */
@@ -130,11 +134,12 @@ export function openTerminal(io: TerminalIo, { mask, hasMouse = false }: Termina
       life.suspend();
     },
     lend: (work) => life.lend(work),
-    copy(text) {
+    async copy(text) {
+      if (life.isInside && (await intoTmuxBuffer(text, io.env))) return 'tmux';
       const sequence = clipboardSequence(text, io.env);
-      if (sequence === undefined || !life.isInside) return false;
+      if (sequence === undefined || !life.isInside) return null;
       output.write(sequence);
-      return true;
+      return 'terminal';
     },
     close(exitCode = 0) {
       life.end(exitCode);

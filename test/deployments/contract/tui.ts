@@ -53,7 +53,7 @@ export function behavesInTheTerminalUi(given: ContractContext): void {
           },
           connect: () => Promise.reject(new Error('there is no other')),
           contexts: () => Promise.resolve([]),
-          terminal: { copy: () => false, suspend: () => undefined, repaint: () => undefined },
+          terminal: { copy: () => Promise.resolve(null), suspend: () => undefined, repaint: () => undefined },
           save: () => Promise.resolve(NOTHING_SAVED),
           remember: () => undefined,
           quit: () => undefined,

@@ -53,7 +53,11 @@ describe('effects of the terminal UI', () => {
         connect: (context) =>
           context === 'nowhere' ? Promise.reject(new Error('no such place')) : Promise.resolve(connected(context)),
         contexts: () => Promise.resolve([]),
-        terminal: { copy: (text) => text.length < 100, suspend: () => undefined, repaint: () => undefined },
+        terminal: {
+          copy: (text) => Promise.resolve(text.length < 100 ? 'terminal' : null),
+          suspend: () => undefined,
+          repaint: () => undefined,
+        },
         save: (target, change) => stored(target, change),
         remember: () => undefined,
         quit: () => undefined,
@@ -332,11 +336,12 @@ describe('effects of the terminal UI', () => {
       expect(await told('notWritten')).to.deep.include({ path, why: 'the file already exists' });
     });
 
-    it('that is too long for the clipboard is reported as not copied', () => {
+    it('that is too long for the clipboard is reported as not copied', async () => {
       run({ do: 'copy', text: secret(), what: 'The secret' });
       run({ do: 'copy', text: 'x'.repeat(200), what: 'The ids' });
+      await eventually('both are told', () => actions.length === 2);
       expect(actions).to.deep.equal([
-        { on: 'copied', what: 'The secret' },
+        { on: 'copied', what: 'The secret', to: 'terminal' },
         { on: 'notCopied', what: 'The ids' },
       ]);
     });

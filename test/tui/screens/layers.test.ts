@@ -145,7 +145,7 @@ describe('secret of a new token', () => {
   it('shows the keys, and the result of each', () => {
     const it = withSecret(scene());
     expect(screenText(it.state)).to.match(/v reveal +y copy +w write to file[^]*⏎ I have stored it/);
-    it.act({ on: 'copied', what: 'The secret' });
+    it.act({ on: 'copied', what: 'The secret', to: 'terminal' });
     expect(screenText(it.state)).to.contain("The secret was sent to the terminal's clipboard");
     it.press('w').act({ on: 'notWritten', path: 'token.txt', why: 'it exists' });
     expect(screenText(it.state)).to.contain('! Cannot write token.txt: it exists');

@@ -154,7 +154,7 @@ describe('secret of a new token', () => {
   it('is copied without claiming success', () => {
     const operator = created().press('y');
     expect(operator.did('copy')?.what).to.equal('The secret');
-    operator.acts({ on: 'copied', what: 'The secret' });
+    operator.acts({ on: 'copied', what: 'The secret', to: 'terminal' });
     expect(operator.top).to.include({ notice: "The secret was sent to the terminal's clipboard" });
     operator.acts({ on: 'notCopied', what: 'The secret' });
     expect(operator.top)

@@ -84,7 +84,7 @@ describe('list of tokens', () => {
     expect(operator.did('copy')).to.deep.include({ text: '00000000-token', what: 'The ID' });
     operator.press('space', 'space', 'y');
     expect(operator.did('copy')).to.deep.include({ text: '00000000-token\n00000001-token', what: '2 IDs' });
-    operator.acts({ on: 'copied', what: '2 IDs' });
+    operator.acts({ on: 'copied', what: '2 IDs', to: 'terminal' });
     expect(operator.says).to.equal("2 IDs was sent to the terminal's clipboard");
   });
 });

@@ -167,7 +167,7 @@ class Walk {
       },
       { on: 'heard', skewMs: this.#one([null, 90_000, -90_000]) },
       { on: 'notConnected', context: 'prod', failure: UNREACHABLE },
-      { on: 'copied', what: 'The ID' },
+      { on: 'copied', what: 'The ID', to: 'terminal' },
       { on: 'written', path: '/a' },
       { on: 'notWritten', path: '/a', why: 'EACCES' },
       { on: 'woke', name: this.#one(['filter', 'refresh', 'second']) },

@@ -37,7 +37,7 @@ const actions: Record<string, () => void> = {
     terminal.repaint();
   },
   y: () => {
-    terminal.copy('copied text');
+    void terminal.copy('copied text');
   },
   x: () => {
     throw new Error(`it broke with ${SECRET}`);

@@ -167,9 +167,9 @@ describe('full-screen terminal', () => {
 
   it('sends text to the clipboard between frames, and reports text that is too long', async () => {
     await shown(text('frame'));
-    expect(terminal.copy('text')).to.equal(true);
+    expect(await terminal.copy('text')).to.equal('terminal');
     expect(io.take()).to.equal('\x1b]52;c;dGV4dA==\x07');
-    expect(terminal.copy('x'.repeat(200_000))).to.equal(false);
+    expect(await terminal.copy('x'.repeat(200_000))).to.equal(null);
     expect(io.take()).to.equal('');
   });
 
@@ -180,7 +180,7 @@ describe('full-screen terminal', () => {
       expect(io.stdin.isRaw).to.equal(false);
       expect(io.isBlocking).to.equal(true);
       terminal.render(text('too late'));
-      terminal.copy('too late');
+      void terminal.copy('too late');
       io.stdin.write('j');
       io.resize(30, 5);
       await io.passes(100);

@@ -179,6 +179,25 @@ describe(`a full-screen program in a real terminal${WITHOUT_TMUX}`, function () 
     await eventually('it is sent', async () => (await recorded()).includes('\x1b]52;c;Y29waWVkIHRleHQ=\x07'));
   });
 
+  it('findings-3 B16: copies text to the buffer of tmux, whose defaults ignore the clipboard', async () => {
+    terminal = await Terminal.open([process.execPath, PROGRAM], { isTmuxKnown: true, cwd: temporaryFolder() });
+    await terminal.shows('last line', START_MS);
+    const recorded = await terminal.record();
+    await terminal.press('y');
+    await eventually('it is in the buffer', async () => (await terminal?.pasteBuffer()) === 'copied text');
+    expect(await recorded()).not.to.contain('\x1b]52');
+  });
+
+  it('findings-3 B16: copies text to the clipboard of the terminal if tmux cannot be run', async () => {
+    const folder = temporaryFolder();
+    const options = { isTmuxKnown: true, env: { PATH: folder }, cwd: folder };
+    terminal = await Terminal.open([process.execPath, PROGRAM], options);
+    await terminal.shows('last line', START_MS);
+    const recorded = await terminal.record();
+    await terminal.press('y');
+    await eventually('it is sent', async () => (await recorded()).includes('\x1b]52;c;Y29waWVkIHRleHQ=\x07'));
+  });
+
   it('ends when its terminal is closed', async () => {
     const it = await started();
     const pid = await it.program();
