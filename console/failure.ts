@@ -20,7 +20,8 @@ export const EXIT_MEANINGS: Readonly<Record<keyof typeof EXIT, string>> = {
   usage: 'Usage error: invalid command line, or a confirmation was needed without a terminal (use `--yes`).',
   managementToken: 'The management token is missing or wrong.',
   notFound: 'Not found.',
-  conflict: 'Conflict: an inactive project, a name that is taken, or a newer schema.',
+  conflict:
+    'Conflict: an inactive project, a name that is taken, a change that somebody else made meanwhile, or a newer schema.',
   unreachable: 'The daemon is unreachable.',
   tooMany: 'The daemon responded with 429: too many requests.',
   serverError: 'The daemon responded with 5xx: an internal error, or a dependency is unavailable.',
@@ -93,7 +94,7 @@ function refused(error: ApiError, server: string): Failure {
 function exitCodeOf({ status, code }: ApiError): number {
   if (status === 401) return EXIT.managementToken;
   if (status === 404) return EXIT.notFound;
-  if (status === 405 || status === 409 || code === 'project_inactive') return EXIT.conflict;
+  if ([405, 409, 412].includes(status) || code === 'project_inactive') return EXIT.conflict;
   if (status === 429) return EXIT.tooMany;
   return status >= 500 ? EXIT.serverError : EXIT.refused;
 }

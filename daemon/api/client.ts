@@ -90,6 +90,18 @@ export interface StreamOptions {
   idleTimeoutMs?: number;
 }
 
+/** Makes a change conditional. */
+export interface ChangeOptions {
+  /** Changes the resource only if it is as it was with this ETag (see `etagOf`); else the error has the code `precondition_failed`. */
+  ifMatch: string;
+  signal?: AbortSignal | undefined;
+}
+
+const etags = new WeakMap<object, string>();
+
+/** The ETag that a project, token or session had when this client received it; undefined for other values, such as items of a list. */
+export const etagOf = (received: object): string | undefined => etags.get(received);
+
 /** An item of an event stream. */
 export interface StreamItem<T> {
   /** For `lastEventId`. */
@@ -120,7 +132,11 @@ type ResponseOf<Op> = Op extends { list: infer Item extends z.ZodType }
       ? Promise<z.infer<Response>>
       : never;
 /** The last argument. An aborted change may still have been made: for example, a token was created but its secret is lost. */
-type OptionsOf<Op> = Op extends { stream: z.ZodType } ? [options?: StreamOptions] : [signal?: AbortSignal];
+type OptionsOf<Op> = Op extends { stream: z.ZodType }
+  ? [options?: StreamOptions]
+  : Op extends { method: 'PATCH' | 'DELETE'; version: z.ZodType }
+    ? [options?: AbortSignal | ChangeOptions]
+    : [signal?: AbortSignal];
 
 type NameOf<Name extends keyof Routes> = Routes[Name] extends { clientMethod: infer Method extends string }
   ? Method
@@ -167,8 +183,8 @@ class Caller {
     const path = route.path.replace('{id}', encodeURIComponent(String(id)));
     if (returns === 'stream') return this.#stream(path, (rest[0] ?? {}) as Query, rest[1] ?? {});
 
-    const signal = rest.find((it) => it instanceof AbortSignal);
-    const fields = rest[0] instanceof AbortSignal ? undefined : rest[0];
+    const { signal, ifMatch } = optionsIn(rest);
+    const fields = isOptions(rest[0]) ? undefined : rest[0];
     if (method === 'GET') {
       const query = (fields ?? {}) as Query;
       return returns === 'page'
@@ -177,8 +193,8 @@ class Caller {
     }
     const isDryRun = (fields as { dry_run?: boolean } | undefined)?.dry_run === true;
     return route.isReadOnly === true || isDryRun
-      ? this.#json(method, path, fields, signal)
-      : this.#change(method, path, fields, signal);
+      ? this.#json(method, path, fields, signal, ifMatch)
+      : this.#change(method, path, fields, signal, ifMatch);
   }
 
   /** Calls `beforeChange` now, ahead of a change. @throws what `beforeChange` throws. */
@@ -186,14 +202,19 @@ class Caller {
     await this.#options.beforeChange?.();
   }
 
-  async #change<T>(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
+  async #change<T>(method: string, path: string, body?: unknown, signal?: AbortSignal, ifMatch?: string): Promise<T> {
     await this.confirmChange();
-    return this.#json<T>(method, path, body, signal);
+    return this.#json<T>(method, path, body, signal, ifMatch);
   }
 
-  #json<T>(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
+  #json<T>(method: string, path: string, body?: unknown, signal?: AbortSignal, ifMatch?: string): Promise<T> {
     return withTimeout(this.#options.timeoutMs, signal, async (requestSignal) => {
-      return (await jsonOf(await this.#send(method, path, body, { signal: requestSignal }))) as T;
+      const headers = ifMatch === undefined ? {} : { 'if-match': ifMatch };
+      const response = await this.#send(method, path, body, { headers, signal: requestSignal });
+      const received = await jsonOf(response);
+      const etag = response.headers.get('etag');
+      if (etag !== null && typeof received === 'object' && received !== null) etags.set(received, etag);
+      return received as T;
     });
   }
 
@@ -292,7 +313,11 @@ for (const [name, route] of Object.entries<Route>(ROUTES)) {
 function completed(response: unknown, complete: (item: unknown) => unknown): unknown {
   if (Array.isArray(response)) return response.map(complete);
   const { items } = response as { items?: unknown };
-  return Array.isArray(items) ? { ...(response as Page<unknown>), items: items.map(complete) } : complete(response);
+  if (Array.isArray(items)) return { ...(response as Page<unknown>), items: items.map(complete) };
+  const whole = complete(response);
+  const etag = etags.get(response as object);
+  if (etag !== undefined) etags.set(whole as object, etag);
+  return whole;
 }
 
 async function* completedStream(
@@ -323,6 +348,15 @@ export async function withTimeout<T>(
   } finally {
     idle.dispose();
   }
+}
+
+const isOptions = (given: unknown): given is AbortSignal | ChangeOptions =>
+  given instanceof AbortSignal || (typeof given === 'object' && given !== null && 'ifMatch' in given);
+
+/** @param given the arguments of a method, of which the last may be its options. */
+function optionsIn(given: readonly unknown[]): Partial<ChangeOptions> {
+  const options = given.find(isOptions);
+  return options instanceof AbortSignal ? { signal: options } : (options ?? {});
 }
 
 function withQuery(path: string, query: Query): string {

@@ -37,6 +37,11 @@ export interface Operation extends Route {
   stream?: z.ZodType;
   /** With `list`: the response has no total count. */
   isUncounted?: true;
+  /**
+   * The fields of a project, token or session that are stored and that a change depends on: with GET they are part of the ETag, and with
+   * PATCH and DELETE `If-Match` is checked against them.
+   */
+  version?: z.ZodObject;
   /** The response contains a secret, so it must not be stored. Only one operation has this. */
   holdsSecret?: true;
   /** Kinds of refusal (daemon/core/refusal.ts), in addition to those that any request can get. */

@@ -42,9 +42,15 @@ export class AdminSessions {
     return { id, begunAtMs: begun.timeMs, endedAtMs: ended?.timeMs ?? null };
   }
 
-  /** Idempotent. @throws {Refusal} as `session` does. */
-  async end(id: string, caller: Caller): Promise<AdminSession> {
+  /**
+   * Idempotent. `expect` throws a refusal if this state of the session must not be ended. It needs no lock: the only change of a session
+   * is its end, so that two that are made at the same time have one result.
+   *
+   * @throws {Refusal} as `session` does.
+   */
+  async end(id: string, caller: Caller, expect?: (before: AdminSession) => void): Promise<AdminSession> {
     const session = await this.session(id);
+    expect?.(session);
     if (session.endedAtMs !== null) return session;
     await this.#audit.recordSuccess({ action: 'admin.logout', details: { session: id } }, caller);
     return this.session(id);

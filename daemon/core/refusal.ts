@@ -13,6 +13,8 @@ export type RefusalKind =
   | 'too_many_attempts'
   | 'not_found'
   | 'name_taken'
+  | 'precondition_failed'
+  | 'upstream_changed'
   | 'key_required'
   | 'key_refused'
   | 'key_not_checked'

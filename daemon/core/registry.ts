@@ -65,6 +65,9 @@ export interface RegistryOptions {
   onUpstreamChanged: (projectId: string) => void;
 }
 
+/** Throws a refusal if a change must not be made to this state. Called in the change's transaction, with what it has locked. */
+export type Expectation<T> = (before: T) => void;
+
 /** A project for display. */
 export type ShownProject = Project & ProjectFigures;
 
@@ -152,11 +155,17 @@ export class Registry {
     });
   }
 
-  async updateProject(id: string, changes: ProjectChanges, caller: Caller): Promise<ShownProject> {
+  async updateProject(
+    id: string,
+    changes: ProjectChanges,
+    caller: Caller,
+    expect?: Expectation<Project>,
+  ): Promise<ShownProject> {
     const attempt = { action: 'project.update', projectId: id } as const;
     const updated = await this.#change(attempt, caller, async (tx) => {
       const before = await tx.lockProject(id);
       if (!before) throw projectNotFound();
+      expect?.(before);
       const after = applied(before, changes, this.#clock.now());
       if (changes.upstreamKey === undefined && this.#originOf(before) !== this.#originOf(after)) throw keyRequired();
       await tx.updateProject(after, changes.upstreamKey);
@@ -192,8 +201,8 @@ export class Registry {
     return this.#withFigures(project);
   }
 
-  /** @returns null if there is no such project. */
-  upstreamOf(id: string): Promise<Pick<Project, 'upstreamBaseUrl' | 'upstreamAuth'> | null> {
+  /** What a change would begin with. @returns null if there is no such project. */
+  projectBefore(id: string): Promise<Project | null> {
     return orUnavailable(this.#store.project(id));
   }
 
@@ -278,12 +287,12 @@ export class Registry {
     return { token: { ...issued, ...UNUSED, ...NOT_REVOKED, projectName, state: 'active' }, secret };
   }
 
-  revokeToken(id: string, caller: Caller): Promise<ShownToken> {
-    return this.#setTokenActive(id, this.#revocationBy(caller), caller);
+  revokeToken(id: string, caller: Caller, expect?: Expectation<Token>): Promise<ShownToken> {
+    return this.#setTokenActive(id, this.#revocationBy(caller), caller, expect);
   }
 
-  reactivateToken(id: string, caller: Caller): Promise<ShownToken> {
-    return this.#setTokenActive(id, null, caller);
+  reactivateToken(id: string, caller: Caller, expect?: Expectation<Token>): Promise<ShownToken> {
+    return this.#setTokenActive(id, null, caller, expect);
   }
 
   /**
@@ -291,13 +300,19 @@ export class Registry {
    *
    * @param revocation null reactivates the token.
    */
-  async #setTokenActive(id: string, revocation: Revocation | null, caller: Caller): Promise<ShownToken> {
+  async #setTokenActive(
+    id: string,
+    revocation: Revocation | null,
+    caller: Caller,
+    expect?: Expectation<Token>,
+  ): Promise<ShownToken> {
     const isActive = revocation === null;
     const attempt = { action: isActive ? 'token.reactivate' : 'token.revoke', tokenId: id } as const;
     const row = await this.#change(attempt, caller, async (tx) => {
-      const found = await tx.token(id);
+      const found = await tx.lockToken(id);
       if (!found) throw tokenNotFound();
       const { token } = found;
+      expect?.(token);
       const changed = token.isActive === isActive ? token : { ...token, isActive, ...(revocation ?? NOT_REVOKED) };
       if (changed !== token) await (revocation ? tx.revokeToken(id, revocation) : tx.reactivateToken(id));
       return {
@@ -419,7 +434,8 @@ function applied(before: Project, changes: ProjectChanges, now: number): Project
     apiKeyHint: changes.upstreamKey === undefined ? before.apiKeyHint : hintOf(changes.upstreamKey),
     upstreamBaseUrl: changes.upstreamBaseUrl === undefined ? before.upstreamBaseUrl : changes.upstreamBaseUrl,
     upstreamAuth: changes.upstreamAuth ?? before.upstreamAuth,
-    updatedAtMs: now,
+    // Later than before, so that no two versions have the same time: also if the clock stands still, or another instance's is ahead.
+    updatedAtMs: Math.max(now, before.updatedAtMs + 1),
     deactivatedAtMs: isActive ? null : (before.deactivatedAtMs ?? now),
   };
 }

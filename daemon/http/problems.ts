@@ -23,6 +23,8 @@ const PROBLEMS: Record<RefusalKind, Problem> = {
   too_many_attempts: { status: 429 },
   not_found: { status: 404 },
   name_taken: { status: 409 },
+  precondition_failed: { status: 412 },
+  upstream_changed: { status: 409 },
   key_required: { status: 400 },
   key_refused: { status: 422 },
   key_not_checked: { status: 502 },

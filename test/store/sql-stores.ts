@@ -219,28 +219,33 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       await database.transact((tx) => tx.execute('UPDATE tokens SET is_active = $yes', { yes: true }));
     });
 
-    it('that one transaction locks are not changed by another until it ends', async () => {
-      const project = await aProject();
-      const order: string[] = [];
-      let release: () => void = () => undefined;
-      const held = new Promise<void>((resolve) => (release = resolve));
-      let locked: () => void = () => undefined;
-      const isLocked = new Promise<void>((resolve) => (locked = resolve));
-      const first = change(async (tx) => {
-        await tx.lockProject(project.id);
-        locked();
-        await held;
-        order.push('first');
+    for (const [what, lock] of [
+      ['lockProject', (tx: ChangeTransaction, { projectId }: NewToken) => tx.lockProject(projectId)],
+      ['lockToken', (tx: ChangeTransaction, { id }: NewToken) => tx.lockToken(id)],
+    ] as const) {
+      it(`that one transaction locks are not changed by another until it ends: ${what}`, async () => {
+        const token = await aToken();
+        const order: string[] = [];
+        let release: () => void = () => undefined;
+        const held = new Promise<void>((resolve) => (release = resolve));
+        let locked: () => void = () => undefined;
+        const isLocked = new Promise<void>((resolve) => (locked = resolve));
+        const first = change(async (tx) => {
+          await lock(tx, token);
+          locked();
+          await held;
+          order.push('first');
+        });
+        await isLocked;
+        const second = change(async (tx) => {
+          await lock(tx, token);
+          order.push('second');
+        });
+        release();
+        await Promise.all([first, second]);
+        expect(order).to.deep.equal(['first', 'second']);
       });
-      await isLocked;
-      const second = change(async (tx) => {
-        await tx.lockProject(project.id);
-        order.push('second');
-      });
-      release();
-      await Promise.all([first, second]);
-      expect(order).to.deep.equal(['first', 'second']);
-    });
+    }
   });
 
   describe('numbers', () => {

@@ -25,6 +25,7 @@ export const sessions = {
     summary: 'Get a session',
     description: 'Returns a session and when it ended, on whichever instance that happened.',
     response: schemas.session,
+    version: schemas.sessionVersion,
     refusals: ['not_found'],
     example: { response: schemas.sessionExample },
   },
@@ -34,7 +35,8 @@ export const sessions = {
     summary: 'Log out',
     description: 'Ends a session on all instances. Ending an ended session also succeeds.',
     response: schemas.session,
-    refusals: ['not_found'],
+    version: schemas.sessionVersion,
+    refusals: ['not_found', 'precondition_failed'],
     example: { response: { ...schemas.sessionExample, ended_at: '2030-01-31T18:00:00.000Z' } },
   },
 } as const satisfies Partial<Declared>;

@@ -82,6 +82,7 @@ export const tokens = {
     summary: 'Get a token',
     description: 'Returns the token with this ID, without its secret.',
     response: schemas.token,
+    version: schemas.tokenVersion,
     refusals: ['not_found'],
     example: { response: schemas.tokenExample },
   },
@@ -92,7 +93,8 @@ export const tokens = {
     description: 'Works in any state of the token. A reactivated token keeps its expiry and its cap.',
     body: schemas.tokenPatch,
     response: schemas.token,
-    refusals: ['not_found'],
+    version: schemas.tokenVersion,
+    refusals: ['not_found', 'precondition_failed'],
     example: {
       bodies: { revoke: { is_active: false }, reactivate: { is_active: true } },
       response: schemas.tokenExample,
@@ -104,7 +106,8 @@ export const tokens = {
     summary: 'Revoke a token',
     description: 'Also ends the in-flight requests of the token. Revoking a revoked token succeeds.',
     response: schemas.message,
-    refusals: ['not_found'],
+    version: schemas.tokenVersion,
+    refusals: ['not_found', 'precondition_failed'],
     example: { response: { message: 'token revoked' } },
   },
 } as const satisfies Partial<Declared>;

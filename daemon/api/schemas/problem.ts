@@ -12,6 +12,10 @@ export const PROBLEM_CODES = {
   method_not_allowed: 'The path does not support this method; `Allow` lists the methods that it supports.',
   request_timeout: 'The request was not received in time.',
   name_taken: 'Another project already has this name.',
+  precondition_failed:
+    'The resource was changed since the client got the ETag that it sent as `If-Match`. Nothing was changed.',
+  upstream_changed:
+    'The provider of the project was changed while the API key was checked with the former provider. Nothing was changed.',
   key_required:
     'The change leads the requests of the project to another host, and has no API key for it. The stored key is only sent to the host that it was given for.',
   key_refused: 'The provider refused the API key, which was to be checked. Nothing was changed.',

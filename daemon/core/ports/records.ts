@@ -138,7 +138,8 @@ export interface ChangeTransaction {
   insertProject(project: NewProject): Promise<void>;
   /** Writes the project's new state, and its upstream key unless undefined. */
   updateProject(project: Project, upstreamKey: string | undefined): Promise<void>;
-  token(id: string): Promise<TokenRow | null>;
+  /** Reads the token and locks it until the end of the transaction. */
+  lockToken(id: string): Promise<TokenRow | null>;
   insertToken(token: NewToken): Promise<void>;
   revokeToken(id: string, revocation: Revocation): Promise<void>;
   reactivateToken(id: string): Promise<void>;

@@ -7,6 +7,8 @@ import type { PageOf, PageRequest } from '../../core/ports.js';
 import { sendJson, sendJsonWithETag } from './json-responses.js';
 import { framingOf, hasBody } from '../body.js';
 import { callerOf } from './caller.js';
+import { matchCheck, versionOf } from './preconditions.js';
+import type { Core } from './wire.js';
 import type { EventStreams, Feed } from './event-streams.js';
 import { type SmallBodyOptions, readJson } from '../small-body.js';
 import { type ListQuery, pageRequest, setPaging } from './paging.js';
@@ -15,6 +17,7 @@ import { parseBody, parseQuery } from './validation.js';
 
 type QueryOf<Op> = Op extends { query: infer Query extends z.ZodType } ? z.output<Query> : unknown;
 type BodyOf<Op> = Op extends { body: infer Body extends z.ZodType } ? z.output<Body> : unknown;
+type StateOf<Op> = Op extends { version: infer Version extends z.ZodObject } ? Core<z.output<Version>> : never;
 
 /** A parsed and validated request. */
 export interface OperationRequest<Op = unknown> {
@@ -23,6 +26,11 @@ export interface OperationRequest<Op = unknown> {
   query: QueryOf<Op>;
   body: BodyOf<Op>;
   caller: Caller;
+  /**
+   * Throws a refusal unless `If-Match` allows the state that a change begins with. The change calls it in its transaction, with what it
+   * has read and locked there.
+   */
+  expectMatch: (before: StateOf<Op>) => void;
   /** For streams: `Last-Event-ID` as the client sent it. */
   lastEventId: string | null;
   /** Creates a signal that is aborted when the client disconnects before it has the response. */
@@ -84,7 +92,7 @@ type AnyHandler = (request: OperationRequest, page: PageRequest | null) => Promi
 const NOTHING = z.strictObject({});
 
 function handlerOf(operation: Operation, run: AnyHandler, options: ServeOptions): MethodHandler {
-  const { method, path, list, stream, status = 200 } = operation;
+  const { method, path, list, stream, version, status = 200 } = operation;
   return async (req, res) => {
     const query: unknown = parseQuery(operation.query ?? NOTHING, req, operation.aliases);
     // Without a body, the error message names the missing fields.
@@ -95,6 +103,7 @@ function handlerOf(operation: Operation, run: AnyHandler, options: ServeOptions)
       query,
       body,
       caller: callerOf(req, res),
+      expectMatch: version ? matchCheck(version, req.get('if-match')) : () => undefined,
       lastEventId,
       clientGone: () => abortedOnClose(res),
     };
@@ -110,7 +119,11 @@ function handlerOf(operation: Operation, run: AnyHandler, options: ServeOptions)
       return;
     }
     if (operation.holdsSecret) res.setHeader('Cache-Control', 'no-store');
-    if (method === 'GET') sendJsonWithETag(req, res, result);
-    else sendJson(res, status, result);
+    const current = version && method !== 'DELETE' ? versionIn(version, result as Record<string, unknown>) : undefined;
+    if (method === 'GET') sendJsonWithETag(req, res, result, current);
+    else sendJson(res, status, result, current);
   };
 }
+
+const versionIn = ({ shape }: z.ZodObject, shown: Record<string, unknown>): string =>
+  versionOf(Object.fromEntries(Object.keys(shape).map((name) => [name, shown[name]])));

@@ -1,19 +1,26 @@
 /** JSON responses of the management API, with ETags and 304. */
-import { createHash } from 'node:crypto';
 import type { Request, Response } from 'express';
+import { digestOf } from './preconditions.js';
 
-export function sendJson(res: Response, status: number, value: unknown): void {
-  send(res, status, JSON.stringify(value));
+/** @param version first part of the ETag of what was changed, for `If-Match` of a later change. Without it there is no ETag. */
+export function sendJson(res: Response, status: number, value: unknown, version?: string): void {
+  const text = JSON.stringify(value);
+  if (version !== undefined) res.setHeader('ETag', etagOf(res, text, version));
+  send(res, status, text);
 }
+
+const etagOf = (res: Response, text: string, version: string) =>
+  `"${version}${digestOf([text, res.getHeader('X-Total-Count'), res.getHeader('Link')])}"`;
 
 /**
  * Responds to GET or HEAD. The ETag is a digest of everything shown, including the paging headers set before: counts and states change
  * without a change of any row, so nothing less is sufficient.
+ *
+ * @param version first part of the ETag, for `If-Match`.
  */
-export function sendJsonWithETag(req: Request, res: Response, value: unknown): void {
+export function sendJsonWithETag(req: Request, res: Response, value: unknown, version = ''): void {
   const text = JSON.stringify(value);
-  const shown = JSON.stringify([text, res.getHeader('X-Total-Count'), res.getHeader('Link')]);
-  const tag = `"${createHash('sha256').update(shown).digest('base64url')}"`;
+  const tag = etagOf(res, text, version);
   res.setHeader('ETag', tag);
   res.setHeader('Cache-Control', 'private, no-cache'); // Clients may store it, but must revalidate it before each use.
   if (isHeld(req.get('if-none-match'), tag)) res.status(304).end();

@@ -39,6 +39,10 @@ export const REQUEST_HEADERS: Record<string, Json> = Object.fromEntries([
     'The `ETag` of a response that the client has. If the response has not changed, the status is 304.',
   ),
   requestHeader(
+    'If-Match',
+    'Makes the change only if the resource is as it was in the response with this `ETag`, or with one of several, separated by commas; `*`: in any state. Otherwise the status is 412. Counts and times of use may have changed.',
+  ),
+  requestHeader(
     'Last-Event-ID',
     'The `id` of the last event that the client has. The stream continues with the events after it, as far as they are still stored.',
   ),

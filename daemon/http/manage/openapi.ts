@@ -72,10 +72,11 @@ export function openApi(version: string): Json {
 }
 
 function described(name: string, operation: Operation, shared: Shared): Json {
-  const { method, tag, summary, description, body, stream, example = {} } = operation;
+  const { method, tag, summary, description, body, stream, version, example = {} } = operation;
   const headers = [
     ...(stream ? ['Last-Event-ID'] : []),
     ...(method === 'GET' && !stream ? ['If-None-Match'] : []),
+    ...(method !== 'GET' && version ? ['If-Match'] : []),
     'X-Request-ID',
     // Caller and reason are recorded for changes only.
     ...(method === 'GET' ? [] : ['X-Llmp-Actor', 'X-Llmp-User', 'X-Audit-Reason', 'X-Llmp-Client-IP']),
@@ -107,7 +108,7 @@ function queryParameters({ query }: Operation, values: Record<string, unknown>):
 }
 
 function success(
-  { method, status = 200, response, list, stream, isUncounted, holdsSecret }: Operation,
+  { method, status = 200, response, list, stream, version, isUncounted, holdsSecret }: Operation,
   example: Example,
   shared: Shared,
 ): Json {
@@ -118,7 +119,7 @@ function success(
   const shape = list ? { type: 'array', items: schemaOf(list) } : response && schemaOf(response);
   const headers = headersOf(
     'X-Request-ID',
-    ...(method === 'GET' ? ['ETag'] : []),
+    ...(method === 'GET' || (method !== 'DELETE' && version) ? ['ETag'] : []),
     ...(list ? PAGING.slice(isUncounted ? 1 : 0) : []),
   );
   const description = list

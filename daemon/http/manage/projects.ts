@@ -4,8 +4,9 @@ import type { Operations } from '../../api/operations.js';
 import { projectBaseUrl } from '../../../config/urls.js';
 import type { Live } from '../../../config/settings.js';
 import type { KeyCheck, UpstreamAuth } from '../../api/vocabulary.js';
-import { Refusal } from '../../core/refusal.js';
+import { Refusal, type RefusalKind } from '../../core/refusal.js';
 import type { Registry, ShownProject } from '../../core/registry.js';
+import type { Project } from '../../core/token.js';
 import { keyCheckOf, type ProbeProvider, projectCheckOf } from '../proxy/key-check.js';
 import type { ProjectUpstream } from '../proxy/upstreams.js';
 import type { Handlers, OperationRequest } from './endpoints.js';
@@ -41,17 +42,24 @@ export function projectHandlers({
   probeProvider,
   live,
 }: ProjectOptions): Handlers<Pick<Operations, ProjectOperation>> {
-  /** Checks a key before a change, outside of the change's transaction. Records in the audit log that it was not stored. */
+  /**
+   * Checks a key before a change, outside of the change's transaction: see `expectAsChecked`. Records in the audit log that it was not
+   * stored.
+   *
+   * @param expect throws a refusal if the key must not be sent.
+   */
   async function checked(
     key: ProjectUpstream & { upstreamKey: string },
     { caller, clientGone }: Pick<OperationRequest, 'caller' | 'clientGone'>,
     projectId: string | null,
     details: { name?: string | undefined },
+    expect?: () => void,
   ): Promise<KeyCheck> {
     try {
+      expect?.();
       return keyCheckOf(await probeProvider({ ...key, requestId: caller.requestId ?? '', signal: clientGone() }));
     } catch (error) {
-      if (error instanceof Refusal && (error.kind === 'key_refused' || error.kind === 'key_not_checked')) {
+      if (error instanceof Refusal && NOT_STORED.has(error.kind)) {
         await registry.recordKeyRefusal(projectId, details, error, caller);
       }
       throw error;
@@ -74,6 +82,7 @@ export function projectHandlers({
       const keyCheck = isToCheck
         ? await checked({ ...after(DEFAULT_UPSTREAM, upstream), upstreamKey }, request, null, { name })
         : undefined;
+      upstreamIn(request.body); // UPSTREAM_ALLOWED_HOSTS may have been reloaded during the check.
       return wireChanged(await registry.createProject({ name, ...key, keyCheck }, request.caller), keyCheck);
     },
 
@@ -93,12 +102,20 @@ export function projectHandlers({
       }
       const id = idOf(request, 'project');
       // A key for an unknown project is not sent to a provider; the update refuses it.
-      const before = isToCheck ? await registry.upstreamOf(id) : null;
-      const keyCheck =
-        before && upstreamKey !== undefined
-          ? await checked({ ...after(before, changes), upstreamKey }, request, id, {})
-          : undefined;
-      return wireChanged(await registry.updateProject(id, { ...changes, keyCheck }, request.caller), keyCheck);
+      const before = isToCheck ? await registry.projectBefore(id) : null;
+      let keyCheck: KeyCheck | undefined;
+      if (before && upstreamKey !== undefined) {
+        keyCheck = await checked({ ...after(before, changes), upstreamKey }, request, id, {}, () => {
+          request.expectMatch(before);
+        });
+      }
+      const expect = (current: Project) => {
+        request.expectMatch(current);
+        upstreamIn(request.body); // UPSTREAM_ALLOWED_HOSTS may have been reloaded during the check.
+        if (before) expectAsChecked(after(before, changes), after(current, changes));
+      };
+      const project = await registry.updateProject(id, { ...changes, keyCheck }, request.caller, expect);
+      return wireChanged(project, keyCheck);
     },
 
     // Regardless of whether the project exists: projects are never deleted, and each attempt is audited.
@@ -117,6 +134,18 @@ export function projectHandlers({
       return { message: `${count} ${count === 1 ? 'token' : 'tokens'} revoked`, revoked_count: count };
     },
   };
+}
+
+/** Why a key was not stored, to be recorded. */
+const NOT_STORED: ReadonlySet<RefusalKind> = new Set(['key_refused', 'key_not_checked', 'precondition_failed']);
+
+/** A key that one provider has accepted must not be stored for another, to which it would be sent. */
+function expectAsChecked(checked: ProjectUpstream, stored: ProjectUpstream): void {
+  if (checked.upstreamBaseUrl === stored.upstreamBaseUrl && checked.upstreamAuth === stored.upstreamAuth) return;
+  throw new Refusal(
+    'upstream_changed',
+    'the provider of the project was changed while the key was checked; nothing was changed',
+  );
 }
 
 const DEFAULT_UPSTREAM: ProjectUpstream = { upstreamBaseUrl: null, upstreamAuth: 'bearer' };

@@ -183,13 +183,15 @@ function tokenHandlers(registry: Registry): Handlers<Pick<Operations, TokenOpera
 
     updateToken: async (request) => {
       const id = idOf(request, 'token');
-      const { body, caller } = request;
-      const token = body.is_active ? registry.reactivateToken(id, caller) : registry.revokeToken(id, caller);
+      const { body, caller, expectMatch } = request;
+      const token = body.is_active
+        ? registry.reactivateToken(id, caller, expectMatch)
+        : registry.revokeToken(id, caller, expectMatch);
       return wireToken(await token);
     },
 
     revokeToken: async (request) => {
-      await registry.revokeToken(idOf(request, 'token'), request.caller);
+      await registry.revokeToken(idOf(request, 'token'), request.caller, request.expectMatch);
       return { message: 'token revoked' };
     },
   };
@@ -305,6 +307,7 @@ function sessionHandlers({
 
     readSession: async (request) => wireSession(await sessions.session(idOf(request, 'session'))),
 
-    logOut: async (request) => wireSession(await sessions.end(idOf(request, 'session'), request.caller)),
+    logOut: async (request) =>
+      wireSession(await sessions.end(idOf(request, 'session'), request.caller, request.expectMatch)),
   };
 }

@@ -35,7 +35,7 @@ type CoreName<Name extends string> = Name extends `${infer What}_at` ? `${Camel<
 type CoreValue<Name, Value> = Name extends `${string}_at` ? number | Extract<Value, null> : Value;
 
 /** The core's type for a value that is shown as `Wire`. */
-type Core<Wire> = { readonly [Name in keyof Wire & string as CoreName<Name>]: CoreValue<Name, Wire[Name]> };
+export type Core<Wire> = { readonly [Name in keyof Wire & string as CoreName<Name>]: CoreValue<Name, Wire[Name]> };
 
 const coreName = (name: string) =>
   name.replace(/_at$/, '_at_ms').replace(/_([a-z\d])/g, (_, letter: string) => letter.toUpperCase());
@@ -44,7 +44,7 @@ const coreName = (name: string) =>
  * Converter to a wire shape: copies each property under its wire name, times as timestamps. A property that the core's type lacks does
  * not compile.
  */
-function wired<Shape extends z.ZodObject>({ shape }: Shape): (value: Core<z.output<Shape>>) => z.output<Shape> {
+export function wired<Shape extends z.ZodObject>({ shape }: Shape): (value: Core<z.output<Shape>>) => z.output<Shape> {
   const properties = Object.keys(shape).map((name) => ({ name, core: coreName(name), isTime: name.endsWith('_at') }));
   return (value) => {
     const values = value as Readonly<Record<string, unknown>>;

@@ -26,7 +26,7 @@ import { listProjects, lockedProject, upstreamKeyContext, projectById, storedUps
 import { type ProjectFigureCounts, projectFigures } from './project-figures.js';
 import { AUDIT, CHANGES, PROJECTS, TOKENS } from './tables.js';
 import { listTokens } from './token-list.js';
-import { tokenByDigest, tokenById } from './tokens.js';
+import { lockedToken, tokenByDigest, tokenById } from './tokens.js';
 import type { ListTotals } from './list-totals.js';
 
 export class SqlRecords implements RecordStore {
@@ -152,8 +152,8 @@ class SqlChangeTransaction implements ChangeTransaction {
     return { sealedKey: text, sealedWith: keyId };
   }
 
-  token(id: string) {
-    return tokenById(this.#tx, id);
+  lockToken(id: string) {
+    return lockedToken(this.#tx, id);
   }
 
   async insertToken(token: NewToken): Promise<void> {

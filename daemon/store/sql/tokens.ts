@@ -1,7 +1,7 @@
 import type { KnownToken, TokenLookup, TokenRow } from '../../core/ports.js';
 import { NOT_REVOKED } from '../../core/token.js';
 import type { SecretBox } from '../secrets.js';
-import type { Reader } from './database.js';
+import type { Reader, SqlTransaction } from './database.js';
 import { upstreamKeyContext } from './projects.js';
 import { TOKEN, type TokenColumns } from './tables.js';
 
@@ -27,9 +27,14 @@ export function tokenByDigest(on: Reader, digest: string): Promise<TokenRow | nu
   return oneToken(on, 't.digest = $value', digest);
 }
 
-async function oneToken(on: Reader, condition: string, value: string): Promise<TokenRow | null> {
+/** Locks the token until the transaction ends. */
+export function lockedToken(tx: SqlTransaction, id: string): Promise<TokenRow | null> {
+  return oneToken(tx, 't.id = $value', id, tx.dialect.forUpdate);
+}
+
+async function oneToken(on: Reader, condition: string, value: string, lock = ''): Promise<TokenRow | null> {
   const [row] = await on.select<TokenRowColumns>(
-    `SELECT ${ROW_COLUMNS} FROM tokens t WHERE ${condition}`,
+    `SELECT ${ROW_COLUMNS} FROM tokens t WHERE ${condition} ${lock}`,
     { value },
     'usual',
   );

@@ -163,6 +163,20 @@ export function behavesInChanges(given: ContractContext): void {
       }
     });
 
+    it('findings-3 A7: of one state that several instances make at the same time with If-Match: one is made', async () => {
+      const token = await issued();
+      for (const path of [`/manage/projects/${project.id}`, `/manage/tokens/${token.id}`]) {
+        const etag = (await given.system.manage('GET', path)).headers.get('etag') ?? '';
+        const answers = await Promise.all(
+          Array.from({ length: 6 }, (_, at) => {
+            const body = path.includes('tokens') ? { is_active: false } : { name: `${project.name} ${at}` };
+            return given.system.manage('PATCH', path, { body, headers: { 'if-match': etag }, at });
+          }),
+        );
+        expect(answers.map(({ status }) => status).sort(), path).to.deep.equal([200, 412, 412, 412, 412, 412]);
+      }
+    });
+
     it('are visible in conditional requests to any instance', async () => {
       const token = await issued();
       for (const path of [

@@ -211,6 +211,45 @@ describe('the check of a key', () => {
     expect((await setKey()).body).to.include({ key_check: 'accepted' });
   });
 
+  it('findings-3 A7: a key that one provider accepted is not stored for another, set meanwhile', async () => {
+    const other = await startProvider();
+    const otherKey = canary('upstream');
+    const waiting: ServerResponse[] = [];
+    provider.answer = (_req, res) => void waiting.push(res);
+    const first = setKey();
+    await eventually('the check is waiting', () => provider.received.length === 1);
+    const moved = { upstream_base_url: other.url, api_key: otherKey };
+    await bodyOf(daemon.manage('PATCH', path(), moved));
+    json(waiting[0]!, 200, { data: [] });
+    const error = problemOf(await first, 409, 'upstream_changed');
+    expect(await lastRecord()).to.deep.include({ outcome: 'denied', details: { refused: error } });
+    const { token } = await daemon.createToken(project.id);
+    await daemon.call(token, '/v1/models');
+    expect(other.received.map(({ headers }) => headers.authorization)).to.deep.equal([`Bearer ${otherKey}`]);
+    await other.stop();
+  });
+
+  it('findings-3 A7: is not made for another header than that in which the key is sent then', async () => {
+    const waiting: ServerResponse[] = [];
+    provider.answer = (_req, res) => void waiting.push(res);
+    const first = setKey();
+    await eventually('the check is waiting', () => provider.received.length === 1);
+    await bodyOf(daemon.manage('PATCH', path(), { upstream_auth: 'x-api-key' }));
+    json(waiting[0]!, 200, { data: [] });
+    problemOf(await first, 409, 'upstream_changed');
+    expect(await stored()).to.equal(UPSTREAM_KEY.slice(-4));
+  });
+
+  it('findings-3 A7: is not made if If-Match does not match: the key might be meant for another provider', async () => {
+    const { headers } = await daemon.manage('GET', path());
+    await bodyOf(daemon.manage('PATCH', path(), { name: 'renamed' }));
+    const body = { api_key: KEY, check_key: true };
+    const answer = await daemon.manage('PATCH', path(), body, { 'if-match': headers.get('etag')! });
+    problemOf(answer, 412, 'precondition_failed');
+    expect(provider.received).to.have.length(0);
+    expect((await lastRecord()).outcome).to.equal('denied');
+  });
+
   it('comes before the creation of a project', async () => {
     const create = (name: string) => daemon.manage('POST', '/manage/projects', { name, api_key: KEY, check_key: true });
     provider.answer = quoting(401);
