@@ -67,6 +67,8 @@ export interface RequestEnded extends ContentFacts, SubjectNames {
   bytesOut: number;
   /** The response was an event stream, or the connection became a WebSocket. */
   streamed: boolean;
+  /** The response names `model`. Otherwise only the client does, who may have invented it. */
+  isModelAnswered?: boolean;
   upstreamRequestId: string | null;
 }
 

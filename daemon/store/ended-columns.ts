@@ -45,7 +45,7 @@ export function putNumbers(ended: RequestEnded, numbers: Float64Array, at: numbe
   numbers[at + 4] = ended.firstByteMs ?? NaN;
   numbers[at + 5] = ended.bytesIn;
   numbers[at + 6] = ended.bytesOut;
-  numbers[at + 7] = (ended.isForwarded ? 1 : 0) + (ended.streamed ? 2 : 0);
+  numbers[at + 7] = (ended.isForwarded ? 1 : 0) + (ended.streamed ? 2 : 0) + (ended.isModelAnswered ? 4 : 0);
   numbers[at + 8] = usage ? 1 : 0;
   numbers[at + 9] = usage?.promptTokens ?? NaN;
   numbers[at + 10] = usage?.completionTokens ?? NaN;
@@ -77,14 +77,15 @@ export function recordFrom(
     code: texts[text + 9] ?? null,
     problem: texts[text + 10] ?? null,
     outcome: texts[text + 11] as Outcome,
-    isForwarded: flags % 2 === 1,
+    isForwarded: (flags & 1) !== 0,
     cache: texts[text + 12] as RequestEnded['cache'],
     durationMs: numbers[number + 2] ?? 0,
     upstreamMs: knownOf(numbers[number + 3]),
     firstByteMs: knownOf(numbers[number + 4]),
     bytesIn: numbers[number + 5] ?? 0,
     bytesOut: numbers[number + 6] ?? 0,
-    streamed: flags >= 2,
+    streamed: (flags & 2) !== 0,
+    isModelAnswered: (flags & 4) !== 0,
     upstreamRequestId: texts[text + UPSTREAM_REQUEST_ID] ?? null,
     model: texts[text + MODEL] ?? null,
     usage: usageAt(numbers, number + 8),

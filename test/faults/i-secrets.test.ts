@@ -131,6 +131,7 @@ describe('I: secrets that a client of /v1 sends are not kept anywhere', () => {
       ...['outcome', 'cache', 'durationMs', 'upstreamMs', 'firstByteMs', 'bytesIn', 'bytesOut', 'streamed'],
       ...[
         'upstreamRequestId',
+        'isModelAnswered',
         'model',
         'usage',
         'requestBody',

@@ -106,6 +106,15 @@ describe('O: metrics', () => {
     expect(text).not.to.match(/path-|token-\d|10\.0\.|192\.0|code-|sk-/);
   });
 
+  it('findings-3 A8: O01: a project whose provider counts tokens for any name leaves series for the others', async () => {
+    const metrics = metricsAlone();
+    for (let i = 0; i < 1_000; i++) metrics.record({ ...REQUEST, model: `invented-${i}`, usage: USAGE });
+    for (const projectId of ['q', 'r'])
+      metrics.record({ ...REQUEST, projectId, model: `real-${projectId}`, usage: USAGE });
+    const series = seriesIn(await metrics.render()).filter(({ name }) => name === 'llmp_model_tokens_total');
+    expect(series.map(({ labels }) => labels.model)).to.include.members(['real-q', 'real-r', 'other']);
+  });
+
   it('O02: a scrape of all 2,000 series takes up to 50 ms and delays nothing for longer', async function () {
     this.timeout(60_000);
     const metrics = metricsAlone();

@@ -24,6 +24,7 @@ const FULL: RequestEnded = {
     model: 'm',
     streamed: true,
     isForwarded: true,
+    isModelAnswered: true,
   },
   ...{ requestBody: '{"a":"早"}', responseBody: '', upstreamMs: 0, firstByteMs: 0.25 },
   ...{ obfuscated: 'sk-wt-1…2', bytesIn: 3, bytesOut: 5_000_000_000 },

@@ -25,6 +25,7 @@ export const SOME_REQUEST: RequestEnded = {
   bytesIn: 0,
   bytesOut: 0,
   streamed: false,
+  isModelAnswered: false,
   upstreamRequestId: null,
   ...NO_CONTENT_FACTS,
 };

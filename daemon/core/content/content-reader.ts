@@ -92,6 +92,8 @@ export class ContentReader {
   #events: EventStreamReader | null = null;
   #compressed: HeadAndTail | null = null;
   #model: string | null = null;
+  /** Whether the response names the model of the facts. Known with them. */
+  isModelAnswered = false;
   readonly #capture: BodyCapture | null;
 
   constructor(readers: ContentReaders, mostBodyBytes: number | null) {
@@ -212,7 +214,9 @@ export class ContentReader {
   }
 
   #modelShown({ upstreamKey, target }: CaptureContext): string | null {
-    return maskedModelName(this.#responseModel() ?? requestedModel(this.#span(), target), upstreamKey);
+    const answered = this.#responseModel();
+    this.isModelAnswered = answered !== null;
+    return maskedModelName(answered ?? requestedModel(this.#span(), target), upstreamKey);
   }
 
   #responseModel(): string | null {

@@ -125,6 +125,7 @@ export class RequestRecord implements Completed {
     const telling = (facts: ContentFacts) => {
       ended.model = facts.model;
       ended.usage = facts.usage;
+      ended.isModelAnswered = content?.isModelAnswered ?? false;
       ended.requestBody = facts.requestBody;
       ended.responseBody = facts.responseBody;
       this.#options.onEnded(ended, this.cause);
@@ -166,6 +167,7 @@ export class RequestRecord implements Completed {
       bytesIn: this.bytesIn,
       bytesOut: this.bytesOut,
       streamed: this.isStreamed,
+      isModelAnswered: false,
       upstreamRequestId: this.upstreamRequestId,
       model: null,
       usage: null,

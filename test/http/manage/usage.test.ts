@@ -341,7 +341,70 @@ describe('usage', () => {
     }
   });
 
-  it('distinguishes up to 500 models a day', async () => {
+  describe('with model names that a client invents', () => {
+    const answers: [what: string, answer: Answer][] = [
+      [
+        'answers 200 without a model',
+        (_req, res) => {
+          json(res, 200, { data: [] });
+        },
+      ],
+      ['redirects', (_req, res) => void res.writeHead(307, { location: '/elsewhere' }).end()],
+    ];
+    for (const [what, answer] of answers) {
+      it(`findings-3 A8: names the real models of all projects, if the provider ${what} for 600 others`, async function () {
+        this.timeout(30_000);
+        const { daemon, provider } = scene;
+        provider.answer = answer;
+        const tokens = await Promise.all(Array.from({ length: 60 }, () => daemon.createToken(scene.project.id)));
+        const ask = (secret: string, model: string) =>
+          daemon.call(secret, '/v1/chat', {
+            method: 'POST',
+            headers: { 'content-type': 'application/json' },
+            body: JSON.stringify({ model }),
+          });
+        for (const [index, { token }] of tokens.entries())
+          await Promise.all(Array.from({ length: 10 }, (_, n) => ask(token, `invented-${index}-${n}`)));
+        const names = async (projectId: string) =>
+          (await report(daemon, `by=model&project_id=${projectId}`)).map(({ model }) => model);
+        await eventually('all are recorded', () => daemon.ended.length === 600);
+        expect(await names(scene.project.id))
+          .to.have.lengthOf(101)
+          .and.include('other');
+
+        const other = await daemon.createToken((await daemon.createProject()).id);
+        for (const { token } of [scene.token, other]) {
+          // Without usage, as an event stream is by default; and without a model, as some providers are.
+          provider.answer = (_req, res) => {
+            json(res, 200, { model: 'names-itself' });
+          };
+          await ask(token, 'names-itself');
+          provider.answer = (_req, res) => {
+            json(res, 200, { usage: { prompt_tokens: 1 } });
+          };
+          await ask(token, 'has-usage');
+        }
+        await eventually('all are recorded', () => daemon.ended.length === 604);
+        for (const projectId of [scene.project.id, other.project_id]) {
+          expect(await names(projectId)).to.include.members(['names-itself', 'has-usage']);
+        }
+      });
+    }
+
+    it('findings-3 A8: takes no names from another project, if the providers of many repeat every name', async () => {
+      await chat();
+      const ended = await scene.onlyRecord();
+      const names = new ModelNames();
+      const nameFor = (projectId: string, model: string) => names.nameFor({ ...ended, projectId, model });
+      for (let project = 0; project < 100; project++) {
+        for (let n = 0; n < 1_000; n++) nameFor(`p${project}`, `invented-${project}-${n}`);
+      }
+      expect(nameFor('p0', 'another')).to.equal('other');
+      for (let n = 0; n < 50; n++) expect(nameFor('real', `model-${n}`)).to.equal(`model-${n}`);
+    });
+  });
+
+  it('distinguishes up to 500 models a day in each project', async () => {
     const { usage } = scene.daemon.daemon;
     await chat();
     const ended = await scene.onlyRecord();

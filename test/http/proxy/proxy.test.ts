@@ -213,6 +213,7 @@ describe('a request on /v1', () => {
         cache: 'miss',
         bytesIn: 0,
         streamed: false,
+        isModelAnswered: false,
         upstreamRequestId: 'req_upstream_1',
         model: null,
         usage: null,
