@@ -22,6 +22,7 @@ import { recordsTo, serveThePrimary } from './compose/worker.js';
 import { createWorkers, type Workers, type WorkersOptions } from './compose/workers.js';
 import type { Admission } from './core/admission.js';
 import type { OnEnded } from './core/events.js';
+import { neverRecord } from './core/masking.js';
 import type { ClusterSync } from './core/cluster-sync.js';
 import type { Clock, Log } from './core/ports.js';
 import type { StatusReport } from './core/status.js';
@@ -119,6 +120,7 @@ async function started(options: ComposeOptions, opened: ResourceStack): Promise<
   const { settings, reloadable, log, clock, version, databaseTimeouts = DATABASE_TIMEOUTS, redisCommandMs } = options;
   const { link = null, instanceId = randomUUID(), daemonId = instanceId } = options;
   const isPrimary = options.workers !== undefined && settings.workers > 1;
+  neverRecord(settings.managementToken);
   const live = { current: reloadable };
   const shared = { settings, live, log, clock, version, databaseTimeouts, redisCommandMs };
   const heap = new HeapGuard(clock);

@@ -50,6 +50,13 @@ export const masked = (caller: Caller): Caller => ({
   reason: caller.reason && withoutSecrets(caller.reason),
 });
 
+function maskedValue(value: unknown): unknown {
+  if (typeof value === 'string') return withoutSecrets(value);
+  if (Array.isArray(value)) return value.map(maskedValue);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, its]) => [name, maskedValue(its)]));
+}
+
 export function auditRecord(
   subject: AuditSubject,
   caller: Caller,
@@ -61,8 +68,9 @@ export function auditRecord(
     tokenId: null,
     obfuscated: null,
     count: null,
-    details: null,
     ...subject,
+    // A name or an address may be a secret that was pasted into the wrong field.
+    details: subject.details ? (maskedValue(subject.details) as AuditRecord['details']) : null,
     ...masked(caller),
     id: randomUUID(),
     timeMs,

@@ -5,6 +5,7 @@
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto';
 import { chmodSync, closeSync, existsSync, fsyncSync, mkdirSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { neverRecordKey } from '../core/masking.js';
 
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
@@ -21,6 +22,7 @@ export class DecryptionFailed extends Error {
   override name = 'DecryptionFailed';
 }
 
+/** Whatever it encrypts or decrypts is a key of a provider, which must not be recorded, wherever a client repeats it. */
 export class SecretBox {
   readonly #key: Buffer;
   /** All keys that can decrypt, by ID. */
@@ -51,6 +53,7 @@ export class SecretBox {
 
   /** @param place where the secret is stored, for example `project:<id>:api_key`. */
   seal(secret: string, place: string): Sealed {
+    neverRecordKey(secret);
     const nonce = randomBytes(NONCE_BYTES);
     const cipher = createCipheriv('aes-256-gcm', this.#key, nonce).setAAD(Buffer.from(place));
     const body = Buffer.concat([cipher.update(secret, 'utf8'), cipher.final()]);
@@ -67,7 +70,9 @@ export class SecretBox {
         authTagLength: TAG_BYTES,
       });
       opener.setAAD(Buffer.from(place)).setAuthTag(bytes.subarray(-TAG_BYTES));
-      return opener.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES), undefined, 'utf8') + opener.final('utf8');
+      const secret = opener.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES), undefined, 'utf8') + opener.final('utf8');
+      neverRecordKey(secret);
+      return secret;
     } catch (error) {
       throw new DecryptionFailed('not encrypted for this place, or modified', { cause: error });
     }

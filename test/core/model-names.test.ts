@@ -2,10 +2,12 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { UPSTREAM_KEY } from '../support/daemon.js';
+import { canary } from '../support/canaries.js';
+import { MANAGEMENT_TOKEN, UPSTREAM_KEY } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
 import { permit } from '../support/leaks.js';
 import { json } from '../support/provider.js';
+import { head } from '../support/raw.js';
 import { ProxyFixture } from '../support/proxy-fixture.js';
 
 // In the format of providers' keys, but invalid.
@@ -14,8 +16,11 @@ const letters = (count: number) => 'aB3dE6gH9jK2mN5pQ8rS1tU4vW7xY0z'.repeat(2).s
 describe('the recorded model of a request', () => {
   let scene: ProxyFixture;
 
+  const otherKey = canary('upstream');
+
   beforeEach(async () => {
-    scene = await ProxyFixture.open();
+    scene = await ProxyFixture.open({ ENABLE_METRICS: 'true' });
+    await scene.daemon.createProject({ name: 'another', api_key: otherKey });
   });
   afterEach(() => scene.close());
 
@@ -36,22 +41,31 @@ describe('the recorded model of a request', () => {
   const records = async () => {
     const usage: unknown = (await scene.daemon.manage('GET', '/manage/usage?by=model')).body;
     const audit: unknown = (await scene.daemon.manage('GET', '/manage/audit?action=token.use')).body;
+    const top: unknown = (await scene.daemon.manage('GET', '/manage/top?by=model')).body;
+    const events: unknown = (await scene.daemon.manage('GET', '/manage/events')).body;
+    const metrics = await (await fetch(`${scene.daemon.managementUrl}/metrics`)).text();
     await scene.daemon.stop(); // Writes all that is still buffered.
     const file = readFileSync(join(scene.daemon.dir, 'audit-use.log'), 'utf8');
-    return JSON.stringify([scene.daemon.ended, usage, audit]) + file;
+    return JSON.stringify([scene.daemon.ended, usage, audit, top, events]) + metrics + file;
   };
 
   const SECRETS: Record<string, () => string> = {
     "the project's key": () => UPSTREAM_KEY,
+    'the management token': () => MANAGEMENT_TOKEN,
+    'the key of another project': () => otherKey,
+    'a key of Nvidia': () => `nvapi-${letters(60)}`,
+    'a key of Cerebras': () => `csk-${letters(48)}`,
     'the secret of a token': () => scene.secret,
     'a key of OpenAI': () => `sk-proj-${letters(40)}`,
     'a key of Google': () => `AIza${letters(35)}`,
     'a key of Groq': () => `gsk_${letters(52)}`,
     'a key of xAI': () => `xai-${letters(60)}`,
   };
+  const A16 = ['the management token', 'the key of another project', 'a key of Nvidia', 'a key of Cerebras'];
   for (const [what, secretOf] of Object.entries(SECRETS)) {
+    const row = A16.includes(what) ? 'findings-3 A16: ' : '';
     for (const [where, around] of Object.entries({ alone: '', 'within a name': 'openai/' })) {
-      it(`does not contain ${what}, ${where}, that a client sent (finding C5)`, async () => {
+      it(`${row}does not contain ${what}, ${where}, that a client sent (finding C5)`, async () => {
         const secret = secretOf();
         echoing(undefined);
         await chat({ model: around + secret });
@@ -60,10 +74,10 @@ describe('the recorded model of a request', () => {
         expect(await records()).not.to.include(secret);
       });
 
-      it(`does not contain ${what}, ${where}, that a provider repeated (finding C5)`, async () => {
+      it(`${row}does not contain ${what}, ${where}, that a provider repeated (finding C5)`, async () => {
         permit(
           /^forwarded response /,
-          ['upstream', 'token', 'unknown'],
+          ['upstream', 'token', 'management', 'unknown'],
           'the provider repeats it, and its bytes are its own',
         );
         const secret = secretOf();
@@ -74,6 +88,25 @@ describe('the recorded model of a request', () => {
         expect(await records()).not.to.include(secret);
       });
     }
+  }
+
+  for (const [what, secretOf] of Object.entries(SECRETS)) {
+    if (what === 'the secret of a token') continue; // It is refused in a path.
+    it(`findings-3 A16: as well as its path and its IDs do not contain ${what}, plain or percent-encoded`, async () => {
+      permit(/^forwarded response /, ['upstream', 'management', 'unknown'], 'the provider repeats it');
+      const secret = secretOf();
+      const encoded = Array.from(secret, (it) => `%${Buffer.from(it).toString('hex')}`).join('');
+      scene.provider.answer = (_req, res) => {
+        json(res, 200, {}, { 'x-request-id': secret });
+      };
+      for (const path of [secret, encoded, `models/${encoded}:generateContent`]) {
+        await scene.send(head(`GET /v1/${path}/x`, scene.secret, { 'X-Request-ID': secret }));
+      }
+      await recorded(3);
+      const all = await records();
+      expect(all).not.to.include(secret);
+      expect(all).not.to.include(encoded);
+    });
   }
 
   it('does not contain the part of a key before the truncation of a name (finding C5)', async () => {

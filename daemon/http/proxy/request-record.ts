@@ -7,6 +7,7 @@ import type { RealtimeReader } from '../../core/content/realtime-reader.js';
 import { type ContentFacts, NO_CONTENT_FACTS, type Outcome, type RequestEnded } from '../../core/events.js';
 import type { Clock } from '../../core/ports.js';
 import { type KnownSubject, type Refusal, sentenceOf } from '../../core/refusal.js';
+import { withoutSecrets } from '../../core/masking.js';
 import { pathWithoutSecrets } from '../../core/token-in-text.js';
 import type { CompletionQueue, Completed } from './completion-queue.js';
 import type { AddressOf } from '../client-address.js';
@@ -168,7 +169,7 @@ export class RequestRecord implements Completed {
       bytesOut: this.bytesOut,
       streamed: this.isStreamed,
       isModelAnswered: false,
-      upstreamRequestId: this.upstreamRequestId,
+      upstreamRequestId: this.upstreamRequestId === null ? null : withoutSecrets(this.upstreamRequestId),
       model: null,
       usage: null,
       requestBody: null,
