@@ -4,8 +4,10 @@ import type { WireProject, WireToken } from '../daemon/api/contract.js';
 import {
   ID_PREFIX_PATTERN,
   MAX_NAME_LENGTH,
+  isSameName,
   MAX_PAGE_SIZE,
   MIN_ID_PREFIX,
+  plainName,
   UUID_PATTERN,
 } from '../daemon/api/vocabulary.js';
 import { EXIT, Failure, quoted, usage } from '../console/failure.js';
@@ -89,7 +91,7 @@ interface Found<T> {
 export async function tokensMeant(client: ManagementClient, given: string): Promise<Found<WireToken>> {
   const found: Found<WireToken> = { meant: [], similar: [] };
   // Older daemons compare IDs with it as it is.
-  const q = ID_PREFIX_PATTERN.test(given) ? given.toLowerCase() : given;
+  const q = ID_PREFIX_PATTERN.test(given) ? given.toLowerCase() : plainName(given);
   // It selects by parts of names and prefixes of IDs, and ignores case.
   for await (const { items } of pagesOf((cursor) => client.tokens({ q, limit: LARGEST, ...cursor }))) {
     sortInto(found, items, given);
@@ -109,7 +111,7 @@ function sortInto<T extends WireToken | WireProject>({ meant, similar }: Found<T
   const isPrefix = ID_PREFIX_PATTERN.test(given);
   for (const item of items) {
     const { id, name } = item;
-    if (name === given || (isPrefix && id.startsWith(lower))) meant.push(item);
+    if (isSameName(name, given) || (isPrefix && id.startsWith(lower))) meant.push(item);
     else if (name?.toLowerCase().includes(lower) && similar.length < MAX_SHOWN && !similar.includes(name)) {
       similar.push(name);
     }

@@ -7,6 +7,7 @@
  * The API filters tokens and audit records, because only some pages are loaded: a filter that the API cannot express is reported as a
  * problem. Projects, which are all in memory, are filtered here, and so are events and the rows of Top, for what the API cannot express.
  */
+import { SECRET_PATTERN } from '../../daemon/api/vocabulary.js';
 import type { Completion, Filter, FilteredScreen, KnownNames, TermsResult } from './types.js';
 import { fuzzyFound } from '../fuzzy.js';
 import { eventReading } from './event-terms.js';
@@ -23,8 +24,8 @@ const READINGS: { [S in FilteredScreen]: (terms: readonly Term[], known: KnownNa
   top: topReading,
 };
 
-// Also matches a part of a secret, which must not leak either.
-export const SECRET = /sk-wt-/i;
+// Also matches the beginning of a token's secret, which must not leak either.
+export const SECRET = new RegExp(`sk-wt-|${SECRET_PATTERN.source}`, 'i');
 
 export function parseFilter<S extends FilteredScreen>(text: string, screen: S, known: KnownNames): Filter<S> {
   const terms = termsOf(text);

@@ -1,5 +1,6 @@
 /** Values of the filter keys: each is resolved to what the API takes, or to a problem. */
 import {
+  isSameName,
   type AuditAction,
   type AuditActor,
   type AuditOutcome,
@@ -125,7 +126,8 @@ export function projectIn(projects: KnownNames['projects']): ValueResolver {
   return ({ text, isLast }) => {
     const given = text.toLowerCase();
     const named =
-      projects.find(({ name }) => name === text) ?? soleOf(projects, ({ name }) => name.toLowerCase() === given);
+      projects.find(({ name }) => isSameName(name, text)) ??
+      soleOf(projects, ({ name }) => name.toLowerCase() === given);
     if (named) return { value: named.id };
     const begun = isLast && projects.some(({ name }) => name.toLowerCase().startsWith(given));
     return idAmong(
@@ -140,7 +142,7 @@ export function projectIn(projects: KnownNames['projects']): ValueResolver {
 /** Resolves a token by its whole id; a known one also by a unique name, or by a prefix of its id of at least six characters. */
 export function tokenIn(tokens: KnownNames['tokens']): ValueResolver {
   return ({ text, isLast }) => {
-    const named = tokens?.filter(({ name }) => name === text) ?? [];
+    const named = tokens?.filter(({ name }) => isSameName(name, text)) ?? [];
     if (named.length > 1) return { problem: 'several tokens have this name; use an ID' };
     if (named[0]) return { value: named[0].id };
     const ids = tokens?.map(({ id }) => id);

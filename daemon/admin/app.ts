@@ -7,9 +7,10 @@
  */
 import { type ErrorRequestHandler, type RequestHandler, Router } from 'express';
 import { ApiError, Unreachable } from '../api/client.js';
+import { holdsSecret } from '../api/vocabulary.js';
 import { assetRoutes } from './assets.js';
 import { Sessions, type SessionsOptions } from './sessions.js';
-import { formReader, type ReadBody } from './forms.js';
+import { formReader, queryOf, type ReadBody } from './forms.js';
 import { SessionGuard, requireSameOrigin } from './session-guard.js';
 import { problemPage } from './pages/problem.js';
 import { Problem, problemIn } from './problem.js';
@@ -66,6 +67,7 @@ export function createAdminApp(options: AdminOptions): RequestHandler {
     res.set('Cache-Control', 'no-store');
     next();
   });
+  router.use(withoutSecretsInUrl(path, options.managementToken));
   router.use(requireSameOrigin(sessions));
   router.use(routes);
   router
@@ -86,11 +88,32 @@ export function createAdminApp(options: AdminOptions): RequestHandler {
     }
     route.all(notAllowed(here.map(({ method }) => method)));
   }
+  router.get(`/${SECRET_PAGE}`, () => {
+    throw new Problem(400, 'This was a secret', SECRET_SENT);
+  });
   router.use(() => {
     throw new Problem(404, 'Page not found', 'There is no page at this address.');
   });
   router.use(problemHandler(sessions, renderer, log));
   return router;
+}
+
+const SECRET_PAGE = 'secret';
+const SECRET_SENT =
+  'What was entered is the secret of a token, or a key, so nothing was searched for, and it is not in the history of this browser. ' +
+  'A server in front of this page may have logged it: if that log has readers, revoke it. `llmp token whois` finds the token of a secret.';
+
+/**
+ * A form with a search field puts its text into the URL. The script of the pages does not send a secret; without it, this redirect keeps
+ * the secret from the history of the browser, from the log-in page, and from the requests to the management API.
+ */
+function withoutSecretsInUrl(path: string, managementToken: string): RequestHandler {
+  const isSecret = (text: string) => holdsSecret(text) || text.includes(managementToken);
+  return (req, res, next) => {
+    const query = [...queryOf(req)].filter(([name]) => name !== 'cursor');
+    if (req.method === 'GET' && [req.path, ...query.flat()].some(isSecret)) res.redirect(303, path + SECRET_PAGE);
+    else next();
+  };
 }
 
 function notAllowed(methods: readonly string[]): RequestHandler {

@@ -1,6 +1,7 @@
 /** Exports of lists: CSV for spreadsheets, JSON for programs. They are streamed page by page. */
 import type { Page } from '../api/client.js';
 import { csvCell } from '../api/csv.js';
+import { visible } from '../api/visible.js';
 import { MAX_PAGE_SIZE } from '../api/vocabulary.js';
 import { invalidRequest, type Download } from './page-request.js';
 
@@ -63,5 +64,5 @@ async function* jsonOf(pages: AsyncIterable<readonly Row[]>) {
 
 function cell(value: unknown): string {
   if (value === null || value === undefined) return '';
-  return csvCell(typeof value === 'string' ? value : JSON.stringify(value));
+  return csvCell(visible(typeof value === 'string' ? value : JSON.stringify(value)));
 }

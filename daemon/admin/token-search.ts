@@ -1,6 +1,6 @@
 /** Lets people name a token in a filter, where the API wants an ID. */
 import type { ManagementClient } from '../api/client.js';
-import { UUID_PATTERN } from '../api/vocabulary.js';
+import { isSameName, UUID_PATTERN } from '../api/vocabulary.js';
 import { invalidRequest } from './page-request.js';
 
 /**
@@ -11,7 +11,7 @@ export async function withTokenId<T extends Record<string, string>>(client: Mana
   const { token_id: given } = filter;
   if (given === undefined || UUID_PATTERN.test(given)) return filter;
   const { items, next } = await client.tokens({ q: given });
-  const named = items.filter(({ name }) => name === given);
+  const named = items.filter(({ name }) => isSameName(name, given));
   const [token, ...others] = named.length > 0 ? named : items;
   if (!token) throw invalidRequest('no token has this name or ID');
   if (others.length > 0 || next !== null) {

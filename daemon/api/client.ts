@@ -3,6 +3,7 @@ import type { FrontEnd, WireProblem } from './contract.js';
 import { readEvents, NotAnEventStream, IdleTimeout, unlessAborted } from './event-stream.js';
 import type { Operations } from './operations.js';
 import { type Route, ROUTES, type Routes } from './routes.js';
+import { holdsSecret } from './vocabulary.js';
 
 // Three heartbeat intervals.
 const IDLE_TIMEOUT_MS = 45_000;
@@ -359,8 +360,14 @@ function optionsIn(given: readonly unknown[]): Partial<ChangeOptions> {
   return options instanceof AbortSignal ? { signal: options } : (options ?? {});
 }
 
+const secretInQuery = (name: string) =>
+  `${name} contains a secret and was not sent; \`llmp token whois\` finds the token of a secret`;
+
+/** @throws {ApiError} for a secret, which is not sent: addresses are logged on the way, and a front end may have it pasted anywhere. */
 function withQuery(path: string, query: Query): string {
   const given = Object.entries(query).filter((entry): entry is [string, string] => entry[1] !== undefined);
+  const secret = given.find(([name, value]) => name !== 'cursor' && holdsSecret(value));
+  if (secret) throw new ApiError(400, 'invalid_request', secretInQuery(secret[0]), null, null);
   const search = new URLSearchParams(given).toString();
   return search === '' ? path : `${path}?${search}`;
 }

@@ -132,6 +132,32 @@ export const MAX_PAGE_SIZE = 1000;
 export const DEFAULT_PAGE_SIZE = 100;
 /** Maximum length of the name of a project or token, in characters. */
 export const MAX_NAME_LENGTH = 100;
+/**
+ * The form in which a name is stored, and in which it is compared: composed (NFC), because a file name or a keyboard may give the same
+ * text decomposed; and without white space and zero-width characters at its ends, which databases compare in different ways.
+ */
+export function plainName(text: string): string {
+  const composed = text.normalize('NFC');
+  let [from, to] = [0, composed.length];
+  while (from < to && isBlank(composed.charCodeAt(from))) from += 1;
+  while (from < to && isBlank(composed.charCodeAt(to - 1))) to -= 1;
+  return composed.slice(from, to);
+}
+
+export const isSameName = (stored: string | null, given: string): boolean =>
+  stored !== null && plainName(stored) === plainName(given);
+
+const isBlank = (code: number): boolean =>
+  (code >= 0x200b && code <= 0x200d) || code === 0x2060 || String.fromCharCode(code).trim() === '';
+
+/**
+ * Finds what must not be in a query or a name, because addresses are logged and stored: a token's secret, or a large part of one, and
+ * provider's keys in the usual forms. What is shown of a secret (`sk-wt-4esc…Jgwc`) is none. Also used by the script of the Admin UI.
+ */
+export const SECRET_PATTERN =
+  /sk-wt-[0-9a-z]{5,}|(?<![0-9a-z])(?:sk-(?!wt-)[\w-]{16,}|AIza[\w-]{30,}|(?:gsk_|xai-|hf_|pplx-|r8_|csk-|fw_|nvapi-)[0-9a-z]{24,})/i;
+export const holdsSecret = (text: string): boolean => SECRET_PATTERN.test(text);
+
 /** Maximum length of the user that a front end reports, in characters. */
 export const MAX_USER_LENGTH = 100;
 /** Maximum length of the reason in an audit record, in characters. */

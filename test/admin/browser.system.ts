@@ -560,6 +560,32 @@ describe('the Admin UI in a browser', function () {
     expect(window.complaints).to.deep.equal([]);
   });
 
+  it('findings-3 A14: does not send a secret that is pasted into a search field, and clears the field', async () => {
+    await daemon.createProject();
+    await open();
+    await logIn();
+    const requested: string[] = [];
+    page.on('request', (sent) => requested.push(sent.url()));
+    for (const secret of [`sk-wt-${'a'.repeat(49)}`, `sk-proj-${'a'.repeat(40)}`]) {
+      for (const [section, label] of [
+        ['tokens', 'Name or ID'],
+        ['audit', 'Search'],
+      ] as const) {
+        await page.goto(base() + section);
+        await page.getByLabel(label).fill(secret);
+        await page.getByLabel(label).press('Enter');
+        await page.getByText('This is a secret. It was not sent').waitFor();
+        expect(await page.getByLabel(label).inputValue()).to.equal('');
+        expect(page.url()).to.equal(base() + section);
+      }
+    }
+    expect(requested.join()).not.to.include('aaaa');
+    await page.goto(`${base()}tokens`);
+    await page.getByLabel('Name or ID').fill('sk-wt-4esc…Jgwc');
+    await page.getByLabel('Name or ID').press('Enter');
+    await page.waitForURL(/q=sk-wt-4esc/);
+  });
+
   it('can be used by the keyboard alone', async () => {
     await open();
     await page.goto(base());

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import type { WireProject, WireToken } from '../../daemon/api/contract.js';
 import { canary } from '../support/canaries.js';
 import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../support/daemon.js';
-import { auditOf, lastAuditOf } from '../support/management.js';
+import { auditOf, lastAuditOf, write } from '../support/management.js';
 import { eventually } from '../support/eventually.js';
 import { TestBrowser } from './test-browser.js';
 
@@ -381,13 +381,45 @@ describe('the pages of the Admin UI', () => {
   });
 
   it('P01 escape bidirectional control characters', async () => {
-    const project = await daemon.createProject({ name: 'web\u202egpj' });
+    const project = await daemon.createProject({ name: 'web' });
+    // As an earlier release has stored it.
+    const name = 'web\u202egpj';
+    await write(daemon, 'UPDATE projects SET name = $name WHERE id = $id', { id: project.id, name });
     for (const page of ['projects', `projects/${project.id}/deactivate`, 'tokens/new']) {
       expect((await browser.get(page)).html, page)
         .to.include('web\\u202egpj')
         .and.not.to.include('\u202e');
     }
+    const { token } = await daemon.createToken(project.id);
+    await (await daemon.call(token)).text();
+    expect((await browser.get(`projects/${project.id}`)).html, 'findings-3 A14: in an input')
+      .to.include('value="webgpj"')
+      .and.not.to.include('\u202e');
+    for (const page of ['tokens/export?format=csv', 'audit/export?format=csv']) {
+      const { status, html } = await browser.get(page);
+      expect(status).to.equal(200);
+      expect(html, `findings-3 A14: ${page}`).to.include('web\\u202egpj').and.not.to.include('\u202e');
+    }
   });
+
+  for (const [what, secret] of [
+    ['the secret of a token', `sk-wt-${'a'.repeat(49)}`],
+    ['a key of a provider', `sk-proj-${'a'.repeat(40)}`],
+    ['the management token', MANAGEMENT_TOKEN],
+  ] as const) {
+    it(`findings-3 A14: keep ${what} that was entered in a search field out of the URL and the log`, async () => {
+      for (const at of ['tokens?q=', 'audit?action=token.use&q=x+', 'events?model=', 'tokens/']) {
+        for (const client of [browser, new TestBrowser(daemon.managementUrl)]) {
+          const seen = await client.get(at + encodeURIComponent(secret));
+          expect({ status: seen.status, to: seen.to }, at).to.deep.equal({ status: 303, to: '/admin/secret' });
+          const page = await client.get('secret');
+          expect(page.status).to.equal(400);
+          expect(page.html).to.include('This was a secret');
+        }
+      }
+      expect(daemon.logged.join('\n')).not.to.include(secret);
+    });
+  }
 
   it('are 404 if they do not exist, with and without a session', async () => {
     for (const page of [

@@ -150,6 +150,24 @@ describe('queries of list commands', () => {
     expect(err).to.contain('llmp token whois').and.not.to.contain('A1A1');
   });
 
+  it('findings-3 A14: never send a secret that is given as an option', async () => {
+    const secret = `sk-wt-${'A1'.repeat(24)}A`;
+    const key = `sk-proj-${'A1'.repeat(24)}`;
+    for (const args of [
+      ['token', 'list', '--search', secret],
+      ['token', 'list', '--search', `ci ${key}`],
+      ['token', 'list', '--model', key],
+      ['audit', 'list', '--search', secret],
+      ['token', 'list', `name ${key}`],
+    ]) {
+      // Nothing listens there: whatever is sent fails in another way.
+      const { exitCode, err, out } = await here(args, { env: { ...env, LLMP_SERVER: 'http://127.0.0.1:9' } });
+      expect(exitCode, args.join(' ')).to.be.oneOf([1, 2]);
+      expect(err).to.match(/was not sent|--model must be/);
+      expect(err + out).not.to.contain('A1A1');
+    }
+  });
+
   it('and options that select by the same property exclude each other', async () => {
     for (const [args, what] of [
       [['--state', 'active', 'state:revoked'], 'state'],

@@ -166,9 +166,12 @@ describe('S: input for the management API', () => {
       'with DEL': 'a\\u007fb',
       'with a line separator': 'a\\u2028b',
       'with half a surrogate pair': 'a\\ud800b',
+      'with a change of the writing direction': '\\u202eright to left',
+      'of zero width': '\\u200b\\u200d',
     })) {
       it(`S05 names ${what} are refused, for projects and tokens`, async () => {
-        const problem = 'name must be 1 to 100 characters, not only spaces, without control characters';
+        const problem =
+          'name must be 1 to 100 characters, not only spaces, without control characters, characters that change the writing direction, and secrets';
         const project = send('POST /manage/projects', `{"api_key":"${KEY}","name":"${name}"}`);
         expect(await refused(project, 400, 'invalid_request')).to.equal(problem);
         const token = send('POST /manage/tokens', `{"project_id":"${stage.project.id}","name":"${name}"}`);
@@ -176,7 +179,7 @@ describe('S: input for the management API', () => {
       });
     }
 
-    for (const name of ['\\ud83d\\udd11', '\\u202eright to left', '\\u0627\\u0644', '<img src=x onerror=alert(1)>']) {
+    for (const name of ['\\ud83d\\udd11', '\\u0627\\u0644', '<img src=x onerror=alert(1)>']) {
       it(`S05 ${name} is a valid name and is returned unchanged`, async () => {
         const sent = JSON.parse(`"${name}"`) as string;
         const answer = await stage.ask(send(`PATCH /manage/projects/${stage.project.id}`, `{"name":"${name}"}`));

@@ -158,6 +158,24 @@ for (const button of document.querySelectorAll('[data-mark-all]')) {
   update();
 }
 
+// ---- a secret in a field of a search stays out of the URL, which is stored in the history and in logs
+
+const SECRETS = new RegExp(document.body.dataset.secrets, 'i');
+
+document.addEventListener('submit', (event) => {
+  const form = event.target;
+  if (form.method !== 'get') return;
+  const fields = [...form.elements].filter(({ value }) => SECRETS.test(value));
+  if (fields.length === 0) return;
+  event.preventDefault();
+  event.stopImmediatePropagation();
+  for (const field of fields) field.value = '';
+  fields[0].focus();
+  notify(
+    'This is a secret. It was not sent, and the field was cleared. `llmp token whois` finds the token of a secret.',
+  );
+});
+
 // ---- a submitted form is not sent a second time, and a missing response is reported
 
 document.addEventListener('submit', (event) => {

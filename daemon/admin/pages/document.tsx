@@ -1,4 +1,5 @@
 import type { ReactNode } from 'react';
+import { SECRET_PATTERN } from '../../api/vocabulary.js';
 import { ChangeForm, Link } from './frame.js';
 
 const SECTIONS = [
@@ -40,7 +41,7 @@ export function Document({ title, base, assets, section, isLive, children }: Doc
           <script key={script} src={base + script} defer />
         ))}
       </head>
-      <body>
+      <body data-secrets={SECRET_PATTERN.source}>
         <a className="skip" href="#main">
           Skip to content
         </a>

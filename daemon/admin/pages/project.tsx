@@ -9,6 +9,7 @@ import { KeyHint } from './links.js';
 import { SuccessNotice, Facts, CommandLine, ErrorNotice } from './parts.js';
 import { Name, ProjectMark, Time } from './formats.js';
 import { ProviderShown } from './provider.js';
+import { typableName } from '../../api/names.js';
 import { MAX_NAME_LENGTH } from '../../api/vocabulary.js';
 
 export interface ProjectProps {
@@ -110,7 +111,13 @@ function Changes({ project, to, isKeyChecked }: Pick<ProjectProps, 'project' | '
         <ChangeForm to={`${to}/rename`} className="panel">
           <Field name="name" label="Name">
             {(attributes) => (
-              <input type="text" required maxLength={MAX_NAME_LENGTH} defaultValue={project.name} {...attributes} />
+              <input
+                type="text"
+                required
+                maxLength={MAX_NAME_LENGTH}
+                defaultValue={typableName(project.name)}
+                {...attributes}
+              />
             )}
           </Field>
           <button type="submit">Rename</button>

@@ -1,6 +1,7 @@
 /** Properties of a token: the fields of the form for a new token, and the details on its pages. */
 import { exact } from '../../api/formats.js';
 import type { TokenCreateTerms, WireProject, WireToken } from '../../api/contract.js';
+import { typableName } from '../../api/names.js';
 import { MAX_CAP, MAX_NAME_LENGTH } from '../../api/vocabulary.js';
 import { Field, Select } from './fields.js';
 import { choicesOf, ProjectLink } from './links.js';
@@ -67,7 +68,9 @@ export function TokenFields({ projects, given }: { projects: readonly WireProjec
         label="Name"
         hint={given.like === '' ? 'Who or what will use it. Optional.' : 'Leave empty for the same name.'}
       >
-        {(attributes) => <input type="text" maxLength={MAX_NAME_LENGTH} defaultValue={given.name} {...attributes} />}
+        {(attributes) => (
+          <input type="text" maxLength={MAX_NAME_LENGTH} defaultValue={typableName(given.name)} {...attributes} />
+        )}
       </Field>
       <fieldset className="pair">
         <legend>Valid for</legend>

@@ -5,10 +5,12 @@
  * OpenAPI description joins the two. A response field has a `description` only.
  */
 import * as z from 'zod';
+import { isName } from '../names.js';
 import { timestampMs } from '../timestamp.js';
 import {
   DEFAULT_PAGE_SIZE,
   MAX_PAGE_SIZE,
+  plainName,
   SPAN_PATTERN,
   spanMs,
   STATUS_LIST_PATTERN,
@@ -31,8 +33,8 @@ type Described = {
  * A string that `accepts` validates. Its JSON Schema may be less strict, because a pattern that works in every language cannot
  * express every rule; `words` must describe the rest.
  */
-const text = (accepts: (text: string) => boolean, described: Described, words: string) =>
-  z.string().refine(accepts).meta(described).describe(words);
+const text = (accepts: (text: string) => boolean, described: Described, words: string, from = z.string()) =>
+  from.refine(accepts).meta(described).describe(words);
 const matching = (pattern: RegExp) => (written: string) => pattern.test(written);
 
 export const wholeNumber = (from: number, to: number) =>
@@ -40,15 +42,13 @@ export const wholeNumber = (from: number, to: number) =>
 
 export const flag = z.boolean().describe('true or false');
 
-// The limit counts characters, not UTF-16 units. With control characters, a name could forge log lines or control the
-// operator's terminal; half of a surrogate pair cannot be encoded as UTF-8.
-const NAME = /^(?=.*\S)[^\p{Cc}\p{Cs}\p{Zl}\p{Zp}]{1,100}$/u;
 /** Control characters, in a notation that every engine supports. */
 const CONTROL = '\\x00-\\x1f\\x7f-\\x9f';
 export const name = text(
-  matching(NAME),
+  isName,
   { minLength: 1, maxLength: 100, pattern: `^[^${CONTROL}]*[^\\s${CONTROL}][^${CONTROL}]*$` },
-  '1 to 100 characters, not only spaces, without control characters',
+  '1 to 100 characters, not only spaces, without control characters, characters that change the writing direction, and secrets',
+  z.string().overwrite(plainName),
 );
 
 /** An ID: a UUID, accepted in any letter case. A value that is not a UUID is accepted and matches nothing. */
@@ -142,6 +142,7 @@ export const partOfText = text(
   matching(/^\P{Cc}{1,100}$/u),
   { minLength: 1, maxLength: 100, pattern: `^[^${CONTROL}]*$` },
   '1 to 100 characters, without control characters',
+  z.string().overwrite((part) => part.normalize('NFC')), // As names are stored.
 );
 
 export const textWithWords = text(
@@ -153,6 +154,7 @@ export const textWithWords = text(
 const WORD = `!?(?:"[^"${CONTROL}]{1,100}"|[^\\s"!${CONTROL}][^\\s"${CONTROL}]{0,99})`;
 export const words = z
   .string()
+  .overwrite((written) => written.normalize('NFC'))
   .regex(new RegExp(`^${WORD}(?: ${WORD}){0,9}$`, 'u'))
   .describe('1 to 10 words separated by spaces; words with spaces in double quotes, excluded words with a leading !');
 

@@ -1,6 +1,7 @@
 /** Strict validation of management requests. An error lists all problems at once, with the accepted values. */
 import type { Request } from 'express';
 import * as z from 'zod';
+import { holdsSecret } from '../../api/vocabulary.js';
 import { Refusal } from '../../core/refusal.js';
 
 const invalid = (message: string) => new Refusal('invalid_request', message);
@@ -25,6 +26,7 @@ export function parseQuery<Schema extends z.ZodObject>(
     const name = (Object.hasOwn(aliases, written) && aliases[written]) || written;
     // A list of values would widen a filter instead of narrowing it.
     if (query.has(name)) throw invalid(`${name} is given more than once`);
+    if (name !== 'cursor' && holdsSecret(value)) throw invalid(`${name} contains a secret, which must not be in a URL`);
     query.set(name, value);
   }
   return parse(schema, Object.fromEntries(query), 'query parameter');

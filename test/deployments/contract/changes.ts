@@ -177,6 +177,20 @@ export function behavesInChanges(given: ContractContext): void {
       }
     });
 
+    it('findings-3 A14: of a name to one that differs in blanks and composition only conflict on every database', async () => {
+      const name = `${project.name} café`;
+      await given.system.ask('PATCH', `/manage/projects/${project.id}`, { body: { name } });
+      for (const [at, other] of [`${name} `, ` ${name}`, name.normalize('NFD'), `${name}\u200b`].entries()) {
+        const body = { name: other, api_key: canary('upstream') };
+        const { status } = await given.system.manage('POST', '/manage/projects', { body, at });
+        expect(status, JSON.stringify(other)).to.equal(409);
+      }
+      const { status } = await given.system.manage('POST', '/manage/projects', {
+        body: { name: name.toUpperCase(), api_key: canary('upstream') },
+      });
+      expect(status, 'another letter case is another name').to.equal(201);
+    });
+
     it('are visible in conditional requests to any instance', async () => {
       const token = await issued();
       for (const path of [

@@ -219,7 +219,7 @@ describe('input of the management API', () => {
         'project_id is required: an ID',
         'duration_hours must be a whole number from 1 to 8760',
         'max_requests must be a whole number from 0 to 2147483647',
-        'name must be 1 to 100 characters, not only spaces, without control characters',
+        'name must be 1 to 100 characters, not only spaces, without control characters, characters that change the writing direction, and secrets',
         'unknown field: color',
       ]);
     });

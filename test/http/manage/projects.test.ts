@@ -77,7 +77,8 @@ describe('projects', () => {
       'שלום',
       "Robert'); DROP TABLE projects;--",
       '<b>&amp;',
-      ' x ',
+      'a \u00a0 b',
+      'می\u200cخواهم',
     ]) {
       it(`S05 accepts the name ${JSON.stringify(name.slice(0, 40))} unchanged`, async () => {
         const { id } = await daemon.createProject({ name });
@@ -96,6 +97,13 @@ describe('projects', () => {
       'a\u0085b',
       'a\u2028b',
       '\ud800',
+      'web\u202egpj',
+      'a\u200fb',
+      'a\u2066b',
+      'a\u200bb',
+      '\u200d\u200c',
+      '\u3164',
+      '\u2800\ufe0f',
       7,
       null,
       ['x'],
@@ -105,6 +113,43 @@ describe('projects', () => {
         expect(problemOf(answer, 400, 'invalid_request')).to.match(/^name must be 1 to 100 characters/);
       });
     }
+
+    for (const [written, stored] of [
+      [' web ', 'web'],
+      ['web\t', 'web'],
+      ['\u00a0web\u3000\ufeff\u200b', 'web'],
+      ['cafe\u0301', 'café'],
+      ['\u212b', 'Å'],
+    ] as const) {
+      it(`findings-3 A14: stores ${JSON.stringify(written)} as ${JSON.stringify(stored)}, in projects and tokens`, async () => {
+        const { id } = await daemon.createProject({ name: 'other' });
+        await daemon.createProject({ name: written });
+        const taken = await daemon.manage('POST', '/manage/projects', { name: stored, api_key: UPSTREAM_KEY });
+        problemOf(taken, 409, 'name_taken');
+        const renamed = await daemon.manage('PATCH', `/manage/projects/${id}`, { name: written });
+        problemOf(renamed, 409, 'name_taken');
+        const token = await daemon.createToken(id, { name: written });
+        expect(token.name).to.equal(stored);
+        const q = encodeURIComponent(written.trim());
+        const found = await bodyOf<{ id: string }[]>(daemon.manage('GET', `/manage/tokens?q=${q.slice(0, 30)}`));
+        if (!/[\ufeff]/.test(written)) expect(found.map((it) => it.id)).to.deep.equal([token.id]);
+      });
+    }
+
+    it('findings-3 A14: refuses a secret as a name, and does not repeat it', async () => {
+      for (const name of [`sk-wt-${'a'.repeat(49)}`, `my sk-proj-${'a'.repeat(40)}`]) {
+        const answer = await daemon.manage('POST', '/manage/projects', { name, api_key: UPSTREAM_KEY });
+        expect(problemOf(answer, 400, 'invalid_request')).to.match(/^name must be .* and secrets$/);
+      }
+    });
+
+    it('findings-3 A14: leaves a name as it is that an earlier release has stored', async () => {
+      const { id } = await daemon.createProject();
+      await write(daemon, 'UPDATE projects SET name = $name WHERE id = $id', { id, name: ' web\u202e ' });
+      expect((await detail(id)).name).to.equal(' web\u202e ');
+      await bodyOf(daemon.manage('PATCH', `/manage/projects/${id}`, { is_active: false }));
+      expect((await detail(id)).name).to.equal(' web\u202e ');
+    });
 
     for (const key of ['', 'two words', 'line\nbreak', 'ключ', 'x'.repeat(513), 7, null]) {
       it(`refuses the upstream key ${JSON.stringify(key).slice(0, 40)} with 400, without repeating it`, async () => {

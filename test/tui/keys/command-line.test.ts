@@ -292,7 +292,7 @@ describe('the command line', () => {
     });
 
     it('without secrets', () => {
-      const it = entered('e sk-live-0123456789abcdef');
+      const it = entered('e sk-live-0123456');
       expect(it.screen).to.equal('events');
       expect(it.state.commandHistory).to.deep.equal([]);
       expect(it.did('remember')).to.equal(undefined);
