@@ -208,6 +208,19 @@ describe('what the helicone backend sends', () => {
     expect(list.log.providerResponse.json).to.deep.equal({ _type: 'data', name: 'GET /v1/models', status: 'success' });
   });
 
+  it('findings-3 B10: has the usage of realtime connections and compacted responses', async () => {
+    for (const request of [
+      { method: 'GET', path: '/v1/realtime', status: 101 },
+      { method: 'POST', path: '/v1/responses/compact' },
+    ]) {
+      const { log } = await sentFor(requestEvent(request));
+      expect(log.providerResponse.json).to.deep.include({
+        model: 'gpt-test',
+        usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 },
+      });
+    }
+  });
+
   it('is retried if the response is 200 with an error', async () => {
     vendor.receiver.answer = (_req, res) => {
       json(res, 200, { error: 'could not keep it' });

@@ -178,6 +178,17 @@ describe('what the lunary backend sends', () => {
     expect(list).to.include({ type: 'tool', name: 'GET /v1/models' });
   });
 
+  it('findings-3 B10: is of type llm, with its usage, for realtime connections and compacted responses', async () => {
+    for (const request of [
+      { method: 'GET', path: '/v1/realtime', status: 101 },
+      { method: 'POST', path: '/v1/responses/compact' },
+    ]) {
+      const [start, end] = await sentFor(requestEvent(request));
+      expect(start).to.include({ type: 'llm', name: 'gpt-test' });
+      expect(end!['tokensUsage']).to.deep.equal({ prompt: 3, completion: 2 });
+    }
+  });
+
   it('is not sent in parts any more if the vendor becomes unavailable during the search for a refused event', async () => {
     vendor.receiver.answer = (_req, res) => {
       json(res, vendor.receiver.received.length === 1 ? 400 : 503, {});

@@ -111,6 +111,7 @@ describe('a span that a collector gets', () => {
     ['/v1/completions', 'text_completion gpt-test', 'text_completion'],
     ['/v1/embeddings', 'embeddings gpt-test', 'embeddings'],
     ['/v1/audio/transcriptions', 'generate_content gpt-test', 'generate_content'],
+    ['/v1/unheard/of', 'generate_content gpt-test', 'generate_content'],
   ] as const) {
     it(`is called ${name} for ${path}`, async () => {
       const span = await spanFor(requestEvent({ path }));
@@ -119,9 +120,30 @@ describe('a span that a collector gets', () => {
     });
   }
 
+  for (const [method, path, status, operation, provider] of [
+    ['GET', '/v1/realtime', 101, 'generate_content', 'openai'],
+    ['GET', '/openai/realtime', 403, 'generate_content', 'openai'],
+    ['GET', '/v1/responses', 101, 'chat', 'openai'],
+    ['GET', '/ws/google.ai.GenerativeService.BidiGenerateContent', 101, 'generate_content', 'gcp.gemini'],
+    ['GET', '/v1/another/socket', 101, 'generate_content', 'openai'],
+    ['POST', '/v1/responses/compact', 200, 'chat', 'openai'],
+    ['POST', '/v1/agents/completions', 200, 'chat', 'openai'],
+    ['POST', '/v1/complete', 200, 'text_completion', 'anthropic'],
+    // What a request has stored is read again: its tokens were counted then.
+    ['GET', '/v1/responses/resp_1', 200, undefined, undefined],
+    ['GET', '/v1/chat/completions', 200, undefined, undefined],
+  ] as const) {
+    it(`findings-3 B10: ${method} ${path} with status ${status} is ${operation ?? 'no model call'}, with its usage`, async () => {
+      const values = valuesOf((await spanFor(requestEvent({ method, path, status }))).attributes);
+      expect(values['gen_ai.operation.name']).to.equal(operation);
+      expect(values['gen_ai.provider.name']).to.equal(provider);
+      expect(values['gen_ai.usage.input_tokens']).to.equal(operation && 3);
+    });
+  }
+
   it('has the provider openai, or anthropic for /v1/messages', async () => {
     const providerOf = async (path: string) =>
-      valuesOf((await spanFor(requestEvent({ path }))).attributes)['gen_ai.provider.name'];
+      valuesOf((await spanFor(requestEvent({ path, usage: NO_USAGE }))).attributes)['gen_ai.provider.name'];
     expect(await providerOf('/v1/chat/completions')).to.equal('openai');
     expect(await providerOf('/v1/messages')).to.equal('anthropic');
     expect(await providerOf('/v1/threads/t1/messages')).to.equal(undefined);

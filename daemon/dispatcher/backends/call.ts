@@ -4,28 +4,50 @@ import type { RequestEventJson, UsageJson } from '../../store/event-json.js';
 /** Operation names of OpenTelemetry's GenAI conventions. */
 export type Operation = 'chat' | 'text_completion' | 'embeddings' | 'generate_content';
 
-const OPERATIONS: readonly (readonly [path: RegExp, Operation])[] = [
-  [/\/chat\/completions$/, 'chat'],
-  [/\/responses$/, 'chat'],
-  [/^\/v1\/messages$/, 'chat'], // Anthropic. Messages of OpenAI threads are only stored, without a model call.
-  [/\/completions$/, 'text_completion'],
-  [/\/embeddings$/, 'embeddings'],
-  // Gemini
-  [/:(?:generateContent|streamGenerateContent)$/, 'generate_content'],
-  [/:(?:embedContent|batchEmbedContents)$/, 'embeddings'],
-  [/\/(?:audio|images)\/\w+$/, 'generate_content'],
-];
+/** API formats under the names of the same conventions. */
+export type Provider = 'openai' | 'anthropic' | 'gcp.gemini';
 
-/** The API format of a request, under the names of OpenTelemetry's GenAI conventions. */
-export function providerOf({ path }: Pick<RequestEventJson, 'path'>): 'openai' | 'anthropic' | 'gcp.gemini' {
-  if (path === '/v1/messages') return 'anthropic';
-  return /\/models\/[^/]+:\w+$/.test(path) ? 'gcp.gemini' : 'openai';
+/** How a request calls a model. */
+export interface Call {
+  operation: Operation;
+  provider: Provider;
 }
 
+/** What each path that calls a model is; the first that matches. All other requests call none, unless the provider reports tokens. */
+const PATHS: readonly (readonly [path: RegExp, operation: Operation, provider: Provider])[] = [
+  [/\/chat\/completions$/, 'chat', 'openai'],
+  [/\/responses(?:\/compact)?$/, 'chat', 'openai'],
+  [/\/agents\/completions$/, 'chat', 'openai'],
+  [/^\/v1\/messages$/, 'chat', 'anthropic'], // Messages of OpenAI threads are only stored, without a model call.
+  [/^\/v1\/complete$/, 'text_completion', 'anthropic'],
+  [/\/completions$/, 'text_completion', 'openai'],
+  [/\/embeddings$/, 'embeddings', 'openai'],
+  [/\/models\/[^/]+:(?:embedContent|batchEmbedContents)$/, 'embeddings', 'gcp.gemini'],
+  [/\/models\/[^/]+:(?:generateContent|streamGenerateContent)$/, 'generate_content', 'gcp.gemini'],
+  [/\/(?:audio|images)\/\w+$/, 'generate_content', 'openai'],
+];
+
+/** The same for connections that become a WebSocket, whose method is GET. Some paths have both. */
+const WEBSOCKET_PATHS: typeof PATHS = [
+  [/\/realtime$/, 'generate_content', 'openai'],
+  [/\/responses$/, 'chat', 'openai'],
+  [/BidiGenerateContent$/, 'generate_content', 'gcp.gemini'],
+];
+const SWITCHED_PROTOCOLS = 101;
+const isOnlyWebSocket = (path: string) => /\/realtime$|BidiGenerateContent$/.test(path);
+
+type CalledBy = Pick<RequestEventJson, 'method' | 'path' | 'status' | 'usage'>;
+
 /** Null for requests that call no model, such as listing models or uploading a file. */
-export function operationOf({ method, path }: Pick<RequestEventJson, 'method' | 'path'>): Operation | null {
-  if (method !== 'POST') return null;
-  return OPERATIONS.find(([pattern]) => pattern.test(path))?.[1] ?? null;
+export function callIn({ method, path, status, usage }: CalledBy): Call | null {
+  const isGet = method === 'GET' || method === 'HEAD';
+  // A stored response that is read again has the usage of the request that created it.
+  if (isGet && status !== SWITCHED_PROTOCOLS && !isOnlyWebSocket(path)) return null;
+  const [, operation, provider] = (isGet ? WEBSOCKET_PATHS : PATHS).find(([pattern]) => pattern.test(path)) ?? [];
+  if (operation && provider) return { operation, provider };
+  // A path that is not in the table. The tokens are paid for, so they are sent.
+  const hasTokens = usage.prompt_tokens !== null || usage.completion_tokens !== null;
+  return hasTokens ? { operation: 'generate_content', provider: 'openai' } : null;
 }
 
 /** Why the request failed: the error code of llmp, the outcome, or the status (few different values); null if it succeeded. */

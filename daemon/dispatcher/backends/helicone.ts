@@ -8,7 +8,7 @@ import type { Clock } from '../../core/ports.js';
 import type { ChangeEventJson, EventJson, RequestEventJson } from '../../store/event-json.js';
 import type { Delivery, CreateBackend, DeliveryResult } from './backend.js';
 import { HttpClient } from '../http.js';
-import { countsOf, failureOf, type JsonObject, objectIn, operationOf, promptCacheOf, timesOf } from './call.js';
+import { callIn, countsOf, failureOf, type JsonObject, objectIn, promptCacheOf, timesOf } from './call.js';
 import { addressUnder, deliverEach } from './vendor.js';
 
 const PATH = '/custom/v1/log';
@@ -123,7 +123,7 @@ function logOf(event: EventJson, meta: Record<string, string>): JsonObject {
   const { startMs, endMs } = isCall
     ? timesOf(event)
     : { startMs: Date.parse(event.time), endMs: Date.parse(event.time) };
-  const { request, response, status } = isCall && operationOf(event) ? callOf(event) : dataOf(event);
+  const { request, response, status } = isCall && callIn(event) ? callOf(event) : dataOf(event);
   return {
     providerRequest: { url: 'custom-model-nopath', json: request, meta },
     providerResponse: {

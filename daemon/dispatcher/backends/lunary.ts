@@ -6,13 +6,13 @@ import type { EventJson, RequestEventJson } from '../../store/event-json.js';
 import type { Delivery, CreateBackend, DeliveryResult } from './backend.js';
 import { HttpClient, sameResultFor } from '../http.js';
 import {
+  callIn,
   countsOf,
   failureOf,
   isObject,
   type JsonObject,
   objectIn,
   objectsIn,
-  operationOf,
   promptCacheOf,
   timesOf,
 } from './call.js';
@@ -45,7 +45,7 @@ const isRequest = (event: EventJson): event is RequestEventJson => event.kind ==
 
 /** The two events of a run. Undefined fields are not sent. */
 function runOf(event: RequestEventJson): JsonObject[] {
-  const operation = operationOf(event);
+  const operation = callIn(event)?.operation ?? null;
   const { startMs, endMs } = timesOf(event);
   const failure = failureOf(event);
   const run = {

@@ -12,7 +12,7 @@ import { MeterProvider, MetricReader } from '@opentelemetry/sdk-metrics';
 import type { Clock, Log } from '../../core/ports.js';
 import type { RequestEventJson } from '../../store/event-json.js';
 import type { PostResult } from '../http.js';
-import { failureOf, operationOf } from './call.js';
+import { callIn, failureOf } from './call.js';
 import { ATTRIBUTES, METRICS } from './otlp-names.js';
 import { callAttributes } from './otlp-spans.js';
 
@@ -74,9 +74,9 @@ export class CallMetrics {
   }
 
   #recordOne(event: RequestEventJson): void {
-    const operation = operationOf(event);
-    if (operation === null || event.cache === 'hit') return; // No model was called.
-    const attributes = callAttributes(event, operation);
+    const call = callIn(event);
+    if (call === null || event.cache === 'hit') return; // No model was called.
+    const attributes = callAttributes(event, call);
     const failure = failureOf(event);
     this.#duration.record(event.duration_ms / 1000, {
       ...attributes,

@@ -2,16 +2,7 @@ import { type Attributes, type HrTime, SpanKind, SpanStatusCode, TraceFlags } fr
 import type { JsonTraceSerializer } from '@opentelemetry/otlp-transformer';
 import { type Resource, resourceFromAttributes } from '@opentelemetry/resources';
 import type { RequestEventJson } from '../../store/event-json.js';
-import {
-  countsOf,
-  failureOf,
-  objectIn,
-  type Operation,
-  operationOf,
-  promptCacheOf,
-  providerOf,
-  timesOf,
-} from './call.js';
+import { type Call, callIn, countsOf, failureOf, objectIn, promptCacheOf, timesOf } from './call.js';
 import { inputMessagesOf, outputMessagesOf } from './otlp-messages.js';
 import { ATTRIBUTES, OWN_ATTRIBUTES } from './otlp-names.js';
 
@@ -38,11 +29,11 @@ export function spansOf(events: readonly RequestEventJson[], version: string): S
  */
 function spanOf(event: RequestEventJson, resource: Resource, version: string): Span {
   const traceId = event.id.replaceAll('-', '');
-  const operation = operationOf(event);
+  const call = callIn(event);
   const { startMs, endMs } = timesOf(event);
   const failure = failureOf(event);
   return {
-    name: operation === null ? event.method : [operation, requestModelOf(event)].filter(Boolean).join(' '),
+    name: call === null ? event.method : [call.operation, requestModelOf(event)].filter(Boolean).join(' '),
     kind: SpanKind.CLIENT,
     spanContext: () => ({ traceId, spanId: traceId.slice(16), traceFlags: TraceFlags.SAMPLED }),
     startTime: instantOf(startMs),
@@ -50,7 +41,7 @@ function spanOf(event: RequestEventJson, resource: Resource, version: string): S
     duration: instantOf(endMs - startMs),
     ended: true,
     status: { code: failure === null ? SpanStatusCode.UNSET : SpanStatusCode.ERROR },
-    attributes: known({ ...(operation !== null && callOf(event, operation)), ...requestOf(event) }),
+    attributes: known({ ...(call !== null && callOf(event, call)), ...requestOf(event) }),
     resource,
     instrumentationScope: { name: 'llmp', version },
     links: [],
@@ -62,10 +53,10 @@ function spanOf(event: RequestEventJson, resource: Resource, version: string): S
 }
 
 /** Attributes that the spans and the metrics of a call share. */
-export function callAttributes(event: RequestEventJson, operation: Operation): Attributes {
+export function callAttributes(event: RequestEventJson, { operation, provider }: Call): Attributes {
   return known({
     [ATTRIBUTES.operation]: operation,
-    [ATTRIBUTES.provider]: providerOf(event),
+    [ATTRIBUTES.provider]: provider,
     [ATTRIBUTES.requestModel]: requestModelOf(event),
     [ATTRIBUTES.responseModel]: failureOf(event) === null ? event.model : null,
   });
@@ -77,10 +68,11 @@ function requestModelOf({ request_body, model }: RequestEventJson): string | nul
   return typeof asked === 'string' ? asked : model;
 }
 
-function callOf(event: RequestEventJson, operation: Operation): Record<string, unknown> {
+function callOf(event: RequestEventJson, call: Call): Record<string, unknown> {
+  const { operation } = call;
   const isChat = operation === 'chat' || operation === 'text_completion';
   return {
-    ...callAttributes(event, operation),
+    ...callAttributes(event, call),
     ...countsOf(event.usage, [ATTRIBUTES.inputTokens, ATTRIBUTES.outputTokens]),
     ...promptCacheOf(event.usage, [ATTRIBUTES.cacheReadTokens, ATTRIBUTES.cacheWriteTokens]),
     [ATTRIBUTES.inputMessages]: isChat ? jsonOf(inputMessagesOf(event.request_body)) : null,
