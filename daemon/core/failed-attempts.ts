@@ -1,6 +1,7 @@
 /**
- * Failed attempts with the management credential, on one login surface. Limits how fast an address may guess, and what guessing
- * costs the daemon. The correct token is never delayed: behind a proxy all clients share one address.
+ * Failed attempts with the management credential, on one login surface. Limits what guessing costs the daemon and the audit log, not how
+ * fast an address may guess: every token is compared, and the correct one is never delayed, because behind a proxy all clients share one
+ * address.
  *
  * **Rate.** In any minute, ten attempts are answered as wrong, further ones as too many.
  *

@@ -1,7 +1,8 @@
 /**
  * Rate limits for /v1: requests per window, per client address and in total.
  *
- * **Per address.** Requests are counted before any lookup, whatever their credential: a flood of guesses causes no database reads.
+ * **Per address.** Requests are counted before any lookup, whatever their credential: guesses beyond the limit
+ * cause no database reads.
  * **In total.** Requests are counted after their token was verified, so that clients without a token cannot use up the limit.
  *
  * **Shared windows.** With Redis all instances count together. While it is unavailable, each instance counts by itself, starting at 0:
