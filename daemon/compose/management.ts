@@ -83,7 +83,7 @@ export async function buildManagement(
   };
   const isApart = settings.managementListenAddress !== undefined;
   const served = { ...forClients, ...(isApart ? CLIENTS_ONLY : forOperators) };
-  const server = isPrimary ? serverForWorkers(appOf(context, probes, served)) : serverOf(served);
+  const server = isPrimary ? serverForWorkers(appOf(context, probes, served), traffic.bounds) : serverOf(served);
   const managementServer =
     isApart && !link
       ? serverOf({ proxy: null, upgrades: null, tokenSelf: null, unknownPathErrors: null, ...forOperators })
@@ -185,7 +185,7 @@ function listenerOf(
     unknownPathErrors: serves.unknownPathErrors,
     app:
       link && settings.managementListenAddress === undefined
-        ? throughPrimary((client) => link.connect(client), app)
+        ? throughPrimary({ connect: (client) => link.connect(client), app, memory: bounds.memory })
         : app,
     clock,
     log,

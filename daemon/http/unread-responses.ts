@@ -1,6 +1,7 @@
 /** Limits for responses that clients do not read: the time for each client, and the bytes for all clients together. */
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import type { Readable } from 'node:stream';
 import type { Clock } from '../core/ports.js';
 import { HeldMemory, type MemoryLimit } from '../core/memory-limit.js';
 
@@ -14,7 +15,11 @@ export const READ_KIB_WITHIN_MS = 30_000;
 const KIB = 1024;
 const CHECK_EVERY_MS = 1_000;
 
-type Written = Socket & { _handle?: { writeQueueSize?: number } | null };
+/** A connection to a client, or from a worker (`Tunnel`). */
+type Written = Socket & {
+  takenBytes?: number;
+  _handle?: { bytesWritten?: number; writeQueueSize?: number } | null;
+};
 
 export class UnreadResponses {
   readonly #options: UnreadResponsesOptions;
@@ -25,15 +30,30 @@ export class UnreadResponses {
     this.#options = options;
   }
 
+  /** Watches a response that some module will write or pipe: from its end, or from the first time that its source waits for the client. */
+  watchAll(res: ServerResponse): void {
+    const watch = () => {
+      this.watch(res);
+    };
+    res.once('prefinish', watch);
+    res.on('pipe', (source: Readable) => source.on('pause', watch));
+  }
+
   /**
-   * Closes the connection if the client does not read the response in time. Call it after `end()`.
+   * Closes the connection if the client does not read the response in time. Call it after `end()`, and whenever what is not ended yet waits for the
+   * client.
    *
    * @param isCached whether the body is in the cache, which has its own limit.
    */
   watch(res: ServerResponse, isCached = false): void {
     const { socket } = res;
     // Usually the kernel has taken the complete response by now.
-    if (!socket || socket.writableLength === 0 || this.#responses.has(socket)) return;
+    if (!socket || socket.writableLength === 0) return;
+    const known = this.#responses.get(socket);
+    if (known) {
+      if (!isCached) known.count();
+      return;
+    }
     const { clock, memory } = this.#options;
     const response = new UnreadResponse(socket, memory, clock.monotonic());
     this.#responses.set(socket, response);
@@ -61,7 +81,10 @@ export class UnreadResponses {
 
   #check(): void {
     const now = this.#options.clock.monotonic();
-    for (const response of this.#responses.values()) if (response.isStalled(now)) response.drop();
+    for (const response of this.#responses.values()) {
+      if (response.isStalled(now)) response.drop();
+      else if (response.isTaken) response.release();
+    }
   }
 }
 
@@ -70,7 +93,7 @@ class UnreadResponse {
   readonly #memory: HeldMemory;
   /** When the client last read a KiB (monotonic). */
   #sinceMs: number;
-  #unreadBytes: number;
+  #takenBytes: number;
 
   constructor(socket: Written, limit: MemoryLimit, sinceMs: number) {
     this.#socket = socket;
@@ -78,11 +101,18 @@ class UnreadResponse {
       this.drop();
     });
     this.#sinceMs = sinceMs;
-    this.#unreadBytes = this.#queuedBytes;
+    this.#takenBytes = this.#taken;
   }
 
-  get #queuedBytes(): number {
-    return this.#socket._handle?.writeQueueSize ?? this.#socket.writableLength;
+  /** Bytes that the kernel has taken, or the other process. More may be written meanwhile. */
+  get #taken(): number {
+    const { takenBytes, _handle: handle } = this.#socket;
+    return takenBytes ?? (handle?.bytesWritten ?? 0) - (handle?.writeQueueSize ?? 0);
+  }
+
+  /** Whether nothing waits for the client now. */
+  get isTaken(): boolean {
+    return this.#socket.writableLength === 0;
   }
 
   count(): void {
@@ -94,9 +124,9 @@ class UnreadResponse {
   }
 
   isStalled(nowMs: number): boolean {
-    const waiting = this.#queuedBytes;
-    if (waiting <= this.#unreadBytes - KIB) {
-      this.#unreadBytes = waiting;
+    const taken = this.#taken;
+    if (this.isTaken || taken >= this.#takenBytes + KIB) {
+      this.#takenBytes = taken;
       this.#sinceMs = nowMs;
     }
     return nowMs >= this.#sinceMs + READ_KIB_WITHIN_MS;

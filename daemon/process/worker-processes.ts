@@ -25,7 +25,7 @@ export interface StartedWorker {
   readonly number: number;
   readonly pid: number;
   readonly startedAtMs: number;
-  post(batch: unknown): void;
+  post(batch: unknown, onTaken?: () => void): void;
   onBatch(listener: (batch: unknown) => void): void;
   kill(): void;
   readonly ended: Promise<void>;
@@ -134,9 +134,9 @@ function heapOptions(count: number, execArgv: readonly string[]): string[] {
 function startedWorker(forked: Worker, number: number, startedAtMs: number, ended: Promise<void>): StartedWorker {
   // A process drops the messages that arrive before its program has a listener; so they wait until it has sent one.
   let waiting: unknown[] | null = [];
-  const post = (batch: unknown) => {
+  const post = (batch: unknown, onTaken?: () => void) => {
     // Without a callback a failure would be an error event of the process.
-    if (forked.isConnected()) forked.process.send(batch as object, () => undefined);
+    if (forked.isConnected()) forked.process.send(batch as object, () => onTaken?.());
   };
   forked.once('message', () => {
     const batches = waiting ?? [];
@@ -147,9 +147,9 @@ function startedWorker(forked: Worker, number: number, startedAtMs: number, ende
     number,
     pid: forked.process.pid ?? 0,
     startedAtMs,
-    post: (batch) => {
+    post: (batch, onTaken) => {
       if (waiting) waiting.push(batch);
-      else post(batch);
+      else post(batch, onTaken);
     },
     onBatch: (listener) => {
       forked.on('message', listener);

@@ -36,8 +36,8 @@ const options: WorkerOptions = {
   },
 };
 const link = new PrimaryLink({
-  post: (batch) => {
-    if (process.connected) process.send?.(batch, undefined, undefined, () => undefined);
+  post: (batch, onTaken) => {
+    if (process.connected) process.send?.(batch, undefined, undefined, () => onTaken?.());
   },
   onBatch: (listener) => {
     process.on('message', listener);

@@ -22,10 +22,11 @@ type AcceptedSocket = Socket & { _server: CountingServer };
 function ports(): [Port, Port] {
   const listeners: ((batch: unknown) => void)[][] = [[], []];
   const port = (own: number): Port => ({
-    post(batch) {
+    post(batch, onTaken) {
       const copy: unknown = structuredClone(batch);
       setImmediate(() => {
         for (const listener of listeners[1 - own] ?? []) listener(copy);
+        onTaken?.();
       });
     },
     onBatch: (listener) => listeners[own]?.push(listener),

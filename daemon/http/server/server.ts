@@ -86,10 +86,7 @@ export function createHttpServer(options: ServerOptions): HttpServer {
     res.once('close', () => {
       linger(req, clock);
     });
-    // After the last byte of the response was written, whichever module writes it.
-    res.once('prefinish', () => {
-      unreadResponses.watch(res);
-    });
+    unreadResponses.watchAll(res);
     const refuse = (refusal: Refusal) => {
       const headers = { ...cacheFields(proxy, req.url ?? ''), ...corsFields(live.current, req) };
       sendProblem(

@@ -1,6 +1,9 @@
 /**
  * Messages between the primary and a worker: one-way messages, and calls with a reply. All messages of one turn of the event loop travel together,
  * and arrive in the order in which they were sent.
+ *
+ * **Large calls** have a lane of their own: a few of them at a time are on their way, and the others wait on this side. So a message that others wait
+ * for, such as the confirmation of a revocation, never waits for the bodies of all requests.
  */
 import { StoreUnavailable } from '../../core/ports.js';
 
@@ -11,12 +14,21 @@ const MESSAGE = 0;
 const CALL = 1;
 const REPLY = 2;
 const FAILURE = 3;
+/** How many large calls the operating system may have before the other side has read them. */
+const MAX_LARGE = 8;
 type Message = [typeof MESSAGE | typeof CALL | typeof REPLY | typeof FAILURE, number, string, unknown];
 
 /** Transport of batches, in order. A batch can be cloned structurally. */
 export interface Port {
-  post(batch: unknown): void;
+  /** @param onTaken called when the operating system has taken all of it, or it cannot be sent. */
+  post(batch: unknown, onTaken?: () => void): void;
   onBatch(listener: (batch: unknown) => void): void;
+}
+
+/** @see Channel.callLarge */
+export interface LargeCall {
+  reply: Promise<unknown>;
+  withdraw: () => void;
 }
 
 interface Pending {
@@ -30,6 +42,9 @@ export class Channel<Theirs extends Protocol, Ours extends Protocol> {
   readonly #handlers = new Map<string, (argument: unknown) => unknown>();
   readonly #pending = new Map<number, Pending>();
   #outgoing: Message[] = [];
+  readonly #large = new Set<Message>();
+  #largeOnTheirWay = 0;
+  #isFlushing = false;
   #lastCall = 0;
   #isClosed = false;
   #hasBegun = false;
@@ -70,6 +85,29 @@ export class Channel<Theirs extends Protocol, Ours extends Protocol> {
     name: Name,
     argument: Theirs[Name]['argument'],
   ): Promise<Theirs[Name]['result'] | undefined> {
+    return this.#call(name, argument, (message) => {
+      this.#post(message);
+    });
+  }
+
+  /**
+   * The same for an argument of many bytes. Messages that are sent later may arrive earlier.
+   *
+   * @returns its reply, and a function that withdraws it: if it is not on its way yet, it is not made, and its reply stays pending.
+   */
+  callLarge<Name extends keyof Theirs & string>(name: Name, argument: Theirs[Name]['argument']): LargeCall {
+    let withdraw: () => void = () => undefined;
+    const reply = this.#call(name, argument, (message) => {
+      withdraw = () => {
+        if (this.#large.delete(message)) this.#pending.delete(message[1]);
+      };
+      this.#large.add(message);
+      this.#scheduleFlush();
+    });
+    return { reply, withdraw };
+  }
+
+  #call(name: string, argument: unknown, post: (message: Message) => void): Promise<unknown> {
     return new Promise<unknown>((resolve, reject) => {
       if (this.#isClosed) {
         reject(ended());
@@ -77,7 +115,7 @@ export class Channel<Theirs extends Protocol, Ours extends Protocol> {
       }
       this.#lastCall += 1;
       this.#pending.set(this.#lastCall, { resolve, reject });
-      this.#post([CALL, this.#lastCall, name, argument]);
+      post([CALL, this.#lastCall, name, argument]);
     });
   }
 
@@ -93,6 +131,7 @@ export class Channel<Theirs extends Protocol, Ours extends Protocol> {
   close(): void {
     this.#isClosed = true;
     this.#outgoing = [];
+    this.#large.clear();
     for (const { reject } of this.#pending.values()) reject(ended());
     this.#pending.clear();
   }
@@ -100,12 +139,31 @@ export class Channel<Theirs extends Protocol, Ours extends Protocol> {
   #post(message: Message): void {
     if (this.#isClosed) return;
     this.#outgoing.push(message);
-    if (this.#outgoing.length === 1) setImmediate(this.#flushLater);
+    this.#scheduleFlush();
   }
 
-  readonly #flushLater = (): void => {
-    this.flush();
-  };
+  #scheduleFlush(): void {
+    if (this.#isFlushing) return;
+    this.#isFlushing = true;
+    setImmediate(() => {
+      this.#isFlushing = false;
+      this.flush();
+      this.#sendLarge();
+    });
+  }
+
+  /** After all that was sent before them. Each is a batch of its own: what is made of the bytes of one does not keep those of others. */
+  #sendLarge(): void {
+    for (const message of this.#large) {
+      if (this.#largeOnTheirWay >= MAX_LARGE || this.#isClosed) return;
+      this.#large.delete(message);
+      this.#largeOnTheirWay += 1;
+      this.#port.post([message], () => {
+        this.#largeOnTheirWay -= 1;
+        if (this.#large.size > 0) this.#scheduleFlush();
+      });
+    }
+  }
 
   #receive([kind, number, name, value]: Message): void {
     if (kind === REPLY || kind === FAILURE) {

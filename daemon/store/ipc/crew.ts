@@ -30,7 +30,7 @@ import { countersOf, type Figures, NO_FIGURES, plus } from './figures.js';
 import type { Briefing, OfPrimary, OfWorker, PrimaryHealth, Texts } from './protocol.js';
 import { decoded } from './records.js';
 import { ResourceFilter } from './resource-filter.js';
-import { Tunnel } from './tunnel.js';
+import { Tunnels } from './tunnel.js';
 
 const CONFIRM_WITHIN_MS = 2_000;
 /** A worker that does not respond for so long serves nobody. */
@@ -111,7 +111,11 @@ export class Crew implements Notifications {
       this.#former = plus(this.#former, countersOf(member.figures));
       channel.close();
     });
-    this.#serveTunnels(channel);
+    const tunnels = new Tunnels(channel);
+    channel.handle('open', ({ id, ends }) => {
+      this.#services?.connection(tunnels.open(id, ends));
+      return undefined;
+    });
     channel.handle('notify', ({ notification, to }) => {
       if (to === undefined) this.#notifyWorkers(notification, false, member);
       this.#notifyHere(notification);
@@ -282,30 +286,6 @@ export class Crew implements Notifications {
       }),
     );
     return replies.filter((reply) => reply !== null && reply !== undefined);
-  }
-
-  #serveTunnels(channel: Channel<OfWorker, OfPrimary>): void {
-    const tunnels = new Map<number, Tunnel>();
-    channel.handle('open', ({ id, ends }) => {
-      const tunnel = new Tunnel(
-        {
-          send: (bytes) => channel.call('tunnel', { id, bytes }),
-          onClosed: () => {
-            tunnels.delete(id);
-            channel.send('tunnelClosed', id);
-          },
-        },
-        ends,
-      );
-      tunnels.set(id, tunnel);
-      this.#services?.connection(tunnel);
-      return undefined;
-    });
-    channel.handle('tunnel', ({ id, bytes }) => tunnels.get(id)?.receive(bytes));
-    channel.handle('tunnelClosed', (id) => {
-      tunnels.get(id)?.destroy();
-      return undefined;
-    });
   }
 }
 

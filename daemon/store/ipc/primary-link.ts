@@ -20,7 +20,10 @@ import {
 import { Channel, type Port } from './channel.js';
 import type { ClientEnds, OfPrimary, OfWorker, PrimaryHealth } from './protocol.js';
 import { bitOf, ResourceFilter } from './resource-filter.js';
-import { Tunnel } from './tunnel.js';
+import { Tunnels } from './tunnel.js';
+
+/** A primary that runs takes those of a turn of its event loop at once. */
+const MAX_OPENING = 1_000;
 
 type PrimaryChannel = Channel<OfPrimary, OfWorker>;
 
@@ -32,8 +35,10 @@ export class PrimaryLink {
   /** Called when a client has changed a resource through another worker. */
   onInvalidated: (projectId: string, resource: string) => void = () => undefined;
   health: PrimaryHealth = { degraded: [], isBusFailing: null, isDatabaseReady: false, pendingMigrations: [] };
-  readonly #tunnels = new Map<number, Tunnel>();
+  readonly #tunnels: Tunnels;
   #lastTunnel = 0;
+  /** Tunnels of which the primary does not know yet. */
+  #opening = 0;
 
   constructor(port: Port) {
     const channel: PrimaryChannel = new Channel(port);
@@ -47,30 +52,25 @@ export class PrimaryLink {
       this.cached.add(bit);
       return undefined;
     });
-    channel.handle('tunnel', ({ id, bytes }) => this.#tunnels.get(id)?.receive(bytes));
-    channel.handle('tunnelClosed', (id) => {
-      this.#tunnels.get(id)?.destroy();
-      return undefined;
-    });
+    this.#tunnels = new Tunnels(channel);
   }
 
-  /** Opens a connection to the primary's HTTP server. @param ends the ends of the client's connection, for which it stands. */
-  connect({ remoteAddress, localAddress }: ClientEnds): Duplex {
+  /**
+   * Opens a connection to the primary's HTTP server.
+   *
+   * @param ends the ends of the client's connection, for which it stands.
+   * @returns null if the primary has not taken earlier ones: clients that come and go would fill the memory of this process.
+   */
+  connect({ remoteAddress, localAddress }: ClientEnds): Duplex | null {
+    if (this.#opening >= MAX_OPENING) return null;
+    this.#opening += 1;
     const id = ++this.#lastTunnel;
     const ends = { remoteAddress, localAddress };
-    const tunnel = new Tunnel(
-      {
-        send: (bytes) => this.channel.call('tunnel', { id, bytes }),
-        onClosed: () => {
-          this.#tunnels.delete(id);
-          this.channel.send('tunnelClosed', id);
-        },
-      },
-      ends,
-    );
-    this.#tunnels.set(id, tunnel);
-    this.channel.send('open', { id, ends });
-    return tunnel;
+    const taken = () => {
+      this.#opening -= 1;
+    };
+    this.channel.call('open', { id, ends }).then(taken, taken);
+    return this.#tunnels.open(id, ends);
   }
 }
 
