@@ -30,7 +30,7 @@ export interface ManagedStorage {
   /** The workers of a primary; null in other processes. */
   crew: {
     reported(): Promise<void>;
-    settled(): Promise<void>;
+    settled(isChange: boolean): Promise<void>;
     readonly isServing: boolean;
     readonly report: WorkerReport[];
     readonly figures: { gauges: Record<'http' | 'websocket', number> };

@@ -22,7 +22,7 @@ export interface OperatorsNeeds {
   /** Null if events are not published. */
   bus: EventBus | null;
   /** The workers of a primary; null in other processes. */
-  crew: { reported(): Promise<void>; settled(): Promise<void> } | null;
+  crew: { reported(): Promise<void>; settled(isChange: boolean): Promise<void> } | null;
   streams: EventStreams;
   status: () => Promise<StatusReport>;
   attempts: FailedAttempts;
@@ -52,7 +52,7 @@ export function partsForOperators(
     streams,
     bus,
     status,
-    settled: crew && (() => crew.settled()),
+    settled: crew && ((isChange) => crew.settled(isChange)),
     clock: context.clock,
     live: context.live,
   };

@@ -31,8 +31,11 @@ export async function openStorage(context: BuildContext, opened: ResourceStack):
     await crew?.confirmed();
   };
   const onRefused = refusalLog(clock, log);
+  const onWaiting = async (isWaiting: () => boolean) => {
+    await crew?.endUnresponsive(isWaiting);
+  };
   const stores = opened.add(
-    await openStores(settings, { clock, timeouts: databaseTimeouts, role, onRefused, afterChange }),
+    await openStores(settings, { clock, timeouts: databaseTimeouts, role, onRefused, afterChange, onWaiting }),
   );
   const { records, anchors } = stores;
   const auditFiles = opened.add(await openAuditFiles({ settings, records, anchors, clock, log }));

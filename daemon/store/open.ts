@@ -7,6 +7,7 @@ import { ResourceStack } from './resource-stack.js';
 import { SqliteUnavailable } from './sqlite-available.js';
 import type { AnchorStore } from './audit-file/chain.js';
 import { InvalidKeyFile, readOrCreateKeyFile, SecretBox } from './secrets.js';
+import { AttendedDatabase, type OnWaiting } from './sql/attended-database.js';
 import { SqlAnchors } from './sql/anchors.js';
 import type { Database } from './sql/database.js';
 import { PlainSqliteDatabase } from './sql/plain-sqlite-database.js';
@@ -33,6 +34,8 @@ export interface StoreOptions {
   onRefused?: ((refused: StoreRefused) => void) | undefined;
   /** Awaited after each commit of a change. */
   afterChange?: () => Promise<void>;
+  /** In a primary: called while a statement takes long, because a worker may hold locks. */
+  onWaiting?: OnWaiting;
 }
 
 export interface Stores {
@@ -59,7 +62,7 @@ export interface Stores {
  */
 export async function openStores(
   settings: StoreSettings,
-  { clock, timeouts = DATABASE_TIMEOUTS, role = 'alone', onRefused, afterChange }: StoreOptions,
+  { clock, timeouts = DATABASE_TIMEOUTS, role = 'alone', onRefused, afterChange, onWaiting }: StoreOptions,
 ): Promise<Stores> {
   const opened = new ResourceStack();
   try {
@@ -67,7 +70,8 @@ export async function openStores(
     if (settings.database.driver === 'sqlite' && role !== 'worker')
       opened.add({ close: await lockForProcess(settings.database.path) });
     const box = secretBoxFor(settings);
-    const database = opened.add(await databaseFor(settings, { clock, timeouts, role, onRefused }));
+    const plain = await databaseFor(settings, { clock, timeouts, role, onRefused });
+    const database = opened.add(role === 'primary' && onWaiting ? new AttendedDatabase(plain, clock, onWaiting) : plain);
     // Fails here if the file cannot be opened or is not a database.
     if (settings.database.driver === 'sqlite')
       await withAccessError(settings.database.path, database.select('SELECT 1'));

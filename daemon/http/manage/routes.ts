@@ -70,8 +70,11 @@ export interface ManageOptions extends ProjectOptions {
   /** Null if no events are published. */
   bus: EventBus | null;
   status: () => Promise<StatusReport>;
-  /** Resolves when all processes of this daemon have handed over and written their counts; null if it is one process. */
-  settled: (() => Promise<void>) | null;
+  /**
+   * Resolves when all processes of this daemon have handed over and written their counts, and before a change when all that do not respond have ended;
+   * null if it is one process.
+   */
+  settled: ((isChange: boolean) => Promise<void>) | null;
   clock: Clock;
   /** The current settings: SIGHUP may replace them. */
   live: Live<keyof CorsSettings | 'clientBodyTimeoutMs' | 'upstreamAllowedHosts'>;
@@ -99,10 +102,10 @@ export function manageRoutes(options: ManageOptions): Router {
   return router;
 }
 
-/** Waits before a handler reads counts. Only after authentication: nobody else can make the daemon write to the database. */
-function after(settled: () => Promise<void>): RequestHandler {
-  return (_req, _res, next) => {
-    void settled().then(() => {
+/** Waits before a handler reads counts or changes anything. Only after authentication: nobody else can make the daemon write to the database. */
+function after(settled: (isChange: boolean) => Promise<void>): RequestHandler {
+  return ({ method }, _res, next) => {
+    void settled(method !== 'GET' && method !== 'HEAD').then(() => {
       next();
     });
   };

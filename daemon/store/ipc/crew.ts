@@ -2,7 +2,8 @@
  * The primary's side of the channels to its workers.
  *
  * **Changes.** A change is answered to the operator when every worker has applied it or has ended: `confirmed` asks all of them, over the channel
- * that carried the change, and ends a worker that does not reply in time.
+ * that carried the change, and ends a worker that does not reply in time. It asks before the change as well, and while the database takes long: a worker
+ * that is frozen in the middle of a transaction holds locks for which the change would wait.
  *
  * **Sums.** Completed requests are recorded in the primary, where workers send them. Before a figure is read, `reported` or `settled` makes the workers
  * hand over everything they have counted.
@@ -33,6 +34,8 @@ import { ResourceFilter } from './resource-filter.js';
 import { Tunnels } from './tunnel.js';
 
 const CONFIRM_WITHIN_MS = 2_000;
+/** The rest of the same time, for a worker that may hold the locks for which a change waits (sql/attended-database.ts). */
+const RESPOND_WITHIN_MS = 1_750;
 /** A worker that does not respond for so long serves nobody. */
 const ALIVE_EVERY_MS = 10_000;
 const ALIVE_WITHIN_MS = 30_000;
@@ -194,11 +197,26 @@ export class Crew implements Notifications {
     });
   }
 
-  async #confirmedBy({ channel, process }: Member, withinMs = CONFIRM_WITHIN_MS): Promise<void> {
+  /**
+   * While the primary waits for the database: ends workers that do not respond, of which one may hold the locks. Resolves when all others have
+   * responded.
+   *
+   * @param isWaiting whether the primary still waits. If not, a worker that has not responded is left alone: the machine is just busy.
+   */
+  async endUnresponsive(isWaiting: () => boolean): Promise<void> {
+    const asked = [...this.#members].filter(hasBegun);
+    await Promise.all(asked.map((member) => this.#confirmedBy(member, RESPOND_WITHIN_MS, isWaiting)));
+  }
+
+  async #confirmedBy(
+    { channel, process }: Member,
+    withinMs = CONFIRM_WITHIN_MS,
+    isNeeded: () => boolean = () => true,
+  ): Promise<void> {
     const { clock, log } = this.#options;
     const reply = channel.call('confirm', null).catch(() => undefined); // It has ended.
     channel.flush();
-    if (await isDoneWithin(clock, withinMs, reply)) return;
+    if ((await isDoneWithin(clock, withinMs, reply)) || !isNeeded()) return;
     log.error('a worker does not respond; ending it', { worker: process.number, pid: process.pid });
     process.kill();
     await process.ended;
@@ -235,9 +253,13 @@ export class Crew implements Notifications {
     return this.#reports.run();
   }
 
-  /** The same, and the workers have written their counts to the database. Anyone who can cause this makes them write. */
-  settled(): Promise<void> {
-    return this.#settlements.run();
+  /**
+   * The same, and the workers have written their counts to the database. Anyone who can cause this makes them write.
+   *
+   * @param isChange whether a change follows: it would wait for workers that do not respond, so they are ended at the same time.
+   */
+  async settled(isChange: boolean): Promise<void> {
+    await Promise.all([this.#settlements.run(), isChange ? this.confirmed() : undefined]);
   }
 
   async #gather(how: 'report' | 'settle'): Promise<void> {
