@@ -59,7 +59,7 @@ export async function buildTraffic(context: BuildContext, core: Core, external: 
   const { maxRequestBytes, proxyPrefixes } = settings;
   const { admission, rateLimits, cache, readiness } = core;
   const connections = connectionsFor(settings, log);
-  const upstreams = new Upstreams({ ...settings, ...connections }, live, clock);
+  const upstreams = new Upstreams({ ...settings, ...connections }, live, clock, bounds.intake.slices);
   const completions = new CompletionQueue(clock);
   const mostCaptured = settings.observabilityCaptureBodies ? settings.observabilityMaxBodyBytes : null;
   const contents = new ContentReaders({ decode: decoder(), maxCaptured: mostCaptured });

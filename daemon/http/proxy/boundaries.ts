@@ -30,18 +30,22 @@ const MASK_BYTES = 4;
 
 /**
  * Boundary between WebSocket frames (RFC 6455, 5.2) in one direction. A control frame may be inserted between the frames of one message.
+ * Costs a few operations for each frame and creates nothing: a peer can send millions of them.
  */
 export class FrameBoundary {
-  /** Bytes of the frame's header so far: up to 2, plus 8 for the length and 4 for the mask. */
-  #head: number[] = [];
-  /** Bytes of the frame's payload that have not arrived yet. */
+  /** Bytes of the frame's header that have arrived: up to 2, plus 8 for the length and 4 for the mask. */
+  #headBytes = 0;
+  /** Known from its second byte on. */
+  #headLength = Infinity;
+  #lengthBytes = 0;
+  #opcode = 0;
+  /** Bytes of the frame's payload that have not arrived yet. A length above 2^53 loses its last digits; no client sends that much. */
   #content = 0;
   #isClosed = false;
 
   read(chunk: Buffer): void {
-    let at = 0;
-    while (at < chunk.length) {
-      if (this.#content > 0) {
+    for (let at = 0; at < chunk.length;) {
+      if (this.#headBytes === 0 && this.#content > 0) {
         const skipped = Math.min(this.#content, chunk.length - at);
         this.#content -= skipped;
         at += skipped;
@@ -54,28 +58,29 @@ export class FrameBoundary {
 
   /** Whether the stream is between two frames and no close frame has been sent; nothing may follow a close frame. */
   get isReached(): boolean {
-    return this.#head.length === 0 && this.#content === 0 && !this.#isClosed;
+    return this.#headBytes === 0 && this.#content === 0 && !this.#isClosed;
   }
 
   #readHead(byte: number): void {
-    this.#head.push(byte);
-    const [first = 0, second] = this.#head;
-    if (second === undefined || this.#head.length < headLength(second)) return;
-    this.#isClosed ||= (first & 0x0f) === CLOSE;
-    this.#content = contentLength(second & 0x7f, this.#head);
-    this.#head = [];
+    this.#headBytes += 1;
+    if (this.#headBytes === 1) {
+      this.#opcode = byte & 0x0f;
+      this.#headLength = Infinity;
+    } else if (this.#headBytes === 2) {
+      const length = byte & 0x7f;
+      this.#lengthBytes = lengthBytes(length);
+      this.#headLength = 2 + this.#lengthBytes + (byte & 0x80 ? MASK_BYTES : 0);
+      this.#content = this.#lengthBytes === 0 ? length : 0;
+    } else if (this.#headBytes <= 2 + this.#lengthBytes) {
+      this.#content = this.#content * 256 + byte;
+    }
+    if (this.#headBytes < this.#headLength) return;
+    this.#isClosed ||= this.#opcode === CLOSE;
+    this.#headBytes = 0;
   }
 }
-
-const headLength = (second: number) => 2 + lengthBytes(second & 0x7f) + (second & 0x80 ? MASK_BYTES : 0);
 
 function lengthBytes(length: number): number {
   if (length === LENGTH_OF_EIGHT_BYTES) return 8;
   return length === LENGTH_OF_TWO_BYTES ? 2 : 0;
-}
-
-/** A length above 2^53 loses its last digits; no client sends that much. */
-function contentLength(length: number, head: readonly number[]): number {
-  const bytes = lengthBytes(length);
-  return bytes === 0 ? length : head.slice(2, 2 + bytes).reduce((sum, byte) => sum * 256 + byte, 0);
 }

@@ -4,11 +4,13 @@ import type { Dispatcher } from 'undici';
 import errors from 'undici/lib/core/errors.js';
 import type { Settings } from '../../../config/settings.js';
 import type { Clock } from '../../core/ports.js';
+import type { ParsingTurn } from './paced-reads.js';
 import { Refusal, unavailable } from '../../core/refusal.js';
 import { GatheredBytes } from '../../core/gathered-bytes.js';
 import { ClientGone, type RequestBody } from '../body.js';
 import {
   type Connect,
+  type ParsedResponse,
   UpstreamConnection,
   connectWithin,
   MAX_RESPONSE_HEADER_BYTES,
@@ -39,6 +41,7 @@ export interface UpstreamRequest {
 export interface ForwarderOptions extends Pick<Settings, 'upstreamConnections'> {
   live: LiveTimeouts;
   clock: Clock;
+  turn: ParsingTurn;
   /** Resolves the upstream's name. */
   lookup: LookupFunction;
   /** Null: the upstream is connected to directly. */
@@ -65,6 +68,7 @@ const BODY_IS_READ: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH']);
 export class Forwarder {
   readonly #origin: string;
   readonly #clock: Clock;
+  readonly #turn: ParsingTurn;
   readonly #live: LiveTimeouts;
   readonly #connect: Connect;
   readonly #connections: UpstreamConnection[] = [];
@@ -74,7 +78,8 @@ export class Forwarder {
   #freeCount: number;
   readonly #waiters: (() => void)[] = [];
 
-  constructor(origin: string, { upstreamConnections, live, clock, lookup, openTunnel }: ForwarderOptions) {
+  constructor(origin: string, { upstreamConnections, live, clock, lookup, openTunnel, turn }: ForwarderOptions) {
+    this.#turn = turn;
     this.#live = live;
     this.#clock = clock;
     this.#maxConnections = upstreamConnections;
@@ -152,7 +157,11 @@ export class Forwarder {
   }
 
   #open(): UpstreamConnection {
-    const connection = new UpstreamConnection(this.#origin, this.#connect, this.#clock);
+    const connection = new UpstreamConnection(this.#origin, {
+      connect: this.#connect,
+      clock: this.#clock,
+      turn: this.#turn,
+    });
     this.#connections.push(connection);
     return connection;
   }
@@ -178,7 +187,7 @@ export class Forwarder {
  * Implements undici's older handler interface. With the newer one, undici builds an object from the headers and trailers of each
  * response; it is not needed here, and loses the order and repetition of headers.
  */
-export class Forwarding implements Dispatcher.DispatchHandler {
+export class Forwarding implements Dispatcher.DispatchHandler, ParsedResponse {
   readonly #request: Dispatcher.DispatchOptions;
   readonly #connection: UpstreamConnection;
   readonly #receiver: Receiver;
@@ -191,6 +200,8 @@ export class Forwarding implements Dispatcher.DispatchHandler {
   #isRetried = false;
   /** What was parsed of the body since the last read, in whatever chunks it was sent. */
   readonly #parsed = new GatheredBytes();
+  /** How many pieces of the body, and of responses before the final one, were parsed. */
+  #pieces = 0;
 
   constructor(
     request: Dispatcher.DispatchOptions,
@@ -226,7 +237,7 @@ export class Forwarding implements Dispatcher.DispatchHandler {
   onConnect(abort: (reason?: Error) => void): void {
     this.#abort = abort;
     this.#connection.requestCount += 1;
-    this.#connection.onParsed = this.#handOver;
+    this.#connection.response = this;
     // Aborted while it waited for its connection: nothing of it was sent, and nothing will be.
     if (this.#isAborted) abort(new Error('aborted'));
   }
@@ -243,7 +254,10 @@ export class Forwarding implements Dispatcher.DispatchHandler {
       this.#failAndAbort(malformed()); // 101 switches to another protocol, which was not requested.
       return true;
     }
-    if (status < 200) return true; // The final response follows.
+    if (status < 200) {
+      this.#pieces += 1 + rawHeaders.length;
+      return true; // The final response follows.
+    }
     this.#connection.readKeepAlive(rawHeaders);
     if (status === 401) {
       // The project's key was rejected. The upstream's text may quote the key, so none of it is forwarded.
@@ -262,18 +276,28 @@ export class Forwarding implements Dispatcher.DispatchHandler {
 
   onData(chunk: Buffer): boolean {
     this.#parsed.add(chunk);
+    this.#pieces += 1;
     return true;
   }
 
-  /** Passes on what was parsed, as one piece. */
-  readonly #handOver = (): void => {
+  // ---- called by the connection
+
+  parsedPieces(): number {
+    const pieces = this.#pieces;
+    this.#pieces = 0;
+    return pieces;
+  }
+
+  handOver(): void {
     if (this.#parsed.length === 0) return;
     const bytes = this.#parsed.take();
     if (!this.#isAborted && !this.#isEnded && !this.#receiver.data(bytes)) this.#connection.pause();
-  };
+  }
+
+  // ---- called by undici
 
   onComplete(): void {
-    this.#handOver();
+    this.handOver();
     this.#returnConnection(true);
     if (this.#isAborted || this.#isEnded) return;
     // For a response that ends with its connection, undici takes a reset for the regular end.
@@ -283,7 +307,7 @@ export class Forwarding implements Dispatcher.DispatchHandler {
   }
 
   onError(error: Error): void {
-    this.#handOver();
+    this.handOver();
     if (this.#mayRetry()) {
       this.#isRetried = true;
       // Only after undici has finished with the lost connection.

@@ -6,7 +6,7 @@ import Client from 'undici/lib/dispatcher/client.js';
 import type { Live } from '../../../config/settings.js';
 import type { Clock } from '../../core/ports.js';
 import { joinSmallWrites } from '../joined-writes.js';
-import { PausableReads } from './pausable-reads.js';
+import { PacedReads, type ParsingTurn } from './paced-reads.js';
 import { readIntoBlocks } from './read-memory.js';
 import { timeoutAfterReads } from './timeouts/timeout-after-reads.js';
 import type { Opening, OpenTunnel } from './upstream-tunnel.js';
@@ -28,6 +28,14 @@ const DEFAULT_IDLE_MS = 4_000;
 // `Keep-Alive: timeout` has whole seconds, which the upstream counts from a slightly different moment.
 const IDLE_MARGIN_MS = 1_000;
 
+/** What undici has parsed of a response. */
+export interface ParsedResponse {
+  /** @returns the number of pieces since the last call. */
+  parsedPieces(): number;
+  /** Passes on what was parsed, as one piece. */
+  handOver(): void;
+}
+
 /** A slot for one connection. After a connection is lost, the next request opens a new one in the same slot. */
 export class UpstreamConnection {
   readonly #origin: string;
@@ -35,21 +43,23 @@ export class UpstreamConnection {
   readonly #clock: Clock;
   #client: Client | null = null;
   #opening: Opening | null = null;
-  #reads: PausableReads | null = null;
+  #reads: PacedReads | null = null;
+  readonly #turn: ParsingTurn;
   #openedAtMs = Infinity;
   #idleSinceMs = Infinity;
   #maxIdleMs = DEFAULT_IDLE_MS;
   /** Number of requests on this connection, including the current one. */
   requestCount = 0;
-  /** Called when everything that was read from the connection is parsed. */
-  onParsed: (() => void) | null = null;
+  /** Gets what undici parses. */
+  response: ParsedResponse | null = null;
   /** Why the connection was lost; null if it was closed regularly. */
   failure: Error | null = null;
 
-  constructor(origin: string, connect: Connect, clock: Clock) {
+  constructor(origin: string, { connect, clock, turn }: { connect: Connect; clock: Clock; turn: ParsingTurn }) {
     this.#origin = origin;
     this.#connect = connect;
     this.#clock = clock;
+    this.#turn = turn;
   }
 
   #newClient(): Client {
@@ -85,8 +95,12 @@ export class UpstreamConnection {
     this.requestCount = 0;
     this.failure = null;
     joinSmallWrites(socket);
-    this.#reads = new PausableReads(socket, () => {
-      this.onParsed?.();
+    this.#reads = new PacedReads(socket, {
+      turn: this.#turn,
+      onParsed: () => this.response?.parsedPieces() ?? 0,
+      onReadEnd: () => {
+        this.response?.handOver();
+      },
     });
     // So that a body waits in one place only: undici waits for each piece to be taken.
     (socket as unknown as { _writableState: { highWaterMark: number } })._writableState.highWaterMark = 1;

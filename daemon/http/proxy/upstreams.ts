@@ -9,6 +9,8 @@ import { isReachedDirectly } from '../../../config/urls.js';
 import type { Clock } from '../../core/ports.js';
 import { Refusal } from '../../core/refusal.js';
 import { rememberingLookup } from './dns-lookup.js';
+import type { TimeSlicedQueue } from '../time-sliced-queue.js';
+import { ParsingTurn } from './paced-reads.js';
 import { Forwarder, type ForwarderOptions } from './forwarder.js';
 import { type ForwardUpgrade, upgradesAt } from './http-proxy.js';
 import { connectWithin, type LiveTimeouts } from './upstream-connection.js';
@@ -48,10 +50,11 @@ export class Upstreams {
   readonly #byBaseUrl = new Map<string, Upstream>();
   readonly #forwarders = new Map<string, Forwarder>();
 
-  constructor(settings: UpstreamSettings, live: LiveTimeouts, clock: Clock) {
+  /** @param slices where the responses of upstreams that send many small pieces are parsed. */
+  constructor(settings: UpstreamSettings, live: LiveTimeouts, clock: Clock, slices: Pick<TimeSlicedQueue, 'add'>) {
     const { upstreamConnections, upstreamProxy } = settings;
     const lookup = rememberingLookup(clock);
-    this.#options = { upstreamConnections, live, clock, lookup };
+    this.#options = { upstreamConnections, live, clock, lookup, turn: new ParsingTurn(slices) };
     this.#openTunnel = upstreamProxy ? tunnelsThrough(upstreamProxy, lookup) : null;
     this.#proxyBypass = settings.upstreamProxyBypass ?? [];
     this.#default = this.#at(settings.upstreamBaseUrl);

@@ -12,7 +12,7 @@ import {
   startHandle,
   stopHandle,
 } from './parser.js';
-import type { Priority, TimeSlicedQueue } from './time-sliced-queue.js';
+import type { Priority, TimeSlicedQueue } from '../time-sliced-queue.js';
 
 // When this many requests wait on a connection, its parser and reading stop, to bound memory. Up to that point it is read, since only
 // reading reveals that a client has disconnected.

@@ -9,7 +9,7 @@ import type { MemoryLimit } from '../../core/memory-limit.js';
 import type { Clock } from '../../core/ports.js';
 import { ConnectionBacklog, type BacklogOwner } from './connection-backlog.js';
 import { type ParsedSocket, SMALL_CHUNKS_CODE } from './parser.js';
-import { type Priority, TimeSlicedQueue } from './time-sliced-queue.js';
+import { type Priority, TimeSlicedQueue } from '../time-sliced-queue.js';
 
 export type Serve = (req: IncomingMessage, res: ServerResponse, expectsContinue: boolean) => void;
 

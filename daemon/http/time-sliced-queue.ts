@@ -1,4 +1,4 @@
-import type { Clock } from '../../core/ports.js';
+import type { Clock } from '../core/ports.js';
 
 /**
  * Priorities: `urgent` is for short work that monitoring waits for; `usual` comes after it; `late` is for requests that a client sent

@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect } from 'chai';
-import { type Priority, TimeSlicedQueue } from '../../../daemon/http/server/time-sliced-queue.js';
-import { TestClock } from '../../support/clock.js';
+import { type Priority, TimeSlicedQueue } from '../../daemon/http/time-sliced-queue.js';
+import { TestClock } from '../support/clock.js';
 
 const TURNS = 5;
 const LONGEST_REST_MS = 500;

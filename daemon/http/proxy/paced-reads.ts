@@ -1,0 +1,144 @@
+import type { Socket } from 'node:net';
+import type { TimeSlicedQueue } from '../time-sliced-queue.js';
+
+// What a chat response fits into. More is read at once if this contained few pieces.
+const FIRST_BYTES = 8 * 1024;
+const SLICE_BYTES = 4 * 1024;
+/** A read with more pieces, which are smaller than `SMALL_BYTES` on average, is dense. */
+const MANY_PIECES = 64;
+const SMALL_BYTES = 32;
+/** Pieces that all connections together parse in a turn of the event loop. */
+const PIECES_PER_TURN = 1_000;
+
+/** What the connections to all upstreams parse in a turn of the event loop, in pieces: each one costs as much as many bytes do. */
+export class ParsingTurn {
+  readonly #slices: Pick<TimeSlicedQueue, 'add'>;
+  #pieces = 0;
+
+  constructor(slices: Pick<TimeSlicedQueue, 'add'>) {
+    this.#slices = slices;
+  }
+
+  get isOver(): boolean {
+    return this.#pieces >= PIECES_PER_TURN;
+  }
+
+  count(pieces: number): void {
+    if (this.#pieces === 0) {
+      setImmediate(() => {
+        this.#pieces = 0;
+      });
+    }
+    this.#pieces += pieces;
+  }
+
+  /** @param isDense whether it parses many small pieces, so that others come first. */
+  later(work: () => void, isDense: boolean): void {
+    this.#slices.add(work, isDense ? 'late' : 'usual');
+  }
+}
+
+export interface PacedReadsOptions {
+  turn: ParsingTurn;
+  /**
+   * Called when undici has parsed what it read before.
+   *
+   * @returns of how many pieces it consisted.
+   */
+  onParsed: () => number;
+  /** Called when nothing more is read for now: hands over what was parsed. */
+  onReadEnd: () => void;
+}
+
+/**
+ * Paces what undici reads from a connection: it can be paused, and a connection whose peer sends many small pieces is parsed in slices,
+ * when others need no time.
+ *
+ * undici's own way to pause, returning `false` for a piece of the body, must not be used: if the upstream then closes the connection,
+ * undici fails an assertion in an event handler, which would end the process. undici reads only with `socket.read()`, when the socket is
+ * `readable`, and until it gets null.
+ */
+export class PacedReads {
+  readonly #socket: Socket;
+  readonly #options: PacedReadsOptions;
+  readonly #read: (size?: number) => unknown;
+  #isPaused = false;
+  /** Whether the peer has sent many small pieces. */
+  #isDense = false;
+  /** Whether a slice may be read now. */
+  #isGranted = false;
+  #isWaiting = false;
+  /** Bytes of the last read that are not parsed yet. */
+  #unparsed = 0;
+
+  constructor(socket: Socket, options: PacedReadsOptions) {
+    this.#socket = socket;
+    this.#options = options;
+    this.#read = socket.read.bind(socket);
+    // Node calls `read(0)` to fill the buffer of the socket, and to end it once it is empty.
+    socket.read = (size?: number): unknown => (size === 0 ? this.#read(0) : this.#next());
+  }
+
+  #next(): unknown {
+    const hasRead = this.#unparsed > 0;
+    if (hasRead) this.#judge();
+    const bytes = this.#mayRead() ? this.#readSome(hasRead) : null;
+    this.#unparsed = bytes === null ? 0 : bytes.length;
+    if (bytes !== null) return bytes;
+    this.#options.onReadEnd();
+    return null;
+  }
+
+  /** Judges the last read by its pieces. */
+  #judge(): void {
+    const pieces = this.#options.onParsed();
+    if (pieces <= MANY_PIECES) return;
+    this.#options.turn.count(pieces);
+    this.#isDense ||= this.#unparsed < pieces * SMALL_BYTES;
+  }
+
+  #mayRead(): boolean {
+    // undici must not get anything for a connection that was ended meanwhile.
+    if (this.#isPaused || this.#socket.destroyed) return false;
+    if ((!this.#isDense && !this.#options.turn.isOver) || this.#isGranted) return true;
+    this.#readLater();
+    return false;
+  }
+
+  #readSome(hasRead: boolean): Buffer | null {
+    const { readableLength } = this.#socket;
+    const most = this.#isDense ? SLICE_BYTES : hasRead ? Infinity : FIRST_BYTES;
+    this.#isGranted = false;
+    return this.#read(readableLength > most ? most : undefined) as Buffer | null;
+  }
+
+  #readLater(): void {
+    if (this.#isWaiting || this.#socket.readableLength === 0) return;
+    this.#isWaiting = true;
+    this.#options.turn.later(() => {
+      this.#isWaiting = false;
+      this.#isGranted = true;
+      if (!this.#isPaused) this.#socket.emit('readable');
+      this.#isGranted = false;
+    }, this.#isDense);
+  }
+
+  pause(): void {
+    this.#isPaused = true;
+  }
+
+  /** Lets undici read again, but only with the next event of the socket. */
+  unpause(): void {
+    this.#isPaused = false;
+  }
+
+  /** Lets undici read what has arrived meanwhile. */
+  resume(): void {
+    if (!this.#isPaused) return;
+    this.#isPaused = false;
+    // Not at once: while undici parses what another connection has read, it cannot parse anything else.
+    process.nextTick(() => {
+      if (!this.#isPaused) this.#socket.emit('readable');
+    });
+  }
+}
