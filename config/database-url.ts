@@ -9,6 +9,8 @@ export type ServerDriver = 'postgres' | 'mysql';
 
 /** TLS modes of libpq. `require` encrypts without verifying the server; `verify-full` also verifies the certificate and its host name. */
 const TLS_MODES = ['disable', 'require', 'verify-full'] as const;
+/** As of libpq: with `require` a server that does not prove, by the password, that it is the other end of the TLS connection is refused. */
+const CHANNEL_BINDINGS = ['disable', 'prefer', 'require'] as const;
 
 export interface DatabaseServerAddress {
   driver: ServerDriver;
@@ -21,6 +23,8 @@ export interface DatabaseServerAddress {
   password: string | undefined;
   database: string;
   tls: (typeof TLS_MODES)[number];
+  /** Of PostgreSQL; `disable` on MySQL. */
+  channelBinding: (typeof CHANNEL_BINDINGS)[number];
   /** The path of the trusted certificates that replace those of the system; null without one. */
   rootCertificate: string | null;
 }
@@ -36,12 +40,17 @@ const SOCKET: Readonly<Record<ServerDriver, string>> = { postgres: 'host', mysql
 
 export const databaseAddress: Kind<DatabaseAddress> = {
   accepts:
-    'a path, sqlite:PATH, postgres://USER:PASSWORD@HOST:PORT/NAME or mysql://USER:PASSWORD@HOST:PORT/NAME, with special characters as %XX; after NAME optionally ?sslmode=disable, require or verify-full (the last also with &sslrootcert=/PATH, and for MySQL only with a host name), or for a unix socket, without HOST, ?host=/FOLDER (PostgreSQL) or ?socket=/PATH (MySQL)',
+    'a path, sqlite:PATH, postgres://USER:PASSWORD@HOST:PORT/NAME or mysql://USER:PASSWORD@HOST:PORT/NAME, with special characters as %XX; after NAME optionally ?sslmode=disable, require or verify-full (the last also with &sslrootcert=/PATH, and for MySQL only with a host name), for PostgreSQL with TLS also &channel_binding=require, or for a unix socket, without HOST, ?host=/FOLDER (PostgreSQL) or ?socket=/PATH (MySQL)',
   parse(text) {
     const server = serverAt(text);
     if (server) return { driver: server.driver, url: text };
     const path = sqlitePath(text);
     return path === undefined ? undefined : { driver: 'sqlite', path };
+  },
+  problemIn(text) {
+    const parts = URL_OF_SERVER.exec(text)?.groups;
+    const driver = DRIVERS[parts?.scheme?.toLowerCase() ?? ''];
+    return driver && problemOf(driver, parts?.parameters);
   },
   secretsIn(text) {
     const written = URL_OF_SERVER.exec(text)?.groups?.password;
@@ -67,13 +76,14 @@ export function serverAt(text: string): DatabaseServerAddress | undefined {
   const parts = URL_OF_SERVER.exec(text)?.groups;
   const driver = parts && DRIVERS[parts.scheme?.toLowerCase() ?? ''];
   const words = parts && decoded([parts.user, parts.password, parts.database]);
-  const parameters = driver && parametersOf(parts.parameters, ['sslmode', 'sslrootcert', SOCKET[driver]]);
-  if (!driver || !words || !parameters) return undefined;
+  if (!driver || !words || problemOf(driver, parts.parameters) !== undefined) return undefined;
+  const parameters = parametersOf(parts.parameters);
   const [user, password, database = ''] = words;
   const port = Number(parts.port ?? PORTS[driver]);
   const host = (parts.host ?? '').replace(/^\[|\]$/g, '');
   const tls = TLS_MODES.find((mode) => mode === (parameters.sslmode ?? 'disable'));
   const { sslrootcert: rootCertificate = null, [SOCKET[driver]]: socket = null } = parameters;
+  const channelBinding = CHANNEL_BINDINGS.find((mode) => mode === (parameters.channel_binding ?? 'disable'));
 
   const isAddress = host.includes(':') ? isIPv6(host) : host !== '' || socket !== null;
   const isOneWay = socket === null || (host === '' && tls === 'disable');
@@ -82,21 +92,44 @@ export function serverAt(text: string): DatabaseServerAddress | undefined {
   // For an IP address mysql2 would verify the certificate for `localhost`.
   const isNameKnown = tls !== 'verify-full' || driver === 'postgres' || isIP(host) === 0;
   if (!isAddress || !isOneWay || !arePaths || !isRootAsked || !isNameKnown) return undefined;
-  if (tls === undefined || port > 65_535) return undefined;
-  return { driver, host, port, socket, user, password, database, tls, rootCertificate };
+  if (tls === undefined || channelBinding === undefined || port > 65_535) return undefined;
+  return { driver, host, port, socket, user, password, database, tls, channelBinding, rootCertificate };
 }
 
-/** @returns undefined if a parameter is repeated, unknown or empty. */
-function parametersOf(text: string | undefined, known: readonly string[]): Record<string, string> | undefined {
-  const found: Record<string, string> = {};
+/** The parameters of a URL of each kind, with their values if there are only a few. */
+const PARAMETERS: Readonly<Record<ServerDriver, Readonly<Record<string, readonly string[] | null>>>> = {
+  postgres: { sslmode: TLS_MODES, sslrootcert: null, channel_binding: CHANNEL_BINDINGS, host: null },
+  mysql: { sslmode: TLS_MODES, sslrootcert: null, socket: null },
+};
+
+/** @returns what is wrong with a parameter, by its name; undefined if each is known, has a value, and is there once. */
+function problemOf(driver: ServerDriver, text: string | undefined): string | undefined {
+  const known = new Map(Object.entries(PARAMETERS[driver]));
+  const found = new Set<string>();
   for (const each of text?.split('&') ?? []) {
     const [name = '', value = '', ...rest] = each.split('=');
+    const values = known.get(name);
+    // Anything can be where the name is expected, also a password.
+    const shown = /^[a-z_]{1,40}$/i.test(name) && each.includes('=') ? ` ${name}` : '';
+    if (values === undefined) return `unknown parameter${shown}; known are ${[...known.keys()].join(', ')}`;
+    if (found.has(name)) return `the parameter ${name} is given twice`;
     const [word] = decoded([value]) ?? [];
-    if (!known.includes(name) || name in found || rest.length > 0 || !word) return undefined;
-    found[name] = word;
+    if (rest.length > 0 || !word) return `the parameter ${name} has no valid value`;
+    if (values && !values.includes(word)) return `the parameter ${name} must be one of ${values.join(', ')}`;
+    found.add(name);
   }
-  return found;
+  const isUnbound = /(?:^|&)channel_binding=require(?:&|$)/.test(text ?? '') && !/(?:^|&)sslmode=[rv]/.test(text ?? '');
+  return isUnbound ? 'the parameter channel_binding=require needs sslmode=require or verify-full' : undefined;
 }
+
+/** Of a text in which `problemOf` finds nothing wrong. */
+const parametersOf = (text: string | undefined): Record<string, string> =>
+  Object.fromEntries(
+    (text?.split('&') ?? []).map((each) => {
+      const [name = '', value = ''] = each.split('=');
+      return [name, decodeURIComponent(value)];
+    }),
+  );
 
 /** @returns undefined if a part is not correctly encoded, or contains control characters. */
 function decoded(words: readonly (string | undefined)[]): (string | undefined)[] | undefined {

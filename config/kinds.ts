@@ -8,6 +8,8 @@ export interface Kind<T> {
   accepts: string;
   /** @returns undefined if the text is not valid. */
   parse(text: string): T | undefined;
+  /** What is wrong with a part of a text that is not valid, without secrets; undefined if that cannot be said. */
+  problemIn?(text: string): string | undefined;
   /** All valid values, if there are only a few. */
   values?: readonly string[];
   /** Whether it accepts several values, separated by commas. A command-line option can also be repeated. */

@@ -229,7 +229,8 @@ function parse({ name, kind, isRequired, isSecret }: Setting<unknown>, text: str
   if (value !== undefined) return value;
   if (isRequired && text.trim() === '') throw new Error(`${name} is required`);
   const given = isSecret ? '' : `, not ${JSON.stringify(withoutCredentials(text))}`;
-  throw new Error(`${name} must be ${kind.accepts}${given}`);
+  const problem = kind.problemIn?.(text);
+  throw new Error(`${name}${problem === undefined ? '' : `: ${problem}. It`} must be ${kind.accepts}${given}`);
 }
 
 function warningsOf(settings: Partial<AllSettings>, found: ReadonlyMap<Key, Found>, sources: Sources): string[] {

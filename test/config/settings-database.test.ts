@@ -13,6 +13,7 @@ const plain = {
   password: undefined,
   database: 'llmp',
   tls: 'disable',
+  channelBinding: 'disable',
   rootCertificate: null,
 };
 const postgres = { ...plain, driver: 'postgres', port: 5432 };
@@ -30,6 +31,12 @@ describe('DATABASE_URL of a server', () => {
     'postgres://[2001:db8::1]/llmp': { ...postgres, host: '2001:db8::1' },
     'postgres://db/llmp?sslmode=disable': postgres,
     'postgres://db/llmp?sslmode=require': { ...postgres, tls: 'require' },
+    'postgres://db/llmp?sslmode=verify-full&channel_binding=require': {
+      ...postgres,
+      tls: 'verify-full',
+      channelBinding: 'require',
+    },
+    'postgres://db/llmp?channel_binding=prefer': { ...postgres, channelBinding: 'prefer' },
     'mysql://db/llmp?sslmode=verify-full': { ...mysql, tls: 'verify-full' },
     'mysql://db/llmp?sslmode=verify-full&sslrootcert=/etc/my%20ca.pem': {
       ...mysql,
@@ -96,8 +103,30 @@ describe('DATABASE_URL of a server', () => {
     it(`with ${what} is refused, and no password shown: ${url}`, () => {
       const problems = problemsWith({ ...POSTGRES, DATABASE_URL: url });
       expect(problems).to.have.length(1);
-      expect(problems[0]).to.match(/^DATABASE_URL must be a path, sqlite:PATH, postgres:/);
+      expect(problems[0]).to.match(/^DATABASE_URL(?:: .*\. It)? must be a path, sqlite:PATH, postgres:/);
       expect(problems[0]).not.to.match(/hid|den@/);
+    });
+  }
+
+  for (const [url, problem] of Object.entries({
+    'postgres://me:hidden@db/llmp?sslmode=require&connect_timeout=10':
+      'unknown parameter connect_timeout; known are sslmode, sslrootcert, channel_binding, host',
+    'mysql://me:hidden@db/llmp?sslmode=require&channel_binding=require':
+      'unknown parameter channel_binding; known are sslmode, sslrootcert, socket',
+    'postgres://me@db/llmp?hidden': 'unknown parameter; known are sslmode, sslrootcert, channel_binding, host',
+    'postgres://me@db/llmp?sslmode=require&channel_binding=required':
+      'the parameter channel_binding must be one of disable, prefer, require',
+    'postgres://me@db/llmp?channel_binding=require':
+      'the parameter channel_binding=require needs sslmode=require or verify-full',
+    'postgres://me@db/llmp?sslmode=prefer': 'the parameter sslmode must be one of disable, require, verify-full',
+    'postgres://me@db/llmp?sslmode=require&sslmode=require': 'the parameter sslmode is given twice',
+    'postgres://me@db/llmp?sslrootcert=': 'the parameter sslrootcert has no valid value',
+  })) {
+    it(`findings-3 B19: names what is wrong with a parameter: ${url}`, () => {
+      const [found = ''] = problemsWith({ ...POSTGRES, DATABASE_URL: url });
+      expect(found).to.match(/^DATABASE_URL: .*\. It must be a path, /);
+      expect(found.slice('DATABASE_URL: '.length)).to.satisfy((text: string) => text.startsWith(`${problem}. It `));
+      expect(found).not.to.include('hidden@');
     });
   }
 

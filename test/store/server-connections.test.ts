@@ -1,16 +1,19 @@
 /** Connections to a database server: with and without encryption, by TCP or Unix socket. */
 import { expect } from 'chai';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
+import { QueryTypes, Sequelize } from 'sequelize';
 import { realClock } from '../../daemon/process/clock.js';
-import { StoreUnavailable } from '../../daemon/core/ports.js';
+import { StoreRefused, StoreUnavailable } from '../../daemon/core/ports.js';
 import { openDatabase } from '../../daemon/store/databases.js';
 import type { Database } from '../../daemon/store/sql/database.js';
+import { canary } from '../support/canaries.js';
 import { Authority } from '../support/certificates.js';
 import { temporaryFolder } from '../support/daemon.js';
 import { DatabaseServer, type ServerKind, WITHOUT } from '../support/database-servers.js';
+import { eventually } from '../support/eventually.js';
 
 for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'MariaDB' }) as [ServerKind, string][]) {
   describe(`a connection to ${name}${WITHOUT[kind]}`, function () {
@@ -76,6 +79,36 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
       );
       expect(await isEncrypted(`${byName()}?sslmode=require`)).to.equal(true);
     });
+
+    if (kind === 'postgres') {
+      it('findings-3 B19: binds the log-in to the TLS connection, and is refused where the server does not', async () => {
+        const password = canary('password');
+        const admin = new Sequelize(url, { logging: false });
+        for (const user of ['scram', 'clear']) await admin.query(`CREATE ROLE ${user} LOGIN PASSWORD '${password}'`);
+        const [row] = await admin.query<{ file: string }>("SELECT current_setting('hba_file') AS file", {
+          type: QueryTypes.SELECT,
+        });
+        const rules = ['hostssl all scram 127.0.0.1/32 scram-sha-256', 'hostssl all clear 127.0.0.1/32 password'];
+        writeFileSync(row!.file, `${rules.join('\n')}\n${readFileSync(row!.file, 'utf8')}`);
+        await admin.query('SELECT pg_reload_conf()');
+        await admin.close();
+        const as = (user: string, more = '') =>
+          `${url.replace('llmp@', `${user}:${password}@`)}?sslmode=require${more}`;
+        const wrong = (user: string, more = '') => as(user, more).replace(password, 'wrong');
+        await eventually('the rules are in force', async () => (await failure(wrong('scram'))) !== null);
+        for (const binding of ['', '&channel_binding=disable', '&channel_binding=prefer', '&channel_binding=require'])
+          expect(await isEncrypted(as('scram', binding)), binding).to.equal(true);
+        expect(await failure(wrong('scram', '&channel_binding=require'))).to.be.instanceOf(StoreRefused);
+        for (const user of ['clear', 'llmp']) {
+          expect(await failure(as(user, '&channel_binding=prefer')), user).to.equal(null);
+          const refused = (await failure(as(user, '&channel_binding=require'))) as StoreRefused;
+          expect(refused, user).to.be.instanceOf(StoreRefused);
+          expect(refused.message).to.match(
+            /does not bind the log-in to the TLS connection\. Remove channel_binding=require/,
+          );
+        }
+      });
+    }
 
     it('is closed when the server hangs during the handshake', async () => {
       await over(`${byName()}?sslmode=require`, async (database) => {

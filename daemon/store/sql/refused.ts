@@ -1,5 +1,6 @@
 /** Which errors of a database server last until an operator corrects something, and what that is. */
 import { StoreRefused } from '../../core/ports.js';
+import { NOT_BOUND } from './channel-binding.js';
 
 const PRIVILEGES = {
   postgres:
@@ -28,6 +29,8 @@ const ADVICE: Readonly<Record<string, string>> = {
   25006: READ_ONLY,
   '42P01': SCHEMA,
   42703: SCHEMA,
+  [NOT_BOUND]:
+    'Remove channel_binding=require from DATABASE_URL, or let this user log in with scram-sha-256 over TLS, without a proxy that ends TLS',
   ER_ACCESS_DENIED_ERROR: LOG_IN,
   ER_ACCESS_DENIED_NO_PASSWORD_ERROR: LOG_IN,
   ER_HOST_NOT_PRIVILEGED: LOG_IN,

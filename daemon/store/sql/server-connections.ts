@@ -5,6 +5,7 @@ import type { DatabaseServerAddress } from '../../../config/database-url.js';
 import { withTimeout } from '../../core/with-timeout.js';
 import type { Clock } from '../../core/ports.js';
 import { type PostgresTypes, MYSQL_NUMBERS, readPostgresNumbers } from './numbers.js';
+import { bindingOptions, bound, type ChannelBinding } from './channel-binding.js';
 import type { Sockets } from './sockets.js';
 
 const IDLE_MS = 20_000;
@@ -66,7 +67,7 @@ export function createPool(connecting: PoolOptions, size: number, limitMs: numbe
     'afterConnect',
     isPostgres ? setUpPostgres : (opened) => setUpMysql(opened, connecting.idleTransactionMs),
   );
-  catchEarlyErrors(sequelize.connectionManager);
+  catchEarlyErrors(sequelize.connectionManager, server.channelBinding);
   limitDisconnectTime(sequelize.connectionManager, clock);
   return sequelize;
 }
@@ -150,15 +151,15 @@ interface Connector {
  * last bytes of the handshake, from a server that is shutting down, would have no listener and end the process. With this listener,
  * the first query on the connection fails instead.
  */
-function catchEarlyErrors(connectionManager: unknown): void {
+function catchEarlyErrors(connectionManager: unknown, channelBinding: ChannelBinding): void {
   const manager = connectionManager as Connector;
   const { lib } = manager;
   const listened = <T extends Listening>(connection: T): T => connection.on('error', () => undefined);
   const { Client, createConnection } = lib;
   const replaced = {
     ...(Client && {
-      Client: function (config: unknown) {
-        return listened(new Client(config));
+      Client: function (config: object) {
+        return listened(bound(new Client({ ...config, ...bindingOptions(channelBinding) }), channelBinding));
       },
     }),
     ...(createConnection && { createConnection: (config: unknown) => listened(createConnection(config)) }),
