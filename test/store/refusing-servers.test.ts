@@ -224,6 +224,26 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
       }
     });
 
+    it('findings-3 B5: is logged and tried again if the daemon started before its database', async () => {
+      const [first] = CASES[kind];
+      const url = await first!.make(server, (sql) => admin.query(sql));
+      await server.stop();
+      const daemon = await startDaemon({ env: { DB_DRIVER: kind, DATABASE_URL: url, ENCRYPTION_KEY } });
+      try {
+        await server.begin();
+        const isLogged = () =>
+          daemon.logged.some(
+            (line) => line.includes('the database refuses llmp, retrying') && first!.advises.test(line),
+          );
+        await eventually('it is logged', isLogged);
+        expect((await fetch(`${daemon.url}/ready`)).status).to.equal(503);
+      } finally {
+        await daemon.stop();
+        if (kind === 'postgres') await admin.query(`DROP DATABASE ${nameIn(url)}`);
+        else await admin.query("DROP USER reader@'127.0.0.1'");
+      }
+    });
+
     for (const { what, make, says, advises, mayEnd } of CASES[kind]) {
       it(`findings-3 B5: ${what}: refused at start and found by llmp doctor, with what to do`, async () => {
         const url = await make(server, (sql) => admin.query(sql));
