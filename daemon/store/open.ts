@@ -70,19 +70,19 @@ export async function openStores(
     if (settings.database.driver === 'sqlite' && role !== 'worker')
       opened.add({ close: await lockForProcess(settings.database.path) });
     const box = secretBoxFor(settings);
-    const plain = await databaseFor(settings, { clock, timeouts, role, onRefused });
-    const database = opened.add(role === 'primary' && onWaiting ? new AttendedDatabase(plain, clock, onWaiting) : plain);
+    const database = opened.add(await databaseFor(settings, { clock, timeouts, role, onRefused }));
+    const attended = role === 'primary' && onWaiting ? new AttendedDatabase(database, clock, onWaiting) : database;
     // Fails here if the file cannot be opened or is not a database.
     if (settings.database.driver === 'sqlite')
       await withAccessError(settings.database.path, database.select('SELECT 1'));
     return {
       database,
-      records: new SqlRecords(database, box, new ListTotals(clock), new ProjectFigureCounts(clock), afterChange),
-      anchors: new SqlAnchors(database),
-      lookup: new SqlTokenLookup(database, box),
-      ledger: new SqlLedger(database, { isShared: isServer || role === 'worker' }),
-      clusterStore: isServer || role !== 'alone' ? new SqlClusterStore(database) : null,
-      usage: new SqlUsage(database),
+      records: new SqlRecords(attended, box, new ListTotals(clock), new ProjectFigureCounts(clock), afterChange),
+      anchors: new SqlAnchors(attended),
+      lookup: new SqlTokenLookup(attended, box),
+      ledger: new SqlLedger(attended, { isShared: isServer || role === 'worker' }),
+      clusterStore: isServer || role !== 'alone' ? new SqlClusterStore(attended) : null,
+      usage: new SqlUsage(attended),
       checkEncryptionKey: () => checkEncryptionKey(database, box),
       deriveKey: (purpose) => box.derive(purpose),
       close: () => opened.close(),

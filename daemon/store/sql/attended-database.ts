@@ -1,6 +1,6 @@
 /**
  * The primary's database, on which its workers hold locks too. A worker that is frozen in the middle of a transaction holds its locks until it ends,
- * and everything that the primary writes would wait for them: also the change that would find out that it is frozen. So whoever ends frozen workers
+ * and everything that the primary writes would wait for them: also the change that would find out that it is frozen. So the owner of the workers
  * hears of statements that take long.
  */
 import type { Sequelize, Transaction } from 'sequelize';
