@@ -256,7 +256,6 @@ async function close({ core, traffic, management, toPrimary }: Parts, opened: Re
   await management.attempts.close();
   await management.logInAttempts.close();
   traffic.completions.flush();
-  await traffic.contents.settled();
   await core.dayTop.close();
   await toPrimary?.close();
   await core.usage.close();

@@ -8,7 +8,7 @@ import { RecentTraffic } from '../core/recent-traffic.js';
 import type { AuditStatus } from '../core/status.js';
 import { type AddressOf, addressesBehind } from '../http/client-address.js';
 import { CompletionQueue } from '../http/proxy/completion-queue.js';
-import { decoder } from '../http/proxy/decoding.js';
+import { openDecoder } from '../http/proxy/decoding.js';
 import { type ProbeProvider, providerProbe } from '../http/proxy/key-check.js';
 import { createProxy, type Proxy } from '../http/proxy/proxy.js';
 import { createUpgrades, type Upgrades } from '../http/proxy/upgrades.js';
@@ -42,7 +42,6 @@ export interface Traffic {
   probeProvider: ProbeProvider;
   /** Connection limits, reduced to the limit of open files. */
   connections: ConnectionLimits;
-  contents: ContentReaders;
   completions: CompletionQueue;
   /** Hands the record of a completed request to all recorders. */
   record: OnEnded;
@@ -62,7 +61,7 @@ export async function buildTraffic(context: BuildContext, core: Core, external: 
   const upstreams = new Upstreams({ ...settings, ...connections }, live, clock, bounds.intake.slices);
   const completions = new CompletionQueue(clock);
   const mostCaptured = settings.observabilityCaptureBodies ? settings.observabilityMaxBodyBytes : null;
-  const contents = new ContentReaders({ decode: decoder(), maxCaptured: mostCaptured });
+  const contents = new ContentReaders({ openDecoder, clock, maxCaptured: mostCaptured });
   const addressOf = addressesBehind(settings.trustedProxies);
   const pulse = new RecentTraffic(clock);
   const metrics =
@@ -96,12 +95,13 @@ export async function buildTraffic(context: BuildContext, core: Core, external: 
     isServing: () => readiness.isDatabaseReady && heap.admits(),
     loopMark,
     completions,
+    contents,
     onEnded(ended: RequestEnded, cause: unknown) {
       record(ended);
       logEnded(log, ended, cause);
     },
   };
-  const proxy = createProxy({ ...shared, cache, contents, maxRequestBytes, proxyPrefixes });
+  const proxy = createProxy({ ...shared, cache, maxRequestBytes, proxyPrefixes });
   const upgrades = createUpgrades(shared);
   return {
     proxy,
@@ -110,7 +110,6 @@ export async function buildTraffic(context: BuildContext, core: Core, external: 
     upstreams,
     probeProvider: providerProbe({ upstreams, clock, loopMark }),
     connections,
-    contents,
     completions,
     record,
     addressOf,

@@ -19,9 +19,13 @@ function received(bytes: Buffer): Buffer {
 describe('the memory of a reader of event streams', () => {
   /** @returns bytes held per reader after all have been fed. */
   function heldByEach(count: number, feed: (reader: ContentReader) => void, capture = false): number {
-    const readers = new ContentReaders({ decode: () => null, maxCaptured: capture ? 64 * KIB : null });
+    const readers = new ContentReaders({
+      openDecoder: () => null,
+      clock: { monotonic: () => 0 },
+      maxCaptured: capture ? 64 * KIB : null,
+    });
     const before = heldAfterCollection();
-    const all = Array.from({ length: count }, () => readers.begin());
+    const all = Array.from({ length: count }, () => readers.begin('p'));
     for (const reader of all) {
       reader.responseStarted('text/event-stream', null);
       feed(reader);

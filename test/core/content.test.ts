@@ -2,10 +2,10 @@ import { gzipSync, brotliCompressSync, deflateRawSync, deflateSync } from 'node:
 import { expect } from 'chai';
 import { ContentReaders } from '../../daemon/core/content/content-reader.js';
 import type { ContentFacts, ModelUsage } from '../../daemon/core/events.js';
-import { decoder } from '../../daemon/http/proxy/decoding.js';
+import { openDecoder } from '../../daemon/http/proxy/decoding.js';
 
 const readers = (capture = false, most = 65_536) =>
-  new ContentReaders({ decode: decoder(), maxCaptured: capture ? most : null });
+  new ContentReaders({ openDecoder, clock: { monotonic: () => 0 }, maxCaptured: capture ? most : null });
 
 interface Exchange {
   type?: string;
@@ -17,19 +17,21 @@ interface Exchange {
   requestType?: string;
 }
 
-async function factsOf(exchange: Exchange): Promise<ContentFacts> {
+function factsOf(exchange: Exchange): ContentFacts {
   const all = readers(exchange.capture !== undefined, exchange.capture?.most);
-  const reader = all.begin();
+  const reader = all.begin('p');
   if (exchange.asked !== undefined) reader.requestBody(Buffer.from(exchange.asked));
   reader.responseStarted(exchange.type ?? 'application/json', exchange.coding ?? null);
   for (const piece of exchange.pieces) reader.piece(piece);
-  const facts = await reader.facts({
+  const { model, usage, requestBody, responseBody } = reader.facts({
     isServed: true,
+    method: 'POST',
+    target: '/v1/x',
     requestType: () => exchange.requestType ?? 'application/json',
     upstreamKey: exchange.upstreamKey ?? null,
   });
-  expect(all.copiedBytes, 'bytes still held').to.equal(0);
-  return facts;
+  expect(all.budget.heldBytes, 'bytes still held').to.equal(0);
+  return { model, usage, requestBody, responseBody };
 }
 
 const ofJson = (value: unknown, more: Partial<Exchange> = {}) =>
@@ -139,69 +141,70 @@ describe('the model and usage of a JSON response', () => {
     ['names that only look similar', '{"a\\"usage":{"prompt_tokens":1},"a\\"model":"m"}', null, null],
     ['a leading byte order mark', `\ufeff${JSON.stringify(CHAT)}`, 'gpt-test-1', counts(9, 12, 21, 0)],
     ['much white space', JSON.stringify(CHAT, null, 8).replaceAll('\n', '\r\n\t'), 'gpt-test-1', counts(9, 12, 21, 0)],
-    ['truncated JSON', '{"model":"m","usage":{"prompt_tokens":1}', 'm', null],
+    ['JSON that breaks off after it', '{"model":"m","usage":{"prompt_tokens":1}', 'm', counts(1, null, null)],
+    ['JSON that breaks off within it', '{"model":"m","usage":{"prompt_tokens":1', 'm', null],
     ['an empty body', '', null, null],
     ['an array', [CHAT], null, null],
   ];
   for (const [what, body, model, usage] of RESPONSES) {
-    it(`are read: ${what}`, async () => {
-      expect(await ofJson(body)).to.deep.equal({ model, usage, requestBody: null, responseBody: null });
+    it(`are read: ${what}`, () => {
+      expect(ofJson(body)).to.deep.equal({ model, usage, requestBody: null, responseBody: null });
     });
   }
 
   const IMPLAUSIBLE = [-1, 1.5, 1e10, 2 ** 60, '12', true, null, [], {}, 'NaN'];
   for (const value of IMPLAUSIBLE) {
-    it(`are ignored if implausible: ${JSON.stringify(value)} tokens`, async () => {
-      const { usage } = await ofJson({ model: 'm', usage: { prompt_tokens: value, completion_tokens: 7 } });
+    it(`are ignored if implausible: ${JSON.stringify(value)} tokens`, () => {
+      const { usage } = ofJson({ model: 'm', usage: { prompt_tokens: value, completion_tokens: 7 } });
       expect(usage).to.deep.equal(counts(null, 7, null));
     });
   }
 
-  it('are missing if all counts are invalid', async () => {
-    expect((await ofJson({ usage: { prompt_tokens: -1, total_tokens: 'x' } })).usage).to.equal(null);
-    for (const usage of [[1], 'x', 3, true]) expect((await ofJson({ usage })).usage).to.equal(null);
+  it('are missing if all counts are invalid', () => {
+    expect(ofJson({ usage: { prompt_tokens: -1, total_tokens: 'x' } }).usage).to.equal(null);
+    for (const usage of [[1], 'x', 3, true]) expect(ofJson({ usage }).usage).to.equal(null);
   });
 
-  it('are limited to 200 printable characters for the model', async () => {
-    expect((await ofJson({ model: 'x'.repeat(300) })).model).to.equal('x'.repeat(200));
-    expect((await ofJson({ model: 'a\u0000b\u001b[31m\u202ec\ud800' })).model).to.equal('ab[31mc');
-    expect((await ofJson({ model: 'modèle-✓' })).model).to.equal('modèle-✓');
+  it('are limited to 200 printable characters for the model', () => {
+    expect(ofJson({ model: 'x'.repeat(300) }).model).to.equal('x'.repeat(200));
+    expect(ofJson({ model: 'a\u0000b\u001b[31m\u202ec\ud800' }).model).to.equal('ab[31mc');
+    expect(ofJson({ model: 'modèle-✓' }).model).to.equal('modèle-✓');
     for (const model of ['', 7, null, {}, '\u0007', 'y'.repeat(100_000)])
-      expect((await ofJson({ model })).model).to.equal(null);
+      expect(ofJson({ model }).model).to.equal(null);
   });
 
-  it('are read at both ends of a body of megabytes', async () => {
+  it('are read at both ends of a body of megabytes', () => {
     const numbers = `[${Array.from({ length: 400_000 }, () => '0.012345678').join(',')}]`;
     const body = Buffer.from(
       `{"object":"list","data":[{"embedding":${numbers}}],"model":"embed-1","usage":{"prompt_tokens":8,"total_tokens":8}}`,
     );
     for (const size of [body.length, 65_536, 16_000, 1_000]) {
-      const facts = await factsOf({ pieces: cutInto(body, size) });
+      const facts = factsOf({ pieces: cutInto(body, size) });
       expect([facts.model, facts.usage], `pieces of ${size}`).to.deep.equal(['embed-1', counts(8, null, 8)]);
     }
   });
 
-  it('are read quickly from a body nested a million levels deep', async () => {
+  it('are read quickly from a body nested a million levels deep', () => {
     const deep = `{"model":"m","x":${'['.repeat(1e6)}${']'.repeat(1e6)},"usage":{"prompt_tokens":1}}`;
-    expect(await ofJson(deep)).to.deep.include({ model: 'm', usage: counts(1, null, null) });
+    expect(ofJson(deep)).to.deep.include({ model: 'm', usage: counts(1, null, null) });
     const deepInside = `{"usage":{"prompt_tokens":1,"x":${'{"usage":'.repeat(3_000)}1${'}'.repeat(3_000)}}}`;
-    expect((await ofJson(deepInside)).usage).to.deep.equal(counts(1, null, null));
+    expect(ofJson(deepInside).usage).to.deep.equal(counts(1, null, null));
   });
 
-  it('are not read from other content types', async () => {
-    expect((await ofJson(CHAT, { type: 'audio/mpeg' })).usage).to.equal(null);
-    expect((await ofJson(CHAT, { type: 'application/json; charset=utf-8' })).usage).to.deep.equal(counts(9, 12, 21, 0));
-    expect((await ofJson(CHAT, { type: 'application/vnd.x+json' })).model).to.equal('gpt-test-1');
+  it('are not read from other content types', () => {
+    expect(ofJson(CHAT, { type: 'audio/mpeg' }).usage).to.equal(null);
+    expect(ofJson(CHAT, { type: 'application/json; charset=utf-8' }).usage).to.deep.equal(counts(9, 12, 21, 0));
+    expect(ofJson(CHAT, { type: 'application/vnd.x+json' }).model).to.equal('gpt-test-1');
   });
 });
 
 describe('the requested model', () => {
-  it('is used if the response names none', async () => {
+  it('is used if the response names none', () => {
     const audio = { type: 'audio/mpeg', pieces: [Buffer.from('ID3')] };
-    expect((await factsOf({ ...audio, asked: '{"model":"tts-1","input":"hi"}' })).model).to.equal('tts-1');
-    expect((await factsOf({ ...audio, asked: ' \n{"input":"hi","model":"tts-1"}' })).model).to.equal('tts-1');
-    expect((await factsOf({ ...audio, asked: 'model=tts-1' })).model).to.equal(null);
-    expect((await ofJson(CHAT, { asked: '{"model":"alias"}' })).model).to.equal('gpt-test-1');
+    expect(factsOf({ ...audio, asked: '{"model":"tts-1","input":"hi"}' }).model).to.equal('tts-1');
+    expect(factsOf({ ...audio, asked: ' \n{"input":"hi","model":"tts-1"}' }).model).to.equal('tts-1');
+    expect(factsOf({ ...audio, asked: 'model=tts-1' }).model).to.equal(null);
+    expect(ofJson(CHAT, { asked: '{"model":"alias"}' }).model).to.equal('gpt-test-1');
   });
 
   it('is found in a form', async () => {
@@ -209,11 +212,11 @@ describe('the requested model', () => {
     form.append('file', new Blob(['RIFF\r\n\r\nname="model"\r\n\r\nliar\r\n']), 'a.wav');
     form.append('model', 'whisper-1');
     const body = Buffer.from(await new Response(form).arrayBuffer());
-    expect((await ofJson({ text: 'x' }, { asked: body })).model).to.equal('whisper-1');
+    expect(ofJson({ text: 'x' }, { asked: body }).model).to.equal('whisper-1');
   });
 
   it('is found in a streamed body', async () => {
-    const reader = readers().begin();
+    const reader = readers().begin('p');
     const body = Buffer.from(`{"model":"m","input":"${'x'.repeat(200_000)}"}`);
     const passed: Buffer[] = [];
     async function* source() {
@@ -221,7 +224,15 @@ describe('the requested model', () => {
     }
     for await (const piece of reader.streamedRequestBody(source())) passed.push(piece);
     expect(Buffer.concat(passed).equals(body)).to.equal(true);
-    expect(reader.facts({ isServed: true, requestType: () => undefined, upstreamKey: null })).to.deep.include({
+    expect(
+      reader.facts({
+        isServed: true,
+        method: 'POST',
+        target: '/v1/x',
+        requestType: () => undefined,
+        upstreamKey: null,
+      }),
+    ).to.deep.include({
       model: 'm',
     });
   });
@@ -353,12 +364,12 @@ describe('the model and usage of an event stream', () => {
       const factsOfPieces = (pieces: readonly Buffer[], most?: number) =>
         factsOf({ type: 'text/event-stream; charset=utf-8', pieces, ...(most !== undefined && { capture: { most } }) });
 
-      it(`are the same wherever its chunks end: ${what}, with ${way}`, async () => {
+      it(`are the same wherever its chunks end: ${what}, with ${way}`, () => {
         const expected = { model, usage, requestBody: null, responseBody: null };
-        expect(await factsOfPieces([body])).to.deep.equal(expected);
-        expect(await factsOfPieces(cutInto(body, 1)), 'byte by byte').to.deep.equal(expected);
+        expect(factsOfPieces([body])).to.deep.equal(expected);
+        expect(factsOfPieces(cutInto(body, 1)), 'byte by byte').to.deep.equal(expected);
         for (let at = 1; at < body.length; at++) {
-          const facts = await factsOfPieces([body.subarray(0, at), body.subarray(at)]);
+          const facts = factsOfPieces([body.subarray(0, at), body.subarray(at)]);
           expect(facts, `cut at ${at}`).to.deep.equal(expected);
         }
         const random = randomNumbers(body.length);
@@ -369,13 +380,13 @@ describe('the model and usage of an event stream', () => {
             pieces.push(body.subarray(at, at + size));
             at += size;
           }
-          expect(await factsOfPieces(pieces), `run ${run}`).to.deep.equal(expected);
+          expect(factsOfPieces(pieces), `run ${run}`).to.deep.equal(expected);
         }
       });
 
-      it(`are captured as one message: ${what}, with ${way}`, async () => {
+      it(`are captured as one message: ${what}, with ${way}`, () => {
         for (const pieces of [[body], cutInto(body, 1), cutInto(body, 13)]) {
-          const { responseBody } = await factsOfPieces(pieces, 65_536);
+          const { responseBody } = factsOfPieces(pieces, 65_536);
           expect(responseBody).to.equal(response === '' ? body.toString() : response);
         }
       });
@@ -384,23 +395,23 @@ describe('the model and usage of an event stream', () => {
 
   const stream = (pieces: readonly Buffer[]) => factsOf({ type: 'text/event-stream', pieces });
 
-  it('are read as far as the stream was received', async () => {
+  it('are read as far as the stream was received', () => {
     const body = Buffer.from(
       `data: ${chunk({ content: 'a' }, { usage: { prompt_tokens: 3, completion_tokens: 1 } })}\n\ndata: {"id":"c","mod`,
     );
-    expect(await stream([body])).to.deep.include({ model: 'gpt-s', usage: counts(3, 1, null) });
+    expect(stream([body])).to.deep.include({ model: 'gpt-s', usage: counts(3, 1, null) });
   });
 
-  it('are read at both ends of an event of megabytes', async () => {
+  it('are read at both ends of an event of megabytes', () => {
     const completed = `{"type":"response.completed","response":{"id":"r","model":"gpt-r","output":"${'x'.repeat(3e6)}","usage":{"input_tokens":36,"output_tokens":87,"total_tokens":123},"metadata":{"a":"b"}}}`;
     const body = Buffer.from(`event: response.completed\ndata: ${completed}\n\n`);
     for (const size of [body.length, 65_536, 1_000]) {
-      const facts = await stream(cutInto(body, size));
+      const facts = stream(cutInto(body, size));
       expect(facts, `pieces of ${size}`).to.deep.include({ model: 'gpt-r', usage: counts(36, 87, 123) });
     }
   });
 
-  it('are read after an invalid event', async () => {
+  it('are read after an invalid event', () => {
     const good = `data: ${chunk({ content: 'a' }, { usage: { prompt_tokens: 3 } })}\n\n`;
     for (const bad of [
       'data: {"usage":{"prompt_tokens":\n\n',
@@ -409,20 +420,26 @@ describe('the model and usage of an event stream', () => {
       '\u0000\n\n',
       `data: {"usage":{"prompt_tokens":-4}}\n\n`,
     ]) {
-      expect(await stream([Buffer.from(bad + good)])).to.deep.include({ model: 'gpt-s', usage: counts(3, null, null) });
-      expect((await stream([Buffer.from(good + bad)])).usage).to.deep.equal(counts(3, null, null));
+      expect(stream([Buffer.from(bad + good)])).to.deep.include({ model: 'gpt-s', usage: counts(3, null, null) });
+      expect(stream([Buffer.from(good + bad)]).usage).to.deep.equal(counts(3, null, null));
     }
   });
 
-  it('are read in linear time from an endless line that arrives byte by byte', async () => {
+  it('are read in linear time from an endless line that arrives byte by byte', () => {
     const begun = performance.now();
-    const reader = readers().begin();
+    const reader = readers().begin('p');
     reader.responseStarted('text/event-stream', null);
     const byte = Buffer.from('x');
     reader.piece(Buffer.from('data: '));
     for (let n = 0; n < 2_000_000; n++) reader.piece(byte);
     reader.piece(Buffer.from(`\n\ndata: ${chunk({}, { usage: { prompt_tokens: 3 } })}\n\n`));
-    const facts = await reader.facts({ isServed: true, requestType: () => undefined, upstreamKey: null });
+    const facts = reader.facts({
+      isServed: true,
+      method: 'POST',
+      target: '/v1/x',
+      requestType: () => undefined,
+      upstreamKey: null,
+    });
     expect(facts.usage).to.deep.equal(counts(3, null, null));
     expect(performance.now() - begun).to.be.below(10_000); // Quadratic time would take an hour.
   });
@@ -443,55 +460,55 @@ describe('the model and usage of a compressed response', () => {
     'deflate, without its header': deflateRawSync,
   })) {
     const name = coding.split(',')[0]!;
-    it(`are read in ${coding}`, async () => {
-      expect(await factsOf({ coding: name, pieces: cutInto(compress(chat), 10) })).to.deep.include(expected);
+    it(`are read in ${coding}`, () => {
+      expect(factsOf({ coding: name, pieces: cutInto(compress(chat), 10) })).to.deep.include(expected);
     });
 
-    it(`are read in ${coding} from a large response`, async () => {
+    it(`are read in ${coding} from a large response`, () => {
       const noise = Array.from({ length: 20_000 }, (_, n) => ((n * 2_654_435_761) >>> 0).toString(36)).join('');
       const body = Buffer.from(JSON.stringify({ ...CHAT, choices: [noise] }));
       const compressed = compress(body);
       expect(compressed.length).to.be.above(20_000);
-      expect(await factsOf({ coding: name, pieces: cutInto(compressed, 1_000) })).to.deep.include(expected);
+      expect(factsOf({ coding: name, pieces: cutInto(compressed, 1_000) })).to.deep.include(expected);
     });
 
-    it(`are read in ${coding} as far as it was received`, async () => {
+    it(`are read in ${coding} as far as it was received`, () => {
       const { events } = STREAMS['chat with a cumulative usage in each chunk']!;
       const body = Buffer.from(
         `data: ${events[0]!}\n\n${Array.from({ length: 3_000 }, (_, n) => `: ${((n * 2_654_435_761) >>> 0).toString(36)}\n\n`).join('')}`,
       );
       const compressed = compress(body);
       const pieces = [compressed.subarray(0, compressed.length - 2_000)];
-      expect(await factsOf({ type: 'text/event-stream', coding: name, pieces })).to.deep.include({
+      expect(factsOf({ type: 'text/event-stream', coding: name, pieces })).to.deep.include({
         model: 'gpt-s',
         usage: counts(3, 1, null),
       });
     });
   }
 
-  it('are missing if it is too large or invalid', async () => {
+  it('are missing if it is too large or invalid', () => {
     const nothing = { model: null, usage: null };
     const bomb = gzipSync(Buffer.from(`{"model":"m","x":"${' '.repeat(8e6)}","usage":{"prompt_tokens":1}}`));
-    expect(await factsOf({ coding: 'gzip', pieces: [bomb] })).to.deep.include(nothing);
+    expect(factsOf({ coding: 'gzip', pieces: [bomb] })).to.deep.include({ model: 'm', usage: null });
     const large = Buffer.alloc(1_100_000);
-    expect(await factsOf({ coding: 'gzip', pieces: cutInto(large, 50_000) })).to.deep.include(nothing);
-    expect(await factsOf({ coding: 'gzip', pieces: [chat] })).to.deep.include(nothing);
-    expect(await factsOf({ coding: 'gzip, br', pieces: [gzipSync(chat)] })).to.deep.include(nothing);
-    expect(await factsOf({ coding: 'gzip', pieces: [] })).to.deep.include(nothing);
-    expect(await factsOf({ coding: 'identity', pieces: [chat] })).to.deep.include(expected);
+    expect(factsOf({ coding: 'gzip', pieces: cutInto(large, 50_000) })).to.deep.include(nothing);
+    expect(factsOf({ coding: 'gzip', pieces: [chat] })).to.deep.include(nothing);
+    expect(factsOf({ coding: 'gzip, br', pieces: [gzipSync(chat)] })).to.deep.include(nothing);
+    expect(factsOf({ coding: 'gzip', pieces: [] })).to.deep.include(nothing);
+    expect(factsOf({ coding: 'identity', pieces: [chat] })).to.deep.include(expected);
   });
 
-  it('are read only while all buffered responses stay within the memory limit', () => {
+  it('are read only while what is held for all responses, and for those of a project, stays within its limit', () => {
     const all = readers();
-    const million = Buffer.alloc(1_000_000);
-    const open = Array.from({ length: 200 }, () => {
-      const reader = all.begin();
+    const begin = (project: string) => {
+      const reader = all.begin(project);
       reader.responseStarted('application/json', 'br');
-      reader.piece(million);
-      return reader;
-    });
-    expect(all.copiedBytes).to.be.within(60e6, 64 * 1024 * 1024);
-    expect(open).to.have.lengthOf(200);
+      reader.piece(Buffer.alloc(16_000));
+    };
+    for (let n = 0; n < 3_000; n++) begin('p');
+    expect(all.budget.heldBytes).to.be.within(31e6, 32 * 1024 * 1024);
+    for (let n = 0; n < 6_000; n++) begin(`p${n % 3}`);
+    expect(all.budget.heldBytes).to.be.within(63e6, 64 * 1024 * 1024);
   });
 });
 
@@ -500,24 +517,24 @@ describe('captured bodies', () => {
   const shown = (exchange: Partial<Exchange>) =>
     factsOf({ pieces: [], capture: { most: 100 }, upstreamKey: KEY, ...exchange });
 
-  it('are unchanged', async () => {
-    const facts = await shown({ asked: '{"model":"m"}', pieces: [Buffer.from('{"a":'), Buffer.from('"é"}')] });
+  it('are unchanged', () => {
+    const facts = shown({ asked: '{"model":"m"}', pieces: [Buffer.from('{"a":'), Buffer.from('"é"}')] });
     expect([facts.requestBody, facts.responseBody]).to.deep.equal(['{"model":"m"}', '{"a":"é"}']);
   });
 
-  it('are decoded', async () => {
-    expect((await shown({ coding: 'br', pieces: [brotliCompressSync('{"a":1}')] })).responseBody).to.equal('{"a":1}');
-    expect((await shown({ coding: 'x', pieces: [Buffer.from('{"a":1}')] })).responseBody).to.equal(
+  it('are decoded', () => {
+    expect(shown({ coding: 'br', pieces: [brotliCompressSync('{"a":1}')] }).responseBody).to.equal('{"a":1}');
+    expect(shown({ coding: 'x', pieces: [Buffer.from('{"a":1}')] }).responseBody).to.equal(
       '[7 bytes of application/json, x]',
     );
   });
 
-  it('are null for empty bodies', async () => {
-    expect(await shown({})).to.deep.include({ requestBody: null, responseBody: null });
+  it('are null for empty bodies', () => {
+    expect(shown({})).to.deep.include({ requestBody: null, responseBody: null });
   });
 
-  it('state the size and type of binary data', async () => {
-    const facts = await shown({
+  it('state the size and type of binary data', () => {
+    const facts = shown({
       type: 'audio/mpeg; x=y',
       pieces: [Buffer.alloc(70_000)],
       requestType: 'multipart/form-data; boundary=x',
@@ -529,10 +546,10 @@ describe('captured bodies', () => {
     ]);
   });
 
-  it('are truncated between characters, and marked', async () => {
+  it('are truncated between characters, and marked', () => {
     for (let n = 0; n < 4; n++) {
       const text = 'x'.repeat(n) + '🙂'.repeat(5_000);
-      const { responseBody } = await shown({ type: 'text/plain', pieces: cutInto(Buffer.from(text), 999) });
+      const { responseBody } = shown({ type: 'text/plain', pieces: cutInto(Buffer.from(text), 999) });
       const length = n + Math.floor((100 - n) / 4) * 4;
       expect(responseBody).to.equal(
         `${text.slice(0, n + Math.floor((100 - n) / 4) * 2)}…[cut: ${length} of ${text.length * 2 - n} bytes]`,
@@ -540,18 +557,18 @@ describe('captured bodies', () => {
     }
   });
 
-  it('replace what is not UTF-8', async () => {
-    const { responseBody } = await shown({ type: 'text/plain', pieces: [Buffer.from([0x61, 0xff, 0xc3, 0x62])] });
+  it('replace what is not UTF-8', () => {
+    const { responseBody } = shown({ type: 'text/plain', pieces: [Buffer.from([0x61, 0xff, 0xc3, 0x62])] });
     expect(responseBody).to.equal('a\ufffd\ufffdb');
     expect(JSON.parse(JSON.stringify({ responseBody }))).to.deep.equal({ responseBody });
   });
 
-  it('mask secrets, wherever they are truncated', async () => {
+  it('mask secrets, wherever they are truncated', () => {
     const token = `sk-wt-${'A1b2'.repeat(12)}`;
     for (const secret of [token, KEY, 'sk-proj-abcdefgh12345678']) {
       for (let before = 0; before < 110; before++) {
         const text = `${'.'.repeat(before)} ${secret} ${'.'.repeat(before % 2 ? 5_000 : 0)}`;
-        const { responseBody, requestBody } = await shown({
+        const { responseBody, requestBody } = shown({
           type: 'text/plain',
           requestType: 'text/plain',
           asked: text,
@@ -568,24 +585,24 @@ describe('captured bodies', () => {
     }
   });
 
-  it('mask many secrets before the end of the buffer', async () => {
+  it('mask many secrets before the end of the buffer', () => {
     const text = `${`${KEY} `.repeat(60)}${'x'.repeat(50)}`;
-    const { responseBody } = await shown({ type: 'text/plain', pieces: [Buffer.from(text)] });
+    const { responseBody } = shown({ type: 'text/plain', pieces: [Buffer.from(text)] });
     expect(responseBody).to.not.include('a-key');
   });
 
-  it('of a stream that is nested too deeply show the stream itself', async () => {
+  it('of a stream that is nested too deeply show the stream itself', () => {
     const body = `data: {"type":"response.completed","response":{"x":${'['.repeat(20_000)}${']'.repeat(20_000)}}}\n\n`;
-    const { responseBody } = await shown({ type: 'text/event-stream', pieces: [Buffer.from(body)] });
+    const { responseBody } = shown({ type: 'text/event-stream', pieces: [Buffer.from(body)] });
     expect(responseBody).to.match(/^data: \{"type":"response\.completed".*…\[cut: 100 of \d+ bytes\]$/);
   });
 
-  it('are bounded, however many choices a stream has', async () => {
+  it('are bounded, however many choices a stream has', () => {
     const body = Array.from(
       { length: 20_000 },
       (_, index) => `data: ${JSON.stringify({ choices: [{ index, delta: { content: 'x'.repeat(100) } }] })}\n\n`,
     ).join('');
-    const { responseBody } = await shown({ type: 'text/event-stream', pieces: cutInto(Buffer.from(body), 10_000) });
+    const { responseBody } = shown({ type: 'text/event-stream', pieces: cutInto(Buffer.from(body), 10_000) });
     expect(responseBody!.length).to.be.below(200);
   });
 });
@@ -595,11 +612,17 @@ describe('the model and usage of a cached response', () => {
     const all = readers();
     const answer = { headers: ['Content-Type', 'application/json'], body: Buffer.from(JSON.stringify(CHAT)) };
     for (let n = 0; n < 2; n++) {
-      const reader = all.begin();
+      const reader = all.begin('p');
       reader.requestBody(Buffer.from('{"model":"alias"}'));
       reader.replayedFromCache(answer);
-      const facts = reader.facts({ isServed: true, requestType: () => undefined, upstreamKey: null });
-      expect(facts).to.deep.equal({ model: 'gpt-test-1', usage: null, requestBody: null, responseBody: null });
+      const facts = reader.facts({
+        isServed: true,
+        method: 'POST',
+        target: '/v1/x',
+        requestType: () => undefined,
+        upstreamKey: null,
+      });
+      expect(facts).to.deep.include({ model: 'gpt-test-1', usage: null, requestBody: null, responseBody: null });
     }
   });
 });

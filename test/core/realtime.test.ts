@@ -2,8 +2,9 @@
 import { once } from 'node:events';
 import { randomInt } from 'node:crypto';
 import { expect } from 'chai';
-import { RealtimeReader } from '../../daemon/core/content/realtime-reader.js';
+import { ContentReaders } from '../../daemon/core/content/content-reader.js';
 import type { ModelUsage } from '../../daemon/core/events.js';
+import { openDecoder } from '../../daemon/http/proxy/decoding.js';
 import { UPSTREAM_KEY } from '../support/daemon.js';
 import { nextMessage, Realtime } from '../support/realtime.js';
 import { ProxyFixture } from '../support/proxy-fixture.js';
@@ -80,9 +81,9 @@ describe('the record of a realtime connection', () => {
     });
   });
 
-  it('contains only its model if the connection is compressed (finding D5)', async () => {
+  it('findings-3 B2: contains the tokens of a compressed connection (finding D5)', async () => {
     const ended = await talk('/v1/realtime?model=gpt-realtime', [done(USAGE, { output: ['x'.repeat(5_000)] })], true);
-    expect(ended).to.deep.include({ model: 'gpt-realtime', usage: null });
+    expect(ended).to.deep.include({ model: 'gpt-realtime', usage: counts(132, 121, 253) });
   });
 
   it('contains neither if the connection reports none (finding D5)', async () => {
@@ -105,6 +106,9 @@ describe('the record of a realtime connection', () => {
   });
 });
 
+const beginRealtime = (target: string) =>
+  new ContentReaders({ openDecoder, clock: { monotonic: () => 0 }, maxCaptured: null }).beginRealtime(target);
+
 describe('a reader of realtime frames', () => {
   const frame = (payload: string | Buffer, { opcode = 1, isFinal = true, rsv = 0, masked = 0 } = {}) => {
     const body = Buffer.from(payload);
@@ -117,7 +121,7 @@ describe('a reader of realtime frames', () => {
     return Buffer.concat([Buffer.from([first, 127]), size, body]);
   };
   const usageOf = (bytes: Buffer, pieceSize: () => number) => {
-    const reader = new RealtimeReader('/v1/realtime');
+    const reader = beginRealtime('/v1/realtime');
     for (let at = 0; at < bytes.length;) {
       const size = pieceSize();
       reader.chunk(bytes.subarray(at, at + size));
@@ -146,7 +150,8 @@ describe('a reader of realtime frames', () => {
       counts(132, 121, 253),
     ],
     'the event name within a text': [[frame(JSON.stringify({ type: 'x', delta: `"response.done" ${whole}` }))], null],
-    bytes: [[frame(whole, { opcode: 2 })], null],
+    'JSON in bytes': [[frame(whole, { opcode: 2 })], counts(132, 121, 253)],
+    'bytes that are none': [[frame(Buffer.alloc(100, 0xff), { opcode: 2 }), frame(whole)], counts(132, 121, 253)],
     'compressed messages': [[frame(whole, { rsv: 0x40 })], null],
     'frames that are masked, as only a client does': [[frame(whole, { masked: 0x80 }), frame(whole)], null],
     'data that is not frames': [[Buffer.from('HTTP/1.1 200 OK\r\n\r\n')], null],

@@ -1,7 +1,6 @@
 /** Capture of request and response bodies for events: decoded, truncated, and with secrets masked. */
 import { withoutSecret } from '../masking.js';
-import { HeadAndTail } from './head-and-tail.js';
-import type { Span } from './members.js';
+import { BoundedBytes } from './bounded-bytes.js';
 import { StreamedMessage } from './streamed-message.js';
 
 // Longer than any secret: a secret at the cut is still complete when it is masked, before truncation.
@@ -15,6 +14,7 @@ export interface CaptureContext {
   /** Whether it was forwarded or answered from the cache. Refused requests are not searched for a model. */
   isServed: boolean;
   requestType: () => string | undefined;
+  method?: string | undefined;
   /** Path and query of the request. */
   target?: string | undefined;
   /** Masked, in case a body repeats it. */
@@ -26,19 +26,19 @@ export class BodyCapture {
   /** Bytes of each body to buffer. */
   readonly heldBytes: number;
   #type = '';
-  #coding: string | null = null;
-  #body: HeadAndTail;
+  readonly #body: BoundedBytes;
+  /** What is shown of a body that could not be decoded. */
+  #note: string | null = null;
   #message: StreamedMessage | null = null;
 
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
     this.heldBytes = maxBytes + MARGIN_BYTES;
-    this.#body = new HeadAndTail(this.heldBytes, false);
+    this.#body = new BoundedBytes(this.heldBytes);
   }
 
-  responseStarted(type: string, coding: string | null): void {
+  responseStarted(type: string): void {
     this.#type = type;
-    this.#coding = coding;
     if (IS_EVENT_STREAM.test(type)) this.#message = new StreamedMessage(this.heldBytes);
   }
 
@@ -51,21 +51,21 @@ export class BodyCapture {
     this.#message?.event(data);
   }
 
-  /** The following chunks are the body again, decoded. */
-  decoded(): void {
-    this.#coding = null;
-    this.#body = new HeadAndTail(this.heldBytes, false);
+  /** The chunks are not all of the body, because it could not be decoded. @param bytes its size. */
+  notDecoded(coding: string, bytes: number): void {
+    if (bytes > 0) this.#note = `[${bytes} bytes of ${typeName(this.#type)}, ${typeName(coding)}]`;
   }
 
-  requestBody(body: Span | null, bytes: number, context: CaptureContext): string | null {
-    if (!body || bytes === 0) return null;
-    return this.#shown(body.head, bytes, context.requestType() ?? '', context);
+  /** @param head the body, or the first `heldBytes` of it. @param bytes its size. */
+  requestBody(head: Buffer, bytes: number, context: CaptureContext): string | null {
+    if (bytes === 0) return null;
+    return this.#shown(head.subarray(0, this.heldBytes), bytes, context.requestType() ?? '', context);
   }
 
   responseBody(context: CaptureContext): string | null {
+    if (this.#note !== null) return this.#note;
     const { bytes, head } = this.#body;
     if (bytes === 0) return null;
-    if (this.#coding !== null) return `[${bytes} bytes of ${typeName(this.#type)}, ${typeName(this.#coding)}]`;
     const message = this.#message?.assembled();
     if (message === undefined || message === null) return this.#shown(head, bytes, this.#type, context);
     const spelled = Buffer.from(message);

@@ -1,224 +1,227 @@
 /**
- * Reads the model and the token usage from a stream of server-sent events.
+ * Reads the model, the token usage and errors from a stream of server-sent events (WHATWG HTML, 9.2.6).
  *
- * Nearly all chunks are complete events with neither. A native search and a look at the last bytes suffice to skip these. Other chunks
- * are parsed: events are separated by empty lines, lines may end with LF, CR or CRLF, and a chunk may end anywhere.
+ * Nearly all chunks are complete events with none of these. One look at every few of their bytes suffices to skip them. Other chunks are
+ * scanned: events are separated by empty lines, lines may end with LF, CR or CRLF, and a chunk may end anywhere. Nothing of an event is
+ * buffered, unless its data is captured.
  */
 import type { ModelUsage } from '../events.js';
-import { HeadAndTail } from './head-and-tail.js';
-import { modelNameFrom } from './facts.js';
-import {
-  IN_EVENTS,
-  memberOf,
-  memberOfSmall,
-  MODEL_NAMES,
-  skipWhitespace,
-  type Span,
-  USAGE_NAMES,
-  wholeSpan,
-} from './members.js';
-import { mergedUsage, type ReportedUsage, reportedUsage, usageOf } from './token-counts.js';
+import { BoundedBytes } from './bounded-bytes.js';
+import { JsonScanner } from './json-scanner.js';
+import { mattersIn, MAYBE_USAGE, NOTHING } from './may-matter.js';
+import { EVENT_MEMBERS, UNNAMED_ERROR } from './response-members.js';
+import { mergedUsage, type ReportedUsage, usageOf } from './token-counts.js';
 
-// Of a longer event only the beginning and end are buffered.
+// Longer events are not captured.
 const MAX_EVENT_BYTES = 64 * 1024;
-// Events up to this size are parsed at once, because searching for a member may take several attempts.
-const SMALL_EVENT_BYTES = 4 * 1024;
-// Some providers repeat the usage in every event, so only the last ones are read.
-const MAX_USAGES_READ = 4;
+const MAX_DEFERRED_BYTES = 4 * 1024;
 // Some providers begin with an event that names no model.
 const EVENTS_TO_NAME_MODEL = 4;
 const LF = 0x0a;
 const CR = 0x0d;
-const COLON = 0x3a;
+const SPACE = 0x20;
+const BYTE_ORDER_MARK = Buffer.from('\ufeff');
 const DATA = Buffer.from('data:');
-const QUOTE = 0x22;
-// Without the closing quote: Gemini's names for both, `usageMetadata` and `modelVersion`, begin like this too.
-const USAGE = Buffer.from('"usage');
-const MODEL = Buffer.from('"model');
-const METADATA = Buffer.from('Metadata"');
+const EVENT = Buffer.from('event:');
+const ERROR = Buffer.from('error');
+
+/** What the current line is, as far as its first bytes show. */
+const UNKNOWN = 0;
+const IS_DATA = 1;
+const IS_EVENT = 2;
+const IS_OTHER = 3;
 
 export class EventStreamReader {
   readonly #onEvent: ((data: Buffer) => void) | null;
+  readonly #scanner: JsonScanner;
+  /** The data of the current event, if it is captured. */
+  readonly #data: BoundedBytes | null;
   model: string | null = null;
+  /** Code of the error that the provider reported; null if it did not. */
+  error: string | null = null;
+  /** The last complete events with a usage, if they are read only if no others follow. */
+  #deferred: BoundedBytes | null = null;
   /** What the events reported together. */
   #reported: ReportedUsage | null = null;
-  /** The current event, if it spans several chunks. */
-  readonly #event = new HeadAndTail(MAX_EVENT_BYTES, false);
-  /** Complete events with a usage that are read only if no others follow. */
-  readonly #deferred = new HeadAndTail(SMALL_EVENT_BYTES, false);
-  #isAtLineStart = true;
+  #line = UNKNOWN;
+  /** The first bytes of a line, until it is known what it is; then those of an event's name. */
+  readonly #start = Buffer.alloc(8);
+  #startBytes = 0;
+  #isLineEmpty = true;
   #isAfterCr = false;
+  /** The current event has a line of data. */
+  #hasData = false;
+  #isError = false;
+  #isFirstLine = true;
   #namesLeft = EVENTS_TO_NAME_MODEL;
-  /** The last events of this chunk that contain a usage. */
-  #withUsage: Span[] = [];
 
   /** @param onEvent called with the data of each event that is not too long. */
   constructor(onEvent: ((data: Buffer) => void) | null) {
     this.#onEvent = onEvent;
+    this.#data = onEvent && new BoundedBytes(MAX_EVENT_BYTES);
+    this.#scanner = new JsonScanner(EVENT_MEMBERS.wanted, () => {
+      this.#read();
+    });
   }
 
-  /** The usage reported so far. */
+  /** The usage reported, once the stream has ended. */
   get usage(): ModelUsage | null {
     return this.#reported && usageOf(this.#reported);
   }
 
-  chunk(bytes: Buffer): void {
-    const isOfNoInterest = this.#onEvent === null && (this.model !== null || this.#namesLeft === 0);
-    if (isOfNoInterest && this.#event.bytes === 0 && this.#isAtLineStart && endsEvent(bytes)) {
-      if (!containsUsage(bytes) || this.#defers(bytes)) {
-        this.#isAfterCr = false;
-        return;
-      }
-    }
-    this.#readDeferred();
-    this.#parse(bytes);
-    this.#readUsage(memberOfEvent);
+  /** @param bytes are only read from `from` up to `to`. */
+  chunk(bytes: Buffer, from = 0, to = bytes.length): void {
+    const at = this.#isBetweenEvents ? from : this.#parse(bytes, from, to, true);
+    const end = this.#onEvent === null && this.#knowsModel ? this.#passOver(bytes, at, to) : at;
+    if (end === to) return;
+    this.#readDeferred(); // It is older than what follows.
+    this.#parse(bytes, end, to, false);
+  }
+
+  /** Passes over complete events without anything of interest. @returns where the others begin. */
+  #passOver(bytes: Buffer, from: number, to: number): number {
+    const end = endOfLastEvent(bytes, from, to);
+    if (end === from) return from;
+    const matter = mattersIn(bytes, from, end);
+    if (matter !== NOTHING && !(matter === MAYBE_USAGE && this.#defers(bytes, from, end))) return from;
+    this.#isAfterCr = false;
+    return end;
   }
 
   /**
    * Gemini and some others repeat the usage in every event. It is cumulative, so after the first one only the last one has to be read.
    *
-   * @param bytes complete events. @returns whether they are read later, unless others with a usage replace them.
+   * @returns whether they are read later, unless others with a usage replace them.
    */
-  #defers(bytes: Buffer): boolean {
-    if (this.#reported === null || this.#reported.isOfAnthropic || bytes.length > SMALL_EVENT_BYTES) return false;
+  #defers(bytes: Buffer, from: number, to: number): boolean {
+    if (this.#reported === null || this.#reported.isOfAnthropic || to - from > MAX_DEFERRED_BYTES) return false;
+    this.#deferred ??= new BoundedBytes(MAX_DEFERRED_BYTES);
     this.#deferred.clear();
-    this.#deferred.add(bytes);
+    this.#deferred.add(bytes.subarray(from, to));
     return true;
   }
 
   #readDeferred(): void {
-    if (this.#deferred.bytes === 0) return;
-    this.#parse(this.#deferred.head);
-    this.#readUsage(memberOfEvent);
-    this.#deferred.clear();
+    const deferred = this.#deferred;
+    this.#deferred = null;
+    if (deferred) this.#parse(deferred.head, 0, deferred.bytes, false);
+  }
+
+  /** @param endsBetweenEvents whether to stop there. @returns where it stopped. */
+  #parse(bytes: Buffer, from: number, to: number, endsBetweenEvents: boolean): number {
+    let at = from;
+    while (at < to && !(endsBetweenEvents && at > from && this.#isBetweenEvents)) {
+      const end = endOfLine(bytes, at, to);
+      if (end > at) this.#part(bytes, at, end);
+      if (end === to) return to;
+      this.#lineEnd(bytes[end]);
+      at = end + 1;
+    }
+    return at;
+  }
+
+  get #knowsModel(): boolean {
+    return this.model !== null || this.#namesLeft <= 0;
+  }
+
+  get #isBetweenEvents(): boolean {
+    return this.#isLineEmpty && !this.#hasData && !this.#isError && !this.#isFirstLine;
   }
 
   /** The stream has ended. Also reads an unfinished last event. */
   end(): void {
+    if (this.#hasData || this.#isError) this.#endEvent();
     this.#readDeferred();
-    // It may be truncated anywhere, so that it cannot be parsed as JSON.
-    if (this.#event.bytes > 0) this.#read(this.#event, memberOf);
-    this.#readUsage(memberOf);
-    this.#event.clear();
   }
 
-  #parse(bytes: Buffer): void {
-    let begin = 0;
-    for (let at = 0; at < bytes.length; at++) {
-      const byte = bytes[at];
-      if (byte !== LF && byte !== CR) {
-        this.#isAtLineStart = this.#isAfterCr = false;
-        continue;
-      }
-      const isSecondHalf = byte === LF && this.#isAfterCr;
-      this.#isAfterCr = byte === CR;
-      if (isSecondHalf) {
-        if (begin === at) begin = at + 1; // It ended the last event.
-        continue;
-      }
-      if (this.#isAtLineStart) {
-        // Empty lines alone are not an event.
-        if (this.#event.bytes > 0 || at > begin + 1) this.#finish(bytes.subarray(begin, at + 1));
-        begin = at + 1;
-      }
-      this.#isAtLineStart = true;
+  /** A part of a line. */
+  #part(bytes: Buffer, from: number, to: number): void {
+    this.#isLineEmpty = this.#isAfterCr = false;
+    let at = from;
+    while (this.#line === UNKNOWN && at < to) {
+      this.#start[this.#startBytes++] = bytes[at++] ?? 0;
+      this.#recognize();
     }
-    if (begin < bytes.length) this.#event.add(bytes.subarray(begin));
-  }
-
-  #finish(last: Buffer): void {
-    if (this.#event.bytes === 0) {
-      this.#read(wholeSpan(last), memberOfEvent);
-      return;
+    if (at === to) return;
+    if (this.#line === IS_DATA) {
+      this.#scanner.scan(bytes, at, to);
+      this.#data?.add(bytes.subarray(at, to));
+    } else if (this.#line === IS_EVENT) {
+      while (at < to && this.#startBytes < this.#start.length) {
+        const byte = bytes[at++] ?? 0;
+        if (byte !== SPACE || this.#startBytes > 0) this.#start[this.#startBytes++] = byte;
+      }
     }
-    this.#event.add(last);
-    this.#read(this.#event, memberOfEvent);
-    this.#readUsage(memberOfEvent); // Before its buffer is reused for the next event.
-    this.#event.clear();
   }
 
-  #read(event: Span, memberIn: typeof memberOf): void {
-    if (!event.head.includes(DATA)) return; // Not an event with data: a comment, for example, of which there may be any number.
-    const mayName = this.model === null && this.#namesLeft > 0;
-    const namesModel = mayName && event.head.includes(MODEL);
-    const hasUsage = containsUsage(event.isWhole ? event.head : event.tail);
-    if (!namesModel && !hasUsage && !mayName && this.#onEvent === null) return;
-    if (hasUsage) this.#addUsage(event);
-    if (!namesModel && !mayName && this.#onEvent === null) return;
-    const data = dataIn(event);
-    if (mayName) this.#namesLeft -= 1;
-    if (data.head.length === 0) return;
-    if (namesModel) this.model = modelNameFrom(memberIn(data, MODEL_NAMES, IN_EVENTS));
-    if (event.isWhole) this.#onEvent?.(data.head);
+  #recognize(): void {
+    const length = this.#startBytes;
+    const start = this.#start.subarray(0, length);
+    if (this.#isFirstLine && start.equals(BYTE_ORDER_MARK)) this.#startBytes = 0;
+    else if (start.equals(DATA)) {
+      this.#line = IS_DATA;
+      if (this.#hasData) this.#data?.add(LINE_END);
+      this.#hasData = true;
+    } else if (start.equals(EVENT)) {
+      this.#line = IS_EVENT;
+      this.#startBytes = 0;
+    } else if (length === EVENT.length || !isBeginning(start, this.#isFirstLine)) this.#line = IS_OTHER;
   }
 
-  #addUsage(event: Span): void {
-    this.#withUsage.push(event);
-    // The first one of a stream may have counts that no other has.
-    if (this.#withUsage.length > MAX_USAGES_READ) this.#withUsage.splice(this.#reported === null ? 1 : 0, 1);
+  #lineEnd(byte: number | undefined): void {
+    const isSecondHalf = byte === LF && this.#isAfterCr;
+    this.#isAfterCr = byte === CR;
+    if (isSecondHalf) return;
+    if (this.#line === IS_EVENT) this.#isError = this.#start.subarray(0, this.#startBytes).equals(ERROR);
+    if (this.#isLineEmpty && (this.#hasData || this.#isError)) this.#endEvent();
+    this.#line = UNKNOWN;
+    this.#startBytes = 0;
+    this.#isLineEmpty = true;
+    this.#isFirstLine = false;
   }
 
-  /** Usage is cumulative, so the last event has it all, except in Anthropic's format: its parts are in several events. */
-  #readUsage(memberIn: typeof memberOf): void {
-    let found: ReportedUsage | null = null;
-    for (let event = this.#withUsage.pop(); event; event = this.#withUsage.pop()) {
-      const earlier = reportedUsage(memberIn(dataIn(event), USAGE_NAMES, IN_EVENTS));
-      if (!earlier) continue;
-      found = found === null ? earlier : mergedUsage(earlier, found);
-      if (!found.isOfAnthropic) this.#withUsage = [];
-    }
-    if (found !== null) this.#reported = mergedUsage(this.#reported, found);
+  #endEvent(): void {
+    this.#scanner.finish();
+    if (this.#isError) this.error ??= UNNAMED_ERROR;
+    if (this.#hasData) this.#namesLeft -= 1;
+    if (this.#knowsModel) this.#scanner.unwanted = EVENT_MEMBERS.modelBits;
+    this.#hasData = this.#isError = false;
+    if (!this.#data || !this.#onEvent) return;
+    if (this.#data.isWhole && this.#data.bytes > 0) this.#onEvent(this.#data.head);
+    this.#data.clear();
+  }
+
+  /** A document that has something of interest. */
+  #read(): void {
+    const scanner = this.#scanner;
+    if (this.model === null && this.#namesLeft > 0) this.model = EVENT_MEMBERS.modelIn(scanner);
+    const reported = EVENT_MEMBERS.usageIn(scanner);
+    if (reported) this.#reported = mergedUsage(this.#reported, reported);
+    this.error ??= EVENT_MEMBERS.errorIn(scanner);
   }
 }
 
-const memberOfEvent: typeof memberOf = (data, names, within) =>
-  data.isWhole && data.head.length <= SMALL_EVENT_BYTES
-    ? memberOfSmall(data.head, names, within)
-    : memberOf(data, names, within);
+const LINE_END = Buffer.from('\n');
 
-/** Whether it ends with an empty line. Line ends with a single CR are not recognised; they are not used in practice. */
-function endsEvent(bytes: Buffer): boolean {
-  const { length } = bytes;
-  if (bytes[length - 1] !== LF) return false;
-  return bytes[length - 2] === LF || (bytes[length - 2] === CR && bytes[length - 3] === LF);
-}
+const isBeginning = (start: Buffer, isFirstLine: boolean) =>
+  [DATA, EVENT, ...(isFirstLine ? [BYTE_ORDER_MARK] : [])].some((name) => name.subarray(0, start.length).equals(start));
 
-/** Whether it may contain a usage that is an object. If the client asked for usage, all other events contain `"usage":null`. */
-function containsUsage(bytes: Buffer): boolean {
-  for (let at = bytes.indexOf(USAGE); at !== -1; at = bytes.indexOf(USAGE, at + 1)) {
-    const end = at + USAGE.length;
-    const isMetadata = bytes[end] !== QUOTE && bytes.subarray(end, end + METADATA.length).equals(METADATA);
-    if (bytes[end] !== QUOTE && !isMetadata) continue;
-    const colon = skipWhitespace(bytes, end + (isMetadata ? METADATA.length : 1));
-    if (bytes[colon] === COLON && bytes[skipWhitespace(bytes, colon + 1)] === 0x7b) return true; // {
+/** Index of the next line end; `to` if there is none. */
+function endOfLine(bytes: Buffer, from: number, to: number): number {
+  for (let at = from; at < to; at++) {
+    const byte = bytes[at];
+    if (byte === LF || byte === CR) return at;
   }
-  return false;
+  return to;
 }
 
-/** Whether the event is one line of data and the empty line after it, as nearly all are. JSON may begin and end with white space. */
-function isOneLineOfData(event: Buffer): boolean {
-  const end = event.indexOf(LF);
-  const cr = event.indexOf(CR);
-  const isLast = end !== -1 && end >= event.length - 3 && (cr === -1 || cr >= end - 1);
-  return isLast && DATA.equals(event.subarray(0, DATA.length));
-}
-
-/** The joined `data` lines of an event (WHATWG HTML, 9.2.6). */
-function dataOf(event: Buffer): Buffer {
-  if (isOneLineOfData(event)) return event.subarray(DATA.length);
-  const text = event.toString('utf8');
-  const lines: string[] = [];
-  for (const line of text.replace(/^\u{feff}/u, '').split(/\r\n|\n|\r/)) {
-    if (line.startsWith('data:')) lines.push(line.slice(line[5] === ' ' ? 6 : 5));
+/**
+ * Index after the last empty line; `from` if there is none. Line ends with a single CR are not recognised; they are not used in practice.
+ */
+function endOfLastEvent(bytes: Buffer, from: number, to: number): number {
+  for (let at = to - 1; at > from; at--) {
+    if (bytes[at] !== LF) continue;
+    if (bytes[at - 1] === LF || (bytes[at - 1] === CR && bytes[at - 2] === LF)) return at + 1;
   }
-  return Buffer.from(lines.join('\n'));
+  return from;
 }
-
-const dataIn = (event: Span): Span => (event.isWhole ? wholeSpan(dataOf(event.head)) : withoutFieldName(event));
-
-const withoutFieldName = ({ head, tail, isWhole }: Span): Span => ({
-  head: head.subarray(Math.max(0, head.indexOf(0x7b))),
-  tail,
-  isWhole,
-});

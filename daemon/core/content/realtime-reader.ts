@@ -1,49 +1,87 @@
 /**
- * Reads the model of a realtime (WebSocket) connection from its target, and the token usage from each `response.done` event.
+ * Reads the model and the token usage of the responses from the messages that the upstream sends on a WebSocket.
  *
- * The upstream's frames (RFC 6455, 5.2) pass through unchanged and without delay. Only the beginning of each message is examined; the
- * few messages with a usage are buffered up to a limit. Messages compressed with `permessage-deflate` are not read: decoding one
- * requires all previous messages.
+ * Its frames (RFC 6455, 5.2) pass through unchanged and without delay. A connection may have any number of them, however small, so the
+ * reader allocates nothing for a frame or a message: messages that can hold no usage are passed over, the others are scanned where they
+ * are. Compressed messages (RFC 7692) are decoded together, since each may refer to those before it.
  */
-import type { ContentFacts, ModelUsage } from '../events.js';
+import type { ModelUsage } from '../events.js';
 import type { CaptureContext } from './body-capture.js';
-import { HeadAndTail } from './head-and-tail.js';
+import { BoundedBytes } from './bounded-bytes.js';
+import { CompressedData, type DecodingOptions } from './compressed-data.js';
 import { modelNameFrom, maskedModelName } from './facts.js';
-import { IN_EVENTS, memberOf, memberOfSmall, USAGE_NAMES } from './members.js';
-import { addedUsage, usageFrom } from './token-counts.js';
+import { JsonScanner } from './json-scanner.js';
+import { mattersIn, NOTHING } from './may-matter.js';
+import { NO_READINGS, type Readings } from './readings.js';
+import { MESSAGE_MEMBERS } from './response-members.js';
+import { addedUsage, usageOf } from './token-counts.js';
 
-const MAX_HEADER_BYTES = 14;
-const MAX_MESSAGE_BYTES = 64 * 1024;
-// Messages up to this size are parsed at once.
-const SMALL_MESSAGE_BYTES = 4 * 1024;
-// The type of an event is near its beginning.
-const EXAMINED_BYTES = 256;
-const RESPONSE_DONE = Buffer.from('"response.done"');
+const MAX_HEADER_BYTES = 10;
+/** No shorter message has a usage: `{"usage":{"input_tokens":1}}`. */
+const MIN_MESSAGE_BYTES = 28;
+// The first messages describe the session.
+const MESSAGES_TO_NAME_MODEL = 8;
+// Compressed messages that arrive together are decoded together.
+const BATCH_BYTES = 16 * 1024;
+/** What a sender removes from the end of each compressed message. */
+const END_OF_MESSAGE = Buffer.from([0, 0, 0xff, 0xff]);
 
 const CONTINUATION = 0;
-const TEXT = 1;
+const BINARY = 2;
 const FIRST_CONTROL = 8;
+const RSV1 = 0x40;
+const OTHER_RSV = 0x30;
+
+/** Events that report what a response or a transcription has used; those of Gemini have no type. */
+const REPORTS_USAGE =
+  /^(?:response\.(?:done|completed|failed|incomplete)|conversation\.item\.input_audio_transcription\.completed)?$/;
 
 export class RealtimeReader {
+  readonly #options: Pick<DecodingOptions, 'budget' | 'open'>;
+  readonly #scanner: JsonScanner;
+  #model: string | null;
+  #namesLeft = MESSAGES_TO_NAME_MODEL;
   #usage: ModelUsage | null = null;
-  readonly #model: string | null;
   /** Header of the current frame, as far as received. */
   readonly #header = Buffer.alloc(MAX_HEADER_BYTES);
   #headerBytes = 0;
+  #headerSize = 2;
   /** Payload bytes left in the current frame. */
   #payloadLeft = 0;
   #isControl = false;
   #isFinal = false;
-  /** The current message; null if it is not needed. */
-  #message: HeadAndTail | null = null;
-  #isDecided = false;
+  #isCompressed = false;
+  /** Whether the current message is scanned. */
+  #isWanted = false;
+  /** Compressed messages; null unless the handshake agreed on them. */
+  #deflated: CompressedData | null = null;
+  /** The upstream begins each message anew. */
+  #forgets = false;
+  #batch: BoundedBytes | null = null;
+  #isNewMessage = false;
   /** The data is not a valid sequence of server frames. */
   #isUnreadable = false;
 
   /** @param target of the upgrade request. */
-  constructor(target: string) {
+  constructor(target: string, options: Pick<DecodingOptions, 'budget' | 'open'>) {
+    this.#options = options;
     const query = target.indexOf('?');
-    this.#model = query === -1 ? null : modelNameFrom(new URLSearchParams(target.slice(query + 1)).get('model'));
+    const fields = new URLSearchParams(query === -1 ? '' : target.slice(query + 1));
+    this.#model = modelNameFrom(fields.get('model') ?? fields.get('deployment'));
+    this.#scanner = new JsonScanner(MESSAGE_MEMBERS.wanted, () => {
+      this.#read();
+    });
+  }
+
+  /** The handshake is complete. @param extensions `Sec-WebSocket-Extensions` of the response. */
+  connected(projectId: string, extensions: string | undefined): void {
+    if (extensions === undefined || !/(?:^|,)\s*permessage-deflate\b/i.test(extensions)) return;
+    this.#forgets = /;\s*server_no_context_takeover\b/i.test(extensions);
+    this.#batch = new BoundedBytes(BATCH_BYTES);
+    this.#deflated = new CompressedData({ ...this.#options, projectId }, 'permessage-deflate', (slice) => {
+      const isWanted = this.#namesModel || !this.#scanner.isOutside;
+      if (isWanted || mattersIn(slice, 0, slice.length) !== NOTHING) this.#scanner.scan(slice);
+    });
   }
 
   /** Data from the upstream, after the handshake. */
@@ -54,81 +92,114 @@ export class RealtimeReader {
         this.#header[this.#headerBytes] = bytes[at] ?? 0;
         this.#headerBytes += 1;
         at += 1;
+        if (this.#headerBytes === 2) this.#headerSize = headerSizeOf(this.#header[1] ?? 0);
         if (this.#headerBytes === this.#headerSize) this.#beginFrame();
       } else {
         const end = Math.min(bytes.length, at + this.#payloadLeft);
-        this.#payload(bytes.subarray(at, end));
+        if (!this.#isControl && this.#isWanted) this.#payload(bytes, at, end);
         this.#payloadLeft -= end - at;
         at = end;
         if (this.#payloadLeft === 0) this.#endFrame();
       }
     }
+    this.#decodeBatch();
   }
 
   /** Call when the connection has ended. */
-  facts({ isServed, upstreamKey }: CaptureContext): ContentFacts {
+  facts({ isServed, upstreamKey }: CaptureContext): Readings {
+    this.#deflated?.end();
     const model = isServed ? maskedModelName(this.#model, upstreamKey) : null;
-    return { model, usage: this.#usage, requestBody: null, responseBody: null };
+    // What was read before a failure is only a part.
+    return { ...NO_READINGS, model, usage: this.#deflated?.hasFailed === true ? null : this.#usage };
   }
 
-  /** Header size as far as known from the bytes received. */
-  get #headerSize(): number {
-    if (this.#headerBytes < 2) return 2;
-    const length = (this.#header[1] ?? 0) & 0x7f;
-    return length === 126 ? 4 : length === 127 ? 10 : 2;
+  get #namesModel(): boolean {
+    return this.#model === null && this.#namesLeft > 0;
   }
 
   #beginFrame(): void {
-    const [first = 0, second = 0] = this.#header;
+    const header = this.#header;
+    const [first = 0, second = 0] = header;
     const length = second & 0x7f;
     this.#payloadLeft =
       length === 126
-        ? this.#header.readUInt16BE(2)
+        ? header.readUInt16BE(2)
         : length === 127
-          ? this.#header.readUInt32BE(2) * 2 ** 32 + this.#header.readUInt32BE(6)
+          ? header.readUInt32BE(2) * 2 ** 32 + header.readUInt32BE(6)
           : length;
     this.#headerBytes = 0;
+    this.#headerSize = 2;
     this.#isFinal = (first & 0x80) !== 0;
     const kind = first & 0x0f;
     this.#isControl = kind >= FIRST_CONTROL;
     // A server does not mask what it sends.
     this.#isUnreadable = (second & 0x80) !== 0;
-    if (!this.#isControl && kind !== CONTINUATION) this.#beginMessage(kind === TEXT && (first & 0x70) === 0);
+    if (!this.#isControl && kind !== CONTINUATION) this.#beginMessage(first, kind);
     if (this.#payloadLeft === 0) this.#endFrame();
   }
 
-  #beginMessage(isPlainText: boolean): void {
-    this.#message = isPlainText ? new HeadAndTail(MAX_MESSAGE_BYTES, false) : null;
-    this.#isDecided = false;
+  /** Gemini sends JSON in binary messages. */
+  #beginMessage(first: number, kind: number): void {
+    this.#isCompressed = (first & RSV1) !== 0;
+    this.#isNewMessage = true;
+    if (this.#isCompressed) this.#isWanted = this.#deflated !== null;
+    else this.#isWanted = !this.#isFinal || this.#payloadLeft >= MIN_MESSAGE_BYTES;
+    if ((first & OTHER_RSV) !== 0 || kind > BINARY) this.#isWanted = false;
   }
 
-  #payload(bytes: Buffer): void {
-    const message = this.#isControl ? null : this.#message;
-    if (!message) return;
-    const room = this.#isDecided ? bytes.length : EXAMINED_BYTES - message.bytes;
-    message.add(bytes.subarray(0, room));
-    if (message.bytes >= EXAMINED_BYTES && !this.#isOfInterest(message)) this.#message = null;
-    else if (bytes.length > room) message.add(bytes.subarray(room));
-  }
-
-  /** Decided once per message, by its beginning. */
-  #isOfInterest(message: HeadAndTail): boolean {
-    const isOfInterest = this.#isDecided || message.head.subarray(0, EXAMINED_BYTES).includes(RESPONSE_DONE);
-    this.#isDecided = true;
-    return isOfInterest;
+  #payload(bytes: Buffer, from: number, to: number): void {
+    if (this.#isCompressed) {
+      this.#addToBatch(bytes.subarray(from, to));
+      return;
+    }
+    // Whether a whole message may matter can be seen faster than by scanning it.
+    const isWhole = this.#isNewMessage && this.#isFinal && to - from === this.#payloadLeft;
+    this.#isNewMessage = false;
+    if (!isWhole || this.#namesModel || mattersIn(bytes, from, to) !== NOTHING) this.#scanner.scan(bytes, from, to);
   }
 
   #endFrame(): void {
-    if (this.#isControl || !this.#isFinal) return;
-    const used = this.#message && this.#isOfInterest(this.#message) ? usageOf(this.#message) : null;
-    if (used) this.#usage = addedUsage(this.#usage, used);
-    this.#message = null;
+    if (this.#isControl || !this.#isFinal || !this.#isWanted) return;
+    if (this.#isCompressed) this.#addToBatch(END_OF_MESSAGE);
+    else this.#scanner.finish();
+    if (this.#namesModel) this.#namesLeft -= 1;
+    else this.#scanner.unwanted = MESSAGE_MEMBERS.modelBits;
+  }
+
+  #addToBatch(part: Buffer): void {
+    const batch = this.#batch;
+    if (!batch) return;
+    const begins = this.#isNewMessage && this.#forgets;
+    this.#isNewMessage = false;
+    if (begins) {
+      this.#decodeBatch();
+      this.#deflated?.reset();
+    }
+    for (let at = 0; at < part.length;) {
+      if (batch.bytes === BATCH_BYTES) this.#decodeBatch();
+      const end = Math.min(part.length, at + BATCH_BYTES - batch.bytes);
+      batch.add(part.subarray(at, end));
+      at = end;
+    }
+  }
+
+  #decodeBatch(): void {
+    const batch = this.#batch;
+    if (!batch || batch.bytes === 0) return;
+    this.#deflated?.addNow(batch.head);
+    batch.clear();
+  }
+
+  /** A message that has something of interest. */
+  #read(): void {
+    const scanner = this.#scanner;
+    if (this.#namesModel) this.#model = MESSAGE_MEMBERS.modelIn(scanner);
+    const reported = REPORTS_USAGE.test(MESSAGE_MEMBERS.typeIn(scanner)) ? MESSAGE_MEMBERS.usageIn(scanner) : null;
+    if (reported) this.#usage = addedUsage(this.#usage, usageOf(reported));
   }
 }
 
-const usageOf = (message: HeadAndTail): ModelUsage | null =>
-  usageFrom(
-    message.isWhole && message.bytes <= SMALL_MESSAGE_BYTES
-      ? memberOfSmall(message.head, USAGE_NAMES, IN_EVENTS)
-      : memberOf(message, USAGE_NAMES, IN_EVENTS),
-  );
+function headerSizeOf(second: number): number {
+  const length = second & 0x7f;
+  return length === 126 ? 4 : length === 127 ? 10 : 2;
+}

@@ -2,8 +2,6 @@
  * Assembles the message of an event stream in the format of a response without streaming. If the events cannot be merged, there is no
  * result, and the stream is shown unchanged.
  */
-import { parseObject } from './members.js';
-
 type Json = Record<string, unknown>;
 
 // Limit for choices and tool calls: the provider chooses their indexes.
@@ -205,6 +203,14 @@ function partAt<T>(parts: Map<number, T>, index: unknown, make: (index: number) 
   const part = make(at);
   parts.set(at, part);
   return part;
+}
+
+function parseObject(json: Buffer): Json | null {
+  try {
+    return objectOr(JSON.parse(json.toString()), null);
+  } catch {
+    return null;
+  }
 }
 
 const objectOr = <T>(value: unknown, otherwise: T): Json | T =>

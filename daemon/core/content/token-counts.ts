@@ -67,15 +67,18 @@ function ofOthers(usage: Counts): ReportedUsage {
   };
 }
 
-/** Combines two reports of one stream: for each count, the later one is valid, because counts are cumulative. */
+/**
+ * Combines two reports of one stream: for each count, the later one is valid, because counts are cumulative. So a later zero is a count
+ * that the provider left out: Anthropic's last event may have `"input_tokens": 0`.
+ */
 export function mergedUsage(earlier: ReportedUsage | null, later: ReportedUsage): ReportedUsage {
   if (earlier === null) return later;
   return {
-    input: later.input ?? earlier.input,
-    output: later.output ?? earlier.output,
-    total: later.total ?? earlier.total,
-    cacheRead: later.cacheRead ?? earlier.cacheRead,
-    cacheWrite: later.cacheWrite ?? earlier.cacheWrite,
+    input: later.input || (earlier.input ?? later.input),
+    output: later.output || (earlier.output ?? later.output),
+    total: later.total || (earlier.total ?? later.total),
+    cacheRead: later.cacheRead || (earlier.cacheRead ?? later.cacheRead),
+    cacheWrite: later.cacheWrite || (earlier.cacheWrite ?? later.cacheWrite),
     isOfAnthropic: later.isOfAnthropic && earlier.isOfAnthropic,
   };
 }

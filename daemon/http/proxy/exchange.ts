@@ -155,7 +155,7 @@ export class Exchange extends LinkedSetMember implements AdmissionRequest, OpenE
 
   /** Lets the content reader observe the body, for usage and events. */
   #observeBody(body: RequestBody): RequestBody {
-    const content = this.options.contents.begin();
+    const content = this.options.contents.begin(this.#pass?.projectId ?? '');
     this.record.content = content;
     if (body === null) return null;
     if (!Buffer.isBuffer(body)) return content.streamedRequestBody(body);

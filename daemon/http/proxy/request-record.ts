@@ -4,7 +4,8 @@ import type { Pass } from '../../core/account.js';
 import type { Admission } from '../../core/admission.js';
 import type { ContentReader } from '../../core/content/content-reader.js';
 import type { RealtimeReader } from '../../core/content/realtime-reader.js';
-import { type ContentFacts, NO_CONTENT_FACTS, type Outcome, type RequestEnded } from '../../core/events.js';
+import { NO_READINGS } from '../../core/content/readings.js';
+import { NO_CONTENT_FACTS, type Outcome, type RequestEnded } from '../../core/events.js';
 import type { Clock } from '../../core/ports.js';
 import { type KnownSubject, type Refusal, sentenceOf } from '../../core/refusal.js';
 import { withoutSecrets } from '../../core/masking.js';
@@ -119,26 +120,23 @@ export class RequestRecord implements Completed {
     options.completions.add(this);
   }
 
-  /** Publishes the record. A compressed response may have to be decoded first; then the record is published when that is done. */
   publish(): void {
-    const { pass, content, realtime } = this;
-    const ended = this.#ended();
-    const telling = (facts: ContentFacts) => {
-      ended.model = facts.model;
-      ended.usage = facts.usage;
-      ended.isModelAnswered = content?.isModelAnswered ?? false;
-      ended.requestBody = facts.requestBody;
-      ended.responseBody = facts.responseBody;
-      this.#options.onEnded(ended, this.cause);
-    };
-    const facts = (content ?? realtime)?.facts({
+    const req = this.#req;
+    const read = (this.content ?? this.realtime)?.facts({
       isServed: this.forwardedAtMs !== null || this.isHit,
-      requestType: () => this.#req.headers['content-type'],
-      target: this.#req.url,
-      upstreamKey: pass?.upstreamKey ?? null,
+      requestType: () => req.headers['content-type'],
+      method: req.method,
+      target: req.url,
+      upstreamKey: this.pass?.upstreamKey ?? null,
     });
-    if (facts instanceof Promise) content?.recordedLater(facts.then(telling));
-    else telling(facts ?? NO_CONTENT_FACTS);
+    const { model, usage, requestBody, responseBody } = read ?? NO_READINGS;
+    const ended = this.#ended();
+    ended.model = model;
+    ended.usage = usage;
+    ended.isModelAnswered = this.content?.isModelAnswered ?? false;
+    ended.requestBody = requestBody;
+    ended.responseBody = responseBody;
+    this.#options.onEnded(ended, this.cause);
   }
 
   #ended(): RequestEnded {

@@ -2,7 +2,7 @@ import { type ClientRequest, type IncomingMessage, type OutgoingHttpHeaders, Ser
 import type { Socket } from 'node:net';
 import type { Live, Reloadable } from '../../../config/settings.js';
 import type { Pass } from '../../core/account.js';
-import { RealtimeReader } from '../../core/content/realtime-reader.js';
+import type { ContentReaders } from '../../core/content/content-reader.js';
 import type { Outcome } from '../../core/events.js';
 import type { MemoryLimit } from '../../core/memory-limit.js';
 import type { Clock } from '../../core/ports.js';
@@ -31,6 +31,7 @@ type UpgradeSettings = CorsSettings &
   Pick<Reloadable, 'requestTimeoutMs' | 'upstreamConnectTimeoutMs' | 'websocketIdleTimeoutMs'>;
 
 export interface UpgradeOptions extends AdmitOptions {
+  contents: Pick<ContentReaders, 'beginRealtime'>;
   /** WebSockets and plain requests share the limit of connections to an origin. */
   upstreams: Pick<Upstreams, 'of'>;
   /** The current settings: SIGHUP may replace them. A connection keeps those that it began with. */
@@ -78,7 +79,7 @@ export class Upgrade implements AdmissionRequest, ReservationOwner, TunnelOwner,
     this.#cors = corsFields(this.settings, req);
     this.#subprotocols = subprotocolsOf(req.headers['sec-websocket-protocol']);
     this.record = new RequestRecord(options, req);
-    this.record.realtime = new RealtimeReader(req.url ?? '');
+    this.record.realtime = options.contents.beginRealtime(req.url ?? '');
     this.idleTimer = new IdleTimer(idleTimers);
     this.#earlyBytes = new EarlyBytes(options.memory, (refusal) => {
       this.refuse(refusal);
@@ -190,6 +191,7 @@ export class Upgrade implements AdmissionRequest, ReservationOwner, TunnelOwner,
     const socket = this.#socket;
     const headers = handshakeForClient(this.#clientHeaders(response));
     this.record.status = 101;
+    this.record.realtime?.connected(this.record.pass?.projectId ?? '', response.headers['sec-websocket-extensions']);
     this.record.isStreamed = true;
     this.#res.detachSocket(socket);
     socket.off('data', this.#bufferEarlyBytes).pause();

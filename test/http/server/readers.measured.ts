@@ -5,20 +5,17 @@
  * ms of a turn of the event loop for the largest input that its caller accepts, so that other requests do not wait. Each is tested with
  * its worst cases. Add new parsers of untrusted bytes to this table.
  */
+import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import { BodyCapture } from '../../../daemon/core/content/body-capture.js';
 import { modelNameFrom, maskedModelName } from '../../../daemon/core/content/facts.js';
-import {
-  IN_EVENTS,
-  IN_RESPONSES,
-  memberOf,
-  MODEL_NAMES,
-  USAGE_NAMES,
-  wholeSpan,
-} from '../../../daemon/core/content/members.js';
+import { CompressedData } from '../../../daemon/core/content/compressed-data.js';
+import { ContentReaders } from '../../../daemon/core/content/content-reader.js';
+import { DecodingBudget } from '../../../daemon/core/content/decoding-budget.js';
+import { JsonScanner } from '../../../daemon/core/content/json-scanner.js';
+import { BODY_MEMBERS, EVENT_MEMBERS } from '../../../daemon/core/content/response-members.js';
 import { StreamedMessage } from '../../../daemon/core/content/streamed-message.js';
-import { RealtimeReader } from '../../../daemon/core/content/realtime-reader.js';
-import { requestedModel } from '../../../daemon/core/content/requested-model.js';
+import { RequestedModel } from '../../../daemon/core/content/requested-model.js';
 import { EventStreamReader } from '../../../daemon/core/content/event-stream-reader.js';
 import { directivesOf } from '../../../daemon/core/cache/cache-control.js';
 import { isNotModified, storagePolicyOf } from '../../../daemon/core/cache/caching.js';
@@ -34,6 +31,7 @@ import * as schemas from '../../../daemon/api/schemas.js';
 import { deliveryOf } from '../../../daemon/dispatcher/entry.js';
 import { addressesBehind } from '../../../daemon/http/client-address.js';
 import { preflightFields } from '../../../daemon/http/cors.js';
+import { openDecoder } from '../../../daemon/http/proxy/decoding.js';
 import { EventBoundary, FrameBoundary } from '../../../daemon/http/proxy/boundaries.js';
 import { bearerOf, checkNoCredentialIn, requestIdOf, subprotocolsOf } from '../../../daemon/http/credentials.js';
 import { readFields, withoutTokens } from '../../../daemon/http/fields.js';
@@ -200,36 +198,67 @@ const ENDED = {
 const capture = (text: Buffer, type: string) => {
   const captured = new BodyCapture(MB);
   const context = { isServed: true, requestType: () => type, upstreamKey: 'sk-upstream-key' };
-  captured.responseStarted(type, null);
+  captured.responseStarted(type);
   captured.chunk(text);
-  return [captured.requestBody(wholeSpan(text), text.length, context), captured.responseBody(context)];
+  return [captured.requestBody(text, text.length, context), captured.responseBody(context)];
 };
+
+const READERS_OF_CONTENT = new ContentReaders({ openDecoder, clock: { monotonic: () => 0 }, maxCaptured: null });
+
+function requestedModel(body: Buffer | null, target?: string): string | null {
+  const requested = new RequestedModel(null);
+  if (body) requested.whole(body);
+  return requested.name(target);
+}
 
 function allBy<T>(reader: Reader<T>) {
   return reader as Reader<unknown>;
 }
 
 const READERS: Record<string, Reader<unknown>> = {
-  'the model in a form': allBy({ most: MB, worst: FORMS, read: (body) => requestedModel(wholeSpan(body), undefined) }),
+  'the model in a form': allBy({ most: MB, worst: FORMS, read: (body) => requestedModel(body) }),
   'the model in a request': allBy({
     most: MB,
     worst: JSONS,
-    read: (body) => requestedModel(wholeSpan(body), undefined),
+    read: (body) => requestedModel(body),
   }),
-  'the model in a response': allBy({
+  'the members of a response': allBy({
     most: MB,
     worst: JSONS,
-    read: (body) => memberOf(wholeSpan(body), MODEL_NAMES, IN_RESPONSES),
+    read: (body) => {
+      const scanner = new JsonScanner(BODY_MEMBERS.wanted);
+      scanner.scan(body);
+      return [BODY_MEMBERS.usageIn(scanner), BODY_MEMBERS.modelIn(scanner), BODY_MEMBERS.errorIn(scanner)];
+    },
   }),
-  'the usage in a response': allBy({
-    most: MB,
-    worst: JSONS,
-    read: (body) => memberOf(wholeSpan(body), USAGE_NAMES, IN_RESPONSES),
-  }),
-  'the usage in an event': allBy({
+  'the members of an event': allBy({
     most: 64 * KB,
     worst: JSONS,
-    read: (body) => memberOf(wholeSpan(body), USAGE_NAMES, IN_EVENTS),
+    read: (body) => {
+      new JsonScanner(EVENT_MEMBERS.wanted).scan(body);
+    },
+  }),
+  'a response, byte by byte': allBy({
+    most: MB,
+    worst: JSONS,
+    isInTurns: true,
+    read: (body) => {
+      const scanner = new JsonScanner(BODY_MEMBERS.wanted);
+      for (let at = 0; at < body.length; at++) scanner.scan(body, at, at + 1);
+    },
+  }),
+  'a compressed response': allBy({
+    most: CHUNK,
+    worst: EVENTS,
+    read: (body) => {
+      const budget = new DecodingBudget({ monotonic: () => 0 });
+      const reader = new EventStreamReader(null);
+      const data = new CompressedData({ budget, open: openDecoder, projectId: 'p' }, 'gzip', (slice) => {
+        reader.chunk(slice);
+      });
+      data.add(gzipSync(Buffer.concat(Array.from({ length: 64 }, () => body))));
+      data.end();
+    },
   }),
   'the model in a path': allBy({
     most: MAX_HEADER_BYTES,
@@ -286,7 +315,7 @@ const READERS: Record<string, Reader<unknown>> = {
       pings: (size) => bytes(filled('\x89\x00', size)),
     },
     read: (piece) => {
-      new RealtimeReader('/v1/realtime?model=m').chunk(piece);
+      READERS_OF_CONTENT.beginRealtime('/v1/realtime?model=m').chunk(piece);
     },
   }),
   'the parts of a message': allBy({

@@ -77,7 +77,7 @@ export class Instance {
       unreadResponses: { watch: () => undefined },
       memory,
       cache: this.cache,
-      contents: new ContentReaders({ decode: () => null, maxCaptured: null }),
+      contents: new ContentReaders({ openDecoder: () => null, clock, maxCaptured: null }),
       upstreams: upstream.upstreamsOf(index),
       clock,
       live,
