@@ -64,7 +64,7 @@ export const runCommand = command({
     // The reader of the output may close it early. The token must be revoked nevertheless.
     for (const stream of [shell.stdout, shell.stderr]) stream.removeAllListeners('error').on('error', () => undefined);
 
-    const defaults = { duration: { duration_hours: 1 }, name: nameOf(file) };
+    const defaults = { duration: { duration_hours: 1 }, name: await nameOf(file) };
     const { client, body } = await tokenWanted({ ...invocation, options: { ...defaults, ...options } });
     const sdks = given ?? [await sdkOfProject(client, body)];
     await client.confirmChange();
@@ -106,9 +106,12 @@ function originOf(server: string): string {
 }
 
 /** The default name of the token: the program's name, in the form that the daemon accepts. */
-function nameOf(file: string): string {
-  const characters = Array.from(visible(basename(file)).trim());
-  return characters.slice(0, MAX_NAME_LENGTH).join('') || 'run';
+async function nameOf(file: string): Promise<string> {
+  const shown = visible(basename(file));
+  if (/^\w{1,40}$/.test(shown)) return shown;
+  const { isName, typableName } = await import('../../daemon/api/names.js');
+  const name = Array.from(typableName(shown)).slice(0, MAX_NAME_LENGTH).join('').trim();
+  return isName(name) ? name : 'run';
 }
 
 // How long a signal leaves for the response with the new token. After that, the token's secret is lost, so the token cannot be used.

@@ -194,7 +194,7 @@ describe('I: secrets', () => {
       'the value of an unknown query name': [400, () => ({ path: `/manage/projects?token=${mintSecret()}` })],
       'the value of a query name': [400, () => ({ path: `/manage/tokens?limit=${mintSecret()}` })],
       'a cursor': [400, () => ({ path: `/manage/tokens?cursor=${mintSecret()}` })],
-      'a search': [200, () => ({ path: `/manage/tokens?q=${mintSecret()}` })],
+      'a search': [400, () => ({ path: `/manage/tokens?q=${mintSecret()}` })],
       'an id': [404, () => ({ path: `/manage/tokens/${mintSecret()}` })],
       'an id to be deleted': [405, () => ({ method: 'DELETE', path: `/manage/projects/${mintSecret()}` })],
       'an unknown path': [404, () => ({ path: `/manage/${mintSecret()}` })],

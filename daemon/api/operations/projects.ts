@@ -2,6 +2,7 @@
 import type { Declared } from '../operation.js';
 import { ROUTES } from '../routes.js';
 import * as schemas from '../schemas.js';
+import { projectVersion } from './versions.js';
 
 export const projects = {
   createProject: {
@@ -35,7 +36,7 @@ export const projects = {
     summary: 'Get a project',
     description: 'Returns the project with this ID. Only the last characters of its API key are included.',
     response: schemas.project,
-    version: schemas.projectVersion,
+    version: projectVersion,
     refusals: ['not_found'],
     example: { response: schemas.projectExample },
   },
@@ -47,7 +48,7 @@ export const projects = {
       'Changes the name or API key of a project, or deactivates or reactivates it. Deactivating a project also ends the in-flight requests of its tokens. Requests in flight keep the old API key. With `check_key`, a key that the provider refuses is not stored.',
     body: schemas.projectPatch,
     response: schemas.projectChanged,
-    version: schemas.projectVersion,
+    version: projectVersion,
     refusals: [
       'not_found',
       'name_taken',

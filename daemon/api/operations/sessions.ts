@@ -2,6 +2,7 @@
 import type { Declared } from '../operation.js';
 import { ROUTES } from '../routes.js';
 import * as schemas from '../schemas.js';
+import { sessionVersion } from './versions.js';
 
 const LOGIN_DESCRIPTION = `Starts a session for a user who entered the management token in a front end such as the Admin UI. The body contains the token that the user entered;
 \`Authorization\` contains the front end's own credential. A wrong token returns 403. Failed attempts are rate-limited and recorded by the address in
@@ -25,7 +26,7 @@ export const sessions = {
     summary: 'Get a session',
     description: 'Returns a session and when it ended, on whichever instance that happened.',
     response: schemas.session,
-    version: schemas.sessionVersion,
+    version: sessionVersion,
     refusals: ['not_found'],
     example: { response: schemas.sessionExample },
   },
@@ -35,7 +36,7 @@ export const sessions = {
     summary: 'Log out',
     description: 'Ends a session on all instances. Ending an ended session also succeeds.',
     response: schemas.session,
-    version: schemas.sessionVersion,
+    version: sessionVersion,
     refusals: ['not_found', 'precondition_failed'],
     example: { response: { ...schemas.sessionExample, ended_at: '2030-01-31T18:00:00.000Z' } },
   },

@@ -3,6 +3,7 @@ import type { Declared } from '../operation.js';
 import { ROUTES } from '../routes.js';
 import * as schemas from '../schemas.js';
 import { EXAMPLE_IDS } from '../schemas/fields.js';
+import { tokenVersion } from './versions.js';
 
 const LIST_DESCRIPTION = `Lists tokens that match all given filters. \`state\` and \`project_id\` accept several values, separated by commas: one of them must
 match, or none of them with a leading \`!\`. \`active_only=true\` is the same as \`state=active\`; combined with another \`state\` it returns 400.
@@ -82,7 +83,7 @@ export const tokens = {
     summary: 'Get a token',
     description: 'Returns the token with this ID, without its secret.',
     response: schemas.token,
-    version: schemas.tokenVersion,
+    version: tokenVersion,
     refusals: ['not_found'],
     example: { response: schemas.tokenExample },
   },
@@ -93,7 +94,7 @@ export const tokens = {
     description: 'Works in any state of the token. A reactivated token keeps its expiry and its cap.',
     body: schemas.tokenPatch,
     response: schemas.token,
-    version: schemas.tokenVersion,
+    version: tokenVersion,
     refusals: ['not_found', 'precondition_failed'],
     example: {
       bodies: { revoke: { is_active: false }, reactivate: { is_active: true } },
@@ -106,7 +107,7 @@ export const tokens = {
     summary: 'Revoke a token',
     description: 'Also ends the in-flight requests of the token. Revoking a revoked token succeeds.',
     response: schemas.message,
-    version: schemas.tokenVersion,
+    version: tokenVersion,
     refusals: ['not_found', 'precondition_failed'],
     example: { response: { message: 'token revoked' } },
   },

@@ -93,17 +93,6 @@ export const project = z
   })
   .describe('A project holds the API key of a provider. Clients use its tokens in place of the key.');
 
-/** What a change of a project depends on. `updated_at` differs between any two versions. */
-export const projectVersion = project.pick({
-  id: true,
-  name: true,
-  is_active: true,
-  api_key_hint: true,
-  upstream_base_url: true,
-  upstream_auth: true,
-  updated_at: true,
-});
-
 export const projectChanged = project
   .extend({
     key_check: z

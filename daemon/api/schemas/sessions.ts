@@ -18,9 +18,6 @@ export const session = z
   })
   .describe('A login session of the Admin UI.');
 
-/** What ending a session depends on: all of it. */
-export const sessionVersion = session;
-
 export const sessionExample: z.input<typeof session> = {
   id: EXAMPLE_IDS.session,
   begun_at: '2030-01-31T12:00:00.000Z',

@@ -152,15 +152,6 @@ export const token = z
   })
   .describe('A token, without its secret.');
 
-/** What a change of a token depends on. Its terms never change. */
-export const tokenVersion = token.pick({
-  id: true,
-  is_active: true,
-  revoked_at: true,
-  revoked_by: true,
-  revoke_reason: true,
-});
-
 export const tokenExample: z.input<typeof token> = {
   id: EXAMPLE_IDS.token,
   project_id: EXAMPLE_IDS.project,

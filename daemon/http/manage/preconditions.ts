@@ -48,6 +48,6 @@ export function matchCheck<Version extends z.ZodObject>(
   return (before) => {
     const current = versionOf(valuesOf(before));
     if (tags.some((tag) => tag.length === TAG_LENGTH && tag.startsWith(current))) return;
-    throw new Refusal('precondition_failed', 'it was changed since the ETag in If-Match was sent; nothing was changed');
+    throw new Refusal('precondition_failed', 'the resource was changed after the ETag in If-Match had been sent');
   };
 }

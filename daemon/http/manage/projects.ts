@@ -142,10 +142,7 @@ const NOT_STORED: ReadonlySet<RefusalKind> = new Set(['key_refused', 'key_not_ch
 /** A key that one provider has accepted must not be stored for another, to which it would be sent. */
 function expectAsChecked(checked: ProjectUpstream, stored: ProjectUpstream): void {
   if (checked.upstreamBaseUrl === stored.upstreamBaseUrl && checked.upstreamAuth === stored.upstreamAuth) return;
-  throw new Refusal(
-    'upstream_changed',
-    'the provider of the project was changed while the key was checked; nothing was changed',
-  );
+  throw new Refusal('upstream_changed', 'the provider of the project was changed while the key was checked');
 }
 
 const DEFAULT_UPSTREAM: ProjectUpstream = { upstreamBaseUrl: null, upstreamAuth: 'bearer' };

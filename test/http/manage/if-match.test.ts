@@ -62,7 +62,7 @@ describe('If-Match', () => {
       const [path, body] = await changes[name]!();
       const before = await daemon.manage('GET', path);
       const error = problemOf(await send(method, path, body, OLD), 412, 'precondition_failed');
-      expect(error).to.contain('nothing was changed');
+      expect(error).to.contain('ETag in If-Match');
       expect((await daemon.manage('GET', path)).body).to.deep.equal(before.body);
       expect((await send(method, path, body, before.headers.get('etag')!)).status).to.equal(200);
       expect((await daemon.manage('GET', path)).body).not.to.deep.equal(before.body);

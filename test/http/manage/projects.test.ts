@@ -143,6 +143,19 @@ describe('projects', () => {
       }
     });
 
+    it('findings-3 A14: gives a token like one of an earlier release its name in the form of today', async () => {
+      const project = await daemon.createProject();
+      const old = await daemon.createToken(project.id, { name: 'old' });
+      for (const [name, now] of [
+        [' ci\u202e ', 'ci'],
+        ['\u200b', null],
+      ] as const) {
+        await write(daemon, 'UPDATE tokens SET name = $name WHERE id = $id', { id: old.id, name });
+        const made = await bodyOf<WireToken>(daemon.manage('POST', '/manage/tokens', { like: old.id }), 201);
+        expect(made.name).to.equal(now);
+      }
+    });
+
     it('findings-3 A14: leaves a name as it is that an earlier release has stored', async () => {
       const { id } = await daemon.createProject();
       await write(daemon, 'UPDATE projects SET name = $name WHERE id = $id', { id, name: ' web\u202e ' });
