@@ -236,7 +236,8 @@ export class Forwarding implements Dispatcher.DispatchHandler, ParsedResponse {
 
   onConnect(abort: (reason?: Error) => void): void {
     this.#abort = abort;
-    this.#connection.requestCount += 1;
+    const { body } = this.#request;
+    this.#connection.begin(body !== null && !Buffer.isBuffer(body));
     this.#connection.response = this;
     // Aborted while it waited for its connection: nothing of it was sent, and nothing will be.
     if (this.#isAborted) abort(new Error('aborted'));

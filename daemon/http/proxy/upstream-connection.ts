@@ -36,6 +36,9 @@ export interface ParsedResponse {
   handOver(): void;
 }
 
+/** The queue of what is written to a socket. */
+type QueuingSocket = Socket & { _writableState: { highWaterMark: number } };
+
 /** A slot for one connection. After a connection is lost, the next request opens a new one in the same slot. */
 export class UpstreamConnection {
   readonly #origin: string;
@@ -43,6 +46,8 @@ export class UpstreamConnection {
   readonly #clock: Clock;
   #client: Client | null = null;
   #opening: Opening | null = null;
+  #socket: QueuingSocket | null = null;
+  #normalQueueBytes = 0;
   #reads: PacedReads | null = null;
   readonly #turn: ParsingTurn;
   #openedAtMs = Infinity;
@@ -102,8 +107,8 @@ export class UpstreamConnection {
         this.response?.handOver();
       },
     });
-    // So that a body waits in one place only: undici waits for each piece to be taken.
-    (socket as unknown as { _writableState: { highWaterMark: number } })._writableState.highWaterMark = 1;
+    this.#socket = socket as QueuingSocket;
+    this.#normalQueueBytes = this.#socket._writableState.highWaterMark;
     // Registered before undici's own listener, so that `failure` is set when undici reports the end of the response.
     socket.once('error', (error) => {
       this.failure = error;
@@ -131,6 +136,17 @@ export class UpstreamConnection {
     const isOld = nowMs > this.#openedAtMs + MAX_LIFETIME_MS;
     this.#client ??= this.#newClient();
     this.#client.dispatch(isOld ? { ...request, reset: true } : request, handler);
+  }
+
+  /**
+   * Called before a request is written.
+   *
+   * @param isStreamed whether its body is a stream. Then undici waits until each piece of it was taken: pieces must not queue here, where
+   *   nobody joins or counts them.
+   */
+  begin(isStreamed: boolean): void {
+    this.requestCount += 1;
+    if (this.#socket) this.#socket._writableState.highWaterMark = isStreamed ? 1 : this.#normalQueueBytes;
   }
 
   /** Pauses the response, except for what was read already. */
