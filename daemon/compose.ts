@@ -34,7 +34,7 @@ import { drain } from './process/drain.js';
 import { HeapGuard } from './process/heap-guard.js';
 import { DATABASE_TIMEOUTS, type DatabaseTimeouts } from './store/sql/timeouts.js';
 import { addressOf, listen } from './process/listen.js';
-import { listenDespiteOrphans } from './process/orphaned-workers.js';
+import { beginDespiteOrphans, listenDespiteOrphans } from './process/orphaned-workers.js';
 import type { AuditFiles } from './store/audit-file/open.js';
 import type { Stores } from './store/open.js';
 import type { Crew } from './store/ipc/crew.js';
@@ -209,7 +209,7 @@ async function begin(context: BuildContext, parts: Parts, opened: ResourceStack)
   const { server, managementServer } = parts.management;
   const { managementListenAddress, listenAddress } = context.settings;
   try {
-    await parts.core.startup.begin();
+    await beginDespiteOrphans(context, () => parts.core.startup.begin());
     if (managementServer && managementListenAddress) await listen(managementServer, managementListenAddress);
     if (parts.workers) return await parts.workers.begin();
     if (context.link) await listen(server, listenAddress, true);

@@ -1,12 +1,12 @@
 /**
  * Workers whose primary has been killed. They end by themselves as soon as they notice; but one that is frozen (SIGSTOP, a debugger) cannot, and keeps
- * the address and perhaps the database busy. The next daemon ends it: nothing is lost, since it would only end.
+ * the address busy, and the database too if it was writing. The next daemon ends it: nothing is lost, since it would only end.
  *
  * Linux only. Elsewhere none are found.
  */
 import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs';
 import { setTimeout } from 'node:timers/promises';
-import type { Log } from '../core/ports.js';
+import { type Log, StoreUnavailable } from '../core/ports.js';
 
 /** The argument of a worker's command line that says who started it. */
 export const primaryArgument = (pid: number): string => `--llmp-primary=${pid}`;
@@ -16,17 +16,33 @@ const PRIMARY = /^--llmp-primary=(\d+)$/;
 const FREE_WITHIN_MS = 1_000;
 const TRY_EVERY_MS = 20;
 
+interface Logging {
+  log: Pick<Log, 'warn'>;
+}
+
 /** Listens. If the address is in use and such workers were left behind, ends them and tries again. @throws the error of `listen`. */
-export async function listenDespiteOrphans<T>(
-  { log }: { log: Pick<Log, 'warn'> },
-  listen: () => Promise<T>,
+export const listenDespiteOrphans = <T>(context: Logging, listen: () => Promise<T>): Promise<T> =>
+  despiteOrphans(context, listen, (error) => (error as NodeJS.ErrnoException).code === 'EADDRINUSE');
+
+/** Begins to use the database. If it is locked and such workers were left behind, does the same. @throws the error of `begin`. */
+export const beginDespiteOrphans = <T>(context: Logging, begin: () => Promise<T>): Promise<T> =>
+  despiteOrphans(
+    context,
+    begin,
+    (error) => error instanceof StoreUnavailable && error.message.startsWith('SQLITE_BUSY'),
+  );
+
+async function despiteOrphans<T>(
+  { log }: Logging,
+  attempt: () => Promise<T>,
+  isBlocked: (error: unknown) => boolean,
 ): Promise<T> {
   let untilMs: number | null = null;
   for (;;) {
     try {
-      return await listen();
+      return await attempt();
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
+      if (!isBlocked(error)) throw error;
       if (untilMs === null && endOrphans(log) === 0) throw error;
       untilMs ??= performance.now() + FREE_WITHIN_MS;
       if (performance.now() > untilMs) throw error;

@@ -13,9 +13,10 @@ setFlagsFromString(PRETENURING_OFF);
 setFlagsFromString(FILL_YOUNG_GENERATION);
 // The primary gets these signals too, and decides. A terminal and systemd send them to all processes.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined);
-// Nothing serves requests without the primary: it is the one that changes are made in.
+// Nothing serves requests without the primary: it is the one that changes are made in. A regular exit would wait for Node's threads, and some of them
+// may wait for the database.
 process.once('disconnect', () => {
-  process.exit(1);
+  process.kill(process.pid, 'SIGKILL');
 });
 process.stdout.on('error', () => undefined);
 

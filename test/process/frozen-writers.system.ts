@@ -52,6 +52,25 @@ describe('a worker that is frozen in the middle of a transaction', function () {
     for (const ms of took) expect(ms).to.be.within(LEAST_MS, MOST_MS);
   });
 
+  it('findings-3 A10: the next daemon ends it and starts, if the daemon was killed as well', async () => {
+    const database = join(temporaryFolder(), 'llmp.db');
+    const workers = await SeveralWorkers.with({ DATABASE_URL: database, ROUND: 'killed' });
+    const { daemon } = workers;
+    const token = await workers.token(CAP);
+    const end = workers.load(token, 5);
+    const pids = await workers.pids();
+    const frozen = await freezeWriter(database, pids, CAUGHT_WITHIN_MS);
+    if (frozen === null) throw new Error('no worker was caught while it wrote');
+    process.kill(daemon.pid, 'SIGKILL');
+    await eventually('only the frozen worker is left', () => pids.filter(isAlive).length === 1);
+    const ended = end(); // When the connections to the frozen worker break.
+    await daemon.begin();
+    await ended;
+    expect(isAlive(frozen)).to.equal(false);
+    expect(daemon.logged.join('\n')).to.include('ended a worker that a killed daemon had left frozen');
+    expect(await workers.call(token, 0)).to.equal(200);
+  });
+
   it('findings-3 A10: the others write again soon, also if nobody changes anything', async () => {
     const database = join(temporaryFolder(), 'llmp.db');
     const workers = await SeveralWorkers.with({ DATABASE_URL: database, ROUND: 'no change' });
