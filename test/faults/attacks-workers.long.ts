@@ -18,8 +18,8 @@ const HELD_MS = 6_000;
 const LONG_MS = 45_000;
 /** `attack` waits seven seconds before it begins. */
 const WARM_MS = 6_500;
-/** Of the primary and both workers together: each may grow by 80 MB. */
-const MOST_MB = 240;
+/** Of the primary and both workers together: each may grow by 100 MB, of which 48 MiB are what it holds for clients. */
+const MOST_MB = 300;
 /** A worker that does not respond is ended after two seconds, and an attack must not make one look like that. */
 const REVOKED_WITHIN_MS = 4_000;
 
