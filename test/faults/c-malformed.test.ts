@@ -147,10 +147,74 @@ describe('C: an upstream with a malformed response', () => {
     });
   }
 
-  it('C13 a 100 that was not requested: 502', async () => {
-    const answer = await answerTo(`HTTP/1.1 100 Continue\r\n\r\n${OK}Content-Length: 2\r\n\r\n{}`);
-    expectRefusal(answer, UPSTREAM_MALFORMED);
-    await (await stage.upstream.only()).closed();
+  const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n';
+  const CONTINUED: Record<string, string> = {
+    alone: CONTINUE,
+    'with fields': 'HTTP/1.1 100 Continue\r\nContent-Length: 2\r\nX-A: HTTP/1.1 100\r\n\r\n',
+    'many times': CONTINUE.repeat(100),
+    'among others': `HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n${CONTINUE}HTTP/1.1 102 Processing\r\n\r\n${CONTINUE}`,
+  };
+  for (const [what, says] of Object.entries(CONTINUED)) {
+    for (const pieceBytes of [Infinity, 1, 7]) {
+      it(`findings-3 B11: C13 a 100 that was not requested is dropped: ${what}, ${pieceBytes} bytes at a time`, async () => {
+        // A body that looks like one is not changed.
+        const body = `${CONTINUE}${says}`;
+        stage.upstream.script = async (exchange) => {
+          await exchange.whole();
+          const bytes = `${says}${OK}Content-Length: ${body.length}\r\n\r\n${body}`;
+          const step = Math.min(pieceBytes, bytes.length);
+          for (let at = 0; at < bytes.length; at += step) {
+            exchange.send(bytes.slice(at, at + step));
+            if (at < says.length + 20) await new Promise((resolve) => setImmediate(resolve));
+          }
+        };
+        const client = await stage.client(stage.post('{}'));
+        expect(await client.response()).to.include({ status: 200, text: body });
+        client.send(stage.get());
+        expect((await client.response()).text, 'nothing was left over').to.equal(body);
+        expect(stage.upstream.exchanges.map(({ isReused }) => isReused)).to.deep.equal([false, true]);
+      });
+    }
+  }
+
+  it('findings-3 B11: C13 a 100 before the body of the request has arrived is dropped', async () => {
+    stage.upstream.script = async (exchange) => {
+      exchange.send(CONTINUE);
+      await exchange.whole();
+      exchange.respond(200, '', 'after it');
+    };
+    const client = await stage.client(stage.post('4\r\nhalf\r\n', { 'Transfer-Encoding': 'chunked' }));
+    await stage.upstream.only();
+    client.send('4\r\nhalf\r\n0\r\n\r\n');
+    expect(await client.response()).to.include({ status: 200, text: 'after it' });
+  });
+
+  for (const [what, status] of [
+    ['accepted', 101],
+    ['refused', 403],
+  ] as const) {
+    it(`findings-3 B11: C13 a 100 before the response to a WebSocket handshake that is ${what} is dropped`, async () => {
+      stage.upstream.script = (exchange) => {
+        exchange.send(CONTINUE);
+        if (status === 101) exchange.switchProtocols();
+        else exchange.respond(status);
+      };
+      const handshake = {
+        Connection: 'Upgrade',
+        Upgrade: 'websocket',
+        'Sec-WebSocket-Key': 'dGhlIHNhbXBsZSBub25jZQ==',
+        'Sec-WebSocket-Version': '13',
+      };
+      expect((await stage.ask(stage.get(handshake))).status).to.equal(status);
+    });
+  }
+
+  it('C13 a 100 without a final response: 502', async () => {
+    stage.upstream.script = (exchange) => {
+      exchange.send(CONTINUE);
+      exchange.fin();
+    };
+    expect((await stage.ask(stage.get())).status).to.equal(502);
   });
 
   const BODILESS: [what: string, says: string, length: string[]][] = [

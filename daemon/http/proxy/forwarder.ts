@@ -382,7 +382,7 @@ function refusalOf(error: Error): Refusal {
     error instanceof errors.HTTPParserError ||
     error instanceof errors.HeadersOverflowError ||
     error instanceof errors.ResponseContentLengthMismatchError ||
-    // undici reports an unrequested 101 or 100 only in this way.
+    // undici reports an unrequested 101, or a 100 after blank lines, only in this way.
     (error instanceof errors.SocketError && (error.message === 'bad upgrade' || error.message === 'bad response'))
   ) {
     return malformed(error);

@@ -6,6 +6,7 @@ import Client from 'undici/lib/dispatcher/client.js';
 import type { Live } from '../../../config/settings.js';
 import type { Clock } from '../../core/ports.js';
 import { joinSmallWrites } from '../joined-writes.js';
+import { InterimContinue } from './interim-continue.js';
 import { PacedReads, type ParsingTurn } from './paced-reads.js';
 import { readIntoBlocks } from './read-memory.js';
 import { timeoutAfterReads } from './timeouts/timeout-after-reads.js';
@@ -49,6 +50,7 @@ export class UpstreamConnection {
   #socket: QueuingSocket | null = null;
   #normalQueueBytes = 0;
   #reads: PacedReads | null = null;
+  #interim: InterimContinue | null = null;
   readonly #turn: ParsingTurn;
   #openedAtMs = Infinity;
   #idleSinceMs = Infinity;
@@ -100,6 +102,7 @@ export class UpstreamConnection {
     this.requestCount = 0;
     this.failure = null;
     joinSmallWrites(socket);
+    this.#interim = new InterimContinue(socket);
     this.#reads = new PacedReads(socket, {
       turn: this.#turn,
       onParsed: () => this.response?.parsedPieces() ?? 0,
@@ -134,6 +137,7 @@ export class UpstreamConnection {
     if (nowMs > this.#idleSinceMs + this.#maxIdleMs) this.discard();
     this.#idleSinceMs = Infinity;
     const isOld = nowMs > this.#openedAtMs + MAX_LIFETIME_MS;
+    this.#interim?.expectResponse();
     this.#client ??= this.#newClient();
     this.#client.dispatch(isOld ? { ...request, reset: true } : request, handler);
   }

@@ -137,7 +137,7 @@ describe('small pieces', function () {
     it('findings-3 A5: chunks of one byte that arrive together are one chunk for the client', async () => {
       scene.provider.answer = (_req, res) => {
         res.socket?.end(
-          `HTTP/1.1 200 OK\r\n\Transfer-Encoding: chunked\r\n\r\n${BODY.split(/(?=.)/).map(chunk).join('')}${LAST_CHUNK}`,
+          `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${BODY.split(/(?=.)/).map(chunk).join('')}${LAST_CHUNK}`,
         );
       };
       const client = await scene.client(head('GET /v1/small', scene.secret));
