@@ -201,12 +201,22 @@ export function warningsFor(settings: Partial<AllSettings>, { env, file }: Sourc
   if (trustedProxies?.some(({ prefix }) => prefix === 0)) {
     warnings.push('TRUSTED_PROXIES trusts all addresses: any client can claim any address');
   }
-  if ('upstreamProxy' in settings && !settings.upstreamProxy) {
-    const given = PROXY_VARIABLES.find((name) => [env, file?.values ?? {}].some((values) => values[name]));
-    if (given !== undefined)
-      warnings.push(`${given} is not used: to reach the provider through a proxy, set UPSTREAM_PROXY`);
-  }
+  warnings.push(...proxyWarnings(settings, { env, file }));
   return warnings;
+}
+
+/** A proxy that other programs would use, and this process does not. */
+function proxyWarnings(settings: Partial<AllSettings>, { env, file }: Sources): string[] {
+  const given = PROXY_VARIABLES.find((name) => [env, file?.values ?? {}].some((values) => values[name]));
+  if (given === undefined) return [];
+  if ('upstreamProxy' in settings) {
+    return settings.upstreamProxy
+      ? []
+      : [`${given} is not used: to reach the provider through a proxy, set UPSTREAM_PROXY`];
+  }
+  return 'dispatcherEndpoint' in settings
+    ? [`${given} is not used: the dispatcher connects to its service directly`]
+    : [];
 }
 
 /** The variables with which other programs find a proxy. */

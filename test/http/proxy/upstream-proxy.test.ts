@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { createServer as createTlsServer } from 'node:https';
-import { loadSettings } from '../../../config/settings.js';
+import { loadPart, loadSettings } from '../../../config/settings.js';
 import { staged } from '../../faults/support/fault-fixture.js';
 import { canary } from '../../support/canaries.js';
 import { Authority } from '../../support/certificates.js';
@@ -202,6 +202,10 @@ describe('findings-3 B15: a proxy in the environment', () => {
       ]);
       expect(warningsOf({ ...given, UPSTREAM_PROXY: 'http://proxy.test:3128' })).to.deep.equal([]);
       expect(warningsOf({ [name]: '' })).to.deep.equal([]);
+      expect(loadPart({ env: given }, ['dispatcherService', 'dispatcherEndpoint']).warnings).to.deep.equal([
+        `${name} is not used: the dispatcher connects to its service directly`,
+      ]);
+      expect(loadPart({ env: given }, ['logLevel']).warnings).to.deep.equal([]);
     });
   }
 });
