@@ -16,7 +16,7 @@ export interface Decoder {
    * @returns the number of decoded bytes; -1 if the input is invalid, or has more than `maxBytes`. Then it cannot continue.
    */
   decode(bytes: Buffer, maxBytes: number, take: (slice: Buffer) => void): number;
-  /** Begins anew, without what it has decoded. */
+  /** Begins again, without what it has decoded. */
   reset(): void;
   close(): void;
 }

@@ -96,7 +96,7 @@ export class JsonScanner {
   #state = OUTSIDE;
   /** The objects and lists around the current position that lead to wanted members. */
   readonly #levels: Node[] = [];
-  /** How many they are. The arrays are never shortened, because each document would allocate them anew. */
+  /** How many they are. The arrays are never shortened, because each document would allocate them again. */
   #level = 0;
   /** For each of these lists the index of the current element; -1 for objects. */
   readonly #indexes: number[] = [];

@@ -173,7 +173,7 @@ describe('usage', () => {
     expect(scene.daemon.ended.map(({ usage }) => usage?.promptTokens ?? null)).to.deep.equal([10, null, null]);
   });
 
-  it('counts no model tokens of a revalidated response', async () => {
+  it('findings-3 B1: counts no model tokens of a response that is only retrieved, revalidated or not', async () => {
     scene.provider.answer = (req, res) => {
       if (req.headers['if-none-match'] === '"v"')
         res.writeHead(304, { ETag: '"v"', 'Cache-Control': 'max-age=60' }).end();
@@ -186,7 +186,7 @@ describe('usage', () => {
     expect(
       scene.daemon.ended.map(({ model, usage, cache }) => [model, usage?.promptTokens ?? null, cache]),
     ).to.deep.equal([
-      ['m', 5, 'miss'],
+      ['m', null, 'miss'],
       ['m', null, 'miss'],
     ]);
   });
@@ -198,7 +198,7 @@ describe('usage', () => {
       res.write(event(null) + event({ prompt_tokens: 4, completion_tokens: 1 }).slice(0, 20));
       setImmediate(() => res.write(`${event({ prompt_tokens: 4, completion_tokens: 1 }).slice(20)}: more\n\n`));
     };
-    const client = await scene.client(head('GET /v1/stream', scene.secret));
+    const client = await scene.client(head('POST /v1/stream', scene.secret, { 'Content-Length': '0' }));
     await client.seen(': more');
     client.destroy();
     expect(await scene.onlyRecord()).to.deep.include({
@@ -225,13 +225,15 @@ describe('usage', () => {
     ]);
   });
 
-  it('includes responses that were being decoded when the daemon stopped', async () => {
+  it('includes compressed responses when the daemon stops at once', async () => {
     const noise = Array.from({ length: 90_000 }, (_, n) => ((n * 2_654_435_761) >>> 0).toString(36)).join('');
     const compressed = gzipSync(JSON.stringify({ model: 'm', choices: [noise], usage: { prompt_tokens: 7 } }));
     scene.provider.answer = (_req, res) => {
       res.writeHead(200, { 'Content-Type': 'application/json', 'Content-Encoding': 'gzip' }).end(compressed);
     };
-    await Promise.all(Array.from({ length: 8 }, () => scene.send(head('GET /v1/a', scene.secret))));
+    await Promise.all(
+      Array.from({ length: 8 }, () => scene.send(head('POST /v1/a', scene.secret, { 'Content-Length': '0' }))),
+    );
     await scene.daemon.stop();
     expect(scene.daemon.ended.map(({ usage }) => usage?.promptTokens)).to.deep.equal(Array(8).fill(7));
     const next = await startDaemon({ upstream: scene.provider.url, dir: scene.daemon.dir });
