@@ -142,7 +142,7 @@ describe('the pages of the Admin UI', () => {
       const there = new TestBrowser(cached.managementUrl);
       await there.logIn(MANAGEMENT_TOKEN);
       const shown = async () => {
-        await (await cached.call(token)).text();
+        await (await cached.call(token, '/v1/chat/completions', { method: 'POST', body: '{}' })).text();
         cached.daemon.completions.flush();
         return (await there.get('usage?by=token&sort=cache_read_tokens')).html;
       };

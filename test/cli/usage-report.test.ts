@@ -20,7 +20,8 @@ describe('llmp usage', () => {
     daemon = await startDaemon({ upstream: provider.url });
     project = await daemon.createProject({ name: 'web' });
     token = await daemon.createToken(project.id, { name: 'ci-deploy' });
-    for (let n = 0; n < 2; n++) await (await daemon.call(token.token)).arrayBuffer();
+    for (let n = 0; n < 2; n++)
+      await (await daemon.call(token.token, '/v1/chat/completions', { method: 'POST', body: '{}' })).arrayBuffer();
     await eventually('they are over', () => daemon.ended.length === 2);
   });
   after(async () => {
