@@ -46,9 +46,13 @@ describe('the record of a realtime connection', () => {
     await scene.close();
   });
 
-  const begin = (target: string, perMessageDeflate = false) =>
+  const begin = (target: string, perMessageDeflate: boolean | object = false) =>
     realtime.begin(scene.daemon.url, scene.secret, { target, options: { perMessageDeflate } });
-  const talk = async (target: string, messages: readonly (string | Buffer)[], perMessageDeflate = false) => {
+  const talk = async (
+    target: string,
+    messages: readonly (string | Buffer)[],
+    perMessageDeflate: boolean | object = false,
+  ) => {
     const { client, socket } = await begin(target, perMessageDeflate);
     const arrived: Promise<string>[] = [];
     for (const message of messages) {
@@ -84,6 +88,51 @@ describe('the record of a realtime connection', () => {
   it('findings-3 B2: contains the tokens of a compressed connection (finding D5)', async () => {
     const ended = await talk('/v1/realtime?model=gpt-realtime', [done(USAGE, { output: ['x'.repeat(5_000)] })], true);
     expect(ended).to.deep.include({ model: 'gpt-realtime', usage: counts(132, 121, 253) });
+  });
+
+  const COMPRESSED: Record<string, object> = {
+    'with its context kept': { serverNoContextTakeover: false },
+    'with each message on its own': { serverNoContextTakeover: true },
+  };
+  for (const [what, perMessageDeflate] of Object.entries(COMPRESSED)) {
+    it(`findings-3 B2: contains the tokens of all compressed messages, ${what}`, async () => {
+      const messages = Array.from({ length: 40 }, (_, n) => [delta(n * 500), done(USAGE), 'x']).flat();
+      const ended = await talk('/v1/realtime?model=m', messages, { ...perMessageDeflate, threshold: 0 });
+      expect(ended.usage).to.deep.equal(counts(40 * 132, 40 * 121, 40 * 253));
+    });
+  }
+
+  it('findings-3 B2: contains the model that Azure calls a deployment', async () => {
+    const ended = await talk('/openai/realtime?api-version=1&deployment=my-gpt', [done(USAGE)]);
+    expect(ended).to.deep.include({ model: 'my-gpt', usage: counts(132, 121, 253) });
+  });
+
+  it('findings-3 B2: contains the tokens of responses over a WebSocket', async () => {
+    const event = (type: string, usage: object | null) =>
+      JSON.stringify({ type, response: { id: 'r', model: 'gpt-5', usage } });
+    const usage = (input_tokens: number, output_tokens: number) => ({
+      ...{ input_tokens, output_tokens, total_tokens: input_tokens + output_tokens },
+      input_tokens_details: { cached_tokens: 2 },
+    });
+    const ended = await talk('/v1/responses', [
+      event('response.created', null),
+      event('response.in_progress', usage(1_000, 1_000)),
+      event('response.completed', usage(10, 1)),
+      event('response.failed', usage(20, 2)),
+      event('response.incomplete', usage(30, 3)),
+    ]);
+    expect(ended).to.deep.include({ model: 'gpt-5', usage: counts(60, 6, 66, 6) });
+  });
+
+  it('findings-3 B2: contains the tokens and the model of a transcription session', async () => {
+    const session = { type: 'transcription', audio: { input: { transcription: { model: 'gpt-4o-transcribe' } } } };
+    const transcribed = {
+      ...{ type: 'conversation.item.input_audio_transcription.completed', transcript: 'hi' },
+      usage: { type: 'tokens', total_tokens: 22, input_tokens: 13, output_tokens: 9 },
+    };
+    const messages = [{ type: 'session.created', session }, transcribed, transcribed].map((it) => JSON.stringify(it));
+    const ended = await talk('/v1/realtime?intent=transcription', messages);
+    expect(ended).to.deep.include({ model: 'gpt-4o-transcribe', usage: counts(26, 18, 44) });
   });
 
   it('contains neither if the connection reports none (finding D5)', async () => {
@@ -150,7 +199,20 @@ describe('a reader of realtime frames', () => {
       counts(132, 121, 253),
     ],
     'the event name within a text': [[frame(JSON.stringify({ type: 'x', delta: `"response.done" ${whole}` }))], null],
-    'JSON in bytes': [[frame(whole, { opcode: 2 })], counts(132, 121, 253)],
+    'JSON in bytes (findings-3 B2)': [[frame(whole, { opcode: 2 })], counts(132, 121, 253)],
+    'JSON of Gemini in bytes (findings-3 B2)': [
+      [
+        frame(JSON.stringify({ setupComplete: {} }), { opcode: 2 }),
+        frame(
+          JSON.stringify({
+            serverContent: { turnComplete: true },
+            usageMetadata: { promptTokenCount: 40, responseTokenCount: 12, totalTokenCount: 52 },
+          }),
+          { opcode: 2 },
+        ),
+      ],
+      counts(40, 12, 52),
+    ],
     'bytes that are none': [[frame(Buffer.alloc(100, 0xff), { opcode: 2 }), frame(whole)], counts(132, 121, 253)],
     'compressed messages': [[frame(whole, { rsv: 0x40 })], null],
     'frames that are masked, as only a client does': [[frame(whole, { masked: 0x80 }), frame(whole)], null],

@@ -7,12 +7,16 @@ const MAX_HELD_BYTES = 16 * 1024;
 const DECODER_BYTES = 16 * 1024;
 // Event streams that repeat everything but a word may be compressed to a thirtieth.
 const MAX_RATIO = 64;
+// To fill a window takes less time than to read what it holds.
+const WINDOW_COST = 4;
 const MIN_UNPACKED_BYTES = 256 * 1024;
 
 export interface DecodingOptions {
   budget: DecodingBudget;
   open: OpenDecoder;
   projectId: string;
+  /** How many bytes one may unpack to, on average. */
+  maxRatio?: number;
 }
 
 export class CompressedData {
@@ -73,8 +77,8 @@ export class CompressedData {
 
   #decode(bytes: Buffer): void {
     if (this.hasFailed || bytes.length === 0) return;
-    const { budget, open, projectId } = this.#options;
-    const most = Math.max(MIN_UNPACKED_BYTES, MAX_RATIO * this.bytes) - this.#unpackedBytes;
+    const { budget, open, projectId, maxRatio = MAX_RATIO } = this.#options;
+    const most = Math.max(MIN_UNPACKED_BYTES, maxRatio * this.bytes) - this.#unpackedBytes;
     const allowed = Math.min(most, budget.allowanceFor(projectId, bytes.length));
     if (allowed <= 0) {
       this.#fail();
@@ -82,7 +86,8 @@ export class CompressedData {
     }
     const decoder = (this.#decoder ??= open(this.coding, bytes[0] ?? 0));
     const unpacked = decoder ? decoder.decode(bytes, allowed, this.#take) : -1;
-    budget.unpacked(projectId, unpacked === -1 && decoder ? allowed : Math.max(0, unpacked));
+    const work = unpacked === -1 ? Math.max(allowed, (decoder?.maxWindowBytes ?? 0) / WINDOW_COST) : unpacked;
+    budget.unpacked(projectId, decoder ? work : 0);
     if (!decoder || unpacked === -1) {
       this.#fail();
       return;

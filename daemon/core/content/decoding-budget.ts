@@ -7,7 +7,7 @@ import type { Clock } from '../ports.js';
 
 /** A decoder of one response or connection. */
 export interface Decoder {
-  /** Most bytes that it holds, whatever it has decoded. */
+  /** Most bytes that it holds, whatever it has decoded. A decoder may fill its window before it returns any of it. */
   readonly maxWindowBytes: number;
   /**
    * Decodes the next bytes.
@@ -25,11 +25,13 @@ export interface Decoder {
 export type OpenDecoder = (coding: string, first: number) => Decoder | null;
 
 const MIB = 1024 * 1024;
-/** Limits for all projects together; a single one gets half. */
+/** Limits for all projects together, and for each. */
 const MAX_HELD_BYTES = 64 * MIB;
+const MAX_HELD_BYTES_OF_PROJECT = MAX_HELD_BYTES / 2;
 const WINDOW_MS = 250;
 // 64 MiB per second take about a fifth of the time of one CPU, in the worst case.
 const BYTES_PER_WINDOW = 16 * MIB;
+const BYTES_PER_WINDOW_OF_PROJECT = BYTES_PER_WINDOW / 4;
 // Of ordinary responses one byte unpacks to fewer, so these are not limited.
 const ORDINARY_RATIO = 8;
 
@@ -61,7 +63,8 @@ export class DecodingBudget {
   /** @returns false if there is no room, and nothing changes. */
   hold(projectId: string, bytes: number): boolean {
     const share = this.#shareOf(projectId);
-    if (this.#all.heldBytes + bytes > MAX_HELD_BYTES || share.heldBytes + bytes > MAX_HELD_BYTES / 2) return false;
+    if (this.#all.heldBytes + bytes > MAX_HELD_BYTES) return false;
+    if (share.heldBytes + bytes > MAX_HELD_BYTES_OF_PROJECT) return false;
     this.#all.heldBytes += bytes;
     share.heldBytes += bytes;
     return true;
@@ -78,9 +81,10 @@ export class DecodingBudget {
     const share = this.#shareOf(projectId);
     this.#all.packedBytes += packedBytes;
     share.packedBytes += packedBytes;
-    return Math.max(0, Math.min(leftOf(this.#all, BYTES_PER_WINDOW), leftOf(share, BYTES_PER_WINDOW / 2)));
+    return Math.max(0, Math.min(leftOf(this.#all, BYTES_PER_WINDOW), leftOf(share, BYTES_PER_WINDOW_OF_PROJECT)));
   }
 
+  /** Counts what was decoded, or how much work that was. */
   unpacked(projectId: string, bytes: number): void {
     this.#all.unpackedBytes += bytes;
     this.#shareOf(projectId).unpackedBytes += bytes;

@@ -111,12 +111,21 @@ export class EventStreamReader {
   #parse(bytes: Buffer, from: number, to: number, endsBetweenEvents: boolean): number {
     let at = from;
     while (at < to && !(endsBetweenEvents && at > from && this.#isBetweenEvents)) {
+      if (this.#isBetweenEvents) at = this.#passEmptyLines(bytes, at, to);
       const end = endOfLine(bytes, at, to);
       if (end > at) this.#part(bytes, at, end);
       if (end === to) return to;
       this.#lineEnd(bytes[end]);
       at = end + 1;
     }
+    return at;
+  }
+
+  /** Empty lines between events mean nothing. A stream may have millions of them. */
+  #passEmptyLines(bytes: Buffer, from: number, to: number): number {
+    let at = from;
+    while (at < to && (bytes[at] === LF || bytes[at] === CR)) at += 1;
+    if (at > from) this.#isAfterCr = bytes[at - 1] === CR;
     return at;
   }
 

@@ -23,6 +23,8 @@ const MIN_MESSAGE_BYTES = 28;
 const MESSAGES_TO_NAME_MODEL = 8;
 // Compressed messages that arrive together are decoded together.
 const BATCH_BYTES = 16 * 1024;
+// Silence is compressed as much as the format can.
+const DEFLATE_RATIO = 1032;
 /** What a sender removes from the end of each compressed message. */
 const END_OF_MESSAGE = Buffer.from([0, 0, 0xff, 0xff]);
 
@@ -55,7 +57,7 @@ export class RealtimeReader {
   #isWanted = false;
   /** Compressed messages; null unless the handshake agreed on them. */
   #deflated: CompressedData | null = null;
-  /** The upstream begins each message anew. */
+  /** The upstream compresses each message by itself. */
   #forgets = false;
   #batch: BoundedBytes | null = null;
   #isNewMessage = false;
@@ -78,7 +80,8 @@ export class RealtimeReader {
     if (extensions === undefined || !/(?:^|,)\s*permessage-deflate\b/i.test(extensions)) return;
     this.#forgets = /;\s*server_no_context_takeover\b/i.test(extensions);
     this.#batch = new BoundedBytes(BATCH_BYTES);
-    this.#deflated = new CompressedData({ ...this.#options, projectId }, 'permessage-deflate', (slice) => {
+    const options = { ...this.#options, projectId, maxRatio: DEFLATE_RATIO };
+    this.#deflated = new CompressedData(options, 'permessage-deflate', (slice) => {
       const isWanted = this.#namesModel || !this.#scanner.isOutside;
       if (isWanted || mattersIn(slice, 0, slice.length) !== NOTHING) this.#scanner.scan(slice);
     });

@@ -7,7 +7,7 @@
  * | OpenAI: chat completions, completions, embeddings       | `prompt_tokens`                        | `completion_tokens` | `prompt_tokens_details`: `cached_tokens`, `cache_write_tokens` |
  * | OpenAI: responses, images, audio, realtime              | `input_tokens`                         | `output_tokens`    | `input_tokens_details` or `input_token_details`: the same      |
  * | Anthropic: messages                                     | `input_tokens` and both cache counts   | `output_tokens`    | `cache_read_input_tokens`, `cache_creation_input_tokens` |
- * | Gemini (`usageMetadata`)                                | `promptTokenCount`, `toolUsePromptTokenCount` | `candidatesTokenCount`, `thoughtsTokenCount` | `cachedContentTokenCount`, none |
+ * | Gemini (`usageMetadata`)                                | `promptTokenCount`, `toolUsePromptTokenCount` | `candidatesTokenCount` (Live API: `responseTokenCount`), `thoughtsTokenCount` | `cachedContentTokenCount`, none |
  *
  * Anthropic's `input_tokens` exclude what was read from the cache or written to it, and it reports no total. The prompt tokens of the
  * others include it. DeepSeek's `prompt_cache_hit_tokens` are cache reads. Services billed by the second report no tokens.
@@ -41,7 +41,10 @@ export function reportedUsage(value: unknown): ReportedUsage | null {
 
 const ofGemini = (usage: Counts): ReportedUsage => ({
   input: sumOf(countOf(usage.promptTokenCount), countOf(usage.toolUsePromptTokenCount)),
-  output: sumOf(countOf(usage.candidatesTokenCount), countOf(usage.thoughtsTokenCount)),
+  output: sumOf(
+    countOf(usage.candidatesTokenCount) ?? countOf(usage.responseTokenCount),
+    countOf(usage.thoughtsTokenCount),
+  ),
   total: countOf(usage.totalTokenCount),
   cacheRead: countOf(usage.cachedContentTokenCount),
   cacheWrite: null,
