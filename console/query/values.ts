@@ -74,6 +74,7 @@ const REQUEST_OUTCOMES: Record<RequestOutcome, string> = {
   refused: 'llmp refused it',
   upstream_refused: 'the provider responded with 4xx',
   upstream_error: 'the provider responded with 5xx, or not at all',
+  provider_error: 'the provider reported an error within its response',
   client_closed: 'the client disconnected',
   timeout: 'it took too long',
   truncated: 'the response broke off',

@@ -11,6 +11,7 @@ export function refuserOf({ outcome, code }: Pick<Ended, 'outcome' | 'code'>): R
     case 'refused':
       return 'llmp';
     case 'upstream_refused':
+    case 'provider_error':
       return 'provider';
     case 'upstream_error':
       return code === 'internal' ? 'llmp' : 'provider';
@@ -34,6 +35,8 @@ export function whyFailed({ outcome, error, status }: Ended): string | null {
     case 'upstream_refused':
     case 'upstream_error':
       return `the provider responded with ${status}`;
+    case 'provider_error':
+      return 'the provider reported an error within its response';
     case 'client_closed':
       return 'the client disconnected before it had the whole response';
     case 'timeout':

@@ -77,13 +77,15 @@ export type EventKind = (typeof EVENT_KINDS)[number];
 
 /**
  * How a request ended. `refused`: llmp refused the request without forwarding it. `upstream_refused`: the upstream responded with 4xx,
- * for example for an unknown model or its rate limit. `upstream_error`: the upstream responded with 5xx or not at all.
+ * for example for an unknown model or its rate limit. `upstream_error`: the upstream responded with 5xx or not at all. `provider_error`:
+ * the upstream reported an error within a response that had begun well.
  */
 export const REQUEST_OUTCOMES = [
   'ok',
   'refused',
   'upstream_refused',
   'upstream_error',
+  'provider_error',
   'client_closed',
   'timeout',
   'truncated',

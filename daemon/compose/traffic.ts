@@ -62,6 +62,7 @@ export async function buildTraffic(context: BuildContext, core: Core, external: 
   const completions = new CompletionQueue(clock);
   const mostCaptured = settings.observabilityCaptureBodies ? settings.observabilityMaxBodyBytes : null;
   const contents = new ContentReaders({ openDecoder, clock, maxCaptured: mostCaptured });
+  if (cache) cache.reportsError = contents.reportsError;
   const addressOf = addressesBehind(settings.trustedProxies);
   const pulse = new RecentTraffic(clock);
   const metrics =

@@ -299,7 +299,10 @@ export class CacheTransaction extends Follower {
     if (!capture) return;
     const response = capture.storedResponse();
     this.#releaseCapture();
-    this.#store(response, capture.policy);
+    const { method, projectId } = this.#request;
+    // Only a request that runs a model may end like this.
+    if (method === 'POST' && this.#cache.reportsError(projectId, response)) this.#abandon();
+    else this.#store(response, capture.policy);
   }
 
   /** The response will not arrive, or was truncated. */

@@ -21,6 +21,7 @@ export function failureKindOf({ outcome, code, isForwarded, cache }: Ended): Fai
       return code === 'internal' ? 'refused' : 'upstreamErrors';
     case 'timeout':
       return code === 'request_timeout' ? 'refused' : 'upstreamErrors';
+    case 'provider_error':
     case 'truncated':
       return 'upstreamErrors';
     default:

@@ -34,7 +34,7 @@ export const DAY_MS = MS_PER_UNIT.d;
 /** Outcomes counted as refused by this proxy, unless the response was cut off after it began. */
 export const REFUSED: readonly Outcome[] = ['refused', 'revoked'];
 /** Outcomes counted as errors. Client disconnects and refusals by the upstream are not among them. */
-export const FAILED: readonly Outcome[] = ['upstream_error', 'timeout', 'truncated', 'drained'];
+export const FAILED: readonly Outcome[] = ['upstream_error', 'provider_error', 'timeout', 'truncated', 'drained'];
 
 const FLUSH_EVERY_MS = 5_000; // A killed process loses the usage of up to this period.
 // Bounds the transaction, because others wait for it, among them ticks that lease units.
@@ -118,7 +118,8 @@ export class HourlyUsage {
       row.cacheWriteTokens += ended.usage.cacheWriteTokens ?? 0;
     }
     if (ended.outcome === 'upstream_refused') row.upstreamRefused += 1;
-    if (ended.outcome === 'upstream_error' && ended.code !== 'internal') row.upstreamErrors += 1;
+    if ((ended.outcome === 'upstream_error' && ended.code !== 'internal') || ended.outcome === 'provider_error')
+      row.upstreamErrors += 1;
     if (ended.outcome === 'revoked' && (ended.isForwarded || ended.cache === 'hit')) row.cut += 1;
     this.#flushLater();
   };
@@ -126,7 +127,8 @@ export class HourlyUsage {
   #rowOf(ended: RequestEnded): UsageRow | undefined {
     const hourMs = ended.timeMs - (ended.timeMs % HOUR_MS);
     const tokenId = ended.tokenId ?? '';
-    const code = ended.code ?? '';
+    // A provider may have any number of codes.
+    const code = ended.outcome === 'provider_error' ? '' : (ended.code ?? '');
     const model = this.#options.models.nameFor(ended);
     const { outcome } = ended;
     const latest = this.#latest.get(tokenId);

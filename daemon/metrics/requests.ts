@@ -37,8 +37,16 @@ const CODES = [
   OTHER,
 ];
 
-/** Kinds of upstream failure. `status_5xx` is a response of the upstream that was passed on. */
-const UPSTREAM_FAILURES = ['unreachable', 'key_rejected', 'malformed', 'timeout', 'truncated', 'status_5xx'] as const;
+/** Kinds of upstream failure. `status_5xx` is a response of the upstream that was passed on; `reported` an error within a response. */
+const UPSTREAM_FAILURES = [
+  'unreachable',
+  'key_rejected',
+  'malformed',
+  'timeout',
+  'truncated',
+  'status_5xx',
+  'reported',
+] as const;
 type UpstreamFailure = (typeof UPSTREAM_FAILURES)[number];
 
 // In ms. A model may take minutes; a cache hit takes less than 1 ms.
@@ -88,10 +96,11 @@ export class RequestMetrics {
   }
 }
 
-function indexOf({ method, status, cache, code }: RequestEnded): number {
+function indexOf({ method, status, cache, outcome, code }: RequestEnded): number {
   const methodPlace = METHOD_INDEXES.get(method) ?? METHODS.length - 1;
   const classPlace = status >= 100 && status < 600 ? Math.floor(status / 100) - 1 : CLASSES.length - 1;
-  const codePlace = code === null ? 0 : (CODE_INDEXES.get(code) ?? CODES.length - 1);
+  // The code of the provider is none of a refusal.
+  const codePlace = code === null || outcome === 'provider_error' ? 0 : (CODE_INDEXES.get(code) ?? CODES.length - 1);
   return (
     ((methodPlace * CLASSES.length + classPlace) * CACHE.length + (cache === 'hit' ? 1 : 0)) * CODES.length + codePlace
   );
@@ -113,6 +122,7 @@ const divided = (index: number, by: number): [number, number] => [Math.floor(ind
 
 /** Undefined if the upstream was not the cause. */
 function upstreamFailureOf({ code, status, outcome }: RequestEnded): UpstreamFailure | undefined {
+  if (outcome === 'provider_error') return 'reported';
   if (code !== null) {
     const kind = code.startsWith('upstream_') ? code.slice('upstream_'.length) : '';
     return UPSTREAM_FAILURES.find((it) => it === kind);

@@ -146,6 +146,7 @@ const OUTCOMES: Readonly<Record<string, { look: string; glyph: string; words: st
   refused: { look: 'rate_limited', glyph: '▲', words: 'refused by llmp' },
   upstream_refused: { look: 'rate_limited', glyph: '△', words: 'refused by the provider' },
   upstream_error: { look: 'revoked', glyph: '✗', words: 'provider error' },
+  provider_error: { look: 'revoked', glyph: '✗', words: 'provider error' },
   timeout: { look: 'revoked', glyph: '✗', words: 'timed out' },
   truncated: { look: 'revoked', glyph: '✗', words: 'response incomplete' },
   revoked: { look: 'revoked', glyph: '✗', words: 'ended by a revocation' },

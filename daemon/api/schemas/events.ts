@@ -90,13 +90,17 @@ export const requestEvent = z
       .min(100)
       .max(999)
       .describe('Status code of the response; 499 if the client disconnected before one was sent.'),
-    code: nullable(string('The error `code` if llmp refused the request, otherwise null.')),
+    code: nullable(
+      string(
+        'The error `code` if llmp refused the request; with the outcome `provider_error` the code of the provider; otherwise null.',
+      ),
+    ),
     error: nullable(string('Why llmp refused the request, in a sentence; null if it did not.')),
     upstream_request_id: nullable(string('Request ID that the upstream assigned, or null.')),
     outcome: z
       .enum(REQUEST_OUTCOMES)
       .describe(
-        'How the request ended. `refused`: llmp refused it. `upstream_refused`: the upstream responded with a status of 400 to 499. `upstream_error`: the upstream responded with 500 or above, or not at all.',
+        'How the request ended. `refused`: llmp refused it. `upstream_refused`: the upstream responded with a status of 400 to 499. `upstream_error`: the upstream responded with 500 or above, or not at all. `provider_error`: the upstream reported an error within a response that had begun well.',
       ),
     cache: z.enum(['hit', 'miss']).describe('Whether the response came from the cache.'),
     duration_ms: measure('Duration of the request, in milliseconds.'),

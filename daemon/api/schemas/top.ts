@@ -20,7 +20,7 @@ const figures = {
   refused: count('Requests that llmp refused, or that failed because of llmp.'),
   upstream_refused: count('Requests to which the upstream responded with a status of 400 to 499.'),
   upstream_errors: count(
-    'Requests to which the upstream responded with 500 or above, did not respond, or did not complete its response.',
+    'Requests to which the upstream responded with 500 or above, reported an error within its response, did not respond, or did not complete its response.',
   ),
   cut: count('Requests that a revocation ended after they were forwarded, or while they were served from the cache.'),
   prompt_tokens: count('Prompt tokens, as reported by the provider.'),

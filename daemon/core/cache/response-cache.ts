@@ -39,6 +39,8 @@ export class ResponseCache {
   misses = 0;
   readonly memory: MemoryLimit;
   readonly replays: Replays;
+  /** Whether a response that had begun well reports an error of the provider, or cannot be read. Then it is not stored. */
+  reportsError: (projectId: string, response: StoredResponse) => boolean = () => false;
 
   constructor({ store, clock, live, memory }: ResponseCacheOptions) {
     this.#store = store;

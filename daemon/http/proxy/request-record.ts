@@ -129,7 +129,8 @@ export class RequestRecord implements Completed {
       target: req.url,
       upstreamKey: this.pass?.upstreamKey ?? null,
     });
-    const { model, usage, requestBody, responseBody } = read ?? NO_READINGS;
+    const { model, usage, requestBody, responseBody, error } = read ?? NO_READINGS;
+    if (error !== null) this.#providerReportedError(error);
     const ended = this.#ended();
     ended.model = model;
     ended.usage = usage;
@@ -137,6 +138,15 @@ export class RequestRecord implements Completed {
     ended.requestBody = requestBody;
     ended.responseBody = responseBody;
     this.#options.onEnded(ended, this.cause);
+  }
+
+  /** In a response that had begun well. Clients often disconnect when they read of the error, and some providers do too. */
+  #providerReportedError(code: string): void {
+    const { outcome, status } = this;
+    if (status === null || status >= 400) return;
+    if (outcome !== null && outcome !== 'ok' && outcome !== 'client_closed' && outcome !== 'truncated') return;
+    this.outcome = 'provider_error';
+    this.#code = code;
   }
 
   #ended(): RequestEnded {

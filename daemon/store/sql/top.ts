@@ -14,7 +14,7 @@ const FAILURES: Readonly<Record<FailureKind, string>> = {
     OR (outcome = 'timeout' AND code = 'request_timeout') THEN requests WHEN outcome = 'revoked' THEN requests - cut ELSE 0 END`,
   upstreamRefused: when(`outcome = 'upstream_refused'`),
   upstreamErrors: when(
-    `outcome = 'truncated' OR (outcome = 'upstream_error' AND code <> 'internal') OR (outcome = 'timeout' AND code <> 'request_timeout')`,
+    `outcome IN ('truncated', 'provider_error') OR (outcome = 'upstream_error' AND code <> 'internal') OR (outcome = 'timeout' AND code <> 'request_timeout')`,
   ),
   cut: 'cut',
 };
