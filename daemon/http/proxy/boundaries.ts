@@ -30,21 +30,21 @@ const MASK_BYTES = 4;
 
 /**
  * Boundary between WebSocket frames (RFC 6455, 5.2) in one direction. A control frame may be inserted between the frames of one message.
- * Costs a few operations for each frame and creates nothing: a peer can send millions of them.
+ * There may be any number of frames, however small, so nothing is allocated for them.
  */
 export class FrameBoundary {
-  /** Bytes of the frame's header that have arrived: up to 2, plus 8 for the length and 4 for the mask. */
+  /** Bytes of the frame's header so far: up to 2, plus 8 for the length and 4 for the mask. */
   #headBytes = 0;
-  /** Known from its second byte on. */
-  #headLength = Infinity;
+  /** Bytes that follow the first two of the header: of the length, then of the mask. */
   #lengthBytes = 0;
-  #opcode = 0;
-  /** Bytes of the frame's payload that have not arrived yet. A length above 2^53 loses its last digits; no client sends that much. */
+  #maskBytes = 0;
+  /** Bytes of the frame's payload that have not arrived yet. */
   #content = 0;
   #isClosed = false;
 
   read(chunk: Buffer): void {
-    for (let at = 0; at < chunk.length;) {
+    let at = 0;
+    while (at < chunk.length) {
       if (this.#headBytes === 0 && this.#content > 0) {
         const skipped = Math.min(this.#content, chunk.length - at);
         this.#content -= skipped;
@@ -64,23 +64,18 @@ export class FrameBoundary {
   #readHead(byte: number): void {
     this.#headBytes += 1;
     if (this.#headBytes === 1) {
-      this.#opcode = byte & 0x0f;
-      this.#headLength = Infinity;
-    } else if (this.#headBytes === 2) {
+      this.#isClosed ||= (byte & 0x0f) === CLOSE;
+      return;
+    }
+    if (this.#headBytes === 2) {
       const length = byte & 0x7f;
-      this.#lengthBytes = lengthBytes(length);
-      this.#headLength = 2 + this.#lengthBytes + (byte & 0x80 ? MASK_BYTES : 0);
+      this.#lengthBytes = length === LENGTH_OF_EIGHT_BYTES ? 8 : length === LENGTH_OF_TWO_BYTES ? 2 : 0;
+      this.#maskBytes = (byte & 0x80) === 0 ? 0 : MASK_BYTES;
       this.#content = this.#lengthBytes === 0 ? length : 0;
     } else if (this.#headBytes <= 2 + this.#lengthBytes) {
+      // A length above 2^53 loses its last digits; no client sends that much.
       this.#content = this.#content * 256 + byte;
     }
-    if (this.#headBytes < this.#headLength) return;
-    this.#isClosed ||= this.#opcode === CLOSE;
-    this.#headBytes = 0;
+    if (this.#headBytes === 2 + this.#lengthBytes + this.#maskBytes) this.#headBytes = 0;
   }
-}
-
-function lengthBytes(length: number): number {
-  if (length === LENGTH_OF_EIGHT_BYTES) return 8;
-  return length === LENGTH_OF_TWO_BYTES ? 2 : 0;
 }
