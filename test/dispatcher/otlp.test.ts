@@ -142,11 +142,11 @@ describe('a span that a collector gets', () => {
   }
 
   it('has the provider openai, or anthropic for /v1/messages', async () => {
-    const providerOf = async (path: string) =>
-      valuesOf((await spanFor(requestEvent({ path, usage: NO_USAGE }))).attributes)['gen_ai.provider.name'];
+    const providerOf = async (path: string, more = {}) =>
+      valuesOf((await spanFor(requestEvent({ path, ...more }))).attributes)['gen_ai.provider.name'];
     expect(await providerOf('/v1/chat/completions')).to.equal('openai');
     expect(await providerOf('/v1/messages')).to.equal('anthropic');
-    expect(await providerOf('/v1/threads/t1/messages')).to.equal(undefined);
+    expect(await providerOf('/v1/threads/t1/messages', { usage: NO_USAGE })).to.equal(undefined);
   });
 
   it('is a plain HTTP request if no model is called', async () => {

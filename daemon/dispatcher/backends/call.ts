@@ -1,4 +1,5 @@
 /** Facts about a model call that the vendors' formats share: operation, model, times, failure and usage. */
+import { runsModel } from '../../core/content/runs-model.js';
 import type { RequestEventJson, UsageJson } from '../../store/event-json.js';
 
 /** Operation names of OpenTelemetry's GenAI conventions. */
@@ -40,15 +41,16 @@ type CalledBy = Pick<RequestEventJson, 'method' | 'path' | 'status' | 'usage'>;
 
 /** Null for requests that call no model, such as listing models or uploading a file. */
 export function callIn({ method, path, status, usage }: CalledBy): Call | null {
-  const isGet = method === 'GET' || method === 'HEAD';
-  // A stored response that is read again has the usage of the request that created it.
-  if (isGet && status !== SWITCHED_PROTOCOLS && !isOnlyWebSocket(path)) return null;
-  const [, operation, provider] = (isGet ? WEBSOCKET_PATHS : PATHS).find(([pattern]) => pattern.test(path)) ?? [];
+  const isWebSocket = status === SWITCHED_PROTOCOLS || isOnlyWebSocket(path);
+  if (!isWebSocket && !runsModel(method, path)) return null;
+  const [, operation, provider] = (isWebSocket ? WEBSOCKET_PATHS : PATHS).find(([pattern]) => pattern.test(path)) ?? [];
   if (operation && provider) return { operation, provider };
   // A path that is not in the table. The tokens are paid for, so they are sent.
-  const hasTokens = usage.prompt_tokens !== null || usage.completion_tokens !== null;
-  return hasTokens ? { operation: 'generate_content', provider: 'openai' } : null;
+  return hasCounts(usage) ? { operation: 'generate_content', provider: 'openai' } : null;
 }
+
+const hasCounts = ({ prompt_tokens, completion_tokens, total_tokens }: UsageJson) =>
+  (prompt_tokens ?? completion_tokens ?? total_tokens) !== null;
 
 /** Why the request failed: the error code of llmp, the outcome, or the status (few different values); null if it succeeded. */
 export function failureOf({ code, outcome, status }: RequestEventJson): string | null {

@@ -4,6 +4,7 @@ import { expect } from 'chai';
 import { ContentReaders } from '../../../daemon/core/content/content-reader.js';
 import type { Decoder } from '../../../daemon/core/content/decoding-budget.js';
 import type { RequestEnded } from '../../../daemon/core/events.js';
+import { callIn } from '../../../daemon/dispatcher/backends/call.js';
 import { openDecoder } from '../../../daemon/http/proxy/decoding.js';
 import { eventually } from '../../support/eventually.js';
 import { ProxyFixture } from '../../support/proxy-fixture.js';
@@ -172,6 +173,17 @@ describe('what is read from a response', () => {
         const { usage, outcome } = await recordOf(method, target);
         expect(outcome).to.equal('ok');
         expect(usage?.promptTokens ?? null).to.equal(counts ? 900 : null);
+        // The dispatcher agrees, also for events of a daemon that counted each.
+        const reported = {
+          prompt_tokens: 900,
+          completion_tokens: 100,
+          total_tokens: null,
+          source: 'provider',
+        } as const;
+        const more = { cache_read_tokens: null, cache_write_tokens: null };
+        const path = target.replace(/\?.*/, '');
+        const call = callIn({ method, path, status: 200, usage: { ...reported, ...more } });
+        expect(call !== null, 'for the dispatcher').to.equal(counts);
       });
     }
   });
