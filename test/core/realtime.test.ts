@@ -95,6 +95,13 @@ describe('the record of a realtime connection', () => {
     'with each message on its own': { serverNoContextTakeover: true },
   };
   for (const [what, perMessageDeflate] of Object.entries(COMPRESSED)) {
+    it(`findings-3 B2: contains the tokens of large compressed messages, ${what}`, async () => {
+      const noise = () => Buffer.from(Array.from({ length: 100_000 }, () => randomInt(256))).toString('base64');
+      const messages = [done(USAGE, { output: [noise()] }), delta(9), done(USAGE, { output: [noise()] })];
+      const ended = await talk('/v1/realtime?model=m', messages, { ...perMessageDeflate, threshold: 0 });
+      expect(ended.usage).to.deep.equal(counts(264, 242, 506));
+    });
+
     it(`findings-3 B2: contains the tokens of all compressed messages, ${what}`, async () => {
       const messages = Array.from({ length: 40 }, (_, n) => [delta(n * 500), done(USAGE), 'x']).flat();
       const ended = await talk('/v1/realtime?model=m', messages, { ...perMessageDeflate, threshold: 0 });

@@ -9,31 +9,7 @@
  * A document may end anywhere and continue in the next bytes. Documents may follow each other directly, as messages and events do. Only
  * objects are searched, and lists if a path asks for them.
  */
-
-type Kind = 'string' | 'object';
-
-/**
- * Members by their paths: names separated by dots, `[0]` for the first element of a list, and a leading `[]` for every element of a
- * document that is a list. For example `choices[0].usage`.
- */
-export type Paths = Readonly<Record<string, Kind>>;
-
-/** What a scanner looks for, prepared once for all scanners. */
-export interface Wanted {
-  root: Node;
-  /** Number of paths; at most 31. */
-  slots: number;
-}
-
-interface Node {
-  children: { name: Buffer; node: Node }[];
-  /** For lists: what is wanted in their elements, or in the first one. */
-  elements: Node | null;
-  isFirstOnly: boolean;
-  /** Index of its value; -1 if only its members are wanted. */
-  slot: number;
-  kind: Kind | null;
-}
+import type { Node, Wanted } from './wanted-members.js';
 
 // A longer value is not a name or a usage; it is skipped.
 const MAX_VALUE_BYTES = 64 * 1024;
@@ -129,11 +105,6 @@ export class JsonScanner {
   /** No further bytes are needed. */
   get isDone(): boolean {
     return this.#state === DONE;
-  }
-
-  /** No document has begun that has not ended. */
-  get isOutside(): boolean {
-    return this.#state === OUTSIDE;
   }
 
   /** The next bytes, which are `bytes` from `from` up to `to`. */
@@ -426,29 +397,4 @@ function nextStructure(bytes: Buffer, from: number, to: number): number {
     if (found !== -1) next = found;
   }
   return from + next;
-}
-
-const newNode = (): Node => ({ children: [], elements: null, isFirstOnly: false, slot: -1, kind: null });
-
-export function wanted(paths: Paths): Wanted {
-  const root = newNode();
-  for (const [slot, [path, kind]] of Object.entries(paths).entries()) {
-    let node = root;
-    for (const step of path.split(/\.|(?=\[)/)) if (step !== '') node = nodeAt(node, step);
-    node.slot = slot;
-    node.kind = kind;
-  }
-  return { root, slots: Object.keys(paths).length };
-}
-
-function nodeAt(parent: Node, step: string): Node {
-  if (step.startsWith('[')) {
-    parent.isFirstOnly = step === '[0]';
-    return (parent.elements ??= newNode());
-  }
-  const known = parent.children.find(({ name }) => name.equals(Buffer.from(step)));
-  if (known) return known.node;
-  const node = newNode();
-  parent.children.push({ name: Buffer.from(step), node });
-  return node;
 }

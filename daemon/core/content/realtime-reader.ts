@@ -21,6 +21,8 @@ const MAX_HEADER_BYTES = 10;
 const MIN_MESSAGE_BYTES = 28;
 // The first messages describe the session.
 const MESSAGES_TO_NAME_MODEL = 8;
+// Less than the size of the slices of a decoder.
+const WHOLE_BYTES = 16 * 1024;
 // Compressed messages that arrive together are decoded together.
 const BATCH_BYTES = 16 * 1024;
 // Silence is compressed as much as the format can.
@@ -60,6 +62,9 @@ export class RealtimeReader {
   /** The upstream compresses each message by itself. */
   #forgets = false;
   #batch: BoundedBytes | null = null;
+  /** Whether the batch begins with a message, and whether it ends with one. */
+  #batchBegins = false;
+  #batchEnds = false;
   #isNewMessage = false;
   /** The data is not a valid sequence of server frames. */
   #isUnreadable = false;
@@ -82,8 +87,7 @@ export class RealtimeReader {
     this.#batch = new BoundedBytes(BATCH_BYTES);
     const options = { ...this.#options, projectId, maxRatio: DEFLATE_RATIO };
     this.#deflated = new CompressedData(options, 'permessage-deflate', (slice) => {
-      const isWanted = this.#namesModel || !this.#scanner.isOutside;
-      if (isWanted || mattersIn(slice, 0, slice.length) !== NOTHING) this.#scanner.scan(slice);
+      this.#decoded(slice);
     });
   }
 
@@ -172,25 +176,39 @@ export class RealtimeReader {
   #addToBatch(part: Buffer): void {
     const batch = this.#batch;
     if (!batch) return;
-    const begins = this.#isNewMessage && this.#forgets;
+    const begins = this.#isNewMessage;
     this.#isNewMessage = false;
-    if (begins) {
+    if (begins && this.#forgets) {
       this.#decodeBatch();
       this.#deflated?.reset();
     }
+    if (batch.bytes === 0) this.#batchBegins = begins;
     for (let at = 0; at < part.length;) {
-      if (batch.bytes === BATCH_BYTES) this.#decodeBatch();
+      if (batch.bytes === BATCH_BYTES) {
+        this.#batchEnds = false;
+        this.#decodeBatch();
+        this.#batchBegins = false;
+      }
       const end = Math.min(part.length, at + BATCH_BYTES - batch.bytes);
       batch.add(part.subarray(at, end));
       at = end;
     }
+    this.#batchEnds = part === END_OF_MESSAGE;
   }
 
   #decodeBatch(): void {
     const batch = this.#batch;
     if (!batch || batch.bytes === 0) return;
+    if (this.#batchBegins) this.#scanner.finish();
     this.#deflated?.addNow(batch.head);
     batch.clear();
+  }
+
+  /** Decoded messages, or a part of them. Only whole ones can be passed over. */
+  #decoded(slice: Buffer): void {
+    const areWhole = this.#batchBegins && this.#batchEnds && slice.length < WHOLE_BYTES;
+    this.#batchBegins = false; // Another slice would be the rest.
+    if (!areWhole || this.#namesModel || mattersIn(slice, 0, slice.length) !== NOTHING) this.#scanner.scan(slice);
   }
 
   /** A message that has something of interest. */

@@ -2,7 +2,8 @@ import type { BodyCapture, CaptureContext } from './body-capture.js';
 import { BoundedBytes } from './bounded-bytes.js';
 import { modelNameFrom } from './facts.js';
 import { formField, isForm } from './form.js';
-import { JsonScanner, wanted } from './json-scanner.js';
+import { JsonScanner } from './json-scanner.js';
+import { wanted } from './wanted-members.js';
 
 // Fields that follow large files in a form are not found.
 const MAX_FORM_BYTES = 64 * 1024;

@@ -1,6 +1,7 @@
 /** What is read from the JSON of responses, events and messages: the usage, the model, and whether the provider reports a failure. */
 import { modelNameFrom } from './facts.js';
-import { type JsonScanner, wanted, type Wanted } from './json-scanner.js';
+import type { JsonScanner } from './json-scanner.js';
+import { wanted, type Wanted } from './wanted-members.js';
 import { type ReportedUsage, reportedUsage } from './token-counts.js';
 
 /** Values of a scanner, and which of them it found. */
