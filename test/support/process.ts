@@ -32,6 +32,8 @@ export interface LaunchOptions {
   cwd?: string;
   /** A command that runs it and is replaced by it, such as `prlimit --nofile=256`. */
   under?: readonly string[];
+  /** The program, if it is not that of this build: `dist/cli/main.js` of another one. */
+  program?: string;
 }
 
 /** Beside the database, where the scan for leaks looks; none if only a settings file says where the database is. */
@@ -43,10 +45,10 @@ function auditFilesFor({ DATABASE_URL: path }: Record<string, string>): Record<s
 /** Starts `llmp daemon` with only these settings. */
 export function launchDaemon(
   env: Record<string, string>,
-  { options = [], nodeOptions = [], cwd, under = [] }: LaunchOptions = {},
+  { options = [], nodeOptions = [], cwd, under = [], program: command = COMMAND }: LaunchOptions = {},
 ): DaemonProcess {
   // Without the `--`, Node 20 would look for an --env-file itself.
-  const [program = '', ...args] = [...under, process.execPath, ...nodeOptions, '--', COMMAND, 'daemon', ...options];
+  const [program = '', ...args] = [...under, process.execPath, ...nodeOptions, '--', command, 'daemon', ...options];
   const child = spawn(program, args, {
     cwd,
     env: {
