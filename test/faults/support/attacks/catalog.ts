@@ -1,5 +1,5 @@
 /** The attacks of findings-3, each as what its provider and its clients do. */
-import { brotliCompressSync } from 'node:zlib';
+import { brotliCompressSync, constants, deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
 import { head } from '../../../support/raw.js';
 import type { AttackerPlan, ProviderPlan } from './plans.js';
 
@@ -8,6 +8,7 @@ export type AttackName = (typeof ATTACK_NAMES)[number];
 
 export interface AttackOptions {
   attack: AttackName;
+  /** One of `VARIANTS`. */
   variant: string;
   /** Where the default of the attack is not meant. */
   connections?: number | undefined;
@@ -29,8 +30,17 @@ export interface Attack {
   env: Record<string, string>;
 }
 
+/** Stands for the secret of the attackers' token, which is not known before the daemon has issued it. */
+export const SECRET = '{{secret}}';
+
 const BLOCK_BYTES = 64 * 1024;
 const MB = 1e6;
+
+function formOf<Form>(forms: Readonly<Record<string, Form>>, variant: string): Form {
+  const found = forms[variant];
+  if (found === undefined) throw new Error(`the variants are ${Object.keys(forms).join(', ')}`);
+  return found;
+}
 
 const blockOf = (unit: string) => unit.repeat(Math.floor(BLOCK_BYTES / unit.length));
 
@@ -67,17 +77,15 @@ const TARGETS = {
   admin: { post: 'POST /admin/login', type: 'application/x-www-form-urlencoded' },
 };
 
-function upload({ variant, token, target, connections, rate }: AttackOptions, secret: string): AttackerPlan {
-  const found = UPLOADS[variant];
-  if (!found) throw new Error(`--variant must be one of ${Object.keys(UPLOADS).join(', ')}`);
-  const { fields = {}, begins = '', ...plan } = found;
+function upload({ variant, token, target, connections, rate }: AttackOptions): AttackerPlan {
+  const { fields = {}, begins = '', ...plan } = formOf(UPLOADS, variant);
   const { post, type } = TARGETS[target];
   const all: Record<string, string> = plan.upgrades ? HANDSHAKE : { ...CHUNKED, 'Content-Type': type, ...fields };
   const given = Object.fromEntries(Object.entries(all).filter(([, value]) => value !== ''));
   const start = plan.upgrades ? 'GET /v1/realtime' : post;
   return {
     connections: connections ?? 8,
-    head: head(start, token ? secret : null, given) + begins,
+    head: head(start, token ? SECRET : null, given) + begins,
     reads: 'all',
     returns: true,
     leavesOnAnswer: !plan.upgrades && !variant.startsWith('after-refusal'),
@@ -101,19 +109,13 @@ const FLOODS: Record<string, { response?: string; block: string; upgrades?: bool
   websocket: { block: blockOf(serverFrame('x')), upgrades: true },
 };
 
-function flood({ variant, connections, token }: AttackOptions, secret: string, atFirst: number): Attack {
-  const found = FLOODS[variant];
-  if (!found) throw new Error(`--variant must be one of ${Object.keys(FLOODS).join(', ')}`);
-  const { response, block, upgrades = false } = found;
+function flooding({ variant, connections = 300 }: AttackOptions): Attack {
+  const { response, block, upgrades = false } = formOf(FLOODS, variant);
   return {
     provider: { reads: true, block, ...(response !== undefined && { response }) },
     attacker: {
-      connections: connections ?? atFirst,
-      head: head(
-        upgrades ? 'GET /v1/realtime' : 'GET /v1/models/{{n}}',
-        token ? secret : null,
-        upgrades ? HANDSHAKE : {},
-      ),
+      connections,
+      head: upgrades ? head('GET /v1/realtime', SECRET, HANDSHAKE) : head('GET /v1/models/{{n}}', SECRET),
       upgrades,
       reads: 'none',
     },
@@ -121,41 +123,107 @@ function flood({ variant, connections, token }: AttackOptions, secret: string, a
   };
 }
 
-/** Unpacks to 4 MB of newlines. */
-const PACKED = brotliCompressSync(Buffer.alloc(4 * MB, '\n'));
+const UNPACKED_BYTES = 4 * MB;
 
-const BUILDERS: Record<AttackName, (options: AttackOptions, secret: string) => Attack> = {
-  A1: (options, secret) => ({ provider: { reads: true }, attacker: upload(options, secret), env: {} }),
-  A2: (options, secret) => ({
-    provider: { reads: false },
-    attacker: upload({ ...options, connections: options.connections ?? 300 }, secret),
-    env: {},
-  }),
-  A4: ({ connections, answers = 400 }, secret) => ({
+/** Bodies that unpack to very much more, by variant. */
+const PACKED: Record<string, { type: string; coding: string; pack: () => Buffer }> = {
+  br: { type: 'text/event-stream', coding: 'br', pack: () => brotliCompressSync(Buffer.alloc(UNPACKED_BYTES, '\n')) },
+  gzip: { type: 'text/event-stream', coding: 'gzip', pack: () => gzipSync(Buffer.alloc(UNPACKED_BYTES, '\n')) },
+  deflate: {
+    type: 'text/event-stream',
+    coding: 'deflate',
+    pack: () => deflateSync(Buffer.alloc(UNPACKED_BYTES, '\n')),
+  },
+  events: {
+    type: 'text/event-stream',
+    coding: 'br',
+    pack: () => brotliCompressSync(Buffer.alloc(UNPACKED_BYTES, 'data: {}\n\n')),
+  },
+  json: {
+    type: 'application/json',
+    coding: 'br',
+    pack: () => brotliCompressSync(Buffer.concat([Buffer.from('{"a":'), Buffer.alloc(UNPACKED_BYTES, '[')])),
+  },
+  // More than the daemon unpacks of any answer.
+  larger: { type: 'text/event-stream', coding: 'br', pack: () => brotliCompressSync(Buffer.alloc(100 * MB, '\n')) },
+};
+
+function unpacking({ variant, connections = 50, answers = 400 }: AttackOptions): Attack {
+  const { type, coding, pack } = formOf(PACKED, variant);
+  const body = pack();
+  return {
     provider: {
       reads: true,
-      response: `${SSE}Content-Encoding: br\r\nContent-Length: ${PACKED.length}\r\n\r\n`,
-      bodyBase64: PACKED.toString('base64'),
+      response: `HTTP/1.1 200 OK\r\nContent-Type: ${type}\r\nContent-Encoding: ${coding}\r\nContent-Length: ${body.length}\r\n\r\n`,
+      bodyBase64: body.toString('base64'),
     },
     attacker: {
-      connections: connections ?? 50,
-      head: head('POST /v1/chat/completions', secret, { 'Content-Length': '0' }),
+      connections,
+      head: head('POST /v1/chat/completions', SECRET, { 'Content-Length': '0' }),
       reads: 'all',
       requests: answers,
-      answerEndsWith: PACKED.toString('latin1').slice(-4),
     },
     env: {},
+  };
+}
+
+/** A message of permessage-deflate that unpacks to 4 MB, after RFC 7692 without the last four bytes of a flush. */
+function packedMessage(): string {
+  const packed = deflateRawSync(Buffer.alloc(UNPACKED_BYTES, '\n'), { finishFlush: constants.Z_SYNC_FLUSH }).subarray(
+    0,
+    -4,
+  );
+  return `\xc1\x7e${String.fromCharCode(packed.length >> 8, packed.length & 0xff)}${packed.toString('latin1')}`;
+}
+
+const DEFLATED = 'permessage-deflate; server_no_context_takeover';
+
+/** Messages on WebSockets to clients that read them, by variant. */
+const MESSAGES: Record<string, () => { block: string; extensions?: string }> = {
+  four: () => ({ block: blockOf(serverFrame('xxxx')) }),
+  empty: () => ({ block: blockOf(serverFrame('')) }),
+  pings: () => ({ block: blockOf('\x89\x00') }),
+  fragments: () => ({ block: `\x01\x01x${blockOf('\x00\x01x')}\x80\x01x` }),
+  packed: () => ({ block: packedMessage(), extensions: DEFLATED }),
+};
+
+function messages({ variant, connections = 8, rate }: AttackOptions): Attack {
+  const { block, extensions } = formOf(MESSAGES, variant)();
+  const fields = { ...HANDSHAKE, ...(extensions !== undefined && { 'Sec-WebSocket-Extensions': extensions }) };
+  return {
+    provider: {
+      reads: true,
+      block,
+      connections,
+      ...(extensions !== undefined && { upgradeFields: `Sec-WebSocket-Extensions: ${extensions}\r\n` }),
+      ...(rate !== undefined && { bytesPerSecond: rate * MB }),
+    },
+    attacker: { connections, head: head('GET /v1/realtime', SECRET, fields), upgrades: true, reads: 'all' },
+    env: {},
+  };
+}
+
+/** The forms of each attack; the first is the default. */
+export const VARIANTS: Record<AttackName, readonly string[]> = {
+  A1: Object.keys(UPLOADS),
+  A2: Object.keys(UPLOADS),
+  A4: Object.keys(PACKED),
+  A5: Object.keys(FLOODS),
+  A6: Object.keys(MESSAGES),
+  A9: ['every-second-reads', 'nobody-reads'],
+};
+
+const BUILDERS: Record<AttackName, (options: AttackOptions) => Attack> = {
+  A1: (options) => ({ provider: { reads: true }, attacker: upload(options), env: {} }),
+  A2: (options) => ({
+    provider: { reads: false },
+    attacker: upload({ ...options, connections: options.connections ?? 300 }),
+    env: {},
   }),
-  A5: (options, secret) => flood(options, secret, 300),
-  A6: (options, secret) => {
-    const built = flood({ ...options, variant: 'websocket' }, secret, 8);
-    return {
-      ...built,
-      provider: { ...built.provider, block: blockOf(serverFrame('xxxx')) },
-      attacker: { ...built.attacker, reads: 'all' },
-    };
-  },
-  A9: ({ connections, variant }, secret) => ({
+  A4: unpacking,
+  A5: flooding,
+  A6: messages,
+  A9: ({ connections, variant }) => ({
     provider: {
       reads: true,
       response: `HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nCache-Control: max-age=300\r\nContent-Length: 200000\r\n\r\n${'x'.repeat(200_000)}`,
@@ -163,15 +231,14 @@ const BUILDERS: Record<AttackName, (options: AttackOptions, secret: string) => A
     },
     attacker: {
       connections: connections ?? 1_000,
-      head: head('GET /v1/models/{{pair}}', secret),
+      head: head('GET /v1/models/{{pair}}', SECRET),
       reads: variant === 'nobody-reads' ? 'none' : 'every second connection',
     },
     env: { HTTP_CACHE_ENABLED: 'true' },
   }),
 };
 
-/** @param secret of the attackers' token. */
-export function planOf(options: AttackOptions, secret: string): Attack {
-  const { env, ...plans } = BUILDERS[options.attack](options, secret);
+export function planOf(options: AttackOptions): Attack {
+  const { env, ...plans } = BUILDERS[options.attack](options);
   return { ...plans, env: { ...env, ...(options.cache && { HTTP_CACHE_ENABLED: 'true' }) } };
 }

@@ -1,19 +1,19 @@
 /** Runs one attack by hand: `node dist/test/faults/support/attacks/main.js --attack A1 --connections 8 --token`. */
 import { parseArgs } from 'node:util';
-import { ATTACK_NAMES, type AttackName } from './catalog.js';
+import { ATTACK_NAMES, type AttackName, VARIANTS } from './catalog.js';
 import { inSmallNamespace, whyNoNamespace } from './namespace.js';
 import { rowOf, TABLE_HEAD } from './report.js';
 import { runAttack, type SceneOptions } from './scene.js';
 
 const HELP = `--attack ${ATTACK_NAMES.join('|')}
---variant NAME         another form of the attack, default the first: A1, A2: chunks, plain (for comparison), chunks17, extensions, segments, trailers, websocket,
-                       after-refusal, after-refusal-plain; A5: chunks, sse, websocket; A9: half-read, nobody-reads
---connections N        default 8 (A1, A6), 300 (A2, A5), 50 (A4), 1000 (A9)
+--variant NAME         another form of the attack than its first
+${ATTACK_NAMES.map((name) => `                         ${name}: ${VARIANTS[name].join(', ')}\n`).join('')}--connections N        default 8 (A1, A6), 300 (A2, A5), 50 (A4), 1,000 (A9)
 --token                the attackers have a valid token (A1, A2; the others always have)
 --target v1|manage|admin   what is uploaded to (A1), default v1
---rate MB              the most that each connection uploads per second, default as fast as the daemon reads
+--rate MB              the most that each connection (A1, A2), or the provider on each (A6), sends per second, default as fast as it is read
 --answers N            answers in all (A4), default 400
 --seconds N            duration, default 6
+--alone N              seconds before and after it in which the other project is measured, default 3
 --workers N            default 1
 --heap MB              --max-old-space-size of the daemon, default 256
 --cache                with the response cache
@@ -31,6 +31,7 @@ const { values } = parseArgs({
     rate: { type: 'string' },
     answers: { type: 'string' },
     seconds: { type: 'string', default: '6' },
+    alone: { type: 'string', default: '3' },
     workers: { type: 'string', default: '1' },
     heap: { type: 'string', default: '256' },
     cache: { type: 'boolean', default: false },
@@ -64,15 +65,17 @@ async function main(): Promise<void> {
     ]);
     return;
   }
+  const attack = values.attack as AttackName;
   const options: SceneOptions = {
-    attack: values.attack as AttackName,
-    variant: values.variant ?? 'chunks',
+    attack,
+    variant: values.variant ?? VARIANTS[attack][0] ?? '',
     connections: number(values.connections),
-    token: values.token || !['A1', 'A2'].includes(values.attack ?? ''),
+    token: values.token || !['A1', 'A2'].includes(attack),
     target: values.target as SceneOptions['target'],
     rate: number(values.rate),
     answers: number(values.answers),
     seconds: Number(values.seconds),
+    aloneSeconds: Number(values.alone),
     workers: Number(values.workers),
     heapMb: Number(values.heap),
     cache: values.cache,

@@ -8,6 +8,12 @@ export interface ProviderPlan {
   bodyBase64?: string;
   /** Sent after `response` again and again, as fast as the other side reads it. */
   block?: string;
+  /** The most that it sends of the block on each connection. */
+  bytesPerSecond?: number;
+  /** The number of connections at a time, if it sends at that rate. */
+  connections?: number;
+  /** Lines that its 101 has. */
+  upgradeFields?: string;
   /** Whether it reads on after the head of the first request. If not, it answers only one request. */
   reads: boolean;
   delayMs?: number;
@@ -36,9 +42,8 @@ export interface AttackerPlan {
   returns?: boolean;
   /** Whether it ends its connection as soon as it has an answer, instead of sending on until the daemon ends it. */
   leavesOnAnswer?: boolean;
-  /** Requests in all: each connection sends its head again when it has its complete answer, of this many bytes or with this ending. */
+  /** Requests in all: each connection sends its head again when it has its complete answer. */
   requests?: number;
-  answerEndsWith?: string;
 }
 
 export interface AttackerReport {

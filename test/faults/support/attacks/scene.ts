@@ -11,7 +11,7 @@ import { MANAGEMENT_TOKEN, temporaryFolder } from '../../../support/daemon.js';
 import { canary } from '../../../support/canaries.js';
 import { type DaemonProcess, launchDaemon } from '../../../support/process.js';
 import { forgetPeak } from '../measured-daemon.js';
-import { type AttackOptions, planOf } from './catalog.js';
+import { type AttackOptions, planOf, SECRET } from './catalog.js';
 import { Child } from './child.js';
 import type { HeapSize } from './heap-probe.js';
 import type {
@@ -26,7 +26,6 @@ import type {
 
 const PER_SECOND = 50;
 const WARM_UP_MS = 1_500;
-const ALONE_MS = 3_000;
 const SAMPLE_EVERY_MS = 100;
 const GRACE_S = 5;
 /** How long after the grace a daemon may take to end before it is killed. */
@@ -34,6 +33,8 @@ const LATEST_MS = 5_000;
 
 export interface SceneOptions extends AttackOptions {
   seconds: number;
+  /** How long the other project is measured before and after it. */
+  aloneSeconds: number;
   workers: number;
   heapMb: number;
   /** The folder of the clone whose build is attacked; undefined: this one. */
@@ -120,8 +121,7 @@ class Scene {
   }
 
   async run(): Promise<SceneResult> {
-    // What does not depend on the token must be known before the daemon starts.
-    const { env, provider: plan } = planOf(this.#options, '');
+    const { env, provider: plan, attacker } = planOf(this.#options);
     const steadyProvider = this.#provider(STEADY_PROVIDER);
     const hostileProvider = this.#provider(plan);
     const daemon = this.#launch(env);
@@ -135,16 +135,17 @@ class Scene {
       secret: steady.secret,
       perSecond: PER_SECOND,
     });
+    const aloneMs = this.#options.aloneSeconds * 1_000;
     const isAlive = () => daemon.child.exitCode === null && daemon.child.signalCode === null;
     const memory = new Memory(pid, this.#heaps);
-    const times = [await passed(WARM_UP_MS), await passed(ALONE_MS)];
+    const times = [await passed(WARM_UP_MS), await passed(aloneMs)];
     const before = memory.now();
     const workers = memory.processes();
     memory.forget();
     const cpuBeforeMs = treeCpuMs(pid);
-    const { attacker } = planOf(this.#options, hostile.secret);
     const attackers = this.#child<AttackerPlan & { url: string }, object, AttackerReport>('attacker.js', {
       ...attacker,
+      head: attacker.head.replace(SECRET, hostile.secret),
       url,
     });
     times.push(await passed(this.#options.seconds * 1_000));
@@ -156,7 +157,7 @@ class Scene {
     const died = isAliveAfter ? null : whyEnded(daemon);
     const workersLost = this.#options.workers > 1 ? workers.filter((it) => !memory.processes().includes(it)).length : 0;
     await attackers.stop();
-    times.push(await passed(ALONE_MS));
+    times.push(await passed(aloneMs));
     const { requests } = await client.report();
     const after = memory.now();
     const peak = memory.stop();
