@@ -3,6 +3,7 @@
  * another project's requests arrive at a steady rate. README.md has the figures.
  */
 import { expect } from 'chai';
+import { VARIANTS } from './support/attacks/catalog.js';
 import { whyNoNamespace } from './support/attacks/namespace.js';
 import { resultOf } from './support/attacks/run.js';
 import type { SceneResult } from './support/attacks/scene.js';
@@ -79,64 +80,77 @@ describe('Floods and clients that do not read, with a heap of 256 MB', function 
       check(await resultOf(`${args} --small-buffers`));
     });
 
+  const NOT_READ = 'findings-3 A2: uploads that the provider does not read';
+  it(NOT_READ, async () => {
+    expectBounded(await resultOf('--attack A2 --token --seconds 10'));
+  });
   for (const variant of ['chunks', 'chunks17', 'extensions', 'websocket']) {
     const args = `--attack A2 --variant ${variant} --token --seconds 10`;
-    it(`findings-3 A2: uploads that the provider does not read: ${variant}`, async () => {
-      expectBounded(await resultOf(args));
-    });
-    inSmallBuffers(
-      `findings-3 A2: uploads that the provider does not read, with small socket buffers: ${variant}`,
-      args,
-      expectBounded,
-    );
+    inSmallBuffers(`${NOT_READ}, with small socket buffers: ${variant}`, args, expectBounded);
   }
+  inSmallBuffers(
+    `${NOT_READ}, with small socket buffers, WORKERS=2`,
+    '--attack A2 --token --seconds 10 --workers 2',
+    (result) => {
+      expectBounded(result, 2);
+    },
+  );
 
-  it('findings-3 A4: 400 answers that unpack to 4 MB each', async () => {
-    const result = await resultOf('--attack A4 --answers 400');
-    expectUndisturbed(result);
-    expectRecorded(result);
-  });
-
-  for (const workers of [1, 2]) {
-    it(`findings-3 A4: 3,000 answers that unpack to 4 MB each, WORKERS=${workers}`, async () => {
-      const result = await resultOf(`--attack A4 --answers 3000 --workers ${workers}`);
+  const ANSWERS = [
+    ...VARIANTS.A4.map((variant) => `--variant ${variant}`),
+    '--answers 3000',
+    '--answers 3000 --workers 2',
+    '--answers 3000 --variant events',
+  ];
+  for (const args of ANSWERS) {
+    it(`findings-3 A4: answers that unpack to 4 MB and more: ${args}`, async () => {
+      const result = await resultOf(`--attack A4 ${args}`);
       expectUndisturbed(result);
       expectRecorded(result);
     });
   }
 
-  const FLOODS = ['', '--connections 1000', '--variant sse', '--variant websocket', '--cache', '--workers 2'];
-  for (const given of FLOODS) {
-    const args = `--attack A5 ${given}`.trim();
-    const check = (result: SceneResult) => {
-      expectBounded(result, given.includes('--workers') ? 2 : 1);
-      expect(Object.keys(result.during.statuses), "the other project's responses").to.deep.equal(['200']);
-    };
-    it(`findings-3 A5: a flood of tiny pieces to clients that do not read: ${given}`, async () => {
-      check(await resultOf(args));
-    });
-    inSmallBuffers(
-      `findings-3 A5: a flood of tiny pieces to clients that do not read, with small socket buffers: ${given}`,
-      `${args} --seconds 10`,
-      check,
-    );
-  }
-
-  for (const workers of [1, 2]) {
-    it(`findings-3 A6: a flood of messages of four bytes on eight WebSockets, WORKERS=${workers}`, async () => {
-      expectUndisturbed(await resultOf(`--attack A6 --workers ${workers}`));
+  const UNREAD = 'findings-3 A5: a flood of tiny pieces to clients that do not read';
+  const expectServed = (args: string) => (result: SceneResult) => {
+    expectBounded(result, args.includes('--workers') ? 2 : 1);
+    expect(Object.keys(result.during.statuses), "the other project's responses").to.deep.equal(['200']);
+  };
+  for (const args of ['--connections 300', '--connections 1000', '--variant websocket', '--workers 2']) {
+    it(`${UNREAD}: ${args}`, async () => {
+      expectServed(args)(await resultOf(`--attack A5 ${args}`));
     });
   }
+  const UNREAD_FLOODS = [
+    ...VARIANTS.A5.map((variant) => `--variant ${variant}`),
+    '--variant chunks --cache',
+    '--variant shared --cache',
+    '--connections 1000',
+    '--workers 2',
+  ];
+  for (const args of UNREAD_FLOODS) {
+    const all = `--attack A5 ${args} --seconds 10`;
+    inSmallBuffers(`${UNREAD}, with small socket buffers: ${args}`, all, expectServed(args));
+  }
 
+  // One connection with 1 MB per second once stopped all others.
+  const MESSAGES = ['four --rate 1', 'empty --rate 1', 'pings --rate 1', 'fragments --rate 1', 'packed --rate 0.04'];
+  for (const args of [...MESSAGES, 'four --rate 1 --workers 2']) {
+    it(`findings-3 A6: a flood of tiny messages on eight WebSockets: ${args}`, async () => {
+      expectUndisturbed(await resultOf(`--attack A6 --variant ${args}`));
+    });
+  }
+
+  const PAIRS = 'findings-3 A9: clients in pairs of identical requests, of which the first reads nothing';
   for (const connections of [1_000, 4_000]) {
     const args = `--attack A9 --connections ${connections}`;
-    it(`findings-3 A9: ${connections} clients in pairs of identical requests, the first of each reads nothing`, async () => {
+    it(`${PAIRS}: ${connections}`, async () => {
       expectBounded(await resultOf(args));
     });
-    inSmallBuffers(
-      `findings-3 A9: ${connections} clients in pairs of identical requests, with small socket buffers`,
-      args,
-      expectBounded,
-    );
+    inSmallBuffers(`${PAIRS}, with small socket buffers: ${connections}`, args, expectBounded);
   }
+  inSmallBuffers(
+    'findings-3 A9: clients in pairs of identical requests, of which none reads, with small socket buffers',
+    '--attack A9 --variant nobody-reads',
+    expectBounded,
+  );
 });

@@ -96,26 +96,37 @@ function upload({ variant, token, target, connections, rate }: AttackOptions): A
 
 const SSE = 'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n';
 
-const FLOODS: Record<string, { response?: string; block: string; upgrades?: boolean }> = {
-  chunks: {
-    response:
-      'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nCache-Control: max-age=60\r\nTransfer-Encoding: chunked\r\n\r\n',
-    block: blockOf('1\r\nx\r\n'),
-  },
+const JSON_CHUNKS =
+  'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nCache-Control: max-age=60\r\nTransfer-Encoding: chunked\r\n\r\n';
+
+/** Responses that never end, by variant. */
+const FLOODS: Record<string, { response?: string; block: string; upgrades?: boolean; target?: string }> = {
+  chunks: { response: JSON_CHUNKS, block: blockOf('1\r\nx\r\n') },
+  extensions: { response: JSON_CHUNKS, block: blockOf('1;a=b\r\nx\r\n') },
+  // With the cache all requests wait for one response.
+  shared: { response: JSON_CHUNKS, block: blockOf('1\r\nx\r\n'), target: '/v1/models/one' },
   sse: {
     response: `${SSE}Transfer-Encoding: chunked\r\n\r\n`,
     block: blockOf('1\r\nd\r\n1\r\n:\r\n1\r\nx\r\n1\r\n\n\r\n1\r\n\n\r\n'),
   },
   websocket: { block: blockOf(serverFrame('x')), upgrades: true },
+  informational: { block: blockOf('HTTP/1.1 103 Early Hints\r\n\r\n') },
+  trailers: { response: `${JSON_CHUNKS}1\r\nx\r\n0\r\n`, block: blockOf('a:b\r\n') },
 };
 
-function flooding({ variant, connections = 300 }: AttackOptions): Attack {
-  const { response, block, upgrades = false } = formOf(FLOODS, variant);
+function flooding({ variant, connections = 300, rate }: AttackOptions): Attack {
+  const { response, block, upgrades = false, target = '/v1/models/{{n}}' } = formOf(FLOODS, variant);
   return {
-    provider: { reads: true, block, ...(response !== undefined && { response }) },
+    provider: {
+      reads: true,
+      block,
+      connections,
+      ...(response !== undefined && { response }),
+      ...(rate !== undefined && { bytesPerSecond: rate * MB }),
+    },
     attacker: {
       connections,
-      head: upgrades ? head('GET /v1/realtime', SECRET, HANDSHAKE) : head('GET /v1/models/{{n}}', SECRET),
+      head: upgrades ? head('GET /v1/realtime', SECRET, HANDSHAKE) : head(`GET ${target}`, SECRET),
       upgrades,
       reads: 'none',
     },

@@ -10,7 +10,7 @@ const HELP = `--attack ${ATTACK_NAMES.join('|')}
 ${ATTACK_NAMES.map((name) => `                         ${name}: ${VARIANTS[name].join(', ')}\n`).join('')}--connections N        default 8 (A1, A6), 300 (A2, A5), 50 (A4), 1,000 (A9)
 --token                the attackers have a valid token (A1, A2; the others always have)
 --target v1|manage|admin   what is uploaded to (A1), default v1
---rate MB              the most that each connection (A1, A2), or the provider on each (A6), sends per second, default as fast as it is read
+--rate MB              the most that each connection (A1, A2), or the provider on each (A5, A6), sends per second, default as fast as it is read
 --answers N            answers in all (A4), default 400
 --seconds N            duration, default 6
 --alone N              seconds before and after it in which the other project is measured, default 3

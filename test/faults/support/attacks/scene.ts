@@ -2,18 +2,17 @@
  * One attack on a real daemon: another project's requests run at a steady rate before, during and after it. Daemon, attackers, providers and the
  * steady client are processes of their own. It runs in real time.
  */
-import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ManagementClient } from '../../../../daemon/api/client.js';
-import { rssMb, rssOfTreeMb, treeCpuMs } from '../../../bench/machine.js';
+import { treeCpuMs } from '../../../bench/machine.js';
 import { MANAGEMENT_TOKEN, temporaryFolder } from '../../../support/daemon.js';
 import { canary } from '../../../support/canaries.js';
 import { type DaemonProcess, launchDaemon } from '../../../support/process.js';
-import { forgetPeak } from '../measured-daemon.js';
 import { type AttackOptions, planOf, SECRET } from './catalog.js';
 import { Child } from './child.js';
-import type { HeapSize } from './heap-probe.js';
+import { Memory } from './memory.js';
 import type {
   AttackerPlan,
   AttackerReport,
@@ -26,7 +25,6 @@ import type {
 
 const PER_SECOND = 50;
 const WARM_UP_MS = 1_500;
-const SAMPLE_EVERY_MS = 100;
 const GRACE_S = 5;
 /** How long after the grace a daemon may take to end before it is killed. */
 const LATEST_MS = 5_000;
@@ -294,73 +292,4 @@ export function phaseOf(all: readonly SteadyRequest[], fromMs: number, toMs: num
   for (const { status } of those) statuses[status] = (statuses[status] ?? 0) + 1;
   const quantile = (share: number) => times[Math.min(times.length - 1, Math.floor(times.length * share))] ?? NaN;
   return { p50Ms: quantile(0.5), p99Ms: quantile(0.99), requests: those.length, statuses };
-}
-
-interface Sizes {
-  rssMb: number;
-  heapMb: number;
-  externalMb: number;
-}
-
-/** Watches the memory of a daemon and its workers. */
-class Memory {
-  readonly #pid: number;
-  readonly #folder: string;
-  readonly #timer: NodeJS.Timeout;
-  #peak: Sizes = { rssMb: 0, heapMb: 0, externalMb: 0 };
-
-  constructor(pid: number, folder: string) {
-    this.#pid = pid;
-    this.#folder = folder;
-    this.#timer = setInterval(() => {
-      this.#sample();
-    }, SAMPLE_EVERY_MS);
-  }
-
-  /** The process IDs of the daemon and its workers. */
-  processes(): number[] {
-    return readdirSync(this.#folder)
-      .map(Number)
-      .filter((pid) => !Number.isNaN(rssMb(pid, 'now')));
-  }
-
-  now(): Sizes {
-    const heaps = readdirSync(this.#folder).map((name) => heapOf(join(this.#folder, name)));
-    return {
-      rssMb: rssOfTreeMb(this.#pid),
-      heapMb: Math.max(0, ...heaps.map(({ heapMb }) => heapMb)),
-      externalMb: Math.max(0, ...heaps.map(({ externalMb }) => externalMb)),
-    };
-  }
-
-  forget(): void {
-    for (const pid of this.processes()) forgetPeak(pid);
-    this.#peak = this.now();
-  }
-
-  stop(): Sizes {
-    clearInterval(this.#timer);
-    return this.#peak;
-  }
-
-  #sample(): void {
-    const { rssMb: sumMb, heapMb, externalMb } = this.now();
-    // The kernel knows the peak of one process exactly.
-    const [only, ...others] = this.processes();
-    const highestMb = only !== undefined && others.length === 0 ? rssMb(only, 'highest') : sumMb;
-    const largest = (a: number, b: number) => (Number.isNaN(b) ? a : Math.max(a, b));
-    this.#peak = {
-      rssMb: largest(this.#peak.rssMb, highestMb),
-      heapMb: largest(this.#peak.heapMb, heapMb),
-      externalMb: largest(this.#peak.externalMb, externalMb),
-    };
-  }
-}
-
-function heapOf(path: string): HeapSize {
-  try {
-    return JSON.parse(readFileSync(path, 'utf8')) as HeapSize;
-  } catch {
-    return { heapMb: 0, peakHeapMb: 0, externalMb: 0, peakExternalMb: 0 }; // It is being written.
-  }
 }
