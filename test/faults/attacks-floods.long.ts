@@ -13,11 +13,15 @@ const GRACE_MS = 5_000;
 /** What a daemon needs to end after the grace. */
 const ENDING_MS = 1_500;
 
+/** With several workers half of the requests may be served well while the others wait: then p99 shows it. A busy machine explains two seconds. */
+const LONGEST_P99_MS = 2_000;
+
 /** The other project's requests are all answered, in not more than twice the time. */
 function expectUndisturbed({ before, during, after }: SceneResult): void {
   expect(Object.keys(during.statuses), "the other project's responses").to.deep.equal(['200']);
   expect(Object.keys(after.statuses), "the other project's responses after it").to.deep.equal(['200']);
   expect(during.p50Ms, "the other project's p50").to.be.at.most(2 * Math.max(before.p50Ms, after.p50Ms));
+  expect(during.p99Ms, "the other project's p99").to.be.at.most(LONGEST_P99_MS + 2 * before.p99Ms);
 }
 
 function expectBounded({ rssBeforeMb, rssPeakMb, died, workersLost }: SceneResult, processes = 1): void {
@@ -55,6 +59,8 @@ describe('Floods and clients that do not read, with a heap of 256 MB', function 
     ...['after-refusal', 'segments'].map((variant) => `--variant ${variant} --connections 8`),
     '--target manage --connections 8',
     '--target admin --connections 8',
+    '--target manage --connections 8 --workers 2',
+    '--target admin --connections 8 --workers 2',
     '--variant after-refusal --target manage --connections 8',
   ];
   for (const args of UPLOADS) {
