@@ -15,7 +15,7 @@ export function whyNoNamespace(): string | null {
   return null;
 }
 
-/** @returns the exit code. */
+/** SIGTERM and SIGINT are passed on to the command. @returns its exit code. */
 export async function inSmallNamespace(command: readonly string[]): Promise<number> {
   const name = `llmp-attack-${process.pid}`;
   const ip = (...args: string[]) => {
@@ -32,6 +32,7 @@ export async function inSmallNamespace(command: readonly string[]): Promise<numb
     within('ip', 'link', 'set', 'lo', 'mtu', '1500');
     for (const which of ['rmem', 'wmem']) within('sysctl', '-qw', `net.ipv4.tcp_${which}=${BUFFER_BYTES}`);
     const child = spawn('ip', ['netns', 'exec', name, ...command], { stdio: 'inherit' });
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => child.kill(signal));
     return await new Promise((resolve) => {
       child.once('exit', (code) => {
         resolve(code ?? 1);

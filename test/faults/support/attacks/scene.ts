@@ -83,6 +83,9 @@ interface Tenant {
 
 export async function runAttack(options: SceneOptions): Promise<SceneResult> {
   const scene = new Scene(options);
+  // The daemon would survive this process.
+  const stopAtOnce = () => void scene.stop().finally(() => process.exit(1));
+  process.once('SIGTERM', stopAtOnce).once('SIGINT', stopAtOnce);
   try {
     return await scene.run();
   } finally {
