@@ -63,7 +63,7 @@ export interface SceneResult {
   /** CPU time of the daemon during the attack, and for each MB that attackers and their provider sent. */
   cpuMs: number;
   cpuMsPerMb: number;
-  /** How the daemon ended by itself during the attack; null if it did not. */
+  /** How the daemon ended by itself, during the attack or after it; null if it did not. */
   died: string | null;
   /** Worker processes that ended. */
   workersLost: number;
@@ -154,14 +154,13 @@ class Scene {
     const cpuMs = isAlive() ? treeCpuMs(pid) - cpuBeforeMs : NaN;
     const ended = await attackers.report();
     const providerReport = await hostileProvider.report();
-    const isAliveAfter = isAlive();
-    const died = isAliveAfter ? null : whyEnded(daemon);
     const workersLost = this.#options.workers > 1 ? workers.filter((it) => !memory.processes().includes(it)).length : 0;
     await attackers.stop();
     times.push(await passed(aloneMs));
     const { requests } = await client.report();
     const after = memory.now();
     const peak = memory.stop();
+    const died = isAlive() ? null : whyEnded(daemon);
     const stopMs = await this.#end();
     const forwarded = {
       steady: (await steadyProvider.report()).requests,
