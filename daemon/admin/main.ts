@@ -11,7 +11,7 @@ import { drain } from '../process/drain.js';
 import { reportFailure, EXIT, hangUp, nextCrash, nextSignal } from '../process/ending.js';
 import { createApp } from '../http/server/app.js';
 import { HeapGuard } from '../process/heap-guard.js';
-import { MemoryBounds } from '../http/server/memory-bounds.js';
+import { MemoryBounds, memoryLimitOf } from '../http/server/memory-bounds.js';
 import { createHttpServer } from '../http/server/server.js';
 import { addressOf, listen } from '../process/listen.js';
 import { type AdjustableLog, createLog } from '../process/log.js';
@@ -98,7 +98,7 @@ async function serve(run: AdminRun, settings: AdminSettings, log: AdjustableLog)
     app: createApp({ log, probes: probes, manage: null, admin, metrics: null, unknownPathErrors: null }),
     clock: realClock,
     log,
-    bounds: new MemoryBounds({ clock: realClock, heap, log }),
+    bounds: new MemoryBounds(realClock, memoryLimitOf({ clock: realClock, heap, log })),
     maxConnections,
     keepAliveMs: settings.clientKeepAliveMs,
     isDraining: () => readiness.isDraining,

@@ -1,6 +1,6 @@
 import type { Live, Settings } from '../../config/settings.js';
+import type { MemoryLimit } from '../core/memory-limit.js';
 import type { Clock, Log } from '../core/ports.js';
-import type { MemoryBounds } from '../http/server/memory-bounds.js';
 import type { HeapGuard } from '../process/heap-guard.js';
 import type { PrimaryLink } from '../store/ipc/primary-link.js';
 import type { DatabaseTimeouts } from '../store/sql/timeouts.js';
@@ -23,8 +23,8 @@ export interface BuildContext {
   /** The timeout in ms of Redis commands that a request waits for; undefined for the default. */
   redisCommandMs: number | undefined;
   heap: HeapGuard;
-  /** Memory limits of this process. */
-  bounds: MemoryBounds;
+  /** For what this process holds between clients and providers. */
+  memory: MemoryLimit;
   /** Whether this process is the primary of several workers. */
   isPrimary: boolean;
   /** A worker's connection to its primary; null in other processes. */

@@ -65,7 +65,7 @@ export async function buildCore(
   context: BuildContext,
   { stores, auditFiles, shared, crew, ofInstance }: Storage,
 ): Promise<Core> {
-  const { settings, live, log, clock, version, instanceId, bounds, link } = context;
+  const { settings, live, log, clock, version, instanceId, memory, link } = context;
   const isServer = settings.database.driver !== 'sqlite';
   const { database, records, lookup, ledger, clusterStore } = stores;
   const isShared = clusterStore !== null;
@@ -100,7 +100,7 @@ export async function buildCore(
     });
   const dayTop = new DayTop({ store: stores.usage, flush: () => usage.flush(), clock, log });
   const top = new TopReports({ recent: recentTop, day: dayTop, usage, peers: peers || null, clock });
-  const cache = shared.cache && new ResponseCache({ store: shared.cache, clock, live, memory: bounds.memory });
+  const cache = shared.cache && new ResponseCache({ store: shared.cache, clock, live, memory });
   const cacheUpkeep = new CacheManager({ cache: cache && crew ? cacheOf(crew, cache) : cache, records, clock, log });
   const registry = new Registry(records, admission, clock, {
     defaultOrigin: settings.upstreamBaseUrl.origin,

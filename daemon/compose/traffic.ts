@@ -17,7 +17,7 @@ import { type TokenSelfHandler, tokenSelfHandler } from '../http/server/token-se
 import type { Metrics } from '../metrics/metrics.js';
 import type { Sources } from '../metrics/sources.js';
 import { type ConnectionLimits, maxDescriptors, limitToDescriptors } from '../process/descriptors.js';
-import type { MemoryBounds } from '../http/server/memory-bounds.js';
+import { MemoryBounds } from '../http/server/memory-bounds.js';
 import type { HeapGuard } from '../process/heap-guard.js';
 import type { BuildContext } from './context.js';
 import type { Core } from './core.js';
@@ -54,10 +54,11 @@ export interface Traffic {
 }
 
 export async function buildTraffic(context: BuildContext, core: Core, external: ExternalRecorders): Promise<Traffic> {
-  const { settings, live, log, clock, daemonId, heap, bounds, link } = context;
+  const { settings, live, log, clock, daemonId, heap, memory, link } = context;
   const { maxRequestBytes, proxyPrefixes } = settings;
   const { admission, rateLimits, cache, readiness } = core;
   const connections = connectionsFor(settings, log);
+  const bounds = new MemoryBounds(clock, memory);
   const upstreams = new Upstreams({ ...settings, ...connections }, live, clock, bounds.intake.slices);
   const completions = new CompletionQueue(clock);
   const mostCaptured = settings.observabilityCaptureBodies ? settings.observabilityMaxBodyBytes : null;
@@ -72,7 +73,7 @@ export async function buildTraffic(context: BuildContext, core: Core, external: 
           inFlight: () => ({ http: proxy.inFlight, websocket: upgrades.inFlight }),
           ...sourcesOf(context, core, external),
           shed: () => heap.refused,
-          dropped: () => bounds.dropped,
+          dropped: () => memory.dropped,
           ...external.ofWorkers,
         })
       : null;
@@ -89,7 +90,7 @@ export async function buildTraffic(context: BuildContext, core: Core, external: 
     rateLimits,
     addressOf,
     unreadResponses: bounds.unreadResponses,
-    memory: bounds.memory,
+    memory,
     clock,
     live,
     upstreams,

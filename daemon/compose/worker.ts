@@ -48,7 +48,7 @@ function figuresOf({ admission, cache, rateLimits, readiness }: Core, traffic: T
       hits: cache?.hits ?? 0,
       misses: cache?.misses ?? 0,
       shed: heap.refused,
-      dropped: bounds.dropped,
+      dropped: bounds.memory.dropped,
       failedTicks: failed,
     },
     gauges: { http: proxy.inFlight, websocket: upgrades.inFlight, ...admission.size },

@@ -8,7 +8,7 @@ const FIRST_CAPACITY = 4 * 1024;
 export class GatheredBytes {
   #bytes: Buffer | null = null;
   #length = 0;
-  /** Whether `#bytes` is a copy of several pieces, with room behind them. */
+  /** Whether `#bytes` is a copy of several pieces, with room for more. */
   #isCopy = false;
 
   get length(): number {

@@ -1,7 +1,7 @@
 /**
  * The one limit for memory that a process holds between clients and providers: input that is not served yet, bodies and responses that
  * the other side does not take, copies for the cache. Pieces count as objects, not only as bytes, since a hostile peer sends one byte at
- * a time. When memory is short, those who hold the most lose it, whoever they are.
+ * a time. When memory is short, those who hold the most lose it.
  */
 import { LinkedSet, LinkedSetMember } from './linked-set.js';
 
@@ -12,7 +12,7 @@ export interface MemoryLimitOptions {
   /** Whether the heap has no room for another request. Cheap to ask. */
   heap: { readonly isFull: boolean };
   /** Called for each holder that is ended. */
-  onDropped: () => void;
+  onDropped: (() => void) | null;
   /** Limit for all holders together. Read whenever it could be exceeded. */
   maxBytes: () => number;
 }
@@ -29,6 +29,8 @@ export class MemoryLimit {
   /** The oldest first. */
   readonly #holders = new LinkedSet<HeldMemory>();
   #bytes = 0;
+  /** Number of holders that were ended because memory was short. */
+  dropped = 0;
 
   constructor(options: MemoryLimitOptions) {
     this.#options = options;
@@ -67,7 +69,8 @@ export class MemoryLimit {
 
   #drop(holder: HeldMemory): void {
     holder.release();
-    this.#options.onDropped();
+    this.dropped += 1;
+    this.#options.onDropped?.();
     holder.drop();
   }
 }
@@ -77,7 +80,7 @@ export class HeldMemory extends LinkedSetMember {
   readonly #limit: MemoryLimit;
   /** In whole bytes: a sum of fractions would drift. */
   bytes = 0;
-  /** Ends whoever holds the memory, such as a connection. The memory is released already. */
+  /** Ends the holder, such as a connection. Its memory is released already. */
   readonly drop: () => void;
 
   constructor(limit: MemoryLimit, drop: () => void) {

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Registry } from 'prom-client';
 import type { Clock, Log } from '../core/ports.js';
 import { HeapGuard } from '../process/heap-guard.js';
-import { MemoryBounds } from '../http/server/memory-bounds.js';
+import { MemoryBounds, memoryLimitOf } from '../http/server/memory-bounds.js';
 import { createHttpServer, type HttpServer } from '../http/server/server.js';
 
 export interface ProbeOptions {
@@ -53,7 +53,7 @@ export function createProbeServer({ registry, state, isDraining, clock, log }: P
     app,
     clock,
     log,
-    bounds: new MemoryBounds({ clock, heap, log }),
+    bounds: new MemoryBounds(clock, memoryLimitOf({ clock, heap, log })),
     maxConnections: MAX_CONNECTIONS,
     isDraining,
     live: { current: { corsAllowedOrigins: undefined } },

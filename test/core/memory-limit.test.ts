@@ -5,7 +5,7 @@ import { HeldMemory, MemoryLimit, PIECE_BYTES } from '../../daemon/core/memory-l
 
 describe('a memory limit', () => {
   const limitOf = (maxBytes: number, heap = { isFull: false }) =>
-    new MemoryLimit({ heap, onDropped: () => undefined, maxBytes: () => maxBytes });
+    new MemoryLimit({ heap, onDropped: null, maxBytes: () => maxBytes });
   const holdersOf = (limit: MemoryLimit, count: number, dropped: unknown[] = []) =>
     Array.from({ length: count }, () => {
       const holder: HeldMemory = new HeldMemory(limit, () => dropped.push(holder));

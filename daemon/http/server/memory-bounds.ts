@@ -14,7 +14,7 @@ export interface Heap {
   readonly isFull: boolean;
 }
 
-export interface MemoryBoundsOptions {
+export interface MemoryLimitSources {
   clock: Clock;
   heap: Heap;
   log: Pick<Log, 'warn'>;
@@ -22,26 +22,29 @@ export interface MemoryBoundsOptions {
   live?: Live<'httpCacheMaxObjectBytes'>;
 }
 
+/** The memory limit of a process. */
+export function memoryLimitOf({ clock, heap, log, live }: MemoryLimitSources): MemoryLimit {
+  const throttle = new LogThrottle(clock, LOG_EVERY_MS, (connections) => {
+    log.warn('connections were closed: too much was waiting for their clients or providers', { connections });
+  });
+  return new MemoryLimit({
+    heap,
+    maxBytes: () => MAX_BYTES + (live?.current.httpCacheMaxObjectBytes ?? 0),
+    onDropped: () => {
+      throttle.record();
+    },
+  });
+}
+
+/** What the listeners of a process share to keep to its memory limit. */
 export class MemoryBounds {
   readonly memory: MemoryLimit;
   readonly intake: Intake;
   readonly unreadResponses: UnreadResponses;
-  /** Number of connections and copies that were dropped because memory was short. */
-  dropped = 0;
 
-  constructor({ clock, heap, log, live }: MemoryBoundsOptions) {
-    const throttle = new LogThrottle(clock, LOG_EVERY_MS, (connections) => {
-      log.warn('connections were closed: too much was waiting for their clients or providers', { connections });
-    });
-    this.memory = new MemoryLimit({
-      heap,
-      maxBytes: () => MAX_BYTES + (live?.current.httpCacheMaxObjectBytes ?? 0),
-      onDropped: () => {
-        this.dropped += 1;
-        throttle.record();
-      },
-    });
-    this.intake = new Intake({ clock, memory: this.memory });
-    this.unreadResponses = new UnreadResponses({ clock, memory: this.memory });
+  constructor(clock: Clock, memory: MemoryLimit) {
+    this.memory = memory;
+    this.intake = new Intake({ clock, memory });
+    this.unreadResponses = new UnreadResponses({ clock, memory });
   }
 }

@@ -58,7 +58,7 @@ export interface ChunkCount {
 /**
  * Runs `parse`, and hands over what it yields of a body as one piece, whatever chunks it was sent in.
  *
- * @param count is added to for each chunk, and begins anew after each message.
+ * @param count is added to for each chunk, and begins again after each message.
  */
 export function joiningChunks(parser: Parser, count: ChunkCount, parse: () => void): void {
   const { kOnBody, kOnMessageComplete } = parser.constructor;

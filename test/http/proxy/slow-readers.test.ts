@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { Server } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { expect } from 'chai';
-import { MemoryBounds } from '../../../daemon/http/server/memory-bounds.js';
+import { MemoryBounds, memoryLimitOf } from '../../../daemon/http/server/memory-bounds.js';
 import { createHttpServer } from '../../../daemon/http/server/server.js';
 import { TestClock } from '../../support/clock.js';
 import { recordingLog } from '../../support/daemon.js';
@@ -30,7 +30,7 @@ describe('a client that reads its response slowly', () => {
       },
       clock,
       log,
-      bounds: new MemoryBounds({ clock, heap: { isFull: false }, log }),
+      bounds: new MemoryBounds(clock, memoryLimitOf({ clock, heap: { isFull: false }, log })),
       maxConnections: 10,
       isDraining: () => false,
       live: { current: { corsAllowedOrigins: undefined } },

@@ -72,8 +72,7 @@ for (const workers of [1, 3]) {
   });
 }
 
-const limitOf = (bytes: number) =>
-  new MemoryLimit({ heap: { isFull: false }, onDropped: () => undefined, maxBytes: () => bytes });
+const limitOf = (bytes: number) => new MemoryLimit({ heap: { isFull: false }, onDropped: null, maxBytes: () => bytes });
 
 describe('requests that wait for the primary', () => {
   let server: Server | null = null;

@@ -61,7 +61,7 @@ export class Instance {
     this.index = index;
     this.store = new GatedStore(store, gates, instanceId, isGated);
     this.admission = new Admission({ lookup: tables, ledger: tables, clock, log: silent, instanceId, staleLimitMs: 0 });
-    const memory = new MemoryLimit({ heap: { isFull: false }, onDropped: () => undefined, maxBytes: () => Infinity });
+    const memory = new MemoryLimit({ heap: { isFull: false }, onDropped: null, maxBytes: () => Infinity });
     this.cache = new ResponseCache({ store: this.store, clock, live, memory });
     const sink = new AuditSink();
     const records = {
