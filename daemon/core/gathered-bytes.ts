@@ -1,6 +1,7 @@
 import { PIECE_BYTES } from './memory-limit.js';
 
 const FIRST_CAPACITY = 4 * 1024;
+const NOTHING = Buffer.alloc(0);
 
 /**
  * Bytes that wait, as one piece however small the pieces were that they arrived in. A single piece is not copied.
@@ -40,7 +41,8 @@ export class GatheredBytes {
 
   /** @returns all bytes, which are no longer held here; an empty buffer if there are none. */
   take(): Buffer {
-    const bytes = this.#bytes?.subarray(0, this.#length) ?? Buffer.alloc(0);
+    const held = this.#bytes ?? NOTHING;
+    const bytes = held.length === this.#length ? held : held.subarray(0, this.#length);
     this.#bytes = null;
     this.#length = 0;
     this.#isCopy = false;

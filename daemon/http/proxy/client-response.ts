@@ -4,7 +4,7 @@ import type { StoredResponse } from '../../core/ports.js';
 import type { Refusal } from '../../core/refusal.js';
 import type { Ages } from '../../core/cache/request-directives.js';
 import { type CorsFields, corsFields, type CorsSettings, preflightFields } from '../cors.js';
-import { HeldMemory, type MemoryLimit } from '../../core/memory-limit.js';
+import type { MemoryLimit } from '../../core/memory-limit.js';
 import type { Outcome } from '../../core/events.js';
 import type { UnreadResponses } from '../unread-responses.js';
 import type { TurnTasks } from './turn-queue.js';
@@ -80,15 +80,7 @@ export class ClientResponse {
     this.#res = res;
     this.#record = record;
     this.#settings = settings;
-    const memory = new HeldMemory(exchange.options.memory, () => {
-      exchange.destroy('client_closed');
-    });
-    this.#writer = new ResponseWriter(res, {
-      listener: exchange,
-      turnTasks,
-      memory,
-      unread: exchange.options.unreadResponses,
-    });
+    this.#writer = new ResponseWriter(res, exchange, turnTasks);
   }
 
   /** Whether the client does not read what was sent. */

@@ -1,8 +1,9 @@
 import type { Socket } from 'node:net';
 
 const STATUS_LINE = Buffer.from('HTTP/1.1 1'); // HTTP/1.0 has no interim responses.
+const FIRST_DIGIT = STATUS_LINE.length - 1;
 const LAST_DIGIT = STATUS_LINE.length + 1;
-const [CR = 0, LF = 0, ZERO = 0, TWO = 0] = Buffer.from('\r\n02');
+const [CR = 0, LF = 0, ZERO = 0, ONE = 0, TWO = 0] = Buffer.from('\r\n012');
 
 /**
  * Lets undici pass over `100 Continue`, as it passes over every other interim response: a provider may send one that was not requested (RFC
@@ -34,6 +35,11 @@ export class InterimContinue {
   }
 
   #look(bytes: Buffer): void {
+    // Nearly always this is all there is to see: a final status.
+    if (this.#part === 'status' && this.#matched === 0 && (bytes[FIRST_DIGIT] ?? ONE) !== ONE) {
+      this.#part = 'final';
+      return;
+    }
     for (let at = 0; at < bytes.length && this.#part !== 'final'; at++) {
       if (this.#part === 'status') this.#status(bytes, at);
       else this.#interim(bytes[at]);

@@ -84,9 +84,8 @@ export class PacedReads {
     if (hasRead) this.#judge();
     const bytes = this.#mayRead() ? this.#readSome(hasRead) : null;
     this.#unparsed = bytes === null ? 0 : bytes.length;
-    if (bytes !== null) return bytes;
-    this.#options.onReadEnd();
-    return null;
+    if (bytes === null && hasRead) this.#options.onReadEnd();
+    return bytes;
   }
 
   /** Judges the last read by its pieces. */

@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
-import type { HeldMemory } from '../../core/memory-limit.js';
+import type { Outcome } from '../../core/events.js';
+import { HeldMemory, type MemoryLimit } from '../../core/memory-limit.js';
 import { Outlet } from '../outlet.js';
 import type { UnreadResponses } from '../unread-responses.js';
 import type { TurnTask, TurnTasks } from './turn-queue.js';
@@ -9,32 +10,42 @@ export interface DrainListener {
   onDrain(): void;
 }
 
-interface ResponseWriterOptions {
-  listener: DrainListener;
-  turnTasks: TurnTasks;
-  /** What the client has not read counts here. */
-  memory: HeldMemory;
-  unread: Pick<UnreadResponses, 'watch'>;
+interface ResponseOwner extends DrainListener {
+  readonly options: { memory: MemoryLimit; unreadResponses: Pick<UnreadResponses, 'watch'> };
+  destroy(outcome: Outcome): void;
 }
 
 /** Writer of a response to the client, as it arrives and no faster than the client reads. */
 export class ResponseWriter implements TurnTask {
   readonly #res: ServerResponse;
-  readonly #options: ResponseWriterOptions;
-  readonly #outlet: Outlet;
+  readonly #owner: ResponseOwner;
+  readonly #turnTasks: TurnTasks;
+  /** Null for a response that arrived in one piece. */
+  #outlet: Outlet | null = null;
+  #memory: HeldMemory | null = null;
   #isHeadPending = false;
   #firstChunk: Buffer | null = null;
   #isEndPending = false;
 
-  constructor(res: ServerResponse, options: ResponseWriterOptions) {
+  constructor(res: ServerResponse, owner: ResponseOwner, turnTasks: TurnTasks) {
     this.#res = res;
-    this.#options = options;
-    this.#outlet = new Outlet({
+    this.#owner = owner;
+    this.#turnTasks = turnTasks;
+  }
+
+  #newOutlet(): Outlet {
+    const owner = this.#owner;
+    const res = this.#res;
+    const memory = new HeldMemory(owner.options.memory, () => {
+      owner.destroy('client_closed');
+    });
+    this.#memory = memory;
+    return new Outlet({
       write: (bytes, written) => res.write(bytes, written),
       onReady: () => {
-        options.listener.onDrain();
+        owner.onDrain();
       },
-      memory: options.memory,
+      memory,
     });
   }
 
@@ -44,7 +55,7 @@ export class ResponseWriter implements TurnTask {
     this.#res.writeHead(status, headers);
     // The head is sent together with what arrives of the body in the same turn, but does not wait for more.
     this.#isHeadPending = true;
-    this.#options.turnTasks.add(this);
+    this.#turnTasks.add(this);
   }
 
   /** @returns false if the client does not take more for now; wait for `onDrain`. */
@@ -54,15 +65,15 @@ export class ResponseWriter implements TurnTask {
       return true;
     }
     this.flushPending();
-    return this.#outlet.send(chunk);
+    return (this.#outlet ??= this.#newOutlet()).send(chunk);
   }
 
   get isUnread(): boolean {
-    return this.#outlet.isBusy || this.#res.writableNeedDrain;
+    return this.#outlet?.isBusy === true || this.#res.writableNeedDrain;
   }
 
   close(): void {
-    this.#options.memory.release();
+    this.#memory?.release();
   }
 
   /**
@@ -71,7 +82,7 @@ export class ResponseWriter implements TurnTask {
    */
   writeLast(chunk: Buffer): void {
     this.flushPending();
-    this.#outlet.flush();
+    this.#outlet?.flush();
     this.#res.write(chunk);
     this.#uncork();
   }
@@ -97,9 +108,9 @@ export class ResponseWriter implements TurnTask {
       this.#isEndPending = true;
       return;
     }
-    this.#outlet.flush();
+    this.#outlet?.flush();
     this.#res.end();
-    this.#options.unread.watch(this.#res);
+    this.#owner.options.unreadResponses.watch(this.#res);
   }
 
   atEndOfTurn(): void {
@@ -116,9 +127,9 @@ export class ResponseWriter implements TurnTask {
     if (this.#isEndPending) {
       if (chunk === null) res.end();
       else endWithBody(res, chunk);
-      this.#options.unread.watch(res);
+      this.#owner.options.unreadResponses.watch(res);
     } else if (chunk === null) res.flushHeaders();
-    else this.#outlet.send(chunk); // If this fills the client's buffer, the next chunk notices it.
+    else (this.#outlet ??= this.#newOutlet()).send(chunk); // If this fills the client's buffer, the next chunk notices it.
     return this.#isEndPending;
   }
 }
