@@ -24,14 +24,16 @@ function expectUndisturbed({ before, during, after }: SceneResult): void {
   expect(during.p99Ms, "the other project's p99").to.be.at.most(LONGEST_P99_MS + 2 * before.p99Ms);
 }
 
-function expectBounded({ rssBeforeMb, rssPeakMb, died, workersLost }: SceneResult, processes = 1): void {
+function expectBounded(result: SceneResult, processes = 1): void {
+  const { rssBeforeMb, rssPeakMb, died, workersLost } = result;
   expect({ died, workersLost }).to.deep.equal({ died: null, workersLost: 0 });
   expect(rssPeakMb - rssBeforeMb, 'MB more').to.be.below(MOST_MB * processes);
+  expectRecorded(result);
 }
 
 /** Each request that reached a provider is recorded, and the daemon ends within the grace. */
-function expectRecorded({ uses, stopMs }: SceneResult): void {
-  expect(stopMs, 'ends after SIGTERM').to.be.a('number');
+function expectRecorded({ uses, stopMs, stopCode }: SceneResult): void {
+  expect(stopCode, 'its exit code after SIGTERM').to.equal(0);
   expect(stopMs).to.be.below(GRACE_MS + ENDING_MS);
   for (const [who, { forwarded, counted, reported }] of Object.entries(uses)) {
     expect(counted, `uses of ${who}`).to.be.at.least(forwarded);

@@ -42,7 +42,7 @@ export function rowOf(title: string, result: SceneResult): string {
         ? ''
         : result.stopMs === null
           ? 'SIGTERM did not end it'
-          : `stopped in ${ms(result.stopMs)} ms`,
+          : `stopped in ${ms(result.stopMs)} ms${result.stopCode === 0 ? '' : `, EXIT CODE ${result.stopCode ?? 'none'}`}`,
       ...Object.entries(uses).map(
         ([who, { forwarded, counted, reported }]) =>
           `${who}: ${forwarded} forwarded, ${counted} counted, ${reported} reported`,

@@ -70,8 +70,9 @@ export interface SceneResult {
   attackers: AttackerReport;
   /** Bytes that the attackers' provider sent, in MB. */
   providerSentMb: number;
-  /** How long the daemon took to end after SIGTERM; null if it had to be killed. */
+  /** How long the daemon took to end after SIGTERM, and its exit code; null if it had to be killed, or had ended before. */
   stopMs: number | null;
+  stopCode: number | null;
   /** Requests that a provider received, and how many of them are recorded after a restart, as uses of the token and in the usage report. */
   uses: Record<'steady' | 'attackers', { forwarded: number; counted: number; reported: number }>;
 }
@@ -185,6 +186,7 @@ class Scene {
       attackers: ended,
       providerSentMb: providerReport.sentBytes / 1e6,
       stopMs: died === null ? stopMs : null,
+      stopCode: died === null ? daemon.child.exitCode : null,
       uses: await this.#uses(env, { steady, attackers: hostile }, forwarded),
     };
   }
