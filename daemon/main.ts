@@ -22,6 +22,7 @@ import {
   nextCrash,
   nextSignal,
   CREDENTIALS_NOT_CHECKED,
+  stopped,
 } from './process/ending.js';
 import { addressOf } from './process/listen.js';
 import { isJournalStream, STDERR, STDOUT } from './process/journal.js';
@@ -131,7 +132,7 @@ async function serve(read: () => Loaded): Promise<number> {
     code = await Promise.race([signalled, crashed, daemon.failed]);
   } finally {
     stopping();
-    await daemon.stop();
+    await stopped(daemon.stop());
   }
   log.info('stopped');
   if (code === EXIT.hangUp) hangUp();

@@ -8,7 +8,7 @@ import { adminUi } from './mount.js';
 import { ManagementClient } from '../api/client.js';
 import { realClock } from '../process/clock.js';
 import { drain } from '../process/drain.js';
-import { reportFailure, EXIT, hangUp, nextCrash, nextSignal } from '../process/ending.js';
+import { reportFailure, EXIT, hangUp, nextCrash, nextSignal, stopped } from '../process/ending.js';
 import { createApp } from '../http/server/app.js';
 import { HeapGuard } from '../process/heap-guard.js';
 import { MemoryBounds, memoryLimitOf } from '../http/server/memory-bounds.js';
@@ -113,7 +113,7 @@ async function serve(run: AdminRun, settings: AdminSettings, log: AdjustableLog)
   });
 
   const code = await Promise.race([signalled, crashed]);
-  await drain({
+  const draining = drain({
     servers: [listener],
     readiness,
     clock: realClock,
@@ -122,6 +122,7 @@ async function serve(run: AdminRun, settings: AdminSettings, log: AdjustableLog)
     endStreams: admin.endStreams,
     cutAll: () => undefined,
   });
+  await stopped(draining);
   log.info('stopped');
   if (code === EXIT.hangUp) hangUp();
   return code;

@@ -17,6 +17,7 @@ import { type TokenSelfHandler, tokenSelfHandler } from '../http/server/token-se
 import type { Metrics } from '../metrics/metrics.js';
 import type { Sources } from '../metrics/sources.js';
 import { type ConnectionLimits, maxDescriptors, limitToDescriptors } from '../process/descriptors.js';
+import { ParsingTurn } from '../http/proxy/paced-reads.js';
 import { MemoryBounds } from '../http/server/memory-bounds.js';
 import type { HeapGuard } from '../process/heap-guard.js';
 import type { BuildContext } from './context.js';
@@ -59,7 +60,12 @@ export async function buildTraffic(context: BuildContext, core: Core, external: 
   const { admission, rateLimits, cache, readiness } = core;
   const connections = connectionsFor(settings, log);
   const bounds = new MemoryBounds(clock, memory);
-  const upstreams = new Upstreams({ ...settings, ...connections }, live, clock, bounds.intake.slices);
+  const upstreams = new Upstreams(
+    { ...settings, ...connections },
+    live,
+    clock,
+    new ParsingTurn(bounds.intake.slices, memory),
+  );
   const completions = new CompletionQueue(clock);
   const mostCaptured = settings.observabilityCaptureBodies ? settings.observabilityMaxBodyBytes : null;
   const contents = new ContentReaders({ openDecoder, clock, maxCaptured: mostCaptured });

@@ -11,6 +11,7 @@ import {
   nextCrash,
   nextSignal,
   CREDENTIALS_NOT_CHECKED,
+  stopped,
 } from '../process/ending.js';
 import { isJournalStream, STDERR, STDOUT } from '../process/journal.js';
 import { createLog, type AdjustableLog } from '../process/log.js';
@@ -109,7 +110,7 @@ async function dispatch(settings: DispatcherSettings, log: AdjustableLog, isOnce
   });
   const ended = await Promise.race([signalled, crashed, dispatcher.done]);
   stopping();
-  await dispatcher.stop();
+  await stopped(dispatcher.stop());
   if (typeof ended === 'number') {
     log.info('stopped');
     if (ended === EXIT.hangUp) hangUp();

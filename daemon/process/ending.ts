@@ -39,6 +39,19 @@ export function nextSignal(exit: (code: number) => void): Promise<number> {
   });
 }
 
+/**
+ * Waits until a server has stopped. Meanwhile the process stays alive: neither paused connections nor the clock's timers keep it alive, and
+ * it would end before everything is recorded.
+ */
+export async function stopped(stopping: Promise<unknown>): Promise<void> {
+  const alive = setInterval(() => undefined, 60_000);
+  try {
+    await stopping;
+  } finally {
+    clearInterval(alive);
+  }
+}
+
 /** Ends the process by the signal itself: with a normal exit Node would abort while restoring the closed terminal. */
 export function hangUp(): void {
   process.removeAllListeners('SIGHUP');

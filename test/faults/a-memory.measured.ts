@@ -10,7 +10,7 @@ const MB = 1024 * 1024;
 /** Half of the time that a head has, so a head's own timeout is not what ends these. */
 const SOON_MS = 5 * SECOND_MS;
 /** The limit for all connections together. */
-const MOST_BYTES = 16 * MB;
+const MOST_BYTES = 49 * MB;
 
 describe('A: memory that unauthenticated clients can use', function () {
   this.timeout(60_000);
@@ -31,37 +31,24 @@ describe('A: memory that unauthenticated clients can use', function () {
     const HEAD = `GET /v1/models HTTP/1.1\r\nHost: a\r\n${`X-Filler: ${'x'.repeat(1_000)}\r\n`.repeat(42)}`;
 
     it('A20 unfinished heads are bounded over all connections: the oldest are closed, and others are served (finding B2)', async () => {
-      const clients = await open(600, HEAD);
+      const clients = await open(1_500, HEAD);
       const most = MOST_BYTES / HEAD.length;
       await eventually('the first ones are closed', () => openOf(clients) <= most, SOON_MS);
       expect(openOf(clients), 'connections that are left').to.be.above(most / 2);
       expect((await stage.ask(stage.get())).status).to.equal(200);
       const [newest] = clients.slice(-1);
       expect(newest?.isClosed).to.equal(false);
-      expect(stage.daemon.logged.join('')).to.include('connections were closed: too much was sent');
-    });
-
-    it('A20 heads that take more than a second are closed once half of the limit is used (finding B2)', async () => {
-      const slow = await open(10, 'GET /v1/models HTTP/1.1\r\nHost: a\r\n');
-      await read(slow, 30);
-      stage.daemon.clock.advance(2 * SECOND_MS);
-      expect(openOf(slow), 'while there is space').to.equal(10);
-      const many = await open(300, HEAD);
-      await read(many, HEAD.length);
-      stage.daemon.clock.advance(SECOND_MS / 5); // The daemon does not check at each byte.
-      many[0]?.send('X');
-      await eventually('the slow ones are closed', () => openOf(slow) === 0, SOON_MS);
-      expect(openOf(many), 'those that connected later').to.be.above(280);
+      expect(stage.daemon.logged.join('')).to.include('connections were closed: too much was waiting');
     });
 
     it('A20 unfinished heads count also after a request for a protocol upgrade (finding B2)', async () => {
       const upgrade = head('GET /live', null, { Connection: 'Upgrade', Upgrade: 'h2c' });
-      const clients = await open(600, upgrade + HEAD);
+      const clients = await open(1_500, upgrade + HEAD);
       await eventually('the first ones are closed', () => openOf(clients) <= MOST_BYTES / HEAD.length, SOON_MS);
     });
 
     it('A20 unfinished heads count also after requests that were served meanwhile (finding B2)', async () => {
-      const clients = await open(600, 'GET /none HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(3) + HEAD);
+      const clients = await open(1_500, 'GET /none HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(3) + HEAD);
       await eventually('the first ones are closed', () => openOf(clients) <= MOST_BYTES / HEAD.length, SOON_MS);
     });
 
@@ -88,9 +75,9 @@ describe('A: memory that unauthenticated clients can use', function () {
         if (exchange.target === '/v1/slow') held.push(exchange);
         else exchange.respond(200);
       };
-      const clients = await open(400, stage.get({}, '/v1/slow') + 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(2_400));
-      await eventually('some are closed', () => openOf(clients) <= 300);
-      expect(openOf(clients), 'connections that are left').to.be.above(100);
+      const clients = await open(1_000, stage.get({}, '/v1/slow') + 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(2_400));
+      await eventually('some are closed', () => openOf(clients) <= 900);
+      expect(openOf(clients), 'connections that are left').to.be.above(300);
       expect((await stage.ask(stage.get())).status).to.equal(200);
       for (const client of clients) client.destroy();
       // On connections with many waiting requests nothing is read, not even their end, until fewer wait.
@@ -103,7 +90,7 @@ describe('A: memory that unauthenticated clients can use', function () {
         held.push(exchange);
       };
       const large = `GET / HTTP/1.1\r\nHost: a\r\nX-Filler: ${'x'.repeat(12_000)}\r\n\r\n`.repeat(4);
-      const clients = await open(400, stage.get({}, '/v1/slow') + large);
+      const clients = await open(1_300, stage.get({}, '/v1/slow') + large);
       await eventually('some are closed', () => openOf(clients) <= MOST_BYTES / large.length);
       for (const client of clients) client.destroy();
       let areGone = false;
@@ -129,7 +116,7 @@ describe('A: memory that unauthenticated clients can use', function () {
       'Sec-WebSocket-Key': 'dGhlIHNhbXBsZSBub25jZQ==',
       'Sec-WebSocket-Version': '13',
     });
-    const clients = await open(300, handshake + 'x'.repeat(64 * 1024));
+    const clients = await open(900, handshake + 'x'.repeat(64 * 1024));
     const [oldest] = clients;
     expect(await oldest?.response()).to.include({ status: 503 });
     for (const client of clients) client.destroy();

@@ -255,10 +255,8 @@ export class Forwarding implements Dispatcher.DispatchHandler, ParsedResponse {
       this.#failAndAbort(malformed()); // 101 switches to another protocol, which was not requested.
       return true;
     }
-    if (status < 200) {
-      this.#pieces += 1 + rawHeaders.length;
-      return true; // The final response follows.
-    }
+    this.#pieces += status < 200 ? 1 + rawHeaders.length : 1;
+    if (status < 200) return true; // The final response follows.
     this.#connection.readKeepAlive(rawHeaders);
     if (status === 401) {
       // The project's key was rejected. The upstream's text may quote the key, so none of it is forwarded.

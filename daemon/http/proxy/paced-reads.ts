@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import { HeldMemory, type MemoryLimit } from '../../core/memory-limit.js';
 import type { TimeSlicedQueue } from '../time-sliced-queue.js';
 
 // What a chat response fits into. More is read at once if this contained few pieces.
@@ -7,16 +8,21 @@ const SLICE_BYTES = 4 * 1024;
 /** A read with more pieces, which are smaller than `SMALL_BYTES` on average, is dense. */
 const MANY_PIECES = 64;
 const SMALL_BYTES = 32;
+/** Memory for each byte of a head or of trailers: undici keeps a buffer for each name and value, which can have one byte each. */
+const HEADER_FACTOR = 50;
 /** Pieces that all connections together parse in a turn of the event loop. */
 const PIECES_PER_TURN = 1_000;
 
 /** What the connections to all upstreams parse in a turn of the event loop, in pieces: each one costs as much as many bytes do. */
 export class ParsingTurn {
   readonly #slices: Pick<TimeSlicedQueue, 'add'>;
+  /** What waits in the buffers of connections counts here. */
+  readonly memory: MemoryLimit;
   #pieces = 0;
 
-  constructor(slices: Pick<TimeSlicedQueue, 'add'>) {
+  constructor(slices: Pick<TimeSlicedQueue, 'add'>, memory: MemoryLimit) {
     this.#slices = slices;
+    this.memory = memory;
   }
 
   get isOver(): boolean {
@@ -70,6 +76,10 @@ export class PacedReads {
   #isWaiting = false;
   /** Bytes of the last read that are not parsed yet. */
   #unparsed = 0;
+  /** Bytes that were parsed since the last piece: of an incomplete head, or of trailers. */
+  #headerBytes = 0;
+  /** Null until there are more than a read of them. */
+  #memory: HeldMemory | null = null;
 
   constructor(socket: Socket, options: PacedReadsOptions) {
     this.#socket = socket;
@@ -91,9 +101,25 @@ export class PacedReads {
   /** Judges the last read by its pieces. */
   #judge(): void {
     const pieces = this.#options.onParsed();
+    if (pieces === 0) this.#countHeader();
+    else if (this.#headerBytes > 0) this.#endHeader();
     if (pieces <= MANY_PIECES) return;
     this.#options.turn.count(pieces);
     this.#isDense ||= this.#unparsed < pieces * SMALL_BYTES;
+  }
+
+  #countHeader(): void {
+    this.#headerBytes += this.#unparsed;
+    if (this.#headerBytes < FIRST_BYTES) return;
+    this.#memory ??= new HeldMemory(this.#options.turn.memory, () => {
+      this.#socket.destroy(new Error('dropped while its headers arrived, because memory was short'));
+    });
+    this.#memory.hold(this.#headerBytes * HEADER_FACTOR);
+  }
+
+  #endHeader(): void {
+    this.#headerBytes = 0;
+    this.#memory?.release();
   }
 
   #mayRead(): boolean {
@@ -106,7 +132,8 @@ export class PacedReads {
 
   #readSome(hasRead: boolean): Buffer | null {
     const { readableLength } = this.#socket;
-    const most = this.#isDense ? SLICE_BYTES : hasRead ? Infinity : FIRST_BYTES;
+    const isHeader = this.#headerBytes >= FIRST_BYTES;
+    const most = this.#isDense || isHeader ? SLICE_BYTES : hasRead ? Infinity : FIRST_BYTES;
     this.#isGranted = false;
     return this.#read(readableLength > most ? most : undefined) as Buffer | null;
   }
@@ -126,9 +153,10 @@ export class PacedReads {
     this.#isPaused = true;
   }
 
-  /** Lets undici read again, but only with the next event of the socket. */
+  /** The response has ended. Lets undici read again, but only with the next event of the socket. */
   unpause(): void {
     this.#isPaused = false;
+    if (this.#headerBytes > 0) this.#endHeader();
   }
 
   /** Lets undici read what has arrived meanwhile. */

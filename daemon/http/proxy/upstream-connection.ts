@@ -37,8 +37,11 @@ export interface ParsedResponse {
   handOver(): void;
 }
 
-/** The queue of what is written to a socket. */
-type QueuingSocket = Socket & { _writableState: { highWaterMark: number } };
+/** The limits of what waits in the buffers of a socket. */
+type QueuingSocket = Socket & Record<'_readableState' | '_writableState', { highWaterMark: number }>;
+
+// Less than undici's own: as much stays in memory for each client that does not read.
+const MAX_READ_AHEAD_BYTES = 16 * 1024;
 
 /** A slot for one connection. After a connection is lost, the next request opens a new one in the same slot. */
 export class UpstreamConnection {
@@ -112,6 +115,7 @@ export class UpstreamConnection {
     });
     this.#socket = socket as QueuingSocket;
     this.#normalQueueBytes = this.#socket._writableState.highWaterMark;
+    this.#socket._readableState.highWaterMark = MAX_READ_AHEAD_BYTES;
     // Registered before undici's own listener, so that `failure` is set when undici reports the end of the response.
     socket.once('error', (error) => {
       this.failure = error;

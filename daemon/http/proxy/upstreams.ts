@@ -9,8 +9,7 @@ import { isReachedDirectly } from '../../../config/urls.js';
 import type { Clock } from '../../core/ports.js';
 import { Refusal } from '../../core/refusal.js';
 import { rememberingLookup } from './dns-lookup.js';
-import type { TimeSlicedQueue } from '../time-sliced-queue.js';
-import { ParsingTurn } from './paced-reads.js';
+import type { ParsingTurn } from './paced-reads.js';
 import { Forwarder, type ForwarderOptions } from './forwarder.js';
 import { type ForwardUpgrade, upgradesAt } from './http-proxy.js';
 import { connectWithin, type LiveTimeouts } from './upstream-connection.js';
@@ -50,11 +49,10 @@ export class Upstreams {
   readonly #byBaseUrl = new Map<string, Upstream>();
   readonly #forwarders = new Map<string, Forwarder>();
 
-  /** @param slices where the responses of upstreams that send many small pieces are parsed. */
-  constructor(settings: UpstreamSettings, live: LiveTimeouts, clock: Clock, slices: Pick<TimeSlicedQueue, 'add'>) {
+  constructor(settings: UpstreamSettings, live: LiveTimeouts, clock: Clock, turn: ParsingTurn) {
     const { upstreamConnections, upstreamProxy } = settings;
     const lookup = rememberingLookup(clock);
-    this.#options = { upstreamConnections, live, clock, lookup, turn: new ParsingTurn(slices) };
+    this.#options = { upstreamConnections, live, clock, lookup, turn };
     this.#openTunnel = upstreamProxy ? tunnelsThrough(upstreamProxy, lookup) : null;
     this.#proxyBypass = settings.upstreamProxyBypass ?? [];
     this.#default = this.#at(settings.upstreamBaseUrl);
