@@ -3,6 +3,8 @@ import { type HeldMemory, PIECE_BYTES } from '../core/memory-limit.js';
 
 // Nothing more is read from the other side while as much waits.
 const MAX_WAITING_BYTES = 16 * 1024;
+// So many writes may be under way, whatever their size: what is read at once is written at once.
+const MAX_WRITES = 4;
 
 type Written = (error?: Error | null) => void;
 
@@ -20,13 +22,14 @@ export interface OutletOptions {
 }
 
 /**
- * The way to a connection that may be slow. One write is under way at a time; what arrives meanwhile is gathered and written as one piece.
- * So a peer that sends single bytes to one that does not read makes the daemon hold no more than these bytes.
+ * The way to a connection that may be slow. A few writes are under way at a time; what arrives meanwhile is gathered and written as one
+ * piece. So a peer that sends single bytes to one that does not read makes the daemon hold no more than these bytes.
  */
 export class Outlet {
   readonly #options: OutletOptions;
   readonly #gathered = new GatheredBytes();
-  /** Bytes of the write that is under way; 0 if there is none. */
+  /** The writes that are under way, and their bytes. */
+  #writes = 0;
   #writing = 0;
   #isReaderPaused = false;
 
@@ -36,18 +39,18 @@ export class Outlet {
 
   /** Whether the kernel has not taken everything. */
   get isBusy(): boolean {
-    return this.#writing > 0;
+    return this.#writes > 0;
   }
 
   /** @returns false if nothing more should be read until `onReady`. */
   send(bytes: Buffer): boolean {
-    if (this.#writing === 0) {
+    if (this.#writes < MAX_WRITES && this.#gathered.length === 0) {
       this.#write(bytes);
     } else {
       this.#gathered.add(bytes);
       this.#count();
-      this.#isReaderPaused = this.#gathered.length >= MAX_WAITING_BYTES;
     }
+    this.#isReaderPaused = this.#writing + this.#gathered.length >= MAX_WAITING_BYTES;
     return !this.#isReaderPaused;
   }
 
@@ -60,20 +63,24 @@ export class Outlet {
 
   #write(bytes: Buffer): void {
     if (bytes.length === 0) return;
-    this.#writing = bytes.length;
+    this.#writes += 1;
+    this.#writing += bytes.length;
+    const written: Written = (error) => {
+      this.#writes -= 1;
+      this.#writing -= bytes.length;
+      if (!error) this.#wroteSome(); // Else the connection is closed; its owner learns of that.
+    };
     // Counted only if it may have to wait: most writes are taken at once.
-    if (!this.#options.write(bytes, this.#onWritten)) this.#count();
+    if (!this.#options.write(bytes, written)) this.#count();
   }
 
-  readonly #onWritten: Written = (error) => {
-    this.#writing = 0;
-    if (error) return; // The connection is closed; its owner learns of that.
+  #wroteSome(): void {
     if (this.#gathered.length > 0) this.#write(this.#gathered.take());
     this.#count();
-    if (!this.#isReaderPaused) return;
+    if (!this.#isReaderPaused || this.#writes > 0) return;
     this.#isReaderPaused = false;
     this.#options.onReady();
-  };
+  }
 
   #count(): void {
     const waiting = this.#gathered.memory + this.#writing;

@@ -57,6 +57,8 @@ export interface ConnectionWaiter {
 }
 
 const HEADERS_TO_COUNT = 100;
+// Joining larger pieces would cost more than it saves.
+const LARGE_PIECE_BYTES = 4 * 1024;
 
 /**
  * Some servers do not read the body of other methods. They take it for the next request on the connection, and the response to that would
@@ -274,9 +276,18 @@ export class Forwarding implements Dispatcher.DispatchHandler, ParsedResponse {
   }
 
   onData(chunk: Buffer): boolean {
-    this.#parsed.add(chunk);
     this.#pieces += 1;
+    if (chunk.length < LARGE_PIECE_BYTES) {
+      this.#parsed.add(chunk);
+    } else {
+      this.handOver();
+      this.#receive(chunk);
+    }
     return true;
+  }
+
+  #receive(bytes: Buffer): void {
+    if (!this.#isAborted && !this.#isEnded && !this.#receiver.data(bytes)) this.#connection.pause();
   }
 
   // ---- called by the connection
@@ -289,8 +300,7 @@ export class Forwarding implements Dispatcher.DispatchHandler, ParsedResponse {
 
   handOver(): void {
     if (this.#parsed.length === 0) return;
-    const bytes = this.#parsed.take();
-    if (!this.#isAborted && !this.#isEnded && !this.#receiver.data(bytes)) this.#connection.pause();
+    this.#receive(this.#parsed.take());
   }
 
   // ---- called by undici

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import { stopHandle } from '../socket-handle.js';
 import { HeldMemory, type MemoryLimit } from '../../core/memory-limit.js';
 import type { TimeSlicedQueue } from '../time-sliced-queue.js';
 
@@ -8,6 +9,8 @@ const SLICE_BYTES = 4 * 1024;
 /** A read with more pieces, which are smaller than `SMALL_BYTES` on average, is dense. */
 const MANY_PIECES = 64;
 const SMALL_BYTES = 32;
+/** What is read ahead of a connection that is parsed in slices, in blocks that were read at once. */
+const READ_AHEAD_BYTES = 128 * 1024;
 /** Memory for each byte of a head or of trailers: undici keeps a buffer for each name and value, which can have one byte each. */
 const HEADER_FACTOR = 50;
 /** Pieces that all connections together parse in a turn of the event loop. */
@@ -78,7 +81,7 @@ export class PacedReads {
   #unparsed = 0;
   /** Bytes that were parsed since the last piece: of an incomplete head, or of trailers. */
   #headerBytes = 0;
-  /** Null until there are more than a read of them. */
+  /** What waits here of a peer that sends much at little cost. Null until there is some. */
   #memory: HeldMemory | null = null;
 
   constructor(socket: Socket, options: PacedReadsOptions) {
@@ -105,21 +108,26 @@ export class PacedReads {
     else if (this.#headerBytes > 0) this.#endHeader();
     if (pieces <= MANY_PIECES) return;
     this.#options.turn.count(pieces);
-    this.#isDense ||= this.#unparsed < pieces * SMALL_BYTES;
+    if (this.#unparsed >= pieces * SMALL_BYTES) return;
+    this.#isDense = true;
+    this.#hold(READ_AHEAD_BYTES);
   }
 
   #countHeader(): void {
     this.#headerBytes += this.#unparsed;
-    if (this.#headerBytes < FIRST_BYTES) return;
+    if (this.#headerBytes >= FIRST_BYTES) this.#hold(this.#headerBytes * HEADER_FACTOR);
+  }
+
+  #hold(bytes: number): void {
     this.#memory ??= new HeldMemory(this.#options.turn.memory, () => {
-      this.#socket.destroy(new Error('dropped while its headers arrived, because memory was short'));
+      this.#socket.destroy(new Error('dropped because memory was short'));
     });
-    this.#memory.hold(this.#headerBytes * HEADER_FACTOR);
+    this.#memory.hold(bytes);
   }
 
   #endHeader(): void {
     this.#headerBytes = 0;
-    this.#memory?.release();
+    if (!this.#isDense) this.#memory?.release();
   }
 
   #mayRead(): boolean {
@@ -135,7 +143,11 @@ export class PacedReads {
     const isHeader = this.#headerBytes >= FIRST_BYTES;
     const most = this.#isDense || isHeader ? SLICE_BYTES : hasRead ? Infinity : FIRST_BYTES;
     this.#isGranted = false;
-    return this.#read(readableLength > most ? most : undefined) as Buffer | null;
+    if (readableLength <= most) return this.#read() as Buffer | null;
+    const slice = this.#read(most) as Buffer | null;
+    // A socket with `onread` reads on with each call, whatever waits in its buffer.
+    if (readableLength - most >= this.#socket.readableHighWaterMark) stopHandle(this.#socket);
+    return slice;
   }
 
   #readLater(): void {
@@ -156,7 +168,8 @@ export class PacedReads {
   /** The response has ended. Lets undici read again, but only with the next event of the socket. */
   unpause(): void {
     this.#isPaused = false;
-    if (this.#headerBytes > 0) this.#endHeader();
+    this.#headerBytes = 0;
+    this.#memory?.release();
   }
 
   /** Lets undici read what has arrived meanwhile. */

@@ -127,6 +127,9 @@ export class UpstreamConnection {
     socket.once('close', () => {
       // Unless the next connection is open already.
       if (this.#openedAtMs === openedAtMs) this.#openedAtMs = Infinity;
+      if (this.#socket !== socket) return;
+      // So that what it had read is freed, however long this slot stays unused.
+      this.#socket = this.#reads = this.#interim = null;
     });
   }
 

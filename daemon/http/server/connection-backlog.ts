@@ -9,9 +9,8 @@ import {
   PAUSED,
   type Parser,
   type ReadHook,
-  startHandle,
-  stopHandle,
 } from './parser.js';
+import { startHandle, stopHandle } from '../socket-handle.js';
 import type { Priority, TimeSlicedQueue } from '../time-sliced-queue.js';
 
 // When this many requests wait on a connection, its parser and reading stop, to bound memory. Up to that point it is read, since only

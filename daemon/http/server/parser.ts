@@ -41,7 +41,6 @@ export type ParsedSocket = Socket & {
   parser: Parser | null;
   /** Set while Node does not read because the client has not read the responses so far. */
   _paused?: boolean;
-  _handle?: { reading: boolean; readStart(): void; readStop(): void } | null;
 };
 
 /** Calls `begun` at the first byte of each head. Node itself does not use this hook. */
@@ -86,22 +85,6 @@ export function joiningChunks(parser: Parser, count: ChunkCount, parse: () => vo
     hooks[kOnMessageComplete] = onComplete;
   }
   handOver();
-}
-
-/** Nothing more is read, not even the end of the connection. A paused stream would still be read ahead. */
-export function stopHandle(socket: ParsedSocket): void {
-  const { _handle: handle } = socket;
-  if (handle?.reading !== true) return;
-  handle.reading = false;
-  handle.readStop();
-}
-
-/** Undoes `stopHandle`. The stream by itself would not read again: to it, a read is still under way. */
-export function startHandle(socket: ParsedSocket): void {
-  const { _handle: handle } = socket;
-  if (!handle || handle.reading) return;
-  handle.reading = true;
-  handle.readStart();
 }
 
 /** Observes what is read from a connection. */
