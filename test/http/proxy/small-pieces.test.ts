@@ -200,7 +200,11 @@ describe('responses that others wait for', function () {
   const BODY = Buffer.alloc(16_000_000, 'z');
   let scene: ProxyFixture;
   before(async () => {
-    scene = await ProxyFixture.open({ HTTP_CACHE_ENABLED: 'true', HTTP_CACHE_MAX_OBJECT_BYTES: '17000000' });
+    scene = await ProxyFixture.open({
+      HTTP_CACHE_ENABLED: 'true',
+      HTTP_CACHE_MAX_OBJECT_BYTES: '17000000',
+      HTTP_CACHE_MAX_BYTES: '18MB',
+    });
   });
   after(() => scene.close());
 
@@ -234,7 +238,7 @@ describe('responses that others wait for', function () {
       },
       30_000,
     );
-    // The limit and one response of the maximum size; garbage besides.
-    expect(most, 'memory of 384 MB that are sent').to.be.below(130e6);
+    // The limit is 65 MB with a response of the maximum size. Copies that are being made and garbage come to that.
+    expect(most, 'memory of 384 MB that are sent').to.be.below(195e6);
   });
 });
