@@ -32,6 +32,8 @@ export class Outlet {
   #writes = 0;
   #writing = 0;
   #isReaderPaused = false;
+  /** Whether what is written from now on counts elsewhere. */
+  #hasEnded = false;
 
   constructor(options: OutletOptions) {
     this.#options = options;
@@ -50,7 +52,7 @@ export class Outlet {
       this.#gathered.add(bytes);
       this.#count();
     }
-    this.#isReaderPaused = this.#writing + this.#gathered.length >= MAX_WAITING_BYTES;
+    this.#isReaderPaused ||= this.#writing + this.#gathered.length >= MAX_WAITING_BYTES;
     return !this.#isReaderPaused;
   }
 
@@ -58,6 +60,7 @@ export class Outlet {
   flush(): void {
     const { write, memory } = this.#options;
     if (this.#gathered.length > 0) write(this.#gathered.take(), () => undefined);
+    this.#hasEnded = true;
     memory.release();
   }
 
@@ -83,6 +86,7 @@ export class Outlet {
   }
 
   #count(): void {
+    if (this.#hasEnded) return;
     const waiting = this.#gathered.memory + this.#writing;
     this.#options.memory.hold(waiting === 0 ? 0 : waiting + PIECE_BYTES);
   }

@@ -159,7 +159,7 @@ export class ConnectionBacklog {
   replaced(): void {
     this.release();
     this.#readHook.stop();
-    this.#socket.off('close', this.#onClose);
+    this.#socket.off('data', this.#onData).off('close', this.#onClose);
   }
 
   requestQueued(req: IncomingMessage): void {
@@ -259,11 +259,16 @@ export class ConnectionBacklog {
 
   readonly #onData = (bytes: Buffer): void => {
     if (this.#isDropping) return;
+    if (!this.#isParsing) {
+      // The connection has switched protocols. Its parser may belong to another connection by now.
+      this.#socket.off('data', this.#onData);
+      return;
+    }
     const { _paused: isPaused } = this.#socket;
     const isHeld = this.#heldBack !== null;
     this.#holdBack(this.#heldBack === null ? bytes : Buffer.concat([this.#heldBack, bytes]));
-    if (isHeld || this.#isBlocked || isPaused === true || this.#parse === null) this.#countMemory();
-    else if (this.#isDense) this.#parseSoon('late');
+    if (isHeld || this.#isBlocked || this.#parse === null) this.#countMemory();
+    else if (this.#isDense || isPaused === true) this.#parseSoon('late');
     else this.#parseSlices(this.#parse);
   };
 
@@ -307,9 +312,12 @@ export class ConnectionBacklog {
 
   #holdBackFrom(bytes: Buffer, at: number): void {
     if (at === bytes.length || this.#isDropping || this.#socket.destroyed) return;
-    if (this.#isParsing) this.#holdBack(bytes.subarray(at));
-    // The connection has switched protocols.
-    else this.#socket.unshift(bytes.subarray(at));
+    if (this.#isParsing) {
+      this.#holdBack(bytes.subarray(at));
+    } else {
+      this.#socket.off('data', this.#onData);
+      this.#socket.unshift(bytes.subarray(at));
+    }
   }
 
   get #hasHeldBack(): boolean {

@@ -84,6 +84,41 @@ describe('small pieces', function () {
       expect((await client.response()).text).to.equal('three');
     });
 
+    it("findings-3 A1: a connection that switches protocols after a chunked body is nobody else's", async () => {
+      let received = '';
+      scene.provider.server.once('upgrade', (_req, upstream: Socket) => {
+        upstream.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n');
+        upstream.on('data', (bytes: Buffer) => {
+          received += bytes.toString('latin1');
+        });
+        upstream.on('end', () => upstream.end());
+      });
+      const handshake = head('GET /v1/realtime', scene.secret, {
+        Connection: 'Upgrade',
+        Upgrade: 'websocket',
+        'Sec-WebSocket-Key': 'dGhlIHNhbXBsZSBub25jZQ==',
+        'Sec-WebSocket-Version': '13',
+      });
+      const client = await scene.client(scene.post(CHUNKED) + chunk('one') + LAST_CHUNK);
+      expect((await client.response()).text).to.equal('one');
+      client.send(handshake);
+      expect((await client.response()).status).to.equal(101);
+      // Parsers are reused: these connections may get the one that the other no longer has.
+      const others = await Promise.all([scene.client(), scene.client(), scene.client()]);
+      let sent = '';
+      for (let i = 0; i < 20; i++) {
+        const bytes = `GET /v1/smuggled/${i} HTTP/1.1\r\nHost: llmp.test\r\nAuthorization: Bearer ${scene.secret}\r\n\r\n`;
+        sent += bytes;
+        client.send(bytes);
+        const other = others[i % others.length]!;
+        other.send(scene.post({}, `own ${i}`));
+        expect((await other.response()).text).to.equal(`own ${i}`);
+      }
+      await eventually('the provider has everything', () => received === sent);
+      expect(scene.provider.received.filter(({ url }) => url.includes('smuggled'))).to.deep.equal([]);
+      client.destroy();
+    });
+
     it('findings-3 A1: what a stranger sends after the refusal is not read at once', async () => {
       const client = await scene.client();
       const served = serverSocket(client);
