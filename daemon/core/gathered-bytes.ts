@@ -1,16 +1,21 @@
 import { PIECE_BYTES } from './memory-limit.js';
 
-const FIRST_CAPACITY = 4 * 1024;
+// Smaller pieces are copied together; copying larger ones would cost more than it saves.
+const SMALL_BYTES = 4 * 1024;
+const MAX_BLOCK_BYTES = 64 * 1024;
 const NOTHING = Buffer.alloc(0);
 
-/**
- * Bytes that wait, as one piece however small the pieces were that they arrived in. A single piece is not copied.
- */
+/** Bytes that wait, taken as one piece. However small the pieces are that they arrive in, they take little more memory than their bytes. */
 export class GatheredBytes {
-  #bytes: Buffer | null = null;
+  /** A single piece is not copied. */
+  #first: Buffer | null = null;
+  /** What follows the first piece, without the block. */
+  #parts: Buffer[] | null = null;
+  /** Small pieces, in the order in which they arrived. Null if the last piece was large. */
+  #block: Buffer | null = null;
+  #blockBytes = 0;
   #length = 0;
-  /** Whether `#bytes` is a copy of several pieces, with room for more. */
-  #isCopy = false;
+  #memory = 0;
 
   get length(): number {
     return this.#length;
@@ -18,34 +23,47 @@ export class GatheredBytes {
 
   /** Approximate memory, in bytes. */
   get memory(): number {
-    return this.#bytes === null ? 0 : this.#bytes.length + PIECE_BYTES;
+    return this.#memory;
   }
 
   add(piece: Buffer): void {
     if (piece.length === 0) return;
-    if (this.#bytes === null) {
-      this.#bytes = piece;
-      this.#length = piece.length;
-      return;
+    this.#length += piece.length;
+    if (this.#first === null) {
+      this.#first = piece;
+      this.#memory = piece.length + PIECE_BYTES;
+    } else if (piece.length < SMALL_BYTES) {
+      this.#copy(piece);
+    } else {
+      this.#endBlock();
+      (this.#parts ??= []).push(piece);
+      this.#memory += piece.length + PIECE_BYTES;
     }
-    const length = this.#length + piece.length;
-    if (!this.#isCopy || length > this.#bytes.length) {
-      const grown = Buffer.allocUnsafeSlow(Math.max(FIRST_CAPACITY, 2 ** Math.ceil(Math.log2(length))));
-      this.#bytes.copy(grown, 0, 0, this.#length);
-      this.#bytes = grown;
-      this.#isCopy = true;
+  }
+
+  #copy(piece: Buffer): void {
+    const capacity = this.#block?.length ?? 0;
+    if (this.#block === null || this.#blockBytes + piece.length > capacity) {
+      this.#endBlock();
+      this.#block = Buffer.allocUnsafeSlow(Math.min(MAX_BLOCK_BYTES, Math.max(SMALL_BYTES, 2 * capacity)));
+      this.#memory += this.#block.length + PIECE_BYTES;
     }
-    piece.copy(this.#bytes, this.#length);
-    this.#length = length;
+    this.#blockBytes += piece.copy(this.#block, this.#blockBytes);
+  }
+
+  #endBlock(): void {
+    if (this.#block !== null) (this.#parts ??= []).push(this.#block.subarray(0, this.#blockBytes));
+    this.#block = null;
+    this.#blockBytes = 0;
   }
 
   /** @returns all bytes, which are no longer held here; an empty buffer if there are none. */
   take(): Buffer {
-    const held = this.#bytes ?? NOTHING;
-    const bytes = held.length === this.#length ? held : held.subarray(0, this.#length);
-    this.#bytes = null;
-    this.#length = 0;
-    this.#isCopy = false;
+    const first = this.#first ?? NOTHING;
+    this.#endBlock();
+    const bytes = this.#parts === null ? first : Buffer.concat([first, ...this.#parts], this.#length);
+    this.#first = this.#parts = null;
+    this.#length = this.#memory = 0;
     return bytes;
   }
 }

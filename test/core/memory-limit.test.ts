@@ -65,6 +65,19 @@ describe('gathered bytes', () => {
     expect(gathered.length).to.equal(0);
   });
 
+  it('come out as they went in, whatever sizes they had', () => {
+    const gathered = new GatheredBytes();
+    const sizes = [1, 5_000, 1, 1, 70_000, 4_095, 4_096, 0, 3, 100_000, 2];
+    const pieces = sizes.map((size, i) => Buffer.alloc(size, i + 1));
+    for (let round = 0; round < 2; round++) {
+      for (const piece of pieces) gathered.add(piece);
+      expect(gathered.length).to.equal(Buffer.concat(pieces).length);
+      expect(gathered.memory).to.be.within(gathered.length, 2 * gathered.length);
+      expect(gathered.take().equals(Buffer.concat(pieces))).to.equal(true);
+      expect([gathered.length, gathered.memory]).to.deep.equal([0, 0]);
+    }
+  });
+
   it('are not copied if they are a single piece', () => {
     const gathered = new GatheredBytes();
     const piece = Buffer.from('whole');
