@@ -28,7 +28,7 @@ async function diagnosis(env: Record<string, string>): Promise<(check: string) =
 
 /** @returns why a daemon does not start. */
 const refusal = (env: Record<string, string>): Promise<Error> =>
-  startDaemon({ env: { ...CACHED, ...env } }).then(
+  startDaemon({ env: { ...CACHED, ...env }, redisCommandMs: LENIENT_REDIS_TIMEOUT_MS }).then(
     async (daemon) => {
       await daemon.stop();
       return new Error('the daemon started');

@@ -95,7 +95,13 @@ export class FaultFixture {
       if (!IS_PROXIED.test(req.url ?? '')) return;
       // A pipelined request begins when the previous one has its response, unless the connection ends before.
       const begin = () => {
-        if (res.headersSent || (!req.socket.destroyed && !req.socket.writableEnded)) this.#proxied += 1;
+        if (!res.headersSent && (req.socket.destroyed || req.socket.writableEnded)) return;
+        this.#proxied += 1;
+        // The proxy listens for the end of each response. One whose client leaves before its turn is not begun.
+        const listeners = res.listenerCount('close');
+        req.socket.once('close', () => {
+          if (!res.headersSent && res.listenerCount('close') <= listeners) this.#proxied -= 1;
+        });
       };
       if (res.socket) begin();
       else
