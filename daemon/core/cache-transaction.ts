@@ -183,7 +183,8 @@ export class CacheTransaction extends Follower {
 
   /** The wait timed out: asks the upstream itself. */
   stopWaiting(): void {
-    this.group?.removeFollower(this);
+    if (this.#isLeading) this.group?.handOver();
+    else this.group?.removeFollower(this);
     this.proceedAlone();
   }
 

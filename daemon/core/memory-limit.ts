@@ -29,6 +29,8 @@ export class MemoryLimit {
   /** The oldest first. */
   readonly #holders = new LinkedSet<HeldMemory>();
   #bytes = 0;
+  /** What holders may keep while the heap is full; null while it is not. */
+  #targetOfFullHeap: number | null = null;
   /** Number of holders that were ended because memory was short. */
   dropped = 0;
 
@@ -52,12 +54,23 @@ export class MemoryLimit {
     // A single holder, such as a large response to a slow client, may exceed the limit: it blocks no other.
     const maxBytes = this.#options.maxBytes();
     if (this.#bytes > maxBytes) this.#makeRoom(TARGET_SHARE * maxBytes);
-    else if (this.#bytes > MIN_BYTES && this.#options.heap.isFull) this.#makeRoom(SHARE_OF_FULL_HEAP * this.#bytes);
+    else if (this.#bytes > MIN_BYTES && this.#options.heap.isFull) this.#freeHeap();
+    else this.#targetOfFullHeap = null;
     return holder.bytes > 0;
   }
 
-  /** Drops those that hold at least the average, the oldest of them first. */
+  /** Once for each time that the heap is full: it stays full until garbage is collected. */
+  #freeHeap(): void {
+    this.#targetOfFullHeap ??= Math.max(MIN_BYTES, SHARE_OF_FULL_HEAP * this.#bytes);
+    if (this.#bytes > this.#targetOfFullHeap) this.#makeRoom(this.#targetOfFullHeap);
+  }
+
+  /** Drops those that hold at least the average, the oldest of them first, after all clients that have shown no token yet. */
   #makeRoom(targetBytes: number): void {
+    for (const holder of this.#holders.all()) {
+      if (this.#bytes <= targetBytes) return;
+      if (holder.isUnknown) this.#drop(holder);
+    }
     while (this.#bytes > targetBytes && this.#holders.size > 1) {
       const share = this.#bytes / this.#holders.size;
       for (const holder of this.#holders.all()) {
@@ -80,6 +93,8 @@ export class HeldMemory extends LinkedSetMember {
   readonly #limit: MemoryLimit;
   /** In whole bytes: a sum of fractions would drift. */
   bytes = 0;
+  /** Whether it is held for a client that has shown no token yet. There may be any number of them, each with little. */
+  isUnknown = false;
   /** Ends the holder, such as a connection. Its memory is released already. */
   readonly drop: () => void;
 

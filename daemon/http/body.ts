@@ -130,7 +130,7 @@ export class Upload implements AsyncIterable<Buffer>, AsyncIterator<Buffer, unde
     this.#options.memory.release();
     const source = this.#source;
     this.#source = null;
-    this.#gathered.take();
+    if (this.#gathered.take().length > 0) this.#failure ??= new ClientGone();
     if (source === null || this.#isComplete) return;
     source.stop();
     this.#failure ??= new ClientGone();

@@ -110,7 +110,6 @@ export class PacedReads {
     this.#options.turn.count(pieces);
     if (this.#unparsed >= pieces * SMALL_BYTES) return;
     this.#isDense = true;
-    this.#hold(READ_AHEAD_BYTES);
   }
 
   #countHeader(): void {
@@ -119,6 +118,7 @@ export class PacedReads {
   }
 
   #hold(bytes: number): void {
+    if (this.#socket.destroyed) return;
     this.#memory ??= new HeldMemory(this.#options.turn.memory, () => {
       this.#socket.destroy(new Error('dropped because memory was short'));
     });
@@ -152,6 +152,7 @@ export class PacedReads {
 
   #readLater(): void {
     if (this.#isWaiting || this.#socket.readableLength === 0) return;
+    if (this.#isDense) this.#hold(READ_AHEAD_BYTES);
     this.#isWaiting = true;
     this.#options.turn.later(() => {
       this.#isWaiting = false;
@@ -159,6 +160,12 @@ export class PacedReads {
       if (!this.#isPaused) this.#socket.emit('readable');
       this.#isGranted = false;
     }, this.#isDense);
+  }
+
+  /** The connection is closed. */
+  end(): void {
+    this.#isPaused = true;
+    this.#memory?.release();
   }
 
   pause(): void {

@@ -106,13 +106,15 @@ export class UpstreamConnection {
     this.failure = null;
     joinSmallWrites(socket);
     this.#interim = new InterimContinue(socket);
-    this.#reads = new PacedReads(socket, {
+    const reads = new PacedReads(socket, {
       turn: this.#turn,
       onParsed: () => this.response?.parsedPieces() ?? 0,
       onReadEnd: () => {
         this.response?.handOver();
+        if (this.#idleSinceMs !== Infinity) this.response = null; // So that an idle connection retains no request.
       },
     });
+    this.#reads = reads;
     this.#socket = socket as QueuingSocket;
     this.#normalQueueBytes = this.#socket._writableState.highWaterMark;
     this.#socket._readableState.highWaterMark = MAX_READ_AHEAD_BYTES;
@@ -127,6 +129,7 @@ export class UpstreamConnection {
     socket.once('close', () => {
       // Unless the next connection is open already.
       if (this.#openedAtMs === openedAtMs) this.#openedAtMs = Infinity;
+      reads.end();
       if (this.#socket !== socket) return;
       // So that what it had read is freed, however long this slot stays unused.
       this.#socket = this.#reads = this.#interim = null;

@@ -86,6 +86,10 @@ export class ConnectionBacklog {
   /** Whether the last slice had many chunks. */
   #isDense = false;
   #isParsingSlices = false;
+  /** What follows the slice that is being parsed. */
+  #following: Buffer | null = null;
+  /** Whether another backlog took the connection over, perhaps with the same parser object. */
+  #isReplaced = false;
   /** Whether nobody takes what is parsed, for now. */
   #isBlocked = false;
   /** Whether input is dropped, because a body was refused. */
@@ -157,6 +161,7 @@ export class ConnectionBacklog {
 
   /** The connection has a new parser, and a new backlog counts what it reads. */
   replaced(): void {
+    this.#isReplaced = true;
     this.release();
     this.#readHook.stop();
     this.#socket.off('data', this.#onData).off('close', this.#onClose);
@@ -200,7 +205,7 @@ export class ConnectionBacklog {
   }
 
   get #isParsing(): boolean {
-    return this.#socket.parser === this.#parser;
+    return !this.#isReplaced && this.#socket.parser === this.#parser;
   }
 
   #countMemory(): void {
@@ -220,6 +225,7 @@ export class ConnectionBacklog {
     this.#memory ??= new HeldMemory(this.#owner.memory, () => {
       this.#socket.destroy();
     });
+    this.#memory.isUnknown = this.#isReadingHead && this.#waiting === 0;
     this.#memory.hold(CONNECTION_BYTES + this.#readBytes + this.#heldBackBytes + requests + texts * TEXT_BYTES);
   }
 
@@ -279,28 +285,28 @@ export class ConnectionBacklog {
     if (bytes !== null) this.#holdBackFrom(bytes, this.#parsed(bytes, parse));
     this.#countMemory();
     if (this.#socket.destroyed || this.#isDropping) return;
-    if (!this.#hasHeldBack) this.#resumeReading();
-    else if (this.#waiting >= MAX_WAITING || this.#isBlocked) this.#stopReading();
+    if (this.#waiting >= MAX_WAITING || (this.#hasHeldBack && this.#isBlocked)) this.#stopReading();
+    else if (!this.#hasHeldBack) this.#resumeReading();
     else this.#parseSoon(this.#isDense ? 'late' : 'usual');
   }
 
-  /** @returns how many of the bytes were parsed. */
+  /** @returns how many of the bytes were parsed, or handed over. */
   #parsed(bytes: Buffer, parse: (bytes: Buffer) => void): number {
     let at = 0;
     this.#isParsingSlices = true;
-    joiningChunks(this.#parser, this.#count, () => {
-      do {
-        const slice = bytes.subarray(at, at + SLICE_BYTES);
-        const before = this.#count.chunks;
-        parse(slice);
-        at += slice.length - this.#unparsedBytes;
-        this.#isDense = this.#count.chunks - before > MANY_CHUNKS;
-        const isPaused = this.#unparsedBytes > 0;
-        this.#onRead(slice.length);
-        if (isPaused || this.#isDense || !this.#isParsing) return;
-      } while (at < bytes.length);
-    });
-    this.#isParsingSlices = false;
+    try {
+      joiningChunks(this.#parser, this.#count, () => {
+        do {
+          const slice = bytes.subarray(at, at + SLICE_BYTES);
+          this.#following = bytes.subarray(at + slice.length);
+          at = this.#parseSlice(slice, parse) ? at + slice.length - this.#unparsedBytes : bytes.length;
+          this.#onRead(slice.length);
+        } while (at < bytes.length && this.#mayParseOn);
+      });
+    } finally {
+      this.#isParsingSlices = false;
+      this.#following = null;
+    }
     const { chunks, bytes: inChunks } = this.#count;
     if (chunks >= CHUNKS_TO_JUDGE && inChunks < chunks * MIN_MEAN_CHUNK_BYTES) {
       this.#isDropping = true;
@@ -310,14 +316,34 @@ export class ConnectionBacklog {
     return at;
   }
 
+  /** @returns false if what follows was handed over, because the connection switched protocols. */
+  #parseSlice(slice: Buffer, parse: (bytes: Buffer) => void): boolean {
+    const before = this.#count.chunks;
+    parse(slice);
+    const chunks = this.#count.chunks - before;
+    this.#isDense = chunks > MANY_CHUNKS;
+    // A large chunk may arrive in many small pieces, which is no fault of its client.
+    if (chunks === 1) this.#count.chunks = before;
+    return this.#following !== null;
+  }
+
+  /** Node asserts that nothing is parsed while it waits for the client to read. */
+  get #mayParseOn(): boolean {
+    const { _paused: isPaused, destroyed } = this.#socket;
+    return !this.#isDense && !destroyed && isPaused !== true && this.#isParsing && this.#waiting < MAX_WAITING;
+  }
+
+  /** For an upgrade: what was read after the bytes that Node hands over with it. No more of it is parsed here. */
+  takeFollowing(): Buffer | null {
+    const following = this.#following;
+    this.#following = null;
+    return following;
+  }
+
   #holdBackFrom(bytes: Buffer, at: number): void {
     if (at === bytes.length || this.#isDropping || this.#socket.destroyed) return;
-    if (this.#isParsing) {
-      this.#holdBack(bytes.subarray(at));
-    } else {
-      this.#socket.off('data', this.#onData);
-      this.#socket.unshift(bytes.subarray(at));
-    }
+    if (this.#isParsing) this.#holdBack(bytes.subarray(at));
+    else this.#socket.off('data', this.#onData);
   }
 
   get #hasHeldBack(): boolean {

@@ -91,6 +91,12 @@ export class Intake implements BacklogOwner {
     };
   }
 
+  /** @param rest what Node hands over with an upgrade. @returns all that was read after the head of the request. */
+  restOf(socket: Socket, rest: Buffer): Buffer {
+    const following = this.#connections.get(socket)?.takeFollowing() ?? null;
+    return following === null || following.length === 0 ? rest : Buffer.concat([rest, following]);
+  }
+
   /** Called when the parser has paused, as requested. @param rest the unparsed bytes. */
   parserPaused(socket: Socket, rest: Buffer): void {
     this.#connections.get(socket)?.parserPaused(rest);

@@ -133,7 +133,8 @@ export function createHttpServer(options: ServerOptions): HttpServer {
       serve(req, res, true);
     });
   }
-  server.on('upgrade', (req: IncomingMessage, socket: HttpSocket, rest: Buffer) => {
+  server.on('upgrade', (req: IncomingMessage, socket: HttpSocket, head: Buffer) => {
+    const rest = intake.restOf(socket, head);
     if (socket._httpMessage) {
       // Its response would overtake those of earlier requests, which Node does not serve any further after an upgrade.
       socket.on('error', () => undefined).destroy();

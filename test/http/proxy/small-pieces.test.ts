@@ -119,6 +119,72 @@ describe('small pieces', function () {
       client.destroy();
     });
 
+    for (const [what, filler, body] of [
+      ['', '', ''],
+      [' of more than a slice', 'x'.repeat(6_000), ''],
+      [' with a body', '', 'y'.repeat(9_000)],
+    ] as const) {
+      it(`findings-3 A1: an upgrade${what} that is declined after a chunked body is served once`, async () => {
+        const h2c = {
+          Connection: 'Upgrade, HTTP2-Settings',
+          Upgrade: 'h2c',
+          'HTTP2-Settings': 'AAMAAABkAAQAAP__',
+          ...(filler !== '' && { 'X-Filler': filler }),
+        };
+        const client = await scene.client(scene.post(CHUNKED) + chunk('one') + LAST_CHUNK);
+        expect((await client.response()).text).to.equal('one');
+        // All in one read.
+        client.send(scene.post(h2c, body) + scene.post({}, 'three'));
+        expect((await client.response()).text).to.equal(body);
+        expect((await client.response()).text).to.equal('three');
+        client.send(scene.post(CHUNKED) + chunk('four') + LAST_CHUNK);
+        expect((await client.response()).text).to.equal('four');
+        await scene.expectSpent(4);
+      });
+    }
+
+    it('findings-3 A1: what is pipelined after a response that is not read is not parsed before it is', async () => {
+      scene.provider.answer = (_req, res) => {
+        res.end(Buffer.alloc(20_000_000, 'z'));
+      };
+      const client = await scene.client(head('POST /none', null, CHUNKED) + chunk('one') + LAST_CHUNK);
+      expect((await client.response()).status).to.equal(404);
+      client.socket.pause();
+      client.send(head('GET /v1/large', scene.secret));
+      await scene.reached();
+      await sleep(100);
+      client.send(head('GET /live', null) + head('GET /live', null, { 'X-Filler': 'a'.repeat(5_000) }));
+      await sleep(100);
+      expect((await scene.send(head('GET /live', null))).status).to.equal(200);
+      client.socket.resume();
+      expect((await client.response()).body.length).to.equal(20_000_000);
+      for (let i = 0; i < 2; i++) expect((await client.response()).status).to.equal(200);
+    });
+
+    it('findings-3 A1: no more than a few requests wait on a connection, however they arrive', async () => {
+      const client = await scene.client(head('POST /none', null, CHUNKED) + chunk('one') + LAST_CHUNK);
+      expect((await client.response()).status).to.equal(404);
+      let parsed = 0;
+      scene.daemon.daemon.server.prependListener('request', (req) => {
+        if (req.socket.remotePort === client.socket.localPort) parsed += 1;
+      });
+      let answer: () => void = () => undefined;
+      scene.provider.answer = (_req, res) => {
+        answer = () => res.end('slow');
+      };
+      client.send(head('GET /v1/slow', scene.secret));
+      await scene.reached();
+      const each = head('GET /live', null);
+      for (let i = 0; i < 30; i++) {
+        client.send(each);
+        await sleep(2);
+      }
+      expect(parsed, 'of 31 requests').to.be.below(8);
+      answer();
+      expect((await client.response()).text).to.equal('slow');
+      for (let i = 0; i < 30; i++) expect((await client.response()).status).to.equal(200);
+    });
+
     it('findings-3 A1: what a stranger sends after the refusal is not read at once', async () => {
       const client = await scene.client();
       const served = serverSocket(client);
