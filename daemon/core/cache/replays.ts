@@ -1,50 +1,41 @@
-import { HeldMemory, type MemoryLimit } from '../memory-limit.js';
 import type { StoredResponse } from '../ports.js';
 
+// In addition to one response of the maximum size.
+const MAX_BYTES = 64 * 1024 * 1024;
 // Smaller bodies fit into the kernel's socket buffers even if their clients do not read.
 const COUNTED_FROM_BYTES = 64 * 1024;
 
-interface Replay {
-  memory: HeldMemory;
-  /** Ends the response to each client. */
-  clients: Set<() => void>;
-}
-
 /**
- * Stored responses that are being sent. The cache may replace one while a slow client still reads it, so its memory counts here too, once
- * for all clients that receive it. If it is dropped, they are cut off.
+ * Stored responses that are being sent. Usually they are in the cache, which has its own limit; but it may replace one while a slow client
+ * still reads it. So when there are many, no more are begun. Those who read them are not cut off for it.
  */
 export class Replays {
-  readonly #limit: MemoryLimit;
-  readonly #replays = new Map<StoredResponse, Replay>();
+  #bytes = 0;
+  /** The number of clients that receive each: a shared body is counted once. */
+  readonly #clients = new Map<StoredResponse, number>();
 
-  constructor(limit: MemoryLimit) {
-    this.#limit = limit;
+  /** @param maxBytes maximum size of one response. */
+  hasRoom(maxBytes: number): boolean {
+    return this.#bytes <= MAX_BYTES + maxBytes;
   }
 
-  /**
-   * @param cut ends the response to the client. @returns a function to call when the response has ended; null if the response is too small
-   *   to count.
-   */
-  begin(response: StoredResponse, cut: () => void): (() => void) | null {
+  begin(response: StoredResponse): void {
     const { length } = response.body;
-    if (length < COUNTED_FROM_BYTES) return null;
-    let replay = this.#replays.get(response);
-    if (!replay) {
-      const clients = new Set<() => void>();
-      const memory = new HeldMemory(this.#limit, () => {
-        for (const each of [...clients]) each();
-      });
-      replay = { memory, clients };
-      this.#replays.set(response, replay);
+    if (length < COUNTED_FROM_BYTES) return;
+    const clients = this.#clients.get(response) ?? 0;
+    if (clients === 0) this.#bytes += length;
+    this.#clients.set(response, clients + 1);
+  }
+
+  /** Call once for each `begin` of the same response. */
+  end(response: StoredResponse): void {
+    const clients = this.#clients.get(response);
+    if (clients === undefined) return;
+    if (clients > 1) {
+      this.#clients.set(response, clients - 1);
+      return;
     }
-    const { memory, clients } = replay;
-    clients.add(cut);
-    memory.hold(length);
-    return () => {
-      if (!clients.delete(cut) || clients.size > 0) return;
-      memory.release();
-      this.#replays.delete(response);
-    };
+    this.#clients.delete(response);
+    this.#bytes -= response.body.length;
   }
 }

@@ -25,7 +25,7 @@ export interface ResponseCacheOptions {
   store: CacheStore;
   clock: Clock;
   live: { readonly current: CachingSettings };
-  /** Responses that are being captured or sent count here, apart from the cache itself. */
+  /** Responses that are being captured count here, apart from the cache itself. */
   memory: MemoryLimit;
 }
 
@@ -38,7 +38,7 @@ export class ResponseCache {
   hits = 0;
   misses = 0;
   readonly memory: MemoryLimit;
-  readonly replays: Replays;
+  readonly replays = new Replays();
   /** Whether a response that had begun well reports an error of the provider, or cannot be read. Then it is not stored. */
   reportsError: (projectId: string, response: StoredResponse) => boolean = () => false;
 
@@ -47,7 +47,6 @@ export class ResponseCache {
     this.#clock = clock;
     this.#live = live;
     this.memory = memory;
-    this.replays = new Replays(memory);
     this.coalescing = new RequestCoalescing(clock);
   }
 
@@ -60,7 +59,8 @@ export class ResponseCache {
   }
 
   lookUp(cacheKey: CacheKey, mayRead: boolean, mayStore: boolean): CacheLookup | Promise<CacheLookup> {
-    return this.#store.lookUp(cacheKey, { mayRead, mayStore });
+    const hasRoom = this.replays.hasRoom(this.settings.httpCacheMaxObjectBytes);
+    return this.#store.lookUp(cacheKey, { mayRead: mayRead && hasRoom, mayStore });
   }
 
   /** Removes what is stored for the target of an unsafe request that succeeded (RFC 9111, 4.4). @see CacheStore.invalidate */

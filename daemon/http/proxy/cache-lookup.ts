@@ -1,6 +1,7 @@
 import { isNotModified } from '../../core/cache/caching.js';
 import type { FreshResponse, ResponseCache } from '../../core/cache/response-cache.js';
 import type { Pass } from '../../core/account.js';
+import type { StoredResponse } from '../../core/ports.js';
 import type { Refusal } from '../../core/refusal.js';
 import { CacheTransaction, type CacheRequest, type CacheClient } from '../../core/cache-transaction.js';
 import { unlessEnded } from './admit.js';
@@ -15,7 +16,7 @@ export class CacheLookup implements CacheClient {
   readonly #cache: ResponseCache;
   readonly #pass: Pass;
   readonly #transaction: CacheTransaction;
-  #endReplay: (() => void) | null = null;
+  #replayed: StoredResponse | null = null;
   /** Whether the response to an identical request is awaited. */
   #isWaiting = false;
 
@@ -92,9 +93,8 @@ export class CacheLookup implements CacheClient {
     }
     admission.countHit(pass);
     cache.hits += 1;
-    this.#endReplay = cache.replays.begin(answer, () => {
-      exchange.destroy('client_closed');
-    });
+    cache.replays.begin(answer);
+    this.#replayed = answer;
     const { condition } = this.#transaction;
     const isHeld = condition !== null && isNotModified(condition, answer, clock.now());
     exchange.clientResponse.replay(pass, answer, ages, isHeld, clock.monotonic());
@@ -108,6 +108,6 @@ export class CacheLookup implements CacheClient {
 
   /** The exchange has ended. */
   close(): void {
-    this.#endReplay?.();
+    if (this.#replayed) this.#cache.replays.end(this.#replayed);
   }
 }
