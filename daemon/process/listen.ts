@@ -10,11 +10,16 @@ import type { ListenAddress } from '../../config/kinds.js';
 export async function listen(server: Server, address: ListenAddress, isWorker = false): Promise<void> {
   if ('path' in address && !isWorker) await removeStaleSocket(address.path);
   await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(address, () => {
-      server.off('error', reject);
+    // Both are removed, because this may be tried again with the same server.
+    const onError = (error: Error) => {
+      server.off('listening', onListening);
+      reject(error);
+    };
+    const onListening = () => {
+      server.off('error', onError);
       resolve();
-    });
+    };
+    server.once('error', onError).once('listening', onListening).listen(address);
   });
   if ('path' in address) chmodSync(address.path, 0o660);
 }

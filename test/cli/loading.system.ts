@@ -72,6 +72,7 @@ describe('what a command loads', () => {
         'providers',
         'routes',
         'older-daemon',
+        'visible',
         'vocabulary',
       ].map((name) => `daemon/api/${name}.js`);
       if (args.startsWith('project ')) client.push('daemon/api/checked-key.js');

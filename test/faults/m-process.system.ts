@@ -207,7 +207,7 @@ describe('M: a process', function () {
     expect(sumOf(series, 'llmp_upstream_failures_total')).to.equal(0);
   });
 
-  it('M08 the heap is almost full: new requests get 503, it is not ready, connections with waiting requests close, requests in flight finish, and it serves again when there is space (finding B1) (finding B2) (finding B4)', async () => {
+  it('M08 the heap is almost full: new requests get 503, it is not ready, requests in flight finish, and it serves again when there is space (finding B1) (finding B2) (finding B4)', async () => {
     await start({
       atSignal: FILLS_HEAP,
       nodeOptions: [`--max-old-space-size=${HEAP_MB}`, '--expose-gc'],
@@ -227,8 +227,6 @@ describe('M: a process', function () {
     expect(ready.json).to.deep.include({ status: 'not ready', missing: ['memory'] });
     expect((await served.probe('/health')).json).to.deep.include({ status: 'failing' });
     expect((await served.management.status()).missing).to.deep.equal(['memory']);
-    const waiting = await served.client('GET /health HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(10));
-    await waiting.closed;
     finish();
     expect((await short).json).to.deep.equal({ short: true });
     expect(served.provider.received).to.have.length(1);

@@ -222,7 +222,7 @@ describe('N: the audit files when they cannot be written', () => {
     const reason = '\u202e"},{"level":"error"}';
     const headers = { 'x-audit-reason': encodeURIComponent(reason) };
     await daemon.manage('DELETE', `/manage/tokens/${token.id}`, undefined, headers);
-    const name = '\u202egro.live\u200f {"level":"error"}';
+    const name = 'gro.live {"level":"error"}';
     await daemon.createToken(project.id, { name });
     const lines = await copied(daemon);
     expect(lines.at(-1)?.details?.name).to.equal(name);

@@ -41,7 +41,7 @@ describe(`the README's commands for a fresh clone${WITHOUT_GIT}`, function () {
       cpSync(join(ROOT, path), join(clone, path));
     }
     // As of a user at a terminal: without what npm and the tests have set for this process.
-    const isForeign = /^(?:npm_(?!config_)|INIT_CWD$|CI$|MOCHA_OPTIONS$|FAILED_TESTS$)/;
+    const isForeign = /^(?:npm_(?!config_)|npm_config_loglevel$|INIT_CWD$|CI$|MOCHA_OPTIONS$|FAILED_TESTS$)/;
     tmp = join(folder, 'tmp');
     mkdirSync(tmp);
     env = {
