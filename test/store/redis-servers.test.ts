@@ -7,6 +7,7 @@ import { llmp } from '../cli/captured.js';
 import { canary } from '../support/canaries.js';
 import { MANAGEMENT_TOKEN, startDaemon } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
+import { freePort } from '../support/ports.js';
 import { ProxyFixture } from '../support/proxy-fixture.js';
 import { LENIENT_REDIS_TIMEOUT_MS, TestRedis, WITHOUT_REDIS } from '../support/redis.js';
 
@@ -99,6 +100,9 @@ describe(`a Redis of another kind${WITHOUT_REDIS}`, function () {
     for (const redis of started.splice(0)) await redis.stop();
   });
 
+  /** By default the port between the servers of a cluster is 10,000 above the other, which may be too high. */
+  const startCluster = async () => start('--cluster-enabled', 'yes', '--cluster-port', String(await freePort()));
+
   async function start(...options: string[]): Promise<TestRedis> {
     const redis = await TestRedis.start(...options);
     started.push(redis);
@@ -106,7 +110,7 @@ describe(`a Redis of another kind${WITHOUT_REDIS}`, function () {
   }
 
   it('findings-3 B13: in cluster mode: the start is refused, and llmp doctor fails, with what to do', async () => {
-    const redis = await start('--cluster-enabled', 'yes');
+    const redis = await startCluster();
     const env = { REDIS_ADDR: redis.address };
     const error = await refusal(env);
     expect(error).to.be.instanceOf(SettingsError);
@@ -117,7 +121,7 @@ describe(`a Redis of another kind${WITHOUT_REDIS}`, function () {
   });
 
   it('findings-3 B13: in cluster mode, with a user who may not run INFO: the same', async () => {
-    const redis = await start('--cluster-enabled', 'yes');
+    const redis = await startCluster();
     const password = canary('password');
     await redis.client.acl('SETUSER', 'llmp', 'on', `>${password}`, '~llmp:*', '&llmp:*', '+@all', '-@dangerous');
     const env = { REDIS_ADDR: redis.address, REDIS_USERNAME: 'llmp', REDIS_PASSWORD: password };
