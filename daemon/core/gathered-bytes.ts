@@ -8,36 +8,50 @@ const NOTHING = Buffer.alloc(0);
 /** Bytes that wait, taken as one piece. However small the pieces are that they arrive in, they take little more memory than their bytes. */
 export class GatheredBytes {
   /** A single piece is not copied. */
-  #first: Buffer | null = null;
-  /** What follows the first piece, without the block. */
-  #parts: Buffer[] | null = null;
-  /** Small pieces, in the order in which they arrived. Null if the last piece was large. */
-  #block: Buffer | null = null;
-  #blockBytes = 0;
-  #length = 0;
-  #memory = 0;
+  #first: Buffer = NOTHING;
+  /** Null while there is only one piece, as nearly always. */
+  #more: Pieces | null = null;
 
   get length(): number {
-    return this.#length;
+    return this.#first.length + (this.#more?.length ?? 0);
   }
 
   /** Approximate memory, in bytes. */
   get memory(): number {
-    return this.#memory;
+    return this.#first.length === 0 ? 0 : this.#first.length + PIECE_BYTES + (this.#more?.memory ?? 0);
   }
 
   add(piece: Buffer): void {
-    if (piece.length === 0) return;
-    this.#length += piece.length;
-    if (this.#first === null) {
-      this.#first = piece;
-      this.#memory = piece.length + PIECE_BYTES;
-    } else if (piece.length < SMALL_BYTES) {
+    if (this.#first.length === 0) this.#first = piece;
+    else if (piece.length > 0) (this.#more ??= new Pieces()).add(piece);
+  }
+
+  /** @returns all bytes, which are no longer held here; an empty buffer if there are none. */
+  take(): Buffer {
+    const bytes = this.#more === null ? this.#first : this.#more.appendedTo(this.#first);
+    this.#first = NOTHING;
+    this.#more = null;
+    return bytes;
+  }
+}
+
+/** The pieces after the first one. */
+class Pieces {
+  readonly #parts: Buffer[] = [];
+  /** Small pieces, in the order in which they arrived. Null if the last piece was large. */
+  #block: Buffer | null = null;
+  #blockBytes = 0;
+  length = 0;
+  memory = 0;
+
+  add(piece: Buffer): void {
+    this.length += piece.length;
+    if (piece.length < SMALL_BYTES) {
       this.#copy(piece);
     } else {
       this.#endBlock();
-      (this.#parts ??= []).push(piece);
-      this.#memory += piece.length + PIECE_BYTES;
+      this.#parts.push(piece);
+      this.memory += piece.length + PIECE_BYTES;
     }
   }
 
@@ -46,24 +60,19 @@ export class GatheredBytes {
     if (this.#block === null || this.#blockBytes + piece.length > capacity) {
       this.#endBlock();
       this.#block = Buffer.allocUnsafeSlow(Math.min(MAX_BLOCK_BYTES, Math.max(SMALL_BYTES, 2 * capacity)));
-      this.#memory += this.#block.length + PIECE_BYTES;
+      this.memory += this.#block.length + PIECE_BYTES;
     }
     this.#blockBytes += piece.copy(this.#block, this.#blockBytes);
   }
 
   #endBlock(): void {
-    if (this.#block !== null) (this.#parts ??= []).push(this.#block.subarray(0, this.#blockBytes));
+    if (this.#block !== null) this.#parts.push(this.#block.subarray(0, this.#blockBytes));
     this.#block = null;
     this.#blockBytes = 0;
   }
 
-  /** @returns all bytes, which are no longer held here; an empty buffer if there are none. */
-  take(): Buffer {
-    const first = this.#first ?? NOTHING;
+  appendedTo(first: Buffer): Buffer {
     this.#endBlock();
-    const bytes = this.#parts === null ? first : Buffer.concat([first, ...this.#parts], this.#length);
-    this.#first = this.#parts = null;
-    this.#length = this.#memory = 0;
-    return bytes;
+    return Buffer.concat([first, ...this.#parts], first.length + this.length);
   }
 }
