@@ -30,7 +30,7 @@ describe('a memory limit', () => {
     expect(limit.bytes).to.equal(900);
   });
 
-  it('findings-3 A2: drops those that hold the most, whoever asks for memory', () => {
+  it('findings-3 A2: drops those that hold the most, not those that ask for more', () => {
     const dropped: unknown[] = [];
     const limit = limitOf(1_000);
     const [large, ...small] = holdersOf(limit, 8, dropped);

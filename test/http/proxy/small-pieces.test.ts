@@ -194,7 +194,7 @@ describe('small pieces', function () {
       const flood = Buffer.from(chunk('x').repeat(10_000));
       for (let i = 0; i < 300; i++) client.socket.write(flood);
       await sleep(300);
-      expect(socket.bytesRead, 'of 18 MB').to.be.below(4e6);
+      expect(socket.bytesRead, 'of 18 MB').to.be.below(500_000);
     });
 
     it('findings-3 A1: the same holds outside of /v1', async () => {
@@ -206,29 +206,7 @@ describe('small pieces', function () {
       for (let i = 0; i < 300; i++) client.socket.write(Buffer.from(chunk('x').repeat(10_000)));
       expect((await client.response()).status).to.be.oneOf([400, 401]);
       await sleep(300);
-      expect(socket.bytesRead, 'of 18 MB').to.be.below(4e6);
-    });
-
-    it('findings-3 A2: pieces for a provider that does not read are held as one', async () => {
-      let upstream: Socket | undefined;
-      scene.provider.server.once('request', (req) => {
-        upstream = req.socket;
-        req.socket.pause();
-      });
-      const size = 40_000;
-      const client = await scene.client(scene.post({ 'Content-Length': '10000000' }, 'x'));
-      await eventually('the provider has the head', () => upstream !== undefined);
-      upstream!.pause();
-      // Fills the buffers of the kernel.
-      client.socket.write(Buffer.alloc(5_000_000, 'x'));
-      await sleep(200);
-      const before = process.memoryUsage();
-      for (let i = 0; i < size; i++) client.socket.write('x');
-      await sleep(200);
-      const after = process.memoryUsage();
-      expect(after.arrayBuffers - before.arrayBuffers, 'memory of buffers').to.be.below(2e6);
-      client.destroy();
-      upstream!.destroy();
+      expect(socket.bytesRead, 'of 18 MB').to.be.below(500_000);
     });
   });
 
@@ -266,7 +244,7 @@ describe('small pieces', function () {
         expect((await scene.get()).text).to.equal('quick');
         parsed = client.socket.bytesRead;
       }
-      expect(parsed, 'of a million bytes').to.be.below(500_000);
+      expect(parsed, 'of a million bytes').to.be.below(30_000);
     });
 
     it('findings-3 A5: a slow reader gets everything, in order', async () => {
