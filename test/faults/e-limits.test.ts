@@ -175,9 +175,10 @@ describe('E: a client that sends on without reading', () => {
   it('E03 the client can read the 413 for a chunked body that becomes too large', async () => {
     const client = await stage.client(stage.post('', CHUNKED));
     expectRefusal(await answerAfterAll(client, chunk(PIECE)), BODY_TOO_LARGE);
-    const exchange = await stage.upstream.only();
-    await exchange.closed();
-    expect(exchange.request).to.include({ isComplete: false });
+    // Nothing was sent if too much arrived at once.
+    const [exchange] = stage.upstream.exchanges;
+    await exchange?.closed();
+    expect(exchange?.request.isComplete ?? false).to.equal(false);
   });
 
   it('E03 the client can read a 413 that the upstream sent before the upload ended', async () => {
