@@ -42,7 +42,7 @@ describe('The programs that attack a daemon', function () {
     const answered = await resultOf('--attack A4 --answers 3 --connections 2 --seconds 5 --alone 1');
     expect(answered.attackers).to.deep.include({ statuses: { 200: 3 }, ended: { left: 2 }, held: 0 });
     expect(answered.uses.attackers).to.deep.equal({ forwarded: 3, counted: 3, reported: 3 });
-    const upgraded = await resultOf('--attack A6 --variant pings --connections 1 --rate 0.01 --seconds 1 --alone 1');
+    const upgraded = await resultOf('--attack A6 --variant pings --connections 1 --rate 0.01 --seconds 3 --alone 1');
     expect(upgraded.attackers).to.deep.include({ statuses: { 101: 1 }, held: 1 });
     expect(upgraded.attackers.receivedBytes).to.be.within(500, 50_000);
     const strangers = await resultOf('--attack A1 --variant plain --connections 1 --rate 1 --seconds 2 --alone 1');

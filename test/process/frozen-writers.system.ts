@@ -59,6 +59,7 @@ describe('a worker that is frozen in the middle of a transaction', function () {
     const token = await workers.token(CAP);
     const end = workers.load(token, 5);
     const pids = await workers.pids();
+    daemon.freeze(); // It would end the frozen worker after two seconds, which may pass on a busy machine.
     const frozen = await freezeWriter(database, pids, CAUGHT_WITHIN_MS);
     if (frozen === null) throw new Error('no worker was caught while it wrote');
     process.kill(daemon.pid, 'SIGKILL');

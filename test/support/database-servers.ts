@@ -198,15 +198,15 @@ export class DatabaseServer {
   #each(act: (pid: number) => boolean): void {
     const pid = this.#process?.pid;
     if (pid === undefined) return;
-    act(pid); // The parent first, so that it gets no more children.
-    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8');
-    for (const child of children.split(' ').filter(Boolean)) {
+    const actIfAlive = (id: number) => {
       try {
-        act(Number(child));
+        act(id);
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error; // It has ended meanwhile.
       }
-    }
+    };
+    actIfAlive(pid); // The parent first, so that it gets no more children.
+    for (const child of childrenOf(pid)) actIfAlive(child);
   }
 
   async stop(): Promise<void> {
@@ -237,6 +237,15 @@ export class DatabaseServer {
     // A PostgreSQL server removes its shared memory before it ends.
     if (pid !== undefined) untilGone(pid);
     rmSync(this.#dir, { recursive: true, force: true });
+  }
+}
+
+function childrenOf(pid: number): number[] {
+  try {
+    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8');
+    return children.split(' ').filter(Boolean).map(Number);
+  } catch {
+    return []; // It has ended.
   }
 }
 

@@ -17,7 +17,7 @@ const MAX_KEY_BYTES = 48;
 const MIN_HELD_BYTES = 512;
 const EMPTY = Buffer.alloc(0);
 // A search in native code is faster, but its call costs as much as looking at about this many bytes here.
-const SHORT_RUN = 128;
+const SHORT_RUN = 24;
 // The same for five searches, of which each may find nothing up to its limit.
 const LONG_RUN = 512;
 const MAX_NATIVE_RUN = 8 * 1024;
@@ -97,7 +97,7 @@ export class JsonScanner {
    */
   constructor(wanted: Wanted, onDocument: (() => void) | null = null, stopsAtFirst = false) {
     this.#root = wanted.root;
-    this.values = new Array<string | null>(wanted.slots).fill(null);
+    this.values = wanted.noValues.slice();
     this.#onDocument = onDocument;
     this.#stopsAtFirst = stopsAtFirst;
   }
@@ -208,23 +208,20 @@ export class JsonScanner {
   }
 
   #readKey(bytes: Buffer, from: number, to: number): number {
-    for (let at = from; at < to; at++) {
-      const byte = bytes[at];
-      if (byte === QUOTE && !this.#isEscaped) {
-        this.#state = BEFORE_COLON;
-        if (this.#keyBytes === 0) this.#member = this.#memberNamed(bytes, from, at);
-        else {
-          this.#holdKey(bytes, from, at);
-          this.#member = this.#key && this.#memberNamed(this.#key, 0, this.#keyBytes);
-        }
-        if (bytes[at + 1] !== COLON || at + 1 >= to) return at + 1;
-        this.#state = BEFORE_VALUE;
-        return at + 2;
-      }
-      this.#isEscaped = byte === BACKSLASH && !this.#isEscaped;
+    const end = this.#endOfString(bytes, from, to);
+    if (end === -1) {
+      this.#holdKey(bytes, from, to);
+      return to;
     }
-    this.#holdKey(bytes, from, to);
-    return to;
+    const quote = end - 1;
+    if (this.#keyBytes === 0) this.#member = this.#memberNamed(bytes, from, quote);
+    else {
+      this.#holdKey(bytes, from, quote);
+      this.#member = this.#key && this.#memberNamed(this.#key, 0, this.#keyBytes);
+    }
+    const isColonNext = end < to && bytes[end] === COLON;
+    this.#state = isColonNext ? BEFORE_VALUE : BEFORE_COLON;
+    return isColonNext ? end + 1 : end;
   }
 
   /** A key that is too long keeps a length that no wanted one has. */
@@ -236,9 +233,9 @@ export class JsonScanner {
 
   /** A key with escapes is none of the wanted ones. */
   #memberNamed(key: Buffer, from: number, to: number): Node | null {
-    const children = this.#levels[this.#level - 1]?.children ?? [];
-    search: for (const { name, node } of children) {
-      if (name.length !== to - from) continue;
+    const named = this.#levels[this.#level - 1]?.named[to - from];
+    if (named === undefined) return null; // As nearly always: no wanted name has this length.
+    search: for (const { name, node } of named) {
       for (let i = 0; i < name.length; i++) if (name[i] !== key[from + i]) continue search;
       return node;
     }
@@ -253,7 +250,7 @@ export class JsonScanner {
         if (node?.kind === 'string') this.#capture(node);
         return 1;
       case OPEN_BRACE:
-        if (node && node.children.length > 0) this.#enter(node, -1);
+        if (node && node.named.length > 0) this.#enter(node, -1);
         else {
           this.#passOver(IN_NESTED);
           if (node?.kind === 'object') this.#capture(node);

@@ -10,12 +10,13 @@ export type Paths = Readonly<Record<string, Kind>>;
 /** What a scanner looks for, prepared once for all scanners. */
 export interface Wanted {
   root: Node;
-  /** Number of paths; at most 31. */
-  slots: number;
+  /** The values of a scanner that has found nothing: null for each path, of which there are at most 31. */
+  noValues: readonly null[];
 }
 
 export interface Node {
-  children: { name: Buffer; node: Node }[];
+  /** Its wanted members, by the lengths of their names. */
+  named: ({ name: Buffer; node: Node }[] | undefined)[];
   /** For lists: what is wanted in their elements, or in the first one. */
   elements: Node | null;
   isFirstOnly: boolean;
@@ -24,7 +25,7 @@ export interface Node {
   kind: Kind | null;
 }
 
-const newNode = (): Node => ({ children: [], elements: null, isFirstOnly: false, slot: -1, kind: null });
+const newNode = (): Node => ({ named: [], elements: null, isFirstOnly: false, slot: -1, kind: null });
 
 export function wanted(paths: Paths): Wanted {
   const root = newNode();
@@ -34,7 +35,7 @@ export function wanted(paths: Paths): Wanted {
     node.slot = slot;
     node.kind = kind;
   }
-  return { root, slots: Object.keys(paths).length };
+  return { root, noValues: Object.keys(paths).map(() => null) };
 }
 
 function nodeAt(parent: Node, step: string): Node {
@@ -42,9 +43,13 @@ function nodeAt(parent: Node, step: string): Node {
     parent.isFirstOnly = step === '[0]';
     return (parent.elements ??= newNode());
   }
-  const known = parent.children.find(({ name }) => name.equals(Buffer.from(step)));
+  const name = Buffer.from(step);
+  // No holes, which would make the array slower to read.
+  while (parent.named.length <= name.length) parent.named.push(undefined);
+  const ofLength = (parent.named[name.length] ??= []);
+  const known = ofLength.find((each) => each.name.equals(name));
   if (known) return known.node;
   const node = newNode();
-  parent.children.push({ name: Buffer.from(step), node });
+  ofLength.push({ name, node });
   return node;
 }
