@@ -21,7 +21,7 @@ const MIN_KNOWN_LENGTH = 8;
 const MAX_KNOWN_KEYS = 10_000;
 
 /** Found anywhere in a text. There are only a few. */
-const knownSecrets = new Set<string>();
+const knownSecrets: string[] = [];
 /** Keys of providers, found as whole words: there may be one for each of thousands of projects. The oldest are forgotten. */
 const knownKeys = new Set<string>();
 /** Their lengths: most words have none of these, and most texts are shorter. */
@@ -30,7 +30,7 @@ let shortestKey = Infinity;
 
 /** From now on, no text that is masked contains the management token. */
 export function neverRecord(secret: string): void {
-  if (secret.length >= MIN_KNOWN_LENGTH) knownSecrets.add(secret);
+  if (secret.length >= MIN_KNOWN_LENGTH && !knownSecrets.includes(secret)) knownSecrets.push(secret);
 }
 
 /** The same for a provider's key. */

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { GatheredBytes } from '../core/gathered-bytes.js';
-import type { HeldMemory } from '../core/memory-limit.js';
+import { HeldMemory, type MemoryLimit, PIECE_BYTES } from '../core/memory-limit.js';
 import { type BodySource, receiveBody } from './direct-body.js';
 import type { RequestFields } from './fields.js';
 import { bodyTooLarge } from './shape.js';
@@ -46,12 +46,16 @@ export interface BodyReceiver {
   /** Called once: with the complete body, or with a stream of one that is too large to wait for. Never if the client disconnects first. */
   onBody(body: RequestBody): void;
   refuse(error: unknown): void;
+  /** Memory is short: the body is no longer held. */
+  dropBody(): void;
 }
 
 export interface UploadOptions {
   timeouts: BodyTimeouts;
   /** What is held of the body counts here. */
-  memory: HeldMemory;
+  memory: MemoryLimit;
+  /** The declared length of the body; null if it has none. */
+  declaredBytes: number | null;
   /** A longer body is refused with `body_too_large`. */
   maxBytes: number;
   /** The body is waited for up to this size; a longer one becomes a stream, from its beginning. 0: from its first byte. */
@@ -68,6 +72,8 @@ export class Upload implements AsyncIterable<Buffer>, AsyncIterator<Buffer, unde
   readonly #receiver: BodyReceiver;
   readonly #options: UploadOptions;
   readonly #gathered = new GatheredBytes();
+  /** Null until something waits. */
+  #memory: HeldMemory | null = null;
   #source: BodySource | null;
   #bytes = 0;
   #isComplete = false;
@@ -87,7 +93,7 @@ export class Upload implements AsyncIterable<Buffer>, AsyncIterator<Buffer, unde
   }
 
   onChunk(chunk: Buffer): boolean {
-    const { timeouts, maxBytes, maxCollectedBytes } = this.#options;
+    const { timeouts, maxBytes, maxCollectedBytes, declaredBytes } = this.#options;
     timeouts.received(chunk.length);
     this.#bytes += chunk.length;
     if (this.#bytes > maxBytes) {
@@ -95,6 +101,7 @@ export class Upload implements AsyncIterable<Buffer>, AsyncIterator<Buffer, unde
       return true;
     }
     this.#gathered.add(chunk);
+    if (this.#bytes === declaredBytes && this.#bytes <= maxCollectedBytes) return true; // It is complete, as `onComplete` is told next.
     if (!this.#count()) return true; // Its owner was told, and has ended this.
     if (this.#isStream) {
       this.#wakeUp();
@@ -111,12 +118,28 @@ export class Upload implements AsyncIterable<Buffer>, AsyncIterator<Buffer, unde
   onComplete(): void {
     this.#isComplete = true;
     if (this.#isStream) this.#wakeUp();
-    // An empty chunked body stays a stream, as it was sent.
-    else this.#handOver(this.#options.maxCollectedBytes === 0 ? this : this.#gathered.take());
+    // A chunked body stays a stream, as it was sent, even if it is empty.
+    else if (this.#options.maxCollectedBytes === 0) this.#handOver(this);
+    else this.#handOverWhole(this.#gathered.take());
+  }
+
+  /** Counted only if it has to wait before it is forwarded. */
+  #handOverWhole(body: Buffer): void {
+    this.#handOver(body);
+    if (this.#source !== null) this.#hold(body.length + PIECE_BYTES);
   }
 
   #count(): boolean {
-    return this.#options.memory.hold(this.#gathered.memory + this.#taken);
+    return this.#hold(this.#gathered.memory + this.#taken);
+  }
+
+  /** @returns false if the memory was short, and the body is no longer held. */
+  #hold(bytes: number): boolean {
+    if (bytes === 0 && this.#memory === null) return true;
+    this.#memory ??= new HeldMemory(this.#options.memory, () => {
+      this.#receiver.dropBody();
+    });
+    return this.#memory.hold(bytes);
   }
 
   #handOver(body: RequestBody): void {
@@ -127,7 +150,7 @@ export class Upload implements AsyncIterable<Buffer>, AsyncIterator<Buffer, unde
 
   /** The complete body was sent, or its request has ended. What follows is not read here any more. */
   end(): void {
-    this.#options.memory.release();
+    this.#memory?.release();
     const source = this.#source;
     this.#source = null;
     if (this.#gathered.take().length > 0) this.#failure ??= new ClientGone();

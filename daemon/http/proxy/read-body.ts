@@ -1,4 +1,3 @@
-import { HeldMemory } from '../../core/memory-limit.js';
 import { hasBody, isBufferable, Upload } from '../body.js';
 import type { RequestFields } from '../fields.js';
 import type { OpenExchange } from './open-exchange.js';
@@ -18,13 +17,11 @@ export function readBody(exchange: OpenExchange, fields: RequestFields): Upload 
   }
   if (exchange.expectsContinue) res.writeContinue();
   timeouts.beginBody();
-  const memory = new HeldMemory(options.memory, () => {
-    exchange.dropBody();
-  });
   const isCollected = options.cache !== null && bodyIsPartOfKey(req, fields);
   return new Upload(req, exchange, {
     timeouts,
-    memory,
+    memory: options.memory,
+    declaredBytes: fields.contentLength === undefined ? null : Number(fields.contentLength),
     maxBytes: options.maxRequestBytes,
     maxCollectedBytes: isBufferable(fields) ? Infinity : isCollected ? MAX_KEY_BODY_BYTES : 0,
   });
