@@ -2,6 +2,7 @@
 import { accessSync, constants, readdirSync, readFileSync } from 'node:fs';
 import { arch, cpus, platform } from 'node:os';
 import { delimiter, join } from 'node:path';
+import { childrenOf } from '../support/process-tree.js';
 
 /** Core numbers in the form of `taskset -c`; null: the kernel decides. */
 export interface Cores {
@@ -103,12 +104,6 @@ export function rssMb(pid: number, which: 'now' | 'highest'): number {
 /** The resident memory of a process and its descendants. */
 export const rssOfTreeMb = (pid: number): number =>
   rssMb(pid, 'now') + childrenOf(pid).reduce((sum, child) => sum + rssOfTreeMb(child), 0);
-
-const childrenOf = (pid: number): number[] =>
-  (readProc(pid, `task/${pid}/children`) ?? '')
-    .split(' ')
-    .filter((id) => id !== '')
-    .map(Number);
 
 function readProc(pid: number, file: string): string | null {
   try {

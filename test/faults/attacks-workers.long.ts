@@ -7,7 +7,7 @@ import { expect } from 'chai';
 import { rssMb } from '../bench/machine.js';
 import { MANAGEMENT_TOKEN } from '../support/daemon.js';
 import { ask, head } from '../support/raw.js';
-import { childrenOf } from '../support/several-workers.js';
+import { childrenOf } from '../support/process-tree.js';
 import { attack, expectWithinLimits, type Hostility, startAttacked, targetOf } from './support/attack.js';
 import { forgetPeak } from './support/measured-daemon.js';
 import type { ServedDaemon } from './support/served-daemon.js';

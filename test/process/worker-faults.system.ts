@@ -4,15 +4,8 @@ import { EXIT } from '../../daemon/api/vocabulary.js';
 import { eventually } from '../support/eventually.js';
 import { freezeProcess } from '../support/freeze-process.js';
 import { freePort } from '../support/ports.js';
-import {
-  childrenOf,
-  CONNECTIONS,
-  isAlive,
-  ROUNDS,
-  SeveralWorkers,
-  streaming,
-  WORKERS,
-} from '../support/several-workers.js';
+import { childrenOf } from '../support/process-tree.js';
+import { CONNECTIONS, isAlive, ROUNDS, SeveralWorkers, streaming, WORKERS } from '../support/several-workers.js';
 
 const ALL = Array.from({ length: CONNECTIONS });
 

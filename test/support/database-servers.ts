@@ -18,6 +18,7 @@ import {
 } from './database-folders.js';
 import { freePort } from './ports.js';
 import { freezeProcess } from './freeze-process.js';
+import { childrenOf } from './process-tree.js';
 
 export type { ServerKind } from './database-folders.js';
 
@@ -237,15 +238,6 @@ export class DatabaseServer {
     // A PostgreSQL server removes its shared memory before it ends.
     if (pid !== undefined) untilGone(pid);
     rmSync(this.#dir, { recursive: true, force: true });
-  }
-}
-
-function childrenOf(pid: number): number[] {
-  try {
-    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8');
-    return children.split(' ').filter(Boolean).map(Number);
-  } catch {
-    return []; // It has ended.
   }
 }
 

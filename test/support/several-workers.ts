@@ -224,12 +224,3 @@ export function streaming({ fleet }: SeveralWorkers): void {
     return undefined;
   };
 }
-
-/** The processes that a process has started. */
-export function childrenOf(pid: number): number[] {
-  try {
-    return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number);
-  } catch {
-    return []; // It has ended.
-  }
-}

@@ -49,7 +49,7 @@ import { wordsIn } from '../../../daemon/store/sql/audit-words.js';
 
 const MB = 1024 * 1024;
 const KB = 1024;
-/** Time per turn on a machine that does the reference work in `REFERENCE_MS`, and in proportion on a slower one. */
+/** Twice the limit, since the machine may do something else too. On one that needs longer for the reference work: in proportion. */
 const MOST_MS = 2 * 20;
 const REFERENCE_MS = 3;
 /** Growth of the time for twice the input. Quadratic time would give 4. */
