@@ -110,7 +110,7 @@ export async function buildTraffic(context: BuildContext, core: Core, external: 
     },
   };
   const proxy = createProxy({ ...shared, cache, maxRequestBytes, proxyPrefixes });
-  const upgrades = createUpgrades(shared);
+  const upgrades = createUpgrades({ ...shared, maxRequestBytes });
   return {
     proxy,
     upgrades,

@@ -248,8 +248,8 @@ export class Admission {
   }
 
   /**
-   * Checks (a) to (d) again before a request is answered from the cache, because time may have passed. This draws no use; the
-   * caller must call `countHit` without awaiting anything first.
+   * Checks (a) to (d) again, because time may have passed, before a request is answered from the cache or a connection is opened on
+   * which each response is a use. This draws no use. For a hit the caller must call `countHit` without awaiting anything first.
    *
    * @returns a promise only when it has to wait.
    * @throws {Refusal} as `draw`.

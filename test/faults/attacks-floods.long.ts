@@ -143,7 +143,7 @@ describe('Floods and clients that do not read, with a heap of 256 MB', function 
   }
 
   // One connection with 1 MB per second once stopped all others.
-  const MESSAGES = ['four --rate 1', 'empty --rate 1', 'pings --rate 1', 'fragments --rate 1', 'packed --rate 0.04'];
+  const MESSAGES = ['four --rate 1', 'empty --rate 1', 'pings --rate 1', 'fragments --rate 1', 'deltas --rate 1'];
   for (const args of [...MESSAGES, 'four --rate 1 --workers 2']) {
     it(`findings-3 A6: a flood of tiny messages on eight WebSockets: ${args}`, async () => {
       expectUndisturbed(await resultOf(`--attack A6 --variant ${args}`));

@@ -5,6 +5,7 @@ import { expect } from 'chai';
 import { Authority } from '../support/certificates.js';
 import { TestClock } from '../support/clock.js';
 import { MANAGEMENT_TOKEN } from '../support/daemon.js';
+import { frameOf } from '../support/frames.js';
 import { eventually } from '../support/eventually.js';
 import { makeDatabaseUnreachable } from '../support/database-outage.js';
 import { trustTestNames } from '../support/network-overrides.js';
@@ -31,7 +32,10 @@ const SECOND_MS = 1000;
 // Bytes that are not text, which a tunnel must not change.
 const BYTES = Buffer.from(Array.from({ length: 1024 }, (_, i) => i % 256));
 
-const EARLY = Buffer.from('early');
+/** A message of a client, which asks for nothing. */
+const said = (text: string | Buffer) => frameOf(text, { opcode: 2, isMasked: true });
+const SAID = said(BYTES);
+const EARLY = said('early');
 
 /** Numbers from 0 to 1, the same for the same seed (mulberry32). */
 function seeded(seed: number): () => number {
@@ -187,17 +191,17 @@ describe('WebSocket upgrades on the wire', () => {
   }
 
   /** A client whose handshake is at the upstream, which does not respond. */
-  async function waiting(early = ''): Promise<{ client: RawClient; exchange: Exchange }> {
+  async function waiting(early = Buffer.alloc(0)): Promise<{ client: RawClient; exchange: Exchange }> {
     stage.upstream.script = silent;
-    const client = await stage.client(handshake() + early);
+    const client = await stage.client(Buffer.concat([Buffer.from(handshake()), early]));
     return { client, exchange: await stage.upstream.only() };
   }
 
   describe('the handshake', () => {
     it('A30 a WebSocket is admitted and tunnelled: bytes pass both ways unchanged, and it costs one use', async () => {
       const { client, exchange } = await joined();
-      client.send(BYTES);
-      await eventually('they are at the upstream', () => exchange.tunnelled.equals(BYTES));
+      client.send(SAID);
+      await eventually('they are at the upstream', () => exchange.tunnelled.equals(SAID));
       exchange.send(BYTES);
       await eventually('they are at the client', () => client.pending.equals(BYTES));
       expect(await stage.uses()).to.equal(1);
@@ -210,22 +214,23 @@ describe('WebSocket upgrades on the wire', () => {
         exchange.switchProtocols();
         exchange.send('with the answer');
       };
-      const client = await stage.client(handshake() + 'with the handshake');
+      const [early, later] = [said('with the handshake'), said(', and later')];
+      const client = await stage.client(Buffer.concat([Buffer.from(handshake()), early]));
       expect((await client.response()).status).to.equal(101);
       await client.seen('with the answer');
       const exchange = await stage.upstream.only();
-      await eventually('the early bytes', () => exchange.tunnelled.toString() === 'with the handshake');
-      client.send(', and later');
-      await eventually('the later ones', () => exchange.tunnelled.toString() === 'with the handshake, and later');
+      await eventually('the early bytes', () => exchange.tunnelled.equals(early));
+      client.send(later);
+      await eventually('the later ones', () => exchange.tunnelled.equals(Buffer.concat([early, later])));
     });
 
     it('bytes that the client sends before the response are held, in order', async () => {
-      const { client, exchange } = await waiting('one, ');
-      client.send('two, ');
-      client.send('three');
+      const messages = ['one', 'two', 'three'].map(said);
+      const { client, exchange } = await waiting(messages[0]);
+      for (const message of messages.slice(1)) client.send(message);
       exchange.switchProtocols();
       expect((await client.response()).status).to.equal(101);
-      await eventually('all of it', () => exchange.tunnelled.toString() === 'one, two, three');
+      await eventually('all of it', () => exchange.tunnelled.equals(Buffer.concat(messages)));
     });
 
     it('a client that sends more than 64 KiB before the response is refused', async () => {
@@ -477,7 +482,7 @@ describe('WebSocket upgrades on the wire', () => {
       for (const left of ['1', '0']) {
         const client = await stage.client(handshake());
         expect((await client.response()).header('x-token-requests-remaining')).to.equal(left);
-        for (let i = 0; i < 20; i++) client.send('more');
+        for (let i = 0; i < 20; i++) client.send(said('more'));
       }
       const refused = await stage.ask(handshake());
       expectRefusal(refused, LIMIT_REACHED);
@@ -733,10 +738,10 @@ describe('WebSocket upgrades on the wire', () => {
     it('what the other side still sends is forwarded: the client closes first', async () => {
       const { client, exchange } = await joined();
       const ended = staysOpen(exchange);
-      client.send('goodbye');
+      client.send(said('goodbye'));
       client.socket.end();
       await ended;
-      expect(exchange.tunnelled.toString()).to.equal('goodbye');
+      expect(exchange.tunnelled.equals(said('goodbye'))).to.equal(true);
       exchange.send('goodbye to you');
       await client.seen('goodbye to you');
       exchange.fin();
@@ -807,10 +812,10 @@ describe('WebSocket upgrades on the wire', () => {
       exchange.socket.destroy();
     };
     for (let round = 1; round <= ROUNDS; round++) {
-      const client = await stage.client(handshake() + pick('', 'early'));
+      const client = await stage.client(Buffer.concat([Buffer.from(handshake()), pick(Buffer.alloc(0), EARLY)]));
       const acts: (() => unknown)[] = [
         () => {
-          client.send(BYTES);
+          client.send(SAID);
         },
         () => client.socket.end(),
         () => client.socket.resetAndDestroy(),
@@ -854,7 +859,7 @@ describe('a WebSocket that its upstream has closed', () => {
 
   it('ends as soon as the client closes it too, and what the client still sends is dropped', async () => {
     const { client } = await ended();
-    client.send(BYTES);
+    client.send(SAID);
     expect(stage.daemon.ended).to.be.empty;
     client.socket.end();
     expect(await stage.onlyRecord()).to.include({ status: 101, outcome: 'ok' });
@@ -882,7 +887,8 @@ describe('WebSocket upgrades to an upstream', () => {
         exchange.switchProtocols();
         exchange.send(BYTES);
       };
-      const client = await stage.client(head('GET /v1/realtime?a=b', stage.secret, WEBSOCKET) + 'early');
+      const handshake = Buffer.from(head('GET /v1/realtime?a=b', stage.secret, WEBSOCKET));
+      const client = await stage.client(Buffer.concat([handshake, EARLY]));
       expect((await client.response()).status).to.equal(101);
       const exchange = await stage.upstream.only();
       expect(exchange.target).to.equal('/of/the/provider/v1/realtime?a=b');

@@ -3,9 +3,17 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 const PIECE_BYTES = 64 * 1024;
 
-/** Writes until nothing more is accepted, or `mostBytes` are written. @returns the number of bytes written. */
-export async function writeUntilItStalls(stream: NodeJS.WritableStream, mostBytes = Infinity): Promise<number> {
-  const piece = Buffer.alloc(PIECE_BYTES, 'x');
+/**
+ * Writes until nothing more is accepted, or `mostBytes` are written.
+ *
+ * @param piece is written again and again.
+ * @returns the number of bytes written.
+ */
+export async function writeUntilItStalls(
+  stream: NodeJS.WritableStream,
+  mostBytes = Infinity,
+  piece = Buffer.alloc(PIECE_BYTES, 'x'),
+): Promise<number> {
   let written = 0;
   stream.on('error', () => undefined);
   const write = async () => {

@@ -5,7 +5,7 @@ import type { Decoder, DecodingBudget, OpenDecoder } from './decoding-budget.js'
 // A decoder takes more memory than this, so it is opened only for more, or at the end.
 const MAX_HELD_BYTES = 16 * 1024;
 const DECODER_BYTES = 16 * 1024;
-// Event streams that repeat everything but a word may be compressed to a thirtieth.
+// How many bytes one may unpack to, on average. Event streams that repeat everything but a word may be compressed to a thirtieth.
 const MAX_RATIO = 64;
 // To fill a window takes less time than to read what it holds.
 const WINDOW_COST = 4;
@@ -15,8 +15,6 @@ export interface DecodingOptions {
   budget: DecodingBudget;
   open: OpenDecoder;
   projectId: string;
-  /** How many bytes one may unpack to, on average. */
-  maxRatio?: number;
 }
 
 export class CompressedData {
@@ -52,17 +50,6 @@ export class CompressedData {
     this.#decode(bytes);
   }
 
-  /** Like `add`, without waiting for more. */
-  addNow(bytes: Buffer): void {
-    this.bytes += bytes.length;
-    this.#decode(bytes);
-  }
-
-  /** Forgets what was decoded, as the sender did. */
-  reset(): void {
-    this.#decoder?.reset();
-  }
-
   /** There is no more data. */
   end(): void {
     if (!this.hasFailed) this.#decodeHeld();
@@ -77,8 +64,8 @@ export class CompressedData {
 
   #decode(bytes: Buffer): void {
     if (this.hasFailed || bytes.length === 0) return;
-    const { budget, open, projectId, maxRatio = MAX_RATIO } = this.#options;
-    const most = Math.max(MIN_UNPACKED_BYTES, maxRatio * this.bytes) - this.#unpackedBytes;
+    const { budget, open, projectId } = this.#options;
+    const most = Math.max(MIN_UNPACKED_BYTES, MAX_RATIO * this.bytes) - this.#unpackedBytes;
     const allowed = Math.min(most, budget.allowanceFor(projectId, bytes.length));
     if (allowed <= 0) {
       this.#fail();

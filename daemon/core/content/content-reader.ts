@@ -11,17 +11,15 @@
 import type { ModelUsage } from '../events.js';
 import { fieldsOf } from '../cache/field-values.js';
 import type { Clock, StoredResponse } from '../ports.js';
-import { withoutSecret } from '../masking.js';
 import { BodyCapture, type CaptureContext } from './body-capture.js';
 import { CompressedData } from './compressed-data.js';
 import { DecodingBudget, type OpenDecoder } from './decoding-budget.js';
 import { EventStreamReader } from './event-stream-reader.js';
-import { maskedModelName } from './facts.js';
+import { maskedErrorCode, maskedModelName } from './facts.js';
 import { JsonScanner } from './json-scanner.js';
 import type { Readings } from './readings.js';
-import { RealtimeReader } from './realtime-reader.js';
 import { RequestedModel } from './requested-model.js';
-import { BODY_MEMBERS, UNNAMED_ERROR } from './response-members.js';
+import { BODY_MEMBERS } from './response-members.js';
 import { runsModel } from './runs-model.js';
 import { usageOf } from './token-counts.js';
 
@@ -49,11 +47,6 @@ export class ContentReaders {
 
   begin(projectId: string): ContentReader {
     return new ContentReader(this, projectId);
-  }
-
-  /** @param target of the upgrade request. */
-  beginRealtime(target: string): RealtimeReader {
-    return new RealtimeReader(target, { budget: this.budget, open: this.options.openDecoder });
   }
 
   /** Whether a response of a model reports an error, or cannot be read. */
@@ -221,8 +214,6 @@ export class ContentReader {
   }
 
   #error({ upstreamKey }: CaptureContext): string | null {
-    const code = this.#errorCode();
-    // A code that is a secret names nothing.
-    return code !== null && withoutSecret(upstreamKey?.toLowerCase() ?? null, code) !== code ? UNNAMED_ERROR : code;
+    return maskedErrorCode(this.#errorCode(), upstreamKey);
   }
 }

@@ -5,7 +5,7 @@
  */
 import type { Clock } from '../ports.js';
 
-/** A decoder of one response or connection. */
+/** A decoder of one response. */
 export interface Decoder {
   /** Most bytes that it holds, whatever it has decoded. A decoder may fill its window before it returns any of it. */
   readonly maxWindowBytes: number;
@@ -16,12 +16,10 @@ export interface Decoder {
    * @returns the number of decoded bytes; -1 if the input is invalid, or has more than `maxBytes`. Then it cannot continue.
    */
   decode(bytes: Buffer, maxBytes: number, take: (slice: Buffer) => void): number;
-  /** Begins again, without what it has decoded. */
-  reset(): void;
   close(): void;
 }
 
-/** @param first byte of the data. @returns null for an unknown content coding. `permessage-deflate` is that of RFC 7692. */
+/** @param first byte of the data. @returns null for an unknown content coding. */
 export type OpenDecoder = (coding: string, first: number) => Decoder | null;
 
 const MIB = 1024 * 1024;

@@ -9,7 +9,8 @@ import type { ModelUsage } from '../events.js';
 import { BoundedBytes } from './bounded-bytes.js';
 import { JsonScanner } from './json-scanner.js';
 import { mattersIn, MAYBE_USAGE, NOTHING } from './may-matter.js';
-import { EVENT_MEMBERS, UNNAMED_ERROR } from './response-members.js';
+import { UNNAMED_ERROR } from './facts.js';
+import { EVENT_MEMBERS } from './response-members.js';
 import { mergedUsage, type ReportedUsage, usageOf } from './token-counts.js';
 
 // Longer events are not captured.

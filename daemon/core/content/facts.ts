@@ -1,4 +1,4 @@
-/** Validation of model names from requests and responses. */
+/** Validation of model names and error codes from requests and responses. */
 import { withoutSecret } from '../masking.js';
 
 const MAX_MODEL_LENGTH = 200;
@@ -21,6 +21,13 @@ export function maskedModelName(name: string | null, upstreamKey: string | null)
   // Truncated last: a truncated key would not be recognised and masked.
   return masked.length <= MAX_MODEL_LENGTH ? masked : Array.from(masked).slice(0, MAX_MODEL_LENGTH).join('');
 }
+
+/** Of an error whose code has another form, or none. */
+export const UNNAMED_ERROR = 'unknown_error';
+
+/** The code of a provider's error, safe to record: one that is a secret names nothing. @param upstreamKey as above. */
+export const maskedErrorCode = (code: string | null, upstreamKey: string | null): string | null =>
+  code !== null && withoutSecret(upstreamKey?.toLowerCase() ?? null, code) !== code ? UNNAMED_ERROR : code;
 
 const PLAIN = /^[\x21-\x7e]+$/;
 const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]/gu;

@@ -66,9 +66,12 @@ export class JsonScanner {
   unwanted = 0;
   /** A bit for each of the values that were found. */
   found = 0;
+  /** A bit for each of the values that were found more than once in the current document; the last one counts. */
+  repeated = 0;
   readonly #root: Node;
   readonly #onDocument: (() => void) | null;
   readonly #stopsAtFirst: boolean;
+  readonly #decodesKeys: boolean;
   #state = OUTSIDE;
   /** The objects and lists around the current position that lead to wanted members. */
   readonly #levels: Node[] = [];
@@ -94,12 +97,14 @@ export class JsonScanner {
   /**
    * @param onDocument called at the end of each document in which a value was found; `values` are cleared afterwards.
    * @param stopsAtFirst ends the search at the first value.
+   * @param decodesKeys whether keys with escapes are recognised, as no serializer writes them, but a client may.
    */
-  constructor(wanted: Wanted, onDocument: (() => void) | null = null, stopsAtFirst = false) {
+  constructor(wanted: Wanted, onDocument: (() => void) | null = null, stopsAtFirst = false, decodesKeys = false) {
     this.#root = wanted.root;
     this.values = wanted.noValues.slice();
     this.#onDocument = onDocument;
     this.#stopsAtFirst = stopsAtFirst;
+    this.#decodesKeys = decodesKeys;
   }
 
   /** No further bytes are needed. */
@@ -173,6 +178,7 @@ export class JsonScanner {
   #endDocument(): void {
     if (!this.#onDocument) return; // Its owner reads the values later.
     this.#onDocument();
+    this.repeated = 0;
     for (let slot = 0; this.found !== 0; slot++, this.found >>>= 1) this.values[slot] = null;
   }
 
@@ -231,8 +237,16 @@ export class JsonScanner {
     this.#keyBytes = Math.min(MAX_KEY_BYTES, this.#keyBytes + to - from);
   }
 
-  /** A key with escapes is none of the wanted ones. */
+  /** A key with escapes is none of the wanted ones, unless keys are decoded. */
   #memberNamed(key: Buffer, from: number, to: number): Node | null {
+    if (this.#decodesKeys && key.subarray(from, to).includes(BACKSLASH)) {
+      const decoded = decodedKey(key.subarray(from, to));
+      return this.#memberWithName(decoded, 0, decoded.length);
+    }
+    return this.#memberWithName(key, from, to);
+  }
+
+  #memberWithName(key: Buffer, from: number, to: number): Node | null {
     const named = this.#levels[this.#level - 1]?.named[to - from];
     if (named === undefined) return null; // As nearly always: no wanted name has this length.
     search: for (const { name, node } of named) {
@@ -244,6 +258,7 @@ export class JsonScanner {
 
   /** @returns the number of bytes read: 0 for a byte that belongs to what follows. */
   #beginValue(byte: number, node: Node | null): 0 | 1 {
+    if (node !== null && node.kind === 'literal' && byte > SPACE) this.#keep(node.slot, String.fromCharCode(byte));
     switch (byte) {
       case QUOTE:
         this.#passOver(IN_STRING);
@@ -358,13 +373,17 @@ export class JsonScanner {
     const held = this.#heldBytes;
     this.#heldBytes = 0;
     // Too long if `hold` gave up.
-    if (this.#slot !== -1 && end - begin <= MAX_VALUE_BYTES) {
-      this.values[slot] = held > 0 ? this.#held.toString('utf8', 0, held) : bytes.toString('utf8', begin, end);
-      this.found |= 1 << slot;
-    }
+    if (this.#slot !== -1 && end - begin <= MAX_VALUE_BYTES)
+      this.#keep(slot, held > 0 ? this.#held.toString('utf8', 0, held) : bytes.toString('utf8', begin, end));
     this.#slot = -1;
     if (this.#stopsAtFirst) this.#state = DONE;
     else this.#continue();
+  }
+
+  #keep(slot: number, value: string): void {
+    this.values[slot] = value;
+    this.repeated |= this.found & (1 << slot);
+    this.found |= 1 << slot;
   }
 
   #hold(part: Buffer): void {
@@ -381,6 +400,15 @@ export class JsonScanner {
     }
     part.copy(this.#held, this.#heldBytes);
     this.#heldBytes = bytes;
+  }
+}
+
+/** @param key its JSON text, without the quotes. @returns the same if it is not valid. */
+function decodedKey(key: Buffer): Buffer {
+  try {
+    return Buffer.from(String(JSON.parse(`"${key.toString()}"`)));
+  } catch {
+    return key;
   }
 }
 

@@ -1,5 +1,5 @@
 /** What is read from the JSON of responses, events and messages: the usage, the model, and whether the provider reports a failure. */
-import { modelNameFrom } from './facts.js';
+import { modelNameFrom, UNNAMED_ERROR } from './facts.js';
 import type { JsonScanner } from './json-scanner.js';
 import { wanted, type Wanted } from './wanted-members.js';
 import { type ReportedUsage, reportedUsage } from './token-counts.js';
@@ -20,6 +20,8 @@ interface Places {
   models: readonly string[];
   /** Members that are an error. */
   errors: readonly string[];
+  /** Members of which only the first byte matters. */
+  marks?: readonly string[];
 }
 
 /** The members that are wanted in one kind of document, and what their values mean. */
@@ -32,11 +34,12 @@ class ResponseMembers {
   readonly #code: number;
   readonly #type: number;
 
-  constructor({ usages, models, errors }: Places) {
+  constructor({ usages, models, errors, marks = [] }: Places) {
     const strings = [...models, ...errors.flatMap(codesOf), ...errors.flatMap(textsOf), 'code', 'type'];
     const paths = [
       ...usages.map((path) => [path, 'object'] as const),
       ...strings.map((path) => [path, 'string'] as const),
+      ...marks.map((path) => [path, 'literal'] as const),
     ];
     this.wanted = wanted(Object.fromEntries(paths));
     this.#models = usages.length;
@@ -90,6 +93,11 @@ class ResponseMembers {
   typeIn({ values }: Values): string {
     return textIn(values, this.#type);
   }
+
+  /** The first byte of the mark's value; null if it is missing. @param mark its index. */
+  markIn({ values }: Values, mark: number): string | null {
+    return values[this.#type + 1 + mark] ?? null;
+  }
 }
 
 /** Gemini streams a list of responses if the client does not ask for events. */
@@ -112,20 +120,21 @@ export const EVENT_MEMBERS = new ResponseMembers({
   errors: ['error', 'choices[0].error', 'response.error'],
 });
 
-/** Messages of a WebSocket. What they say about a session comes last. */
+/** Messages of a WebSocket, from the provider. What they say about a session comes last. */
 export const MESSAGE_MEMBERS = new ResponseMembers({
-  usages: [...USAGES, ...within(IN_EVENTS, 'usage')],
+  usages: ['usage', 'usageMetadata', 'response.usage'],
   models: [
-    ...[...MODELS, ...within(IN_EVENTS, 'model'), 'session.model'],
+    ...['model', 'modelVersion', 'response.model', 'session.model'],
     ...['session.audio.input.transcription.model', 'session.input_audio_transcription.model'],
   ],
-  errors: [],
+  errors: ['error', 'response.error', 'response.status_details.error'],
+  marks: ['serverContent.modelTurn', 'serverContent.turnComplete'],
 });
+export const MODEL_TURN = 0;
+export const TURN_COMPLETE = 1;
 
 // As a code of the management API: daemon/api/vocabulary.ts.
 const IS_CODE = /^[a-z][a-z_]{0,63}$/i;
-/** Of an error whose code has another form, or none. */
-export const UNNAMED_ERROR = 'unknown_error';
 
 const bitsBelow = (slot: number) => (1 << slot) - 1;
 

@@ -107,8 +107,9 @@ export function usageFrom(value: unknown): ModelUsage | null {
 }
 
 /** Adds up what several responses used. */
-export function addedUsage(one: ModelUsage | null, other: ModelUsage): ModelUsage {
+export function addedUsage<T extends ModelUsage | null>(one: ModelUsage | null, other: T): ModelUsage | T {
   if (one === null) return other;
+  if (other === null) return one;
   return {
     promptTokens: sumOf(one.promptTokens, other.promptTokens),
     completionTokens: sumOf(one.completionTokens, other.completionTokens),

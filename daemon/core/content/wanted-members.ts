@@ -1,5 +1,7 @@
 /** The members that a scanner of JSON looks for. */
-type Kind = 'string' | 'object';
+
+/** `literal`: a value of any type, of which only the first byte is kept, such as `t` for `true`. */
+type Kind = 'string' | 'object' | 'literal';
 
 /**
  * Members by their paths: names separated by dots, `[0]` for the first element of a list, and a leading `[]` for every element of a

@@ -69,10 +69,6 @@ class StreamDecoder implements Decoder {
     return decoded;
   }
 
-  reset(): void {
-    this.#stream._handle?.reset();
-  }
-
   close(): void {
     const handle = this.#stream._handle;
     if (!handle) return;
@@ -136,8 +132,6 @@ function codingOf(name: string, first: number): Coding | null {
     case 'deflate':
       // Some servers send raw deflate data without the zlib header that the coding of this name requires.
       return (first & 0x0f) === 8 ? deflate : rawDeflate;
-    case 'permessage-deflate':
-      return rawDeflate;
     case 'br':
       return brotli;
     case 'zstd':

@@ -1,5 +1,4 @@
 import type { Pass } from '../../core/account.js';
-import type { Admission } from '../../core/admission.js';
 import { ClientGone } from '../body.js';
 import type { Forwarder, ConnectionWaiter } from './forwarder.js';
 
@@ -16,21 +15,20 @@ export interface ReservationOwner {
   hasEnded(): boolean;
 }
 
+/** Draws a use. @returns a promise only if it has to wait. @throws {Refusal} (or rejects with) why there is none. */
+type Draw = (pass: Pass) => undefined | Promise<void>;
+
 /** Reserves what a request or a WebSocket handshake needs to be forwarded: first an upstream connection, then one use of the token. */
 export class ForwardReservation {
   readonly #owner: ReservationOwner;
-  readonly #admission: Pick<Admission, 'draw'>;
+  readonly #draw: Draw;
   readonly #connections: Pick<Forwarder, 'reserve' | 'release'>;
   #waiter: ConnectionWaiter | null = null;
   #holdsConnection = false;
 
-  constructor(
-    spender: ReservationOwner,
-    admission: Pick<Admission, 'draw'>,
-    connections: Pick<Forwarder, 'reserve' | 'release'>,
-  ) {
+  constructor(spender: ReservationOwner, draw: Draw, connections: Pick<Forwarder, 'reserve' | 'release'>) {
     this.#owner = spender;
-    this.#admission = admission;
+    this.#draw = draw;
     this.#connections = connections;
   }
 
@@ -44,7 +42,7 @@ export class ForwardReservation {
       // The client disconnected or the request was refused while its body arrived or it waited for a connection.
       if (spender.hasEnded()) throw new ClientGone();
       // No `await` if the unit is available at once: then nothing can happen between the checks and the forwarding.
-      const waitingForUnit = this.#admission.draw(pass);
+      const waitingForUnit = this.#draw(pass);
       if (waitingForUnit) await waitingForUnit;
       if (pass.ended) throw pass.ended;
       if (spender.hasEnded()) throw new ClientGone();

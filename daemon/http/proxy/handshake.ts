@@ -30,7 +30,8 @@ export function handshakeForUpstream(
   { offered, ...added }: Added,
 ): OutgoingHttpHeaders {
   const headers = asObject(upstreamRequestHeaders(fields, added), ['origin', 'content-length']);
-  for (const name of ['Sec-WebSocket-Key', 'Sec-WebSocket-Version', 'Sec-WebSocket-Extensions']) {
+  // No extensions: they change what frames mean, and the messages of compressed connections could not be read within bounds.
+  for (const name of ['Sec-WebSocket-Key', 'Sec-WebSocket-Version']) {
     const value = given[name.toLowerCase()];
     if (typeof value === 'string' && !holdsToken(value)) headers[name] = value;
   }

@@ -3,9 +3,10 @@ import type { Socket } from 'node:net';
 import type { Pass } from '../../core/account.js';
 import type { Admission } from '../../core/admission.js';
 import type { ContentReader } from '../../core/content/content-reader.js';
-import type { RealtimeReader } from '../../core/content/realtime-reader.js';
-import { NO_READINGS } from '../../core/content/readings.js';
-import { NO_CONTENT_FACTS, type Outcome, type RequestEnded } from '../../core/events.js';
+import type { CaptureContext } from '../../core/content/body-capture.js';
+import { maskedErrorCode, maskedModelName } from '../../core/content/facts.js';
+import { NO_READINGS, type Readings } from '../../core/content/readings.js';
+import { type ModelUsage, NO_CONTENT_FACTS, type Outcome, type RequestEnded } from '../../core/events.js';
 import type { Clock } from '../../core/ports.js';
 import { type KnownSubject, type Refusal, sentenceOf } from '../../core/refusal.js';
 import { withoutSecrets } from '../../core/masking.js';
@@ -29,6 +30,28 @@ export interface RecordOptions {
   onEnded: (ended: RequestEnded, cause: unknown) => void;
 }
 
+/** A response on a connection that carries several. Times are monotonic, in ms. */
+export interface ConnectionPart {
+  /** 1 for the first on its connection. */
+  number: number;
+  startedAtMs: number;
+  /** When the response began; null if it did not. */
+  begunAtMs: number | null;
+  /** Why it was not asked for; otherwise there is an outcome. */
+  refusal?: Refusal;
+  outcome?: Outcome;
+  /** Code of the error that the provider has reported. */
+  error: string | null;
+  model: string | null;
+  isModelAnswered: boolean;
+  usage: ModelUsage | null;
+  bytesIn: number;
+  bytesOut: number;
+}
+
+// As that of a request of its own.
+const PART_STATUS = 200;
+
 /** Record of one request on /v1. It is filled in while the request runs and published once, after the request has ended. */
 export class RequestRecord implements Completed {
   readonly #options: RecordOptions;
@@ -51,8 +74,10 @@ export class RequestRecord implements Completed {
   isStreamed = false;
   /** Extracts usage and content from the request and its response. Null until there is something to read. */
   content: ContentReader | null = null;
-  /** The same for a WebSocket that is connected to the upstream. */
-  realtime: RealtimeReader | null = null;
+  /** The same for a WebSocket. */
+  connection: { facts(context: CaptureContext): Readings } | null = null;
+  /** Whether it is a use once it is forwarded. The responses on a WebSocket are uses of their own. */
+  isUse = true;
   #subject: KnownSubject | null = null;
   #clientIp: string | null = null;
   #code: string | null = null;
@@ -87,12 +112,13 @@ export class RequestRecord implements Completed {
   }
 
   refused(refusal: Refusal): void {
+    const { status, code, problem } = refusalFacts(refusal);
     this.outcome = outcomeOf(refusal);
     this.#subject = refusal.subject;
-    this.status = statusOf(refusal);
+    this.status = status;
     this.cause = refusal.cause;
-    this.#code = codeOf(refusal);
-    this.#problem = sentenceOf(refusal);
+    this.#code = code;
+    this.#problem = problem;
   }
 
   /** For the client, if its token ends soon. */
@@ -122,7 +148,7 @@ export class RequestRecord implements Completed {
 
   publish(): void {
     const req = this.#req;
-    const read = (this.content ?? this.realtime)?.facts({
+    const read = (this.content ?? this.connection)?.facts({
       isServed: this.forwardedAtMs !== null || this.isHit,
       requestType: () => req.headers['content-type'],
       method: req.method,
@@ -138,6 +164,35 @@ export class RequestRecord implements Completed {
     ended.requestBody = requestBody;
     ended.responseBody = responseBody;
     this.#options.onEnded(ended, this.cause);
+  }
+
+  /** Publishes a record for a response on this connection, soon. */
+  addPart({ number, startedAtMs, begunAtMs, refusal, error, model, ...part }: ConnectionPart): void {
+    const { clock, completions, onEnded } = this.#options;
+    const nowMs = clock.monotonic();
+    const begunAfterMs = begunAtMs === null ? null : begunAtMs - startedAtMs;
+    const ended: RequestEnded = {
+      ...this.#ended(),
+      ...part,
+      ...(refusal && refusalFacts(refusal)),
+      outcome: refusal ? outcomeOf(refusal) : (part.outcome ?? 'ok'),
+      requestId: `${this.requestId}-${number}`,
+      timeMs: clock.now(),
+      isForwarded: !refusal,
+      durationMs: nowMs - startedAtMs,
+      upstreamMs: begunAfterMs,
+      firstByteMs: begunAfterMs,
+      model: maskedModelName(model, this.pass?.upstreamKey ?? null),
+    };
+    if (!refusal) {
+      const code = maskedErrorCode(error, this.pass?.upstreamKey ?? null);
+      Object.assign(ended, { status: PART_STATUS, code, problem: null });
+    }
+    completions.add({
+      publish: () => {
+        onEnded(ended, refusal?.cause);
+      },
+    });
   }
 
   /** In a response that had begun well. Clients often disconnect when they read of the error, and some providers do too. */
@@ -168,7 +223,7 @@ export class RequestRecord implements Completed {
       code: this.#code,
       problem: this.#problem,
       outcome: this.outcome ?? 'client_closed',
-      isForwarded: forwardedAtMs !== null,
+      isForwarded: forwardedAtMs !== null && this.isUse,
       cache: this.isHit ? 'hit' : 'miss',
       durationMs: this.#endedAtMs - startedAtMs,
       upstreamMs: forwardedAtMs === null || respondedAtMs === null ? null : respondedAtMs - forwardedAtMs,
@@ -235,6 +290,12 @@ export function recordUnreadable(
   };
   options.onEnded(ended, refusal.cause);
 }
+
+const refusalFacts = (refusal: Refusal) => ({
+  status: statusOf(refusal),
+  code: codeOf(refusal),
+  problem: sentenceOf(refusal),
+});
 
 /** Outcome by the status of an upstream response, forwarded or from the cache. */
 function outcomeOfStatus(status: number): Outcome {

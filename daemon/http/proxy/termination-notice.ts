@@ -2,12 +2,14 @@
  * Reason that a client gets when its response is cut short. A stream or a WebSocket that just breaks off looks like a network fault: the
  * client would search for one, or retry.
  *
- * The notice is sent only between two messages (`EventBoundary`, `FrameBoundary`), so that it does not alter what the provider sent. The
+ * The notice is sent only between two messages (`EventBoundary`, `FrameReader`), so that it does not alter what the provider sent. The
  * connection is then closed as it would be without the notice: a stream never ends as if it were complete.
  */
-import type { Refusal } from '../../core/refusal.js';
+import type { Refusal, RefusalKind } from '../../core/refusal.js';
 import { type ErrorFormat, errorEvent } from '../error-format.js';
-import { problemOf } from '../problems.js';
+import { problemOf, statusFor } from '../problems.js';
+import type { Wording } from '../wording.js';
+import { closingFrames } from './websocket-frames.js';
 
 interface TerminationNotice {
   message: string;
@@ -18,6 +20,12 @@ interface TerminationNotice {
 
 const GOING_AWAY = 1001;
 const POLICY_VIOLATION = 1008;
+const CLOSE_CODES: Partial<Record<RefusalKind, number>> = {
+  malformed_request: 1002,
+  invalid_request: 1007,
+  body_too_large: 1009,
+  unavailable: 1013,
+};
 
 /** @param refusal the refusal that the client would have got if its response had not begun. */
 function noticeFor({ kind, message, tokenIs }: Refusal): TerminationNotice {
@@ -39,12 +47,33 @@ export function terminationEvent(refusal: Refusal, format: ErrorFormat, requestI
   );
 }
 
-const FINAL_CLOSE = 0x88;
-
-/** The notice as a WebSocket close frame; frames from a server are not masked. */
-export function closeFrame(refusal: Refusal): Buffer {
-  const { message, closeCode } = noticeFor(refusal);
-  const reason = Buffer.from(message); // All messages are far shorter than the limit of 123 bytes.
-  const head = [FINAL_CLOSE, 2 + reason.length, closeCode >> 8, closeCode & 0xff];
-  return Buffer.concat([Buffer.from(head), reason]);
+interface WebSocketNotice {
+  /** Whether a message of the client is refused. Otherwise the connection is cut. */
+  isForMessage: boolean;
+  /** For a client that learns of errors by messages, as those of OpenAI's APIs do; null for others. */
+  error: { requestId: string; wording: Wording } | null;
 }
+
+/** The last frames of a WebSocket: a message, if the client reads such messages, and a close frame. */
+export function closingNotice(refusal: Refusal, { isForMessage, error }: WebSocketNotice): Buffer {
+  const { message, code, closeCode } = isForMessage ? refusedMessage(refusal) : noticeFor(refusal);
+  const hint = isForMessage ? error?.wording.hint : undefined;
+  const event = error && {
+    type: 'error',
+    event_id: error.requestId,
+    status: statusFor(refusal, error.wording),
+    error: {
+      type: problemOf(refusal.kind).type,
+      code,
+      message: hint === undefined ? message : `${message}: ${hint}`,
+      param: null,
+    },
+  };
+  return closingFrames(event && JSON.stringify(event), closeCode, message);
+}
+
+const refusedMessage = ({ kind, message }: Refusal): TerminationNotice => ({
+  message,
+  code: problemOf(kind).code,
+  closeCode: CLOSE_CODES[kind] ?? POLICY_VIOLATION,
+});

@@ -2,7 +2,6 @@ import { type ClientRequest, type IncomingMessage, type OutgoingHttpHeaders, Ser
 import type { Socket } from 'node:net';
 import type { Live, Reloadable } from '../../../config/settings.js';
 import type { Pass } from '../../core/account.js';
-import type { ContentReaders } from '../../core/content/content-reader.js';
 import type { Outcome } from '../../core/events.js';
 import type { MemoryLimit } from '../../core/memory-limit.js';
 import type { Clock } from '../../core/ports.js';
@@ -19,6 +18,7 @@ import type { RequestFields } from '../fields.js';
 import { handshakeForClient, handshakeForUpstream } from './handshake.js';
 import { malformedResponse, type UpgradeReceiver } from './http-proxy.js';
 import { WebSocketTunnel, type TunnelOwner } from './websocket-tunnel.js';
+import { isOfResponses, WebSocketUses } from './websocket-uses.js';
 import { asRefusal, sendProblem } from '../problems.js';
 import { RequestRecord } from './request-record.js';
 import { type ReservationOwner, ForwardReservation } from './forward-reservation.js';
@@ -31,7 +31,8 @@ type UpgradeSettings = CorsSettings &
   Pick<Reloadable, 'requestTimeoutMs' | 'upstreamConnectTimeoutMs' | 'websocketIdleTimeoutMs'>;
 
 export interface UpgradeOptions extends AdmitOptions {
-  contents: Pick<ContentReaders, 'beginRealtime'>;
+  /** Limit for a message of a client that may ask for a response. */
+  maxRequestBytes: number;
   /** WebSockets and plain requests share the limit of connections to an origin. */
   upstreams: Pick<Upstreams, 'of'>;
   /** The current settings: SIGHUP may replace them. A connection keeps those that it began with. */
@@ -48,6 +49,7 @@ export class Upgrade implements AdmissionRequest, ReservationOwner, TunnelOwner,
   readonly maxBodyBytes = 0;
   readonly settings: UpgradeSettings;
   readonly record: RequestRecord;
+  readonly uses: WebSocketUses;
   readonly idleTimer: IdleTimer;
   readonly #cors: CorsFields;
   readonly #subprotocols: Subprotocols;
@@ -79,7 +81,8 @@ export class Upgrade implements AdmissionRequest, ReservationOwner, TunnelOwner,
     this.#cors = corsFields(this.settings, req);
     this.#subprotocols = subprotocolsOf(req.headers['sec-websocket-protocol']);
     this.record = new RequestRecord(options, req);
-    this.record.realtime = options.contents.beginRealtime(req.url ?? '');
+    this.uses = new WebSocketUses(options, this.record, req.url ?? '');
+    this.record.connection = this.uses;
     this.idleTimer = new IdleTimer(idleTimers);
     this.#earlyBytes = new EarlyBytes(options.memory, (refusal) => {
       this.refuse(refusal);
@@ -102,6 +105,10 @@ export class Upgrade implements AdmissionRequest, ReservationOwner, TunnelOwner,
 
   get memory(): MemoryLimit {
     return this.#options.memory;
+  }
+
+  get maxMessageBytes(): number {
+    return this.#options.maxRequestBytes;
   }
 
   get clock(): Clock {
@@ -152,7 +159,12 @@ export class Upgrade implements AdmissionRequest, ReservationOwner, TunnelOwner,
     const { admission, upstreams } = this.#options;
     this.#fields = fields;
     this.#upstream = upstreams.of(pass.upstreamBaseUrl);
-    this.#reservation = new ForwardReservation(this, admission, this.#upstream.forwarder);
+    const isUse = !isOfResponses(this.req.url ?? '');
+    this.#reservation = new ForwardReservation(
+      this,
+      (each) => (isUse ? admission.draw(each) : admission.confirm(each)),
+      this.#upstream.forwarder,
+    );
     void this.#reservation.begin(pass);
   }
 
@@ -188,10 +200,11 @@ export class Upgrade implements AdmissionRequest, ReservationOwner, TunnelOwner,
   }
 
   onUpgrade(response: IncomingMessage): OutgoingHttpHeaders {
+    // None was offered, and with one the frames could not be read.
+    if (response.headers['sec-websocket-extensions'] !== undefined) throw new Error('101 with an extension');
     const socket = this.#socket;
     const headers = handshakeForClient(this.#clientHeaders(response));
     this.record.status = 101;
-    this.record.realtime?.connected(this.record.pass?.projectId ?? '', response.headers['sec-websocket-extensions']);
     this.record.isStreamed = true;
     this.#res.detachSocket(socket);
     socket.off('data', this.#bufferEarlyBytes).pause();
@@ -306,12 +319,17 @@ export class Upgrade implements AdmissionRequest, ReservationOwner, TunnelOwner,
     this.record.outcome = outcome;
   }
 
-  destroy(outcome: Outcome, why?: Refusal): void {
+  /** The refusal is recorded already. */
+  destroyFor(refusal: Refusal): void {
+    this.destroy('ok', refusal, true);
+  }
+
+  destroy(outcome: Outcome, why?: Refusal, isForMessage = false): void {
     this.record.outcome ??= outcome;
     this.#upstreamRequest?.destroy();
     if (why && this.#tunnel?.isBetweenFrames) {
       this.#end();
-      this.#tunnel.sendCutReason(why);
+      this.#tunnel.sendReason(why, isForMessage);
     } else {
       this.#tunnel?.end();
       this.#socket.destroy();
@@ -329,6 +347,7 @@ export class Upgrade implements AdmissionRequest, ReservationOwner, TunnelOwner,
     this.#upstreamRequest?.destroy();
     this.#tunnel?.end();
     this.#reservation?.end();
+    this.uses.end(this.record.outcome);
     if (this.#holdsConnection) this.#upstream?.forwarder.release();
     this.record.end();
   }

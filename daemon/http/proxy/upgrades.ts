@@ -1,7 +1,7 @@
 /**
- * WebSocket upgrades on /v1. A handshake passes admission like any request (admit.ts, forward-reservation.ts) and costs one use when it
- * is forwarded. If the upstream agrees, the two connections are piped into each other until one of them ends (websocket-tunnel.ts). Any
- * other response is forwarded, and the connection is closed. One RequestEnded is published when the connection ends.
+ * WebSocket upgrades on /v1. A handshake passes admission like any request (admit.ts, forward-reservation.ts). If the upstream agrees, the
+ * two connections are joined until one of them ends (websocket-tunnel.ts), and each response on them is a use (websocket-uses.ts). Any
+ * other response is forwarded, and the connection is closed. A RequestEnded is published for each response and for the connection.
  *
  * `Origin` is not checked: the check protects against pages that use credentials stored in the browser, and this proxy accepts none.
  * `Origin` is not forwarded either, since to the upstream this proxy is not a page.

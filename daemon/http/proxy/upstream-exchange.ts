@@ -58,7 +58,7 @@ export class UpstreamExchange implements Receiver, ReservationOwner {
     this.#upstream = upstream;
     this.#transaction = transaction;
     exchange.timeouts.pause();
-    this.#reservation = new ForwardReservation(this, admission, upstream.forwarder);
+    this.#reservation = new ForwardReservation(this, (each) => admission.draw(each), upstream.forwarder);
     void this.#reservation.begin(this.#pass);
   }
 

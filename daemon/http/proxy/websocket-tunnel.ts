@@ -1,15 +1,22 @@
+import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import { HeldMemory, type MemoryLimit } from '../../core/memory-limit.js';
-import { Outlet } from '../outlet.js';
 import type { Reloadable } from '../../../config/settings.js';
+import { ClientMessages } from '../../core/content/client-messages.js';
+import { ProviderMessages } from '../../core/content/provider-messages.js';
 import type { Outcome } from '../../core/events.js';
+import { GatheredBytes } from '../../core/gathered-bytes.js';
+import { HeldMemory, type MemoryLimit } from '../../core/memory-limit.js';
 import type { Clock } from '../../core/ports.js';
 import { Refusal, tokenExpired } from '../../core/refusal.js';
-import { FrameBoundary } from './boundaries.js';
 import { endAndLinger, LINGER_MS } from '../connection-ends.js';
-import { closeFrame } from './termination-notice.js';
+import { Outlet } from '../outlet.js';
+import { asRefusal } from '../problems.js';
+import { wordingFor, type WordingSettings } from '../wording.js';
 import type { RequestRecord } from './request-record.js';
+import { closingNotice } from './termination-notice.js';
 import type { IdleTimer } from './timeouts/idle-timers.js';
+import { FrameReader } from './websocket-frames.js';
+import { isOfResponses, reportsErrors, type WebSocketUses } from './websocket-uses.js';
 
 // Idle timeout of the upstream after the client has closed its side, and may be gone.
 const HALF_CLOSED_TIMEOUT_MS = 10_000;
@@ -18,9 +25,12 @@ const MAX_EXPIRY_CHECK_MS = 60_000;
 
 /** The upgrade that owns a tunnel. */
 export interface TunnelOwner {
+  readonly req: IncomingMessage;
   readonly clock: Clock;
-  readonly settings: Pick<Reloadable, 'websocketIdleTimeoutMs'>;
+  readonly settings: WordingSettings & Pick<Reloadable, 'websocketIdleTimeoutMs'>;
+  readonly maxMessageBytes: number;
   readonly record: RequestRecord;
+  readonly uses: WebSocketUses;
   readonly idleTimer: IdleTimer;
   readonly memory: MemoryLimit;
   /** Whether it has ended; nothing may be started for it then. */
@@ -29,33 +39,64 @@ export interface TunnelOwner {
   cut(refusal: Refusal): void;
   /** @param why reason for the client, if this proxy ends the connection. */
   destroy(outcome: Outcome, why?: Refusal): void;
+  /** Ends the connection because the client has sent what is refused. */
+  destroyFor(refusal: Refusal): void;
 }
 
 /**
  * The connections of a client and the upstream after a 101. This class passes on what arrives, no faster than it is read, counts bytes,
  * watches for idleness and expiry, and ends both.
+ *
+ * A message of the client that may ask for a response is held until it is complete. It is forwarded once it has a unit of the token.
  */
 export class WebSocketTunnel {
   readonly #owner: TunnelOwner;
   readonly #socket: Socket;
   readonly #upstream: Socket;
-  readonly #frames = new FrameBoundary();
+  readonly #messages = new ClientMessages();
+  readonly #fromClient = new FrameReader(true, this.#messages);
+  readonly #fromUpstream: FrameReader;
   readonly #toClient: Outlet;
   readonly #toUpstream: Outlet;
   readonly #held: readonly HeldMemory[];
+  /** Frames of the client's current message, as far as they are held. */
+  readonly #message = new GatheredBytes();
+  readonly #messageMemory: HeldMemory;
+  readonly #mustHaveTypes: boolean;
+  /** Whether the client's message waits for a unit. */
+  #isWaiting = false;
+  #isUpstreamBusy = false;
+  /** The last message of the client was refused. Those before it still get their responses. */
+  #refusal: Refusal | null = null;
+  /** Whether the responses that are under way are not waited for. */
+  #endsAtOnce = false;
   #cancelExpiry: () => void = () => undefined;
 
   constructor(upgrade: TunnelOwner, socket: Socket, upstream: Socket) {
     this.#owner = upgrade;
     this.#socket = socket;
     this.#upstream = upstream;
+    this.#mustHaveTypes = isOfResponses(upgrade.req.url ?? '');
+    const messages = new ProviderMessages((message) => {
+      // A response that nobody asked for. It is already running, so all that is left is to allow no more.
+      upgrade.uses.message(message)?.catch((error: unknown) => {
+        this.#endsAtOnce = true;
+        this.#refuse(error);
+      });
+    });
+    this.#fromUpstream = new FrameReader(false, messages);
     const held = () =>
       new HeldMemory(upgrade.memory, () => {
         upgrade.destroy('client_closed');
       });
-    const [ofClient, ofUpstream] = (this.#held = [held(), held()]);
-    this.#toClient = outletTo(socket, upstream, ofClient as HeldMemory);
-    this.#toUpstream = outletTo(upstream, socket, ofUpstream as HeldMemory);
+    const [ofClient, ofUpstream, ofMessage] = [held(), held(), held()];
+    this.#held = [ofClient, ofUpstream, ofMessage];
+    this.#messageMemory = ofMessage;
+    this.#toClient = outletTo(socket, ofClient, () => upstream.resume());
+    this.#toUpstream = outletTo(upstream, ofUpstream, () => {
+      this.#isUpstreamBusy = false;
+      this.#readOn();
+    });
   }
 
   begin(): void {
@@ -76,6 +117,7 @@ export class WebSocketTunnel {
       upstream.end();
     });
     upstream.on('end', () => {
+      upgrade.uses.hasProviderEnded ||= !socket.readableEnded;
       this.#toClient.flush();
       socket.end();
     });
@@ -106,15 +148,137 @@ export class WebSocketTunnel {
   readonly #onClientChunk = (chunk: Buffer) => {
     this.#owner.record.bytesIn += chunk.length;
     this.#owner.idleTimer.touch();
-    if (!this.#toUpstream.send(chunk)) this.#socket.pause();
+    this.#owner.uses.clientSpoke();
+    this.#take(chunk);
   };
 
+  /** Forwards what the client has sent, but holds the frames of a message that may ask for a response until it is complete. */
+  #take(bytes: Buffer): void {
+    const frames = this.#fromClient;
+    const messages = this.#messages;
+    let from = 0; // What precedes it was forwarded, held or dropped.
+    let at = 0;
+    // Nothing may follow a close frame.
+    while (at < bytes.length && !(frames.isClosed && frames.isBetweenFrames)) {
+      const begin = at;
+      at = frames.read(bytes, begin);
+      if (frames.isMalformed) {
+        this.#endsAtOnce = true;
+        this.#refuseMessage(new Refusal('malformed_request', 'malformed WebSocket frame'));
+        return;
+      }
+      if (frames.isControl) continue;
+      const mayPass = !messages.wantsPayload && !this.#mustHaveTypes;
+      if (!mayPass) this.#checkSize(at - begin);
+      const waiting = frames.hasEndedMessage && !mayPass ? this.#allow() : undefined;
+      const isDropped = this.#refusal !== null;
+      const isHeld = !frames.hasEndedMessage && !mayPass;
+      if (!isDropped && !isHeld && !waiting && this.#message.length === 0) continue;
+      this.#forward(bytes.subarray(from, begin));
+      from = at;
+      if (isDropped) continue;
+      this.#message.add(bytes.subarray(begin, at));
+      if (waiting) {
+        this.#waitFor(waiting, bytes.subarray(at));
+        return;
+      }
+      if (isHeld) this.#messageMemory.hold(this.#message.memory);
+      else this.#forwardMessage();
+    }
+    this.#forward(bytes.subarray(from, at));
+  }
+
+  /** @param more bytes of the client's message, in addition to what is held of it. */
+  #checkSize(more: number): void {
+    if (this.#message.length + more <= this.#owner.maxMessageBytes) return;
+    this.#refuseMessage(new Refusal('body_too_large', 'the message is too large'));
+  }
+
+  /** Asks for a unit if the client's message, which is complete, asks for a response. @returns a promise only if it has to wait. */
+  #allow(): undefined | Promise<void> {
+    if (this.#refusal) return undefined;
+    const { requests, hasType, isWarmUp, model } = this.#messages;
+    if (requests > 1 || (this.#mustHaveTypes && !hasType)) {
+      this.#refuseMessage(new Refusal('invalid_request', 'a message must be one JSON object with a type'));
+      return undefined;
+    }
+    try {
+      return requests === 0 ? undefined : this.#owner.uses.ask({ model, isRead: isWarmUp });
+    } catch (error) {
+      this.#refuse(error);
+      return undefined;
+    }
+  }
+
+  #waitFor(unit: Promise<void>, rest: Buffer): void {
+    this.#isWaiting = true;
+    this.#socket.pause();
+    void unit
+      .then(
+        () => {
+          this.#forwardMessage();
+        },
+        (error: unknown) => {
+          this.#refuse(error);
+        },
+      )
+      .then(() => {
+        this.#isWaiting = false;
+        if (this.#owner.isClosed()) return;
+        this.#take(rest);
+        this.#readOn();
+      });
+  }
+
+  #forwardMessage(): void {
+    this.#forward(this.#message.take());
+    this.#messageMemory.release();
+  }
+
+  #forward(bytes: Buffer): void {
+    if (bytes.length === 0 || this.#owner.isClosed() || this.#toUpstream.send(bytes)) return;
+    this.#isUpstreamBusy = true;
+    this.#socket.pause();
+  }
+
+  #readOn(): void {
+    if (!this.#isWaiting && !this.#isUpstreamBusy) this.#socket.resume();
+  }
+
+  /** For a message that asks for nothing, or cannot be read. */
+  #refuseMessage(refusal: Refusal): void {
+    if (!this.#refusal) this.#refuse(this.#owner.uses.refuse(refusal));
+  }
+
+  /** From now on the client's messages are dropped. The connection ends once the responses that are under way have ended. */
+  #refuse(error: unknown): void {
+    this.#refusal ??= asRefusal(error);
+    this.#message.take();
+    this.#messageMemory.release();
+    this.#endIfDone();
+  }
+
+  #endIfDone(): void {
+    if (this.#refusal && this.#isDone) this.#owner.destroyFor(this.#refusal);
+  }
+
+  get #isDone(): boolean {
+    if (this.#refusal === null || !(this.#endsAtOnce || this.#owner.uses.isIdle)) return false;
+    return this.#fromUpstream.isBetweenMessages || this.#fromUpstream.isMalformed;
+  }
+
   readonly #onUpstreamChunk = (chunk: Buffer) => {
-    const { record, idleTimer: watch } = this.#owner;
+    const { record, idleTimer } = this.#owner;
+    const frames = this.#fromUpstream;
     record.bytesOut += chunk.length;
-    this.#frames.read(chunk);
-    watch.touch();
-    record.realtime?.chunk(chunk);
+    idleTimer.touch();
+    for (let at = 0; at < chunk.length && !frames.isMalformed;) {
+      at = frames.read(chunk, at);
+      if (!this.#isDone) continue;
+      this.#toClient.send(chunk.subarray(0, at));
+      this.#endIfDone();
+      return;
+    }
     if (!this.#toClient.send(chunk)) this.#upstream.pause();
   };
 
@@ -128,11 +292,14 @@ export class WebSocketTunnel {
 
   /** Whether a close frame with a reason may be sent to the client. */
   get isBetweenFrames(): boolean {
-    return this.#frames.isReached;
+    return this.#fromUpstream.isBetweenFrames && !this.#fromUpstream.isClosed;
   }
 
   /** The upstream connection is closed. Sends the client the reason, and gives it a moment to read it. */
-  sendCutReason(why: Refusal): void {
+  sendReason(why: Refusal, isForMessage: boolean): void {
+    const { req, record, settings } = this.#owner;
+    const mayReport = reportsErrors(req.url ?? '') && this.#fromUpstream.isBetweenMessages;
+    const error = mayReport ? { requestId: record.requestId, wording: wordingFor(why, req, settings) } : null;
     const socket = this.#socket;
     const upstream = this.#upstream;
     upstream.off('data', this.#onUpstreamChunk);
@@ -143,7 +310,7 @@ export class WebSocketTunnel {
       // The time starts now, not when the frame is sent: a client that does not read would keep the connection open forever.
       this.#owner.clock.after(LINGER_MS, () => socket.destroy()),
     );
-    socket.resume().end(closeFrame(why));
+    socket.resume().end(closingNotice(why, { isForMessage, error }));
   }
 
   end(): void {
@@ -153,10 +320,6 @@ export class WebSocketTunnel {
   }
 }
 
-/** @param source is read again once everything was written to `target`. */
-const outletTo = (target: Socket, source: Socket, memory: HeldMemory) =>
-  new Outlet({
-    write: (bytes, written) => target.write(bytes, written),
-    onReady: () => source.resume(),
-    memory,
-  });
+/** @param onReady called when everything was written, after it was busy. */
+const outletTo = (target: Socket, memory: HeldMemory, onReady: () => void) =>
+  new Outlet({ write: (bytes, written) => target.write(bytes, written), onReady, memory });

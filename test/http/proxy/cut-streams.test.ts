@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import { expect } from 'chai';
-import { EventBoundary, FrameBoundary } from '../../../daemon/http/proxy/boundaries.js';
+import { EventBoundary } from '../../../daemon/http/proxy/boundaries.js';
 import { eventually } from '../../support/eventually.js';
 import { chunk, type Fields, head, LAST_CHUNK, type RawClient } from '../../support/raw.js';
 import { Realtime } from '../../support/realtime.js';
@@ -310,40 +310,5 @@ describe('message boundaries', () => {
         expect(boundary.isReached).to.equal(true);
       }
     }
-  });
-
-  it('frames of every form, byte by byte and in chunks (finding D4)', () => {
-    const frame = (first: number, length: number, isMasked: boolean) => {
-      const short = length < 126 ? length : length < 65_536 ? 126 : 127;
-      const long = Buffer.alloc(short === 127 ? 8 : short === 126 ? 2 : 0);
-      if (short === 126) long.writeUInt16BE(length);
-      if (short === 127) long.writeBigUInt64BE(BigInt(length));
-      const mask = Buffer.alloc(isMasked ? 4 : 0, 0x88);
-      return Buffer.concat([
-        Buffer.from([first, short | (isMasked ? 0x80 : 0)]),
-        long,
-        mask,
-        Buffer.alloc(length, 0x88),
-      ]);
-    };
-    const frames = [0, 1, 125, 126, 300, 65_535, 65_536].flatMap((length) => [
-      frame(0x82, length, false),
-      frame(0x01, length, true),
-      frame(0x80, length, false),
-    ]);
-    const all = Buffer.concat(frames);
-    const ends = new Set(frames.map((_frame, i) => Buffer.concat(frames.slice(0, i + 1)).length));
-    for (const size of [1, 2, 7, 1000, 100_000]) {
-      const boundary = new FrameBoundary();
-      expect(boundary.isReached).to.equal(true);
-      for (let at = 0; at < all.length; at += size) {
-        const piece = all.subarray(at, at + size);
-        boundary.read(piece);
-        if (boundary.isReached !== ends.has(at + piece.length)) expect.fail(`at ${at + piece.length}`);
-      }
-    }
-    const closed = new FrameBoundary();
-    closed.read(frame(0x88, 2, false));
-    expect(closed.isReached, 'after a close frame').to.equal(false);
   });
 });

@@ -72,9 +72,6 @@ describe('what is read from a response', () => {
                 bytes += slice.length;
                 take(slice);
               }),
-            reset: () => {
-              decoder.reset();
-            },
             close: () => {
               decoder.close();
             },

@@ -10,12 +10,13 @@ import { expect } from 'chai';
 import { BodyCapture } from '../../../daemon/core/content/body-capture.js';
 import { modelNameFrom, maskedModelName } from '../../../daemon/core/content/facts.js';
 import { CompressedData } from '../../../daemon/core/content/compressed-data.js';
-import { ContentReaders } from '../../../daemon/core/content/content-reader.js';
 import { DecodingBudget } from '../../../daemon/core/content/decoding-budget.js';
 import { JsonScanner } from '../../../daemon/core/content/json-scanner.js';
 import { BODY_MEMBERS, EVENT_MEMBERS } from '../../../daemon/core/content/response-members.js';
 import { StreamedMessage } from '../../../daemon/core/content/streamed-message.js';
 import { RequestedModel } from '../../../daemon/core/content/requested-model.js';
+import { ClientMessages } from '../../../daemon/core/content/client-messages.js';
+import { ProviderMessages } from '../../../daemon/core/content/provider-messages.js';
 import { EventStreamReader } from '../../../daemon/core/content/event-stream-reader.js';
 import { directivesOf } from '../../../daemon/core/cache/cache-control.js';
 import { isNotModified, storagePolicyOf } from '../../../daemon/core/cache/caching.js';
@@ -32,7 +33,8 @@ import { deliveryOf } from '../../../daemon/dispatcher/entry.js';
 import { addressesBehind } from '../../../daemon/http/client-address.js';
 import { preflightFields } from '../../../daemon/http/cors.js';
 import { openDecoder } from '../../../daemon/http/proxy/decoding.js';
-import { EventBoundary, FrameBoundary } from '../../../daemon/http/proxy/boundaries.js';
+import { EventBoundary } from '../../../daemon/http/proxy/boundaries.js';
+import { FrameReader } from '../../../daemon/http/proxy/websocket-frames.js';
 import { bearerOf, checkNoCredentialIn, requestIdOf, subprotocolsOf } from '../../../daemon/http/credentials.js';
 import { readFields, withoutTokens } from '../../../daemon/http/fields.js';
 import { clientResponseHeaders } from '../../../daemon/http/proxy/headers.js';
@@ -46,6 +48,10 @@ import { UseFields } from '../../../daemon/store/audit-file/fields.js';
 import { linkOf } from '../../../daemon/store/audit-file/chain.js';
 import { eventText } from '../../../daemon/store/event-text.js';
 import { wordsIn } from '../../../daemon/store/sql/audit-words.js';
+
+function readFrames(frames: FrameReader, piece: Buffer): void {
+  for (let at = 0; at < piece.length && !frames.isMalformed;) at = frames.read(piece, at);
+}
 
 const MB = 1024 * 1024;
 const KB = 1024;
@@ -204,8 +210,6 @@ const capture = (text: Buffer, type: string) => {
   return [captured.requestBody(text, text.length, context), captured.responseBody(context)];
 };
 
-const READERS_OF_CONTENT = new ContentReaders({ openDecoder, clock: { monotonic: () => 0 }, maxCaptured: null });
-
 function requestedModel(body: Buffer | null, target?: string): string | null {
   const requested = new RequestedModel(null);
   if (body) requested.whole(body);
@@ -307,7 +311,21 @@ const READERS: Record<string, Reader<unknown>> = {
       return message.assembled();
     },
   }),
-  'frames of a realtime connection': allBy({
+  'frames of a WebSocket from a client': allBy({
+    most: CHUNK,
+    worst: {
+      'empty frames': (size) => bytes(filled('\x81\x80\x00\x00\x00\x00', size)),
+      requests: (size) => bytes(filled('\x81\x9a\x00\x00\x00\x00{"type":"response.create"}', size)),
+      'escaped keys': (size) =>
+        bytes(`\x81\xff\0\0\0\0\0\x0f\xff\xff\0\0\0\0{${filled('"\\u0074\\u0079\\u0070\\u0065":1,', size)}`),
+      'repeated keys': (size) => bytes(`\x81\xff\0\0\0\0\0\x0f\xff\xff\0\0\0\0{${filled('"type":"a",', size)}`),
+      pings: (size) => bytes(filled('\x89\x80\x00\x00\x00\x00', size)),
+    },
+    read: (piece) => {
+      readFrames(new FrameReader(true, new ClientMessages()), piece);
+    },
+  }),
+  'frames of a WebSocket from a provider': allBy({
     most: CHUNK,
     worst: {
       'empty frames': (size) => bytes(filled('\x81\x00', size)),
@@ -316,7 +334,7 @@ const READERS: Record<string, Reader<unknown>> = {
       pings: (size) => bytes(filled('\x89\x00', size)),
     },
     read: (piece) => {
-      READERS_OF_CONTENT.beginRealtime('/v1/realtime?model=m').chunk(piece);
+      readFrames(new FrameReader(false, new ProviderMessages(() => undefined)), piece);
     },
   }),
   'the parts of a message': allBy({
@@ -522,7 +540,6 @@ const READERS: Record<string, Reader<unknown>> = {
     read: (piece) => {
       const events = new EventBoundary();
       for (let at = 0; at < piece.length; at += 1) events.read(piece.subarray(at, at + 1));
-      new FrameBoundary().read(piece);
     },
   }),
   'a query of the management API': allBy({

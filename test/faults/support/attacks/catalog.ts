@@ -1,5 +1,5 @@
 /** The attacks of findings-3, each as what its provider and its clients do. */
-import { brotliCompressSync, constants, deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { head } from '../../../support/raw.js';
 import type { AttackerPlan, ProviderPlan } from './plans.js';
 
@@ -178,38 +178,26 @@ function unpacking({ variant, connections = 50, answers = 400 }: AttackOptions):
   };
 }
 
-/** A message of permessage-deflate that unpacks to 4 MB, after RFC 7692 without the last four bytes of a flush. */
-function packedMessage(): string {
-  const packed = deflateRawSync(Buffer.alloc(UNPACKED_BYTES, '\n'), { finishFlush: constants.Z_SYNC_FLUSH }).subarray(
-    0,
-    -4,
-  );
-  return `\xc1\x7e${String.fromCharCode(packed.length >> 8, packed.length & 0xff)}${packed.toString('latin1')}`;
-}
-
-const DEFLATED = 'permessage-deflate; server_no_context_takeover';
-
 /** Messages on WebSockets to clients that read them, by variant. */
-const MESSAGES: Record<string, () => { block: string; extensions?: string }> = {
+const MESSAGES: Record<string, () => { block: string }> = {
   four: () => ({ block: blockOf(serverFrame('xxxx')) }),
   empty: () => ({ block: blockOf(serverFrame('')) }),
   pings: () => ({ block: blockOf('\x89\x00') }),
   fragments: () => ({ block: `\x01\x01x${blockOf('\x00\x01x')}\x80\x01x` }),
-  packed: () => ({ block: packedMessage(), extensions: DEFLATED }),
+  deltas: () => ({ block: blockOf(serverFrame('{"type":"response.output_text.delta","delta":"a"}')) }),
+  begun: () => ({ block: blockOf(serverFrame('{"type":"response.created","response":{"id":"r"}}')) }),
 };
 
 function messages({ variant, connections = 8, rate }: AttackOptions): Attack {
-  const { block, extensions } = formOf(MESSAGES, variant)();
-  const fields = { ...HANDSHAKE, ...(extensions !== undefined && { 'Sec-WebSocket-Extensions': extensions }) };
+  const { block } = formOf(MESSAGES, variant)();
   return {
     provider: {
       reads: true,
       block,
       connections,
-      ...(extensions !== undefined && { upgradeFields: `Sec-WebSocket-Extensions: ${extensions}\r\n` }),
       ...(rate !== undefined && { bytesPerSecond: rate * MB }),
     },
-    attacker: { connections, head: head('GET /v1/realtime', SECRET, fields), upgrades: true, reads: 'all' },
+    attacker: { connections, head: head('GET /v1/realtime', SECRET, HANDSHAKE), upgrades: true, reads: 'all' },
     env: {},
   };
 }

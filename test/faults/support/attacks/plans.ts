@@ -12,8 +12,6 @@ export interface ProviderPlan {
   bytesPerSecond?: number;
   /** The number of connections at a time, if it sends at that rate. */
   connections?: number;
-  /** Lines that its 101 has. */
-  upgradeFields?: string;
   /** Whether it reads on after the head of the first request. If not, it answers only one request. */
   reads: boolean;
   delayMs?: number;

@@ -8,12 +8,12 @@ import type { ProviderPlan, ProviderReport } from './plans.js';
 const WEBSOCKET_GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
 const NICENESS = 5;
 
-function upgradeResponse(head: string, fields: string): string {
+function upgradeResponse(head: string): string {
   const key = /^sec-websocket-key: *(\S+)/im.exec(head)?.[1] ?? '';
   const accept = createHash('sha1')
     .update(key + WEBSOCKET_GUID)
     .digest('base64');
-  return `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n${fields}\r\n`;
+  return `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`;
 }
 
 serve(NICENESS, async (plan: ProviderPlan) => {
@@ -29,7 +29,7 @@ serve(NICENESS, async (plan: ProviderPlan) => {
 
   const answer = (socket: Socket, head: string) => {
     if (socket.destroyed) return;
-    if (/^upgrade: *websocket/im.test(head)) socket.write(upgradeResponse(head, plan.upgradeFields ?? ''));
+    if (/^upgrade: *websocket/im.test(head)) socket.write(upgradeResponse(head));
     else if (response.length > 0) socket.write(response);
     if (block === '') {
       report.sentBytes += response.length;

@@ -1,0 +1,295 @@
+/** Each response on a WebSocket is a use: drawn before it is asked for, refused like a request, and recorded by itself. */
+import { once } from 'node:events';
+import { expect } from 'chai';
+import type { WebSocket } from 'ws';
+import type { RequestEnded } from '../../../daemon/core/events.js';
+import { eventually } from '../../support/eventually.js';
+import { frameOf, type FrameOptions } from '../../support/frames.js';
+import { head, type RawClient } from '../../support/raw.js';
+import { Realtime } from '../../support/realtime.js';
+import { ProxyFixture } from '../../support/proxy-fixture.js';
+
+const CREATE = '{"type":"response.create","model":"gpt-5","input":[]}';
+const HANDSHAKE = {
+  ...{ Connection: 'Upgrade', Upgrade: 'websocket' },
+  ...{ 'Sec-WebSocket-Key': 'dGhlIHNhbXBsZSBub25jZQ==', 'Sec-WebSocket-Version': '13' },
+};
+
+type Message = Record<string, unknown>;
+
+/** Answers each request for a response, as the Responses API does. @returns what it was asked, as text. */
+function answering(socket: WebSocket, { usage = { input_tokens: 10, output_tokens: 2 } } = {}): string[] {
+  const asked: string[] = [];
+  socket.on('message', (data: Buffer) => {
+    asked.push(data.toString());
+    const n = asked.length;
+    const send = (type: string, more: object = {}) => {
+      socket.send(JSON.stringify({ type, response: { id: `resp_${n}`, model: 'gpt-5-2026', ...more } }));
+    };
+    send('response.created');
+    socket.send(JSON.stringify({ type: 'response.output_text.delta', delta: 'x'.repeat(40) }));
+    send('response.completed', { usage });
+  });
+  return asked;
+}
+
+describe('the responses on a WebSocket', () => {
+  let scene: ProxyFixture;
+  let realtime: Realtime;
+
+  before(async () => {
+    scene = await ProxyFixture.open({ MAX_REQUEST_SIZE: '100KB' });
+    realtime = new Realtime(scene.provider);
+  });
+  beforeEach(() => scene.begin());
+  afterEach(async () => {
+    realtime.end();
+    await scene.end();
+  });
+  after(async () => {
+    realtime.close();
+    await scene.close();
+  });
+
+  const cap = async (max_requests: number) => {
+    scene.token = await scene.daemon.createToken(scene.project.id, { max_requests });
+  };
+  const begin = async (target = '/v1/responses') => {
+    const both = await realtime.begin(scene.daemon.url, scene.secret, { target });
+    const heard: Message[] = [];
+    both.client.on('message', (data: Buffer) => heard.push(JSON.parse(data.toString()) as Message));
+    const closed = once(both.client, 'close').then(([code, reason]: unknown[]) => ({ code, reason: String(reason) }));
+    return { ...both, heard, closed };
+  };
+  const types = (heard: readonly Message[]) => heard.map(({ type }) => type);
+  const records = async (count: number): Promise<RequestEnded[]> => {
+    await eventually(`${count} records`, () => scene.daemon.ended.length >= count);
+    expect(scene.daemon.ended).to.have.lengthOf(count);
+    return scene.daemon.ended;
+  };
+
+  it('are uses on /v1/responses, where the handshake is none; beyond the cap the client is told why', async () => {
+    await cap(3);
+    const { client, socket, heard, closed } = await begin();
+    const asked = answering(socket);
+    expect(await scene.uses()).to.equal(0);
+    for (let i = 0; i < 5; i++) client.send(CREATE);
+    expect(await closed).to.deep.equal({ code: 1008, reason: 'token request limit reached' });
+    expect(asked).to.deep.equal([CREATE, CREATE, CREATE]);
+    const one = ['response.created', 'response.output_text.delta', 'response.completed'];
+    expect(types(heard)).to.deep.equal([...one, ...one, ...one, 'error']);
+    expect(heard.at(-1)).to.deep.include({ type: 'error', status: 429 });
+    expect(heard.at(-1)?.error).to.include({
+      code: 'request_limit_reached',
+      type: 'insufficient_quota',
+      message: 'token request limit reached: ask for another token',
+    });
+    expect(await scene.uses()).to.equal(3);
+    const responses = (await records(5)).filter(({ status }) => status === 200);
+    expect(responses).to.have.lengthOf(3);
+    for (const response of responses) {
+      expect(response).to.deep.include({
+        outcome: 'ok',
+        model: 'gpt-5-2026',
+        isForwarded: true,
+        isModelAnswered: true,
+      });
+      expect(response.usage).to.include({ promptTokens: 10, completionTokens: 2 });
+    }
+    expect(scene.daemon.ended.filter(({ status }) => status === 429)).to.have.lengthOf(1);
+    expect(scene.daemon.ended.find(({ status }) => status === 101)).to.include({ outcome: 'ok', isForwarded: false });
+  });
+
+  it('have the client refused at the handshake once the cap is spent', async () => {
+    await cap(1);
+    const { client, socket, heard } = await begin();
+    answering(socket);
+    client.send(CREATE);
+    await eventually('the answer', () => types(heard).includes('response.completed'));
+    const other = realtime.client(`${scene.daemon.url}/v1/responses`, scene.secret);
+    const [, answer] = (await once(other, 'unexpected-response')) as [unknown, { statusCode: number }];
+    expect(answer.statusCode).to.equal(429);
+  });
+
+  it('end at once when the token is revoked, in the middle of one too', async () => {
+    const { client, socket, heard, closed } = await begin();
+    client.send(CREATE);
+    await once(socket, 'message');
+    socket.send('{"type":"response.created","response":{"id":"r","model":"gpt-5"}}');
+    await eventually('it has begun', () => heard.length === 1);
+    const ended = once(socket, 'close');
+    await scene.daemon.manage('DELETE', `/manage/tokens/${scene.token.id}`);
+    await ended;
+    expect(await closed).to.deep.equal({ code: 1008, reason: 'token revoked' });
+    expect(heard.at(-1)?.error).to.include({ code: 'token_revoked', message: 'token revoked' });
+    const [response, connection] = await records(2);
+    expect(response).to.include({ status: 200, outcome: 'revoked', isForwarded: true });
+    expect(connection).to.include({ status: 101, outcome: 'revoked' });
+  });
+
+  // ---- what the client sends
+
+  /** A connection to /v1/responses on which the client sends bytes, and the provider collects the messages that arrive. */
+  const raw = async (): Promise<{ client: RawClient; asked: string[] }> => {
+    const asked: string[] = [];
+    scene.provider.server.once('upgrade', () => undefined);
+    const before = realtime.conversations.length;
+    const client = await scene.client(head('GET /v1/responses', scene.secret, HANDSHAKE));
+    expect((await client.response()).status).to.equal(101);
+    await eventually('it is at the provider', () => realtime.conversations.length > before);
+    realtime.conversations[before]!.socket.on('message', (data: Buffer) => asked.push(data.toString()));
+    return { client, asked };
+  };
+  const frame = (payload: string | Buffer, options: FrameOptions = {}) =>
+    frameOf(payload, { isMasked: true, ...options });
+
+  const FORMS: Record<string, { frames: Buffer[]; uses?: number }> = {
+    'in one frame': { frames: [frame(CREATE)] },
+    'in bytes': { frames: [frame(CREATE, { opcode: 2 })] },
+    'in fragments, with a ping in between': {
+      frames: [
+        frame('', { isFinal: false }),
+        frame(CREATE.slice(0, 12), { opcode: 0, isFinal: false }),
+        frame('ping', { opcode: 9 }),
+        frame(CREATE.slice(12), { opcode: 0 }),
+      ],
+    },
+    'twice in one segment': { frames: [frame(CREATE), frame(CREATE)], uses: 2 },
+    'with an escaped type': { frames: [frame('{"type":"response\\u002ecre\\u0061te"}')] },
+    'with an escaped key': { frames: [frame('{"\\u0074\\u0079p\\u0065":"response.create"}')] },
+    'with its type last': { frames: [frame(`{"input":["${'x'.repeat(70_000)}"],"type":"response.create"}`)] },
+    'after another type': { frames: [frame('{"type":"response.cancel","type":"response.create"}')] },
+    'before another type': { frames: [frame('{"type":"response.create","type":"response.cancel"}')] },
+    'after white space': { frames: [frame(`\ufeff \n${CREATE}`)] },
+    'with a type that only resembles it': { frames: [frame('{"type":"response.created"}')], uses: 0 },
+    'only within another message': {
+      frames: [frame('{"type":"response.cancel","x":{"type":"response.create"}}')],
+      uses: 0,
+    },
+  };
+  for (const [what, { frames, uses = 1 }] of Object.entries(FORMS)) {
+    it(`are counted if they are asked for ${what}, wherever the segments end`, async () => {
+      const bytes = Buffer.concat(frames);
+      const sizes = bytes.length > 10_000 ? [bytes.length, 1_000] : [bytes.length, 1, 7];
+      for (const size of sizes) {
+        const { client, asked } = await raw();
+        const before = await scene.uses();
+        for (let at = 0; at < bytes.length; at += size) client.send(bytes.subarray(at, at + size));
+        client.send(frame('{"type":"end"}'));
+        await eventually('all of it', () => asked.at(-1) === '{"type":"end"}');
+        expect(asked).to.have.lengthOf(frames.length > 2 ? 2 : frames.length + 1);
+        expect((await scene.uses()) - before, `in pieces of ${size}`).to.equal(uses);
+        client.destroy();
+      }
+    });
+  }
+
+  const REFUSED: Record<string, { frames: Buffer[]; code: number }> = {
+    'two documents in a message': {
+      frames: [frame('{"type":"a"}{"type":"response.create"}{"type":"response.create"}')],
+      code: 1007,
+    },
+    'a message without a type': { frames: [frame('{"model":"gpt-5"}')], code: 1007 },
+    'a list': { frames: [frame(`[${CREATE}]`)], code: 1007 },
+    'no JSON': { frames: [frame(Buffer.alloc(40, 0xff), { opcode: 2 })], code: 1007 },
+    'an empty message': { frames: [frame('')], code: 1007 },
+    'a frame without a mask': { frames: [frameOf(CREATE)], code: 1002 },
+    'a compressed frame': { frames: [frame(CREATE, { rsv: 0x40 })], code: 1002 },
+    'a message within a message': { frames: [frame('{', { isFinal: false }), frame(CREATE)], code: 1002 },
+    'a message that is too large': {
+      frames: [frame(`{"type":"response.create","input":"${'x'.repeat(110_000)}"}`)],
+      code: 1009,
+    },
+    'fragments that are too large together': {
+      frames: [
+        frame('{', { isFinal: false }),
+        ...Array.from({ length: 12 }, () => frame(' '.repeat(10_000), { opcode: 0, isFinal: false })),
+      ],
+      code: 1009,
+    },
+  };
+  for (const [what, { frames, code }] of Object.entries(REFUSED)) {
+    it(`are not asked for by ${what}: the connection closes with ${code}`, async () => {
+      const { client, asked } = await raw();
+      client.send(Buffer.concat(frames));
+      await client.closed;
+      const closing = client.pending.subarray(-200).toString('latin1');
+      const at = closing.lastIndexOf('\x88');
+      expect(closing.charCodeAt(at + 2) * 256 + closing.charCodeAt(at + 3)).to.equal(code);
+      expect(asked).to.deep.equal([]);
+      expect(await scene.uses()).to.equal(0);
+      expect((await records(2)).map(({ status, outcome }) => [status, outcome])).to.deep.include([101, 'ok']);
+    });
+  }
+
+  // ---- the other APIs
+
+  it('are uses on /v1/realtime: the handshake pays for the first', async () => {
+    await cap(3);
+    const { client, socket, heard, closed } = await begin('/v1/realtime?model=gpt-realtime');
+    const asked = answering(socket);
+    expect(await scene.uses()).to.equal(1);
+    for (let i = 0; i < 4; i++) client.send(CREATE);
+    expect(await closed).to.deep.equal({ code: 1008, reason: 'token request limit reached' });
+    expect(asked).to.have.lengthOf(3);
+    expect(types(heard).filter((type) => type === 'response.completed')).to.have.lengthOf(3);
+    expect(await scene.uses()).to.equal(3);
+    expect((await records(5)).filter(({ isForwarded }) => isForwarded)).to.have.lengthOf(3);
+  });
+
+  it('are uses on /v1/realtime also if the provider begins them; the one beyond the cap is the last', async () => {
+    await cap(2);
+    const { socket, heard, closed } = await begin('/v1/realtime?model=gpt-realtime');
+    for (let n = 1; n <= 3; n++) {
+      socket.send(`{"type":"response.created","response":{"id":"${n}"}}`);
+      socket.send(`{"type":"response.done","response":{"id":"${n}","usage":{"input_tokens":1,"output_tokens":1}}}`);
+    }
+    expect((await closed).code).to.equal(1008);
+    expect(await scene.uses()).to.equal(2);
+    expect(types(heard).filter((type) => type === 'response.created')).to.have.lengthOf(3);
+    const recorded = (await records(4)).filter(({ isForwarded }) => isForwarded);
+    expect(recorded.map(({ model, usage }) => [model, usage?.promptTokens ?? null])).to.deep.equal([
+      ['gpt-realtime', 1],
+      ['gpt-realtime', 1],
+      ['gpt-realtime', 1],
+    ]);
+  });
+
+  it('leave the use of a connection without responses to the connection', async () => {
+    const { client } = await begin('/v1/realtime?model=gpt-realtime');
+    client.close();
+    expect(await records(1)).to.have.lengthOf(1);
+    expect(scene.daemon.ended[0]).to.include({ status: 101, isForwarded: true, model: 'gpt-realtime' });
+    expect(await scene.uses()).to.equal(1);
+  });
+
+  it('are what a provider reports as failed', async () => {
+    const { client, socket, heard } = await begin();
+    client.send(CREATE);
+    await once(socket, 'message');
+    socket.send('{"type":"response.created","response":{"id":"r"}}');
+    socket.send('{"type":"response.failed","response":{"id":"r","error":{"code":"server_error","message":"no"}}}');
+    client.send(CREATE);
+    await once(socket, 'message');
+    socket.send('{"type":"error","status":400,"error":{"code":"invalid_prompt","message":"no"}}');
+    await eventually('both', () => heard.length === 3);
+    client.close();
+    const recorded = (await records(3)).filter(({ status }) => status === 200);
+    expect(recorded.map(({ outcome, code }) => [outcome, code])).to.deep.equal([
+      ['provider_error', 'server_error'],
+      ['provider_error', 'invalid_prompt'],
+    ]);
+    expect(await scene.uses()).to.equal(2);
+  });
+
+  it('are as many as wanted while there is no cap, but not at the same time', async () => {
+    const { client, socket } = await begin();
+    let asked = 0;
+    socket.on('message', () => (asked += 1));
+    for (let i = 0; i < 100; i++) client.send(CREATE);
+    await eventually('64 of them', () => asked === 64);
+    socket.send('{"type":"response.completed","response":{"id":"r"}}');
+    await eventually('one more', () => asked === 65);
+    expect(await scene.uses()).to.equal(65);
+  });
+});
