@@ -139,8 +139,8 @@ const forwarding = {
   proxyPrefixes: setting(
     'PROXY_PREFIXES',
     pathPrefixes,
-    '/v1,/v1beta,/openai',
-    'The paths that are forwarded, each with everything below it. The defaults are those of the SDKs of OpenAI and Anthropic, of Google, and of Azure and Groq.',
+    '/v1,/v1beta,/openai,/ws',
+    'The paths that are forwarded, each with everything below it. The defaults are those of the SDKs of OpenAI and Anthropic, of Google, of Azure and Groq, and of the Live API of Google.',
   ),
   upstreamAllowedHosts: setting(
     'UPSTREAM_ALLOWED_HOSTS',

@@ -11,6 +11,7 @@
 import { createHash } from 'node:crypto';
 import { MS_PER_UNIT } from '../api/vocabulary.js';
 import type { Outcome, RequestEnded } from './events.js';
+import { wasCut } from './failure-kind.js';
 import type { ModelNames } from './model-names.js';
 import type {
   Clock,
@@ -120,7 +121,7 @@ export class HourlyUsage {
     if (ended.outcome === 'upstream_refused') row.upstreamRefused += 1;
     if ((ended.outcome === 'upstream_error' && ended.code !== 'internal') || ended.outcome === 'provider_error')
       row.upstreamErrors += 1;
-    if (ended.outcome === 'revoked' && (ended.isForwarded || ended.cache === 'hit')) row.cut += 1;
+    if (wasCut(ended)) row.cut += 1;
     this.#flushLater();
   };
 

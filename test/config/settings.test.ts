@@ -24,7 +24,7 @@ describe('settings', () => {
       managementToken: MANAGEMENT_TOKEN,
       clientKeepAliveMs: 75_000,
       listenAddress: { host: '127.0.0.1', port: 8080 },
-      proxyPrefixes: ['/v1', '/v1beta', '/openai'],
+      proxyPrefixes: ['/v1', '/v1beta', '/openai', '/ws'],
       upstreamAllowedHosts: ['*'],
       upstreamBaseUrl: new URL('https://api.openai.com'),
       requestTimeoutMs: 600_000,

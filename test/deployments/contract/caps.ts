@@ -1,7 +1,9 @@
 /** Caps: exactly as many requests as are allowed, over all instances together. */
+import { once } from 'node:events';
 import { expect } from 'chai';
 import type { WireProject, WireToken, WireTokenCreated } from '../../../daemon/api/contract.js';
 import { UPSTREAM_KEY } from '../../support/daemon.js';
+import { Realtime } from '../../support/realtime.js';
 import type { ContractContext } from './context.js';
 
 export function behavesAtCaps(given: ContractContext): void {
@@ -35,6 +37,35 @@ export function behavesAtCaps(given: ContractContext): void {
       const token = await issued(9);
       for (let n = 0; n < 9; n++) expect(await given.system.completion(token.token, 'm', n)).to.equal(200);
       for (let n = 0; n < 4; n++) expect(await given.system.completion(token.token, 'm', n)).to.equal(429);
+    });
+
+    it('admits exactly the allowed number of responses on WebSockets to any instances', async () => {
+      const cap = 20;
+      const token = await issued(cap);
+      const realtime = new Realtime(given.system.provider);
+      let asked = 0;
+      try {
+        const clients = Array.from({ length: 6 }, (_, n) =>
+          realtime.client(`${given.system.instance(n).url}/v1/responses`, token.token),
+        );
+        await Promise.all(clients.map((client) => once(client, 'open')));
+        for (const { socket } of realtime.conversations) {
+          socket.on('message', () => {
+            asked += 1;
+            for (const type of ['created', 'completed'])
+              socket.send(JSON.stringify({ type: `response.${type}`, response: { id: `${asked}`, model: 'm' } }));
+          });
+        }
+        // The last of them is more than there can be left for, on each connection.
+        const closed = clients.map((client) => once(client, 'close') as Promise<[code: number, reason: Buffer]>);
+        for (let i = 0; i <= cap; i++) for (const client of clients) client.send('{"type":"response.create"}');
+        for (const [code, reason] of await Promise.all(closed))
+          expect([code, reason.toString()]).to.deep.equal([1008, 'token request limit reached']);
+        expect(asked).to.equal(cap);
+        await given.system.settled(token.id, cap);
+      } finally {
+        realtime.close();
+      }
     });
   });
 }

@@ -292,4 +292,65 @@ describe('the responses on a WebSocket', () => {
     await eventually('one more', () => asked === 65);
     expect(await scene.uses()).to.equal(65);
   });
+
+  it('are turns in the Live API of Gemini: the handshake pays for the first', async () => {
+    await cap(3);
+    const target = '/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent';
+    const { client, socket, closed } = await begin(target);
+    const asked: string[] = [];
+    socket.on('message', (data: Buffer) => {
+      asked.push(data.toString());
+      const parts = [{ modelTurn: { parts: [{ text: 'a' }] } }, { modelTurn: { parts: [{ text: 'b' }] } }];
+      for (const serverContent of parts) socket.send(Buffer.from(JSON.stringify({ serverContent })));
+      const usageMetadata = { promptTokenCount: 4, responseTokenCount: 5, totalTokenCount: 9 };
+      socket.send(Buffer.from(JSON.stringify({ serverContent: { turnComplete: true }, usageMetadata })));
+    });
+    // Text, and audio that the model answers by itself.
+    client.send('{"clientContent":{"turns":[],"turnComplete":true}}');
+    client.send('{"realtimeInput":{"audio":{"data":"AAAA"}}}');
+    await eventually('two turns', async () => (await scene.uses()) === 2 && asked.length === 2);
+    client.send('{"client_content":{"turns":[],"turn_complete":true}}');
+    client.send('{"clientContent":{"turnComplete":true,"turns":[]}}');
+    expect(await closed).to.deep.equal({ code: 1008, reason: 'token request limit reached' });
+    expect(asked).to.have.lengthOf(3);
+    expect(await scene.uses()).to.equal(3);
+    const turns = (await records(5)).filter(({ isForwarded }) => isForwarded);
+    expect(turns.map(({ usage }) => usage?.totalTokens)).to.deep.equal([9, 9, 9]);
+  });
+
+  it('cannot be begun by a provider again and again', async () => {
+    const { socket, closed } = await begin('/v1/realtime');
+    for (let n = 0; n < 100; n++) {
+      socket.send('{"type":"response.created","response":{"id":"r"}}');
+      socket.send('{"type":"response.done","response":{"id":"r"}}');
+    }
+    expect(await closed).to.deep.equal({ code: 1008, reason: 'upstream answered malformed' });
+    expect(await scene.uses()).to.be.below(12);
+    await eventually('all are recorded', () => scene.daemon.ended.length > 0);
+    expect(scene.daemon.ended.length).to.be.below(15);
+  });
+});
+
+describe('the rate limits of responses on a WebSocket', () => {
+  it('are those of requests', async () => {
+    const scene = await ProxyFixture.open({ GLOBAL_RATE_LIMIT: '4', RATE_LIMIT_WINDOW: '60s' });
+    const realtime = new Realtime(scene.provider);
+    try {
+      const { client, socket } = await realtime.begin(scene.daemon.url, scene.secret, { target: '/v1/responses' });
+      const asked = answering(socket);
+      const closed = once(client, 'close');
+      let last = '';
+      client.on('message', (data: Buffer) => (last = data.toString()));
+      for (let i = 0; i < 5; i++) client.send(CREATE);
+      expect((await closed)[0]).to.equal(1008);
+      expect(JSON.parse(last)).to.deep.include({ type: 'error', status: 429 });
+      expect(last).to.contain('"code":"rate_limited"');
+      // The handshake was the first.
+      expect(asked).to.have.lengthOf(3);
+      expect(await scene.uses()).to.equal(3);
+    } finally {
+      realtime.close();
+      await scene.close();
+    }
+  });
 });
