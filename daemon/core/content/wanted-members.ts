@@ -1,6 +1,6 @@
 /** The members that a scanner of JSON looks for. */
 
-/** `literal`: a value of any type, of which only the first byte is kept, such as `t` for `true`. */
+/** `literal`: a value of any type, of which only the first byte is remembered, such as `t` for `true`. */
 type Kind = 'string' | 'object' | 'literal';
 
 /**

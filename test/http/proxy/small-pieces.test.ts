@@ -4,6 +4,7 @@ import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { eventually } from '../../support/eventually.js';
+import { frameOf } from '../../support/frames.js';
 import { ProxyFixture } from '../../support/proxy-fixture.js';
 import { chunk, head, LAST_CHUNK, type RawClient } from '../../support/raw.js';
 
@@ -108,8 +109,9 @@ describe('small pieces', function () {
       let sent = '';
       for (let i = 0; i < 20; i++) {
         const bytes = `GET /v1/smuggled/${i} HTTP/1.1\r\nHost: llmp.test\r\nAuthorization: Bearer ${scene.secret}\r\n\r\n`;
-        sent += bytes;
-        client.send(bytes);
+        const message = frameOf(bytes, { opcode: 2, isMasked: true });
+        sent += message.toString('latin1');
+        client.send(message);
         const other = others[i % others.length]!;
         other.send(scene.post({}, `own ${i}`));
         expect((await other.response()).text).to.equal(`own ${i}`);

@@ -8,6 +8,7 @@ import { canary } from '../../support/canaries.js';
 import { Authority } from '../../support/certificates.js';
 import { ConnectProxy } from '../../support/connect-proxy.js';
 import { MANAGEMENT_TOKEN } from '../../support/daemon.js';
+import { frameOf } from '../../support/frames.js';
 import { eventually } from '../../support/eventually.js';
 import { overrideDns, trustAuthority } from '../../support/network-overrides.js';
 import { head } from '../../support/raw.js';
@@ -83,11 +84,13 @@ describe('findings-3 B15: a provider behind UPSTREAM_PROXY', () => {
           exchange.switchProtocols();
           exchange.send('down');
         };
-        const client = await stage.client(head('GET /v1/realtime', stage.secret, WEBSOCKET) + 'up');
+        const up = frameOf('up', { opcode: 2, isMasked: true });
+        const handshake = Buffer.from(head('GET /v1/realtime', stage.secret, WEBSOCKET));
+        const client = await stage.client(Buffer.concat([handshake, up]));
         expect((await client.response()).status).to.equal(101);
         await eventually(
           'bytes both ways',
-          () => [client.pending.toString(), stage.upstream.exchanges[0]?.tunnelled.toString()].join() === 'down,up',
+          () => client.pending.toString() === 'down' && stage.upstream.exchanges[0]?.tunnelled.equals(up),
         );
         expect(tunnels()).to.deep.equal([authorityOf()]);
       });
