@@ -193,6 +193,13 @@ const forwarding = {
     '4096',
     'The maximum number of concurrent connections to the upstream, including WebSockets.',
   ),
+  countReads: setting(
+    'COUNT_READS',
+    flag,
+    'true',
+    "Whether a request that runs no model counts as a use of its token: GET and HEAD without a body, such as the list of models, and the counting of tokens (POST to Anthropic's /messages/count_tokens, OpenAI's /responses/input_tokens and Google's :countTokens). If false, such a request spends no unit of a cap and is not in request_count; with a used-up cap it is refused all the same. Usage, events, metrics and audit contain it in both cases.",
+    'isReloadable',
+  ),
   maxRequestBytes: setting('MAX_REQUEST_SIZE', size, '50MB', 'The maximum size of a request body.'),
   errorShape: setting(
     'ERROR_SHAPE',

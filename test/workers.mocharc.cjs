@@ -20,6 +20,7 @@ const FILES = [
   ...QUICK,
   'core/events.test',
   'core/model-names.test',
+  'core/reads.test',
   'core/realtime.test',
   'core/records-agree.test',
   'faults/d-clients.test',

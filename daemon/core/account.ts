@@ -38,6 +38,8 @@ export class Account {
   contendingSinceMs: number | null = null;
   /** Cancels the timer for requesting them again. */
   cancelRetry: (() => void) | null = null;
+  /** Until this time (monotonic) no units are requested: others, which waited for those given back, take them first. */
+  yieldsUntilMs = -Infinity;
   /** Recent number of uses per tick interval. */
   pace = 0;
   /** When its uses were last collected (monotonic). */
@@ -108,8 +110,6 @@ export class Pass extends LinkedSetMember {
   readonly upstreamKey: string;
   readonly upstreamBaseUrl: string | null;
   readonly upstreamAuth: UpstreamAuth;
-  /** Whether its use was drawn. */
-  isDrawn = false;
   /** Whether the request has ended; then no use can be drawn. */
   isFinished = false;
   /** Set when the token was revoked, or the project deactivated, while the request was in flight. */

@@ -221,11 +221,12 @@ export class Admission {
    * Draws one use; the caller must forward the request without awaiting anything first. The use stays counted if the upstream
    * fails: a failing provider must not grant free attempts.
    *
+   * @param isRead it passes the same checks, (d) included, and the token was used now, but it takes no unit and counts as no use.
    * @returns a promise only when it has to wait.
    * @throws {Refusal} as `admit`, or the one the pass was ended with.
    */
-  draw(pass: Pass): undefined | Promise<void> {
-    return this.#tryDraw(pass) ? undefined : this.#until(pass, () => this.#tryDraw(pass));
+  draw(pass: Pass, isRead = false): undefined | Promise<void> {
+    return this.#tryDraw(pass, isRead) ? undefined : this.#until(pass, () => this.#tryDraw(pass, isRead));
   }
 
   #until({ account }: Pass, isDone: () => boolean): Promise<void> {
@@ -238,12 +239,15 @@ export class Admission {
     });
   }
 
-  #tryDraw(pass: Pass): boolean {
+  #tryDraw(pass: Pass, isRead: boolean): boolean {
     if (!this.#stillPasses(pass)) return false;
     const { account } = pass;
+    if (isRead) {
+      this.#settlement.noteRead(account);
+      return true;
+    }
     if (account.isCapped) account.units -= 1;
     this.#settlement.countUse(account);
-    pass.isDrawn = true;
     return true;
   }
 

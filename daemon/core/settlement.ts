@@ -14,7 +14,8 @@
  * are covered by its lease, which counts as used once the instance has expired.
  *
  * **Several instances.** When a cap has no free units but other instances hold undrawn ones, they are asked to give these back, and
- * requests wait. Idle units are given back in any case. An instance that sent no heartbeat for too long and was expired by the
+ * requests wait. An instance that did so takes units again a little later than those who waited for them: reads, which need a unit but
+ * spend none, would otherwise keep the last ones. Idle units are given back in any case. An instance that sent no heartbeat for too long and was expired by the
  * others learns this from its next tick. Its leases, drawn or not, were counted as used, so it discards them and starts again
  * without units.
  */
@@ -39,6 +40,7 @@ const MAX_RETRY_MS = 2_000;
 // Other instances see the request within half a second, and give units back at once.
 const MAX_CONTENTION_MS = 1_500;
 const RETRY_UNITS_AFTER_MS = 100;
+const YIELD_MS = 2.5 * RETRY_UNITS_AFTER_MS; // The others ask again in this time.
 const IDLE_AFTER_MS = 1_000;
 const HEARTBEAT_AFTER_MS = 10_000;
 // Share of a full lease. The rest lasts while the tick is in progress, and each tick settles as many uses as possible.
@@ -116,11 +118,21 @@ export class Settlement {
     this.#schedule();
   }
 
+  /** Only the time of a read is written: it is no use. */
+  noteRead(account: Account): void {
+    account.lastUsedAtMs = this.#clock.now();
+    this.#pending.add(account);
+    this.#schedule();
+  }
+
   /** Resolves when a unit may be available; rejects with `unavailable` when the database is. */
   unitsFor(account: Account): Promise<void> {
     return new Promise((resolve, reject) => {
       account.waiters.push({ resolve, reject });
-      if (account.cancelRetry === null) this.#requestUnits(account);
+      if (account.cancelRetry !== null) return;
+      const yieldsForMs = account.yieldsUntilMs - this.#clock.monotonic();
+      if (yieldsForMs > 0) this.#requestAfter(account, yieldsForMs);
+      else this.#requestUnits(account);
     });
   }
 
@@ -134,6 +146,7 @@ export class Settlement {
   /** Another instance waits for units of this account: gives back undrawn units and settles drawn ones, at once. */
   giveBackUnits(account: Account): void {
     if (!this.#holding.has(account) && !this.#pending.has(account)) return;
+    if (account.units > 0) account.yieldsUntilMs = this.#clock.monotonic() + YIELD_MS;
     this.giveBack(account);
     this.#isUrgent = true;
     this.#schedule();
@@ -377,7 +390,13 @@ export class Settlement {
       return;
     }
     this.#onContention(account.tokenId);
-    account.cancelRetry = this.#clock.after(RETRY_UNITS_AFTER_MS, () => {
+    this.#requestAfter(account, RETRY_UNITS_AFTER_MS);
+  }
+
+  /** Requests units after a pause, if requests still wait for them then. */
+  #requestAfter(account: Account, ms: number): void {
+    account.cancelRetry?.();
+    account.cancelRetry = this.#clock.after(ms, () => {
       account.cancelRetry = null;
       if (account.waiters.length > 0) this.#requestUnits(account);
       else account.contendingSinceMs = null;

@@ -10,10 +10,11 @@ const stepsOf = ({ instances = 1 }: Kind) => (instances === 1 ? STEPS : STEPS_OF
 
 /** @throws {Violation} */
 export async function runHistories(count: number, options: Kind, firstSeed: number) {
-  const totals = { forwarded: 0, kills: 0 };
+  const totals = { forwarded: 0, reads: 0, kills: 0 };
   for (let seed = firstSeed; seed < firstSeed + count; seed++) {
-    const { forwarded, kills } = await runHistory({ ...options, seed, steps: stepsOf(options) });
+    const { forwarded, reads, kills } = await runHistory({ ...options, seed, steps: stepsOf(options) });
     totals.forwarded += forwarded;
+    totals.reads += reads;
     totals.kills += kills;
   }
   return totals;

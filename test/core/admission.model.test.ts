@@ -6,9 +6,10 @@ import { historiesToNotice, runHistories } from './admission-histories.js';
 describe('admission, in random histories of requests, changes, delays and kills', function () {
   this.timeout(120_000);
 
-  it('counts every forwarded request exactly and refuses none below a cap if nothing fails', async () => {
-    const { forwarded } = await runHistories(12, { kills: false, faults: false }, 1_000);
+  it('counts every forwarded request exactly, no read, and refuses none below a cap if nothing fails', async () => {
+    const { forwarded, reads } = await runHistories(12, { kills: false, faults: false }, 1_000);
     expect(forwarded).to.be.greaterThan(50);
+    expect(reads).to.be.greaterThan(50);
   });
 
   it('never exceeds a cap, forwards after a revocation, or loses a change, if killed at any time', async () => {
@@ -44,9 +45,10 @@ describe('admission, in random histories of requests, changes, delays and kills'
   describe('of three instances that share a database', () => {
     const instances = 3;
 
-    it('counts every forwarded request exactly, and refuses none below a cap if nothing fails', async () => {
-      const { forwarded } = await runHistories(6, { kills: false, faults: false, instances }, 4_000);
+    it('counts every forwarded request exactly, no read, and refuses none below a cap if nothing fails', async () => {
+      const { forwarded, reads } = await runHistories(6, { kills: false, faults: false, instances }, 4_000);
       expect(forwarded).to.be.greaterThan(50);
+      expect(reads).to.be.greaterThan(50);
     });
 
     it('never exceeds a cap, or forwards after a received revocation, if any instance is killed or paused', async () => {

@@ -89,6 +89,7 @@ export class System {
       ...(kind && { DB_DRIVER: kind }),
       ...(redis && { REDIS_ADDR: redis.address }),
       HTTP_CACHE_ENABLED: 'true',
+      COUNT_READS: 'false',
       ENABLE_METRICS: 'true',
       WORKERS: String(workers),
       ...(isBehindNginx && { TRUSTED_PROXIES: '127.0.0.1', MANAGEMENT_LISTEN_ADDR: '127.0.0.1:0' }),

@@ -335,8 +335,15 @@ function migratedTemplate(): Promise<string> {
   return template;
 }
 
+/** What happened in a history; `forwarded` without the reads. */
+export interface Totals {
+  forwarded: number;
+  reads: number;
+  kills: number;
+}
+
 let histories = 0;
-export async function runHistory(options: HistoryOptions): Promise<{ forwarded: number; kills: number }> {
+export async function runHistory(options: HistoryOptions): Promise<Totals> {
   const path = join(folder, `history-${++histories}.db`);
   copyFileSync(await migratedTemplate(), path);
   const world = new World(path, options);
@@ -372,6 +379,7 @@ class World {
   #kills = 0;
   #burials = 0;
   #faults = 0;
+  #reads = 0;
   #violation: Violation | null = null;
 
   constructor(path: string, options: HistoryOptions) {
@@ -492,12 +500,15 @@ class World {
     instance.open += 1;
     const beganMs = clock.monotonic();
     let pass: Pass | null = null;
+    const isRead = this.#chance(0.3);
     try {
       pass = await admission.admit(token.secret);
-      const waiting = admission.draw(pass);
+      const waiting = admission.draw(pass, isRead);
       if (waiting) await waiting;
       if (pass.ended) throw pass.ended;
-      this.#forwarded(token, instance);
+      if (isRead) this.#reads += 1;
+      else token.forwarded += 1;
+      this.#forwarded(token, instance, isRead);
       instance.passes.push({ pass, afterChanges: this.#acknowledged });
     } catch (error) {
       if (pass) admission.finish(pass);
@@ -523,9 +534,10 @@ class World {
     return isRecent && !instance.hasHeardSince(atMs);
   }
 
-  #forwarded(token: ModelToken, instance: Instance): void {
-    token.forwarded += 1;
+  /** Of a read, with `COUNT_READS=false`, the same must hold, except that it is no use. */
+  #forwarded(token: ModelToken, instance: Instance, isRead: boolean): void {
     if (token.cap > 0 && token.forwarded > token.cap) this.#violate(`use ${token.forwarded} of a cap of ${token.cap}`);
+    if (isRead && token.forwarded === token.cap && token.cap > 0) this.#violate('a read with a used-up cap');
     if (token.isActive === false && !this.#mayNotKnow(instance, token)) {
       this.#violate('a request of a revoked token was forwarded');
     }
@@ -656,7 +668,7 @@ class World {
   }
 
   /** Lets everything run to its end, then compares the database with the model. */
-  async end(): Promise<{ forwarded: number; kills: number }> {
+  async end(): Promise<Totals> {
     for (const instance of this.#instances) if (instance.frozenMs !== null) this.#thaw(instance);
     await this.#settled();
     // By then the dead instances have expired.
@@ -674,7 +686,8 @@ class World {
     for (const instance of this.#instances) await instance.close();
     await this.#observer.close();
     this.#throwViolation();
-    return { forwarded: this.#tokens.reduce((sum, token) => sum + token.forwarded, 0), kills: this.#kills };
+    const forwarded = this.#tokens.reduce((sum, token) => sum + token.forwarded, 0);
+    return { forwarded, reads: this.#reads, kills: this.#kills };
   }
 
   async #settled(): Promise<void> {

@@ -7,9 +7,28 @@
 const IS_STORED =
   /\/(?:responses\/(?!compact$)[^/]+(?:\/.*)?|chat\/completions\/[^/]+|runs\/(?!.*\/submit_tool_outputs$)[^/]+(?:\/.*)?|batches(?:\/.*)?|cachedContents(?:\/.*)?|cancel)$/;
 
+/** POST to what only counts the tokens of a request. A path with other characters is not recognised, in case a server decodes it first. */
+const COUNTS_TOKENS = /^[\w./:@~-]*(?:\/messages\/count_tokens|\/responses\/input_tokens|:countTokens)$/;
+
+/**
+ * Whether a request is a read: no model runs for it, and with `COUNT_READS=false` it does not spend a cap. A GET with a body is none,
+ * because it could name another method in a header. The handshake of a WebSocket is none either; it is not for this function.
+ *
+ * @param target path of the request, with or without its query.
+ */
+export function isRead(method: string, target: string, hasBody: boolean): boolean {
+  if (method === 'GET' || method === 'HEAD') return !hasBody;
+  return method === 'POST' && COUNTS_TOKENS.test(withoutQuery(target));
+}
+
 /** @param target path of the request, with or without its query. */
 export function runsModel(method: string, target: string): boolean {
   if (method !== 'POST') return false;
+  const path = withoutQuery(target);
+  return !IS_STORED.test(path) && !COUNTS_TOKENS.test(path);
+}
+
+function withoutQuery(target: string): string {
   const query = target.indexOf('?');
-  return !IS_STORED.test(query === -1 ? target : target.slice(0, query));
+  return query === -1 ? target : target.slice(0, query);
 }

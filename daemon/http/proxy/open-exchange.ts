@@ -18,7 +18,7 @@ import type { WordingSettings } from '../wording.js';
 
 export type ExchangeSettings = CorsSettings &
   WordingSettings &
-  Pick<Reloadable, 'requestTimeoutMs' | 'clientBodyTimeoutMs'>;
+  Pick<Reloadable, 'requestTimeoutMs' | 'clientBodyTimeoutMs' | 'countReads'>;
 
 export interface ExchangeOptions extends AdmitOptions, Pick<Settings, 'maxRequestBytes' | 'proxyPrefixes'> {
   /** Null if the cache is off. */

@@ -1,4 +1,5 @@
 import type { Pass } from '../../core/account.js';
+import { isRead } from '../../core/content/runs-model.js';
 import { Refusal } from '../../core/refusal.js';
 import type { CacheTransaction } from '../../core/cache-transaction.js';
 import type { RequestBody, Upload } from '../body.js';
@@ -47,6 +48,7 @@ export class UpstreamExchange implements Receiver, ReservationOwner {
   send(transaction: CacheTransaction | null): void {
     const exchange = this.#exchange;
     if (exchange.hasEnded() || this.isSent) return;
+    const { req, settings } = exchange;
     const { admission, upstreams } = exchange.options;
     let upstream: Upstream;
     try {
@@ -58,7 +60,8 @@ export class UpstreamExchange implements Receiver, ReservationOwner {
     this.#upstream = upstream;
     this.#transaction = transaction;
     exchange.timeouts.pause();
-    this.#reservation = new ForwardReservation(this, (each) => admission.draw(each), upstream.forwarder);
+    const spendsNone = !settings.countReads && isRead(req.method ?? '', req.url ?? '', this.#body !== null);
+    this.#reservation = new ForwardReservation(this, (each) => admission.draw(each, spendsNone), upstream.forwarder);
     void this.#reservation.begin(this.#pass);
   }
 

@@ -67,5 +67,32 @@ export function behavesAtCaps(given: ContractContext): void {
         realtime.close();
       }
     });
+
+    // COUNT_READS is false here.
+    it('is not spent by reads at any instance, which do not keep its last unit from a request at another', async () => {
+      const token = await issued(2);
+      const read = async (n: number) => {
+        const init = { method: 'POST', body: '{}', at: n };
+        const response = await given.system.call(token.token, '/v1/messages/count_tokens', init);
+        await response.text();
+        return response.status;
+      };
+      expect(await Promise.all(Array.from({ length: 30 }, (_, n) => read(n)))).to.deep.equal(Array(30).fill(200));
+      for (let use = 1; use <= 2; use++) {
+        const end = new AbortController();
+        const reading = (async () => {
+          const seen = [];
+          while (!end.signal.aborted) seen.push(await read(0));
+          return seen;
+        })();
+        expect(await given.system.completion(token.token, 'm', 1)).to.equal(200);
+        end.abort();
+        // The second use is the last one.
+        if (use === 1) expect(new Set(await reading)).to.deep.equal(new Set([200]));
+        else await reading;
+      }
+      for (let n = 0; n < 4; n++) expect(await read(n)).to.equal(429);
+      await given.system.settled(token.id, 2);
+    });
   });
 }
