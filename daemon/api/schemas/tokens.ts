@@ -135,7 +135,9 @@ export const token = z
       ),
     expires_at: timestamp('Expiry time.'),
     max_requests: count('Cap: the total number of requests that can be forwarded. 0 means no cap.'),
-    request_count: count('Number of forwarded requests that count towards the cap: all of them, or with `COUNT_READS=false` all except reads.'),
+    request_count: count(
+      'Number of forwarded requests that count towards the cap: all of them, or with `COUNT_READS=false` all except reads.',
+    ),
     cache_hit_count: count('Number of requests served from the cache. They do not count towards the cap.'),
     created_at: timestamp('Creation time.'),
     last_used_at: nullable(timestamp('Time of the last use; null if the token was never used.')),
