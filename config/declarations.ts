@@ -205,7 +205,7 @@ const forwarding = {
     'ERROR_SHAPE',
     oneOf('auto', 'plain', 'openai', 'anthropic', 'google'),
     'auto',
-    "The format of the daemon's own errors under /v1: plain is the format of /manage; openai, anthropic and google are those that the SDKs of these providers read. With auto, the daemon uses anthropic if the request has the header Anthropic-Version, google if it has X-Goog-Api-Key, openai if it has a header X-Stainless-* or OpenAI-*, or if its User-Agent contains openai, ai-sdk, mistral-client or Go-http-client, and plain otherwise.",
+    "The format of the daemon's own errors under /v1: plain is the format of /manage; openai, anthropic and google are those that the SDKs of these providers read. With auto, the daemon uses the one that the client reads, and for errors that no retry cures a status with which the client gives up: docs/clients/README.md lists what it recognises clients by.",
     'isReloadable',
   ),
 };

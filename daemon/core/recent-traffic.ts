@@ -105,7 +105,15 @@ function add(counts: Float64Array | Uint32Array, at: number): void {
   counts[at] = (counts[at] ?? 0) + 1;
 }
 
-/** A client that sends its request too slowly (408) is not an error. */
+/**
+ * A client that sends its request too slowly (408) is not an error. A failure of the upstream is one with any status: some clients get a
+ * 4xx.
+ */
 function isError({ status, outcome }: RequestEnded): boolean {
-  return status >= 500 || outcome === 'truncated' || (outcome === 'timeout' && status !== 408);
+  return (
+    status >= 500 ||
+    outcome === 'upstream_error' ||
+    outcome === 'truncated' ||
+    (outcome === 'timeout' && status !== 408)
+  );
 }

@@ -11,8 +11,6 @@
  *
  * In all but `plain` the hint is part of the message, because the SDKs show nothing else.
  */
-import type { Reloadable } from '../../config/settings.js';
-
 export type ErrorFormat = 'plain' | 'openai' | 'anthropic' | 'google';
 
 /** Values of `type` in errors of OpenAI's API. */
@@ -32,10 +30,8 @@ export interface ErrorContent {
   type: ErrorType;
   code: string;
   requestId: string;
-  /** The HTTP status that the kind of error has. */
+  /** The HTTP status that the client gets. */
   status: number;
-  /** The HTTP status that this client gets. Default: `status`. */
-  sentStatus?: number;
   /** When a retry makes sense. */
   retryAfterSeconds: number | undefined;
 }
@@ -115,7 +111,7 @@ const RPC = 'type.googleapis.com/google.rpc.';
  * Our code and the request ID are in `details`, in the messages that Google defines for them (google/rpc/error_details.proto). They
  * are not beside `error`: Google's SDK for Python would take a `code` there for the status.
  */
-function googleBody({ message, hint, code, requestId, status, sentStatus, retryAfterSeconds }: ErrorContent): object {
+function googleBody({ message, hint, code, requestId, status, retryAfterSeconds }: ErrorContent): object {
   const details: object[] = [
     { '@type': `${RPC}ErrorInfo`, reason: code.toUpperCase(), domain: 'llmp', metadata: { code } },
     { '@type': `${RPC}RequestInfo`, requestId },
@@ -123,7 +119,7 @@ function googleBody({ message, hint, code, requestId, status, sentStatus, retryA
   if (retryAfterSeconds !== undefined)
     details.push({ '@type': `${RPC}RetryInfo`, retryDelay: `${retryAfterSeconds}s` });
   const canonical = GOOGLE_STATUSES[status] ?? (status < 500 ? 'INVALID_ARGUMENT' : 'INTERNAL');
-  return { error: { code: sentStatus ?? status, message: hinted(message, hint), status: canonical, details } };
+  return { error: { code: status, message: hinted(message, hint), status: canonical, details } };
 }
 
 /** @returns the JSON text of an error response. */
@@ -132,49 +128,3 @@ export const errorBody = (format: ErrorFormat, words: ErrorContent): string =>
 
 /** @returns the text that ends a truncated event stream. */
 export const errorEvent = (format: ErrorFormat, words: ErrorContent): string => FORMATTERS[format].event(words);
-
-/**
- * @param shape the setting `ERROR_SHAPE`.
- * @param rawHeaders the request's, names and values in turn.
- */
-export function errorFormatFor(shape: Reloadable['errorShape'], rawHeaders: readonly string[]): ErrorFormat {
-  if (shape !== 'auto') return shape;
-  let format: ErrorFormat = 'plain';
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    const name = (rawHeaders[i] ?? '').toLowerCase();
-    // These name the API. Anthropic's SDKs send `X-Stainless-*` as well.
-    if (name === 'anthropic-version') return 'anthropic';
-    if (name === 'x-goog-api-key') format = 'google';
-    else if (format === 'plain' && isOfOpenAi(name, rawHeaders[i + 1] ?? '')) format = 'openai';
-  }
-  return format;
-}
-
-/**
- * Whether the client retries every 429 and 5xx, regardless of `X-Should-Retry`, as the `ai` package does. To prevent pointless retries,
- * such a client gets another status.
- */
-export function retriesByStatus(shape: Reloadable['errorShape'], rawHeaders: readonly string[]): boolean {
-  if (shape !== 'auto') return false;
-  return rawHeaders.some(
-    (name, i) => i % 2 === 0 && /^user-agent$/i.test(name) && AI_SDK.test(rawHeaders[i + 1] ?? ''),
-  );
-}
-
-const AI_SDK = /\bai-sdk\//i;
-
-/**
- * User agents of clients that parse OpenAI's error format: those with that name in them, the `ai` package (`ai-sdk/provider-utils/…`),
- * and Go's own HTTP client, which is the user agent of go-openai. Mistral's SDKs (`mistral-client-typescript/…`) show the whole
- * body of an error.
- */
-const OPENAI_USER_AGENT = /openai|\bai-sdk\/|mistral-client|^Go-http-client\//i;
-
-/**
- * Whether a header shows that the client parses OpenAI's error format. OpenAI's SDKs, and those from the same generator, send
- * `X-Stainless-*`; other clients send a header of OpenAI's, or are known by their user agent.
- */
-const isOfOpenAi = (name: string, value: string): boolean =>
-  name.startsWith('x-stainless-') ||
-  name.startsWith('openai-') ||
-  (name === 'user-agent' && OPENAI_USER_AGENT.test(value));

@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { type RateLimitState, Refusal, type RefusalKind, wholeSeconds } from '../core/refusal.js';
 import { errorBody, type ErrorType } from './error-format.js';
 import { closeAfterRequest } from './connection-ends.js';
+import { clientOf } from './client-families.js';
 import type { Wording } from './wording.js';
 
 interface Problem {
@@ -21,7 +22,7 @@ const PROBLEMS: Record<RefusalKind, Problem> = {
   management_token_refused: { status: 401 },
   log_in_refused: { status: 403 },
   too_many_attempts: { status: 429 },
-  not_found: { status: 404 },
+  not_found: { status: 404, isFinal: true },
   name_taken: { status: 409 },
   precondition_failed: { status: 412 },
   upstream_changed: { status: 409 },
@@ -79,12 +80,12 @@ export function asRefusal(error: unknown): Refusal {
 }
 
 // Errors of the management API always have this format.
-const PLAIN: Wording = { format: 'plain', retriesByStatus: false, hint: undefined, hasToken: false };
+const PLAIN: Wording = { ...clientOf('plain', []), hint: undefined, hasToken: false };
 
-/** The status for a client of /v1. A client that retries every 429 and 5xx gets 403 if a retry is pointless. */
-export function statusFor(refusal: Refusal, { retriesByStatus }: Wording): number {
+/** The status for a client of /v1: the one with which it gives up if a retry is pointless. */
+export function statusFor(refusal: Refusal, { finalStatus }: Pick<Wording, 'finalStatus'>): number {
   const { status, isFinal } = problemOf(refusal.kind);
-  return retriesByStatus && isFinal && (status === 429 || status >= 500) ? 403 : status;
+  return isFinal ? finalStatus(status) : status;
 }
 
 /**
@@ -97,11 +98,14 @@ export function problemResponse(
   requestId: string,
   wording?: Wording,
 ): { headers: Record<string, string>; body: string } {
-  const { code, type, isFinal, status } = problemOf(refusal.kind);
+  const problem = problemOf(refusal.kind);
+  const { code, isFinal } = problem;
   const { message, retryAfterSeconds } = refusal;
   const { format, hint } = wording ?? PLAIN;
-  const sentStatus = statusFor(refusal, wording ?? PLAIN);
-  const body = errorBody(format, { message, hint, type, code, requestId, status, sentStatus, retryAfterSeconds });
+  const status = statusFor(refusal, wording ?? PLAIN);
+  // A type that belongs to another status would invite to a retry: some clients go by it.
+  const type = status === problem.status ? problem.type : typeOf(status);
+  const body = errorBody(format, { message, hint, type, code, requestId, status, retryAfterSeconds });
   const headers: Record<string, string> = {
     'Content-Type': 'application/json; charset=utf-8',
     'Content-Length': String(Buffer.byteLength(body)),
@@ -109,7 +113,7 @@ export function problemResponse(
   };
   // Where Anthropic's SDKs look for it.
   if (format === 'anthropic') headers['Request-Id'] = requestId;
-  if (status === 401) headers['WWW-Authenticate'] = challengeOf(refusal, wording);
+  if (status === 401 || problem.status === 401) headers['WWW-Authenticate'] = challengeOf(refusal, wording);
   if (wording && isFinal) headers['X-Should-Retry'] = 'false';
   if (retryAfterSeconds !== undefined) headers['Retry-After'] = String(retryAfterSeconds);
   if (refusal.allow !== undefined) headers.Allow = refusal.allow;

@@ -6,25 +6,19 @@ import { isWellFormedSecret, SECRET_PREFIX } from '../core/token.js';
 import { holdsToken } from '../core/token-in-text.js';
 import { bearerOf, subprotocolsOf } from './credentials.js';
 import { OTHER_CARRIERS, OTHER_CREDENTIAL_FIELDS } from './fields.js';
-import { type ErrorFormat, errorFormatFor, retriesByStatus } from './error-format.js';
+import { type Client, clientOf } from './client-families.js';
 
 export type WordingSettings = Pick<Reloadable, 'errorShape'>;
 
-export interface Wording {
-  format: ErrorFormat;
+export interface Wording extends Client {
   /** What the client can do about the error. */
   hint: string | undefined;
-  /** Whether the client decides by the status whether to retry, so that only another status prevents pointless retries. */
-  retriesByStatus: boolean;
   /** Whether a token was sent in the right place, valid or not. */
   hasToken: boolean;
 }
 
 export function wordingFor(refusal: Refusal, req: IncomingMessage, { errorShape }: WordingSettings): Wording {
-  const client = {
-    format: errorFormatFor(errorShape, req.rawHeaders),
-    retriesByStatus: retriesByStatus(errorShape, req.rawHeaders),
-  };
+  const client = clientOf(errorShape, req.rawHeaders);
   if (refusal.kind !== 'unauthorized') return { ...client, hint: refusal.hint, hasToken: false };
   const token = presentedToken(req);
   return { ...client, hint: refusal.hint ?? credentialHint(req, token), hasToken: token !== null };
@@ -32,8 +26,7 @@ export function wordingFor(refusal: Refusal, req: IncomingMessage, { errorShape 
 
 /** For a request that could not be parsed: nothing is known of its client. */
 export const wordingForUnreadable = (refusal: Refusal, { errorShape }: WordingSettings): Wording => ({
-  format: errorShape === 'auto' ? 'plain' : errorShape,
-  retriesByStatus: false,
+  ...clientOf(errorShape, []),
   hint: refusal.hint,
   hasToken: false,
 });

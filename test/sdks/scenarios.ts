@@ -42,6 +42,8 @@ export interface Refused {
   call?: Partial<Omit<Call, 'id' | 'key'>>;
 }
 
+/** With this an SDK gives up that goes by the status. */
+export const FORBIDDEN = { status: 403, type: 'permission_error' };
 const UNAUTHORIZED = { status: 401, code: 'unauthorized', type: 'authentication_error' };
 const UNKNOWN = {
   ...UNAUTHORIZED,
@@ -55,9 +57,8 @@ export const REFUSED = {
   'a revoked token': UNKNOWN,
   "a provider's key": { ...UNAUTHORIZED, says: 'a withering token is needed' },
   'an inactive project': {
-    status: 403,
+    ...FORBIDDEN,
     code: 'project_inactive',
-    type: 'permission_error',
     says: 'project is inactive',
   },
   'a spent cap': {
@@ -74,9 +75,8 @@ export const REFUSED = {
     call: { size: 300_000 },
   },
   "a project's wrong key": {
-    status: 502,
+    ...FORBIDDEN,
     code: 'upstream_key_rejected',
-    type: 'server_error',
     says: "upstream rejected the project's key",
     call: { model: 'fail-401' },
   },

@@ -1,7 +1,7 @@
 /** Unmodified SDKs, in the versions that `environments.ts` lists, through the daemon and directly with the provider. */
 import { expect } from 'chai';
 import { ENVIRONMENTS, NotChecked, type Program } from './environments.js';
-import { COUNTED, CUT, REFUSED, type Refused, RETRIED, SAME } from './scenarios.js';
+import { COUNTED, CUT, FORBIDDEN, REFUSED, type Refused, RETRIED, SAME } from './scenarios.js';
 import { SdkRun } from './sdk-run.js';
 import { type Sdk, SDKS } from './sdks.js';
 
@@ -68,10 +68,11 @@ describe('SDKs', function () {
           const { error } = performance.through.get(id) ?? {};
           expect(error, 'an error').to.be.an('object');
           expect(error?.message).to.include(says);
-          expect(error?.class).to.equal(typeof sdk.classes === 'string' ? sdk.classes : sdk.classes[status]);
-          const isFinal = id === 'a spent cap' || id === "a project's wrong key";
-          expect(error).to.include({ status: sdk.goesByStatus && isFinal ? 403 : status });
-          expect(error).to.include({ code, type: sdk.api.types === null ? type : sdk.api.types[status] });
+          const isForbidden = sdk.goesByStatus === true && id === 'a spent cap';
+          const sent = isForbidden ? FORBIDDEN : { status, type };
+          expect(error?.class).to.equal(typeof sdk.classes === 'string' ? sdk.classes : sdk.classes[sent.status]);
+          expect(error).to.include({ status: sent.status, code });
+          expect(error).to.include({ type: sdk.api.types === null ? sent.type : sdk.api.types[sent.status] });
         });
 
         it(`${id}: is not retried (finding D2)`, () => {

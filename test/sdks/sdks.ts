@@ -31,7 +31,7 @@ export interface Sdk {
   kinds: readonly Kind[];
   /** Error class, by status if the SDK has several. */
   classes: Record<number, string> | string;
-  /** Decides about retries by the status alone, so final errors are sent to it as 403. */
+  /** Decides about retries by the status alone, so a spent cap is sent to it as 403. */
   goesByStatus?: boolean;
   /** Cannot parse the event with the reason that ends a stream, so its user sees a broken stream. */
   missesLastEvent?: boolean;

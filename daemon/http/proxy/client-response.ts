@@ -10,7 +10,7 @@ import type { UnreadResponses } from '../unread-responses.js';
 import type { TurnTasks } from './turn-queue.js';
 import { type DrainListener, endWithBody, ResponseWriter } from './response-writer.js';
 import { EventBoundary } from './boundaries.js';
-import { errorFormatFor } from '../error-format.js';
+import { clientOf } from '../client-families.js';
 import { closeAfterRequest } from '../connection-ends.js';
 import { terminationEvent } from './termination-notice.js';
 import { clientResponseHeaders, EVENT_STREAM, recordableId } from './headers.js';
@@ -170,7 +170,7 @@ export class ClientResponse {
     const res = this.#res;
     const record = this.#record;
     if (!this.#eventBoundary?.isReached || req.method === 'HEAD' || res.writableEnded || res.closed) return;
-    const format = errorFormatFor(this.#settings.errorShape, req.rawHeaders);
+    const { format } = clientOf(this.#settings.errorShape, req.rawHeaders);
     this.#writer.writeLast(terminationEvent(refusal, format, record.requestId));
   }
 

@@ -19,7 +19,7 @@ import { handshakeForClient, handshakeForUpstream } from './handshake.js';
 import { malformedResponse, type UpgradeReceiver } from './http-proxy.js';
 import { WebSocketTunnel, type TunnelOwner } from './websocket-tunnel.js';
 import { isOfResponses, WebSocketUses } from './websocket-uses.js';
-import { asRefusal, sendProblem } from '../problems.js';
+import { asRefusal, sendProblem, statusFor } from '../problems.js';
 import { RequestRecord } from './request-record.js';
 import { type ReservationOwner, ForwardReservation } from './forward-reservation.js';
 import { IdleTimer, type IdleTimers } from './timeouts/idle-timers.js';
@@ -298,7 +298,9 @@ export class Upgrade implements AdmissionRequest, ReservationOwner, TunnelOwner,
     this.idleTimer.end();
     this.#upstreamRequest?.destroy();
     const headers = { ...REFUSAL_HEADERS, ...this.#cors };
-    sendProblem(this.#res, refusal, this.record.requestId, headers, wordingFor(refusal, this.req, this.settings));
+    const wording = wordingFor(refusal, this.req, this.settings);
+    this.record.status = statusFor(refusal, wording);
+    sendProblem(this.#res, refusal, this.record.requestId, headers, wording);
     this.#options.unreadResponses.watch(this.#res);
   }
 

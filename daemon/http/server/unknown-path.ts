@@ -5,6 +5,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Live } from '../../../config/settings.js';
 import type { Refusal } from '../../core/refusal.js';
+import type { ErrorFormat } from '../error-format.js';
 import { isHost } from '../shape.js';
 import { type Wording, wordingFor, wordingForUnreadable, type WordingSettings } from '../wording.js';
 
@@ -27,7 +28,7 @@ export function unknownPathErrors({ live, isTls }: UnknownPathOptions): UnknownP
     wording(refusal, req) {
       if (isManagement(req.url ?? '')) return undefined;
       const wording = wordingFor(refusal, req, live.current);
-      return refusal.kind === 'not_found' ? { ...wording, hint: baseUrlHint(req, isTls) } : wording;
+      return refusal.kind === 'not_found' ? { ...wording, hint: baseUrlHint(req, isTls, wording.format) } : wording;
     },
     wordingForUnreadable: (refusal) => wordingForUnreadable(refusal, live.current),
   };
@@ -35,11 +36,12 @@ export function unknownPathErrors({ live, isTls }: UnknownPathOptions): UnknownP
 
 const isManagement = (target: string) => /^\/+manage(?:[/?]|$)/.test(target);
 
-function baseUrlHint(req: IncomingMessage, isTls: (req: IncomingMessage) => boolean): string {
+function baseUrlHint(req: IncomingMessage, isTls: (req: IncomingMessage) => boolean, format: ErrorFormat): string {
   const origin = originOf(req, isTls);
+  const path = format === 'google' ? '/v1beta' : '/v1';
   return origin === null
-    ? 'the API is under /v1: add /v1 to the base URL'
-    : `the API is under /v1: set the base URL to ${origin}/v1`;
+    ? `the API is under ${path}: add ${path} to the base URL`
+    : `the API is under ${path}: set the base URL to ${origin}${path}`;
 }
 
 // DNS names are at most this long; a longer one would only make error messages long.

@@ -44,6 +44,15 @@ describe('GET /manage/status', () => {
     expect(later.uptime_s).to.be.at.least(61);
   });
 
+  it('counts a key that the provider refuses as an error, whatever status the client gets', async () => {
+    scene.provider.answer = (_req, res) => void res.writeHead(401).end();
+    const refused = await scene.get(scene.secret, { 'Anthropic-Version': '2023-06-01' });
+    expect(refused.status).to.equal(403);
+    await eventually('it has ended', () => scene.daemon.ended.length === 1);
+    const { requests } = await status();
+    expect(requests.errors_per_second).to.equal(requests.per_second).and.to.be.greaterThan(0);
+  });
+
   it('counts requests in flight', async () => {
     const { upstream } = await scene.midStream();
     expect((await status()).requests.in_flight).to.equal(1);
