@@ -145,6 +145,7 @@ const selfView: View<TokenSelf> = {
     'requests_remaining',
     'server_time',
     'created_at',
+    'dialect',
   ],
   columns: [
     { title: 'ID', rank: 0, show: ({ id }) => shortId(id) },

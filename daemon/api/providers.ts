@@ -66,6 +66,20 @@ export function providerOf({ upstream_base_url: baseUrl, upstream_auth: auth }: 
   return auth === PROVIDERS.azure.auth ? 'azure' : null;
 }
 
+/** The APIs that a project can forward to, by the name of the SDK that speaks it. */
+export const DIALECTS = ['openai', 'anthropic', 'gemini', 'azure'] as const;
+export type Dialect = (typeof DIALECTS)[number];
+
+const DIALECT_OF: Readonly<Record<UpstreamAuth, Dialect>> = {
+  bearer: 'openai',
+  'x-api-key': 'anthropic',
+  'x-goog-api-key': 'gemini',
+  'api-key': 'azure',
+};
+
+/** The API of this upstream. The header for the key tells it, whatever the host is; all providers with `bearer` have OpenAI's API. */
+export const dialectOf = ({ upstream_auth: auth }: Pick<ProjectUpstream, 'upstream_auth'>): Dialect => DIALECT_OF[auth];
+
 /** The choice of a form that describes this upstream. */
 export const formProviderOf = (upstream: ProjectUpstream): FormProvider =>
   upstream.upstream_base_url === null ? DEFAULT_PROVIDER : (providerOf(upstream) ?? OTHER_PROVIDER);

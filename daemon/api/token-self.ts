@@ -1,4 +1,5 @@
 /** `GET /token/self`: what the holder of a token is told about it. It is not part of the management API: the token is the credential. */
+import type { Dialect } from './providers.js';
 import type { TokenState } from './vocabulary.js';
 
 export const TOKEN_SELF_PATH = '/token/self';
@@ -20,4 +21,6 @@ export interface TokenSelf {
   /** Null without a cap. */
   requests_remaining: number | null;
   server_time: string;
+  /** The API of the token's project. */
+  dialect: Dialect;
 }

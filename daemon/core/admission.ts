@@ -195,12 +195,12 @@ export class Admission {
    *
    * @throws {Refusal} (rejects with) the same as `identify`.
    */
-  async inspect(account: Account): Promise<Token> {
+  async inspect(account: Account): Promise<Pick<KnownToken, 'token' | 'upstreamAuth'>> {
     const known = (await this.#readForHolder(account)) ?? account.known;
     if (known === null) throw unavailable();
     this.#checkUsable(known);
     const { uses, hits, lastUsedAtMs } = this.unsettled(account.tokenId);
-    return withUnsettled(known.token, uses, hits, lastUsedAtMs);
+    return { token: withUnsettled(known.token, uses, hits, lastUsedAtMs), upstreamAuth: known.upstreamAuth };
   }
 
   /** @returns null if the database is unavailable. */

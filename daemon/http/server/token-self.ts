@@ -4,7 +4,9 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Live } from '../../../config/settings.js';
+import { dialectOf } from '../../api/providers.js';
 import { TOKEN_SELF_PATH, type TokenSelf } from '../../api/token-self.js';
+import type { UpstreamAuth } from '../../api/vocabulary.js';
 import type { Account } from '../../core/account.js';
 import type { Clock } from '../../core/ports.js';
 import type { RateLimits } from '../../core/rate-limit.js';
@@ -19,10 +21,13 @@ import { REFUSAL_HEADERS } from '../proxy/client-response.js';
 import { checkShape, pathOf } from '../shape.js';
 import { wordingFor, type WordingSettings } from '../wording.js';
 
+/** A token, and the header that its project's provider takes the key in. */
+type Inspected = { token: Token; upstreamAuth: UpstreamAuth };
+
 export interface TokenSelfOptions {
   admission: {
     identify(secret: string, digest: string): Promise<Account>;
-    inspect(account: Account): Promise<Token>;
+    inspect(account: Account): Promise<Inspected>;
   };
   rateLimits: Pick<RateLimits, 'countsAddresses' | 'countAddress' | 'countSelf'>;
   addressOf: AddressOf;
@@ -86,7 +91,8 @@ async function tokenOf(
   return shown(await admission.inspect(account), clock.now());
 }
 
-function shown({ id, name, createdAtMs, expiresAtMs, maxRequests, requestCount }: Token, nowMs: number): TokenSelf {
+function shown({ token, upstreamAuth }: Inspected, nowMs: number): TokenSelf {
+  const { id, name, createdAtMs, expiresAtMs, maxRequests, requestCount } = token;
   const remaining = maxRequests === 0 ? null : Math.max(0, maxRequests - requestCount);
   return {
     id,
@@ -99,5 +105,6 @@ function shown({ id, name, createdAtMs, expiresAtMs, maxRequests, requestCount }
     request_count: requestCount,
     requests_remaining: remaining,
     server_time: new Date(nowMs).toISOString(),
+    dialect: dialectOf({ upstream_auth: upstreamAuth }),
   };
 }

@@ -59,6 +59,7 @@ describe('GET /token/self', () => {
       max_requests: 10,
       request_count: 3,
       requests_remaining: 7,
+      dialect: 'openai',
     });
     expect(left).to.equal(Math.floor((Date.parse(scene.token.expires_at) - Date.parse(now)) / 1000));
     expect(left).to.be.within(3590, 3600);
@@ -78,6 +79,22 @@ describe('GET /token/self', () => {
     }
     const { max_requests: cap, requests_remaining: remaining } = await shown();
     expect({ cap, remaining }).to.deep.equal({ cap: 0, remaining: null });
+  });
+
+  it("tells the API of the token's project, also after a change", async () => {
+    await open();
+    expect((await shown()).dialect).to.equal('openai');
+    for (const [auth, dialect] of [
+      ['x-api-key', 'anthropic'],
+      ['x-goog-api-key', 'gemini'],
+      ['api-key', 'azure'],
+      ['bearer', 'openai'],
+    ]) {
+      const change = { upstream_auth: auth };
+      const { status } = await scene.daemon.manage('PATCH', `/manage/projects/${scene.project.id}`, change);
+      expect(status).to.equal(200);
+      expect((await shown()).dialect).to.equal(dialect);
+    }
   });
 
   it('answers for a token whose cap is used up', async () => {
