@@ -193,6 +193,13 @@ const forwarding = {
     '4096',
     'The maximum number of concurrent connections to the upstream, including WebSockets.',
   ),
+  queryKey: setting(
+    'QUERY_KEY',
+    oneOf('refuse', 'accept'),
+    'refuse',
+    'What happens with a token in the URL, in the query parameter key as in ?key=sk-wt-…: some clients of Google send it there. With refuse it gets 401 credential_in_query. With accept it is read as the header X-Goog-Api-Key and removed from the URL, so that no provider, cache, event or log of llmp contains it; servers in front of llmp may still log it.',
+    'isReloadable',
+  ),
   countReads: setting(
     'COUNT_READS',
     flag,

@@ -1,9 +1,10 @@
 import { createHash, randomFillSync, timingSafeEqual } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { holdsSecret } from '../core/masking.js';
 import { percentDecodedForms } from '../core/percent.js';
 import { credentialInTarget, Refusal } from '../core/refusal.js';
-import { digestOf, isWellFormedSecret, SECRET_LENGTH } from '../core/token.js';
+import { digestOf, isWellFormedSecret, SECRET_LENGTH, SECRET_PREFIX } from '../core/token.js';
 import { holdsToken } from '../core/token-in-text.js';
 import type { RequestFields } from './fields.js';
 
@@ -73,6 +74,35 @@ export interface Subprotocols {
   credential: string | null;
   /** The subprotocols to offer to the upstream. */
   offered: string[];
+}
+
+const KEY_PARAMETER = 'key=';
+/** What Google's clients send as `?key=` or in this header. */
+const KEY_HEADER = 'X-Goog-Api-Key';
+
+/**
+ * For `QUERY_KEY=accept`: turns a `?key=` that is a withering token into the header in which Google's clients send the same, so that the
+ * target has no credential from here on. Any other spelling stays in the target: it is refused there (`checkNoCredentialIn`), as is a
+ * second one. A request with another value in the header has the header twice, and is refused for that.
+ */
+export function takeKeyFromQuery(req: Pick<IncomingMessage, 'url' | 'rawHeaders' | 'headers'>): void {
+  const { url = '', headers } = req;
+  const query = url.indexOf('?');
+  if (query === -1 || !url.includes(KEY_PARAMETER + SECRET_PREFIX, query)) return;
+  const parameters = url.slice(query + 1).split('&');
+  const at = parameters.findIndex(
+    (parameter) => parameter.startsWith(KEY_PARAMETER) && isWellFormedSecret(parameter.slice(KEY_PARAMETER.length)),
+  );
+  if (at === -1) return;
+  const [parameter = ''] = parameters.splice(at, 1);
+  const rest = parameters.join('&');
+  req.url = url.slice(0, query) + (rest === '' ? '' : `?${rest}`);
+  // A copy: a slice would hold the whole target in memory as long as its connection.
+  const secret = Buffer.from(parameter.slice(KEY_PARAMETER.length), 'latin1').toString('latin1');
+  const header = KEY_HEADER.toLowerCase();
+  if (headers[header] === secret) return;
+  req.rawHeaders.push(KEY_HEADER, secret);
+  headers[header] ??= secret;
 }
 
 /** Query parameters in which APIs accept a credential, in lower case. */

@@ -34,6 +34,7 @@ describe('settings', () => {
       upstreamProxy: undefined,
       upstreamProxyBypass: undefined,
       workers: 1,
+      queryKey: 'refuse',
       countReads: true,
       maxRequestBytes: 50_000_000,
       maxConnections: 10_000,

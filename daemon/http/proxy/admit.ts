@@ -11,13 +11,14 @@
  * continues only if the request has not ended in the meantime.
  */
 import type { IncomingMessage } from 'node:http';
+import type { Live, Reloadable } from '../../../config/settings.js';
 import type { Pass } from '../../core/account.js';
 import type { Admission } from '../../core/admission.js';
 import type { MemoryLimit } from '../../core/memory-limit.js';
 import type { RateLimits } from '../../core/rate-limit.js';
 import { loopDetected, type Refusal, unauthorized, unavailable } from '../../core/refusal.js';
 import { ClientGone } from '../body.js';
-import { checkNoCredentialIn, type PresentedToken } from '../credentials.js';
+import { checkNoCredentialIn, type PresentedToken, takeKeyFromQuery } from '../credentials.js';
 import { type RequestFields, withoutTokens } from '../fields.js';
 import type { RecordOptions, RequestRecord } from './request-record.js';
 import { checkShape } from '../shape.js';
@@ -38,7 +39,10 @@ export interface AdmitOptions extends RecordOptions {
    * compression and other features for requests that have it.
    */
   loopMark: string;
+  live: Live<keyof AdmitSettings>;
 }
+
+export type AdmitSettings = Pick<Reloadable, 'queryKey'>;
 
 /** A request or handshake that goes through admission. */
 export interface AdmissionRequest {
@@ -66,6 +70,7 @@ export interface AdmissionRequest {
 export async function admit(applicant: AdmissionRequest, options: AdmitOptions): Promise<void> {
   try {
     const { req, record } = applicant;
+    if (options.live.current.queryKey === 'accept') takeKeyFromQuery(req);
     const fields = checkShape(req, applicant.maxBodyBytes);
     record.identify(fields);
     if (fields.cdnLoop?.includes(options.loopMark)) throw loopDetected();

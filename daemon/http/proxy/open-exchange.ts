@@ -7,7 +7,7 @@ import type { ContentReaders } from '../../core/content/content-reader.js';
 import type { Outcome } from '../../core/events.js';
 import type { Refusal } from '../../core/refusal.js';
 import type { RequestBody } from '../body.js';
-import type { AdmitOptions } from './admit.js';
+import type { AdmitOptions, AdmitSettings } from './admit.js';
 import type { ClientResponse } from './client-response.js';
 import type { CorsSettings } from '../cors.js';
 import type { RequestRecord } from './request-record.js';
@@ -16,7 +16,8 @@ import type { IdleTimers } from './timeouts/idle-timers.js';
 import type { Upstreams } from './upstreams.js';
 import type { WordingSettings } from '../wording.js';
 
-export type ExchangeSettings = CorsSettings &
+export type ExchangeSettings = AdmitSettings &
+  CorsSettings &
   WordingSettings &
   Pick<Reloadable, 'requestTimeoutMs' | 'clientBodyTimeoutMs' | 'countReads'>;
 

@@ -7,7 +7,7 @@ import type { MemoryLimit } from '../../core/memory-limit.js';
 import type { Clock } from '../../core/ports.js';
 import { Refusal, unavailable } from '../../core/refusal.js';
 import { digestOf } from '../../core/token.js';
-import { admit, type AdmissionRequest, type AdmitOptions } from './admit.js';
+import { admit, type AdmissionRequest, type AdmitOptions, type AdmitSettings } from './admit.js';
 import { headersForClient, REFUSAL_HEADERS } from './client-response.js';
 import { ClientGone } from '../body.js';
 import { type CorsFields, corsFields, type CorsSettings } from '../cors.js';
@@ -26,7 +26,8 @@ import { IdleTimer, type IdleTimers } from './timeouts/idle-timers.js';
 import type { Upstream, Upstreams } from './upstreams.js';
 import { wordingFor, type WordingSettings } from '../wording.js';
 
-type UpgradeSettings = CorsSettings &
+type UpgradeSettings = AdmitSettings &
+  CorsSettings &
   WordingSettings &
   Pick<Reloadable, 'requestTimeoutMs' | 'upstreamConnectTimeoutMs' | 'websocketIdleTimeoutMs'>;
 
