@@ -1,6 +1,6 @@
 /** Anthropic's API (platform.claude.com/docs/en/api). */
 import { json } from '../../../daemon/demo/responses.js';
-import { type Asked, type Dialect, PIECES, sendEvents, TEXT, TOOL_INPUT } from './dialect.js';
+import { type Asked, type Dialect, halves, replyTo, sendEvents, streamedReplyTo } from './dialect.js';
 
 const USAGE = {
   input_tokens: 3,
@@ -20,7 +20,7 @@ export const ANTHROPIC: Dialect = {
       json(res, 200, { data: [MODEL], has_more: false, first_id: id, last_id: id }, headers);
     } else if (path === '/v1/messages/count_tokens') json(res, 200, { input_tokens: 3 }, headers);
     else if (path !== '/v1/messages') json(res, 404, notFound(path), headers);
-    else if (asked.stream) sendEvents(res, events(asked.model));
+    else if (asked.stream) sendEvents(res, events(asked));
     else json(res, 200, message(asked), headers);
   },
   failure: ({ message: said, type }) => ({
@@ -28,16 +28,19 @@ export const ANTHROPIC: Dialect = {
     error: { type, message: said },
     request_id: 'req_upstream_1',
   }),
-  firstEvents: events('cut').slice(0, 4).join(''),
+  firstEvents: events({ model: 'cut' }).slice(0, 4).join(''),
 };
 
 const notFound = (path: string) => ({ type: 'error', error: { type: 'not_found_error', message: path } });
 
-function message({ model, tools }: Asked): object {
-  const content = tools
-    ? { type: 'tool_use', id: 'toolu_1', name: 'weather', input: TOOL_INPUT }
-    : { type: 'text', text: TEXT };
-  return { ...empty(model), content: [content], stop_reason: tools ? 'tool_use' : 'end_turn', usage: USAGE };
+function message(asked: Asked): object {
+  const reply = replyTo(asked);
+  const content =
+    'tool' in reply
+      ? { type: 'tool_use', id: 'toolu_1', name: reply.tool, input: reply.input }
+      : { type: 'text', text: reply.text };
+  const reason = 'tool' in reply ? 'tool_use' : 'end_turn';
+  return { ...empty(asked.model), content: [content], stop_reason: reason, usage: USAGE };
 }
 
 function empty(model: string) {
@@ -52,13 +55,19 @@ function empty(model: string) {
   };
 }
 
-function events(model: string): string[] {
-  const end = { stop_reason: 'end_turn', stop_sequence: null };
+function events(asked: Asked): string[] {
+  const reply = streamedReplyTo(asked);
+  const isCall = 'tool' in reply;
+  const block = isCall ? { type: 'tool_use', id: 'toolu_1', name: reply.tool, input: {} } : { type: 'text', text: '' };
+  const deltas = isCall
+    ? halves(JSON.stringify(reply.input)).map((json) => ({ type: 'input_json_delta', partial_json: json }))
+    : reply.pieces.map((text) => ({ type: 'text_delta', text }));
+  const end = { stop_reason: isCall ? 'tool_use' : 'end_turn', stop_sequence: null };
   return [
-    { type: 'message_start', message: { ...empty(model), usage: { ...USAGE, output_tokens: 1 } } },
-    { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } },
+    { type: 'message_start', message: { ...empty(asked.model), usage: { ...USAGE, output_tokens: 1 } } },
+    { type: 'content_block_start', index: 0, content_block: block },
     { type: 'ping' },
-    ...PIECES.map((text) => ({ type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text } })),
+    ...deltas.map((delta) => ({ type: 'content_block_delta', index: 0, delta })),
     { type: 'content_block_stop', index: 0 },
     { type: 'message_delta', delta: end, usage: { output_tokens: USAGE.output_tokens } },
     { type: 'message_stop' },

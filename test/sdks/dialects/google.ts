@@ -1,6 +1,6 @@
 /** Google's Gemini API (ai.google.dev/api). Its SDKs use the version `v1beta`, and newer ones `v1`. */
 import { json } from '../../../daemon/demo/responses.js';
-import { type Dialect, PIECES, sendEvents, TEXT, TOOL_INPUT, VECTOR } from './dialect.js';
+import { type Asked, type Dialect, type Reply, replyTo, sendEvents, streamedReplyTo, VECTOR } from './dialect.js';
 
 const USAGE = {
   promptTokenCount: 3,
@@ -18,12 +18,12 @@ export const GOOGLE: Dialect = {
     else if (method === 'countTokens') json(res, 200, { totalTokens: 3 });
     else if (method === 'batchEmbedContents') json(res, 200, { embeddings: [{ values: VECTOR }] });
     else if (method === 'embedContent') json(res, 200, { embedding: { values: VECTOR } });
-    else if (method === 'streamGenerateContent') sendEvents(res, events(model));
-    else if (method === 'generateContent') json(res, 200, response(model, [asked.tools ? TOOL_CALL : { text: TEXT }]));
+    else if (method === 'streamGenerateContent') sendEvents(res, events(model, asked));
+    else if (method === 'generateContent') json(res, 200, response(model, [part(replyTo(asked))]));
     else json(res, 404, { error: { code: 404, message: `no such path: ${path}`, status: 'NOT_FOUND' } });
   },
   failure: ({ status, message }) => ({ error: { code: status, message, status: STATUSES[status] } }),
-  firstEvents: event('cut', 'Hel'),
+  firstEvents: event('cut', { text: 'Hel' }),
 };
 
 const STATUSES: Record<number, string> = {
@@ -32,7 +32,10 @@ const STATUSES: Record<number, string> = {
   429: 'RESOURCE_EXHAUSTED',
   500: 'INTERNAL',
 };
-const TOOL_CALL = { functionCall: { name: 'weather', args: TOOL_INPUT } };
+
+function part(reply: Reply): object {
+  return 'tool' in reply ? { functionCall: { name: reply.tool, args: reply.input } } : { text: reply.text };
+}
 
 /** Model and method of a path, for example `/v1beta/models/gemini-test:generateContent`. */
 export function callIn(path: string): { model: string; method: string } {
@@ -46,9 +49,12 @@ function response(model: string, parts: object[], finishReason: string | null = 
 }
 
 /** Google separates events with CRLF. */
-function event(model: string, text: string, finishReason: string | null = null): string {
-  return `data: ${JSON.stringify(response(model, [{ text }], finishReason))}\r\n\r\n`;
+function event(model: string, reply: Reply, finishReason: string | null = null): string {
+  return `data: ${JSON.stringify(response(model, [part(reply)], finishReason))}\r\n\r\n`;
 }
 
-const events = (model: string) =>
-  PIECES.map((text, at) => event(model, text, at === PIECES.length - 1 ? 'STOP' : null));
+function events(model: string, asked: Asked): string[] {
+  const reply = streamedReplyTo(asked);
+  const replies = 'tool' in reply ? [reply] : reply.pieces.map((text) => ({ text }));
+  return replies.map((each, at) => event(model, each, at === replies.length - 1 ? 'STOP' : null));
+}

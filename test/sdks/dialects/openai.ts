@@ -1,19 +1,23 @@
 /** The API of OpenAI, Azure, Groq and Mistral (developers.openai.com/api/reference). */
 import { completion, json, models, problem } from '../../../daemon/demo/responses.js';
-import { type Asked, type Dialect, PIECES, sendEvents, TEXT, TOOL_INPUT, VECTOR } from './dialect.js';
+import { type Asked, type Dialect, replyTo, sendEvents, streamedReplyTo, TEXT, VECTOR } from './dialect.js';
+import { responded, responseEvents } from './openai-responses.js';
 
 const USAGE = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5, prompt_tokens_details: { cached_tokens: 1 } };
-const TOOL_CALL = {
+const toolCall = ({ tool, input }: { tool: string; input: object }) => ({
   id: 'call_1',
   type: 'function',
-  function: { name: 'weather', arguments: JSON.stringify(TOOL_INPUT) },
-};
+  function: { name: tool, arguments: JSON.stringify(input) },
+});
 
 export const OPENAI: Dialect = {
   respond(res, path, asked) {
     if (path === '/v1/models') json(res, 200, models('gpt-test'));
     else if (path === '/v1/embeddings') json(res, 200, embedding(asked));
-    else if (path !== '/v1/chat/completions') json(res, 404, problem(`no such path: ${path}`, 'unknown_url'));
+    else if (path === '/v1/responses') {
+      if (asked.stream) sendEvents(res, responseEvents(asked).map(asEvent));
+      else json(res, 200, responded(asked));
+    } else if (path !== '/v1/chat/completions') json(res, 404, problem(`no such path: ${path}`, 'unknown_url'));
     else if (asked.stream) sendEvents(res, chunks(asked));
     else json(res, 200, response(asked));
   },
@@ -21,17 +25,26 @@ export const OPENAI: Dialect = {
   firstEvents: chunk('cut', { choices: [choice({ role: 'assistant', content: 'Hel' })] }),
 };
 
-function response({ model, tools }: Asked): object {
-  const answer = { ...completion(model, TEXT), usage: USAGE };
-  if (!tools) return answer;
-  const message = { role: 'assistant', content: null, tool_calls: [TOOL_CALL] };
+const asEvent = (event: { type: string }) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
+
+function response(asked: Asked): object {
+  const reply = replyTo(asked);
+  const answer = { ...completion(asked.model, 'text' in reply ? reply.text : TEXT), usage: USAGE };
+  if ('text' in reply) return answer;
+  const message = { role: 'assistant', content: null, tool_calls: [toolCall(reply)] };
   return { ...answer, choices: [{ index: 0, message, finish_reason: 'tool_calls' }] };
 }
 
-function chunks({ model, stream_options: options }: Asked): string[] {
+function chunks(asked: Asked): string[] {
+  const { model, stream_options: options } = asked;
+  const reply = streamedReplyTo(asked);
+  const isCall = 'tool' in reply;
+  const deltas = isCall
+    ? [{ role: 'assistant', tool_calls: [{ index: 0, ...toolCall(reply) }] }]
+    : reply.pieces.map((content) => ({ content }));
   return [
-    ...PIECES.map((content) => chunk(model, { choices: [choice({ content })] })),
-    chunk(model, { choices: [choice({}, 'stop')] }),
+    ...deltas.map((delta) => chunk(model, { choices: [choice(delta)] })),
+    chunk(model, { choices: [choice({}, isCall ? 'tool_calls' : 'stop')] }),
     ...(options?.include_usage ? [chunk(model, { choices: [], usage: USAGE })] : []),
     'data: [DONE]\n\n',
   ];
