@@ -88,6 +88,13 @@ export function statusFor(refusal: Refusal, { finalStatus }: Pick<Wording, 'fina
   return isFinal ? finalStatus(status) : status;
 }
 
+/** The type in OpenAI's format. One that belongs to another status would invite to a retry: some clients go by it. */
+export function typeFor(refusal: Refusal, wording: Pick<Wording, 'finalStatus'>): ErrorType {
+  const { type, status } = problemOf(refusal.kind);
+  const sent = statusFor(refusal, wording);
+  return sent === status ? type : typeOf(sent);
+}
+
 /**
  * Headers and body of an error response.
  *
@@ -103,8 +110,7 @@ export function problemResponse(
   const { message, retryAfterSeconds } = refusal;
   const { format, hint } = wording ?? PLAIN;
   const status = statusFor(refusal, wording ?? PLAIN);
-  // A type that belongs to another status would invite to a retry: some clients go by it.
-  const type = status === problem.status ? problem.type : typeOf(status);
+  const type = typeFor(refusal, wording ?? PLAIN);
   const body = errorBody(format, { message, hint, type, code, requestId, status, retryAfterSeconds });
   const headers: Record<string, string> = {
     'Content-Type': 'application/json; charset=utf-8',

@@ -39,6 +39,8 @@ export interface ConnectionPart {
   begunAtMs: number | null;
   /** Why it was not asked for; otherwise there is an outcome. */
   refusal?: Refusal;
+  /** The status that the client was sent for the refusal. */
+  status?: number;
   outcome?: Outcome;
   /** Code of the error that the provider has reported. */
   error: string | null;
@@ -112,13 +114,12 @@ export class RequestRecord implements Completed {
   }
 
   refused(refusal: Refusal): void {
-    const { status, code, problem } = refusalFacts(refusal);
     this.outcome = outcomeOf(refusal);
     this.#subject = refusal.subject;
-    this.status = status;
+    this.status = statusOf(refusal);
     this.cause = refusal.cause;
-    this.#code = code;
-    this.#problem = problem;
+    this.#code = codeOf(refusal);
+    this.#problem = sentenceOf(refusal);
   }
 
   /** For the client, if its token ends soon. */
@@ -167,27 +168,25 @@ export class RequestRecord implements Completed {
   }
 
   /** Publishes a record for a response on this connection, soon. */
-  addPart({ number, startedAtMs, begunAtMs, refusal, error, model, ...part }: ConnectionPart): void {
+  addPart({ number, startedAtMs, begunAtMs, refusal, error, model, status, ...part }: ConnectionPart): void {
     const { clock, completions, onEnded } = this.#options;
-    const nowMs = clock.monotonic();
+    const upstreamKey = this.pass?.upstreamKey ?? null;
     const begunAfterMs = begunAtMs === null ? null : begunAtMs - startedAtMs;
     const ended: RequestEnded = {
       ...this.#ended(),
       ...part,
-      ...(refusal && refusalFacts(refusal)),
       outcome: refusal ? outcomeOf(refusal) : (part.outcome ?? 'ok'),
+      status: status ?? PART_STATUS,
+      code: refusal ? codeOf(refusal) : maskedErrorCode(error, upstreamKey),
+      problem: refusal ? sentenceOf(refusal) : null,
       requestId: `${this.requestId}-${number}`,
       timeMs: clock.now(),
       isForwarded: !refusal,
-      durationMs: nowMs - startedAtMs,
+      durationMs: clock.monotonic() - startedAtMs,
       upstreamMs: begunAfterMs,
       firstByteMs: begunAfterMs,
-      model: maskedModelName(model, this.pass?.upstreamKey ?? null),
+      model: maskedModelName(model, upstreamKey),
     };
-    if (!refusal) {
-      const code = maskedErrorCode(error, this.pass?.upstreamKey ?? null);
-      Object.assign(ended, { status: PART_STATUS, code, problem: null });
-    }
     completions.add({
       publish: () => {
         onEnded(ended, refusal?.cause);
@@ -290,12 +289,6 @@ export function recordUnreadable(
   };
   options.onEnded(ended, refusal.cause);
 }
-
-const refusalFacts = (refusal: Refusal) => ({
-  status: statusOf(refusal),
-  code: codeOf(refusal),
-  problem: sentenceOf(refusal),
-});
 
 /** Outcome by the status of an upstream response, forwarded or from the cache. */
 function outcomeOfStatus(status: number): Outcome {

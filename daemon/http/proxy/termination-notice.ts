@@ -7,7 +7,7 @@
  */
 import type { Refusal, RefusalKind } from '../../core/refusal.js';
 import { type ErrorFormat, errorEvent } from '../error-format.js';
-import { problemOf, statusFor } from '../problems.js';
+import { problemOf, statusFor, typeFor } from '../problems.js';
 import type { Wording } from '../wording.js';
 import { closingFrames } from './websocket-frames.js';
 
@@ -63,7 +63,7 @@ export function closingNotice(refusal: Refusal, { isForMessage, error }: WebSock
     event_id: error.requestId,
     status: statusFor(refusal, error.wording),
     error: {
-      type: problemOf(refusal.kind).type,
+      type: typeFor(refusal, error.wording),
       code,
       message: hint === undefined ? message : `${message}: ${hint}`,
       param: null,

@@ -29,7 +29,7 @@ import { wordingFor, type WordingSettings } from '../wording.js';
 type UpgradeSettings = AdmitSettings &
   CorsSettings &
   WordingSettings &
-  Pick<Reloadable, 'requestTimeoutMs' | 'upstreamConnectTimeoutMs' | 'websocketIdleTimeoutMs'>;
+  Pick<Reloadable, 'requestTimeoutMs' | 'upstreamConnectTimeoutMs' | 'websocketIdleTimeoutMs' | 'countReads'>;
 
 export interface UpgradeOptions extends AdmitOptions {
   /** Limit for a message of a client that may ask for a response. */
@@ -82,7 +82,11 @@ export class Upgrade implements AdmissionRequest, ReservationOwner, TunnelOwner,
     this.#cors = corsFields(this.settings, req);
     this.#subprotocols = subprotocolsOf(req.headers['sec-websocket-protocol']);
     this.record = new RequestRecord(options, req);
-    this.uses = new WebSocketUses(options, this.record, req.url ?? '');
+    this.uses = new WebSocketUses(
+      { ...options, statusFor: (refusal) => statusFor(refusal, wordingFor(refusal, req, this.settings)) },
+      this.record,
+      req.url ?? '',
+    );
     this.record.connection = this.uses;
     this.idleTimer = new IdleTimer(idleTimers);
     this.#earlyBytes = new EarlyBytes(options.memory, (refusal) => {

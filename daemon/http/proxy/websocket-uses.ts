@@ -1,3 +1,4 @@
+import type { Live } from '../../../config/settings.js';
 import type { Admission } from '../../core/admission.js';
 import type { CaptureContext } from '../../core/content/body-capture.js';
 import { maskedModelName, modelNameFrom } from '../../core/content/facts.js';
@@ -34,6 +35,9 @@ export interface UsesOptions {
   admission: Pick<Admission, 'draw'>;
   rateLimits: Pick<RateLimits, 'countAddress' | 'countAuthenticated'>;
   clock: Clock;
+  live: Live<'countReads'>;
+  /** The HTTP status that the client gets for a refusal. */
+  statusFor: (refusal: Refusal) => number;
 }
 
 /** A response, from when it was asked for or has begun. */
@@ -150,9 +154,10 @@ export class WebSocketUses {
     return counting ? counting.then(() => this.#draw(asked.isRead)) : this.#draw(asked.isRead);
   }
 
-  #draw(_isRead: boolean): undefined | Promise<void> {
+  #draw(isRead: boolean): undefined | Promise<void> {
     const { pass } = this.#record;
-    return pass ? this.#options.admission.draw(pass) : undefined;
+    const { admission, live } = this.#options;
+    return pass ? admission.draw(pass, isRead && !live.current.countReads) : undefined;
   }
 
   #wasAsked({ model }: Asked, startedAtMs: number): void {
@@ -167,7 +172,7 @@ export class WebSocketUses {
   /** Records what the client has sent as refused. */
   refuse(error: unknown, model: string | null = null, startedAtMs = this.#options.clock.monotonic()): Refusal {
     const refusal = asRefusal(error);
-    this.#add({ ...this.#newResponse(startedAtMs, model), refusal });
+    this.#add({ ...this.#newResponse(startedAtMs, model), refusal, status: this.#options.statusFor(refusal) });
     return refusal;
   }
 

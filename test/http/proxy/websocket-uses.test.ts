@@ -111,6 +111,25 @@ describe('the responses on a WebSocket', () => {
     expect(answer.statusCode).to.equal(429);
   });
 
+  it('are refused in a way that ends Codex at once', async () => {
+    await cap(1);
+    const headers = { 'User-Agent': 'codex_exec/0.171.0 (Debian 12.0.0; x86_64) dumb (codex_exec; 0.171.0)' };
+    const client = realtime.client(`${scene.daemon.url}/v1/responses`, scene.secret, [], { headers });
+    await once(client, 'open');
+    answering(realtime.conversations[0]!.socket);
+    let last = '';
+    client.on('message', (data: Buffer) => (last = data.toString()));
+    for (let i = 0; i < 2; i++) client.send(CREATE);
+    await once(client, 'close');
+    const error: unknown = JSON.parse(last);
+    expect(error).to.deep.include({ type: 'error', status: 400 });
+    expect(error).to.have.nested.include({
+      'error.type': 'invalid_request_error',
+      'error.message': 'token request limit reached: ask for another token',
+    });
+    expect((await records(3)).filter(({ status }) => status === 400)).to.have.lengthOf(1);
+  });
+
   it('end at once when the token is revoked, in the middle of one too', async () => {
     const { client, socket, heard, closed } = await begin();
     client.send(CREATE);
@@ -328,6 +347,31 @@ describe('the responses on a WebSocket', () => {
     expect(await scene.uses()).to.be.below(12);
     await eventually('all are recorded', () => scene.daemon.ended.length > 0);
     expect(scene.daemon.ended.length).to.be.below(15);
+  });
+});
+
+describe('a response on a WebSocket for which nothing is to be generated', () => {
+  it('spends no unit with COUNT_READS=false, but is refused once the cap is spent', async () => {
+    const scene = await ProxyFixture.open({ COUNT_READS: 'false' });
+    const realtime = new Realtime(scene.provider);
+    try {
+      const token = await scene.daemon.createToken(scene.project.id, { max_requests: 2 });
+      const { client, socket } = await realtime.begin(scene.daemon.url, token.token, { target: '/v1/responses' });
+      const asked = answering(socket);
+      const closed = once(client, 'close');
+      const warmUp = '{"type":"response.create","generate":false}';
+      const others = [
+        '{"type":"response.create","generate":true}',
+        '{"generate":false,"type":"response.create","generate":true}',
+      ];
+      for (const message of [warmUp, warmUp, others[0], warmUp, others[1], warmUp]) client.send(message);
+      expect((await closed)[0]).to.equal(1008);
+      expect(asked).to.deep.equal([warmUp, warmUp, others[0], warmUp, others[1]]);
+      expect((await scene.daemon.token(token.id)).request_count).to.equal(2);
+    } finally {
+      realtime.close();
+      await scene.close();
+    }
   });
 });
 
