@@ -360,13 +360,11 @@ describe('a response on a WebSocket for which nothing is to be generated', () =>
       const asked = answering(socket);
       const closed = once(client, 'close');
       const warmUp = '{"type":"response.create","generate":false}';
-      const others = [
-        '{"type":"response.create","generate":true}',
-        '{"generate":false,"type":"response.create","generate":true}',
-      ];
-      for (const message of [warmUp, warmUp, others[0], warmUp, others[1], warmUp]) client.send(message);
+      const generating = '{"type":"response.create","generate":true}';
+      const ambiguous = '{"generate":false,"type":"response.create","generate":true}';
+      for (const message of [warmUp, warmUp, generating, warmUp, ambiguous, warmUp]) client.send(message);
       expect((await closed)[0]).to.equal(1008);
-      expect(asked).to.deep.equal([warmUp, warmUp, others[0], warmUp, others[1]]);
+      expect(asked).to.deep.equal([warmUp, warmUp, generating, warmUp, ambiguous]);
       expect((await scene.daemon.token(token.id)).request_count).to.equal(2);
     } finally {
       realtime.close();
