@@ -36,7 +36,10 @@ export interface Family {
 }
 
 const asSpecified: FinalStatus = (status) => status;
-const never5xx: FinalStatus = (status) => (status >= 500 ? 403 : status);
+const never5xx =
+  (instead: number): FinalStatus =>
+  (status) =>
+    status >= 500 ? instead : status;
 const neverRetried: FinalStatus = (status) => (status === 429 || status >= 500 ? 403 : status);
 const always400: FinalStatus = () => 400;
 /** What litellm knows as a mistake in the request. Of the rest, its programs retry one or the other. */
@@ -53,14 +56,14 @@ export const PROGRAMS: readonly Family[] = [
     note: 'Retries every other status, also 401 and 403, and hides the message of a 429. A refused WebSocket costs a second request.',
   },
   {
-    name: 'opencode and other programs with `ai` (Vercel)',
+    name: 'opencode, Cline and others with `ai` (Vercel)',
     userAgents: ['ai-sdk/'],
     format: 'openai',
     finalStatus: neverRetried,
-    note: 'Goes by the status, and opencode by the type of the error too. opencode asks twice: for a title and for the response.',
+    note: 'They go by the status, and opencode by the type of the error too. It asks twice: for a title and for the response.',
   },
   {
-    name: 'aider and other programs with litellm',
+    name: 'aider and others with litellm',
     userAgents: ['litellm/'],
     format: 'openai',
     finalStatus: mistakeOr401,
@@ -95,14 +98,14 @@ export const SDKS: readonly Family[] = [
     name: "Anthropic's SDKs, Claude Code",
     headers: ['anthropic-version'],
     format: 'anthropic',
-    finalStatus: never5xx,
+    finalStatus: never5xx(403),
     note: 'Obey `X-Should-Retry`. Claude Code asks twice after a 401 or 429, and calls a 5xx temporary.',
   },
   {
     name: "Google's SDKs",
     headers: ['x-goog-api-key'],
     format: 'google',
-    finalStatus: never5xx,
+    finalStatus: never5xx(403),
     note: 'Do not retry by default. With `retry_options` they retry 429.',
   },
   {
@@ -110,7 +113,8 @@ export const SDKS: readonly Family[] = [
     headers: ['x-stainless-*', 'openai-*'],
     userAgents: ['*openai', 'mistral-client', 'go-http-client/'],
     format: 'openai',
-    finalStatus: never5xx,
+    // As the provider itself does. aider gives up after this, but not after a 403.
+    finalStatus: never5xx(401),
     note: "Obey `X-Should-Retry`, except Mistral's and go-openai. Some programs with these SDKs retry a 429 on their own for one to five minutes: aider (a 403 too), Continue, gptme, mini-swe-agent and smolagents. Their requests are those of the SDK, so they cannot be told apart.",
   },
 ];

@@ -24,6 +24,7 @@ const statuses = (...[unauthorized, project_inactive, request_limit_reached, ups
   ({ unauthorized, project_inactive, request_limit_reached, upstream_key_rejected }) as Statuses;
 const SPECIFIED = statuses(401, 403, 429, 502);
 const OF_SDKS = statuses(401, 403, 429, 403);
+const OF_OPENAI = statuses(401, 403, 429, 401);
 const NEVER_RETRIED = statuses(401, 403, 403, 403);
 const ALL_400 = statuses(400, 400, 400, 400);
 const ALL_401 = statuses(401, 401, 401, 401);
@@ -52,10 +53,20 @@ const CLIENTS: readonly (readonly [name: string, fields: Fields, format: Format,
   ['opencode 1.18 with @ai-sdk/openai', { 'User-Agent': OPENCODE }, 'openai', NEVER_RETRIED],
   ['opencode 1.18 with @ai-sdk/anthropic', { 'User-Agent': OPENCODE, ...ANTHROPIC }, 'anthropic', NEVER_RETRIED],
   ['opencode 1.18 with @ai-sdk/google', { 'User-Agent': OPENCODE, ...GOOGLE }, 'google', NEVER_RETRIED],
+  [
+    'Cline 3',
+    { 'user-agent': 'ai-sdk/openai-compatible/3.0.37 ai-sdk/provider-utils/5.0.30 runtime/bun/1.3.13' },
+    ...(['openai', NEVER_RETRIED] as const),
+  ],
   ['ai 6', { 'User-Agent': 'ai/6.0.325 ai-sdk/provider-utils/4.0.66' }, 'openai', NEVER_RETRIED],
   ['aider 0.86 for Anthropic', { 'User-Agent': 'litellm/1.81.10', ...ANTHROPIC }, 'anthropic', ALL_401],
   ['aider 0.86 for Google', { 'User-Agent': 'litellm/1.81.10', ...GOOGLE }, 'google', ALL_401],
-  ['aider 0.86 for OpenAI', { 'User-Agent': 'OpenAI/Python 2.20.0', 'X-Stainless-Lang': 'python' }, 'openai', OF_SDKS],
+  [
+    'aider 0.86 for OpenAI',
+    { 'User-Agent': 'OpenAI/Python 2.20.0', 'X-Stainless-Lang': 'python' },
+    'openai',
+    OF_OPENAI,
+  ],
   [
     'Gemini CLI 0.61',
     {
@@ -65,7 +76,7 @@ const CLIENTS: readonly (readonly [name: string, fields: Fields, format: Format,
     },
     ...(['google', NEVER_RETRIED] as const),
   ],
-  ['Qwen Code 0.15', { ...STAINLESS, 'User-Agent': 'QwenCode/0.15.10 (linux; x64)' }, 'openai', NEVER_RETRIED],
+  ['Qwen Code 0.24', { ...STAINLESS, 'User-Agent': 'QwenCode/0.24.4 (linux; x64)' }, 'openai', NEVER_RETRIED],
   ['promptfoo 0.121', { 'x-promptfoo-version': '0.121.20', 'user-agent': 'node' }, 'openai', NEVER_RETRIED],
   [
     'promptfoo 0.121 for Google',
@@ -77,7 +88,8 @@ const CLIENTS: readonly (readonly [name: string, fields: Fields, format: Format,
     { 'User-Agent': 'claude-cli/2.1.332 (external, sdk-cli)', 'x-app': 'cli', ...STAINLESS, ...ANTHROPIC },
     ...(['anthropic', OF_SDKS] as const),
   ],
-  ['Continue 1.5', { ...STAINLESS, 'user-agent': 'ls/JS 5.23.2' }, 'openai', OF_SDKS],
+  ['openai-agents 0.24', { 'user-agent': 'Agents/Python 0.24.0', 'x-stainless-lang': 'python' }, 'openai', OF_OPENAI],
+  ['Continue 1.5', { ...STAINLESS, 'user-agent': 'ls/JS 5.23.2' }, 'openai', OF_OPENAI],
   ['an SDK of Anthropic', { 'User-Agent': 'Anthropic/JS 0.112.3', ...STAINLESS, ...ANTHROPIC }, 'anthropic', OF_SDKS],
   ['an SDK of Google', { 'User-Agent': 'google-genai-sdk/1.30.0 gl-node/v22', ...GOOGLE }, 'google', OF_SDKS],
   ['curl', { 'User-Agent': 'curl/8.5.0' }, 'plain', SPECIFIED],

@@ -44,7 +44,7 @@ export interface Refused {
 
 /** With this an SDK gives up that goes by the status. */
 export const FORBIDDEN = { status: 403, type: 'permission_error' };
-const UNAUTHORIZED = { status: 401, code: 'unauthorized', type: 'authentication_error' };
+export const UNAUTHORIZED = { status: 401, code: 'unauthorized', type: 'authentication_error' };
 const UNKNOWN = {
   ...UNAUTHORIZED,
   says: 'unauthorized: the token is unknown, expired or revoked. Ask its issuer for a new one.',

@@ -62,6 +62,8 @@ describe('errors on /v1', () => {
       code?: string;
       /** For SDKs, if they get another status than other clients. */
       toSdks?: { status: number; type: string };
+      /** For those of OpenAI, if they get yet another. */
+      toOpenAi?: { status: number; type: string };
     }
   > = {
     malformed_request: {
@@ -127,6 +129,7 @@ describe('errors on /v1', () => {
       type: 'server_error',
       isFinal: true,
       toSdks: { status: 403, type: 'permission_error' },
+      toOpenAi: { status: 401, type: 'authentication_error' },
     },
     upstream_unreachable: {
       ask(fields) {
@@ -153,14 +156,15 @@ describe('errors on /v1', () => {
   };
 
   for (const [name, { ask, isFinal, code = name, ...refusal }] of Object.entries(REFUSALS)) {
-    const { status, type } = refusal.toSdks ?? refusal;
+    const { status } = refusal.toSdks ?? refusal;
+    const ofOpenAi = refusal.toOpenAi ?? refusal;
 
     it(`${name}: an SDK of OpenAI reads message, type and code (finding D1)`, async () => {
       const answer = await ask(OPENAI);
       const { error, ...rest } = inOpenAi(answer);
-      expect(answer.status).to.equal(status);
+      expect(answer.status).to.equal(ofOpenAi.status);
       expect(error).to.have.all.keys('message', 'type', 'param', 'code');
-      expect(error).to.include({ type, param: null, code });
+      expect(error).to.include({ type: ofOpenAi.type, param: null, code });
       expect(error.message).to.be.a('string').that.is.not.empty;
       expect(rest).to.deep.equal({ code, request_id: answer.header('x-request-id') });
       expect(answer.header('content-type')).to.equal('application/json; charset=utf-8');

@@ -118,12 +118,12 @@ describe('the openai package, with a withering token in place of the key', () =>
     await scene.expectSpent(1);
   });
 
-  it('throws InternalServerError for a 502 of llmp', async () => {
+  it('throws AuthenticationError for a key of the project that the provider refuses', async () => {
     scene.provider.answer = (_req, res) => {
       json(res, 401, {});
     };
     const failure = await failureOf(openai.models.list());
-    expect(failure).to.be.instanceOf(InternalServerError);
+    expect(failure).to.be.instanceOf(AuthenticationError);
     expect(failure.message).to.match(/upstream rejected the project's key/);
   });
 });

@@ -401,12 +401,14 @@ const READERS: Record<string, Reader<unknown>> = {
   }),
   'the texts of a refusal': allBy({
     most: MAX_HEADER_BYTES,
-    worst: { ...TOKENS, ...VALUES },
+    worst: { ...TOKENS, ...VALUES, 'names of programs': (size) => filled(' ai-sd codex litell', size) },
     read: (value) =>
-      ['a', 'Authorization', 'User-Agent', 'Sec-WebSocket-Protocol'].map((name) =>
-        wordingFor(unauthorized(), { rawHeaders: [name, value], headers: { [name.toLowerCase()]: value } } as never, {
-          errorShape: 'auto',
-        }),
+      ['a', 'Authorization', 'User-Agent', 'Sec-WebSocket-Protocol'].flatMap((name) =>
+        [[name, value], many(name, value), many(value.slice(0, 100), name)].map((rawHeaders) =>
+          wordingFor(unauthorized(), { rawHeaders, headers: { [name.toLowerCase()]: value } } as never, {
+            errorShape: 'auto',
+          }),
+        ),
       ),
   }),
   'the headers of a request': allBy({
