@@ -99,7 +99,7 @@ export const SDKS: readonly Family[] = [
     headers: ['anthropic-version'],
     format: 'anthropic',
     finalStatus: never5xx(403),
-    note: 'Obey `X-Should-Retry`. Claude Code asks twice after a 401 or 429, and calls a 5xx temporary.',
+    note: 'Obey `X-Should-Retry`. Claude Code calls a 5xx temporary. promptfoo, which uses this SDK, retries a 429 on its own.',
   },
   {
     name: "Google's SDKs",
