@@ -71,6 +71,11 @@ export class FrameReader {
     return this.isBetweenFrames && !this.#isInMessage;
   }
 
+  /** Whether the header of the current frame is incomplete, so that it is not known yet what its message is. */
+  get isInHeader(): boolean {
+    return this.#headerBytes > 0 && this.#headerBytes < this.#headerSize;
+  }
+
   /** Whether the frame that was read last ended a message. */
   get hasEndedMessage(): boolean {
     return this.isFrameComplete && this.#isFinal && !this.isControl;

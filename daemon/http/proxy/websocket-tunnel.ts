@@ -168,7 +168,9 @@ export class WebSocketTunnel {
         return;
       }
       if (frames.isControl) continue;
-      const mayPass = !messages.wantsPayload && !this.#mustHaveTypes;
+      // Until the header of a message is complete, `messages` is about the message before. A part of it that is forwarded already could
+      // become the beginning of another frame: control frames of the client overtake what is held.
+      const mayPass = !messages.wantsPayload && !this.#mustHaveTypes && !frames.isInHeader;
       if (!mayPass) this.#checkSize(at - begin);
       const waiting = frames.hasEndedMessage && !mayPass ? this.#allow() : undefined;
       const isDropped = this.#refusal !== null;

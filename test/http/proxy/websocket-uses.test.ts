@@ -148,12 +148,11 @@ describe('the responses on a WebSocket', () => {
 
   // ---- what the client sends
 
-  /** A connection to /v1/responses on which the client sends bytes, and the provider collects the messages that arrive. */
-  const raw = async (): Promise<{ client: RawClient; asked: string[] }> => {
+  /** A connection, by default to /v1/responses, on which the client sends bytes, and the provider collects the messages that arrive. */
+  const raw = async (target = '/v1/responses'): Promise<{ client: RawClient; asked: string[] }> => {
     const asked: string[] = [];
-    scene.provider.server.once('upgrade', () => undefined);
     const before = realtime.conversations.length;
-    const client = await scene.client(head('GET /v1/responses', scene.secret, HANDSHAKE));
+    const client = await scene.client(head(`GET ${target}`, scene.secret, HANDSHAKE));
     expect((await client.response()).status).to.equal(101);
     await eventually('it is at the provider', () => realtime.conversations.length > before);
     realtime.conversations[before]!.socket.on('message', (data: Buffer) => asked.push(data.toString()));
@@ -242,6 +241,22 @@ describe('the responses on a WebSocket', () => {
   }
 
   // ---- the other APIs
+
+  it('cannot be hidden in a ping that overtakes the rest of a frame', async () => {
+    const { client, asked } = await raw('/v1/realtime');
+    const first = frame('{', { isFinal: false });
+    client.send(Buffer.concat([frame('no JSON'), first.subarray(0, 1)]));
+    await eventually('it is there', () => asked.length === 1);
+    // Behind the first byte of that frame alone, this ping would be a part of a frame whose payload is white space, and then others.
+    const hidden = [frame('', { opcode: 0 }), frame(CREATE)];
+    const length = 8 + Buffer.concat(hidden).length;
+    const spaces = Buffer.alloc(9).map((_, i) => 0x20 ^ (i % 4 === 0 ? 0x80 | length : 0));
+    const ping = Buffer.concat([Buffer.from([0x89, 0x80 | length, 0, 0, 0]), spaces, ...hidden]);
+    client.send(Buffer.concat([first.subarray(1), ping, frame('"type":"a"}', { opcode: 0 })]));
+    await eventually('the message', () => asked.length > 1);
+    expect(asked).to.deep.equal(['no JSON', '{"type":"a"}']);
+    expect(await scene.uses()).to.equal(1);
+  });
 
   it('are uses on /v1/realtime: the handshake pays for the first', async () => {
     await cap(3);
