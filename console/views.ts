@@ -150,6 +150,7 @@ export const projectView: View<WireProject> = {
     // New fields come last, because scripts read the others by position.
     'upstream_base_url',
     'upstream_auth',
+    'missing_usage',
   ],
   columns: [
     { title: 'ID', rank: 0, show: ({ id }) => shortId(id) },

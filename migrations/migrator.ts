@@ -16,6 +16,7 @@ import { projectLastUse } from './0008-project-last-use.js';
 import { tokenTimes } from './0009-token-times.js';
 import { projectUpstream } from './0011-project-upstream.js';
 import { promptCache } from './0012-prompt-cache.js';
+import { missingUsage } from './0013-missing-usage.js';
 import { MigrationsLocked, whileAlone } from './lock.js';
 import type { Migration } from './migration.js';
 import { Schema } from './schema.js';
@@ -33,6 +34,7 @@ const MIGRATIONS: readonly Migration[] = [
   tokenTimes,
   projectUpstream,
   promptCache,
+  missingUsage,
 ];
 const TABLE = 'schema_migrations';
 

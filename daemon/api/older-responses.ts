@@ -73,6 +73,7 @@ const UNKNOWN_PROJECT: WireProject = {
   // An older daemon knows nothing else.
   upstream_base_url: null,
   upstream_auth: 'bearer',
+  missing_usage: 'off',
   created_at: NOT_REPORTED,
   updated_at: NOT_REPORTED,
   deactivated_at: null,

@@ -10,6 +10,10 @@
 export const UPSTREAM_AUTHS = ['bearer', 'x-api-key', 'api-key', 'x-goog-api-key'] as const;
 export type UpstreamAuth = (typeof UPSTREAM_AUTHS)[number];
 
+/** What happens with a streamed chat completion that does not ask for its usage. */
+export const MISSING_USAGES = ['off', 'inject'] as const;
+export type MissingUsage = (typeof MISSING_USAGES)[number];
+
 /** Results of the check of a provider's key before it is stored. */
 export const KEY_CHECKS = ['accepted', 'not_confirmed'] as const;
 export type KeyCheck = (typeof KEY_CHECKS)[number];

@@ -1,4 +1,4 @@
-import type { UpstreamAuth } from '../api/vocabulary.js';
+import type { MissingUsage, UpstreamAuth } from '../api/vocabulary.js';
 import { LinkedSet, LinkedSetMember } from './linked-set.js';
 import type { KnownToken } from './ports.js';
 import type { Refusal } from './refusal.js';
@@ -110,6 +110,7 @@ export class Pass extends LinkedSetMember {
   readonly upstreamKey: string;
   readonly upstreamBaseUrl: string | null;
   readonly upstreamAuth: UpstreamAuth;
+  readonly missingUsage: MissingUsage;
   /** Whether the request has ended; then no use can be drawn. */
   isFinished = false;
   /** Set when the token was revoked, or the project deactivated, while the request was in flight. */
@@ -132,6 +133,7 @@ export class Pass extends LinkedSetMember {
     this.upstreamKey = known.upstreamKey;
     this.upstreamBaseUrl = known.upstreamBaseUrl;
     this.upstreamAuth = known.upstreamAuth;
+    this.missingUsage = known.missingUsage;
     this.changeSeq = known.changeSeq;
   }
 

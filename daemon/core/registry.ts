@@ -37,7 +37,13 @@ import {
   withUnsettled,
 } from './token.js';
 import { AuditWriter } from './audit-writer.js';
-import { DEFAULT_DURATION_HOURS, type KeyCheck, MS_PER_UNIT, type UpstreamAuth } from '../api/vocabulary.js';
+import {
+  DEFAULT_DURATION_HOURS,
+  type KeyCheck,
+  type MissingUsage,
+  MS_PER_UNIT,
+  type UpstreamAuth,
+} from '../api/vocabulary.js';
 
 export const DEFAULT_LIFETIME_MS = DEFAULT_DURATION_HOURS * MS_PER_UNIT.h;
 
@@ -48,6 +54,8 @@ export interface ProjectDraft {
   upstreamBaseUrl?: string | null | undefined;
   /** Default: `bearer`. */
   upstreamAuth?: UpstreamAuth | undefined;
+  /** Default: `off`. */
+  missingUsage?: MissingUsage | undefined;
   /** Result of the check of the key, for the audit record; undefined if it was not checked. */
   keyCheck?: KeyCheck | undefined;
 }
@@ -132,16 +140,18 @@ export class Registry {
       apiKeyHint: hintOf(draft.upstreamKey),
       upstreamBaseUrl: draft.upstreamBaseUrl ?? null,
       upstreamAuth: draft.upstreamAuth ?? 'bearer',
+      missingUsage: draft.missingUsage ?? 'off',
       createdAtMs: now,
       updatedAtMs: now,
       deactivatedAtMs: null,
     };
     const { name, keyCheck } = draft;
-    const { upstreamBaseUrl, upstreamAuth } = project;
+    const { upstreamBaseUrl, upstreamAuth, missingUsage } = project;
     const details = {
       name,
       ...(upstreamBaseUrl !== null && { upstream_base_url: upstreamBaseUrl }),
       ...(upstreamAuth !== 'bearer' && { upstream_auth: upstreamAuth }),
+      ...(missingUsage !== 'off' && { missing_usage: missingUsage }),
       ...(keyCheck && { key_check: keyCheck }),
     };
     const attempt = { action: 'project.create', projectId: project.id, details } as const;
@@ -434,6 +444,7 @@ function applied(before: Project, changes: ProjectChanges, now: number): Project
     apiKeyHint: changes.upstreamKey === undefined ? before.apiKeyHint : hintOf(changes.upstreamKey),
     upstreamBaseUrl: changes.upstreamBaseUrl === undefined ? before.upstreamBaseUrl : changes.upstreamBaseUrl,
     upstreamAuth: changes.upstreamAuth ?? before.upstreamAuth,
+    missingUsage: changes.missingUsage ?? before.missingUsage,
     // Later than before, so that no two versions have the same time: also if the clock stands still, or another instance's is ahead.
     updatedAtMs: Math.max(now, before.updatedAtMs + 1),
     deactivatedAtMs: isActive ? null : (before.deactivatedAtMs ?? now),
@@ -454,6 +465,7 @@ function difference(before: Project, after: Project, asked: ProjectChanges): Rec
   if (asked.isActive !== undefined) pairs.is_active = [before.isActive, after.isActive];
   if (asked.upstreamBaseUrl !== undefined) pairs.upstream_base_url = [before.upstreamBaseUrl, after.upstreamBaseUrl];
   if (asked.upstreamAuth !== undefined) pairs.upstream_auth = [before.upstreamAuth, after.upstreamAuth];
+  if (asked.missingUsage !== undefined) pairs.missing_usage = [before.missingUsage, after.missingUsage];
   if (asked.upstreamKey !== undefined) pairs.api_key_hint = [before.apiKeyHint, after.apiKeyHint];
   if (asked.keyCheck !== undefined) pairs.key_check = asked.keyCheck;
   return pairs;

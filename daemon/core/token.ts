@@ -1,5 +1,5 @@
 import { hash, randomBytes } from 'node:crypto';
-import type { TokenState, UpstreamAuth } from '../api/vocabulary.js';
+import type { MissingUsage, TokenState, UpstreamAuth } from '../api/vocabulary.js';
 
 /** A project. Its upstream key is not included: only admission reads it. */
 export interface Project {
@@ -12,6 +12,8 @@ export interface Project {
   upstreamBaseUrl: string | null;
   /** How the provider receives the key. */
   upstreamAuth: UpstreamAuth;
+  /** What happens with a streamed chat completion that does not ask for its usage. */
+  missingUsage: MissingUsage;
   createdAtMs: number;
   updatedAtMs: number;
   deactivatedAtMs: number | null;

@@ -178,7 +178,7 @@ describe('llmp doctor', () => {
       const before = state();
       const { exitCode, of } = await diagnosed();
       expect(of('database')).to.match(/SQLite 3\.\d+.*not in use/);
-      expect(of('schema')).to.match(/^ok: 0012\S*, no pending migrations/);
+      expect(of('schema')).to.match(/^ok: 0013\S*, no pending migrations/);
       expect(of('encryption key')).to.contain('decrypts the upstream keys of 1 project');
       expect(of('disk') + of('audit')).to.match(/GB free.*\n?.*GB free/s);
       expect(exitCode).to.equal(0);
@@ -202,7 +202,7 @@ describe('llmp doctor', () => {
       const before = state().filter(([name]) => !String(name).endsWith('-shm')); // All readers share it.
       const { of, exitCode } = await diagnosed();
       expect(of('database')).to.contain('not in use');
-      expect(of('schema')).to.match(/^ok: 0012/);
+      expect(of('schema')).to.match(/^ok: 0013/);
       expect(exitCode).to.equal(0);
       expect(state().filter(([name]) => !String(name).endsWith('-shm'))).to.deep.equal(before);
     });
@@ -244,9 +244,9 @@ describe('llmp doctor', () => {
 
     it('says that the schema is older than llmp', async () => {
       await used();
-      await migrated("DELETE FROM schema_migrations WHERE name LIKE '0012%'");
+      await migrated("DELETE FROM schema_migrations WHERE name LIKE '0013%'");
       const pending =
-        'older than llmp [\\d.]+, (?:whose next start migrates it|and AUTO_MIGRATE=false): 1 pending migration: 0012\\S*';
+        'older than llmp [\\d.]+, (?:whose next start migrates it|and AUTO_MIGRATE=false): 1 pending migration: 0013\\S*';
       const { of, exitCode } = await diagnosed();
       expect(of('schema')).to.match(new RegExp(`^warning: ${pending} > llmp migrate up --direct`));
       expect(exitCode).to.equal(0);

@@ -31,6 +31,7 @@ export function aProject(fields: Partial<Project> = {}): Project {
     apiKeyHint: '1234',
     upstreamBaseUrl: null,
     upstreamAuth: 'bearer',
+    missingUsage: 'off',
     createdAtMs: CREATED_MS,
     updatedAtMs: fields.createdAtMs ?? CREATED_MS,
     deactivatedAtMs: null,
@@ -83,6 +84,7 @@ export const aKnownToken = (digest: string): KnownToken => ({
   upstreamKey: `upstream-${digest.slice(0, 4)}`,
   upstreamBaseUrl: null,
   upstreamAuth: 'bearer',
+  missingUsage: 'off',
   changeSeq: 0,
 });
 
@@ -98,6 +100,7 @@ export function aWireProject(fields: Partial<WireProject> = {}): WireProject {
     api_key_hint: '1234',
     upstream_base_url: null,
     upstream_auth: 'bearer',
+    missing_usage: 'off',
     created_at,
     updated_at: created_at,
     deactivated_at: null,

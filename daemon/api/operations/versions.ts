@@ -9,6 +9,7 @@ export const projectVersion = schemas.project.pick({
   api_key_hint: true,
   upstream_base_url: true,
   upstream_auth: true,
+  missing_usage: true,
   updated_at: true,
 });
 

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { KEY_CHECKS, PROJECT_CHECKS, UPSTREAM_AUTHS } from '../vocabulary.js';
+import { KEY_CHECKS, MISSING_USAGES, PROJECT_CHECKS, UPSTREAM_AUTHS } from '../vocabulary.js';
 import {
   EXAMPLE_IDS,
   about,
@@ -41,8 +41,19 @@ const upstreamFields = {
   ).optional(),
 };
 
+const missingUsage = about(
+  oneOf(MISSING_USAGES),
+  'What happens with a streamed chat completion (POST to `…/chat/completions`) without `stream_options`, whose usage the provider would not report: with `off` nothing, so its model tokens are not counted; with `inject` llmp asks for the usage and removes it from the response.',
+).optional();
+
 export const projectCreate = z
-  .strictObject({ name: projectName, api_key: apiKey, check_key: checkKey, ...upstreamFields })
+  .strictObject({
+    name: projectName,
+    api_key: apiKey,
+    check_key: checkKey,
+    ...upstreamFields,
+    missing_usage: missingUsage,
+  })
   .describe('A new project.');
 
 export const projectPatch = z
@@ -51,6 +62,7 @@ export const projectPatch = z
     api_key: apiKey.optional(),
     check_key: checkKey,
     ...upstreamFields,
+    missing_usage: missingUsage,
     is_active: about(
       flag,
       'False deactivates the project: its tokens are refused until it is active again.',
@@ -78,6 +90,11 @@ export const project = z
     upstream_auth: z
       .enum(UPSTREAM_AUTHS)
       .describe('How the provider receives the API key: in `Authorization: Bearer`, or in the header of this name.'),
+    missing_usage: z
+      .enum(MISSING_USAGES)
+      .describe(
+        'What happens with a streamed chat completion without `stream_options`: nothing (`off`), or llmp asks for its usage and removes it from the response (`inject`).',
+      ),
     created_at: timestamp('Creation time.'),
     updated_at: timestamp('Time of the last change.'),
     deactivated_at: nullable(timestamp('Time of deactivation; null while the project is active.')),
@@ -135,6 +152,7 @@ export const projectExample: z.input<typeof project> = {
   api_key_hint: '4f2a',
   upstream_base_url: null,
   upstream_auth: 'bearer',
+  missing_usage: 'off',
   created_at: '2030-01-31T12:00:00.000Z',
   updated_at: '2030-01-31T12:00:00.000Z',
   deactivated_at: null,

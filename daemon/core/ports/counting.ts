@@ -1,5 +1,5 @@
 /** Storage for admission and settlement: tokens, counts and leases. */
-import type { UpstreamAuth } from '../../api/vocabulary.js';
+import type { MissingUsage, UpstreamAuth } from '../../api/vocabulary.js';
 import type { Token } from '../token.js';
 
 /** A token with everything needed to admit a request. */
@@ -13,6 +13,7 @@ export interface KnownToken {
   /** Null: UPSTREAM_BASE_URL. */
   upstreamBaseUrl: string | null;
   upstreamAuth: UpstreamAuth;
+  missingUsage: MissingUsage;
   /** Number of the last committed change when this was read: the state includes it and all earlier ones. */
   changeSeq: number;
 }

@@ -1,5 +1,5 @@
 /** Storage for the registry: projects, tokens, changes and audit records. */
-import type { KeyCheck, TokenSortField, UpstreamAuth } from '../../api/vocabulary.js';
+import type { KeyCheck, MissingUsage, TokenSortField, UpstreamAuth } from '../../api/vocabulary.js';
 import type { AuditRecord, NamedRecord } from '../audit.js';
 import type { Project, Revocation, Token, TokenState, UNUSED } from '../token.js';
 
@@ -51,6 +51,7 @@ export interface ProjectChanges {
   isActive?: boolean | undefined;
   upstreamBaseUrl?: string | null | undefined;
   upstreamAuth?: UpstreamAuth | undefined;
+  missingUsage?: MissingUsage | undefined;
   /** Result of the check of the key, for the audit record; undefined if it was not checked. */
   keyCheck?: KeyCheck | undefined;
 }

@@ -76,14 +76,17 @@ export function projectHandlers({
 
   return {
     createProject: async (request) => {
-      const { name, api_key: upstreamKey, check_key: isToCheck } = request.body;
+      const { name, api_key: upstreamKey, check_key: isToCheck, missing_usage: missingUsage } = request.body;
       const upstream = upstreamIn(request.body);
       const key = { upstreamKey, ...upstream };
       const keyCheck = isToCheck
         ? await checked({ ...after(DEFAULT_UPSTREAM, upstream), upstreamKey }, request, null, { name })
         : undefined;
       upstreamIn(request.body); // UPSTREAM_ALLOWED_HOSTS may have been reloaded during the check.
-      return wireChanged(await registry.createProject({ name, ...key, keyCheck }, request.caller), keyCheck);
+      return wireChanged(
+        await registry.createProject({ name, ...key, missingUsage, keyCheck }, request.caller),
+        keyCheck,
+      );
     },
 
     listProjects: async ({ query }, page) =>
@@ -93,11 +96,12 @@ export function projectHandlers({
 
     updateProject: async (request) => {
       const { name, api_key: upstreamKey, is_active: isActive, check_key: isToCheck } = request.body;
+      const { missing_usage: missingUsage } = request.body;
       if (isToCheck && upstreamKey === undefined) throw invalid('check_key requires api_key');
-      const changes = { name, upstreamKey, isActive, ...upstreamIn(request.body) };
+      const changes = { name, upstreamKey, isActive, missingUsage, ...upstreamIn(request.body) };
       if (Object.values(changes).every((value) => value === undefined)) {
         throw invalid(
-          'nothing to change: give at least one of is_active, name, api_key, upstream_base_url and upstream_auth',
+          'nothing to change: give at least one of is_active, name, api_key, upstream_base_url, upstream_auth and missing_usage',
         );
       }
       const id = idOf(request, 'project');

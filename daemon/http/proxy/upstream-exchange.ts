@@ -4,6 +4,7 @@ import { Refusal } from '../../core/refusal.js';
 import type { CacheTransaction } from '../../core/cache-transaction.js';
 import type { RequestBody, Upload } from '../body.js';
 import type { RequestFields } from '../fields.js';
+import { askingForUsage, mayLackUsage, UsageFilter } from './added-usage.js';
 import { CacheTee } from './cache-tee.js';
 import type { Forwarding, Receiver } from './forwarder.js';
 import { upstreamRequestHeaders } from './headers.js';
@@ -11,6 +12,8 @@ import type { OpenExchange } from './open-exchange.js';
 import { isUnsafe } from './cache-request.js';
 import type { Upstream } from './upstreams.js';
 import { type ReservationOwner, ForwardReservation } from './forward-reservation.js';
+
+const END_OF_EVENT = Buffer.from('\n\n');
 
 /** The upstream's part of an exchange: draws one use, sends the request, and passes the response on as it arrives. */
 export class UpstreamExchange implements Receiver, ReservationOwner {
@@ -27,6 +30,8 @@ export class UpstreamExchange implements Receiver, ReservationOwner {
   /** What the client gets later; null if nothing is held back. */
   #held: (() => void)[] | null = null;
   #cacheTee: CacheTee | null = null;
+  /** Removes the usage that the client did not ask for. */
+  #usageFilter: UsageFilter | null = null;
   /** The request may have changed the resource, so that stored responses must be invalidated; not yet known whether it did. */
   #invalidatesCache = false;
 
@@ -84,7 +89,8 @@ export class UpstreamExchange implements Receiver, ReservationOwner {
     const nowMs = options.clock.monotonic();
     record.forwardedAtMs = nowMs;
     exchange.timeouts.waitForUpstream(nowMs);
-    const headers = upstreamRequestHeaders(fields, {
+    const asking = this.#askingForUsage(fields);
+    const headers = upstreamRequestHeaders(asking ? { ...fields, forwarded: asking.forwarded } : fields, {
       upstreamKey: pass.upstreamKey,
       upstreamAuth: pass.upstreamAuth,
       requestId: record.requestId,
@@ -94,11 +100,20 @@ export class UpstreamExchange implements Receiver, ReservationOwner {
       headers.push(...this.#transaction.conditionalHeaders);
       this.#cacheTee = this.#cacheTeeFor(this.#transaction);
     }
-    const request = { method: req.method ?? 'GET', target: upstream.pathOf(req.url ?? '/'), headers, body: this.#body };
-    this.#forwarding = upstream.forwarder.forward(request, this.#cacheTee ?? this);
+    const body = asking?.body ?? this.#body;
+    const request = { method: req.method ?? 'GET', target: upstream.pathOf(req.url ?? '/'), headers, body };
+    const receiver = this.#cacheTee ?? this;
+    if (asking) this.#usageFilter = new UsageFilter(receiver);
+    this.#forwarding = upstream.forwarder.forward(request, this.#usageFilter ?? receiver);
     this.#cacheTee?.started(this.#forwarding);
     if (Buffer.isBuffer(this.#body)) this.#upload?.end();
     this.#fields = this.#body = null;
+  }
+
+  #askingForUsage(fields: RequestFields): ReturnType<typeof askingForUsage> {
+    const body = this.#body;
+    const { req } = this.#exchange;
+    return Buffer.isBuffer(body) && mayLackUsage(this.#pass, req, fields) ? askingForUsage(body, fields.forwarded) : null;
   }
 
   #cacheTeeFor(transaction: CacheTransaction): CacheTee {
@@ -199,8 +214,11 @@ export class UpstreamExchange implements Receiver, ReservationOwner {
 
   /** The exchange has ended. */
   close(): void {
-    const { options, req } = this.#exchange;
+    const { options, req, record } = this.#exchange;
     this.#reservation?.end();
+    // The client did not get it, but it is recorded. What came before it may be incomplete.
+    const usage = this.#usageFilter?.removed;
+    if (usage) record.content?.piece(Buffer.concat([END_OF_EVENT, usage]));
     // The upstream may have processed the request although no response arrived.
     if (this.#invalidatesCache) void options.cache?.invalidateTarget(this.#pass.projectId, req.url ?? '/');
   }

@@ -30,6 +30,7 @@ const project = {
   apiKeyHint: text('api_key_hint'),
   upstreamBaseUrl: nullable(text('upstream_base_url')),
   upstreamAuth: enumText('upstream_auth'),
+  missingUsage: enumText('missing_usage'),
   createdAtMs: number('created_at'),
   updatedAtMs: number('updated_at'),
   deactivatedAtMs: nullable(number('deactivated_at')),

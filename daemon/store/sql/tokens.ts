@@ -58,11 +58,12 @@ export class SqlTokenLookup implements TokenLookup {
         api_key_id: string;
         upstream_base_url: string | null;
         upstream_auth: KnownToken['upstreamAuth'];
+        missing_usage: KnownToken['missingUsage'];
         change_seq: number;
       }
     >(
       // One statement, so that all values are from the same moment.
-      `SELECT ${ROW_COLUMNS}, t.reserved, p.api_key, p.api_key_id, p.upstream_base_url, p.upstream_auth,
+      `SELECT ${ROW_COLUMNS}, t.reserved, p.api_key, p.api_key_id, p.upstream_base_url, p.upstream_auth, p.missing_usage,
          (SELECT seq FROM change_seq WHERE id = 1) AS change_seq
        FROM tokens t JOIN projects p ON p.id = t.project_id WHERE t.digest = $digest`,
       { digest },
@@ -78,6 +79,7 @@ export class SqlTokenLookup implements TokenLookup {
       upstreamKey,
       upstreamBaseUrl: row.upstream_base_url,
       upstreamAuth: row.upstream_auth,
+      missingUsage: row.missing_usage,
       changeSeq: row.change_seq,
     };
   }

@@ -86,6 +86,7 @@ export class Tables implements TokenLookup, Ledger {
       upstreamKey: this.keyOf(project.key),
       upstreamBaseUrl: null,
       upstreamAuth: 'bearer',
+      missingUsage: 'off',
       changeSeq: this.changeSeq,
     });
   }
