@@ -9,7 +9,61 @@ export type HttpSocket = Socket & { _httpMessage?: ServerResponse | null };
 /** How long a client may keep sending after an early response. */
 export const LINGER_MS = 2_000;
 
-const lingering = new WeakSet<Socket>();
+// Several such connections are read in turn, each for so long.
+const TURN_MS = 1;
+
+/**
+ * Connections whose input is dropped. One at a time is read, so that those of many clients that do not stop cost others little time and
+ * memory: one read can be 2 MB.
+ */
+class LingeringSockets {
+  readonly #sockets = new Set<Socket>();
+  #reading: Socket | null = null;
+  #isTurning = false;
+
+  has(socket: Socket): boolean {
+    return this.#sockets.has(socket);
+  }
+
+  add(socket: Socket): void {
+    this.#sockets.add(socket);
+    if (this.#sockets.size === 1) this.#reading = socket;
+    // Not at once: Node resumes the connection when its request begins to flow.
+    else
+      setImmediate(() => {
+        if (this.has(socket) && this.#reading !== socket) socket.pause();
+        this.#turnSoon();
+      });
+  }
+
+  delete(socket: Socket): void {
+    this.#sockets.delete(socket);
+    if (this.#reading === socket) this.#reading = null;
+    if (!socket.destroyed) socket.resume();
+  }
+
+  #turnSoon(): void {
+    if (this.#isTurning) return;
+    this.#isTurning = true;
+    setTimeout(() => {
+      this.#isTurning = false;
+      this.#turn();
+    }, TURN_MS);
+  }
+
+  #turn(): void {
+    const [socket] = this.#sockets;
+    this.#reading?.pause();
+    this.#reading = socket ?? null;
+    if (!socket) return;
+    this.#sockets.delete(socket);
+    this.#sockets.add(socket); // As the last one.
+    socket.resume();
+    if (this.#sockets.size > 1) this.#turnSoon();
+  }
+}
+
+const lingering = new LingeringSockets();
 
 /** Whether the connection still receives a request that already has its response. */
 export const isLingering = (socket: Socket) => lingering.has(socket);

@@ -162,6 +162,21 @@ describe('A: bodies', () => {
       await stage.expectNothingSpent();
     });
 
+    it('A32 clients that send on after their refusal all get it, and all that they send is read', async () => {
+      const body = Buffer.alloc(4 * 1024 * 1024, 'x');
+      const refused = async () => {
+        const client = await stage.client(
+          head('POST /v1/echo', stage.secret, { 'Content-Length': String(body.length) }),
+        );
+        expectRefusal(await client.response(), BODY_TOO_LARGE);
+        client.send(body);
+        client.send(head('GET /live', null));
+        expect((await client.response()).status).to.equal(200);
+      };
+      await Promise.all(Array.from({ length: 20 }, refused));
+      await stage.expectNothingSpent();
+    });
+
     it('A32 a body above the limit gets 413 without a 100, and the connection closes', async () => {
       const client = await stage.client(expecting({ 'Content-Length': '200001' }));
       expectRefusal(await client.response(), BODY_TOO_LARGE);
