@@ -1,7 +1,7 @@
 /** The options for a project's provider. */
 import { oneOf } from '../config/kinds.js';
 import { PROVIDER_CHOICES, type ProjectUpstream, upstreamFrom, UpstreamIncomplete } from '../daemon/api/providers.js';
-import { UPSTREAM_AUTHS } from '../daemon/api/vocabulary.js';
+import { MISSING_USAGES, UPSTREAM_AUTHS } from '../daemon/api/vocabulary.js';
 import { shellWord } from '../console/escape.js';
 import { usage } from '../console/failure.js';
 import { text, value, type Values } from './option.js';
@@ -19,6 +19,17 @@ export const upstreamOptions = {
     'how the provider receives the key, in place of that of --provider: bearer, or the name of a header',
   ),
 };
+
+export const missingUsageOption = {
+  missingUsage: value(
+    '--missing-usage <HOW>',
+    oneOf(...MISSING_USAGES),
+    'what happens with chat streams that do not ask for their usage: off, or inject: llmp asks for it and removes it from the response',
+  ),
+};
+
+export const missingUsageIn = ({ missingUsage }: Values<typeof missingUsageOption>) =>
+  missingUsage === undefined ? {} : { missing_usage: missingUsage };
 
 /** @returns the fields of the API that these options set; empty without any of them. @throws {Failure} if they do not fit together. */
 export function upstreamIn(options: Values<typeof upstreamOptions>): Partial<ProjectUpstream> {

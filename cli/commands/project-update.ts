@@ -1,4 +1,4 @@
-/** `llmp project update`: changes the name or the provider of a project. */
+/** `llmp project update`: changes the name, the provider or the missing usage of a project. */
 import type { WireProject } from '../../daemon/api/contract.js';
 import { providerTitle } from '../../daemon/api/providers.js';
 import { shellWord } from '../../console/escape.js';
@@ -9,20 +9,25 @@ import { acceptance, keyFile, noCheck, upstreamKey, withCheckedKey } from '../ch
 import { command } from '../command.js';
 import { checkedId, wholeIdOf } from '../ids.js';
 import { text } from '../option.js';
-import { optionsOf, upstreamIn, upstreamOptions } from '../upstream-options.js';
+import { missingUsageIn, missingUsageOption, optionsOf, upstreamIn, upstreamOptions } from '../upstream-options.js';
 
 export const update = command({
   path: ['manage', 'project', 'update'],
-  summary: 'change the name or the provider of a project',
+  summary: 'change the name, the provider or other settings of a project',
   examples: [
     ['project update web --name website', 'rename web to website; ID, tokens and key do not change'],
     ['project update web --provider groq --key-file key.txt', 'use another provider, with its key'],
     ['project update web --provider default --key-file key.txt', 'use UPSTREAM_BASE_URL of the daemon again'],
+    [
+      'project update web --missing-usage inject',
+      'count the model tokens of chat streams that do not ask for their usage',
+    ],
   ],
   argument: ONE_PROJECT,
   options: {
     name: text('--name <TEXT>', 'a unique name of 1 to 100 characters'),
     ...upstreamOptions,
+    ...missingUsageOption,
     keyFile: {
       ...keyFile,
       meaning: 'a file that contains the upstream key, which a provider on another host requires; - is standard input',
@@ -31,13 +36,13 @@ export const update = command({
   },
   async run({ args, options, input, output, connect }) {
     const { name, keyFile: file } = options;
-    const changes = { ...(name !== undefined && { name }), ...upstreamIn(options) };
+    const changes = { ...(name !== undefined && { name }), ...upstreamIn(options), ...missingUsageIn(options) };
     if (Object.keys(changes).length === 0) {
       throw usage('nothing to change', {
         advice:
           file === undefined
-            ? 'Add --name TEXT or --provider NAME'
-            : 'Add --name TEXT or --provider NAME. To change only the key: llmp project set-key',
+            ? 'Add --name TEXT, --provider NAME or --missing-usage HOW'
+            : 'Add --name TEXT, --provider NAME or --missing-usage HOW. To change only the key: llmp project set-key',
       });
     }
     const given = checkedId('project', args[0] ?? '');
@@ -61,19 +66,25 @@ export const update = command({
 });
 
 function described(before: WireProject, after: WireProject): string {
-  const renamed = `Renamed ${shortId(after.id)} from ${before.name} to ${after.name}.`;
-  if (!isUpstreamChanged(before, after)) {
-    return before.name === after.name ? `Changed ${shortId(after.id)} (${after.name}).` : renamed;
-  }
   const { upstream_base_url: baseUrl, upstream_auth: auth } = after;
   const where = baseUrl === null ? 'UPSTREAM_BASE_URL of the daemon' : baseUrl;
-  const changed = `Changed the provider of ${shortId(after.id)} (${after.name}) from ${providerTitle(before)} to ${providerTitle(after)}: ${where}, ${auth}. New requests use it.`;
-  return before.name === after.name ? changed : `${renamed} ${changed}`;
+  const [id, name] = [shortId(after.id), after.name];
+  const changes = [
+    before.name !== name && `Renamed ${id} from ${before.name} to ${name}.`,
+    isUpstreamChanged(before, after) &&
+      `Changed the provider of ${id} (${name}) from ${providerTitle(before)} to ${providerTitle(after)}: ${where}, ${auth}. New requests use it.`,
+    before.missing_usage !== after.missing_usage &&
+      `Changed the missing usage of ${id} (${name}) from ${before.missing_usage} to ${after.missing_usage}.`,
+  ].filter((sentence) => sentence !== false);
+  return changes.length === 0 ? `Changed ${id} (${name}).` : changes.join(' ');
 }
 
 function undoOptions(before: WireProject, after: WireProject): string {
-  const name = before.name === after.name ? [] : [`--name ${shellWord(before.name)}`];
-  return [...name, ...(isUpstreamChanged(before, after) ? [optionsOf(before)] : [])].join(' ');
+  return [
+    ...(before.name === after.name ? [] : [`--name ${shellWord(before.name)}`]),
+    ...(isUpstreamChanged(before, after) ? [optionsOf(before)] : []),
+    ...(before.missing_usage === after.missing_usage ? [] : [`--missing-usage ${before.missing_usage}`]),
+  ].join(' ');
 }
 
 const isUpstreamChanged = (before: WireProject, after: WireProject) =>

@@ -7,7 +7,7 @@ import { acceptance, keyFile, noCheck, upstreamKey, withCheckedKey } from '../ch
 import { type BatchChange, dryRun, onEachId, ONE_PROJECT, PROJECTS } from '../batch.js';
 import { EXIT, usage } from '../../console/failure.js';
 import { checkedId, wholeIdOf } from '../ids.js';
-import { upstreamIn, upstreamOptions } from '../upstream-options.js';
+import { missingUsageIn, missingUsageOption, upstreamIn, upstreamOptions } from '../upstream-options.js';
 import { limit, listed, selected } from '../listing.js';
 import { queryArgument, queryIn } from '../query.js';
 import { check } from './project-check.js';
@@ -32,11 +32,12 @@ const create = command({
     keyFile,
     check: noCheck,
     ...upstreamOptions,
+    ...missingUsageOption,
   },
   async run({ options, input, output, connect }) {
     const { name } = options;
     if (name === undefined) throw usage('no project name given', { advice: 'Add --name TEXT' });
-    const upstream = upstreamIn(options);
+    const upstream = { ...upstreamIn(options), ...missingUsageIn(options) };
     const key = await upstreamKey(options.keyFile, input);
     const client = await connect();
     const project = await withCheckedKey(

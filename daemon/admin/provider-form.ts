@@ -7,15 +7,22 @@ import {
   upstreamFrom,
   UpstreamIncomplete,
 } from '../api/providers.js';
-import { UPSTREAM_AUTHS } from '../api/vocabulary.js';
+import { type MissingUsage, MISSING_USAGES, UPSTREAM_AUTHS } from '../api/vocabulary.js';
 import { invalidRequest, type PageRequest } from './page-request.js';
 import type { ProviderFormValues } from './pages/provider.js';
 
 /** @returns the form as it was sent, or as it begins. */
 export function providerForm({ form }: PageRequest, beginning: ProviderFormValues): ProviderFormValues {
   if (!form.has('provider')) return beginning;
-  const { provider, base_url: baseUrl, auth } = Object.fromEntries(form) as Partial<ProviderFormValues>;
-  return { provider: provider ?? '', base_url: baseUrl ?? '', auth: auth ?? '' };
+  const given = Object.fromEntries(form) as Partial<ProviderFormValues>;
+  const { provider, base_url: baseUrl, auth, missing_usage: missingUsage } = given;
+  return { provider: provider ?? '', base_url: baseUrl ?? '', auth: auth ?? '', missing_usage: missingUsage ?? '' };
+}
+
+/** The missing usage of the form, if it differs: a daemon of an earlier release does not know it. */
+export function missingUsageOf(given: ProviderFormValues, before: MissingUsage): { missing_usage?: MissingUsage } {
+  const chosen = MISSING_USAGES.find((it) => it === given.missing_usage);
+  return chosen === undefined || chosen === before ? {} : { missing_usage: chosen };
 }
 
 /** The provider of the form. @throws {ApiError} 400 if the fields do not fit together. */

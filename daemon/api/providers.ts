@@ -2,7 +2,7 @@
  * The providers that llmp knows: presets for the upstream of a project. The front ends offer them; the daemon stores only the base URL and
  * the header for the key.
  */
-import type { UpstreamAuth } from './vocabulary.js';
+import type { MissingUsage, UpstreamAuth } from './vocabulary.js';
 
 export interface Provider {
   /** Name for people. */
@@ -50,6 +50,10 @@ export const WITH_BASE_URL: readonly FormProvider[] = ['azure', OTHER_PROVIDER];
 
 /** The header for the key, as forms name it. */
 export const authTitle = (auth: UpstreamAuth): string => (auth === 'bearer' ? 'Authorization: Bearer' : auth);
+
+/** What happens with the usage that a chat stream does not report, as forms name it. */
+export const missingUsageTitle = (value: MissingUsage): string =>
+  value === 'off' ? 'off: it is not counted' : 'inject: ask for it in place of the client';
 
 /** A project's upstream, as in the API. */
 export interface ProjectUpstream {

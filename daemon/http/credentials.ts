@@ -86,7 +86,7 @@ const KEY_HEADER = 'X-Goog-Api-Key';
  * second one. A request with another value in the header has the header twice, and is refused for that.
  */
 export function takeKeyFromQuery(req: Pick<IncomingMessage, 'url' | 'rawHeaders' | 'headers'>): void {
-  const { url = '', headers } = req;
+  const { url = '' } = req;
   const query = url.indexOf('?');
   if (query === -1 || !url.includes(KEY_PARAMETER + SECRET_PREFIX, query)) return;
   const parameters = url.slice(query + 1).split('&');
@@ -99,6 +99,7 @@ export function takeKeyFromQuery(req: Pick<IncomingMessage, 'url' | 'rawHeaders'
   req.url = url.slice(0, query) + (rest === '' ? '' : `?${rest}`);
   // A copy: a slice would hold the whole target in memory as long as its connection.
   const secret = Buffer.from(parameter.slice(KEY_PARAMETER.length), 'latin1').toString('latin1');
+  const { headers } = req;
   const header = KEY_HEADER.toLowerCase();
   if (headers[header] === secret) return;
   req.rawHeaders.push(KEY_HEADER, secret);

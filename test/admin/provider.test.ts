@@ -77,6 +77,22 @@ describe('the provider of a project in the Admin UI', () => {
     }
   });
 
+  it('has a form that sets what happens with missing usage', async () => {
+    const missingUsage = async () =>
+      ((await daemon.manage('GET', `/manage/projects/${project.id}`)).body as WireProject).missing_usage;
+    await browser.follow(change({ missing_usage: 'inject' }));
+    expect(await missingUsage()).to.equal('inject');
+    const { html } = await browser.get(`projects/${project.id}/provider`);
+    expect(html).to.match(/<option value="inject" selected="">/);
+    expect((await browser.get(`projects/${project.id}`)).html).to.include('inject: ask for it');
+    await browser.follow(change({ missing_usage: 'off' }));
+    expect(await missingUsage()).to.equal('off');
+    const created = { name: 'shop', api_key: KEY, ...DEFAULT, missing_usage: 'inject' };
+    await browser.follow(browser.post('projects/new', created));
+    const all = (await daemon.manage('GET', '/manage/projects')).body as WireProject[];
+    expect(all.find(({ name }) => name === 'shop')?.missing_usage).to.equal('inject');
+  });
+
   it('is shown on the list and on the page of the project', async () => {
     expect((await browser.get(`projects/${project.id}`)).html).to.include('default of the daemon');
     await change({ provider: 'mistral', api_key: KEY });

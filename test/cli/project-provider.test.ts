@@ -137,6 +137,17 @@ describe('llmp project: the provider', () => {
       expect((await read('web')).upstream_auth).to.equal('bearer');
     });
 
+    it('sets what happens with missing usage, and prints an undo command that works', async () => {
+      await here('project create --name web --no-check --missing-usage inject', { stdin: UPSTREAM_KEY });
+      expect((await read('web')).missing_usage).to.equal('inject');
+      const { err } = await here('project update web --missing-usage off');
+      expect(err).to.contain('(web) from inject to off.');
+      expect((await read('web')).missing_usage).to.equal('off');
+      expect((await here(/Undo: llmp (.+)\n/.exec(err)?.[1] ?? '')).exitCode).to.equal(0);
+      expect((await read('web')).missing_usage).to.equal('inject');
+      expect((await here('project update web --missing-usage bound')).exitCode).to.equal(2);
+    });
+
     it('refers to set-key if only a key is given', async () => {
       await daemon.createProject({ name: 'web' });
       const { exitCode, err } = await here(`project update web --key-file ${keyFile(canary('upstream'))}`);

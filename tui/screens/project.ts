@@ -1,7 +1,7 @@
 /** The detail screen of a project. */
 import { shortId } from '../../console/views.js';
 import type { WireAuditRecord, WireProject, WireTop, WireTopRow } from '../../daemon/api/contract.js';
-import { authTitle, providerTitle } from '../../daemon/api/providers.js';
+import { authTitle, missingUsageTitle, providerTitle } from '../../daemon/api/providers.js';
 import { counted, exact, relativeTime } from '../../daemon/api/formats.js';
 import { beginsLate, gapsOf } from '../../daemon/api/top-words.js';
 import { bar } from '../parts/charts.js';
@@ -78,6 +78,7 @@ function facts(state: State, detail: ProjectDetail, project: WireProject, column
     ),
     fact('now', lastMinutes(state, detail), NAME_COLUMNS),
     fact('provider', provider(project), NAME_COLUMNS),
+    fact('missing usage', missingUsageTitle(project.missing_usage), NAME_COLUMNS),
     fact('last used', time(project.last_used_at), NAME_COLUMNS),
     fact('created', time(project.created_at), NAME_COLUMNS),
     fact('id', project.id, NAME_COLUMNS),

@@ -128,5 +128,7 @@ function projectMessage({ project, body, key }: ProjectUpdate, outcome: ChangeRe
   if (body.name !== undefined) return `Renamed ${nameOf(project)} to ${body.name}.`;
   if ('upstream_base_url' in body || 'upstream_auth' in body)
     return `Changed the provider of ${nameOf(project)}.${checkMessage(outcome)}`;
+  if (body.missing_usage !== undefined)
+    return `Changed the missing usage of ${nameOf(project)} to ${body.missing_usage}.`;
   return key ? `Changed the key of ${nameOf(project)}.${checkMessage(outcome)}` : `Changed ${nameOf(project)}.`;
 }

@@ -81,7 +81,12 @@ export interface ContextSummary {
 export type ChangeRequest =
   | { what: 'revoke' | 'reactivate'; tokens: readonly Named[] }
   | { what: 'create-token'; body: TokenCreate }
-  | { what: 'create-project'; name: string; upstream?: Partial<ProjectUpstream>; key: NewKey }
+  | {
+      what: 'create-project';
+      name: string;
+      upstream?: Partial<ProjectUpstream & Pick<WireProject, 'missing_usage'>>;
+      key: NewKey;
+    }
   | { what: 'update-project'; project: Named; body: Omit<ProjectPatch, 'api_key' | 'check_key'>; key?: NewKey }
   | { what: 'revoke-all'; project: Named }
   | { what: 'purge'; body: CachePurge };

@@ -16,7 +16,7 @@ import {
 import type { ChangeRequest } from './exchange.js';
 import { keyIn } from './key-fields.js';
 import { awaitsCheck, newProjectForm, setKeyForm } from './key-forms.js';
-import { newUpstream, providerChange, setProviderForm } from './provider-forms.js';
+import { missingUsageIn, newUpstream, providerChange, setProviderForm } from './provider-forms.js';
 import { above } from './navigation.js';
 import { ofContext } from './projects.js';
 import type { Dialog } from './layers.js';
@@ -216,7 +216,9 @@ function changeOf(dialog: Dialog): ChangeRequest | Problem {
       const upstream = newUpstream(dialog);
       if (isProblem(upstream)) return upstream;
       const key = keyIn(dialog);
-      return isProblem(key) ? key : { what: 'create-project', ...name, upstream, ...key };
+      return isProblem(key)
+        ? key
+        : { what: 'create-project', ...name, upstream: { ...upstream, ...missingUsageIn(dialog) }, ...key };
     }
     case 'rename': {
       const name = nameIn(dialog);

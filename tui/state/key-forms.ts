@@ -3,7 +3,7 @@ import type { WireProject } from '../../daemon/api/contract.js';
 import { dialogOf, reasonField, textField } from './dialog.js';
 import type { ChangeRequest } from './exchange.js';
 import { checkField, keyField } from './key-fields.js';
-import { providerFields } from './provider-forms.js';
+import { missingUsageField, providerFields } from './provider-forms.js';
 import type { Dialog } from './layers.js';
 import { layer, type State, type Transition, withLayer } from './state.js';
 
@@ -13,7 +13,7 @@ export const newProjectForm = (): Dialog =>
       purpose: { for: 'new-project' },
       title: 'New project',
       action: 'Create',
-      fields: [textField('Name', { width: 40 }), ...providerFields(), keyField(), checkField()],
+      fields: [textField('Name', { width: 40 }), ...providerFields(), keyField(), checkField(), missingUsageField()],
     },
     'field',
   );

@@ -49,6 +49,7 @@ export type Label =
   | 'Provider'
   | 'Base URL'
   | 'Key sent as'
+  | 'Missing usage'
   | "Provider's key"
   | 'Check'
   | 'What'

@@ -6,6 +6,7 @@ import {
   FORM_PROVIDERS,
   type FormProvider,
   formProviderOf,
+  missingUsageTitle,
   OTHER_PROVIDER,
   type ProjectUpstream,
   providerTitle,
@@ -13,7 +14,7 @@ import {
   UpstreamIncomplete,
   WITH_BASE_URL,
 } from '../../daemon/api/providers.js';
-import { UPSTREAM_AUTHS } from '../../daemon/api/vocabulary.js';
+import { type MissingUsage, MISSING_USAGES, UPSTREAM_AUTHS } from '../../daemon/api/vocabulary.js';
 import { choiceField, dialogOf, type Problem, reasonField, textField, valueOf } from './dialog.js';
 import type { ChangeRequest } from './exchange.js';
 import { checkField, keyField, keyIn } from './key-fields.js';
@@ -41,6 +42,14 @@ export function providerFields(before?: ProjectUpstream): Field[] {
   ];
 }
 
+/** @param before the project; undefined for a new one. */
+export const missingUsageField = (before?: WireProject): Field =>
+  choiceField(
+    'Missing usage',
+    MISSING_USAGES.map((value) => ({ value, label: missingUsageTitle(value) })),
+    before?.missing_usage,
+  );
+
 export const setProviderForm = (project: WireProject): Dialog =>
   dialogOf(
     {
@@ -58,6 +67,7 @@ export const setProviderForm = (project: WireProject): Dialog =>
         keyField('empty: keep the key, on the same host'),
         reasonField(),
         checkField(),
+        missingUsageField(project),
       ],
     },
     'field',
@@ -87,6 +97,12 @@ export function newUpstream(dialog: Dialog): Partial<ProjectUpstream> | Problem 
   }
 }
 
+/** What the form says of the usage that chat streams do not report, if it differs: a daemon of an earlier release does not know it. */
+export function missingUsageIn(dialog: Dialog, before: MissingUsage = 'off'): { missing_usage?: MissingUsage } {
+  const chosen = MISSING_USAGES.find((it) => it === valueOf(dialog, 'Missing usage'));
+  return chosen === undefined || chosen === before ? {} : { missing_usage: chosen };
+}
+
 /** The change of a project's provider that the form describes. The daemon refuses another host without its key. */
 export function providerChange(dialog: Dialog, project: WireProject): ChangeRequest | Problem {
   const given = newUpstream(dialog);
@@ -99,6 +115,7 @@ export function providerChange(dialog: Dialog, project: WireProject): ChangeRequ
       after.upstream_base_url !== project.upstream_base_url && { upstream_base_url: after.upstream_base_url }),
     ...(after.upstream_auth !== undefined &&
       after.upstream_auth !== project.upstream_auth && { upstream_auth: after.upstream_auth }),
+    ...missingUsageIn(dialog, project.missing_usage),
   };
   if (Object.keys(body).length === 0)
     return { field: 'Provider', words: 'This is the provider of the project already' };

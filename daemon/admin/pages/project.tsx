@@ -9,6 +9,7 @@ import { KeyHint } from './links.js';
 import { SuccessNotice, Facts, CommandLine, ErrorNotice } from './parts.js';
 import { Name, ProjectMark, Time } from './formats.js';
 import { ProviderShown } from './provider.js';
+import { missingUsageTitle } from '../../api/providers.js';
 import { typableName } from '../../api/names.js';
 import { MAX_NAME_LENGTH } from '../../api/vocabulary.js';
 
@@ -94,6 +95,7 @@ function ProjectFacts({ project }: Pick<ProjectProps, 'project'>) {
             </>
           ),
         },
+        { name: 'Missing usage', value: missingUsageTitle(project.missing_usage) },
         { name: 'Upstream key', value: <KeyHint hint={project.api_key_hint} /> },
         { name: 'Created', value: <Time at={project.created_at} isFull /> },
         deactivatedAt === null ? null : { name: 'Deactivated', value: <Time at={deactivatedAt} isFull /> },

@@ -5,10 +5,11 @@ import {
   DEFAULT_PROVIDER,
   FORM_PROVIDERS,
   formProviderOf,
+  missingUsageTitle,
   providerTitle,
   WITH_BASE_URL,
 } from '../../api/providers.js';
-import { UPSTREAM_AUTHS } from '../../api/vocabulary.js';
+import { MISSING_USAGES, UPSTREAM_AUTHS } from '../../api/vocabulary.js';
 import { Heading } from './document.js';
 import { Field, KeyFields, ReasonField, Select } from './fields.js';
 import { Name } from './formats.js';
@@ -20,18 +21,26 @@ export interface ProviderFormValues {
   provider: string;
   base_url: string;
   auth: string;
+  missing_usage: string;
 }
 
-export const EMPTY_PROVIDER_FORM: ProviderFormValues = { provider: DEFAULT_PROVIDER, base_url: '', auth: 'bearer' };
+export const EMPTY_PROVIDER_FORM: ProviderFormValues = {
+  provider: DEFAULT_PROVIDER,
+  base_url: '',
+  auth: 'bearer',
+  missing_usage: 'off',
+};
 
 /** The form for the current provider of a project. */
 export function providerFormOf(project: WireProject): ProviderFormValues {
   const provider = formProviderOf(project);
   const baseUrl = WITH_BASE_URL.includes(provider) ? project.upstream_base_url : null;
-  return { provider, base_url: baseUrl ?? '', auth: project.upstream_auth };
+  const { upstream_auth: auth, missing_usage: missingUsage } = project;
+  return { provider, base_url: baseUrl ?? '', auth, missing_usage: missingUsage };
 }
 
 const AUTHS = UPSTREAM_AUTHS.map((auth) => [auth, authTitle(auth)] as const);
+const MISSING = MISSING_USAGES.map((value) => [value, missingUsageTitle(value)] as const);
 
 export function ProviderFields({ given }: { given: ProviderFormValues }) {
   return (
@@ -57,6 +66,13 @@ export function ProviderFields({ given }: { given: ProviderFormValues }) {
       </Field>
       <Field name="auth" label="Key sent as" hint="Used for Other only.">
         {(attributes) => <Select choices={AUTHS} chosen={given.auth} {...attributes} />}
+      </Field>
+      <Field
+        name="missing_usage"
+        label="Missing usage"
+        hint="For chat streams that do not ask for their usage. With inject, the client does not see it."
+      >
+        {(attributes) => <Select choices={MISSING} chosen={given.missing_usage} {...attributes} />}
       </Field>
     </>
   );

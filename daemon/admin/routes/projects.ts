@@ -8,9 +8,9 @@ import {
 import { ApiError } from '../../api/client.js';
 import type { ProjectPatch, WireProject, WireProjectChanged } from '../../api/contract.js';
 import { isProviderUnknown, NO_PROJECT_CHECKS, NO_PROVIDERS } from '../../api/older-daemon.js';
-import { DEFAULT_PROVIDER, type ProjectUpstream } from '../../api/providers.js';
+import { DEFAULT_PROVIDER } from '../../api/providers.js';
 import { countMessage, doneMessage } from '../done-message.js';
-import { providerForm, upstreamOf } from '../provider-form.js';
+import { missingUsageOf, providerForm, upstreamOf } from '../provider-form.js';
 import { confirmPage, type ConfirmProps } from '../pages/confirm.js';
 import { projectPage } from '../pages/project.js';
 import { changeProviderPage, EMPTY_PROVIDER_FORM, providerFormOf } from '../pages/provider.js';
@@ -140,23 +140,24 @@ async function askProvider(request: PageRequest, refused: string | null = null):
 }
 
 /** The daemon's provider can have another header, which only the command line and the API set: it stays. */
-async function providerChange(request: PageRequest, id: string): Promise<Partial<ProjectUpstream>> {
-  const upstream = upstreamOf(providerForm(request, EMPTY_PROVIDER_FORM));
-  if (upstream.upstream_base_url !== null) return upstream;
+async function providerChange(request: PageRequest, id: string): Promise<ProjectPatch> {
+  const given = providerForm(request, EMPTY_PROVIDER_FORM);
+  const upstream = upstreamOf(given);
   const before = await request.client().project(id);
-  return before.upstream_base_url === null ? { upstream_base_url: null } : upstream;
+  const isDefault = upstream.upstream_base_url === null && before.upstream_base_url === null;
+  return { ...(isDefault ? { upstream_base_url: null } : upstream), ...missingUsageOf(given, before.missing_usage) };
 }
 
 async function changeProvider(request: PageRequest): Promise<PageResponse> {
   const id = idOf(request);
   let to = '';
   const refused = await refusalOf(async () => {
-    const upstream = await providerChange(request, id);
+    const changes = await providerChange(request, id);
     const client = request.changeClient();
     const hasKey = (request.form.get('api_key') ?? '') !== '';
     const { check } = hasKey
-      ? await sendKey(request, (key) => client.updateProject(id, { ...upstream, ...key }))
-      : { check: await client.updateProject(id, upstream).then(() => '', asFormError) };
+      ? await sendKey(request, (key) => client.updateProject(id, { ...changes, ...key }))
+      : { check: await client.updateProject(id, changes).then(() => '', asFormError) };
     to = `projects/${id}?done=provider${check}`;
   });
   return refused === null ? { to } : askProvider(request, refused);
@@ -261,7 +262,8 @@ async function createProject(request: PageRequest): Promise<PageResponse> {
     // Without a provider of its own it has no such fields, which older daemons do not know.
     const isDefault = given.provider === DEFAULT_PROVIDER && given.base_url.trim() === '';
     const upstream = isDefault ? {} : upstreamOf(given);
-    const { id, check } = await sendKey(request, (fields) => client.createProject({ name, ...upstream, ...fields }));
+    const settings = { ...upstream, ...missingUsageOf(given, 'off') };
+    const { id, check } = await sendKey(request, (fields) => client.createProject({ name, ...settings, ...fields }));
     to = `projects/${id}?done=created${check}`;
   });
   return refused === null ? { to } : newProject(request, refused);

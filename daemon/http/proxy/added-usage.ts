@@ -31,14 +31,14 @@ const ABOUT_RESPONSE_BODY = new Set(['content-length', 'content-md5', 'digest', 
 /** Whether a request may have to be changed, so that its body has to be waited for. */
 export function mayLackUsage(
   pass: Pick<Pass, 'missingUsage'> | null,
-  { method, url = '', headers }: IncomingMessage,
+  req: IncomingMessage,
   { contentLength = '0' }: Pick<RequestFields, 'contentLength'>,
 ): boolean {
   return (
     pass?.missingUsage === 'inject' &&
-    method === 'POST' &&
-    pathOf(url).endsWith('/chat/completions') &&
-    IS_JSON.test(headers['content-type'] ?? '') &&
+    req.method === 'POST' &&
+    pathOf(req.url ?? '').endsWith('/chat/completions') &&
+    IS_JSON.test(req.headers['content-type'] ?? '') && // Node parses these headers only when they are read.
     Number(contentLength) <= MAX_EXTENDED_BODY_BYTES
   );
 }

@@ -113,7 +113,9 @@ export class UpstreamExchange implements Receiver, ReservationOwner {
   #askingForUsage(fields: RequestFields): ReturnType<typeof askingForUsage> {
     const body = this.#body;
     const { req } = this.#exchange;
-    return Buffer.isBuffer(body) && mayLackUsage(this.#pass, req, fields) ? askingForUsage(body, fields.forwarded) : null;
+    return Buffer.isBuffer(body) && mayLackUsage(this.#pass, req, fields)
+      ? askingForUsage(body, fields.forwarded)
+      : null;
   }
 
   #cacheTeeFor(transaction: CacheTransaction): CacheTee {

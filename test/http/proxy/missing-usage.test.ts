@@ -80,7 +80,10 @@ describe('missing_usage: inject', function () {
         fail: () => undefined,
       };
       const filter = new UsageFilter(next);
-      filter.head(200, ['Content-Type', 'text/event-stream; charset=utf-8'].map((text) => Buffer.from(text)));
+      filter.head(
+        200,
+        ['Content-Type', 'text/event-stream; charset=utf-8'].map((text) => Buffer.from(text)),
+      );
       let [given, most] = [0, 0];
       for (const piece of pieces) {
         filter.data(Buffer.from(piece, 'latin1'));
@@ -263,8 +266,8 @@ describe('missing_usage: inject', function () {
       const path = `/manage/projects/${project.id}`;
       const asked = JSON.stringify(ASKED);
       for (const value of ['off', 'inject']) {
-        const { body } = await scene.daemon.manage('PATCH', path, { missing_usage: value });
-        expect(body).to.include({ missing_usage: value });
+        const changed = await scene.daemon.manage('PATCH', path, { missing_usage: value });
+        expect(changed.body).to.include({ missing_usage: value });
         expect((await ask(asked)).sent.includes('stream_options')).to.equal(value === 'inject');
       }
       const audit = await scene.daemon.manage('GET', `/manage/audit?project_id=${project.id}&limit=1`);

@@ -50,6 +50,11 @@ describe('the provider of a new project', () => {
     });
   });
 
+  it('may ask for the usage that chat streams do not report', () => {
+    const operator = form().goesTo('Missing usage').types('inject').press('enter');
+    expect(upstreamOf(operator)).to.deep.equal({ missing_usage: 'inject' });
+  });
+
   it('has no field for a base URL if the provider has one', () => {
     const labels = (operator: Operator) => /Base URL|Key sent as/.test(shows(operator));
     expect(labels(form())).to.equal(false);
@@ -89,6 +94,14 @@ describe('another provider of a project', () => {
   it('can be the default of the daemon again', () => {
     const operator = form(OWN).goesTo('Provider').types('default').press('enter').submits();
     expect(lastChange(operator)).to.deep.include({ body: { upstream_base_url: null, upstream_auth: 'bearer' } });
+  });
+
+  it('may have another value for missing usage only', () => {
+    const operator = form({ missing_usage: 'inject' });
+    expect(operator.value('Missing usage')).to.equal('inject');
+    operator.goesTo('Missing usage').types('off').press('enter').submits();
+    expect(lastChange(operator)).to.deep.include({ body: { missing_usage: 'off' } });
+    expect(operator.says).to.equal('Changed the missing usage of web to off.');
   });
 
   it('must differ', () => {
