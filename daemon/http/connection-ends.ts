@@ -17,12 +17,13 @@ const TURN_MS = 1;
  * memory: one read can be 2 MB.
  */
 class LingeringSockets {
+  readonly #clock: Clock;
   readonly #sockets = new Set<Socket>();
   #reading: Socket | null = null;
   #isTurning = false;
 
-  has(socket: Socket): boolean {
-    return this.#sockets.has(socket);
+  constructor(clock: Clock) {
+    this.#clock = clock;
   }
 
   add(socket: Socket): void {
@@ -31,7 +32,7 @@ class LingeringSockets {
     // Not at once: Node resumes the connection when its request begins to flow.
     else
       setImmediate(() => {
-        if (this.has(socket) && this.#reading !== socket) socket.pause();
+        if (this.#sockets.has(socket) && this.#reading !== socket) socket.pause();
         this.#turnSoon();
       });
   }
@@ -45,10 +46,10 @@ class LingeringSockets {
   #turnSoon(): void {
     if (this.#isTurning) return;
     this.#isTurning = true;
-    setTimeout(() => {
+    this.#clock.after(TURN_MS, () => {
       this.#isTurning = false;
       this.#turn();
-    }, TURN_MS);
+    });
   }
 
   #turn(): void {
@@ -63,7 +64,9 @@ class LingeringSockets {
   }
 }
 
-const lingering = new LingeringSockets();
+/** Those of each daemon, which its clock stands for. */
+const socketsOf = new WeakMap<Clock, LingeringSockets>();
+const lingering = new WeakSet<Socket>();
 
 /** Whether the connection still receives a request that already has its response. */
 export const isLingering = (socket: Socket) => lingering.has(socket);
@@ -76,14 +79,18 @@ export function linger(req: IncomingMessage, clock: Clock): void {
   const { socket } = req;
   if (req.complete || req.destroyed || lingering.has(socket)) return;
   const cancel = clock.after(LINGER_MS, () => socket.destroy());
+  const sockets = socketsOf.get(clock) ?? new LingeringSockets(clock);
+  socketsOf.set(clock, sockets);
   const stop = () => {
     cancel();
     lingering.delete(socket);
+    sockets.delete(socket);
     socket.off('close', stop);
     // Our side was already closed after the response.
     if (socket.writableEnded) socket.destroy();
   };
   lingering.add(socket);
+  sockets.add(socket);
   req.on('error', () => undefined);
   req.once('end', stop);
   // Not the request's own `close`: after the response, Node forgets the request when the connection ends.
