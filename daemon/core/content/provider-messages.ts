@@ -25,8 +25,8 @@ export interface ProviderMessage {
   error: string | null;
 }
 
-/** No shorter message says anything: `{"usage":{"input_tokens":1}}`. */
-const MIN_MESSAGE_BYTES = 28;
+/** No shorter message says anything: `{"type":"error"}`. */
+const MIN_MESSAGE_BYTES = 16;
 
 const BEGINS = 'response.created';
 const ENDS = /^response\.(?:done|completed|failed|incomplete|cancelled)$/;

@@ -147,7 +147,8 @@ export class WebSocketTunnel {
 
   readonly #onClientChunk = (chunk: Buffer) => {
     this.#owner.record.bytesIn += chunk.length;
-    this.#owner.idleTimer.touch();
+    // Else a client could keep a connection on which all that it sends is dropped.
+    if (!this.#refusal) this.#owner.idleTimer.touch();
     this.#owner.uses.clientSpoke();
     this.#take(chunk);
   };
@@ -254,6 +255,7 @@ export class WebSocketTunnel {
 
   /** From now on the client's messages are dropped. The connection ends once the responses that are under way have ended. */
   #refuse(error: unknown): void {
+    if (this.#owner.isClosed()) return;
     this.#refusal ??= asRefusal(error);
     this.#message.take();
     this.#messageMemory.release();

@@ -64,10 +64,10 @@ export class WebSocketUses {
   readonly #isOfResponses: boolean;
   /** Whether the unit that the handshake drew belongs to no response yet. */
   #hasSpareUnit: boolean;
-  /** Responses that were paid for and have not begun. */
-  #paid = 0;
-  /** Those that the client asked for and that have not begun, the oldest first. */
+  /** Responses that the client asked for, each with its unit, and that have not begun, the oldest first. */
   readonly #asked: OpenResponse[] = [];
+  /** Those of them that may never begin, because the provider has reported an error since. */
+  readonly #doubtful: OpenResponse[] = [];
   readonly #running: OpenResponse[] = [];
   /** Called when a response has ended. */
   #onRoom: (() => void) | null = null;
@@ -84,6 +84,7 @@ export class WebSocketUses {
   #unasked = 0;
   /** Whether the provider begins more responses than it may. */
   #isFlooded = false;
+  #hasEnded = false;
   /** Whether it is the provider that ended the connection. */
   hasProviderEnded = false;
 
@@ -97,7 +98,7 @@ export class WebSocketUses {
     this.#model = modelNameFrom(query.get('model') ?? query.get('deployment'));
   }
 
-  /** Whether the provider owes no response. */
+  /** Whether the provider owes no response, as far as it is known. */
   get isIdle(): boolean {
     return this.#asked.length === 0 && this.#running.length === 0;
   }
@@ -161,7 +162,6 @@ export class WebSocketUses {
   }
 
   #wasAsked({ model }: Asked, startedAtMs: number): void {
-    this.#paid += 1;
     this.#asked.push(this.#newResponse(startedAtMs, model));
   }
 
@@ -169,9 +169,10 @@ export class WebSocketUses {
     return { startedAtMs, begunAtMs: null, model, isModelAnswered: false, usage: null, error: null };
   }
 
-  /** Records what the client has sent as refused. */
+  /** Records what the client has sent as refused, unless the connection has ended meanwhile. */
   refuse(error: unknown, model: string | null = null, startedAtMs = this.#options.clock.monotonic()): Refusal {
     const refusal = asRefusal(error);
+    if (this.#hasEnded) return refusal;
     this.#add({ ...this.#newResponse(startedAtMs, model), refusal, status: this.#options.statusFor(refusal) });
     return refusal;
   }
@@ -190,6 +191,10 @@ export class WebSocketUses {
   message({ begins, isOfTurn, ends, isError, model, usage, error }: ProviderMessage): undefined | Promise<void> {
     if (this.#isFlooded) return undefined;
     const drawing = begins || (isOfTurn && this.#running.length === 0) ? this.#begin() : undefined;
+    if (isError && !this.#isOfResponses) {
+      this.#doubt(error);
+      return drawing;
+    }
     // Those that run at the same time end in the order in which they began; which of them goes on is not known.
     const response = (ends ? undefined : this.#running.at(-1)) ?? this.#running[0] ?? this.#asked[0];
     if (model !== null && response) {
@@ -199,17 +204,18 @@ export class WebSocketUses {
     if (response && (ends || response.begunAtMs !== null)) response.usage = addedUsage(response.usage, usage);
     else this.#usage = addedUsage(this.#usage, usage);
     if (response && error !== null) response.error ??= error;
-    // In the Responses API an error ends what it is about. In the Realtime API it may be about anything that the client has sent.
-    if (ends || (isError && this.#isOfResponses)) this.#endOldest(ends);
+    // In the Responses API an error ends what it is about.
+    if (ends || isError) this.#finish(this.#running.shift() ?? this.#asked.shift() ?? this.#doubtful.shift());
     return drawing;
   }
 
   #begin(): undefined | Promise<void> {
     const nowMs = this.#options.clock.monotonic();
-    const isPaid = this.#paid > 0 || this.#hasSpareUnit;
-    const response = (this.#paid > 0 && this.#asked.shift()) || this.#newResponse(nowMs, null);
-    if (this.#paid > 0) this.#paid -= 1;
-    else this.#hasSpareUnit = false;
+    const asked = this.#asked.shift() ?? this.#doubtful.shift();
+    const isPaid = asked !== undefined || this.#hasSpareUnit;
+    if (!asked) this.#hasSpareUnit = false;
+    const response = asked ?? this.#newResponse(nowMs, null);
+    response.error = null;
     response.begunAtMs = nowMs;
     this.#running.push(response);
     return isPaid ? undefined : this.#drawUnasked();
@@ -222,19 +228,28 @@ export class WebSocketUses {
     await this.#draw(false);
   }
 
-  /** @param isPaid whether the unit of a response that has not begun is used up. */
-  #endOldest(isPaid: boolean): void {
-    const running = this.#running.shift();
-    const response = running ?? this.#asked.shift();
+  /**
+   * In the Realtime API an error may be about anything that the client has sent, such as a `response.create` while another response is
+   * running. Whoever waited for a response that never begins would wait forever.
+   */
+  #doubt(error: string | null): void {
+    const response = this.#asked.shift();
     if (!response) return;
-    if (!running && isPaid && this.#paid > 0) this.#paid -= 1;
+    this.#doubtful.push({ ...response, error });
+    if (this.#doubtful.length > MAX_OPEN) this.#finish(this.#doubtful.shift());
+    this.#onRoom?.();
+  }
+
+  #finish(response: OpenResponse | undefined): void {
+    if (!response) return;
     this.#add({ ...response, outcome: response.error === null ? 'ok' : 'provider_error' });
     this.#onRoom?.();
   }
 
   /** Call when the connection has ended. @param outcome its outcome, which is also that of the responses that were under way. */
   end(outcome: Outcome): void {
-    const open = [...this.#running.splice(0), ...this.#asked.splice(0)];
+    this.#hasEnded = true;
+    const open = [...this.#running.splice(0), ...this.#asked.splice(0), ...this.#doubtful.splice(0)];
     const cut = outcome === 'ok' ? (this.hasProviderEnded ? 'truncated' : 'client_closed') : outcome;
     for (const response of open) this.#add({ ...response, outcome: response.error === null ? cut : 'provider_error' });
     const record = this.#record;

@@ -289,6 +289,43 @@ describe('the responses on a WebSocket', () => {
     ]);
   });
 
+  const ERROR = '{"type":"error","error":{"code":"conversation_already_has_active_response","message":"no"}}';
+
+  it('are not waited for on /v1/realtime if the provider has refused to begin them', async () => {
+    await cap(3);
+    const { client, socket, heard, closed } = await begin('/v1/realtime?model=gpt-realtime');
+    const answers = ['{"type":"response.created","response":{"id":"1"}}', ERROR, ERROR];
+    socket.on('message', () => {
+      socket.send(answers.shift()!);
+    });
+    for (let i = 0; i < 4; i++) client.send(CREATE);
+    await eventually('the answers', () => heard.length === 3);
+    socket.send('{"type":"response.done","response":{"id":"1"}}');
+    expect(await closed).to.deep.equal({ code: 1008, reason: 'token request limit reached' });
+    expect(await scene.uses()).to.equal(3);
+    const used = (await records(5)).filter(({ isForwarded }) => isForwarded);
+    expect(used.map(({ outcome, code }) => [outcome, code])).to.deep.equal([
+      ['ok', null],
+      ['provider_error', 'conversation_already_has_active_response'],
+      ['provider_error', 'conversation_already_has_active_response'],
+    ]);
+  });
+
+  it('on /v1/realtime can be refused by the provider any number of times', async () => {
+    const { client, socket } = await begin('/v1/realtime?model=gpt-realtime');
+    let asked = 0;
+    socket.on('message', () => {
+      asked += 1;
+      socket.send(ERROR);
+    });
+    for (let i = 0; i < 150; i++) client.send(CREATE);
+    await eventually('all of them', () => asked === 150);
+    client.close();
+    const used = (await records(151)).filter(({ isForwarded }) => isForwarded);
+    expect(used).to.have.lengthOf(150);
+    expect(await scene.uses()).to.equal(150);
+  });
+
   it('leave the use of a connection without responses to the connection', async () => {
     const { client } = await begin('/v1/realtime?model=gpt-realtime');
     client.close();
@@ -315,6 +352,53 @@ describe('the responses on a WebSocket', () => {
     ]);
     expect(await scene.uses()).to.equal(2);
   });
+
+  it('are uses as often as they are recorded, also if one begins that the provider has refused', async () => {
+    const { client, socket, heard } = await begin();
+    client.send(CREATE);
+    await once(socket, 'message');
+    socket.send('{"type":"error","status":400,"error":{"code":"invalid_prompt","message":"no"}}');
+    socket.send('{"type":"response.created"}');
+    socket.send('{"type":"response.done"}');
+    await eventually('all', () => heard.length === 3);
+    client.close();
+    const used = (await records(3)).filter(({ isForwarded }) => isForwarded);
+    expect(used.map(({ outcome }) => outcome)).to.deep.equal(['provider_error', 'ok']);
+    expect(await scene.uses()).to.equal(2);
+  });
+
+  const LEAVING: Record<string, (client: WebSocket) => unknown> = {
+    'the client leaves': (client) => {
+      client.terminate();
+    },
+    'the token is revoked': () => scene.daemon.manage('DELETE', `/manage/tokens/${scene.token.id}`),
+  };
+  for (const [what, leave] of Object.entries(LEAVING)) {
+    it(`are neither uses nor recorded if ${what} while the unit is awaited`, async () => {
+      const { client } = await begin();
+      const { admission } = scene.daemon.daemon;
+      const shipped = admission.draw.bind(admission);
+      const draws: (() => void)[] = [];
+      admission.draw = async (pass) => {
+        await new Promise<void>((resolve) => draws.push(resolve));
+        await shipped(pass);
+      };
+      try {
+        client.send(CREATE);
+        await eventually('it waits', () => draws.length === 1);
+        await leave(client);
+        await records(1);
+        draws[0]!();
+        await scene.inFlight(0);
+        await new Promise(setImmediate);
+        const [connection] = await records(1);
+        expect(connection).to.include({ status: 101, isForwarded: false, bytesIn: CREATE.length + 6 });
+        expect(await scene.uses()).to.equal(0);
+      } finally {
+        admission.draw = shipped;
+      }
+    });
+  }
 
   it('are as many as wanted while there is no cap, but not at the same time', async () => {
     const { client, socket } = await begin();
