@@ -66,6 +66,9 @@ export class WebSocketTunnel {
   /** Whether the client's message waits for a unit. */
   #isWaiting = false;
   #isUpstreamBusy = false;
+  #isClientBusy = false;
+  /** Responses that the provider has begun by itself and whose units are awaited. */
+  #unpaid = 0;
   /** The last message of the client was refused. Those before it still get their responses. */
   #refusal: Refusal | null = null;
   /** Whether the responses that are under way are not waited for. */
@@ -78,11 +81,8 @@ export class WebSocketTunnel {
     this.#upstream = upstream;
     this.#mustHaveTypes = isOfResponses(upgrade.req.url ?? '');
     const messages = new ProviderMessages((message) => {
-      // A response that nobody asked for. It is already running, so all that is left is to allow no more.
-      upgrade.uses.message(message)?.catch((error: unknown) => {
-        this.#endsAtOnce = true;
-        this.#refuse(error);
-      });
+      const unit = upgrade.uses.message(message);
+      if (unit) this.#waitForUnasked(unit);
     });
     this.#fromUpstream = new FrameReader(false, messages);
     const held = () =>
@@ -92,7 +92,10 @@ export class WebSocketTunnel {
     const [ofClient, ofUpstream, ofMessage] = [held(), held(), held()];
     this.#held = [ofClient, ofUpstream, ofMessage];
     this.#messageMemory = ofMessage;
-    this.#toClient = outletTo(socket, ofClient, () => upstream.resume());
+    this.#toClient = outletTo(socket, ofClient, () => {
+      this.#isClientBusy = false;
+      this.#readOnUpstream();
+    });
     this.#toUpstream = outletTo(upstream, ofUpstream, () => {
       this.#isUpstreamBusy = false;
       this.#readOn();
@@ -122,6 +125,8 @@ export class WebSocketTunnel {
       socket.end();
     });
     upstream.on('close', () => {
+      // Nothing that the client still sends can be forwarded, so it draws no units.
+      socket.off('data', this.#onClientChunk);
       this.#toClient.flush();
       endAndLinger(socket, upgrade.clock);
     });
@@ -168,7 +173,8 @@ export class WebSocketTunnel {
         this.#refuseMessage(new Refusal('malformed_request', 'malformed WebSocket frame'));
         return;
       }
-      if (frames.isControl) continue;
+      // While the connection ends, one could be taken for the rest of a frame that was dropped.
+      if (frames.isControl && !this.#endsAtOnce) continue;
       // Until the header of a message is complete, `messages` is about the message before. A part of it that is forwarded already could
       // become the beginning of another frame: control frames of the client overtake what is held.
       const mayPass = !messages.wantsPayload && !this.#mustHaveTypes && !frames.isInHeader;
@@ -180,9 +186,9 @@ export class WebSocketTunnel {
       this.#forward(bytes.subarray(from, begin));
       from = at;
       if (isDropped) continue;
-      this.#message.add(bytes.subarray(begin, at));
+      this.#message.add(isHeld || waiting ? toHold(bytes.subarray(begin, at)) : bytes.subarray(begin, at));
       if (waiting) {
-        this.#waitFor(waiting, bytes.subarray(at));
+        this.#waitFor(waiting, toHold(bytes.subarray(at)));
         return;
       }
       if (isHeld) this.#messageMemory.hold(this.#message.memory);
@@ -216,6 +222,7 @@ export class WebSocketTunnel {
   #waitFor(unit: Promise<void>, rest: Buffer): void {
     this.#isWaiting = true;
     this.#socket.pause();
+    this.#messageMemory.hold(this.#message.memory + rest.length);
     void unit
       .then(
         () => {
@@ -227,9 +234,26 @@ export class WebSocketTunnel {
       )
       .then(() => {
         this.#isWaiting = false;
-        if (this.#owner.isClosed()) return;
+        if (this.#owner.isClosed() || this.#upstream.destroyed) return;
         this.#take(rest);
         this.#readOn();
+      });
+  }
+
+  /**
+   * A response that nobody asked for is already running, so all that is left is to allow no more. Until it is known whether there is a
+   * unit for it, nothing more is read: it could be the beginning of another one.
+   */
+  #waitForUnasked(unit: Promise<void>): void {
+    this.#unpaid += 1;
+    void unit
+      .catch((error: unknown) => {
+        this.#endsAtOnce = true;
+        this.#refuse(error);
+      })
+      .then(() => {
+        this.#unpaid -= 1;
+        this.#readOnUpstream();
       });
   }
 
@@ -246,6 +270,10 @@ export class WebSocketTunnel {
 
   #readOn(): void {
     if (!this.#isWaiting && !this.#isUpstreamBusy) this.#socket.resume();
+  }
+
+  #readOnUpstream(): void {
+    if (!this.#isClientBusy && this.#unpaid === 0) this.#upstream.resume();
   }
 
   /** For a message that asks for nothing, or cannot be read. */
@@ -283,7 +311,8 @@ export class WebSocketTunnel {
       this.#endIfDone();
       return;
     }
-    if (!this.#toClient.send(chunk)) this.#upstream.pause();
+    if (!this.#toClient.send(chunk)) this.#isClientBusy = true;
+    if (this.#isClientBusy || this.#unpaid > 0) this.#upstream.pause();
   };
 
   /** The client has closed its side. The upstream has been notified of that, and may finish. */
@@ -327,3 +356,11 @@ export class WebSocketTunnel {
 /** @param onReady called when everything was written, after it was busy. */
 const outletTo = (target: Socket, memory: HeldMemory, onReady: () => void) =>
   new Outlet({ write: (bytes, written) => target.write(bytes, written), onReady, memory });
+
+/** @param part of what was read at once. @returns the same bytes. A small part does not keep the memory of the whole. */
+function toHold(part: Buffer): Buffer {
+  if (2 * part.length >= part.buffer.byteLength) return part;
+  const copy = Buffer.allocUnsafeSlow(part.length);
+  part.copy(copy);
+  return copy;
+}

@@ -367,6 +367,56 @@ describe('the responses on a WebSocket', () => {
     expect(await scene.uses()).to.equal(2);
   });
 
+  /** Delays each draw until it is called. */
+  const delayDraws = (): { draws: (() => void)[]; restore: () => void } => {
+    const { admission } = scene.daemon.daemon;
+    const shipped = admission.draw.bind(admission);
+    const draws: (() => void)[] = [];
+    admission.draw = async (pass) => {
+      await new Promise<void>((resolve) => draws.push(resolve));
+      await shipped(pass);
+    };
+    return { draws, restore: () => (admission.draw = shipped) };
+  };
+
+  it('are begun by the provider one at a time while the unit is awaited', async () => {
+    await cap(2);
+    const { socket, heard, closed } = await begin('/v1/realtime');
+    const response = ['{"type":"response.created","response":{}}', '{"type":"response.done","response":{}}'];
+    for (const message of response) socket.send(message); // The handshake has paid for it.
+    const { draws, restore } = delayDraws();
+    try {
+      for (let n = 2; n <= 4; n++) {
+        for (const message of response) socket.send(message);
+        await eventually('a draw', () => draws.length > 0);
+        await new Promise(setImmediate);
+      }
+      expect(draws).to.have.lengthOf(1);
+      draws[0]!();
+      await eventually('the next one', () => draws.length === 2);
+      draws[1]!();
+      expect((await closed).code).to.equal(1008);
+      expect(types(heard).filter((type) => type === 'response.created')).to.have.lengthOf(3);
+      expect(await scene.uses()).to.equal(2);
+    } finally {
+      restore();
+    }
+  });
+
+  it('are not drawn after the provider has left', async () => {
+    const { client, asked } = await raw();
+    client.socket.allowHalfOpen = true;
+    const { socket } = realtime.conversations.at(-1)!;
+    const ended = once(client.socket, 'end');
+    socket.terminate();
+    await ended;
+    client.send(Buffer.concat([frame(CREATE), frame(CREATE)]));
+    await client.closed;
+    await records(1);
+    expect(asked).to.deep.equal([]);
+    expect(await scene.uses()).to.equal(0);
+  });
+
   const LEAVING: Record<string, (client: WebSocket) => unknown> = {
     'the client leaves': (client) => {
       client.terminate();
@@ -376,13 +426,7 @@ describe('the responses on a WebSocket', () => {
   for (const [what, leave] of Object.entries(LEAVING)) {
     it(`are neither uses nor recorded if ${what} while the unit is awaited`, async () => {
       const { client } = await begin();
-      const { admission } = scene.daemon.daemon;
-      const shipped = admission.draw.bind(admission);
-      const draws: (() => void)[] = [];
-      admission.draw = async (pass) => {
-        await new Promise<void>((resolve) => draws.push(resolve));
-        await shipped(pass);
-      };
+      const { draws, restore } = delayDraws();
       try {
         client.send(CREATE);
         await eventually('it waits', () => draws.length === 1);
@@ -395,7 +439,7 @@ describe('the responses on a WebSocket', () => {
         expect(connection).to.include({ status: 101, isForwarded: false, bytesIn: CREATE.length + 6 });
         expect(await scene.uses()).to.equal(0);
       } finally {
-        admission.draw = shipped;
+        restore();
       }
     });
   }
