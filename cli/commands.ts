@@ -20,6 +20,7 @@ const top = async () => [(await import('./commands/top.js')).topCommand];
 const init = async () => [(await import('./init/init.js')).initCommand];
 const doctor = async () => [(await import('./commands/doctor.js')).doctorCommand];
 const runs = async () => [(await import('./commands/run.js')).runCommand];
+const connects = async () => [(await import('./commands/connect.js')).connectCommand];
 const selves = async () => [(await import('./commands/self.js')).selfCommand];
 const configuration = async () => (await import('./commands/config.js')).configCommands;
 const contexts = async () => (await import('./commands/context.js')).contextCommands;
@@ -52,6 +53,7 @@ export const GROUPS: Readonly<Record<string, Group>> = {
   usage: { summary: 'report requests and model tokens', load: usage },
   top: { summary: 'list the busiest tokens, projects or models', load: top },
   run: { summary: 'run a command with a temporary token that is revoked when the command ends', load: runs },
+  connect: { summary: 'print the settings that point an agent at the daemon', load: connects },
   self: { summary: 'show what is left of the token in the environment', load: selves },
   migrate: { summary: 'manage the database schema', load: migrations },
   context: { summary: 'manage contexts (named daemons)', load: contexts },

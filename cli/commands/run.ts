@@ -2,37 +2,42 @@
 import { counted, exact } from '../../daemon/api/formats.js';
 import { constants } from 'node:os';
 import { basename } from 'node:path';
-import type { Kind } from '../../config/kinds.js';
 import { withoutSecrets } from '../../config/settings.js';
 import { ApiError, type ManagementClient } from '../../daemon/api/client.js';
 import type { TokenCreate, WireToken, WireTokenCreated } from '../../daemon/api/contract.js';
-import { providerOf } from '../../daemon/api/providers.js';
+import { type Dialect, dialectOf } from '../../daemon/api/providers.js';
+import { completeProject } from '../../daemon/api/older-responses.js';
 import { isRetryable } from '../../daemon/api/follow-stream.js';
 import { command, type Invocation } from '../command.js';
-import { value, valuesOf } from '../option.js';
+import { flag, valuesOf } from '../option.js';
 import { visible } from '../../console/escape.js';
 import { EXIT, Failure, failureOf, usage } from '../../console/failure.js';
 import { issuingOptions, tokenWanted } from './issuing.js';
-import { environmentFor, SDK_NAMES, type SdkName, sdkOf, SDKS } from '../sdk-variables.js';
-import { serverOf } from '../connection/server.js';
+import { ANY_PROGRAM } from '../profiles.js';
+import { environmentFor, SDK_NAMES, type SdkName } from '../sdk-variables.js';
+import {
+  asOption,
+  baseUrlOption,
+  checkDialects,
+  merged,
+  modelOption,
+  originOf,
+  profileFor,
+  SetUpFolder,
+  show,
+  urlOf,
+} from '../set-up.js';
 import { SignalRelay } from '../signals.js';
 import { shortId } from '../../console/views.js';
 import { MAX_NAME_LENGTH } from '../../daemon/api/vocabulary.js';
-
-const baseUrl: Kind<string> = {
-  accepts: 'http://… or https://…, without credentials',
-  parse(given) {
-    const url = URL.canParse(given) ? new URL(given) : undefined;
-    const isPlain = url && /^https?:$/.test(url.protocol) && !url.username && !url.password && !url.search && !url.hash;
-    return isPlain ? given : undefined;
-  },
-};
 
 export const runCommand = command({
   path: ['run'],
   summary: 'run a command with a temporary token that is revoked when the command ends',
   examples: [
     ['run -- python3 batch.py', "set the key and the base URL of the provider's SDK for the command"],
+    ['run --project-id claude -- claude', 'run Claude Code with a token of the project claude'],
+    ['run -n -- codex', 'show what would be set for Codex, without issuing a token'],
     ['run --for openai,anthropic -- ./agent', 'set OPENAI_API_KEY, ANTHROPIC_API_KEY and the base URLs of both SDKs'],
     ['run --project-id web --duration 30m --max-requests 500 -- npm test', 'allow up to 30 minutes and 500 requests'],
   ],
@@ -50,12 +55,17 @@ export const runCommand = command({
       SDK_NAMES,
       `SDKs whose key and base URL are set: ${SDK_NAMES.join(', ')} (default: that of the project's provider)`,
     ),
-    baseUrl: value('--base-url <URL>', baseUrl, 'base URL for the command (default: that of the server)'),
+    as: asOption,
+    model: modelOption,
+    baseUrl: baseUrlOption,
+    dryRun: flag('-n, --dry-run', 'show what would be set for the command, without issuing a token or running it'),
   },
   /** @returns the exit code of the command, or 128 plus the number of the signal that ended it. */
   async run(invocation) {
     const { args, options, shell, output } = invocation;
     const [file = '', ...rest] = args;
+    const name = options.as ?? basename(file);
+    const profile = profileFor(name, options.model);
     const given = sdksIn(options.for);
     if (options.baseUrl !== undefined && given !== null && given.length > 1) {
       throw usage('--base-url is for one SDK', { advice: 'Name one SDK with --for' });
@@ -66,7 +76,21 @@ export const runCommand = command({
 
     const defaults = { duration: { duration_hours: 1 }, name: await nameOf(file) };
     const { client, body } = await tokenWanted({ ...invocation, options: { ...defaults, ...options } });
-    const sdks = given ?? [await sdkOfProject(client, body)];
+    const sdks = given ?? [await dialectOfProject(client, body)];
+    checkDialects(name, profile, sdks);
+    const targets = sdks.map((dialect) => ({
+      dialect,
+      url: urlOf(dialect, origin, options.baseUrl),
+      model: options.model ?? '',
+    }));
+    // The command is a client: it must not be able to issue more tokens, or read the daemon's data.
+    const inherited = withoutSecrets(shell.env);
+    const setUp = (token: string, folder: string) =>
+      merged(targets.map((target) => profile.run({ ...target, token, folder })));
+    if (options.dryRun) {
+      await show(setUp('sk-wt-…', 'FOLDER'), args, inherited, output);
+      return EXIT.done;
+    }
     await client.confirmChange();
     // From here on no signal ends this process, because there may be a token to revoke.
     const signals = new SignalRelay(shell);
@@ -75,10 +99,16 @@ export const runCommand = command({
     output.trace(`issued ${issued.id} until ${issued.expires_at}`);
     try {
       if (signals.first) return signals.exitCode;
-      const urlOf = (sdk: SdkName) => options.baseUrl ?? origin + SDKS[sdk].path;
-      // The command is a client: it must not be able to issue more tokens, or read the daemon's data.
-      const env = environmentFor(sdks, issued.token, urlOf, withoutSecrets(shell.env));
-      return await runChild(file, () => signals.forwardTo(shell.spawn(file, rest, env)));
+      const folder = new SetUpFolder();
+      try {
+        const { variables, args: front, files } = setUp(issued.token, folder.path);
+        folder.write(files);
+        if (profile === ANY_PROGRAM) output.note(`Set ${Object.keys(variables).join(', ')} for ${visible(name)}.`);
+        const env = environmentFor(sdks, variables, inherited);
+        return await runChild(file, () => signals.forwardTo(shell.spawn(file, [...front, ...rest], env)));
+      } finally {
+        folder.remove();
+      }
     } finally {
       await revoke(issued, client, invocation);
     }
@@ -92,17 +122,11 @@ function sdksIn(given: string | undefined): SdkName[] | null {
   return SDK_NAMES.filter((name) => named.includes(name) !== given.startsWith('!'));
 }
 
-/** The SDK of the provider of the new token's project. */
-async function sdkOfProject(client: ManagementClient, body: TokenCreate): Promise<SdkName> {
+/** The API of the new token's project. */
+async function dialectOfProject(client: ManagementClient, body: TokenCreate): Promise<Dialect> {
   const id = body.project_id ?? (body.like === undefined ? undefined : (await client.token(body.like)).project_id);
-  return sdkOf(id === undefined ? null : providerOf(await client.project(id)));
-}
-
-/** @throws {Failure} for a unix socket, which has no base URL for clients. */
-function originOf(server: string): string {
-  const { url, socketPath } = serverOf(server);
-  if (socketPath === undefined) return url;
-  throw usage('a unix socket has no base URL', { advice: 'Use --base-url with the TCP address of /v1' });
+  // An older daemon does not report the provider: then it has OpenAI's API.
+  return id === undefined ? 'openai' : dialectOf(completeProject(await client.project(id)));
 }
 
 /** The default name of the token: the program's name, in the form that the daemon accepts. */

@@ -1,4 +1,5 @@
 /** The prose of the manual pages that the declarations of the commands do not contain, by the first word of the command line. */
+import { PROFILE_NAMES } from '../profiles.js';
 import type { Block } from '../help/prose.js';
 import { commandBlock, keySection } from './keys.js';
 
@@ -144,11 +145,22 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
   run: {
     description: [
       "Issues a token, and runs the command with the token and the base URL in the variables of the SDK of the project's provider: `OPENAI_API_KEY` and `OPENAI_BASE_URL`, `ANTHROPIC_API_KEY` and `ANTHROPIC_BASE_URL`, `GEMINI_API_KEY` and `GOOGLE_GEMINI_BASE_URL`, or `AZURE_OPENAI_API_KEY` and `AZURE_OPENAI_ENDPOINT`. `--for` names other SDKs, or several. All other keys of providers are removed from the environment of the command, and so are the secrets of the settings in llmp.env(5), with the paths of their files and URLs with a password, such as `DATABASE_URL`.",
-      'llmp forwards signals to the command, and revokes the token when the command ends for any reason. If llmp itself is killed with SIGKILL, the token expires after `--duration`, by default one hour.',
+      `Agents that read more than these variables are known by the name of their file: ${PROFILE_NAMES.join(', ')}. They get what they read first, so that neither their settings nor a stored login lead around the daemon: arguments, which are put in front of their own, and files in a private folder, which is removed when the command ends. llmp changes no file of yours. \`--as\` names the agent if the command has another name, and \`-n\` shows what would be set. A command that cannot speak the API of the project is not started. \`llmp self\` works inside the command.`,
+      'llmp forwards signals to the command, and revokes the token when the command ends for any reason. If llmp itself is killed with SIGKILL, the token expires after `--duration`, by default one hour, and the private folder stays.',
     ],
     exitStatus:
       "The command's exit code, or 128 plus the number of the signal that ended it; 126 if the command cannot be executed, 127 if it was not found. For other codes see llmp(1).",
-    seeAlso: ['llmp-token(1)'],
+    seeAlso: ['llmp-connect(1)', 'llmp-self(1)', 'llmp-token(1)'],
+  },
+  connect: {
+    description: [
+      'Prints the settings that point an agent or a program at the daemon permanently: lines for the profile of the shell, or the content of the file that the agent reads. They contain the path of the token file, and the token is read from there each time. Nothing is written, and no secret is printed.',
+      'The daemon is asked for the API of the project with the token in the file; no management token is needed. With `--for` it is not asked. Replace the content of the file when the token expires: the settings stay the same.',
+      'Keep settings of the agent that are already in the file: add the printed ones to them. `llmp run` needs no settings.',
+    ],
+    exitStatus:
+      '2 if the command cannot speak the API of the project; 1 if the token is unknown, expired or revoked. For other codes see llmp(1).',
+    seeAlso: ['llmp-run(1)', 'llmp-self(1)', 'llmp-token(1)'],
   },
   self: {
     description: [

@@ -41,7 +41,7 @@ import {
 import { AccountCache } from './account-cache.js';
 import { ConcurrencyLimit } from './concurrency-limit.js';
 import { Settlement } from './settlement.js';
-import { digestOf, isWellFormedSecret, type Token, withUnsettled } from './token.js';
+import { digestOf, isWellFormedSecret, withUnsettled } from './token.js';
 import { DATABASE_WAIT_MS, withDatabaseTimeout } from './database-timeout.js';
 
 const RECHECK_AFTER_MS = 30_000;
