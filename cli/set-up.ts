@@ -32,7 +32,7 @@ export const asOption = value(
   oneOf(...PROFILE_NAMES),
   `set up the command as if it were called NAME: ${PROFILE_NAMES.join(', ')} (default: the name of its file)`,
 );
-export const modelOption = text('--model <NAME>', 'model, for commands whose configuration must name one: cn');
+export const modelOption = text('--model <NAME>', 'model, for commands whose configuration must name one: cn', 'model');
 
 /** @returns that of any program if the name is unknown. @throws {Failure} if it needs a model and none is given. */
 export function profileFor(name: string, model: string | undefined): Profile {
