@@ -76,6 +76,8 @@ const program = (title: string, more: (target: Common) => Record<string, string>
 
 export const ANY_PROGRAM: Profile = program('a program');
 
+const geminiSettings = json({ security: { auth: { selectedType: 'gemini-api-key' } } });
+
 const openCodeProvider = (target: Common, apiKey: string) => ({
   provider: { [named(target.dialect)]: { options: { baseURL: versioned(target), apiKey } } },
 });
@@ -190,13 +192,14 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
   gemini: {
     title: 'Gemini CLI',
     dialects: ['gemini'],
+    // The login that a person's settings select takes precedence over variables. Only files of root may take precedence over those.
     run: (target) => ({
-      variables: { ...variables(target), GEMINI_CLI_SYSTEM_SETTINGS_PATH: `${target.folder}/settings.json` },
-      files: { 'settings.json': json({ security: { auth: { selectedType: 'gemini-api-key' } } }) },
+      variables: { ...variables(target), GEMINI_CLI_HOME: target.folder },
+      files: { '.gemini/settings.json': geminiSettings },
     }),
     connect: (target) => ({
       variables: variables(target),
-      files: { '~/.gemini/settings.json': json({ security: { auth: { selectedType: 'gemini-api-key' } } }) },
+      files: { '~/.gemini/settings.json': geminiSettings },
     }),
   },
   opencode: {

@@ -1,7 +1,7 @@
 /** Shared parts of `llmp run` and `llmp connect`: from a command's profile to variables, arguments and files. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { type Kind, oneOf } from '../config/kinds.js';
 import type { Dialect } from '../daemon/api/providers.js';
 import { shellWord, visible } from '../console/escape.js';
@@ -80,7 +80,11 @@ export class SetUpFolder {
   readonly path = mkdtempSync(join(tmpdir(), 'llmp-run-'));
 
   write(files: Readonly<Record<string, string>>): void {
-    for (const [name, content] of Object.entries(files)) writeFileSync(join(this.path, name), content, { mode: 0o600 });
+    for (const [name, content] of Object.entries(files)) {
+      const file = join(this.path, name);
+      mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+      writeFileSync(file, content, { mode: 0o600 });
+    }
   }
 
   /** Also what the command has written there. */
