@@ -37,6 +37,7 @@ export class ClientMessages {
     false,
     true,
   );
+  /** Whether the current message may be a request, as far as it has arrived. */
   wantsPayload = true;
   #isObject = false;
   /** How many requests for a response the current message has. */
@@ -47,11 +48,6 @@ export class ClientMessages {
   hasType = false;
   /** The model that is requested. */
   model: string | null = null;
-
-  /** Whether the current message may be a request, as far as it has arrived. */
-  get mayBeRequest(): boolean {
-    return this.wantsPayload;
-  }
 
   /** @see MessageReceiver. Binary messages are read like text, because some providers do so. */
   begin(): void {

@@ -67,6 +67,8 @@ export class WebSocketTunnel {
   #isWaiting = false;
   #isUpstreamBusy = false;
   #isClientBusy = false;
+  /** What will be read from the provider again, and is counted already. */
+  #countedBytes = 0;
   /** Responses that the provider has begun by itself and whose units are awaited. */
   #unpaid = 0;
   /** The last message of the client was refused. Those before it still get their responses. */
@@ -302,18 +304,33 @@ export class WebSocketTunnel {
   readonly #onUpstreamChunk = (chunk: Buffer) => {
     const { record, idleTimer } = this.#owner;
     const frames = this.#fromUpstream;
-    record.bytesOut += chunk.length;
+    // Before it is read: that may end a response, whose record has the bytes so far.
+    record.bytesOut += chunk.length - this.#countedBytes;
+    this.#countedBytes = 0;
     idleTimer.touch();
     for (let at = 0; at < chunk.length && !frames.isMalformed;) {
       at = frames.read(chunk, at);
-      if (!this.#isDone) continue;
-      this.#toClient.send(chunk.subarray(0, at));
+      if (!this.#isDone && this.#unpaid === 0) continue;
+      this.#toTheClient(chunk.subarray(0, at));
       this.#endIfDone();
+      if (this.#unpaid > 0 && !this.#owner.isClosed()) this.#readLater(chunk.subarray(at));
       return;
     }
-    if (!this.#toClient.send(chunk)) this.#isClientBusy = true;
-    if (this.#isClientBusy || this.#unpaid > 0) this.#upstream.pause();
+    this.#toTheClient(chunk);
   };
+
+  #toTheClient(bytes: Buffer): void {
+    if (this.#toClient.send(bytes)) return;
+    this.#isClientBusy = true;
+    this.#upstream.pause();
+  }
+
+  #readLater(rest: Buffer): void {
+    this.#upstream.pause();
+    if (rest.length === 0) return;
+    this.#countedBytes = rest.length;
+    this.#upstream.unshift(rest);
+  }
 
   /** The client has closed its side. The upstream has been notified of that, and may finish. */
   clientEnded(): void {

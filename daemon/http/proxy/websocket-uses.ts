@@ -221,11 +221,15 @@ export class WebSocketUses {
     return isPaid ? undefined : this.#drawUnasked();
   }
 
-  async #drawUnasked(): Promise<void> {
+  #drawUnasked(): undefined | Promise<void> {
     this.#unasked += 1;
     this.#isFlooded = this.#unasked > MAX_UNASKED || this.#running.length > MAX_OPEN;
-    if (this.#isFlooded) throw malformedResponse(new Error('responses that nobody asked for'));
-    await this.#draw(false);
+    if (this.#isFlooded) return Promise.reject(malformedResponse(new Error('responses that nobody asked for')));
+    try {
+      return this.#draw(false);
+    } catch (error) {
+      return Promise.reject(asRefusal(error));
+    }
   }
 
   /**
