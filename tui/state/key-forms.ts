@@ -13,7 +13,7 @@ export const newProjectForm = (): Dialog =>
       purpose: { for: 'new-project' },
       title: 'New project',
       action: 'Create',
-      fields: [textField('Name', { width: 40 }), ...providerFields(), keyField(), checkField(), missingUsageField()],
+      fields: [textField('Name', { width: 40 }), ...providerFields(), missingUsageField(), keyField(), checkField()],
     },
     'field',
   );

@@ -64,10 +64,10 @@ export const setProviderForm = (project: WireProject): Dialog =>
       ],
       fields: [
         ...providerFields(project),
+        missingUsageField(project),
         keyField('empty: keep the key, on the same host'),
         reasonField(),
         checkField(),
-        missingUsageField(project),
       ],
     },
     'field',
