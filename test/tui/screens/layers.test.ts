@@ -33,7 +33,10 @@ describe('dialog', () => {
   });
 
   it("never shows the provider's key", () => {
-    const it = scene({ tab: 'projects' }).press('n').goesTo("Provider's key").press(...'sk-live'.split(''));
+    const it = scene({ tab: 'projects' })
+      .press('n')
+      .goesTo("Provider's key")
+      .press(...'sk-live'.split(''));
     expect(screenText(it.state)).to.contain('[ •••••••█').and.to.not.contain('sk-live');
   });
 
