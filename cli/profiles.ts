@@ -150,7 +150,9 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
         `model_providers.llmp={name="llmp",base_url=${JSON.stringify(target.url)},env_key="OPENAI_API_KEY",wire_api="responses"}`,
       ],
     }),
-    connect: ({ url, tokenFile }) => ({
+    // Not with `auth.command`, which would read the file: Codex then asks for the list of models four times at each start.
+    connect: ({ url, token }) => ({
+      variables: { LLMP_TOKEN: token },
       files: {
         '~/.codex/config.toml': [
           'model_provider = "llmp"',
@@ -158,11 +160,8 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
           '[model_providers.llmp]',
           'name = "llmp"',
           `base_url = ${JSON.stringify(url)}`,
+          'env_key = "LLMP_TOKEN"',
           'wire_api = "responses"',
-          '',
-          '[model_providers.llmp.auth]',
-          'command = "cat"',
-          `args = [${JSON.stringify(tokenFile)}]`,
           '',
         ].join('\n'),
       },

@@ -1,11 +1,11 @@
 /** Shared parts of `llmp run` and `llmp connect`: from a command's profile to variables, arguments and files. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { type Kind, oneOf } from '../config/kinds.js';
 import type { Dialect } from '../daemon/api/providers.js';
 import { shellWord, visible } from '../console/escape.js';
-import { usage } from '../console/failure.js';
+import { EXIT, Failure, usage } from '../console/failure.js';
 import type { View } from '../console/table.js';
 import { serverOf } from './connection/server.js';
 import { value, text } from './option.js';
@@ -77,7 +77,22 @@ export function merged(setUps: readonly SetUp[]): Required<SetUp> {
 
 /** A private folder for the files that a command is pointed at. */
 export class SetUpFolder {
-  readonly path = mkdtempSync(join(tmpdir(), 'llmp-run-'));
+  #path: string | null = null;
+
+  /** It is created at first: most commands need none. @throws {Failure} if that is not possible. */
+  get path(): string {
+    try {
+      return (this.#path ??= mkdtempSync(join(resolve(tmpdir()), 'llmp-run-')));
+    } catch (error) {
+      const why = (error as NodeJS.ErrnoException).code ?? 'failed';
+      throw new Failure(EXIT.notExecutable, `cannot create a folder in ${tmpdir()}`, {
+        why,
+        code: 'command_not_executable',
+        advice: 'Set TMPDIR to a folder that you can write to',
+        cause: error,
+      });
+    }
+  }
 
   write(files: Readonly<Record<string, string>>): void {
     for (const [name, content] of Object.entries(files)) {
@@ -88,8 +103,14 @@ export class SetUpFolder {
   }
 
   /** Also what the command has written there. */
-  remove(): void {
-    rmSync(this.path, { recursive: true, force: true });
+  remove(output: Output): void {
+    if (this.#path === null) return;
+    try {
+      // Processes that the command left behind may still write to it.
+      rmSync(this.#path, { recursive: true, force: true, maxRetries: 3 });
+    } catch (error) {
+      output.warn(`could not remove ${this.#path}: ${(error as NodeJS.ErrnoException).code ?? 'failed'}`);
+    }
   }
 }
 

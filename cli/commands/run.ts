@@ -13,7 +13,7 @@ import { flag, valuesOf } from '../option.js';
 import { visible } from '../../console/escape.js';
 import { EXIT, Failure, failureOf, usage } from '../../console/failure.js';
 import { issuingOptions, tokenWanted } from './issuing.js';
-import { ANY_PROGRAM } from '../profiles.js';
+import { ANY_PROGRAM, type Target } from '../profiles.js';
 import { environmentFor, SDK_NAMES, type SdkName } from '../sdk-variables.js';
 import {
   asOption,
@@ -85,10 +85,18 @@ export const runCommand = command({
     }));
     // The command is a client: it must not be able to issue more tokens, or read the daemon's data.
     const inherited = withoutSecrets(shell.env);
-    const setUp = (token: string, folder: string) =>
-      merged(targets.map((target) => profile.run({ ...target, token, folder })));
+    const setUp = (token: string, folder: Pick<SetUpFolder, 'path'>) => {
+      const pointed = (target: (typeof targets)[number]): Target => ({
+        ...target,
+        token,
+        get folder() {
+          return folder.path;
+        },
+      });
+      return merged(targets.map((target) => profile.run(pointed(target))));
+    };
     if (options.dryRun) {
-      await show(setUp('sk-wt-…', 'FOLDER'), args, inherited, output);
+      await show(setUp('sk-wt-…', { path: 'FOLDER' }), args, inherited, output);
       return EXIT.done;
     }
     await client.confirmChange();
@@ -101,13 +109,13 @@ export const runCommand = command({
       if (signals.first) return signals.exitCode;
       const folder = new SetUpFolder();
       try {
-        const { variables, args: front, files } = setUp(issued.token, folder.path);
+        const { variables, args: front, files } = setUp(issued.token, folder);
         folder.write(files);
         if (profile === ANY_PROGRAM) output.note(`Set ${Object.keys(variables).join(', ')} for ${visible(name)}.`);
         const env = environmentFor(sdks, variables, inherited);
         return await runChild(file, () => signals.forwardTo(shell.spawn(file, [...front, ...rest], env)));
       } finally {
-        folder.remove();
+        folder.remove(output);
       }
     } finally {
       await revoke(issued, client, invocation);

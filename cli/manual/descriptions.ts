@@ -154,9 +154,9 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
   },
   connect: {
     description: [
-      'Prints the settings that point an agent or a program at the daemon permanently: lines for the profile of the shell, or the content of the file that the agent reads. They contain the path of the token file, and the token is read from there each time. Nothing is written, and no secret is printed.',
+      'Prints the settings that point an agent or a program at the daemon permanently: lines for the profile of the shell, or the content of the file that the agent reads. They contain the path of the token file: the token is read from there when the shell or the agent starts. Nothing is written, and no secret is printed.',
       'The daemon is asked for the API of the project with the token in the file; no management token is needed. With `--for` it is not asked. Replace the content of the file when the token expires: the settings stay the same.',
-      'Keep settings of the agent that are already in the file: add the printed ones to them. `llmp run` needs no settings.',
+      'Settings of the agent that are already in its file stay: add the printed ones to them. `llmp run` needs no settings.',
     ],
     exitStatus:
       '2 if the command cannot speak the API of the project; 1 if the token is unknown, expired or revoked. For other codes see llmp(1).',

@@ -211,6 +211,14 @@ describe('agents', () => {
     });
   }
 
+  it('only commands that need a folder get one', async () => {
+    const nowhere = { TMPDIR: join(bin, 'missing') };
+    expect((await run('openai', ['-q', '--', join(bin, 'codex')], nowhere)).exitCode).to.equal(0);
+    const { exitCode, out, err } = await run('anthropic', ['--', join(bin, 'claude')], nowhere);
+    expect({ exitCode, out }).to.deep.equal({ exitCode: 126, out: '' });
+    expect(err).to.contain('cannot create a folder in').and.to.contain('Revoked');
+  });
+
   it('-n shows the set-up and neither issues a token nor starts the command', async () => {
     const before = ((await daemon.manage('GET', '/manage/tokens')).body as unknown[]).length;
     const situation = { env: { ...env, GROQ_API_KEY: canary('upstream') } };
