@@ -234,7 +234,7 @@ export class WebSocketUses {
 
   /**
    * In the Realtime API an error may be about anything that the client has sent, such as a `response.create` while another response is
-   * running. Whoever waited for a response that never begins would wait forever.
+   * running. A client that waited for a response that never begins would wait forever.
    */
   #doubt(error: string | null): void {
     const response = this.#asked.shift();
