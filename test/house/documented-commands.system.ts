@@ -1,6 +1,6 @@
 /** The commands in the documentation, as a reader pastes them: the quick start of the README at a terminal, and blocks of docs/. */
 import { execFile } from 'node:child_process';
-import { chmodSync, copyFileSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { delimiter, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
@@ -193,6 +193,7 @@ describe('the commands in docs/', function () {
         // Commands of a page that stop all traffic are undone, so that those after it find the state that they assume.
         if (command.startsWith('llmp project deactivate')) await sh('llmp project activate web');
       }
+      rmSync(join(folder, 'llmp-token'), { force: true });
     });
   }
 
