@@ -5,7 +5,7 @@ const { join } = require('node:path');
 
 const FOLDER = join(__dirname, '../dist/test');
 /** Rings of their own. */
-const APART = /^(?:deployments|sdks|clients)\//;
+const APART = /^(?:deployments|sdks|agents|clients)\//;
 
 /** Tests that speak no HTTP, or speak it as other tests do: a newer release of Node.js is unlikely to change their results. */
 const INDEPENDENT_OF_PLATFORM = /^(?:cli|config|console|core|house|metrics|tui)\//;
