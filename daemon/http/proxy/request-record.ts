@@ -80,6 +80,8 @@ export class RequestRecord implements Completed {
   connection: { facts(context: CaptureContext): Readings } | null = null;
   /** Whether it is a use once it is forwarded. The responses on a WebSocket are uses of their own. */
   isUse = true;
+  /** Whether the records of its responses say everything, so that it needs none itself. */
+  isRecordedInParts = false;
   #subject: KnownSubject | null = null;
   #clientIp: string | null = null;
   #code: string | null = null;
@@ -157,6 +159,7 @@ export class RequestRecord implements Completed {
       upstreamKey: this.pass?.upstreamKey ?? null,
     });
     const { model, usage, requestBody, responseBody, error } = read ?? NO_READINGS;
+    if (this.isRecordedInParts && usage === null) return;
     if (error !== null) this.#providerReportedError(error);
     const ended = this.#ended();
     ended.model = model;

@@ -258,6 +258,7 @@ export class WebSocketUses {
     for (const response of open) this.#add({ ...response, outcome: response.error === null ? cut : 'provider_error' });
     const record = this.#record;
     record.isUse &&= this.#hasSpareUnit;
+    record.isRecordedInParts = this.#count > 0 && !record.isUse && (outcome === 'ok' || open.length > 0);
     record.bytesIn -= this.#bytesIn;
     record.bytesOut -= this.#bytesOut;
   }
