@@ -251,7 +251,7 @@ describe(`llmp tui, in a real terminal${WITHOUT_TMUX}`, function () {
       await it.press('3', 'n');
       await it.shows(/New project/);
       await it.type('night');
-      await it.press('Tab', 'Tab');
+      await it.press('Tab', 'Tab', 'Tab');
       await it.typeSecret('sk-a-key-of-the-provider');
       await it.press('Enter', 'Enter');
       // There is no provider.

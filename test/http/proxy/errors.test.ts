@@ -421,11 +421,8 @@ describe('the documentation on SDKs', () => {
   const page = (name: string) => readFileSync(join(import.meta.dirname, '../../../../docs', name), 'utf8');
 
   it('explains how to prevent openai-agents from sending the token to OpenAI with its traces (finding D8)', () => {
-    const [line = ''] = page('clients/README.md')
-      .split('\n- ')
-      .filter((item) => item.startsWith('**openai-agents**'));
     for (const word of ['api.openai.com', 'OPENAI_AGENTS_DISABLE_TRACING=1', 'set_tracing_disabled(True)', 'token']) {
-      expect(line).to.include(word);
+      expect(page('clients/openai-agents.md')).to.include(word);
     }
   });
 
