@@ -41,6 +41,7 @@ const ALLOWED_FINDINGS: [code: string, text: RegExp, why: string][] = [
   ],
   [REJECTED, /words must be/, 'regular expression engines differ in what a space is'],
   [REJECTED, /url must be a path that is forwarded/, 'a pattern cannot express the plain form of a path'],
+  [REJECTED, /\[412\][\s\S]*precondition_failed/, 'a generated ETag is that of no version'],
   [REJECTED, /Last-Event-ID must be/, 'the ID comes from the daemon and cannot be generated'],
   [
     'ST204',

@@ -186,10 +186,14 @@ export class System {
     return { items, pages, total };
   }
 
-  /** A request on /v1 with a token: through nginx if there is one. */
+  /** The address of /v1: nginx if there is one. */
+  clientUrl(at?: number): string {
+    return this.#nginx?.url ?? this.instance(at).url;
+  }
+
+  /** A request on /v1 with a token. */
   call(secret: string, path = '/v1/models', init: RequestInit & { at?: number } = {}): Promise<Response> {
-    const base = this.#nginx?.url ?? this.instance(init.at).url;
-    return fetch(base + path, {
+    return fetch(this.clientUrl(init.at) + path, {
       ...init,
       headers: { authorization: `Bearer ${secret}`, ...(init.headers as Record<string, string> | undefined) },
     });

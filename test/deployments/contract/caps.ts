@@ -46,7 +46,7 @@ export function behavesAtCaps(given: ContractContext): void {
       let asked = 0;
       try {
         const clients = Array.from({ length: 6 }, (_, n) =>
-          realtime.client(`${given.system.instance(n).url}/v1/responses`, token.token),
+          realtime.client(`${given.system.clientUrl(n)}/v1/responses`, token.token),
         );
         await Promise.all(clients.map((client) => once(client, 'open')));
         for (const { socket } of realtime.conversations) {
