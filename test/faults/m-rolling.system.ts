@@ -211,7 +211,14 @@ for (const { name, without, instances } of FRONTS) {
     });
 
     it('clients reach every default prefix and /token/self, and nothing beside them', async () => {
-      for (const target of ['/v1/models', '/v1beta/models', '/openai/models', '/ws/live', '/token/self', '/token/self?a=b']) {
+      for (const target of [
+        '/v1/models',
+        '/v1beta/models',
+        '/openai/models',
+        '/ws/live',
+        '/token/self',
+        '/token/self?a=b',
+      ]) {
         const answer = await ask(front.url, head(`GET ${target}`, null));
         expect([answer.status, answer.json.code], target).to.deep.equal([401, 'unauthorized']);
       }
