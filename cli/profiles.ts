@@ -5,7 +5,6 @@
  * take precedence over a variable, it uses what takes precedence over those: arguments, or files in a folder of their own.
  */
 import type { Dialect } from '../daemon/api/providers.js';
-import { shellWord } from '../console/escape.js';
 import { SDK_NAMES, SDKS, variablesOf } from './sdk-variables.js';
 
 /** What a command is pointed at. */
@@ -179,14 +178,8 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
         files: { 'settings.json': json({ env: { ...env, ANTHROPIC_API_KEY: '' }, apiKeyHelper: '' }) },
       };
     },
-    connect: ({ url, tokenFile }) => ({
-      files: {
-        '~/.claude/settings.json': json({
-          env: { ANTHROPIC_BASE_URL: url },
-          apiKeyHelper: `cat ${shellWord(tokenFile)}`,
-        }),
-      },
-    }),
+    // Not `apiKeyHelper`: with one, Claude Code retries a refusal ten times, and shows nothing meanwhile.
+    connect: ({ url, token }) => ({ variables: { ANTHROPIC_BASE_URL: url, ANTHROPIC_AUTH_TOKEN: token } }),
   },
   gemini: {
     title: 'Gemini CLI',

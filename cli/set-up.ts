@@ -75,6 +75,19 @@ export function merged(setUps: readonly SetUp[]): Required<SetUp> {
   };
 }
 
+const PROXY = /^(?:https?|all)_proxy$/i;
+const LOOPBACK = /^(?:localhost|127\.[\d.]+|\[::1\])$/;
+
+/** Variables that keep a command from asking a proxy for a daemon on this machine, which the proxy cannot reach. */
+export function directAccess(urls: readonly string[], inherited: NodeJS.ProcessEnv): SetUp['variables'] {
+  const hosts = urls.map((url) => new URL(url).hostname).filter((host) => LOOPBACK.test(host));
+  if (hosts.length === 0 || !Object.keys(inherited).some((name) => PROXY.test(name))) return {};
+  const given = inherited.NO_PROXY ?? inherited.no_proxy ?? '';
+  const list = [...(given === '' ? [] : [given]), ...new Set(hosts)].join(',');
+  // Programs differ in which of them they read.
+  return { NO_PROXY: list, no_proxy: list };
+}
+
 /** A private folder for the files that a command is pointed at. */
 export class SetUpFolder {
   #path: string | null = null;

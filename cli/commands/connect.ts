@@ -11,6 +11,7 @@ import { command, type Invocation } from '../command.js';
 import { connectionTo } from '../connection/connection.js';
 import { tokenSelf } from '../connection/token-self.js';
 import { text, value } from '../option.js';
+import type { Output } from '../output.js';
 import { ANY_PROGRAM, type PermanentSetUp, PROFILE_NAMES } from '../profiles.js';
 import { isToken } from '../sdk-variables.js';
 import { baseUrlOption, checkDialects, modelOption, originOf, profileFor, urlOf } from '../set-up.js';
@@ -59,7 +60,7 @@ export const connectCommand = command({
     const target = { dialect, url, model: options.model ?? '', token: TOKEN, tokenFile };
     const setUp = profile.connect?.(target) ?? { variables: profile.run({ ...target, folder: '' }).variables };
     if (profile === ANY_PROGRAM) output.note(`These are the variables of the SDK: ${visible(name)} is not known.`);
-    if (output.format === 'table') output.text(textOf(setUp, tokenFile));
+    if (output.format === 'table') printBlocks(setUp, tokenFile, output);
     else await output.one(dataOf(name, dialect, setUp, tokenFile), connectView);
     return EXIT.done;
   },
@@ -105,11 +106,16 @@ const wordOf = (text: string, tokenFile: string): string =>
 const exportsOf = (variables: Readonly<Record<string, string>>, tokenFile: string): string[] =>
   Object.entries(variables).map(([name, text]) => `export ${name}=${wordOf(text, tokenFile)}`);
 
-function textOf({ variables = {}, files = {} }: PermanentSetUp, tokenFile: string): string {
+/** A single block can be appended to its file by the shell, so its place is not part of the output. */
+function printBlocks({ variables = {}, files = {} }: PermanentSetUp, tokenFile: string, output: Output): void {
   const lines = exportsOf(variables, tokenFile);
-  const blocks = Object.entries(files).map(([path, content]) => `# In ${path}:\n${content.trimEnd()}`);
-  if (lines.length > 0) blocks.push([...(blocks.length > 0 ? ['# In ~/.profile:'] : []), ...lines].join('\n'));
-  return blocks.join('\n\n');
+  const blocks = Object.entries(files).map(([path, content]) => ({ path, text: content.trimEnd() }));
+  if (lines.length > 0) blocks.push({ path: '~/.profile', text: lines.join('\n') });
+  const [only] = blocks;
+  if (only && blocks.length === 1) {
+    output.note(`In ${only.path}:`);
+    output.text(only.text);
+  } else output.text(blocks.map(({ path, text: block }) => `# In ${path}:\n${block}`).join('\n\n'));
 }
 
 interface Connected {

@@ -26,6 +26,7 @@ import {
   SetUpFolder,
   show,
   urlOf,
+  directAccess,
 } from '../set-up.js';
 import { SignalRelay } from '../signals.js';
 import { shortId } from '../../console/views.js';
@@ -93,7 +94,13 @@ export const runCommand = command({
           return folder.path;
         },
       });
-      return merged(targets.map((target) => profile.run(pointed(target))));
+      const direct = {
+        variables: directAccess(
+          targets.map(({ url }) => url),
+          inherited,
+        ),
+      };
+      return merged([...targets.map((target) => profile.run(pointed(target))), direct]);
     };
     if (options.dryRun) {
       await show(setUp('sk-wt-…', { path: 'FOLDER' }), args, inherited, output);
