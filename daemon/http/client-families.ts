@@ -115,7 +115,7 @@ export const SDKS: readonly Family[] = [
     format: 'openai',
     // As the provider itself does. aider gives up after this, but not after a 403.
     finalStatus: never5xx(401),
-    note: "Obey `X-Should-Retry`, except Mistral's and go-openai. Some programs with these SDKs retry a 429 on their own for one to five minutes: aider (a 403 too), Continue, gptme, mini-swe-agent and smolagents. Their requests are those of the SDK, so they cannot be told apart.",
+    note: "Obey `X-Should-Retry`, except Mistral's and go-openai. Some programs with these SDKs retry a 429 on their own for one to five minutes: aider and mini-swe-agent (a 403 too), Continue, gptme and smolagents. Their requests are those of the SDK, so they cannot be told apart.",
   },
 ];
 
