@@ -319,7 +319,8 @@ describe('responses that others wait for', function () {
       },
       30_000,
     );
-    // The limit is 65 MB with a response of the maximum size. Copies that are being made and garbage come to that.
-    expect(most, 'memory of 384 MB that are sent').to.be.below(195e6);
+    // The limit is 65 MB with a response of the maximum size. Copies that are being made and garbage come to that: 130 to 210 MB. Without
+    // the limit it is 390 to 450.
+    expect(most, 'memory of 384 MB that are sent').to.be.below(280e6);
   });
 });
