@@ -1,4 +1,4 @@
-/** An agent as a process, in a home directory of its own and without the variables of whoever runs the tests. */
+/** An agent as a process, in a home directory of its own and without the variables of the user who runs the tests. */
 import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

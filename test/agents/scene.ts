@@ -67,7 +67,7 @@ interface Arrivals {
 const LLMP = join(import.meta.dirname, '../../cli/llmp.cjs');
 const JOB_LIMIT_MS = 60_000;
 
-/** Variables with keys of whoever starts `llmp run`. An agent must not find them. */
+/** Variables with the keys of the user who starts `llmp run`. An agent must not find them. */
 const OWN_KEYS = ['OPENAI_API_KEY', 'CODEX_API_KEY', 'ANTHROPIC_API_KEY', 'ANTHROPIC_AUTH_TOKEN', 'GEMINI_API_KEY'];
 
 export class Scene {

@@ -78,7 +78,7 @@ export class ClientMessages {
     const { values, repeated } = this.#scanner;
     const type = textOf(values[TYPE]);
     this.hasType ||= type !== null;
-    const endsTurn = values.slice(FIRST_TURN).includes('t');
+    const endsTurn = values.includes('t', FIRST_TURN);
     if (type !== 'response.create' && !endsTurn && (repeated & (1 << TYPE)) === 0) return;
     this.requests += 1;
     this.isWarmUp = values[GENERATE] === 'f' && repeated === 0;
