@@ -44,6 +44,8 @@ import { Settlement } from './settlement.js';
 import { digestOf, isWellFormedSecret, withUnsettled } from './token.js';
 import { DATABASE_WAIT_MS, withDatabaseTimeout } from './database-timeout.js';
 
+// A request that was admitted in time may go on after its token has expired.
+const BEFORE_EXPIRY = -Infinity;
 const RECHECK_AFTER_MS = 30_000;
 const RECHECK_DURING_OUTAGE_MS = 1_000;
 // Reads for holders of tokens must not occupy the database connections that admission needs.
@@ -133,7 +135,7 @@ export class Admission {
    */
   admit(secret: string, digest = digestOf(secret)): Pass | Promise<Pass> {
     const account = this.#cachedAccount(digest);
-    if (account && this.#passes(account)) return this.#createPass(account);
+    if (account && this.#verdictOn(account) === null) return this.#createPass(account);
     // From here on all requests take the same path, so that the timing of a refusal does not reveal its reason.
     if (!isWellFormedSecret(secret)) throw unauthorized(); // Typos and guesses never reach the database.
     return withDatabaseTimeout(this.#clock, DATABASE_WAIT_MS, (isLate) => this.#admitAfterWaiting(digest, isLate));
@@ -345,15 +347,15 @@ export class Admission {
     for (const { inFlight } of busy) for (const pass of inFlight.all()) pass.changeSeq = -1;
     for (const account of busy) {
       await this.#read(account.digest);
-      const end = this.#refusalFor(account);
-      if (end) for (const pass of account.inFlight.all()) this.#end(pass, end());
+      const reason = this.#reasonToEnd(account);
+      if (reason) for (const pass of account.inFlight.all()) this.#end(pass, reason());
     }
   }
 
-  #refusalFor({ digest, known }: Account): (() => Refusal) | null {
+  /** Why requests in flight of this account must end. Null also while its state is unknown. */
+  #reasonToEnd({ digest, known }: Account): Reason | null {
     if (!known) return this.#accounts.isMissing(digest) ? unauthorized : null;
-    if (!known.token.isActive) return tokenRevoked;
-    return known.projectIsActive ? null : projectInactive;
+    return reasonAgainst(known, BEFORE_EXPIRY);
   }
 
   /** Gives back units of these tokens, which other instances wait for. */
@@ -428,28 +430,28 @@ export class Admission {
     return account && isCached(account) && this.#clock.monotonic() < account.known.recheckAtMs ? account : undefined;
   }
 
-  /** Whether checks (a) to (d) all pass. */
-  #passes({ known: { token, projectIsActive }, isCapped, units }: CachedAccount): boolean {
-    return token.isActive && this.#clock.now() < token.expiresAtMs && projectIsActive && (!isCapped || units > 0);
+  /**
+   * Checks (a) to (d): the one rule for admission, draws and confirmations.
+   *
+   * @returns null if they pass, or why not; `waits` when only a unit of the cap is missing and may still become available.
+   */
+  #verdictOn({ known, isCapped, units, exhaustedUntilMs }: CachedAccount): Reason | 'waits' | null {
+    const reason = reasonAgainst(known, this.#clock.now());
+    if (reason || !isCapped || units > 0) return reason;
+    return this.#clock.monotonic() < exhaustedUntilMs ? limitReached : 'waits';
   }
 
-  /**
-   * Checks (a) to (d).
-   *
-   * @returns false when only a unit of the cap is missing and may still become available.
-   */
+  /** @returns false when a unit must be waited for. */
   #check(account: CachedAccount): boolean {
-    this.#checkUsable(account.known);
-    if (!account.isCapped || account.units > 0) return true;
-    if (this.#clock.monotonic() < account.exhaustedUntilMs) throw limitReached();
-    return false;
+    const verdict = this.#verdictOn(account);
+    if (verdict === null || verdict === 'waits') return verdict === null;
+    throw verdict();
   }
 
   /** Checks (a) to (c). */
-  #checkUsable({ token, projectIsActive }: KnownToken): void {
-    if (!token.isActive) throw tokenRevoked();
-    if (this.#clock.now() >= token.expiresAtMs) throw tokenExpired();
-    if (!projectIsActive) throw projectInactive();
+  #checkUsable(known: KnownToken): void {
+    const reason = reasonAgainst(known, this.#clock.now());
+    if (reason) throw reason();
   }
 
   #createPass(account: CachedAccount): Pass {
@@ -530,6 +532,17 @@ export class Admission {
   }
 }
 
+/** Why a request is refused: creates its refusal. */
+type Reason = () => Refusal;
+
+/** Checks (a) to (c). A new reason to refuse a token belongs here, and takes effect at every step. */
+function reasonAgainst({ token, projectIsActive }: KnownToken, nowMs: number): Reason | null {
+  if (!token.isActive) return tokenRevoked;
+  if (nowMs >= token.expiresAtMs) return tokenExpired;
+  if (!projectIsActive) return projectInactive;
+  return null;
+}
+
 type CachedAccount = Account & { known: AccountSnapshot };
 
 function isCached(account: Account): account is CachedAccount {
@@ -537,7 +550,7 @@ function isCached(account: Account): account is CachedAccount {
 }
 
 /** The changes that end requests in flight, and the refusal for clients that have not received a response yet. */
-const ENDING_REFUSALS: Partial<Record<Change['kind'], () => Refusal>> = {
+const ENDING_REFUSALS: Partial<Record<Change['kind'], Reason>> = {
   'token.revoked': tokenRevoked,
   'tokens.revoked': tokenRevoked,
   'project.deactivated': projectInactive,
