@@ -1,5 +1,6 @@
 import eslint from '@eslint/js';
 import tseslint from 'typescript-eslint';
+import words from './eslint.words.js';
 
 const PRIVATE_BY_TYPE_ALONE = {
   // A constructor has no name that could be private.
@@ -9,7 +10,18 @@ const PRIVATE_BY_TYPE_ALONE = {
 
 export default tseslint.config(
   { ignores: ['dist/', 'node_modules/', 'data/', 'release/'] },
-  eslint.configs.recommended,
+  { files: ['**/*.{js,cjs,mjs,ts,tsx}'], extends: [eslint.configs.recommended] },
+  {
+    files: ['*.md', 'docs/**/*.md', 'man/*.[1-8]', 'config/**/*.{json,yaml,service,conf,cfg,example}'],
+    plugins: { words },
+    language: 'words/text',
+    rules: { 'words/unwanted': 'error' },
+  },
+  {
+    files: ['{config,console,cli,tui,daemon,migrations}/**/*.{ts,tsx}'],
+    plugins: { words },
+    rules: { 'words/unwanted': 'error' },
+  },
   {
     // They are compiled elsewhere, with clients that are generated there: here their types are not known.
     files: ['test/clients/programs/*.ts'],

@@ -1,10 +1,14 @@
 /** The documentation: its links, its commands, and its length. */
-import { existsSync, readdirSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { expect } from 'chai';
 import { parse } from '../../cli/parser.js';
 import type { Shell } from '../../cli/shell.js';
-import { proseOf, ROOT, textOf } from './words.js';
+
+const ROOT = resolve(import.meta.dirname, '../../..');
+const textOf = (file: string) => readFileSync(join(ROOT, file), 'utf8');
+/** Markdown without its blocks of code, and without code in a line. */
+const proseOf = (markdown: string) => markdown.replace(/^ *```[^]*?^ *```$/gm, '').replace(/`[^`\n]*`/g, '');
 
 const AT_TOP = ['README.md', 'SECURITY.md', 'CONTRIBUTING.md', 'ARCHITECTURE.md'];
 const PAGES = [
