@@ -1,11 +1,4 @@
-import type { QueryInterface, Transaction } from 'sequelize';
 import type { Schema } from './schema.js';
-
-export interface MigrationContext {
-  schema: Schema;
-  queryInterface: QueryInterface;
-  transaction: Transaction;
-}
 
 export interface Migration {
   /** Names sort in the order of application. A name never changes once released. */
@@ -13,5 +6,5 @@ export interface Migration {
   /** The oldest build that still works with the schema after this migration. */
   minBuild: string;
   /** Must be repeatable: it may have run before, completely or in part. */
-  up(context: MigrationContext): Promise<void>;
+  up(schema: Schema): Promise<void>;
 }

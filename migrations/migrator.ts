@@ -5,37 +5,13 @@
  * every table change on its own; there a migration may be left half done, and is then run again.
  */
 import { QueryTypes, type Sequelize, type Transaction } from 'sequelize';
-import { firstTables } from './0001-first-tables.js';
-import { auditOrder } from './0002-audit-order.js';
-import { usage } from './0003-usage.js';
-import { stateCounts } from './0004-state-counts.js';
-import { severalInstances } from './0005-several-instances.js';
-import { usageOutcomes } from './0006-usage-outcomes.js';
-import { people } from './0007-people.js';
-import { projectLastUse } from './0008-project-last-use.js';
-import { tokenTimes } from './0009-token-times.js';
-import { projectUpstream } from './0011-project-upstream.js';
-import { promptCache } from './0012-prompt-cache.js';
-import { missingUsage } from './0013-missing-usage.js';
+import { firstSchema } from './0001-first-schema.js';
 import { MigrationsLocked, whileAlone } from './lock.js';
 import type { Migration } from './migration.js';
 import { Schema } from './schema.js';
 import { SchemaTooNew } from './schema-too-new.js';
 
-const MIGRATIONS: readonly Migration[] = [
-  firstTables,
-  auditOrder,
-  usage,
-  stateCounts,
-  severalInstances,
-  usageOutcomes,
-  people,
-  projectLastUse,
-  tokenTimes,
-  projectUpstream,
-  promptCache,
-  missingUsage,
-];
+export const MIGRATIONS: readonly Migration[] = [firstSchema];
 const TABLE = 'schema_migrations';
 
 export interface MigrationStatus {
@@ -61,16 +37,24 @@ export class Migrator {
   readonly #database: Migratable;
   readonly #build: string;
   readonly #now: () => number;
+  readonly #migrations: readonly Migration[];
   #running: Promise<unknown> = Promise.resolve();
 
   /**
    * @param build the version of this build, for example 1.4.0.
    * @param now ms since the epoch.
+   * @param migrations in the order of application; tests add their own.
    */
-  constructor(database: Migratable, build: string, now: () => number = Date.now) {
+  constructor(
+    database: Migratable,
+    build: string,
+    now: () => number = Date.now,
+    migrations: readonly Migration[] = MIGRATIONS,
+  ) {
     this.#database = database;
     this.#build = build;
     this.#now = now;
+    this.#migrations = migrations;
   }
 
   async status(): Promise<MigrationStatus> {
@@ -78,7 +62,7 @@ export class Migrator {
     const names = new Set(rows.map((row) => row.name));
     return {
       current: rows.at(-1)?.name ?? null,
-      pending: MIGRATIONS.filter(({ name }) => !names.has(name)).map(({ name }) => name),
+      pending: this.#migrations.filter(({ name }) => !names.has(name)).map(({ name }) => name),
       applied: rows.map((row) => ({ name: row.name, appliedAtMs: row.applied_at })),
     };
   }
@@ -94,7 +78,7 @@ export class Migrator {
 
   /** Applied migrations that this build does not know. Unless `refuseNewerSchema` throws, it can use the schema all the same. */
   async newer(): Promise<string[]> {
-    const known = new Set(MIGRATIONS.map(({ name }) => name));
+    const known = new Set(this.#migrations.map(({ name }) => name));
     return (await this.#applied()).map(({ name }) => name).filter((name) => !known.has(name));
   }
 
@@ -116,7 +100,7 @@ export class Migrator {
    * error.
    */
   async #apply(pending: readonly string[]): Promise<MigrationStatus> {
-    for (const migration of MIGRATIONS.filter(({ name }) => pending.includes(name))) {
+    for (const migration of this.#migrations.filter(({ name }) => pending.includes(name))) {
       await this.#run(migration).catch((error: unknown) => {
         if (error instanceof MigrationsLocked) throw error;
         const why = error instanceof Error ? error.message : String(error);
@@ -136,8 +120,7 @@ export class Migrator {
         );
         // Another process may have applied it while we waited for the lock.
         if (await this.#isApplied(migration, transaction)) return;
-        const queryInterface = sequelize.getQueryInterface();
-        await migration.up({ schema: new Schema(queryInterface, transaction), queryInterface, transaction });
+        await migration.up(new Schema(sequelize.getQueryInterface(), transaction));
         await sequelize.query(`INSERT INTO ${TABLE} (name, min_build, applied_at) VALUES ($name, $build, $at)`, {
           bind: { name: migration.name, build: migration.minBuild, at: this.#now() },
           transaction,

@@ -57,21 +57,6 @@ export class Schema {
     await this.run(`CREATE ${isUnique ? 'UNIQUE' : ''} INDEX ${name} ON ${table} (${columns.join(', ')}) ${only}`);
   }
 
-  /** Replaces an index by one on other columns, or adds it. In one statement on MySQL, where a foreign key may need the index. */
-  async replaceIndex(table: string, columns: string[], name: string): Promise<void> {
-    if (this.isMysql && (await this.#hasIndex(table, name))) {
-      await this.run(`ALTER TABLE ${table} DROP INDEX ${name}, ADD INDEX ${name} (${columns.join(', ')})`);
-      return;
-    }
-    if (!this.isMysql) await this.removeIndex(table, name);
-    await this.addIndex(table, columns, name);
-  }
-
-  async removeIndex(table: string, name: string): Promise<void> {
-    if (this.isMysql && !(await this.#hasIndex(table, name))) return;
-    await this.#queryInterface.removeIndex(table, name, { transaction: this.#transaction });
-  }
-
   async #hasIndex(table: string, name: string): Promise<boolean> {
     const found = await this.#queryInterface.sequelize.query(`SHOW INDEX FROM ${table} WHERE Key_name = $name`, {
       bind: { name },
@@ -90,8 +75,8 @@ export class Schema {
     return found.length > 0;
   }
 
-  async run(sql: string, bind: Record<string, string | number | null> = {}): Promise<void> {
-    await this.#queryInterface.sequelize.query(sql, { bind, transaction: this.#transaction });
+  async run(sql: string): Promise<void> {
+    await this.#queryInterface.sequelize.query(sql, { transaction: this.#transaction });
   }
 }
 

@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { StoreRefused } from '../core/ports.js';
 import { type DatabaseAddress, type DatabaseServerAddress, serverAt } from '../../config/database-url.js';
 import { readVersion } from '../../config/version.js';
-import { Migrator } from '../../migrations/migrator.js';
+import { type MigrationStatus, Migrator } from '../../migrations/migrator.js';
 import { SchemaTooNew } from '../../migrations/schema-too-new.js';
 import { realClock } from '../process/clock.js';
 import { openDatabase } from '../store/databases.js';
@@ -125,28 +125,41 @@ function nameOf(version: string): string {
 
 /** @returns whether the database has tables. */
 async function* checkSchema(database: ReadOnlyDatabase, context: DoctorContext): AsyncGenerator<Finding, boolean> {
-  const check = 'schema';
   const migrator = new Migrator(database, readVersion());
-  const migrate = `llmp migrate up --direct${context.envFileOption}`;
-  const { current, pending } = await withStoreErrors(migrator.status());
+  const status = await withStoreErrors(migrator.status());
   try {
     await withStoreErrors(migrator.refuseNewerSchema());
   } catch (error) {
     if (!(error instanceof SchemaTooNew)) throw error;
-    yield failed(check, error.message, 'Install that release, or restore a backup from before the migration');
+    yield failed(SCHEMA, error.message, 'Install that release, or restore a backup from before the migration');
     return true;
   }
+  yield schemaFinding(
+    { ...status, newer: await withStoreErrors(migrator.newer()) },
+    validSettings(context, ['autoMigrate'])?.autoMigrate ?? true,
+    `llmp migrate up --direct${context.envFileOption}`,
+  );
+  return status.current !== null;
+}
+
+const SCHEMA = 'schema';
+
+/** @param migrate the command that applies the pending migrations. */
+export function schemaFinding(
+  { current, pending, newer }: Pick<MigrationStatus, 'current' | 'pending'> & { newer: readonly string[] },
+  isAutomatic: boolean,
+  migrate: string,
+): Finding {
   const release = `llmp ${readVersion()}`;
   const missing = `${counted(pending.length, 'pending migration')}: ${pending.join(', ')}`;
-  const isAutomatic = validSettings(context, ['autoMigrate'])?.autoMigrate ?? true;
-  const newer = await withStoreErrors(migrator.newer());
-  if (newer.length > 0) yield ok(check, `newer than ${release}, which can use it: ${newer.join(', ')}`);
-  else if (pending.length === 0) yield ok(check, `${current ?? ''}, no pending migrations`);
-  else if (!isAutomatic && current === null) yield failed(check, `empty, and AUTO_MIGRATE=false: ${missing}`, migrate);
-  else if (!isAutomatic) yield failed(check, `older than ${release}, and AUTO_MIGRATE=false: ${missing}`, migrate);
-  else if (current === null) yield ok(check, 'empty; the first start creates the tables');
-  else yield warning(check, `older than ${release}, whose next start migrates it: ${missing}`, migrate);
-  return current !== null;
+  if (newer.length > 0) return ok(SCHEMA, `newer than ${release}, which can use it: ${newer.join(', ')}`);
+  if (pending.length === 0) return ok(SCHEMA, `${current ?? ''}, no pending migrations`);
+  if (!isAutomatic) {
+    const which = current === null ? 'empty' : `older than ${release}`;
+    return failed(SCHEMA, `${which}, and AUTO_MIGRATE=false: ${missing}`, migrate);
+  }
+  if (current === null) return ok(SCHEMA, 'empty; the first start creates the tables');
+  return warning(SCHEMA, `older than ${release}, whose next start migrates it: ${missing}`, migrate);
 }
 
 async function keyFinding(

@@ -101,8 +101,8 @@ describe('llmp migrate rekey', () => {
     await inDatabase((database) =>
       database.transact((tx) =>
         tx.execute(
-          `INSERT INTO projects (id, name, is_active, api_key, api_key_id, api_key_hint, created_at, updated_at)
-           VALUES ('foreign', 'foreign', $yes, $text, $keyId, '', 1, 1)`,
+          `INSERT INTO projects (id, name, is_active, api_key, api_key_id, api_key_hint, upstream_auth, missing_usage, created_at, updated_at)
+           VALUES ('foreign', 'foreign', $yes, $text, $keyId, '', 'bearer', 'off', 1, 1)`,
           { yes: true, ...foreign },
         ),
       ),
@@ -146,8 +146,8 @@ describe('llmp migrate rekey', () => {
         for (let n = 0; n < rows; n++) {
           const { text, keyId } = first.seal(`key ${n}`, upstreamKeyContext(`p${n}`));
           await tx.execute(
-            `INSERT INTO projects (id, name, is_active, api_key, api_key_id, api_key_hint, created_at, updated_at)
-             VALUES ($id, $id, $yes, $text, $keyId, '', 1, 1)`,
+            `INSERT INTO projects (id, name, is_active, api_key, api_key_id, api_key_hint, upstream_auth, missing_usage, created_at, updated_at)
+             VALUES ($id, $id, $yes, $text, $keyId, '', 'bearer', 'off', 1, 1)`,
             { id: `p${n}`, yes: true, text, keyId },
           );
         }

@@ -1,14 +1,15 @@
-/** The schema after a migration was killed at any point. */
+/** The schema after a migration was killed at any point, with a second migration that changes what the first one created. */
 import { expect } from 'chai';
 import { join } from 'node:path';
+import { DataTypes } from 'sequelize';
 import { realClock } from '../../daemon/process/clock.js';
 import type { Database } from '../../daemon/store/sql/database.js';
 import { ServerDatabase } from '../../daemon/store/sql/server-database.js';
 import { SqliteDatabase } from '../../daemon/store/sql/sqlite-database.js';
-import { Migrator } from '../../migrations/migrator.js';
+import type { Migration } from '../../migrations/migration.js';
+import { MIGRATIONS, Migrator } from '../../migrations/migrator.js';
 import { temporaryFolder } from '../support/daemon.js';
 import { DatabaseServer, type ServerKind, WITHOUT } from '../support/database-servers.js';
-import { MIGRATIONS } from '../support/migrations.js';
 
 /** A complete schema: its tables, columns and indexes. */
 async function schemaOf({ sequelize }: Database): Promise<unknown> {
@@ -25,7 +26,21 @@ async function schemaOf({ sequelize }: Database): Promise<unknown> {
   return Object.fromEntries(described);
 }
 
-const up = (database: Database) => new Migrator(database, '0.1.0').up();
+const second: Migration = {
+  name: '0002-made-up',
+  minBuild: '0.1.0',
+  async up(schema) {
+    await schema.addColumn('projects', 'made_up', { type: DataTypes.BIGINT, allowNull: false, defaultValue: 7 });
+    await schema.addIndex('projects', ['made_up', 'id'], 'projects_made_up');
+    await schema.createTableAs('made_up', `name ${schema.text(64)} PRIMARY KEY, amount BIGINT NOT NULL`);
+  },
+};
+const both = [...MIGRATIONS, second];
+const NAMES = both.map(({ name }) => name);
+
+const migratorOf = (database: Database, migrations: readonly Migration[] = both) =>
+  new Migrator(database, '0.1.0', undefined, migrations);
+const up = (database: Database) => migratorOf(database).up();
 
 /** Makes the statement with this number, and all later ones, fail as if the process were gone. @returns the number of statements. */
 function dieAt(statement: number, { sequelize }: Database): { readonly statements: number } {
@@ -63,7 +78,7 @@ function survivesKills(every: number, empty: () => Promise<() => Database>): voi
         expect(
           (await up(next)).applied.map(({ name }) => name),
           `after ${statement}`,
-        ).to.deep.equal(MIGRATIONS);
+        ).to.deep.equal(NAMES);
         expect(await schemaOf(next), `after ${statement}`).to.deep.equal(expected);
       } finally {
         await next.close();
@@ -74,13 +89,39 @@ function survivesKills(every: number, empty: () => Promise<() => Database>): voi
   });
 }
 
+function upgrades(empty: () => Promise<() => Database>): void {
+  it('a second migration changes a database in use, and keeps what is in it', async () => {
+    const database = (await empty())();
+    await migratorOf(database, MIGRATIONS).up();
+    await database.transact((tx) =>
+      tx.execute(
+        `INSERT INTO projects (id, name, is_active, api_key, api_key_id, api_key_hint, upstream_auth, missing_usage, created_at, updated_at)
+         VALUES ('p', 'web', $yes, '', '', '', 'bearer', 'off', 1, 1)`,
+        { yes: true },
+      ),
+    );
+    const before = await migratorOf(database).status();
+    expect(before).to.deep.include({ current: MIGRATIONS.at(-1)?.name, pending: [second.name] });
+    expect((await up(database)).pending).to.deep.equal([]);
+    const rows = await database.select<{ name: string; made_up: number }>('SELECT name, made_up FROM projects');
+    expect(rows.map(({ name, made_up }) => [name, made_up])).to.deep.equal([['web', 7]]);
+    // The build before it can use the schema, because of `minBuild`.
+    const earlier = migratorOf(database, MIGRATIONS);
+    await earlier.refuseNewerSchema();
+    expect(await earlier.newer()).to.deep.equal([second.name]);
+    await database.close();
+  });
+}
+
 /** @param every a process is killed at one of this many statements. */
 export function testMigrations(every: number): void {
   describe('migrations of SQLite', () => {
-    survivesKills(every, () => {
+    const empty = () => {
       const path = join(temporaryFolder(), 'llmp.db');
       return Promise.resolve(() => new SqliteDatabase(path));
-    });
+    };
+    survivesKills(every, empty);
+    upgrades(empty);
   });
 
   for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'MariaDB' }) as [ServerKind, string][]) {
@@ -98,12 +139,13 @@ export function testMigrations(every: number): void {
         return () => new ServerDatabase({ dialect: kind, url, poolSize, clock: realClock });
       };
       survivesKills(every, () => empty());
+      upgrades(() => empty());
 
       it('J13 F18 four concurrent processes apply each migration once, also with a pool of one connection', async () => {
         const open = await empty(1);
         const databases = Array.from({ length: 4 }, open);
         const all = await Promise.all(databases.map(up));
-        for (const { applied } of all) expect(applied.map(({ name }) => name)).to.deep.equal(MIGRATIONS);
+        for (const { applied } of all) expect(applied.map(({ name }) => name)).to.deep.equal(NAMES);
         await Promise.all(databases.map((database) => database.close()));
       });
     });

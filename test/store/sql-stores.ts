@@ -1148,28 +1148,6 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       const ofMost = await records.projectFigures([empty.id, ...most, busy.id, off.id], NOW);
       expect([...ofMost].sort()).to.deep.equal([...figures].sort());
     });
-
-    it('accepts rows from an older release without these columns (finding A13)', async () => {
-      const day = Math.floor(NOW / (24 * HOUR)) * 24 * HOUR - 72 * HOUR;
-      const counts = 'requests, hits, prompt_tokens, completion_tokens';
-      await database.transact(async (tx) => {
-        await tx.execute(
-          `INSERT INTO usage_hourly (id, hour_ms, token_id, project_id, outcome, code, model, ${counts}, with_tokens)
-           VALUES ('${useRow(day).id}-old', ${day}, 't', 'p-of-old', 'revoked', '', 'm', 3, 0, 0, 0, 0)`,
-          {},
-        );
-        await tx.execute(
-          `INSERT INTO usage_sums (kind, from_ms, project_id, token_id, model, ${counts}, refused, errors)
-           VALUES ('project_day', ${day}, 'p-of-old', '', 'm', 3, 0, 0, 0, 3, 0)`,
-          {},
-        );
-      });
-      for (const tokenId of [undefined, 't']) {
-        const span = { projectId: 'p-of-old', tokenId, sinceMs: day, untilMs: day + 24 * HOUR };
-        const [line] = await usage.report({ by: new Set(), ...span }, 10);
-        expect(line).to.deep.include({ requests: 3, refused: 3, upstreamRefused: 0, upstreamErrors: 0, cut: 0 });
-      }
-    });
   });
 
   describe('anchors', () => {

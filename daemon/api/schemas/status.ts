@@ -126,7 +126,7 @@ export const migrations = z
   .describe('The state of the database schema.');
 
 export const migrationsExample: z.input<typeof migrations> = {
-  current: '0001-initial',
+  current: '0001-first-schema',
   pending: [],
-  applied: [{ name: '0001-initial', applied_at: '2030-01-31T11:59:00.000Z' }],
+  applied: [{ name: '0001-first-schema', applied_at: '2030-01-31T11:59:00.000Z' }],
 };

@@ -164,9 +164,15 @@ async function fill({ daemon: { stores } }: TestDaemon): Promise<void> {
     return database.sequelize.query(`INSERT INTO ${into} VALUES ${values.join(', ')}`);
   };
   const all = <T>(count: number, of: (n: number) => T) => Array.from({ length: count }, (_, n) => of(n));
-  const projects = all(PROJECT_COUNT, (n) => [idOf('b', n), `project ${n}`, n % 10 > 0, '', '', '', nowMs - n, nowMs]);
+  const projects = all(PROJECT_COUNT, (n) => {
+    const key = ['', '', '', 'bearer', 'off'];
+    return [idOf('b', n), `project ${n}`, n % 10 > 0, ...key, nowMs - n, nowMs];
+  });
   await inParts(projects, (rows) =>
-    insert('projects (id, name, is_active, api_key, api_key_id, api_key_hint, created_at, updated_at)', rows),
+    insert(
+      'projects (id, name, is_active, api_key, api_key_id, api_key_hint, upstream_auth, missing_usage, created_at, updated_at)',
+      rows,
+    ),
   );
   const tokens = all(TOKEN_COUNT, (n) => {
     // 7 % in the last hour, a third in the last day, the others in the last two months.

@@ -52,7 +52,8 @@ async function makeYear(path: string, percentActive: number): Promise<number> {
            results(outcome) AS (SELECT 'ok' UNION ALL SELECT 'upstream_error'),
            made(hour_ms, t, outcome) AS (SELECT $dayMs + h * ${HOUR_MS}, t, outcome FROM hours, tokens, results
              WHERE ABS(RANDOM()) % 100 < CASE outcome WHEN 'ok' THEN $percent ELSE 1 END)
-         INSERT INTO usage_hourly
+         INSERT INTO usage_hourly (id, hour_ms, token_id, project_id, outcome, code, model,
+           requests, hits, prompt_tokens, completion_tokens, with_tokens)
          SELECT printf('%08x-%04x-8%03x-8%03x-%012x', hour_ms >> 16, hour_ms & 65535, t, outcome = 'ok', ABS(RANDOM()) >> 16),
            hour_ms, ${idOf('t')}, ${idOf(`t % ${PROJECTS}`)}, outcome, '', 'model-' || t % ${MODELS},
            12, 3, 4000, 1500, 12
@@ -65,7 +66,8 @@ async function makeYear(path: string, percentActive: number): Promise<number> {
         ['project_hour', 'hour_ms', "''"],
       ] as const) {
         await tx.execute(
-          `INSERT INTO usage_sums
+          `INSERT INTO usage_sums (kind, from_ms, project_id, token_id, model, requests, hits, prompt_tokens, completion_tokens,
+             refused, errors)
            SELECT '${kind}', ${from}, project_id, ${token}, model, SUM(requests), SUM(hits), SUM(prompt_tokens), SUM(completion_tokens),
              0, SUM(CASE outcome WHEN 'ok' THEN 0 ELSE requests END)
            FROM usage_hourly WHERE id >= printf('%08x-', $dayMs >> 16) AND hour_ms >= $dayMs GROUP BY 1, 2, 3, 4, 5`,

@@ -212,7 +212,7 @@ export const STATUS: WireStatus = {
   instance: 'web-1',
   started_at: at(-60 * 52),
   uptime_s: 52 * 3600,
-  database: { driver: 'sqlite', status: 'ok', schema: '0012-prompt-cache', pending_migrations: [] },
+  database: { driver: 'sqlite', status: 'ok', schema: '0001-first-schema', pending_migrations: [] },
   redis: 'off',
   event_bus: { kind: 'in-memory', status: 'ok', buffered: 0, published: 48_112, dropped: 0, lag: null },
   audit: { status: 'ok', records: 1_204, failures: 0 },

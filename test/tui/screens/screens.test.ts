@@ -8,7 +8,7 @@ describe('overview screen', () => {
     const text = screenText(scene({ tab: 'overview', columns: 120, rows: 40 }).state);
     expect(text).to.contain('● ready  llmp 0.1.0, up 52h  web-1');
     expect(text).to.contain('p50 412 ms, p95 1,890 ms');
-    expect(text).to.contain('● sqlite, schema 0012-prompt-cache');
+    expect(text).to.contain('● sqlite, schema 0001-first-schema');
     expect(text).to.contain('● in-memory, 0 buffered, 0 dropped');
     expect(text).to.contain('● 1,204 records, 0 failures');
     expect(text).to.contain('● memory, 62% hits');

@@ -1,0 +1,211 @@
+import { DataTypes } from 'sequelize';
+import type { Migration } from './migration.js';
+import { type Schema, time } from './schema.js';
+
+const count = { type: DataTypes.BIGINT, allowNull: false, defaultValue: 0 } as const;
+const flag = { type: DataTypes.BOOLEAN, allowNull: false } as const;
+
+export const firstSchema: Migration = {
+  name: '0001-first-schema',
+  minBuild: '0.1.0',
+  async up(schema) {
+    await createProjectsAndTokens(schema);
+    await createInstances(schema);
+    await createChanges(schema);
+    await createAudit(schema);
+    await createUsage(schema);
+  },
+};
+
+/** Column types of this database. */
+function columnsFor(schema: Schema) {
+  const text = (length: number) => ({ type: schema.text(length), allowNull: false });
+  return { text, id: text(64) };
+}
+
+async function createProjectsAndTokens(schema: Schema): Promise<void> {
+  const { text, id } = columnsFor(schema);
+  await schema.createTable('projects', {
+    id: { ...id, primaryKey: true },
+    name: { ...text(100), unique: true },
+    is_active: flag,
+    api_key: { type: DataTypes.TEXT, allowNull: false }, // encrypted, see daemon/store/secrets.ts
+    api_key_id: text(16), // ID of the encryption key
+    api_key_hint: text(4),
+    upstream_base_url: { ...text(500), allowNull: true },
+    upstream_auth: text(20),
+    missing_usage: text(20),
+    created_at: time,
+    updated_at: time,
+    deactivated_at: { ...time, allowNull: true },
+  });
+  await schema.addIndex('projects', ['created_at', 'id'], 'projects_created');
+
+  await schema.createTable('tokens', {
+    id: { ...id, primaryKey: true },
+    digest: { ...text(64), unique: true }, // SHA-256 of the secret, hex
+    project_id: { ...id, references: { model: 'projects', key: 'id' } },
+    // '' and 0 mean "none" here, so that lists can be sorted and paged by these columns.
+    name: { ...text(100), defaultValue: '' },
+    name_folded: { ...text(200), defaultValue: '' }, // in lower case, for searching
+    last_used_at: { ...time, defaultValue: 0 },
+    is_active: flag,
+    expires_at: time,
+    created_at: time,
+    max_requests: count, // 0 = unlimited
+    request_count: count,
+    cache_hit_count: count,
+    reserved: count, // units of the cap in use: request_count + the leases of live instances
+    obfuscated: text(16),
+    revoked_at: { ...time, allowNull: true },
+    revoked_by: { ...text(100), allowNull: true }, // as reported by the front end
+    revoke_reason: { ...text(200), allowNull: true },
+  });
+  // One for each sort order of a list. The common ones also contain all columns that a token's state and the filters depend on, so
+  // that a page of a state can be found, and all its tokens counted, among a million tokens without reading their rows.
+  const ofState = ['is_active', 'expires_at', 'project_id', 'max_requests', 'request_count'];
+  const without = (known: string) => ofState.filter((column) => column !== known);
+  const indexes: Record<string, string[]> = {
+    created_at: ['created_at', 'id', ...ofState, 'last_used_at'],
+    expires_at: ['expires_at', 'id', ...without('expires_at'), 'created_at', 'last_used_at'],
+    last_used_at: ['last_used_at', 'id', ...ofState, 'created_at'],
+    request_count: ['request_count', 'id'],
+    name: ['name', 'id'],
+    project: ['project_id', 'created_at', 'id', ...without('project_id'), 'last_used_at'],
+    state: [...ofState, 'id', 'name_folded', 'created_at', 'last_used_at'], // All columns that a filter uses.
+    name_folded: ['name_folded', 'id'], // For searching.
+    // To find when any token of a project was last used, without reading all tokens of the project.
+    project_last_used: ['project_id', 'last_used_at'],
+    // To count the tokens in a state: a sixth of the size of the index with all columns that a filter uses.
+    alive: ['is_active', 'expires_at'],
+  };
+  for (const [name, columns] of Object.entries(indexes)) {
+    await schema.addIndex('tokens', columns, `tokens_${name}`);
+  }
+  // To count those that have used most or all of their cap. A query must repeat the `where` condition literally: only then does the
+  // database use the index.
+  await schema.addIndex('tokens', ['max_requests', 'request_count'], 'tokens_capped', { where: 'max_requests > 0' });
+  await schema.addIndex('tokens', ['is_active', 'expires_at', 'project_id'], 'tokens_spent', {
+    where: 'max_requests > 0 AND request_count >= max_requests',
+  });
+}
+
+/** What instances that share a database must know about each other. 0 means never. */
+async function createInstances(schema: Schema): Promise<void> {
+  const { id } = columnsFor(schema);
+  await schema.createTable('instances', {
+    id: { ...id, primaryKey: true },
+    seq: count,
+    started_at: time,
+    heartbeat_at: time,
+    // The row of a dead instance stays for a while. If the instance returns, the row shows what happened to its last tick.
+    buried_at: { ...time, defaultValue: 0 },
+  });
+  await schema.createTable('leases', {
+    token_id: { ...id, primaryKey: true },
+    instance_id: { ...id, primaryKey: true },
+    units: count,
+    wanted_at: { ...time, defaultValue: 0 }, // when another instance last requested the units
+  });
+  await schema.addIndex('leases', ['instance_id'], 'leases_instance');
+}
+
+async function createChanges(schema: Schema): Promise<void> {
+  const { text, id } = columnsFor(schema);
+  await schema.createTable('change_seq', { id: { type: DataTypes.INTEGER, primaryKey: true }, seq: count });
+  await schema.run('INSERT INTO change_seq (id, seq) SELECT 1, 0 WHERE NOT EXISTS (SELECT id FROM change_seq)');
+  await schema.createTable('changes', {
+    seq: { type: DataTypes.BIGINT, primaryKey: true },
+    kind: text(32),
+    project_id: id,
+    token_id: { ...id, allowNull: true },
+    changed_at: time,
+  });
+  await schema.addIndex('changes', ['changed_at'], 'changes_time');
+}
+
+async function createAudit(schema: Schema): Promise<void> {
+  const { text, id } = columnsFor(schema);
+  await schema.createTable('audit', {
+    id: { ...id, primaryKey: true },
+    seq: time, // which the audit files and other instances follow
+    recorded_at: time,
+    action: text(32),
+    actor: text(16),
+    reported_user: { ...text(100), allowNull: true }, // as reported by the front end
+    outcome: text(16),
+    project_id: { ...id, allowNull: true },
+    token_id: { ...id, allowNull: true },
+    obfuscated: { ...text(16), allowNull: true },
+    request_id: { ...id, allowNull: true },
+    client_ip: { ...id, allowNull: true },
+    reason: { ...text(200), allowNull: true },
+    count: { type: DataTypes.BIGINT, allowNull: true },
+    details: { type: DataTypes.TEXT, allowNull: true }, // JSON
+  });
+  await schema.addIndex('audit', ['seq'], 'audit_seq', { isUnique: true });
+  const orders = { place: [], token: ['token_id'], project: ['project_id'] };
+  for (const [name, columns] of Object.entries(orders)) {
+    await schema.addIndex('audit', [...columns, 'recorded_at', 'seq'], `audit_${name}`);
+  }
+
+  // Word index for searching, see daemon/store/sql/audit-words.ts. It contains no texts, only which records contain a word.
+  if (schema.dialect === 'sqlite') {
+    await schema.run(
+      `CREATE VIRTUAL TABLE audit_words USING
+         fts5(words, content='', detail=none, columnsize=0, tokenize='ascii', prefix='1 2 3 4 5 6 7 8')`,
+    );
+  } else {
+    await schema.createTableAs(
+      'audit_words',
+      `word ${schema.text(64)} NOT NULL, seq BIGINT NOT NULL, PRIMARY KEY (word, seq)`,
+    );
+  }
+
+  await schema.createTable('audit_anchors', {
+    chain: { ...text(512), primaryKey: true }, // the path of the file
+    line: { ...time, primaryKey: true },
+    head: text(64), // SHA-256 of that line, in hex
+    seq: { type: DataTypes.BIGINT, allowNull: true }, // of the record in that line
+    anchored_at: time,
+  });
+}
+
+/**
+ * Usage of tokens per hour, and the sums for reports. On SQLite these tables have no row ID: they are stored in the order of their
+ * keys, so that a time span is one contiguous part of the file, and no key is stored twice.
+ */
+async function createUsage(schema: Schema): Promise<void> {
+  const inKeyOrder = schema.dialect === 'sqlite' ? 'WITHOUT ROWID' : '';
+  const text = (length: number) => `${schema.text(length)} NOT NULL`;
+  const counted = (names: readonly string[]) => names.map((name) => `${name} BIGINT NOT NULL DEFAULT 0`).join(', ');
+  const counts = [
+    ...['requests', 'hits', 'prompt_tokens', 'completion_tokens', 'cache_read_tokens', 'cache_write_tokens'],
+    ...['upstream_refused', 'upstream_errors', 'cut'],
+  ];
+  // In text columns '' means "none", because a key cannot contain NULL. An ID begins with its hour and is built from what the row
+  // counts, see daemon/core/usage.ts.
+  await schema.createTableAs(
+    'usage_hourly',
+    `id ${text(64)} PRIMARY KEY, hour_ms BIGINT NOT NULL, token_id ${text(64)},
+     project_id ${text(64)}, outcome ${text(16)}, code ${text(64)},
+     model ${text(200)}, ${counted([...counts, 'with_tokens'])}`,
+    inKeyOrder,
+  );
+  await schema.addIndex('usage_hourly', ['token_id', 'hour_ms'], 'usage_hourly_token');
+  await schema.addIndex('usage_hourly', ['project_id', 'hour_ms'], 'usage_hourly_project');
+  // For each kind of sum (token_day, project_hour, project_day): the start of its time, and its project and token.
+  await schema.createTableAs(
+    'usage_sums',
+    `kind ${text(16)}, from_ms BIGINT NOT NULL, project_id ${text(64)},
+     token_id ${text(64)}, model ${text(200)}, ${counted([...counts, 'refused', 'errors'])},
+     PRIMARY KEY (kind, from_ms, project_id, token_id, model)`,
+    inKeyOrder,
+  );
+  await schema.addIndex('usage_sums', ['project_id', 'kind', 'from_ms'], 'usage_sums_project');
+  // The last committed flush of each instance.
+  await schema.createTableAs(
+    'usage_flushes',
+    `instance_id ${text(64)} PRIMARY KEY, seq BIGINT NOT NULL, flushed_at BIGINT NOT NULL`,
+  );
+}
