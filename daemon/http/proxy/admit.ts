@@ -7,6 +7,8 @@
  *   4 admission    exists & active? expired? project active? uses left?    401 401 403 429
  *   5 rate limit   of all requests with a valid token                      429 503
  *
+ * `drawUse` is what follows when the request is about to be forwarded: the checks of step 4 again, and the use.
+ *
  * Each step is awaited only if it has to wait: an `await` costs time, and lets other requests run in between. After each wait, admission
  * continues only if the request has not ended in the meantime.
  */
@@ -20,6 +22,7 @@ import { loopDetected, type Refusal, unauthorized, unavailable } from '../../cor
 import { ClientGone } from '../body.js';
 import { checkNoCredentialIn, type PresentedToken, takeKeyFromQuery } from '../credentials.js';
 import { type RequestFields, withoutTokens } from '../fields.js';
+import type { Slot } from './connection-slots.js';
 import type { RecordOptions, RequestRecord } from './request-record.js';
 import { checkShape } from '../shape.js';
 import type { UnreadResponses } from '../unread-responses.js';
@@ -93,6 +96,27 @@ export async function admit(applicant: AdmissionRequest, options: AdmitOptions):
 export async function unlessEnded(request: Pick<AdmissionRequest, 'hasEnded'>, waiting: Promise<void>): Promise<void> {
   await waiting;
   if (request.hasEnded()) throw new ClientGone();
+}
+
+/**
+ * Waits until the request holds its connection, and draws a use.
+ *
+ * @param draw what is drawn. @returns a promise only if it has to wait.
+ * @param forward called in the same turn as the checks of the draw, if it did not have to wait, so that nothing can happen in between.
+ * @throws {Refusal} (rejects with) why it must not be forwarded. Then nobody uses the connection.
+ */
+export async function drawUse(
+  request: Pick<AdmissionRequest, 'hasEnded'>,
+  { slot, pass, draw, forward }: { slot: Slot; pass: Pass; draw: () => undefined | Promise<void>; forward: () => void },
+): Promise<void> {
+  if (slot.granted) await slot.granted;
+  // The client disconnected or the request was refused while its body arrived or it waited for a connection.
+  if (request.hasEnded()) throw new ClientGone();
+  const waitingForUnit = draw();
+  if (waitingForUnit) await waitingForUnit;
+  if (pass.ended) throw pass.ended;
+  if (request.hasEnded()) throw new ClientGone();
+  forward();
 }
 
 function askAdmission(applicant: AdmissionRequest, options: AdmitOptions, fields: RequestFields): Pass | Promise<Pass> {

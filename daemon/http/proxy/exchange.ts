@@ -1,26 +1,60 @@
+/**
+ * One request on /v1, from its first byte to its record. The steps, in the order of this file:
+ *
+ *   1–5 admission   shape, rate limits, credential: admit.ts                       400 to 431 501 505 508
+ *       body        small ones are buffered, large ones streamed: body.ts          408 413
+ *   6   cache       replay a stored response: core/cache-transaction.ts            504
+ *   7   upstream    draw one use, swap the key, stream both ways:
+ *                   connection-slots.ts, upstream-exchange.ts, client-response.ts  413 429 502 503 504
+ *   8   record      publish one RequestEnded value: request-record.ts
+ *
+ * and the ways in which it ends early: it is refused, cut or drained, or its client leaves.
+ */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Live, Reloadable, Settings } from '../../../config/settings.js';
 import type { Pass } from '../../core/account.js';
+import { isNotModified } from '../../core/cache/caching.js';
+import type { FreshResponse, ResponseCache } from '../../core/cache/response-cache.js';
+import { type CacheClient, CacheTransaction } from '../../core/cache-transaction.js';
+import type { ContentReaders } from '../../core/content/content-reader.js';
+import { isRead } from '../../core/content/runs-model.js';
 import type { Outcome } from '../../core/events.js';
 import { type LinkedSet, LinkedSetMember } from '../../core/linked-set.js';
+import type { StoredResponse } from '../../core/ports.js';
 import { Refusal, unavailable } from '../../core/refusal.js';
-import { admit, type AdmissionRequest } from './admit.js';
-import { ClientResponse } from './client-response.js';
-import { ClientGone, type RequestBody, type Upload } from '../body.js';
-import { type PresentedToken, presentedTokenIn } from '../credentials.js';
+import { type BodyReceiver, ClientGone, hasBody, isBufferable, type RequestBody, Upload } from '../body.js';
 import { cut, linger } from '../connection-ends.js';
+import type { CorsSettings } from '../cors.js';
+import { type PresentedToken, presentedTokenIn } from '../credentials.js';
 import type { RequestFields } from '../fields.js';
-import { CacheLookup } from './cache-lookup.js';
-import type { ExchangeOptions, ExchangeSettings, OpenExchange } from './open-exchange.js';
-import type { TurnTask, TurnTasks } from './turn-queue.js';
 import { asRefusal } from '../problems.js';
-import { readBody } from './read-body.js';
-import { RequestRecord } from './request-record.js';
-import { cacheRequestOf } from './cache-request.js';
 import { checkExpectation } from '../shape.js';
-import type { CacheTransaction } from '../../core/cache-transaction.js';
-import { UpstreamExchange } from './upstream-exchange.js';
-import { TransferTimeouts } from './timeouts/transfer-timeouts.js';
+import type { WordingSettings } from '../wording.js';
+import { MAX_EXTENDED_BODY_BYTES, mayLackUsage } from './added-usage.js';
+import { admit, type AdmissionRequest, type AdmitOptions, type AdmitSettings, drawUse, unlessEnded } from './admit.js';
+import { bodyIsPartOfKey, cacheRequestOf, MAX_KEY_BODY_BYTES } from './cache-request.js';
+import { ClientResponse } from './client-response.js';
+import type { Slot } from './connection-slots.js';
+import { RequestRecord } from './request-record.js';
 import type { IdleTimers } from './timeouts/idle-timers.js';
+import { TransferTimeouts } from './timeouts/transfer-timeouts.js';
+import type { TurnTask, TurnTasks } from './turn-queue.js';
+import { type OpenExchange, UpstreamExchange } from './upstream-exchange.js';
+import type { Upstream, Upstreams } from './upstreams.js';
+
+export type ExchangeSettings = AdmitSettings &
+  CorsSettings &
+  WordingSettings &
+  Pick<Reloadable, 'requestTimeoutMs' | 'clientBodyTimeoutMs' | 'countReads'>;
+
+export interface ExchangeOptions extends AdmitOptions, Pick<Settings, 'maxRequestBytes' | 'proxyPrefixes'> {
+  /** Null if the cache is off. */
+  cache: ResponseCache | null;
+  contents: Pick<ContentReaders, 'begin'>;
+  upstreams: Pick<Upstreams, 'of'>;
+  /** The current settings: SIGHUP may replace them. A request keeps those that it began with. */
+  live: Live<keyof ExchangeSettings>;
+}
 
 /** What the requests of a proxy share. */
 export interface ProxyState {
@@ -30,27 +64,34 @@ export interface ProxyState {
   turnTasks: TurnTasks;
 }
 
-/**
- * One request on /v1 and its response. This class defines the order of the steps and the ways in which a request ends; the cache, the
- * upstream and the response to the client are separate parts.
- */
-export class Exchange extends LinkedSetMember implements AdmissionRequest, OpenExchange, TurnTask {
+export class Exchange
+  extends LinkedSetMember
+  implements AdmissionRequest, BodyReceiver, CacheClient, OpenExchange, TurnTask
+{
   readonly options: ExchangeOptions;
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
-  readonly expectsContinue: boolean;
+  /** Whether the client waits for `100 Continue` before it sends its body. */
+  readonly #expectsContinue: boolean;
   readonly #state: ProxyState;
   readonly settings: ExchangeSettings;
   readonly record: RequestRecord;
   readonly timeouts: TransferTimeouts;
   readonly clientResponse: ClientResponse;
-  #upload: Upload | null = null;
-  #cacheLookup: CacheLookup | null = null;
-  #upstream: UpstreamExchange | null = null;
+  /** Null until it is admitted. */
   #pass: Pass | null = null;
   /** Fields and body are null after the request was sent, so that their memory is freed. */
   #fields: RequestFields | null = null;
   #body: RequestBody = null;
+  #upload: Upload | null = null;
+  /** Null if the cache is not involved. */
+  #cacheTransaction: CacheTransaction | null = null;
+  /** Whether the response to an identical request is awaited. */
+  #awaitsOther = false;
+  #replayed: StoredResponse | null = null;
+  #slot: Slot | null = null;
+  /** Set once it is sent to the upstream. */
+  #upstream: UpstreamExchange | null = null;
 
   constructor(
     options: ExchangeOptions,
@@ -63,7 +104,7 @@ export class Exchange extends LinkedSetMember implements AdmissionRequest, OpenE
     this.options = options;
     this.req = req;
     this.res = res;
-    this.expectsContinue = expectsContinue;
+    this.#expectsContinue = expectsContinue;
     this.#state = state;
     this.settings = options.live.current;
     this.record = new RequestRecord(options, req);
@@ -74,7 +115,11 @@ export class Exchange extends LinkedSetMember implements AdmissionRequest, OpenE
     });
   }
 
-  // ---- steps: admission, the body, then the cache or the upstream
+  get idleTimers(): IdleTimers {
+    return this.#state.idleTimers;
+  }
+
+  // ---- admission
 
   run(): void {
     void admit(this, this.options);
@@ -85,7 +130,7 @@ export class Exchange extends LinkedSetMember implements AdmissionRequest, OpenE
   }
 
   onIdentified(): boolean {
-    if (this.expectsContinue) checkExpectation(this.req);
+    if (this.#expectsContinue) checkExpectation(this.req);
     if (this.req.method !== 'OPTIONS') return true;
     this.clientResponse.answerOptions();
     this.options.unreadResponses.watch(this.res);
@@ -99,63 +144,79 @@ export class Exchange extends LinkedSetMember implements AdmissionRequest, OpenE
   onAdmitted(pass: Pass, fields: RequestFields): void {
     this.#pass = pass;
     this.#fields = fields;
-    this.#upload = readBody(this, fields);
+    if (hasBody(fields)) this.#upload = this.#readBody(pass, fields);
+    else this.onBody(null);
   }
 
+  // ---- the body
+
+  /**
+   * Small bodies are buffered before any use is drawn, and so are those that are part of a cache key or may have to be changed. Others are
+   * streamed once they have begun.
+   */
+  #readBody(pass: Pass, fields: RequestFields): Upload {
+    const { options, req, timeouts } = this;
+    if (this.#expectsContinue) this.res.writeContinue();
+    timeouts.beginBody();
+    const isOfKey = options.cache !== null && bodyIsPartOfKey(req, fields);
+    const collectedBytes = Math.max(
+      isOfKey ? MAX_KEY_BODY_BYTES : 0,
+      mayLackUsage(pass, req, fields) ? MAX_EXTENDED_BODY_BYTES : 0,
+    );
+    return new Upload(req, this, {
+      timeouts,
+      memory: options.memory,
+      declaredBytes: fields.contentLength === undefined ? null : Number(fields.contentLength),
+      maxBytes: options.maxRequestBytes,
+      maxCollectedBytes: isBufferable(fields) ? Infinity : collectedBytes,
+    });
+  }
+
+  /** It has arrived, or the beginning of one that is streamed. */
   onBody(body: RequestBody): void {
     this.#body = body;
     this.#state.turnTasks.add(this);
   }
 
-  /** The last step: from the cache or the upstream. */
+  dropBody(): void {
+    if (this.#awaitsOther) {
+      this.#cacheTransaction?.stopWaiting();
+      return;
+    }
+    // Other early responses are followed by reading the rest for a while. Here that would take the memory that is needed.
+    this.res.once('finish', () => this.req.socket.destroy());
+    if (this.res.headersSent) this.destroy('client_closed');
+    else this.refuse(unavailable());
+  }
+
+  clientTimedOut(): void {
+    this.refuse(new Refusal('request_timeout', 'the request body did not arrive in time'));
+  }
+
+  // ---- the cache
+
   atEndOfTurn(): void {
     const pass = this.#pass;
     const fields = this.#fields;
     if (!pass || !fields || this.hasEnded()) return; // It was refused or cut while its body arrived.
     try {
-      this.#serve(pass, fields);
+      const { cache } = this.options;
+      const body = (this.#body = this.#observed(this.#body, pass));
+      const facts = cache && cacheRequestOf(this.req, { pass, fields, body });
+      if (!facts) {
+        this.forward();
+        return;
+      }
+      this.#cacheTransaction = new CacheTransaction(cache, facts, this);
+      this.#cacheTransaction.begin();
     } catch (error) {
       this.refuse(error);
     }
   }
 
-  #serve(pass: Pass, fields: RequestFields): void {
-    const { cache } = this.options;
-    const body = (this.#body = this.#observeBody(this.#body));
-    const facts = cache && cacheRequestOf(this.req, { pass, fields, body });
-    if (facts) {
-      this.#cacheLookup = new CacheLookup(this, cache, facts, pass);
-      this.#cacheLookup.begin();
-    } else {
-      this.forward(null);
-    }
-  }
-
-  forward(transaction: CacheTransaction | null): void {
-    const pass = this.#pass;
-    const fields = this.#fields;
-    if (!pass || !fields || this.hasEnded()) return;
-    this.#fields = null;
-    this.#upstream = new UpstreamExchange(this, pass, fields, this.#body, this.#upload);
-    this.#body = null;
-    this.#upstream.send(transaction);
-  }
-
-  get isForwarded(): boolean {
-    return this.#upstream?.isSent === true;
-  }
-
-  resume(): void {
-    this.#upstream?.resume();
-  }
-
-  get idleTimers(): IdleTimers {
-    return this.#state.idleTimers;
-  }
-
   /** Lets the content reader observe the body, for usage and events. */
-  #observeBody(body: RequestBody): RequestBody {
-    const content = this.options.contents.begin(this.#pass?.projectId ?? '');
+  #observed(body: RequestBody, pass: Pass): RequestBody {
+    const content = this.options.contents.begin(pass.projectId);
     this.record.content = content;
     if (body === null) return null;
     if (!Buffer.isBuffer(body)) return content.streamedRequestBody(body);
@@ -163,22 +224,105 @@ export class Exchange extends LinkedSetMember implements AdmissionRequest, OpenE
     return body;
   }
 
+  wait(): void {
+    this.#awaitsOther = true;
+    this.timeouts.waitForSharedResponse(() => {
+      this.#cacheTransaction?.stopWaiting();
+    });
+  }
+
+  stopPacing(): void {
+    this.#upstream?.resume();
+  }
+
+  replay(fresh: FreshResponse): void {
+    const pass = this.#pass;
+    this.#awaitsOther = false;
+    if (!pass || this.hasEnded() || this.#upstream) return;
+    this.timeouts.pause();
+    try {
+      const confirming = this.options.admission.confirm(pass);
+      if (confirming === undefined) {
+        this.#replayConfirmed(fresh, pass);
+        return;
+      }
+      const sending = unlessEnded(this, confirming).then(() => {
+        this.#replayConfirmed(fresh, pass);
+      });
+      sending.catch((error: unknown) => {
+        this.refuse(error);
+      });
+    } catch (error) {
+      this.refuse(error);
+    }
+  }
+
+  #replayConfirmed(fresh: FreshResponse, pass: Pass): void {
+    const { admission, cache, clock, unreadResponses } = this.options;
+    const transaction = this.#cacheTransaction;
+    if (!cache || !transaction) return;
+    const { response } = fresh;
+    const ages = cache.agesOf(fresh);
+    if (ages.freshForMs <= 0) {
+      this.forward(); // It went stale while this request waited.
+      return;
+    }
+    admission.countHit(pass);
+    cache.hits += 1;
+    cache.replays.begin(response);
+    this.#replayed = response;
+    const { condition } = transaction;
+    const isHeld = condition !== null && isNotModified(condition, response, clock.now());
+    this.clientResponse.replay(pass, response, ages, isHeld, clock.monotonic());
+    unreadResponses.watch(this.res, true);
+  }
+
+  // ---- the upstream
+
+  /** Called once, when no stored response may be used. */
+  forward(): void {
+    this.#awaitsOther = false;
+    const pass = this.#pass;
+    const fields = this.#fields;
+    if (!pass || !fields || this.#slot || this.hasEnded()) return;
+    this.timeouts.pause();
+    void this.#forward(pass, fields);
+  }
+
+  async #forward(pass: Pass, fields: RequestFields): Promise<void> {
+    const { req, settings } = this;
+    const { admission, upstreams } = this.options;
+    try {
+      const upstream = upstreams.of(pass.upstreamBaseUrl);
+      const spendsNone = !settings.countReads && isRead(req.method ?? '', req.url ?? '', this.#body !== null);
+      const slot = (this.#slot = upstream.forwarder.reserve());
+      await drawUse(this, {
+        slot,
+        pass,
+        draw: () => admission.draw(pass, spendsNone),
+        forward: () => {
+          this.#send(upstream, slot, pass, fields);
+        },
+      });
+    } catch (error) {
+      this.#slot?.release();
+      this.refuse(error);
+    }
+  }
+
+  #send(upstream: Upstream, slot: Slot, pass: Pass, fields: RequestFields): void {
+    const body = this.#body;
+    this.#upstream = new UpstreamExchange(this, pass, this.#cacheTransaction);
+    this.#upstream.send(upstream, slot, fields, body);
+    this.#slot = null;
+    this.#fields = this.#body = null;
+    if (Buffer.isBuffer(body)) this.#upload?.end();
+  }
+
   /** The client has read what was buffered of its response. */
   onDrain(): void {
     this.timeouts.touch();
-    this.resume();
-  }
-
-  clientTimedOut(): void {
-    this.refuse(new Refusal('request_timeout', 'the request body did not arrive in time'));
-  }
-
-  dropBody(): void {
-    if (this.#cacheLookup?.stopWaiting()) return;
-    // Other early responses are followed by reading the rest for a while. Here that would take the memory that is needed.
-    this.res.once('finish', () => this.req.socket.destroy());
-    if (this.res.headersSent) this.destroy('client_closed');
-    else this.refuse(unavailable());
+    this.#upstream?.resume();
   }
 
   upstreamTimedOut(): void {
@@ -202,7 +346,7 @@ export class Exchange extends LinkedSetMember implements AdmissionRequest, OpenE
     this.record.refused(refusal);
     this.#abort();
     // A client that got no `100 Continue` may or may not send its body, so the start of a next request could not be recognised.
-    if (this.expectsContinue) this.res.shouldKeepAlive = false;
+    if (this.#expectsContinue) this.res.shouldKeepAlive = false;
     this.clientResponse.refuse(refusal);
     this.options.unreadResponses.watch(this.res);
   }
@@ -239,7 +383,7 @@ export class Exchange extends LinkedSetMember implements AdmissionRequest, OpenE
   /** Stops all work for this request. Requests that wait for its response need another one. */
   #abort(): void {
     this.#upstream?.abort();
-    this.#cacheLookup?.quit();
+    this.#cacheTransaction?.quit();
   }
 
   /** The complete response was sent, or the connection is closed. */
@@ -251,7 +395,8 @@ export class Exchange extends LinkedSetMember implements AdmissionRequest, OpenE
     // Node also reports a response as finished if its rest was discarded because the client reset the connection.
     const isSent = this.res.writableFinished && !this.req.socket.destroyed;
     if (!isSent) this.#clientLeft();
-    this.#cacheLookup?.close();
+    if (this.#replayed) this.options.cache?.replays.end(this.#replayed);
+    this.#slot?.release();
     this.#upstream?.close();
     if (!isSent) this.record.clientLeftEarly();
     linger(this.req, this.options.clock);

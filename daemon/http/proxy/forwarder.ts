@@ -5,9 +5,10 @@ import errors from 'undici/lib/core/errors.js';
 import type { Settings } from '../../../config/settings.js';
 import type { Clock } from '../../core/ports.js';
 import type { ParsingTurn } from './paced-reads.js';
-import { Refusal, unavailable } from '../../core/refusal.js';
+import { Refusal } from '../../core/refusal.js';
 import { GatheredBytes } from '../../core/gathered-bytes.js';
-import { ClientGone, type RequestBody } from '../body.js';
+import type { RequestBody } from '../body.js';
+import { ConnectionSlots, type Slot } from './connection-slots.js';
 import {
   type Connect,
   type ParsedResponse,
@@ -48,14 +49,6 @@ export interface ForwarderOptions extends Pick<Settings, 'upstreamConnections'> 
   openTunnel: OpenTunnel | null;
 }
 
-/** A request that waits for a free upstream connection. */
-export interface ConnectionWaiter {
-  /** Resolves when a connection is free. @throws {Refusal} `unavailable` if none became free in time. */
-  connected: Promise<void>;
-  /** Leaves the queue: the connection is no longer needed. */
-  leave(): void;
-}
-
 const HEADERS_TO_COUNT = 100;
 // Joining larger pieces would cost more than it saves.
 const LARGE_PIECE_BYTES = 4 * 1024;
@@ -71,68 +64,27 @@ export class Forwarder {
   readonly #origin: string;
   readonly #clock: Clock;
   readonly #turn: ParsingTurn;
-  readonly #live: LiveTimeouts;
   readonly #connect: Connect;
   readonly #connections: UpstreamConnection[] = [];
   /** Connections without a request, the most recently used one last. */
   readonly #idle: UpstreamConnection[] = [];
-  readonly #maxConnections: number;
-  #freeCount: number;
-  readonly #waiters: (() => void)[] = [];
+  readonly #slots: ConnectionSlots;
 
   constructor(origin: string, { upstreamConnections, live, clock, lookup, openTunnel, turn }: ForwarderOptions) {
     this.#turn = turn;
-    this.#live = live;
     this.#clock = clock;
-    this.#maxConnections = upstreamConnections;
-    this.#freeCount = upstreamConnections;
+    this.#slots = new ConnectionSlots(upstreamConnections, clock, live);
     this.#origin = origin;
     this.#connect = connectWithin(live, clock, lookup, openTunnel);
   }
 
-  /**
-   * Reserves a connection. `forward` uses it and returns it afterwards; if the request is not forwarded, call `release`.
-   *
-   * @returns a waiter if no connection is free; undefined if one was reserved.
-   */
-  reserve(): undefined | ConnectionWaiter {
-    if (this.#freeCount === 0) return this.#enqueue();
-    this.#freeCount -= 1;
-    return undefined;
+  /** Reserves a connection for `forward`, or for a WebSocket. */
+  reserve(): Slot {
+    return this.#slots.reserve();
   }
 
-  #enqueue(): ConnectionWaiter {
-    let leave: () => void = () => undefined;
-    const reached = new Promise<void>((resolve, reject) => {
-      const proceed = () => {
-        cancel();
-        resolve();
-      };
-      const quit = (reason: Error) => {
-        const at = this.#waiters.indexOf(proceed);
-        if (at === -1) return;
-        this.#waiters.splice(at, 1);
-        cancel();
-        reject(reason);
-      };
-      const cancel = this.#clock.after(this.#live.current.upstreamConnectTimeoutMs, () => {
-        quit(unavailable());
-      });
-      leave = () => {
-        quit(new ClientGone());
-      };
-      this.#waiters.push(proceed);
-    });
-    return { connected: reached, leave };
-  }
-
-  release(): void {
-    const next = this.#waiters.shift();
-    if (next) next();
-    else this.#freeCount += 1;
-  }
-
-  forward(request: UpstreamRequest, receiver: Receiver): Forwarding {
+  /** @param slot held by the caller. It is released here once the connection is free again. */
+  forward(request: UpstreamRequest, slot: Slot, receiver: Receiver): Forwarding {
     const connection = this.#idle.pop() ?? this.#open();
     const forwarding = new Forwarding(
       {
@@ -144,18 +96,20 @@ export class Forwarder {
       },
       connection,
       receiver,
-      this,
+      (isAlive) => {
+        this.#returnConnection(connection, isAlive);
+        slot.release();
+      },
     );
     forwarding.start();
     return forwarding;
   }
 
   /** @param isAlive a lost connection is used last, since it would have to be opened again. */
-  returnConnection(connection: UpstreamConnection, isAlive: boolean): void {
+  #returnConnection(connection: UpstreamConnection, isAlive: boolean): void {
     connection.markIdle();
     if (isAlive) this.#idle.push(connection);
     else this.#idle.unshift(connection);
-    this.release();
   }
 
   #open(): UpstreamConnection {
@@ -170,7 +124,7 @@ export class Forwarder {
 
   /** Whether no connection is reserved or in use. */
   get isIdle(): boolean {
-    return this.#freeCount === this.#maxConnections;
+    return this.#slots.areAllFree;
   }
 
   /** Closes all connections. Call only while it is idle; later requests open new ones. */
@@ -193,7 +147,7 @@ export class Forwarding implements Dispatcher.DispatchHandler, ParsedResponse {
   readonly #request: Dispatcher.DispatchOptions;
   readonly #connection: UpstreamConnection;
   readonly #receiver: Receiver;
-  readonly #forwarder: Pick<Forwarder, 'returnConnection'>;
+  readonly #returnToForwarder: (isAlive: boolean) => void;
   #abort: ((reason: Error) => void) | null = null;
   #isAborted = false;
   #hasResponse = false;
@@ -209,12 +163,12 @@ export class Forwarding implements Dispatcher.DispatchHandler, ParsedResponse {
     request: Dispatcher.DispatchOptions,
     connection: UpstreamConnection,
     receiver: Receiver,
-    forwarder: Pick<Forwarder, 'returnConnection'>,
+    returnToForwarder: (isAlive: boolean) => void,
   ) {
     this.#request = request;
     this.#connection = connection;
     this.#receiver = receiver;
-    this.#forwarder = forwarder;
+    this.#returnToForwarder = returnToForwarder;
   }
 
   start(): void {
@@ -346,7 +300,7 @@ export class Forwarding implements Dispatcher.DispatchHandler, ParsedResponse {
 
   #returnConnection(isAlive: boolean): void {
     this.#isConnectionReturned = true;
-    this.#forwarder.returnConnection(this.#connection, isAlive);
+    this.#returnToForwarder(isAlive);
   }
 
   #end(): void {

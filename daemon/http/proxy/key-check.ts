@@ -77,7 +77,7 @@ export function providerProbe({ upstreams, clock, loopMark }: KeyCheckOptions): 
         cancelTimeout();
         signal.removeEventListener('abort', onAbort);
         settle();
-        waiter?.leave();
+        if (!forwarding) slot.release();
         // The rest of the response has no limit, so it is not read. This also returns the connection.
         forwarding?.abort();
       };
@@ -97,14 +97,12 @@ export function providerProbe({ upstreams, clock, loopMark }: KeyCheckOptions): 
         });
       };
       const send = () => {
-        if (isOver) {
-          forwarder.release();
-          return;
-        }
+        if (isOver) return;
         const fields = { forwarded: ['accept', 'application/json', ...models.headers], cdnLoop: undefined };
         const headers = upstreamRequestHeaders(fields, { upstreamKey, upstreamAuth, requestId, loopMark });
         forwarding = forwarder.forward(
           { method: 'GET', target: upstream.pathOf(models.target), headers, body: null },
+          slot,
           {
             head: responded,
             data: () => true,
@@ -120,11 +118,11 @@ export function providerProbe({ upstreams, clock, loopMark }: KeyCheckOptions): 
       const cancelTimeout = clock.after(MAX_CHECK_MS, () => {
         failed(`the provider did not respond within ${MAX_CHECK_MS / 1000} s`);
       });
-      const waiter = forwarder.reserve();
+      const slot = forwarder.reserve();
       signal.addEventListener('abort', onAbort);
       if (signal.aborted) onAbort();
-      if (waiter) {
-        waiter.connected.then(send, () => {
+      if (slot.granted) {
+        slot.granted.then(send, () => {
           failed('no upstream connection became free');
         });
       } else send();

@@ -1,20 +1,10 @@
-/**
- * /v1: the steps of a request.
- *
- *   1–5 admission    shape, rate limits, credential: admit.ts
- *       body         buffer a small one, stream a large one: read-body.ts      408 413
- *   6   cache        look up a stored response: cache-lookup.ts                504
- *   7   forward      draw one use (forward-reservation.ts), swap the key,
- *                    stream both ways: upstream-exchange.ts                    413 429 502 503 504
- *   8   completion   publish one RequestEnded value: request-record.ts
- */
+/** /v1: all requests in flight. The story of each one is told in exchange.ts. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { LinkedSet } from '../../core/linked-set.js';
 import type { Refusal } from '../../core/refusal.js';
 import { REFUSAL_HEADERS } from './client-response.js';
-import { Exchange, type ProxyState } from './exchange.js';
-import type { ExchangeOptions } from './open-exchange.js';
+import { Exchange, type ExchangeOptions, type ProxyState } from './exchange.js';
 import { recordUnreadable, type UnreadableRequest } from './request-record.js';
 import { IdleTimers } from './timeouts/idle-timers.js';
 import { TurnQueue, type TurnTask } from './turn-queue.js';

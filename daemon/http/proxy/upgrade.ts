@@ -7,7 +7,8 @@ import type { MemoryLimit } from '../../core/memory-limit.js';
 import type { Clock } from '../../core/ports.js';
 import { Refusal, unavailable } from '../../core/refusal.js';
 import { digestOf } from '../../core/token.js';
-import { admit, type AdmissionRequest, type AdmitOptions, type AdmitSettings } from './admit.js';
+import { admit, type AdmissionRequest, type AdmitOptions, type AdmitSettings, drawUse } from './admit.js';
+import type { Slot } from './connection-slots.js';
 import { headersForClient, REFUSAL_HEADERS } from './client-response.js';
 import { ClientGone } from '../body.js';
 import { type CorsFields, corsFields, type CorsSettings } from '../cors.js';
@@ -21,7 +22,6 @@ import { WebSocketTunnel, type TunnelOwner } from './websocket-tunnel.js';
 import { isOfResponses, WebSocketUses } from './websocket-uses.js';
 import { asRefusal, sendProblem, statusFor } from '../problems.js';
 import { RequestRecord } from './request-record.js';
-import { type ReservationOwner, ForwardReservation } from './forward-reservation.js';
 import { IdleTimer, type IdleTimers } from './timeouts/idle-timers.js';
 import type { Upstream, Upstreams } from './upstreams.js';
 import { wordingFor, type WordingSettings } from '../wording.js';
@@ -41,7 +41,7 @@ export interface UpgradeOptions extends AdmitOptions {
 }
 
 /** One WebSocket connection, from its handshake to its end. This class defines the order of the steps and the ways in which it ends. */
-export class Upgrade implements AdmissionRequest, ReservationOwner, TunnelOwner, UpgradeReceiver {
+export class Upgrade implements AdmissionRequest, TunnelOwner, UpgradeReceiver {
   readonly #options: UpgradeOptions;
   readonly req: IncomingMessage;
   readonly #socket: Socket;
@@ -57,11 +57,8 @@ export class Upgrade implements AdmissionRequest, ReservationOwner, TunnelOwner,
   /** Writes the response if it is not a 101. */
   readonly #res: ServerResponse;
   readonly #earlyBytes: EarlyBytes;
-  #upstream: Upstream | null = null;
-  #reservation: ForwardReservation | null = null;
-  /** The fields to forward, once admission has passed. */
-  #fields: RequestFields | null = null;
-  #holdsConnection = false;
+  /** Its place among the connections to the upstream, until it ends. */
+  #slot: Slot | null = null;
   #upstreamRequest: ClientRequest | null = null;
   /** Set once the connection is piped to the upstream's. */
   #tunnel: WebSocketTunnel | null = null;
@@ -161,36 +158,44 @@ export class Upgrade implements AdmissionRequest, ReservationOwner, TunnelOwner,
   }
 
   onAdmitted(pass: Pass, fields: RequestFields): void {
-    const { admission, upstreams } = this.#options;
-    this.#fields = fields;
-    this.#upstream = upstreams.of(pass.upstreamBaseUrl);
-    const isUse = !isOfResponses(this.req.url ?? '');
-    this.#reservation = new ForwardReservation(
-      this,
-      (each) => (isUse ? admission.draw(each) : admission.confirm(each)),
-      this.#upstream.forwarder,
-    );
-    void this.#reservation.begin(pass);
+    void this.#forward(pass, fields);
   }
 
-  forward(): void {
-    this.#holdsConnection = true;
-    const { pass } = this.record;
-    if (!pass || !this.#fields || !this.#upstream) return;
+  async #forward(pass: Pass, fields: RequestFields): Promise<void> {
+    const { admission, upstreams } = this.#options;
+    const isUse = !isOfResponses(this.req.url ?? '');
+    try {
+      const upstream = upstreams.of(pass.upstreamBaseUrl);
+      const slot = (this.#slot = upstream.forwarder.reserve());
+      await drawUse(this, {
+        slot,
+        pass,
+        draw: () => (isUse ? admission.draw(pass) : admission.confirm(pass)),
+        forward: () => {
+          this.#send(upstream, pass, fields);
+        },
+      });
+    } catch (error) {
+      this.#slot?.release();
+      this.refuse(error);
+    }
+  }
+
+  #send(upstream: Upstream, pass: Pass, fields: RequestFields): void {
     this.record.forwardedAtMs = this.clock.monotonic();
     this.idleTimer.start(this.settings.upstreamConnectTimeoutMs, () => {
       this.fail(new Refusal('upstream_unreachable', 'upstream unreachable'));
     });
     try {
-      const headers = handshakeForUpstream(this.#fields, this.req, {
+      const headers = handshakeForUpstream(fields, this.req, {
         upstreamKey: pass.upstreamKey,
         upstreamAuth: pass.upstreamAuth,
         requestId: this.record.requestId,
         loopMark: this.#options.loopMark,
         offered: this.#subprotocols.offered,
       });
-      const target = this.#upstream.pathOf(this.req.url ?? '/');
-      this.#upstreamRequest = this.#upstream.forwardUpgrade({ target, headers, socket: this.#socket }, this);
+      const target = upstream.pathOf(this.req.url ?? '/');
+      this.#upstreamRequest = upstream.forwardUpgrade({ target, headers, socket: this.#socket }, this);
     } catch (error) {
       throw new Refusal('malformed_request', 'the URL or a header contains characters that cannot be forwarded', {
         cause: error,
@@ -353,9 +358,8 @@ export class Upgrade implements AdmissionRequest, ReservationOwner, TunnelOwner,
     this.idleTimer.end();
     this.#upstreamRequest?.destroy();
     this.#tunnel?.end();
-    this.#reservation?.end();
     this.uses.end(this.record.outcome);
-    if (this.#holdsConnection) this.#upstream?.forwarder.release();
+    this.#slot?.release();
     this.record.end();
   }
 }

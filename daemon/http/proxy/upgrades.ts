@@ -1,5 +1,5 @@
 /**
- * WebSocket upgrades on /v1. A handshake passes admission like any request (admit.ts, forward-reservation.ts). If the upstream agrees, the
+ * WebSocket upgrades on /v1. A handshake passes admission like any request (admit.ts). If the upstream agrees, the
  * two connections are joined until one of them ends (websocket-tunnel.ts), and each response on them is a use (websocket-uses.ts). Any
  * other response is forwarded, and the connection is closed. A RequestEnded is published for each response and for the connection.
  *

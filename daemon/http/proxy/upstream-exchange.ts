@@ -1,31 +1,49 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Pass } from '../../core/account.js';
-import { isRead } from '../../core/content/runs-model.js';
-import { Refusal } from '../../core/refusal.js';
+import type { Admission } from '../../core/admission.js';
+import type { ResponseCache } from '../../core/cache/response-cache.js';
 import type { CacheTransaction } from '../../core/cache-transaction.js';
-import type { RequestBody, Upload } from '../body.js';
+import type { Outcome } from '../../core/events.js';
+import type { Clock } from '../../core/ports.js';
+import { Refusal } from '../../core/refusal.js';
+import type { RequestBody } from '../body.js';
 import type { RequestFields } from '../fields.js';
 import { askingForUsage, mayLackUsage, UsageFilter } from './added-usage.js';
+import { isUnsafe } from './cache-request.js';
 import { CacheTee } from './cache-tee.js';
+import type { ClientResponse } from './client-response.js';
+import type { Slot } from './connection-slots.js';
 import type { Forwarding, Receiver } from './forwarder.js';
 import { upstreamRequestHeaders } from './headers.js';
-import type { OpenExchange } from './open-exchange.js';
-import { isUnsafe } from './cache-request.js';
+import type { RequestRecord } from './request-record.js';
+import type { IdleTimers } from './timeouts/idle-timers.js';
+import type { TransferTimeouts } from './timeouts/transfer-timeouts.js';
 import type { Upstream } from './upstreams.js';
-import { type ReservationOwner, ForwardReservation } from './forward-reservation.js';
 
 const END_OF_EVENT = Buffer.from('\n\n');
 
-/** The upstream's part of an exchange: draws one use, sends the request, and passes the response on as it arrives. */
-export class UpstreamExchange implements Receiver, ReservationOwner {
+/** The request that is sent to the upstream, and the response to its client. */
+export interface OpenExchange {
+  readonly options: { admission: Admission; cache: ResponseCache | null; clock: Clock; loopMark: string };
+  readonly settings: { requestTimeoutMs: number };
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  readonly record: RequestRecord;
+  readonly timeouts: TransferTimeouts;
+  readonly clientResponse: ClientResponse;
+  readonly idleTimers: IdleTimers;
+  /** Whether it was refused or has ended, or its client has disconnected. */
+  hasEnded(): boolean;
+  refuse(error: unknown): void;
+  /** Cuts a response that has begun. @param why reason for the client, if this proxy ends it. */
+  destroy(outcome: Outcome, why?: Refusal): void;
+}
+
+/** A request at the upstream: sends it, and passes the response on to the cache and the client as it arrives. */
+export class UpstreamExchange implements Receiver {
   readonly #exchange: OpenExchange;
   readonly #pass: Pass;
-  readonly #upload: Upload | null;
-  /** Fields and body are null after the request was sent, so that their memory is freed. */
-  #fields: RequestFields | null;
-  #body: RequestBody;
-  #transaction: CacheTransaction | null = null;
-  #upstream: Upstream | null = null;
-  #reservation: ForwardReservation | null = null;
+  readonly #transaction: CacheTransaction | null;
   #forwarding: Forwarding | null = null;
   /** What the client gets later; null if nothing is held back. */
   #held: (() => void)[] | null = null;
@@ -33,89 +51,43 @@ export class UpstreamExchange implements Receiver, ReservationOwner {
   /** Removes the usage that the client did not ask for. */
   #usageFilter: UsageFilter | null = null;
   /** The request may have changed the resource, so that stored responses must be invalidated; not yet known whether it did. */
-  #invalidatesCache = false;
+  #invalidatesCache: boolean;
 
-  /** @param upload reads the body; null if there is none. */
-  constructor(exchange: OpenExchange, pass: Pass, fields: RequestFields, body: RequestBody, upload: Upload | null) {
+  /** @param transaction may use the response; null if the cache is not involved. */
+  constructor(exchange: OpenExchange, pass: Pass, transaction: CacheTransaction | null) {
     this.#exchange = exchange;
     this.#pass = pass;
-    this.#upload = upload;
-    this.#fields = fields;
-    this.#body = body;
-  }
-
-  /** Whether the request was sent. */
-  get isSent(): boolean {
-    return this.#fields === null;
-  }
-
-  /** @param transaction the cache transaction that may use the response; null if the cache is not involved. */
-  send(transaction: CacheTransaction | null): void {
-    const exchange = this.#exchange;
-    if (exchange.hasEnded() || this.isSent) return;
-    const { req, settings } = exchange;
-    const { admission, upstreams } = exchange.options;
-    let upstream: Upstream;
-    try {
-      upstream = upstreams.of(this.#pass.upstreamBaseUrl);
-    } catch (error) {
-      exchange.refuse(error);
-      return;
-    }
-    this.#upstream = upstream;
     this.#transaction = transaction;
-    exchange.timeouts.pause();
-    const spendsNone = !settings.countReads && isRead(req.method ?? '', req.url ?? '', this.#body !== null);
-    this.#reservation = new ForwardReservation(this, (each) => admission.draw(each, spendsNone), upstream.forwarder);
-    void this.#reservation.begin(this.#pass);
+    this.#invalidatesCache = exchange.options.cache !== null && isUnsafe(exchange.req);
   }
 
-  hasEnded(): boolean {
-    return this.#exchange.hasEnded();
-  }
-
-  refuse(error: unknown): void {
-    this.#exchange.refuse(error);
-  }
-
-  forward(): void {
+  /** @param slot held by the caller, and released when the connection is free again. */
+  send(upstream: Upstream, slot: Slot, fields: RequestFields, body: RequestBody): void {
     const exchange = this.#exchange;
     const pass = this.#pass;
+    const transaction = this.#transaction;
     const { req, record, options } = exchange;
-    const fields = this.#fields;
-    const upstream = this.#upstream;
-    if (!fields || !upstream) return;
-    this.#invalidatesCache = options.cache !== null && isUnsafe(req);
     const nowMs = options.clock.monotonic();
     record.forwardedAtMs = nowMs;
     exchange.timeouts.waitForUpstream(nowMs);
-    const asking = this.#askingForUsage(fields);
+    const asking =
+      Buffer.isBuffer(body) && mayLackUsage(pass, req, fields) ? askingForUsage(body, fields.forwarded) : null;
     const headers = upstreamRequestHeaders(asking ? { ...fields, forwarded: asking.forwarded } : fields, {
       upstreamKey: pass.upstreamKey,
       upstreamAuth: pass.upstreamAuth,
       requestId: record.requestId,
       loopMark: options.loopMark,
     });
-    if (this.#transaction?.isResponseNeeded) {
-      headers.push(...this.#transaction.conditionalHeaders);
-      this.#cacheTee = this.#cacheTeeFor(this.#transaction);
+    if (transaction?.isResponseNeeded) {
+      headers.push(...transaction.conditionalHeaders);
+      this.#cacheTee = this.#cacheTeeFor(transaction);
     }
-    const body = asking?.body ?? this.#body;
-    const request = { method: req.method ?? 'GET', target: upstream.pathOf(req.url ?? '/'), headers, body };
+    const target = upstream.pathOf(req.url ?? '/');
+    const request = { method: req.method ?? 'GET', target, headers, body: asking?.body ?? body };
     const receiver = this.#cacheTee ?? this;
     if (asking) this.#usageFilter = new UsageFilter(receiver);
-    this.#forwarding = upstream.forwarder.forward(request, this.#usageFilter ?? receiver);
+    this.#forwarding = upstream.forwarder.forward(request, slot, this.#usageFilter ?? receiver);
     this.#cacheTee?.started(this.#forwarding);
-    if (Buffer.isBuffer(this.#body)) this.#upload?.end();
-    this.#fields = this.#body = null;
-  }
-
-  #askingForUsage(fields: RequestFields): ReturnType<typeof askingForUsage> {
-    const body = this.#body;
-    const { req } = this.#exchange;
-    return Buffer.isBuffer(body) && mayLackUsage(this.#pass, req, fields)
-      ? askingForUsage(body, fields.forwarded)
-      : null;
   }
 
   #cacheTeeFor(transaction: CacheTransaction): CacheTee {
@@ -217,7 +189,6 @@ export class UpstreamExchange implements Receiver, ReservationOwner {
   /** The exchange has ended. */
   close(): void {
     const { options, req, record } = this.#exchange;
-    this.#reservation?.end();
     // The client did not get it, but it is recorded. What came before it may be incomplete.
     const usage = this.#usageFilter?.removed;
     if (usage) record.content?.piece(Buffer.concat([END_OF_EVENT, usage]));

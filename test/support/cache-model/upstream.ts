@@ -1,4 +1,5 @@
 /** An upstream whose every response names the request that it answers, and that fails in all the ways in which upstreams fail. */
+import type { Slot } from '../../../daemon/http/proxy/connection-slots.js';
 import type { Forwarder, Forwarding, Receiver, UpstreamRequest } from '../../../daemon/http/proxy/forwarder.js';
 import type { Upstream as ProxyUpstream, Upstreams } from '../../../daemon/http/proxy/upstreams.js';
 import { Refusal } from '../../../daemon/core/refusal.js';
@@ -81,10 +82,10 @@ export class Upstream {
 
   /** Replaces the forwarder to the provider. */
   upstreamsOf(instance: number): Pick<Upstreams, 'of'> {
-    const forwarder: Pick<Forwarder, 'reserve' | 'release' | 'forward'> = {
-      reserve: () => undefined,
-      release: () => undefined,
-      forward: (request, receiver) => this.#forward(instance, request, receiver),
+    const slot: Pick<Slot, 'granted' | 'release'> = { granted: null, release: () => undefined };
+    const forwarder: Pick<Forwarder, 'reserve' | 'forward'> = {
+      reserve: () => slot as Slot,
+      forward: (request, _slot, receiver) => this.#forward(instance, request, receiver),
     };
     const upstream = { forwarder: forwarder as Forwarder, pathOf: (target: string) => target } as ProxyUpstream;
     return { of: () => upstream };
