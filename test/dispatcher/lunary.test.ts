@@ -5,7 +5,6 @@ import OpenAI from 'openai';
 import type { RequestEventJson } from '../../daemon/store/event-json.js';
 import { changeEvent, deliveriesOf, NO_USAGE, requestEvent, TOKEN_ID } from '../support/event-json.js';
 import { json, type Provider, type Received, startProvider } from '../support/provider.js';
-import { isAsRecorded } from './recordings.js';
 import { behavesAsVendor, Vendor } from './vendor.js';
 
 const PATH = '/v1/runs/ingest';
@@ -109,7 +108,6 @@ describe('what the lunary backend sends', () => {
       json(res, 200, body);
     };
     const theirs = await recorded(CHAT);
-    isAsRecorded('lunary-chat', theirs);
 
     const event = requestEvent({ request_body: provider.received[0]!.body.toString(), response_body: answered[0]! });
     const ours = await sentFor(event);
@@ -131,10 +129,10 @@ describe('what the lunary backend sends', () => {
       metadata: { requestId: 'req-1' },
     })();
     await lunary.flush();
-    const theirs = vendor.receiver.received.flatMap(eventsIn).map(comparable);
-    isAsRecorded('lunary-who', theirs);
-    const [start] = await sentFor(requestEvent());
-    expect(start).to.include({ userId: TOKEN_ID }).and.have.nested.property('metadata.requestId', 'req-1');
+    const [theirs] = vendor.receiver.received.flatMap(eventsIn);
+    const [ours] = await sentFor(requestEvent());
+    for (const start of [theirs, ours])
+      expect(start).to.include({ userId: TOKEN_ID }).and.have.nested.property('metadata.requestId', 'req-1');
   });
 
   it('reports a failure as the SDK does, but with a code', async () => {
@@ -142,8 +140,6 @@ describe('what the lunary backend sends', () => {
       json(res, 404, { error: { message: 'no such model', type: 'invalid_request_error', code: 'model_not_found' } });
     };
     const theirs = await recorded(CHAT);
-    const shape = theirs.map((event) => (event['error'] ? { ...event, error: Object.keys(event['error']) } : event));
-    isAsRecorded('lunary-failure', shape);
 
     const ours = await sentFor(requestEvent({ request_body: JSON.stringify(CHAT), status: 404, usage: NO_USAGE }));
     expect(without(comparable(ours[0]!), 'userId', 'metadata')).to.deep.equal(theirs[0]);

@@ -5,11 +5,10 @@ import { resourceFromAttributes } from '@opentelemetry/resources';
 import { BasicTracerProvider, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import * as conventions from '@opentelemetry/semantic-conventions/incubating';
 import { expect } from 'chai';
-import type { RequestEventJson, UsageJson } from '../../daemon/store/event-json.js';
+import type { RequestEventJson } from '../../daemon/store/event-json.js';
 import { changeEvent, deliveriesOf, NO_USAGE, PROJECT_ID, requestEvent, TOKEN_ID } from '../support/event-json.js';
 import { json } from '../support/provider.js';
 import { openCollector, type Span, TRACES, type Traces, valuesOf } from './otlp.js';
-import { isAsRecorded } from './recordings.js';
 import { behavesAsVendor, type Vendor } from './vendor.js';
 
 behavesAsVendor({
@@ -79,18 +78,10 @@ describe('a span that a collector gets', () => {
     await provider.shutdown();
     const [ours, theirs] = vendor.receiver.received;
     const sent = JSON.parse(theirs!.body.toString()) as unknown;
-    isAsRecorded('otlp-span', sent);
     expect(JSON.parse(ours!.body.toString())).to.deep.equal(sent);
     const { authorization, 'content-type': type } = theirs!.headers;
     expect(ours).to.include({ method: theirs!.method, url: theirs!.url });
     expect(ours!.headers).to.include({ authorization, 'content-type': type, 'user-agent': 'llmp/1.2.3' });
-  });
-
-  it('has the event ID as its trace ID', async () => {
-    const event = requestEvent();
-    const { traceId, spanId } = await spanFor(event);
-    expect(traceId).to.equal(event.id.replaceAll('-', ''));
-    expect(spanId).to.equal(traceId.slice(16));
   });
 
   it('has the daemon that served the request as its resource', async () => {
@@ -106,21 +97,16 @@ describe('a span that a collector gets', () => {
     ]);
   });
 
-  for (const [path, name, operation] of [
-    ['/v1/responses', 'chat gpt-test', 'chat'],
-    ['/v1/completions', 'text_completion gpt-test', 'text_completion'],
-    ['/v1/embeddings', 'embeddings gpt-test', 'embeddings'],
-    ['/v1/audio/transcriptions', 'generate_content gpt-test', 'generate_content'],
-    ['/v1/unheard/of', 'generate_content gpt-test', 'generate_content'],
-  ] as const) {
-    it(`is called ${name} for ${path}`, async () => {
-      const span = await spanFor(requestEvent({ path }));
-      expect(span.name).to.equal(name);
-      expect(valuesOf(span.attributes)).to.include({ 'gen_ai.operation.name': operation });
-    });
-  }
-
   for (const [method, path, status, operation, provider] of [
+    ['POST', '/v1/chat/completions', 200, 'chat', 'openai'],
+    ['POST', '/v1/responses', 200, 'chat', 'openai'],
+    ['POST', '/v1/completions', 200, 'text_completion', 'openai'],
+    ['POST', '/v1/embeddings', 200, 'embeddings', 'openai'],
+    ['POST', '/v1/audio/transcriptions', 200, 'generate_content', 'openai'],
+    ['POST', '/v1/unheard/of', 200, 'generate_content', 'openai'],
+    ['POST', '/v1/messages', 200, 'chat', 'anthropic'],
+    ['POST', '/v1beta/models/gemini-2.5-flash:streamGenerateContent', 200, 'generate_content', 'gcp.gemini'],
+    ['POST', '/v1beta/models/gemini-embedding-001:embedContent', 200, 'embeddings', 'gcp.gemini'],
     ['GET', '/v1/realtime', 101, 'generate_content', 'openai'],
     ['GET', '/openai/realtime', 403, 'generate_content', 'openai'],
     ['GET', '/v1/responses', 101, 'chat', 'openai'],
@@ -134,20 +120,14 @@ describe('a span that a collector gets', () => {
     ['GET', '/v1/chat/completions', 200, undefined, undefined],
   ] as const) {
     it(`findings-3 B10: ${method} ${path} with status ${status} is ${operation ?? 'no model call'}, with its usage`, async () => {
-      const values = valuesOf((await spanFor(requestEvent({ method, path, status }))).attributes);
+      const { name, attributes } = await spanFor(requestEvent({ method, path, status }));
+      const values = valuesOf(attributes);
+      expect(name).to.equal(operation ? `${operation} gpt-test` : method);
       expect(values['gen_ai.operation.name']).to.equal(operation);
       expect(values['gen_ai.provider.name']).to.equal(provider);
       expect(values['gen_ai.usage.input_tokens']).to.equal(operation && 3);
     });
   }
-
-  it('has the provider openai, or anthropic for /v1/messages', async () => {
-    const providerOf = async (path: string, more = {}) =>
-      valuesOf((await spanFor(requestEvent({ path, ...more }))).attributes)['gen_ai.provider.name'];
-    expect(await providerOf('/v1/chat/completions')).to.equal('openai');
-    expect(await providerOf('/v1/messages')).to.equal('anthropic');
-    expect(await providerOf('/v1/threads/t1/messages', { usage: NO_USAGE })).to.equal(undefined);
-  });
 
   it('is a plain HTTP request if no model is called', async () => {
     const span = await spanFor(requestEvent({ method: 'GET', path: '/v1/models', model: null, usage: NO_USAGE }));
@@ -183,10 +163,6 @@ describe('a span that a collector gets', () => {
     const half = await spanFor(requestEvent({ usage: { ...NO_USAGE, prompt_tokens: 0, source: 'provider' } }));
     expect(valuesOf(half.attributes)).to.include({ 'gen_ai.usage.input_tokens': 0 });
     expect(valuesOf(half.attributes)).to.not.have.property('gen_ai.usage.output_tokens');
-    // Of a daemon that does not report the prompt cache yet.
-    const usage = { prompt_tokens: null, completion_tokens: null, total_tokens: null, source: 'missing' };
-    const older = await spanFor(requestEvent({ usage: usage as UsageJson }));
-    expect(older.attributes.filter(({ key }) => key.startsWith('gen_ai.usage.'))).to.be.empty;
   });
 
   it("has the tokens of the provider's prompt cache", async () => {
@@ -197,21 +173,6 @@ describe('a span that a collector gets', () => {
       [conventions.ATTR_GEN_AI_USAGE_CACHE_CREATION_INPUT_TOKENS]: 0,
     });
   });
-
-  for (const [path, provider, operation] of [
-    ['/v1/messages', 'anthropic', 'chat'],
-    ['/v1beta/models/gemini-2.5-flash:streamGenerateContent', 'gcp.gemini', 'generate_content'],
-    ['/v1beta/models/gemini-embedding-001:embedContent', 'gcp.gemini', 'embeddings'],
-    ['/v1/chat/completions', 'openai', 'chat'],
-  ] as const) {
-    it(`has the API format of ${path}`, async () => {
-      const span = await spanFor(requestEvent({ path }));
-      expect(valuesOf(span.attributes)).to.include({
-        [conventions.ATTR_GEN_AI_PROVIDER_NAME]: provider,
-        [conventions.ATTR_GEN_AI_OPERATION_NAME]: operation,
-      });
-    });
-  }
 
   it('has the requested model and the model of the response', async () => {
     const span = await spanFor(requestEvent({ model: 'gpt-test-0613', request_body: '{"model":"gpt-test"}' }));

@@ -70,15 +70,10 @@ describe('the services that a dispatcher can deliver to', () => {
     });
   }
 
-  for (const [service, endpoint] of [
-    ['file', './data/events.jsonl'],
-    ['lunary', 'https://api.lunary.ai'],
-    ['helicone', 'https://api.worker.helicone.ai'],
-    ['otlp', 'http://localhost:4318'],
-  ] as const) {
-    it(`${service} has the default endpoint ${endpoint}`, () => {
-      const env = { ...AROUND, DISPATCHER_SERVICE: service, DISPATCHER_API_KEY: canary('dispatcher') };
-      expect(loadDispatcherSettings({ env }).settings.dispatcherEndpoint).to.equal(endpoint);
+  for (const bus of ['in-memory', 'off']) {
+    it(`K18 are refused with the event bus ${bus}`, () => {
+      const env = { ...AROUND, LLM_PROXY_EVENT_BUS: bus };
+      expect(problemsIn(() => loadDispatcherSettings({ env })).join()).to.include(`LLM_PROXY_EVENT_BUS=${bus}`);
     });
   }
 });
