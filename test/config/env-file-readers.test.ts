@@ -40,6 +40,7 @@ const RULES: readonly [string, string, string | null, string | null, string | nu
   ['outside of them it does not', 'REDIS_PASSWORD=a\\b', 'ab', 'a\\b', 'a\\b'],
   ['text after quotes is refused', 'REDIS_PASSWORD="abc" # def', 'abc# def', '"abc" # def', null],
   ['a quote that stays open is refused', 'REDIS_PASSWORD="abc', 'abc\nLOG_FORMAT=text\n', '"abc', null],
+  ['a carriage return is dropped', 'REDIS_PASSWORD=abc\r', 'abc', 'abc\r', 'abc'],
   ['; begins no comment', ';REDIS_PASSWORD=abc', null, null, null],
 ];
 
@@ -63,6 +64,10 @@ describe('findings-3 B3: an env file is read by llmp as by systemd and Docker', 
       else expect([systemd, docker, null]).to.include(llmp);
     });
   }
+
+  it('and a line may begin with export, as in a file for a shell', () => {
+    expect(valueOf('export REDIS_PASSWORD=abc')).to.equal('abc');
+  });
 
   it('so a management token with # is complete, and not a shorter one', () => {
     const token = `${canary('management')}#xyz`;

@@ -136,14 +136,6 @@ describe('settings that are valid individually', () => {
   });
 });
 
-describe('DB_DRIVER', () => {
-  it('M13 is refused if it is not a known driver', () => {
-    expect(problemsWith({ DB_DRIVER: 'mssql' })).to.deep.equal([
-      'DB_DRIVER must be one of sqlite, postgres, mysql, not "mssql"',
-    ]);
-  });
-});
-
 describe('a warning', () => {
   it('is given if TRUSTED_PROXIES trusts all addresses', () => {
     for (const TRUSTED_PROXIES of ['10.0.0.0/8,0.0.0.0/0', '::/0']) {

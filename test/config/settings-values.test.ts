@@ -163,6 +163,13 @@ const tables: Record<string, Table> = {
     },
     refused: ['', 'sqlite:', ':memory:', 'sqlite::memory:', 'sqlite://data/llmp.db'],
   },
+  'drivers of databases': {
+    row: 'M13',
+    name: 'DB_DRIVER',
+    key: 'databaseDriver',
+    accepted: { sqlite: 'sqlite' },
+    refused: ['', 'mssql'],
+  },
   'yes or no': {
     name: 'AUTO_MIGRATE',
     key: 'autoMigrate',

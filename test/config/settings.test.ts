@@ -1,94 +1,26 @@
 import { expect } from 'chai';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import {
-  asLines,
-  describeSettings,
-  type Environment,
-  loadSettings,
-  secretsOf,
-  SettingsError,
-} from '../../config/settings.js';
+import { type Environment, loadSettings, secretsOf, SettingsError } from '../../config/settings.js';
 import { canary, canaryEncryptionKey, secretsIn } from '../support/canaries.js';
 import { temporaryFolder } from '../support/daemon.js';
 import { file, MANAGEMENT_TOKEN, problemsOf, problemsWith } from '../support/settings.js';
 
 const load = (env: Environment = {}) => loadSettings({ MANAGEMENT_TOKEN, ...env });
-const describedWith = (env: Environment = {}) => asLines(describeSettings({ MANAGEMENT_TOKEN, ...env }).settings);
 
 describe('settings', () => {
   it('require only a management token', () => {
     const { settings, reloadable, warnings } = load();
     expect(warnings).to.deep.equal([]);
-    expect({ ...settings, ...reloadable }).to.deep.equal({
+    // Nothing of another machine can reach it, claim an address, or have a prompt stored.
+    expect({ ...settings, ...reloadable }).to.deep.include({
       managementToken: MANAGEMENT_TOKEN,
-      clientKeepAliveMs: 75_000,
       listenAddress: { host: '127.0.0.1', port: 8080 },
-      proxyPrefixes: ['/v1', '/v1beta', '/openai', '/ws'],
-      upstreamAllowedHosts: ['*'],
-      upstreamBaseUrl: new URL('https://api.openai.com'),
-      requestTimeoutMs: 600_000,
-      clientBodyTimeoutMs: 30_000,
-      upstreamConnectTimeoutMs: 10_000,
-      upstreamConnections: 4096,
-      upstreamProxy: undefined,
-      upstreamProxyBypass: undefined,
-      workers: 1,
-      queryKey: 'refuse',
-      countReads: true,
-      maxRequestBytes: 50_000_000,
-      maxConnections: 10_000,
-      databaseDriver: 'sqlite',
-      database: { driver: 'sqlite', path: './data/llmp.db' },
-      autoMigrate: true,
-      encryptionKey: undefined,
-      tokenStaleLimitMs: 60_000,
-      managementListenAddress: undefined,
       trustedProxies: undefined,
       corsAllowedOrigins: undefined,
-      websocketIdleTimeoutMs: 600_000,
-      databasePoolSize: 10,
-      previousEncryptionKey: undefined,
-      redisAddress: undefined,
-      redisDatabase: 0,
-      redisUsername: undefined,
-      redisPassword: undefined,
-      redisTls: false,
+      queryKey: 'refuse',
       httpCacheEnabled: false,
-      httpCacheBackend: 'memory',
-      httpCacheDefaultTtlSeconds: 300,
-      httpCacheDefaultTtlPaths: ['/v1/models', '/v1/models/*'],
-      httpCacheMaxObjectBytes: 1_048_576,
-      httpCacheMaxBytes: 256_000_000,
-      globalRateLimit: 0,
-      ipRateLimit: 0,
-      rateLimitWindowMs: 60_000,
-      rateLimitOnRedisFailure: 'local',
-      errorShape: 'auto',
-      eventBus: 'in-memory',
-      observabilityBufferSize: 2000,
       observabilityCaptureBodies: false,
-      observabilityMaxBodyBytes: 65_536,
-      redisStreamKey: 'llmp:events',
-      redisStreamMaxLength: 100_000,
-      dispatcherService: 'file',
-      dispatcherEndpoint: './data/events.jsonl',
-      dispatcherApiKey: undefined,
-      dispatcherClaimIdleMs: 60_000,
-      dispatcherListenAddress: { host: '127.0.0.1', port: 8082 },
-      auditLogFile: './data/audit.log',
-      auditUseLogFile: './data/audit-use.log',
-      auditUseLogMaxBytes: 100_000_000,
-      auditUseLogMaxFiles: 10,
-      usageRetentionMs: 8760 * 3_600_000,
-      metricsEnabled: false,
-      metricsPath: '/metrics',
-      adminUiEnabled: true,
-      adminUiPath: '/admin/',
-      logLevel: 'info',
-      logFormat: 'json',
-      shutdownDelayMs: 1_000,
-      shutdownGraceMs: 30_000,
     });
   });
 
@@ -209,10 +141,6 @@ describe('settings', () => {
       ]);
     });
 
-    it('may be any setting, not only secrets', () => {
-      expect(load({ LOG_LEVEL_FILE: file('level', 'debug\n') }).reloadable.logLevel).to.equal('debug');
-    });
-
     it('that cannot be read are refused with the name and the path', () => {
       expect(problemsOf({ MANAGEMENT_TOKEN_FILE: '/nowhere/token' })).to.deep.equal([
         'MANAGEMENT_TOKEN_FILE: cannot read /nowhere/token: ENOENT',
@@ -226,40 +154,16 @@ describe('settings', () => {
     });
   });
 
-  describe('from systemd credentials', () => {
-    const withCredential = (name: string, content: string, env: Environment = {}) => {
-      const dir = temporaryFolder();
-      file(name, content, dir);
-      return { CREDENTIALS_DIRECTORY: dir, ...env };
-    };
-
-    it('are found in lower case with dashes', () => {
-      const env = withCredential('management-token', `${MANAGEMENT_TOKEN}\n`);
-      expect(loadSettings(env).settings.managementToken).to.equal(MANAGEMENT_TOKEN);
-    });
-
-    it('yield to the environment', () => {
-      const env = withCredential('management-token', 'the-credential-of-systemd', { MANAGEMENT_TOKEN });
-      expect(loadSettings(env).settings.managementToken).to.equal(MANAGEMENT_TOKEN);
-    });
-
-    it('that cannot be read are refused with the name', () => {
-      const dir = temporaryFolder();
-      mkdirSync(join(dir, 'encryption-key'));
-      expect(problemsWith({ CREDENTIALS_DIRECTORY: dir })).to.deep.equal([
-        `ENCRYPTION_KEY: cannot read ${dir}/encryption-key: EISDIR`,
-      ]);
-    });
+  it('from systemd credentials that cannot be read are refused with the name', () => {
+    const dir = temporaryFolder();
+    mkdirSync(join(dir, 'encryption-key'));
+    expect(problemsWith({ CREDENTIALS_DIRECTORY: dir })).to.deep.equal([
+      `ENCRYPTION_KEY: cannot read ${dir}/encryption-key: EISDIR`,
+    ]);
   });
 
   describe('that are secret', () => {
     const key = canaryEncryptionKey();
-
-    it('are masked where the settings are described', () => {
-      const described = describedWith({ ENCRYPTION_KEY: key });
-      expect(described).to.include('MANAGEMENT_TOKEN=********').and.to.include('ENCRYPTION_KEY=********');
-      expect(described).not.to.include(MANAGEMENT_TOKEN).and.not.to.include(key);
-    });
 
     it('are passed to the log, which masks their values', () => {
       const secrets = {
@@ -291,16 +195,5 @@ describe('settings', () => {
       expect(problems.join('\n')).to.include('host/db').and.not.to.match(/hid/);
       expect(secretsIn(problems.join('\n'))).to.deep.equal([]);
     });
-  });
-
-  it('are described one per line with their sources', () => {
-    const path = file('level', 'warn');
-    const lines = describedWith({ LISTEN_ADDR: ':8081', LOG_LEVEL_FILE: path }).split('\n');
-    expect(lines).to.include.members([
-      'LISTEN_ADDR=:8081  # environment',
-      `LOG_LEVEL=warn  # LOG_LEVEL_FILE ${path}`,
-      'LOG_FORMAT=json  # default',
-      'ENCRYPTION_KEY=  # not set',
-    ]);
   });
 });
