@@ -9,10 +9,10 @@ env.LLMP_TEST_WORKERS ??= '3';
 
 /** A minute of them, which test/process/workers-suites.system.ts runs with LLMP_TEST_QUICK. */
 const QUICK = [
-  'core/caps.test',
-  'core/cache.test',
   'core/rate-limits.test',
   'core/token-states.test',
+  'faults/f-tokens.test',
+  'faults/g-coalescing.test',
   'faults/g-purge.test',
 ];
 
@@ -27,8 +27,6 @@ const FILES = [
   'faults/e-limits.test',
   'faults/e-rates.test',
   'faults/e-shared-rates.test',
-  'faults/f-tokens.test',
-  'faults/g-coalescing.test',
   'faults/g-complete.test',
   'faults/g-keys.test',
   'faults/g-redis.test',

@@ -111,6 +111,35 @@ describe('G: identical requests at the same time', function () {
       });
     }
 
+    it('G15 the leading response may not be stored: the others go upstream as soon as its headers say so', async () => {
+      const { leader, others } = await together(3);
+      const [first] = waiting.splice(0);
+      first?.send('HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: 10\r\n\r\n12345');
+      await asked(4);
+      answerAll();
+      expect(count(await answersTo(others), 'miss')).to.equal(3);
+      first?.send('67890');
+      expect((await leader.response()).text).to.equal('1234567890');
+    });
+
+    it('G15 after a response that may not be stored, such requests are not coalesced for ten seconds', async () => {
+      const { leader, others } = await together(1);
+      answerAll('Cache-Control: no-store\r\n');
+      await asked(2);
+      answerAll('Cache-Control: no-store\r\n');
+      await answersTo([leader, ...others]);
+      const apart = [await send(), await send()];
+      await asked(4);
+      answerAll('Cache-Control: no-store\r\n');
+      await answersTo(apart);
+      clock.advance(10_000);
+      const joined = [await send(), await send()];
+      await stage.inFlight(2);
+      await asked(5);
+      answerAll();
+      expect(count(await answersTo(joined), 'hit')).to.equal(1);
+    });
+
     it('G15 the leading request gets no response: the others wait as long as it does, then go upstream themselves', async () => {
       const { leader, others } = await together(2);
       clock.advance(REQUEST_TIMEOUT_MS + 100);
@@ -313,6 +342,34 @@ describe('G: identical requests at the same time', function () {
       await leader.response();
       expect((await second.response()).status).to.equal(200);
       expectRefusal(await third.response(), LIMIT_REACHED);
+    });
+
+    it('G16 a thousand waiting requests are refused one by one when their token has reached its cap meanwhile', async () => {
+      const capped = await stage.issue({ max_requests: 1 });
+      const { leader, others } = await together(1_000, () => capped.token);
+      const use = await stage.client(head(`GET /v1/use/${cases}`, capped.token));
+      await asked(2);
+      waiting.pop()?.respond(200, '', 'used');
+      await use.response();
+      await stage.daemon.manage('DELETE', `/manage/tokens/${stage.token.id}`);
+      expectRefusal(await leader.response(), UNAUTHORIZED);
+      for (const answer of await answersTo(others)) expectRefusal(answer, LIMIT_REACHED);
+    });
+
+    it('G16 a waiting request for another variant goes upstream itself', async () => {
+      hold();
+      const leader = await send(stage.secret, { 'X-Flavour': 'a' });
+      await asked(1);
+      const [same, other] = [
+        await send(stage.secret, { 'X-Flavour': 'a' }),
+        await send(stage.secret, { 'X-Flavour': 'b' }),
+      ];
+      await stage.inFlight(3);
+      answerAll(`${FRESH}Vary: X-Flavour\r\n`);
+      await asked(2);
+      answerAll(`${FRESH}Vary: X-Flavour\r\n`);
+      const answers = await answersTo([leader, same, other]);
+      expect(answers.map(cacheOf)).to.deep.equal(['miss', 'hit', 'miss']);
     });
 
     it('G16 a token expires while its request waits: the request is refused', async () => {

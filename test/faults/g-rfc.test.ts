@@ -199,6 +199,13 @@ const KEPT: Record<string, Step[]> = {
     first('', { method: 'DELETE' }),
     again('miss', { fields: { Foo: '1' } }),
   ],
+  'invalidation: of the entries for every Accept': [
+    first(MAX_AGE),
+    first(MAX_AGE, { fields: { Accept: 'text/plain' } }),
+    first('', { method: 'DELETE' }),
+    again('miss', { fields: { Accept: 'text/plain' } }),
+    again('miss'),
+  ],
   'invalidation: a HEAD invalidates nothing': [
     first(MAX_AGE),
     first('', { method: 'HEAD', fields: { 'Cache-Control': 'no-cache' } }),

@@ -8,6 +8,7 @@ import { staged } from './support/fault-fixture.js';
 
 const OPTED_IN: Fields = { 'Cache-Control': 'public' };
 const HOUR_S = 3_600;
+const MIB = 1024 * 1024;
 /** The default lifetime that HTTP_CACHE_DEFAULT_TTL gives to /v1/models. */
 const DEFAULT_S = 300;
 
@@ -51,6 +52,27 @@ describe('G: which responses are stored', () => {
       answering('');
       await expectLife(DEFAULT_S, () => get('/v1/batches/b', OPTED_IN));
       await expectLife(DEFAULT_S, () => post('{}'));
+    });
+
+    it('G04 a response that one client opted in to is served only to clients that opt in', async () => {
+      answering('');
+      await get('/v1/batches/b', OPTED_IN);
+      expect([cacheOf(await get('/v1/batches/b')), cacheOf(await get('/v1/batches/b'))]).to.deep.equal([
+        'miss',
+        'miss',
+      ]);
+      expect((await get('/v1/batches/b', { 'Cache-Control': 'only-if-cached' })).status).to.equal(504);
+      expect(cacheOf(await get('/v1/batches/b', OPTED_IN))).to.equal('hit');
+    });
+
+    it('G26 a default lifetime begins when the response arrives, however long it took', async () => {
+      stage.upstream.script = (exchange) => {
+        clock.advance((DEFAULT_S + 1) * 1000);
+        exchange.respond(200, '');
+      };
+      await get('/v1/models');
+      const hit = await get('/v1/models');
+      expect([cacheOf(hit), hit.header('age')]).to.deep.equal(['hit', String(DEFAULT_S + 1)]);
     });
 
     it('G04 Last-Modified gives no lifetime', async () => {
@@ -210,6 +232,19 @@ describe('G: which responses are stored', () => {
         'Transfer-Encoding': 'chunked',
       });
       expect(cacheOf(inChunks)).to.equal('hit');
+    });
+
+    it('G07 a POST of up to 1 MiB is stored, and no larger one', async () => {
+      answering('Cache-Control: max-age=60\r\n');
+      for (const [bytes, expected] of [
+        [MIB, 'hit'],
+        [MIB + 1, 'miss'],
+      ] as const) {
+        await post('x'.repeat(bytes));
+        expect(cacheOf(await post('x'.repeat(bytes)))).to.equal(expected);
+        const inChunks = `${bytes.toString(16)}\r\n${'x'.repeat(bytes)}\r\n0\r\n\r\n`;
+        expect(cacheOf(await post(inChunks, { ...OPTED_IN, 'Transfer-Encoding': 'chunked' }))).to.equal(expected);
+      }
     });
 
     for (const status of [201, 202, 203, 204, 301, 404, 410]) {
