@@ -1,10 +1,8 @@
 import { expect } from 'chai';
 import type { WireProject, WireToken, WireTokensRevoked } from '../../daemon/api/contract.js';
-import { stateOf } from '../../daemon/core/token.js';
 import { startDaemon, type TestDaemon } from '../support/daemon.js';
 import { bodyOf, problemOf, write } from '../support/management.js';
 import { type Provider, startProvider } from '../support/provider.js';
-import { aToken } from '../support/factories.js';
 
 const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000';
 const HOUR_MS = 3_600_000;
@@ -47,23 +45,6 @@ describe('a token', () => {
       });
       await change(() => setActive(id, false));
       expect(states).to.deep.equal(['active', 'rate_limited', 'project_inactive', 'expired', 'revoked']);
-    });
-
-    it('F09 is expired from expires_at on, inclusive', async () => {
-      const { id, token } = await daemon.createToken(project.id, { duration_minutes: 1 });
-      daemon.clock.advance(60_000);
-      expect([(await daemon.token(id)).state, await statusOf(token)]).to.deep.equal(['expired', 401]);
-
-      const record = aToken({ expiresAtMs: 1_000 });
-      expect([stateOf(record, true, 999), stateOf(record, true, 1_000)]).to.deep.equal(['active', 'expired']);
-    });
-
-    it('is rate_limited as soon as no use is left', async () => {
-      const { id, token } = await daemon.createToken(project.id, { max_requests: 2 });
-      expect([await statusOf(token), (await daemon.token(id)).state]).to.deep.equal([200, 'active']);
-      expect([await statusOf(token), (await daemon.token(id)).state]).to.deep.equal([200, 'rate_limited']);
-      expect(await statusOf(token)).to.equal(429);
-      expect((await daemon.token(id)).request_count).to.equal(2);
     });
   });
 
@@ -143,20 +124,6 @@ describe('a token', () => {
       expect(await setActive(id, false)).to.deep.equal(await daemon.token(id));
     });
 
-    for (const body of [
-      {},
-      { is_active: 'false' },
-      { is_active: null },
-      { is_active: 0 },
-      { is_active: false, name: 'x' },
-    ]) {
-      it(`S06 by PATCH with ${JSON.stringify(body)} returns 400 and changes nothing`, async () => {
-        const { id } = await daemon.createToken(project.id);
-        problemOf(await daemon.manage('PATCH', `/manage/tokens/${id}`, body), 400, 'invalid_request');
-        expect((await daemon.token(id)).is_active).to.equal(true);
-      });
-    }
-
     for (const id of [UNKNOWN_ID, 'nonsense']) {
       it(`S08 returns 404 for the token ${id}, as does GET`, async () => {
         const path = `/manage/tokens/${id}`;
@@ -171,14 +138,6 @@ describe('a token', () => {
   });
 
   describe('reactivation', () => {
-    it('makes a revoked token valid again from the next request on', async () => {
-      const { id, token } = await daemon.createToken(project.id);
-      await setActive(id, false);
-      expect(await statusOf(token)).to.equal(401);
-      expect(await setActive(id, true)).to.include({ is_active: true, state: 'active' });
-      expect(await statusOf(token)).to.equal(200);
-    });
-
     it('succeeds in every state and changes is_active only', async () => {
       const reached: Record<string, (id: string, secret: string) => unknown> = {
         active: () => undefined,
@@ -194,15 +153,17 @@ describe('a token', () => {
         const before = await daemon.token(id);
         expect(before.state).to.equal(state);
         await setActive(id, false);
+        expect(await statusOf(token)).to.equal(401);
         expect(await setActive(id, true)).to.deep.equal(before);
         expect(await setActive(id, true)).to.deep.equal(before);
+        if (state === 'active') expect(await statusOf(token)).to.equal(200);
         await setProjectActive(true);
       }
     });
   });
 
   describe('bulk revocation', () => {
-    it('revokes all tokens of the project and no others, and returns how many changed', async () => {
+    it('F13 revokes all tokens of the project and no others, and returns how many changed: none the second time', async () => {
       const mine = [await daemon.createToken(project.id), await daemon.createToken(project.id)];
       const revoked = await daemon.createToken(project.id);
       await setActive(revoked.id, false);
@@ -211,11 +172,6 @@ describe('a token', () => {
       expect(await revokeAll(project.id)).to.deep.equal({ message: '2 tokens revoked', revoked_count: 2 });
       for (const { token } of mine) expect(await statusOf(token)).to.equal(401);
       expect(await statusOf(other.token)).to.equal(200);
-    });
-
-    it('F13 returns 0 the second time', async () => {
-      await daemon.createToken(project.id);
-      expect((await revokeAll(project.id)).revoked_count).to.equal(1);
       expect((await revokeAll(project.id)).revoked_count).to.equal(0);
     });
 

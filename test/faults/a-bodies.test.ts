@@ -108,6 +108,16 @@ describe('A: bodies', () => {
       await stage.expectNothingSpent();
     });
 
+    it('A21 a body whose rest arrives after its 408 spends nothing, and the connection serves the next request', async () => {
+      const client = await stage.client(stage.post('begin', { 'Content-Length': '10' }));
+      await stage.inFlight(1);
+      stage.daemon.clock.advance(30 * SECOND_MS);
+      expectRefusal(await client.response(), REQUEST_TIMEOUT);
+      client.send(`& end${stage.get()}`);
+      expect((await client.response()).status).to.equal(200);
+      expect(await stage.uses()).to.equal(1);
+    });
+
     it('A21 a slow body that is streamed gets 408 within CLIENT_BODY_TIMEOUT: the upstream request is aborted, and the use stays counted', async () => {
       const client = await stage.client(stage.post('', { 'Content-Length': '150000' }) + 'beginning');
       const exchange = await stage.upstream.only();

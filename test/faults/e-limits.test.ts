@@ -94,6 +94,9 @@ describe('E: limits', () => {
       'a million keys': { status: 413, body: keys(1_000_000) },
       'the maximum number of keys': { status: 400, body: keys(5_000) },
       'one key, many times': { status: 400, body: `{${'"name":1,'.repeat(6_000)}"name":"x"}` },
+      'a long list': { status: 400, body: `[${'1,'.repeat(32_000)}1]` },
+      'many escapes': { status: 400, body: `["${'\\\\'.repeat(32_000)}"]` },
+      'a fraction with many zeros': { status: 400, body: `[0.${'0'.repeat(64_000)}1]` },
       'a long number': { status: 400, body: `{"name":${'9'.repeat(60_000)}}` },
       ['__proto__']: { status: 400, body: '{"name":"x","api_key":"key","__proto__":{"is_active":true}}' },
       'constructor.prototype': {

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import type { Outcome } from '../../daemon/core/events.js';
 import { auditOf, changesOf, problemOf, write } from '../support/management.js';
 import { json } from '../support/provider.js';
 import { head, type RawResponse } from '../support/raw.js';
@@ -6,6 +7,7 @@ import { Relay, TestRedis, WITHOUT_REDIS } from '../support/redis.js';
 import { expectRefusal, LIMIT_REACHED, UNAUTHORIZED } from '../support/refusals.js';
 import { ProxyFixture } from '../support/proxy-fixture.js';
 import { eventually } from '../support/eventually.js';
+import { itInOneProcess } from '../support/test-workers.js';
 import { revokeAndReactivate } from './support/revoke-and-reactivate.js';
 import { addTokens } from './support/add-tokens.js';
 
@@ -115,6 +117,7 @@ describe('F: uses and states of tokens', function () {
   describe('F21 requests that end in different ways', () => {
     interface Row {
       what: string;
+      outcome: Outcome;
       uses: 0 | 1;
       hits?: 0 | 1;
       play: () => Promise<unknown>;
@@ -135,13 +138,14 @@ describe('F: uses and states of tokens', function () {
       expect((await scene.get()).header('x-proxy-cache')).to.equal('hit');
     };
     const ROWS: Row[] = [
-      { what: 'a successful response', uses: 1, play: answering(200) },
-      { what: "the upstream's own 404", uses: 1, play: answering(404) },
-      { what: "the upstream's own 429", uses: 1, play: answering(429) },
-      { what: "the upstream's own 503", uses: 1, play: answering(503) },
-      { what: 'an upstream key that is rejected (502)', uses: 1, play: answering(401) },
+      { what: 'a successful response', outcome: 'ok', uses: 1, play: answering(200) },
+      { what: "the upstream's own 404", outcome: 'upstream_refused', uses: 1, play: answering(404) },
+      { what: "the upstream's own 429", outcome: 'upstream_refused', uses: 1, play: answering(429) },
+      { what: "the upstream's own 503", outcome: 'upstream_error', uses: 1, play: answering(503) },
+      { what: 'an upstream key that is rejected (502)', outcome: 'upstream_error', uses: 1, play: answering(401) },
       {
         what: 'an upstream that breaks off before its response (502)',
+        outcome: 'upstream_error',
         uses: 1,
         play: () => {
           scene.provider.answer = (_req, res) => {
@@ -152,6 +156,7 @@ describe('F: uses and states of tokens', function () {
       },
       {
         what: 'an upstream that is silent (504)',
+        outcome: 'timeout',
         uses: 1,
         play: async () => {
           const client = await scene.beforeHeaders();
@@ -161,6 +166,7 @@ describe('F: uses and states of tokens', function () {
       },
       {
         what: 'a response that is cut',
+        outcome: 'truncated',
         uses: 1,
         play: async () => {
           (await scene.midStream()).upstream.destroy();
@@ -168,6 +174,7 @@ describe('F: uses and states of tokens', function () {
       },
       {
         what: 'a client that disconnects before its response',
+        outcome: 'client_closed',
         uses: 1,
         play: async () => {
           (await scene.beforeHeaders()).destroy();
@@ -175,20 +182,63 @@ describe('F: uses and states of tokens', function () {
       },
       {
         what: 'a client that disconnects during its response',
+        outcome: 'client_closed',
         uses: 1,
         play: async () => {
           (await scene.midStream()).client.destroy();
         },
       },
-      { what: 'a hit', uses: 0, hits: 1, play: cached },
-      { what: 'a malformed request (400)', uses: 0, play: () => scene.get(scene.secret, { Host: [] }) },
+      {
+        what: 'a client that disconnects during its upload',
+        outcome: 'client_closed',
+        uses: 1,
+        play: async () => {
+          (await scene.midUpload()).destroy();
+        },
+      },
+      {
+        what: 'an upstream that stalls during its response',
+        outcome: 'timeout',
+        uses: 1,
+        play: async () => {
+          await scene.midStream();
+          scene.daemon.clock.advance(60_000);
+        },
+      },
+      {
+        what: 'a request whose token is revoked before its response',
+        outcome: 'revoked',
+        uses: 1,
+        play: () => scene.beforeHeaders().then(() => setActive(false)),
+      },
+      {
+        what: 'a request whose token is revoked during its response',
+        outcome: 'revoked',
+        uses: 1,
+        play: () => scene.midStream().then(() => setActive(false)),
+      },
+      {
+        what: 'a request whose token is revoked during its upload',
+        outcome: 'revoked',
+        uses: 1,
+        play: () => scene.midUpload().then(() => setActive(false)),
+      },
+      { what: 'a hit', outcome: 'ok', uses: 0, hits: 1, play: cached },
+      {
+        what: 'a malformed request (400)',
+        outcome: 'refused',
+        uses: 0,
+        play: () => scene.get(scene.secret, { Host: [] }),
+      },
       {
         what: 'a body that is too large (413)',
+        outcome: 'refused',
         uses: 0,
         play: () => scene.send(scene.post({ 'Content-Length': '99999999999' })),
       },
       {
         what: 'a small body that does not arrive (408)',
+        outcome: 'timeout',
         uses: 0,
         play: async () => {
           const client = await scene.client(scene.post({ 'Content-Length': '10' }, 'begin'));
@@ -199,6 +249,7 @@ describe('F: uses and states of tokens', function () {
       },
       {
         what: 'a large upload that stalls (408)',
+        outcome: 'timeout',
         uses: 1,
         play: async () => {
           const client = await scene.midUpload();
@@ -206,9 +257,10 @@ describe('F: uses and states of tokens', function () {
           expect((await client.response()).status).to.equal(408);
         },
       },
-      { what: 'OPTIONS', uses: 0, play: () => scene.send(head('OPTIONS /v1/models', scene.secret)) },
+      { what: 'OPTIONS', outcome: 'ok', uses: 0, play: () => scene.send(head('OPTIONS /v1/models', scene.secret)) },
       {
         what: 'a request with a revoked token (401)',
+        outcome: 'refused',
         uses: 0,
         play: async () => {
           await setActive(false);
@@ -217,6 +269,7 @@ describe('F: uses and states of tokens', function () {
       },
       {
         what: 'a request in an inactive project (403)',
+        outcome: 'refused',
         uses: 0,
         play: async () => {
           await scene.daemon.manage('PATCH', `/manage/projects/${scene.project.id}`, { is_active: false });
@@ -224,12 +277,16 @@ describe('F: uses and states of tokens', function () {
         },
       },
     ];
-    for (const { what, uses, hits = 0, play } of ROWS) {
-      it(`F21 ${what} ${uses === 0 ? 'does not count' : 'counts'} as a use${hits === 0 ? '' : ', and counts as a hit'}`, async () => {
+    for (const { what, outcome, uses, hits = 0, play } of ROWS) {
+      it(`F21 ${what} ${uses === 0 ? 'does not count' : 'counts'} as a use${hits === 0 ? '' : ', and counts as a hit'}; its outcome is ${outcome}`, async () => {
         // A response that can be stored is completed after its client disconnects.
         await open({ HTTP_CACHE_ENABLED: String(hits === 1), REQUEST_TIMEOUT: '60s', CLIENT_BODY_TIMEOUT: '30s' });
         await play();
+        const { ended } = scene.daemon;
+        await eventually('its outcome is recorded', () => ended.length > 2 * hits);
+        expect(ended.at(-1)?.outcome).to.equal(outcome);
         await scene.inFlight(0);
+        if (hits === 0) expect(ended, 'records').to.have.lengthOf(1);
         const { request_count, cache_hit_count } = await scene.daemon.token(scene.token.id);
         expect({ request_count, cache_hit_count }).to.deep.equal({ request_count: uses, cache_hit_count: hits });
       });
@@ -262,6 +319,27 @@ describe('F: uses and states of tokens', function () {
       expect(scene.provider.received.length).to.be.at.most(uses);
       expectRefusal(await scene.get(), UNAUTHORIZED);
     });
+
+    for (const [when, request] of Object.entries<() => string>({
+      'while it is admitted': () => head('GET /v1/models', scene.secret),
+      'while it is admitted, before its body arrives': () => scene.post({ 'Content-Length': '5' }),
+    })) {
+      // An admission is held up within the process.
+      itInOneProcess(`F06 a request whose token is revoked ${when} is refused, with the outcome revoked`, async () => {
+        await open();
+        const { admission } = scene.daemon.daemon;
+        admission.admit = async (secret) => {
+          Reflect.deleteProperty(admission, 'admit');
+          const pass = await admission.admit(secret);
+          await setActive(false);
+          return pass;
+        };
+        const client = await scene.client(request());
+        await client.seen('HTTP/1.1 401');
+        expect(scene.provider.received).to.deep.equal([]);
+        expect((await scene.onlyRecord()).outcome).to.equal('revoked');
+      });
+    }
 
     it('F07 revocations and reactivations in turn, with requests meanwhile: the last state holds, and each change is recorded', async () => {
       await open();

@@ -336,7 +336,7 @@ describe('H: authentication', () => {
     }
   });
 
-  describe('several reasons at once', () => {
+  describe('one reason or several at once', () => {
     type Failure = 'revoked' | 'expired' | 'inactive' | 'exhausted';
     const FAILURES: readonly Failure[] = ['revoked', 'expired', 'inactive', 'exhausted'];
     const ANSWERS: Record<Failure, Expected> = {
@@ -363,7 +363,7 @@ describe('H: authentication', () => {
     }
 
     const pairs = FAILURES.flatMap((one, index) => FAILURES.slice(index + 1).map((other) => [one, other] as const));
-    for (const failures of [...pairs, FAILURES]) {
+    for (const failures of [...FAILURES.map((one) => [one]), ...pairs, FAILURES]) {
       const expected = ANSWERS[failures[0]!];
       it(`H15 ${failures.join(' and ')}: ${expected.status}, and nothing is spent`, async () => {
         const answer = await answerTo(failures);

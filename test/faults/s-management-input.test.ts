@@ -60,11 +60,31 @@ describe('S: input for the management API', () => {
     for (const [field, wrong] of [
       [
         'duration_hours',
-        ['0', '-0', '-1', '1.5', '1e9', '2.4e9', '1e300', '1e999', '-1e999', '5e-324', '8761', '"24"'],
+        [
+          '0',
+          '-0',
+          '-1',
+          '1.5',
+          '1e9',
+          '2.4e9',
+          '1e300',
+          '1e999',
+          '-1e999',
+          '5e-324',
+          '8761',
+          '"24"',
+          'null',
+          'true',
+          '{}',
+        ],
       ],
-      ['max_requests', ['-1', '0.5', '2147483648', '9007199254740993', '1e300', '1e999', '"10"', 'true', '[10]']],
+      ['duration_minutes', ['0', '-1', '0.5', '"60"', 'null', '525601']],
+      [
+        'max_requests',
+        ['-1', '0.5', '2147483648', '9007199254740993', '1e300', '1e999', '"10"', 'true', 'null', '[10]'],
+      ],
     ] as const) {
-      const id = field === 'duration_hours' ? 'S01' : 'S02';
+      const id = field === 'max_requests' ? 'S02' : 'S01';
       for (const number of wrong) {
         it(`${id} ${field} ${number} gets 400 with the permitted range`, async () => {
           expect(await refused(create(field, number), 400, 'invalid_request')).to.match(
@@ -77,6 +97,13 @@ describe('S: input for the management API', () => {
           expect(await refused(create(field, number), 400, 'invalid_request')).to.equal('the body is not valid JSON');
         });
       }
+    }
+
+    for (const id of ['""', '7', 'null', '["x"]', '{"ne":"x"}']) {
+      it(`S03 project_id ${id} gets 400`, async () => {
+        const error = await refused(send('POST /manage/tokens', `{"project_id":${id}}`), 400, 'invalid_request');
+        expect(error).to.match(/^project_id must be /);
+      });
     }
 
     it('S01 S02 whole numbers are accepted in all notations', async () => {
@@ -156,6 +183,9 @@ describe('S: input for the management API', () => {
 
   describe('names', () => {
     for (const [what, name] of Object.entries({
+      'that are empty': '',
+      'of 101 characters': 'x'.repeat(101),
+      'of 101 pairs': '\\ud83d\\udd11'.repeat(101),
       'of 10 KB': 'x'.repeat(10_000),
       'of spaces': '   ',
       'of other white space': '\\u2003\\u00a0',
@@ -167,7 +197,10 @@ describe('S: input for the management API', () => {
       'with a line separator': 'a\\u2028b',
       'with half a surrogate pair': 'a\\ud800b',
       'with a change of the writing direction': '\\u202eright to left',
+      'with another change of the writing direction': 'a\\u200fb\\u2066c',
       'of zero width': '\\u200b\\u200d',
+      'with a character of zero width': 'a\\u200bb',
+      'of invisible letters': '\\u3164\\u2800\\ufe0f',
     })) {
       it(`S05 names ${what} are refused, for projects and tokens`, async () => {
         const problem =
@@ -179,8 +212,30 @@ describe('S: input for the management API', () => {
       });
     }
 
-    for (const name of ['\\ud83d\\udd11', '\\u0627\\u0644', '<img src=x onerror=alert(1)>']) {
-      it(`S05 ${name} is a valid name and is returned unchanged`, async () => {
+    for (const value of ['7', 'null', '["x"]']) {
+      it(`S05 names ${value} are refused, for projects and tokens`, async () => {
+        for (const [path, more] of [
+          ['projects', `"api_key":"${KEY}"`],
+          ['tokens', `"project_id":"${stage.project.id}"`],
+        ] as const) {
+          const bytes = send(`POST /manage/${path}`, `{${more},"name":${value}}`);
+          expect(await refused(bytes, 400, 'invalid_request')).to.match(/^name must be 1 to 100 characters/);
+        }
+      });
+    }
+
+    for (const name of [
+      'x',
+      'x'.repeat(100),
+      '\\ud83d\\udd11'.repeat(100), // Characters, not UTF-16 units.
+      'Gr\\u00f6\\u00dfe \\u4e2d\\u6587 \\ud83d\\udc69\\u200d\\ud83d\\ude80',
+      '\\u05e9\\u05dc\\u05d5\\u05dd',
+      '\\u0645\\u06cc\\u200c\\u062e',
+      'a \\u00a0 b',
+      "Robert'); DROP TABLE projects;--",
+      '<img src=x onerror=alert(1)>&amp;',
+    ]) {
+      it(`S05 ${name.slice(0, 40)} is a valid name and is returned unchanged`, async () => {
         const sent = JSON.parse(`"${name}"`) as string;
         const answer = await stage.ask(send(`PATCH /manage/projects/${stage.project.id}`, `{"name":"${name}"}`));
         expect(answer.status).to.equal(200);
@@ -201,6 +256,10 @@ describe('S: input for the management API', () => {
       '{"is_active":false,"extra":1}',
       '{"is_active":false,"__proto__":{"is_active":false}}',
       '{"Is_Active":false}',
+      '{"is_active":false,"name":null}',
+      '{"name":""}',
+      '{"api_key":""}',
+      '{"id":"00000000-0000-4000-8000-000000000000"}',
     ]) {
       it(`S06 ${body} neither revokes a token nor deactivates its project`, async () => {
         await refused(send(`PATCH ${path()}`, body), 400, 'invalid_request');
@@ -256,6 +315,9 @@ describe('S: input for the management API', () => {
       'of text': { 'Content-Type': 'text/plain' },
       'of a form': { 'Content-Type': 'application/x-www-form-urlencoded' },
       'in UTF-7': { 'Content-Type': 'application/json; charset=utf-7' },
+      'in Latin 1': { 'Content-Type': 'application/json; charset=iso-8859-1' },
+      'of a JSON dialect': { 'Content-Type': 'application/vnd.api+json' },
+      'of a type with a longer name': { 'Content-Type': 'application/jsonp' },
       'of two types': { 'Content-Type': 'application/json, text/plain' },
       'compressed with gzip': { 'Content-Encoding': 'gzip' },
       'compressed with br': { 'Content-Encoding': 'br' },
@@ -357,6 +419,7 @@ describe('S: input for the management API', () => {
       ['an unknown token', `/manage/tokens/${UNKNOWN_ID}`, 'token not found'],
       ['an unknown project', `/manage/projects/${UNKNOWN_ID}`, 'project not found'],
       ['an impossible id', '/manage/tokens/nonsense', 'token not found'],
+      ['an id of 2,000 characters', `/manage/projects/${'x'.repeat(2_000)}`, 'project not found'],
       ['an id in capitals', `/manage/tokens/${UNKNOWN_ID.toUpperCase()}`, 'token not found'],
       ['an id with a NUL after it', `/manage/tokens/${UNKNOWN_ID}%00`, 'token not found'],
       ['SQL for an id', "/manage/projects/'%20OR%201=1", 'project not found'],
@@ -387,7 +450,7 @@ describe('S: input for the management API', () => {
         expectProblem(await client.response(), 401, 'management_token_refused');
         const answer = await client.response();
         if (id === '%zz') expectProblem(answer, 400, 'invalid_request');
-        else expectProblem(answer, 405, 'method_not_allowed');
+        else expect(expectProblem(answer, 405, 'method_not_allowed')).to.match(/; deactivate instead$/);
         expect(answer.header('allow')).to.equal(id === '%zz' ? undefined : 'GET, PATCH, HEAD, OPTIONS');
         await expectInStep(client);
         expect((await stage.daemon.token(stage.token.id)).state).to.equal('active');
@@ -401,8 +464,12 @@ describe('S: input for the management API', () => {
       '/manage/nothing',
       '/manage/tokens/',
       '/manage//tokens',
+      '/Manage/tokens',
+      '/manage/Tokens',
+      `/manage/tokens/${UNKNOWN_ID}/x`,
       '/',
       '/v1x',
+      '/v2/models',
       '/index.html',
     ]) {
       it(`S11 an unknown path gets 404 in JSON: ${path}`, async () => {
@@ -426,6 +493,12 @@ describe('S: input for the management API', () => {
       `/manage/tokens/${UNKNOWN_ID}`,
       '/manage/nothing',
       '/manage/tokens?limit=0',
+      '/manage/usage',
+      `/manage/audit/${UNKNOWN_ID}`,
+      '/manage/audit/stream?actor=nobody',
+      '/manage/events/stream?kind=nothing',
+      '/manage/openapi.json',
+      '/live',
     ]) {
       it(`S12 HEAD ${path} is GET without a single byte of a body`, async () => {
         const got = await stage.ask(ask(`GET ${path}`, { 'X-Request-ID': 'answered-to-GET-' }));

@@ -3,8 +3,7 @@ import type { WireAuditRecord, WireProject, WireTokenCreated } from '../../../da
 import { TestClock } from '../../support/clock.js';
 import { startDaemon, type TestDaemon, UPSTREAM_KEY } from '../../support/daemon.js';
 import { eventually } from '../../support/eventually.js';
-import { bodyOf, pagesOf, problemOf, rawRequest } from '../../support/management.js';
-import { makeDatabaseUnreachable } from '../../support/database-outage.js';
+import { bodyOf, pagesOf, problemOf } from '../../support/management.js';
 import { type Provider, startProvider } from '../../support/provider.js';
 
 const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000';
@@ -364,25 +363,4 @@ describe('the list of audit records', () => {
       });
     }
   });
-
-  for (const path of ['/manage/audit', `/manage/audit/${UNKNOWN_ID}`]) {
-    it(`needs the management token: ${path.replace(UNKNOWN_ID, '<id>')}`, async () => {
-      problemOf(
-        await rawRequest(daemon, { path, headers: { authorization: undefined } }),
-        401,
-        'management_token_refused',
-      );
-    });
-
-    it(`is 503 while the database is unavailable: ${path.replace(UNKNOWN_ID, '<id>')}`, async () => {
-      const outage = makeDatabaseUnreachable(daemon);
-      try {
-        const answer = await daemon.manage('GET', path);
-        problemOf(answer, 503, 'unavailable');
-        expect(answer.headers.get('retry-after')).to.match(/^[1-9]\d*$/);
-      } finally {
-        outage.end();
-      }
-    });
-  }
 });

@@ -69,51 +69,6 @@ describe('projects', () => {
       expect(answers.map(({ status }) => status).sort()).to.deep.equal([201, ...Array<number>(7).fill(409)]);
     });
 
-    for (const name of [
-      'x',
-      'x'.repeat(100),
-      '🔑'.repeat(100), // Characters, not UTF-16 units.
-      'Größe 中文 👩‍🚀',
-      'שלום',
-      "Robert'); DROP TABLE projects;--",
-      '<b>&amp;',
-      'a \u00a0 b',
-      'می\u200cخواهم',
-    ]) {
-      it(`S05 accepts the name ${JSON.stringify(name.slice(0, 40))} unchanged`, async () => {
-        const { id } = await daemon.createProject({ name });
-        expect((await detail(id)).name).to.equal(name);
-      });
-    }
-
-    for (const name of [
-      '',
-      '   ',
-      'x'.repeat(101),
-      '🔑'.repeat(101),
-      'a\nb',
-      'a\u0000b',
-      'a\u001b[31mb',
-      'a\u0085b',
-      'a\u2028b',
-      '\ud800',
-      'web\u202egpj',
-      'a\u200fb',
-      'a\u2066b',
-      'a\u200bb',
-      '\u200d\u200c',
-      '\u3164',
-      '\u2800\ufe0f',
-      7,
-      null,
-      ['x'],
-    ]) {
-      it(`S05 refuses the name ${JSON.stringify(name).slice(0, 40)} with 400`, async () => {
-        const answer = await daemon.manage('POST', '/manage/projects', { name, api_key: UPSTREAM_KEY });
-        expect(problemOf(answer, 400, 'invalid_request')).to.match(/^name must be 1 to 100 characters/);
-      });
-    }
-
     for (const [written, stored] of [
       [' web ', 'web'],
       ['web\t', 'web'],
@@ -198,13 +153,6 @@ describe('projects', () => {
       expect(await pagesOf(daemon, '/manage/projects')).to.deep.equal([[second, first]]);
     });
 
-    it('shows 100 by default, and the total', async () => {
-      await create(101);
-      const answer = await daemon.manage('GET', '/manage/projects');
-      expect(answer.body).to.have.length(100);
-      expect(answer.headers.get('x-total-count')).to.equal('101');
-    });
-
     it('is complete by following Link, even if many were created at the same time', async () => {
       await create(7);
       await write(daemon, 'UPDATE projects SET created_at = 1700000000000');
@@ -274,21 +222,6 @@ describe('projects', () => {
       const project = await daemon.createProject();
       expect(await detail(project.id)).to.deep.equal(project);
     });
-
-    for (const id of [
-      UNKNOWN_ID,
-      'nonsense',
-      UNKNOWN_ID.toUpperCase(),
-      "'%20OR%201=1",
-      '__proto__',
-      'x'.repeat(2000),
-    ]) {
-      it(`S08 is 404 for the ID ${id.slice(0, 40)}`, async () => {
-        expect(problemOf(await daemon.manage('GET', `/manage/projects/${id}`), 404, 'not_found')).to.equal(
-          'project not found',
-        );
-      });
-    }
   });
 
   describe('a change', () => {
@@ -330,22 +263,6 @@ describe('projects', () => {
       expect(await detail(project.id)).to.deep.equal(project);
     });
 
-    for (const changes of [
-      {},
-      { name: null },
-      { name: '' },
-      { api_key: '' },
-      { is_active: 'false' },
-      { is_active: 0 },
-      { id: UNKNOWN_ID },
-    ]) {
-      it(`S06 to ${JSON.stringify(changes)} is 400 and changes nothing`, async () => {
-        const project = await daemon.createProject();
-        problemOf(await daemon.manage('PATCH', `/manage/projects/${project.id}`, changes), 400, 'invalid_request');
-        expect(await detail(project.id)).to.deep.equal(project);
-      });
-    }
-
     it('of a project that does not exist is 404', async () => {
       const answer = await daemon.manage('PATCH', `/manage/projects/${UNKNOWN_ID}`, { is_active: false });
       expect(problemOf(answer, 404, 'not_found')).to.equal('project not found');
@@ -376,40 +293,6 @@ describe('projects', () => {
       await patch(id, { is_active: true });
       expect((await daemon.call(token)).status).to.equal(200);
       expect((await daemon.token(tokenId)).state).to.equal('active');
-    });
-  });
-
-  describe('deletion', () => {
-    const refusal = 'projects cannot be deleted; deactivate instead';
-
-    for (const [which, idOf] of [
-      ['a known', (known: string) => known],
-      ['an unknown', () => UNKNOWN_ID],
-      ['an impossible', () => 'nonsense'],
-    ] as const) {
-      it(`S09 of ${which} ID is 405 with the alternative and Allow`, async () => {
-        const { id } = await daemon.createProject();
-        const answer = await daemon.manage('DELETE', `/manage/projects/${idOf(id)}`);
-        expect(problemOf(answer, 405, 'method_not_allowed')).to.equal(refusal);
-        expect(answer.headers.get('allow')).to.equal('GET, PATCH, HEAD, OPTIONS');
-      });
-    }
-
-    it('does not change the project and its tokens', async () => {
-      const project = await daemon.createProject();
-      const { id } = await daemon.createToken(project.id);
-      await daemon.manage('DELETE', `/manage/projects/${project.id}`);
-      expect(await detail(project.id)).to.deep.equal({ ...project, token_count: 1, active_token_count: 1 });
-      const token: WireToken = await daemon.token(id);
-      expect(token.state).to.equal('active');
-    });
-
-    it('S09 is 401 without the management token', async () => {
-      const answer = await daemon.manage('DELETE', `/manage/projects/${UNKNOWN_ID}`, undefined, {
-        authorization: 'Bearer x',
-      });
-      problemOf(answer, 401, 'management_token_refused');
-      expect(answer.headers.get('allow')).to.equal(null);
     });
   });
 

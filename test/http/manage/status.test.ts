@@ -4,7 +4,7 @@ import { allCopied } from '../../support/audit-files.js';
 import { startDaemon, type TestDaemon } from '../../support/daemon.js';
 import { eventually } from '../../support/eventually.js';
 import { STREAM } from '../../support/events.js';
-import { auditOf, bodyOf, problemOf, rawRequest, write } from '../../support/management.js';
+import { auditOf, bodyOf, write } from '../../support/management.js';
 import { makeDatabaseUnreachable } from '../../support/database-outage.js';
 import { TestRedis, WITHOUT_REDIS } from '../../support/redis.js';
 import { ProxyFixture } from '../../support/proxy-fixture.js';
@@ -19,11 +19,6 @@ describe('GET /manage/status', () => {
 
   const statusOf = (daemon: TestDaemon) => bodyOf<WireStatus>(daemon.manage('GET', '/manage/status'));
   const status = () => statusOf(scene.daemon);
-
-  it('needs the management token', async () => {
-    const refused = await rawRequest(scene.daemon, { path: '/manage/status', headers: { authorization: undefined } });
-    problemOf(refused, 401, 'management_token_refused');
-  });
 
   it('shows the requests of the last minute only', async () => {
     await scene.get();
