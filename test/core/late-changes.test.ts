@@ -102,7 +102,7 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
       ],
     ];
     for (const [what, deactivate] of deactivations) {
-      it(`a deactivation that ${what} ends no request that was admitted after the following reactivation (finding G3)`, async () => {
+      it(`a deactivation that ${what} ends no request that was admitted after the following reactivation`, async () => {
         const before = await beginRequest();
         const enlighten = await keepInTheDark();
         await deactivate();
@@ -114,7 +114,7 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
       });
     }
 
-    it('after a deadlock only the one transaction is rolled back (finding G3)', async () => {
+    it('after a deadlock only the one transaction is rolled back', async () => {
       const url = await server.newDatabase();
       const database = new ServerDatabase({ dialect: kind, url, poolSize: 2, clock: realClock });
       await database.transact((tx) => tx.execute('CREATE TABLE rows_of_it (id INT PRIMARY KEY, n INT)'));

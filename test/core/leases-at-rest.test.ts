@@ -19,14 +19,14 @@ describe('leased units that are not drawn, on SQLite', function () {
   });
   afterEach(() => fleet.stop());
 
-  it('are given back when the daemon stops, so none counts as used (finding G4)', async () => {
+  it('are given back when the daemon stops, so none counts as used', async () => {
     await fleet.at(0).stop();
     expect(await fleet.counted(token.id)).to.deep.equal({ requestCount: 5, reserved: 5, leased: 0 });
     await fleet.at(0).begin();
     expect(await fleet.counted(token.id)).to.deep.equal({ requestCount: 5, reserved: 5, leased: 0 });
   });
 
-  it('count as used after a crash, and are at most 1/16 of the units left (finding G4)', async () => {
+  it('count as used after a crash, and are at most 1/16 of the units left', async () => {
     await fleet.at(0).kill();
     await fleet.at(0).begin();
     const { requestCount, reserved, leased } = await fleet.counted(token.id);

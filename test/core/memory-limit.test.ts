@@ -12,7 +12,7 @@ describe('a memory limit', () => {
       return holder;
     });
 
-  it('counts exactly, however often its holders change (finding B1)', () => {
+  it('counts exactly, however often its holders change', () => {
     const limit = limitOf(1_000_000);
     const holders = holdersOf(limit, 10);
     for (let round = 1; round <= 100; round++) for (const holder of holders) holder.hold(1_000 / round);
@@ -21,7 +21,7 @@ describe('a memory limit', () => {
     expect(limit.bytes).to.equal(0);
   });
 
-  it('drops holders even if all hold the same amount (finding B1)', () => {
+  it('drops holders even if all hold the same amount', () => {
     const dropped: unknown[] = [];
     const limit = limitOf(1_000);
     const holders = holdersOf(limit, 11, dropped);
@@ -30,7 +30,7 @@ describe('a memory limit', () => {
     expect(limit.bytes).to.equal(900);
   });
 
-  it('findings-3 A2: drops those that hold the most, not those that ask for more', () => {
+  it('drops those that hold the most, not those that ask for more', () => {
     const dropped: unknown[] = [];
     const limit = limitOf(1_000);
     const [large, ...small] = holdersOf(limit, 8, dropped);
@@ -43,7 +43,7 @@ describe('a memory limit', () => {
     expect(limit.bytes).to.equal(700);
   });
 
-  it('findings-3 A2: drops the largest holders while the heap is full, although the limit is not reached', () => {
+  it('drops the largest holders while the heap is full, although the limit is not reached', () => {
     const dropped: unknown[] = [];
     const heap = { isFull: false };
     const limit = limitOf(100e6, heap);
@@ -57,7 +57,7 @@ describe('a memory limit', () => {
 });
 
 describe('gathered bytes', () => {
-  it('findings-3 A2: cost little more than their size, however small the pieces were', () => {
+  it('cost little more than their size, however small the pieces were', () => {
     const gathered = new GatheredBytes();
     for (let i = 0; i < 10_000; i++) gathered.add(Buffer.from([i % 256]));
     expect(gathered.memory).to.be.below(2 * 10_000 + PIECE_BYTES);

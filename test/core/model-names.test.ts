@@ -63,9 +63,9 @@ describe('the recorded model of a request', () => {
   };
   const A16 = ['the management token', 'the key of another project', 'a key of Nvidia', 'a key of Cerebras'];
   for (const [what, secretOf] of Object.entries(SECRETS)) {
-    const row = A16.includes(what) ? 'findings-3 A16: ' : '';
+    const row = A16.includes(what) ? '' : '';
     for (const [where, around] of Object.entries({ alone: '', 'within a name': 'openai/' })) {
-      it(`${row}does not contain ${what}, ${where}, that a client sent (finding C5)`, async () => {
+      it(`${row}does not contain ${what}, ${where}, that a client sent`, async () => {
         const secret = secretOf();
         echoing(undefined);
         await chat({ model: around + secret });
@@ -74,7 +74,7 @@ describe('the recorded model of a request', () => {
         expect(await records()).not.to.include(secret);
       });
 
-      it(`${row}does not contain ${what}, ${where}, that a provider repeated (finding C5)`, async () => {
+      it(`${row}does not contain ${what}, ${where}, that a provider repeated`, async () => {
         permit(
           /^forwarded response /,
           ['upstream', 'token', 'management', 'unknown'],
@@ -92,7 +92,7 @@ describe('the recorded model of a request', () => {
 
   for (const [what, secretOf] of Object.entries(SECRETS)) {
     if (what === 'the secret of a token') continue; // It is refused in a path.
-    it(`findings-3 A16: as well as its path and its IDs do not contain ${what}, plain or percent-encoded`, async () => {
+    it(`as well as its path and its IDs do not contain ${what}, plain or percent-encoded`, async () => {
       permit(/^forwarded response /, ['upstream', 'management', 'unknown'], 'the provider repeats it');
       const secret = secretOf();
       const encoded = Array.from(secret, (it) => `%${Buffer.from(it).toString('hex')}`).join('');
@@ -109,14 +109,14 @@ describe('the recorded model of a request', () => {
     });
   }
 
-  it('does not contain the part of a key before the truncation of a name (finding C5)', async () => {
+  it('does not contain the part of a key before the truncation of a name', async () => {
     echoing(undefined);
     await chat({ model: `${'a'.repeat(190)}/${UPSTREAM_KEY}` });
     await recorded(1);
     expect(scene.daemon.ended[0]!.model).to.equal(`${'a'.repeat(190)}/********`);
   });
 
-  it('does not contain a key with control characters in between (finding C5)', async () => {
+  it('does not contain a key with control characters in between', async () => {
     echoing(undefined);
     await chat({ model: UPSTREAM_KEY.split('').join('\u0000\u0007') });
     await recorded(1);
@@ -168,7 +168,7 @@ describe('the recorded model of a request', () => {
     ['a form without the field', `${form({ mode: 'm', models: 'm' })}--xyz--`, null],
   ];
   for (const [what, body, model] of IN_FORMS) {
-    it(`is read from a form: ${what} (finding B3)`, async () => {
+    it(`is read from a form: ${what}`, async () => {
       echoing(undefined);
       await chat(body, scene.secret, 'multipart/form-data; boundary=xyz');
       await recorded(1);
@@ -176,7 +176,7 @@ describe('the recorded model of a request', () => {
     });
   }
 
-  it('is not searched for in a refused request (finding B3)', async () => {
+  it('is not searched for in a refused request', async () => {
     const capped = await scene.daemon.createToken(scene.project.id, { max_requests: 1 });
     echoing(undefined);
     // Both are admitted, but only one use is left.
@@ -192,7 +192,7 @@ describe('the recorded model of a request', () => {
     ]);
   });
 
-  it('is found quickly even in forms crafted to be slow, with a token of one use (finding B3)', async () => {
+  it('is found quickly even in forms crafted to be slow, with a token of one use', async () => {
     const capped = await scene.daemon.createToken(scene.project.id, { max_requests: 1 });
     const line = '\r\ncontent-disposition:;name="model"';
     const body = `--b${line.repeat(Math.floor(60_000 / line.length))}`;

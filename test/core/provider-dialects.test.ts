@@ -219,7 +219,7 @@ const DIALECTS: Record<string, Dialect> = {
     model: 'claude-sonnet-4-5',
     figures: [125, 15, 140, 100, 0], // 25 + 100 + 0; 125 + 15
   },
-  'findings-3 B6: Anthropic, whose last event repeats the input as 0': {
+  'Anthropic, whose last event repeats the input as 0': {
     path: '/v1/messages',
     events: [
       [
@@ -273,7 +273,7 @@ const DIALECTS: Record<string, Dialect> = {
     model: 'gemini-embedding-001',
     figures: [6, null, 6],
   },
-  'findings-3 B8: Mistral, whose usage precedes the choices': {
+  'Mistral, whose usage precedes the choices': {
     path: CHAT,
     json: {
       ...{ id: 'c1', created: 1, model: 'mistral-small-latest' },
@@ -284,7 +284,7 @@ const DIALECTS: Record<string, Dialect> = {
     model: 'mistral-small-latest',
     figures: [13, 303, 316],
   },
-  'findings-3 B8: Perplexity, whose usage precedes the choices of an event': {
+  'Perplexity, whose usage precedes the choices of an event': {
     path: CHAT,
     events: [
       {
@@ -297,7 +297,7 @@ const DIALECTS: Record<string, Dialect> = {
     model: 'sonar',
     figures: [14, 21, 35],
   },
-  'findings-3 B9: Groq, as a stream': {
+  'Groq, as a stream': {
     path: '/openai/v1/chat/completions',
     events: [
       delta('a', { x_groq: { id: 'req_1' } }),
@@ -313,7 +313,7 @@ const DIALECTS: Record<string, Dialect> = {
     model: 'm-1',
     figures: [24, 88, 112],
   },
-  'findings-3 B9: Kimi, as a stream': {
+  'Kimi, as a stream': {
     path: CHAT,
     events: [
       delta('a'),
@@ -426,7 +426,7 @@ function read(dialect: Dialect, pieces: readonly Buffer[], coding: string | null
   return { model, usage };
 }
 
-describe('findings-3 B9: the usage of each provider', () => {
+describe('the usage of each provider', () => {
   for (const [what, dialect] of Object.entries(DIALECTS)) {
     const body = bodyOf(dialect);
     const expected = { model: dialect.model, usage: usage(dialect.figures) };
@@ -437,7 +437,7 @@ describe('findings-3 B9: the usage of each provider', () => {
       }
     });
 
-    it(`findings-3 B7: is the same if it is compressed: ${what}`, () => {
+    it(`is the same if it is compressed: ${what}`, () => {
       for (const [coding, compress] of Object.entries(CODINGS)) {
         const compressed = compress(body);
         for (const size of [compressed.length, 1_000]) {

@@ -67,7 +67,7 @@ describe('the record of a realtime connection', () => {
     return scene.onlyRecord();
   };
 
-  it('contains its model, the tokens of its responses, and a line of usage (finding D5)', async () => {
+  it('contains its model, the tokens of its responses, and a line of usage', async () => {
     const ended = await talk('/v1/realtime?model=gpt-realtime&x=1', [
       '{"type":"session.created","session":{"model":"gpt-other"}}',
       delta(20_000),
@@ -87,12 +87,12 @@ describe('the record of a realtime connection', () => {
     });
   });
 
-  it('findings-3 B2: contains the model that Azure calls a deployment', async () => {
+  it('contains the model that Azure calls a deployment', async () => {
     const ended = await talk('/openai/realtime?api-version=1&deployment=my-gpt', [done(USAGE)]);
     expect(ended).to.deep.include({ model: 'my-gpt', usage: counts(132, 121, 253) });
   });
 
-  it('findings-3 B2: contains the tokens and the model of a transcription session', async () => {
+  it('contains the tokens and the model of a transcription session', async () => {
     const session = { type: 'transcription', audio: { input: { transcription: { model: 'gpt-4o-transcribe' } } } };
     const transcribed = {
       ...{ type: 'conversation.item.input_audio_transcription.completed', transcript: 'hi' },
@@ -103,11 +103,11 @@ describe('the record of a realtime connection', () => {
     expect(ended).to.deep.include({ model: 'gpt-4o-transcribe', usage: counts(26, 18, 44) });
   });
 
-  it('contains neither if the connection reports none (finding D5)', async () => {
+  it('contains neither if the connection reports none', async () => {
     expect(await talk('/v1/realtime', [delta(1)])).to.deep.include({ model: null, usage: null });
   });
 
-  it('is counted as cut off when its token is revoked (finding D5)', async () => {
+  it('is counted as cut off when its token is revoked', async () => {
     const { client } = await begin('/v1/realtime?model=gpt-realtime');
     const closed = once(client, 'close');
     await scene.daemon.manage('DELETE', `/manage/tokens/${scene.token.id}`);
@@ -117,7 +117,7 @@ describe('the record of a realtime connection', () => {
     expect((body as object[])[0]).to.include({ model: 'gpt-realtime', requests: 1, refused: 0, cut: 1 });
   });
 
-  it('contains no key that was sent as the model (finding C5) (finding D5)', async () => {
+  it('contains no key that was sent as the model', async () => {
     const ended = await talk(`/v1/realtime?model=${encodeURIComponent(`a/${UPSTREAM_KEY}`)}`, []);
     expect(ended.model).to.equal('a/********');
   });
@@ -145,7 +145,7 @@ describe('a reader of the messages of a provider', () => {
     return reader.usage();
   };
 
-  it('findings-3 A6: takes no more than 100 ms of CPU for 4 MB of messages of 4 bytes', () => {
+  it('takes no more than 100 ms of CPU for 4 MB of messages of 4 bytes', () => {
     const reader = newReader();
     const flood = Buffer.concat(Array.from({ length: 10_922 }, () => frameOf('abcd')));
     // The fastest of a few times: garbage of earlier tests may be collected meanwhile, and compilation takes time too.
@@ -188,8 +188,8 @@ describe('a reader of the messages of a provider', () => {
       counts(132, 121, 253),
     ],
     'the event name within a text': [[frameOf(JSON.stringify({ type: 'x', delta: `"response.done" ${whole}` }))], null],
-    'JSON in bytes (findings-3 B2)': [[frameOf(whole, { opcode: 2 })], counts(132, 121, 253)],
-    'JSON of Gemini in bytes (findings-3 B2)': [
+    'JSON in bytes': [[frameOf(whole, { opcode: 2 })], counts(132, 121, 253)],
+    'JSON of Gemini in bytes': [
       [
         frameOf(JSON.stringify({ setupComplete: {} }), { opcode: 2 }),
         frameOf(
@@ -210,7 +210,7 @@ describe('a reader of the messages of a provider', () => {
     'implausible counts': [[frameOf(done({ total_tokens: -1, input_tokens: '1', output_tokens: 1e12 }))], null],
   };
   for (const [what, [frames, usage]] of Object.entries(FRAMES)) {
-    it(`reads ${what}, wherever its chunks end (finding D5)`, () => {
+    it(`reads ${what}, wherever its chunks end`, () => {
       const bytes = Buffer.concat(frames);
       for (const size of [bytes.length, 1, 2, 3, 1_000]) {
         expect(

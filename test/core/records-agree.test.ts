@@ -140,7 +140,7 @@ describe(`metrics, events, usage and audit agree${WITHOUT_REDIS}`, function () {
     expect(metrics).to.include('llmp_model_prompt_cache_tokens_total{model="gpt-4o",kind="read"} 10\n');
   });
 
-  it('the metrics count each outcome (finding A13)', () => {
+  it('the metrics count each outcome', () => {
     for (const outcome of ['ok', 'refused', 'upstream_refused', 'upstream_error'] as const) {
       const times = ended.filter((it) => it.outcome === outcome).length;
       expect(metrics).to.include(`llmp_request_outcomes_total{outcome="${outcome}"} ${times}\n`);

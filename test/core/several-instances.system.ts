@@ -184,7 +184,7 @@ function behave(start: () => Promise<DaemonGroup>): void {
     await eventually('no instance holds any', () => !unspent());
   });
 
-  it('continue every list beyond its first page on any of them (finding A1)', async () => {
+  it('continue every list beyond its first page on any of them', async () => {
     for (let n = 0; n < 3; n++) {
       await one.createToken(project.id, { name: `page ${n}`, max_requests: 5 });
       await one.createProject();

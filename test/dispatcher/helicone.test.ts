@@ -204,7 +204,7 @@ describe('what the helicone backend sends', () => {
     expect(list.log.providerResponse.json).to.deep.equal({ _type: 'data', name: 'GET /v1/models', status: 'success' });
   });
 
-  it('findings-3 B10: has the usage of realtime connections and compacted responses', async () => {
+  it('has the usage of realtime connections and compacted responses', async () => {
     for (const request of [
       { method: 'GET', path: '/v1/realtime', status: 101 },
       { method: 'POST', path: '/v1/responses/compact' },

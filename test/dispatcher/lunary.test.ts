@@ -174,7 +174,7 @@ describe('what the lunary backend sends', () => {
     expect(list).to.include({ type: 'tool', name: 'GET /v1/models' });
   });
 
-  it('findings-3 B10: is of type llm, with its usage, for realtime connections and compacted responses', async () => {
+  it('is of type llm, with its usage, for realtime connections and compacted responses', async () => {
     for (const request of [
       { method: 'GET', path: '/v1/realtime', status: 101 },
       { method: 'POST', path: '/v1/responses/compact' },

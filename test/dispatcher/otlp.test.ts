@@ -119,7 +119,7 @@ describe('a span that a collector gets', () => {
     ['GET', '/v1/responses/resp_1', 200, undefined, undefined],
     ['GET', '/v1/chat/completions', 200, undefined, undefined],
   ] as const) {
-    it(`findings-3 B10: ${method} ${path} with status ${status} is ${operation ?? 'no model call'}, with its usage`, async () => {
+    it(`${method} ${path} with status ${status} is ${operation ?? 'no model call'}, with its usage`, async () => {
       const { name, attributes } = await spanFor(requestEvent({ method, path, status }));
       const values = valuesOf(attributes);
       expect(name).to.equal(operation ? `${operation} gpt-test` : method);

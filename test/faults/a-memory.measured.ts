@@ -38,7 +38,7 @@ describe('A: memory that unauthenticated clients can use', function () {
   describe('with unfinished heads', () => {
     const HEAD = `GET /v1/models HTTP/1.1\r\nHost: a\r\n${`X-Filler: ${'x'.repeat(1_000)}\r\n`.repeat(42)}`;
 
-    it('A20 unfinished heads are bounded over all connections: the oldest are closed, and others are served (finding B2)', async () => {
+    it('A20 unfinished heads are bounded over all connections: the oldest are closed, and others are served', async () => {
       const clients = await open(1_500, HEAD);
       const most = MOST_BYTES / HEAD.length;
       await eventually('the first ones are closed', () => openOf(clients) <= most, SOON_MS);
@@ -49,18 +49,18 @@ describe('A: memory that unauthenticated clients can use', function () {
       expect(stage.daemon.logged.join('')).to.include('connections were closed: too much was waiting');
     });
 
-    it('A20 unfinished heads count also after a request for a protocol upgrade (finding B2)', async () => {
+    it('A20 unfinished heads count also after a request for a protocol upgrade', async () => {
       const upgrade = head('GET /live', null, { Connection: 'Upgrade', Upgrade: 'h2c' });
       const clients = await open(1_500, upgrade + HEAD);
       await eventually('the first ones are closed', () => openOf(clients) <= MOST_BYTES / HEAD.length, SOON_MS);
     });
 
-    it('A20 unfinished heads count also after requests that were served meanwhile (finding B2)', async () => {
+    it('A20 unfinished heads count also after requests that were served meanwhile', async () => {
       const clients = await open(1_500, 'GET /none HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(3) + HEAD);
       await eventually('the first ones are closed', () => openOf(clients) <= MOST_BYTES / HEAD.length, SOON_MS);
     });
 
-    it('A20 a connection takes no more memory for each request for an upgrade (finding B2)', async () => {
+    it('A20 a connection takes no more memory for each request for an upgrade', async () => {
       const client = await stage.client();
       const listeners: number[] = [];
       for (let requests = 0; requests < 12; requests++) {
@@ -77,7 +77,7 @@ describe('A: memory that unauthenticated clients can use', function () {
   });
 
   describe('with requests pipelined after an unanswered one', () => {
-    it('A17 pipelined requests are bounded over all connections: the oldest connections are closed, and others are served (finding B1)', async () => {
+    it('A17 pipelined requests are bounded over all connections: the oldest connections are closed, and others are served', async () => {
       const held: Exchange[] = [];
       stage.upstream.script = (exchange) => {
         if (exchange.target === '/v1/slow') held.push(exchange);
@@ -92,7 +92,7 @@ describe('A: memory that unauthenticated clients can use', function () {
       for (const exchange of held) exchange.respond(200);
     });
 
-    it('A17 bytes of parsed requests count too (finding B1)', async () => {
+    it('A17 bytes of parsed requests count too', async () => {
       const held: Exchange[] = [];
       stage.upstream.script = (exchange) => {
         held.push(exchange);
@@ -113,7 +113,7 @@ describe('A: memory that unauthenticated clients can use', function () {
     });
   });
 
-  it('A30 data after unanswered WebSocket handshakes is bounded over all connections (finding B5)', async () => {
+  it('A30 data after unanswered WebSocket handshakes is bounded over all connections', async () => {
     const held: Exchange[] = [];
     stage.upstream.script = (exchange) => {
       held.push(exchange);
@@ -139,7 +139,7 @@ describe('A: memory that unauthenticated clients can use', function () {
       'of metrics': () => Promise.resolve(head('GET /metrics', null).repeat(600)),
     };
     for (const [what, requests] of Object.entries(ANSWERED)) {
-      it(`D06 a response ${what} of which the client reads nothing for thirty seconds: the connection closes (finding B1)`, async () => {
+      it(`D06 a response ${what} of which the client reads nothing for thirty seconds: the connection closes`, async () => {
         const client = await stage.client();
         client.socket.pause();
         client.send(await requests());
@@ -163,7 +163,7 @@ describe('A: memory that unauthenticated clients can use', function () {
       'of a request that cannot be parsed to its end': `${head('POST /none', null, { 'Transfer-Encoding': 'chunked' })}zz\r\n`,
     };
     for (const [what, request] of Object.entries(REFUSED)) {
-      it(`D06 a refusal ${what} that the client does not read: the connection closes (finding B1)`, async () => {
+      it(`D06 a refusal ${what} that the client does not read: the connection closes`, async () => {
         const client = await stage.client();
         await eventually('it is connected', () => stage.serverSocketIfAny(client));
         const served = stage.serverSocket(client);

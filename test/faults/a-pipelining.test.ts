@@ -108,7 +108,7 @@ describe('A: several requests on one connection', () => {
     await texts(client, 600);
   });
 
-  it('A17 of thousands of requests in one read, four are parsed and the others when there is space (finding B1)', async () => {
+  it('A17 of thousands of requests in one read, four are parsed and the others when there is space', async () => {
     const { reached } = slowUpstream();
     const client = await stage.client(get('slow'));
     const slow = await reached;
@@ -125,7 +125,7 @@ describe('A: several requests on one connection', () => {
 
   // Reading stops when four requests wait and continues at two.
   for (let count = 1; count <= 13; count++) {
-    it(`A17 ${count} requests in one read after another: each gets its response, and so does a later one (finding B1)`, async () => {
+    it(`A17 ${count} requests in one read after another: each gets its response, and so does a later one`, async () => {
       const { reached } = slowUpstream();
       const client = await stage.client(get('slow') + 'GET /none HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(count));
       (await reached).respond(200, '', 'slow');
@@ -138,7 +138,7 @@ describe('A: several requests on one connection', () => {
 
   const NONE = 'GET /none HTTP/1.1\r\nHost: a\r\n\r\n';
 
-  it('A17 the connection stays open when exactly the maximum number of requests waits (finding B1)', async () => {
+  it('A17 the connection stays open when exactly the maximum number of requests waits', async () => {
     const { reached } = slowUpstream();
     const client = await stage.client(get('slow') + NONE.repeat(4));
     (await reached).respond(200, '', 'slow');
@@ -149,7 +149,7 @@ describe('A: several requests on one connection', () => {
     expect(stage.serverSocket(client).destroyed).to.equal(false);
   });
 
-  it('A17 no request is lost if it is pipelined after a request for a protocol upgrade (finding B1)', async () => {
+  it('A17 no request is lost if it is pipelined after a request for a protocol upgrade', async () => {
     const { reached } = slowUpstream();
     const client = await stage.client(get('slow', { Connection: 'Upgrade', Upgrade: 'h2c' }));
     const slow = await reached;
@@ -310,7 +310,7 @@ describe('A: several requests on one connection while the daemon stops', () => {
   before(() => stage.open());
   after(() => stage.close());
 
-  it('A17 during a shutdown the request in flight gets the last response, and pipelined requests after it never begin (finding F7)', async () => {
+  it('A17 during a shutdown the request in flight gets the last response, and pipelined requests after it never begin', async () => {
     await stage.begin();
     const slow = new Promise<Exchange>((resolve) => {
       stage.upstream.script = (exchange) => {

@@ -23,7 +23,7 @@ describe('Attacks on the response cache, with a heap of 256 MB', function () {
 
   const ATTACKS: Record<string, (secret: string) => Omit<Hostility, 'connections'>> = {
     // 4,000 keys of 30 KB in all. They are sent slowly, because the test is not about their CPU use.
-    'requests with the largest permitted headers, each for another target (finding B4)': (secret) => ({
+    'requests with the largest permitted headers, each for another target': (secret) => ({
       pieces: Array.from({ length: 4 }, (_, i) => {
         const Accept = `{{n}}-${i}${'k'.repeat(30_000)}`;
         const fields = { 'Cache-Control': 'public', 'Content-Length': '2', Accept };
@@ -32,21 +32,21 @@ describe('Attacks on the response cache, with a heap of 256 MB', function () {
       pauseMs: 3_000,
       reads: true,
     }),
-    'unfinished bodies that are part of the cache key (finding B5)': (secret) => ({
+    'unfinished bodies that are part of the cache key': (secret) => ({
       pieces: [
         head('POST /v1/echo', secret, { 'Cache-Control': 'public', 'Transfer-Encoding': 'chunked' }),
         `10000\r\n${'x'.repeat(0x10000)}\r\n`,
       ],
       times: 15,
     }),
-    'small unfinished bodies (finding B5)': (secret) => ({
+    'small unfinished bodies': (secret) => ({
       pieces: [head('POST /v1/echo', secret, { 'Content-Length': '65536' }) + 'x'.repeat(65_535)],
     }),
   };
   // README.md has the reason.
   const ALLOWED: Record<string, AttackLimits> = {
-    'requests with the largest permitted headers, each for another target (finding B4)': { isP99Judged: false },
-    'unfinished bodies that are part of the cache key (finding B5)': { mostMb: 144 },
+    'requests with the largest permitted headers, each for another target': { isP99Judged: false },
+    'unfinished bodies that are part of the cache key': { mostMb: 144 },
   };
   for (const [what, hostility] of Object.entries(ATTACKS)) {
     it(`${CONNECTIONS} connections: ${what}`, async function () {

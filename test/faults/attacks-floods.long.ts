@@ -68,14 +68,14 @@ describe('Floods and clients that do not read, with a heap of 256 MB', function 
     '--variant after-refusal --target manage --connections 8',
   ];
   for (const args of UPLOADS) {
-    it(`findings-3 A1: uploads in tiny pieces: ${args}`, async () => {
+    it(`uploads in tiny pieces: ${args}`, async () => {
       const result = await resultOf(`--attack A1 ${RATE} ${args}`);
       expectUndisturbed(result);
       expectBounded(result, args.includes('--workers') ? PROCESSES_OF_TWO_WORKERS : 1);
     });
   }
 
-  it('findings-3 A1: 300 uploads in tiny pieces take bounded memory', async () => {
+  it('300 uploads in tiny pieces take bounded memory', async () => {
     expectBounded(await resultOf('--attack A1 --connections 300 --token'));
   });
 
@@ -90,7 +90,7 @@ describe('Floods and clients that do not read, with a heap of 256 MB', function 
       check(await resultOf(`${args} --small-buffers`));
     });
 
-  const NOT_READ = 'findings-3 A2: uploads that the provider does not read';
+  const NOT_READ = 'uploads that the provider does not read';
   it(NOT_READ, async () => {
     expectBounded(await resultOf('--attack A2 --token --seconds 10'));
   });
@@ -113,14 +113,14 @@ describe('Floods and clients that do not read, with a heap of 256 MB', function 
     '--answers 3000 --variant events',
   ];
   for (const args of ANSWERS) {
-    it(`findings-3 A4: answers that unpack to 4 MB and more: ${args}`, async () => {
+    it(`answers that unpack to 4 MB and more: ${args}`, async () => {
       const result = await resultOf(`--attack A4 ${args}`);
       expectUndisturbed(result);
       expectRecorded(result);
     });
   }
 
-  const UNREAD = 'findings-3 A5: a flood of tiny pieces to clients that do not read';
+  const UNREAD = 'a flood of tiny pieces to clients that do not read';
   const expectServed = (args: string) => (result: SceneResult) => {
     expectBounded(result, args.includes('--workers') ? PROCESSES_OF_TWO_WORKERS : 1);
     expect(Object.keys(result.during.statuses), "the other project's responses").to.deep.equal(['200']);
@@ -145,12 +145,12 @@ describe('Floods and clients that do not read, with a heap of 256 MB', function 
   // One connection with 1 MB per second once stopped all others.
   const MESSAGES = ['four --rate 1', 'empty --rate 1', 'pings --rate 1', 'fragments --rate 1', 'deltas --rate 1'];
   for (const args of [...MESSAGES, 'four --rate 1 --workers 2']) {
-    it(`findings-3 A6: a flood of tiny messages on eight WebSockets: ${args}`, async () => {
+    it(`a flood of tiny messages on eight WebSockets: ${args}`, async () => {
       expectUndisturbed(await resultOf(`--attack A6 --variant ${args}`));
     });
   }
 
-  const PAIRS = 'findings-3 A9: clients in pairs of identical requests, of which the first reads nothing';
+  const PAIRS = 'clients in pairs of identical requests, of which the first reads nothing';
   for (const connections of [1_000, 4_000]) {
     const args = `--attack A9 --connections ${connections}`;
     it(`${PAIRS}: ${connections}`, async () => {
@@ -159,7 +159,7 @@ describe('Floods and clients that do not read, with a heap of 256 MB', function 
     inSmallBuffers(`${PAIRS}, with small socket buffers: ${connections}`, args, expectBounded);
   }
   inSmallBuffers(
-    'findings-3 A9: clients in pairs of identical requests, of which none reads, with small socket buffers',
+    'clients in pairs of identical requests, of which none reads, with small socket buffers',
     '--attack A9 --variant nobody-reads',
     expectBounded,
   );

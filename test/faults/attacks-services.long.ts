@@ -19,11 +19,11 @@ const CONNECTIONS = 1_000;
 const HELD_MS = 6_000;
 
 const ATTACKS: Record<string, (path: string) => Omit<Hostility, 'connections'>> = {
-  'pipelined requests, responses unread (finding B1)': (path) => ({
+  'pipelined requests, responses unread': (path) => ({
     pieces: [`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`],
     times: 6_000,
   }),
-  'unfinished heads of 43 KB (finding B2)': (path) => ({
+  'unfinished heads of 43 KB': (path) => ({
     pieces: [`GET ${path} HTTP/1.1\r\nHost: a\r\n${'X-Filler: 0123456789abcdef\r\n'.repeat(1_500)}`],
   }),
 };

@@ -60,13 +60,13 @@ describe('Attacks on a daemon with workers, each with a heap of 256 MB', functio
     return damage;
   }
 
-  it('findings-3 A3: pipelined requests for the style sheet, responses unread: memory', async function () {
+  it('pipelined requests for the style sheet, responses unread: memory', async function () {
     const request = `GET ${style} HTTP/1.1\r\nHost: a\r\n\r\n`;
     const hostility = { connections: CONNECTIONS, pieces: [request], times: 6_000 };
     await attackAll(this.test?.title ?? '', hostility, HELD_MS);
   });
 
-  it('findings-3 A3: pipelined requests for the style sheet, responses unread: no connection is held for good', async function () {
+  it('pipelined requests for the style sheet, responses unread: no connection is held for good', async function () {
     const request = `GET ${style} HTTP/1.1\r\nHost: a\r\n\r\n`;
     const hostility = { connections: 200, pieces: [request], times: 6_000 };
     const held: number[] = [];
@@ -82,7 +82,7 @@ describe('Attacks on a daemon with workers, each with a heap of 256 MB', functio
     ).to.equal(true);
   });
 
-  it('findings-3 A3: unfinished log-ins', async function () {
+  it('unfinished log-ins', async function () {
     const login = head('POST /admin/login', null, {
       'Content-Type': 'application/x-www-form-urlencoded',
       'Content-Length': '60000',
@@ -92,7 +92,7 @@ describe('Attacks on a daemon with workers, each with a heap of 256 MB', functio
     await attackAll(this.test?.title ?? '', hostility, HELD_MS);
   });
 
-  it('findings-3 A3: log-ins in chunks of one byte', async function () {
+  it('log-ins in chunks of one byte', async function () {
     const login = head('POST /admin/login', null, {
       'Content-Type': 'application/x-www-form-urlencoded',
       'Transfer-Encoding': 'chunked',
@@ -102,13 +102,13 @@ describe('Attacks on a daemon with workers, each with a heap of 256 MB', functio
     await attackAll(this.test?.title ?? '', hostility, HELD_MS);
   });
 
-  it('findings-3 A3: event streams and log-ins that come and go', async function () {
+  it('event streams and log-ins that come and go', async function () {
     const stream = head('GET /manage/events/stream', MANAGEMENT_TOKEN);
     const hostility = { connections: 300, pieces: [stream], returns: true };
     await attackAll(this.test?.title ?? '', hostility, HELD_MS);
   });
 
-  it('findings-3 A10: a busy machine loses no worker', async () => {
+  it('a busy machine loses no worker', async () => {
     const busy = Array.from(
       { length: 4 * availableParallelism() },
       () => new Worker('const end = Date.now() + 20_000; while (Date.now() < end);', { eval: true }),

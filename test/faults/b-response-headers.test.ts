@@ -91,11 +91,11 @@ describe('B: headers of responses to the client', () => {
     'expose timing to other sites': ['Timing-Allow-Origin: *'],
   };
   for (const [what, fields] of Object.entries(ACTS_ON_ORIGIN)) {
-    it(`B10 the client does not receive headers that make a browser ${what}, on the daemon's origin (finding C8)`, async () => {
+    it(`B10 the client does not receive headers that make a browser ${what}, on the daemon's origin`, async () => {
       expect(extraResponseHeaders(stage, await given('X-Fine: a', ...fields))).to.deep.equal([FINE, LENGTH]);
     });
 
-    it(`B10 the client does not receive headers that make a browser ${what}, in the response to a WebSocket handshake (finding C8)`, async () => {
+    it(`B10 the client does not receive headers that make a browser ${what}, in the response to a WebSocket handshake`, async () => {
       const asked = head('GET /v1/realtime', stage.secret, {
         Connection: 'Upgrade',
         Upgrade: 'websocket',
@@ -116,7 +116,7 @@ describe('B: headers of responses to the client', () => {
     });
   }
 
-  it("B10 the client does not receive headers that a server in front of the daemon would obey as the daemon's (finding C8)", async () => {
+  it("B10 the client does not receive headers that a server in front of the daemon would obey as the daemon's", async () => {
     const orders = ['X-Accel-Redirect: /internal/secrets', 'X-Accel-Limit-Rate: 1', 'X-Sendfile: /etc/passwd'];
     expect(extraResponseHeaders(stage, await given('X-Fine: a', ...orders))).to.deep.equal([FINE, LENGTH]);
   });

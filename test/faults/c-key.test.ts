@@ -99,7 +99,7 @@ for (const [how, env] of Object.entries({ forwarded: {}, 'that is cached': { HTT
         `HTTP/1.1 103 ${key}\r\n${key}: x\r\nLink: <${key}>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok`,
     };
     for (const [place, says] of Object.entries(PLACES)) {
-      it(`findings-3 A12: C32 the key ${place} does not reach the client`, async () => {
+      it(`C32 the key ${place} does not reach the client`, async () => {
         stage.upstream.script = (exchange) => {
           const cacheable = says(stage.upstreamKey).replace('HTTP/1.1 200 OK\r\n', '$&Cache-Control: max-age=60\r\n');
           exchange.send(cacheable);
@@ -140,7 +140,7 @@ describe("C: a WebSocket handshake whose response repeats the project's key", ()
       },
     ],
   ] as const) {
-    it(`findings-3 A12: C32 the key as a header name, if it is ${what}, does not reach the client`, async () => {
+    it(`C32 the key as a header name, if it is ${what}, does not reach the client`, async () => {
       const { upstreamKey: key } = stage;
       stage.upstream.script = (exchange) => {
         send(exchange, `${key}: x\r\nX-${key.toUpperCase()}: y\r\nX-A: ${key}\r\nSec-WebSocket-Protocol: ${key}\r\n`);

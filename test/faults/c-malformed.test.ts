@@ -156,7 +156,7 @@ describe('C: an upstream with a malformed response', () => {
   };
   for (const [what, says] of Object.entries(CONTINUED)) {
     for (const pieceBytes of [Infinity, 1, 7]) {
-      it(`findings-3 B11: C13 a 100 that was not requested is dropped: ${what}, ${pieceBytes} bytes at a time`, async () => {
+      it(`C13 a 100 that was not requested is dropped: ${what}, ${pieceBytes} bytes at a time`, async () => {
         // A body that looks like one is not changed.
         const body = `${CONTINUE}${says}`;
         stage.upstream.script = async (exchange) => {
@@ -177,7 +177,7 @@ describe('C: an upstream with a malformed response', () => {
     }
   }
 
-  it('findings-3 B11: C13 a 100 before the body of the request has arrived is dropped', async () => {
+  it('C13 a 100 before the body of the request has arrived is dropped', async () => {
     stage.upstream.script = async (exchange) => {
       exchange.send(CONTINUE);
       await exchange.whole();
@@ -193,7 +193,7 @@ describe('C: an upstream with a malformed response', () => {
     ['accepted', 101],
     ['refused', 403],
   ] as const) {
-    it(`findings-3 B11: C13 a 100 before the response to a WebSocket handshake that is ${what} is dropped`, async () => {
+    it(`C13 a 100 before the response to a WebSocket handshake that is ${what} is dropped`, async () => {
       stage.upstream.script = (exchange) => {
         exchange.send(CONTINUE);
         if (status === 101) exchange.switchProtocols();

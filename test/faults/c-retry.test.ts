@@ -96,7 +96,7 @@ describe('C: an upstream that closes an idle connection just as a request is sen
   };
   for (const [what, bytes] of Object.entries(NOT_REPEATED)) {
     for (const closes of [ends, resets]) {
-      it(`C08 ${what} on a connection that the upstream ${closes.name}: no retry, and the client is told that it may have been received (finding D6)`, async () => {
+      it(`C08 ${what} on a connection that the upstream ${closes.name}: no retry, and the client is told that it may have been received`, async () => {
         const { answer, exchanges } = await askOnReused(bytes(), closes);
         expectRefusal(answer, CLOSED_UNANSWERED);
         expect(exchanges.map(({ isReused }) => isReused)).to.deep.equal([true]);
@@ -118,7 +118,7 @@ describe('C: an upstream that closes idle connections without notice', () => {
     ['keep-alive: max=5, Timeout=20\r\n', 19_000],
   ];
   for (const [said, lastsMs] of LIMITS) {
-    it(`C08 a connection that was idle for more than ${lastsMs} ms is not reused (${said.trim() || 'no Keep-Alive header'}) (finding D6)`, async () => {
+    it(`C08 a connection that was idle for more than ${lastsMs} ms is not reused (${said.trim() || 'no Keep-Alive header'})`, async () => {
       stage.upstream.script = async (exchange) => {
         await exchange.whole();
         exchange.respond(200, said);

@@ -292,7 +292,7 @@ describe('G: requests and the cache', () => {
   });
 
   describe('a hit', () => {
-    it('G29 a hit states its age, that it is a hit, and the Date of the stored response; nothing of the request that filled the cache (finding A16)', async () => {
+    it('G29 a hit states its age, that it is a hit, and the Date of the stored response; nothing of the request that filled the cache', async () => {
       const sent = new Date(clock.now() - 5_000).toUTCString();
       stage.upstream.script = (exchange) => {
         exchange.respond(

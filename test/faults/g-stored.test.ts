@@ -181,8 +181,7 @@ describe('G: which responses are stored', () => {
       ['Expires: Thu, 18 Aug 2050 02:01:18 GMT\r\nCache-Control: max-age=x', 0],
     ];
     for (const [fields, seconds] of LIVES) {
-      const finding = fields.includes('CDN-') ? ' (finding A16)' : '';
-      it(`G05 ${JSON.stringify(fields)}: ${seconds === 0 ? 'not stored, every request goes upstream' : `stored for ${seconds} s`}${finding}`, async () => {
+      it(`G05 ${JSON.stringify(fields)}: ${seconds === 0 ? 'not stored, every request goes upstream' : `stored for ${seconds} s`}`, async () => {
         answering(`${fields}\r\n`);
         await expectLife(seconds, () => get('/v1/models'));
       });
@@ -308,7 +307,7 @@ describe('G: which responses are stored', () => {
   describe('headers that would act on the origin of the Admin UI', () => {
     const fields = ['Strict-Transport-Security: max-age=1', 'Clear-Site-Data: "*"', 'Alt-Svc: h3=":443"', 'Refresh: 0'];
 
-    it('G08 a hit does not contain them (finding C8)', async () => {
+    it('G08 a hit does not contain them', async () => {
       answering(`Cache-Control: max-age=60\r\nX-Fine: a\r\n${fields.map((field) => `${field}\r\n`).join('')}`);
       for (const expected of ['miss', 'hit']) {
         const answer = await get('/v1/models');
@@ -317,7 +316,7 @@ describe('G: which responses are stored', () => {
       }
     });
 
-    it('entries of an older release that shares Redis are served without them (finding C8)', () => {
+    it('entries of an older release that shares Redis are served without them', () => {
       const headers = ['X-Fine', 'a', 'Alt-Svc', 'h3=":443"', 'set-cookie', 'a=1'];
       const kept = { headers, body: Buffer.from('{}') } as unknown as StoredResponse;
       const facts = { requestId: 'r', expiresAt: '', remaining: null, warning: null, cors: {} };
@@ -506,7 +505,7 @@ describe('G: which responses are stored', () => {
 
     // Measured by the system clock, if nothing else is stated. A year of two digits is at most 50 years ahead: today 50 means 2050, and 99
     // means 1999.
-    it('G26 Expires of 2050 and of 1999 in the RFC 850 format (finding A16)', async () => {
+    it('G26 Expires of 2050 and of 1999 in the RFC 850 format', async () => {
       answering('Expires: Thursday, 18-Aug-50 02:01:18 GMT\r\n');
       await get('/v1/fifty');
       expect(cacheOf(await get('/v1/fifty'))).to.equal('hit');
@@ -550,7 +549,7 @@ describe('G: which responses are stored', () => {
       ['no Date', () => 'Cache-Control: max-age=60', 0, 60],
     ];
     for (const [what, fields, ageS, freshS] of DATED) {
-      it(`findings-3 B20: G26 the age of a response with ${what} begins with ${ageS} s, and it is fresh for ${freshS} s`, async () => {
+      it(`G26 the age of a response with ${what} begins with ${ageS} s, and it is fresh for ${freshS} s`, async () => {
         clock.advance(1000 - (clock.now() % 1000)); // Dates have whole seconds.
         answering(`${fields()}\r\n`);
         await get('/v1/e');
@@ -564,7 +563,7 @@ describe('G: which responses are stored', () => {
       });
     }
 
-    it('findings-3 B20: a default lifetime begins now, also if the clock of the upstream is late', async () => {
+    it('a default lifetime begins now, also if the clock of the upstream is late', async () => {
       clock.advance(1000 - (clock.now() % 1000));
       answering(`Date: ${date(-HOUR_S)}\r\n`);
       await get('/v1/models');

@@ -152,7 +152,7 @@ describe('H: authentication', () => {
     ] as readonly [string, () => Fields, (() => string)?][]) {
       it(`H07 a secret in ${what} is not accepted: 401, and it is not logged`, async () => {
         const refused = withoutHint(await bytesFor(null, fields(), start?.()));
-        // In a URL the code names it: finding C10.
+        // In a URL the code names it.
         if (start) expect(refused).to.match(/^HTTP\/1\.1 401 [^]*"credential_in_query"/);
         else expect(refused).to.equal(await bare());
         await stage.expectNothingSpent();

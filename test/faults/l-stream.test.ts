@@ -177,7 +177,7 @@ describe(`L: the dispatcher and its stream${WITHOUT_REDIS}`, function () {
     expect((await dispatcher.probe('/ready')).status).to.equal(200);
   });
 
-  it('a Redis that starts after the dispatcher is not reported as refusing commands (finding F8)', async () => {
+  it('a Redis that starts after the dispatcher is not reported as refusing commands', async () => {
     await redis.kill();
     const dispatcher = await start();
     await redis.begin();

@@ -207,7 +207,7 @@ describe('M: a process', function () {
     expect(sumOf(series, 'llmp_upstream_failures_total')).to.equal(0);
   });
 
-  it('M08 the heap is almost full: new requests get 503, it is not ready, requests in flight finish, and it serves again when there is space (finding B1) (finding B2) (finding B4)', async () => {
+  it('M08 the heap is almost full: new requests get 503, it is not ready, requests in flight finish, and it serves again when there is space', async () => {
     await start({
       atSignal: FILLS_HEAP,
       nodeOptions: [`--max-old-space-size=${HEAP_MB}`, '--expose-gc'],

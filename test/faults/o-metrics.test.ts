@@ -106,7 +106,7 @@ describe('O: metrics', () => {
     expect(text).not.to.match(/path-|token-\d|10\.0\.|192\.0|code-|sk-/);
   });
 
-  it('findings-3 A8: O01: a project whose provider counts tokens for any name leaves series for the others', async () => {
+  it('O01: a project whose provider counts tokens for any name leaves series for the others', async () => {
     const metrics = metricsAlone();
     for (let i = 0; i < 1_000; i++) metrics.record({ ...REQUEST, model: `invented-${i}`, usage: USAGE });
     for (const projectId of ['q', 'r'])

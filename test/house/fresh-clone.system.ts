@@ -92,7 +92,7 @@ describe(`the README's commands for a fresh clone${WITHOUT_GIT}`, function () {
     return printed;
   }
 
-  it('findings-3 N3: shows a request with a token, prints one that works, and leaves nothing behind', async () => {
+  it('shows a request with a token, prints one that works, and leaves nothing behind', async () => {
     const command = commandAt('runs: fresh-clone');
     expect(command).to.equal('npm ci && npm run demo');
     const demo = typed(command);
@@ -100,7 +100,7 @@ describe(`the README's commands for a fresh clone${WITHOUT_GIT}`, function () {
     await eventually('the demo is ready', isReady, INSTALLED_MS).catch(() => {
       throw new Error(demo.out);
     });
-    expect(demo.out, 'findings-3 N2: what npm spends its time on').to.match(/^> sqlite3@\S+ install$/m);
+    expect(demo.out, 'what npm spends its time on').to.match(/^> sqlite3@\S+ install$/m);
     expect(demo.out).to.include('the response was:\n\nYou said "Hello".');
     const [curl = ''] = /^curl .*$/m.exec(demo.out) ?? [];
     const { stdout } = await promisify(execFile)('bash', ['-c', curl]);
@@ -112,11 +112,11 @@ describe(`the README's commands for a fresh clone${WITHOUT_GIT}`, function () {
     expect(readdirSync(tmp).filter((name) => name.startsWith('llmp-'))).to.deep.equal([]);
   });
 
-  it('findings-3 N3: runs tests', async () => {
+  it('runs tests', async () => {
     const command = commandAt('test command');
     expect(command).to.equal('npm ci && npm test');
     // Of the quick tests, all files are loaded, and one suite runs.
-    const test = typed(command, { MOCHA_OPTIONS: '--fgrep "findings-3 N1"' });
+    const test = typed(command, { MOCHA_OPTIONS: '--fgrep "does not fail: a suite for Redis"' });
     const ended = await test.ended;
     expect(test.out, test.out).to.match(/^ +[1-9]\d* passing /m);
     expect(ended, test.out).to.equal(0);

@@ -28,7 +28,7 @@ function run(folder: string, ...files: string[]) {
 describe('a suite that skips itself', function () {
   this.timeout(30_000);
 
-  it('findings-3 N1: runs no `after`; a suite whose second `before` skips it does, and so does one around it', () => {
+  it('runs no `after`; a suite whose second `before` skips it does, and so does one around it', () => {
     const folder = temporaryFolder();
     const file = join(folder, 'skipped.cjs');
     writeFileSync(
@@ -68,7 +68,7 @@ describe('a suite that skips itself', function () {
     expect(status, stdout).to.equal(0);
   });
 
-  it('findings-3 N1: does not fail: a suite for Redis, without Redis', () => {
+  it('does not fail: a suite for Redis, without Redis', () => {
     const { status, stdout } = run(temporaryFolder(), 'dist/test/core/records-agree.test.js');
     expect(stdout).to.match(/^ +\d+ pending/m);
     expect(status, stdout).to.equal(0);

@@ -46,7 +46,7 @@ describe('a time-sliced queue', () => {
     expect(done).to.have.length(5);
   });
 
-  it('pauses late work for longer than it runs while other requests are served (finding B1)', async () => {
+  it('pauses late work for longer than it runs while other requests are served', async () => {
     slices.noteOtherWork();
     add('late', ['1', '2', '3'], 2);
     await turns();
@@ -70,7 +70,7 @@ describe('a time-sliced queue', () => {
     expect(done).to.deep.equal(['pipelined 1', 'probe', 'list']);
   });
 
-  it('runs usual work even if urgent work never ends (finding B1)', async () => {
+  it('runs usual work even if urgent work never ends', async () => {
     let asked = 0;
     const askAgain = () => {
       clock.advance(1);

@@ -102,7 +102,7 @@ describe('llmp daemon', function () {
     expect((await fetch(`${url}/ready`)).status).to.equal(200);
   });
 
-  it('F19 M16 refuses a database that another daemon uses under another name (finding C9)', async () => {
+  it('F19 M16 refuses a database that another daemon uses under another name', async () => {
     await start({ MANAGEMENT_TOKEN }).listening;
     const [soft, hard] = [join(dir, 'soft.db'), join(dir, 'hard.db')];
     symlinkSync(join(dir, 'data/llmp.db'), soft);
@@ -119,7 +119,7 @@ describe('llmp daemon', function () {
     await refused(hard);
   });
 
-  it('F19 M16 does not start if it cannot lock its database (finding C9) (finding F5)', async function () {
+  it('F19 M16 does not start if it cannot lock its database', async function () {
     const isRoot = process.getuid?.() === 0;
     // As a user without root privileges.
     const under = isRoot ? ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'] : [];

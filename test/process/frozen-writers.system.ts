@@ -20,7 +20,7 @@ describe('a worker that is frozen in the middle of a transaction', function () {
   });
   after(() => SeveralWorkers.stopRunning());
 
-  it('findings-3 A10: a revocation is acknowledged as soon as it has been ended', async () => {
+  it('a revocation is acknowledged as soon as it has been ended', async () => {
     const took: number[] = [];
     let database = '';
     let key = '';
@@ -52,7 +52,7 @@ describe('a worker that is frozen in the middle of a transaction', function () {
     for (const ms of took) expect(ms).to.be.within(LEAST_MS, MOST_MS);
   });
 
-  it('findings-3 A10: the next daemon ends it and starts, if the daemon was killed as well', async () => {
+  it('the next daemon ends it and starts, if the daemon was killed as well', async () => {
     const database = join(temporaryFolder(), 'llmp.db');
     const workers = await SeveralWorkers.with({ DATABASE_URL: database, ROUND: 'killed' });
     const { daemon } = workers;
@@ -71,7 +71,7 @@ describe('a worker that is frozen in the middle of a transaction', function () {
     expect(await workers.call(token, 0)).to.equal(200);
   });
 
-  it('findings-3 A10: the others write again soon, also if nobody changes anything', async () => {
+  it('the others write again soon, also if nobody changes anything', async () => {
     const database = join(temporaryFolder(), 'llmp.db');
     const workers = await SeveralWorkers.with({ DATABASE_URL: database, ROUND: 'no change' });
     const busy = await workers.token(CAP);

@@ -24,7 +24,7 @@ describe(`logrotate${WITHOUT}`, () => {
   });
   afterEach(() => daemon.stop());
 
-  it('rotates the audit file under load without losing lines, also in compressed files (finding A15)', async function () {
+  it('rotates the audit file under load without losing lines, also in compressed files', async function () {
     this.timeout(30_000);
     const folder = temporaryFolder();
     const own = SHIPPED.replaceAll('/var/log/llmp', daemon.dir).replace(

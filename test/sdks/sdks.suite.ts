@@ -70,7 +70,7 @@ describe('SDKs', function () {
       }
 
       for (const [id, { status, code, type, says }] of Object.entries<Refused>(REFUSED)) {
-        it(`${id}: has the expected status, class, message, type and code (finding D1) (finding D3)`, () => {
+        it(`${id}: has the expected status, class, message, type and code`, () => {
           const { error } = performance.through.get(id) ?? {};
           expect(error, 'an error').to.be.an('object');
           expect(error?.message).to.include(says);
@@ -80,12 +80,12 @@ describe('SDKs', function () {
           expect(error).to.include({ type: sdk.api.types === null ? sent.type : sdk.api.types[sent.status] });
         });
 
-        it(`${id}: is not retried (finding D2)`, () => {
+        it(`${id}: is not retried`, () => {
           expect(performance.atDaemon.get(id)).to.equal(1);
         });
       }
 
-      it(`${CUT} is reported as such, and an incomplete stream is not taken for a complete one (finding D4)`, () => {
+      it(`${CUT} is reported as such, and an incomplete stream is not taken for a complete one`, () => {
         const { error } = performance.through.get(CUT) ?? {};
         expect(error, 'an error').to.be.an('object');
         if (!sdk.missesLastEvent) expect(error?.message).to.include('token revoked');

@@ -72,7 +72,7 @@ function primary() {
 
 describe('a primary whose statement takes long', () => {
   for (const how of ['transact', 'select'] as const) {
-    it(`findings-3 A10: ends a worker that does not respond within two seconds (${how})`, async () => {
+    it(`ends a worker that does not respond within two seconds (${how})`, async () => {
       const { database, addWorker, pass, finish } = primary();
       const [healthy, frozen] = [addWorker(1), addWorker(2)];
       frozen.replies = false;
@@ -85,7 +85,7 @@ describe('a primary whose statement takes long', () => {
     });
   }
 
-  it('findings-3 A10: leaves workers that respond late alone, however long it takes', async () => {
+  it('leaves workers that respond late alone, however long it takes', async () => {
     const { database, addWorker, pass, finish } = primary();
     const busy = addWorker(1);
     busy.replies = false;
@@ -100,7 +100,7 @@ describe('a primary whose statement takes long', () => {
     finish();
   });
 
-  it('findings-3 A10: leaves a worker alone that has not responded when the statement is done', async () => {
+  it('leaves a worker alone that has not responded when the statement is done', async () => {
     const { database, addWorker, pass, finish } = primary();
     const busy = addWorker(1);
     busy.replies = false;

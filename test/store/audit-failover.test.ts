@@ -43,7 +43,7 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
     };
     const degraded = async () => ((await daemon.manage('GET', '/ready')).body as { degraded: string[] }).degraded;
 
-    it('while the daemon runs and while it is stopped: one marker, and every later record (finding C3)', async () => {
+    it('while the daemon runs and while it is stopped: one marker, and every later record', async () => {
       const project = await daemon.createProject();
       for (let n = 0; n < 4; n++) await daemon.createToken(project.id);
       await allCopied(daemon);
@@ -76,7 +76,7 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
       expect(rawLines(path).filter((line) => line.includes('audit.database_behind'))).to.have.length(2);
     });
 
-    it('are compared record by record (finding C2)', async () => {
+    it('are compared record by record', async () => {
       const project = await daemon.createProject();
       for (let n = 0; n < 4; n++) await daemon.createToken(project.id, { name: `nightly “${n}” é` });
       await allCopied(daemon);

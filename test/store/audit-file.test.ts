@@ -101,7 +101,7 @@ describe('the change log file', () => {
     ['after its link', (line: string) => line.slice(0, 120)],
     ['and already ended', (line: string) => `${line.slice(0, 40)}\n`],
   ] as const) {
-    it(`continues after the first line of a new file that a crash has left incomplete: ${what} (finding C2)`, async () => {
+    it(`continues after the first line of a new file that a crash has left incomplete: ${what}`, async () => {
       await copied(daemon);
       await daemon.stop();
       const path = changesFile(daemon);
@@ -119,7 +119,7 @@ describe('the change log file', () => {
     });
   }
 
-  it('continues when a write has left the first line of a new file incomplete (finding C2)', async () => {
+  it('continues when a write has left the first line of a new file incomplete', async () => {
     await copied(daemon);
     const path = changesFile(daemon);
     renameSync(path, `${path}.1`);

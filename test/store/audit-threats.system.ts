@@ -140,7 +140,7 @@ describe('audit files that someone else writes to', () => {
         3,
       ));
 
-    it('removed last lines are detected, and the daemon logs it (finding C2)', async () => {
+    it('removed last lines are detected, and the daemon logs it', async () => {
       await expectFound(
         (lines) => {
           put(path, lines.slice(0, 4));
@@ -154,7 +154,7 @@ describe('audit files that someone else writes to', () => {
       expect(await verified()).to.deep.equal(found('removed', 5));
     });
 
-    it('an old copy in place of the file is detected, and the daemon logs it (finding C2)', async () => {
+    it('an old copy in place of the file is detected, and the daemon logs it', async () => {
       copyFileSync(path, `${path}.copy`);
       for (let n = 0; n < 2; n++) await daemon.createToken(project.id);
       await copied(daemon);
@@ -166,7 +166,7 @@ describe('audit files that someone else writes to', () => {
       await expectDoubt('shorter than before');
     });
 
-    it('a chain that was rewritten from an edited line on is detected, and not continued (finding C2)', async () => {
+    it('a chain that was rewritten from an edited line on is detected, and not continued', async () => {
       const forge = (lines: string[]) => {
         put(path, rechained(lines.map((line, n) => (n === 1 ? edited(line) : line))));
       };
@@ -175,7 +175,7 @@ describe('audit files that someone else writes to', () => {
       expect((await verified()).exitCode).to.equal(9);
     });
 
-    it('a forged file without any anchor is detected by comparison with the database (finding C2)', async () => {
+    it('a forged file without any anchor is detected by comparison with the database', async () => {
       await stopped(() => {
         put(path, rechained(rawLines(path).map((line, n) => (n === 1 ? edited(line) : line))));
       });
@@ -184,7 +184,7 @@ describe('audit files that someone else writes to', () => {
       await restart();
     });
 
-    it('forged last lines after a crash, which no anchor covers yet, are detected, and committed records follow (finding C2) (finding C3)', async () => {
+    it('forged last lines after a crash, which no anchor covers yet, are detected, and committed records follow', async () => {
       await stopped(() => {
         put(path, rechained(rawLines(path).map((line, n) => (n === 4 ? edited(line) : line))));
       });
@@ -201,7 +201,7 @@ describe('audit files that someone else writes to', () => {
       expect(linesOf(path).map(({ seq }) => seq)).to.deep.equal([1, 2, 3, 4, 5, 6, 4, 5, 6, 7]);
     });
 
-    it('a forged sequence number at the end of the file hides no record (finding C3)', async () => {
+    it('a forged sequence number at the end of the file hides no record', async () => {
       await stopped(() => {
         const lines = rawLines(path);
         const last = lines.at(-1)!.replace(/"seq":\d+/, '"seq":900000');
@@ -231,7 +231,7 @@ describe('audit files that someone else writes to', () => {
     });
 
     for (const name of ['-20000101', '-29990101', '.99999']) {
-      it(`a file planted as ${name} is detected, and does not affect where the daemon continues (finding C1)`, async () => {
+      it(`a file planted as ${name} is detected, and does not affect where the daemon continues`, async () => {
         await stopped(() => {
           put(`${path}${name}`, [`{"line":900000000,"prev":"${'a'.repeat(64)}","seq":900000,"action":"x"}`]);
           renameSync(path, `${path}-20200101`);
@@ -246,7 +246,7 @@ describe('audit files that someone else writes to', () => {
       });
     }
 
-    it('a file planted as .gz next to the plain one is not read, and that is reported (finding A15)', async () => {
+    it('a file planted as .gz next to the plain one is not read, and that is reported', async () => {
       await stopped(() => {
         const lines = rawLines(path);
         put(`${path}.1`, lines.slice(0, 3));
@@ -259,7 +259,7 @@ describe('audit files that someone else writes to', () => {
       await restart();
     });
 
-    it('a compressed file that expands endlessly is not read to its end (finding A15)', async () => {
+    it('a compressed file that expands endlessly is not read to its end', async () => {
       const bomb = gzipSync(Buffer.alloc(64 * 1024 * 1024, 'a'));
       await stopped(() => {
         writeFileSync(`${path}.1.gz`, bomb);
@@ -268,7 +268,7 @@ describe('audit files that someone else writes to', () => {
       await restart();
     });
 
-    it('a damaged compressed file is detected (finding A15)', async () => {
+    it('a damaged compressed file is detected', async () => {
       await stopped(() => {
         const lines = rawLines(path);
         const compressed = gzipSync(textOf(lines.slice(0, 3)));
@@ -294,7 +294,7 @@ describe('audit files that someone else writes to', () => {
         },
       ],
     ] as const) {
-      it(`${what} under the name of an older file is detected and does not block (finding A15)`, async () => {
+      it(`${what} under the name of an older file is detected and does not block`, async () => {
         await stopped(() => {
           plant(`${path}.1`);
         });
@@ -306,7 +306,7 @@ describe('audit files that someone else writes to', () => {
       });
     }
 
-    it('a file that is not an audit file is not written to, and changes are refused until it is gone (finding C2)', async () => {
+    it('a file that is not an audit file is not written to, and changes are refused until it is gone', async () => {
       await stopped(() => {
         writeFileSync(path, 'something else\n');
       });
@@ -322,7 +322,7 @@ describe('audit files that someone else writes to', () => {
   });
 
   describe('while the daemon runs', () => {
-    it('a forged file that is renamed into place is not continued: error, degraded, immediate anchor (finding C2)', async () => {
+    it('a forged file that is renamed into place is not continued: error, degraded, immediate anchor', async () => {
       await anchored();
       put(`${path}.forged`, rechained(rawLines(path).map((line, n) => (n === 1 ? edited(line) : line))));
       renameSync(`${path}.forged`, path);
@@ -340,7 +340,7 @@ describe('audit files that someone else writes to', () => {
       expect(await degraded()).to.equal(true);
     });
 
-    it('lines removed from or appended to the file in place are noticed with the next change (finding C2)', async () => {
+    it('lines removed from or appended to the file in place are noticed with the next change', async () => {
       truncateSync(path, statSync(path).size - rawLines(path).at(-1)!.length - 1);
       await expectDoubt('the audit file was replaced or changed');
       expect((await verified()).exitCode).to.equal(9);
@@ -387,7 +387,7 @@ describe('audit files that someone else writes to', () => {
       ],
       ['a pipe', (at: string) => execFileSync('mkfifo', [at])],
     ] as const) {
-      it(`${what} in its place receives no lines: changes are refused until it is gone (finding C2)`, async () => {
+      it(`${what} in its place receives no lines: changes are refused until it is gone`, async () => {
         renameSync(path, `${path}.1`);
         plant(path);
         await daemon.createToken(project.id);
@@ -401,7 +401,7 @@ describe('audit files that someone else writes to', () => {
       });
     }
 
-    it('a link to the database in its place causes no write to the database (finding C2)', async () => {
+    it('a link to the database in its place causes no write to the database', async () => {
       renameSync(path, `${path}.1`);
       symlinkSync(daemon.databasePath, path);
       await daemon.createToken(project.id);
@@ -414,7 +414,7 @@ describe('audit files that someone else writes to', () => {
   });
 
   describe('and a database that lacks their last records', () => {
-    it('restored from an older backup: every later record is in the file, after a marker (finding C3)', async () => {
+    it('restored from an older backup: every later record is in the file, after a marker', async () => {
       await daemon.stop();
       const backup = `${daemon.databasePath}.backup`;
       copyFileSync(daemon.databasePath, backup);
@@ -445,7 +445,7 @@ describe('audit files that someone else writes to', () => {
       expect(await verified()).to.deep.equal(WHOLE);
     });
 
-    it('a row with a forged sequence number hides no later record (finding C3)', async () => {
+    it('a row with a forged sequence number hides no later record', async () => {
       await write(daemon, 'UPDATE audit SET seq = 900000 WHERE seq = 6');
       await expectDoubt('the database lacks records');
       expect(linesOf(path).at(-1)).to.include({ seq: 7, action: 'token.create' });
@@ -500,14 +500,14 @@ describe('audit files that someone else writes to', () => {
       ['..', (file) => join(file, '..', 'x').replace(/x$/, '') + './../' + file.split('/').slice(-2).join('/')],
     ];
     for (const [what, named] of names) {
-      it(`which uses the same file through ${what} is refused (finding C9)`, async () => {
+      it(`which uses the same file through ${what} is refused`, async () => {
         expect(await second(named(path, temporaryFolder()))).to.match(
           /AUDIT_LOG_FILE: .* is in use by another llmp process/,
         );
       });
     }
 
-    it('may use a file that this daemon no longer uses (finding C9)', async () => {
+    it('may use a file that this daemon no longer uses', async () => {
       renameSync(path, `${path}.1`);
       await daemon.createToken(project.id);
       await copied(daemon);
@@ -516,7 +516,7 @@ describe('audit files that someone else writes to', () => {
   });
 
   describe('and logrotate', () => {
-    it('compressed files with any date format are read (finding A15)', async () => {
+    it('compressed files with any date format are read', async () => {
       await daemon.stop();
       const lines = rawLines(path);
       for (const [n, suffix] of ['.3.gz', '-20261120.gz', '-2026-11-21_1795305600', '.1'].entries()) {
@@ -532,7 +532,7 @@ describe('audit files that someone else writes to', () => {
       await restart();
     });
 
-    it('--from-line skips lines that were removed on purpose, and nothing else (finding A15)', async () => {
+    it('--from-line skips lines that were removed on purpose, and nothing else', async () => {
       await daemon.stop();
       const lines = rawLines(path);
       put(path, lines.slice(2));
@@ -594,7 +594,7 @@ describe('the use log files that someone else writes to', () => {
     return rows.length;
   };
 
-  it('a planted file with a huge line number displaces no anchor, and nothing after it can be rewritten (finding C1)', async () => {
+  it('a planted file with a huge line number displaces no anchor, and nothing after it can be rewritten', async () => {
     await uses(20);
     daemon.clock.advance(60_000);
     await eventually('there are anchors', async () => (await anchorCount()) > 1);
@@ -621,7 +621,7 @@ describe('the use log files that someone else writes to', () => {
     daemon = await startDaemon({ upstream: provider.url, dir: daemon.dir });
   });
 
-  it('lines beyond all anchors are detected, because the database knows the chain (finding C1)', async () => {
+  it('lines beyond all anchors are detected, because the database knows the chain', async () => {
     await uses(3);
     await daemon.stop();
     const forged = rechained(rawLines(path), { line: 900_000, digest: 'a'.repeat(64) });
@@ -631,7 +631,7 @@ describe('the use log files that someone else writes to', () => {
     expect(daemon.logged.join('')).to.include('was replaced or changed');
   });
 
-  it('are intact across rotations, and the oldest kept file cannot be removed unnoticed (finding C1)', async () => {
+  it('are intact across rotations, and the oldest kept file cannot be removed unnoticed', async () => {
     for (let n = 0; n < 6; n++) await uses(8);
     await eventually('the first lines are removed', () => linesOf(`${path}.3`)[0]!.line > 1);
     await daemon.stop();
@@ -641,7 +641,7 @@ describe('the use log files that someone else writes to', () => {
     daemon = await startDaemon({ upstream: provider.url, dir: daemon.dir });
   });
 
-  it('are intact when fewer of them are kept than before (finding C1)', async () => {
+  it('are intact when fewer of them are kept than before', async () => {
     for (let n = 0; n < 5; n++) await uses(8);
     await eventually('three files exist', () => existsSync(`${path}.3`));
     await daemon.stop();
@@ -654,7 +654,7 @@ describe('the use log files that someone else writes to', () => {
     daemon = await startDaemon({ upstream: provider.url, dir: daemon.dir });
   });
 
-  it('no file exceeds AUDIT_USE_LOG_MAX_SIZE by more than one record, however many are written at once (finding A18)', async () => {
+  it('no file exceeds AUDIT_USE_LOG_MAX_SIZE by more than one record, however many are written at once', async () => {
     const { auditFiles } = daemon.daemon;
     await uses(1);
     const ended = daemon.ended[0]!;

@@ -45,7 +45,7 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
         (error: unknown) => error,
       );
 
-    it('a statement or COMMIT without a response in time fails, and nothing else does (finding G2)', async () => {
+    it('a statement or COMMIT without a response in time fails, and nothing else does', async () => {
       const url = behindRelay(await server.newDatabase());
       const timeouts = { ...DATABASE_TIMEOUTS, statementMs: { usual: 1_000, long: 6_000 } };
       const database = new ServerDatabase({ dialect: kind, url, poolSize: 3, clock: realClock, timeouts });
@@ -113,7 +113,7 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
         return asked;
       };
 
-      it('the response is 503 with Retry-After after ten seconds, and all counts are exact (finding G2)', async () => {
+      it('the response is 503 with Retry-After after ten seconds, and all counts are exact', async () => {
         await begin();
         await answeredInTime(() => one.manage('POST', '/manage/projects', { name: 'perhaps', api_key: 'sk-perhaps' }));
         const capped = await one.createToken(project.id, { max_requests: 3 });
@@ -142,7 +142,7 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
         return () => isOver;
       };
 
-      it('a revocation by another instance takes effect although all connections but one are dead (finding G1) (finding G2)', async () => {
+      it('a revocation by another instance takes effect although all connections but one are dead', async () => {
         const [priority, others] = [new Set<Socket>(), new Set<Socket>()];
         let isStranded = false;
         relay.dropsRepliesTo = (piece, connection) => {
@@ -159,7 +159,7 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
         await eventually('the stream is ended', isOver, 5_000);
       });
 
-      it(`a revocation by another instance ends requests in flight through Redis while the database is unavailable${WITHOUT_REDIS} (finding G1)`, async function () {
+      it(`a revocation by another instance ends requests in flight through Redis while the database is unavailable${WITHOUT_REDIS}`, async function () {
         const redis = WITHOUT_REDIS ? null : await TestRedis.start();
         await begin(redis ? { REDIS_ADDR: redis.address } : {});
         if (!redis) this.skip();

@@ -59,7 +59,7 @@ describe('a server that speaks as Redis', () => {
   });
   const address = () => `127.0.0.1:${(server.address() as AddressInfo).port}`;
 
-  it('findings-3 B13: in cluster mode, and does not say so: the first commands show it', async () => {
+  it('in cluster mode, and does not say so: the first commands show it', async () => {
     const reply = '-ERR Script attempted to access a non local key in a cluster node script: 5c1f, on @user_script:1.';
     replies = { ...replies, EVAL: reply, EVALSHA: reply };
     const env = { REDIS_ADDR: address() };
@@ -78,7 +78,7 @@ describe('a server that speaks as Redis', () => {
     }
   });
 
-  it('findings-3 B13: is a Sentinel: the start is refused, and llmp doctor fails, with what to do', async () => {
+  it('is a Sentinel: the start is refused, and llmp doctor fails, with what to do', async () => {
     const fields = ['server', 'redis', 'version', '7.0.15', 'mode', 'sentinel'];
     replies.HELLO = `*${fields.length}${fields.map((field) => `\r\n$${field.length}\r\n${field}`).join('')}`;
     const env = { REDIS_ADDR: address() };
@@ -109,7 +109,7 @@ describe(`a Redis of another kind${WITHOUT_REDIS}`, function () {
     return redis;
   }
 
-  it('findings-3 B13: in cluster mode: the start is refused, and llmp doctor fails, with what to do', async () => {
+  it('in cluster mode: the start is refused, and llmp doctor fails, with what to do', async () => {
     const redis = await startCluster();
     const env = { REDIS_ADDR: redis.address };
     const error = await refusal(env);
@@ -120,7 +120,7 @@ describe(`a Redis of another kind${WITHOUT_REDIS}`, function () {
     );
   });
 
-  it('findings-3 B13: in cluster mode, with a user who may not run INFO: the same', async () => {
+  it('in cluster mode, with a user who may not run INFO: the same', async () => {
     const redis = await startCluster();
     const password = canary('password');
     await redis.client.acl('SETUSER', 'llmp', 'on', `>${password}`, '~llmp:*', '&llmp:*', '+@all', '-@dangerous');
@@ -129,7 +129,7 @@ describe(`a Redis of another kind${WITHOUT_REDIS}`, function () {
     expect((await diagnosis(env))('redis')).to.match(/^failed: .*is in cluster mode/);
   });
 
-  it('findings-3 B13: a user who may not run INFO: the cache works, and llmp doctor says so', async () => {
+  it('a user who may not run INFO: the cache works, and llmp doctor says so', async () => {
     const redis = await start();
     const password = canary('password');
     await redis.client.acl('SETUSER', 'llmp', 'on', `>${password}`, '~llmp:*', '&llmp:*', '+@all', '-@dangerous');
@@ -149,7 +149,7 @@ describe(`a Redis of another kind${WITHOUT_REDIS}`, function () {
     }
   });
 
-  it('findings-3 B13: a user who may not run scripts: llmp doctor fails with what to do', async () => {
+  it('a user who may not run scripts: llmp doctor fails with what to do', async () => {
     const redis = await start();
     const password = canary('password');
     await redis.client.acl('SETUSER', 'llmp', 'on', `>${password}`, '~llmp:*', '+@all', '-@scripting');

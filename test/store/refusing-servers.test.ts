@@ -181,7 +181,7 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
       await server.remove();
     });
 
-    it('findings-3 B5: is logged as what it is while the daemon runs, and no client is told to try again at once', async () => {
+    it('is logged as what it is while the daemon runs, and no client is told to try again at once', async () => {
       const url = await server.newDatabase();
       const run = (sql: string) => admin.query(sql);
       if (kind === 'postgres') {
@@ -224,7 +224,7 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
       }
     });
 
-    it('findings-3 B5: is logged and tried again if the daemon started before its database', async () => {
+    it('is logged and tried again if the daemon started before its database', async () => {
       const [first] = CASES[kind];
       const url = await first!.make(server, (sql) => admin.query(sql));
       await server.stop();
@@ -245,7 +245,7 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
     });
 
     for (const { what, make, says, advises, mayEnd } of CASES[kind]) {
-      it(`findings-3 B5: ${what}: refused at start and found by llmp doctor, with what to do`, async () => {
+      it(`${what}: refused at start and found by llmp doctor, with what to do`, async () => {
         const url = await make(server, (sql) => admin.query(sql));
         try {
           const error = await refusal(kind, url);
@@ -281,7 +281,7 @@ describe('PgBouncer', () => {
     pgbouncer.close();
   });
 
-  it('findings-3 B5: refuses the timeouts of llmp: the start and llmp doctor name the setting that lets them through', async () => {
+  it('refuses the timeouts of llmp: the start and llmp doctor name the setting that lets them through', async () => {
     const url = `postgres://llmp@127.0.0.1:${(pgbouncer.address() as AddressInfo).port}/llmp`;
     const says =
       /unsupported startup parameter: statement_timeout\. Add to pgbouncer\.ini: ignore_startup_parameters = /;

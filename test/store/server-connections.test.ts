@@ -81,7 +81,7 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
     });
 
     if (kind === 'postgres') {
-      it('findings-3 B19: binds the log-in to the TLS connection, and is refused where the server does not', async () => {
+      it('binds the log-in to the TLS connection, and is refused where the server does not', async () => {
         const password = canary('password');
         const admin = new Sequelize(url, { logging: false });
         for (const user of ['scram', 'clear']) await admin.query(`CREATE ROLE ${user} LOGIN PASSWORD '${password}'`);

@@ -249,7 +249,7 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
   });
 
   describe('numbers', () => {
-    it('of every type are read as numbers, up to the largest exact JavaScript number (finding A1)', async () => {
+    it('of every type are read as numbers, up to the largest exact JavaScript number', async () => {
       await aToken({ maxRequests: Number.MAX_SAFE_INTEGER });
       const largest = `CAST(${Number.MAX_SAFE_INTEGER} AS ${database.dialect.name === 'mysql' ? 'SIGNED' : 'BIGINT'})`;
       const [read] = await database.select<Record<string, unknown>>(
@@ -406,7 +406,7 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
     });
 
     for (const limit of [1, 2, 3, 100]) {
-      it(`in the order live starts with the live tokens that expire next, by pages of ${limit} (finding A10)`, async () => {
+      it(`in the order live starts with the live tokens that expire next, by pages of ${limit}`, async () => {
         const { id } = await aProject();
         const mixed = [
           { name: 'dead for years', expiresAtMs: NOW - 10_000 * HOUR },
@@ -997,7 +997,7 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       expect(tokens).to.have.lengthOf(11); // One more than requested shows that there are more.
     });
 
-    it('reports what the upstream refused and failed, and what was cut, by hour as by day (finding A13) (finding D5)', async () => {
+    it('reports what the upstream refused and failed, and what was cut, by hour as by day', async () => {
       const day = Math.floor(NOW / (24 * HOUR)) * 24 * HOUR - 48 * HOUR;
       const more = { projectId: 'p-of-outcomes', tokenId: 'outcomes' };
       const rows = [

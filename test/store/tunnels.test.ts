@@ -37,7 +37,7 @@ function recorded() {
 }
 
 describe('the channel between a worker and its primary', () => {
-  it('findings-3 A3: bodies that wait do not hold up other messages', async () => {
+  it('bodies that wait do not hold up other messages', async () => {
     const { port, batches, taken } = stoppedPort();
     const channel = new Channel<OfPrimary, OfWorker>(port);
     for (let id = 0; id < 100; id++) channel.callLarge('tunnel', { id, bytes: new Uint8Array(16_384) });
@@ -52,7 +52,7 @@ describe('the channel between a worker and its primary', () => {
     expect(batches).to.have.length(bodies + 2);
   });
 
-  it('findings-3 A3: what is sent before a body arrives before it', async () => {
+  it('what is sent before a body arrives before it', async () => {
     const { port, batches } = stoppedPort();
     const channel = new Channel<OfPrimary, OfWorker>(port);
     channel.callLarge('tunnel', { id: 1, bytes: null });
@@ -61,7 +61,7 @@ describe('the channel between a worker and its primary', () => {
     expect(batches.flat().map((message) => (message as unknown[])[2])).to.deep.equal(['open', 'tunnel']);
   });
 
-  it('findings-3 A3: bodies of connections that have closed do not wait', async () => {
+  it('bodies of connections that have closed do not wait', async () => {
     const { port, batches, taken } = stoppedPort();
     const link = new PrimaryLink(port);
     const open = Array.from({ length: 50 }, () => link.connect({}));
@@ -77,7 +77,7 @@ describe('the channel between a worker and its primary', () => {
     expect(sent).to.have.length.within(1, 16);
   });
 
-  it('findings-3 A3: a primary that takes no connections is not sent more and more of them', () => {
+  it('a primary that takes no connections is not sent more and more of them', () => {
     const { port } = stoppedPort();
     const link = new PrimaryLink(port);
     let opened = 0;
@@ -91,7 +91,7 @@ describe('the channel between a worker and its primary', () => {
 });
 
 describe('a tunnel', () => {
-  it('findings-3 A3: small writes are one message, large ones are sent in pieces', async () => {
+  it('small writes are one message, large ones are sent in pieces', async () => {
     const { tunnels, pieces, replies } = recorded();
     const tunnel = tunnels.open(1, {});
     tunnel.write('a');
@@ -108,7 +108,7 @@ describe('a tunnel', () => {
     expect(tunnel.takenBytes).to.equal(45_001);
   });
 
-  it('findings-3 A3: while the other side has no room, nothing more is sent', async () => {
+  it('while the other side has no room, nothing more is sent', async () => {
     const { tunnels, pieces } = recorded();
     const tunnel = tunnels.open(1, {});
     tunnel.write(Buffer.alloc(1_000_000));

@@ -138,7 +138,7 @@ describe(`a unit that is started${WITHOUT_NOTIFY}`, function () {
     systemd.close();
   });
 
-  it('R08 starts with its management token as a credential, and reloads valid settings but not invalid ones (finding F1)', async () => {
+  it('R08 starts with its management token as a credential, and reloads valid settings but not invalid ones', async () => {
     const started = (unit = new StartedUnit('llmp.service', systemd.path, {
       'management-token': `${MANAGEMENT_TOKEN}\n`,
     }));
@@ -160,7 +160,7 @@ describe(`a unit that is started${WITHOUT_NOTIFY}`, function () {
     expect(await exit).to.equal(0);
   });
 
-  it('R08 reports a missing management token, and exits with a code that prevents restarts (finding F3)', async () => {
+  it('R08 reports a missing management token, and exits with a code that prevents restarts', async () => {
     const started = (unit = new StartedUnit('llmp.service', systemd.path, {}));
     writeFileSync(started.envFile, 'LISTEN_ADDR=127.0.0.1:0\n');
     const code = await started.start().exit;
@@ -171,7 +171,7 @@ describe(`a unit that is started${WITHOUT_NOTIFY}`, function () {
     expect(systemd.all('READY')).to.be.empty;
   });
 
-  it('reports which database it cannot read, and exits with a code that prevents restarts (finding F5)', async () => {
+  it('reports which database it cannot read, and exits with a code that prevents restarts', async () => {
     const started = (unit = new StartedUnit('llmp.service', systemd.path, { 'management-token': MANAGEMENT_TOKEN }));
     // Root can read every file, so the path is a folder, which cannot be opened as a file.
     const path = join(started.dir, 'folder.db');
@@ -184,7 +184,7 @@ describe(`a unit that is started${WITHOUT_NOTIFY}`, function () {
     expect(started.lines('RestartPreventExitStatus')[0]?.split(' ')).to.include('77');
   });
 
-  it('reloads if the database URL and the keys are credentials too (finding F1)', async () => {
+  it('reloads if the database URL and the keys are credentials too', async () => {
     const started = (unit = new StartedUnit('llmp.service', systemd.path, { 'management-token': MANAGEMENT_TOKEN }));
     writeFileSync(started.envFile, 'LISTEN_ADDR=127.0.0.1:0\nSHUTDOWN_DELAY=0\n');
     await started.startUp(systemd);
@@ -194,7 +194,7 @@ describe(`a unit that is started${WITHOUT_NOTIFY}`, function () {
     expect(started.reload(true), 'with credentials, where it can detect that they are missing').to.equal(false);
   });
 
-  it('starts as a user without a home folder, as `llmp init` writes it (finding F2)', async () => {
+  it('starts as a user without a home folder, as `llmp init` writes it', async () => {
     const started = (unit = new StartedUnit('init', systemd.path, {
       'llmp.env': 'LISTEN_ADDR=127.0.0.1:0\nSHUTDOWN_DELAY=0\n',
       'management-token': MANAGEMENT_TOKEN,
@@ -204,7 +204,7 @@ describe(`a unit that is started${WITHOUT_NOTIFY}`, function () {
     expect(started.lines('SyslogIdentifier')).to.deep.equal(['llmp']);
   });
 
-  it(`of the dispatcher reports READY as soon as it can read the stream, and its status${WITHOUT_REDIS} (finding F1)`, async function () {
+  it(`of the dispatcher reports READY as soon as it can read the stream, and its status${WITHOUT_REDIS}`, async function () {
     if (WITHOUT_REDIS) this.skip();
     const redis = await TestRedis.start();
     try {

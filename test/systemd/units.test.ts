@@ -130,7 +130,7 @@ describe(`R08 a unit of llmp${WITHOUT_SYSTEMD}`, function () {
 });
 
 describe(`the steps of docs/operate/systemd.md${WITHOUT_SYSTEMD}`, () => {
-  it('install the units, their user and their folders on a machine that has none (finding F4)', function () {
+  it('install the units, their user and their folders on a machine that has none', function () {
     if (WITHOUT_SYSTEMD) this.skip();
     const page = readFileSync(resolve(FOLDER, '../../docs/operate/systemd.md'), 'utf8');
     const block = /^<!-- runs: systemd -->$[^]*?```sh\n([^]*?)```/m.exec(page)?.[1] ?? '';
@@ -161,7 +161,7 @@ describe(`the steps of docs/operate/systemd.md${WITHOUT_SYSTEMD}`, () => {
     for (const path of preserved) expect(readFileSync(path, 'utf8')).to.equal('of the operator\n');
   });
 
-  it('say how much heap the limit of the units leaves (finding F8)', () => {
+  it('say how much heap the limit of the units leaves', () => {
     expect(shippedFiles().get('llmp.service')).to.include('MemoryHigh=1G\n');
     const page = readFileSync(resolve(FOLDER, '../../docs/operate/systemd.md'), 'utf8');
     expect(page).to.match(/`MemoryHigh=1G`[^]*?550 MB of heap/);

@@ -163,7 +163,7 @@ export function behavesInChanges(given: ContractContext): void {
       }
     });
 
-    it('findings-3 A7: of one state that several instances make at the same time with If-Match: one is made', async () => {
+    it('of one state that several instances make at the same time with If-Match: one is made', async () => {
       const token = await issued();
       for (const path of [`/manage/projects/${project.id}`, `/manage/tokens/${token.id}`]) {
         const etag = (await given.system.manage('GET', path)).headers.get('etag') ?? '';
@@ -177,7 +177,7 @@ export function behavesInChanges(given: ContractContext): void {
       }
     });
 
-    it('findings-3 A14: of a name to one that differs in blanks and composition only conflict on every database', async () => {
+    it('of a name to one that differs in blanks and composition only conflict on every database', async () => {
       const name = `${project.name} café`;
       await given.system.ask('PATCH', `/manage/projects/${project.id}`, { body: { name } });
       for (const [at, other] of [`${name} `, ` ${name}`, name.normalize('NFD'), `${name}\u200b`].entries()) {

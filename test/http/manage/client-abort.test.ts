@@ -52,7 +52,7 @@ describe('the client of the management API when aborted', () => {
   }
 
   for (const of of ['audit', 'events'] as const) {
-    it(`ends the stream of ${of} and its connection (finding A2)`, async () => {
+    it(`ends the stream of ${of} and its connection`, async () => {
       const enough = new AbortController();
       const opened = new Promise<void>((resolve) => {
         const options = { signal: enough.signal, onOpen: resolve };
@@ -67,14 +67,14 @@ describe('the client of the management API when aborted', () => {
     });
   }
 
-  it('reports a stream that falls silent (finding A2)', async () => {
+  it('reports a stream that falls silent', async () => {
     const stream = client().auditStream({}, { idleTimeoutMs: 500, onOpen: () => void collected() });
     const error: unknown = await readAll(stream).catch((problem: unknown) => problem);
     expect(error).to.be.instanceOf(Unreachable);
     expect((error as Unreachable).message).to.equal('no response in time');
   });
 
-  it('times out if the body of a response does not arrive (finding A2)', async () => {
+  it('times out if the body of a response does not arrive', async () => {
     const asked = client(500).projects();
     await collected();
     const error: unknown = await asked.catch((problem: unknown) => problem);

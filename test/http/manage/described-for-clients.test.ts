@@ -39,7 +39,7 @@ describe('the description, for client generators', () => {
   });
   after(() => daemon.stop());
 
-  it('has no aliases, which the daemon still accepts (finding H2)', async () => {
+  it('has no aliases, which the daemon still accepts', async () => {
     for (const { described } of operations) {
       for (const parameter of described.parameters) expect(resolved(parameter)).not.to.have.property('deprecated');
     }
@@ -49,7 +49,7 @@ describe('the description, for client generators', () => {
     expect(list.map(({ id }) => id)).to.deep.equal([token.id]);
   });
 
-  it('has each header once, with a type (finding H3)', () => {
+  it('has each header once, with a type', () => {
     for (const { described } of operations) {
       for (const parameter of described.parameters) {
         if (resolved(parameter).in === 'header') expect(parameter).to.have.property('$ref');
@@ -62,7 +62,7 @@ describe('the description, for client generators', () => {
     expect(parameters['X-Llmp-Client-IP']!.description).to.match(/IPv4 or IPv6/);
   });
 
-  it('has portable patterns, and none together with a format (finding H4)', () => {
+  it('has portable patterns, and none together with a format', () => {
     for (const [where, { pattern, format }] of everyObject(DESCRIPTION)) {
       if (typeof pattern !== 'string') continue;
       expect(pattern, where).not.to.match(/\\[puPdDwWbB]|\(\?[=!<]/);
@@ -73,14 +73,14 @@ describe('the description, for client generators', () => {
     expect(schemas.project!.properties!.created_at).to.include({ type: 'string', format: 'date-time' });
   });
 
-  it('has an integer as the version of an event (finding H5)', () => {
+  it('has an integer as the version of an event', () => {
     expect(schemas.requestEvent!.properties!.schema).to.include({ type: 'integer' });
     for (const [where, { type, const: value }] of everyObject(schemas)) {
       if (Number.isInteger(value)) expect(type, where).to.equal('integer');
     }
   });
 
-  it('has one type for each query parameter (finding H6)', () => {
+  it('has one type for each query parameter', () => {
     for (const { described } of operations) {
       for (const parameter of described.parameters.map(resolved)) {
         expect(resolved(parameter.schema), parameter.name).not.to.have.any.keys('anyOf', 'oneOf', 'allOf');
@@ -92,7 +92,7 @@ describe('the description, for client generators', () => {
     }
   });
 
-  it('refers to its schemas in lists and streams; events have a discriminator (finding H7)', () => {
+  it('refers to its schemas in lists and streams; events have a discriminator', () => {
     const content = (id: string, type: string) => resolved(named(id).responses['200']!).content![type]!.schema;
     expect(content('readUsage', 'application/json')).to.deep.equal({
       type: 'array',
@@ -112,7 +112,7 @@ describe('the description, for client generators', () => {
     }
   });
 
-  it('has plain objects as bodies; rules between fields are described in text (finding H8)', async () => {
+  it('has plain objects as bodies; rules between fields are described in text', async () => {
     for (const { path, described } of operations) {
       if (!described.requestBody) continue;
       const shape = resolved<Shape>(described.requestBody.content['application/json'].schema);
@@ -126,7 +126,7 @@ describe('the description, for client generators', () => {
     }
   });
 
-  it('describes rules outside of the schemas, and all statuses (finding H9)', () => {
+  it('describes rules outside of the schemas, and all statuses', () => {
     expect(queryOf('listTokens', 'active_only').description).to.include('state');
     for (const id of ['readUsage', 'listAudit']) expect(named(id).description).to.include('must not be after `until`');
     for (const { described } of operations) {
@@ -134,7 +134,7 @@ describe('the description, for client generators', () => {
     }
   });
 
-  it('has no cache headers outside of /v1 (finding H9)', async () => {
+  it('has no cache headers outside of /v1', async () => {
     const headers = Object.fromEntries(Array.from({ length: 120 }, (_, index) => [`x-${index}`, 'x']));
     const tooMany = await rawRequest(daemon, { path: '/manage/projects', headers });
     problemOf(tooMany, 431, 'headers_too_large');
@@ -145,7 +145,7 @@ describe('the description, for client generators', () => {
     expect(proxied.headers.get('x-proxy-cache')).to.equal('miss');
   });
 
-  it('describes every field of every schema, and every parameter (finding H10)', () => {
+  it('describes every field of every schema, and every parameter', () => {
     for (const [where, { properties }] of everyObject(schemas)) {
       if (where.endsWith('/properties')) continue;
       for (const [name, field] of Object.entries((properties ?? {}) as Record<string, Shape>)) {
@@ -162,7 +162,7 @@ describe('the description, for client generators', () => {
     }
   });
 
-  it('lists every error code with its meaning (finding H10)', () => {
+  it('lists every error code with its meaning', () => {
     const { enum: codes, description } = schemas.problem!.properties!.code as { enum: string[]; description: string };
     expect(codes).to.include.members(['invalid_request', 'not_found', 'name_taken', 'unavailable']);
     for (const code of codes) expect(description).to.match(new RegExp(`\`${code}\`: \\S`));
@@ -171,7 +171,7 @@ describe('the description, for client generators', () => {
     }
   });
 
-  it('has one type for IDs and one for booleans (finding H11)', () => {
+  it('has one type for IDs and one for booleans', () => {
     const isUuid = (field: Shape | undefined) => field?.format === 'uuid';
     for (const [name, shape] of Object.entries(schemas)) {
       for (const field of ['project_id', 'token_id']) {
@@ -186,7 +186,7 @@ describe('the description, for client generators', () => {
     expect(operations.map(({ described }) => described.operationId)).not.to.include('deleteProject');
   });
 
-  it('accepts IDs in any letter case everywhere (finding H11)', async () => {
+  it('accepts IDs in any letter case everywhere', async () => {
     const upper = { project: project.id.toUpperCase(), token: token.id.toUpperCase() };
     expect((await bodyOf<WireProject>(daemon.manage('GET', `/manage/projects/${upper.project}`))).id).to.equal(
       project.id,
@@ -203,12 +203,12 @@ describe('the description, for client generators', () => {
     await bodyOf(daemon.manage('POST', '/manage/cache/purge', { project_id: upper.project }));
   });
 
-  it('has HEAD and OPTIONS in Allow (finding H11)', async () => {
+  it('has HEAD and OPTIONS in Allow', async () => {
     const answer = await daemon.manage('PUT', '/manage/projects');
     expect(answer.headers.get('allow')?.split(', ')).to.have.members(['GET', 'POST', 'HEAD', 'OPTIONS']);
   });
 
-  it('has groups, titles and texts, a licence and a contact (finding H12)', () => {
+  it('has groups, titles and texts, a licence and a contact', () => {
     const tags = DESCRIPTION.tags.map(({ name }) => name);
     for (const { described } of operations) {
       expect(described.tags).to.have.lengthOf(1);
@@ -227,7 +227,7 @@ describe('the description, for client generators', () => {
     const filled = (text: string) => text.replaceAll(EXAMPLE.project, project.id).replaceAll(EXAMPLE.token, token.id);
 
     for (const { summary, value } of Object.values(requestBody?.content['application/json'].examples ?? {})) {
-      it(`has an example of ${operationId} that is accepted: ${summary} (finding H12)`, async () => {
+      it(`has an example of ${operationId} that is accepted: ${summary}`, async () => {
         const target = path.replace('{id}', path.includes('projects') ? project.id : token.id);
         const answer = await daemon.manage(method.toUpperCase(), target, filled(JSON.stringify(value)));
         // An example with a secret cannot be valid.
@@ -239,7 +239,7 @@ describe('the description, for client generators', () => {
     }
 
     if (query.length > 0 && operationId !== 'streamEvents') {
-      it(`has examples of the query of ${operationId} that are accepted (finding H12)`, async () => {
+      it(`has examples of the query of ${operationId} that are accepted`, async () => {
         const search = new URLSearchParams(
           query.map(({ name, example }): [string, string] => [name, filled(String(example))]),
         );
@@ -250,21 +250,21 @@ describe('the description, for client generators', () => {
     for (const [status, response] of Object.entries(responses)) {
       const { schema, example } = resolved(response).content?.['application/json'] ?? {};
       if (schema && example !== undefined) {
-        it(`has an example of the ${status} response of ${operationId} that matches its schema (finding H12)`, () => {
+        it(`has an example of the ${status} response of ${operationId} that matches its schema`, () => {
           expectShape(schema, example);
         });
       }
     }
   }
 
-  it('is mentioned in the documentation and the manual (finding H12)', () => {
+  it('is mentioned in the documentation and the manual', () => {
     const root = join(import.meta.dirname, '../../../..');
     for (const name of ['docs/api.md', 'man/llmp-daemon.8']) {
       expect(readFileSync(join(root, name), 'utf8').replaceAll('\\', ''), name).to.include('GET /manage/openapi.json');
     }
   });
 
-  it('has an example for each request body (finding H12)', () => {
+  it('has an example for each request body', () => {
     for (const { described } of operations) {
       if (!described.requestBody) continue;
       expect(described.requestBody.content['application/json'].examples, described.operationId).to.be.an('object');

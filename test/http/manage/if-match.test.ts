@@ -47,7 +47,7 @@ describe('If-Match', () => {
     ([, operation]) => ['PATCH', 'DELETE'].includes(operation.method) && canSucceed(operation),
   );
 
-  it('findings-3 A7: is declared by every PATCH and DELETE', () => {
+  it('is declared by every PATCH and DELETE', () => {
     expect(conditional.map(([name]) => name)).to.have.members(Object.keys(changes));
     for (const [name, { method, path, refusals }] of conditional) {
       expect(refusals, name).to.include('precondition_failed');
@@ -58,7 +58,7 @@ describe('If-Match', () => {
   });
 
   for (const [name, { method }] of conditional) {
-    it(`findings-3 A7: ${name} with another ETag is 412 and changes nothing; with the right one it is made`, async () => {
+    it(`${name} with another ETag is 412 and changes nothing; with the right one it is made`, async () => {
       const [path, body] = await changes[name]!();
       const before = await daemon.manage('GET', path);
       const error = problemOf(await send(method, path, body, OLD), 412, 'precondition_failed');
@@ -85,7 +85,7 @@ describe('If-Match', () => {
     ['a quote that does not end', '"x', 400],
     ['two ETags without a comma', '"x" <tag>', 400],
   ] as const) {
-    it(`findings-3 A7: ${what} is ${status}`, async () => {
+    it(`${what} is ${status}`, async () => {
       const tag = await tagOf(tokenPath());
       const value = header
         .replace('<tag>', tag)
@@ -99,7 +99,7 @@ describe('If-Match', () => {
     });
   }
 
-  it('findings-3 A7: does not depend on counts and times of use, which change under traffic', async () => {
+  it('does not depend on counts and times of use, which change under traffic', async () => {
     const [tag, ofProject] = [await tagOf(tokenPath()), await tagOf(projectPath())];
     await daemon.call(token.token);
     daemon.clock.advance(60_000);
@@ -109,7 +109,7 @@ describe('If-Match', () => {
     expect((await send('PATCH', projectPath(), { name: 'other' }, ofProject)).status).to.equal(200);
   });
 
-  it('findings-3 A7: differs after each change of a project, also if only a key was replaced by a similar one', async () => {
+  it('differs after each change of a project, also if only a key was replaced by a similar one', async () => {
     const key = canary('upstream');
     const tags = new Set([await tagOf(projectPath())]);
     // The clock stands still, and the last characters of the keys are equal.
@@ -120,7 +120,7 @@ describe('If-Match', () => {
     expect(tags.size).to.equal(4);
   });
 
-  it('findings-3 A7: of the response to a change protects an undo from a change that somebody else made since', async () => {
+  it('of the response to a change protects an undo from a change that somebody else made since', async () => {
     const revoked = await daemon.manage('PATCH', tokenPath(), { is_active: false });
     const tag = revoked.headers.get('etag')!;
     daemon.clock.advance(1_000);
@@ -132,7 +132,7 @@ describe('If-Match', () => {
     expect(record).to.include({ action: 'token.reactivate', outcome: 'denied', token_id: token.id });
   });
 
-  it('findings-3 A7: lets one of many changes through that are made at the same time with one ETag', async () => {
+  it('lets one of many changes through that are made at the same time with one ETag', async () => {
     const tag = await tagOf(projectPath());
     const names = Array.from({ length: 8 }, (_, at) => `name ${at}`);
     const answers = await Promise.all(names.map((name) => send('PATCH', projectPath(), { name }, tag)));
@@ -146,7 +146,7 @@ describe('If-Match', () => {
     problemOf(await send('PATCH', tokenPath(), { is_active: 1 }, OLD), 400, 'invalid_request');
   });
 
-  it('findings-3 A7: the client sends it, and knows the ETag of what it received', async () => {
+  it('the client sends it, and knows the ETag of what it received', async () => {
     const client = new ManagementClient({
       server: daemon.managementUrl,
       managementToken: MANAGEMENT_TOKEN,

@@ -211,7 +211,7 @@ describe('the check of a key', () => {
     expect((await setKey()).body).to.include({ key_check: 'accepted' });
   });
 
-  it('findings-3 A7: a key that one provider accepted is not stored for another, set meanwhile', async () => {
+  it('a key that one provider accepted is not stored for another, set meanwhile', async () => {
     const other = await startProvider();
     const otherKey = canary('upstream');
     const waiting: ServerResponse[] = [];
@@ -229,7 +229,7 @@ describe('the check of a key', () => {
     await other.stop();
   });
 
-  it('findings-3 A7: is not made for another header than that in which the key is sent then', async () => {
+  it('is not made for another header than that in which the key is sent then', async () => {
     const waiting: ServerResponse[] = [];
     provider.answer = (_req, res) => void waiting.push(res);
     const first = setKey();
@@ -240,7 +240,7 @@ describe('the check of a key', () => {
     expect(await stored()).to.equal(UPSTREAM_KEY.slice(-4));
   });
 
-  it('findings-3 A7: is not made if If-Match does not match: the key might be meant for another provider', async () => {
+  it('is not made if If-Match does not match: the key might be meant for another provider', async () => {
     const { headers } = await daemon.manage('GET', path());
     await bodyOf(daemon.manage('PATCH', path(), { name: 'renamed' }));
     const body = { api_key: KEY, check_key: true };

@@ -76,7 +76,7 @@ describe('projects', () => {
       ['cafe\u0301', 'café'],
       ['\u212b', 'Å'],
     ] as const) {
-      it(`findings-3 A14: stores ${JSON.stringify(written)} as ${JSON.stringify(stored)}, in projects and tokens`, async () => {
+      it(`stores ${JSON.stringify(written)} as ${JSON.stringify(stored)}, in projects and tokens`, async () => {
         const { id } = await daemon.createProject({ name: 'other' });
         await daemon.createProject({ name: written });
         const taken = await daemon.manage('POST', '/manage/projects', { name: stored, api_key: UPSTREAM_KEY });
@@ -91,14 +91,14 @@ describe('projects', () => {
       });
     }
 
-    it('findings-3 A14: refuses a secret as a name, and does not repeat it', async () => {
+    it('refuses a secret as a name, and does not repeat it', async () => {
       for (const name of [`sk-wt-${'a'.repeat(49)}`, `my sk-proj-${'a'.repeat(40)}`]) {
         const answer = await daemon.manage('POST', '/manage/projects', { name, api_key: UPSTREAM_KEY });
         expect(problemOf(answer, 400, 'invalid_request')).to.match(/^name must be .* and secrets$/);
       }
     });
 
-    it('findings-3 A14: gives a token like one of an earlier release its name in the form of today', async () => {
+    it('gives a token like one of an earlier release its name in the form of today', async () => {
       const project = await daemon.createProject();
       const old = await daemon.createToken(project.id, { name: 'old' });
       for (const [name, now] of [
@@ -111,7 +111,7 @@ describe('projects', () => {
       }
     });
 
-    it('findings-3 A14: leaves a name as it is that an earlier release has stored', async () => {
+    it('leaves a name as it is that an earlier release has stored', async () => {
       const { id } = await daemon.createProject();
       await write(daemon, 'UPDATE projects SET name = $name WHERE id = $id', { id, name: ' web\u202e ' });
       expect((await detail(id)).name).to.equal(' web\u202e ');

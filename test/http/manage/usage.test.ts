@@ -173,7 +173,7 @@ describe('usage', () => {
     expect(scene.daemon.ended.map(({ usage }) => usage?.promptTokens ?? null)).to.deep.equal([10, null, null]);
   });
 
-  it('findings-3 B1: counts no model tokens of a response that is only retrieved, revalidated or not', async () => {
+  it('counts no model tokens of a response that is only retrieved, revalidated or not', async () => {
     scene.provider.answer = (req, res) => {
       if (req.headers['if-none-match'] === '"v"')
         res.writeHead(304, { ETag: '"v"', 'Cache-Control': 'max-age=60' }).end();
@@ -277,7 +277,7 @@ describe('usage', () => {
     expect(lines.map(({ model }) => model)).to.include.members(['made-up-0', 'made-up-9', 'also-made-up']);
   });
 
-  it('shows models whose requests only failed, up to 100 a day (finding D5)', async () => {
+  it('shows models whose requests only failed, up to 100 a day', async () => {
     const { usage } = scene.daemon.daemon;
     await chat();
     const ended = await scene.onlyRecord();
@@ -293,7 +293,7 @@ describe('usage', () => {
     expect(answered).to.include({ requests: 2, upstream_refused: 1 });
   });
 
-  it("distinguishes the provider's refusals, the proxy's refusals and failures (finding A13)", async () => {
+  it("distinguishes the provider's refusals, the proxy's refusals and failures", async () => {
     const statuses = [400, 401, 404, 429, 429, 500, 503];
     for (const status of statuses) {
       scene.provider.answer = (_req, res) => {
@@ -328,7 +328,7 @@ describe('usage', () => {
     ]);
   });
 
-  it('counts requests cut by a revocation separately from refused ones (finding D5)', async () => {
+  it('counts requests cut by a revocation separately from refused ones', async () => {
     const { client } = await scene.midStream();
     const waiting = await scene.beforeHeaders();
     await eventually('both are at the provider', () => scene.provider.received.length === 2);
@@ -354,7 +354,7 @@ describe('usage', () => {
       ['redirects', (_req, res) => void res.writeHead(307, { location: '/elsewhere' }).end()],
     ];
     for (const [what, answer] of answers) {
-      it(`findings-3 A8: names the real models of all projects, if the provider ${what} for 600 others`, async function () {
+      it(`names the real models of all projects, if the provider ${what} for 600 others`, async function () {
         this.timeout(30_000);
         const { daemon, provider } = scene;
         provider.answer = answer;
@@ -393,7 +393,7 @@ describe('usage', () => {
       });
     }
 
-    it('findings-3 A8: takes no names from another project, if the providers of many repeat every name', async () => {
+    it('takes no names from another project, if the providers of many repeat every name', async () => {
       await chat();
       const ended = await scene.onlyRecord();
       const names = new ModelNames();

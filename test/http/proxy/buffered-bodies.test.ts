@@ -57,7 +57,7 @@ describe('request bodies that are buffered in memory', function () {
     return Promise.race([refused, sleep(SOON_MS, false, { ref: false })]);
   };
 
-  it('are limited if they are part of a cache key: the oldest incomplete body is discarded (finding B5)', async () => {
+  it('are limited if they are part of a cache key: the oldest incomplete body is discarded', async () => {
     const part = 'x'.repeat(MIB - 64 * 1024);
     const clients = await begin(56, { 'Transfer-Encoding': 'chunked' }, chunk(part));
     // Up to 48 of these fit.
@@ -69,14 +69,14 @@ describe('request bodies that are buffered in memory', function () {
     expect(forwarded()).to.equal(rest.length);
   });
 
-  it('have the same limit if they are small (finding B5)', async () => {
+  it('have the same limit if they are small', async () => {
     const part = 'x'.repeat(64 * 1024 - 1);
     const clients = await begin(800, { 'Content-Length': String(part.length + 1) }, part);
     expect(await isRefused(clients[0] as RawClient)).to.equal(true);
     await finish(clients.slice(-500), 'y', `${part}y`);
   });
 
-  it('findings-3 A2: take as much memory as they have bytes, whatever pieces they arrive in', async () => {
+  it('take as much memory as they have bytes, whatever pieces they arrive in', async () => {
     const body = 'x'.repeat(20_000);
     const [client] = await begin(1, { 'Content-Length': String(body.length + 1) }, '');
     const before = heldAfterCollection();
@@ -89,7 +89,7 @@ describe('request bodies that are buffered in memory', function () {
     await finish([client!], 'y', `${body}y`);
   });
 
-  it('that wait for an identical request are sent by themselves when they take all the memory (finding B5)', async () => {
+  it('that wait for an identical request are sent by themselves when they take all the memory', async () => {
     // All send the same request and follow the first, which waits for the provider.
     const body = 'x'.repeat(60 * 1024);
     const start = head('POST /v1/same', scene.secret, {
@@ -118,7 +118,7 @@ class Nobody extends Follower {
 }
 
 describe('the memory of the cache for requests that are not coalesced', () => {
-  it('is limited whatever their headers are, and expires (finding B4)', () => {
+  it('is limited whatever their headers are, and expires', () => {
     const clock = new TestClock({ standsStill: true });
     const flights = new RequestCoalescing(clock);
     // As large as headers may be.

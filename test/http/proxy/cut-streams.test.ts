@@ -93,7 +93,7 @@ describe('a response that is cut', () => {
     },
   };
   for (const [what, { act, error, outcome }] of Object.entries(CUTS)) {
-    it(`an event stream gets an extra event with the reason when ${what}, and does not end as if it were complete (finding D4)`, async () => {
+    it(`an event stream gets an extra event with the reason when ${what}, and does not end as if it were complete`, async () => {
       const { client } = await inTheMiddle(scene, ['data: 1\n\n', 'data: 2\n\n'], OPENAI);
       await act(scene);
       const event = `data: ${JSON.stringify({ error })}\n\n`;
@@ -103,7 +103,7 @@ describe('a response that is cut', () => {
     });
   }
 
-  it('has the reason in the plain format for other clients (finding D4)', async () => {
+  it('has the reason in the plain format for other clients', async () => {
     const { client } = await inTheMiddle(scene, ['data: 1\n\n'], { 'X-Request-ID': 'mine' });
     await revoke(scene);
     const event = 'data: {"error":"token revoked","code":"token_revoked","request_id":"mine"}\n\n';
@@ -132,14 +132,14 @@ describe('a response that is cut', () => {
     ['CR', ['data: 1\r\r']],
     ['a comment', [': keep-alive\n\n']],
   ] as const) {
-    it(`recognises the end of an event by ${what} (finding D4)`, async () => {
+    it(`recognises the end of an event by ${what}`, async () => {
       const { client } = await inTheMiddle(scene, pieces, OPENAI);
       await revoke(scene);
       expect(await cutAnswer(client)).to.include('"code":"token_revoked"');
     });
   }
 
-  it('has the reason also before the first event (finding D4)', async () => {
+  it('has the reason also before the first event', async () => {
     const { client } = await inTheMiddle(scene, [], OPENAI);
     await revoke(scene);
     expect(await cutAnswer(client)).to.equal(chunk(`data: ${JSON.stringify({ error: REVOKED })}\n\n`));
@@ -152,7 +152,7 @@ describe('a response that is cut', () => {
     ['of a stream with a declared length', ['data: 1\n\n'], { 'Content-Length': '1000' }],
     ['of another content type', ['data: 1\n\n'], { 'Content-Type': 'text/plain' }],
   ] as const) {
-    it(`is cut without a notice ${what} (finding D4)`, async () => {
+    it(`is cut without a notice ${what}`, async () => {
       const { client } = await inTheMiddle(scene, sent, OPENAI, fields);
       await revoke(scene);
       const text = await cutAnswer(client);
@@ -160,13 +160,13 @@ describe('a response that is cut', () => {
     });
   }
 
-  it('is cut without a notice if the provider broke it off (finding D4)', async () => {
+  it('is cut without a notice if the provider broke it off', async () => {
     const { client, upstream } = await inTheMiddle(scene, ['data: 1\n\n'], OPENAI);
     upstream.destroy();
     expect(await cutAnswer(client)).to.equal(chunk('data: 1\n\n'));
   });
 
-  it('all requests that wait for the same response get the notice, and nothing is cached (finding D4)', async () => {
+  it('all requests that wait for the same response get the notice, and nothing is cached', async () => {
     const streams: ServerResponse[] = [];
     scene.provider.answer = (_req, res) => {
       streams.push(res);
@@ -187,7 +187,7 @@ describe('a response that is cut', () => {
     }
   });
 
-  it('coalesced requests are refused in the error format of their client (finding D4)', async () => {
+  it('coalesced requests are refused in the error format of their client', async () => {
     scene.provider.answer = () => undefined;
     const fields = { ...OPENAI, 'X-Of': 'the-same' };
     const clients = [];
@@ -202,7 +202,7 @@ describe('a response that is cut', () => {
     }
   });
 
-  it('reports a shutdown of the daemon as the reason (finding D4)', async () => {
+  it('reports a shutdown of the daemon as the reason', async () => {
     const own = await ProxyFixture.open();
     const { client } = await inTheMiddle(own, ['data: 1\n\n'], OPENAI);
     await own.daemon.stop();
@@ -237,7 +237,7 @@ describe('a WebSocket that is cut', () => {
     ['its token is revoked', revoke, 'token revoked'],
     ['its project is deactivated', (at: ProxyFixture) => setProject(at, false), 'project is inactive'],
   ] as const) {
-    it(`is closed with 1008 and the reason when ${what} (finding D4)`, async () => {
+    it(`is closed with 1008 and the reason when ${what}`, async () => {
       const { client, socket } = await begin();
       socket.send('x'.repeat(70_000));
       await once(client, 'message');
@@ -251,7 +251,7 @@ describe('a WebSocket that is cut', () => {
     });
   }
 
-  it('is closed with 1001 when the daemon stops (finding D4)', async () => {
+  it('is closed with 1001 when the daemon stops', async () => {
     const own = await ProxyFixture.open();
     const there = new Realtime(own.provider);
     const { client } = await there.begin(own.daemon.url, own.secret);
@@ -263,7 +263,7 @@ describe('a WebSocket that is cut', () => {
     await own.provider.stop();
   });
 
-  it('is broken off without a notice in the middle of a frame (finding D4)', async () => {
+  it('is broken off without a notice in the middle of a frame', async () => {
     const { client, socket } = await begin();
     const { _socket: raw } = socket as unknown as { _socket: ReturnType<typeof connect> };
     const { _socket: arriving } = client as unknown as { _socket: ReturnType<typeof connect> };
@@ -275,7 +275,7 @@ describe('a WebSocket that is cut', () => {
     expect((await closed)[0]).to.equal(1006);
   });
 
-  it('is closed after two seconds, even if its client does not read or respond (finding D4)', async () => {
+  it('is closed after two seconds, even if its client does not read or respond', async () => {
     const { client } = await begin();
     client.pause();
     await revoke(scene);
@@ -295,7 +295,7 @@ describe('a WebSocket that is cut', () => {
 });
 
 describe('message boundaries', () => {
-  it('events end with an empty line, wherever chunks are split (finding D4)', () => {
+  it('events end with an empty line, wherever chunks are split', () => {
     for (const end of ['\n', '\r', '\r\n']) {
       const text = `${end}: c${end}${end}data: 1${end}data: 2${end}${end}`;
       for (let cut = 1; cut < text.length; cut++) {

@@ -159,7 +159,7 @@ describe('errors on /v1', () => {
     const { status } = refusal.toSdks ?? refusal;
     const ofOpenAi = refusal.toOpenAi ?? refusal;
 
-    it(`${name}: an SDK of OpenAI reads message, type and code (finding D1)`, async () => {
+    it(`${name}: an SDK of OpenAI reads message, type and code`, async () => {
       const answer = await ask(OPENAI);
       const { error, ...rest } = inOpenAi(answer);
       expect(answer.status).to.equal(ofOpenAi.status);
@@ -194,7 +194,7 @@ describe('errors on /v1', () => {
       expect(answer.header('x-should-retry')).to.equal(isFinal ? 'false' : undefined);
     });
 
-    it(`${name}: any other client gets the plain format (finding D1)`, async () => {
+    it(`${name}: any other client gets the plain format`, async () => {
       const answer = await ask({ 'User-Agent': 'curl/8.5.0' });
       const { error, hint, ...rest } = answer.json;
       expect(answer.status).to.equal(refusal.status);
@@ -203,7 +203,7 @@ describe('errors on /v1', () => {
       expect(inOpenAi(await ask(OPENAI)).error.message, 'the same words').to.equal(message);
     });
 
-    it(`${name}: ${isFinal ? 'tells an SDK not to retry' : 'lets the SDK retry'} (finding D2)`, async () => {
+    it(`${name}: ${isFinal ? 'tells an SDK not to retry' : 'lets the SDK retry'}`, async () => {
       expect((await ask(OPENAI)).header('x-should-retry')).to.equal(isFinal ? 'false' : undefined);
     });
   }
@@ -220,13 +220,13 @@ describe('errors on /v1', () => {
     ['X-Goog-Api-Key', GOOGLE, true],
     ['nothing else', { 'X-Other': 'openai', 'User-Agent': 'python-httpx/0.28' }, false],
   ] as readonly [string, Fields, boolean][]) {
-    it(`a client is recognised by ${what} (finding D1)`, async () => {
+    it(`a client is recognised by ${what}`, async () => {
       const { error } = (await scene.get(mintSecret(), fields)).json;
       expect(typeof error).to.equal(isOfOpenAi ? 'object' : 'string');
     });
   }
 
-  it('ERROR_SHAPE sets one format for all clients, but not for management (finding D1)', async () => {
+  it('ERROR_SHAPE sets one format for all clients, but not for management', async () => {
     const own = await ProxyFixture.open({ ERROR_SHAPE: 'openai' });
     expect((await own.get(mintSecret())).json.error).to.include({ code: 'unauthorized' });
     const unread = await own.send('GET /v1/models HTTP/1.1\r\nno field\r\n\r\n');
@@ -250,7 +250,7 @@ describe('errors on /v1', () => {
     await plain.close();
   });
 
-  it('a rate limit says when to retry, and does not forbid a retry (finding D1) (finding D2)', async () => {
+  it('a rate limit says when to retry, and does not forbid a retry', async () => {
     const limited = await ProxyFixture.open({ IP_RATE_LIMIT: '1' });
     await limited.get();
     const answer = await limited.get(limited.secret, OPENAI);
@@ -282,13 +282,13 @@ describe('errors on /v1', () => {
     }
     const UNKNOWN = 'the token is unknown, expired or revoked. Ask its issuer for a new one.';
 
-    it('an unknown token gets a hint, as part of the message for an SDK of OpenAI (finding D3)', async () => {
+    it('an unknown token gets a hint, as part of the message for an SDK of OpenAI', async () => {
       expect(await told(mintSecret())).to.deep.equal({ hint: UNKNOWN, challenge: 'Bearer error="invalid_token"' });
       const { error } = inOpenAi(await scene.get(mintSecret(), OPENAI));
       expect(error.message).to.equal(`unauthorized: ${UNKNOWN}`);
     });
 
-    it('only the holder of the right secret learns that a token expired or was revoked (finding D3)', async () => {
+    it('only the holder of the right secret learns that a token expired or was revoked', async () => {
       const expired = await scene.daemon.createToken(scene.project.id, { duration_minutes: 1 });
       const revoked = await scene.daemon.createToken(scene.project.id);
       await scene.daemon.manage('DELETE', `/manage/tokens/${revoked.id}`);
@@ -301,7 +301,7 @@ describe('errors on /v1', () => {
     });
 
     for (const beginning of ['sk-proj-', 'sk-ant-', 'AIza']) {
-      it(`a provider's key that begins with ${beginning} gets the hint that a withering token is needed (finding D3)`, async () => {
+      it(`a provider's key that begins with ${beginning} gets the hint that a withering token is needed`, async () => {
         const key = `${beginning}${'0123456789'.repeat(4)}`;
         const { hint } = await told(key);
         expect(hint)
@@ -316,7 +316,7 @@ describe('errors on /v1', () => {
       ['x-auth-token', { 'X-Auth-Token': 1 }],
       ['another header', { 'X-Own': 1 }],
     ] as const) {
-      it(`a token in ${what} gets the hint where to send it (finding D3)`, async () => {
+      it(`a token in ${what} gets the hint where to send it`, async () => {
         const sent = Object.fromEntries(Object.keys(fields).map((name) => [name, scene.secret]));
         const { hint, challenge } = await told(null, sent);
         expect(hint)
@@ -332,7 +332,7 @@ describe('errors on /v1', () => {
       expect({ message, code }).to.deep.equal({ message: `unauthorized: ${UNKNOWN}`, code: 401 });
     });
 
-    it('a missing token, another scheme and an incomplete token get hints of their own (finding D3)', async () => {
+    it('a missing token, another scheme and an incomplete token get hints of their own', async () => {
       expect((await told(null)).hint).to.match(/^the request has no token\. Send one as/);
       expect((await told(null, { Authorization: 'Basic dTpw' })).hint).to.match(
         /^the Authorization header has no bearer/,
@@ -344,7 +344,7 @@ describe('errors on /v1', () => {
       expect((await told(canary('client'))).hint).to.match(/^this is not a withering token/);
     });
 
-    it('a reached cap gets the hint to ask for another token (finding D3)', async () => {
+    it('a reached cap gets the hint to ask for another token', async () => {
       const { token } = await scene.daemon.createToken(scene.project.id, { max_requests: 1 });
       await scene.get(token);
       expect((await scene.get(token)).json).to.include({
@@ -353,7 +353,7 @@ describe('errors on /v1', () => {
       });
     });
 
-    it('a base URL with a slash at its end gets a hint (finding D3)', async () => {
+    it('a base URL with a slash at its end gets a hint', async () => {
       for (const path of ['/v1//chat/completions', '//chat/completions', '//v1/chat/completions']) {
         const answer = await scene.send(head(`POST ${path}`, scene.secret, { 'Content-Length': '0' }));
         expect(answer.status).to.equal(400);
@@ -370,7 +370,7 @@ describe('errors on /v1', () => {
       const chat = (fields: Fields) =>
         head('POST /chat/completions', scene.secret, { 'Content-Length': '0', ...fields });
 
-      it('an SDK without /v1 in its base URL gets the right base URL (finding D3)', async () => {
+      it('an SDK without /v1 in its base URL gets the right base URL', async () => {
         const answer = await scene.send(chat({ Host: 'llmp.example:8080', ...OPENAI }));
         expect(answer.status).to.equal(404);
         expect(inOpenAi(answer).error).to.deep.equal({
@@ -386,28 +386,28 @@ describe('errors on /v1', () => {
         ['an untrusted proxy in front', { 'X-Forwarded-For': '192.0.2.1' }],
         ['a very long Host', { Host: 'a'.repeat(300) }],
       ] as const) {
-        it(`gets no address with ${what} (finding D3)`, async () => {
+        it(`gets no address with ${what}`, async () => {
           const answer = await scene.send(chat(fields));
           expect(answer.text).not.to.match(/https?:\/\//);
           if (answer.status === 404) expect(answer.json.hint).to.match(/^the API is under \/v1: /);
         });
       }
 
-      it('behind a trusted proxy that speaks TLS the base URL has https (finding D3)', async () => {
+      it('behind a trusted proxy that speaks TLS the base URL has https', async () => {
         const own = await ProxyFixture.open({ TRUSTED_PROXIES: '127.0.0.0/8' });
         const answer = await own.send(head('GET /models', own.secret, { 'X-Forwarded-Proto': 'https' }));
         expect(answer.json.hint).to.equal('the API is under /v1: set the base URL to https://llmp.test/v1');
         await own.close();
       });
 
-      it('management gets no hint (finding D3)', async () => {
+      it('management gets no hint', async () => {
         const answer = await scene.send(head('GET /manage/nothing', null, OPENAI));
         expect(answer.json).to.have.all.keys('error', 'code', 'request_id');
       });
     });
   });
 
-  it("a streamed body that is too large is refused in the client's error format too (finding D1) (finding D2)", async () => {
+  it("a streamed body that is too large is refused in the client's error format too", async () => {
     const answer = await scene.send(
       scene.post({ 'Transfer-Encoding': 'chunked', ...OPENAI }, chunk('x'.repeat(200_001))),
     );
@@ -420,13 +420,13 @@ describe('errors on /v1', () => {
 describe('the documentation on SDKs', () => {
   const page = (name: string) => readFileSync(join(import.meta.dirname, '../../../../docs', name), 'utf8');
 
-  it('explains how to prevent openai-agents from sending the token to OpenAI with its traces (finding D8)', () => {
+  it('explains how to prevent openai-agents from sending the token to OpenAI with its traces', () => {
     for (const word of ['api.openai.com', 'OPENAI_AGENTS_DISABLE_TRACING=1', 'set_tracing_disabled(True)', 'token']) {
       expect(page('clients/openai-agents.md')).to.include(word);
     }
   });
 
-  it('lists every code that a client of /v1 can get, and ERROR_SHAPE (finding D1)', () => {
+  it('lists every code that a client of /v1 can get, and ERROR_SHAPE', () => {
     const errors = page('reference/errors.md');
     for (const word of ['ERROR_SHAPE', ...CODES, 'token_revoked', 'X-Should-Retry'])
       expect(errors).to.include(`\`${word}`);

@@ -91,7 +91,7 @@ describe('forwarding', () => {
       ['/v1/', '/v1/models'],
       ['/openai/v1', '/openai/v1/models'],
     ] as const) {
-      it(`has /v1 once if UPSTREAM_BASE_URL is the base URL of an SDK and ends with ${path} (finding A14)`, async () => {
+      it(`has /v1 once if UPSTREAM_BASE_URL is the base URL of an SDK and ends with ${path}`, async () => {
         const based = await ProxyFixture.open({}, `${scene.provider.url}${path}`);
         try {
           await based.get();

@@ -23,7 +23,7 @@ describe('guessing', () => {
   };
   afterEach(() => daemon.stop());
 
-  it('findings-3 A15: an invented secret costs one lookup in five seconds, a typo none, as the security model says', async () => {
+  it('an invented secret costs one lookup in five seconds, a typo none, as the security model says', async () => {
     expect(PAGE).to.contain('Each invented secret costs the database one lookup');
     expect(PAGE).to.contain('the same one again within five seconds costs none');
     await start();
@@ -39,7 +39,7 @@ describe('guessing', () => {
     expect(lookups).to.equal(3);
   });
 
-  it('findings-3 A15: IP_RATE_LIMIT, which is off by default, bounds the lookups', async () => {
+  it('IP_RATE_LIMIT, which is off by default, bounds the lookups', async () => {
     expect(PAGE).to.contain('`IP_RATE_LIMIT`, which is off by default, bounds the lookups per address');
     await start({ IP_RATE_LIMIT: '3' });
     for (let n = 0; n < 10; n++) await daemon.call(mintSecret());
@@ -50,7 +50,7 @@ describe('guessing', () => {
     expect(lookups).to.equal(10);
   });
 
-  it('findings-3 A15: the right management token is accepted after any number of wrong ones, so no limit slows guessing', async () => {
+  it('the right management token is accepted after any number of wrong ones, so no limit slows guessing', async () => {
     expect(PAGE).to.contain('No limit slows down guessing');
     await start();
     const statusOf = async (token: string) =>

@@ -45,7 +45,7 @@ describe('what is read from a response', () => {
   describe('of a hostile provider', () => {
     const BOMB = brotliCompressSync(Buffer.alloc(4 * MIB, '\n'));
 
-    it('findings-3 A4: delays no record, however much its responses unpack to', async () => {
+    it('delays no record, however much its responses unpack to', async () => {
       expect(BOMB.length).to.be.below(32);
       answer({ ...EVENTS, 'Content-Encoding': 'br' }, BOMB);
       const requests = 300;
@@ -92,14 +92,14 @@ describe('what is read from a response', () => {
       return bytes;
     }
 
-    it('findings-3 A4: is bounded for one response, for a project, and for all', () => {
+    it('is bounded for one response, for a project, and for all', () => {
       expect(unpackedOf(['p'])).to.be.below(MIB / 2);
       expect(unpackedOf(Array.from({ length: 3_000 }, () => 'p'))).to.be.below(5 * MIB);
       expect(unpackedOf(Array.from({ length: 3_000 }, (_, n) => `p${n % 10}`))).to.be.below(17 * MIB);
     });
   });
 
-  it('findings-3 B7: is the usage of large responses too, as they pass', async () => {
+  it('is the usage of large responses too, as they pass', async () => {
     const noise = (bytes: number) => Buffer.from(Float64Array.from({ length: bytes / 8 }, () => Math.random()).buffer);
     const embeddings = JSON.stringify({
       ...{ object: 'list', data: [{ embedding: noise(2 * MIB).toString('base64') }], model: 'embed-1' },
@@ -117,7 +117,7 @@ describe('what is read from a response', () => {
     expect(await recordOf('POST', '/v1/chat/completions')).to.have.nested.property('usage.completionTokens', 7);
   });
 
-  it('findings-3 B8: is the usage before the text, in JSON and in an event', async () => {
+  it('is the usage before the text, in JSON and in an event', async () => {
     const body = {
       id: 'c',
       usage: { prompt_tokens: 5, completion_tokens: 7 },
@@ -165,7 +165,7 @@ describe('what is read from a response', () => {
       ['DELETE', '/v1/responses/resp_1', false],
     ];
     for (const [method, target, counts] of CASES) {
-      it(`findings-3 B1: ${counts ? 'counts for' : 'does not count again for'} ${method} ${target}`, async () => {
+      it(`${counts ? 'counts for' : 'does not count again for'} ${method} ${target}`, async () => {
         answer({ 'Content-Type': 'application/json' }, JSON.stringify(stored));
         const { usage, outcome } = await recordOf(method, target);
         expect(outcome).to.equal('ok');
@@ -219,7 +219,7 @@ describe('what is read from a response', () => {
       'a text in place of an object': [begun + event({ error: 'model runner has stopped' }), 'unknown_error'],
     };
     for (const [what, [body, code]] of Object.entries(STREAMS)) {
-      it(`findings-3 B14: has the provider's code: ${what}`, async () => {
+      it(`has the provider's code: ${what}`, async () => {
         answer(EVENTS, body);
         expect(await recordOf('POST', '/v1/chat/completions')).to.include({
           outcome: 'provider_error',
@@ -231,7 +231,7 @@ describe('what is read from a response', () => {
       });
     }
 
-    it('findings-3 B14: may be JSON', async () => {
+    it('may be JSON', async () => {
       answer(
         { 'Content-Type': 'application/json' },
         JSON.stringify({ object: 'response', status: 'failed', error: { code: 'server_error' } }),
@@ -241,13 +241,13 @@ describe('what is read from a response', () => {
       expect(await recordOf('GET', '/v1/responses/resp_1')).to.include({ outcome: 'ok', code: null });
     });
 
-    it('findings-3 B14: is no text about errors, and no member that is null', async () => {
+    it('is no text about errors, and no member that is null', async () => {
       const text = 'an "error": {"code": "x"} and event: error\n\ndata: {"error": {"code": "x"}}';
       answer(EVENTS, event({ error: null, choices: [{ delta: { content: text } }] }));
       expect(await recordOf('POST', '/v1/chat/completions')).to.include({ outcome: 'ok', code: null });
     });
 
-    it('findings-3 B14: counts if the client or the provider disconnects then', async () => {
+    it('counts if the client or the provider disconnects then', async () => {
       scene.provider.answer = (_req, res) => {
         res.writeHead(200, EVENTS).write(STREAMS['OpenAI, a failed response']![0]);
       };
@@ -257,7 +257,7 @@ describe('what is read from a response', () => {
       expect(await scene.onlyRecord()).to.include({ outcome: 'provider_error', code: 'server_error' });
     });
 
-    it('findings-3 B14: is found among the failed events, and counted as a failure of the provider', async () => {
+    it('is found among the failed events, and counted as a failure of the provider', async () => {
       answer(EVENTS, STREAMS['Anthropic, overloaded']![0]);
       const { requestId } = await recordOf('POST', '/v1/messages');
       const path = `/manage/usage?by=token&token_id=${scene.token.id}`;
@@ -267,7 +267,7 @@ describe('what is read from a response', () => {
       expect(JSON.stringify(found)).to.include(requestId).and.to.include('overloaded_error');
     });
 
-    it('findings-3 B14: is not stored in the cache', async () => {
+    it('is not stored in the cache', async () => {
       const fields = { 'Cache-Control': 'public, max-age=60' };
       for (const body of [STREAMS['OpenAI, a failed response']![0], STREAMS.Gemini![0]]) {
         answer({ ...EVENTS, 'Cache-Control': 'public, max-age=60' }, body);
@@ -283,7 +283,7 @@ describe('what is read from a response', () => {
     });
   });
 
-  it('findings-3 A4: is nothing of data that has no end', () => {
+  it('is nothing of data that has no end', () => {
     const readers = new ContentReaders({ openDecoder, clock: { monotonic: () => 0 }, maxCaptured: null });
     const reader = readers.begin('p');
     reader.responseStarted('application/json', 'deflate');

@@ -43,7 +43,7 @@ describe('small pieces', function () {
   }
 
   describe('of an upload', () => {
-    it('findings-3 A1: a body in chunks of one byte is refused after a thousand of them', async () => {
+    it('a body in chunks of one byte is refused after a thousand of them', async () => {
       const client = await scene.client(scene.post(CHUNKED) + chunk('x').repeat(1_100));
       const response = await client.response();
       expect([response.status, response.json.code]).to.deep.equal([400, 'malformed_request']);
@@ -54,13 +54,13 @@ describe('small pieces', function () {
       ).to.equal(true);
     });
 
-    it('findings-3 A1: a short body may have chunks of any size', async () => {
+    it('a short body may have chunks of any size', async () => {
       const response = await scene.send(scene.post(CHUNKED) + chunk('x').repeat(900) + LAST_CHUNK);
       expect([response.status, response.text]).to.deep.equal([200, 'x'.repeat(900)]);
     });
 
     for (const size of [16, 100, 5_000]) {
-      it(`findings-3 A1: a body in chunks of ${size} bytes arrives as it was sent`, async () => {
+      it(`a body in chunks of ${size} bytes arrives as it was sent`, async () => {
         const body = Buffer.from(Array.from({ length: 50_000 * Math.ceil(size / 50) }, (_, i) => i % 251));
         const pieces: Buffer[] = [];
         for (let at = 0; at < body.length; at += size) {
@@ -75,7 +75,7 @@ describe('small pieces', function () {
       });
     }
 
-    it('findings-3 A1: the next request on the connection is served, whatever follows a chunked body', async () => {
+    it('the next request on the connection is served, whatever follows a chunked body', async () => {
       const client = await scene.client(scene.post(CHUNKED) + chunk('one') + LAST_CHUNK + scene.post({}, 'two'));
       expect((await client.response()).text).to.equal('one');
       expect((await client.response()).text).to.equal('two');
@@ -85,7 +85,7 @@ describe('small pieces', function () {
       expect((await client.response()).text).to.equal('three');
     });
 
-    it("findings-3 A1: a connection that switches protocols after a chunked body is nobody else's", async () => {
+    it("a connection that switches protocols after a chunked body is nobody else's", async () => {
       let received = '';
       scene.provider.server.once('upgrade', (_req, upstream: Socket) => {
         upstream.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n');
@@ -126,7 +126,7 @@ describe('small pieces', function () {
       [' of more than a slice', 'x'.repeat(6_000), ''],
       [' with a body', '', 'y'.repeat(9_000)],
     ] as const) {
-      it(`findings-3 A1: an upgrade${what} that is declined after a chunked body is served once`, async () => {
+      it(`an upgrade${what} that is declined after a chunked body is served once`, async () => {
         const h2c = {
           Connection: 'Upgrade, HTTP2-Settings',
           Upgrade: 'h2c',
@@ -145,7 +145,7 @@ describe('small pieces', function () {
       });
     }
 
-    it('findings-3 A1: what is pipelined after a response that is not read is not parsed before it is', async () => {
+    it('what is pipelined after a response that is not read is not parsed before it is', async () => {
       scene.provider.answer = (_req, res) => {
         res.end(Buffer.alloc(20_000_000, 'z'));
       };
@@ -163,7 +163,7 @@ describe('small pieces', function () {
       for (let i = 0; i < 2; i++) expect((await client.response()).status).to.equal(200);
     });
 
-    it('findings-3 A1: no more than a few requests wait on a connection, however they arrive', async () => {
+    it('no more than a few requests wait on a connection, however they arrive', async () => {
       const client = await scene.client(head('POST /none', null, CHUNKED) + chunk('one') + LAST_CHUNK);
       expect((await client.response()).status).to.equal(404);
       let parsed = 0;
@@ -187,7 +187,7 @@ describe('small pieces', function () {
       for (let i = 0; i < 30; i++) expect((await client.response()).status).to.equal(200);
     });
 
-    it('findings-3 A1: what a stranger sends after the refusal is not read at once', async () => {
+    it('what a stranger sends after the refusal is not read at once', async () => {
       const client = await scene.client();
       const served = serverSocket(client);
       client.send(scene.post(CHUNKED, '', 'sk-wt-unknown'));
@@ -199,7 +199,7 @@ describe('small pieces', function () {
       expect(socket.bytesRead, 'of 18 MB').to.be.below(500_000);
     });
 
-    it('findings-3 A1: the same holds outside of /v1', async () => {
+    it('the same holds outside of /v1', async () => {
       const start = head('POST /manage/projects', null, { ...CHUNKED, 'Content-Type': 'application/json' });
       const client = await scene.client();
       const served = serverSocket(client);
@@ -215,7 +215,7 @@ describe('small pieces', function () {
   describe('of a response', () => {
     const BODY = 'abcdefghij'.repeat(2_000);
 
-    it('findings-3 A5: chunks of one byte that arrive together are one chunk for the client', async () => {
+    it('chunks of one byte that arrive together are one chunk for the client', async () => {
       scene.provider.answer = (_req, res) => {
         res.socket?.end(
           `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${BODY.split(/(?=.)/).map(chunk).join('')}${LAST_CHUNK}`,
@@ -228,7 +228,7 @@ describe('small pieces', function () {
       expect(sizes.length).to.be.below(200);
     });
 
-    it('findings-3 A5: another request is answered while a flood of them is parsed', async () => {
+    it('another request is answered while a flood of them is parsed', async () => {
       const flood = Buffer.from(chunk('x').repeat(100_000));
       scene.provider.answer = (req, res) => {
         if (req.url !== '/v1/flood') {
@@ -249,7 +249,7 @@ describe('small pieces', function () {
       expect(parsed, 'of a million bytes').to.be.below(30_000);
     });
 
-    it('findings-3 A5: a slow reader gets everything, in order', async () => {
+    it('a slow reader gets everything, in order', async () => {
       const parts = Array.from({ length: 3_000 }, (_, i) => `part ${i}, ${'y'.repeat(i % 700)}\n`);
       scene.provider.answer = async (_req, res) => {
         for (const [i, part] of parts.entries()) {
@@ -289,7 +289,7 @@ describe('responses that others wait for', function () {
   });
   after(() => scene.close());
 
-  it('findings-3 A9: what their first clients do not read is counted, and the others get it', async () => {
+  it('what their first clients do not read is counted, and the others get it', async () => {
     let arrived = 0;
     scene.provider.answer = async (_req, res) => {
       await eventually('both requests of each pair have arrived', () => arrived === 2 * PAIRS, 30_000);

@@ -23,7 +23,7 @@ const WEBSOCKET = {
 const NAME = 'provider.test';
 const DIRECT = 'llm.corp.test';
 
-describe('findings-3 B15: a provider behind UPSTREAM_PROXY', () => {
+describe('a provider behind UPSTREAM_PROXY', () => {
   const authority = new Authority();
   const password = canary('password');
   let proxy: ConnectProxy;
@@ -196,7 +196,7 @@ describe('findings-3 B15: a provider behind UPSTREAM_PROXY', () => {
   });
 });
 
-describe('findings-3 B15: a proxy in the environment', () => {
+describe('a proxy in the environment', () => {
   const warningsOf = (env: Record<string, string>) => loadSettings({ MANAGEMENT_TOKEN, ...env }).warnings;
 
   for (const name of ['HTTPS_PROXY', 'HTTP_PROXY', 'ALL_PROXY', 'https_proxy']) {

@@ -24,7 +24,7 @@ describe('WebSocket frames', () => {
       frameOf(text, { isMasked: isFromClient, ...options });
     const who = isFromClient ? 'a client' : 'a provider';
 
-    it(`of ${who}: every length and form is read, byte by byte and in chunks (finding D4)`, () => {
+    it(`of ${who}: every length and form is read, byte by byte and in chunks`, () => {
       const frames = [0, 1, 125, 126, 300, 65_535, 65_536].flatMap((length) => [
         frame('a'.repeat(length), { opcode: 2 }),
         frame('b'.repeat(length), { isFinal: false }),

@@ -246,7 +246,7 @@ describe('a WebSocket whose token expires', () => {
     },
   };
   for (const [what, begins] of Object.entries(TIMES)) {
-    it(`is ended at its expiry, on both sides, ${what} (finding C9)`, async () => {
+    it(`is ended at its expiry, on both sides, ${what}`, async () => {
       const { daemon, project } = scene;
       const hour = await daemon.createToken(project.id, { duration_hours: 1 });
       const { client, socket } = await realtime.begin(daemon.url, hour.token);
@@ -264,7 +264,7 @@ describe('a WebSocket whose token expires', () => {
     });
   }
 
-  it('is ended immediately if the provider accepts it after the expiry (finding C9)', async () => {
+  it('is ended immediately if the provider accepts it after the expiry', async () => {
     const upstream = await startRawProvider((socket) => {
       other.daemon.clock.advance(HOUR_MS + SECOND_MS);
       socket.write(ACCEPT);

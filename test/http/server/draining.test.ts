@@ -20,7 +20,7 @@ describe('a request in flight while the daemon is stopping', () => {
     await provider.stop();
   });
 
-  it('gets Connection: close, and then the connection is closed (finding F7)', async () => {
+  it('gets Connection: close, and then the connection is closed', async () => {
     const { token } = await daemon.createToken((await daemon.createProject()).id);
     let answer: () => void = () => undefined;
     provider.answer = (_req, res) => {
@@ -38,7 +38,7 @@ describe('a request in flight while the daemon is stopping', () => {
     expect(client.wasReset).to.equal(false);
   });
 
-  it('gets the same on the management listener (finding F7)', async () => {
+  it('gets the same on the management listener', async () => {
     const client = await RawClient.to(daemon.managementUrl);
     const body = JSON.stringify({ name: 'late', api_key: 'sk-none-of-anybody' });
     const fields = { 'Content-Type': 'application/json', 'Content-Length': String(body.length) };

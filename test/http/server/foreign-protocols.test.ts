@@ -16,7 +16,7 @@ describe('a client that uses another protocol on the plain HTTP port', () => {
       .map((line) => JSON.parse(line) as { level: string; message: string; from?: string; connections?: number })
       .filter(({ level }) => level === 'warn');
 
-  it('gets an error for a TLS handshake, which is logged once (finding D7)', async () => {
+  it('gets an error for a TLS handshake, which is logged once', async () => {
     const { port, hostname } = new URL(daemon.url);
     for (let i = 0; i < 5; i++) {
       await new Promise((resolve) => connectTls({ port: Number(port), host: hostname }).once('error', resolve));
@@ -33,14 +33,14 @@ describe('a client that uses another protocol on the plain HTTP port', () => {
     expect(answer.json).to.deep.include({ code: 'malformed_request', error: warning?.message });
   });
 
-  it('gets an error for HTTP/2, which is logged (finding D7)', async () => {
+  it('gets an error for HTTP/2, which is logged', async () => {
     const answer = await ask(daemon.url, PREFACE);
     expect(answer.status).to.equal(400);
     expect(answer.json.error).to.include('HTTP/2').and.include('HTTP/1.1');
     expect(warnings().map(({ message }) => message)).to.deep.equal([answer.json.error]);
   });
 
-  it('gets the same error when its HTTP/2 preface arrives byte by byte (finding D7)', async () => {
+  it('gets the same error when its HTTP/2 preface arrives byte by byte', async () => {
     const client = await RawClient.to(daemon.url);
     for (const byte of PREFACE) {
       client.send(byte);

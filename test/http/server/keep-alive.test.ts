@@ -19,7 +19,7 @@ function probedIn(ownPort: number, otherPort: number): number | null {
   return kind === '02' ? parseInt(jiffies, 16) * 10 : null;
 }
 
-describe('findings-3 B4: TCP keep-alive', () => {
+describe('TCP keep-alive', () => {
   let scene: ProxyFixture;
   const realtimes: Realtime[] = [];
 
@@ -66,7 +66,7 @@ describe('findings-3 B4: TCP keep-alive', () => {
   });
 });
 
-describe('findings-3 B17: an idle client connection', () => {
+describe('an idle client connection', () => {
   for (const [given, seconds] of [
     [undefined, 75],
     ['620s', 620],

@@ -153,7 +153,7 @@ describe('with MANAGEMENT_LISTEN_ADDR', () => {
     };
     for (const name of ['LISTEN_ADDR', 'MANAGEMENT_LISTEN_ADDR']) {
       for (const [what, occupy] of Object.entries(OCCUPIED)) {
-        it(`${what} at ${name} is not touched, and the daemon does not start (finding C9)`, async () => {
+        it(`${what} at ${name} is not touched, and the daemon does not start`, async () => {
           const path = join(temporaryFolder(), 'manage.sock');
           occupy(path);
           const before = lstatSync(path);
@@ -166,7 +166,7 @@ describe('with MANAGEMENT_LISTEN_ADDR', () => {
       }
     }
 
-    it('a socket without a listening process is replaced, one with a listening process is not (finding C9)', async () => {
+    it('a socket without a listening process is replaced, one with a listening process is not', async () => {
       const path = join(temporaryFolder(), 'manage.sock');
       // Node removes the socket of a server that it closes; a second hard link to it remains.
       const dead = createNetServer().listen(path);

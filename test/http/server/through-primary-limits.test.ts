@@ -42,7 +42,7 @@ for (const workers of [1, 3]) {
       });
 
     for (const end of ['open', 'half-closed'] as const) {
-      it(`findings-3 A3: pipelined requests for the style sheet on a connection that is ${end}: it is closed`, async () => {
+      it(`pipelined requests for the style sheet on a connection that is ${end}: it is closed`, async () => {
         await eventually('no connection is left of the test before', async () => (await connections()) === 0);
         const client = await RawClient.to(daemon.url);
         client.socket.pause();
@@ -88,7 +88,7 @@ describe('requests that wait for the primary', () => {
     return `http://127.0.0.1:${(listening.address() as AddressInfo).port}`;
   }
 
-  it('findings-3 A3: of too many unfinished requests the oldest are closed, the newest are kept', async () => {
+  it('of too many unfinished requests the oldest are closed, the newest are kept', async () => {
     const tunnels: Duplex[] = [];
     const connect = () => {
       const tunnel = new Duplex({
@@ -117,13 +117,13 @@ describe('requests that wait for the primary', () => {
     for (const client of clients) client.destroy();
   });
 
-  it('findings-3 A3: while the primary takes no more of them, they are refused', async () => {
+  it('while the primary takes no more of them, they are refused', async () => {
     const url = await serve(() => null, 10);
     const { status, json } = await ask(url, head('GET /manage/projects', MANAGEMENT_TOKEN));
     expect([status, (json as { code: string }).code]).to.deep.equal([503, 'unavailable']);
   });
 
-  it('findings-3 A3: a response that is still being made counts as read while the client takes it', () => {
+  it('a response that is still being made counts as read while the client takes it', () => {
     const socket = Object.assign(new Duplex({ read: () => undefined }), { takenBytes: 0 });
     // Never called back: it stays full.
     socket._write = () => undefined;

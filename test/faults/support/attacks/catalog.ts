@@ -1,4 +1,4 @@
-/** The attacks of findings-3, each as what its provider and its clients do. */
+/** Attacks, each as what its provider and its clients do. */
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { head } from '../../../support/raw.js';
 import type { AttackerPlan, ProviderPlan } from './plans.js';
