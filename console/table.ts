@@ -1,9 +1,10 @@
 /** Renders tables and details for a terminal. */
 import type { createColors } from 'picocolors';
+import { cellText, cellTint } from './columns/cell-text.js';
+import { type Column, isShownBy, shortTitleOf, type Tint, widthsOf } from './columns/column.js';
 import { plain, visible } from './escape.js';
 
 type Colors = ReturnType<typeof createColors>;
-export type Tint = 'green' | 'red' | 'yellow' | 'dim';
 
 /** How to render: the capabilities of the terminal, and the current time for relative times. */
 export interface RenderOptions {
@@ -20,7 +21,7 @@ export interface TableColumn<T> {
   /** If the terminal is too narrow, columns with the highest rank are removed first. Rank 0 is never removed. */
   rank: number;
   show(item: T, render: RenderOptions): string;
-  tint?(item: T): Tint | undefined;
+  tint?(item: T, render: RenderOptions): Tint | undefined;
   alignRight?: boolean;
   /** Long texts are truncated, so that other columns keep their place. */
   shrinks?: boolean;
@@ -44,6 +45,24 @@ export interface View<T> {
   /** Formatting for people, for fields whose raw values are hard to read. */
   details: Readonly<Partial<Record<string, (item: T, render: RenderOptions) => string>>>;
 }
+
+/** The columns of a list that the command line shows. */
+export const tableColumns = <T>(columns: readonly Column<T>[]): TableColumn<T>[] =>
+  columns.flatMap((column) => {
+    if (!isShownBy(column, 'cli')) return [];
+    const { rank, alignRight = false } = column;
+    const { min, max } = widthsOf(column);
+    return {
+      title: shortTitleOf(column),
+      rank,
+      show: (item: T, render: RenderOptions) => cellText(column.cell(item, render.now), render),
+      tint: (item: T, { now }: RenderOptions) => cellTint(column.cell(item, now)),
+      alignRight,
+      shrinks: max > min,
+      minWidth: min,
+      width: min,
+    };
+  });
 
 interface Cell {
   text: string;
@@ -97,7 +116,7 @@ export async function lineOf<T>(
     const { rank, alignRight = false, title, shrinks, width = 0 } = column;
     const whole = item === null ? title : visible(column.show(item, render));
     const text = shrinks ? truncated(whole, width, render.ascii ? '~' : '…', widthOf) : whole;
-    const cell = { text, width: widthOf(text), tint: item === null ? undefined : column.tint?.(item) };
+    const cell = { text, width: widthOf(text), tint: item === null ? undefined : column.tint?.(item, render) };
     return {
       rank,
       alignRight,
@@ -153,7 +172,7 @@ function layoutOf<T>(
   const cells = items.map((item): Cell => {
     const whole = visible(column.show(item, render));
     const text = column.shrinks ? truncated(whole, MAX_SHRINKABLE_WIDTH, render.ascii ? '~' : '…', widthOf) : whole;
-    return { text, width: widthOf(text), tint: column.tint?.(item) };
+    return { text, width: widthOf(text), tint: column.tint?.(item, render) };
   });
   cells.unshift({ text: column.title, width: column.title.length, tint: undefined });
   return {

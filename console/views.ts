@@ -8,108 +8,18 @@ import type {
   WireToken,
   WireTokenCreated,
   WireTokensRevoked,
-  WireTokenState,
 } from '../daemon/api/contract.js';
-import { actorShown, exact, relativeTime } from '../daemon/api/formats.js';
+import { exact, relativeTime } from '../daemon/api/formats.js';
 import { DEFAULT_PROVIDER, providerOf, providerTitle } from '../daemon/api/providers.js';
-import { UNKNOWN_TOKEN } from '../daemon/api/older-responses.js';
-import type { TableColumn, RenderOptions, Tint, View } from './table.js';
+import { AUDIT_COLUMNS, AUDIT_FIELDS } from './columns/audit.js';
+import { stateShown } from './columns/cell-text.js';
+import { PROJECT_COLUMNS, PROJECT_FIELDS } from './columns/projects.js';
+import { TOKEN_COLUMNS, TOKEN_FIELDS } from './columns/tokens.js';
+import { tableColumns, type View } from './table.js';
 
-interface StateMark {
-  glyph: string;
-  ascii: string;
-  word: string;
-  tint: Tint;
-}
+export { nameOr, shortId, stateShown, stateTint } from './columns/cell-text.js';
 
-// A state is always shown with its word, never by color or glyph alone.
-const STATES: Record<WireTokenState, StateMark> = {
-  active: { glyph: '●', ascii: '*', word: 'active', tint: 'green' },
-  expired: { glyph: '○', ascii: '-', word: 'expired', tint: 'dim' },
-  revoked: { glyph: '✗', ascii: 'x', word: 'revoked', tint: 'red' },
-  rate_limited: { glyph: '▲', ascii: '!', word: 'limited', tint: 'yellow' },
-  project_inactive: { glyph: '◌', ascii: '=', word: 'project off', tint: 'dim' },
-};
-
-/** @param state as sent by the daemon. A newer daemon may have states that this release does not know. */
-export function stateShown(state: string, { ascii }: Pick<RenderOptions, 'ascii'>): string {
-  const mark = (STATES as Partial<Record<string, StateMark>>)[state];
-  return mark ? `${ascii ? mark.ascii : mark.glyph} ${mark.word}` : state;
-}
-
-export function stateTint(state: string): Tint | undefined {
-  return (STATES as Partial<Record<string, StateMark>>)[state]?.tint;
-}
-
-const SHORT_ID_LENGTH = 8;
-export const shortId = (id: string) => id.slice(0, SHORT_ID_LENGTH);
-
-/** The name, or the beginning of the ID of something without a name. An older daemon does not report names. */
-export const nameOr = (name: string | null | undefined, id: string): string => name ?? shortId(id);
-
-function requestsShown({ request_count, max_requests }: WireToken, { ascii }: RenderOptions): string {
-  const most = max_requests === 0 ? (ascii ? '-' : '∞') : String(max_requests);
-  return `${request_count}/${most}`;
-}
-
-const tokenFields = Object.keys(UNKNOWN_TOKEN) as (keyof WireToken)[];
-
-/** Names of the fields that the terminal UI shows in a token's detail, one line each, in this order. */
-const LINE_NAMES = {
-  id: 'id',
-  obfuscated: 'secret',
-  project_id: 'project',
-  expires_at: 'expires',
-  created_at: 'created',
-  last_used_at: 'last used',
-} satisfies Partial<Record<keyof WireToken, string>>;
-
-/** Fields that the terminal UI shows elsewhere on that screen. */
-const WITHOUT_LINE: readonly (keyof WireToken)[] = [
-  'name',
-  'state',
-  'is_active',
-  'request_count',
-  'max_requests',
-  'cache_hit_count',
-  'project_name',
-  'revoked_at',
-  'revoked_by',
-  'revoke_reason',
-];
-
-type Line = readonly [field: keyof WireToken, name: string];
-
-/** The fields with a line, and their names. Fields that are not listed above come last, under their own names. */
-export const TOKEN_LINES: readonly Line[] = [
-  ...(Object.entries(LINE_NAMES) as [keyof WireToken, string][]),
-  ...tokenFields
-    .filter((field) => !(field in LINE_NAMES) && !WITHOUT_LINE.includes(field))
-    .map((field): Line => [field, field.replaceAll('_', ' ')]),
-];
-
-const tokenColumns: readonly TableColumn<WireToken>[] = [
-  { title: 'ID', rank: 0, show: ({ id }) => shortId(id) },
-  { title: 'NAME', rank: 1, show: ({ name }) => name ?? '', shrinks: true },
-  {
-    title: 'PROJECT',
-    rank: 4,
-    show: ({ project_name, project_id }) => nameOr(project_name, project_id),
-    shrinks: true,
-  },
-  {
-    title: 'STATE',
-    rank: 0,
-    show: ({ state }, render) => stateShown(state, render),
-    tint: ({ state }) => stateTint(state),
-  },
-  { title: 'EXPIRES', rank: 2, show: ({ expires_at }, render) => relativeTime(expires_at, render.now) },
-  { title: 'REQUESTS', rank: 3, show: requestsShown, alignRight: true },
-  { title: 'HITS', rank: 6, show: ({ cache_hit_count }) => String(cache_hit_count), alignRight: true },
-  { title: 'LAST USED', rank: 5, show: ({ last_used_at }, render) => relativeTime(last_used_at, render.now) },
-  { title: 'CREATED', rank: 7, show: ({ created_at }, render) => relativeTime(created_at, render.now) },
-  { title: 'SECRET', rank: 8, show: ({ obfuscated }) => obfuscated },
-];
+const tokenColumns = tableColumns(TOKEN_COLUMNS);
 
 const tokenDetails: View<WireToken>['details'] = {
   state: ({ state }, render) => stateShown(state, render),
@@ -120,7 +30,7 @@ const tokenDetails: View<WireToken>['details'] = {
 
 export const tokenView: View<WireToken> = {
   idOf: ({ id }) => id,
-  fields: tokenFields,
+  fields: TOKEN_FIELDS,
   columns: tokenColumns,
   details: tokenDetails,
 };
@@ -134,49 +44,10 @@ export const tokenCreatedView: View<WireTokenCreated> = {
 
 export const projectView: View<WireProject> = {
   idOf: ({ id }) => id,
-  fields: [
-    'id',
-    'name',
-    'is_active',
-    'api_key_hint',
-    'created_at',
-    'updated_at',
-    'deactivated_at',
-    'token_count',
-    'active_token_count',
-    'last_used_at',
-    'requests_24h',
-    'errors_24h',
-    // New fields come last, because scripts read the others by position.
-    'upstream_base_url',
-    'upstream_auth',
-    'missing_usage',
-  ],
-  columns: [
-    { title: 'ID', rank: 0, show: ({ id }) => shortId(id) },
-    { title: 'NAME', rank: 1, show: ({ name }) => name, shrinks: true },
-    {
-      title: 'STATE',
-      rank: 0,
-      show: ({ is_active }, render) => stateShown(is_active ? 'active' : 'project_inactive', render),
-      tint: ({ is_active }) => stateTint(is_active ? 'active' : 'project_inactive'),
-    },
-    {
-      title: 'TOKENS',
-      rank: 2,
-      show: ({ active_token_count: active, token_count: all }) => `${exact(active)}/${exact(all)}`,
-      alignRight: true,
-    },
-    { title: 'REQ 24H', rank: 3, show: ({ requests_24h: requests }) => exact(requests), alignRight: true },
-    { title: 'ERR 24H', rank: 4, show: ({ errors_24h: errors }) => exact(errors), alignRight: true },
-    { title: 'LAST USED', rank: 5, show: ({ last_used_at: at }, render) => relativeTime(at, render.now) },
-    { title: 'PROVIDER', rank: 6, show: providerTitle, shrinks: true },
-    { title: 'KEY', rank: 7, show: keyShown },
-    { title: 'CREATED', rank: 8, show: ({ created_at }, render) => relativeTime(created_at, render.now) },
-    { title: 'UPDATED', rank: 9, show: ({ updated_at }, render) => relativeTime(updated_at, render.now) },
-  ],
+  fields: PROJECT_FIELDS,
+  columns: tableColumns(PROJECT_COLUMNS),
   details: {
-    api_key_hint: keyShown,
+    api_key_hint: ({ api_key_hint: hint }, { ascii }) => `${ascii ? '...' : '…'}${hint}`,
     last_used_at: ({ last_used_at: at }) => at ?? 'never',
     upstream_base_url: baseUrlShown,
   },
@@ -186,10 +57,6 @@ function baseUrlShown(project: WireProject): string {
   const { upstream_base_url: baseUrl } = project;
   if (baseUrl === null) return `${DEFAULT_PROVIDER}: UPSTREAM_BASE_URL of the daemon`;
   return providerOf(project) === null ? baseUrl : `${baseUrl} (${providerTitle(project)})`;
-}
-
-function keyShown({ api_key_hint }: WireProject, { ascii }: RenderOptions): string {
-  return `${ascii ? '...' : '…'}${api_key_hint}`;
 }
 
 export const projectCheckView: View<WireProjectCheck & { project_id: string }> = {
@@ -228,49 +95,10 @@ function hitsShown({ hits, misses }: WireCache): string {
   return hits === 0 ? '0' : `${hits} (${Math.round((100 * hits) / (hits + misses))} %)`;
 }
 
-/** The subject of an audit record: a token, a project or an address. */
-function subjectOf({ token_id, token_name, project_id, project_name, client_ip }: WireAuditRecord): string {
-  if (token_id !== null) return nameOr(token_name, token_id);
-  return project_id === null ? (client_ip ?? '') : nameOr(project_name, project_id);
-}
-
-/** Uses are recorded by the hour: a time of day would look like that of a single request. */
-const recordTime = ({ time, action }: WireAuditRecord): string =>
-  action === 'token.use' ? time.replace(/:\d\d:\d\d.*$/, 'h') : time.replace(/\.\d+Z$/, 'Z');
-
-const OUTCOME_TINTS: Partial<Record<string, Tint>> = { denied: 'yellow', error: 'red' };
-
 export const auditView: View<WireAuditRecord> = {
   idOf: ({ id }) => id,
-  fields: [
-    'time',
-    'action',
-    'actor',
-    'outcome',
-    'project_id',
-    'token_id',
-    'obfuscated',
-    'request_id',
-    'client_ip',
-    'reason',
-    'count',
-    'details',
-    'id',
-    // New fields come last, because scripts read the others by position.
-    'user',
-    'token_name',
-    'project_name',
-  ],
-  columns: [
-    { title: 'TIME', rank: 0, show: recordTime },
-    { title: 'ACTION', rank: 0, show: ({ action }) => action },
-    { title: 'OUTCOME', rank: 1, show: ({ outcome }) => outcome, tint: ({ outcome }) => OUTCOME_TINTS[outcome] },
-    { title: 'ACTOR', rank: 2, show: actorShown, shrinks: true, minWidth: 9 },
-    { title: 'ABOUT', rank: 3, show: subjectOf, shrinks: true, minWidth: 9 },
-    { title: 'FROM', rank: 5, show: ({ client_ip }) => client_ip ?? '' },
-    { title: 'COUNT', rank: 6, show: ({ count }) => (count === null ? '' : String(count)), alignRight: true },
-    { title: 'REASON', rank: 4, show: ({ reason }) => reason ?? '', shrinks: true, minWidth: 9 },
-  ],
+  fields: AUDIT_FIELDS,
+  columns: tableColumns(AUDIT_COLUMNS),
   details: {},
 };
 

@@ -2,16 +2,13 @@
 import type { Kind } from '../../config/kinds.js';
 import { oneOf } from '../../config/kinds.js';
 import { EXIT, usage } from '../../console/failure.js';
-import { refuserOf } from '../../daemon/api/request-outcome.js';
 import { moment, timestampOf } from '../../console/span.js';
 import type { ManagementClient } from '../../daemon/api/client.js';
 import type { EventQuery, EventStreamQuery, WireEvent } from '../../daemon/api/contract.js';
-import { actorShown } from '../../daemon/api/formats.js';
 import {
   ERROR_CODE_PATTERN,
   EVENT_KINDS,
   MODEL_PART_PATTERN,
-  REQUEST_EVENT_KIND,
   REQUEST_OUTCOMES,
   STATUS_LIST_PATTERN,
   tookMs,
@@ -21,8 +18,8 @@ import { limit, listed, type PageFetcher, selected } from '../listing.js';
 import { queryArgument, queryIn, withOptions } from '../query.js';
 import { flag, text, value, valuesOf } from '../option.js';
 import { checkedId, wholeIdOf } from '../ids.js';
-import { type TableColumn, type Tint, type View } from '../../console/table.js';
-import { nameOr } from '../../console/views.js';
+import { type AnyEvent, EVENT_COLUMNS, EVENT_FIELDS } from '../../console/columns/events.js';
+import { tableColumns, type View } from '../../console/table.js';
 
 const statuses: Kind<string> = {
   accepts: 'statuses or status classes, separated by commas, such as 429 or 4xx,5xx',
@@ -170,80 +167,21 @@ const list = command({
   },
 });
 
-type RequestEvent = Extract<WireEvent, { kind: typeof REQUEST_EVENT_KIND }>;
-type ChangeEvent = Exclude<WireEvent, RequestEvent>;
-/** An event, with optional access to the fields that only one of the two kinds has. */
-type Shown = WireEvent &
-  Partial<Omit<RequestEvent, keyof ChangeEvent>> &
-  Partial<Omit<ChangeEvent, keyof RequestEvent>>;
+const isLast = ({ id }: { id: string }) => id === 'request';
 
-const isRequest = (event: WireEvent): event is RequestEvent => event.kind === REQUEST_EVENT_KIND;
-const ofRequest = (show: (event: RequestEvent) => string) => (event: WireEvent) =>
-  isRequest(event) ? show(event) : '';
-
-function statusTint(event: WireEvent): Tint | undefined {
-  if (!isRequest(event)) return undefined;
-  if (event.status >= 500) return 'red';
-  return event.status >= 400 ? 'yellow' : 'green';
-}
-
-function whatHappened(event: WireEvent): string {
-  if (isRequest(event)) return `${event.method} ${event.path}`;
-  const of = event.count === null ? '' : `, ${event.count}`;
-  return `${event.kind} by ${actorShown(event)}${of}`;
-}
-
-const columns: readonly TableColumn<Shown>[] = [
-  { title: 'TIME', rank: 2, width: 8, show: ({ time }) => time.slice(11, 19) },
-  { title: 'STATUS', rank: 0, width: 6, show: ofRequest(({ status }) => String(status)), tint: statusTint },
-  { title: 'WHO REFUSED', rank: 4, width: 11, show: ofRequest(refuserOf) },
-  { title: 'CODE', rank: 3, width: 15, show: ofRequest(({ code }) => code ?? ''), shrinks: true },
-  { title: 'MS', rank: 1, width: 7, show: ofRequest((it) => it.duration_ms.toFixed(0)), alignRight: true },
-  { title: 'CACHE', rank: 7, width: 5, show: ofRequest(({ cache }) => cache) },
-  {
-    title: 'TOKEN',
-    rank: 2,
-    width: 10,
-    show: ({ token_id, token_name }) => nameOr(token_name, token_id ?? ''),
-    shrinks: true,
-  },
-  {
-    title: 'PROJECT',
-    rank: 5,
-    width: 10,
-    show: ({ project_id, project_name }) => nameOr(project_name, project_id ?? ''),
-    shrinks: true,
-  },
-  { title: 'MODEL', rank: 6, width: 20, show: ofRequest(({ model }) => model ?? ''), shrinks: true },
-  { title: 'WHAT', rank: 0, show: whatHappened, fills: true },
-];
-
-const eventView: View<Shown> = {
+const eventView: View<AnyEvent> = {
   idOf: ({ id }) => id,
-  fields: [
-    'time',
-    'kind',
-    'status',
-    'outcome',
-    'code',
-    'method',
-    'path',
-    'cache',
-    'duration_ms',
-    'model',
-    'actor',
-    'count',
-    'project_id',
-    'token_id',
-    'request_id',
-    'id',
-    // New fields come last, because scripts read the others by position.
-    'token_name',
-    'project_name',
-    'error',
-    'user',
+  fields: EVENT_FIELDS,
+  columns: [
+    ...tableColumns(EVENT_COLUMNS.filter((column) => !isLast(column))),
+    // It takes the rest of the line.
+    ...tableColumns(EVENT_COLUMNS.filter(isLast)).map((column) => ({
+      ...column,
+      rank: 0,
+      shrinks: false,
+      fills: true,
+    })),
   ],
-  columns,
   details: {},
 };
 

@@ -4,14 +4,22 @@ import { EXIT, Failure, usage } from '../../console/failure.js';
 import { topWords } from '../../console/query/top-terms.js';
 import { gapsOf, PERIODS } from '../../daemon/api/top-words.js';
 import { ApiError } from '../../daemon/api/client.js';
-import type { View } from '../../console/table.js';
+import { topColumns, topFields } from '../../console/columns/top.js';
+import { tableColumns, type View } from '../../console/table.js';
 import type { TopQuery, WireTop, WireTopRow } from '../../daemon/api/contract.js';
-import { MAX_TOP_ROWS, TOP_DIMENSIONS, TOP_SORTS, TOP_WINDOWS } from '../../daemon/api/vocabulary.js';
+import {
+  MAX_TOP_ROWS,
+  TOP_DIMENSIONS,
+  TOP_SORTS,
+  TOP_WINDOWS,
+  type TopDimension,
+  type TopSort,
+  type TopWindow,
+} from '../../daemon/api/vocabulary.js';
 import { command, type Invocation } from '../command.js';
 import { checkedId, wholeIdOf } from '../ids.js';
 import { flag, type Options, text, value } from '../option.js';
 import { queryArgument, queryIn, withOptions } from '../query.js';
-import { topView } from './top-view.js';
 
 const DEFAULT_LIMIT = 20;
 
@@ -91,6 +99,22 @@ export const topCommand = command({
     return EXIT.done;
   },
 });
+
+/** @param sort what the rows are sorted by, which is always shown. */
+function topView(by: TopDimension, window: TopWindow, sort: TopSort): View<WireTopRow> {
+  return {
+    // A model belongs to several projects, so its name alone does not identify a row.
+    idOf: (row) =>
+      by === 'token'
+        ? (row.token_id ?? '-')
+        : [row.project_id, ...(by === 'model' ? [row.model ?? '-'] : [])].join(' '),
+    fields: topFields(by),
+    columns: tableColumns<WireTopRow>(
+      topColumns(by, window).map((column) => (column.sort === sort ? { ...column, rank: 0 } : column)),
+    ),
+    details: {},
+  };
+}
 
 /** An older daemon does not have this list. */
 function explained(error: unknown): never {

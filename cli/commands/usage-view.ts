@@ -1,39 +1,21 @@
 /** How `llmp usage` shows its report: sorted lines, bars, a line for the others, and the total. */
 import { barText } from '../../console/bars.js';
-import type { TableColumn, View } from '../../console/table.js';
-import { nameOr } from '../../console/views.js';
+import { type Column, text } from '../../console/columns/column.js';
+import { USAGE_COUNTS, usageColumns, type UsageCount, usageFields } from '../../console/columns/usage.js';
+import { type TableColumn, tableColumns, type View } from '../../console/table.js';
 import type { WireUsageLine } from '../../daemon/api/contract.js';
 import { exact } from '../../daemon/api/formats.js';
 import type { UsageDimension } from '../../daemon/api/vocabulary.js';
 
-// If the terminal is too narrow, the columns with the highest rank are removed first.
-const COUNTS = [
-  { field: 'requests', title: 'REQUESTS', rank: 0 },
-  { field: 'hits', title: 'HITS', rank: 4 },
-  { field: 'refused', title: 'REFUSED', rank: 3 },
-  { field: 'errors', title: 'ERRORS', rank: 1 },
-  { field: 'prompt_tokens', title: 'PROMPT', rank: 1 },
-  { field: 'completion_tokens', title: 'COMPLETION', rank: 1 },
-  // New fields come last, because scripts read the others by position.
-  { field: 'upstream_refused', title: 'UPSTREAM 4XX', rank: 3 },
-  { field: 'upstream_errors', title: 'UPSTREAM 5XX', rank: 5 },
-  { field: 'cut', title: 'CUT', rank: 6 },
-] as const;
-/** Of prompt tokens. Shown if there are some; for scripts after all other fields. */
-const PROMPT_CACHE_COUNTS = [
-  { field: 'cache_read_tokens', title: 'CACHE READ', rank: 2 },
-  { field: 'cache_write_tokens', title: 'CACHE WRITE', rank: 5.5 },
-] as const;
-const ALL_COUNTS = [...COUNTS, ...PROMPT_CACHE_COUNTS] as const;
 // A bar gives way to figures.
 const BAR_RANK = 4.5;
 const BAR_COLUMNS = 12;
 
-type CountField = (typeof ALL_COUNTS)[number]['field'];
+const COUNTS = USAGE_COUNTS.map(({ field }) => field);
 
 /** `tokens` is the sum of prompt and completion tokens. */
-export const SORT_FIELDS = ['requests', 'tokens', ...ALL_COUNTS.slice(1).map(({ field }) => field)] as const;
-export type SortField = 'tokens' | CountField;
+export const SORT_FIELDS = ['requests', 'tokens', ...COUNTS.slice(1)] as const;
+export type SortField = 'tokens' | UsageCount;
 export const DEFAULT_SORT = 'requests' satisfies SortField;
 
 /** A line for people. The label replaces the dimensions of a line that sums up others. */
@@ -49,8 +31,8 @@ export const sorted = (lines: readonly WireUsageLine[], field: SortField): WireU
   [...lines].sort((one, other) => amountOf(other, field) - amountOf(one, field));
 
 function sumOf(lines: readonly WireUsageLine[], label: string): UsageRow {
-  const total = (field: CountField) => lines.reduce((sum, line) => sum + line[field], 0);
-  const counts = Object.fromEntries(ALL_COUNTS.map(({ field }) => [field, total(field)])) as Record<CountField, number>;
+  const total = (field: UsageCount) => lines.reduce((sum, line) => sum + line[field], 0);
+  const counts = Object.fromEntries(COUNTS.map((field) => [field, total(field)])) as Record<UsageCount, number>;
   return { ...counts, label };
 }
 
@@ -68,13 +50,7 @@ export function usageView(report: Report): View<UsageRow> {
   const { by, others } = report;
   return {
     idOf: (line) => by.map((dimension) => line[FIELDS[dimension]] ?? NONE).join(' '),
-    fields: [
-      ...by.map((dimension) => FIELDS[dimension]),
-      ...COUNTS.map(({ field }) => field),
-      ...(by.includes('token') ? (['token_name'] as const) : []),
-      ...(by.includes('project') ? (['project_name'] as const) : []),
-      ...PROMPT_CACHE_COUNTS.map(({ field }) => field),
-    ],
+    fields: usageFields(by),
     columns: columnsOf(report),
     summary(items) {
       if (items.length + others.length < 2) return [];
@@ -95,46 +71,26 @@ const FIELDS = {
   day: 'day',
 } as const satisfies Record<UsageDimension, keyof WireUsageLine>;
 
-const shown = (id: string | null | undefined, name: string | null | undefined) => (id ? nameOr(name, id) : NONE);
-
-const DIMENSIONS: Record<UsageDimension, TableColumn<UsageRow>> = {
-  token: { title: 'TOKEN', rank: 0, show: ({ token_id, token_name }) => shown(token_id, token_name), shrinks: true },
-  project: {
-    title: 'PROJECT',
-    rank: 0,
-    show: ({ project_id, project_name }) => shown(project_id, project_name),
-    shrinks: true,
-  },
-  model: { title: 'MODEL', rank: 0, show: ({ model }) => model ?? NONE, shrinks: true },
-  hour: { title: 'HOUR (UTC)', rank: 0, show: ({ hour }) => (hour ?? '').slice(0, 16).replace('T', ' ') },
-  day: { title: 'DAY (UTC)', rank: 0, show: ({ day }) => (day ?? '').slice(0, 10) },
-};
-
 function columnsOf({ by, lines, others, measured }: Report): TableColumn<UsageRow>[] {
-  const isUsed = ({ field }: (typeof PROMPT_CACHE_COUNTS)[number]) =>
+  const isUsed = (field: UsageCount) =>
     isMeasured(field, measured) || [...lines, ...others].some((line) => amountOf(line, field) > 0);
-  const shownCounts = [...COUNTS, ...PROMPT_CACHE_COUNTS.filter(isUsed)];
-  const dimensions = by.map((dimension, at): TableColumn<UsageRow> => {
-    const column = DIMENSIONS[dimension];
+  const columns = usageColumns(by, isUsed).map((column): Column<UsageRow> => {
+    const at = by.findIndex((dimension) => dimension === column.id);
+    if (at === -1) return isMeasured(column.id, measured) ? { ...column, rank: 0 } : column;
+    const labelled = (label: string) => text(at === 0 ? label : '', 'dim');
     return {
       ...column,
-      show: (row, render) => (row.label === undefined ? column.show(row, render) : at === 0 ? row.label : ''),
-      tint: ({ label }) => (label === undefined ? undefined : 'dim'),
+      cell: (row, nowMs) => (row.label === undefined ? column.cell(row, nowMs) : labelled(row.label)),
     };
   });
-  const counts = shownCounts.map(({ field, title, rank }): TableColumn<UsageRow> => ({
-    title,
-    // What the report is sorted by is always shown.
-    rank: isMeasured(field, measured) ? 0 : rank,
-    show: (row) => exact(row[field]),
-    alignRight: true,
-  }));
-  if (by.length === 0) return counts;
-  const at = shownCounts.findLastIndex(({ field }) => isMeasured(field, measured)) + 1;
-  return [...dimensions, ...counts.slice(0, at), barColumn(lines, measured), ...counts.slice(at)];
+  const shown = tableColumns(columns);
+  if (by.length === 0) return shown;
+  const at = columns.findLastIndex(({ id }) => isMeasured(id, measured)) + 1;
+  return [...shown.slice(0, at), barColumn(lines, measured), ...shown.slice(at)];
 }
 
-const isMeasured = (field: CountField, measured: SortField) =>
+/** What the report is sorted by is always shown. */
+const isMeasured = (field: string, measured: SortField) =>
   measured === 'tokens' ? field === 'prompt_tokens' || field === 'completion_tokens' : field === measured;
 
 /** A bar beside what it measures. Sums of several lines have none: they would make the others too short to compare. */

@@ -56,9 +56,9 @@ describe('llmp events list', function () {
 
   it('shows a table with names, and says if nothing matches', async () => {
     const { out } = await list('--code request_limit_reached', { terminal: 160 });
-    expect(out).to.match(/^TIME +STATUS +WHO REFUSED +CODE +MS +CACHE +TOKEN +PROJECT +/);
+    expect(out).to.match(/^TIME +STATUS +WHO REFUSED +CODE +TOKEN +PROJECT +MODEL +DURATION +CACHE +REQUEST$/m);
     expect(out).to.match(
-      / 429 +llmp +request_limit_reached +\d+ +miss +nightly tests +project \d+ .* GET \/v1\/models/,
+      / 429 +llmp +request_limit_reached +nightly tests +project \d+ +\d+ ms +miss +GET \/v1\/models/,
     );
     expect((await list('--took-over 60s', { terminal: 80 })).err).to.contain('No matching events.');
   });
@@ -166,11 +166,11 @@ describe('llmp events tail', function () {
       await scene.daemon.createToken(scene.project.id);
       await eventually('three lines', () => tailing.out.split('\n').length === 4);
       const [titles = '', request = '', change = ''] = tailing.out.split('\n');
-      expect(titles).to.match(/^TIME {6}STATUS {2}WHO REFUSED {2}CODE .*MS {2}TOKEN {7}PROJECT {5}WHAT$/);
-      expect(request).to.match(/^\d\d:\d\d:\d\d {2}200 {5} +\d+ /);
-      expect(request.slice(titles.indexOf('WHAT'))).to.equal('GET /v1/models');
+      expect(titles).to.match(/^TIME {6}STATUS {2}WHO REFUSED {2}CODE {10}TOKEN {11}MODEL {9}DURATION {2}REQUEST$/);
+      expect(request).to.match(/^\d\d:\d\d:\d\d {2}200 .* \d+ ms {2}GET/);
+      expect(request.slice(titles.indexOf('REQUEST'))).to.equal('GET /v1/models');
       expect(request.slice(titles.indexOf('TOKEN'))).to.match(new RegExp(`^${scene.token.id.slice(0, 8)} `));
-      expect(change.slice(titles.indexOf('WHAT'))).to.equal('token.created by management');
+      expect(change.slice(titles.indexOf('REQUEST'))).to.equal('token.created by management');
     });
 
     it('shows names, the code and who refused a request', async () => {
@@ -187,8 +187,8 @@ describe('llmp events tail', function () {
       await scene.get();
       await eventually('two lines', () => tailing.out.split('\n').length === 4);
       const [, refused = '', unknown = ''] = tailing.out.split('\n');
-      expect(refused).to.match(/ 429 {5}llmp +request_limit_… +\d+ {2}miss {3}nightly t… {2}project/);
-      expect(unknown).to.match(/ 404 {5}provider +\d+ {2}miss /);
+      expect(refused).to.match(/ 429 {5}llmp +request_lim… {2}nightly tests {3}project .* \d+ ms {2}miss /);
+      expect(unknown).to.match(/ 404 {5}provider .* \d+ ms {2}miss /);
     });
 
     it('begins with stored events when asked to, and goes on', async () => {
@@ -207,7 +207,7 @@ describe('llmp events tail', function () {
       const tailing = await tail('events tail', { terminal: 40 });
       await scene.get();
       await eventually('a line', () => tailing.out.split('\n').length === 3);
-      expect(tailing.out.split('\n')[0]).to.include('STATUS').and.include('WHAT').and.not.include('CACHE');
+      expect(tailing.out.split('\n')[0]).to.include('STATUS').and.include('REQUEST').and.not.include('CACHE');
     });
 
     it('prints CSV with one line of titles, and ids alone, when asked to', async () => {

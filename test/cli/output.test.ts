@@ -81,12 +81,12 @@ describe('the output', () => {
       ];
       const { out } = await listing(tokens, '--no-color', { terminal: 140 });
       expect(out.split('\n').map((line) => line.trimEnd())).to.deep.equal([
-        'ID        NAME       PROJECT  STATE          EXPIRES   REQUESTS  HITS  LAST USED  CREATED  SECRET',
-        '3fa91c2e  ci-deploy  web      ● active       in 2h    4211/5000    62  3s ago     26h ago  sk-wt-abcd…wxyz',
-        '3fa91c2e  öl         web      ○ expired      2h ago   4211/5000    62  3s ago     26h ago  sk-wt-abcd…wxyz',
-        '3fa91c2e  東京       web      ✗ revoked      in 2h    4211/5000    62  3s ago     26h ago  sk-wt-abcd…wxyz',
-        '3fa91c2e  ci-deploy  web      ▲ limited      in 2h    5000/5000    62  3s ago     26h ago  sk-wt-abcd…wxyz',
-        '3fa91c2e  ci-deploy  web      ◌ project off  in 2h       4211/∞    62  never      26h ago  sk-wt-abcd…wxyz',
+        'ID        NAME       PROJECT  STATE          EXPIRES     REQUESTS  HITS  LAST USED  CREATED  SECRET',
+        '3fa91c2e  ci-deploy  web      ● active       in 2h    4,211/5,000    62  3s ago     26h ago  sk-wt-abcd…wxyz',
+        '3fa91c2e  öl         web      ○ expired      2h ago   4,211/5,000    62  3s ago     26h ago  sk-wt-abcd…wxyz',
+        '3fa91c2e  東京       web      ✗ revoked      in 2h    4,211/5,000    62  3s ago     26h ago  sk-wt-abcd…wxyz',
+        '3fa91c2e  ci-deploy  web      ▲ limited      in 2h    5,000/5,000    62  3s ago     26h ago  sk-wt-abcd…wxyz',
+        '3fa91c2e  ci-deploy  web      ◌ project off  in 2h        4,211/∞    62  never      26h ago  sk-wt-abcd…wxyz',
         '',
       ]);
     });

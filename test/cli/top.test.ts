@@ -40,14 +40,14 @@ describe('llmp top', () => {
     const { exitCode, out } = await here('top --no-color', { terminal: 140 });
     expect(exitCode).to.equal(0);
     const [titles, first, second] = out.split('\n');
-    expect(titles).to.match(/TOKEN +PROJECT +REQUESTS +ERRORS +ERROR KINDS +MODEL TOKENS +P50 +P95 +LAST USE +TREND/);
+    expect(titles).to.match(/TOKEN +PROJECT +REQUESTS +ERRORS +ERROR KINDS +MODEL TOKENS +P50 +P95 +LAST USED +TREND/);
     expect(first).to.match(/^ci +web +12,345 +7 +llmp 4, 5xx 3 +0 +- +1,731 ms .* +█$/);
     expect(second).to.match(/^0b8e7c1d +web +20 +0 /);
   });
 
   it('fits a narrow terminal, with the column that it is sorted by', async () => {
     const { out } = await here('top --sort p95 --no-color', { terminal: 60 });
-    expect(out).to.contain('P95').and.to.contain('ERRORS').and.not.to.contain('LAST USE');
+    expect(out).to.contain('P95').and.to.contain('ERRORS').and.not.to.contain('LAST USED');
     for (const line of out.split('\n')) expect(line.length).to.be.at.most(60);
   });
 

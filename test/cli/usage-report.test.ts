@@ -54,9 +54,9 @@ describe('llmp usage', () => {
 
   it('groups as requested, in every format', async () => {
     const by = 'usage --by model,token --since 24h';
-    expect((await here(by)).out).to.equal(`${token.id}\tgpt-test\t2\t0\t0\t0\t20\t6\t0\t0\t0\tci-deploy\t0\t0\n`);
+    expect((await here(by)).out).to.equal(`${token.id}\tci-deploy\tgpt-test\t2\t0\t0\t0\t0\t0\t0\t20\t6\t0\t0\n`);
     expect((await here(`${by} -o csv`)).out).to.equal(
-      `token_id,model,requests,hits,refused,errors,prompt_tokens,completion_tokens,upstream_refused,upstream_errors,cut,token_name,cache_read_tokens,cache_write_tokens\r\n${token.id},gpt-test,2,0,0,0,20,6,0,0,0,ci-deploy,0,0\r\n`,
+      `token_id,token_name,model,requests,hits,refused,errors,upstream_refused,upstream_errors,cut,prompt_tokens,completion_tokens,cache_read_tokens,cache_write_tokens\r\n${token.id},ci-deploy,gpt-test,2,0,0,0,0,0,0,20,6,0,0\r\n`,
     );
     expect((await here(`${by} -o id`)).out).to.equal(`${token.id} gpt-test\n`);
     expect(JSON.parse((await here(`${by} -o jsonl`)).out)).to.include({ token_id: token.id, model: 'gpt-test' });
@@ -66,9 +66,9 @@ describe('llmp usage', () => {
     const { out } = await here('usage --by token,project,day --no-color', { terminal: 140 });
     const [titles, line] = out.split('\n');
     expect(titles).to.match(
-      /TOKEN +PROJECT +DAY \(UTC\) +REQUESTS +HITS +REFUSED +ERRORS +PROMPT +COMPLETION +UPSTREAM 4XX/,
+      /TOKEN +PROJECT +DAY \(UTC\) +REQUESTS +HITS +REFUSED +ERRORS +UPSTREAM 4XX +UPSTREAM 5XX +CUT +PROMPT +COMPLETION/,
     );
-    expect(line).to.match(/^ci-deploy +web +\d{4}-\d\d-\d\d +2 +█+ +0 +0 +0 +20 +6 +0/);
+    expect(line).to.match(/^ci-deploy +web +\d{4}-\d\d-\d\d +2 +█+ +0 +0 +0 +0 +0 +0 +20 +6/);
   });
 
   it('filters by project, token and time', async () => {
@@ -141,7 +141,7 @@ describe('llmp usage', () => {
         ['small', '1,200', '█▏'],
         ['large', '12,345', '████████████'],
         ['mini', '7', '▏'],
-        ['-', '600', '▋'],
+        ['unknown', '600', '▋'],
         ['total', '14,152', '0'],
       ]);
       expect(out.split('\n').every((line) => line.length <= 100)).to.equal(true);

@@ -2,7 +2,7 @@
 import { choiceLines } from '../parts/choice.js';
 import type { Area } from '../parts/list.js';
 import { fitted, strip, type Strip, text } from '../parts/strip.js';
-import { columnInfo } from '../state/columns.js';
+import { columnsOf } from '../state/columns.js';
 import type { ColumnChoice } from '../state/layers.js';
 import type { Panel } from './panel.js';
 
@@ -31,7 +31,7 @@ export function columnsPanel(choice: ColumnChoice, area: Area): Panel {
 }
 
 function line({ screen }: ColumnChoice, { id, isShown }: ColumnChoice['entries'][number]): Strip {
-  const what = columnInfo(screen).find((it) => it.id === id)?.what ?? '';
+  const what = columnsOf(screen).find((it) => it.id === id)?.what ?? '';
   return strip(
     text(isShown ? '[x] ' : '[ ] ', isShown ? 'accent' : 'faint'),
     fitted([text(id.replaceAll('_', ' '), isShown ? 'plain' : 'faint')], NAME_COLUMNS),

@@ -1,18 +1,18 @@
 /** The audit screen: audit records, the newest at the bottom. */
-import { nameOr, shortId } from '../../console/views.js';
+import { AUDIT_COLUMNS } from '../../console/columns/audit.js';
+import { subjectsOf } from '../../console/columns/column.js';
+import { shortId } from '../../console/views.js';
 import type { WireAuditRecord } from '../../daemon/api/contract.js';
 import { actorShown } from '../../daemon/api/formats.js';
 import { keyOf } from '../keys/press.js';
 import type { ListColumn } from '../parts/columns.js';
 import { fact } from '../parts/facts.js';
 import { dateHour, dateTime, shortTime } from '../parts/figures.js';
-import { withFound } from '../parts/found.js';
 import { type Area, key } from '../parts/list.js';
 import type { Role } from '../parts/roles.js';
 import { strip, type Strip, text } from '../parts/strip.js';
-import { parsed } from '../state/filtering.js';
 import type { State } from '../state/state.js';
-import { type ChoosableColumn, chosenOf } from './chosen-columns.js';
+import { shownColumns, WIDE_COLUMNS } from './chosen-columns.js';
 import { feedFrame } from './feed.js';
 import { loadingText } from './tokens.js';
 
@@ -34,87 +34,34 @@ export const auditScreen = (state: State, area: Area): Strip[] =>
     area,
   );
 
-/** From this width on times and outcomes are shown in full; below it they are abbreviated. */
-const WIDE_COLUMNS = 100;
+/** From this width on there is room for hours and minutes of another day. */
 const NARROW_COLUMNS = 64;
 /** From this width on there is room for the user beside the actor. */
 const USER_COLUMNS = 112;
 
 function columnsOf(state: State, columns: number): readonly ListColumn<WireAuditRecord>[] {
-  const words = parsed(state, state.audit.filter)?.words ?? [];
   const isWide = columns >= WIDE_COLUMNS;
   const isNarrow = columns < NARROW_COLUMNS;
-  // Action, target, reason and actor are the most useful columns: the others are dropped first.
-  const all: ChoosableColumn<WireAuditRecord, 'audit'>[] = [
-    isWide
-      ? { id: 'time', title: 'TIME', rank: 0, minWidth: 19, show: (record) => strip(timeOf(record)) }
-      : {
-          id: 'time',
-          title: 'TIME',
-          rank: 0,
+  return shownColumns(state, 'audit', AUDIT_COLUMNS, {
+    filter: state.audit.filter,
+    own: {
+      ...(!isWide && {
+        time: {
           minWidth: isNarrow ? 8 : 11,
           show: (record) => strip(shortTime(timeOf(record), state.nowMs, isNarrow)),
         },
-    { id: 'action', title: 'ACTION', rank: 0, minWidth: isWide ? 17 : 16, show: ({ action }) => strip(action) },
-    isWide
-      ? {
-          id: 'outcome',
-          title: 'OUTCOME',
-          rank: 1,
-          minWidth: 7,
-          show: ({ outcome }) => strip(text(outcome, roleOf(outcome))),
-        }
-      : {
-          id: 'outcome',
-          title: '',
-          rank: 1,
-          minWidth: 1,
-          show: ({ outcome }) => outcomeMark(outcome),
-        },
-    {
-      id: 'actor',
-      title: 'ACTOR',
-      rank: 4,
-      minWidth: columns >= USER_COLUMNS ? 22 : isWide ? 10 : 12,
-      maxWidth: 30,
-      // Where there is no room for both, who it was says more than the program.
-      show: (record) => strip(columns < USER_COLUMNS ? (record.user ?? record.actor) : actorShown(record)),
+        outcome: { title: '', minWidth: 1, show: ({ outcome }) => outcomeMark(outcome) },
+      }),
+      action: { minWidth: isWide ? 17 : 16 },
+      actor: {
+        minWidth: columns >= USER_COLUMNS ? 22 : isWide ? 10 : 12,
+        // Where there is no room for both, who it was says more than the program.
+        show: (record) => strip(columns < USER_COLUMNS ? (record.user ?? record.actor) : actorShown(record)),
+      },
+      target: { minWidth: isWide ? 18 : 12, show: subjectAndCount },
+      reason: { minWidth: isWide ? 14 : 12 },
     },
-    {
-      id: 'target',
-      title: 'TARGET',
-      rank: 2,
-      minWidth: isWide ? 18 : 12,
-      maxWidth: 28,
-      show: about,
-    },
-    { id: 'from', title: 'FROM', rank: 6, minWidth: 15, show: ({ client_ip: ip }) => strip(ip ?? '') },
-    {
-      id: 'reason',
-      title: 'REASON',
-      rank: 3,
-      minWidth: isWide ? 14 : 12,
-      maxWidth: 80,
-      show: ({ reason }) => withFound(reason ?? '', words),
-    },
-    {
-      id: 'project',
-      title: 'PROJECT',
-      rank: 7,
-      minWidth: 9,
-      maxWidth: 24,
-      show: ({ project_name: name }) => strip(name),
-    },
-    {
-      id: 'request',
-      title: 'REQUEST ID',
-      rank: 7,
-      minWidth: 10,
-      maxWidth: 36,
-      show: ({ request_id: id }) => strip(id),
-    },
-  ];
-  return chosenOf(state, 'audit', all);
+  });
 }
 
 const SIGNS: Partial<Record<string, string>> = { success: '●', denied: '▲', error: '✗' };
@@ -125,11 +72,12 @@ export const outcomeMark = (outcome: string): Strip => strip(text(SIGNS[outcome]
 const timeOf = ({ action, time }: WireAuditRecord): string =>
   action === 'token.use' ? dateHour(time) : dateTime(time);
 
-/** The token, or else the project, that a record is about. */
-function about({ token_id, token_name, project_id, project_name, count }: WireAuditRecord): Strip {
+function subjectAndCount({ count, ...record }: WireAuditRecord): Strip {
+  const { token, project } = subjectsOf(record);
+  const subject = token ?? project;
   const many = count !== null && count > 1 && text(` ×${count}`, 'faint');
-  if (token_id !== null) return strip(token_name ?? text(shortId(token_id), 'faint'), many);
-  return project_id === null ? strip(many) : strip(nameOr(project_name, project_id), many);
+  if (!subject) return strip(record.client_ip, many);
+  return strip(subject.name ?? text(shortId(subject.id), 'faint'), many);
 }
 
 /** A name in front of an ID. */

@@ -5,6 +5,7 @@ import { authTitle, missingUsageTitle, providerTitle } from '../../daemon/api/pr
 import { counted, exact, relativeTime } from '../../daemon/api/formats.js';
 import { beginsLate, gapsOf } from '../../daemon/api/top-words.js';
 import { bar } from '../parts/charts.js';
+import { trend } from '../parts/cells.js';
 import { fact } from '../parts/facts.js';
 import { clockTime, count, dateTime, percent } from '../parts/figures.js';
 import { framed } from '../parts/frame.js';
@@ -17,7 +18,6 @@ import { daemonNow, type ProjectDetail, type State } from '../state/state.js';
 import { hourChart, hoursOf, totals } from './hours.js';
 import { recordLines } from './record-line.js';
 import { loadingText } from './tokens.js';
-import { trend } from './trend.js';
 
 const CHART_ROWS = 4;
 const NAME_COLUMNS = 9;
@@ -100,7 +100,7 @@ function lastMinutes({ top: { isUnsupported } }: State, { now }: ProjectDetail):
   return strip(
     text(exact(requests), 'strong'),
     ` request${requests === 1 ? '' : 's'} in the last 5 minutes  `,
-    row && trend(row, row.history.length),
+    row && trend({ history: row.history, errors: row.error_history }, row.history.length),
     errors > 0 && text(`  ${counted(errors, 'error')}`, 'bad'),
     text(gapsShown(now), 'faint'),
   );

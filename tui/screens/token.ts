@@ -1,7 +1,9 @@
 /** The detail screen of a token. */
-import { TOKEN_LINES } from '../../console/views.js';
+import type { Column } from '../../console/columns/column.js';
+import { TOKEN_LINES } from '../../console/columns/tokens.js';
 import type { WireAuditRecord, WireToken } from '../../daemon/api/contract.js';
 import { getCommand } from '../keys/tokens.js';
+import { cellStrip } from '../parts/cells.js';
 import { bar, columnChart } from '../parts/charts.js';
 import { fact } from '../parts/facts.js';
 import { exact, relativeTime, revocationShown } from '../../daemon/api/formats.js';
@@ -117,22 +119,19 @@ function lastMinute(state: State): Strip {
 
 function identity(state: State, token: WireToken): Strip[] {
   return [
-    ...TOKEN_LINES.map(([property, name]) => fact(name, shown(state, token, property), NAME_COLUMNS)),
+    ...TOKEN_LINES.map((column) => fact(column.title.toLowerCase(), shown(state, token, column), NAME_COLUMNS)),
     fact('command', strip(getCommand(state), text('  Y copies it', 'faint')), NAME_COLUMNS),
   ];
 }
 
-function shown(state: State, token: WireToken, property: keyof WireToken): Strip {
-  const value = token[property];
-  if (property === 'project_id') {
-    return strip(token.project_name, '  ', text(token.project_id, 'faint'));
-  }
-  if (property.endsWith('_at')) {
-    if (value === null) return strip(text('never', 'faint'));
-    const at = String(value);
-    return strip(dateTime(at), text(`  ${relativeTime(at, daemonNow(state))}`, 'faint'));
-  }
-  return value === null ? strip(text('–', 'faint')) : strip(String(value));
+function shown(state: State, token: WireToken, column: Column<WireToken>): Strip {
+  const nowMs = daemonNow(state);
+  const cell = column.cell(token, nowMs);
+  if (column.id === 'id') return strip(token.id);
+  if (cell.kind === 'project') return strip(token.project_name, '  ', text(token.project_id, 'faint'));
+  if (cell.kind === 'distance' && cell.at !== null)
+    return strip(dateTime(cell.at), text(`  ${relativeTime(cell.at, nowMs)}`, 'faint'));
+  return cellStrip(cell, { nowMs, words: [], isNarrow: false });
 }
 
 function used(state: State, { usage }: TokenDetail, columns: number): Strip[] {

@@ -1,5 +1,5 @@
 /** The detail of one token: its requests and their data. */
-import { TOKEN_LINES } from '../../console/views.js';
+import { TOKEN_LINES } from '../../console/columns/tokens.js';
 import type { WireEvent, WireToken, WireUsageLine } from '../../daemon/api/contract.js';
 import { REQUEST_EVENT_KIND } from '../../daemon/api/vocabulary.js';
 import type { Effect, DataRequest, Failure, Stream, TokenHistory } from './exchange.js';

@@ -126,7 +126,7 @@ describe('projects screen', () => {
   it('shows name, state, figures, the provider and the end of the key', () => {
     const { state } = scene({ tab: 'projects', columns: 120 });
     const text = screenText(state);
-    expect(text).to.match(/batch +◌ project off +2\/3 +0 +0 +never +default +…9f2c +30d ago/);
+    expect(text).to.match(/batch +◌ inactive +2\/3 +0 +0 +never +default +…9f2c +30d ago/);
     expect(text).to.match(/web +● active/);
   });
 
@@ -141,16 +141,16 @@ describe('audit and events screens', () => {
     [100, 30],
     [120, 40],
   ] as const) {
-    it(`show action, target and reason at ${columns}x${rows} (finding A9)`, () => {
+    it(`show action, subject and reason at ${columns}x${rows} (finding A9)`, () => {
       const text = screenText(scene({ tab: 'audit', columns, rows }).state);
-      expect(text).to.match(/TIME +ACTION .*TARGET .*REASON/);
+      expect(text).to.match(/TIME +ACTION .*SUBJECT .*REASON/);
       expect(text).to.match(/token\.revoke .* cli .* ci-deploy .*leaked in CI/);
     });
   }
 
-  it('show action and target at 50x10 (finding A9)', () => {
+  it('show action and subject at 50x10 (finding A9)', () => {
     const text = screenText(scene({ tab: 'audit', columns: 50, rows: 10 }).state);
-    expect(text).to.match(/TIME +ACTION .*TARGET/);
+    expect(text).to.match(/TIME +ACTION .*SUBJECT/);
   });
 
   it('show the newest at the bottom, and follow it', () => {

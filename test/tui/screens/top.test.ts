@@ -12,7 +12,7 @@ describe('the Top screen', () => {
   it('shows figures, kinds of errors and the trend of each token', () => {
     const [, , title, heads, first] = lines({ columns: 130 });
     expect(title).to.contain('┌ Tokens, last hour ─');
-    expect(heads).to.match(/TOKEN +PROJECT +REQUESTS +ERRORS ▼ +ERROR KINDS +MODEL TOKENS +P50 +P95 +LAST USE +TREND/);
+    expect(heads).to.match(/TOKEN +PROJECT +REQUESTS +ERRORS ▼ +ERROR KINDS +MODEL TOKENS +P50 +P95 +LAST USED +TREND/);
     expect(first).to.match(
       /> {2}ci-deploy +web +4,211 +61 +llmp 40 {2}4xx 21 +1\.20M +412 ms +1,890 ms +now +[▁▂▃▄▅▆▇█]{10} /,
     );

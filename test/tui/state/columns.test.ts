@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import stringWidth from 'string-width';
-import { COLUMNS, columnInfo } from '../../../tui/state/columns.js';
+import { isShownBy } from '../../../console/columns/column.js';
+import { COLUMNS, columnsOf } from '../../../tui/state/columns.js';
 import { NOTHING_SAVED, type Saved, SAVED_SCREENS, type SavedView } from '../../../tui/state/saved.js';
 import { layer } from '../../../tui/state/state.js';
 import { screenText } from '../screens/rendering.js';
@@ -25,18 +26,18 @@ const down = (count: number) => Array.from({ length: count }, () => 'j');
 describe('the columns of a list', () => {
   for (const screen of SAVED_SCREENS) {
     it(`can all be shown on ${screen}, each with a description`, () => {
-      const ids = columnInfo(screen).map(({ id }) => id);
+      const ids = columnsOf(screen).map(({ id }) => id);
       expect(new Set(ids).size).to.equal(ids.length);
       const all = withSaved({ columns: { [screen]: ids } }, { tab: screen, columns: 600 });
       expect(titles(all), ids.join()).to.have.length(ids.length);
-      for (const { id, what } of columnInfo(screen)) {
+      for (const { id, what } of columnsOf(screen)) {
         expect(id).to.match(/^[a-z]+(?:_[a-z]+)*$/);
         expect(what).to.match(/^[^\s].*[^\s.]$/);
       }
     });
 
     it(`are the default ones on ${screen}, without the optional ones`, () => {
-      const shown = columnInfo(screen).filter(({ isOptional }) => isOptional !== true);
+      const shown = columnsOf(screen).filter((column) => isShownBy(column, 'tui'));
       expect(titles(withSaved({}, { tab: screen, columns: 600 }))).to.have.length(shown.length);
     });
   }
@@ -71,9 +72,9 @@ describe('the columns of a list', () => {
   it('of chosen ones, the last are left out on a narrow screen', () => {
     const saved = { columns: { tokens: ['requests', 'hits', 'name', 'expiry', 'issued', 'secret'] } };
     expect(titles(withSaved(saved, { columns: 200 }))).to.deep.equal([
-      ...['REQUESTS', 'HITS', 'NAME', 'EXPIRY', 'ISSUED', 'SECRET'],
+      ...['REQUESTS', 'HITS', 'NAME', 'EXPIRY ▲', 'ISSUED', 'SECRET'],
     ]);
-    expect(titles(withSaved(saved, { columns: 66 }))).to.deep.equal(['REQUESTS', 'HITS', 'NAME', 'EXPIRY']);
+    expect(titles(withSaved(saved, { columns: 66 }))).to.deep.equal(['REQUESTS', 'HITS', 'NAME', 'EXPIRY ▲']);
   });
 
   it('are not changed by escape', () => {

@@ -1,0 +1,114 @@
+/** The fields and columns of audit records. */
+import type { WireAuditRecord } from '../../daemon/api/contract.js';
+import { actorShown } from '../../daemon/api/formats.js';
+import { columnsOf, count, IN_TERMINALS, ON_REQUEST, subjectsOf, text, type Tint } from './column.js';
+
+/** All fields, in the order of exports. New ones come last, because scripts read the others by position. */
+export const AUDIT_FIELDS = Object.keys({
+  time: true,
+  action: true,
+  actor: true,
+  outcome: true,
+  project_id: true,
+  token_id: true,
+  obfuscated: true,
+  request_id: true,
+  client_ip: true,
+  reason: true,
+  count: true,
+  details: true,
+  id: true,
+  user: true,
+  token_name: true,
+  project_name: true,
+} satisfies Record<keyof WireAuditRecord, true>) as (keyof WireAuditRecord)[];
+
+const OUTCOME_TINTS: Partial<Record<string, Tint>> = { denied: 'yellow', error: 'red' };
+
+// Action, subject, reason and actor are the most useful columns: the others are left out first.
+export const AUDIT_COLUMNS = columnsOf<WireAuditRecord>()({
+  time: {
+    title: 'Time',
+    what: 'time',
+    rank: 0,
+    width: 19,
+    key: 'since',
+    // Uses are recorded by the hour: a time of day would look like that of a single request.
+    cell: ({ time: at, action }) => ({ kind: 'time', at, isHour: action === 'token.use' }),
+  },
+  action: {
+    title: 'Action',
+    what: 'what was done',
+    rank: 0,
+    width: 17,
+    key: 'action',
+    cell: ({ action }) => text(action),
+  },
+  outcome: {
+    title: 'Outcome',
+    what: 'whether it was done',
+    rank: 1,
+    width: 7,
+    key: 'outcome',
+    cell: ({ outcome }) => text(outcome, OUTCOME_TINTS[outcome]),
+  },
+  actor: {
+    title: 'Actor',
+    what: 'who did it',
+    rank: 4,
+    width: [9, 30],
+    key: 'actor',
+    cell: (record) => text(actorShown(record)),
+  },
+  // The ID is older than the title.
+  target: {
+    title: 'Subject',
+    what: 'the token or project that it concerns',
+    rank: 2,
+    width: [9, 28],
+    key: 'token',
+    cell: (record) => ({ kind: 'subject', ...subjectsOf(record), text: record.client_ip }),
+  },
+  from: {
+    title: 'From',
+    what: "the caller's address",
+    shownBy: IN_TERMINALS,
+    rank: 6,
+    width: 15,
+    cell: ({ client_ip: ip }) => text(ip),
+  },
+  count: {
+    title: 'Count',
+    what: 'how many tokens, responses or requests it concerns',
+    shownBy: ['cli'],
+    rank: 6,
+    width: 5,
+    alignRight: true,
+    cell: ({ count: many }) => (many === null ? text(null) : count(many)),
+  },
+  reason: {
+    title: 'Reason',
+    what: 'the reason that was given',
+    rank: 3,
+    width: [9, 80],
+    isSearched: true,
+    cell: ({ reason }) => text(reason),
+  },
+  project: {
+    title: 'Project',
+    what: 'name of the project',
+    shownBy: ON_REQUEST,
+    rank: 7,
+    width: [9, 24],
+    key: 'project',
+    cell: ({ project_name: name }) => text(name),
+  },
+  request: {
+    title: 'Request ID',
+    what: 'ID of the request',
+    shownBy: ON_REQUEST,
+    rank: 7,
+    width: [10, 36],
+    cell: ({ request_id: id }) => ({ kind: 'code', text: id }),
+  },
+});

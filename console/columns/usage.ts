@@ -1,0 +1,70 @@
+/** The fields and columns of the usage report. */
+import type { WireUsageLine } from '../../daemon/api/contract.js';
+import type { UsageDimension } from '../../daemon/api/vocabulary.js';
+import { type Cell, type Column, count, text } from './column.js';
+
+type Field = keyof WireUsageLine;
+
+const IDENTITIES = {
+  token: ['token_id', 'token_name'],
+  project: ['project_id', 'project_name'],
+  model: ['model'],
+  hour: ['hour'],
+  day: ['day'],
+} as const satisfies Record<UsageDimension, readonly Field[]>;
+
+/** The counts of a line. If the terminal is too narrow, those with the highest rank are left out first. */
+export const USAGE_COUNTS = [
+  { field: 'requests', title: 'Requests', rank: 0 },
+  { field: 'hits', title: 'Cache hits', shortTitle: 'HITS', rank: 4 },
+  { field: 'refused', title: 'Refused', rank: 3 },
+  { field: 'errors', title: 'Errors', rank: 1 },
+  { field: 'upstream_refused', title: 'Upstream refused', shortTitle: 'UPSTREAM 4XX', rank: 3 },
+  { field: 'upstream_errors', title: 'Upstream errors', shortTitle: 'UPSTREAM 5XX', rank: 5 },
+  { field: 'cut', title: 'Cut', rank: 6 },
+  { field: 'prompt_tokens', title: 'Prompt tokens', shortTitle: 'PROMPT', rank: 1 },
+  { field: 'completion_tokens', title: 'Completion tokens', shortTitle: 'COMPLETION', rank: 1 },
+  // Of prompt tokens. Shown if there are some.
+  { field: 'cache_read_tokens', title: 'Prompt cache read', shortTitle: 'CACHE READ', rank: 2, isRare: true },
+  { field: 'cache_write_tokens', title: 'Prompt cache written', shortTitle: 'CACHE WRITE', rank: 5.5, isRare: true },
+] as const satisfies readonly { field: Field; title: string; shortTitle?: string; rank: number; isRare?: boolean }[];
+
+export type UsageCount = (typeof USAGE_COUNTS)[number]['field'];
+
+/** What the lines are, and their counts, in the order of exports. */
+export const usageFields = (by: readonly UsageDimension[]): Field[] => [
+  ...by.flatMap((dimension): readonly Field[] => IDENTITIES[dimension]),
+  ...USAGE_COUNTS.map(({ field }) => field),
+];
+
+const UNKNOWN = text('unknown', 'dim');
+
+const named = (kind: 'token' | 'project', id: string | null | undefined, name: string | null | undefined): Cell =>
+  id ? { kind, of: { id, name: name ?? null } } : UNKNOWN;
+
+const CELLS: Record<UsageDimension, { title: string; cell: (line: WireUsageLine) => Cell }> = {
+  token: { title: 'Token', cell: ({ token_id: id, token_name: name }) => named('token', id, name) },
+  project: { title: 'Project', cell: ({ project_id: id, project_name: name }) => named('project', id, name) },
+  model: { title: 'Model', cell: ({ model }) => (model ? text(model) : UNKNOWN) },
+  hour: { title: 'Hour (UTC)', cell: ({ hour = '' }) => text(hour.slice(0, 16).replace('T', ' ')) },
+  day: { title: 'Day (UTC)', cell: ({ day = '' }) => text(day.slice(0, 10)) },
+};
+
+/** @param isShown whether a rare count is shown. */
+export function usageColumns(
+  by: readonly UsageDimension[],
+  isShown: (field: UsageCount) => boolean,
+): Column<WireUsageLine>[] {
+  const counts = USAGE_COUNTS.filter((it) => !('isRare' in it) || isShown(it.field));
+  return [
+    ...by.map((id) => ({ id, what: id, rank: 0, width: [16, 32] as const, ...CELLS[id] })),
+    ...counts.map(({ field, ...column }) => ({
+      ...column,
+      id: field,
+      what: field,
+      width: 1,
+      alignRight: true,
+      cell: (line: WireUsageLine) => count(line[field]),
+    })),
+  ];
+}
