@@ -14,15 +14,12 @@ import { ProxyFixture } from '../support/proxy-fixture.js';
 const letters = (count: number) => 'aB3dE6gH9jK2mN5pQ8rS1tU4vW7xY0z'.repeat(2).slice(0, count);
 
 describe('the recorded model of a request', () => {
-  let scene: ProxyFixture;
-
   const otherKey = canary('upstream');
 
+  const scene = ProxyFixture.forEachTest({ ENABLE_METRICS: 'true' });
   beforeEach(async () => {
-    scene = await ProxyFixture.open({ ENABLE_METRICS: 'true' });
     await scene.daemon.createProject({ name: 'another', api_key: otherKey });
   });
-  afterEach(() => scene.close());
 
   const chat = async (body: object | string, secret = scene.secret, type = 'application/json') => {
     const text = typeof body === 'string' ? body : JSON.stringify(body);

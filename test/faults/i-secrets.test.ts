@@ -3,7 +3,7 @@ import { ConnectionError, ConnectionRefusedError, QueryTypes } from 'sequelize';
 import type { WireProblem } from '../../daemon/api/contract.js';
 import { mintSecret } from '../../daemon/core/token.js';
 import { canary, secretsIn } from '../support/canaries.js';
-import { MANAGEMENT_TOKEN, recordingLog, startDaemon, type TestDaemon } from '../support/daemon.js';
+import { daemonForSuite, MANAGEMENT_TOKEN, recordingLog, startDaemon } from '../support/daemon.js';
 import { inspect, inspectFiles, leaksOf } from '../support/leaks.js';
 import { auditOf, bodyOf, problemOf, rawRequest, type RawRequest, write } from '../support/management.js';
 import { makeDatabaseUnreachable } from '../support/database-outage.js';
@@ -157,12 +157,7 @@ describe('I: secrets that a client of /v1 sends are not kept anywhere', () => {
 });
 
 describe('I: secrets', () => {
-  let daemon: TestDaemon;
-
-  before(async () => {
-    daemon = await startDaemon();
-  });
-  after(() => daemon.stop());
+  const daemon = daemonForSuite();
 
   /** Which secrets leaked where, including the audit records and the files of the database. */
   const leaksWith = (action: () => Promise<unknown>) =>

@@ -41,12 +41,8 @@ function expectUnavailable(answer: TestResponse): void {
 
 describe('J: an SQLite database', function () {
   this.timeout(60_000);
-  let scene: ProxyFixture;
 
-  beforeEach(async () => {
-    scene = await ProxyFixture.open({ AUDIT_LOG_FILE: '', AUDIT_USE_LOG_FILE: '' });
-  });
-  afterEach(() => scene.close());
+  const scene = ProxyFixture.forEachTest({ AUDIT_LOG_FILE: '', AUDIT_USE_LOG_FILE: '' });
 
   const create = (daemon = scene.daemon) => daemon.manage('POST', '/manage/tokens', { project_id: scene.project.id });
 

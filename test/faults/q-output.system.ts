@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import { llmp } from '../cli/captured.js';
 import { ended, MAIN, start } from '../cli/processes.js';
 import { answerJson, type StandIn, startStandIn } from '../cli/stand-in.js';
-import { MANAGEMENT_TOKEN, startDaemon, temporaryFolder, type TestDaemon, UPSTREAM_KEY } from '../support/daemon.js';
+import { daemonForEachTest, MANAGEMENT_TOKEN, temporaryFolder, UPSTREAM_KEY } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
 import { aWireToken } from '../support/factories.js';
 
@@ -150,14 +150,12 @@ describe('Q: output of the command line', () => {
   }
 
   describe('of a daemon', () => {
-    let daemon: TestDaemon;
     let env: NodeJS.ProcessEnv;
 
-    beforeEach(async () => {
-      daemon = await startDaemon();
+    const daemon = daemonForEachTest();
+    beforeEach(() => {
       env = { LLMP_SERVER: daemon.url, MANAGEMENT_TOKEN };
     });
-    afterEach(() => daemon.stop());
 
     it('Q03 with -o json stdout is one JSON value and stderr is empty; an error is one JSON value on stderr', async function () {
       this.timeout(60_000);

@@ -207,6 +207,26 @@ export async function startDaemon({
   };
 }
 
+/** A daemon for all tests of a suite. Its properties are there when the tests run. @param options are asked for when it starts. */
+export function daemonForSuite(options: () => TestDaemonOptions = () => ({})): TestDaemon {
+  const daemon = {} as TestDaemon;
+  before(() => begin(daemon, options()));
+  after(() => daemon.stop());
+  return daemon;
+}
+
+/** A new daemon for each test of a suite. @see daemonForSuite */
+export function daemonForEachTest(options: () => TestDaemonOptions = () => ({})): TestDaemon {
+  const daemon = {} as TestDaemon;
+  beforeEach(() => begin(daemon, options()));
+  afterEach(() => daemon.stop());
+  return daemon;
+}
+
+async function begin(daemon: TestDaemon, options: TestDaemonOptions): Promise<void> {
+  Object.defineProperties(daemon, Object.getOwnPropertyDescriptors(await startDaemon(options)));
+}
+
 let migrated: Promise<string> | undefined;
 
 /** The path of a database with all tables and no rows, to be copied. Making the tables takes longer than the rest of a start. */

@@ -8,30 +8,48 @@ import { eventually } from './eventually.js';
 import { type Provider, startProvider } from './provider.js';
 import { ask, chunk, type Fields, head, type RawResponse, RawClient } from './raw.js';
 
+/** Settings of the daemon, known at once or when it is started. */
+type Settings = Environment | (() => Environment | Promise<Environment>);
+
 /** The set-up of a test of /v1: a client, a daemon, a provider, and a project with a token. */
 export class ProxyFixture {
-  readonly provider: Provider;
-  readonly daemon: TestDaemon;
+  provider!: Provider;
+  daemon!: TestDaemon;
   project!: WireProject;
   /** A new one for each test. */
   token!: WireTokenCreated;
   readonly #clients: RawClient[] = [];
 
-  private constructor(provider: Provider, daemon: TestDaemon) {
-    this.provider = provider;
-    this.daemon = daemon;
-  }
-
   /** @param upstream in place of the scene's own provider. */
   static async open(env: Environment = {}, upstream?: string, redisCommandMs?: number): Promise<ProxyFixture> {
-    const provider = await startProvider();
-    const scene = new ProxyFixture(
-      provider,
-      await startDaemon({ upstream: upstream ?? provider.url, env, redisCommandMs }),
-    );
-    scene.project = await scene.daemon.createProject();
-    await scene.begin();
+    const scene = new ProxyFixture();
+    await scene.#open(env, upstream, redisCommandMs);
     return scene;
+  }
+
+  /** One for all tests of a suite, with a new token for each. */
+  static forSuite(env: Settings = {}, redisCommandMs?: number): ProxyFixture {
+    const scene = new ProxyFixture();
+    before(async () => scene.#open(typeof env === 'function' ? await env() : env, undefined, redisCommandMs));
+    beforeEach(() => scene.begin());
+    afterEach(() => scene.end());
+    after(() => scene.close());
+    return scene;
+  }
+
+  /** A new one for each test of a suite. */
+  static forEachTest(env: Settings = {}): ProxyFixture {
+    const scene = new ProxyFixture();
+    beforeEach(async () => scene.#open(typeof env === 'function' ? await env() : env));
+    afterEach(() => scene.close());
+    return scene;
+  }
+
+  async #open(env: Environment, upstream?: string, redisCommandMs?: number): Promise<void> {
+    this.provider = await startProvider();
+    this.daemon = await startDaemon({ upstream: upstream ?? this.provider.url, env, redisCommandMs });
+    this.project = await this.daemon.createProject();
+    await this.begin();
   }
 
   /** Runs before each test. */

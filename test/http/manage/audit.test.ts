@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { WireProject, WireTokenCreated } from '../../../daemon/api/contract.js';
 import { canary } from '../../support/canaries.js';
-import { startDaemon, type TestResponse, type TestDaemon, UPSTREAM_KEY } from '../../support/daemon.js';
+import { daemonForEachTest, type TestResponse, UPSTREAM_KEY } from '../../support/daemon.js';
 import {
   type AuditRow,
   auditOf,
@@ -15,16 +15,14 @@ import {
 const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000';
 
 describe('the audit log in the database', () => {
-  let daemon: TestDaemon;
   let project: WireProject;
   let token: WireTokenCreated;
 
+  const daemon = daemonForEachTest();
   beforeEach(async () => {
-    daemon = await startDaemon();
     project = await daemon.createProject({ name: 'Alpha' });
     token = await daemon.createToken(project.id, { name: 'nightly', max_requests: 5 });
   });
-  afterEach(() => daemon.stop());
 
   const pathOf = { project: () => `/manage/projects/${project.id}`, token: () => `/manage/tokens/${token.id}` };
 

@@ -1,21 +1,19 @@
 import { expect } from 'chai';
 import type { WireProject, WireTokenCreated } from '../../../daemon/api/contract.js';
 import { canary } from '../../support/canaries.js';
-import { startDaemon, type TestDaemon } from '../../support/daemon.js';
+import { daemonForEachTest } from '../../support/daemon.js';
 import { eventually } from '../../support/eventually.js';
 import { problemOf, rawRequest, write } from '../../support/management.js';
 
 describe('conditional requests of management', () => {
-  let daemon: TestDaemon;
   let project: WireProject;
   let token: WireTokenCreated;
 
+  const daemon = daemonForEachTest();
   beforeEach(async () => {
-    daemon = await startDaemon();
     project = await daemon.createProject();
     token = await daemon.createToken(project.id, { duration_hours: 1 });
   });
-  afterEach(() => daemon.stop());
 
   const paths = () => ({
     'the list of projects': '/manage/projects?limit=1',

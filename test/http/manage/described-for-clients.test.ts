@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { operations as declared } from '../../../daemon/api/operations.js';
 import type { WireProject, WireToken } from '../../../daemon/api/contract.js';
-import { startDaemon, type TestDaemon } from '../../support/daemon.js';
+import { daemonForSuite } from '../../support/daemon.js';
 import { DESCRIPTION, type Described, expectShape, resolved, type Shape } from '../../support/description.js';
 import { bodyOf, problemOf, rawRequest } from '../../support/management.js';
 
@@ -29,15 +29,13 @@ function* everyObject(at: unknown, where = '#'): Generator<[string, Record<strin
 }
 
 describe('the description, for client generators', () => {
-  let daemon: TestDaemon;
   let project: WireProject;
   let token: WireToken;
+  const daemon = daemonForSuite();
   before(async () => {
-    daemon = await startDaemon();
     project = await daemon.createProject();
     token = await daemon.createToken(project.id);
   });
-  after(() => daemon.stop());
 
   it('has no aliases, which the daemon still accepts', async () => {
     for (const { described } of operations) {

@@ -7,7 +7,7 @@ import { expect } from 'chai';
 import * as z from 'zod';
 import type { WireProject } from '../../../daemon/api/contract.js';
 import { type Route, ROUTES } from '../../../daemon/api/routes.js';
-import { startDaemon, type TestResponse, type TestDaemon } from '../../support/daemon.js';
+import { daemonForSuite, startDaemon, type TestResponse } from '../../support/daemon.js';
 import { type Described, DESCRIPTION, expectDescribed, resolved } from '../../support/description.js';
 import { problemOf, rawRequest } from '../../support/management.js';
 import { aProject } from '../../support/factories.js';
@@ -32,14 +32,12 @@ const theListOfTokens = () => operations.find(({ described }) => described.opera
 const ROOT = resolve(import.meta.dirname, '../../../..');
 
 describe('the description of the management API', () => {
-  let daemon: TestDaemon;
   let project: WireProject;
 
+  const daemon = daemonForSuite();
   before(async () => {
-    daemon = await startDaemon();
     project = await daemon.createProject();
   });
-  after(() => daemon.stop());
 
   it('is OpenAPI 3.1 at /manage/openapi.json, and needs the management token', async () => {
     const answer = await daemon.manage('GET', '/manage/openapi.json');

@@ -8,7 +8,7 @@ import type { Refusal } from '../../../daemon/core/refusal.js';
 import { EventStreams, type Feed, type StreamedEvent } from '../../../daemon/http/manage/event-streams.js';
 import { canary } from '../../support/canaries.js';
 import { TestClock } from '../../support/clock.js';
-import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../../support/daemon.js';
+import { daemonForEachTest, MANAGEMENT_TOKEN } from '../../support/daemon.js';
 import { eventually } from '../../support/eventually.js';
 import { problemOf } from '../../support/management.js';
 
@@ -262,11 +262,7 @@ describe('streams of events', function () {
 });
 
 describe('streams of events of a daemon', () => {
-  let daemon: TestDaemon;
-  beforeEach(async () => {
-    daemon = await startDaemon();
-  });
-  afterEach(() => daemon.stop());
+  const daemon = daemonForEachTest();
 
   for (const path of ['/manage/audit/stream', '/manage/events/stream']) {
     const headers = { authorization: `Bearer ${MANAGEMENT_TOKEN}`, 'x-request-id': 'mine' };

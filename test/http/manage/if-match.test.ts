@@ -5,23 +5,21 @@ import { ApiError, etagOf, ManagementClient } from '../../../daemon/api/client.j
 import { operations } from '../../../daemon/api/operations.js';
 import { canSucceed, type Operation } from '../../../daemon/api/operation.js';
 import { canary } from '../../support/canaries.js';
-import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../../support/daemon.js';
+import { daemonForEachTest, MANAGEMENT_TOKEN } from '../../support/daemon.js';
 import { DESCRIPTION, resolved } from '../../support/description.js';
 import { bodyOf, problemOf, rawRequest } from '../../support/management.js';
 
 const OLD = `"${'x'.repeat(65)}"`;
 
 describe('If-Match', () => {
-  let daemon: TestDaemon;
   let project: WireProject;
   let token: WireTokenCreated;
 
+  const daemon = daemonForEachTest();
   beforeEach(async () => {
-    daemon = await startDaemon();
     project = await daemon.createProject();
     token = await daemon.createToken(project.id);
   });
-  afterEach(() => daemon.stop());
 
   const tokenPath = () => `/manage/tokens/${token.id}`;
   const projectPath = () => `/manage/projects/${project.id}`;

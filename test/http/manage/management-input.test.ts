@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { WireProject } from '../../../daemon/api/contract.js';
 import { canary } from '../../support/canaries.js';
-import { startDaemon, type TestDaemon, UPSTREAM_KEY } from '../../support/daemon.js';
+import { daemonForSuite, UPSTREAM_KEY } from '../../support/daemon.js';
 import { bodyOf, problemOf, rawRequest, type RawRequest, storedIn } from '../../support/management.js';
 
 const JSON_TYPE = { 'content-type': 'application/json' };
@@ -9,16 +9,14 @@ const JSON_TYPE = { 'content-type': 'application/json' };
 const SECRET = canary('upstream');
 
 describe('input of the management API', () => {
-  let daemon: TestDaemon;
   let project: WireProject;
   let stored: Record<string, object[]>;
 
+  const daemon = daemonForSuite();
   before(async () => {
-    daemon = await startDaemon();
     project = await daemon.createProject();
     await daemon.createToken(project.id);
   });
-  after(() => daemon.stop());
 
   // Invalid input never stores anything: no row, no change, no audit record.
   beforeEach(async () => {

@@ -3,7 +3,7 @@ import type { WireMigrations, WireProblem, WireProject } from '../../../daemon/a
 import { type Route, ROUTES } from '../../../daemon/api/routes.js';
 import { mintSecret } from '../../../daemon/core/token.js';
 import { allCopied } from '../../support/audit-files.js';
-import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../../support/daemon.js';
+import { daemonForSuite, MANAGEMENT_TOKEN, startDaemon } from '../../support/daemon.js';
 import { RawClient } from '../../support/raw.js';
 import { lastAuditOf, problemOf, rawRequest, storedIn } from '../../support/management.js';
 import { LAST_MIGRATION, MIGRATIONS } from '../../support/migrations.js';
@@ -11,14 +11,12 @@ import { LAST_MIGRATION, MIGRATIONS } from '../../support/migrations.js';
 const ID = '00000000-0000-4000-8000-000000000000';
 
 describe('the management API', () => {
-  let daemon: TestDaemon;
   let project: WireProject;
 
+  const daemon = daemonForSuite();
   before(async () => {
-    daemon = await startDaemon();
     project = await daemon.createProject();
   });
-  after(() => daemon.stop());
 
   const withCredential = (authorization: string | undefined, path = '/manage/projects') =>
     rawRequest(daemon, { path, headers: { authorization } });

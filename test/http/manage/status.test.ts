@@ -11,11 +11,7 @@ import { ProxyFixture } from '../../support/proxy-fixture.js';
 import { LAST_MIGRATION, MIGRATIONS } from '../../support/migrations.js';
 
 describe('GET /manage/status', () => {
-  let scene: ProxyFixture;
-  beforeEach(async () => {
-    scene = await ProxyFixture.open({ HTTP_CACHE_ENABLED: 'true' });
-  });
-  afterEach(() => scene.close());
+  const scene = ProxyFixture.forEachTest({ HTTP_CACHE_ENABLED: 'true' });
 
   const statusOf = (daemon: TestDaemon) => bodyOf<WireStatus>(daemon.manage('GET', '/manage/status'));
   const status = () => statusOf(scene.daemon);

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { timestampMs } from '../../../daemon/api/timestamp.js';
 import type { WireAuditRecord, WireProject, WireToken } from '../../../daemon/api/contract.js';
-import { startDaemon, type TestDaemon } from '../../support/daemon.js';
+import { daemonForSuite } from '../../support/daemon.js';
 import { bodyOf, problemOf } from '../../support/management.js';
 
 const NOON = Date.UTC(2026, 10, 23, 12);
@@ -77,15 +77,13 @@ describe('a timestamp', () => {
 });
 
 describe('queries with timestamps', () => {
-  let daemon: TestDaemon;
   let project: WireProject;
   let token: WireToken;
+  const daemon = daemonForSuite();
   before(async () => {
-    daemon = await startDaemon();
     project = await daemon.createProject();
     token = await daemon.createToken(project.id, { duration_hours: 1 });
   });
-  after(() => daemon.stop());
 
   const MINUTE_MS = 60_000;
   /** The same moment with an offset of `hours`. */

@@ -1,13 +1,12 @@
 import { expect } from 'chai';
 import type { WireProject, WireToken } from '../../../daemon/api/contract.js';
-import { startDaemon, type TestDaemon } from '../../support/daemon.js';
+import { daemonForSuite, startDaemon } from '../../support/daemon.js';
 import { eventually } from '../../support/eventually.js';
 import { bodyOf, pagesOf, problemOf, write } from '../../support/management.js';
 
 const STATES = ['active', 'expired', 'revoked', 'rate_limited', 'project_inactive'];
 
 describe('the list of tokens', () => {
-  let daemon: TestDaemon;
   let busy: WireProject;
   let idle: WireProject;
   let all: WireToken[];
@@ -18,8 +17,8 @@ describe('the list of tokens', () => {
     Number((await daemon.manage('GET', `/manage/tokens?${query}`)).headers.get('x-total-count'));
 
   // One token for each distinction, and several equal ones for each sort field.
+  const daemon = daemonForSuite();
   before(async () => {
-    daemon = await startDaemon();
     busy = await daemon.createProject();
     idle = await daemon.createProject();
     const issue = (name: string | undefined, fields: object = {}, project = busy) =>
@@ -46,7 +45,6 @@ describe('the list of tokens', () => {
     await daemon.manage('PATCH', `/manage/projects/${idle.id}`, { is_active: false });
     all = await list('limit=1000');
   });
-  after(() => daemon.stop());
 
   it('shows each token as in its detail, without secrets', async () => {
     expect(all).to.have.length(13);

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { crc32 } from 'node:zlib';
 import type { WireProject, WireTokenCreated } from '../../../daemon/api/contract.js';
-import { startDaemon, type TestDaemon } from '../../support/daemon.js';
+import { daemonForSuite } from '../../support/daemon.js';
 import { auditOf, bodyOf, problemOf } from '../../support/management.js';
 import { aWireToken } from '../../support/factories.js';
 
@@ -9,16 +9,12 @@ const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000';
 const HOUR_MS = 3_600_000;
 
 describe('tokens', () => {
-  let daemon: TestDaemon;
   let project: WireProject;
 
-  before(async () => {
-    daemon = await startDaemon();
-  });
+  const daemon = daemonForSuite();
   beforeEach(async () => {
     project = await daemon.createProject();
   });
-  after(() => daemon.stop());
 
   const issue = (fields: object) => daemon.manage('POST', '/manage/tokens', fields);
   const setProjectActive = (isActive: boolean) =>

@@ -5,14 +5,7 @@ import { chunk, type Fields, head, LAST_CHUNK } from '../../support/raw.js';
 import { ProxyFixture } from '../../support/proxy-fixture.js';
 
 describe('bodies', () => {
-  let scene: ProxyFixture;
-
-  before(async () => {
-    scene = await ProxyFixture.open();
-  });
-  beforeEach(() => scene.begin());
-  afterEach(() => scene.end());
-  after(() => scene.close());
+  const scene = ProxyFixture.forSuite();
 
   const digest = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex');
   const request = (fields: Fields, body: Buffer) =>

@@ -40,16 +40,12 @@ function expectedStatus(row: Row): number {
 }
 
 describe('the carriers of a token', () => {
-  let scene: ProxyFixture;
   let other: string;
 
+  const scene = ProxyFixture.forSuite();
   before(async () => {
-    scene = await ProxyFixture.open();
     other = (await scene.daemon.createToken(scene.project.id)).token;
   });
-  beforeEach(() => scene.begin());
-  afterEach(() => scene.end());
-  after(() => scene.close());
 
   const valueOf = (credential: Credential): string =>
     credential === 'the token' ? scene.secret : credential === 'another token' ? other : FOREIGN;

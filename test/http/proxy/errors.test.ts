@@ -42,14 +42,7 @@ const inGoogle = (answer: RawResponse) => answer.json as unknown as InGoogle;
 const inOpenAi = (answer: RawResponse) => answer.json as unknown as InOpenAi;
 
 describe('errors on /v1', () => {
-  let scene: ProxyFixture;
-
-  before(async () => {
-    scene = await ProxyFixture.open({ MAX_REQUEST_SIZE: '200KB', IP_RATE_LIMIT: '1000', MAX_CONNECTIONS: '100' });
-  });
-  beforeEach(() => scene.begin());
-  afterEach(() => scene.end());
-  after(() => scene.close());
+  const scene = ProxyFixture.forSuite({ MAX_REQUEST_SIZE: '200KB', IP_RATE_LIMIT: '1000', MAX_CONNECTIONS: '100' });
 
   /** Causes each refusal that a single request can cause. */
   const REFUSALS: Record<

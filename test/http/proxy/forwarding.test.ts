@@ -4,14 +4,7 @@ import { head, type RawResponse } from '../../support/raw.js';
 import { ProxyFixture } from '../../support/proxy-fixture.js';
 
 describe('forwarding', () => {
-  let scene: ProxyFixture;
-
-  before(async () => {
-    scene = await ProxyFixture.open();
-  });
-  beforeEach(() => scene.begin());
-  afterEach(() => scene.end());
-  after(() => scene.close());
+  const scene = ProxyFixture.forSuite();
 
   describe('the headers to the client', () => {
     /** The response to a request that the provider answers with these headers. */

@@ -6,14 +6,7 @@ import { ProxyFixture } from '../../support/proxy-fixture.js';
 
 // The first step of a request; the others are in proxy.test.ts. The refused shapes are in faults/ (A01 to A37).
 describe('a request on /v1: 1 shape', () => {
-  let scene: ProxyFixture;
-
-  before(async () => {
-    scene = await ProxyFixture.open();
-  });
-  beforeEach(() => scene.begin());
-  afterEach(() => scene.end());
-  after(() => scene.close());
+  const scene = ProxyFixture.forSuite();
 
   it('answers OPTIONS with 204, with or without a secret, and neither forwards nor counts it', async () => {
     expect((await scene.send(head('OPTIONS /v1/models', null))).status).to.equal(204);

@@ -16,14 +16,7 @@ const event = (data: object, name?: string) =>
   `${name === undefined ? '' : `event: ${name}\n`}data: ${JSON.stringify(data)}\n\n`;
 
 describe('what is read from a response', () => {
-  let scene: ProxyFixture;
-
-  before(async () => {
-    scene = await ProxyFixture.open({ HTTP_CACHE_ENABLED: 'true' });
-  });
-  beforeEach(() => scene.begin());
-  afterEach(() => scene.end());
-  after(() => scene.close());
+  const scene = ProxyFixture.forSuite({ HTTP_CACHE_ENABLED: 'true' });
 
   const answer = (headers: Record<string, string>, body: string | Buffer) => {
     scene.provider.answer = (_req, res) => {

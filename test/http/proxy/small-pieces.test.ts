@@ -24,14 +24,8 @@ function chunkSizes(text: string): number[] {
 
 describe('small pieces', function () {
   this.timeout(30_000);
-  let scene: ProxyFixture;
 
-  before(async () => {
-    scene = await ProxyFixture.open({ HTTP_CACHE_ENABLED: 'true' });
-  });
-  beforeEach(() => scene.begin());
-  afterEach(() => scene.end());
-  after(() => scene.close());
+  const scene = ProxyFixture.forSuite({ HTTP_CACHE_ENABLED: 'true' });
 
   /** The daemon's end of the client's connection. */
   function serverSocket(client: RawClient): Promise<Socket> {

@@ -9,14 +9,7 @@ const SECOND_MS = 1000;
 const REQUEST_TIMEOUT_MS = 60 * SECOND_MS;
 
 describe('streaming', () => {
-  let scene: ProxyFixture;
-
-  before(async () => {
-    scene = await ProxyFixture.open({ REQUEST_TIMEOUT: '60s', CLIENT_BODY_TIMEOUT: '30s', MAX_REQUEST_SIZE: '1GB' });
-  });
-  beforeEach(() => scene.begin());
-  afterEach(() => scene.end());
-  after(() => scene.close());
+  const scene = ProxyFixture.forSuite({ REQUEST_TIMEOUT: '60s', CLIENT_BODY_TIMEOUT: '30s', MAX_REQUEST_SIZE: '1GB' });
 
   async function expectCut(client: RawClient): Promise<void> {
     await client.closed;

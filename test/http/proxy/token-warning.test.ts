@@ -5,14 +5,7 @@ import { ProxyFixture } from '../../support/proxy-fixture.js';
 const MINUTE_MS = 60_000;
 
 describe('X-Token-Warning', () => {
-  let scene: ProxyFixture;
-
-  before(async () => {
-    scene = await ProxyFixture.open({ HTTP_CACHE_ENABLED: 'true' });
-  });
-  beforeEach(() => scene.begin());
-  afterEach(() => scene.end());
-  after(() => scene.close());
+  const scene = ProxyFixture.forSuite({ HTTP_CACHE_ENABLED: 'true' });
 
   const issue = async (fields: Record<string, unknown>) => {
     scene.token = await scene.daemon.createToken(scene.project.id, fields);
