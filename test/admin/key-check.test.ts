@@ -4,7 +4,7 @@ import type { WireProject } from '../../daemon/api/contract.js';
 import { canary } from '../support/canaries.js';
 import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../support/daemon.js';
 import { lastAuditOf } from '../support/management.js';
-import { json, type Provider, startProvider } from '../support/provider.js';
+import { type Provider, replies, startProvider } from '../support/provider.js';
 import { startAdminBefore } from './older-daemon.js';
 import { TestBrowser } from './test-browser.js';
 
@@ -30,9 +30,7 @@ describe('a key on a page of the Admin UI', () => {
 
   const projects = async () => (await daemon.manage('GET', '/manage/projects')).body as WireProject[];
   const refuse = (status: number) => {
-    provider.answer = (_req, res) => {
-      json(res, status, { error: { message: `the key ${KEY}` } });
-    };
+    provider.answer = replies(status, { error: { message: `the key ${KEY}` } });
   };
   const CHECKED = /<input type="checkbox" name="check_key"[^>]* checked=""/;
   const CREATE = { name: 'shop', api_key: KEY, check_key: 'yes' };

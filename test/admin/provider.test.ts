@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import type { WireProject } from '../../daemon/api/contract.js';
 import { canary } from '../support/canaries.js';
 import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon, UPSTREAM_KEY } from '../support/daemon.js';
-import { json, type Provider, startProvider } from '../support/provider.js';
+import { type Provider, replies, startProvider } from '../support/provider.js';
 import { startAdminBefore } from './older-daemon.js';
 import { TestBrowser } from './test-browser.js';
 
@@ -131,9 +131,7 @@ describe('the provider of a project in the Admin UI', () => {
     });
 
     it('does not change if the provider refuses the key', async () => {
-      other.answer = (_req, res) => {
-        json(res, 401, { error: KEY });
-      };
+      other.answer = replies(401, { error: KEY });
       const fields = { provider: 'other', base_url: other.url, api_key: KEY, check_key: 'yes' };
       const { status, html } = await change(fields);
       expect(status).to.equal(400);
@@ -164,9 +162,7 @@ describe('the provider of a project in the Admin UI', () => {
     });
 
     it('says what is wrong', async () => {
-      provider.answer = (_req, res) => {
-        json(res, 401, { error: UPSTREAM_KEY });
-      };
+      provider.answer = replies(401, { error: UPSTREAM_KEY });
       const refused = await check();
       expect(refused.html)
         .to.include('The provider refused the key with status 401.')

@@ -3,7 +3,7 @@ import { canary } from '../support/canaries.js';
 import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../support/daemon.js';
 import { auditOf, lastAuditOf } from '../support/management.js';
 import { type Captured, llmp, type Situation } from './captured.js';
-import { answerJson, refuse, type StandIn, startStandIn } from './stand-in.js';
+import { refuse, responds, type StandIn, startStandIn } from './stand-in.js';
 
 describe('llmp cache', () => {
   describe('against a daemon whose cache is off', () => {
@@ -91,9 +91,7 @@ describe('llmp cache', () => {
 
     beforeEach(async () => {
       daemon = await startStandIn();
-      daemon.answer = (_req, res) => {
-        answerJson(res, 200, { message: '3 responses purged', purged_count: 3 });
-      };
+      daemon.answer = responds({ message: '3 responses purged', purged_count: 3 });
     });
     afterEach(() => daemon.stop());
 
@@ -178,9 +176,7 @@ describe('llmp cache', () => {
     });
 
     it('stats shows the hit ratio on a terminal', async () => {
-      daemon.answer = (_req, res) => {
-        answerJson(res, 200, { backend: 'redis', entries: 12, bytes: 34567, hits: 1, misses: 2 });
-      };
+      daemon.answer = responds({ backend: 'redis', entries: 12, bytes: 34567, hits: 1, misses: 2 });
       const { out, err } = await here('cache stats', { terminal: 80, env: { ...env(), NO_COLOR: '1' } });
       expect(err).to.equal('');
       expect(out.split('\n').map((line) => line.replace(/ +/, ' '))).to.deep.equal([

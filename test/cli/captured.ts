@@ -5,7 +5,9 @@ import { PassThrough, Writable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { run } from '../../cli/program.js';
 import type { Shell } from '../../cli/shell.js';
+import { MANAGEMENT_TOKEN, type TestDaemon } from '../support/daemon.js';
 import { commandOf, inspect } from '../support/leaks.js';
+import type { StandIn } from './stand-in.js';
 
 export interface Captured {
   exitCode: number;
@@ -92,6 +94,27 @@ export async function llmp(args: string | readonly string[], situation: Situatio
   inspect(`stdout of ${commandOf(argv)}`, stdout.text);
   inspect(`stderr of ${commandOf(argv)}`, stderr.text);
   return { exitCode, out: stdout.text, err: stderr.text };
+}
+
+/** Commands with a daemon and its management token in their environment, to which `env` of a situation is added. */
+export function commandsAt(daemon: TestDaemon | StandIn) {
+  const here = (args: string | readonly string[], { env, ...situation }: Situation = {}): Promise<Captured> =>
+    llmp(typeof args === 'string' ? args.trim() : args, {
+      env: { LLMP_SERVER: daemon.url, MANAGEMENT_TOKEN, ...env },
+      ...('clock' in daemon && { nowMs: daemon.clock.now() }),
+      ...situation,
+    });
+  const withFormat = (args: string | readonly string[], format: string) =>
+    typeof args === 'string' ? `${args.trim()} -o ${format}` : [...args, '-o', format];
+  return {
+    here,
+    /** What a command prints as JSON. */
+    json: async <T>(args: string | readonly string[], situation?: Situation) =>
+      JSON.parse((await here(withFormat(args, 'json'), situation)).out) as T,
+    /** The IDs that a command prints. */
+    ids: async (args: string | readonly string[], situation?: Situation) =>
+      (await here(withFormat(args, 'id'), situation)).out.match(/.+/g) ?? [],
+  };
 }
 
 class Recorder extends Writable {

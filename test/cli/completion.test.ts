@@ -7,7 +7,7 @@ import { aTop, aTopRow } from '../support/factories.js';
 import { GLOBAL_OPTIONS } from '../../cli/globals.js';
 import { wholeTree } from '../../cli/commands.js';
 import { type Captured, llmp, type Situation } from './captured.js';
-import { answerJson, refuse, type StandIn, startStandIn } from './stand-in.js';
+import { answerJson, refuse, responds, type StandIn, startStandIn } from './stand-in.js';
 
 const WEB = { id: '77ab10f3-0000-4000-8000-000000000001', name: 'web', is_active: true };
 const OFF = { id: '77ab10f3-0000-4000-8000-000000000002', name: 'staging.eu-1', is_active: false };
@@ -165,16 +165,12 @@ describe('completion offers', () => {
       expect(await offered(['audit', 'list', '--token-id', 'ci'], { env })).to.deep.equal(['ci-deploy']);
       expect(await offered(['token', 'generate', '--like', 'ci'], { env })).to.deep.equal(['ci-deploy']);
       const twin = { ...TOKENS[0]!, id: '3fc91c2e-0000-4000-8000-000000000003' };
-      daemon.answer = (_req, res) => {
-        answerJson(res, 200, [TOKENS[0], twin]);
-      };
+      daemon.answer = responds([TOKENS[0], twin]);
       expect(await offered(['token', 'get', ''], { env })).to.deep.equal([TOKENS[0]!.id, twin.id]);
     });
 
     it('only IDs of tokens if there are more of them than it asks for', async () => {
-      daemon.answer = (_req, res) => {
-        answerJson(res, 200, TOKENS, { link: '</manage/tokens?cursor=more>; rel="next"' });
-      };
+      daemon.answer = responds(TOKENS, 200, { link: '</manage/tokens?cursor=more>; rel="next"' });
       expect(await offered(['token', 'get', ''], { env })).to.deep.equal([TOKENS[0]!.id, TOKENS[1]!.id]);
     });
 
@@ -197,9 +193,7 @@ describe('completion offers', () => {
 
     it('names of models that were used in the last day, once each', async () => {
       const rows = ['gpt-4o', 'gpt-4o', 'meta/llama-3', '$(touch pwned)', null].map((model) => aTopRow({ model }));
-      daemon.answer = (_req, res) => {
-        answerJson(res, 200, aTop({ by: 'model', window: '24h', rows }));
-      };
+      daemon.answer = responds(aTop({ by: 'model', window: '24h', rows }));
       expect(await offered(['token', 'list', '--model', ''], { env })).to.deep.equal(['gpt-4o', 'meta/llama-3']);
       expect(daemon.asked.map(({ url }) => url)).to.deep.equal([
         '/manage/top?by=model&window=24h&sort=requests&limit=200',
@@ -268,9 +262,7 @@ describe('completion offers', () => {
       for (const answer of [
         refuse(401, 'unauthorized', 'no'),
         refuse(503, 'unavailable', 'no'),
-        ((_req, res) => {
-          answerJson(res, 200, { not: 'a list' });
-        }) satisfies StandIn['answer'],
+        responds({ not: 'a list' }) satisfies StandIn['answer'],
       ]) {
         daemon.answer = answer;
         expect(await offered(['token', 'revoke', ''], { env })).to.deep.equal([]);

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { canary } from '../support/canaries.js';
 import { MANAGEMENT_TOKEN, startDaemon, temporaryFolder } from '../support/daemon.js';
 import { llmp } from './captured.js';
-import { answerJson, refuse, type StandIn, startStandIn } from './stand-in.js';
+import { answerJson, refuse, responds, type StandIn, startStandIn } from './stand-in.js';
 
 const SECRET = `sk-wt-${'a'.repeat(49)}`;
 const ANOTHER_TOKEN = canary('management');
@@ -221,9 +221,7 @@ describe('the connection to the daemon', () => {
   });
 
   it('names the command line, its user and the reason to the daemon', async () => {
-    daemon.answer = (_req, res) => {
-      answerJson(res, 200, { id: '3fa91c2e-0000-4000-8000-000000000000', name: null, state: 'revoked' });
-    };
+    daemon.answer = responds({ id: '3fa91c2e-0000-4000-8000-000000000000', name: null, state: 'revoked' });
     await llmp(['token', 'revoke', '3fa91c2e-0000-4000-8000-000000000000', '--reason', 'Schlüssel weg'], { env });
     expect(daemon.asked[0]?.headers).to.include({
       'x-llmp-actor': 'cli',
@@ -242,9 +240,7 @@ describe('the connection to the daemon', () => {
     ];
 
     it('that matches two IDs is refused with both of them, and nothing is changed', async () => {
-      daemon.answer = (_req, res) => {
-        answerJson(res, 200, [one, two]);
-      };
+      daemon.answer = responds([one, two]);
       const { exitCode, err } = await llmp('token revoke 3fa91c2e', { env });
       expect(exitCode).to.equal(2);
       expect(err).to.contain(ONE).and.to.contain(TWO);

@@ -17,7 +17,7 @@ import { ConnectProxy } from '../support/connect-proxy.js';
 import { freePort } from '../support/ports.js';
 import { TestRedis, WITHOUT_REDIS } from '../support/redis.js';
 import { type Captured, llmp } from './captured.js';
-import { answerJson, type StandIn, startStandIn } from './stand-in.js';
+import { answerJson, responds, type StandIn, startStandIn } from './stand-in.js';
 
 interface Diagnosis extends Captured {
   findings: Finding[];
@@ -387,18 +387,14 @@ describe('llmp doctor', () => {
     });
 
     it('finds that there is no API where requests would go (finding A14)', async () => {
-      upstream.answer = (_req, res) => {
-        answerJson(res, 404, {});
-      };
+      upstream.answer = responds({}, 404);
       const { of, exitCode } = await diagnosed();
       expect(of('upstream')).to.match(/^failed: .*responded with 404 to GET \/v1\/models.*UPSTREAM_BASE_URL/);
       expect(exitCode).to.equal(9);
     });
 
     it('warns about a clock that is minutes off', async () => {
-      upstream.answer = (_req, res) => {
-        answerJson(res, 401, {}, { date: new Date(Date.now() + 600_000).toUTCString() });
-      };
+      upstream.answer = responds({}, 401, { date: new Date(Date.now() + 600_000).toUTCString() });
       const { of, exitCode } = await diagnosed();
       expect(of('upstream'), 'any answer counts').to.contain('responded with 401');
       expect(of('clock, upstream')).to.match(/^warning: (?:59\d|600) s ahead of this machine's/);

@@ -5,7 +5,7 @@ import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../support/daemo
 import { aWireToken } from '../support/factories.js';
 import { jqRenderer } from '../../cli/renderers/jq.js';
 import { type Captured, llmp, type Situation } from './captured.js';
-import { answerJson, startStandIn } from './stand-in.js';
+import { responds, startStandIn } from './stand-in.js';
 
 // Content of a hostile name: clear the screen, a bell, a turned direction.
 const HOSTILE = '\u001b[2J\u0007\u202e"\\';
@@ -58,13 +58,7 @@ describe('output for programs', () => {
       expect((await list('-o', 'yaml')).out).to.contain('name: "true"');
       const standIn = await startStandIn();
       const names = [HOSTILE, 'ends: with #hash', '- dash', '1e3', 'null', 'é\u2028', 'a\nb', 'word '.repeat(40)];
-      standIn.answer = (_req, res) => {
-        answerJson(
-          res,
-          200,
-          names.map((name) => aWireToken({ name })),
-        );
-      };
+      standIn.answer = responds(names.map((name) => aWireToken({ name })));
       const { out } = await here(['token', 'list', '-o', 'yaml'], { env: { LLMP_SERVER: standIn.url } });
       await standIn.stop();
       expect(out).to.match(/^(?:[^\p{C}\p{Zl}\p{Zp}]|\n)*$/u);

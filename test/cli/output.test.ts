@@ -3,7 +3,7 @@ import type { WireToken } from '../../daemon/api/contract.js';
 import { MANAGEMENT_TOKEN } from '../support/daemon.js';
 import { aWireToken } from '../support/factories.js';
 import { type Captured, llmp, type Situation } from './captured.js';
-import { answerJson, refuse, type StandIn, startStandIn } from './stand-in.js';
+import { answerJson, refuse, responds, type StandIn, startStandIn } from './stand-in.js';
 
 const NOW = Date.UTC(2030, 0, 1, 12);
 const at = (ms: number) => new Date(NOW + ms).toISOString();
@@ -34,9 +34,7 @@ describe('the output', () => {
   afterEach(() => daemon.stop());
 
   function listing(tokens: WireToken[], args = '', { env, ...situation }: Situation = {}): Promise<Captured> {
-    daemon.answer = (_req, res) => {
-      answerJson(res, 200, tokens);
-    };
+    daemon.answer = responds(tokens);
     return llmp(`token list ${args}`.trim(), {
       env: { LLMP_SERVER: daemon.url, MANAGEMENT_TOKEN, LANG: 'C.UTF-8', ...env },
       nowMs: NOW,
@@ -224,9 +222,7 @@ describe('the output', () => {
   });
 
   it('shows a single item with all of its fields on a terminal', async () => {
-    daemon.answer = (_req, res) => {
-      answerJson(res, 200, token({ max_requests: 0 }));
-    };
+    daemon.answer = responds(token({ max_requests: 0 }));
     const { out } = await llmp(`token get ${token().id} --no-color`, {
       env: { LLMP_SERVER: daemon.url, MANAGEMENT_TOKEN, LANG: 'C.UTF-8' },
       terminal: 80,

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { MANAGEMENT_TOKEN, temporaryFolder } from '../support/daemon.js';
 import { aTop } from '../support/factories.js';
 import { ended, start } from './processes.js';
-import { answerJson, type StandIn, startStandIn } from './stand-in.js';
+import { answerJson, responds, type StandIn, startStandIn } from './stand-in.js';
 
 describe('the process', () => {
   let daemon: StandIn;
@@ -19,9 +19,7 @@ describe('the process', () => {
   afterEach(() => daemon.stop());
 
   it('writes data to stdout, messages to stderr, and ends with the exit code', async () => {
-    daemon.answer = (_req, res) => {
-      answerJson(res, 200, [{ id: 'one' }]);
-    };
+    daemon.answer = responds([{ id: 'one' }]);
     const listed = await ended(start(['project', 'list', '-o', 'id'], env));
     expect(listed).to.include({ exitCode: 0, out: 'one\n', err: '' });
     const refused = await ended(start(['project', 'lst'], env));
@@ -81,9 +79,7 @@ describe('the process', () => {
     ['SIGTERM', 143, ' (finding A12)'],
   ] as const) {
     it(`ends what is watched with ${code} at ${signal}${finding}`, async () => {
-      daemon.answer = (_req, res) => {
-        answerJson(res, 200, { status: 'ok' });
-      };
+      daemon.answer = responds({ status: 'ok' });
       const child = start(['status', '--watch'], env);
       const [line] = (await once(child.stdout, 'data')) as [Buffer];
       expect(line.toString()).to.include('"status":"ready"');

@@ -14,7 +14,7 @@ import { MANAGEMENT_TOKEN, startDaemon, temporaryFolder, type TestDaemon } from 
 import { type Provider, startProvider } from '../support/provider.js';
 import { llmp } from './captured.js';
 import { ended, MAIN, start } from './processes.js';
-import { answerJson, startStandIn } from './stand-in.js';
+import { responds, startStandIn } from './stand-in.js';
 
 /** What a program of the test prints, with this in place of the token. */
 const TOKEN = 'the-token';
@@ -318,9 +318,7 @@ describe('agents', () => {
 
     it('asks for --for if the daemon does not tell the API, and does not ask the daemon with it', async () => {
       const older = await startStandIn();
-      older.answer = (_req, res) => {
-        answerJson(res, 200, { id: 'x', expires_in_s: 60 });
-      };
+      older.answer = responds({ id: 'x', expires_in_s: 60 });
       const ask = (more: readonly string[]) =>
         llmp(['connect', 'codex', '--token-file', tokens.openai.file, ...more], { env: { LLMP_SERVER: older.url } });
       const { exitCode, err } = await ask([]);

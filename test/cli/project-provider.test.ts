@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { WireProject } from '../../daemon/api/contract.js';
 import { canary } from '../support/canaries.js';
 import { MANAGEMENT_TOKEN, startDaemon, temporaryFolder, type TestDaemon, UPSTREAM_KEY } from '../support/daemon.js';
-import { json, type Provider, startProvider } from '../support/provider.js';
+import { type Provider, replies, startProvider } from '../support/provider.js';
 import { aWireProject } from '../support/factories.js';
 import { answerJson, startStandIn } from './stand-in.js';
 import { type Captured, llmp, type Situation } from './captured.js';
@@ -116,9 +116,7 @@ describe('llmp project: the provider', () => {
 
     it('reads the key from standard input with --key-file -, and changes nothing if the provider refuses it', async () => {
       await daemon.createProject({ name: 'web' });
-      other.answer = (_req, res) => {
-        json(res, 401, {});
-      };
+      other.answer = replies(401, {});
       const change = `project update web --base-url ${other.url} --key-file -`;
       const refused = await here(change, { stdin: canary('upstream') });
       expect(refused.exitCode).to.equal(1);
@@ -177,9 +175,7 @@ describe('llmp project: the provider', () => {
         [502, 'provider_error', 'the provider responded with status 502'],
         [null, 'unreachable', 'upstream unreachable (ECONNREFUSED)'],
       ] as const) {
-        provider.answer = (_req, res) => {
-          json(res, status ?? 200, {});
-        };
+        provider.answer = replies(status ?? 200, {});
         if (status === null) await provider.stop();
         const { exitCode, out, err } = await here('project check web --json');
         expect(exitCode).to.equal(9);
@@ -190,9 +186,7 @@ describe('llmp project: the provider', () => {
 
     it('exits with 0 if the response says nothing about the key, and with 4 for an unknown project', async () => {
       await daemon.createProject({ name: 'web' });
-      provider.answer = (_req, res) => {
-        json(res, 404, {});
-      };
+      provider.answer = replies(404, {});
       const { exitCode, out } = await here('project check web --json');
       expect(exitCode).to.equal(0);
       expect(JSON.parse(out)).to.include({ result: 'not_confirmed' });

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { WireProject } from '../../daemon/api/contract.js';
 import { canary } from '../support/canaries.js';
 import { MANAGEMENT_TOKEN, startDaemon, temporaryFolder, type TestDaemon, UPSTREAM_KEY } from '../support/daemon.js';
-import { json, type Provider, startProvider } from '../support/provider.js';
+import { type Provider, replies, startProvider } from '../support/provider.js';
 import { answerJson, startStandIn } from './stand-in.js';
 import { aWireProject } from '../support/factories.js';
 import { type Captured, llmp, type Situation } from './captured.js';
@@ -166,9 +166,7 @@ describe('llmp project, against a daemon', () => {
         [401, 1, 'the provider refused the key with status 401; nothing was changed'],
         [500, 8, 'the key could not be checked: the provider responded with status 500.'],
       ] as const) {
-        provider.answer = (_req, res) => {
-          json(res, status, { error: key });
-        };
+        provider.answer = replies(status, { error: key });
         const failed = await set();
         expect(failed.exitCode).to.equal(exitCode);
         expect(failed.err)
@@ -181,9 +179,7 @@ describe('llmp project, against a daemon', () => {
     });
 
     it('warns if the response says nothing about the key, and exits with 0', async () => {
-      provider.answer = (_req, res) => {
-        json(res, 404, {});
-      };
+      provider.answer = replies(404, {});
       const { exitCode, err } = await set();
       expect(exitCode).to.equal(0);
       expect(err).to.contain('llmp: warning: the key is stored, but the response of the provider does not show');

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { WireToken } from '../../daemon/api/contract.js';
 import { MANAGEMENT_TOKEN, startDaemon, temporaryFolder, type TestDaemon } from '../support/daemon.js';
 import { MAIN } from './processes.js';
-import { answerJson, type StandIn, startStandIn } from './stand-in.js';
+import { responds, type StandIn, startStandIn } from './stand-in.js';
 
 const run = promisify(execFile);
 
@@ -21,9 +21,7 @@ describe('llmp in a script', function () {
     const ids = Array.from({ length: 1000 }, (_, i) => ({
       id: `3fa91c2e-0000-4000-8000-${String(i).padStart(12, '0')}`,
     }));
-    many.answer = (_req, res) => {
-      answerJson(res, 200, ids, { link: '</manage/tokens?cursor=more>; rel="next"' });
-    };
+    many.answer = responds(ids, 200, { link: '</manage/tokens?cursor=more>; rel="next"' });
   });
   after(async () => {
     await many.stop();

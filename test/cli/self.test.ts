@@ -6,7 +6,7 @@ import { canary } from '../support/canaries.js';
 import { startDaemon, type TestDaemon } from '../support/daemon.js';
 import { type Provider, startProvider } from '../support/provider.js';
 import { type Captured, llmp } from './captured.js';
-import { answerJson, startStandIn } from './stand-in.js';
+import { responds, startStandIn } from './stand-in.js';
 
 describe('llmp self', () => {
   let provider: Provider;
@@ -66,9 +66,7 @@ describe('llmp self', () => {
 
   it('keeps a path in front of /v1', async () => {
     const standIn = await startStandIn();
-    standIn.answer = (_req, res) => {
-      answerJson(res, 404, {});
-    };
+    standIn.answer = responds({}, 404);
     const { exitCode } = await self('', { ...openAi(), OPENAI_BASE_URL: `${standIn.url}/llm/v1/` });
     expect(exitCode).to.equal(4);
     expect(standIn.asked.map(({ url }) => url)).to.deep.equal(['/llm/token/self']);

@@ -54,13 +54,12 @@ export function answerJson(
   res.end(text);
 }
 
-export function refuse(
-  status: number,
-  code: string,
-  error: string,
-  headers: Record<string, string> = {},
-): StandIn['answer'] {
+/** A response that is the same for each request. */
+export function responds(body: unknown, status = 200, headers: Record<string, string> = {}): StandIn['answer'] {
   return (_req, res) => {
-    answerJson(res, status, { error, code, request_id: 'req-1' }, headers);
+    answerJson(res, status, body, headers);
   };
 }
+
+export const refuse = (status: number, code: string, error: string, headers: Record<string, string> = {}) =>
+  responds({ error, code, request_id: 'req-1' }, status, headers);

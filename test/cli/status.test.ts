@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { canary } from '../support/canaries.js';
 import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../support/daemon.js';
 import { llmp } from './captured.js';
-import { answerJson, refuse, type StandIn, startStandIn } from './stand-in.js';
+import { answerJson, refuse, responds, type StandIn, startStandIn } from './stand-in.js';
 
 const HOUR_MS = 3_600_000;
 
@@ -189,9 +189,7 @@ describe('llmp status', () => {
     });
 
     it('sends no management token to the probes', async () => {
-      daemon.answer = (_req, res) => {
-        answerJson(res, 200, HEALTH);
-      };
+      daemon.answer = responds(HEALTH);
       await llmp('status', { env: at(daemon) });
       const probes = daemon.asked.filter(({ url }) => !url.startsWith('/manage'));
       expect(probes.map(({ url }) => url)).to.have.members(['/live', '/ready', '/health']);
@@ -224,18 +222,8 @@ describe('llmp status', () => {
 
     for (const [what, answer] of [
       ['a web page', (_req, res) => res.end('<html>')],
-      [
-        'JSON of another kind',
-        (_req, res) => {
-          answerJson(res, 200, { hello: 1 });
-        },
-      ],
-      [
-        'another service that knows no such path',
-        (_req, res) => {
-          answerJson(res, 404, { status: 404 });
-        },
-      ],
+      ['JSON of another kind', responds({ hello: 1 })],
+      ['another service that knows no such path', responds({ status: 404 }, 404)],
     ] as [string, StandIn['answer']][]) {
       it(`exits 6 for ${what}: what answers is not llmp`, async () => {
         daemon.answer = answer;

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { WireProject, WireTokenCreated } from '../../daemon/api/contract.js';
 import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
-import { json, type Provider, startProvider } from '../support/provider.js';
+import { type Provider, replies, startProvider } from '../support/provider.js';
 import { type Captured, llmp, type Situation } from './captured.js';
 import { answerJson, type StandIn, startStandIn } from './stand-in.js';
 
@@ -14,9 +14,7 @@ describe('llmp usage', () => {
 
   before(async () => {
     provider = await startProvider();
-    provider.answer = (_req, res) => {
-      json(res, 200, { model: 'gpt-test', usage: { prompt_tokens: 10, completion_tokens: 3 } });
-    };
+    provider.answer = replies(200, { model: 'gpt-test', usage: { prompt_tokens: 10, completion_tokens: 3 } });
     daemon = await startDaemon({ upstream: provider.url });
     project = await daemon.createProject({ name: 'web' });
     token = await daemon.createToken(project.id, { name: 'ci-deploy' });

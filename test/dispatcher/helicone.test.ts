@@ -4,7 +4,7 @@ import { getEventListeners } from 'node:events';
 import type { EventJson } from '../../daemon/store/event-json.js';
 import { changeEvent, deliveriesOf, NO_USAGE, PROJECT_ID, requestEvent, TOKEN_ID } from '../support/event-json.js';
 import { eventually } from '../support/eventually.js';
-import { json } from '../support/provider.js';
+import { json, replies } from '../support/provider.js';
 import { behavesAsVendor, Vendor } from './vendor.js';
 
 const PATH = '/custom/v1/log';
@@ -218,9 +218,7 @@ describe('what the helicone backend sends', () => {
   });
 
   it('is retried if the response is 200 with an error', async () => {
-    vendor.receiver.answer = (_req, res) => {
-      json(res, 200, { error: 'could not keep it' });
-    };
+    vendor.receiver.answer = replies(200, { error: 'could not keep it' });
     expect(await vendor.deliver(...deliveriesOf(requestEvent()))).to.deep.equal([
       { kind: 'retry', why: 'accepted, but the response has an error' },
     ]);
@@ -279,9 +277,7 @@ describe('what the helicone backend sends', () => {
   });
 
   it('stops soon if the key is refused', async () => {
-    vendor.receiver.answer = (_req, res) => {
-      json(res, 401, {});
-    };
+    vendor.receiver.answer = replies(401, {});
     const events = Array.from({ length: 200 }, () => requestEvent());
     const failure = await vendor.deliver(...deliveriesOf(...events)).catch((error: unknown) => error);
     expect(failure).to.have.property('name', 'Unauthorized');

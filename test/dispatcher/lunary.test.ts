@@ -4,7 +4,7 @@ import { monitorOpenAI } from 'lunary/openai';
 import OpenAI from 'openai';
 import type { RequestEventJson } from '../../daemon/store/event-json.js';
 import { changeEvent, deliveriesOf, NO_USAGE, requestEvent, TOKEN_ID } from '../support/event-json.js';
-import { json, type Provider, type Received, startProvider } from '../support/provider.js';
+import { json, type Provider, type Received, replies, startProvider } from '../support/provider.js';
 import { behavesAsVendor, Vendor } from './vendor.js';
 
 const PATH = '/v1/runs/ingest';
@@ -136,9 +136,9 @@ describe('what the lunary backend sends', () => {
   });
 
   it('reports a failure as the SDK does, but with a code', async () => {
-    provider.answer = (_req, res) => {
-      json(res, 404, { error: { message: 'no such model', type: 'invalid_request_error', code: 'model_not_found' } });
-    };
+    provider.answer = replies(404, {
+      error: { message: 'no such model', type: 'invalid_request_error', code: 'model_not_found' },
+    });
     const theirs = await recorded(CHAT);
 
     const ours = await sentFor(requestEvent({ request_body: JSON.stringify(CHAT), status: 404, usage: NO_USAGE }));
@@ -186,9 +186,7 @@ describe('what the lunary backend sends', () => {
   });
 
   it('is not sent in parts any more if the vendor becomes unavailable during the search for a refused event', async () => {
-    vendor.receiver.answer = (_req, res) => {
-      json(res, vendor.receiver.received.length === 1 ? 400 : 503, {});
-    };
+    vendor.receiver.answer = replies(vendor.receiver.received.length === 1 ? 400 : 503, {});
     const results = await vendor.deliver(...deliveriesOf(...Array.from({ length: 8 }, () => requestEvent())));
     expect(results).to.deep.equal(Array(8).fill({ kind: 'retry', why: 'status 503' }));
     expect(vendor.receiver.received).to.have.length(2);

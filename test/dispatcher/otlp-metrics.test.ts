@@ -8,7 +8,7 @@ import { METRICS } from '../../daemon/dispatcher/backends/otlp-names.js';
 import type { RequestEventJson } from '../../daemon/store/event-json.js';
 import { deliveriesOf, NO_USAGE, requestEvent } from '../support/event-json.js';
 import { eventually } from '../support/eventually.js';
-import { json } from '../support/provider.js';
+import { json, replies } from '../support/provider.js';
 import { type Attribute, type Metrics, METRICS_PATH, openCollector, TRACES, valuesOf } from './otlp.js';
 import { Vendor } from './vendor.js';
 
@@ -108,9 +108,7 @@ describe('the metrics that a collector gets', () => {
     };
     await metricsAfter(requestEvent());
     await eventually('a warning in the log', () => vendor.logged.length === 1);
-    vendor.receiver.answer = (_req, res) => {
-      json(res, 200, {});
-    };
+    vendor.receiver.answer = replies(200, {});
     const sent = await metricsAfter(requestEvent());
     expect(pointsOf(sent, METRICS.duration)[0]).to.include({ count: 2, sum: 3 });
     expect(vendor.bodies(TRACES)).to.have.length(2);
@@ -152,9 +150,7 @@ describe('the metrics that a collector gets', () => {
   it('go to the collector of the spans if the endpoint is that of traces', async () => {
     const other = new Vendor();
     await other.open('otlp', `/collector${TRACES}/`);
-    other.receiver.answer = (_req, res) => {
-      json(res, 200, {});
-    };
+    other.receiver.answer = replies(200, {});
     await other.deliver(...deliveriesOf(requestEvent()));
     await other.close();
     expect(other.receiver.received.map(({ url }) => url)).to.deep.equal([

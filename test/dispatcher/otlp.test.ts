@@ -7,7 +7,7 @@ import * as conventions from '@opentelemetry/semantic-conventions/incubating';
 import { expect } from 'chai';
 import type { RequestEventJson } from '../../daemon/store/event-json.js';
 import { changeEvent, deliveriesOf, NO_USAGE, PROJECT_ID, requestEvent, TOKEN_ID } from '../support/event-json.js';
-import { json } from '../support/provider.js';
+import { json, replies } from '../support/provider.js';
 import { openCollector, type Span, TRACES, type Traces, valuesOf } from './otlp.js';
 import { behavesAsVendor, type Vendor } from './vendor.js';
 
@@ -269,9 +269,9 @@ describe('a span that a collector gets', () => {
   });
 
   it('is not sent again if the collector refuses some spans of a batch, which is logged', async () => {
-    vendor.receiver.answer = (_req, res) => {
-      json(res, 200, { partialSuccess: { rejectedSpans: '1', errorMessage: `about ${vendor.key}` } });
-    };
+    vendor.receiver.answer = replies(200, {
+      partialSuccess: { rejectedSpans: '1', errorMessage: `about ${vendor.key}` },
+    });
     const results = await vendor.deliver(...deliveriesOf(requestEvent(), requestEvent()));
     expect(results).to.deep.equal([{ kind: 'delivered' }, { kind: 'delivered' }]);
     expect(vendor.bodies(TRACES)).to.have.length(1);
@@ -280,9 +280,7 @@ describe('a span that a collector gets', () => {
   });
 
   it('is rejected if the collector refuses all spans of a batch, and not sent again', async () => {
-    vendor.receiver.answer = (_req, res) => {
-      json(res, 200, { partialSuccess: { rejectedSpans: 2 } });
-    };
+    vendor.receiver.answer = replies(200, { partialSuccess: { rejectedSpans: 2 } });
     const results = await vendor.deliver(...deliveriesOf(requestEvent(), requestEvent()));
     expect(results.map(({ kind }) => kind)).to.deep.equal(['rejected', 'rejected']);
     expect(vendor.bodies(TRACES)).to.have.length(1);

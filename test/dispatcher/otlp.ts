@@ -1,5 +1,5 @@
 /** The parts of OTLP messages that the tests read. */
-import { json } from '../support/provider.js';
+import { replies } from '../support/provider.js';
 import { Vendor } from './vendor.js';
 
 export const TRACES = '/v1/traces';
@@ -49,8 +49,6 @@ export const valuesOf = (attributes: Attribute[]) =>
 export async function openCollector(): Promise<Vendor> {
   const vendor = new Vendor();
   await vendor.open('otlp');
-  vendor.receiver.answer = (_req, res) => {
-    json(res, 200, {});
-  };
+  vendor.receiver.answer = replies(200, {});
   return vendor;
 }

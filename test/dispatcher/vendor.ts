@@ -14,7 +14,7 @@ import { canary } from '../support/canaries.js';
 import { TestClock } from '../support/clock.js';
 import { deliveriesOf, requestEvent } from '../support/event-json.js';
 import { eventually } from '../support/eventually.js';
-import { json, type Provider, type Received, startProvider } from '../support/provider.js';
+import { json, type Provider, type Received, replies, startProvider } from '../support/provider.js';
 
 export class Vendor {
   readonly key = canary('dispatcher');
@@ -80,9 +80,11 @@ export function behavesAsVendor({ service, path, accept, keyOf }: Format): void 
     });
 
     const answerWith = (status: number, headers: Record<string, string> = {}) => {
-      vendor.receiver.answer = (_req, res) => {
-        json(res, status, { error: { message: `a secret of the vendor about ${vendor.key}` } }, headers);
-      };
+      vendor.receiver.answer = replies(
+        status,
+        { error: { message: `a secret of the vendor about ${vendor.key}` } },
+        headers,
+      );
     };
 
     it('sends the key with each batch', async () => {

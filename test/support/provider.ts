@@ -28,6 +28,13 @@ export interface Provider {
   stop(): Promise<void>;
 }
 
+/** A response of JSON that is the same for each request. */
+export const replies =
+  (status: number, body: unknown, headers: Record<string, string> = {}): Answer =>
+  (_req, res) => {
+    json(res, status, body, headers);
+  };
+
 export async function startProvider(): Promise<Provider> {
   const server = createServer((req, res) => {
     res.sendDate = false; // It would be by another clock than that of the test.
