@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { csvCell } from '../../daemon/api/csv.js';
 import {
   actorShown,
   bytes,
@@ -66,6 +67,13 @@ describe('formats for people', () => {
     expect(shown('tui', null)).to.equal('2h ago by tui');
     expect(shown(null, null)).to.equal('2h ago');
     expect(revocationShown({ revoked_at: null, revoked_by: null, revoke_reason: null }, nowMs)).to.equal(undefined);
+  });
+
+  it('Q02 of a cell of CSV are text in any spreadsheet, with any separator of cells (finding C9)', () => {
+    for (const start of ['=', '+', '-', '@', '＝', '＋', '－', '＠', '\t=', '\r=', '\n=', ' =', '\t1', '\r1']) {
+      expect(csvCell(`${start}1`).replace(/^"/, ''), JSON.stringify(start)).to.match(/^'/);
+    }
+    expect(['a-b', 'a\rb', 'a;=1+1'].map(csvCell)).to.deep.equal(['a-b', '"a\rb"', '"a;=1+1"']);
   });
 
   it('of what an older daemon does not report are a dash', () => {

@@ -1,24 +1,17 @@
 import { expect } from 'chai';
 import type { WireToken } from '../../daemon/api/contract.js';
 import { canary } from '../support/canaries.js';
-import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../support/daemon.js';
+import { daemonForEachTest, MANAGEMENT_TOKEN } from '../support/daemon.js';
 import { aWireToken } from '../support/factories.js';
 import { auditOf, storedIn } from '../support/management.js';
-import { type Captured, llmp, type Situation } from './captured.js';
+import { type Captured, commandsAt, llmp, type Situation } from './captured.js';
 import { answerJson, startStandIn } from './stand-in.js';
 
 const NONE = '00000000-0000-4000-8000-000000000000';
 
 describe('several tokens or projects at once', () => {
-  let daemon: TestDaemon;
-
-  beforeEach(async () => {
-    daemon = await startDaemon();
-  });
-  afterEach(() => daemon.stop());
-
-  const here = (args: string | string[], situation: Situation = {}): Promise<Captured> =>
-    llmp(args, { env: { LLMP_SERVER: daemon.url, MANAGEMENT_TOKEN }, ...situation });
+  const daemon = daemonForEachTest();
+  const { here, json } = commandsAt(daemon);
 
   async function issued(count: number): Promise<string[]> {
     const project = await daemon.createProject();
@@ -45,7 +38,7 @@ describe('several tokens or projects at once', () => {
       await here(`token revoke ${id}`);
       const stdin = `${id}\n`;
       expect((await here('token reactivate - -y', { stdin })).exitCode).to.equal(0);
-      expect(JSON.parse((await here('token get - --json', { stdin })).out)).to.deep.equal([await daemon.token(id)]);
+      expect(await json<object>('token get -', { stdin })).to.deep.equal([await daemon.token(id)]);
 
       const { project_id: project } = await daemon.token(id);
       await here('project deactivate - -y', { stdin: project });
@@ -62,18 +55,32 @@ describe('several tokens or projects at once', () => {
       expect(err).to.contain('Revoked 2 of 2 tokens.');
     });
 
-    it('requires --yes even for a single one', async () => {
-      const [id = ''] = await issued(1);
-      const { exitCode, err } = await here('token revoke -', { stdin: id });
-      expect(exitCode).to.equal(2);
-      expect(err).to.contain('--yes');
-      expect(await areActive([id])).to.deep.equal([true]);
+    it('requires --yes for a list, even of one, and for several IDs', async () => {
+      const [id = '', other = ''] = await issued(2);
+      for (const [args, stdin] of [
+        ['token revoke -', id],
+        [`token revoke ${id} ${other}`, ''],
+      ] as const) {
+        const { exitCode, err } = await here(args, { stdin });
+        expect(exitCode).to.equal(2);
+        expect(err).to.contain('--yes');
+      }
+      expect(await areActive([id, other])).to.deep.equal([true, true]);
     });
 
     it('succeeds if there are none', async () => {
       const { exitCode, err } = await here('token revoke - --yes', { stdin: '' });
       expect({ exitCode, err }).to.deep.equal({ exitCode: 0, err: 'Revoked 0 of 0 tokens.\n' });
-      expect((await here('token revoke - --yes --json', { stdin: '' })).out).to.equal('[]\n');
+      expect(await json('token revoke - --yes', { stdin: '' })).to.deep.equal([]);
+    });
+
+    it('are summarised in one sentence if there are many (finding A12)', async () => {
+      const ids = await issued(25);
+      const { err, exitCode } = await here(['token', 'revoke', '--yes', ...ids]);
+      expect({ exitCode, err }).to.deep.equal({
+        exitCode: 0,
+        err: 'Revoked 25 of 25 tokens. Undo: pass the same IDs to llmp token reactivate\n',
+      });
     });
 
     it('sends nothing if one of them is not a valid ID, and does not repeat a secret', async () => {
@@ -86,11 +93,16 @@ describe('several tokens or projects at once', () => {
     });
 
     it('continues with the rest when one of them fails, and exits with 1', async () => {
-      const [id = ''] = await issued(1);
-      const { exitCode, err } = await here('token revoke - --yes', { stdin: `${NONE}\n${id}\n` });
-      expect(exitCode).to.equal(1);
-      expect(err).to.contain(`${NONE}: token not found`).and.to.contain('Revoked 1 of 2 tokens.');
-      expect(await areActive([id])).to.deep.equal([false]);
+      const [id = '', other = ''] = await issued(2);
+      for (const [args, stdin, revoked] of [
+        ['token revoke - --yes', `${NONE}\n${id}\n`, id],
+        [`token revoke --yes ${NONE} ${other}`, '', other],
+      ] as const) {
+        const { exitCode, err } = await here(args, { stdin });
+        expect(exitCode).to.equal(1);
+        expect(err).to.contain(`${NONE}: token not found`).and.to.contain('Revoked 1 of 2 tokens.');
+        expect(await areActive([revoked])).to.deep.equal([false]);
+      }
     });
 
     it('does not wait for input on a terminal', async () => {
@@ -242,14 +254,21 @@ describe('several tokens or projects at once', () => {
       expect(err).not.to.contain('reactivate -');
     });
 
-    it('are revoked by `project revoke-tokens`, with a confirmation', async () => {
-      const ids = await issued(2);
-      const { project_id: project } = await daemon.token(ids[0] ?? '');
-      expect((await here(`project revoke-tokens ${project}`)).exitCode).to.equal(2);
-      expect(await areActive(ids)).to.deep.equal([true, true]);
-      const { out } = await here(`project revoke-tokens ${project} --yes --json`);
-      expect(JSON.parse(out)).to.include({ project_id: project, revoked_count: 2 });
-      expect(await areActive(ids)).to.deep.equal([false, false]);
+    for (const command of ['token revoke --project-id', 'project revoke-tokens']) {
+      it(`are revoked by \`${command}\`, with a confirmation`, async () => {
+        const [others, own] = [await issued(1), await issued(2)];
+        const { project_id: project } = await daemon.token(own[0] ?? '');
+        expect((await here(`${command} ${project}`)).exitCode).to.equal(2);
+        expect(await areActive(own)).to.deep.equal([true, true]);
+        const revoked = await json<object>(`${command} ${project.slice(0, 8)} --yes`);
+        expect(revoked).to.include({ project_id: project, revoked_count: 2 });
+        expect(await areActive([...own, ...others])).to.deep.equal([false, false, true]);
+      });
+    }
+
+    it('are not named by IDs as well', async () => {
+      expect((await here('token revoke 3fa91c2e --project-id 77ab10f3 -y')).exitCode).to.equal(2);
+      expect((await here('token revoke')).exitCode).to.equal(2);
     });
   });
 
@@ -339,12 +358,12 @@ describe('several tokens or projects at once', () => {
       const other = await daemon.createProject({ name: 'web' });
       expect((await here(['project', 'get', 'web front', '-o', 'id'])).out).to.equal(`${web.id}\n`);
       await here('project deactivate web');
-      expect(JSON.parse((await here('project get web --json')).out)).to.include({ id: other.id, is_active: false });
+      expect(await json<object>('project get web')).to.include({ id: other.id, is_active: false });
 
       const generated = await here(['token', 'generate', '--project-id', 'web front', '--json']);
       expect((JSON.parse(generated.out) as WireToken).project_id).to.equal(web.id);
       const env = { LLMP_SERVER: daemon.url, MANAGEMENT_TOKEN, LLMP_PROJECT_ID: 'web front' };
-      expect((JSON.parse((await here('token generate --json', { env })).out) as WireToken).project_id).to.equal(web.id);
+      expect((await json<WireToken>('token generate', { env })).project_id).to.equal(web.id);
       const { out } = await here(['token', 'list', '--project-id', 'web front', '-o', 'id']);
       expect(out.trimEnd().split('\n')).to.have.lengthOf(2);
       expect((await here(['token', 'revoke', '--project-id', 'web front', '-y'])).err).to.contain('Revoked 2 tokens');
@@ -352,10 +371,13 @@ describe('several tokens or projects at once', () => {
 
     it('must be the full name, with the same letter case', async () => {
       await daemon.createProject({ name: 'website' });
-      for (const name of ['web', 'Website', 'websites']) {
+      for (const name of ['web', 'Website', 'websites', 'an-upstream-key-of-another-provider']) {
         const { exitCode, err } = await here(`project get ${name}`);
         expect(exitCode).to.equal(4);
-        expect(err).to.contain('no project has the name or ID').and.to.contain('llmp project list');
+        expect(err)
+          .to.contain('no project has the name or ID')
+          .and.to.contain('llmp project list')
+          .and.not.to.contain('upstream-key');
       }
     });
 
@@ -373,28 +395,15 @@ describe('several tokens or projects at once', () => {
     });
 
     it('is searched on all pages', async () => {
-      const daemonOfPages = await startStandIn();
-      const page = (count: number, more: object[] = []) => [
-        ...Array.from({ length: count }, () => ({ id: NONE, name: 'x' })),
-        ...more,
-      ];
-      daemonOfPages.answer = (req, res) => {
-        if (req.url?.includes('cursor='))
-          answerJson(res, 200, page(2, [{ id: NONE.replace('4000', '4001'), name: 'web' }]));
-        else answerJson(res, 200, page(2), { link: '</manage/projects?cursor=more>; rel="next"' });
+      const pages = await startStandIn();
+      const [first, wanted] = [NONE, NONE.replace('4000', '4001')];
+      pages.answer = (req, res) => {
+        if (req.url?.includes('cursor=')) answerJson(res, 200, [{ id: wanted, name: 'web' }]);
+        else answerJson(res, 200, [{ id: first, name: 'x' }], { link: '</manage/projects?cursor=more>; rel="next"' });
       };
-      await llmp('project deactivate web', { env: { LLMP_SERVER: daemonOfPages.url, MANAGEMENT_TOKEN } });
-      await daemonOfPages.stop();
-      expect(daemonOfPages.asked.at(-1)).to.include({
-        method: 'PATCH',
-        url: `/manage/projects/${NONE.replace('4000', '4001')}`,
-      });
-    });
-
-    it('does not repeat what may be a credential', async () => {
-      const { exitCode, err } = await here('project get an-upstream-key-of-another-provider');
-      expect(exitCode).to.equal(4);
-      expect(err).not.to.contain('upstream-key');
+      await commandsAt(pages).here('project deactivate web');
+      await pages.stop();
+      expect(pages.asked.at(-1)).to.include({ method: 'PATCH', url: `/manage/projects/${wanted}` });
     });
   });
 });

@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import type { WireEvent } from '../../daemon/api/contract.js';
 import { MANAGEMENT_TOKEN } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
+import { head } from '../support/raw.js';
 import { ProxyFixture } from '../support/proxy-fixture.js';
 import { llmp, type Situation } from './captured.js';
 import { Running } from './running.js';
@@ -203,11 +204,19 @@ describe('llmp events tail', function () {
       expect(eventsOf(tailing).map((it) => it.request_id)).to.deep.equal(['stored', 'new']);
     });
 
-    it('omits columns that do not fit', async () => {
-      const tailing = await tail('events tail', { terminal: 40 });
-      await scene.get();
-      await eventually('a line', () => tailing.out.split('\n').length === 3);
-      expect(tailing.out.split('\n')[0]).to.include('STATUS').and.include('REQUEST').and.not.include('CACHE');
+    it('omits columns that do not fit, and is as wide as the terminal (finding A12)', async () => {
+      for (const width of [40, 80, 100]) {
+        const tailing = await tail('events tail', { terminal: width });
+        await scene.send(head(`GET /v1/${'a-long-path-'.repeat(12)}`, scene.secret));
+        await eventually('a line', () => tailing.out.split('\n').length === 3);
+        // eslint-disable-next-line no-control-regex -- colors
+        const lines = tailing.out.replaceAll(/\x1b\[[\d;]*m/g, '').split('\n');
+        for (const line of lines) expect(line.length, line).to.be.at.most(width);
+        expect(lines[0]).to.include('STATUS').and.include('REQUEST');
+        if (width === 40) expect(lines[0]).not.to.include('CACHE');
+        await tailing.press();
+        await eventually('it has gone', () => scene.daemon.daemon.streams.size === 0);
+      }
     });
 
     it('prints CSV with one line of titles, and ids alone, when asked to', async () => {

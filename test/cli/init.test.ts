@@ -240,7 +240,9 @@ describe('llmp init --non-interactive', () => {
       });
     });
 
-    it('to ask without a terminal', async () => {
+    it('to ask without a terminal, and asks nothing with --no-input (finding A18)', async () => {
+      const silent = await llmp(['init', '--no-input', '-n', '--no-systemd', '--dir', dir], { env: {} });
+      expect(silent.exitCode, silent.err).to.equal(0);
       const { exitCode, err } = await llmp(['init', '--dir', dir]);
       expect(exitCode).to.equal(2);
       expect(err).to.contain('--non-interactive');

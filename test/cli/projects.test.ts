@@ -219,6 +219,13 @@ describe('llmp project, against a daemon', () => {
     });
   });
 
+  it('asks on a terminal before it deactivates a project (finding A12)', async () => {
+    const { id } = await daemon.createProject();
+    const { exitCode, err } = await here(`project deactivate ${id}`, { terminal: 100, answer: 'n\r' });
+    expect(err).to.include('not confirmed');
+    expect(exitCode).to.equal(2);
+  });
+
   it('deactivates and activates, and prints an undo command', async () => {
     const { id, name } = await daemon.createProject();
     const off = await here(`project deactivate ${id.slice(0, 8)}`);

@@ -1,31 +1,26 @@
 import { expect } from 'chai';
-import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../support/daemon.js';
+import { daemonForSuite } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
-import { type Captured, llmp, type Situation } from './captured.js';
+import { commandsAt } from './captured.js';
 import { Running } from './running.js';
 
 const HOUR_MS = 3_600_000;
 
 describe('queries of list commands', () => {
-  let daemon: TestDaemon;
+  const daemon = daemonForSuite();
+  const { here, json } = commandsAt(daemon);
+  const NOWHERE = { LLMP_SERVER: 'http://127.0.0.1:9' };
   let web: string;
-  let env: NodeJS.ProcessEnv;
 
   before(async () => {
-    daemon = await startDaemon();
-    env = { LLMP_SERVER: daemon.url, MANAGEMENT_TOKEN };
     web = (await daemon.createProject({ name: 'web' })).id;
     const other = await daemon.createProject({ name: 'my app' });
     await daemon.createToken(web, { name: 'ci', duration_hours: 1 });
     await daemon.createToken(web, { name: 'ci old', duration_hours: 48, max_requests: 10 });
     await daemon.createToken(other.id, { name: 'nightly ci', duration_hours: 1 });
     const { id } = await daemon.createToken(other.id, { name: 'nightly', duration_hours: 48 });
-    await llmp(`token revoke ${id}`, { env });
+    await here(`token revoke ${id}`);
   });
-  after(() => daemon.stop());
-
-  const here = (args: readonly string[], situation: Situation = {}): Promise<Captured> =>
-    llmp(args, { env, nowMs: daemon.clock.now(), ...situation });
 
   /** The names of the listed tokens, in alphabetical order. */
   async function tokens(...args: string[]): Promise<string[]> {
@@ -47,6 +42,17 @@ describe('queries of list commands', () => {
     [['"ci old"'], ['ci old']],
     [['state:revoked'], ['nightly']],
     [['!state:revoked nightly'], ['nightly ci']],
+    [
+      ['state:active,revoked', 'nightly'],
+      ['nightly', 'nightly ci'],
+    ],
+    [['--active-only'], ['ci', 'ci old', 'nightly ci']],
+    [
+      ['--state', 'active', '--state', 'revoked', 'nightly'],
+      ['nightly', 'nightly ci'],
+    ],
+    [['--state', '!revoked,expired', 'nightly'], ['nightly ci']],
+    [['--state', '!revoked', '--state', '!active'], []],
     [['--search', 'ci old'], ['ci old']],
     [['--search', 'NIGHTLY', 'state:active'], ['nightly ci']],
     [['--state', 'revoked', 'nightly'], ['nightly']],
@@ -75,8 +81,7 @@ describe('queries of list commands', () => {
   });
 
   it('select projects, of which --limit shows a part', async () => {
-    const names = async (...args: string[]) =>
-      JSON.parse((await here(['project', 'list', '--json', ...args])).out) as { name: string }[];
+    const names = async (...args: string[]) => json<{ name: string }[]>(['project', 'list', ...args]);
     expect((await names('state:active app')).map(({ name }) => name)).to.deep.equal(['my app']);
     expect(await names('state:active')).to.have.length(2);
     expect(await names('state:active', '--limit', '1')).to.have.length(1);
@@ -85,9 +90,7 @@ describe('queries of list commands', () => {
 
   it('select audit records, also together with options', async () => {
     const actions = async (...args: string[]) =>
-      (JSON.parse((await here(['audit', 'list', '--json', ...args])).out) as { action: string }[]).map(
-        ({ action }) => action,
-      );
+      (await json<{ action: string }[]>(['audit', 'list', ...args])).map(({ action }) => action);
     expect(await actions('action:token.revoke project:"my app" since:1h')).to.deep.equal(['token.revoke']);
     expect(await actions('--actor', 'cli', 'action:token.revoke')).to.deep.equal(['token.revoke']);
     expect(await actions('project:web', '--action', 'token.create')).to.have.length(2);
@@ -111,7 +114,6 @@ describe('queries of list commands', () => {
       ],
     ],
     ['state:actve', ['state must be one of active,', '  state:actve', '        ^^^^^', '  Did you mean active?']],
-    ['state:act', ['state must be one of active,', '  state:act', '        ^^^']],
     ['project:wbe', ['no such project', '  project:wbe', '          ^^^', '  Did you mean web?']],
     ['expires:<', ['a time must be like 30m', '  expires:<', '           ^']],
     ['ci "two words', ['a quote is not closed', '  ci "two words', '     ^^^^^^^^^^']],
@@ -143,9 +145,7 @@ describe('queries of list commands', () => {
 
   it('never repeat or send a secret', async () => {
     const secret = `sk-wt-${'A1'.repeat(24)}A`;
-    const { exitCode, err } = await here(['token', 'list', `ci ${secret}`], {
-      env: { ...env, LLMP_SERVER: 'http://127.0.0.1:9' },
-    });
+    const { exitCode, err } = await here(['token', 'list', `ci ${secret}`], { env: NOWHERE });
     expect(exitCode).to.equal(2);
     expect(err).to.contain('llmp token whois').and.not.to.contain('A1A1');
   });
@@ -161,11 +161,16 @@ describe('queries of list commands', () => {
       ['token', 'list', `name ${key}`],
     ]) {
       // Nothing listens there: whatever is sent fails in another way.
-      const { exitCode, err, out } = await here(args, { env: { ...env, LLMP_SERVER: 'http://127.0.0.1:9' } });
+      const { exitCode, err, out } = await here(args, { env: NOWHERE });
       expect(exitCode, args.join(' ')).to.be.oneOf([1, 2]);
       expect(err).to.match(/was not sent|--model must be/);
       expect(err + out).not.to.contain('A1A1');
     }
+  });
+
+  it('and options refuse a state that there is not, and one that is both wanted and not', async () => {
+    for (const given of ['dead', 'active,!revoked', '!revoked --state active', 'active --state !revoked'])
+      expect((await here(`token list --state ${given}`)).exitCode, given).to.equal(2);
   });
 
   it('and options that select by the same property exclude each other', async () => {

@@ -63,6 +63,9 @@ describe('llmp status', () => {
       const env = { ...at(daemon), LANG: 'C.UTF-8' };
       const { out } = await llmp('status --no-color', { env, terminal: 80 });
       expect(out).to.contain('● ready\n').and.to.contain('database ok').and.to.contain('1 ● active, 0 ○ expired');
+      expect(out)
+        .to.match(/^uptime +\d+s \(started/m)
+        .and.not.to.match(/uptime_s|event_bus/);
       expect(out.trimEnd().split('\n').length).to.be.at.most(24);
       const ascii = await llmp('status --no-color', { env: { ...env, LLMP_ASCII: '1' }, terminal: 80 });
       // eslint-disable-next-line no-control-regex

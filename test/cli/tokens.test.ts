@@ -2,29 +2,20 @@ import { expect } from 'chai';
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { WireToken, WireTokenCreated } from '../../daemon/api/contract.js';
-import { MANAGEMENT_TOKEN, startDaemon, temporaryFolder, type TestDaemon } from '../support/daemon.js';
-import { type Captured, llmp, type Situation } from './captured.js';
+import { daemonForEachTest, temporaryFolder } from '../support/daemon.js';
+import { commandsAt, type Situation } from './captured.js';
 
 const HOUR_MS = 3_600_000;
 const SECRET = /sk-wt-[0-9A-Za-z]{49}/;
 
 describe('llmp token, against a daemon', () => {
-  let daemon: TestDaemon;
-
-  beforeEach(async () => {
-    daemon = await startDaemon();
-  });
-  afterEach(() => daemon.stop());
-
-  function here(args: string | string[], { env, ...situation }: Situation = {}): Promise<Captured> {
-    return llmp(args, {
-      env: { LLMP_SERVER: daemon.url, MANAGEMENT_TOKEN, ...env },
-      nowMs: daemon.clock.now(),
-      ...situation,
-    });
-  }
+  const daemon = daemonForEachTest();
+  const { here, json, ids } = commandsAt(daemon);
 
   const hoursLeft = (token: WireToken) => (Date.parse(token.expires_at) - Date.parse(token.created_at)) / HOUR_MS;
+
+  /** A token of a new project. */
+  const issue = async (fields: object = {}) => daemon.createToken((await daemon.createProject()).id, { ...fields });
 
   describe('generate', () => {
     it('issues a token for the only active project and shows its secret', async () => {
@@ -128,7 +119,7 @@ describe('llmp token, against a daemon', () => {
     it('uses LLMP_PROJECT_ID, or --project-id first, both as prefixes', async () => {
       const [one, two] = [await daemon.createProject(), await daemon.createProject()];
       const env = { LLMP_PROJECT_ID: one.id.slice(0, 8) };
-      const byEnvironment = JSON.parse((await here('token generate --json', { env })).out) as WireToken;
+      const byEnvironment = await json<WireToken>('token generate', { env });
       expect(byEnvironment.project_id).to.equal(one.id);
       const byOption = await here(`token generate --json --project-id ${two.id.slice(0, 8)}`, { env });
       expect((JSON.parse(byOption.out) as WireToken).project_id).to.equal(two.id);
@@ -142,7 +133,7 @@ describe('llmp token, against a daemon', () => {
         hours: hoursLeft(token as WireToken),
       });
       const issued = async (args: string, situation?: Situation) =>
-        JSON.parse((await here(`token generate --json ${args}`, situation)).out) as WireTokenCreated;
+        await json<WireTokenCreated>(`token generate ${args}`, situation);
 
       it('issues an expired token again with its project, name, cap and lifetime, whatever the default project is', async () => {
         const [project, other] = [await daemon.createProject(), await daemon.createProject()];
@@ -173,7 +164,7 @@ describe('llmp token, against a daemon', () => {
         const { exitCode, err } = await here('token generate --like ci');
         expect(exitCode).to.equal(2);
         expect(err).to.contain('"ci" matches several tokens').and.to.contain(id);
-        expect((await here('token list -o id')).out.trim().split('\n')).to.have.length(4);
+        expect(await ids('token list')).to.have.length(4);
       });
 
       it('issues nothing for a name that no token has, nor for an inactive project', async () => {
@@ -187,20 +178,20 @@ describe('llmp token, against a daemon', () => {
       });
     });
 
+    it('shows an undo command with the name that it was called by (finding A12)', async () => {
+      await daemon.createProject();
+      const { err } = await here('token generate', { program: 'npx llmp' });
+      expect(err)
+        .to.include('Undo: npx llmp token revoke')
+        .and.not.to.match(/(?<!npx )llmp token/);
+    });
+
     it('refuses -o id, which would lose the secret', async () => {
       expect((await here('token generate -o id')).exitCode).to.equal(2);
     });
   });
 
   describe('list', () => {
-    it('shows every page of a long list', async () => {
-      const project = await daemon.createProject();
-      const ids = [];
-      for (let i = 0; i < 5; i++) ids.push((await daemon.createToken(project.id)).id);
-      const { out } = await here('token list -o id --sort created_at');
-      expect(out.trim().split('\n')).to.deep.equal(ids);
-    });
-
     it('stops at --limit and says that there is more', async () => {
       const project = await daemon.createProject();
       for (let i = 0; i < 3; i++) await daemon.createToken(project.id);
@@ -209,26 +200,12 @@ describe('llmp token, against a daemon', () => {
       expect(err).to.contain('only the first 2 of 3');
     });
 
-    it('filters by project, state and use', async () => {
-      const [one, two] = [await daemon.createProject(), await daemon.createProject()];
-      const active = await daemon.createToken(one.id);
-      const revoked = await daemon.createToken(one.id);
-      const other = await daemon.createToken(two.id);
-      await daemon.manage('DELETE', `/manage/tokens/${revoked.id}`);
-      const idsOf = async (args: string) => (await here(`token list -o id ${args}`)).out.trim().split('\n').sort();
-      expect(await idsOf('--active-only')).to.deep.equal([active.id, other.id].sort());
-      expect(await idsOf('--state revoked')).to.deep.equal([revoked.id]);
-      expect(await idsOf(`--project-id ${one.id.slice(0, 6)} --active-only`)).to.deep.equal([active.id]);
-    });
-
     it('finds tokens that expire within a time, and not expired ones', async () => {
-      const project = await daemon.createProject();
-      await daemon.createToken(project.id, { duration_minutes: 1 });
-      const soon = await daemon.createToken(project.id, { duration_minutes: 90 });
-      await daemon.createToken(project.id, { duration_hours: 5 });
+      const { project_id: project } = await issue({ duration_minutes: 1 });
+      const soon = await daemon.createToken(project, { duration_minutes: 90 });
+      await daemon.createToken(project, { duration_hours: 5 });
       daemon.clock.advance(2 * 60_000);
-      const { out } = await here('token list --expires-within 2h -o id');
-      expect(out).to.equal(`${soon.id}\n`);
+      expect(await ids('token list --expires-within 2h')).to.deep.equal([soon.id]);
     });
 
     it('sorts in descending order by a field with a leading -', async () => {
@@ -246,15 +223,11 @@ describe('llmp token, against a daemon', () => {
   });
 
   describe('get', () => {
-    it('shows one token by the first characters of its ID', async () => {
-      const { id } = await daemon.createToken((await daemon.createProject()).id);
+    it('shows one token by the first characters of its ID, in any letter case', async () => {
+      const { id } = await issue();
+      expect(await ids(`token get ${id.slice(0, 13).toUpperCase()}`)).to.deep.equal([id]);
       const { out } = await here(`token get ${id.slice(0, 8)} --json`);
       expect(JSON.parse(out)).to.include({ id, request_count: 0, cache_hit_count: 0 });
-    });
-
-    it('accepts a prefix of an ID in any letter case', async () => {
-      const { id } = await daemon.createToken((await daemon.createProject()).id);
-      expect((await here(`token get ${id.slice(0, 13).toUpperCase()} -o id`)).out).to.equal(`${id}\n`);
     });
 
     it('exits with 4 for an unknown token, by full ID or prefix', async () => {
@@ -263,11 +236,9 @@ describe('llmp token, against a daemon', () => {
     });
 
     it('finds a token by its name, among others whose names contain it', async () => {
-      const project = await daemon.createProject();
-      const { id } = await daemon.createToken(project.id, { name: 'nightly tests' });
-      await daemon.createToken(project.id, { name: 'nightly tests 2' });
-      await daemon.createToken(project.id, { name: 'Nightly Tests' });
-      expect((await here(['token', 'get', 'nightly tests', '-o', 'id'])).out).to.equal(`${id}\n`);
+      const { id, project_id: project } = await issue({ name: 'nightly tests' });
+      for (const name of ['nightly tests 2', 'Nightly Tests']) await daemon.createToken(project, { name });
+      expect(await ids(['token', 'get', 'nightly tests'])).to.deep.equal([id]);
     });
 
     it('lists the tokens with the same name, and changes none of them', async () => {
@@ -339,7 +310,7 @@ describe('llmp token, against a daemon', () => {
 
   describe('revoke and reactivate', () => {
     it('revokes a token, and prints an undo command that works', async () => {
-      const { id } = await daemon.createToken((await daemon.createProject()).id, { name: 'ci-deploy' });
+      const { id } = await issue({ name: 'ci-deploy' });
       const { exitCode, out, err } = await here(`token revoke ${id.slice(0, 8)}`);
       expect({ exitCode, out }).to.deep.equal({ exitCode: 0, out: '' });
       expect(err).to.equal(`Revoked ${id.slice(0, 8)} (ci-deploy). Undo: llmp token reactivate ${id}\n`);
@@ -349,51 +320,22 @@ describe('llmp token, against a daemon', () => {
     });
 
     it('succeeds when there was nothing to do', async () => {
-      const { id } = await daemon.createToken((await daemon.createProject()).id);
+      const { id } = await issue();
       await here(`token revoke ${id}`);
       expect((await here(`token revoke ${id}`)).exitCode).to.equal(0);
     });
 
     it('says when a reactivated token still cannot be used', async () => {
-      const { id } = await daemon.createToken((await daemon.createProject()).id, { duration_minutes: 1 });
+      const { id } = await issue({ duration_minutes: 1 });
       daemon.clock.advance(60_000);
       expect((await here(`token reactivate ${id}`)).err).to.contain('It still cannot be used: expired.');
     });
 
     it('prints the changed token as data if a format is given', async () => {
-      const { id } = await daemon.createToken((await daemon.createProject()).id);
+      const { id } = await issue();
       const { out, err } = await here(`token revoke ${id} --json`);
       expect(JSON.parse(out)).to.include({ id, state: 'revoked' });
       expect(err).to.equal('');
-    });
-
-    it('revokes several tokens with --yes, with a line for each and a summary', async () => {
-      const project = await daemon.createProject();
-      const tokens = [];
-      for (let i = 0; i < 12; i++) tokens.push(await daemon.createToken(project.id));
-      const { exitCode, err } = await here(['token', 'revoke', '--yes', ...tokens.map(({ id }) => id)]);
-      expect(exitCode).to.equal(0);
-      for (const { id } of tokens) expect(err).to.contain(`Undo: llmp token reactivate ${id}`);
-      expect(err).to.contain('Revoked 12 of 12 tokens.');
-      expect((await here('token list --active-only -o id')).out).to.equal('');
-    });
-
-    it('exits 1 when part of a batch failed, and does the rest', async () => {
-      const { id } = await daemon.createToken((await daemon.createProject()).id);
-      const { exitCode, err } = await here(`token revoke -y 00000000-0000-4000-8000-000000000000 ${id}`);
-      expect(exitCode).to.equal(1);
-      expect(err).to.contain('00000000-0000-4000-8000-000000000000: token not found');
-      expect(err).to.contain('Revoked 1 of 2 tokens.');
-      expect((await daemon.token(id)).is_active).to.equal(false);
-    });
-
-    it('requires --yes for several tokens without a terminal', async () => {
-      const project = await daemon.createProject();
-      const [one, two] = [await daemon.createToken(project.id), await daemon.createToken(project.id)];
-      const { exitCode, err } = await here(`token revoke ${one.id} ${two.id}`);
-      expect(exitCode).to.equal(2);
-      expect(err).to.contain('--yes');
-      expect((await daemon.token(one.id)).is_active).to.equal(true);
     });
 
     for (const [answer, isActive] of [
@@ -410,28 +352,11 @@ describe('llmp token, against a daemon', () => {
         expect((await daemon.token(two.id)).is_active).to.equal(isActive);
       });
     }
-
-    it('revokes every token of a project', async () => {
-      const [one, two] = [await daemon.createProject(), await daemon.createProject()];
-      await daemon.createToken(one.id);
-      await daemon.createToken(one.id);
-      const other = await daemon.createToken(two.id);
-      expect((await here(`token revoke --project-id ${one.id}`)).exitCode).to.equal(2);
-      const { exitCode, err } = await here(`token revoke --project-id ${one.id.slice(0, 8)} --yes`);
-      expect(exitCode).to.equal(0);
-      expect(err).to.contain('Revoked 2 tokens of project');
-      expect((await daemon.token(other.id)).is_active).to.equal(true);
-    });
-
-    it('refuses ids beside --project-id, and neither of them', async () => {
-      expect((await here('token revoke 3fa91c2e --project-id 77ab10f3 -y')).exitCode).to.equal(2);
-      expect((await here('token revoke')).exitCode).to.equal(2);
-    });
   });
 
   describe('whois', () => {
     it('finds the token of a secret on standard input, and does not show the secret', async () => {
-      const { id, token } = await daemon.createToken((await daemon.createProject()).id, { name: 'leaked' });
+      const { id, token } = await issue({ name: 'leaked' });
       const { exitCode, out, err } = await here('token whois --json -v', { stdin: `${token}\n` });
       expect(exitCode).to.equal(0);
       expect(JSON.parse(out)).to.include({ id, name: 'leaked' });
@@ -440,7 +365,7 @@ describe('llmp token, against a daemon', () => {
     });
 
     it('asks for the secret on a terminal without showing it', async () => {
-      const { id, token } = await daemon.createToken((await daemon.createProject()).id);
+      const { id, token } = await issue();
       const { out, err } = await here('token whois', { terminal: 120, answer: `${token}\n` });
       expect(out).to.contain(id);
       expect(err).to.contain('Type the secret:');
@@ -474,11 +399,5 @@ describe('llmp token, against a daemon', () => {
       expect(exitCode).to.equal(2);
       expect(err).not.to.contain('ccc');
     });
-  });
-
-  it('works with and without the word manage', async () => {
-    await daemon.createProject();
-    const issued = await here('token generate --json');
-    expect((await here('manage token list --json')).out).to.contain((JSON.parse(issued.out) as WireToken).id);
   });
 });

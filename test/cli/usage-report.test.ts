@@ -56,6 +56,9 @@ describe('llmp usage', () => {
     expect((await here(`${by} -o csv`)).out).to.equal(
       `token_id,token_name,model,requests,hits,refused,errors,upstream_refused,upstream_errors,cut,prompt_tokens,completion_tokens,cache_read_tokens,cache_write_tokens\r\n${token.id},ci-deploy,gpt-test,2,0,0,0,0,0,0,20,6,0,0\r\n`,
     );
+    expect((await here('usage --by model --by token --since 24h -o csv')).out).to.equal(
+      (await here(`${by} -o csv`)).out,
+    );
     expect((await here(`${by} -o id`)).out).to.equal(`${token.id} gpt-test\n`);
     expect(JSON.parse((await here(`${by} -o jsonl`)).out)).to.include({ token_id: token.id, model: 'gpt-test' });
   });

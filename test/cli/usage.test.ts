@@ -1,27 +1,29 @@
 import { expect } from 'chai';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { EXIT } from '../../console/failure.js';
 import { wholeTree } from '../../cli/commands.js';
+import { parse } from '../../cli/parser.js';
+import type { Shell } from '../../cli/shell.js';
 import { llmp } from './captured.js';
 import { canary } from '../support/canaries.js';
+import { temporaryFolder } from '../support/daemon.js';
 
 describe('the command line', () => {
   it('prints an introduction without a command', async () => {
     const { exitCode, out, err } = await llmp([]);
     expect({ exitCode, err }).to.deep.equal({ exitCode: 0, err: '' });
     expect(out.match(/^ {2}llmp /gm)).to.have.length(5);
-    expect(out).to.contain('llmp help');
+    for (const command of ['llmp help', 'llmp demo', 'llmp tui']) expect(out).to.contain(command);
   });
 
-  for (const args of ['version', '--version']) {
-    it(`prints the version for ${args}`, async () => {
+  it('prints its version, and the build and its parts with -v', async () => {
+    for (const args of ['version', '--version']) {
       const { exitCode, out } = await llmp(args);
       expect(exitCode).to.equal(0);
       expect(out).to.match(/\d+\.\d+\.\d+\n$/);
-    });
-  }
-
-  for (const args of ['version -v', '--version -v', '-v --version', '--verbose version']) {
-    it(`prints the build and its parts for ${args}`, async () => {
+    }
+    for (const args of ['version -v', '--version -v', '-v --version', '--verbose version']) {
       const { exitCode, out } = await llmp(args);
       expect(exitCode).to.equal(0);
       expect(out)
@@ -29,30 +31,18 @@ describe('the command line', () => {
           /^llmp \d+\.\d+\.\d+\nbuild {4}(?:[\d-]+T[\d:]+Z|unknown)\ncommit {3}(?:[0-9a-f]{40}(?:-dirty)?|unknown)\n/,
         )
         .and.to.include(`\nNode.js  ${process.versions.node}\nSQLite   3.`);
-    });
-  }
+    }
+    expect(JSON.parse((await llmp('version -o json')).out)).to.include.keys('version', 'node');
+  });
 
   describe('help', () => {
     it('lists every command', async () => {
+      const words = new Set((await wholeTree()).commands.flatMap(({ path }) => path[0] ?? []));
       for (const args of ['help', '--help', '-h']) {
         const { exitCode, out } = await llmp(args);
         expect(exitCode).to.equal(0);
-        for (const word of [
-          'daemon, serve',
-          'demo',
-          'status',
-          'manage',
-          'token',
-          'project',
-          'cache',
-          'config',
-          'migrate',
-          'run',
-          'help',
-          'version',
-        ]) {
-          expect(out).to.contain(`\n  ${word} `);
-        }
+        for (const word of words)
+          if (word !== '__complete') expect(out).to.match(new RegExp(`^  (?:\\w+, )?${word}\\b`, 'm'));
       }
     });
 
@@ -101,10 +91,14 @@ describe('the command line', () => {
       expect(named).to.deep.equal(Object.values(EXIT));
     });
 
-    it('has examples of the command that they explain', async () => {
+    it('has valid examples of the command that they explain', async () => {
       for (const { path, command } of (await wholeTree()).commands) {
         for (const [line] of command.examples) {
           expect(line).to.contain(path.join(' '));
+          const [words = ''] = line.split(/ [|<>]/);
+          const argv = words.match(/'[^']*'|\S+/g)?.map((word) => word.replaceAll("'", '')) ?? [];
+          const { result } = await parse(argv, { env: {} } as Shell);
+          expect(result.kind === 'failed' ? result.failure.message : 'chosen', line).to.equal('chosen');
         }
       }
     });
@@ -171,6 +165,15 @@ describe('the command line', () => {
     it('with one word too many is refused', async () => {
       expect((await llmp('token whois everything')).exitCode).to.equal(2);
     });
+  });
+
+  it('names commands by the name that it was called by, and nothing else (finding A12)', async () => {
+    const program = 'npx llmp';
+    expect((await llmp('token lst', { program })).err).to.include('See: npx llmp help token');
+    const foreign = join(temporaryFolder(), 'foreign.db');
+    writeFileSync(foreign, 'no database'.repeat(1_000));
+    const direct = await llmp('migrate status --direct', { env: { DATABASE_URL: foreign }, program });
+    expect(direct.err).to.include('not an llmp database');
   });
 
   it('accepts the global options anywhere', async () => {

@@ -137,6 +137,21 @@ describe('settings that are valid individually', () => {
 });
 
 describe('a warning', () => {
+  for (const [url, warning] of [
+    ['https://api.openai.com/v1', '/v1, which is ignored'],
+    ['https://api.groq.com/openai/v1/', 'https://api.groq.com/openai/v1/…'],
+    ['http://provider.example', 'unencrypted'],
+    ['https://api.openai.com', ''],
+    ['http://127.0.0.1:11434', ''],
+    ['http://localhost:11434', ''],
+  ] as const) {
+    it(`is ${warning === '' ? 'not ' : ''}given for the provider at ${url} (finding A14)`, () => {
+      const warnings = warningsWith({ UPSTREAM_BASE_URL: url }).join();
+      if (warning === '') expect(warnings).to.equal('');
+      else expect(warnings).to.include(warning);
+    });
+  }
+
   it('is given if TRUSTED_PROXIES trusts all addresses', () => {
     for (const TRUSTED_PROXIES of ['10.0.0.0/8,0.0.0.0/0', '::/0']) {
       expect(warningsWith({ TRUSTED_PROXIES })).to.include(

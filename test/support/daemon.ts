@@ -18,6 +18,7 @@ import { Migrator } from '../../migrations/migrator.js';
 import { canary, canaryEncryptionKey } from './canaries.js';
 import { TestClock } from './clock.js';
 import { expectDescribed } from './description.js';
+import { perSuite, perTest } from './per-test.js';
 import { inspectEvents } from './inspected-events.js';
 import { startWithWorkers } from './in-process-workers.js';
 import { TEST_WORKERS } from './test-workers.js';
@@ -207,25 +208,13 @@ export async function startDaemon({
   };
 }
 
-/** A daemon for all tests of a suite. Its properties are there when the tests run. @param options are asked for when it starts. */
-export function daemonForSuite(options: () => TestDaemonOptions = () => ({})): TestDaemon {
-  const daemon = {} as TestDaemon;
-  before(() => begin(daemon, options()));
-  after(() => daemon.stop());
-  return daemon;
-}
+/** A daemon for all tests of a suite. @param options are asked for when it starts. */
+export const daemonForSuite = (options: () => TestDaemonOptions = () => ({})): TestDaemon =>
+  perSuite(() => startDaemon(options()));
 
-/** A new daemon for each test of a suite. @see daemonForSuite */
-export function daemonForEachTest(options: () => TestDaemonOptions = () => ({})): TestDaemon {
-  const daemon = {} as TestDaemon;
-  beforeEach(() => begin(daemon, options()));
-  afterEach(() => daemon.stop());
-  return daemon;
-}
-
-async function begin(daemon: TestDaemon, options: TestDaemonOptions): Promise<void> {
-  Object.defineProperties(daemon, Object.getOwnPropertyDescriptors(await startDaemon(options)));
-}
+/** A new daemon for each test of a suite. */
+export const daemonForEachTest = (options: () => TestDaemonOptions = () => ({})): TestDaemon =>
+  perTest(() => startDaemon(options()));
 
 let migrated: Promise<string> | undefined;
 
