@@ -69,11 +69,20 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
       'daemon/http/server/memory-bounds', // Its listener has the same limits as the daemon's.
       'daemon/http/server/server',
       'config',
+      'console/columns',
     ],
     packages: ['express', 'helmet', 'react', 'react-dom'],
   },
-  'daemon/admin/pages': { folders: ['daemon/admin/pages', 'daemon/api'], packages: ['react'], node: [] },
-  'daemon/admin/routes': { folders: ['daemon/admin', 'daemon/api'], packages: ['express'], node: [] },
+  'daemon/admin/pages': {
+    folders: ['daemon/admin/pages', 'daemon/api', 'console/columns'],
+    packages: ['react'],
+    node: [],
+  },
+  'daemon/admin/routes': {
+    folders: ['daemon/admin', 'daemon/api', 'console/columns'],
+    packages: ['express'],
+    node: [],
+  },
   'daemon/metrics': { folders: ['daemon/metrics', 'daemon/core'], packages: ['prom-client'] },
   // Each builder knows one side: the stores, or HTTP. See "only the composition knows both" below.
   'daemon/compose': {
@@ -105,6 +114,8 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
   },
   // What the CLI and the terminal UI share, so that neither has to import the other.
   console: { folders: ['console', 'daemon/api', 'config'], packages: ['picocolors', 'string-width'] },
+  // The Admin UI has the same columns, so they import nothing that it may not.
+  'console/columns': { folders: ['console/columns', 'console/sparkline', 'daemon/api'], packages: [], node: [] },
   cli: {
     folders: ['cli', 'console', 'daemon/api', 'config'],
     packages: ['commander', 'inquirer', 'jq-wasm', 'picocolors', 'undici', 'smol-toml', 'yaml'],

@@ -1,11 +1,14 @@
+import { AUDIT_COLUMNS } from '../../../console/columns/audit.js';
+import { subjectsOf } from '../../../console/columns/column.js';
 import { actorShown, exact } from '../../api/formats.js';
 import type { ReactNode } from 'react';
 import type { WireAuditRecord, WireProject } from '../../api/contract.js';
+import { tableColumns } from './cells.js';
 import { Heading } from './document.js';
 import { type Choices, Field, Select, TokenField } from './fields.js';
 import { Link, QueryForm } from './frame.js';
-import { choicesOf, ProjectLink, subjectsOf, TokenLink } from './links.js';
-import { type TableColumn, EmptyState, Exports, Facts, Paging, ErrorNotice, Table } from './parts.js';
+import { choicesOf, ProjectLink, TokenLink } from './links.js';
+import { EmptyState, Exports, Facts, Paging, ErrorNotice, Table } from './parts.js';
 import { Name, OutcomeMark, escapeBidi, Time } from './formats.js';
 
 export interface AuditProps {
@@ -97,49 +100,30 @@ export interface RecordTableProps {
 
 export function RecordTable({ id, label, records, hasSubjects = false }: RecordTableProps) {
   if (records.length === 0) return <p className="faint">None.</p>;
-  const what: TableColumn<WireAuditRecord>[] = hasSubjects
-    ? [{ title: 'Subject', show: (record) => <Subject record={record} /> }]
-    : [];
   return (
     <Table
       id={id}
       label={label}
       rows={records}
       keyOf={(record) => record.id}
-      columns={[
-        {
-          title: 'Action',
-          show: ({ id: recordId, action, count }) => (
-            <Link to={`audit/${recordId}`}>{count === null ? action : `${action} × ${exact(count)}`}</Link>
-          ),
-        },
-        { title: 'Time', show: ({ time }) => <Time at={time} /> },
-        { title: 'Outcome', show: ({ outcome }) => <OutcomeMark outcome={outcome} /> },
-        { title: 'Actor', show: (record) => <Actor record={record} /> },
-        ...what,
-        { title: 'Reason', show: ({ reason }) => (reason === null ? '' : <Name>{reason}</Name>) },
-      ]}
+      columns={COLUMNS.filter((column) => hasSubjects || column.id !== 'target')}
     />
   );
 }
 
-const Actor = ({ record }: { record: WireAuditRecord }) => (
-  <>
-    <Name>{actorShown(record)}</Name>{' '}
-    {record.client_ip === null ? null : <span className="faint">{record.client_ip}</span>}
-  </>
-);
-
-function Subject({ record }: { record: WireAuditRecord }) {
-  const { token, project } = subjectsOf(record);
-  return (
+/** What was done comes first, as the header of its row. */
+const COLUMNS = tableColumns(AUDIT_COLUMNS, {
+  action: ({ id, action, count }) => (
+    <Link to={`audit/${id}`}>{count === null ? action : `${action} × ${exact(count)}`}</Link>
+  ),
+  outcome: ({ outcome }) => <OutcomeMark outcome={outcome} />,
+  actor: (record) => (
     <>
-      {token && <TokenLink token={token} />}
-      {token && project && ' of '}
-      {project && <ProjectLink project={project} />}
+      <Name>{actorShown(record)}</Name>{' '}
+      {record.client_ip === null ? null : <span className="faint">{record.client_ip}</span>}
     </>
-  );
-}
+  ),
+}).sort((one, other) => Number(other.id === 'action') - Number(one.id === 'action'));
 
 export function recordPage({ record }: { record: WireAuditRecord }) {
   const { token, project } = subjectsOf(record);

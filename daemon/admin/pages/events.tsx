@@ -1,4 +1,5 @@
 /** Completed requests and changes, newest first. Each opens with its details. */
+import { subjectsOf } from '../../../console/columns/column.js';
 import { actorShown, bytes, exact, NOT_REPORTED, promptCacheShown } from '../../api/formats.js';
 import type { ReactNode } from 'react';
 import type { WireEvent, WireProject, WireRequestEvent } from '../../api/contract.js';
@@ -7,7 +8,7 @@ import { REQUEST_EVENT_KIND } from '../../api/vocabulary.js';
 import { Heading } from './document.js';
 import { type Choices, Field, Select, TokenField } from './fields.js';
 import { Link, QueryForm, useFrame } from './frame.js';
-import { choicesOf, NameOrId, ProjectLink, subjectsOf, TokenLink } from './links.js';
+import { choicesOf, NameOrId, ProjectLink, TokenLink } from './links.js';
 import { EmptyState, ErrorNotice, Facts, Paging } from './parts.js';
 import { capitalized, escapeBidi, isTime, Name, StatusMark, utc } from './formats.js';
 

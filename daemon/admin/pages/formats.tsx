@@ -1,6 +1,6 @@
 /** Formatting of single values: states, times, numbers, names. */
+import { stateMark } from '../../../console/columns/cell-text.js';
 import { exact, NOT_REPORTED, relativeTime } from '../../api/formats.js';
-import type { WireToken, WireTokenState } from '../../api/contract.js';
 import { useFrame } from './frame.js';
 
 /** Escapes bidirectional control characters, so that a name cannot reorder the text next to it. */
@@ -8,8 +8,6 @@ export const escapeBidi = (text: string): string =>
   text.replace(/\p{Bidi_Control}/gu, (it) => `\\u${it.charCodeAt(0).toString(16).padStart(4, '0')}`);
 
 export const Name = ({ children }: { children: string }) => <bdi>{escapeBidi(children)}</bdi>;
-
-export const shortId = (id: string): string => id.slice(0, 8);
 
 interface MarkProps {
   look: string;
@@ -24,28 +22,13 @@ export const StatusMark = ({ look, glyph, word }: MarkProps) => (
   </span>
 );
 
-const STATES: Record<WireTokenState, { glyph: string; word: string }> = {
-  active: { glyph: '●', word: 'active' },
-  expired: { glyph: '○', word: 'expired' },
-  revoked: { glyph: '✗', word: 'revoked' },
-  rate_limited: { glyph: '▲', word: 'limited' },
-  project_inactive: { glyph: '◌', word: 'project off' },
-};
-
-export const stateWord = (state: WireTokenState): string => STATES[state].word;
-
 /** An older daemon may not report a state. */
 const UNKNOWN_MARK = { look: 'expired', glyph: '·', word: NOT_REPORTED } as const;
 
-export const StateMark = ({ state }: { state: WireTokenState }) =>
-  Object.hasOwn(STATES, state) ? <StatusMark look={state} {...STATES[state]} /> : <StatusMark {...UNKNOWN_MARK} />;
-
-export const ProjectMark = ({ isActive }: { isActive: boolean }) =>
-  isActive ? (
-    <StatusMark look="active" glyph="●" word="active" />
-  ) : (
-    <StatusMark look="project_inactive" glyph="◌" word="inactive" />
-  );
+export function StateMark({ state }: { state: string }) {
+  const mark = stateMark(state);
+  return mark ? <StatusMark look={state} glyph={mark.glyph} word={mark.word} /> : <StatusMark {...UNKNOWN_MARK} />;
+}
 
 const OUTCOMES: Readonly<Record<string, Omit<MarkProps, 'word'>>> = {
   success: { look: 'active', glyph: '✓' },
@@ -106,14 +89,14 @@ export const Figure = ({ value }: { value: number }) =>
 export const Errors = ({ count }: { count: number }) =>
   count > 0 ? <span className="mark revoked">{exact(count)}</span> : <Figure value={count} />;
 
-/** How much of a token's cap is used. */
-export function Uses({ token: { request_count: used, max_requests: most } }: { token: WireToken }) {
-  if (most === 0) return <>{exact(used)}</>;
-  const share = used / most;
-  if (Number.isNaN(share)) return <>{`${exact(used)} / ${exact(most)}`}</>;
+/** How much of a token's cap is used. @param props.cap 0: none. */
+export function Cap({ used, cap }: { used: number; cap: number }) {
+  if (cap === 0) return <>{exact(used)}</>;
+  const share = used / cap;
+  if (Number.isNaN(share)) return <>{`${exact(used)} / ${exact(cap)}`}</>;
   return (
     <span className="uses">
-      {exact(used)} / {exact(most)} <Meter share={share} label={`${Math.floor(share * 100)} % used`} />
+      {exact(used)} / {exact(cap)} <Meter share={share} label={`${Math.floor(share * 100)} % used`} />
     </span>
   );
 }

@@ -5,7 +5,7 @@ import { Link } from './frame.js';
 export interface TableColumn<Row> {
   title: string;
   /** Numbers are right-aligned. */
-  isNumber?: boolean;
+  isNumber?: boolean | undefined;
   show: (row: Row) => ReactNode;
 }
 
@@ -14,7 +14,7 @@ export interface TableProps<Row> {
   /** Label for screen readers. */
   label: string;
   /** The first column is the row header. */
-  columns: readonly [TableColumn<Row>, ...TableColumn<Row>[]];
+  columns: readonly TableColumn<Row>[];
   rows: readonly Row[];
   /** Checkbox that selects the row in the form around the table. */
   mark?: (row: Row) => ReactNode;
@@ -23,7 +23,6 @@ export interface TableProps<Row> {
 
 /** A table. On narrow screens each row becomes a card with labelled fields. */
 export function Table<Row>({ id, label, columns, rows, mark, keyOf }: TableProps<Row>) {
-  const [first, ...rest] = columns;
   const look = ({ isNumber }: TableColumn<Row>) => (isNumber ? 'number' : undefined);
   return (
     <table id={id} data-live="" aria-label={label}>
@@ -49,12 +48,17 @@ export function Table<Row>({ id, label, columns, rows, mark, keyOf }: TableProps
                 {mark(row)}
               </td>
             )}
-            <th scope="row">{first.show(row)}</th>
-            {rest.map((column) => (
-              <td key={column.title} data-label={column.title} className={look(column)}>
-                <span>{column.show(row)}</span>
-              </td>
-            ))}
+            {columns.map((column, at) =>
+              at === 0 ? (
+                <th key={column.title} scope="row">
+                  {column.show(row)}
+                </th>
+              ) : (
+                <td key={column.title} data-label={column.title} className={look(column)}>
+                  <span>{column.show(row)}</span>
+                </td>
+              ),
+            )}
           </tr>
         ))}
       </tbody>

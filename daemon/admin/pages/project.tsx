@@ -5,9 +5,8 @@ import { type SpanName, Traffic } from './traffic.js';
 import { Heading } from './document.js';
 import { Field, KeyFields } from './fields.js';
 import { ConfirmLink, ChangeForm, Link } from './frame.js';
-import { KeyHint } from './links.js';
 import { SuccessNotice, Facts, CommandLine, ErrorNotice } from './parts.js';
-import { Name, ProjectMark, Time } from './formats.js';
+import { Name, StateMark, Time } from './formats.js';
 import { ProviderShown } from './provider.js';
 import { missingUsageTitle } from '../../api/providers.js';
 import { typableName } from '../../api/names.js';
@@ -69,7 +68,7 @@ function ProjectFacts({ project }: Pick<ProjectProps, 'project'>) {
     <Facts
       id="facts"
       facts={[
-        { name: 'State', value: <ProjectMark isActive={project.is_active} /> },
+        { name: 'State', value: <StateMark state={project.is_active ? 'active' : 'inactive'} /> },
         {
           name: 'Tokens',
           value: (
@@ -96,7 +95,7 @@ function ProjectFacts({ project }: Pick<ProjectProps, 'project'>) {
           ),
         },
         { name: 'Missing usage', value: missingUsageTitle(project.missing_usage) },
-        { name: 'Upstream key', value: <KeyHint hint={project.api_key_hint} /> },
+        { name: 'Upstream key', value: <code>{`…${project.api_key_hint}`}</code> },
         { name: 'Created', value: <Time at={project.created_at} isFull /> },
         deactivatedAt === null ? null : { name: 'Deactivated', value: <Time at={deactivatedAt} isFull /> },
         { name: 'ID', value: <code className="id">{project.id}</code> },

@@ -1,13 +1,13 @@
+import { PROJECT_COLUMNS } from '../../../console/columns/projects.js';
 import { counted, exact } from '../../api/formats.js';
-import { providerTitle } from '../../api/providers.js';
 import type { WireProject } from '../../api/contract.js';
+import { tableColumns } from './cells.js';
 import { Heading } from './document.js';
 import { Field, KeyFields } from './fields.js';
 import { ChangeForm, Link } from './frame.js';
-import { KeyHint } from './links.js';
 import { ProviderFields, type ProviderFormValues } from './provider.js';
 import { EmptyState, Paging, ErrorNotice, Table } from './parts.js';
-import { Figure, Name, ProjectMark, Time } from './formats.js';
+import { Figure } from './formats.js';
 import { MAX_NAME_LENGTH } from '../../api/vocabulary.js';
 
 export interface ProjectsProps {
@@ -47,7 +47,7 @@ export function projectsPage({ projects, total, next, query, refused }: Projects
         </ul>
       </div>
       {projects.length > 0 ? (
-        <ProjectTable projects={projects} />
+        <Table id="projects" label="Projects" rows={projects} keyOf={({ id }) => id} columns={COLUMNS} />
       ) : (
         refused === null && <NoProjects isFiltered={chosen !== ''} />
       )}
@@ -56,55 +56,23 @@ export function projectsPage({ projects, total, next, query, refused }: Projects
   );
 }
 
-function ProjectTable({ projects }: { projects: readonly WireProject[] }) {
-  return (
-    <Table
-      id="projects"
-      label="Projects"
-      rows={projects}
-      keyOf={({ id }) => id}
-      columns={[
-        {
-          title: 'Name',
-          show: ({ id, name }) => (
-            <Link to={`projects/${id}`}>
-              <Name>{name}</Name>
-            </Link>
-          ),
-        },
-        { title: 'State', show: ({ is_active: isActive }) => <ProjectMark isActive={isActive} /> },
-        { title: 'Provider', show: providerTitle },
-        {
-          title: 'Active tokens',
-          isNumber: true,
-          show: ({ id, active_token_count: active, token_count: all }) => (
-            <Link to={`tokens?project_id=${id}`}>
-              {exact(active)} of {exact(all)}
-              <span className="unseen"> tokens</span>
-            </Link>
-          ),
-        },
-        { title: 'Requests, 24 h', isNumber: true, show: ({ requests_24h: requests }) => <Figure value={requests} /> },
-        {
-          title: 'Errors, 24 h',
-          isNumber: true,
-          show: ({ id, errors_24h: errors }) =>
-            errors > 0 ? (
-              <Link to={`top?project_id=${id}&window=24h`} className="mark revoked">
-                {exact(errors)}
-                <span className="unseen"> errors</span>
-              </Link>
-            ) : (
-              <Figure value={errors} />
-            ),
-        },
-        { title: 'Last used', show: ({ last_used_at: at }) => <Time at={at} /> },
-        { title: 'Upstream key', show: ({ api_key_hint: hint }) => <KeyHint hint={hint} /> },
-        { title: 'Created', show: ({ created_at: at }) => <Time at={at} /> },
-      ]}
-    />
-  );
-}
+const COLUMNS = tableColumns(PROJECT_COLUMNS, {
+  tokens: ({ id, active_token_count: active, token_count: all }) => (
+    <Link to={`tokens?project_id=${id}`}>
+      {exact(active)} of {exact(all)}
+      <span className="unseen"> tokens</span>
+    </Link>
+  ),
+  errors: ({ id, errors_24h: errors }) =>
+    errors > 0 ? (
+      <Link to={`top?project_id=${id}&window=24h`} className="mark revoked">
+        {exact(errors)}
+        <span className="unseen"> errors</span>
+      </Link>
+    ) : (
+      <Figure value={errors} />
+    ),
+});
 
 const NewProject = () => (
   <Link to="projects/new" className="button primary">

@@ -1,12 +1,15 @@
 /** Properties of a token: the fields of the form for a new token, and the details on its pages. */
+import { TOKEN_LINES } from '../../../console/columns/tokens.js';
 import { exact } from '../../api/formats.js';
 import type { TokenCreateTerms, WireProject, WireToken } from '../../api/contract.js';
 import { typableName } from '../../api/names.js';
 import { MAX_CAP, MAX_NAME_LENGTH } from '../../api/vocabulary.js';
+import { CellContent } from './cells.js';
 import { Field, Select } from './fields.js';
-import { choicesOf, ProjectLink } from './links.js';
+import { useFrame } from './frame.js';
+import { choicesOf } from './links.js';
 import { Facts } from './parts.js';
-import { Name, StateMark, Time, Uses } from './formats.js';
+import { Cap, Name, StateMark, Time } from './formats.js';
 
 /** Values of the form, by field name. */
 export type TokenFormValues = Record<keyof TokenCreateTerms | 'duration' | 'unit' | 'like', string>;
@@ -119,6 +122,7 @@ function revocationOf({ revoked_at: at, revoked_by: by, revoke_reason: reason }:
 
 /** Details on the page of a token. */
 export function TokenFacts({ token }: { token: WireToken }) {
+  const { nowMs } = useFrame();
   return (
     <Facts
       id="facts"
@@ -126,18 +130,19 @@ export function TokenFacts({ token }: { token: WireToken }) {
         { name: 'State', value: <StateMark state={token.state} /> },
         revocationOf(token),
         {
-          name: 'Project',
-          value: <ProjectLink project={{ id: token.project_id, name: token.project_name }} />,
-        },
-        {
           name: 'Requests',
-          value: token.max_requests === 0 ? `${exact(token.request_count)}, unlimited` : <Uses token={token} />,
+          value:
+            token.max_requests === 0 ? (
+              `${exact(token.request_count)}, unlimited`
+            ) : (
+              <Cap used={token.request_count} cap={token.max_requests} />
+            ),
         },
         { name: 'Cache hits', value: exact(token.cache_hit_count) },
-        { name: 'Expires', value: <Time at={token.expires_at} isFull /> },
-        { name: 'Last used', value: <Time at={token.last_used_at} isFull /> },
-        { name: 'Created', value: <Time at={token.created_at} isFull /> },
-        { name: 'Secret', value: <code>{token.obfuscated}</code> },
+        ...TOKEN_LINES.filter(({ id }) => id !== 'id').map((column) => ({
+          name: column.title,
+          value: <CellContent cell={column.cell(token, nowMs)} isFull />,
+        })),
         { name: 'ID', value: <code className="id">{token.id}</code> },
       ]}
     />

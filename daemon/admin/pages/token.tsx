@@ -1,3 +1,4 @@
+import { shortId } from '../../../console/columns/cell-text.js';
 import type { WireAuditRecord, WireToken, WireUsageLine } from '../../api/contract.js';
 import { RecordTable } from './audit.js';
 import { type SpanName, Traffic } from './traffic.js';
@@ -5,7 +6,7 @@ import { Heading } from './document.js';
 import { ConfirmLink, Link } from './frame.js';
 import { SuccessNotice, CommandLine } from './parts.js';
 import { TokenFacts } from './token-terms.js';
-import { Name, shortId } from './formats.js';
+import { Name } from './formats.js';
 
 export interface TokenProps {
   token: WireToken;

@@ -1,12 +1,15 @@
+import { shortId, stateMark } from '../../../console/columns/cell-text.js';
+import { TOKEN_COLUMNS } from '../../../console/columns/tokens.js';
 import { counted, exact } from '../../api/formats.js';
 import type { WireProject, WireToken } from '../../api/contract.js';
 import { TOKEN_STATES, type TokenSortOrder } from '../../api/vocabulary.js';
+import { tableColumns } from './cells.js';
 import { Heading } from './document.js';
 import { type Choices, Field, Select } from './fields.js';
 import { ChangeForm, Link, QueryForm } from './frame.js';
-import { choicesOf, ProjectLink, TokenLink } from './links.js';
+import { choicesOf } from './links.js';
 import { EmptyState, Exports, Paging, ErrorNotice, Table } from './parts.js';
-import { escapeBidi, shortId, StateMark, stateWord, Time, Uses } from './formats.js';
+import { escapeBidi } from './formats.js';
 
 export interface TokensProps {
   tokens: readonly WireToken[];
@@ -113,6 +116,8 @@ const NewToken = () => (
   </Link>
 );
 
+const COLUMNS = tableColumns(TOKEN_COLUMNS);
+
 function TokenTable({ tokens }: { tokens: readonly WireToken[] }) {
   return (
     <Table
@@ -128,21 +133,14 @@ function TokenTable({ tokens }: { tokens: readonly WireToken[] }) {
           aria-label={`Select ${name === null ? shortId(id) : escapeBidi(name)}`}
         />
       )}
-      columns={[
-        { title: 'Token', show: (token) => <TokenLink token={token} /> },
-        { title: 'State', show: ({ state }) => <StateMark state={state} /> },
-        { title: 'Project', show: ({ project_id: id, project_name: name }) => <ProjectLink project={{ id, name }} /> },
-        { title: 'Expires', show: ({ expires_at: at }) => <Time at={at} /> },
-        { title: 'Requests', isNumber: true, show: (token) => <Uses token={token} /> },
-        { title: 'Last used', show: ({ last_used_at: at }) => <Time at={at} /> },
-      ]}
+      columns={COLUMNS}
     />
   );
 }
 
 function TokenFilter({ query, projects }: Pick<TokensProps, 'query' | 'projects'>) {
   const given = (name: string) => query.get(name) ?? '';
-  const states = TOKEN_STATES.map((state) => [state, stateWord(state)] as const);
+  const states = TOKEN_STATES.map((state) => [state, stateMark(state)?.word ?? state] as const);
   return (
     <QueryForm to="tokens" className="filter" role="search" aria-label="Filter tokens">
       <Field name="q" label="Name or ID">

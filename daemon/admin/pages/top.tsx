@@ -1,8 +1,9 @@
 /** The busiest tokens, projects or models of the last minutes or hours. */
+import { shortId } from '../../../console/columns/cell-text.js';
+import { topColumns } from '../../../console/columns/top.js';
 import type { WireProject, WireTop, WireTopRow } from '../../api/contract.js';
 import { counted, exact } from '../../api/formats.js';
-import { topRow } from '../../api/schemas.js';
-import { errorKinds, gapsOf, lastUseShown, PERIODS, PLURALS } from '../../api/top-words.js';
+import { gapsOf, PERIODS, PLURALS } from '../../api/top-words.js';
 import {
   MODEL_PART_PATTERN,
   TOP_DIMENSIONS,
@@ -12,12 +13,13 @@ import {
   type TopWindow,
   UUID_PATTERN,
 } from '../../api/vocabulary.js';
+import { tableColumns } from './cells.js';
 import { Heading } from './document.js';
 import { Field, Select, TokenField } from './fields.js';
-import { capitalized, Errors, escapeBidi, Figure, milliseconds, Name, shortId, Time, utc } from './formats.js';
-import { Link, QueryForm, useFrame } from './frame.js';
-import { choicesOf, ProjectLink, TokenLink } from './links.js';
-import { CommandLine, EmptyState, ErrorNotice, Exports, type TableColumn, WideTable } from './parts.js';
+import { capitalized, escapeBidi, Time } from './formats.js';
+import { Link, QueryForm } from './frame.js';
+import { choicesOf } from './links.js';
+import { CommandLine, EmptyState, ErrorNotice, Exports, WideTable } from './parts.js';
 
 export interface TopProps {
   /** Null if the query is invalid, or the daemon does not have this list. */
@@ -42,21 +44,7 @@ export const TOP_ORDERS = [
   ['last_used', 'last used'],
 ] as const satisfies readonly (readonly [TopSort, string])[];
 
-const TITLES: Record<TopDimension, string> = { token: 'Token', project: 'Project', model: 'Model' };
 const WINDOW_TITLES: Record<TopWindow, string> = { '5m': '5 minutes', '1h': '1 hour', '24h': '24 hours' };
-
-const IDENTITIES = {
-  token: ['token_id', 'token_name', 'project_id', 'project_name'],
-  project: ['project_id', 'project_name'],
-  model: ['model', 'project_id', 'project_name'],
-} as const satisfies Record<TopDimension, readonly (keyof WireTopRow)[]>;
-const NOT_FIGURES: readonly string[] = [...IDENTITIES.token, ...IDENTITIES.model, 'history', 'error_history'];
-
-/** The columns of a CSV file: what the rows are, and their figures. */
-export const topColumns = (by: TopDimension): (keyof WireTopRow)[] => [
-  ...IDENTITIES[by],
-  ...(Object.keys(topRow.shape) as (keyof WireTopRow)[]).filter((field) => !NOT_FIGURES.includes(field)),
-];
 
 export function topPage(props: TopProps) {
   const { top, by, window, query, isUnsupported, refused } = props;
@@ -182,10 +170,7 @@ function Coverage({ top, query }: { top: WireTop; query: URLSearchParams }) {
 }
 
 /** The hourly usage has no times. */
-const TIMES: readonly TableColumn<WireTopRow>[] = [
-  { title: 'P50', isNumber: true, show: ({ p50_ms: ms }) => milliseconds(ms) },
-  { title: 'P95', isNumber: true, show: ({ p95_ms: ms }) => milliseconds(ms) },
-];
+const TIMES: readonly string[] = ['median', 'percentile'];
 
 function TopRows({ top, by }: TopProps & { top: WireTop }) {
   if (top.rows.length === 0) {
@@ -195,10 +180,9 @@ function TopRows({ top, by }: TopProps & { top: WireTop }) {
       </p>
     );
   }
-  const project: TableColumn<WireTopRow> = {
-    title: 'Project',
-    show: ({ project_id: id, project_name: name }) => <ProjectLink project={{ id, name }} />,
-  };
+  const columns = tableColumns(topColumns(by, top.window), {
+    trend: (row) => <Trend row={row} stepSeconds={top.step_seconds} />,
+  });
   return (
     <WideTable
       id="top"
@@ -206,44 +190,12 @@ function TopRows({ top, by }: TopProps & { top: WireTop }) {
       rows={top.rows}
       keyOf={({ token_id: token, project_id: id, model }) => [token, id, model].join(' ')}
       columns={[
-        by === 'project' ? project : { title: TITLES[by], show: (row) => <What row={row} by={by} /> },
-        ...(by === 'project' ? [] : [project]),
-        { title: 'Requests', isNumber: true, show: ({ requests }) => <Figure value={requests} /> },
-        { title: 'Errors', isNumber: true, show: ({ errors }) => <Errors count={errors} /> },
-        { title: 'Error kinds', show: kindsShown },
-        {
-          title: 'Model tokens',
-          isNumber: true,
-          show: ({ prompt_tokens: prompt, completion_tokens: completion }) => <Figure value={prompt + completion} />,
-        },
-        ...(top.source === 'memory' ? TIMES : []),
-        { title: 'Last used', show: (row) => <LastUse row={row} by={by} window={top.window} /> },
-        { title: 'Trend', show: (row) => <Trend row={row} stepSeconds={top.step_seconds} /> },
+        ...columns.filter(({ id }) => top.source === 'memory' || !TIMES.includes(id)),
         { title: 'Live', show: (row) => <LiveLink row={row} by={by} /> },
       ]}
     />
   );
 }
-
-function LastUse({ row, by, window }: { row: WireTopRow; by: TopDimension; window: TopWindow }) {
-  const { nowMs } = useFrame();
-  const { last_used_at: at } = row;
-  return (
-    <time dateTime={at} title={utc(at)}>
-      {lastUseShown(by, window, row, nowMs)}
-    </time>
-  );
-}
-
-function What({ row: { token_id: id, token_name: name = null, model }, by }: { row: WireTopRow; by: TopDimension }) {
-  if (by === 'token' && id !== undefined) return <TokenLink token={{ id, name }} />;
-  return model ? <Name>{model}</Name> : <span className="faint">no model</span>;
-}
-
-const kindsShown = (row: WireTopRow) =>
-  errorKinds(row)
-    .map(({ label, count }) => `${label} ${exact(count)}`)
-    .join(', ');
 
 const IS_MODEL_FILTER = new RegExp(`^${MODEL_PART_PATTERN}$`);
 

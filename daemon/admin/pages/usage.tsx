@@ -1,13 +1,15 @@
+import { usageColumns, type UsageCount } from '../../../console/columns/usage.js';
 import { counted } from '../../api/formats.js';
 import type { WireProject, WireUsageLine } from '../../api/contract.js';
+import type { UsageDimension } from '../../api/vocabulary.js';
+import { tableColumns } from './cells.js';
 import { Heading } from './document.js';
 import { type Choices, Field, Select, TokenField } from './fields.js';
 import { Link, QueryForm } from './frame.js';
-import { choicesOf, ProjectLink, TokenLink } from './links.js';
-import { type TableColumn, EmptyState, Exports, Paging, ErrorNotice, WideTable } from './parts.js';
-import { capitalized, escapeBidi, Figure } from './formats.js';
+import { choicesOf } from './links.js';
+import { EmptyState, Exports, Paging, ErrorNotice, WideTable } from './parts.js';
 import { BucketTable, REQUEST_SERIES, TimeChart, TOKEN_SERIES } from './time-chart.js';
-import { type Bucket, type Timeline, timeOf } from './timeline.js';
+import type { Bucket, Timeline } from './timeline.js';
 
 export interface UsagePageProps {
   /** The lines of this page. */
@@ -16,8 +18,10 @@ export interface UsagePageProps {
   buckets: readonly Bucket[];
   /** Null if the query is invalid. */
   timeline: Timeline | null;
+  /** What the lines are. */
+  by: readonly UsageDimension[];
   /** Sums over all pages. */
-  sums: Readonly<Record<string, number>>;
+  sums: Readonly<Record<UsageCount, number>>;
   /** Number of lines on all pages. */
   total: number;
   next: string | null;
@@ -56,29 +60,8 @@ export const USAGE_SORTS: Choices = [
   ['time', 'newest first'],
 ];
 
-const DIMENSIONS = ['token_id', 'token_name', 'project_id', 'project_name', 'model', 'hour', 'day'];
-
-export const isMetric = (field: string): boolean => !DIMENSIONS.includes(field);
-
-/** The metric fields of a line, in its order. */
-export const metricsOf = (line: WireUsageLine): (keyof WireUsageLine)[] =>
-  (Object.keys(line) as (keyof WireUsageLine)[]).filter(isMetric);
-
-const TITLES: Readonly<Record<string, string>> = {
-  hits: 'Cache hits',
-  cache_read_tokens: 'Prompt cache read',
-  cache_write_tokens: 'Prompt cache written',
-};
-
-/** Columns that are shown only if there are some. */
-const RARE: ReadonlySet<string> = new Set(['cache_read_tokens', 'cache_write_tokens']);
-
-function titleOf(field: string): string {
-  return TITLES[field] ?? capitalized(field.replaceAll('_', ' '));
-}
-
 export function usagePage(props: UsagePageProps) {
-  const { lines, total, next, query, refused, timeline, buckets, sums } = props;
+  const { lines, by, total, next, query, refused, timeline, buckets, sums } = props;
   return (
     <>
       <Heading title="Usage" />
@@ -89,9 +72,9 @@ export function usagePage(props: UsagePageProps) {
           <Charts timeline={timeline} buckets={buckets} />
           <section aria-labelledby="lines-title">
             <div className="section-head">
-              <h2 id="lines-title">By {GROUPINGS.find(([value]) => value === (query.get('by') || 'model'))?.[1]}</h2>
+              <h2 id="lines-title">By {GROUPINGS.find(([value]) => value === by.join())?.[1]}</h2>
               <p className="faint">
-                {counted(total, 'row')}, {counted(sums.requests ?? 0, 'request')}
+                {counted(total, 'row')}, {counted(sums.requests, 'request')}
               </p>
               <Exports to="usage/export" query={query} />
             </div>
@@ -152,38 +135,14 @@ function UsageFilter({ query, projects }: UsagePageProps) {
   );
 }
 
-function UsageTable({ lines, sums }: UsagePageProps) {
-  const [example] = lines;
-  if (!example) return null;
-  const unknown = <span className="faint">unknown</span>;
-  const dimensions: Readonly<Record<string, TableColumn<WireUsageLine>>> = {
-    day: { title: 'Day (UTC)', show: ({ day }) => timeOf(Date.parse(day ?? ''), 'day') },
-    hour: { title: 'Hour (UTC)', show: ({ hour }) => timeOf(Date.parse(hour ?? ''), 'hour') },
-    token_id: {
-      title: 'Token',
-      show: ({ token_id: id, token_name: name = null }) => (id ? <TokenLink token={{ id, name }} /> : unknown),
-    },
-    project_id: {
-      title: 'Project',
-      show: ({ project_id: id, project_name: name = null }) => (id ? <ProjectLink project={{ id, name }} /> : unknown),
-    },
-    model: { title: 'Model', show: ({ model }) => (model ? <bdi>{escapeBidi(model)}</bdi> : unknown) },
-  };
-  const columns = Object.entries(dimensions).flatMap(([field, column]) => (field in example ? [column] : []));
-  const shown = metricsOf(example).filter((field) => !RARE.has(field) || (sums[field] ?? 0) > 0);
-  const figures = shown.map((field) => ({
-    title: titleOf(field),
-    isNumber: true,
-    show: (line: WireUsageLine) => <Figure value={Number(line[field] ?? 0)} />,
-  }));
-  const [first = { title: 'All', show: () => 'all' }, ...rest] = columns;
+function UsageTable({ lines, sums, by }: UsagePageProps) {
   return (
     <WideTable
       id="usage-lines"
       label="Usage"
       rows={lines}
       keyOf={(line) => [line.day, line.hour, line.token_id, line.project_id, line.model].join(' ')}
-      columns={[first, ...rest, ...figures]}
+      columns={tableColumns(usageColumns(by, (count) => sums[count] > 0))}
     />
   );
 }

@@ -1,3 +1,4 @@
+import { AUDIT_FIELDS } from '../../../console/columns/audit.js';
 import type { ManagementClient } from '../../api/client.js';
 import type { AuditQuery, WireAuditRecord } from '../../api/contract.js';
 import { AUDIT_ACTIONS, AUDIT_ACTORS, AUDIT_OUTCOMES } from '../../api/vocabulary.js';
@@ -8,24 +9,6 @@ import { withTokenId } from '../token-search.js';
 
 const FILTERS = ['q', 'action', 'outcome', 'actor', 'project_id', 'token_id', 'cursor'] as const;
 const CHOICES = { actions: AUDIT_ACTIONS, actors: AUDIT_ACTORS, outcomes: AUDIT_OUTCOMES };
-
-const COLUMNS = [
-  'time',
-  'action',
-  'outcome',
-  'actor',
-  'client_ip',
-  'project_id',
-  'project_name',
-  'token_id',
-  'token_name',
-  'reason',
-  'count',
-  'request_id',
-  'id',
-  'details',
-  'user',
-] as const;
 
 async function filterOf(client: ManagementClient, { query }: PageRequest): Promise<AuditQuery> {
   const since = hoursOf(query, 'since_hours');
@@ -56,7 +39,7 @@ export const auditRoutes = [
     };
   }),
   get('/audit/export', async (request) => {
-    const download = await exportDownload('audit', request.query.get('format'), COLUMNS, allRecords(request));
+    const download = await exportDownload('audit', request.query.get('format'), AUDIT_FIELDS, allRecords(request));
     return { download };
   }),
   get('/audit/:id', async (request) => {

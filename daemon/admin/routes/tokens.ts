@@ -1,12 +1,13 @@
+import { shortId } from '../../../console/columns/cell-text.js';
+import { TOKEN_FIELDS } from '../../../console/columns/tokens.js';
 import type { WireToken } from '../../api/contract.js';
 import { loadTokenHistory } from '../../api/token-history.js';
-import { token } from '../../api/schemas.js';
 import { doneMessage } from '../done-message.js';
 import { exportDownload, pagesOf } from '../export.js';
 import { confirmPage } from '../pages/confirm.js';
 import { tokenPage } from '../pages/token.js';
 import { tokensPage } from '../pages/tokens.js';
-import { escapeBidi, shortId } from '../pages/formats.js';
+import { escapeBidi } from '../pages/formats.js';
 import {
   allProjects,
   type PageResponse,
@@ -31,15 +32,13 @@ const titleOf = ({ id, name }: WireToken) => (name === null ? `token ${shortId(i
 
 const queryOf = (query: URLSearchParams) => ({ ...tokenFilterOf(query), ...parametersOf(query, ['sort', 'cursor']) });
 
-const COLUMNS = Object.keys(token.shape) as (keyof WireToken)[];
-
 /** All tokens that match the filter, without their secrets, which nobody has. */
 async function exported(request: PageRequest): Promise<PageResponse> {
   const { query } = request;
   const client = request.client();
   const { cursor, ...filter } = queryOf(query);
   const pages = pagesOf((paging) => client.tokens({ ...filter, ...paging }), cursor);
-  return { download: await exportDownload('tokens', query.get('format'), COLUMNS, pages) };
+  return { download: await exportDownload('tokens', query.get('format'), TOKEN_FIELDS, pages) };
 }
 
 async function list(request: PageRequest): Promise<PageResponse> {

@@ -1,9 +1,10 @@
 /** The busiest tokens, projects and models: a page and exports. */
+import { topFields } from '../../../console/columns/top.js';
 import { ApiError, type ManagementClient } from '../../api/client.js';
 import type { TopQuery, WireTop } from '../../api/contract.js';
 import { DEFAULT_TOP_ROWS, MAX_TOP_ROWS, TOP_DIMENSIONS, TOP_WINDOWS } from '../../api/vocabulary.js';
 import { exportDownload } from '../export.js';
-import { topColumns, topPage, TOP_ORDERS } from '../pages/top.js';
+import { topPage, TOP_ORDERS } from '../pages/top.js';
 import {
   allProjects,
   choiceOf,
@@ -68,7 +69,7 @@ export const topRoutes = [
     const rows = async function* () {
       yield (await read(client, request, chosen, MAX_TOP_ROWS).catch(withoutList)).rows;
     };
-    return { download: await exportDownload('top', request.query.get('format'), topColumns(chosen.by), rows()) };
+    return { download: await exportDownload('top', request.query.get('format'), topFields(chosen.by), rows()) };
   }),
 ];
 

@@ -1,36 +1,23 @@
 /** The usage report: a page and exports. */
+import { USAGE_COUNTS, type UsageCount, usageFields } from '../../../console/columns/usage.js';
 import type { ManagementClient } from '../../api/client.js';
 import type { UsageQuery, WireUsageLine } from '../../api/contract.js';
-import { usageLine } from '../../api/schemas.js';
+import type { UsageDimension } from '../../api/vocabulary.js';
 import { exportDownload } from '../export.js';
 import type { Choices } from '../pages/fields.js';
 import { bucketsOf, STEP_MS, type Timeline } from '../pages/timeline.js';
-import {
-  GROUPINGS,
-  isMetric,
-  metricsOf,
-  PERIODS,
-  USAGE_SORTS,
-  usagePage,
-  type UsagePageProps,
-} from '../pages/usage.js';
+import { GROUPINGS, PERIODS, USAGE_SORTS, usagePage, type UsagePageProps } from '../pages/usage.js';
 import { allProjects, choiceOf, get, parametersOf, refusalOf, statusOf, type PageRequest } from '../page-request.js';
 import { periodOf } from '../period.js';
 import { withTokenId } from '../token-search.js';
 
 const LINES_SHOWN = 50;
-const METRICS = (Object.keys(usageLine.shape) as (keyof WireUsageLine)[]).filter(isMetric);
-const FIELDS = {
-  token: ['token_id', 'token_name'],
-  project: ['project_id', 'project_name'],
-  model: ['model'],
-  hour: ['hour'],
-  day: ['day'],
-} as const;
 
+const dimensionsOf = ({ by }: Pick<Report, 'by'>) => by.split(',') as UsageDimension[];
 const valuesOf = (choices: Choices) => choices.map(([value]) => value);
 
 interface Report {
+  /** Dimensions, separated by commas. */
   by: string;
   sort: string;
   timeline: Timeline;
@@ -63,13 +50,10 @@ function sorted(lines: WireUsageLine[], sort: string): WireUsageLine[] {
   return lines.sort((one, other) => figure(other) - figure(one));
 }
 
-function sumsOf(lines: readonly WireUsageLine[]): Record<string, number> {
-  const sums: Record<string, number> = {};
-  for (const line of lines) {
-    for (const field of metricsOf(line)) sums[field] = (sums[field] ?? 0) + Number(line[field] ?? 0);
-  }
-  return sums;
-}
+const sumsOf = (lines: readonly WireUsageLine[]) =>
+  Object.fromEntries(
+    USAGE_COUNTS.map(({ field }) => [field, lines.reduce((sum, line) => sum + line[field], 0)]),
+  ) as Record<UsageCount, number>;
 
 /** The cursor of this list is the page number. */
 const pageOf = (query: URLSearchParams) => {
@@ -96,14 +80,16 @@ async function* exportLines(
 }
 
 /** What the page shows. Without a valid query that is nothing. */
-type Loaded = Pick<UsagePageProps, 'buckets' | 'timeline'> & { lines: WireUsageLine[] };
+type Loaded = Pick<UsagePageProps, 'by' | 'buckets' | 'timeline'> & { lines: WireUsageLine[] };
 
-async function load(client: ManagementClient, { by, sort, timeline, filter }: Report, nowMs: number): Promise<Loaded> {
+async function load(client: ManagementClient, report: Report, nowMs: number): Promise<Loaded> {
+  const { by, sort, timeline, filter } = report;
   const asked = { ...filter, ...within(timeline.fromMs, endOf(timeline, nowMs)) };
   const overTime = client.usage({ ...asked, by: timeline.step });
   const lines = by === timeline.step ? overTime : client.usage({ ...asked, by });
   const [ofTable, ofCharts] = await Promise.all([lines, overTime]);
-  return { lines: sorted([...ofTable], sort), buckets: bucketsOf(ofCharts, timeline), timeline };
+  const buckets = bucketsOf(ofCharts, timeline);
+  return { lines: sorted([...ofTable], sort), by: dimensionsOf(report), buckets, timeline };
 }
 
 export const usageRoutes = [
@@ -111,7 +97,7 @@ export const usageRoutes = [
     const client = request.client();
     const { query } = request;
     const projects = await allProjects(client);
-    let loaded: Loaded = { lines: [], buckets: [], timeline: null };
+    let loaded: Loaded = { lines: [], by: [], buckets: [], timeline: null };
     const refused = await refusalOf(async () => {
       loaded = await load(client, await reportOf(client, request), request.nowMs);
     });
@@ -133,10 +119,8 @@ export const usageRoutes = [
   get('/usage/export', async (request) => {
     const client = request.client();
     const report = await reportOf(client, request);
-    const dimensions = report.by.split(',').flatMap((name) => FIELDS[name as keyof typeof FIELDS]);
-    const columns = [...dimensions, ...METRICS];
     const format = request.query.get('format');
     const lines = exportLines(client, report, request.nowMs);
-    return { download: await exportDownload('usage', format, columns, lines) };
+    return { download: await exportDownload('usage', format, usageFields(dimensionsOf(report)), lines) };
   }),
 ];
