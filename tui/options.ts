@@ -3,6 +3,7 @@ import type { Connected, RunnerOptions } from './effects/runner.js';
 import { initialState } from './state/initial-state.js';
 import type { Look, State, Tab } from './state/state.js';
 import type { Settings } from './settings/settings.js';
+import type { Renderer } from './renderer.js';
 import type { Capabilities } from './terminal/capabilities.js';
 
 export interface TuiOptions extends Pick<RunnerOptions, 'connect' | 'contexts' | 'save'> {
@@ -15,6 +16,14 @@ export interface TuiOptions extends Pick<RunnerOptions, 'connect' | 'contexts' |
   quitEnds: string | null;
   /** Folder for the history of the command line; undefined: none is stored. */
   stateFolder: string | undefined;
+}
+
+/** Loads Ink and React, which takes a tenth of a second, and the components. */
+export async function openRenderer(): Promise<Renderer> {
+  // React reads it when it is loaded. Otherwise it keeps a measurement of every frame, without limit.
+  process.env.NODE_ENV = 'production';
+  const { Renderer } = await import('./renderer.js');
+  return new Renderer();
 }
 
 export const lookOf = ({ hasSymbols, colours, hasMotion }: Capabilities): Look => ({

@@ -1,12 +1,11 @@
 /** The mouse: the wheel moves, a click selects a row or opens a tab, and a second click opens the row. */
-import { LINES_ABOVE_AREA } from './lines.js';
-import { tabAt } from './chrome/tabs.js';
+import { tabAt } from './chrome/tab-layout.js';
 import { shown } from './keys/views.js';
 import { keyScopeOf, performed } from './keys/press.js';
 import { indexOf, visibleItems } from './state/feed.js';
 import type { MouseAction } from './state/exchange.js';
 import { movedBy } from './state/moving.js';
-import { feedRows, isTooSmall, listRows } from './state/rows.js';
+import { feedRows, isTooSmall, LINES_ABOVE_AREA, listRows } from './state/rows.js';
 import { layer, type State, type Transition, view } from './state/state.js';
 import { lengthOf } from './state/window.js';
 

@@ -1,10 +1,9 @@
 /** `llmp tui`: connects terminal, state, effects and Ink. Modules that are slow to load are imported here, after the start. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ReactNode } from 'react';
 import { visible, withoutSecrets } from '../console/escape.js';
 import { Runner } from './effects/runner.js';
-import { stateAtStart, lookOf, type TuiOptions } from './options.js';
-import { linesOf } from './lines.js';
+import { openRenderer, stateAtStart, lookOf, type TuiOptions } from './options.js';
+import type { Renderer } from './renderer.js';
 import type { Action } from './state/exchange.js';
 import type { State } from './state/state.js';
 import { CommandHistory } from './settings/history.js';
@@ -23,10 +22,9 @@ export async function startTui(io: TerminalIo, options: TuiOptions): Promise<num
   const mask = (text: string) => withoutSecrets(text, secrets).split('\n').map(visible).join('\n');
   const terminal = openTerminal(io, { mask, hasMouse: options.hasMouse });
   const history = new CommandHistory(options.stateFolder);
-  const ink: { frameOf?: (state: State) => ReactNode } = {};
-  const show = (state: State) => {
-    if (ink.frameOf) terminal.render(ink.frameOf(state));
-    else terminal.paint(linesOf(state));
+  let renderer: Renderer | undefined;
+  const show = () => {
+    terminal.show(() => renderer?.linesOf(store.state) ?? []);
   };
   const runner: Runner = new Runner(
     {
@@ -65,15 +63,15 @@ export async function startTui(io: TerminalIo, options: TuiOptions): Promise<num
   terminal.onResize((size) => {
     store.act({ on: 'resized', ...size });
   });
-  show(store.state);
   store.act({ on: 'began' });
   // The first requests are in flight by now. Quitting does not wait for this import.
-  const loaded = await Promise.race([import('./frame.js'), terminal.ended]);
+  const loaded = await Promise.race([openRenderer(), terminal.ended]);
   if (typeof loaded === 'object') {
-    ink.frameOf = loaded.frameOf;
-    show(store.state);
+    renderer = loaded;
+    show();
   }
   const code = await terminal.ended;
+  renderer?.close();
   const { pendingChanges } = store.state;
   if (pendingChanges.length > 0) {
     await runner.drainChanges(LAST_ANSWERS_MS);

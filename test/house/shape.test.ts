@@ -175,7 +175,7 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
     folders: ['tui/effects', 'tui/state', 'daemon/api', 'console/failure', 'console/reported-user'],
     packages: ['lru-cache'],
   },
-  'tui/terminal': { folders: ['tui/terminal', 'console/terminal-io'], packages: ['ink', 'react', 'string-width'] },
+  'tui/terminal': { folders: ['tui/terminal', 'console/terminal-io'], packages: ['string-width'] },
   'tui/parts': {
     folders: [
       'tui/parts',
@@ -187,7 +187,7 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
       'console/sparkline',
       'console/views',
     ],
-    packages: ['string-width'],
+    packages: ['ink', 'react', 'string-width'],
     node: [],
   },
   'tui/chrome': {
@@ -197,12 +197,12 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
   },
   'tui/layers': {
     folders: ['tui/layers', 'tui/parts', 'tui/keys', 'tui/state', 'daemon/api', 'console/views'],
-    packages: [],
+    packages: ['ink'],
     node: [],
   },
   'tui/screens': {
     folders: ['tui/screens', 'tui/parts', 'tui/keys', 'tui/state', 'daemon/api', 'console/columns', 'console/views'],
-    packages: [],
+    packages: ['ink'],
     node: [],
   },
 };

@@ -6,7 +6,7 @@ import { FrameContext } from '../../daemon/admin/pages/frame.js';
 import { tokenPage } from '../../daemon/admin/pages/token.js';
 import type { WireToken } from '../../daemon/api/contract.js';
 import { projectExample as project, tokenExample as whole } from '../../daemon/api/schemas.js';
-import { tokenScreen } from '../../tui/screens/token.js';
+import { frameLines } from '../tui/screens/rendering.js';
 import { ScreenFixture } from '../tui/screens/screen-fixture.js';
 
 /** The example's token, which records the properties that are read. */
@@ -30,7 +30,7 @@ describe('each property of a token', () => {
   it('is shown on its screen of the terminal UI', () => {
     const { token, read } = watched();
     const { state } = new ScreenFixture({ tokens: [whole], projects: [project], rows: 60 }).press('enter');
-    tokenScreen({ ...state, token: { ...state.token!, token } }, { columns: 100, rows: 56 });
+    frameLines({ ...state, token: { ...state.token!, token } });
     expect(forgotten(read)).to.deep.equal([]);
   });
 

@@ -117,12 +117,10 @@ export function joined(parts: readonly Strip[], gap: string): Strip {
 /** Sets one role for the whole line. */
 export const inRole = (line: Strip, role: Role): Strip => line.map((piece) => ({ ...piece, role }));
 
-/** Draws `above` over `below` at a position. */
-export function over(below: readonly Strip[], above: readonly Strip[], at: { x: number; y: number }): Strip[] {
-  return below.map((line, row) => {
-    const laid = above[row - at.y];
-    if (!laid) return line;
-    const end = at.x + widthOf(laid);
-    return [...fitted(slice(line, 0, at.x), at.x), ...laid, ...slice(line, end, Math.max(end, widthOf(line)))];
-  });
+/** Draws `above` over `below` from a column on. */
+export function over(below: Strip, above: Strip, x: number): Strip {
+  const end = x + widthOf(above);
+  const width = widthOf(below);
+  if (x >= width) return strip(below, x > width && blank(x - width), above);
+  return [...slice(below, 0, x), ...above, ...slice(below, end, Math.max(end, width))];
 }

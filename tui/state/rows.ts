@@ -1,12 +1,22 @@
 /** Heights: how many rows of a list fit on the screen. */
 import type { State } from './state.js';
 
-/** Header, tabs, top edge, column titles, bottom edge, message, footer. */
-const CHROME_ROWS = 7;
+/** Header and tabs. */
+export const LINES_ABOVE_AREA = 2;
+/** Message and footer. */
+const LINES_BELOW_AREA = 2;
+/** Upper edge, column titles and lower edge of a list. */
+const LINES_AROUND_ROWS = 3;
 /** Minimum size. A smaller terminal shows only a line with this size. */
 export const MIN_SIZE = { columns: 50, rows: 10 };
 
-export const listRows = ({ size }: Pick<State, 'size'>) => Math.max(1, size.rows - CHROME_ROWS);
+/** The area between the tabs and the message, in columns and rows. */
+export const areaOf = ({ size: { columns, rows } }: Pick<State, 'size'>) => ({
+  columns,
+  rows: rows - LINES_ABOVE_AREA - LINES_BELOW_AREA,
+});
+
+export const listRows = (state: Pick<State, 'size'>) => Math.max(1, areaOf(state).rows - LINES_AROUND_ROWS);
 export const isTooSmall = ({ size }: Pick<State, 'size'>) =>
   size.columns < MIN_SIZE.columns || size.rows < MIN_SIZE.rows;
 

@@ -16,7 +16,7 @@ export interface Capabilities {
 
 type Streams = Pick<TerminalIo, 'env'> & { stdin: { isTTY?: boolean }; stdout: { isTTY?: boolean } };
 
-// The colour levels of chalk, which Ink uses.
+// The levels of FORCE_COLOR.
 const LEVELS: readonly Colours[] = ['none', '16', '256', 'truecolor'];
 const TRUE_COLOUR_TERMS = /^xterm-(?:kitty|ghostty)$|^wezterm$|^alacritty|^foot|-direct$/;
 
@@ -62,16 +62,4 @@ export function capabilitiesOf({ env, stdin, stdout }: Streams): Capabilities {
     hasMotion: !isOn(env.LLMP_REDUCED_MOTION),
     unusable,
   };
-}
-
-/**
- * Sets environment variables for React, Ink and chalk, which read them only when they are imported. Call it before the first
- * import of a module that imports them.
- */
-export function prepareLibraries(env: NodeJS.ProcessEnv, { colours }: Pick<Capabilities, 'colours'>): void {
-  env.NODE_ENV = 'production'; // Otherwise React keeps a measurement of every frame, without limit.
-  env.FORCE_COLOR = String(LEVELS.indexOf(colours));
-  // In CI Ink renders only the last frame.
-  delete env.CI;
-  delete env.CONTINUOUS_INTEGRATION;
 }

@@ -1,4 +1,3 @@
-import { EventEmitter } from 'node:events';
 import { fitLine } from './fit.js';
 import type { Clock, Size } from '../../console/terminal-io.js';
 import type { Output } from './output.js';
@@ -8,8 +7,6 @@ const FRAME_MS = 1000 / 30;
 const BEGIN = '\x1b[?2026h';
 const END = '\x1b[?2026l';
 const CLEAR = '\x1b[0m\x1b[2J';
-// Ink writes modes to show and hide the cursor, which this class controls.
-const ONLY_MODES = /^(?:\x1b\[\?\d+[hl])+$/; // eslint-disable-line no-control-regex
 
 export interface FrameOptions {
   output: Output;
@@ -20,57 +17,33 @@ export interface FrameOptions {
 }
 
 /**
- * Output stream for Ink in place of stdout. With `debug: true` Ink writes whole frames; of each frame only the changed lines are
- * written, in place, so that nothing scrolls and an unchanged frame writes no bytes.
+ * Writes frames to the terminal. Of each frame only the changed lines are written, in place, so that nothing scrolls and an unchanged
+ * frame writes no bytes.
  *
  * Writes up to 30 frames a second, the first one immediately, and none until the terminal has read the previous one. Frames
  * replaced by a newer one in the meantime are skipped.
  */
-export class FrameStdout extends EventEmitter {
+export class Frames {
   readonly #options: FrameOptions;
-  readonly isTTY = true;
-  #next: string | undefined;
-  #last: string | undefined;
+  #produce: (() => readonly string[]) | undefined;
+  /** The newest frame. */
+  #last: readonly string[] | undefined;
   /** The lines on the screen; undefined if they are not known. */
-  #shown: string[] | undefined;
-  #produce: (() => void) | undefined;
+  #shown: readonly string[] | undefined;
   #paintedAtMs = -Infinity;
   #cancel: (() => void) | undefined;
   #isPainting = false;
   #isPaused = true;
 
   constructor(options: FrameOptions) {
-    super();
     this.#options = options;
     options.output.onDrain = () => {
       this.#schedule();
     };
   }
 
-  get columns(): number {
-    return this.#options.size().columns;
-  }
-
-  get rows(): number {
-    return this.#options.size().rows;
-  }
-
-  /** The last frame as received, with colours. */
-  get last(): string {
-    return this.#next ?? this.#last ?? '';
-  }
-
-  /** Takes a whole frame, with lines separated by `\n`. */
-  write(frame: string): boolean {
-    if (!ONLY_MODES.test(frame)) {
-      this.#next = frame;
-      this.#schedule();
-    }
-    return true;
-  }
-
-  /** Calls `produce` when its frame can be shown. Only the newest `produce` is called, so skipped frames are not laid out. */
-  ask(produce: () => void): void {
+  /** Calls `produce` for the lines of a frame when it can be shown. Only the newest `produce` is called, so skipped frames are not laid out. */
+  show(produce: () => readonly string[]): void {
     this.#produce = produce;
     this.#schedule();
   }
@@ -78,7 +51,6 @@ export class FrameStdout extends EventEmitter {
   /** Repaints the whole screen: on ^L, after a resize, or after other output. */
   redraw(): void {
     this.#shown = undefined;
-    this.#next ??= this.#last;
     this.#schedule();
   }
 
@@ -96,7 +68,7 @@ export class FrameStdout extends EventEmitter {
 
   #schedule(): void {
     if (this.#isPaused || this.#isPainting || this.#cancel || this.#options.output.isClogged) return;
-    if (!this.#produce && this.#next === undefined) return;
+    if (!this.#produce && (this.#shown || !this.#last)) return;
     const waitMs = this.#paintedAtMs + FRAME_MS - this.#options.clock.monotonic();
     let isCancelled = false;
     const due = () => {
@@ -119,20 +91,18 @@ export class FrameStdout extends EventEmitter {
     try {
       const produce = this.#produce;
       this.#produce = undefined;
-      produce?.();
+      if (produce) this.#last = produce();
     } finally {
       this.#isPainting = false;
     }
-    if (this.#next !== undefined && !this.#isPaused) {
-      this.#last = this.#next;
-      this.#next = undefined;
-      const changes = this.#changes(this.#last.split('\n'));
+    if (this.#last && !this.#isPaused) {
+      const changes = this.#changes(this.#last);
       if (changes !== '') this.#options.output.write(`${BEGIN}${changes}${END}`);
     }
     this.#schedule(); // Layout may have requested another frame.
   }
 
-  #changes(frame: string[]): string {
+  #changes(frame: readonly string[]): string {
     const { columns, rows } = this.#options.size();
     const lines = Array.from({ length: rows }, (_, row) => frame[row] ?? '');
     const shown = this.#shown;

@@ -14,7 +14,7 @@ const isFull = (error: unknown) => (error as NodeJS.ErrnoException).code === 'EA
  * Non-blocking output to the terminal.
  *
  * Bytes that the terminal does not accept are buffered and retried, so that a slow or stopped terminal blocks neither the program nor
- * its signal handlers. `FrameStdout` checks `isClogged` before each frame and skips frames in the meantime.
+ * its signal handlers. `Frames` checks `isClogged` before each frame and skips frames in the meantime.
  */
 export class Output {
   readonly #io: Pick<TerminalIo, 'write' | 'clock'>;

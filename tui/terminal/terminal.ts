@@ -1,11 +1,9 @@
-import type { ReactNode } from 'react';
-import { type Capabilities, capabilitiesOf, prepareLibraries } from './capabilities.js';
+import { type Capabilities, capabilitiesOf } from './capabilities.js';
 import { clipboardSequence } from './clipboard.js';
-import { FrameStdout } from './frame.js';
+import { Frames } from './frame.js';
 import type { Size, TerminalIo } from '../../console/terminal-io.js';
 import { type Input, KeyDecoder } from './keys.js';
 import { TerminalSession } from './session.js';
-import type { Mounted } from './mount.js';
 import { Output } from './output.js';
 import { intoTmuxBuffer } from './tmux-buffer.js';
 
@@ -13,10 +11,11 @@ import { intoTmuxBuffer } from './tmux-buffer.js';
 export interface Terminal {
   readonly size: Size;
   readonly capabilities: Capabilities;
-  /** Shows plain lines until Ink, which is slow to load, renders the first element. */
-  paint(lines: readonly string[]): void;
-  /** Shows the element within 1/30 s, or as soon as the terminal has read earlier output. Only the newest element is shown. */
-  render(element: ReactNode): void;
+  /**
+   * Shows the lines that `produce` returns within 1/30 s, or as soon as the terminal has read earlier output. Only the newest frame is
+   * produced. An error in `produce` ends the session like any other crash.
+   */
+  show(produce: () => readonly string[]): void;
   /** Listens for input: keys, pastes, and the mouse if it was asked for. ^C and ^Z are keys like any other. @returns a function that removes the listener. */
   onInput(hear: (input: Input) => void): () => void;
   onResize(hear: (size: Size) => void): () => void;
@@ -48,19 +47,12 @@ export interface TerminalOptions {
 const COLUMNS = 80;
 const ROWS = 24;
 
-/**
- * Takes over the terminal. Nothing is shown before the first `paint` or `render`.
- *
- * Modules that import React or Ink must be imported after this call, or after `prepareLibraries`. That includes every `.tsx` file,
- * which imports React implicitly.
- */
+/** Takes over the terminal. Nothing is shown before the first `show`. */
 export function openTerminal(io: TerminalIo, { mask, hasMouse = false }: TerminalOptions): Terminal {
   const capabilities = capabilitiesOf(io);
-  prepareLibraries(io.env, capabilities);
-
   const size = () => ({ columns: io.stdout.columns || COLUMNS, rows: io.stdout.rows || ROWS });
   const output = new Output(io);
-  const frames = new FrameStdout({ output, clock: io.clock, size, isUtf8: capabilities.isUtf8 });
+  const frames = new Frames({ output, clock: io.clock, size, isUtf8: capabilities.isUtf8 });
   const inputs = new Set<(input: Input) => void>();
   const sizes = new Set<(size: Size) => void>();
   const keys = new KeyDecoder(io.clock, (input) => {
@@ -81,23 +73,6 @@ export function openTerminal(io: TerminalIo, { mask, hasMouse = false }: Termina
       keys.reset();
     },
   });
-  const crash = (error: unknown) => {
-    life.crash(error);
-  };
-
-  let mounted: Mounted | undefined;
-  let shown: ReactNode;
-  const show = (element: ReactNode) => {
-    shown = element;
-    if (!mounted) return;
-    frames.ask(() => {
-      mounted?.show(shown, size());
-    });
-  };
-  import('./mount.js').then(({ mount }) => {
-    mounted = mount(frames, crash);
-    if (shown !== undefined) show(shown);
-  }, crash);
   const read = (bytes: Uint8Array | string) => {
     // A string, if code that had the terminal on loan has set an encoding.
     if (!life.isLent) keys.push(Buffer.from(bytes as string));
@@ -105,7 +80,6 @@ export function openTerminal(io: TerminalIo, { mask, hasMouse = false }: Termina
   const resized = () => {
     frames.redraw();
     for (const hear of sizes) hear(size());
-    if (shown !== undefined) show(shown);
   };
   io.stdin.on('data', read);
   io.stdout.on('resize', resized);
@@ -113,7 +87,6 @@ export function openTerminal(io: TerminalIo, { mask, hasMouse = false }: Termina
   void life.ended.then(() => {
     io.stdin.off('data', read);
     io.stdout.off('resize', resized);
-    mounted?.unmount();
   });
 
   return {
@@ -121,10 +94,16 @@ export function openTerminal(io: TerminalIo, { mask, hasMouse = false }: Termina
       return size();
     },
     capabilities,
-    paint(lines) {
-      if (shown === undefined) frames.write(lines.join('\n'));
+    show(produce) {
+      frames.show(() => {
+        try {
+          return produce();
+        } catch (error) {
+          life.crash(error);
+          return [];
+        }
+      });
     },
-    render: show,
     onInput: (hear) => listen(inputs, hear),
     onResize: (hear) => listen(sizes, hear),
     repaint() {

@@ -1,7 +1,6 @@
 import { expect } from 'chai';
-import { stripVTControlCharacters } from 'node:util';
 import type { WireEvent } from '../../../daemon/api/contract.js';
-import { linesOf } from '../../../tui/lines.js';
+import { plainLines } from '../screens/rendering.js';
 import { curlCommand } from '../../../tui/state/curl-command.js';
 import { request } from '../screens/screen-fixture.js';
 import { Operator } from '../operator.js';
@@ -24,7 +23,7 @@ function operatorOf(events: readonly WireEvent[], tab: 'events' | 'tokens' = 'to
   daemon.events = [...events];
   return new Operator({ daemon, tab });
 }
-const shown = (operator: Operator) => linesOf(operator.state).map(stripVTControlCharacters).join('\n');
+const shown = (operator: Operator) => plainLines(operator.state).join('\n');
 const opens = (operator: Operator) => operator.acts({ on: 'stream', of: 'events', is: 'open', failure: null });
 const comes = (operator: Operator, ...events: WireEvent[]) =>
   operator.acts({ on: 'streamed', streamed: events.map((item) => ({ of: 'events', item })) });

@@ -2,12 +2,11 @@ import { expect } from 'chai';
 import { keyShown, labelOf } from '../../../tui/keys/binding.js';
 import { bindingsOn, keyScopeOf } from '../../../tui/keys/press.js';
 import { type State, TABS } from '../../../tui/state/state.js';
-import { frameLines, screenText, withoutColors } from './rendering.js';
+import { frameLines, plainLines as linesOf, screenText } from './rendering.js';
 import { NOTHING_SAVED } from '../../../tui/state/saved.js';
 import { scene, SCENES } from './scenes.js';
 import { STATUS } from './screen-fixture.js';
 
-const linesOf = (state: State) => frameLines(state).map(withoutColors);
 const header = (state: State) => linesOf(state)[0]!;
 const tabs = (state: State) => linesOf(state)[1]!;
 const message = (state: State) => linesOf(state).at(-2)!;

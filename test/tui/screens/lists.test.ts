@@ -1,7 +1,8 @@
+import { stripVTControlCharacters } from 'node:util';
 import { expect } from 'chai';
 import { listRows } from '../../../tui/state/rows.js';
 import type { State } from '../../../tui/state/state.js';
-import { frameLines, screenText, withoutColors } from './rendering.js';
+import { frameLines, screenText } from './rendering.js';
 import { PROJECTS, scene, TOKENS } from './scenes.js';
 import { ofToken, record, request, ScreenFixture, token } from './screen-fixture.js';
 
@@ -286,7 +287,7 @@ describe('audit and events screens', () => {
   it('keep the row under the cursor visible at every height', () => {
     for (const rows of [15, 20, 24, 60]) {
       const { state } = scene({ tab: 'audit', rows }).press('k', 'k', 'k', 'k', 'k', 'k', 'enter');
-      expect(frameLines(state).map(withoutColors).join('\n'), String(rows)).to.match(/\n│> /);
+      expect(frameLines(state).map(stripVTControlCharacters).join('\n'), String(rows)).to.match(/\n│> /);
     }
   });
 });

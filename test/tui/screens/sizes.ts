@@ -3,7 +3,8 @@ import { expect } from 'chai';
 import stringWidth from 'string-width';
 import { isTooSmall } from '../../../tui/state/rows.js';
 import type { Look } from '../../../tui/state/state.js';
-import { frameLines, withoutColors } from './rendering.js';
+import { stripVTControlCharacters } from 'node:util';
+import { frameLines } from './rendering.js';
 import { SECRET, type Shown } from './scenes.js';
 
 export const LOOKS: Record<string, Partial<Look>> = {
@@ -30,7 +31,7 @@ export function expectFits({ name, make }: Shown, [columns, rows]: readonly [num
   const { state } = make({ columns, rows, look });
   const where = `${columns}x${rows} ${how}`;
   const lines = frameLines(state);
-  const plain = lines.map(withoutColors);
+  const plain = lines.map(stripVTControlCharacters);
   expect(plain.length, where).to.be.at.most(rows);
   if (!isTooSmall(state)) expect(plain.length, where).to.equal(rows);
   for (const line of plain) {

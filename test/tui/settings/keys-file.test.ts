@@ -1,6 +1,5 @@
 import { expect } from 'chai';
-import { stripVTControlCharacters } from 'node:util';
-import { linesOf } from '../../../tui/lines.js';
+import { frameLines, plainLines } from '../screens/rendering.js';
 import { BINDINGS, bindingsOn } from '../../../tui/keys/press.js';
 import { keysFileText, readKeysFile } from '../../../tui/settings/keys-file.js';
 import { layer, view } from '../../../tui/state/state.js';
@@ -15,7 +14,7 @@ function withKeys(text: string, setting: Setting = {}) {
   expect(problems).to.deep.equal([]);
   return scene({ ...setting, settings: { customKeys: keys } });
 }
-const shown = (it: ReturnType<typeof scene>) => linesOf(it.state).map(stripVTControlCharacters);
+const shown = (it: ReturnType<typeof scene>) => plainLines(it.state);
 
 describe('keys.toml', () => {
   it('gives an action another key, and its default key has no effect any more', () => {
@@ -169,7 +168,7 @@ describe('keys.toml', () => {
       const [problem = ''] = problemsOf(`[tokens]\n"\\u001b[2J${'x'.repeat(5_000)}" = "d"`);
       expect(problem.length).to.be.below(200);
       const it = scene({ settings: { problems: [problem] } });
-      expect(linesOf(it.state).join('')).not.to.contain('\u001b[2J');
+      expect(frameLines(it.state).join('')).not.to.contain('\u001b[2J');
     });
   });
 

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { linesOf } from '../../../tui/lines.js';
+import { frameLines } from '../screens/rendering.js';
 import { PLAIN_STYLES } from '../../../tui/parts/roles.js';
 import { SKIN_NAMES } from '../../../tui/parts/skins.js';
 import { type ColorDepth, sgrOf } from '../../../tui/parts/style.js';
@@ -19,7 +19,7 @@ const problemsOf = (text: string) =>
   readThemeFile(text, '16').problems.map(({ line, message }) => `${line}: ${message}`);
 const screen = (text: string, depth: ColorDepth, hasColor = true) => {
   const { skins } = readThemeFile(text, depth);
-  return linesOf(scene({ settings: { skins }, look: { hasColor } }).state).join('\n');
+  return frameLines(scene({ settings: { skins }, look: { hasColor } }).state).join('\n');
 };
 
 // eslint-disable-next-line no-control-regex

@@ -1,7 +1,6 @@
 import { expect } from 'chai';
 import type { Failure } from '../../../tui/state/exchange.js';
-import { stripVTControlCharacters } from 'node:util';
-import { linesOf } from '../../../tui/lines.js';
+import { plainLines } from '../screens/rendering.js';
 import { Operator } from '../operator.js';
 import { DENIED, REFUSED, SimulatedDaemon, token, UNREACHABLE } from '../simulated.js';
 
@@ -87,7 +86,7 @@ describe('unreachable daemon', () => {
 });
 
 describe('hanging daemon', () => {
-  const shown = (operator: Operator) => linesOf(operator.state).map(stripVTControlCharacters);
+  const shown = (operator: Operator) => plainLines(operator.state);
   /** Requests get no response from now on. */
   function hanging(): Operator {
     const operator = watching().passes(2_000);

@@ -1,7 +1,6 @@
 import { expect } from 'chai';
-import { stripVTControlCharacters } from 'node:util';
 import type { WireEvent, WireRequestEvent } from '../../../daemon/api/contract.js';
-import { linesOf } from '../../../tui/lines.js';
+import { plainLines } from '../screens/rendering.js';
 import type { Failure } from '../../../tui/state/exchange.js';
 import { MAX_FOLLOWED, MAX_SCROLLBACK } from '../../../tui/state/feed.js';
 import { Operator } from '../operator.js';
@@ -63,7 +62,7 @@ class Watching extends Operator {
     return this.feed.items.map(({ id }) => Number(id.slice(-6)));
   }
   get shown(): string {
-    return linesOf(this.state).map(stripVTControlCharacters).join('\n');
+    return plainLines(this.state).join('\n');
   }
 }
 

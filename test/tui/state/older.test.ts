@@ -1,8 +1,7 @@
 /** A daemon of an older release, whose responses lack fields of this one. */
-import { stripVTControlCharacters } from 'node:util';
 import { expect } from 'chai';
 import { NOT_REPORTED } from '../../../daemon/api/formats.js';
-import { linesOf } from '../../../tui/lines.js';
+import { plainLines } from '../screens/rendering.js';
 import type { Action, DataRequest } from '../../../tui/state/exchange.js';
 import { TABS } from '../../../tui/state/state.js';
 import { Operator } from '../operator.js';
@@ -54,7 +53,7 @@ describe('older daemon', () => {
           [80, 24],
           [160, 50],
         ] as const) {
-          const seen = linesOf(operator.resizes(columns, rows).state).map(stripVTControlCharacters).join('\n');
+          const seen = plainLines(operator.resizes(columns, rows).state).join('\n');
           expect(seen).to.not.match(/undefined|NaN|\[object/);
         }
       };
@@ -76,7 +75,7 @@ describe('older daemon', () => {
 
   it('is reported with its release (finding A17)', () => {
     const operator = new Operator({ daemon: new OlderDaemon('requests'), tab: 'overview' });
-    const seen = linesOf(operator.passes(8_000).state).map(stripVTControlCharacters);
+    const seen = plainLines(operator.passes(8_000).state);
     expect(seen.at(-2)).to.contain(
       `! the daemon is llmp 1.0.0, an older release; missing values are shown as ${NOT_REPORTED}`,
     );

@@ -1,6 +1,5 @@
 import { expect } from 'chai';
-import { stripVTControlCharacters } from 'node:util';
-import { linesOf } from '../../../tui/lines.js';
+import { plainLines } from '../screens/rendering.js';
 import type { ChangeRequest, Effect, ChangeResult } from '../../../tui/state/exchange.js';
 import { cancelAt } from '../../../tui/state/dialog.js';
 import { Operator, type Beginning } from '../operator.js';
@@ -183,7 +182,7 @@ describe('undo of several tokens', () => {
 
   it('is stopped by ^c only; escape shows a message (finding A3)', () => {
     const { operator } = undoing();
-    const shown = () => linesOf(operator.state).map(stripVTControlCharacters).join('\n');
+    const shown = () => plainLines(operator.state).join('\n');
     expect(shown()).to.contain('Reactivating').and.not.contain('esc stop');
     operator.press('escape');
     expect(operator.did('stop')).to.equal(undefined);
@@ -317,7 +316,7 @@ describe('undo', () => {
 
   it('asks first after 30 seconds, and says how long ago the change was', () => {
     const operator = watching(1).press('x', 'tab', 'enter').passes(29_000);
-    expect(linesOf(operator.state).map(stripVTControlCharacters).join('\n')).to.contain('u undo (1s)');
+    expect(plainLines(operator.state).join('\n')).to.contain('u undo (1s)');
     operator.passes(61_000).press('u');
     expect(operator.dialog.title).to.equal('Undo: Reactivate name-0 in 127.0.0.1:8080');
     expect(operator.dialog.notes[0]?.words).to.equal('The change was made 90s ago.');

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { capabilitiesOf, prepareLibraries } from '../../../tui/terminal/capabilities.js';
+import { capabilitiesOf } from '../../../tui/terminal/capabilities.js';
 
 type Env = Record<string, string>;
 const TTY = { isTTY: true };
@@ -79,15 +79,5 @@ describe('terminal capabilities', () => {
     expect(unusable({ TERM: 'xterm' }, TTY, PIPE)).to.match(/output is not a terminal/);
     expect(unusable({ TERM: 'dumb' }, TTY, TTY)).to.match(/TERM/);
     expect(unusable({}, TTY, TTY)).to.match(/TERM/);
-  });
-});
-
-describe('libraries', () => {
-  it('get the colours, and no CI variables', () => {
-    const env: NodeJS.ProcessEnv = { CI: 'true', CONTINUOUS_INTEGRATION: '1', HOME: '/' };
-    prepareLibraries(env, { colours: '256' });
-    expect(env).to.deep.equal({ HOME: '/', NODE_ENV: 'production', FORCE_COLOR: '2' });
-    prepareLibraries(env, { colours: 'none' });
-    expect(env.FORCE_COLOR).to.equal('0');
   });
 });

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { FrameStdout } from '../../../tui/terminal/frame.js';
+import { Frames } from '../../../tui/terminal/frame.js';
 import { Output } from '../../../tui/terminal/output.js';
 import { FakeTerminal } from '../../support/fake-terminal.js';
 
@@ -10,48 +10,53 @@ const frame = (...changes: string[]) => `\x1b[?2026h${changes.join('')}\x1b[?202
 async function opened(columns = 20, rows = 3) {
   const io = new FakeTerminal(undefined, { columns, rows });
   const output = new Output(io);
-  const frames = new FrameStdout({ output, clock: io.clock, size: () => io.stdout, isUtf8: true });
+  const frames = new Frames({ output, clock: io.clock, size: () => io.stdout, isUtf8: true });
   frames.resume();
   await io.passes();
   expect(io.take(), 'nothing is shown before the first frame').to.equal('');
-  return { io, frames };
+  const show = (frame: string) => {
+    frames.show(() => frame.split('\n'));
+  };
+  return { io, frames, show };
 }
 
 describe('frame output', () => {
   it('writes the first frame immediately, with all lines', async () => {
-    const { io, frames } = await opened();
-    frames.write('a\n\nc');
+    const { io, show } = await opened();
+    show('a\n\nc');
     await io.passes();
     expect(io.take()).to.equal(frame(CLEAR, line(1, 'a'), line(3, 'c')));
   });
 
   it('writes only changed lines, and nothing for an unchanged frame', async () => {
-    const { io, frames } = await opened();
-    frames.write('a\nb\nc');
+    const { io, show } = await opened();
+    show('a\nb\nc');
     await io.passes(100);
     io.take();
-    frames.write('a\nB\nc');
+    show('a\nB\nc');
     await io.passes(100);
     expect(io.take()).to.equal(frame(line(2, 'B')));
-    frames.write('a\nB\nc');
+    show('a\nB\nc');
     await io.passes(100);
     expect(io.take()).to.equal('');
-    frames.write('a');
+    show('a');
     await io.passes(100);
     expect(io.take(), 'what is gone is erased').to.equal(frame(line(2, ''), line(3, '')));
   });
 
   it('writes up to 30 frames a second, and always the last one', async () => {
-    const { io, frames } = await opened();
-    let shown = 0;
+    const { io, show } = await opened();
+    let count = 0;
+    let written = '';
     for (let ms = 0; ms < 1_000; ms++) {
-      frames.write(`at ${ms}`);
+      show(`at ${ms}`);
       await io.passes(1);
-      if (io.take() !== '') shown++;
+      written = io.take();
+      if (written !== '') count++;
     }
-    expect(shown).to.be.within(28, 31);
+    expect(count).to.be.within(28, 31);
     await io.passes(40);
-    expect(frames.last).to.equal('at 999');
+    expect(written + io.take()).to.contain('at 999');
     expect(io.clock.pending).to.equal(0);
   });
 
@@ -59,9 +64,9 @@ describe('frame output', () => {
     const { io, frames } = await opened();
     const laidOut: number[] = [];
     for (let i = 0; i < 5; i++) {
-      frames.ask(() => {
+      frames.show(() => {
         laidOut.push(i);
-        frames.write(`frame ${i}`);
+        return [`frame ${i}`];
       });
     }
     await io.passes();
@@ -70,10 +75,10 @@ describe('frame output', () => {
   });
 
   it('shows a frame that was requested during layout after the current one', async () => {
-    const { io, frames } = await opened();
-    frames.ask(() => {
-      frames.write('first');
-      frames.ask(() => frames.write('second'));
+    const { io, frames, show } = await opened();
+    frames.show(() => {
+      show('second');
+      return ['first'];
     });
     await io.passes();
     expect(io.take()).to.contain('first');
@@ -82,12 +87,12 @@ describe('frame output', () => {
   });
 
   it('waits for a slow terminal, and then writes only the newest frame', async () => {
-    const { io, frames } = await opened();
+    const { io, show } = await opened();
     io.room = 10;
-    frames.write('frame 1');
+    show('frame 1');
     await io.passes(100);
     for (let i = 2; i < 10; i++) {
-      frames.write(`frame ${i}`);
+      show(`frame ${i}`);
       await io.passes(100);
     }
     io.room = Infinity;
@@ -97,26 +102,26 @@ describe('frame output', () => {
   });
 
   it('never writes more lines or columns than the terminal has', async () => {
-    const { io, frames } = await opened(4, 2);
-    frames.write('abcdef\n日本語\nthird\nfourth');
+    const { io, show } = await opened(4, 2);
+    show('abcdef\n日本語\nthird\nfourth');
     await io.passes();
     expect(io.take()).to.equal(frame(CLEAR, line(1, 'abcd'), line(2, '日本')));
   });
 
   it('fits a terminal of one cell', async () => {
-    const { io, frames } = await opened(1, 1);
-    frames.write('ab\ncd');
+    const { io, show } = await opened(1, 1);
+    show('ab\ncd');
     await io.passes();
     expect(io.take()).to.equal(frame(CLEAR, line(1, 'a')));
   });
 
   it('stops while paused, and repaints the latest frame afterwards', async () => {
-    const { io, frames } = await opened();
-    frames.write('a\nb');
+    const { io, frames, show } = await opened();
+    show('a\nb');
     await io.passes(100);
-    frames.write('a\nB');
+    show('a\nB');
     frames.pause();
-    frames.write('a\nC');
+    show('a\nC');
     await io.passes(1_000);
     io.take();
     await io.passes(1_000);
@@ -127,21 +132,12 @@ describe('frame output', () => {
   });
 
   it('repaints on request without a change', async () => {
-    const { io, frames } = await opened();
-    frames.write('a');
+    const { io, frames, show } = await opened();
+    show('a');
     await io.passes(100);
     io.take();
     frames.redraw();
     await io.passes();
     expect(io.take()).to.equal(frame(CLEAR, line(1, 'a')));
-  });
-
-  it('ignores terminal modes that Ink sets', async () => {
-    const { io, frames } = await opened();
-    frames.write('a');
-    frames.write('\x1b[?25h');
-    await io.passes(100);
-    expect(io.take()).to.equal(frame(CLEAR, line(1, 'a')));
-    expect(frames.last).to.equal('a');
   });
 });

@@ -2,14 +2,13 @@
 import { terminalIo } from '../../../console/terminal-io.js';
 import type { Input } from '../../../tui/terminal/keys.js';
 import { openTerminal } from '../../../tui/terminal/terminal.js';
+import { screen } from './program-screen.js';
 import { SECRET } from './program-secret.js';
 
 const terminal = openTerminal(terminalIo(process), {
   hasMouse: process.argv.includes('--mouse'),
   mask: (text) => text.replaceAll(SECRET, '********').replaceAll('\x1b', '\\x1b'),
 });
-// Not earlier: React reads the environment when it is imported.
-const { screen, broken } = await import('./program-screen.js');
 
 const heard: string[] = [];
 let resizes = 0;
@@ -17,7 +16,7 @@ let ticks = 0;
 
 function show(): void {
   const { size, capabilities } = terminal;
-  terminal.render(screen({ size, heard, resizes, ticks, capabilities }));
+  terminal.show(() => screen({ size, heard, resizes, ticks, capabilities }));
 }
 
 const actions: Record<string, () => void> = {
@@ -46,7 +45,9 @@ const actions: Record<string, () => void> = {
     void Promise.reject(new Error(`it was rejected with ${SECRET}`));
   },
   b: () => {
-    terminal.render(broken());
+    terminal.show(() => {
+      throw new Error(`cannot be laid out with ${SECRET}`);
+    });
   },
   w: () => {
     console.log('stray words');

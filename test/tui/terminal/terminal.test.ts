@@ -1,13 +1,11 @@
 import { expect } from 'chai';
-import { Text } from 'ink';
-import { createElement } from 'react';
 import { type Terminal, openTerminal } from '../../../tui/terminal/terminal.js';
 import type { Input } from '../../../tui/terminal/keys.js';
 import { FakeTerminal } from '../../support/fake-terminal.js';
 
 const ENTER = '\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[?2004h';
 const LEAVE = /\x1b\[\?2004l.*\x1b\[\?7h\x1b\[0m\x1b\[\?25h\x1b\[\?1049l$/; // eslint-disable-line no-control-regex
-const text = (words: string) => createElement(Text, null, words);
+const text = (words: string) => () => [words];
 
 describe('full-screen terminal', () => {
   let io: FakeTerminal;
@@ -16,8 +14,6 @@ describe('full-screen terminal', () => {
   async function open(size = { columns: 20, rows: 3 }): Promise<void> {
     io = new FakeTerminal(undefined, size);
     terminal = openTerminal(io, { mask: (it) => it.replaceAll('open-sesame', '********') });
-    // Elements are shown once Ink is loaded.
-    await import('../../../tui/terminal/mount.js');
     await io.passes();
   }
   beforeEach(() => open());
@@ -25,13 +21,13 @@ describe('full-screen terminal', () => {
     terminal.close();
   });
 
-  async function shown(element: ReturnType<typeof text>): Promise<string> {
-    terminal.render(element);
+  async function shown(frame: ReturnType<typeof text>): Promise<string> {
+    terminal.show(frame);
     await io.passes(40);
     return io.take();
   }
 
-  it('shows nothing before the first element', async () => {
+  it('shows nothing before the first frame', async () => {
     await io.passes(100);
     expect(io.written.startsWith(ENTER)).to.equal(true);
     expect(io.written).to.not.contain('\x1b[?2026h');
@@ -39,29 +35,20 @@ describe('full-screen terminal', () => {
     expect(io.isBlocking).to.equal(false);
   });
 
-  it('shows elements, and writes only changes', async () => {
+  it('shows frames, and writes only changes', async () => {
     expect(await shown(text('one'))).to.contain('one');
     expect(await shown(text('two'))).to.equal('\x1b[?2026h\x1b[1;1H\x1b[2Ktwo\x1b[?2026l');
     expect(await shown(text('two'))).to.equal('');
   });
 
-  it('shows plain lines only until Ink is loaded', async () => {
-    terminal.paint(['first', 'lines']);
-    await io.passes(40);
-    expect(io.take()).to.match(/first.*lines/);
-    expect(await shown(text('one'))).to.contain('one');
-    terminal.paint(['late', 'lines']);
-    await io.passes(40);
-    expect(io.take()).to.equal('');
-  });
-
-  it('lays out only the newest of several elements', async () => {
+  it('produces only the newest of several frames', async () => {
     let laidOut = 0;
-    const Counted = ({ words }: { words: string }) => {
-      laidOut++;
-      return text(words);
-    };
-    for (let i = 0; i < 100; i++) terminal.render(createElement(Counted, { words: `frame ${i}` }));
+    for (let i = 0; i < 100; i++) {
+      terminal.show(() => {
+        laidOut++;
+        return [`frame ${i}`];
+      });
+    }
     await io.passes();
     expect(laidOut).to.equal(1);
     expect(io.take()).to.contain('frame 99');
@@ -179,7 +166,7 @@ describe('full-screen terminal', () => {
       expect(io.take()).to.match(LEAVE);
       expect(io.stdin.isRaw).to.equal(false);
       expect(io.isBlocking).to.equal(true);
-      terminal.render(text('too late'));
+      terminal.show(text('too late'));
       void terminal.copy('too late');
       io.stdin.write('j');
       io.resize(30, 5);
@@ -225,7 +212,7 @@ describe('full-screen terminal', () => {
     it('writes no more to a terminal that is gone', async () => {
       await shown(text('frame'));
       io.goneWith = 'EIO';
-      terminal.render(text('another'));
+      terminal.show(text('another'));
       await io.passes(40);
       expect(await terminal.ended).to.equal(129);
       expect(io.clock.pending).to.equal(0);
@@ -247,12 +234,11 @@ describe('full-screen terminal', () => {
       expect(io.stderr.text).to.equal("Internal error: { reason: 'none' }\n");
     });
 
-    it('reports an error of a component, and draws none of it', async () => {
-      const Broken = () => {
-        throw new Error('cannot be laid out with open-sesame');
-      };
+    it('reports an error in a frame, and shows none of it', async () => {
       await shown(text('frame'));
-      terminal.render(createElement(Broken));
+      terminal.show(() => {
+        throw new Error('cannot be laid out with open-sesame');
+      });
       await io.passes(40);
       expect(io.written).to.not.contain('cannot be laid out');
       await expectEnd(70);
@@ -268,7 +254,7 @@ describe('full-screen terminal', () => {
       const answer = await terminal.lend(async () => {
         expect(io.take()).to.match(LEAVE);
         expect(io.stdin.isRaw).to.equal(false);
-        terminal.render(text('news'));
+        terminal.show(text('news'));
         io.stdin.setEncoding('utf8').resume(); // A prompt may do this.
         io.stdin.write('answer');
         io.stderr.write('a question');
@@ -316,7 +302,7 @@ describe('full-screen terminal', () => {
       };
       terminal.suspend();
       expect(atStop).to.deep.equal({ hasLeft: true, isRaw: false, listeners: 0 });
-      terminal.render(text('news'));
+      terminal.show(text('news'));
       await io.passes();
       expect(io.take(), 'while it is stopped').to.equal('');
       Object.assign(io.stdout, { columns: 30 });

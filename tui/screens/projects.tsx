@@ -1,16 +1,24 @@
 /** The projects screen. */
 import { PROJECT_COLUMNS } from '../../console/columns/projects.js';
 import { keyOf } from '../keys/press.js';
-import { type Area, key, listFrame, emptyListLines } from '../parts/list.js';
+import { key, List } from '../parts/list.js';
 import { strip, type Strip, text } from '../parts/strip.js';
+import { listRows } from '../state/rows.js';
 import type { State } from '../state/state.js';
 import { shownColumns } from './chosen-columns.js';
 import { loadingText } from './tokens.js';
 
-export function projectsScreen(state: State, area: Area): Strip[] {
+export function ProjectsScreen({ state }: { state: State }) {
   const { window, filter, order: by, isDescending } = state.projects;
-  const columns = shownColumns(state, 'projects', PROJECT_COLUMNS, { filter, order: { by, isDescending } });
-  return listFrame({ window, columns, emptyLines: emptyListLines(window, nothing(state), loadingText(state)) }, area);
+  return (
+    <List
+      window={window}
+      columns={shownColumns(state, 'projects', PROJECT_COLUMNS, { filter, order: { by, isDescending } })}
+      rows={listRows(state)}
+      emptyLines={nothing(state)}
+      wait={loadingText(state)}
+    />
+  );
 }
 
 function nothing(state: State): (string | Strip)[] {

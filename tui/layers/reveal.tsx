@@ -5,19 +5,21 @@ import { keyShown } from '../keys/binding.js';
 import { bindingsOn } from '../keys/press.js';
 import { edited } from '../parts/editing.js';
 import { count } from '../parts/figures.js';
-import type { Area } from '../parts/list.js';
+import { EDGES } from '../parts/pane.js';
 import { joined, strip, type Strip, text, widthOf } from '../parts/strip.js';
 import { projectName } from '../state/projects.js';
 import type { Reveal } from '../state/layers.js';
+import { areaOf } from '../state/rows.js';
 import { daemonNow, type State } from '../state/state.js';
 import { wrapped } from '../parts/wrapped.js';
-import type { Panel } from './panel.js';
+import { AROUND, Panel } from './panel.js';
 
 const COLUMNS = 66;
 const PREFIX = 'sk-wt-';
 
-export function revealPanel(state: State, reveal: Reveal, area: Area): Panel {
-  const room = Math.min(COLUMNS, area.columns - 4);
+export function RevealPanel({ state, reveal }: { state: State; reveal: Reveal }) {
+  const area = areaOf(state);
+  const room = Math.min(COLUMNS, area.columns - AROUND);
   const secret = secretLines(reveal, room - 2).map((line) => strip('  ', text(line, 'strong')));
   // Rows left beside the secret and the last key; at least one for a problem.
   const left = Math.max(1, area.rows - EDGES - secret.length - 1);
@@ -29,16 +31,14 @@ export function revealPanel(state: State, reveal: Reveal, area: Area): Panel {
     { rank: 1, lines: noticeLines(reveal, room).slice(0, left) },
   ].filter(({ lines }) => lines.length > 0);
   const lines = fitting(parts, area.rows - EDGES);
-  return { title: strip(text('Token created · shown once', 'title')), lines, columns: room, role: 'warning' };
+  const title = strip(text('Token created · shown once', 'title'));
+  return <Panel title={title} lines={lines} columns={room} role="warning" />;
 }
 
 interface RevealPart {
   rank: number;
   lines: readonly Strip[];
 }
-
-/** The frame's own lines. */
-const EDGES = 2;
 
 /** Joins the parts with empty lines. If there is no room, first drops the empty lines and then the parts with the highest rank. */
 function fitting(parts: readonly RevealPart[], rows: number): Strip[] {

@@ -1,4 +1,5 @@
 /** The overview screen. */
+import { Box } from 'ink';
 import { shortId } from '../../console/views.js';
 import { TOKEN_STATES } from '../../daemon/api/vocabulary.js';
 import type { WireStatus, WireToken } from '../../daemon/api/contract.js';
@@ -7,13 +8,14 @@ import { bar, brailleChart } from '../parts/charts.js';
 import { fact } from '../parts/facts.js';
 import { duration, exact } from '../../daemon/api/formats.js';
 import { count, milliseconds, percent, rate } from '../parts/figures.js';
-import { framed } from '../parts/frame.js';
-import { indent } from '../parts/columns.js';
-import { type Area, selected } from '../parts/list.js';
+import { Drawing } from '../parts/drawing.js';
+import { selected } from '../parts/list.js';
+import { EDGES, EmptyPane, Pane } from '../parts/pane.js';
 import { stateMark } from '../parts/state-mark.js';
 import { fitted, type Piece, strip, type Strip, text } from '../parts/strip.js';
 import { selection } from '../state/overview.js';
 import { projectName } from '../state/projects.js';
+import { areaOf } from '../state/rows.js';
 import { daemonNow, type State } from '../state/state.js';
 import { hourChart, hoursOf, totals } from './hours.js';
 import { loadingText } from './tokens.js';
@@ -35,11 +37,11 @@ const RANK_OF_SELECTED = 0.5;
 
 /** From this width on there are two columns of sections. */
 const TWO_COLUMNS = 90;
-const EDGES = 2;
 
-export function overviewScreen(state: State, area: Area): Strip[] {
+export function OverviewScreen({ state }: { state: State }) {
   const { status } = state.overview;
-  if (!status) return framed([[], strip(`   ${loadingText(state)}`)], area.columns, area.rows);
+  if (!status) return <EmptyPane says={loadingText(state)} />;
+  const { columns, rows } = areaOf(state);
   const [health, tokens, traffic, hours, expiring] = [
     healthSection(state, status),
     tokensSection(state, status),
@@ -47,44 +49,59 @@ export function overviewScreen(state: State, area: Area): Strip[] {
     hoursSection(state),
     expiringSection(state),
   ];
-  if (area.columns < TWO_COLUMNS) {
-    return stacked([{ ...traffic, rank: 0 }, { ...health, rank: 1 }, tokens, hours, expiring], area);
+  if (columns < TWO_COLUMNS) {
+    return <Stack sections={[{ ...traffic, rank: 0 }, { ...health, rank: 1 }, tokens, hours, expiring]} rows={rows} />;
   }
   // The left half gets the rows that it needs; of the rest, the tokens that expire next get what they can use.
   const needed = healthLines(state, status).length + tokens.minRows + 2 * EDGES;
   const below =
-    area.rows >= 20 || selection(state).token !== null
-      ? Math.max(5, Math.min(expiring.maxRows + EDGES, area.rows - needed))
-      : 0;
-  const left = Math.floor(area.columns / 2);
-  const above = area.rows - below;
-  const lefts = stacked([health, tokens], { columns: left, rows: above });
-  const rights = stacked([traffic, hours], { columns: area.columns - left, rows: above });
-  return [
-    ...lefts.map((line, row) => strip(line, rights[row])),
-    ...(below > 0 ? stacked([expiring], { columns: area.columns, rows: below }) : []),
-  ];
+    rows >= 20 || selection(state).token !== null ? Math.max(5, Math.min(expiring.maxRows + EDGES, rows - needed)) : 0;
+  return (
+    <Box flexGrow={1} flexDirection="column">
+      <Box height={rows - below}>
+        <Stack sections={[health, tokens]} rows={rows - below} width={Math.floor(columns / 2)} />
+        <Stack sections={[traffic, hours]} rows={rows - below} />
+      </Box>
+      {below > 0 && <Stack sections={[expiring]} rows={below} />}
+    </Box>
+  );
 }
 
-/** Stacks sections in exactly the rows of the area. */
-function stacked(parts: readonly Section[], area: Area): Strip[] {
-  const needed = parts.reduce((sum, { minRows }) => sum + minRows + EDGES, 0);
-  if (needed > area.rows && parts.length > 1) {
-    const highest = Math.max(...parts.map(({ rank }) => rank));
-    return stacked(
-      parts.filter(({ rank }) => rank !== highest),
-      area,
-    );
+/** Sections one below the other, in exactly these rows. */
+function Stack({ sections, rows, width }: { sections: readonly Section[]; rows: number; width?: number }) {
+  const needed = sections.reduce((sum, { minRows }) => sum + minRows + EDGES, 0);
+  if (needed > rows && sections.length > 1) {
+    const highest = Math.max(...sections.map(({ rank }) => rank));
+    const kept = sections.filter(({ rank }) => rank !== highest);
+    return <Stack sections={kept} rows={rows} {...(width !== undefined && { width })} />;
   }
-  const grown = shared(parts, Math.max(0, area.rows - needed));
-  return parts.flatMap(({ title, lines, selectedLine }, index) => {
-    const rows = grown[index] ?? 0;
-    const at = selectedLine?.(rows) ?? null;
-    const inside = lines(area.columns - 4, rows).map((line, row) =>
-      row === at ? selected(fitted(strip('>', line), area.columns - 2)) : indent(line),
-    );
-    return framed(inside, area.columns, Math.min(area.rows, rows + EDGES), { title: strip(text(title, 'title')) });
-  });
+  const shares = shared(sections, Math.max(0, rows - needed));
+  return (
+    <Box
+      flexDirection="column"
+      flexGrow={width === undefined ? 1 : 0}
+      flexShrink={0}
+      {...(width !== undefined && { width })}
+    >
+      {sections.map((section, at) => (
+        <Pane
+          key={section.title}
+          title={strip(text(section.title, 'title'))}
+          height={(shares[at] ?? 0) + EDGES}
+          flexGrow={0}
+        >
+          <Drawing flexGrow={1} draw={(columns, lines) => sectionLines(section, columns, lines)} />
+        </Pane>
+      ))}
+    </Box>
+  );
+}
+
+function sectionLines({ lines, selectedLine }: Section, columns: number, rows: number): Strip[] {
+  const at = selectedLine?.(rows) ?? null;
+  return lines(columns - 2, rows).map((line, row) =>
+    row === at ? selected(fitted(strip('>', line), columns)) : strip(' ', line),
+  );
 }
 
 /** Rows of each section. Extra rows go to all in turn, and rows that no section can use go to the last one. */

@@ -1,18 +1,21 @@
 /** Completions of the filter, in a box above the filter line. */
-import { framed } from '../parts/frame.js';
-import type { Area } from '../parts/list.js';
-import { fitted, over, strip, type Strip, text, widthOf } from '../parts/strip.js';
+import { Box } from 'ink';
+import { Lines } from '../parts/drawing.js';
+import { Pane } from '../parts/pane.js';
+import { fitted, strip, text, widthOf } from '../parts/strip.js';
 import { suggestionsAt } from '../state/filtering.js';
 import type { Prompt } from '../state/layers.js';
+import { areaOf } from '../state/rows.js';
 import type { State } from '../state/state.js';
 
 const MOST = 8;
 
-/** Draws the completions. Tab takes the first one. */
-export function withCompletions(state: State, { line }: Prompt, below: Strip[], area: Area): Strip[] {
+/** Tab takes the first one. */
+export function Completions({ state, prompt: { line } }: { state: State; prompt: Prompt }) {
+  const area = areaOf(state);
   const { options = [], from = 0 } = suggestionsAt(state, line) ?? {};
   const shown = options.slice(0, Math.max(0, Math.min(MOST, area.rows - 4)));
-  if (shown.length === 0) return below;
+  if (shown.length === 0) return null;
   const widest = Math.min(30, Math.max(...shown.map(({ insert }) => text(insert).width)));
   const lines = shown.map(({ insert, what }, at) =>
     strip(
@@ -23,7 +26,12 @@ export function withCompletions(state: State, { line }: Prompt, below: Strip[], 
   );
   if (options.length > shown.length) lines.push(strip(text(`  … ${options.length - shown.length} more`, 'faint')));
   const columns = Math.min(area.columns, Math.max(...lines.map(widthOf)) + 2);
-  const box = framed(lines, columns, lines.length + 2, { role: 'plain' });
   const x = Math.max(0, Math.min(area.columns - columns, text(line.text.slice(0, from)).width + 1));
-  return over(below, box, { x, y: area.rows - box.length });
+  return (
+    <Box position="absolute" width={columns} height="100%" marginLeft={x} alignItems="flex-end">
+      <Pane role="plain">
+        <Lines of={lines} />
+      </Pane>
+    </Box>
+  );
 }

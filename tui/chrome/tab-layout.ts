@@ -1,7 +1,7 @@
 /** The second line: the screens with their numbers, and how many rows are filtered and marked. */
 import { keyOf } from '../keys/press.js';
 import { exact } from '../../daemon/api/formats.js';
-import { between, cut, inRole, strip, type Strip, text, widthOf } from '../parts/strip.js';
+import { cut, inRole, strip, type Strip, text, widthOf } from '../parts/strip.js';
 import { countOf as viewCountOf, shownView, tabbedViews } from '../state/saved-views.js';
 import { filterOf } from '../state/navigation.js';
 import type { SavedView } from '../state/saved.js';
@@ -25,19 +25,10 @@ export interface TabEntry {
   line: Strip;
 }
 
-export function tabs(state: State): Strip {
-  const { entries, right } = layoutOf(state);
-  return between(
-    entries.flatMap(({ line }) => line),
-    right,
-    state.size.columns,
-  );
-}
-
 /** The screen or the saved view whose tab is at a column of the line. */
 export function tabAt(state: State, column: number): TabEntry['of'] | undefined {
   let end = 0;
-  return layoutOf(state).entries.find(({ line }) => (end += widthOf(line)) > column)?.of;
+  return tabLayout(state).entries.find(({ line }) => (end += widthOf(line)) > column)?.of;
 }
 
 interface Layout {
@@ -46,7 +37,7 @@ interface Layout {
 }
 
 /** The first layout that fits. What is filtered and marked is shortened before the names of the screens are dropped. */
-function layoutOf(state: State): Layout {
+export function tabLayout(state: State): Layout {
   const fits = ({ entries, right }: Layout) =>
     entries.reduce((sum, { line }) => sum + widthOf(line), 0) <=
     state.size.columns - (right.length === 0 ? 0 : widthOf(right) + 2);

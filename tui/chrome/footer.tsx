@@ -1,10 +1,11 @@
 /** The last line: the most important keys of the current scope. */
 import { type Binding, keyShown, labelOf } from '../keys/binding.js';
 import { bindingsOn, keyScopeOf } from '../keys/press.js';
-import { fitted, joined, strip, type Strip, text, widthOf } from '../parts/strip.js';
+import { Lines } from '../parts/drawing.js';
+import { joined, strip, type Strip, text, widthOf } from '../parts/strip.js';
 import type { State } from '../state/state.js';
 
-export function footer(state: State): Strip {
+export function Footer({ state }: { state: State }) {
   const { columns } = state.size;
   const shown = bindingsOn(keyScopeOf(state), state)
     .filter(({ footer: place, keys }) => place !== undefined && keys.length > 0)
@@ -20,7 +21,7 @@ export function footer(state: State): Strip {
     return !isFull;
   });
   const lines = fitting.map(({ line }) => line);
-  return fitted(strip(' ', joined(lines, GAP)), columns);
+  return <Lines of={[strip(' ', joined(lines, GAP))]} />;
 }
 
 const GAP = '  ';

@@ -8,12 +8,12 @@ import { bar } from '../parts/charts.js';
 import { trend } from '../parts/cells.js';
 import { fact } from '../parts/facts.js';
 import { clockTime, count, dateTime, percent } from '../parts/figures.js';
-import { framed } from '../parts/frame.js';
-import type { Area } from '../parts/list.js';
+import { EmptyPane, ScrolledPane } from '../parts/pane.js';
 import { stateMark } from '../parts/state-mark.js';
-import { cut, fitted, strip, type Strip, text } from '../parts/strip.js';
+import { fitted, strip, type Strip, text } from '../parts/strip.js';
 import { busiestRows, linesAboveChanges, target } from '../state/project.js';
 import { detailColumns } from '../state/record-rows.js';
+import { areaOf } from '../state/rows.js';
 import { daemonNow, type ProjectDetail, type State } from '../state/state.js';
 import { hourChart, hoursOf, totals } from './hours.js';
 import { recordLines } from './record-line.js';
@@ -23,20 +23,18 @@ const CHART_ROWS = 4;
 const NAME_COLUMNS = 9;
 const BAR_COLUMNS = 32;
 
-export function projectScreen(state: State, area: Area): Strip[] {
+export function ProjectScreen({ state }: { state: State }) {
   const project = target(state);
   if (!project || !state.project) {
-    const words = state.projects.all ? 'This project does not exist.' : loadingText(state);
-    return framed([[], strip(`   ${words}`)], area.columns, area.rows);
+    return <EmptyPane says={state.projects.all ? 'This project does not exist.' : loadingText(state)} />;
   }
-  const lines = linesOf(state, state.project, project, detailColumns(state));
-  const shown = Math.max(1, area.rows - 2);
-  const top = Math.max(0, Math.min(state.project.top, lines.length - shown));
-  return framed(
-    lines.slice(top, top + shown).map((line) => strip(' ', cut(line, area.columns - 3))),
-    area.columns,
-    area.rows,
-    { title: strip(text(project.name, 'title')), scroll: { top, shown, of: lines.length } },
+  return (
+    <ScrolledPane
+      title={strip(text(project.name, 'title'))}
+      lines={linesOf(state, state.project, project, detailColumns(state))}
+      top={state.project.top}
+      rows={areaOf(state).rows}
+    />
   );
 }
 

@@ -5,26 +5,28 @@ import { gapsOf, PERIODS, PLURALS } from '../../daemon/api/top-words.js';
 import { keyOf } from '../keys/press.js';
 import type { ListColumn } from '../parts/columns.js';
 import { clockTime } from '../parts/figures.js';
-import { type Area, emptyListLines, key, listFrame } from '../parts/list.js';
+import { key, List } from '../parts/list.js';
 import { strip, type Strip, text } from '../parts/strip.js';
+import { listRows } from '../state/rows.js';
 import type { State, TopItem } from '../state/state.js';
 import { isDescending, orderOf } from '../state/top.js';
 import { shownColumns } from './chosen-columns.js';
 import { loadingText } from './tokens.js';
 
-export function topScreen(state: State, area: Area): Strip[] {
+export function TopScreen({ state }: { state: State }) {
   const { window, response } = state.top;
   const total = response?.total;
   const foot = total && ` · ${counted(total.requests, 'request')}, ${counted(total.errors, 'error')}`;
-  return listFrame(
-    {
-      window,
-      columns: columnsOf(state),
-      emptyLines: emptyListLines(window, nothing(state), waitText(state)),
-      title: titleOf(state),
-      foot: strip(foot),
-    },
-    area,
+  return (
+    <List
+      window={window}
+      columns={columnsOf(state)}
+      rows={listRows(state)}
+      emptyLines={nothing(state)}
+      wait={waitText(state)}
+      title={titleOf(state)}
+      foot={strip(foot)}
+    />
   );
 }
 

@@ -8,28 +8,26 @@ import { keyOf } from '../keys/press.js';
 import { roleOf } from '../parts/cells.js';
 import { fact } from '../parts/facts.js';
 import { dateTime, milliseconds } from '../parts/figures.js';
-import { type Area, key } from '../parts/list.js';
+import { key } from '../parts/list.js';
 import type { Role } from '../parts/roles.js';
 import { strip, type Strip, text } from '../parts/strip.js';
 import { wrapped } from '../parts/wrapped.js';
 import type { State } from '../state/state.js';
 import { shownColumns, WIDE_COLUMNS } from './chosen-columns.js';
-import { feedFrame } from './feed.js';
+import { FeedPane } from './feed.js';
 
-export const eventsScreen = (state: State, area: Area): Strip[] =>
-  feedFrame(
-    state,
-    {
-      feed: state.events,
-      columns: shownColumns(state, 'events', EVENT_COLUMNS, {
-        filter: state.events.filter,
-        own: { time: { minWidth: state.size.columns < WIDE_COLUMNS ? 8 : 11 }, status: { show: status } },
-      }),
-      linesOf,
-      emptyLines: nothing(state),
-    },
-    area,
-  );
+export const EventsScreen = ({ state }: { state: State }) => (
+  <FeedPane
+    state={state}
+    feed={state.events}
+    columns={shownColumns(state, 'events', EVENT_COLUMNS, {
+      filter: state.events.filter,
+      own: { time: { minWidth: state.size.columns < WIDE_COLUMNS ? 8 : 11 }, status: { show: status } },
+    })}
+    linesOf={linesOf}
+    emptyLines={nothing(state)}
+  />
+);
 
 const isRequest = (event: WireEvent): event is WireRequestEvent => event.kind === 'request.completed';
 /** The status, with a sign for readers without colours. */

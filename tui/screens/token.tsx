@@ -8,11 +8,11 @@ import { bar, columnChart } from '../parts/charts.js';
 import { fact } from '../parts/facts.js';
 import { exact, relativeTime, revocationShown } from '../../daemon/api/formats.js';
 import { dateTime, percent } from '../parts/figures.js';
-import { framed } from '../parts/frame.js';
-import type { Area } from '../parts/list.js';
+import { EmptyPane, ScrolledPane } from '../parts/pane.js';
 import { stateMark } from '../parts/state-mark.js';
-import { cut, strip, type Strip, text } from '../parts/strip.js';
+import { strip, type Strip, text } from '../parts/strip.js';
 import { nameOf } from '../state/changes.js';
+import { areaOf } from '../state/rows.js';
 import { daemonNow, type State, type TokenDetail } from '../state/state.js';
 import { lastMinuteRequests, LINES_ABOVE_HISTORY } from '../state/token.js';
 import { recordLines, useLine } from './record-line.js';
@@ -20,24 +20,17 @@ import { detailColumns } from '../state/record-rows.js';
 import { hourChart, hoursOf, totals } from './hours.js';
 import { loadingText } from './tokens.js';
 
-export function tokenScreen(state: State, area: Area): Strip[] {
+export function TokenScreen({ state }: { state: State }) {
   const { token: known } = state;
-  if (!known?.token) {
-    const words = known?.isGone ? 'This token does not exist.' : loadingText(state);
-    return framed([[], strip(`   ${words}`)], area.columns, area.rows);
-  }
+  if (!known?.token) return <EmptyPane says={known?.isGone ? 'This token does not exist.' : loadingText(state)} />;
   const { token } = known;
-  const lines = linesOf(state, known, token, detailColumns(state));
-  const shown = Math.max(1, area.rows - 2);
-  const top = Math.max(0, Math.min(known.top, lines.length - shown));
-  return framed(
-    lines.slice(top, top + shown).map((line) => strip(' ', cut(line, area.columns - 3))),
-    area.columns,
-    area.rows,
-    {
-      title: strip(text(nameOf(token), 'title'), known.isGone && text(' · not found', 'bad')),
-      scroll: { top, shown, of: lines.length },
-    },
+  return (
+    <ScrolledPane
+      title={strip(text(nameOf(token), 'title'), known.isGone && text(' · not found', 'bad'))}
+      lines={linesOf(state, known, token, detailColumns(state))}
+      top={known.top}
+      rows={areaOf(state).rows}
+    />
   );
 }
 

@@ -8,12 +8,12 @@ import { keyOf } from '../keys/press.js';
 import type { ListColumn } from '../parts/columns.js';
 import { fact } from '../parts/facts.js';
 import { dateHour, dateTime, shortTime } from '../parts/figures.js';
-import { type Area, key } from '../parts/list.js';
+import { key } from '../parts/list.js';
 import type { Role } from '../parts/roles.js';
 import { strip, type Strip, text } from '../parts/strip.js';
 import type { State } from '../state/state.js';
 import { shownColumns, WIDE_COLUMNS } from './chosen-columns.js';
-import { feedFrame } from './feed.js';
+import { FeedPane } from './feed.js';
 import { loadingText } from './tokens.js';
 
 const OUTCOMES: Partial<Record<string, Role>> = {
@@ -22,17 +22,15 @@ const OUTCOMES: Partial<Record<string, Role>> = {
   error: 'bad',
 } satisfies Record<WireAuditRecord['outcome'], Role>;
 
-export const auditScreen = (state: State, area: Area): Strip[] =>
-  feedFrame(
-    state,
-    {
-      feed: state.audit,
-      columns: columnsOf(state, area.columns),
-      linesOf,
-      emptyLines: nothing(state),
-    },
-    area,
-  );
+export const AuditScreen = ({ state }: { state: State }) => (
+  <FeedPane
+    state={state}
+    feed={state.audit}
+    columns={columnsOf(state, state.size.columns)}
+    linesOf={linesOf}
+    emptyLines={nothing(state)}
+  />
+);
 
 /** From this width on there is room for hours and minutes of another day. */
 const NARROW_COLUMNS = 64;

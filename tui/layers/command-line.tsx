@@ -1,12 +1,14 @@
 /** The box above the command line: what is wrong with it, and what it can become. */
+import { Box } from 'ink';
 import { keyShown } from '../keys/binding.js';
 import { type Candidate, candidates } from '../keys/command-line/candidates.js';
 import { choiceBlocks, hanging } from '../parts/choice.js';
-import { framed } from '../parts/frame.js';
-import type { Area } from '../parts/list.js';
-import { fitted, over, strip, type Strip, text } from '../parts/strip.js';
+import { Lines } from '../parts/drawing.js';
+import { Pane } from '../parts/pane.js';
+import { fitted, strip, type Strip, text } from '../parts/strip.js';
 import { wrapped } from '../parts/wrapped.js';
 import type { CommandLine } from '../state/layers.js';
+import { areaOf } from '../state/rows.js';
 import type { State } from '../state/state.js';
 
 const COLUMNS = 96;
@@ -16,7 +18,8 @@ const KEY_COLUMNS = 9;
 /** The mark before the selected entry. */
 const MARK_COLUMNS = 2;
 
-export function withCandidates(state: State, top: CommandLine, below: Strip[], area: Area): Strip[] {
+export function Candidates({ state, command: top }: { state: State; command: CommandLine }) {
+  const area = areaOf(state);
   const columns = Math.min(COLUMNS, area.columns);
   const problem = top.problem === null ? [] : problemLines(top.problem, columns - 2);
   const { options } = candidates(state, top);
@@ -27,8 +30,13 @@ export function withCandidates(state: State, top: CommandLine, below: Strip[], a
   const none = options.length === 0 && problem.length === 0 ? [strip(text('  no completion', 'faint'))] : [];
   const lines = [...problem.slice(0, Math.max(1, area.rows - 3)), ...entries, ...none];
   const foot = options.length === 0 ? [] : strip(`${Math.min(top.selected + 1, options.length)} of ${options.length}`);
-  const box = framed(lines, columns, lines.length + 2, { role: 'plain', foot });
-  return over(below, box, { x: 0, y: area.rows - box.length });
+  return (
+    <Box position="absolute" width={columns} height="100%" alignItems="flex-end">
+      <Pane role="plain" foot={foot}>
+        <Lines of={lines} />
+      </Pane>
+    </Box>
+  );
 }
 
 const problemLines = (problem: string, columns: number): Strip[] =>

@@ -5,16 +5,25 @@ import { bar } from '../parts/charts.js';
 import { fact } from '../parts/facts.js';
 import { bytes, exact } from '../../daemon/api/formats.js';
 import { percent } from '../parts/figures.js';
-import { framed } from '../parts/frame.js';
-import { type Area, key } from '../parts/list.js';
+import { Drawing } from '../parts/drawing.js';
+import { key } from '../parts/list.js';
+import { Pane } from '../parts/pane.js';
 import { strip, type Strip, text } from '../parts/strip.js';
 import type { State } from '../state/state.js';
 import { loadingText } from './tokens.js';
 
-export function cacheScreen(state: State, area: Area): Strip[] {
+export function CacheScreen({ state }: { state: State }) {
   const { cache } = state.cache;
-  const lines = cache ? linesOf(state, cache, area.columns) : [strip(loadingText(state))];
-  return framed([[], ...lines.map((line) => strip('  ', line))], area.columns, area.rows);
+  return (
+    <Pane>
+      <Drawing
+        flexGrow={1}
+        marginTop={1}
+        marginLeft={2}
+        draw={(columns) => (cache ? linesOf(state, cache, columns) : [strip(loadingText(state))])}
+      />
+    </Pane>
+  );
 }
 
 const NAME_COLUMNS = 8;
@@ -30,7 +39,7 @@ function linesOf(state: State, { backend, entries, bytes: size, hits, misses }: 
   }
   const asked = hits + misses;
   const share = asked === 0 ? 0 : hits / asked;
-  const width = Math.max(4, Math.min(BAR_COLUMNS, columns - 40));
+  const width = Math.max(4, Math.min(BAR_COLUMNS, columns - 36));
   return [
     fact(
       'backend',

@@ -3,9 +3,10 @@ import { keyOf } from '../keys/press.js';
 import { bar } from '../parts/charts.js';
 import { edited } from '../parts/editing.js';
 import { duration, exact } from '../../daemon/api/formats.js';
+import { Ends, GAP } from '../parts/ends.js';
 import { clockTime, rate } from '../parts/figures.js';
 import type { Role } from '../parts/roles.js';
-import { between, cut, fitted, type Piece, strip, type Strip, text, widthOf } from '../parts/strip.js';
+import { cut, type Piece, strip, type Strip, text, widthOf } from '../parts/strip.js';
 import { SKEW_WARNING_MS } from '../state/connection.js';
 import { NOT_REPORTED } from '../../daemon/api/formats.js';
 import { nextReversal, UNDO_AT_ONCE_MS } from '../state/undo.js';
@@ -14,17 +15,17 @@ import { isStoppable, layer, type Message, type State } from '../state/state.js'
 
 const TONES: Record<Message['tone'], Role> = { good: 'good', plain: 'plain', bad: 'bad' };
 
-export function messageLine(state: State): Strip {
+export function MessageLine({ state }: { state: State }) {
   const { columns } = state.size;
   const top = layer(state);
-  if (top?.kind === 'prompt') return prompt('/', top, columns);
+  if (top?.kind === 'prompt') return <InputLine sign="/" line={top.line} problem={top.problem} columns={columns} />;
   // Its problem is in the box above it, which has more room.
-  if (top?.kind === 'command') return prompt(':', { line: top.line, problem: null }, columns);
+  if (top?.kind === 'command') return <InputLine sign=":" line={top.line} problem={null} columns={columns} />;
   const words = strip(' ', messageText(state));
   const right = traffic(state);
   // The message is more important than the traffic, which the overview shows too.
-  const hasRoom = state.message === null || widthOf(words) + 2 + widthOf(right) <= columns;
-  return between(words, hasRoom ? right : [], columns);
+  const hasRoom = state.message === null || widthOf(words) + GAP + widthOf(right) <= columns;
+  return <Ends left={words} right={hasRoom ? right : []} />;
 }
 
 function messageText(state: State): Strip {
@@ -135,9 +136,14 @@ function traffic({ overview: { status }, connection: { is }, size }: State): Str
   );
 }
 
-function prompt(sign: string, { line, problem }: Pick<Prompt, 'line' | 'problem'>, columns: number): Strip {
+interface InputLineProps extends Pick<Prompt, 'line' | 'problem'> {
+  sign: string;
+  columns: number;
+}
+
+function InputLine({ sign, line, problem, columns }: InputLineProps) {
   const head = strip(' ', text(sign, 'key'), ' ');
   const right = problem === null ? [] : strip(text(`! ${problem}`, 'warning'), ' ');
   const room = Math.max(Math.floor(columns / 2), columns - widthOf(right) - 2) - widthOf(head);
-  return between(strip(head, fitted(edited(line, room, { hasFocus: true }), room)), right, columns);
+  return <Ends left={strip(head, edited(line, room, { hasFocus: true }))} right={right} />;
 }

@@ -2,22 +2,24 @@
 import { aligned } from '../parts/columns.js';
 import { duration, exact } from '../../daemon/api/formats.js';
 import { keyOf } from '../keys/press.js';
-import type { Area } from '../parts/list.js';
+import { EDGES } from '../parts/pane.js';
 import { cut, strip, type Strip, text, widthOf } from '../parts/strip.js';
 import { wrapped } from '../parts/wrapped.js';
 import { staleSince } from '../state/connection.js';
 import { actionAt, cancelAt } from '../state/dialog.js';
 import { warningOf } from '../state/forms.js';
 import type { Dialog, DialogItem } from '../state/layers.js';
+import { areaOf } from '../state/rows.js';
 import type { State } from '../state/state.js';
 import { fieldLines, widthOfFields } from './fields.js';
-import type { Panel } from './panel.js';
+import { AROUND, Panel } from './panel.js';
 
 /** A comfortable width for reading. */
 const COLUMNS = 66;
 
-export function dialogPanel(state: State, dialog: Dialog, { columns, rows }: Area): Panel {
-  const room = Math.min(columns - 4, Math.max(COLUMNS, ...dialog.items.map(widthOfItem), widthOfFields(dialog)));
+export function DialogPanel({ state, dialog }: { state: State; dialog: Dialog }) {
+  const { columns, rows } = areaOf(state);
+  const room = Math.min(columns - AROUND, Math.max(COLUMNS, ...dialog.items.map(widthOfItem), widthOfFields(dialog)));
   const title = strip(text(dialog.title, 'title'));
   const inside = rows - EDGES;
   const fields = fieldLines(dialog, room, Math.max(1, inside - 2));
@@ -25,7 +27,7 @@ export function dialogPanel(state: State, dialog: Dialog, { columns, rows }: Are
   const [problem, last] = [waitingOrProblem(state, dialog, room), buttons(dialog, room)];
   const below = [...warningLines(state, dialog), ...problem];
   const whole = apart([...above, fields.lines, below, [last]]);
-  if (whole.length <= inside) return { title, lines: whole, columns: room };
+  if (whole.length <= inside) return <Panel title={title} lines={whole} columns={room} />;
   // On a low screen the problem and the buttons stay visible, and the rest scrolls to the focused field.
   const fixed = [...problem.slice(0, Math.max(0, inside - 2)), last];
   const before = above.flat();
@@ -34,11 +36,8 @@ export function dialogPanel(state: State, dialog: Dialog, { columns, rows }: Are
   const wanted = fields.focus === null ? dialog.scrolled : before.length + fields.focus - shown + 1;
   const top = Math.max(0, Math.min(body.length - shown, wanted));
   const scroll = { top, shown, of: body.length, rows: shown };
-  return { title, lines: [...body.slice(top, top + shown), ...fixed], columns: room, scroll };
+  return <Panel title={title} lines={[...body.slice(top, top + shown), ...fixed]} columns={room} scroll={scroll} />;
 }
-
-/** The frame's own lines. */
-const EDGES = 2;
 
 /** Joins the parts with an empty line between them. */
 const apart = (parts: readonly (readonly Strip[])[]): Strip[] =>

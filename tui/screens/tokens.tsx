@@ -3,23 +3,22 @@ import { TOKEN_COLUMNS } from '../../console/columns/tokens.js';
 import type { WireToken } from '../../daemon/api/contract.js';
 import { keyOf } from '../keys/press.js';
 import type { ListColumn } from '../parts/columns.js';
-import { type Area, key, listFrame, emptyListLines } from '../parts/list.js';
+import { key, List } from '../parts/list.js';
 import { strip, type Strip, text } from '../parts/strip.js';
+import { listRows } from '../state/rows.js';
 import type { State } from '../state/state.js';
 import { shownColumns, WIDE_COLUMNS } from './chosen-columns.js';
 
-export function tokensScreen(state: State, area: Area): Strip[] {
-  const { tokens } = state;
-  return listFrame(
-    {
-      window: tokens.window,
-      columns: columnsOf(state),
-      markOf: (token, index) => strip(markOf(state, token, index)),
-      emptyLines: emptyListLines(tokens.window, nothing(state), loadingText(state)),
-    },
-    area,
-  );
-}
+export const TokensScreen = ({ state }: { state: State }) => (
+  <List
+    window={state.tokens.window}
+    columns={columnsOf(state)}
+    rows={listRows(state)}
+    markOf={(token, index) => strip(markOf(state, token, index))}
+    emptyLines={nothing(state)}
+    wait={loadingText(state)}
+  />
+);
 
 function markOf({ tokens: { marks, rangeFrom, window } }: State, token: WireToken | undefined, index: number) {
   if (token && marks.has(token.id)) return text('✓', 'accent');

@@ -4,12 +4,12 @@ import { choices, chosenAt, hasWords, searchWords } from '../keys/choosing.js';
 import { choiceBlocks, hanging } from '../parts/choice.js';
 import { edited } from '../parts/editing.js';
 import { withFound } from '../parts/found.js';
-import type { Area } from '../parts/list.js';
 import { fitted, strip, type Strip, text } from '../parts/strip.js';
 import { filterKeys } from '../state/filtering.js';
 import type { Help } from '../state/layers.js';
+import { areaOf } from '../state/rows.js';
 import { type State, view } from '../state/state.js';
-import type { Panel } from './panel.js';
+import { AROUND, Panel } from './panel.js';
 
 const COLUMNS = 88;
 const KEY_COLUMNS = 10;
@@ -18,8 +18,9 @@ const LABEL_COLUMNS = 14;
 const MARK_COLUMNS = 2;
 const FILTER_SYNTAX = 'words and key:value, all must match; !x: not x; a,b: a or b; "two words"';
 
-export function helpPanel(state: State, { selected, search }: Help, area: Area): Panel {
-  const columns = Math.min(COLUMNS, area.columns - 4);
+export function HelpPanel({ state, help: { selected, search } }: { state: State; help: Help }) {
+  const area = areaOf(state);
+  const columns = Math.min(COLUMNS, area.columns - AROUND);
   const inside = area.rows - 2 - (search === null ? 0 : 1);
   const found = choices(state);
   const blocks = found.map((binding) => entry(state, binding, columns - MARK_COLUMNS));
@@ -30,15 +31,13 @@ export function helpPanel(state: State, { selected, search }: Help, area: Area):
   const rows = Math.max(1, Math.min(whole, fits ? inside - language.length : inside));
   const entries = choiceBlocks(blocks, chosenAt(state, selected), columns, rows);
   const shown = [...entries, ...(fits ? language : [])];
-  return {
-    title: strip(text(`Keys of ${view(state).screen}`, 'title')),
-    lines: [
-      ...(search === null ? [] : [strip(text('/ ', 'key'), edited(search, columns - 2, { hasFocus: true }))]),
-      ...(shown.length > 0 ? shown : [strip(text('  no line has these words', 'faint'))]),
-    ],
-    columns,
-    foot: strip(`${found.length === 0 ? 0 : chosenAt(state, selected) + 1} of ${found.length}`),
-  };
+  const lines = [
+    ...(search === null ? [] : [strip(text('/ ', 'key'), edited(search, columns - 2, { hasFocus: true }))]),
+    ...(shown.length > 0 ? shown : [strip(text('  no line has these words', 'faint'))]),
+  ];
+  const foot = strip(`${found.length === 0 ? 0 : chosenAt(state, selected) + 1} of ${found.length}`);
+  const title = strip(text(`Keys of ${view(state).screen}`, 'title'));
+  return <Panel title={title} lines={lines} columns={columns} foot={foot} />;
 }
 
 function entry({ look, ...state }: State, binding: Binding, columns: number): Strip[] {

@@ -2,8 +2,9 @@
 import { shortId } from '../../console/views.js';
 import { duration } from '../../daemon/api/formats.js';
 import { clockTime } from '../parts/figures.js';
+import { Ends, GAP } from '../parts/ends.js';
 import { isRole, type Role } from '../parts/roles.js';
-import { between, joined, strip, type Strip, text, widthOf } from '../parts/strip.js';
+import { joined, strip, type Strip, text, widthOf } from '../parts/strip.js';
 import { projectName } from '../state/projects.js';
 import { filterOf } from '../state/navigation.js';
 import { nameOf } from '../state/changes.js';
@@ -18,12 +19,9 @@ const CONNECTIONS: Record<ConnectionState['is'], readonly [sign: string, role: R
   denied: ['✗', 'bad'],
 };
 
-export function header(state: State): Strip {
-  const { columns } = state.size;
+export function Header({ state }: { state: State }) {
   const right = strip(connection(state), ' ');
-  const room = columns - widthOf(right) - 2;
-  const left = fitting(state, room);
-  return between(left, right, columns);
+  return <Ends left={fitting(state, state.size.columns - widthOf(right) - GAP)} right={right} />;
 }
 
 function connection({ connection: it, isPaused, nowMs }: State): Strip {
