@@ -23,6 +23,12 @@ const HALF_CLOSED_TIMEOUT_MS = 10_000;
 // Limits how late a connection ends if the wall clock is set forward.
 const MAX_EXPIRY_CHECK_MS = 60_000;
 
+/**
+ * What happens to a part of a frame of the client: it is forwarded after what is held, or (control frames) before it; it is held until its
+ * message is complete; or it is dropped, because the connection ends.
+ */
+type Verdict = 'pass' | 'overtake' | 'hold' | 'drop';
+
 /** The upgrade that owns a tunnel. */
 export interface TunnelOwner {
   readonly req: IncomingMessage;
@@ -163,7 +169,6 @@ export class WebSocketTunnel {
   /** Forwards what the client has sent, but holds the frames of a message that may ask for a response until it is complete. */
   #take(bytes: Buffer): void {
     const frames = this.#fromClient;
-    const messages = this.#messages;
     let from = 0; // What precedes it was forwarded, held or dropped.
     let at = 0;
     // Nothing may follow a close frame.
@@ -175,28 +180,38 @@ export class WebSocketTunnel {
         this.#refuseMessage(new Refusal('malformed_request', 'malformed WebSocket frame'));
         return;
       }
-      // While the connection ends, one could be taken for the rest of a frame that was dropped.
-      if (frames.isControl && !this.#endsAtOnce) continue;
-      // Until the header of a message is complete, `messages` is about the message before. A part of it that is forwarded already could
-      // become the beginning of another frame: control frames of the client overtake what is held.
-      const mayPass = !messages.wantsPayload && !this.#mustHaveTypes && !frames.isInHeader;
-      if (!mayPass) this.#checkSize(at - begin);
-      const waiting = frames.hasEndedMessage && !mayPass ? this.#allow() : undefined;
-      const isDropped = this.#refusal !== null;
-      const isHeld = !frames.hasEndedMessage && !mayPass;
-      if (!isDropped && !isHeld && !waiting && this.#message.length === 0) continue;
+      const verdict = this.#verdictOn(at - begin);
+      const isWithoutHeld = verdict === 'pass' && this.#message.length === 0;
+      if (isWithoutHeld || verdict === 'overtake') continue; // It is forwarded with what precedes and follows it.
       this.#forward(bytes.subarray(from, begin));
       from = at;
-      if (isDropped) continue;
-      this.#message.add(isHeld || waiting ? toHold(bytes.subarray(begin, at)) : bytes.subarray(begin, at));
-      if (waiting) {
-        this.#waitFor(waiting, toHold(bytes.subarray(at)));
+      const part = bytes.subarray(begin, at);
+      if (verdict === 'drop') continue;
+      this.#message.add(verdict === 'pass' ? part : toHold(part));
+      if (verdict === 'pass') {
+        this.#forwardMessage();
+      } else if (verdict === 'hold') {
+        this.#messageMemory.hold(this.#message.memory);
+      } else {
+        this.#waitFor(verdict, toHold(bytes.subarray(at)));
         return;
       }
-      if (isHeld) this.#messageMemory.hold(this.#message.memory);
-      else this.#forwardMessage();
     }
     this.#forward(bytes.subarray(from, at));
+  }
+
+  /** @param length of the part of a frame that was just read. @returns a promise if its message is complete and waits for a unit. */
+  #verdictOn(length: number): Verdict | Promise<void> {
+    const frames = this.#fromClient;
+    // While the connection ends, one could be taken for the rest of a frame that was dropped.
+    if (frames.isControl && !this.#endsAtOnce) return 'overtake';
+    // Until the header of a message is complete, `#messages` is about the message before. A part of it that is forwarded already could
+    // become the beginning of another frame: control frames of the client overtake what is held.
+    const asksForNothing = !this.#messages.wantsPayload && !this.#mustHaveTypes && !frames.isInHeader;
+    if (!asksForNothing) this.#checkSize(length);
+    const waiting = frames.hasEndedMessage && !asksForNothing ? this.#allow() : undefined;
+    if (this.#refusal !== null) return 'drop';
+    return waiting ?? (frames.hasEndedMessage || asksForNothing ? 'pass' : 'hold');
   }
 
   /** @param more bytes of the client's message, in addition to what is held of it. */

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import { expect } from 'chai';
-import { EventBoundary } from '../../../daemon/http/proxy/boundaries.js';
+import { EventBoundary } from '../../../daemon/http/proxy/termination-notice.js';
 import { eventually } from '../../support/eventually.js';
 import { chunk, type Fields, head, LAST_CHUNK, type RawClient } from '../../support/raw.js';
 import { Realtime } from '../../support/realtime.js';

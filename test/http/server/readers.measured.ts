@@ -33,7 +33,7 @@ import { deliveryOf } from '../../../daemon/dispatcher/entry.js';
 import { addressesBehind } from '../../../daemon/http/client-address.js';
 import { preflightFields } from '../../../daemon/http/cors.js';
 import { openDecoder } from '../../../daemon/http/proxy/decoding.js';
-import { EventBoundary } from '../../../daemon/http/proxy/boundaries.js';
+import { EventBoundary } from '../../../daemon/http/proxy/termination-notice.js';
 import { FrameReader } from '../../../daemon/http/proxy/websocket-frames.js';
 import { bearerOf, checkNoCredentialIn, requestIdOf, subprotocolsOf } from '../../../daemon/http/credentials.js';
 import { readFields, withoutTokens } from '../../../daemon/http/fields.js';
