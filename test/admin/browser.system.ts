@@ -318,7 +318,7 @@ describe('the Admin UI in a browser', function () {
       await page.getByText('Your session has ended.').waitFor();
     });
 
-    it('shows that it is stale while the daemon hangs, and recovers automatically (finding A4)', async () => {
+    it('shows that it is stale while the daemon hangs, and recovers automatically', async () => {
       const token = await daemon.createToken(project.id, { name: 'ci' });
       // It accepts connections and requests without responding, like a stopped process.
       const hanging = new Set<ServerResponse>();
@@ -619,7 +619,7 @@ describe('the Admin UI in a browser', function () {
   });
 
   describe('at every width, light and dark', () => {
-    it('selects are wide enough for all their options (finding A19)', async () => {
+    it('selects are wide enough for all their options', async () => {
       await daemon.createProject({ name: 'web' });
       await open();
       await logIn();

@@ -34,7 +34,7 @@ describe('the pages of the Admin UI', () => {
   };
 
   describe('for several tokens at once', () => {
-    it('revoke the selected tokens after a confirmation, with one record each (finding A19)', async () => {
+    it('revoke the selected tokens after a confirmation, with one record each', async () => {
       const tokens = [];
       for (const name of ['one', 'two', 'three', 'four']) tokens.push(await daemon.createToken(project.id, { name }));
       await daemon.manage('DELETE', `/manage/tokens/${tokens[2]!.id}`);
@@ -61,7 +61,7 @@ describe('the pages of the Admin UI', () => {
       expect(back.html).to.include('3 tokens reactivated.');
     });
 
-    it('list tokens that were not changed, and change nothing without the CSRF token (finding A19)', async () => {
+    it('list tokens that were not changed, and change nothing without the CSRF token', async () => {
       const { id } = await daemon.createToken(project.id);
       const missing = '00000000-0000-4000-8000-000000000000';
       const fields = [
@@ -86,7 +86,7 @@ describe('the pages of the Admin UI', () => {
       expect((await send('tokens/marked', [['what', 'revoke']])).html).to.include('no tokens selected');
     });
 
-    it('report changes with an unknown result as unknown, not as refused (finding A4) (finding A19)', async () => {
+    it('report changes with an unknown result as unknown, not as refused', async () => {
       const { id } = await daemon.createToken(project.id);
       const path = changesFile(daemon);
       await allCopied(daemon);
@@ -116,7 +116,7 @@ describe('the pages of the Admin UI', () => {
       daemon.daemon.completions.flush();
     };
 
-    it('group requests by model, token, project and day (finding A19)', async () => {
+    it('group requests by model, token, project and day', async () => {
       await use(2, ['frontend', 'ci']);
       for (const by of ['token', 'model', 'project', 'day', 'hour', 'token,model']) {
         const { status, html } = await browser.get(`usage?by=${by}&since_hours=24`);
@@ -189,7 +189,7 @@ describe('the pages of the Admin UI', () => {
       }
     });
 
-    it('have several pages (finding A19)', async () => {
+    it('have several pages', async () => {
       await use(1, Array.from({ length: 51 }));
       const first = await browser.get('usage?by=token');
       expect(first.html).to.include('51 rows').and.to.include('rel="next"');
@@ -198,7 +198,7 @@ describe('the pages of the Admin UI', () => {
       expect(lines.match(/<th scope="row"/g)).to.have.length(1);
     });
 
-    it('export CSV and JSON with the filter of the page (finding A19)', async () => {
+    it('export CSV and JSON with the filter of the page', async () => {
       await use(1, ['one', 'two']);
       const { html } = await browser.get('usage?by=day,token');
       expect(html).to.include('/admin/usage/export?by=day%2Ctoken&amp;format=csv');
@@ -216,7 +216,7 @@ describe('the pages of the Admin UI', () => {
   });
 
   describe('of the audit log', () => {
-    it('export files without formulas in their cells (finding A19)', async () => {
+    it('export files without formulas in their cells', async () => {
       const reasons = ['=HYPERLINK("http://evil")', '+1', '-1', '@SUM(1)', '＝1+1', 'plain, "quoted"'];
       for (const reason of reasons) {
         const { id } = await daemon.createToken(project.id);
@@ -239,7 +239,7 @@ describe('the pages of the Admin UI', () => {
       expect((await stranger.get('audit/export?format=csv')).status).to.equal(303);
     });
 
-    it('export all records even if they need several pages of the API (finding A19)', async () => {
+    it('export all records even if they need several pages of the API', async () => {
       const { id } = await daemon.createToken(project.id);
       for (let i = 0; i < 101; i++) {
         await daemon.manage('PATCH', `/manage/tokens/${id}`, { is_active: i % 2 === 1 });
@@ -249,7 +249,7 @@ describe('the pages of the Admin UI', () => {
     });
   });
 
-  it('show the changes of a token despite many records of its use (finding A7)', async () => {
+  it('show the changes of a token despite many records of its use', async () => {
     const { id, token } = await daemon.createToken(project.id, { duration_hours: 500 });
     await daemon.manage('PATCH', `/manage/tokens/${id}`, { is_active: false });
     await daemon.manage('PATCH', `/manage/tokens/${id}`, { is_active: true });
@@ -270,7 +270,7 @@ describe('the pages of the Admin UI', () => {
     }
   });
 
-  it('give the maximum lifetime of a token in the unit of the form (finding A19)', async () => {
+  it('give the maximum lifetime of a token in the unit of the form', async () => {
     for (const [duration, unit, most] of [
       ['366', 'days', '365 days'],
       ['8761', 'hours', '8760 hours'],
@@ -282,7 +282,7 @@ describe('the pages of the Admin UI', () => {
     }
   });
 
-  it('show code examples for a new token without its secret (finding A19)', async () => {
+  it('show code examples for a new token without its secret', async () => {
     const seen = await browser.follow(
       browser.post('tokens/new', { project_id: project.id, duration: '1', unit: 'hours' }),
     );
@@ -296,7 +296,7 @@ describe('the pages of the Admin UI', () => {
       expect(seen.html).to.include(`data-copy="snippet-${id}"`);
   });
 
-  it('show the port for clients if the Admin UI has a separate port (finding A19)', async () => {
+  it('show the port for clients if the Admin UI has a separate port', async () => {
     const own = await startDaemon({ env: { MANAGEMENT_LISTEN_ADDR: '127.0.0.1:0', LISTEN_ADDR: '127.0.0.1:18473' } });
     const { id } = await own.createProject();
     const there = new TestBrowser(own.managementUrl);
@@ -306,7 +306,7 @@ describe('the pages of the Admin UI', () => {
     await own.stop();
   });
 
-  it('link the numbers of the overview to their details (finding A19)', async () => {
+  it('link the numbers of the overview to their details', async () => {
     const { html } = await browser.get();
     const links = [...html.matchAll(/<dd><a href="\/admin\/([^"]*)"/g)].map(([, to = '']) =>
       to.replaceAll('&amp;', '&'),
@@ -316,7 +316,7 @@ describe('the pages of the Admin UI', () => {
     expect(links[0]).to.equal('tokens?state=active');
   });
 
-  it('draw requests and errors with labelled scales (finding A19)', async () => {
+  it('draw requests and errors with labelled scales', async () => {
     const provider = await startProvider();
     // In the middle of an hour, so that all requests are in one bar.
     const clock = new TestClock({ standsStill: false, startMs: Date.UTC(2026, 10, 23, 12, 30) });

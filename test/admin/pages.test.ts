@@ -455,7 +455,7 @@ describe('the pages of the Admin UI', () => {
     }
   });
 
-  it('show an error while the database is unavailable, without claims about the change (finding A4)', async () => {
+  it('show an error while the database is unavailable, without claims about the change', async () => {
     const { id } = await daemon.createProject();
     daemon.daemon.stores.records.refuseChangesWhile(() => 'the disk is full');
     const seen = await browser.post(`projects/${id}/deactivate`);

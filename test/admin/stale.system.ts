@@ -32,7 +32,7 @@ describe('the Admin UI of a daemon that hangs', function () {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it('says after three missed refreshes how old the page is, greys it, and recovers (finding A4)', async () => {
+  it('says after three missed refreshes how old the page is, greys it, and recovers', async () => {
     window = await openWindow(browser);
     const { page } = window;
     await page.clock.install();

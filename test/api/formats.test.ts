@@ -69,7 +69,7 @@ describe('formats for people', () => {
     expect(revocationShown({ revoked_at: null, revoked_by: null, revoke_reason: null }, nowMs)).to.equal(undefined);
   });
 
-  it('Q02 of a cell of CSV are text in any spreadsheet, with any separator of cells (finding C9)', () => {
+  it('Q02 of a cell of CSV are text in any spreadsheet, with any separator of cells', () => {
     for (const start of ['=', '+', '-', '@', '＝', '＋', '－', '＠', '\t=', '\r=', '\n=', ' =', '\t1', '\r1']) {
       expect(csvCell(`${start}1`).replace(/^"/, ''), JSON.stringify(start)).to.match(/^'/);
     }

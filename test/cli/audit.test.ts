@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import type { WireAuditRecord, WireProject, WireTokenCreated } from '../../daemon/api/contract.js';
 import { chainLines, fieldsOf } from '../../daemon/store/audit-file/chain.js';
 import { allCopied, changesFile, copied, rawLines } from '../support/audit-files.js';
-import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../support/daemon.js';
+import { startDaemon, type TestDaemon } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
-import { type Captured, llmp, type Situation } from './captured.js';
+import { commandsAt, llmp, type Situation } from './captured.js';
 
 describe('llmp audit, against a daemon', () => {
   let daemon: TestDaemon;
@@ -21,8 +21,7 @@ describe('llmp audit, against a daemon', () => {
   });
   afterEach(() => daemon.stop());
 
-  const here = (args: string | string[], situation: Situation = {}): Promise<Captured> =>
-    llmp(args, { env: { LLMP_SERVER: daemon.url, MANAGEMENT_TOKEN }, nowMs: daemon.clock.now(), ...situation });
+  const here = (args: string, situation: Situation = {}) => commandsAt(daemon).here(args, situation);
   const listed = async (args: string) =>
     (JSON.parse((await here(`audit list ${args} --json`)).out) as WireAuditRecord[]).map(({ action }) => action);
 
@@ -77,7 +76,7 @@ describe('llmp audit, against a daemon', () => {
   });
 
   it('export writes all pages as JSON lines, or as CSV with one heading', async () => {
-    for (let n = 0; n < 1_005; n++) await daemon.manage('DELETE', `/manage/tokens/${token.id}`);
+    await Promise.all(Array.from({ length: 1_005 }, () => daemon.manage('DELETE', `/manage/tokens/${token.id}`)));
     const { out } = await here('audit export');
     const lines = out.trimEnd().split('\n');
     expect(lines).to.have.length(1_008);

@@ -74,7 +74,7 @@ describe('several tokens or projects at once', () => {
       expect(await json('token revoke - --yes', { stdin: '' })).to.deep.equal([]);
     });
 
-    it('are summarised in one sentence if there are many (finding A12)', async () => {
+    it('are summarised in one sentence if there are many', async () => {
       const ids = await issued(25);
       const { err, exitCode } = await here(['token', 'revoke', '--yes', ...ids]);
       expect({ exitCode, err }).to.deep.equal({
@@ -121,7 +121,7 @@ describe('several tokens or projects at once', () => {
     });
   });
 
-  it('show a counter on a terminal if they take long (finding A12)', async () => {
+  it('show a counter on a terminal if they take long', async () => {
     const slow = await startStandIn();
     let asked = 0;
     slow.answer = (_req, res) => {

@@ -6,6 +6,7 @@ import { MANAGEMENT_TOKEN, temporaryFolder } from '../support/daemon.js';
 import { aTop, aTopRow } from '../support/factories.js';
 import { GLOBAL_OPTIONS } from '../../cli/globals.js';
 import { wholeTree } from '../../cli/commands.js';
+import { perTest } from '../support/per-test.js';
 import { type Captured, llmp, type Situation } from './captured.js';
 import { answerJson, refuse, responds, type StandIn, startStandIn } from './stand-in.js';
 
@@ -141,17 +142,15 @@ describe('completion offers', () => {
   });
 
   describe('from the daemon', () => {
-    let daemon: StandIn;
+    const daemon = perTest(() => startStandIn());
     let env: NodeJS.ProcessEnv;
 
-    beforeEach(async () => {
-      daemon = await startStandIn();
+    beforeEach(() => {
       env = { LLMP_SERVER: daemon.url, MANAGEMENT_TOKEN };
       daemon.answer = (req, res) => {
         answerJson(res, 200, req.url?.startsWith('/manage/tokens') ? TOKENS : [WEB, OFF, ...HOSTILE]);
       };
     });
-    afterEach(() => daemon.stop());
 
     it('ids of tokens, with their names', async () => {
       const { out } = await complete(['token', 'revoke', '3f'], { env });
@@ -269,7 +268,6 @@ describe('completion offers', () => {
       }
       await daemon.stop();
       expect(await offered(['token', 'revoke', ''], { env })).to.deep.equal([]);
-      await daemon.stop().catch(() => undefined);
     });
 
     it('nothing from a slow daemon, but options and words', async () => {

@@ -59,7 +59,7 @@ describe('llmp config', () => {
       expect(out).to.contain('DATABASE_URL\ta\\x1b[2J\\x0ab\n');
     });
 
-    it('exits with 9 if a daemon would not start with them, but shows them (finding A18)', async () => {
+    it('exits with 9 if a daemon would not start with them, but shows them', async () => {
       const { exitCode, out, err } = await llmp('config show', { env: { MANAGEMENT_TOKEN, LOG_LEVEL: 'loud' } });
       expect(exitCode).to.equal(9);
       expect(out).to.contain('LOG_LEVEL\tloud\n');

@@ -4,21 +4,20 @@ import { hostname, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { canary } from '../support/canaries.js';
 import { MANAGEMENT_TOKEN, startDaemon, temporaryFolder } from '../support/daemon.js';
+import { perTest } from '../support/per-test.js';
 import { llmp } from './captured.js';
-import { answerJson, refuse, responds, type StandIn, startStandIn } from './stand-in.js';
+import { answerJson, refuse, responds, startStandIn } from './stand-in.js';
 
 const SECRET = `sk-wt-${'a'.repeat(49)}`;
 const ANOTHER_TOKEN = canary('management');
 
 describe('the connection to the daemon', () => {
-  let daemon: StandIn;
+  const daemon = perTest(() => startStandIn());
   let env: NodeJS.ProcessEnv;
 
-  beforeEach(async () => {
-    daemon = await startStandIn();
+  beforeEach(() => {
     env = { LLMP_SERVER: daemon.url, MANAGEMENT_TOKEN };
   });
-  afterEach(() => daemon.stop());
 
   const credentials = () => daemon.asked.map(({ headers }) => headers.authorization);
 
@@ -198,17 +197,14 @@ describe('the connection to the daemon', () => {
       expect((await llmp('token list --timeout 50ms', { env })).exitCode).to.equal(6);
     });
 
-    for (const [what, body] of [
-      ['a web page', '<html>'],
-      ['JSON of another kind', '{"hello":1}'],
-    ] as const) {
-      it(`${what} is exit 6: what answers is not llmp`, async () => {
+    it('an exit code of 6 says that what answers is not llmp: a web page, or JSON of another kind', async () => {
+      for (const body of ['<html>', '{"hello":1}']) {
         daemon.answer = (_req, res) => res.end(body);
         const { exitCode, err } = await llmp('token list', { env });
         expect(exitCode).to.equal(6);
         expect(err).to.contain('not llmp');
-      });
-    }
+      }
+    });
 
     it('a redirect is not followed with the management token', async () => {
       const elsewhere = await startStandIn();

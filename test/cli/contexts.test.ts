@@ -4,22 +4,21 @@ import { expect } from 'chai';
 import { contextsPath } from '../../cli/connection/contexts.js';
 import { canary } from '../support/canaries.js';
 import { MANAGEMENT_TOKEN, startDaemon, temporaryFolder, type TestDaemon } from '../support/daemon.js';
+import { perTest } from '../support/per-test.js';
 import { llmp } from './captured.js';
-import { type StandIn, startStandIn } from './stand-in.js';
+import { startStandIn } from './stand-in.js';
 
 const ANOTHER_TOKEN = canary('management');
 
 describe('contexts', () => {
   let home: string;
   let env: NodeJS.ProcessEnv;
-  let daemon: StandIn;
+  const daemon = perTest(() => startStandIn());
 
-  beforeEach(async () => {
+  beforeEach(() => {
     home = temporaryFolder();
     env = { HOME: home };
-    daemon = await startStandIn();
   });
-  afterEach(() => daemon.stop());
 
   const path = () => join(home, '.config/llmp/config.toml');
   const credentials = () => daemon.asked.map(({ headers }) => headers.authorization);
@@ -216,7 +215,7 @@ readonly = true
       expect(daemon.asked).to.deep.equal([]);
     });
 
-    it('comes before those of the environment, which may be for another daemon (finding C6)', async () => {
+    it('comes before those of the environment, which may be for another daemon', async () => {
       await add('prod');
       for (const line of ['token list', '-c prod token list']) {
         const { err } = await llmp(line, { env: { ...env, MANAGEMENT_TOKEN: ANOTHER_TOKEN } });
@@ -294,39 +293,26 @@ readonly = true
       });
     }
 
-    it('that others can write are not used', async () => {
-      write(
-        `current = "prod"\n[contexts.prod]\nserver = "${daemon.url}"\ntoken_command = "touch ${home}/ran"\n`,
-        0o622,
-      );
-      const { exitCode, err } = await llmp('token list', { env });
-      expect(exitCode).to.equal(2);
-      expect(err).to.contain('chmod go-w');
-      expect(existsSync(join(home, 'ran'))).to.equal(false);
-    });
-
-    for (const what of ['file', 'folder'] as const) {
-      it(`whose ${what} belongs to another user are not used (finding C6)`, async function () {
-        if (process.getuid?.() !== 0) this.skip(); // Only root can change the owner of a file.
+    for (const [what, at, mode, says] of [
+      ['that others can write', 'file', 0o622, 'chmod go-w'],
+      ['in a folder that others can write', 'folder', 0o777, 'is writable by other users'],
+      ['that belong to another user', 'file', null, 'belongs to another user'],
+      ['in a folder that belongs to another user', 'folder', null, 'belongs to another user'],
+    ] as const) {
+      it(`${what} are not used`, async function () {
+        if (mode === null && process.getuid?.() !== 0) this.skip(); // Only root can change the owner of a file.
         write(`current = "prod"\n[contexts.prod]\nserver = "${daemon.url}"\ntoken_command = "touch ${home}/ran"\n`);
-        const path = contextsPath(env) ?? '';
-        chownSync(what === 'file' ? path : dirname(path), 65_534, 65_534);
+        const file = contextsPath(env) ?? '';
+        const path = at === 'file' ? file : dirname(file);
+        if (mode === null) chownSync(path, 65_534, 65_534);
+        else chmodSync(path, mode);
         const { exitCode, err } = await llmp('token list', { env });
         expect(exitCode).to.equal(2);
-        expect(err).to.contain('belongs to another user');
+        expect(err).to.contain(says);
         expect(existsSync(join(home, 'ran'))).to.equal(false);
         expect(daemon.asked).to.deep.equal([]);
       });
     }
-
-    it('in a folder that others can write are not used (finding C6)', async () => {
-      write(`current = "prod"\n[contexts.prod]\nserver = "${daemon.url}"\ntoken_command = "touch ${home}/ran"\n`);
-      chmodSync(dirname(contextsPath(env) ?? ''), 0o777);
-      const { exitCode, err } = await llmp('token list', { env });
-      expect(exitCode).to.equal(2);
-      expect(err).to.contain('is writable by other users');
-      expect(existsSync(join(home, 'ran'))).to.equal(false);
-    });
 
     it('do not affect commands that need no daemon', async () => {
       write('current = \n');

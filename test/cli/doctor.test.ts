@@ -72,7 +72,7 @@ describe('llmp doctor', () => {
       expect(readdirSync(dir)).to.deep.equal([]);
     });
 
-    it('asks the provider for its models, without a key (finding A14)', async () => {
+    it('asks the provider for its models, without a key', async () => {
       await diagnosed();
       expect(upstream.asked.map(({ method, url, headers }) => [method, url, headers.authorization])).to.deep.equal([
         ['GET', '/v1/models', undefined],
@@ -386,7 +386,7 @@ describe('llmp doctor', () => {
       expect({ exitCode, requests }).to.deep.equal({ exitCode: 9, requests: 0 });
     });
 
-    it('finds that there is no API where requests would go (finding A14)', async () => {
+    it('finds that there is no API where requests would go', async () => {
       upstream.answer = responds({}, 404);
       const { of, exitCode } = await diagnosed();
       expect(of('upstream')).to.match(/^failed: .*responded with 404 to GET \/v1\/models.*UPSTREAM_BASE_URL/);

@@ -204,7 +204,7 @@ describe('llmp events tail', function () {
       expect(eventsOf(tailing).map((it) => it.request_id)).to.deep.equal(['stored', 'new']);
     });
 
-    it('omits columns that do not fit, and is as wide as the terminal (finding A12)', async () => {
+    it('omits columns that do not fit, and is as wide as the terminal', async () => {
       for (const width of [40, 80, 100]) {
         const tailing = await tail('events tail', { terminal: width });
         await scene.send(head(`GET /v1/${'a-long-path-'.repeat(12)}`, scene.secret));

@@ -1,10 +1,10 @@
 import { expect } from 'chai';
 import { parse, parseAllDocuments } from 'yaml';
 import type { WireProject, WireToken } from '../../daemon/api/contract.js';
-import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../support/daemon.js';
+import { daemonForEachTest } from '../support/daemon.js';
 import { aWireToken } from '../support/factories.js';
 import { jqRenderer } from '../../cli/renderers/jq.js';
-import { type Captured, llmp, type Situation } from './captured.js';
+import { commandsAt } from './captured.js';
 import { responds, startStandIn } from './stand-in.js';
 
 // Content of a hostile name: clear the screen, a bell, a turned direction.
@@ -12,12 +12,12 @@ const HOSTILE = '\u001b[2J\u0007\u202e"\\';
 const SECRET = /^sk-wt-[0-9A-Za-z]{49}$/;
 
 describe('output for programs', () => {
-  let daemon: TestDaemon;
+  const daemon = daemonForEachTest();
+  const { here } = commandsAt(daemon);
   let project: WireProject;
   let tokens: WireToken[];
 
   beforeEach(async () => {
-    daemon = await startDaemon();
     project = await daemon.createProject({ name: 'web' });
     const names = ['ci-deploy', 'true', 'two words'];
     tokens = [];
@@ -26,10 +26,7 @@ describe('output for programs', () => {
       daemon.clock.advance(1000);
     }
   });
-  afterEach(() => daemon.stop());
 
-  const here = (args: readonly string[], { env, ...situation }: Situation = {}): Promise<Captured> =>
-    llmp(args, { env: { LLMP_SERVER: daemon.url, MANAGEMENT_TOKEN, ...env }, nowMs: daemon.clock.now(), ...situation });
   const list = (...args: string[]) => here(['token', 'list', '--sort', 'created_at', ...args]);
 
   describe('-o yaml', () => {

@@ -240,7 +240,7 @@ describe('llmp init --non-interactive', () => {
       });
     });
 
-    it('to ask without a terminal, and asks nothing with --no-input (finding A18)', async () => {
+    it('to ask without a terminal, and asks nothing with --no-input', async () => {
       const silent = await llmp(['init', '--no-input', '-n', '--no-systemd', '--dir', dir], { env: {} });
       expect(silent.exitCode, silent.err).to.equal(0);
       const { exitCode, err } = await llmp(['init', '--dir', dir]);

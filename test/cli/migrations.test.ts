@@ -41,7 +41,7 @@ describe('llmp migrate', () => {
       expect(err).to.equal('');
     });
 
-    it('up --dry-run names what is pending and applies none of it (finding A12)', async () => {
+    it('up --dry-run names what is pending and applies none of it', async () => {
       const { exitCode, err } = await llmp('migrate up --dry-run', { env });
       expect(err).to.match(/^Would apply 0001.*\. Nothing was changed\.\n$/);
       expect(exitCode).to.equal(0);

@@ -2,8 +2,9 @@ import { expect } from 'chai';
 import type { WireToken } from '../../daemon/api/contract.js';
 import { MANAGEMENT_TOKEN } from '../support/daemon.js';
 import { aWireToken } from '../support/factories.js';
+import { perTest } from '../support/per-test.js';
 import { type Captured, llmp, type Situation } from './captured.js';
-import { answerJson, refuse, responds, type StandIn, startStandIn } from './stand-in.js';
+import { answerJson, refuse, responds, startStandIn } from './stand-in.js';
 
 const NOW = Date.UTC(2030, 0, 1, 12);
 const at = (ms: number) => new Date(NOW + ms).toISOString();
@@ -26,12 +27,7 @@ function token(fields: Partial<WireToken> = {}): WireToken {
 const HOSTILE = '\u001b[2J\u001b]0;x\u0007\u009b31m\n\t\u202e';
 
 describe('the output', () => {
-  let daemon: StandIn;
-
-  beforeEach(async () => {
-    daemon = await startStandIn();
-  });
-  afterEach(() => daemon.stop());
+  const daemon = perTest(() => startStandIn());
 
   function listing(tokens: WireToken[], args = '', { env, ...situation }: Situation = {}): Promise<Captured> {
     daemon.answer = responds(tokens);

@@ -2,19 +2,18 @@ import { expect } from 'chai';
 import { type Pager, pagerIn } from '../../cli/pager.js';
 import { MANAGEMENT_TOKEN } from '../support/daemon.js';
 import { aWireToken } from '../support/factories.js';
+import { perTest } from '../support/per-test.js';
 import { llmp, type Situation } from './captured.js';
-import { answerJson, type StandIn, startStandIn } from './stand-in.js';
+import { answerJson, startStandIn } from './stand-in.js';
 
 describe('the pager', () => {
-  let daemon: StandIn;
+  const daemon = perTest(() => startStandIn());
 
-  beforeEach(async () => {
-    daemon = await startStandIn();
+  beforeEach(() => {
     daemon.answer = (req, res) => {
       answerJson(res, 200, req.url?.startsWith('/manage/tokens/') ? tokens(1)[0] : tokens(30));
     };
   });
-  afterEach(() => daemon.stop());
 
   const tokens = (count: number) => Array.from({ length: count }, (_, n) => aWireToken({ name: `token-${n}` }));
 

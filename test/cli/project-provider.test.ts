@@ -3,31 +3,20 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { WireProject } from '../../daemon/api/contract.js';
 import { canary } from '../support/canaries.js';
-import { MANAGEMENT_TOKEN, startDaemon, temporaryFolder, type TestDaemon, UPSTREAM_KEY } from '../support/daemon.js';
-import { type Provider, replies, startProvider } from '../support/provider.js';
+import { daemonForEachTest, MANAGEMENT_TOKEN, temporaryFolder, UPSTREAM_KEY } from '../support/daemon.js';
+import { replies, startProvider } from '../support/provider.js';
 import { aWireProject } from '../support/factories.js';
 import { answerJson, startStandIn } from './stand-in.js';
-import { type Captured, llmp, type Situation } from './captured.js';
+import { perTest } from '../support/per-test.js';
+import { commandsAt, llmp } from './captured.js';
 
 describe('llmp project: the provider', () => {
-  let provider: Provider;
-  let other: Provider;
-  let daemon: TestDaemon;
+  const provider = perTest(startProvider);
+  const other = perTest(startProvider);
+  const daemon = daemonForEachTest(() => ({ upstream: provider.url }));
+  const { here, json } = commandsAt(daemon);
 
-  beforeEach(async () => {
-    provider = await startProvider();
-    other = await startProvider();
-    daemon = await startDaemon({ upstream: provider.url });
-  });
-  afterEach(async () => {
-    await daemon.stop();
-    await provider.stop();
-    await other.stop();
-  });
-
-  const here = (args: string, situation: Situation = {}): Promise<Captured> =>
-    llmp(args, { env: { LLMP_SERVER: daemon.url, MANAGEMENT_TOKEN }, ...situation });
-  const read = async (name: string) => JSON.parse((await here(`project get ${name} --json`)).out) as WireProject;
+  const read = (name: string) => json<WireProject>(`project get ${name}`);
 
   function keyFile(key: string): string {
     const path = join(temporaryFolder(), 'key.txt');
@@ -222,8 +211,7 @@ describe('llmp project: the provider', () => {
     const details = (await here('project get claude', { terminal: 100 })).out;
     expect(details).to.match(/upstream_base_url.* https:\/\/api\.anthropic\.com \(Anthropic\)/);
     expect(details).to.match(/upstream_auth.* x-api-key/);
-    const names = async (query: string) =>
-      (JSON.parse((await here(`project list ${query} --json`)).out) as WireProject[]).map(({ name }) => name);
+    const names = async (query: string) => (await json<WireProject[]>(`project list ${query}`)).map(({ name }) => name);
     expect(await names('provider:anthropic')).to.deep.equal(['claude']);
     expect(await names('provider:default,other')).to.have.members(['plain', 'own']);
     expect(await names('!provider:default')).to.have.members(['claude', 'own']);

@@ -3,27 +3,17 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { WireProject } from '../../daemon/api/contract.js';
 import { canary } from '../support/canaries.js';
-import { MANAGEMENT_TOKEN, startDaemon, temporaryFolder, type TestDaemon, UPSTREAM_KEY } from '../support/daemon.js';
-import { type Provider, replies, startProvider } from '../support/provider.js';
+import { daemonForEachTest, MANAGEMENT_TOKEN, temporaryFolder, UPSTREAM_KEY } from '../support/daemon.js';
+import { replies, startProvider } from '../support/provider.js';
 import { answerJson, startStandIn } from './stand-in.js';
 import { aWireProject } from '../support/factories.js';
-import { type Captured, llmp, type Situation } from './captured.js';
+import { perTest } from '../support/per-test.js';
+import { commandsAt, llmp } from './captured.js';
 
 describe('llmp project, against a daemon', () => {
-  let provider: Provider;
-  let daemon: TestDaemon;
-
-  beforeEach(async () => {
-    provider = await startProvider();
-    daemon = await startDaemon({ upstream: provider.url });
-  });
-  afterEach(async () => {
-    await daemon.stop();
-    await provider.stop();
-  });
-
-  const here = (args: string, situation: Situation = {}): Promise<Captured> =>
-    llmp(args, { env: { LLMP_SERVER: daemon.url, MANAGEMENT_TOKEN }, ...situation });
+  const provider = perTest(startProvider);
+  const daemon = daemonForEachTest(() => ({ upstream: provider.url }));
+  const { here, json, ids } = commandsAt(daemon);
 
   const hint = UPSTREAM_KEY.slice(-4);
 
@@ -54,9 +44,12 @@ describe('llmp project, against a daemon', () => {
     });
 
     it('does not ask with --no-input', async () => {
-      const { exitCode, err } = await here('project create --name web --no-input', { terminal: 100 });
-      expect(exitCode).to.equal(2);
-      expect(err).to.contain('--key-file');
+      await daemon.createProject({ name: 'other' });
+      for (const command of ['project create --name web', 'project set-key other']) {
+        const { exitCode, err } = await here(`${command} --no-input`, { terminal: 100 });
+        expect(exitCode).to.equal(2);
+        expect(err).to.contain('--key-file');
+      }
     });
 
     it('has no option for the key itself', async () => {
@@ -68,6 +61,8 @@ describe('llmp project, against a daemon', () => {
     it('refuses an empty key, and a missing name', async () => {
       expect((await here('project create --name web', { stdin: '\n' })).exitCode).to.equal(2);
       expect((await here('project create', { stdin: UPSTREAM_KEY })).exitCode).to.equal(2);
+      await daemon.createProject({ name: 'other' });
+      expect((await here('project set-key other', { stdin: '\n' })).exitCode).to.equal(2);
     });
 
     it('exits 5 when the name is taken', async () => {
@@ -87,7 +82,7 @@ describe('llmp project, against a daemon', () => {
 
   it('lists projects, and gets one by the first characters of its ID', async () => {
     const [one, two] = [await daemon.createProject(), await daemon.createProject()];
-    expect((await here('project list -o id')).out.trim().split('\n')).to.have.members([one.id, two.id]);
+    expect(await ids('project list')).to.have.members([one.id, two.id]);
     expect((await here(`project get ${two.id.slice(0, 8)} -o id`)).out).to.equal(`${two.id}\n`);
     expect((await here('project get 00000000')).exitCode).to.equal(4);
   });
@@ -99,12 +94,12 @@ describe('llmp project, against a daemon', () => {
       expect({ exitCode, out }).to.deep.equal({ exitCode: 0, out: '' });
       const undo = `llmp project update ${id} --name 'the cat'\\''s'`;
       expect(err).to.equal(`Renamed ${id.slice(0, 8)} from the cat's to web. Undo: ${undo}\n`);
-      expect(JSON.parse((await here('project get web --json')).out)).to.include({ id, name: 'web' });
+      expect(await json<object>('project get web')).to.include({ id, name: 'web' });
     });
 
     it('prints the project if a format is given', async () => {
       const { id } = await daemon.createProject();
-      expect(JSON.parse((await here(`project update ${id} --name web --json`)).out)).to.include({ id, name: 'web' });
+      expect(await json<object>(`project update ${id} --name web`)).to.include({ id, name: 'web' });
     });
 
     it('exits with 2 without a change, 5 if the name is taken, 4 for an unknown project', async () => {
@@ -135,18 +130,12 @@ describe('llmp project, against a daemon', () => {
         expect((await here('project get web --json')).out).to.contain(`"api_key_hint": "${key.slice(-4)}"`);
       });
     }
-
-    it('does not prompt with --no-input, and refuses an empty key', async () => {
-      await daemon.createProject({ name: 'web' });
-      expect((await here('project set-key web --no-input', { terminal: 80 })).exitCode).to.equal(2);
-      expect((await here('project set-key web', { stdin: '\n' })).exitCode).to.equal(2);
-    });
   });
 
   describe('the check of a key', () => {
     const key = canary('upstream');
     const set = (more = '') => here(`project set-key web${more}`, { stdin: key });
-    const hintNow = async () => JSON.parse((await here('project get web --json')).out) as WireProject;
+    const hintNow = async () => await json<WireProject>('project get web');
 
     beforeEach(async () => {
       await daemon.createProject({ name: 'web' });
@@ -219,7 +208,7 @@ describe('llmp project, against a daemon', () => {
     });
   });
 
-  it('asks on a terminal before it deactivates a project (finding A12)', async () => {
+  it('asks on a terminal before it deactivates a project', async () => {
     const { id } = await daemon.createProject();
     const { exitCode, err } = await here(`project deactivate ${id}`, { terminal: 100, answer: 'n\r' });
     expect(err).to.include('not confirmed');

@@ -3,25 +3,20 @@ import type { WireTokenCreated } from '../../daemon/api/contract.js';
 import type { TokenSelf } from '../../daemon/api/token-self.js';
 import { SDKS } from '../../cli/sdk-variables.js';
 import { canary } from '../support/canaries.js';
-import { startDaemon, type TestDaemon } from '../support/daemon.js';
-import { type Provider, startProvider } from '../support/provider.js';
+import { daemonForSuite } from '../support/daemon.js';
+import { perSuite } from '../support/per-test.js';
+import { startProvider } from '../support/provider.js';
 import { type Captured, llmp } from './captured.js';
 import { responds, startStandIn } from './stand-in.js';
 
 describe('llmp self', () => {
-  let provider: Provider;
-  let daemon: TestDaemon;
+  const provider = perSuite(startProvider);
+  const daemon = daemonForSuite(() => ({ upstream: provider.url }));
   let projectId: string;
   let token: WireTokenCreated;
 
   before(async () => {
-    provider = await startProvider();
-    daemon = await startDaemon({ upstream: provider.url });
     projectId = (await daemon.createProject()).id;
-  });
-  after(async () => {
-    await daemon.stop();
-    await provider.stop();
   });
   beforeEach(async () => {
     token = await daemon.createToken(projectId, { name: 'mine', duration_minutes: 60, max_requests: 10 });

@@ -178,7 +178,7 @@ describe('llmp token, against a daemon', () => {
       });
     });
 
-    it('shows an undo command with the name that it was called by (finding A12)', async () => {
+    it('shows an undo command with the name that it was called by', async () => {
       await daemon.createProject();
       const { err } = await here('token generate', { program: 'npx llmp' });
       expect(err)

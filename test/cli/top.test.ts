@@ -3,31 +3,30 @@ import { EXIT } from '../../console/failure.js';
 import type { WireTop } from '../../daemon/api/contract.js';
 import { aTop, aTopRow, aWireProject } from '../support/factories.js';
 import { MANAGEMENT_TOKEN } from '../support/daemon.js';
+import { perTest } from '../support/per-test.js';
 import { llmp, type Situation } from './captured.js';
 import { eventually } from '../support/eventually.js';
 import { Running } from './running.js';
-import { answerJson, refuse, type StandIn, startStandIn } from './stand-in.js';
+import { answerJson, refuse, startStandIn } from './stand-in.js';
 
 const WEB = aWireProject({ name: 'web' });
 
 describe('llmp top', () => {
-  let standIn: StandIn;
+  const standIn = perTest(() => startStandIn());
   let top: WireTop;
 
-  beforeEach(async () => {
+  beforeEach(() => {
     top = aTop({
       rows: [
         aTopRow({ token_name: 'ci', requests: 12_345, errors: 7, refused: 4, upstream_errors: 3, p95_ms: 1_730.5 }),
         aTopRow({ token_id: '0b8e7c1d-3a52-4f6b-8d1e-9c4f2a6b5d70', token_name: null, requests: 20 }),
       ],
     });
-    standIn = await startStandIn();
     standIn.answer = (req, res) => {
       if (req.url?.startsWith('/manage/top')) answerJson(res, 200, top);
       else answerJson(res, 200, [WEB]);
     };
   });
-  afterEach(() => standIn.stop());
 
   const here = (args: string | readonly string[], situation: Situation = {}) =>
     llmp(args, { env: { LLMP_SERVER: standIn.url, MANAGEMENT_TOKEN, LANG: 'C.UTF-8' }, ...situation });

@@ -53,7 +53,7 @@ describe('the settings of a daemon under systemd, read at a shell', () => {
     process.umask(umask);
   });
 
-  it('include the credentials and folders of its unit (finding F6)', async () => {
+  it('include the credentials and folders of its unit', async () => {
     const machine = new Installed('LISTEN_ADDR=127.0.0.1:9\n');
     machine.install('llmp.service', shipped('llmp.service'));
     const validated = await machine.run(`config validate --env-file ${machine.envFile}`);
@@ -68,7 +68,7 @@ describe('the settings of a daemon under systemd, read at a shell', () => {
     expect(row('AUDIT_LOG_FILE')?.value).to.equal(`${machine.logs}/audit.log`);
   });
 
-  it('are those of the instance whose env file it is (finding F6)', async () => {
+  it('are those of the instance whose env file it is', async () => {
     const machine = new Installed();
     machine.install('llmp@7.service', shipped('llmp@.service'));
     const envFile = join(machine.dir, 'llmp-7.env');
@@ -78,7 +78,7 @@ describe('the settings of a daemon under systemd, read at a shell', () => {
     expect(exitCode).to.equal(0);
   });
 
-  it('are found for a unit that `llmp init` wrote (finding F6)', async () => {
+  it('are found for a unit that `llmp init` wrote', async () => {
     const machine = new Installed();
     const files = new Map([['MANAGEMENT_TOKEN', machine.token]]);
     const command = ['/usr/bin/node', '/opt/llmp'] as const;
@@ -106,7 +106,7 @@ describe('the settings of a daemon under systemd, read at a shell', () => {
       .and.to.match(/DATABASE_URL\s+sqlite:\/tmp\/mine\.db\s+environment/);
   });
 
-  it('follow drop-ins, where an empty value clears those before (finding F6)', async () => {
+  it('follow drop-ins, where an empty value clears those before', async () => {
     const machine = new Installed();
     const dropIn = `\n[Service]\nLoadCredential=\nLoadCredential=management-token:${machine.dir}/moved/management-token\n`;
     machine.install('llmp.service', shipped('llmp.service') + dropIn);
@@ -116,7 +116,7 @@ describe('the settings of a daemon under systemd, read at a shell', () => {
     expect(out).to.include(`MANAGEMENT_TOKEN_FILE ${machine.dir}/moved/management-token`);
   });
 
-  it("let doctor, audit verify, migrate and rekey use the daemon's data (finding F6)", async () => {
+  it("let doctor, audit verify, migrate and rekey use the daemon's data", async () => {
     const machine = new Installed(`LISTEN_ADDR=127.0.0.1:9\n`);
     machine.install('llmp.service', shipped('llmp.service'));
     const daemon = await startDaemon({

@@ -30,7 +30,7 @@ describe('llmp usage', () => {
   const here = (args: string, situation: Situation = {}): Promise<Captured> =>
     llmp(args, { env: { LLMP_SERVER: daemon.url, MANAGEMENT_TOKEN }, ...situation });
 
-  it('sums all requests (finding A13)', async () => {
+  it('sums all requests', async () => {
     const { exitCode, out } = await here('usage --json');
     expect(exitCode).to.equal(0);
     expect(JSON.parse(out)).to.deep.equal([

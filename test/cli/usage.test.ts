@@ -167,7 +167,7 @@ describe('the command line', () => {
     });
   });
 
-  it('names commands by the name that it was called by, and nothing else (finding A12)', async () => {
+  it('names commands by the name that it was called by, and nothing else', async () => {
     const program = 'npx llmp';
     expect((await llmp('token lst', { program })).err).to.include('See: npx llmp help token');
     const foreign = join(temporaryFolder(), 'foreign.db');

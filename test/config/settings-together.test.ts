@@ -145,7 +145,7 @@ describe('a warning', () => {
     ['http://127.0.0.1:11434', ''],
     ['http://localhost:11434', ''],
   ] as const) {
-    it(`is ${warning === '' ? 'not ' : ''}given for the provider at ${url} (finding A14)`, () => {
+    it(`is ${warning === '' ? 'not ' : ''}given for the provider at ${url}`, () => {
       const warnings = warningsWith({ UPSTREAM_BASE_URL: url }).join();
       if (warning === '') expect(warnings).to.equal('');
       else expect(warnings).to.include(warning);
