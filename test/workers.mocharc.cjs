@@ -40,7 +40,6 @@ const FILES = [
   'http/proxy/errors.test',
   'http/proxy/forwarding.test',
   'http/proxy/openai.test',
-  'http/proxy/proxy-shape.test',
   'http/proxy/slow-readers.test',
   'http/proxy/streaming.test',
   'http/proxy/trusted-proxies.test',

@@ -1,13 +1,10 @@
 import { expect } from 'chai';
 import { type Environment, loadSettings } from '../../config/settings.js';
-import { type RateDecision, StoreUnavailable } from '../../daemon/core/ports.js';
-import { RateLimits, type RateLimitSettings } from '../../daemon/core/rate-limit.js';
-import type { Refusal } from '../../daemon/core/refusal.js';
+import { RateLimits } from '../../daemon/core/rate-limit.js';
 import { mintSecret } from '../../daemon/core/token.js';
 import { localRateWindows } from '../../daemon/store/memory/rate-windows.js';
 import { TestClock } from '../support/clock.js';
-import { makeDatabaseUnreachable } from '../support/database-outage.js';
-import { chunk, head, type RawResponse, RawClient } from '../support/raw.js';
+import { chunk, head, type RawResponse } from '../support/raw.js';
 import { expectRefusal, LIMIT_REACHED, MALFORMED, RATE_LIMITED, UNAUTHORIZED } from '../support/refusals.js';
 import { ProxyFixture } from '../support/proxy-fixture.js';
 import { MANAGEMENT_TOKEN } from '../support/settings.js';
@@ -54,31 +51,6 @@ describe('a limit per address', () => {
     scene.daemon.clock.advance(30_000);
     await getsThrough(3);
     windowOf(await scene.get());
-  });
-
-  it('counts requests with any credential, without looking it up', async () => {
-    await open({ IP_RATE_LIMIT: '3' });
-    for (const secret of [null, mintSecret(), 'no-secret']) expectRefusal(await scene.get(secret), UNAUTHORIZED);
-    const outage = makeDatabaseUnreachable(scene.daemon);
-    try {
-      for (const secret of [null, mintSecret(), 'no-secret', scene.secret]) windowOf(await scene.get(secret));
-    } finally {
-      outage.end();
-    }
-  });
-
-  it('counts each address separately', async () => {
-    await open({ IP_RATE_LIMIT: '1' });
-    const from = async (address: string) => {
-      const client = await RawClient.to(scene.daemon.url, address);
-      client.send(head('GET /v1/models', scene.secret));
-      return client.response().finally(() => {
-        client.destroy();
-      });
-    };
-    expect((await from('127.0.0.2')).status).to.equal(200);
-    windowOf(await from('127.0.0.2'));
-    expect((await from('127.0.0.3')).status).to.equal(200);
   });
 
   it('counts neither OPTIONS nor malformed requests, nor /manage and probes', async () => {
@@ -241,95 +213,21 @@ describe('limits that SIGHUP changes', () => {
   });
 });
 
-describe('limits that several instances share', () => {
-  let current: RateLimitSettings;
-  let take: () => RateDecision | Promise<RateDecision>;
-  let limits: RateLimits;
-
-  beforeEach(() => {
-    current = { ipRateLimit: 2, globalRateLimit: 2, rateLimitWindowMs: 60_000, rateLimitOnRedisFailure: 'local' };
-    const clock = new TestClock({ standsStill: true });
-    limits = new RateLimits({
-      live: {
-        get current() {
-          return current;
-        },
-      },
-      local: localRateWindows(clock),
-      shared: { take: () => take() },
-    });
-  });
-
-  const unavailable = () => new StoreUnavailable('Redis is unavailable');
-  /** The kind of the refusal, or null. */
-  const counted = async (count: () => Promise<void> | undefined): Promise<string | null> => {
-    try {
-      await count();
-      return null;
-    } catch (error) {
-      return (error as Refusal).kind;
-    }
-  };
-  const address = () => counted(() => limits.countAddress('203.0.113.7'));
-  const all = () => counted(() => limits.countAuthenticated());
-
-  for (const [when, fail] of [
-    [
-      'synchronously',
-      () => {
-        throw unavailable();
-      },
-    ],
-    ['asynchronously', () => Promise.reject(unavailable())],
-  ] as const) {
-    it(`count in this process while the shared windows are unavailable, failing ${when}`, async () => {
-      take = fail;
-      expect([await address(), await address(), await address()]).to.deep.equal([null, null, 'rate_limited']);
-      expect([await all(), await all(), await all()]).to.deep.equal([null, null, 'rate_limited']);
-      expect(limits.failOpens).to.equal(6);
-    });
-
-    it(`refuse with unavailable if they fail ${when} and the setting is deny`, async () => {
-      take = fail;
-      current = { ...current, rateLimitOnRedisFailure: 'deny' };
-      expect([await address(), await all()]).to.deep.equal(['unavailable', 'unavailable']);
-      expect(limits.failOpens).to.equal(0);
-    });
-  }
-
-  it('use the shared windows as soon as they are available again', async () => {
-    take = () => Promise.reject(unavailable());
-    for (let i = 0; i < 3; i++) await address();
-    take = () => Promise.resolve({ isAllowed: true, resetMs: 1 });
-    expect(await address()).to.equal(null);
-    take = () => ({ isAllowed: false, resetMs: 1 });
-    expect(await address()).to.equal('rate_limited');
-  });
-
-  it('are synchronous if their windows are', () => {
-    take = () => ({ isAllowed: true, resetMs: 1 });
-    expect([limits.countAddress('203.0.113.7'), limits.countAuthenticated()]).to.deep.equal([undefined, undefined]);
-  });
-
-  it('never send a Retry-After that is too early, or 0', () => {
+describe('a refusal by a rate limit', () => {
+  it('never has a Retry-After that is too early, or 0', () => {
+    const live = {
+      current: { ipRateLimit: 0, globalRateLimit: 1, rateLimitWindowMs: 60_000, rateLimitOnRedisFailure: 'local' },
+    } as const;
     for (const [resetMs, seconds] of [
       [0.2, 1],
       [1_000, 1],
       [1_000.5, 2],
     ] as const) {
-      take = () => ({ isAllowed: false, resetMs });
+      const shared = { take: () => ({ isAllowed: false, resetMs }) };
+      const limits = new RateLimits({ live, local: localRateWindows(new TestClock()), shared });
       expect(() => limits.countAuthenticated())
         .to.throw()
         .with.property('retryAfterSeconds', seconds);
     }
-  });
-
-  it('do not use the shared windows when they are off', () => {
-    take = () => {
-      throw new Error('asked');
-    };
-    current = { ...current, ipRateLimit: 0, globalRateLimit: 0 };
-    expect(limits.countsAddresses).to.equal(false);
-    expect([limits.countAddress('203.0.113.7'), limits.countAuthenticated()]).to.deep.equal([undefined, undefined]);
   });
 });

@@ -1,13 +1,9 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { expect } from 'chai';
-import type { WireAuditRecord, WireProject, WireTokenCreated } from '../../daemon/api/contract.js';
+import type { WireProject, WireTokenCreated } from '../../daemon/api/contract.js';
 import { canary } from '../support/canaries.js';
 import { DatabaseServer, type ServerKind, WITHOUT } from '../support/database-servers.js';
-import type { TestResponse, TestDaemon } from '../support/daemon.js';
+import type { TestDaemon } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
-import { Follower } from '../support/follower.js';
-import { TestRedis, WITHOUT_REDIS } from '../support/redis.js';
 import { DaemonGroup } from '../support/daemon-group.js';
 
 const NAMES: Record<ServerKind, string> = { postgres: 'PostgreSQL', mysql: 'MariaDB' };
@@ -22,18 +18,9 @@ for (const kind of ['postgres', 'mysql'] as const) {
       server = await DatabaseServer.shared(kind);
     });
 
+    // With Redis as well: test/deployments.
     describe('connected only by the database', () => {
       behave(() => DaemonGroup.start(server, { count: 3 }));
-    });
-
-    describe(`connected by Redis as well${WITHOUT_REDIS}`, () => {
-      let redis: TestRedis;
-      before(async function () {
-        if (WITHOUT_REDIS) this.skip();
-        redis = await TestRedis.start();
-      });
-      after(() => redis.stop());
-      behave(() => DaemonGroup.start(server, { count: 3, env: { REDIS_ADDR: redis.address } }));
     });
 
     it('F18 started concurrently on an empty database migrate it once', async () => {
@@ -68,8 +55,10 @@ for (const kind of ['postgres', 'mysql'] as const) {
         ['a resource', () => one.manage('POST', '/manage/cache/purge', { method: 'GET', url: '/v1/models' })],
       ];
       for (const [what, purge] of purges) {
-        await eventually('it is in the cache', async () => (await cacheOf(other)) === 'hit');
-        expect(await entriesOf(other)).to.be.greaterThan(0);
+        // A change that it learns of late empties it once more.
+        await eventually('it is in the cache', async () => {
+          return (await cacheOf(other)) === 'hit' && (await entriesOf(other)) > 0;
+        });
         await purge();
         await eventually(`${what} is gone`, async () => (await entriesOf(other)) === 0);
       }
@@ -113,12 +102,6 @@ function behave(start: () => Promise<DaemonGroup>): void {
     }
   });
 
-  it('refuse all tokens of a project after a bulk revocation on one of them', async () => {
-    expect(await statusAt(other)).to.equal(200);
-    expect((await one.manage('POST', `/manage/projects/${project.id}/tokens/revoke`)).status).to.equal(200);
-    await eventually('the other knows', async () => (await statusAt(other)) === 401, 2_000);
-  });
-
   it('F15 refuse a project that one of them deactivated, and accept it again, with its tokens unchanged', async () => {
     expect(await statusAt(other)).to.equal(200);
     for (const [isActive, status] of [
@@ -148,81 +131,11 @@ function behave(start: () => Promise<DaemonGroup>): void {
     await eventually('it is recorded', () => other.ended.some(({ outcome }) => outcome === 'revoked'));
   });
 
-  it('use a new upstream key from the next request on', async () => {
-    const upstreamKey = canary('upstream');
-    expect(await statusAt(other)).to.equal(200);
-    await one.manage('PATCH', `/manage/projects/${project.id}`, { api_key: upstreamKey });
-    await eventually('the other sends it', async () => {
-      several.provider.received.length = 0;
-      await statusAt(other);
-      return several.provider.received[0]?.headers.authorization === `Bearer ${upstreamKey}`;
-    });
-  });
-
-  it('admit every request up to a cap, on any of them, and none beyond', async () => {
-    const capped = await one.createToken(project.id, { max_requests: 20 });
-    for (let n = 0; n < 20; n++) expect(await statusAt(several.at(n % 3), capped.token), `request ${n}`).to.equal(200);
-    for (const daemon of several.daemons) expect(await statusAt(daemon, capped.token)).to.equal(429);
-    await eventually('all are counted', async () => (await one.token(capped.id)).request_count === 20);
-  });
-
-  it('F02 admit exactly as many concurrent requests as a cap allows', async () => {
-    const capped = await one.createToken(project.id, { max_requests: 100 });
-    const statuses = await Promise.all(
-      Array.from({ length: 500 }, (_, n) => statusAt(several.at(n % 3), capped.token)),
-    );
-    expect(statuses.filter((status) => status === 200)).to.have.lengthOf(100);
-    expect(statuses.filter((status) => status === 429)).to.have.lengthOf(400);
-    expect(several.provider.received).to.have.lengthOf(100);
-  });
-
   it('give back units that are not drawn', async () => {
     const capped = await one.createToken(project.id, { max_requests: 1_000 });
     for (const daemon of several.daemons) expect(await statusAt(daemon, capped.token)).to.equal(200);
     const unspent = () => several.daemons.some(({ daemon }) => daemon.admission.size.leasedUnits > 0);
     expect(unspent()).to.equal(true);
     await eventually('no instance holds any', () => !unspent());
-  });
-
-  it('continue every list beyond its first page on any of them', async () => {
-    for (let n = 0; n < 3; n++) {
-      await one.createToken(project.id, { name: `page ${n}`, max_requests: 5 });
-      await one.createProject();
-    }
-    const fields = ['created_at', 'expires_at', 'last_used_at', 'request_count', 'name'];
-    const orders = fields.flatMap((field) => [field, `-${field}`]);
-    const lists = [
-      ...orders.map((order) => `/manage/tokens?project_id=${project.id}&sort=${order}&limit=1`),
-      '/manage/projects?limit=1',
-      `/manage/audit?project_id=${project.id}&limit=1`,
-    ];
-    for (const list of lists) {
-      const whole = (await one.manage('GET', list.replace('limit=1', 'limit=1000'))).body as { id: string }[];
-      const walked: string[] = [];
-      let next: string | undefined = list;
-      while (next !== undefined && walked.length <= whole.length) {
-        const page: TestResponse = await several.at(walked.length % 3).manage('GET', next);
-        expect(page.status, `${next}: ${JSON.stringify(page.body)}`).to.equal(200);
-        walked.push(...(page.body as { id: string }[]).map(({ id }) => id));
-        next = /^<([^>]+)>; rel="next"$/.exec(page.headers.get('link') ?? '')?.[1];
-      }
-      expect(walked.length, list).to.be.greaterThan(3);
-      expect(walked, list).to.deep.equal(whole.map(({ id }) => id));
-    }
-  });
-
-  it('show followers of the audit log each other’s records, and copy them to their own files', async () => {
-    const follower = new Follower<WireAuditRecord>(other.managementUrl, (client, options) =>
-      client.auditStream({}, options),
-    );
-    await follower.opened;
-    await one.manage('DELETE', `/manage/tokens/${token.id}`);
-    await eventually('the follower receives it', () =>
-      follower.items.some(({ action, token_id: id }) => action === 'token.revoke' && id === token.id),
-    );
-    await eventually('it is in the other’s file', () =>
-      readFileSync(join(other.dir, 'audit.log'), 'utf8').includes(token.id),
-    );
-    await follower.leave();
   });
 }

@@ -11,14 +11,14 @@ const on = (name: string, server: ServerKind | null, isBehindNginx = false, work
   workers,
 });
 
-export const DEPLOYMENTS = {
-  sqlite: on('SQLite', null),
-  workers: on('SQLite, with three workers', null, false, 3),
-  postgres: on('PostgreSQL and Redis', 'postgres'),
-  postgresWorkers: on('PostgreSQL and Redis, with two workers each', 'postgres', false, 2),
-  mysql: on('MariaDB and Redis', 'mysql'),
-  nginx: on('two instances behind nginx, on PostgreSQL and Redis', 'postgres', true),
-};
+export const DEPLOYMENTS = [
+  on('SQLite', null),
+  on('SQLite, with three workers', null, false, 3),
+  on('PostgreSQL and Redis', 'postgres'),
+  on('PostgreSQL and Redis, with two workers each', 'postgres', false, 2),
+  on('MariaDB and Redis', 'mysql'),
+  on('two instances behind nginx, on PostgreSQL and Redis', 'postgres', true),
+];
 
 /** Says why a row is skipped here. Where everything must be installed, it fails instead. */
 export const skipReason = ({ server, isBehindNginx }: Deployment): string =>

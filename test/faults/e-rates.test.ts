@@ -4,7 +4,7 @@ import { mintSecret } from '../../daemon/core/token.js';
 import { localRateWindows } from '../../daemon/store/memory/rate-windows.js';
 import { TestClock } from '../support/clock.js';
 import { type Fields, head, type RawResponse } from '../support/raw.js';
-import { expectRefusal, RATE_LIMITED, UNAUTHORIZED } from '../support/refusals.js';
+import { expectRefusal, RATE_LIMITED } from '../support/refusals.js';
 import { heapAfterCollection } from './support/heap.js';
 import { type FaultFixture, staged } from './support/fault-fixture.js';
 
@@ -63,13 +63,6 @@ describe('E: a limit for all requests', () => {
     );
     expect(letThrough(answers)).to.equal(LIMIT);
     expect((await stage.uses()) + (await stage.uses(other))).to.equal(LIMIT);
-  });
-
-  it('E12 unknown tokens do not use the limit', async () => {
-    nextWindow();
-    const guesses = Array.from({ length: 2 * LIMIT }, () => head('GET /v1/models', mintSecret()));
-    for (const answer of await atOnce(stage, guesses)) expectRefusal(answer, UNAUTHORIZED);
-    expect(letThrough(await atOnce(stage, Array<string>(2 * LIMIT).fill(stage.get())))).to.equal(LIMIT);
   });
 });
 

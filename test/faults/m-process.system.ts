@@ -379,10 +379,20 @@ describe('M: the probes', function () {
     upstream?: string;
     env?: Record<string, string>;
     begin?: () => () => unknown;
+    /** What /ready and /health say. */
+    details?: object[];
   }
   const CONDITIONS: Condition[] = [
     { what: 'everything works', expected: [200, 200, 200] },
-    { what: 'the database is unreachable', expected: [200, 200, 503], begin: away(false) },
+    {
+      what: 'the database is unreachable',
+      expected: [200, 200, 503],
+      begin: away(false),
+      details: [
+        { status: 'ready', missing: [], degraded: ['database'] },
+        { status: 'failing', checks: { database: 'failing', redis: 'off', event_bus: 'ok', memory: 'ok' } },
+      ],
+    },
     { what: 'the database is silent', expected: [200, 200, 503], begin: away(true) },
     {
       what: 'the database is unreachable for longer than TOKEN_STALE_LIMIT',
@@ -392,6 +402,7 @@ describe('M: the probes', function () {
         scene.daemon.clock.advance(60 * SECOND_MS);
         return end;
       },
+      details: [{ status: 'not ready', missing: ['database'], degraded: [] }],
     },
     { what: 'Redis is unreachable', expected: [200, 200, 200], env: { REDIS_ADDR: '127.0.0.1:9' } },
     { what: 'the upstream is unreachable', expected: [200, 200, 200], upstream: 'http://127.0.0.1:9' },
@@ -408,15 +419,18 @@ describe('M: the probes', function () {
       },
     },
   ];
-  for (const { what, expected, env = {}, upstream, begin } of CONDITIONS) {
+  for (const { what, expected, env = {}, upstream, begin, details = [] } of CONDITIONS) {
     it(`M14 while ${what} /live, /ready and /health are ${expected.join(', ')}, each within a second`, async () => {
       scene = await ProxyFixture.open({ TOKEN_STALE_LIMIT: '60s', ...env }, upstream);
       const end = begin?.();
       const beganAt = performance.now();
-      const answers = ['/live', '/ready', '/health'].map((path) => scene.send(head(`GET ${path}`, null)));
-      expect((await Promise.all(answers)).map(({ status }) => status)).to.deep.equal(expected);
+      const asked = ['/live', '/ready', '/health'].map((path) => scene.send(head(`GET ${path}`, null)));
+      const answers = await Promise.all(asked);
+      expect(answers.map(({ status }) => status)).to.deep.equal(expected);
       expect(performance.now() - beganAt).to.be.below(2 * SECOND_MS);
+      for (const [index, fields] of details.entries()) expect(answers[index + 1]?.json).to.deep.include(fields);
       await end?.();
+      if (details.length > 0) expect((await scene.send(head('GET /ready', null))).status, 'afterwards').to.equal(200);
     });
   }
 });

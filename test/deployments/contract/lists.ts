@@ -83,6 +83,14 @@ export function behavesInLists(given: ContractContext): void {
       });
     }
 
+    it('of tokens with q= the beginning of an ID have the tokens with it', async () => {
+      const beginning = stored[0]?.id.slice(0, 8) ?? '';
+      const fitting = stored.filter(({ id, name }) => id.startsWith(beginning) || name.includes(beginning));
+      for (const q of [beginning, beginning.toUpperCase()]) {
+        expect(await walked(`q=${q}&sort=name`)).to.deep.equal(inOrder(fitting, 'name', false));
+      }
+    });
+
     it('of the tokens of one project, of several and of all others have the matching ones', async () => {
       const [one, other] = given.testData.projects.map(({ id }) => id);
       const of = (lets: (projectId: string) => boolean) =>

@@ -312,6 +312,7 @@ describe('the management API', () => {
       });
       expect((await own.manage('GET', '/live')).status).to.equal(200);
       problemOf(await own.manage('GET', '/manage/projects'), 503, 'unavailable');
+      expect((await own.call(mintSecret())).status).to.equal(503);
 
       const pending = await own.manage('GET', '/manage/migrations');
       expect(pending.body).to.deep.equal({

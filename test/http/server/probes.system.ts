@@ -1,9 +1,8 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { expect } from 'chai';
-import { MANAGEMENT_TOKEN, startDaemon, temporaryFolder, type TestDaemon, UPSTREAM_KEY } from '../../support/daemon.js';
+import { MANAGEMENT_TOKEN, daemonForSuite, startDaemon, temporaryFolder, UPSTREAM_KEY } from '../../support/daemon.js';
 import { eventually } from '../../support/eventually.js';
-import { type DatabaseOutage, makeDatabaseUnreachable } from '../../support/database-outage.js';
 import { type ListeningDaemon, spawnDaemon } from '../../support/process.js';
 import { json, type Provider, startProvider } from '../../support/provider.js';
 import { ask, head, type RawResponse, RawClient } from '../../support/raw.js';
@@ -12,7 +11,6 @@ import { ProxyFixture } from '../../support/proxy-fixture.js';
 
 const SECOND_MS = 1000;
 const PROBES = ['/live', '/ready', '/health'];
-const HEALTHY = { database: 'ok', redis: 'off', event_bus: 'ok', memory: 'ok' };
 
 const probe = (daemon: { url: string }, path: string): Promise<RawResponse> =>
   ask(daemon.url, head(`GET ${path}`, null));
@@ -24,36 +22,11 @@ async function expectProbe(daemon: { url: string }, path: string, status: number
 }
 
 describe('the health endpoints', () => {
-  let daemon: TestDaemon;
-  let outage: DatabaseOutage | undefined;
-
-  beforeEach(async () => {
-    daemon = await startDaemon({ env: { TOKEN_STALE_LIMIT: '60s' } });
-  });
-  afterEach(async () => {
-    outage?.end();
-    outage = undefined;
-    await daemon.stop();
-  });
-
-  it('return 200 for a healthy daemon, without a credential', async () => {
-    await expectProbe(daemon, '/live', 200, { status: 'ok' });
-    await expectProbe(daemon, '/ready', 200, { status: 'ready', missing: [], degraded: [] });
-    await expectProbe(daemon, '/health', 200, { status: 'ok', uptime_s: 0, checks: HEALTHY });
-  });
+  const daemon = daemonForSuite();
 
   it('return the uptime of the daemon', async () => {
     daemon.clock.advance(90 * SECOND_MS);
     await expectProbe(daemon, '/health', 200, { uptime_s: 90 });
-  });
-
-  it('answer HEAD without a body, and other methods with 405', async () => {
-    for (const path of PROBES) {
-      expect((await ask(daemon.url, head(`HEAD ${path}`, null), 'HEAD')).status).to.equal(200);
-      const answer = await ask(daemon.url, head(`POST ${path}`, null));
-      expect(answer.status).to.equal(405);
-      expect(answer.header('allow')).to.equal('GET, HEAD, OPTIONS');
-    }
   });
 
   it('H17 contain no version, secret, project or token, and must not be cached', async () => {
@@ -68,59 +41,6 @@ describe('the health endpoints', () => {
         expect(shown, path).not.to.include(hidden);
       }
       expect(answer.header('cache-control')).to.equal('no-store');
-    }
-  });
-
-  describe('while the database is unavailable', () => {
-    it('/ready is degraded for TOKEN_STALE_LIMIT, then 503, and 200 as soon as the database is available again', async () => {
-      outage = makeDatabaseUnreachable(daemon);
-      daemon.clock.advance(59 * SECOND_MS);
-      await expectProbe(daemon, '/ready', 200, { status: 'ready', missing: [], degraded: ['database'] });
-      daemon.clock.advance(SECOND_MS);
-      await expectProbe(daemon, '/ready', 503, { status: 'not ready', missing: ['database'], degraded: [] });
-      outage.end();
-      await expectProbe(daemon, '/ready', 200, { missing: [], degraded: [] });
-    });
-
-    it('/health is 503 and names the database', async () => {
-      outage = makeDatabaseUnreachable(daemon);
-      await expectProbe(daemon, '/health', 503, { status: 'failing', checks: { ...HEALTHY, database: 'failing' } });
-    });
-
-    it('/live is 200', async () => {
-      outage = makeDatabaseUnreachable(daemon);
-      await expectProbe(daemon, '/live', 200, { status: 'ok' });
-    });
-
-    for (const [path, status] of [
-      ['/ready', 200],
-      ['/health', 503],
-    ] as const) {
-      it(`${path} waits at most a second for a database that does not respond`, async () => {
-        const silent = makeDatabaseUnreachable(daemon, () => new Promise<never>(() => undefined));
-        outage = silent;
-        const answer = probe(daemon, path);
-        await eventually('the database is asked', () => silent.attempts === 1);
-        daemon.clock.advance(SECOND_MS);
-        expect((await answer).status).to.equal(status);
-      });
-    }
-  });
-});
-
-describe('a daemon with pending migrations', () => {
-  it('is live but not ready until they are applied with the management API', async () => {
-    const daemon = await startDaemon({ env: { AUTO_MIGRATE: 'false' } });
-    try {
-      await expectProbe(daemon, '/live', 200, {});
-      await expectProbe(daemon, '/ready', 503, { status: 'not ready', missing: ['pending migrations'] });
-      expectRefusal(await ask(daemon.url, head('GET /v1/models', `sk-wt-${'0'.repeat(49)}`)), UNAVAILABLE);
-      expect((await daemon.manage('POST', '/manage/migrations/up')).status).to.equal(200);
-      await expectProbe(daemon, '/ready', 200, { status: 'ready', missing: [] });
-      const project = await daemon.createProject();
-      expect((await daemon.createToken(project.id)).token).to.match(/^sk-wt-/);
-    } finally {
-      await daemon.stop();
     }
   });
 });

@@ -1,4 +1,0 @@
-import { fulfilsTheContract } from './contract.js';
-import { DEPLOYMENTS } from './deployments.js';
-
-fulfilsTheContract(DEPLOYMENTS.mysql);
