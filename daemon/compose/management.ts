@@ -116,9 +116,9 @@ function probesOf(context: BuildContext, core: Core, { heap }: Traffic, storage:
     degraded: () => (link ? [...link.health.degraded] : auditFiles.isFailing ? [AUDIT_FAILING] : []),
     pingDatabase: async () => {
       await pingDatabase();
-      admission.onDatabaseContact();
+      admission.accounts.onDatabaseContact();
     },
-    servesWithoutDatabase: () => admission.isWithinStaleLimit,
+    servesWithoutDatabase: () => admission.accounts.isWithinStaleLimit,
     pingRedis: redis && (() => redis.ping()),
     isMemoryFull: () => heap.isFull,
     isBusFailing: link ? busOf(link) : bus && (() => bus.isFailing),

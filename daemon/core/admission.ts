@@ -3,9 +3,7 @@
  *
  * Decides whether a request with a token may be forwarded, without asking the database about tokens that are cached.
  *
- * **Cache.** The digest of a secret maps to an account: the state of its token and project as read from the database, with the
- * decrypted upstream key. Concurrent first requests share one read. A result is cached only if its token and project did not change
- * since the read began, and is read again after at most 30 s.
+ * **Accounts.** What this instance knows of tokens and projects is read and kept by accounts.ts.
  *
  * **Check, then draw.** `admit` checks that (a) the token exists and is active, (b) it has not expired, (c) its project is active, and
  * (d) a unit of its cap is free, in this order. After waiting for anything it starts again at (a). `draw` takes the unit when
@@ -21,11 +19,11 @@
  * change is not ended by it; the change's number shows this.
  *
  * **Database unavailable.** No request waits for it longer than `DATABASE_WAIT_MS`. Requests in flight continue until a revocation is
- * received. Verified state stays usable for `staleLimitMs` after this instance was last up to date. After that, and for unknown tokens
- * and used-up leases, the response is `unavailable`, never `unauthorized`. An instance with a database of its own is up to date after
- * each successful query; an instance that shares it, after it has read all changes made by others (cluster-sync.ts).
+ * received. When verified state is too old to be used, and for unknown tokens and used-up leases, the response is `unavailable`, never
+ * `unauthorized`.
  */
-import { Account, type AccountSnapshot, Pass } from './account.js';
+import { type Account, Pass } from './account.js';
+import { Accounts, isKnown, type KnownAccount } from './accounts.js';
 import { Histogram } from './histogram.js';
 import type { Change, Clock, KnownToken, Ledger, Log, NumberedChange, TokenLookup } from './ports.js';
 import { StoreUnavailable } from './ports.js';
@@ -38,7 +36,6 @@ import {
   unauthorized,
   unavailable,
 } from './refusal.js';
-import { AccountCache } from './account-cache.js';
 import { ConcurrencyLimit } from './concurrency-limit.js';
 import { Settlement } from './settlement.js';
 import { digestOf, isWellFormedSecret, withUnsettled } from './token.js';
@@ -46,19 +43,9 @@ import { DATABASE_WAIT_MS, withDatabaseTimeout } from './database-timeout.js';
 
 // A request that was admitted in time may go on after its token has expired.
 const BEFORE_EXPIRY = -Infinity;
-const RECHECK_AFTER_MS = 30_000;
-const RECHECK_DURING_OUTAGE_MS = 1_000;
 // Reads for holders of tokens must not occupy the database connections that admission needs.
 const MAX_HOLDER_READS = 2;
 const PROPAGATION_MS = [1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 60_000];
-
-/** A read in progress. Its result is discarded if its token or project is among the changed IDs. */
-interface Read {
-  changed: Set<string>;
-  /** Anything may have changed since it began. */
-  isDiscarded: boolean;
-  done: Promise<void>;
-}
 
 export interface AdmissionOptions {
   lookup: TokenLookup;
@@ -78,16 +65,10 @@ export class Admission {
   readonly #lookup: TokenLookup;
   readonly #clock: Clock;
   readonly #log: Log;
-  readonly #staleLimitMs: number;
-  readonly #isShared: boolean;
-  readonly #accounts: AccountCache;
+  /** What this instance knows of tokens and projects. */
+  readonly accounts: Accounts;
   readonly #settlement: Settlement;
-  readonly #reads = new Map<string, Read>();
   readonly #holderReads = new ConcurrencyLimit(MAX_HOLDER_READS);
-  /** Changes made before this time (monotonic) are known. */
-  #upToDateAtMs: number;
-  /** The last read failed because the database was unavailable. If it hangs, detection takes seconds. */
-  #isDatabaseUnavailable = false;
   /** Time in ms from recording a revocation or deactivation until this instance enforced it. */
   readonly propagation = new Histogram(PROPAGATION_MS);
 
@@ -96,32 +77,20 @@ export class Admission {
     this.#lookup = options.lookup;
     this.#clock = options.clock;
     this.#log = options.log;
-    this.#staleLimitMs = options.staleLimitMs;
-    this.#isShared = options.isShared ?? false;
-    this.#accounts = new AccountCache(options.clock, options.maxAccounts);
-    this.#upToDateAtMs = options.clock.monotonic();
+    this.accounts = new Accounts({
+      ...options,
+      isShared: options.isShared ?? false,
+      onHolding: (account) => {
+        this.#settlement.giveBack(account);
+      },
+    });
     this.#settlement = new Settlement({
       ...options,
       onContact: () => {
-        this.onDatabaseContact();
+        this.accounts.onDatabaseContact();
       },
       onContention: options.onContention ?? (() => undefined),
     });
-  }
-
-  /** Called after any successful database query. */
-  onDatabaseContact(): void {
-    if (!this.#isShared) this.caughtUp(this.#clock.monotonic());
-  }
-
-  /** Every change made before this time (monotonic) is known. */
-  caughtUp(atMs: number): void {
-    this.#upToDateAtMs = Math.max(this.#upToDateAtMs, atMs);
-  }
-
-  /** Whether verified state may be used even if the database is unavailable now. */
-  get isWithinStaleLimit(): boolean {
-    return this.#clock.monotonic() < this.#upToDateAtMs + this.#staleLimitMs;
   }
 
   /**
@@ -134,7 +103,7 @@ export class Admission {
    * @throws {Refusal} (or rejects with) `unauthorized`, `project_inactive`, `request_limit_reached`, `unavailable`.
    */
   admit(secret: string, digest = digestOf(secret)): Pass | Promise<Pass> {
-    const account = this.#cachedAccount(digest);
+    const account = this.accounts.usable(digest);
     if (account && this.#verdictOn(account) === null) return this.#createPass(account);
     // From here on all requests take the same path, so that the timing of a refusal does not reveal its reason.
     if (!isWellFormedSecret(secret)) throw unauthorized(); // Typos and guesses never reach the database.
@@ -144,10 +113,10 @@ export class Admission {
   async #admitAfterWaiting(digest: string, isLate: () => boolean): Promise<Pass> {
     for (;;) {
       if (isLate()) throw unavailable();
-      const account = this.#cachedAccount(digest);
+      const account = this.accounts.usable(digest);
       if (account === undefined) {
-        if (this.#accounts.isMissing(digest)) throw unauthorized();
-        await this.#refresh(digest);
+        if (this.accounts.isMissing(digest)) throw unauthorized();
+        await this.accounts.refresh(digest);
       } else {
         const pass = await this.#enterOrWait(account);
         if (pass) return pass;
@@ -156,7 +125,7 @@ export class Admission {
   }
 
   /** @returns null when it had to wait, so that all checks must be repeated. */
-  async #enterOrWait(account: CachedAccount): Promise<Pass | null> {
+  async #enterOrWait(account: KnownAccount): Promise<Pass | null> {
     const { tokenId, projectId, known } = account;
     const { token, projectName } = known;
     try {
@@ -180,13 +149,13 @@ export class Admission {
     return withDatabaseTimeout(this.#clock, DATABASE_WAIT_MS, async (isLate) => {
       for (;;) {
         if (isLate()) throw unavailable();
-        const account = this.#cachedAccount(digest);
+        const account = this.accounts.usable(digest);
         if (account) {
           this.#checkUsable(account.known);
           return account;
         }
-        if (this.#accounts.isMissing(digest)) throw unauthorized();
-        await this.#refresh(digest);
+        if (this.accounts.isMissing(digest)) throw unauthorized();
+        await this.accounts.refresh(digest);
       }
     });
   }
@@ -207,7 +176,7 @@ export class Admission {
 
   /** @returns null if the database is unavailable. */
   async #readForHolder({ digest }: Account): Promise<KnownToken | null> {
-    if (this.#isDatabaseUnavailable) return null;
+    if (this.accounts.isDatabaseUnavailable) return null;
     const read = () => this.#settlement.readBesideTicks(() => this.#lookup.byDigest(digest));
     try {
       const found = await this.#holderReads.run(() => withDatabaseTimeout(this.#clock, DATABASE_WAIT_MS, read));
@@ -234,8 +203,8 @@ export class Admission {
   #until({ account }: Pass, isDone: () => boolean): Promise<void> {
     return withDatabaseTimeout(this.#clock, DATABASE_WAIT_MS, async (isLate) => {
       do {
-        if (this.#cachedAccount(account.digest)) await this.#settlement.unitsFor(account);
-        else await this.#refresh(account.digest);
+        if (this.accounts.usable(account.digest)) await this.#settlement.unitsFor(account);
+        else await this.accounts.refresh(account.digest);
         if (isLate()) throw unavailable();
       } while (!isDone());
     });
@@ -273,8 +242,8 @@ export class Admission {
     // The client disconnected during the wait: a request that is not forwarded is not counted.
     if (pass.isFinished) throw new Error('the request has ended');
     const { account } = pass;
-    if (!this.#cachedAccount(account.digest) || !isCached(account)) {
-      if (this.#accounts.isMissing(account.digest)) throw unauthorized();
+    if (!this.accounts.usable(account.digest) || !isKnown(account)) {
+      if (this.accounts.isMissing(account.digest)) throw unauthorized();
       return false;
     }
     return this.#check(account);
@@ -306,11 +275,11 @@ export class Admission {
    * @param recordedAtMs when it was recorded (monotonic).
    */
   apply(change: NumberedChange, recordedAtMs = this.#clock.monotonic()): void {
-    this.forget(change);
+    this.accounts.forget(change);
     const end = ENDING_REFUSALS[change.kind];
     if (!end) return;
     this.propagation.observe(this.#clock.monotonic() - recordedAtMs);
-    for (const account of this.#accountsOf(change)) {
+    for (const account of this.accounts.concernedBy(change)) {
       for (const pass of account.inFlight.all()) if (pass.changeSeq < change.seq) this.#end(pass, end());
     }
   }
@@ -325,28 +294,14 @@ export class Admission {
     }
   }
 
-  /** Drops the cached state of the change's token or project, and discards the results of reads in progress. */
-  forget(change: Change): void {
-    for (const { changed } of this.#reads.values()) {
-      for (const id of [change.projectId, change.tokenId]) if (id !== null) changed.add(id);
-    }
-    for (const account of this.#accountsOf(change)) account.known = null;
-  }
-
-  /** Drops all cached state; it must be read again before use. */
-  invalidateAll(): void {
-    for (const read of this.#reads.values()) read.isDiscarded = true;
-    for (const account of this.#accounts.all()) account.known = null;
-  }
-
   /** Changes may have been missed: drops all cached state, and ends requests in flight whose token is no longer valid. */
   async resynchronize(): Promise<void> {
-    this.invalidateAll();
-    const busy = [...this.#accounts.all()].filter(({ inFlight }) => inFlight.size > 0);
+    this.accounts.forgetAll();
+    const busy = [...this.accounts.all()].filter(({ inFlight }) => inFlight.size > 0);
     // The database may have been restored from a backup, so that change numbers start again at an earlier value.
     for (const { inFlight } of busy) for (const pass of inFlight.all()) pass.changeSeq = -1;
     for (const account of busy) {
-      await this.#read(account.digest);
+      await this.accounts.read(account.digest);
       const reason = this.#reasonToEnd(account);
       if (reason) for (const pass of account.inFlight.all()) this.#end(pass, reason());
     }
@@ -354,14 +309,14 @@ export class Admission {
 
   /** Why requests in flight of this account must end. Null also while its state is unknown. */
   #reasonToEnd({ digest, known }: Account): Reason | null {
-    if (!known) return this.#accounts.isMissing(digest) ? unauthorized : null;
+    if (!known) return this.accounts.isMissing(digest) ? unauthorized : null;
     return reasonAgainst(known, BEFORE_EXPIRY);
   }
 
   /** Gives back units of these tokens, which other instances wait for. */
   giveBackUnits(tokenIds: Iterable<string>): void {
     for (const tokenId of tokenIds) {
-      const account = this.#accounts.byTokenId(tokenId);
+      const account = this.accounts.byTokenId(tokenId);
       if (account) this.#settlement.giveBackUnits(account);
     }
   }
@@ -376,16 +331,9 @@ export class Admission {
     return this.#settlement.heartbeat();
   }
 
-  /** Caches a token created here, so that it works even if the database becomes unavailable now. */
-  async preload(digest: string): Promise<void> {
-    this.#reads.get(digest)?.changed.add(digest);
-    this.#accounts.clearMissing(digest);
-    await this.#read(digest).catch(() => undefined); // Then its first request reads it.
-  }
-
   /** Uses and hits of a token that are not yet written to the database. */
   unsettled(tokenId: string): { uses: number; hits: number; lastUsedAtMs: number } {
-    const account = this.#accounts.byTokenId(tokenId);
+    const account = this.accounts.byTokenId(tokenId);
     if (!account) return { uses: 0, hits: 0, lastUsedAtMs: 0 };
     return {
       uses: account.uses + account.settlingUses,
@@ -405,13 +353,13 @@ export class Admission {
    */
   get size(): { accounts: number; missing: number; inFlight: number; leases: number; leasedUnits: number } {
     let [inFlight, leases, leasedUnits] = [0, 0, 0];
-    for (const account of this.#accounts.all()) {
+    for (const account of this.accounts.all()) {
       inFlight += account.inFlight.size;
       if (account.units === 0) continue;
       leases += 1;
       leasedUnits += account.units;
     }
-    return { accounts: this.#accounts.size, missing: this.#accounts.missing, inFlight, leases, leasedUnits };
+    return { ...this.accounts.size, inFlight, leases, leasedUnits };
   }
 
   /** Settlement statistics. */
@@ -421,13 +369,7 @@ export class Admission {
 
   /** At shutdown, after all requests have ended. */
   retire(): Promise<void> {
-    return this.#settlement.retire(this.#accounts.all());
-  }
-
-  /** The account of a digest, if its cached state may be used now. */
-  #cachedAccount(digest: string): CachedAccount | undefined {
-    const account = this.#accounts.byDigest(digest);
-    return account && isCached(account) && this.#clock.monotonic() < account.known.recheckAtMs ? account : undefined;
+    return this.#settlement.retire(this.accounts.all());
   }
 
   /**
@@ -435,14 +377,14 @@ export class Admission {
    *
    * @returns null if they pass, or why not; `waits` when only a unit of the cap is missing and may still become available.
    */
-  #verdictOn({ known, isCapped, units, exhaustedUntilMs }: CachedAccount): Reason | 'waits' | null {
+  #verdictOn({ known, isCapped, units, exhaustedUntilMs }: KnownAccount): Reason | 'waits' | null {
     const reason = reasonAgainst(known, this.#clock.now());
     if (reason || !isCapped || units > 0) return reason;
     return this.#clock.monotonic() < exhaustedUntilMs ? limitReached : 'waits';
   }
 
   /** @returns false when a unit must be waited for. */
-  #check(account: CachedAccount): boolean {
+  #check(account: KnownAccount): boolean {
     const verdict = this.#verdictOn(account);
     if (verdict === null || verdict === 'waits') return verdict === null;
     throw verdict();
@@ -454,81 +396,11 @@ export class Admission {
     if (reason) throw reason();
   }
 
-  #createPass(account: CachedAccount): Pass {
+  #createPass(account: KnownAccount): Pass {
     const pass = new Pass(account, account.known);
     account.inFlight.add(pass);
     account.recentlyUsed = true;
     return pass;
-  }
-
-  /** Waits for a read; if the database is known to be unavailable, only when no cached state can be used meanwhile. */
-  async #refresh(digest: string): Promise<void> {
-    const read = this.#read(digest);
-    if (this.#isDatabaseUnavailable && this.#extend(digest)) read.catch(() => undefined);
-    else await read;
-  }
-
-  /** Reads a digest once for all concurrent callers. They must look up the account again to see the result. */
-  #read(digest: string): Promise<void> {
-    let read = this.#reads.get(digest);
-    if (!read) {
-      const begun: Read = { changed: new Set(), isDiscarded: false, done: Promise.resolve() };
-      begun.done = this.#readInto(digest, begun).finally(() => this.#reads.delete(digest));
-      this.#reads.set(digest, begun);
-      read = begun;
-    }
-    return read.done;
-  }
-
-  async #readInto(digest: string, read: Pick<Read, 'changed' | 'isDiscarded'>): Promise<void> {
-    const { changed } = read;
-    const begunAtMs = this.#clock.monotonic();
-    try {
-      const found = await this.#lookup.byDigest(digest);
-      this.#isDatabaseUnavailable = false;
-      if (!this.#isShared) this.caughtUp(begunAtMs);
-      if (read.isDiscarded) return;
-      if (found === null) {
-        // Unless the token was created during the read.
-        if (changed.size === 0) this.#accounts.setMissing(digest);
-      } else if (!changed.has(found.token.id) && !changed.has(found.token.projectId)) {
-        this.#cache(digest, found, begunAtMs);
-      }
-    } catch (error) {
-      this.#isDatabaseUnavailable = error instanceof StoreUnavailable;
-      if (!this.#isDatabaseUnavailable || !this.#extend(digest)) throw unavailable(error);
-    }
-  }
-
-  #cache(digest: string, found: KnownToken, readAtMs: number): void {
-    const { token } = found;
-    let account = this.#accounts.byDigest(digest);
-    if (!account) {
-      account = new Account(digest, token.id, token.projectId, token.maxRequests > 0);
-      // Only the first read sets this: afterwards each settlement reports a newer value.
-      account.left = Math.max(0, token.maxRequests - found.reserved);
-      for (const idle of this.#accounts.add(account)) this.#settlement.giveBack(idle);
-    }
-    account.known = { ...found, recheckAtMs: readAtMs + RECHECK_AFTER_MS, expiresAt: null, upstreamDigest: null };
-  }
-
-  /** The database is unavailable: extends the use of verified state a little, up to the stale limit. */
-  #extend(digest: string): boolean {
-    const account = this.#accounts.byDigest(digest);
-    if (!account?.known || !this.isWithinStaleLimit) return false;
-    const untilMs = this.#upToDateAtMs + this.#staleLimitMs;
-    const recheckAtMs = Math.min(untilMs, this.#clock.monotonic() + RECHECK_DURING_OUTAGE_MS);
-    account.known = { ...account.known, recheckAtMs };
-    return true;
-  }
-
-  *#accountsOf(change: Change): Iterable<Account> {
-    if (change.tokenId !== null) {
-      const account = this.#accounts.byTokenId(change.tokenId);
-      if (account) yield account;
-      return;
-    }
-    for (const account of this.#accounts.all()) if (account.projectId === change.projectId) yield account;
   }
 }
 
@@ -541,12 +413,6 @@ function reasonAgainst({ token, projectIsActive }: KnownToken, nowMs: number): R
   if (nowMs >= token.expiresAtMs) return tokenExpired;
   if (!projectIsActive) return projectInactive;
   return null;
-}
-
-type CachedAccount = Account & { known: AccountSnapshot };
-
-function isCached(account: Account): account is CachedAccount {
-  return account.known !== null;
 }
 
 /** The changes that end requests in flight, and the refusal for clients that have not received a response yet. */

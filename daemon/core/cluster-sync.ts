@@ -12,6 +12,7 @@
  *
  * **Heartbeats.** An idle instance writes one every ten seconds. Instances without one for half a minute are expired.
  */
+import type { Accounts } from './accounts.js';
 import type { Admission } from './admission.js';
 import {
   type Clock,
@@ -34,10 +35,9 @@ const LOST_TRACK_AFTER_MS = CHANGE_RETENTION_MS / 2;
 
 export interface ClusterSyncOptions {
   store: ClusterStore;
-  admission: Pick<
-    Admission,
-    'apply' | 'caughtUp' | 'invalidateAll' | 'resynchronize' | 'giveBackUnits' | 'giveBackIdleUnits' | 'heartbeat'
-  >;
+  admission: Pick<Admission, 'apply' | 'resynchronize' | 'giveBackUnits' | 'giveBackIdleUnits' | 'heartbeat'> & {
+    accounts: Pick<Accounts, 'caughtUp' | 'forgetAll'>;
+  };
   records: Pick<RecordStore, 'onCommitted'>;
   /** Null if the instances share only the database. */
   notifications: Notifications | null;
@@ -235,7 +235,7 @@ export class ClusterSync {
   #caughtUp(begun: { monotonic: number; wall: number }): void {
     const { admission, clock, staleLimitMs } = this.#options;
     this.#polledAtMs = begun;
-    admission.caughtUp(begun.monotonic);
+    admission.accounts.caughtUp(begun.monotonic);
     this.#cancelInvalidation?.();
     if (this.#isClosed) return;
     this.#cancelInvalidation = clock.after(begun.monotonic + staleLimitMs - clock.monotonic(), () => {
@@ -246,7 +246,7 @@ export class ClusterSync {
   /** Repeats until the next successful poll: state read meanwhile may be out of date as well. */
   #invalidate(): void {
     const { admission, clock, staleLimitMs } = this.#options;
-    admission.invalidateAll();
+    admission.accounts.forgetAll();
     this.#cancelInvalidation = clock.after(Math.min(staleLimitMs, POLL_EVERY_MS), () => {
       this.#invalidate();
     });

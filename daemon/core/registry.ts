@@ -293,7 +293,7 @@ export class Registry {
         audit: { ...attempt, tokenId: issued.id, obfuscated: issued.obfuscated },
       };
     });
-    await this.#admission.preload(digest);
+    await this.#admission.accounts.preload(digest);
     return { token: { ...issued, ...UNUSED, ...NOT_REVOKED, projectName, state: 'active' }, secret };
   }
 
@@ -405,7 +405,7 @@ export class Registry {
       return done.value;
     } catch (error) {
       // The change may be committed, if only the reply to COMMIT was lost.
-      for (const change of attempted) this.#admission.forget(change);
+      for (const change of attempted) this.#admission.accounts.forget(change);
       if (error instanceof StoreUnavailable) throw unavailable(error);
       const isNameTaken = error instanceof StoreConflict && attempt.action !== 'token.create';
       const refusal = isNameTaken ? nameTaken(error) : error;
