@@ -1,5 +1,6 @@
-/** The fields and columns of tokens. */
-import type { WireToken } from '../../daemon/api/contract.js';
+/** The fields and columns of tokens, and the terms of a new one. */
+import type { TokenCreateTerms, WireToken } from '../../daemon/api/contract.js';
+import { MAX_CAP, MAX_NAME_LENGTH } from '../../daemon/api/vocabulary.js';
 import { columnsOf, distance, count, IN_TERMINALS, ON_REQUEST, text, type Tint } from './column.js';
 
 /** All fields, in the order of exports. New ones come last, because scripts read the others by position. */
@@ -196,3 +197,27 @@ const SOON_MS = 3_600_000;
 
 const expiryTint = ({ state, expires_at }: WireToken, nowMs: number): Tint | undefined =>
   state === 'active' && Date.parse(expires_at) - nowMs < SOON_MS ? 'yellow' : undefined;
+
+export interface TokenTerm {
+  /** In forms. */
+  label: string;
+  hint: string;
+  isNumber: boolean;
+  /** The largest number, or the maximum length of the text. */
+  max: number;
+}
+
+/** What a form asks for, besides the project and the lifetime. All are optional. */
+export const TOKEN_TERMS = {
+  name: { label: 'Name', hint: 'who or what will use it', isNumber: false, max: MAX_NAME_LENGTH },
+  max_requests: { label: 'Request cap', hint: 'empty: no cap', isNumber: true, max: MAX_CAP },
+} as const satisfies Record<Exclude<keyof TokenCreateTerms, 'project_id'>, TokenTerm>;
+
+export type TermField = keyof typeof TOKEN_TERMS;
+export type TermLabel = (typeof TOKEN_TERMS)[TermField]['label'];
+
+/** Numbers or texts, in their order. */
+export const termsThat = (areNumbers: boolean) =>
+  (Object.keys(TOKEN_TERMS) as TermField[])
+    .map((field) => ({ field, ...TOKEN_TERMS[field] }))
+    .filter(({ isNumber }) => isNumber === areNumbers);

@@ -1,6 +1,7 @@
 /** Forms: a new token, a project's name, a purge; and the changes that all forms send. */
 import { integer } from '../../config/kinds.js';
-import type { CachePurge, TokenCreateTerms, WireProject } from '../../daemon/api/contract.js';
+import { termsThat } from '../../console/columns/tokens.js';
+import type { CachePurge, WireProject } from '../../daemon/api/contract.js';
 import { hoursOf, lifetime, LONGEST_RECOMMENDED_HOURS } from '../../console/lifetime.js';
 import { send } from './changes.js';
 import {
@@ -23,7 +24,7 @@ import type { Dialog } from './layers.js';
 import { layer, withMessage, type State, type Transition, whyNoChange, withLayer } from './state.js';
 import { filterQuery } from './tokens.js';
 import { sendReversal } from './undo.js';
-import { MAX_CAP, MAX_NAME_LENGTH, MAX_REASON_LENGTH } from '../../daemon/api/vocabulary.js';
+import { MAX_NAME_LENGTH, MAX_REASON_LENGTH } from '../../daemon/api/vocabulary.js';
 
 /** @param projectId the project to preselect. */
 export function newToken(state: State, projectId?: string): Transition {
@@ -56,15 +57,18 @@ export function newToken(state: State, projectId?: string): Transition {
             active.map(({ id, name }) => ({ value: id, label: name })),
             chosen,
           ),
-          textField('Name', { hint: 'who will use it', width: 40 }),
+          ...termFields(false),
           textField('Expires in', { line: { text: '24h', caret: 3 }, hint: '90m, 48h, 7d', width: 10 }),
-          textField('Requests', { hint: 'maximum; empty: unlimited', width: 12 }),
+          ...termFields(true),
         ],
       },
       'field',
     ),
   );
 }
+
+const termFields = (areNumbers: boolean) =>
+  termsThat(areNumbers).map(({ label, hint }) => textField(label, { hint, width: areNumbers ? 12 : 40 }));
 
 export const newProject = (state: State): Transition => form(state, newProjectForm());
 
@@ -254,22 +258,23 @@ function nameIn(dialog: Dialog): { name: string } | Problem {
 const isTooLong = (name: string) => Array.from(name).length > MAX_NAME_LENGTH;
 const TOO_LONG: Problem = { field: 'Name', words: `A name can have up to ${MAX_NAME_LENGTH} characters` };
 
-const requests = integer(0, MAX_CAP);
-
 function tokenCreate(dialog: Dialog): ChangeRequest | Problem {
   const duration = lifetime.parse(valueOf(dialog, 'Expires in').trim());
   if (!duration) return { field: 'Expires in', words: `Expires in: ${lifetime.accepts}` };
-  const given = valueOf(dialog, 'Requests').trim();
-  const max = given === '' ? undefined : requests.parse(given);
-  if (given !== '' && max === undefined) return { field: 'Requests', words: `Requests: ${requests.accepts}` };
-  const name = valueOf(dialog, 'Name').trim();
-  if (isTooLong(name)) return TOO_LONG;
-  const terms: TokenCreateTerms = {
-    project_id: valueOf(dialog, 'Project'),
-    max_requests: max,
-    name: name === '' ? undefined : name,
-  };
-  return { what: 'create-token', body: { ...terms, ...duration } };
+  const terms: Record<string, string | number> = {};
+  for (const { field, label, max, isNumber } of [...termsThat(false), ...termsThat(true)]) {
+    const given = valueOf(dialog, label).trim();
+    if (given === '') continue;
+    const kind = integer(0, max);
+    const value = isNumber ? kind.parse(given) : Array.from(given).length <= max ? given : undefined;
+    if (value === undefined)
+      return {
+        field: label,
+        words: isNumber ? `${label}: ${kind.accepts}` : `A ${label.toLowerCase()} can have up to ${max} characters`,
+      };
+    terms[field] = value;
+  }
+  return { what: 'create-token', body: { project_id: valueOf(dialog, 'Project'), ...terms, ...duration } };
 }
 
 /** The warning about a lifetime longer than recommended; null: none. */

@@ -1,6 +1,7 @@
 /** Layers over a view, such as dialogs, as plain data. The last one of the state receives the keys. */
 import type { FilteredScreen } from '../../console/query/types.js';
-import type { TokenCreateTerms, WireProject, WireToken } from '../../daemon/api/contract.js';
+import type { TermLabel } from '../../console/columns/tokens.js';
+import type { WireProject, WireToken } from '../../daemon/api/contract.js';
 import type { ChangeRequest, ContextSummary, Failure, Named, Reversal } from './exchange.js';
 import type { Line } from './line.js';
 import type { Secret } from './secret.js';
@@ -36,15 +37,11 @@ export interface DialogItem {
   isWarning: boolean;
 }
 
-/** The terms of a token have the names of the API fields, except those with another label below. */
-type TermLabel = Capitalize<Exclude<keyof TokenCreateTerms, 'project_id' | 'max_requests'>>;
-
 /** Label of a field, which also identifies it: unique within a dialog. */
 export type Label =
   | TermLabel
   | 'Project'
   | 'Expires in'
-  | 'Requests'
   | 'Reason'
   | 'Provider'
   | 'Base URL'

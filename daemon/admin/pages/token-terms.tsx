@@ -1,39 +1,34 @@
 /** Properties of a token: the fields of the form for a new token, and the details on its pages. */
-import { TOKEN_LINES } from '../../../console/columns/tokens.js';
+import { type TermField, termsThat, TOKEN_LINES, TOKEN_TERMS } from '../../../console/columns/tokens.js';
 import { exact } from '../../api/formats.js';
-import type { TokenCreateTerms, WireProject, WireToken } from '../../api/contract.js';
+import type { WireProject, WireToken } from '../../api/contract.js';
 import { typableName } from '../../api/names.js';
-import { MAX_CAP, MAX_NAME_LENGTH } from '../../api/vocabulary.js';
 import { CellContent } from './cells.js';
 import { Field, Select } from './fields.js';
 import { useFrame } from './frame.js';
 import { choicesOf } from './links.js';
 import { Facts } from './parts.js';
-import { Cap, Name, StateMark, Time } from './formats.js';
+import { Cap, capitalized, Name, StateMark, Time } from './formats.js';
 
 /** Values of the form, by field name. */
-export type TokenFormValues = Record<keyof TokenCreateTerms | 'duration' | 'unit' | 'like', string>;
+export type TokenFormValues = Record<TermField | 'project_id' | 'duration' | 'unit' | 'like', string>;
 const DEFAULT_LIFETIME = { duration: '24', unit: 'hours' };
+const TERM_FIELDS = Object.keys(TOKEN_TERMS) as TermField[];
+const termValues = (valueOf: (field: TermField) => string) =>
+  Object.fromEntries(TERM_FIELDS.map((field) => [field, valueOf(field)])) as Record<TermField, string>;
+
 export const EMPTY_TOKEN_FORM: TokenFormValues = {
   project_id: '',
-  name: '',
+  ...termValues(() => ''),
   ...DEFAULT_LIFETIME,
-  max_requests: '',
   like: '',
 };
 
 const MINUTES = { day: 24 * 60, hour: 60 };
 
 /** The form for a token like this one. */
-export function formLike({
-  id,
-  project_id,
-  name,
-  max_requests: most,
-  created_at,
-  expires_at,
-}: WireToken): TokenFormValues {
-  const minutes = Math.round((Date.parse(expires_at) - Date.parse(created_at)) / 60_000);
+export function formLike(token: WireToken): TokenFormValues {
+  const minutes = Math.round((Date.parse(token.expires_at) - Date.parse(token.created_at)) / 60_000);
   const [size, unit] =
     minutes % MINUTES.day === 0
       ? [MINUTES.day, 'days']
@@ -41,11 +36,11 @@ export function formLike({
         ? [MINUTES.hour, 'hours']
         : [1, 'minutes'];
   return {
-    project_id,
-    name: name ?? '',
+    project_id: token.project_id,
+    // Without a name, or without a cap, a field is empty.
+    ...termValues((field) => String(token[field] || '')),
     ...(Number.isNaN(minutes) ? DEFAULT_LIFETIME : { duration: String(minutes / size), unit }),
-    max_requests: most > 0 ? String(most) : '',
-    like: id,
+    like: token.id,
   };
 }
 
@@ -66,25 +61,28 @@ export function TokenFields({ projects, given }: { projects: readonly WireProjec
       <Field name="project_id" label="Project">
         {(attributes) => <Select choices={choices} chosen={isKnown ? given.project_id : ''} required {...attributes} />}
       </Field>
-      <Field
-        name="name"
-        label="Name"
-        hint={given.like === '' ? 'Who or what will use it. Optional.' : 'Leave empty for the same name.'}
-      >
-        {(attributes) => (
-          <input type="text" maxLength={MAX_NAME_LENGTH} defaultValue={typableName(given.name)} {...attributes} />
-        )}
-      </Field>
+      {termsThat(false).map(({ field, label, hint, max }) => (
+        <Field
+          key={field}
+          name={field}
+          label={label}
+          hint={given.like === '' ? `${capitalized(hint)}. Optional.` : 'Leave empty for that of the other token.'}
+        >
+          {(attributes) => (
+            <input type="text" maxLength={max} defaultValue={typableName(given[field])} {...attributes} />
+          )}
+        </Field>
+      ))}
       <fieldset className="pair">
         <legend>Valid for</legend>
         <input type="number" name="duration" min="1" required defaultValue={given.duration} aria-label="Lifetime" />
         <Select choices={UNITS} chosen={given.unit} name="unit" aria-label="Unit of time" />
       </fieldset>
-      <Field name="max_requests" label="Request cap" hint="Leave empty for no cap.">
-        {(attributes) => (
-          <input type="number" min="0" max={MAX_CAP} defaultValue={given.max_requests} {...attributes} />
-        )}
-      </Field>
+      {termsThat(true).map(({ field, label, hint, max }) => (
+        <Field key={field} name={field} label={label} hint={`${capitalized(hint)}.`}>
+          {(attributes) => <input type="number" min="0" max={max} defaultValue={given[field]} {...attributes} />}
+        </Field>
+      ))}
     </>
   );
 }

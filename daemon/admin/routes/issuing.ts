@@ -1,6 +1,7 @@
 /** The form for a new token, and the page that shows its secret once. */
+import { termsThat } from '../../../console/columns/tokens.js';
 import { ApiError } from '../../api/client.js';
-import type { TokenCreate, TokenCreateTerms } from '../../api/contract.js';
+import type { TokenCreate } from '../../api/contract.js';
 import { MAX_DURATION_HOURS } from '../../api/vocabulary.js';
 import { newTokenPage, secretPage } from '../pages/new-token.js';
 import { type TokenFormValues, EMPTY_TOKEN_FORM, formLike } from '../pages/token-terms.js';
@@ -49,22 +50,21 @@ function parseMinutes(duration: string, unit: string): number {
   return amount * minutes;
 }
 
-/** Replaces empty values by undefined, so that they are not sent. */
-const withoutEmpty = <T extends Record<string, string>>(texts: T) =>
-  Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, text === '' ? undefined : text])) as {
-    [K in keyof T]: string | undefined;
-  };
-
 function tokenCreateOf(given: TokenFormValues): TokenCreate {
-  const { duration, unit, max_requests: most, project_id, ...texts } = given;
-  // Without a value the new token would have the cap of the other one.
-  const noCap = given.like === '' ? undefined : 0;
-  const terms: TokenCreateTerms = {
-    project_id,
-    ...withoutEmpty(texts),
-    max_requests: most === '' ? noCap : parseWholeNumber(most, 'the request cap'),
+  const terms: Record<string, string | number> = {};
+  for (const { field } of termsThat(false)) if (given[field] !== '') terms[field] = given[field];
+  for (const { field, label } of termsThat(true)) {
+    if (given[field] !== '') terms[field] = parseWholeNumber(given[field], `the ${label.toLowerCase()}`);
+    // Without a value the new token would have that of the other one.
+    else if (given.like !== '') terms[field] = 0;
+  }
+  const like = given.like === '' ? {} : { like: given.like };
+  return {
+    project_id: given.project_id,
+    ...like,
+    ...terms,
+    duration_minutes: parseMinutes(given.duration, given.unit),
   };
-  return { ...terms, duration_minutes: parseMinutes(duration, unit) };
 }
 
 /** Creates the token and passes its secret to the next page in a cookie: only this response has it, and reloading must not create another token. */

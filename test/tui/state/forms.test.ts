@@ -54,7 +54,7 @@ describe('form for a new token', () => {
 
   it('accepts hours, minutes and a cap', () => {
     const operator = watching().press('n', 'right').fills('Name', 'q n 1').fills('Expires in', '90m');
-    operator.fills('Requests', '500').press('enter', 'enter');
+    operator.fills('Request cap', '500').press('enter', 'enter');
     // As JSON, which has no field for a term that was left out.
     expect(JSON.parse(JSON.stringify(operator.daemon.made[0]?.change))).to.deep.equal({
       what: 'create-token',
@@ -67,8 +67,8 @@ describe('form for a new token', () => {
     ['366d', 'Expires in', /hours from 1 to 8760/],
     ['8761h', 'Expires in', /hours from 1 to 8760/],
     ['soon', 'Expires in', /hours from 1 to 8760/],
-    ['-1', 'Requests', /Requests: /],
-    ['2147483648', 'Requests', /Requests: /],
+    ['-1', 'Request cap', /Request cap: /],
+    ['2147483648', 'Request cap', /Request cap: /],
     ['n'.repeat(101), 'Name', /up to 100/],
   ] as const) {
     it(`reports a problem with ${given.slice(0, 12)} at its field, and sends nothing`, () => {
