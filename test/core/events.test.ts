@@ -9,7 +9,7 @@ import type {
 import type { PublishableEvent, RequestEnded } from '../../daemon/core/events.js';
 import { mintSecret } from '../../daemon/core/token.js';
 import { eventText, MAX_EVENT_BYTES } from '../../daemon/store/event-text.js';
-import { uniqueId } from '../../daemon/store/unique-ids.js';
+import { uniqueId } from '../../daemon/store/event-text.js';
 import { eventually } from '../support/eventually.js';
 import { Follower } from '../support/follower.js';
 import { SOME_REQUEST } from '../support/request-follower.js';

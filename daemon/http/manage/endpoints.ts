@@ -1,16 +1,15 @@
 /** Routing of the management API: the methods of each path, and reading and answering each declared operation. */
-import type { Response, Router } from 'express';
+import type { Request, Response, Router } from 'express';
 import * as z from 'zod';
 import { canSucceed, type Operation } from '../../api/operation.js';
 import type { Caller } from '../../core/audit.js';
 import type { PageOf, PageRequest } from '../../core/ports.js';
-import { sendJson, sendJsonWithETag } from './json-responses.js';
 import { framingOf, hasBody } from '../body.js';
 import { callerOf } from './caller.js';
-import { matchCheck, versionOf } from './preconditions.js';
+import { digestOf, matchCheck, versionOf } from './preconditions.js';
 import type { Core } from './wire.js';
 import type { EventStreams, Feed } from './event-streams.js';
-import { type SmallBodyOptions, readJson } from '../small-body.js';
+import { readJson, type SmallBodyOptions } from '../small-body.js';
 import { type ListQuery, pageRequest, setPaging } from './paging.js';
 import { type MethodHandler, route } from '../routing.js';
 import { parseBody, parseQuery } from './validation.js';
@@ -38,7 +37,7 @@ export interface OperationRequest<Op = unknown> {
 }
 
 /** Implementation of an operation. Returns the value of the response body, or the feed of a stream. */
-export type Handler<Op> = Op extends { list: infer Item extends z.ZodType }
+type Handler<Op> = Op extends { list: infer Item extends z.ZodType }
   ? (request: OperationRequest<Op>, page: PageRequest) => Promise<PageOf<z.output<Item>>>
   : Op extends { stream: z.ZodType }
     ? (request: OperationRequest<Op>) => Promise<Feed>
@@ -48,7 +47,7 @@ export type Handler<Op> = Op extends { list: infer Item extends z.ZodType }
 
 export type Handlers<Ops> = { [Name in keyof Ops]: Handler<Ops[Name]> };
 
-export interface ServeOptions extends SmallBodyOptions {
+interface ServeOptions extends SmallBodyOptions {
   streams: EventStreams;
 }
 
@@ -127,3 +126,49 @@ function handlerOf(operation: Operation, run: AnyHandler, options: ServeOptions)
 
 const versionIn = ({ shape }: z.ZodObject, shown: Record<string, unknown>): string =>
   versionOf(Object.fromEntries(Object.keys(shape).map((name) => [name, shown[name]])));
+
+/** JSON responses of the management API, with ETags and 304. */
+
+/** @param version first part of the ETag of what was changed, for `If-Match` of a later change. Without it there is no ETag. */
+export function sendJson(res: Response, status: number, value: unknown, version?: string): void {
+  const text = JSON.stringify(value);
+  if (version !== undefined) res.setHeader('ETag', etagOf(res, text, version));
+  send(res, status, text);
+}
+
+const etagOf = (res: Response, text: string, version: string) =>
+  `"${version}${digestOf([text, res.getHeader('X-Total-Count'), res.getHeader('Link')])}"`;
+
+/**
+ * Responds to GET or HEAD. The ETag is a digest of everything shown, including the paging headers set before: counts and states change
+ * without a change of any row, so nothing less is sufficient.
+ *
+ * @param version first part of the ETag, for `If-Match`.
+ */
+function sendJsonWithETag(req: Request, res: Response, value: unknown, version = ''): void {
+  const text = JSON.stringify(value);
+  const tag = etagOf(res, text, version);
+  res.setHeader('ETag', tag);
+  res.setHeader('Cache-Control', 'private, no-cache'); // Clients may store it, but must revalidate it before each use.
+  if (isHeld(req.get('if-none-match'), tag)) res.status(304).end();
+  else send(res, 200, text);
+}
+
+/**
+ * Weak comparison of RFC 9110, 13.1.2. Express's own comparison fails on requests with `Cache-Control: no-cache`, which fetch adds to
+ * every request with an `If-None-Match`.
+ */
+function isHeld(ifNoneMatch: string | undefined, tag: string): boolean {
+  if (ifNoneMatch === undefined) return false;
+  const held = ifNoneMatch.split(',').map((text) => text.trim().replace(/^W\//, ''));
+  return held.includes(tag) || ifNoneMatch.trim() === '*';
+}
+
+// Not with Express's json(), which would compare the ETag again in its own way. Node omits the body for HEAD.
+function send(res: Response, status: number, text: string): void {
+  res.writeHead(status, {
+    'Content-Type': 'application/json; charset=utf-8',
+    'Content-Length': Buffer.byteLength(text),
+  });
+  res.end(text);
+}

@@ -16,16 +16,16 @@ import {
   checkExpectation,
   checkMessage,
   MAX_HEADER_BYTES,
-  MAX_TARGET_LENGTH,
   MAX_HEADERS,
+  MAX_TARGET_LENGTH,
   targetNotNormalized,
 } from '../shape.js';
 import { isTokenSelf, type TokenSelfHandler } from './token-self.js';
 import { refuseUnreadable } from './unreadable.js';
 import type { Upgrades } from '../proxy/upgrades.js';
-import { serveWithoutUpgrade } from './without-upgrade.js';
+import type { Socket } from 'node:net';
 
-export interface ServerOptions {
+interface ServerOptions {
   /** Null if this listener does not serve /v1. */
   proxy: Pick<Proxy, 'handles' | 'handle' | 'refuse' | 'recordUnreadable'> | null;
   /** How requests outside of /v1 are refused; null without a proxy. */
@@ -164,4 +164,24 @@ function urgencyOf({ url = '' }: IncomingMessage, proxy: Pick<Proxy, 'handles'> 
 function answerOptions(req: IncomingMessage, res: ServerResponse, settings: CorsSettings): void {
   res.writeHead(204, { 'X-Request-ID': requestIdOf(req.headers['x-request-id']), ...preflightFields(settings, req) });
   res.end();
+}
+
+/**
+ * Serves a request as if it had not asked for another protocol, as any server may (RFC 9110, 7.8). Some clients, such as Java's, request
+ * h2c with every first request, and continue in HTTP/1.1 when it is declined.
+ *
+ * Node passes on either all upgrades or none; if it ignored this one itself, it would lose the bytes that arrived with it. So Node gets
+ * the connection back as a new one, with the request in front of those bytes and without `Upgrade`.
+ *
+ * @param rest the bytes that arrived after the head.
+ */
+function serveWithoutUpgrade(server: Server, req: IncomingMessage, socket: Socket, rest: Buffer): void {
+  const { method = '', url = '', httpVersion, rawHeaders } = req;
+  let head = `${method} ${url} HTTP/${httpVersion}\r\n`;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] ?? '';
+    if (name.toLowerCase() !== 'upgrade') head += `${name}: ${rawHeaders[i + 1] ?? ''}\r\n`;
+  }
+  socket.unshift(Buffer.concat([Buffer.from(`${head}\r\n`, 'latin1'), rest]));
+  server.emit('connection', socket);
 }

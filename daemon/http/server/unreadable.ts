@@ -5,8 +5,7 @@ import type { Duplex } from 'node:stream';
 import type { Clock, Log } from '../../core/ports.js';
 import { Refusal } from '../../core/refusal.js';
 import { requestIdOf } from '../credentials.js';
-import { type HttpSocket, cut, isLingering, linger, LINGER_MS } from '../connection-ends.js';
-import { type ForeignProtocol, foreignProtocolOf } from './foreign-protocol.js';
+import { cut, type HttpSocket, isLingering, linger, LINGER_MS } from '../connection-ends.js';
 import type { Intake } from './intake.js';
 import type { UnknownPathErrors } from './unknown-path.js';
 import { PAUSED_CODE, SMALL_CHUNKS_CODE } from './parser.js';
@@ -20,7 +19,7 @@ import type { Wording } from '../wording.js';
 
 type ParserError = NodeJS.ErrnoException & { rawPacket?: Buffer; bytesParsed?: number };
 
-export interface UnreadableOptions {
+interface UnreadableOptions {
   /** Null if this listener does not serve /v1. */
   proxy: Pick<Proxy, 'handles' | 'refuse' | 'recordUnreadable'> | null;
   unknownPathErrors: UnknownPathErrors | null;
@@ -151,4 +150,40 @@ function endWithProblem(
     'close',
     clock.after(LINGER_MS, () => socket.destroy()),
   );
+}
+
+/** Detects other protocols on a port of plain HTTP/1.1 by their first bytes. */
+
+interface ForeignProtocol {
+  protocol: string;
+  /** What is wrong and what to do; for the client and for the log. */
+  message: string;
+}
+
+const TLS: ForeignProtocol = {
+  protocol: 'TLS',
+  message:
+    'the client started a TLS handshake, but this port serves plain HTTP/1.1: use http:// in the base URL, or put a TLS proxy in front',
+};
+const HTTP_2: ForeignProtocol = {
+  protocol: 'HTTP/2',
+  message:
+    'the client started with HTTP/2, but this port serves HTTP/1.1: configure the client for HTTP/1.1, or put an HTTP/2 proxy in front',
+};
+
+// A TLS handshake record (22) of SSL 3.0 or TLS 1.x (3).
+const HANDSHAKE = 22;
+const MAJOR_VERSION = 3;
+
+/**
+ * @param code of the parser's error.
+ * @param last the last bytes read.
+ * @param isFirst whether these are the first bytes on the connection.
+ */
+function foreignProtocolOf(code: string | undefined, last: Buffer, isFirst: boolean): ForeignProtocol | null {
+  // The parser recognises the complete preface, also when it arrives in parts.
+  if (code === 'HPE_PAUSED_H2_UPGRADE') return HTTP_2;
+  if (!isFirst) return null;
+  if (last[0] === HANDSHAKE && (last.length === 1 || last[1] === MAJOR_VERSION)) return TLS;
+  return last.subarray(0, 14).toString('latin1') === 'PRI * HTTP/2.0' ? HTTP_2 : null;
 }
