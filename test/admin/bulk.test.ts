@@ -1,24 +1,19 @@
 /** Changes of many tokens at once: those that are selected, or all that match a filter. */
 import { expect } from 'chai';
 import type { WireProject } from '../../daemon/api/contract.js';
-import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../support/daemon.js';
+import { startDaemon } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
 import { auditOf } from '../support/management.js';
 import { makeTokens } from '../support/many-tokens.js';
-import { type Fields, type PageResult, TestBrowser } from './test-browser.js';
+import { adminForEachTest, type Fields, loggedIn, type PageResult } from './test-browser.js';
 
 describe('changes of many tokens in the Admin UI', () => {
-  let daemon: TestDaemon;
-  let browser: TestBrowser;
+  const { daemon, browser } = adminForEachTest();
   let project: WireProject;
 
   beforeEach(async () => {
-    daemon = await startDaemon();
     project = await daemon.createProject({ name: 'web' });
-    browser = new TestBrowser(daemon.managementUrl);
-    await browser.logIn(MANAGEMENT_TOKEN);
   });
-  afterEach(() => daemon.stop());
 
   const create = async (count: number, name: string) => {
     for (let i = 0; i < count; i++) await daemon.createToken(project.id, { name: `${name}-${i}` });
@@ -135,10 +130,10 @@ describe('changes of many tokens in the Admin UI', () => {
     this.timeout(30_000);
     await daemon.stop();
     await makeTokens(daemon.databasePath, 10_001);
-    daemon = await startDaemon({ dir: daemon.dir });
-    browser = new TestBrowser(daemon.managementUrl);
-    await browser.logIn(MANAGEMENT_TOKEN);
-    const { status, html } = await ask('');
+    const many = await startDaemon({ dir: daemon.dir });
+    const there = await loggedIn(many.managementUrl);
+    const { status, html } = await there.post('tokens/marked', { what: 'revoke', all: 'yes', query: '' });
+    await many.stop();
     expect(status).to.equal(400);
     expect(html).to.include('10,001 tokens match this filter, and up to 10,000 can be changed here');
   });

@@ -3,29 +3,23 @@ import { Readable } from 'node:stream';
 import { expect } from 'chai';
 import type { WireProject } from '../../daemon/api/contract.js';
 import { EventStreamParser, type ServerSentEvent } from '../../daemon/api/event-stream.js';
-import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../support/daemon.js';
+import { startDaemon } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
-import { type Provider, startProvider } from '../support/provider.js';
-import { type Fields, TestBrowser } from './test-browser.js';
+import { perTest } from '../support/per-test.js';
+import { startProvider } from '../support/provider.js';
+import { adminForEachTest, type Fields, loggedIn } from './test-browser.js';
 
 describe('the Events page of the Admin UI', () => {
-  let provider: Provider;
-  let daemon: TestDaemon;
-  let browser: TestBrowser;
+  const provider = perTest(startProvider);
+  const { daemon, browser } = adminForEachTest(() => ({ upstream: provider.url }));
   let project: WireProject;
   const streams: AbortController[] = [];
 
   beforeEach(async () => {
-    provider = await startProvider();
-    daemon = await startDaemon({ upstream: provider.url });
-    browser = new TestBrowser(daemon.managementUrl);
-    await browser.logIn(MANAGEMENT_TOKEN);
     project = await daemon.createProject({ name: 'web' });
   });
-  afterEach(async () => {
+  afterEach(() => {
     for (const stream of streams.splice(0)) stream.abort();
-    await daemon.stop();
-    await provider.stop();
   });
 
   /** Makes requests whose events are published when it resolves. */
@@ -107,8 +101,7 @@ describe('the Events page of the Admin UI', () => {
 
   it('explains how to turn events on', async () => {
     const own = await startDaemon({ env: { LLM_PROXY_EVENT_BUS: 'off' } });
-    const there = new TestBrowser(own.managementUrl);
-    await there.logIn(MANAGEMENT_TOKEN);
+    const there = await loggedIn(own.managementUrl);
     const { status, html } = await there.get('events');
     expect(status).to.equal(200);
     expect(html).to.include('Events are turned off').and.to.include('LLM_PROXY_EVENT_BUS=off');

@@ -2,30 +2,21 @@
 import { expect } from 'chai';
 import type { WireProject } from '../../daemon/api/contract.js';
 import { canary } from '../support/canaries.js';
-import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../support/daemon.js';
 import { lastAuditOf } from '../support/management.js';
-import { type Provider, replies, startProvider } from '../support/provider.js';
+import { perTest } from '../support/per-test.js';
+import { replies, startProvider } from '../support/provider.js';
 import { startAdminBefore } from './older-daemon.js';
-import { TestBrowser } from './test-browser.js';
+import { adminForEachTest, loggedIn } from './test-browser.js';
 
 const KEY = canary('upstream');
 
 describe('a key on a page of the Admin UI', () => {
-  let provider: Provider;
-  let daemon: TestDaemon;
-  let browser: TestBrowser;
+  const provider = perTest(startProvider);
+  const { daemon, browser } = adminForEachTest(() => ({ upstream: provider.url }));
   let project: WireProject;
 
   beforeEach(async () => {
-    provider = await startProvider();
-    daemon = await startDaemon({ upstream: provider.url });
     project = await daemon.createProject({ name: 'web' });
-    browser = new TestBrowser(daemon.managementUrl);
-    await browser.logIn(MANAGEMENT_TOKEN);
-  });
-  afterEach(async () => {
-    await daemon.stop();
-    await provider.stop();
   });
 
   const projects = async () => (await daemon.manage('GET', '/manage/projects')).body as WireProject[];
@@ -99,8 +90,7 @@ describe('a key on a page of the Admin UI', () => {
     const unsure = await browser.follow(browser.post('projects/new', CREATE));
     expect(unsure.html).to.include('Project created. The provider could not confirm the key.');
     const before = await startAdminBefore(daemon, { unknownFields: ['check_key'] });
-    const there = new TestBrowser(before.url);
-    await there.logIn(MANAGEMENT_TOKEN);
+    const there = await loggedIn(before.url);
     const stored = await there.follow(there.post('projects/new', { ...CREATE, name: 'other' }));
     expect(stored.html).to.include('The key was not checked: the daemon is of an earlier release.');
     await before.stop();

@@ -3,25 +3,20 @@ import { expect } from 'chai';
 import { mkdirSync, renameSync } from 'node:fs';
 import type { WireProject } from '../../daemon/api/contract.js';
 import { allCopied, changesFile } from '../support/audit-files.js';
-import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../support/daemon.js';
+import { MANAGEMENT_TOKEN, startDaemon } from '../support/daemon.js';
 import { TestClock } from '../support/clock.js';
 import { eventually } from '../support/eventually.js';
 import { auditOf } from '../support/management.js';
 import { json, startProvider } from '../support/provider.js';
-import { TestBrowser } from './test-browser.js';
+import { adminForEachTest, loggedIn, TestBrowser } from './test-browser.js';
 
 describe('the pages of the Admin UI', () => {
-  let daemon: TestDaemon;
-  let browser: TestBrowser;
+  const { daemon, browser } = adminForEachTest();
   let project: WireProject;
 
   beforeEach(async () => {
-    daemon = await startDaemon();
     project = await daemon.createProject({ name: 'web' });
-    browser = new TestBrowser(daemon.managementUrl);
-    await browser.logIn(MANAGEMENT_TOKEN);
   });
-  afterEach(() => daemon.stop());
 
   /** Sends a form in which fields can be repeated. */
   const send = (to: string, fields: string[][]) => {
@@ -138,8 +133,7 @@ describe('the pages of the Admin UI', () => {
       const provider = await startProvider();
       const cached = await startDaemon({ upstream: provider.url });
       const { token } = await cached.createToken((await cached.createProject()).id, { name: 'cached' });
-      const there = new TestBrowser(cached.managementUrl);
-      await there.logIn(MANAGEMENT_TOKEN);
+      const there = await loggedIn(cached.managementUrl);
       const shown = async () => {
         await (await cached.call(token, '/v1/chat/completions', { method: 'POST', body: '{}' })).text();
         cached.daemon.completions.flush();
@@ -299,8 +293,7 @@ describe('the pages of the Admin UI', () => {
   it('show the port for clients if the Admin UI has a separate port', async () => {
     const own = await startDaemon({ env: { MANAGEMENT_LISTEN_ADDR: '127.0.0.1:0', LISTEN_ADDR: '127.0.0.1:18473' } });
     const { id } = await own.createProject();
-    const there = new TestBrowser(own.managementUrl);
-    await there.logIn(MANAGEMENT_TOKEN);
+    const there = await loggedIn(own.managementUrl);
     const seen = await there.follow(there.post('tokens/new', { project_id: id, duration: '1', unit: 'hours' }));
     expect(seen.html).to.include('export OPENAI_BASE_URL=&#x27;http://127.0.0.1:18473/v1&#x27;');
     await own.stop();
@@ -327,8 +320,7 @@ describe('the pages of the Admin UI', () => {
     await provider.stop();
     for (let i = 0; i < 3; i++) await (await used.call(token)).text();
     used.daemon.completions.flush();
-    const there = new TestBrowser(used.managementUrl);
-    await there.logIn(MANAGEMENT_TOKEN);
+    const there = await loggedIn(used.managementUrl);
     const { html } = await there.get();
     const charts = [...html.matchAll(/<figure[^]*?<\/figure>/g)].map(([chart]) => ({
       title: /<strong>([^<]*)</.exec(chart)?.[1],

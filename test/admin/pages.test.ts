@@ -2,23 +2,15 @@
 import { expect } from 'chai';
 import type { WireProject, WireToken } from '../../daemon/api/contract.js';
 import { canary } from '../support/canaries.js';
-import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../support/daemon.js';
+import { MANAGEMENT_TOKEN, startDaemon } from '../support/daemon.js';
 import { auditOf, lastAuditOf, write } from '../support/management.js';
 import { eventually } from '../support/eventually.js';
-import { TestBrowser } from './test-browser.js';
+import { adminForEachTest, loggedIn, TestBrowser } from './test-browser.js';
 
 const MISSING = '00000000-0000-4000-8000-000000000000';
 
 describe('the pages of the Admin UI', () => {
-  let daemon: TestDaemon;
-  let browser: TestBrowser;
-
-  beforeEach(async () => {
-    daemon = await startDaemon({ env: { HTTP_CACHE_ENABLED: 'true' } });
-    browser = new TestBrowser(daemon.managementUrl);
-    await browser.logIn(MANAGEMENT_TOKEN);
-  });
-  afterEach(() => daemon.stop());
+  const { daemon, browser } = adminForEachTest(() => ({ env: { HTTP_CACHE_ENABLED: 'true' } }));
 
   const idIn = (to: string | null) => /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/.exec(to ?? '')?.[0] ?? '';
   const cookieWithSecret = () => browser.cookies.get('llmp-admin-secret');
@@ -44,8 +36,7 @@ describe('the pages of the Admin UI', () => {
 
     it('explain how to turn on the cache', async () => {
       const own = await startDaemon();
-      const there = new TestBrowser(own.managementUrl);
-      await there.logIn(MANAGEMENT_TOKEN);
+      const there = await loggedIn(own.managementUrl);
       const { html } = await there.get('cache');
       expect(html).to.include('The cache is off').and.to.include('HTTP_CACHE_ENABLED=true').and.not.to.include('Purge');
       await own.stop();

@@ -2,33 +2,23 @@
 import { expect } from 'chai';
 import type { WireProject } from '../../daemon/api/contract.js';
 import { canary } from '../support/canaries.js';
-import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon, UPSTREAM_KEY } from '../support/daemon.js';
-import { type Provider, replies, startProvider } from '../support/provider.js';
+import { UPSTREAM_KEY } from '../support/daemon.js';
+import { perTest } from '../support/per-test.js';
+import { replies, startProvider } from '../support/provider.js';
 import { startAdminBefore } from './older-daemon.js';
-import { TestBrowser } from './test-browser.js';
+import { adminForEachTest, loggedIn } from './test-browser.js';
 
 const KEY = canary('upstream');
 const DEFAULT = { provider: 'default', base_url: '', auth: 'bearer' };
 
 describe('the provider of a project in the Admin UI', () => {
-  let provider: Provider;
-  let other: Provider;
-  let daemon: TestDaemon;
-  let browser: TestBrowser;
+  const provider = perTest(startProvider);
+  const other = perTest(startProvider);
+  const { daemon, browser } = adminForEachTest(() => ({ upstream: provider.url }));
   let project: WireProject;
 
   beforeEach(async () => {
-    provider = await startProvider();
-    other = await startProvider();
-    daemon = await startDaemon({ upstream: provider.url });
     project = await daemon.createProject({ name: 'web' });
-    browser = new TestBrowser(daemon.managementUrl);
-    await browser.logIn(MANAGEMENT_TOKEN);
-  });
-  afterEach(async () => {
-    await daemon.stop();
-    await provider.stop();
-    await other.stop();
   });
 
   const upstreamOf = async (name: string) => {
@@ -176,8 +166,7 @@ describe('the provider of a project in the Admin UI', () => {
   it('is explained before a daemon of an earlier release', async () => {
     const release = { unknownFields: ['upstream_base_url', 'upstream_auth'], unknownPath: /\/check$/ };
     const before = await startAdminBefore(daemon, release);
-    const there = new TestBrowser(before.url);
-    await there.logIn(MANAGEMENT_TOKEN);
+    const there = await loggedIn(before.url);
     const form = { name: 'shop', api_key: KEY, ...DEFAULT };
     const refused = await there.post('projects/new', { ...form, provider: 'groq' });
     expect(refused.status).to.equal(400);

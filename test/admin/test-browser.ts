@@ -1,6 +1,8 @@
 /** A minimal browser without scripts: it stores cookies by path, sends forms, and returns the responses. */
 import { request } from 'node:http';
+import { MANAGEMENT_TOKEN, type TestDaemon, type TestDaemonOptions, startDaemon } from '../support/daemon.js';
 import { inspect } from '../support/leaks.js';
+import { perTest } from '../support/per-test.js';
 
 export interface PageResult {
   status: number;
@@ -124,4 +126,20 @@ export class TestBrowser {
     if (/; Max-Age=0;/.test(set)) this.cookies.delete(name);
     else this.cookies.set(name, { value, path });
   }
+}
+
+/** A browser in which an operator has logged in. */
+export async function loggedIn(url: string, options?: TestBrowserOptions): Promise<TestBrowser> {
+  const browser = new TestBrowser(url, options);
+  await browser.logIn(MANAGEMENT_TOKEN);
+  return browser;
+}
+
+/** A daemon for each test, and such a browser. @param options of the daemon, asked for when it starts. */
+export function adminForEachTest(options: () => TestDaemonOptions = () => ({})): {
+  daemon: TestDaemon;
+  browser: TestBrowser;
+} {
+  const daemon = perTest(() => startDaemon(options()));
+  return { daemon, browser: perTest(() => loggedIn(daemon.managementUrl)) };
 }

@@ -1,26 +1,18 @@
 /** What tests use is set up and stopped by hooks; a test uses it as if it were a constant. */
 
-interface Stoppable {
-  stop(): unknown;
-}
+/** Made before each test of the suite in which this is called, and stopped after it if it can be. @returns the current one at any time. */
+export const perTest = <T extends object>(start: () => T | Promise<T>): T => managed(start, beforeEach, afterEach);
 
-/** Started before each test of the suite in which this is called, and stopped after it. @returns the current one at any time. */
-export const perTest = <T extends Stoppable>(start: () => T | Promise<T>): T => managed(start, beforeEach, afterEach);
+/** Made once for all tests of the suite in which this is called. */
+export const perSuite = <T extends object>(start: () => T | Promise<T>): T => managed(start, before, after);
 
-/** Started once for all tests of the suite in which this is called. */
-export const perSuite = <T extends Stoppable>(start: () => T | Promise<T>): T => managed(start, before, after);
-
-function managed<T extends Stoppable>(
-  start: () => T | Promise<T>,
-  begin: Mocha.HookFunction,
-  end: Mocha.HookFunction,
-): T {
+function managed<T extends object>(start: () => T | Promise<T>, begin: Mocha.HookFunction, end: Mocha.HookFunction): T {
   let current: T | undefined;
   begin(async () => {
     current = await start();
   });
   end(async () => {
-    await current?.stop();
+    await (current as { stop?: () => unknown } | undefined)?.stop?.();
     current = undefined;
   });
   const now = () => {
