@@ -8,7 +8,6 @@ import { Box, type DOMElement, type Instance, render } from 'ink';
 import { Component, createRef, type ReactNode } from 'react';
 import { App } from './app.js';
 import { paint } from './paint.js';
-import { painted } from './parts/painted.js';
 import { stylesOf } from './parts/skins.js';
 import type { State } from './state/state.js';
 
@@ -65,8 +64,7 @@ export class Renderer {
     );
     if (this.#failure) throw this.#failure.error;
     if (!this.#root.current) throw new Error('Ink has laid out nothing');
-    const styles = stylesOf(state);
-    return paint(this.#root.current, size.columns, size.rows).map((line) => painted(line, styles, look.ascii));
+    return paint(this.#root.current, { size, styles: stylesOf(state), ascii: look.ascii });
   }
 
   #layOut(tree: ReactNode): void {

@@ -1,20 +1,18 @@
 import { inspect } from 'node:util';
 import { expect } from 'chai';
-import { type ResponseInfo, conditionalFetch } from '../../tui/effects/conditional-fetch.js';
+import { conditionalFetch } from '../../tui/effects/conditional-fetch.js';
 
 const LIST = 'http://127.0.0.1:8080/manage/tokens?limit=100';
 
 describe('conditional fetch', () => {
   let requests: { url: string; init: RequestInit; ifNoneMatch: string | null }[];
   let answer: (request: { url: string; ifNoneMatch: string | null }) => Response;
-  let told: ResponseInfo[];
-  let now: number;
+  let told: Response[];
 
   /** A server whose responses do not change, unless a test changes them. */
   beforeEach(() => {
     requests = [];
     told = [];
-    now = 1_800_000_000_000;
     answer = ({ url, ifNoneMatch }) => {
       const etag = `"${url}"`;
       const headers = { etag, 'x-total-count': '1', date: 'Fri, 15 Jan 2027 08:00:00 GMT' };
@@ -28,13 +26,10 @@ describe('conditional fetch', () => {
       const url = String(input);
       const request = { url, init, ifNoneMatch: new Headers(init.headers).get('if-none-match') };
       requests.push(request);
-      now += 7;
       return Promise.resolve(answer(request));
     };
-    const clock = { now: () => now, monotonic: () => now };
     return conditionalFetch({
       fetch: server,
-      clock,
       onResponse: (answered) => void told.push(answered),
       ...limits,
     });
@@ -75,20 +70,12 @@ describe('conditional fetch', () => {
     ]);
   });
 
-  it('reports the time, date, duration and status of each response', async () => {
+  it('reports each response of the daemon', async () => {
     const ask = opened();
     await ask(LIST);
     await ask(LIST);
     await ask(LIST, { method: 'POST' });
-    const dateMs = Date.parse('2027-01-15T08:00:00Z');
-    expect(told).to.deep.equal([
-      { atMs: 1_800_000_000_007, dateMs, status: 200, notModified: false, durationMs: 7 },
-      { atMs: 1_800_000_000_014, dateMs, status: 304, notModified: true, durationMs: 7 },
-      { atMs: 1_800_000_000_021, dateMs, status: 200, notModified: false, durationMs: 7 },
-    ]);
-    answer = () => new Response('no', { status: 503 });
-    await ask(LIST);
-    expect(told.at(-1)).to.include({ status: 503, dateMs: null, notModified: false });
+    expect(told.map(({ status }) => status)).to.deep.equal([200, 304, 200]);
   });
 
   it('does not store an error, and drops the response that it replaces', async () => {

@@ -2,13 +2,12 @@
 import { keyOf } from '../keys/press.js';
 import { bar } from '../parts/charts.js';
 import { edited } from '../parts/editing.js';
-import { duration, exact } from '../../daemon/api/formats.js';
+import { duration, exact, NOT_REPORTED } from '../../daemon/api/formats.js';
 import { Ends, GAP } from '../parts/ends.js';
 import { clockTime, rate } from '../parts/figures.js';
 import type { Role } from '../parts/roles.js';
 import { cut, type Piece, strip, type Strip, text, widthOf } from '../parts/strip.js';
 import { SKEW_WARNING_MS } from '../state/connection.js';
-import { NOT_REPORTED } from '../../daemon/api/formats.js';
 import { nextReversal, UNDO_AT_ONCE_MS } from '../state/undo.js';
 import type { Prompt } from '../state/layers.js';
 import { isStoppable, layer, type Message, type State } from '../state/state.js';

@@ -1,5 +1,8 @@
 /** Runs effects and dispatches their results as actions. */
 import { setMaxListeners } from 'node:events';
+import { writeFile } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { EXIT, Failure } from '../../console/failure.js';
 import { reportedUser } from '../../console/reported-user.js';
@@ -21,7 +24,6 @@ import { applyChange } from './apply-change.js';
 import { conditionalFetch } from './conditional-fetch.js';
 import { failureFrom } from './failure.js';
 import { StreamFollower } from './stream-follower.js';
-import { writeSecret } from './write-secret.js';
 
 /** A daemon and the client options for it. */
 export interface Connected {
@@ -50,7 +52,6 @@ export interface RunnerOptions {
   quit: (code: number) => void;
 }
 
-const CLOCK = { now: () => Date.now(), monotonic: () => performance.now() };
 /** Limits how often progress is reported. */
 const PROGRESS_EVERY_MS = 100;
 
@@ -199,9 +200,9 @@ class DaemonSession {
     this.#failureOf = (error) => failureFrom(error, target.server);
     const fetch = conditionalFetch({
       fetch: client.fetch,
-      clock: CLOCK,
-      onResponse: ({ atMs, dateMs }) => {
-        this.#act({ on: 'heard', skewMs: dateMs === null ? null : dateMs - atMs });
+      onResponse: ({ headers }) => {
+        const dateMs = Date.parse(headers.get('date') ?? '');
+        this.#act({ on: 'heard', skewMs: Number.isNaN(dateMs) ? null : dateMs - Date.now() });
       },
     });
     this.#clientOptions = {
@@ -272,7 +273,7 @@ class DaemonSession {
   }
 
   #progress(words: string, done: number, of: number): void {
-    const nowMs = CLOCK.monotonic();
+    const nowMs = performance.now();
     if (nowMs - this.#progressMs < PROGRESS_EVERY_MS) return;
     this.#progressMs = nowMs;
     this.#act({ on: 'progress', words, done, of });
@@ -282,3 +283,15 @@ class DaemonSession {
 /** Second safeguard for read-only contexts, in case a key binding lacks its own check. */
 const refuseChange = () =>
   Promise.reject(new Failure(EXIT.refused, 'read-only: nothing was sent', { code: 'context_readonly' }));
+
+/** Writes a secret to a new file that only this user can read. An existing file is not overwritten. @returns the action with the result. */
+async function writeSecret(secret: Secret, given: string): Promise<Action> {
+  const path = resolve(given.startsWith('~/') ? join(homedir(), given.slice(2)) : given);
+  try {
+    await writeFile(path, `${secret.reveal()}\n`, { flag: 'wx', mode: 0o600 });
+    return { on: 'written', path };
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    return { on: 'notWritten', path, why: code === 'EEXIST' ? 'the file already exists' : (code ?? 'failed') };
+  }
+}

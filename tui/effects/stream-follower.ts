@@ -1,10 +1,15 @@
 /** Follower of streams: opens the wanted streams, closes the others, and dispatches received items in batches, ten times a second. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { ManagementClient } from '../../daemon/api/client.js';
 import type { WireAuditRecord, WireEvent } from '../../daemon/api/contract.js';
 import type { Action, Failure, Stream, Streamed } from '../state/exchange.js';
-import { followUntilAborted } from './follow-until-aborted.js';
+import { followStream } from '../../daemon/api/follow-stream.js';
 
 const BATCH_MS = 100;
+
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  await sleep(ms, undefined, { signal }).catch(() => undefined);
+}
 
 export interface StreamFollowerOptions {
   client: ManagementClient;
@@ -61,6 +66,7 @@ export class StreamFollower {
     const { client, act } = this.#options;
     const options = {
       signal,
+      pause,
       onConnected() {
         act({ on: 'stream', of: stream.of, is: 'open', failure: null });
       },
@@ -72,7 +78,7 @@ export class StreamFollower {
       const onItem = (record: WireAuditRecord) => {
         this.#received({ of: 'audit', item: record }, signal);
       };
-      return followUntilAborted({
+      return followStream({
         ...options,
         onItem,
         open: (streamOptions) => client.auditStream(stream.query, streamOptions),
@@ -82,7 +88,7 @@ export class StreamFollower {
     const onItem = (event: WireEvent) => {
       this.#received({ of: stream.of === 'events' ? 'events' : 'tokenEvents', item: event }, signal);
     };
-    return followUntilAborted({ ...options, onItem, open: (streamOptions) => client.events(query, streamOptions) });
+    return followStream({ ...options, onItem, open: (streamOptions) => client.events(query, streamOptions) });
   }
 
   #lost(of: Stream['of'], error: unknown): void {

@@ -1,9 +1,9 @@
 /** Keys of the feeds: audit and events. */
 import { listCommand } from '../../console/query/command.js';
+import { termsOf } from '../../console/query/terms.js';
 import { REQUEST_EVENT_KIND } from '../../daemon/api/vocabulary.js';
 import { curlCommand } from '../state/curl-command.js';
 import { eventToggled, isLoading } from '../state/event-feed.js';
-import * as failures from '../state/failures.js';
 import * as feeds from '../state/feed.js';
 import { applied } from '../state/filtering.js';
 import * as navigation from '../state/navigation.js';
@@ -38,10 +38,10 @@ export const FEED_BINDINGS = named('logs', [
     keys: ['e'],
     on: ['events'],
     label: 'failures',
-    labelNow: (state) => (failures.isOnly(state.events.filter) ? 'all' : 'failures'),
+    labelNow: (state) => (isOnlyFailures(state.events.filter) ? 'all' : 'failures'),
     meaning: 'show only failed requests, or all events again',
     footer: 3,
-    run: (state) => applied(state, failures.toggled(state.events.filter)),
+    run: (state) => applied(state, failuresToggled(state.events.filter)),
   },
   {
     name: 'copy-events-command',
@@ -113,4 +113,19 @@ const idOfFeed = (state: State) => itemUnderCursor(state)?.request_id ?? itemUnd
 export function hasOpenDetail(state: State): boolean {
   const { screen } = view(state);
   return (screen === 'audit' ? state.audit.opened : screen === 'events' ? state.events.opened : null) !== null;
+}
+
+/** The filter for failed requests only, as a part of a filter line. */
+const ONLY_FAILURES = 'outcome:failed';
+
+const partOf = (filter: string) =>
+  termsOf(filter).find(({ at, length }) => filter.slice(at, at + length).toLowerCase() === ONLY_FAILURES);
+
+const isOnlyFailures = (filter: string): boolean => partOf(filter) !== undefined;
+
+/** Adds the part, or removes it. */
+function failuresToggled(filter: string): string {
+  const part = partOf(filter);
+  if (!part) return `${filter} ${ONLY_FAILURES}`.trim();
+  return `${filter.slice(0, part.at).trimEnd()} ${filter.slice(part.at + part.length).trimStart()}`.trim();
 }

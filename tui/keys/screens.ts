@@ -1,13 +1,39 @@
 /** Keys of all screens. If a key has two bindings on a screen, the one specific to the screen comes first and wins. */
-import type { NamedBinding } from './binding.js';
-import { CACHE_BINDINGS } from './cache.js';
+import * as forms from '../state/forms.js';
+import * as overview from '../state/overview.js';
+import { whyNoChange } from '../state/state.js';
+import { named, type NamedBinding } from './binding.js';
 import { EVERYWHERE_BINDINGS, MOVING_BINDINGS } from './everywhere.js';
 import { FEED_BINDINGS } from './feeds.js';
-import { OVERVIEW_BINDINGS } from './overview.js';
 import { PROJECT_BINDINGS } from './projects.js';
 import { TOKEN_BINDINGS } from './tokens.js';
 import { TOP_BINDINGS } from './top.js';
 import { VIEW_BINDINGS } from './views.js';
+
+const OVERVIEW_BINDINGS = named('overview', [
+  {
+    keys: ['enter', 'l', 'right'],
+    on: ['overview'],
+    label: 'open',
+    meaning: 'open the selected token, or the tokens in the selected state',
+    footer: 1,
+    whyDisabled: overview.whyNotOpened,
+    run: overview.openSelected,
+  },
+]);
+
+const CACHE_BINDINGS = named('cache', [
+  {
+    keys: ['x'],
+    on: ['cache'],
+    label: 'purge',
+    meaning: 'remove cached responses, after showing how many',
+    footer: 1,
+    whyDisabled: (state) =>
+      state.cache.cache?.backend === 'off' ? 'The cache is off (HTTP_CACHE_ENABLED)' : whyNoChange(state),
+    run: forms.purge,
+  },
+]);
 
 export const SCREEN_BINDINGS: readonly NamedBinding[] = [
   ...OVERVIEW_BINDINGS,

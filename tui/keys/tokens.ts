@@ -7,7 +7,7 @@ import { type State, type Transition, view, whyNoChange } from '../state/state.j
 import * as token from '../state/token.js';
 import * as tokens from '../state/tokens.js';
 import * as windows from '../state/window.js';
-import { issueAgain, whyNotAgain } from '../state/issue-again.js';
+import { issueAgain, whyNotAgain } from '../state/changes.js';
 import { firstKeyOf, firstOf, named } from './binding.js';
 import { showEvents } from './feeds.js';
 

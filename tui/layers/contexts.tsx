@@ -1,12 +1,11 @@
 /** List of contexts to switch to. */
 import { choiceLines } from '../parts/choice.js';
 import { isRole } from '../parts/roles.js';
-import { fitted, strip, type Strip, text } from '../parts/strip.js';
+import { fitted, strip, type Strip, text, wrapped } from '../parts/strip.js';
 import type { ContextChoice } from '../state/layers.js';
 import type { ContextSummary } from '../state/exchange.js';
 import { areaOf } from '../state/rows.js';
 import type { State } from '../state/state.js';
-import { wrapped } from '../parts/wrapped.js';
 import { AROUND, Panel } from './panel.js';
 
 const COLUMNS = 66;

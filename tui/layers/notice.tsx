@@ -1,6 +1,5 @@
 /** A notice: sentences to read. */
-import { strip, text } from '../parts/strip.js';
-import { wrapped } from '../parts/wrapped.js';
+import { strip, text, wrapped } from '../parts/strip.js';
 import type { Notice } from '../state/layers.js';
 import { areaOf } from '../state/rows.js';
 import type { State } from '../state/state.js';

@@ -6,12 +6,11 @@ import { bindingsOn } from '../keys/press.js';
 import { edited } from '../parts/editing.js';
 import { count } from '../parts/figures.js';
 import { EDGES } from '../parts/pane.js';
-import { joined, strip, type Strip, text, widthOf } from '../parts/strip.js';
+import { joined, strip, type Strip, text, widthOf, wrapped } from '../parts/strip.js';
 import { projectName } from '../state/projects.js';
 import type { Reveal } from '../state/layers.js';
 import { areaOf } from '../state/rows.js';
 import { daemonNow, type State } from '../state/state.js';
-import { wrapped } from '../parts/wrapped.js';
 import { AROUND, Panel } from './panel.js';
 
 const COLUMNS = 66;

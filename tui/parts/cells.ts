@@ -1,13 +1,12 @@
 /** Cells of lists: how the terminal UI shows each kind. */
 import { type Cell, type Named, type Tint, TREND_COLUMNS } from '../../console/columns/column.js';
 import { merged, sparkline } from '../../console/sparkline.js';
-import { shortId } from '../../console/views.js';
+import { shortId, stateShown, stateTint } from '../../console/views.js';
 import { bytes, relativeTime } from '../../daemon/api/formats.js';
 import { count, dateHour, dateTime, milliseconds, percent, shortTime } from './figures.js';
 import { withFound } from './found.js';
 import type { Role } from './roles.js';
-import { stateMark } from './state-mark.js';
-import { joined, strip, type Strip, text } from './strip.js';
+import { joined, type Piece, strip, type Strip, text } from './strip.js';
 
 const ROLES: Record<Tint, Role> = { green: 'good', red: 'bad', yellow: 'warning', dim: 'faint' };
 export const roleOf = (tint: Tint | undefined): Role => (tint ? ROLES[tint] : 'plain');
@@ -84,3 +83,6 @@ export function trend(
   const signs = sparkline(merged(history, columns));
   return strip(...signs.map((sign, at) => text(sign, (failed[at] ?? 0) > 0 ? 'bad' : 'accent')));
 }
+
+/** The state of a token or project: a sign and a word. @param state as sent by the daemon, which may be newer and have other states. */
+export const stateMark = (state: string): Piece => text(stateShown(state, { ascii: false }), roleOf(stateTint(state)));

@@ -1,7 +1,6 @@
 /** A list with a selected entry, scrolled so that the selected entry is visible. */
-import { fitted, strip, type Strip, widthOf } from './strip.js';
+import { fitted, strip, type Strip, widthOf, wrapped } from './strip.js';
 import { selected as bar } from './list.js';
-import { wrapped } from './wrapped.js';
 
 /** Entries of one line each. @param at index of the selected entry. */
 export const choiceLines = (entries: readonly Strip[], at: number, columns: number, rows: number): Strip[] =>

@@ -2,7 +2,7 @@
  * Columns of a list: which ones fit, and their widths. A width depends on all rows in memory and not only on the visible ones, so that
  * columns do not jump while scrolling.
  */
-import { blank, fitted, joined, type Strip, text, widthOf } from './strip.js';
+import { fitted, joined, strip, type Strip, text, widthOf } from './strip.js';
 
 export interface ListColumn<T> {
   title: string;
@@ -104,4 +104,7 @@ export function aligned(rows: readonly (readonly Strip[])[], widths: readonly nu
   );
 }
 
-export const indent = (line: Strip, columns = 1): Strip => [blank(columns), ...line];
+/** A line with a name and a value. */
+export function fact(name: string, value: Strip | string, width: number): Strip {
+  return strip(fitted([text(name, 'faint')], width), ' ', value);
+}

@@ -124,3 +124,14 @@ export function over(below: Strip, above: Strip, x: number): Strip {
   if (x >= width) return strip(below, x > width && blank(x - width), above);
   return [...slice(below, 0, x), ...above, ...slice(below, end, Math.max(end, width))];
 }
+
+/** Wraps text at spaces. A word longer than the line is left for the caller to cut. */
+export function wrapped(words: string, columns: number): string[] {
+  const lines: string[] = [];
+  for (const word of words.split(' ')) {
+    const last = lines.at(-1);
+    if (last !== undefined && text(`${last} ${word}`).width <= columns) lines[lines.length - 1] = `${last} ${word}`;
+    else lines.push(word);
+  }
+  return lines;
+}

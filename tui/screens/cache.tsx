@@ -2,7 +2,7 @@
 import type { WireCache } from '../../daemon/api/contract.js';
 import { keyOf } from '../keys/press.js';
 import { bar } from '../parts/charts.js';
-import { fact } from '../parts/facts.js';
+import { fact } from '../parts/columns.js';
 import { bytes, exact } from '../../daemon/api/formats.js';
 import { percent } from '../parts/figures.js';
 import { Drawing } from '../parts/drawing.js';

@@ -6,12 +6,11 @@ import { actorShown, bytes, exact, promptCacheShown } from '../../daemon/api/for
 import { whyFailed } from '../../daemon/api/request-outcome.js';
 import { keyOf } from '../keys/press.js';
 import { roleOf } from '../parts/cells.js';
-import { fact } from '../parts/facts.js';
+import { fact } from '../parts/columns.js';
 import { dateTime, milliseconds } from '../parts/figures.js';
 import { key } from '../parts/list.js';
 import type { Role } from '../parts/roles.js';
-import { strip, type Strip, text } from '../parts/strip.js';
-import { wrapped } from '../parts/wrapped.js';
+import { strip, type Strip, text, wrapped } from '../parts/strip.js';
 import type { State } from '../state/state.js';
 import { shownColumns, WIDE_COLUMNS } from './chosen-columns.js';
 import { FeedPane } from './feed.js';

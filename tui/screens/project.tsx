@@ -5,11 +5,10 @@ import { authTitle, missingUsageTitle, providerTitle } from '../../daemon/api/pr
 import { counted, exact, relativeTime } from '../../daemon/api/formats.js';
 import { beginsLate, gapsOf } from '../../daemon/api/top-words.js';
 import { bar } from '../parts/charts.js';
-import { trend } from '../parts/cells.js';
-import { fact } from '../parts/facts.js';
+import { stateMark, trend } from '../parts/cells.js';
+import { fact } from '../parts/columns.js';
 import { clockTime, count, dateTime, percent } from '../parts/figures.js';
 import { EmptyPane, ScrolledPane } from '../parts/pane.js';
-import { stateMark } from '../parts/state-mark.js';
 import { fitted, strip, type Strip, text } from '../parts/strip.js';
 import { busiestRows, linesAboveChanges, target } from '../state/project.js';
 import { detailColumns } from '../state/record-rows.js';

@@ -15,9 +15,8 @@ import {
   valueOf,
 } from './dialog.js';
 import type { ChangeRequest } from './exchange.js';
-import { keyIn } from './key-fields.js';
+import { keyIn, missingUsageIn, newUpstream, providerChange, setProviderForm } from './provider-forms.js';
 import { awaitsCheck, newProjectForm, setKeyForm } from './key-forms.js';
-import { missingUsageIn, newUpstream, providerChange, setProviderForm } from './provider-forms.js';
 import { above } from './navigation.js';
 import { ofContext } from './projects.js';
 import type { Dialog } from './layers.js';

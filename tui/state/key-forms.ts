@@ -2,8 +2,7 @@
 import type { WireProject } from '../../daemon/api/contract.js';
 import { dialogOf, reasonField, textField } from './dialog.js';
 import type { ChangeRequest } from './exchange.js';
-import { checkField, keyField } from './key-fields.js';
-import { missingUsageField, providerFields } from './provider-forms.js';
+import { checkField, keyField, missingUsageField, providerFields } from './provider-forms.js';
 import type { Dialog } from './layers.js';
 import { layer, type State, type Transition, withLayer } from './state.js';
 

@@ -1,4 +1,4 @@
-/** The provider of a project: its fields in forms, and the form that changes it. */
+/** The provider of a project and its key: their fields in forms, and the form that changes it. */
 import type { WireProject } from '../../daemon/api/contract.js';
 import {
   authTitle,
@@ -15,11 +15,11 @@ import {
   WITH_BASE_URL,
 } from '../../daemon/api/providers.js';
 import { type MissingUsage, MISSING_USAGES, UPSTREAM_AUTHS } from '../../daemon/api/vocabulary.js';
-import { choiceField, dialogOf, type Problem, reasonField, textField, valueOf } from './dialog.js';
-import type { ChangeRequest } from './exchange.js';
-import { checkField, keyField, keyIn } from './key-fields.js';
+import { choiceField, dialogOf, isOn, type Problem, reasonField, textField, toggleField, valueOf } from './dialog.js';
+import type { ChangeRequest, NewKey } from './exchange.js';
 import type { Dialog, Field } from './layers.js';
 import { lineOf } from './line.js';
+import { Secret } from './secret.js';
 
 /** @param before the project's provider; undefined for a new project. */
 export function providerFields(before?: ProjectUpstream): Field[] {
@@ -122,4 +122,21 @@ export function providerChange(dialog: Dialog, project: WireProject): ChangeRequ
   if (valueOf(dialog, "Provider's key").trim() === '') return { what: 'update-project', project, body };
   const key = keyIn(dialog);
   return 'words' in key ? key : { what: 'update-project', project, body, ...key };
+}
+
+/** The key becomes part of a header line. */
+const KEY = /^[\x21-\x7e]{1,512}$/;
+
+export const keyField = (hint = 'never shown again') =>
+  textField("Provider's key", { isSecret: true, hint, width: 40 });
+
+/** On, unless the operator turns it off. */
+export const checkField = () => toggleField('Check', true, 'with the provider, before the key is stored');
+
+export function keyIn(dialog: Dialog): { key: NewKey } | Problem {
+  const key = valueOf(dialog, "Provider's key").trim();
+  if (key === '') return { field: "Provider's key", words: "Enter the provider's key" };
+  return KEY.test(key)
+    ? { key: { secret: new Secret(key), isToCheck: isOn(dialog, 'Check') } }
+    : { field: "Provider's key", words: 'A key must be 1 to 512 visible ASCII characters without spaces' };
 }

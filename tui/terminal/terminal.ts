@@ -1,11 +1,10 @@
 import { type Capabilities, capabilitiesOf } from './capabilities.js';
-import { clipboardSequence } from './clipboard.js';
+import { clipboardSequence, intoTmuxBuffer } from './clipboard.js';
 import { Frames } from './frame.js';
 import type { Size, TerminalIo } from '../../console/terminal-io.js';
 import { type Input, KeyDecoder } from './keys.js';
 import { TerminalSession } from './session.js';
 import { Output } from './output.js';
-import { intoTmuxBuffer } from './tmux-buffer.js';
 
 /** A terminal in full screen: input, size and output. No other code accesses the terminal. */
 export interface Terminal {

@@ -1,10 +1,6 @@
 import { expect } from 'chai';
 import { ApiError, type StreamItem, type StreamOptions, Unreachable } from '../../daemon/api/client.js';
-import type { WireEvent } from '../../daemon/api/contract.js';
-import { ManagementClient } from '../../daemon/api/client.js';
-import { followUntilAborted } from '../../tui/effects/follow-until-aborted.js';
-import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../support/daemon.js';
-import { eventually } from '../support/eventually.js';
+import { followStream } from '../../daemon/api/follow-stream.js';
 
 const unreachable = () => new Unreachable('ECONNREFUSED');
 
@@ -37,7 +33,7 @@ describe('followed stream', () => {
 
   /** Follows until the script is finished. */
   function follow(acts: Act[], lastEventId?: string): Promise<void> {
-    return followUntilAborted<string>({
+    return followStream<string>({
       open(options) {
         places.push(options.lastEventId);
         const act = acts.shift();
@@ -110,7 +106,7 @@ describe('followed stream', () => {
   }
 
   it('ends with an error thrown by the consumer', async () => {
-    const failure = await followUntilAborted<string>({
+    const failure = await followStream<string>({
       open: gives('one'),
       onItem() {
         throw unreachable();
@@ -118,6 +114,7 @@ describe('followed stream', () => {
       onConnected: () => undefined,
       onLost: () => told.push('lost'),
       signal: leaving.signal,
+      pause: () => Promise.resolve(),
     }).catch((error: unknown) => error);
     expect(failure).to.be.instanceOf(Unreachable);
     expect(told).to.deep.equal([]);
@@ -127,57 +124,5 @@ describe('followed stream', () => {
     leaving.abort();
     await follow([gives('one')]);
     expect(places).to.deep.equal([]);
-  });
-
-  it('ends the pause after an abort', async () => {
-    const lost = new Promise<void>((resolve) => {
-      void followUntilAborted<string>({
-        open: failsWith(unreachable()),
-        onItem: () => undefined,
-        onConnected: () => undefined,
-        onLost: () => {
-          resolve();
-        },
-        signal: leaving.signal,
-      }).then(() => told.push('over'));
-    });
-    await lost;
-    leaving.abort();
-    await eventually('it is over', () => told.length === 1);
-  });
-
-  describe('of a real daemon', () => {
-    let daemon: TestDaemon;
-
-    before(async () => {
-      daemon = await startDaemon();
-    });
-    after(() => daemon.stop());
-
-    it('connects before the first item, and leaks nothing', async () => {
-      const client = new ManagementClient({
-        server: daemon.url,
-        managementToken: MANAGEMENT_TOKEN,
-        frontEnd: 'tui',
-        timeoutMs: 10_000,
-        fetch,
-      });
-      const kinds: string[] = [];
-      const following = followUntilAborted<WireEvent>({
-        open: (options) => client.events({}, options),
-        onItem: ({ kind }) => void kinds.push(kind),
-        onConnected: () => void told.push('connected'),
-        onLost: () => void told.push('lost'),
-        signal: leaving.signal,
-      });
-      await eventually('it is connected', () => told.length === 1);
-      await eventually('it is followed', () => daemon.daemon.streams.size === 1);
-      await daemon.createToken((await daemon.createProject()).id);
-      await eventually('it is told', () => kinds.includes('token.created'));
-      leaving.abort();
-      await following;
-      await eventually('it has gone', () => daemon.daemon.streams.size === 0);
-      expect(told).to.deep.equal(['connected']);
-    });
   });
 });
