@@ -17,7 +17,7 @@ import { NotifiedPeers } from '../core/top/top-peers.js';
 import { TopReports } from '../core/top/top-report.js';
 import { HourlyUsage } from '../core/usage.js';
 import { Readiness } from '../process/readiness.js';
-import { Startup, type StartupOptions } from '../process/startup.js';
+import { Startup, type StartupOptions } from './startup.js';
 import type { Crew } from '../store/ipc/crew.js';
 import type { PrimaryLink } from '../store/ipc/primary-link.js';
 import { localRateWindows } from '../store/memory/rate-windows.js';

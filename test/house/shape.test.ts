@@ -21,14 +21,7 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
     packages: ['express', 'undici', 'http-proxy', 'zod'],
   },
   'daemon/process': {
-    folders: [
-      'daemon/process',
-      'daemon/core',
-      'daemon/api/vocabulary',
-      'daemon/store/sql/failures',
-      'config',
-      'migrations',
-    ],
+    folders: ['daemon/process', 'daemon/core', 'daemon/api/vocabulary', 'config'],
     packages: ['winston'],
   },
   'daemon/ops': {

@@ -5,7 +5,7 @@ import { withTimeout } from '../core/with-timeout.js';
 import { type Clock, type Log, StoreRefused, StoreUnavailable } from '../core/ports.js';
 import { Refusal } from '../core/refusal.js';
 import { SingleRun } from '../core/single-run.js';
-import type { Readiness } from './readiness.js';
+import type { Readiness } from '../process/readiness.js';
 import { withStoreErrors } from '../store/sql/failures.js';
 
 const FIRST_RETRY_MS = 250;
