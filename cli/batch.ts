@@ -7,7 +7,7 @@ import { EXIT, Failure, failureOf, usage } from '../console/failure.js';
 import { checkedId, type Noun, wholeIdOf } from './ids.js';
 import { type Output } from './output.js';
 import type { View } from '../console/table.js';
-import { shortId } from '../console/views.js';
+import { shortId } from '../console/columns/cell-text.js';
 
 const CONCURRENCY = 8;
 // A larger batch prints one summary instead of one line per ID.

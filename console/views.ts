@@ -17,8 +17,6 @@ import { PROJECT_COLUMNS, PROJECT_FIELDS } from './columns/projects.js';
 import { TOKEN_COLUMNS, TOKEN_FIELDS } from './columns/tokens.js';
 import { tableColumns, type View } from './table.js';
 
-export { nameOr, shortId, stateShown, stateTint } from './columns/cell-text.js';
-
 const tokenColumns = tableColumns(TOKEN_COLUMNS);
 
 const tokenDetails: View<WireToken>['details'] = {

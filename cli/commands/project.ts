@@ -13,7 +13,8 @@ import { queryArgument, queryIn } from '../query.js';
 import { check } from './project-check.js';
 import { update } from './project-update.js';
 import { revokeTokensOf } from './revoke-all.js';
-import { projectView, shortId } from '../../console/views.js';
+import { shortId } from '../../console/columns/cell-text.js';
+import { projectView } from '../../console/views.js';
 
 const create = command({
   path: ['manage', 'project', 'create'],

@@ -9,7 +9,8 @@ import { EXIT, usage } from '../../console/failure.js';
 import { checkedId, wholeIdOf } from '../ids.js';
 import { listed } from '../listing.js';
 import { queryIn } from '../query.js';
-import { shortId, tokensRevokedView, tokenView } from '../../console/views.js';
+import { shortId } from '../../console/columns/cell-text.js';
+import { tokensRevokedView, tokenView } from '../../console/views.js';
 
 export async function revokeTokensOf(given: string, isDryRun: boolean, invocation: Invocation): Promise<number> {
   const { output } = invocation;

@@ -29,7 +29,7 @@ import {
   directAccess,
 } from '../set-up.js';
 import { SignalRelay } from '../signals.js';
-import { shortId } from '../../console/views.js';
+import { shortId } from '../../console/columns/cell-text.js';
 import { MAX_NAME_LENGTH } from '../../daemon/api/vocabulary.js';
 
 export const runCommand = command({

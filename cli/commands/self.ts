@@ -6,7 +6,7 @@ import { TOKEN_SELF_PATH, type TokenSelf } from '../../daemon/api/token-self.js'
 import { EXIT, Failure, usage } from '../../console/failure.js';
 import { span } from '../../console/span.js';
 import type { View } from '../../console/table.js';
-import { shortId, stateShown, stateTint } from '../../console/views.js';
+import { shortId, stateShown, stateTint } from '../../console/columns/cell-text.js';
 import { command, type Invocation } from '../command.js';
 import { connectionTo, type DaemonConnection } from '../connection/connection.js';
 import { tokenSelf } from '../connection/token-self.js';

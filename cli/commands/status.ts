@@ -9,7 +9,7 @@ import { flag } from '../option.js';
 import { EXIT, failureOf } from '../../console/failure.js';
 import type { Health } from '../connection/probes.js';
 import type { RenderOptions, View } from '../../console/table.js';
-import { stateShown } from '../../console/views.js';
+import { stateShown } from '../../console/columns/cell-text.js';
 
 /** Fields of the status that need a management token. */
 const FACTS = [

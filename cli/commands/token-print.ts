@@ -4,7 +4,7 @@ import { ApiError } from '../../daemon/api/client.js';
 import { isRetryable } from '../../daemon/api/follow-stream.js';
 import { EXIT, Failure, failureOf } from '../../console/failure.js';
 import type { View } from '../../console/table.js';
-import { shortId } from '../../console/views.js';
+import { shortId } from '../../console/columns/cell-text.js';
 import { command, type Invocation } from '../command.js';
 import { connectionTo } from '../connection/connection.js';
 import { tokenSelf } from '../connection/token-self.js';

@@ -1,5 +1,5 @@
 /** The first line: the daemon, the current view, and the state of the connection. */
-import { shortId } from '../../console/views.js';
+import { shortId } from '../../console/columns/cell-text.js';
 import { duration } from '../../daemon/api/formats.js';
 import { clockTime } from '../parts/figures.js';
 import { Ends, GAP } from '../parts/ends.js';

@@ -28,11 +28,12 @@ export function Columns({ state, choice }: { state: State; choice: ColumnChoice 
 }
 
 function line({ screen }: ColumnChoice, { id, isShown }: ColumnChoice['entries'][number]): Strip {
-  const what = columnsOf(screen).find((it) => it.id === id)?.what ?? '';
+  const { what, key } = columnsOf(screen).find((it) => it.id === id) ?? { what: '' };
   return strip(
     text(isShown ? '[x] ' : '[ ] ', isShown ? 'accent' : 'faint'),
     fitted([text(id.replaceAll('_', ' '), isShown ? 'plain' : 'faint')], NAME_COLUMNS),
     ' ',
     text(what, 'faint'),
+    key !== undefined && text(`  ${key}:`, 'key'),
   );
 }

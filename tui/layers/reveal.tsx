@@ -1,6 +1,6 @@
 /** The dialog with the secret of a new token, which is masked until it is revealed. */
 import { relativeTime } from '../../daemon/api/formats.js';
-import { shortId } from '../../console/views.js';
+import { shortId } from '../../console/columns/cell-text.js';
 import { keyShown } from '../keys/binding.js';
 import { bindingsOn } from '../keys/press.js';
 import { edited } from '../parts/editing.js';

@@ -1,7 +1,7 @@
 /** The audit screen: audit records, the newest at the bottom. */
 import { AUDIT_COLUMNS } from '../../console/columns/audit.js';
 import { subjectsOf } from '../../console/columns/column.js';
-import { shortId } from '../../console/views.js';
+import { shortId } from '../../console/columns/cell-text.js';
 import type { WireAuditRecord } from '../../daemon/api/contract.js';
 import { actorShown } from '../../daemon/api/formats.js';
 import { keyOf } from '../keys/press.js';

@@ -1,6 +1,6 @@
 /** The events screen: completed requests and changes. */
 import { EVENT_COLUMNS, requestTint } from '../../console/columns/events.js';
-import { shortId } from '../../console/views.js';
+import { shortId } from '../../console/columns/cell-text.js';
 import type { WireEvent, WireRequestEvent } from '../../daemon/api/contract.js';
 import { actorShown, bytes, exact, promptCacheShown } from '../../daemon/api/formats.js';
 import { whyFailed } from '../../daemon/api/request-outcome.js';

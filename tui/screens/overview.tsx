@@ -1,6 +1,6 @@
 /** The overview screen. */
 import { Box } from 'ink';
-import { shortId } from '../../console/views.js';
+import { shortId } from '../../console/columns/cell-text.js';
 import { TOKEN_STATES } from '../../daemon/api/vocabulary.js';
 import type { WireStatus, WireToken } from '../../daemon/api/contract.js';
 import { duration, exact, NOT_REPORTED, relativeTime } from '../../daemon/api/formats.js';

@@ -1,5 +1,5 @@
 /** The detail screen of a project. */
-import { shortId } from '../../console/views.js';
+import { shortId } from '../../console/columns/cell-text.js';
 import type { WireAuditRecord, WireProject, WireTop, WireTopRow } from '../../daemon/api/contract.js';
 import { authTitle, missingUsageTitle, providerTitle } from '../../daemon/api/providers.js';
 import { counted, exact, relativeTime } from '../../daemon/api/formats.js';

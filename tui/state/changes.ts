@@ -1,8 +1,8 @@
 /** Changes of tokens and projects, and the dialogs that confirm them. */
 import { visible } from '../../console/escape.js';
+import { shortId } from '../../console/columns/cell-text.js';
 import { spanShown } from '../../console/span.js';
 import { counted, exact, relativeTime } from '../../daemon/api/formats.js';
-import { shortId } from '../../console/views.js';
 import type { WireProject, WireToken } from '../../daemon/api/contract.js';
 import { confirmationOf, dialogOf, reasonField, textField } from './dialog.js';
 import type { ChangeRequest, Named, Reversal } from './exchange.js';

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import stringWidth from 'string-width';
 import { isShownBy } from '../../../console/columns/column.js';
+import { keysOf } from '../../../console/query/keys.js';
 import { COLUMNS, columnsOf } from '../../../tui/state/columns.js';
 import { NOTHING_SAVED, type Saved, SAVED_SCREENS, type SavedView } from '../../../tui/state/saved.js';
 import { layer } from '../../../tui/state/state.js';
@@ -30,7 +31,9 @@ describe('the columns of a list', () => {
       expect(new Set(ids).size).to.equal(ids.length);
       const all = withSaved({ columns: { [screen]: ids } }, { tab: screen, columns: 600 });
       expect(titles(all), ids.join()).to.have.length(ids.length);
-      for (const { id, what } of columnsOf(screen)) {
+      const keys = keysOf(screen, { projects: [] }).map(({ name }) => name);
+      for (const { id, what, key } of columnsOf(screen)) {
+        if (key !== undefined) expect(keys, id).to.include(key);
         expect(id).to.match(/^[a-z]+(?:_[a-z]+)*$/);
         expect(what).to.match(/^[^\s].*[^\s.]$/);
       }

@@ -4,7 +4,7 @@ import { fuzzyFound } from '../../../console/fuzzy.js';
 import { parseFilter, suggest, type Suggestion } from '../../../console/query/filter.js';
 import { topWords } from '../../../console/query/top-terms.js';
 import type { Completion, FilteredScreen } from '../../../console/query/types.js';
-import { shortId } from '../../../console/views.js';
+import { shortId } from '../../../console/columns/cell-text.js';
 import { PERIODS, PLURALS } from '../../../daemon/api/top-words.js';
 import { TOP_DIMENSIONS, TOP_WINDOWS, UUID_PATTERN } from '../../../daemon/api/vocabulary.js';
 import { applied, knownNames } from '../../state/filtering.js';
