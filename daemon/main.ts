@@ -157,11 +157,11 @@ interface Reloading {
   read: () => Loaded;
 }
 
-/** On SIGHUP reopens the audit files, reads the settings again, and applies the reloadable ones. If any setting is invalid, applies none. */
+/** On SIGHUP continues the audit file of changes at its path, reads the settings again, and applies the reloadable ones. If any setting is invalid, applies none. */
 function reloadOnHangUp({ starting, supervisor, log, inForce, read }: Reloading): void {
   const reload = (daemon: Daemon) => {
     supervisor?.reloading();
-    daemon.auditFiles.reopen();
+    daemon.auditFiles.wake();
     let fresh: Loaded;
     try {
       fresh = read();

@@ -3,7 +3,7 @@ import type { DatabaseAddress } from '../../config/database-url.js';
 import { SettingsError } from '../../config/settings.js';
 import { realClock } from '../process/clock.js';
 import type { CommittedRecord } from '../core/ports.js';
-import { type Anchor, rotatedEndsOf } from '../store/audit-file/chain.js';
+import { type Anchor, rotatedEndsOf } from '../store/audit-file/anchors.js';
 import { openDatabase } from '../store/databases.js';
 import { anchorsOf } from '../store/sql/anchors.js';
 import { forgedSeq, lastRecord, recordsAfter } from '../store/sql/audit.js';

@@ -5,10 +5,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { type Environment, loadPart, SettingsError } from '../../config/settings.js';
 import { readEnvFile } from '../../config/sources.js';
 import { BEGINNING } from '../store/audit-file/chain.js';
-import { firstLineOf, type FoundLine, linesIn, Unreadable } from '../store/audit-file/reading.js';
+import { firstLineOf, type FoundLine, linesIn, tailOf, Unreadable } from '../store/audit-file/lines.js';
 import { RecordCheck } from '../store/audit-file/record-check.js';
 import { allRotationsOf, compressionOf, isRotationOf } from '../store/audit-file/rotations.js';
-import { NotARegularFile, tailOf } from '../store/audit-file/tail.js';
 import { check, type Checked, type Fault } from '../store/audit-file/verification.js';
 import { type AuditReference, auditReferenceOf } from './audit-reference.js';
 import { VerificationError } from './verification-error.js';
@@ -18,8 +17,6 @@ export { VerificationError };
 export type { Fault };
 
 export interface AuditVerification extends Checked {
-  /** In the order of their lines. */
-  files: string[];
   /** Compressed files that were ignored, because the same file exists uncompressed. */
   ignored: string[];
   /** Whether the database had anchors to compare the files with. */
@@ -58,6 +55,11 @@ export async function verifyAudit(
   const reference = chain ? await auditReferenceOf(settings.database, chain, chain === changes) : null;
   try {
     return await verifyFiles(options, chain, reference);
+  } catch (error) {
+    const { code, path: file } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT') throw new VerificationError(EXIT.notFound, `${file} does not exist`, error);
+    if (code === 'EACCES') throw new VerificationError(EXIT.permission, `no permission to read ${file}`, error);
+    throw error;
   } finally {
     await reference?.close();
   }
@@ -70,81 +72,71 @@ async function verifyFiles(
   reference: AuditReference | null,
 ): Promise<AuditVerification> {
   const isLast = chain !== null && (given.length === 0 || given.some((file) => resolve(file) === chain));
-  if (isLast && reference?.records) await waitForCopiedRecords(chain, reference.records.last);
+  const lastRecord = isLast ? (reference?.records?.last ?? null) : null;
+  if (chain !== null && lastRecord !== null) await waitForCopiedRecords(chain, lastRecord);
   const { files, ignored } = readableFiles(given.length > 0 ? given : await existing(chain ?? ''));
-  const nothing = {
-    ...{ files, ignored, torn: [], first: null, last: null },
-    ...{ lines: 0, anchored: 0, isAnchored: false, isCompared: false },
-  };
-  let numbered: Numbered[];
-  try {
-    numbered = await inOrder(files);
-  } catch (error) {
-    if (error instanceof UnreadableFile) return { ...nothing, fault: error.fault(fromLine ?? 1) };
-    throw error;
-  }
-  if (given.length > 0) refuseTwoChains(numbered);
-  const isWhole = given.length === 0 && !ofUses;
-  const firstLine = fromLine ?? (isWhole ? 1 : (numbered[0]?.line ?? 1));
-  const task = { numbered, firstLine, isWhole: isWhole && fromLine === null, isLast, fromLine, reference };
-  const verification = await verifyLines(task);
-  const front = given.length === 0 && ofUses && fromLine === null ? frontFault(firstLine, reference) : null;
-  return { ...nothing, ...verification, files: numbered.map(({ file }) => file), fault: front ?? verification.fault };
-}
-
-interface Task {
-  numbered: readonly Numbered[];
-  firstLine: number;
-  isWhole: boolean;
-  isLast: boolean;
-  fromLine: number | null;
-  reference: AuditReference | null;
-}
-
-async function verifyLines({ numbered, firstLine, isWhole, isLast, fromLine, reference }: Task) {
   const anchors = reference?.anchors ?? [];
-  const front = anchors.find(({ line }) => line === firstLine - 1)?.head ?? null;
-  const before = firstLine === 1 ? BEGINNING.digest : front;
-  const records = reference?.records && new RecordCheck(reference.records.after, isWhole);
-  const read = () => linesFrom(numbered, fromLine);
-  let nextLine = firstLine;
-  const onLine = async (number: number, line: FoundLine) => {
-    nextLine = number + 1;
-    await records?.take(number, line);
-  };
+  let nextLine = fromLine ?? 1;
   try {
-    const checked = await check({ read, begins: firstLine, before, anchors, isToEnd: isLast, onLine });
+    const numbered = await inOrder(files);
+    if (given.length > 0) refuseTwoChains(numbered);
+    const isWhole = given.length === 0 && !ofUses;
+    const firstLine = fromLine ?? (isWhole ? 1 : (numbered[0]?.line ?? 1));
+    nextLine = firstLine;
+    const front = anchors.find(({ line }) => line === firstLine - 1)?.head ?? null;
+    const records = reference?.records && new RecordCheck(reference.records.after, isWhole && fromLine === null);
+    const checked = await check({
+      read: () => linesFrom(numbered, fromLine),
+      begins: firstLine,
+      before: firstLine === 1 ? BEGINNING.digest : front,
+      anchors,
+      isToEnd: isLast,
+      async onLine(number, line) {
+        nextLine = number + 1;
+        await records?.take(number, line);
+      },
+    });
     const isAnchored = checked.anchored > 0 || (front !== null && checked.lines > 0);
     const newest = anchors.at(-1);
     // The database has anchors of this file, but none for these lines: they may belong to another chain.
     const isUnknown = newest !== undefined && !isAnchored && newest.line < nextLine;
+    const isFrontKnown = given.length === 0 && ofUses && fromLine === null;
     const fault =
+      (isFrontKnown ? frontFault(firstLine, reference) : null) ??
       checked.fault ??
-      (isUnknown ? ({ kind: 'unanchored', line: firstLine, file: null, at: null } satisfies Fault) : null) ??
-      (await records?.fault(isLast ? (reference?.records?.last ?? null) : null, nextLine)) ??
+      (isUnknown ? faultAt('unanchored', firstLine) : null) ??
+      (await records?.fault(lastRecord, nextLine)) ??
       forged(reference, nextLine);
     // After a fault it only matters whether there were anchors at all.
     const isComparable = fault ? anchors.length > 0 : isAnchored;
-    return { ...checked, fault, isAnchored: isComparable, isCompared: records != null };
+    return { ...checked, ignored, fault, isAnchored: isComparable, isCompared: records != null };
   } catch (error) {
-    if (!(error instanceof UnreadableFile)) throw error;
-    return { fault: error.fault(nextLine) };
+    if (!(error instanceof Unreadable)) throw error;
+    const fault = { ...faultAt('unreadable', nextLine, error.message), file: error.file };
+    const nothing = { torn: [], first: null, last: null, lines: 0, anchored: 0, isAnchored: false, isCompared: false };
+    return { ...nothing, ignored, fault };
   }
 }
+
+/** A fault that no line shows. */
+const faultAt = (kind: Fault['kind'], line: number, detail?: string): Fault => ({
+  kind,
+  line,
+  file: null,
+  at: null,
+  ...(detail !== undefined && { detail }),
+});
 
 /** Reports a row in the database that no daemon has written. */
 function forged(reference: AuditReference | null, nextLine: number): Fault | null {
   const place = reference?.records?.forged ?? null;
-  return place === null
-    ? null
-    : { kind: 'missing_record', line: nextLine, file: null, at: null, detail: String(place) };
+  return place === null ? null : faultAt('missing_record', nextLine, String(place));
 }
 
 /** The daemon deletes the oldest use files, and the database records which: the remaining files must begin right after them. */
 function frontFault(firstLine: number, reference: AuditReference | null): Fault | null {
   const removed = reference?.ends[0]?.line;
-  if (removed === undefined || firstLine <= removed + 1) return null;
-  return { kind: 'removed', line: removed + 1, file: null, at: null };
+  return removed === undefined || firstLine <= removed + 1 ? null : faultAt('removed', removed + 1);
 }
 
 function chainOf(given: readonly string[], known: readonly (string | null | undefined)[]): string | null {
@@ -183,7 +175,8 @@ interface Numbered {
 }
 
 async function existing(path: string): Promise<string[]> {
-  const files = [...(await allRotationsOf(path)), ...(isThere(path) ? [path] : [])];
+  const isThere = lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+  const files = [...(await allRotationsOf(path)), ...(isThere ? [path] : [])];
   if (files.length > 0) return files;
   throw new VerificationError(EXIT.notFound, `audit file ${path} does not exist`);
 }
@@ -205,7 +198,7 @@ function readableFiles(found: readonly string[]): { files: string[]; ignored: st
 /** Sorts the files by the line numbers in them, independent of their names. */
 async function inOrder(files: readonly string[]): Promise<Numbered[]> {
   const numbered: Numbered[] = [];
-  for (const file of files) numbered.push({ file, line: await withFileErrors(file, firstLineOf(file)) });
+  for (const file of files) numbered.push({ file, line: await firstLineOf(file) });
   return numbered.sort((a, b) => (a.line ?? Infinity) - (b.line ?? Infinity));
 }
 
@@ -220,47 +213,9 @@ function refuseTwoChains(files: readonly Numbered[]): void {
 async function* linesFrom(files: readonly Numbered[], fromLine: number | null): AsyncGenerator<FoundLine> {
   let hasStarted = fromLine === null;
   for (const { file } of files) {
-    const lines = linesIn(file);
-    try {
-      for (;;) {
-        const next = await withFileErrors(file, lines.next());
-        if (next.done) break;
-        hasStarted ||= next.value.number !== null && next.value.number >= (fromLine ?? 1);
-        if (hasStarted) yield next.value;
-      }
-    } finally {
-      await lines.return(undefined);
+    for await (const line of linesIn(file)) {
+      hasStarted ||= line.number !== null && line.number >= (fromLine ?? 1);
+      if (hasStarted) yield line;
     }
   }
-}
-
-/** A file that has the name of an audit file, but is damaged or something else. It is reported as a finding. */
-class UnreadableFile extends Error {
-  readonly file: string;
-
-  constructor(file: string, cause: Error) {
-    super(cause.message, { cause });
-    this.file = file;
-  }
-
-  fault(line: number): Fault {
-    return { kind: 'unreadable', line, file: this.file, at: null, detail: this.message };
-  }
-}
-
-async function withFileErrors<T>(file: string, answer: Promise<T>): Promise<T> {
-  try {
-    return await answer;
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === 'ENOENT') throw new VerificationError(EXIT.notFound, `${file} does not exist`, error);
-    if (code === 'EACCES') throw new VerificationError(EXIT.permission, `no permission to read ${file}`, error);
-    if (error instanceof Unreadable || error instanceof NotARegularFile) throw new UnreadableFile(file, error);
-    if (code === 'ENXIO' || code === 'ELOOP') throw new UnreadableFile(file, error as Error);
-    throw error;
-  }
-}
-
-function isThere(path: string): boolean {
-  return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
 }

@@ -5,7 +5,7 @@ import type { Clock, Ledger, ClusterStore, RecordStore, StoreRefused, TokenLooku
 import { PathInUse } from './lock.js';
 import { ResourceStack } from './resource-stack.js';
 import { SqliteUnavailable } from './sqlite-available.js';
-import type { AnchorStore } from './audit-file/chain.js';
+import type { AnchorStore } from './audit-file/anchors.js';
 import { InvalidKeyFile, readOrCreateKeyFile, SecretBox } from './secrets.js';
 import { AttendedDatabase, type OnWaiting } from './sql/attended-database.js';
 import { SqlAnchors } from './sql/anchors.js';

@@ -191,7 +191,7 @@ describe('N: the audit files when they cannot be written', () => {
       await eventually('some are written', () => linesOf(path).length > 0);
       aside.push(`${path}.${4 - round}`);
       renameSync(path, aside.at(-1)!);
-      if (round % 2 === 0) daemon.daemon.auditFiles.reopen();
+      if (round % 2 === 0) daemon.daemon.auditFiles.wake();
       await creating;
     }
     await daemon.createToken(project.id);

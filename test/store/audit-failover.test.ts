@@ -45,7 +45,10 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
 
     it('while the daemon runs and while it is stopped: one marker, and every later record', async () => {
       const project = await daemon.createProject();
-      for (let n = 0; n < 4; n++) await daemon.createToken(project.id);
+      for (let n = 0; n < 2; n++) await daemon.createToken(project.id);
+      await allCopied(daemon);
+      await daemon.daemon.auditFiles.changes?.anchor();
+      for (let n = 0; n < 2; n++) await daemon.createToken(project.id);
       await allCopied(daemon);
       await lose(3);
       // As many as were lost, so that the sequence numbers alone do not reveal it.

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { createHash } from 'node:crypto';
-import { appendFileSync, existsSync, renameSync, truncateSync, statSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, readFileSync, renameSync, truncateSync, statSync, writeFileSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import type { WireProject } from '../../daemon/api/contract.js';
 import {
@@ -119,7 +119,7 @@ describe('the change log file', () => {
     });
   }
 
-  it('continues when a write has left the first line of a new file incomplete', async () => {
+  it('completes a line of which the disk took only the beginning, in a new file too', async () => {
     await copied(daemon);
     const path = changesFile(daemon);
     renameSync(path, `${path}.1`);
@@ -128,24 +128,40 @@ describe('the change log file', () => {
     await eventually('a write has failed', refuse.hasFailed);
     await advanceSlowly(daemon, 2);
     await allCopied(daemon);
-    const [torn, next] = rawLines(path);
-    expect(torn).to.have.length(20);
-    expect(JSON.parse(next!)).to.include({ action: 'token.create', line: 3, prev: sha256(torn!), seq: 2 });
+    expect(linesOf(path).map(({ line, seq }) => [line, seq])).to.deep.equal([[2, 2]]);
+    expectChained([`${path}.1`, path]);
+    expect((await daemon.manage('GET', '/ready')).body).to.have.deep.property('degraded', []);
+  });
+
+  it('removes the beginning of a line from a file that was renamed meanwhile, and writes the line to the new one', async () => {
+    await copied(daemon);
+    const path = changesFile(daemon);
+    const refuse = await writesOnce(20);
+    await daemon.createToken(project.id);
+    await eventually('a write has failed', refuse.hasFailed);
+    renameSync(path, `${path}.1`);
+    await advanceSlowly(daemon, 2);
+    await allCopied(daemon);
+    expectChained([`${path}.1`, path]);
+    expect(linesOf(path)).to.have.length(1);
+    expect(readFileSync(`${path}.1`, 'utf8').endsWith('}\n')).to.equal(true);
     expect((await daemon.manage('GET', '/ready')).body).to.have.deep.property('degraded', []);
   });
 
   /** The next write to any file writes only this many bytes; then the disk is full. */
   async function writesOnce(bytes: number): Promise<{ hasFailed: () => boolean }> {
-    const any = await open(changesFile(daemon).concat('.1'));
+    const any = await open(daemon.databasePath);
     const shared = Object.getPrototypeOf(any) as { write: (piece: Buffer) => Promise<unknown> };
     await any.close();
     const { write } = shared;
     let hasFailed = false;
     shared.write = async function (this: FileHandle, piece: Buffer) {
-      shared.write = write;
-      await write.call(this, piece.subarray(0, bytes));
-      hasFailed = true;
-      throw Object.assign(new Error('no space left on device'), { code: 'ENOSPC' });
+      shared.write = () => {
+        shared.write = write;
+        hasFailed = true;
+        return Promise.reject(Object.assign(new Error('no space left on device'), { code: 'ENOSPC' }));
+      };
+      return write.call(this, piece.subarray(0, bytes));
     };
     return { hasFailed: () => hasFailed };
   }

@@ -366,7 +366,7 @@ describe('audit files that someone else writes to', () => {
     it('its own file, moved away and back, is continued without an error', async () => {
       renameSync(path, `${path}.away`);
       renameSync(`${path}.away`, path);
-      daemon.daemon.auditFiles.reopen();
+      daemon.daemon.auditFiles.wake();
       await daemon.createToken(project.id);
       await copied(daemon);
       expect(await degraded()).to.equal(false);

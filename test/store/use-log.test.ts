@@ -14,7 +14,8 @@ describe('the log of uses', () => {
     const written: number[] = [];
     const file = {
       head: BEGINNING,
-      bytesLeft: Infinity,
+      maxBytes: Infinity,
+      bytesWaiting: 0,
       whyFailing: null,
       ready: () => Promise.resolve(),
       recovered: () => undefined,

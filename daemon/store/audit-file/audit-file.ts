@@ -2,15 +2,14 @@
  * Append-only audit file. Existing logging libraries lose records on exit and do not report a full disk, hence our own.
  *
  * **Checked writes.** A short write is continued, a failed write is reported, and lines count as written after fdatasync. After a
- * failure the file is opened again, and its end determines where the chain continues: a torn line is ended with a newline and stays
- * in the chain.
+ * failure the file stays where it was: the next attempt writes the rest.
  *
  * **Hung disks.** A disk may neither complete nor refuse a write. No request waits for one. After `HUNG_MS` the file counts as
  * failing, and no other call is made until the pending one returns, because each call occupies one of the few threads that Node.js
  * has for files and for SQLite.
  *
- * **Moved files.** The path is checked before each batch. If another file or none is there (logrotate), or after SIGHUP, the lines
- * go to the file at the path, chained to the last line of the previous file.
+ * **Moved files.** The path is checked before each batch. If another file or none is there (logrotate), the lines go to the file at
+ * the path, chained to the last line of the previous file.
  *
  * **Tampering.** A file that is not new and does not end where our chain does was replaced or changed by someone else. The chain
  * continues from our own last line, never from a foreign one. A marker in the chain records this, the last known line is anchored
@@ -20,37 +19,24 @@ import { type FileHandle, mkdir, open, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { type Clock, type Log, StoreUnavailable } from '../../core/ports.js';
 import { lockInode, lockPath, PathInUse, withoutLinks } from '../lock.js';
-import { type Anchor, BEGINNING, chainLines, type Head } from './chain.js';
-import {
-  type FailedWrite,
-  tailAfter,
-  type Continuation,
-  continueAtStart,
-  continueAfter,
-  type TamperingAction,
-  writtenPart,
-} from './continuation.js';
-import { fieldsOfMarker } from './marker.js';
-import { rotate, rotationsOf } from './rotations.js';
-import { NotARegularFile } from './tail.js';
-import { writeAllSync, WriteFailed, writeWhole } from './writing.js';
+import { type AnchorStore, AnchorWriter } from './anchors.js';
+import { BEGINNING, chainLines, type Head, type Tail } from './chain.js';
+import { type Continuation, continueAfter, continueAtStart } from './continuation.js';
+import { HangWatch, HUNG_MS, writeAllSync } from './disk.js';
+import { fieldsOfMarker, type Marker } from './fields.js';
+import { rotate } from './rotations.js';
+import { NotARegularFile } from './lines.js';
 
-export const HUNG_MS = 5_000;
-const WATCH_EVERY_MS = 500;
+const ANCHOR_EVERY_MS = 60_000;
 
 export interface AuditFileOptions {
   /** Absolute path. */
   path: string;
+  anchors: AnchorStore;
   clock: Clock;
   log: Log;
-  /** The last anchor of the chain, needed when no file shows it. May reject with `StoreUnavailable`. */
-  lastAnchor: () => Promise<Anchor | null>;
   /** Null if another program rotates the file, or none. */
   rotation: { maxBytes: number; maxFiles: number } | null;
-  /** Called before the file is rotated, while `head` is still its last line. */
-  onRotated?: () => void;
-  /** Called when the file is not the one that was written, while `head` is still the last known line. */
-  onDoubt?: () => void;
 }
 
 /** Identifies a file on a disk under any name. */
@@ -59,49 +45,70 @@ interface Identity {
   ino: bigint;
 }
 
+/** Lines that are not written completely yet. */
+interface Batch {
+  bytes: Buffer;
+  /** How many of them are in the file. */
+  written: number;
+  /** The end of the chain after these lines. */
+  end: Tail;
+}
+
 export class AuditFile {
   readonly #options: AuditFileOptions;
+  readonly #anchors: AnchorWriter;
+  readonly #disk: HangWatch;
   #handle: FileHandle | null = null;
   #identity: Identity | null = null;
   /** Not a pipe or a device. */
   #isRegular = false;
+  /** Without the batch. */
   #size = 0;
-  #head: Head | null = null;
-  #seq: number | null = null;
-  #isReopening = false;
-  /** Another program has changed the size of the file. */
-  #isAltered = false;
-  /** A failed write, until it is known how much of it is in the file. */
-  #failedWrite: FailedWrite | null = null;
-  /** A marker that is not written yet. */
-  #pendingMarker: { action: TamperingAction; details: Record<string, number> } | null = null;
+  /** Null until the file was opened for the first time. */
+  #end: Tail | null = null;
+  #batch: Batch | null = null;
   #doubt: string | null = null;
   #whyFailing: string | null = null;
   #unlock: (() => Promise<void>) | null = null;
   #claimed: { identity: Identity; release: () => Promise<void> } | null = null;
   #isWriting = false;
-  #isHung = false;
+  #cancelAnchoring: (() => void) | null = null;
   /** How often it began to fail. */
   failures = 0;
   /** Lines written. */
   lines = 0;
 
   constructor(options: AuditFileOptions) {
+    const { path, anchors, clock, log } = options;
     this.#options = options;
+    this.#anchors = new AnchorWriter(path, anchors, clock, log);
+    this.#disk = new HangWatch(clock, () => {
+      this.#fail(new Error(`no response from the file system for ${HUNG_MS / 1000} s`));
+    });
   }
 
   get path(): string {
     return this.#options.path;
   }
 
-  /** The last line of the chain. After a failure it is only reliable after `ready`. */
+  /** Size at which the file is rotated. */
+  get maxBytes(): number {
+    return this.#options.rotation?.maxBytes ?? Infinity;
+  }
+
+  /** The last line of the chain that is written. After `ready`, the next one is chained to it. */
   get head(): Head {
-    return this.#head ?? BEGINNING;
+    return this.#end?.head ?? BEGINNING;
   }
 
   /** Sequence number of the last record in the file. */
   get seq(): number | null {
-    return this.#seq;
+    return this.#end?.seq ?? null;
+  }
+
+  /** Bytes of lines that were given to `append` and are not written yet. */
+  get bytesWaiting(): number {
+    return this.#batch ? this.#batch.bytes.length - this.#batch.written : 0;
   }
 
   /** Why writing fails; null while it works. */
@@ -114,75 +121,79 @@ export class AuditFile {
     return this.#doubt;
   }
 
+  /** Whether a file system call is pending that may never return. */
+  get isHung(): boolean {
+    return this.#disk.isHung;
+  }
+
   /** Records a reason to doubt the file. It stays until the process ends. */
   suspect(why: string, fields: Record<string, unknown>): void {
     this.#doubt = why;
     this.#options.log.error(why, { path: this.path, ...fields });
-    this.#options.onDoubt?.();
   }
 
-  /** Bytes that fit into the file before it is rotated. */
-  get bytesLeft(): number {
-    const { rotation } = this.#options;
-    return rotation ? Math.max(0, rotation.maxBytes - this.#size) : Infinity;
+  /** Anchors the file from now on every minute in which it grows. */
+  keepAnchored(): void {
+    void this.anchor();
+    this.#cancelAnchoring = this.#options.clock.after(ANCHOR_EVERY_MS, () => {
+      this.keepAnchored();
+    });
   }
 
-  /** Whether a file system call is pending that may never return. */
-  get isHung(): boolean {
-    return this.#isHung;
+  /** Records in the database how far the file reaches. */
+  async anchor(): Promise<void> {
+    if (this.#end) await this.#anchors.save(this.#end);
   }
 
   /** Locks the file for this process if possible; otherwise that is done before the first write. @throws {PathInUse} */
   async claim(): Promise<void> {
     try {
-      await this.#timed(this.#lock());
+      await this.#disk.timed(this.#lock());
     } catch (error) {
       if (error instanceof PathInUse) throw error;
       this.#fail(error);
     }
   }
 
-  /** Call when another file may be at the path. */
-  reopen(): void {
-    this.#isReopening = true;
-  }
-
-  /** Opens the file for appending, with space for this many bytes unless an empty file has less. @throws any error that prevents it. */
+  /**
+   * Opens the file for appending, and writes what earlier calls of `append` could not write.
+   *
+   * @param bytes how much is to be appended. The file is rotated if it has no space for it.
+   * @throws any error that prevents it.
+   */
   async ready(bytes = 0): Promise<void> {
     try {
       await this.#closeIfMoved();
-      if (!this.#handle) await this.#open();
+      const isOpening = !this.#handle;
+      if (isOpening) await this.#open();
+      await this.#writeBatch();
+      // A marker was written.
+      if (isOpening && this.#doubt !== null) void this.anchor();
       const { rotation } = this.#options;
-      if (rotation && this.#size > 0 && bytes > this.bytesLeft) await this.#rotate(rotation.maxFiles);
+      if (rotation && this.#size > 0 && this.#size + bytes > rotation.maxBytes) await this.#rotate(rotation.maxFiles);
     } catch (error) {
-      if (error instanceof StoreUnavailable)
-        await this.#closeHandle(); // Not an error of the file.
-      else await this.#failAndClose(error);
+      // The database is not an error of the file.
+      if (!(error instanceof StoreUnavailable)) this.#fail(error);
+      await this.#closeUnlessBegun();
       throw error;
     }
   }
 
-  /** Appends lines that are chained to `head`. @param last sequence number of the last record in them. @throws {WriteFailed} */
-  async append(bytes: Buffer, after: Head, last: number | null = null): Promise<void> {
-    const handle = this.#handle;
-    if (!handle) throw new Error(`${this.path} is not open`);
-    this.#isWriting = true;
-    try {
-      await writeWhole(bytes, (piece) => this.#timed(handle.write(piece)));
-      await this.#timed(synced(handle)).catch((error: unknown) => {
-        throw new WriteFailed(bytes.length, error);
-      });
-    } catch (error) {
-      this.#failedWrite = { bytes, size: this.#size };
-      await this.#failAndClose(error);
-    } finally {
-      this.#isWriting = false;
-    }
-    this.lines += after.line - this.head.line;
-    this.#size += bytes.length;
-    this.#head = after;
-    this.#seq = last ?? this.#seq;
-    this.recovered();
+  /**
+   * Appends lines that are chained to `head`. Call after `ready`. If it fails, the file keeps them: `ready` writes them.
+   *
+   * @param seq sequence number of the last record in them.
+   */
+  async append(bytes: Buffer, head: Head, seq: number | null = this.seq): Promise<void> {
+    this.#batch = { bytes, written: 0, end: { head, seq } };
+    await this.#writeOrFail();
+  }
+
+  /** Records in the chain that something is not as expected, and anchors that. Call after `ready`. */
+  async mark(marker: Omit<Marker, 'timeMs'>): Promise<void> {
+    this.#addMarker(marker);
+    await this.#writeOrFail();
+    void this.anchor();
   }
 
   /** Call when nothing is left to write. */
@@ -198,6 +209,8 @@ export class AuditFile {
   }
 
   async close(): Promise<void> {
+    this.#cancelAnchoring?.();
+    await this.anchor();
     const [handle, unlock, claimed] = [this.#handle, this.#unlock, this.#claimed];
     this.#handle = this.#unlock = this.#claimed = null;
     await handle?.close();
@@ -223,151 +236,140 @@ export class AuditFile {
     await before?.release();
   }
 
+  /** Closes the file if another one or none is at the path, or if another program has changed its size. */
   async #closeIfMoved(): Promise<void> {
     const handle = this.#handle;
     if (!handle) return;
-    const atPath = await this.#timed(fileAt(this.path));
+    const { timed } = this.#disk;
+    const atPath = await timed(fileAt(this.path));
     const isThere = atPath !== null && isSame(this.#identity, atPath);
-    this.#isAltered = isThere && atPath.isFile() && Number(atPath.size) !== this.#size;
-    if (isThere && !this.#isAltered && !this.#isReopening) return;
+    const batch = this.#batch;
+    const inFile = isThere && this.#isRegular ? Number(atPath.size) - this.#size : (batch?.written ?? 0);
+    if (isThere && inFile === (batch?.written ?? 0)) return;
+    if (batch && batch.written > 0) {
+      if (isThere && inFile >= 0 && inFile < batch.written) {
+        // The disk took more than it could store.
+        batch.written = inFile;
+        return;
+      }
+      // What is in the file that was moved away must not be in the next one too.
+      if (!isThere && this.#isRegular) await timed(handle.truncate(this.#size)).catch(() => undefined);
+      batch.written = 0;
+    }
     this.#handle = null;
-    await this.#timed(handle.close());
+    await timed(handle.close());
   }
 
   async #open(): Promise<void> {
-    const atPath = await this.#timed(fileAt(this.path));
+    const { timed } = this.#disk;
+    const atPath = await timed(fileAt(this.path));
     // The reader of a pipe or a device that someone has put at the path would be the only one to get the lines.
     if (this.#isRegular && atPath && !atPath.isFile())
       throw new NotARegularFile(`${this.path} is no longer a regular file`);
-    this.#isReopening = false;
-    await this.#timed(this.#lock());
-    const handle = await this.#timed(open(this.path, 'a', 0o600));
+    await timed(this.#lock());
+    const handle = await timed(open(this.path, 'a', 0o600));
     this.#handle = handle;
-    const found = await this.#timed(handle.stat({ bigint: true }));
-    if (found.isFile()) await this.#timed(this.#claim(found));
-    await this.#settleFailedWrite();
+    const found = await timed(handle.stat({ bigint: true }));
+    if (found.isFile()) await timed(this.#claim(found));
     const size = found.isFile() ? Number(found.size) : 0;
-    const { head, seq, isTorn, doubt } = await this.#continuation(size);
+    const { head, seq, isTorn, doubt } = await this.#continuation(found, size);
     this.#identity = { dev: found.dev, ino: found.ino };
     this.#isRegular = found.isFile();
     this.#size = size;
-    this.#head = head;
-    this.#seq = seq;
-    this.#isAltered = false;
-    if (doubt) this.#reportTampering(doubt, head, size);
-    if (isTorn) {
-      this.#options.log.warn('the last line of the audit file is incomplete and was ended with a newline', {
-        path: this.path,
-        ...head,
-      });
-      await writeWhole(Buffer.from('\n'), (piece) => this.#timed(handle.write(piece)));
-      this.#size += 1;
+    this.#end = { head, seq };
+    if (doubt) {
+      const why =
+        doubt === 'audit.file_cut'
+          ? 'the audit file is shorter than before: lines were removed from its end'
+          : 'the audit file was replaced or changed: it does not end with the last line that this daemon knows';
+      this.suspect(why, { line: head.line, size });
+      void this.anchor();
+      this.#addMarker({ action: doubt, seq, details: { known_line: head.line, size } });
     }
-    await this.#writeMarker();
+    if (!isTorn) return;
+    const why = 'the last line of the audit file is incomplete and is ended with a newline';
+    this.#options.log.warn(why, { path: this.path, ...head });
+    const { bytes, end } = this.#waiting;
+    this.#batch = { bytes: Buffer.concat([Buffer.from('\n'), bytes]), written: 0, end };
   }
 
-  async #continuation(size: number): Promise<Continuation> {
-    const timed = <T>(call: Promise<T>) => this.#timed(call);
-    const location = { path: this.path, size, timed };
-    if (!this.#head) return continueAtStart(await this.#options.lastAnchor(), location);
-    const own = { head: this.#head, seq: this.#seq, isTorn: false };
-    const found = await continueAfter(own, location);
-    return this.#isAltered && !found.doubt ? { ...found, doubt: 'audit.file_cut' } : found;
+  async #continuation(found: Identity, size: number): Promise<Continuation> {
+    const location = { path: this.path, size, timed: this.#disk.timed };
+    if (!this.#end) return continueAtStart(await this.#anchors.last(), location);
+    const isSameFile = this.#isRegular && isSame(this.#identity, found);
+    if (isSameFile && size === this.#size) return { ...this.#end, isTorn: false, doubt: null };
+    const continuation = await continueAfter(this.#end, location);
+    return isSameFile && !continuation.doubt ? { ...continuation, doubt: 'audit.file_cut' } : continuation;
   }
 
-  /** Determines how much of a failed write is in its file, which may have been renamed since. */
-  async #settleFailedWrite(): Promise<void> {
-    const [attempt, identity] = [this.#failedWrite, this.#identity];
-    if (!attempt || !this.#head) return;
-    const timed = <T>(call: Promise<T>) => this.#timed(call);
-    for (const path of identity && this.#isRegular ? [this.path, ...(await timed(rotationsOf(this.path)))] : []) {
-      const atPath = await timed(fileAt(path));
-      if (!atPath?.isFile() || !isSame(identity, atPath)) continue;
-      const taken = await writtenPart(attempt, path, timed);
-      if (!taken) break;
-      const reached = tailAfter({ head: this.#head, seq: this.#seq, isTorn: false }, taken);
-      this.#head = reached.head;
-      this.#seq = reached.seq;
-      break;
+  get #waiting(): Batch {
+    const end = this.#end ?? { head: BEGINNING, seq: null };
+    return this.#batch ?? { bytes: Buffer.alloc(0), written: 0, end };
+  }
+
+  #addMarker(marker: Omit<Marker, 'timeMs'>): void {
+    const { bytes: before, written, end } = this.#waiting;
+    const fields = fieldsOfMarker({ ...marker, timeMs: this.#options.clock.now() });
+    const { bytes, head } = chainLines([fields], end.head);
+    this.#batch = { bytes: Buffer.concat([before, bytes]), written, end: { head, seq: marker.seq } };
+  }
+
+  async #writeOrFail(): Promise<void> {
+    try {
+      await this.#writeBatch();
+    } catch (error) {
+      this.#fail(error);
+      await this.#closeUnlessBegun();
+      throw error;
     }
-    this.#failedWrite = null;
+    this.recovered();
   }
 
-  #reportTampering(action: TamperingAction, head: Head, size: number): void {
-    this.#pendingMarker = { action, details: { known_line: head.line, size } };
-    const why =
-      action === 'audit.file_cut'
-        ? 'the audit file is shorter than before: lines were removed from its end'
-        : 'the audit file was replaced or changed: it does not end with the last line that this daemon knows';
-    this.suspect(why, { line: head.line, size });
-  }
-
-  /** Records in the chain what was found. */
-  async #writeMarker(): Promise<void> {
-    if (!this.#pendingMarker) return;
-    const { action, details } = this.#pendingMarker;
-    const marker = { action, seq: this.#seq, timeMs: this.#options.clock.now(), details };
-    const { bytes, head } = chainLines([fieldsOfMarker(marker)], this.head);
-    await this.append(bytes, head, this.#seq);
-    this.#pendingMarker = null;
-    this.#options.onDoubt?.();
+  async #writeBatch(): Promise<void> {
+    const [handle, batch] = [this.#handle, this.#batch];
+    if (!batch) return;
+    if (!handle) throw new Error(`${this.path} is not open`);
+    const { timed } = this.#disk;
+    this.#isWriting = true;
+    try {
+      while (batch.written < batch.bytes.length) {
+        const { bytesWritten } = await timed(handle.write(batch.bytes.subarray(batch.written)));
+        if (bytesWritten === 0) throw new Error('the file system accepts no bytes');
+        batch.written += bytesWritten;
+      }
+      await timed(synced(handle));
+    } finally {
+      this.#isWriting = false;
+    }
+    this.lines += batch.end.head.line - (this.#end?.head.line ?? 0);
+    this.#size += batch.bytes.length;
+    this.#end = batch.end;
+    this.#batch = null;
   }
 
   async #rotate(maxFiles: number): Promise<void> {
-    this.#options.onRotated?.();
+    if (this.#end) void this.#anchors.saveEnd(this.#end, maxFiles);
     const handle = this.#handle;
     this.#handle = null;
-    if (handle) await this.#timed(handle.close());
-    await this.#timed(rotate(this.path, maxFiles));
+    if (handle) await this.#disk.timed(handle.close());
+    await this.#disk.timed(rotate(this.path, maxFiles));
     await this.#open();
   }
 
-  /** Waits for a call. Marks the file as failing if the call takes too long. */
-  async #timed<T>(call: Promise<T>): Promise<T> {
-    const { clock } = this.#options;
-    let cancel: () => void = () => undefined;
-    let isOver = false;
-    // In steps, so that the call can return in between if this process itself was stalled.
-    const watch = (leftMs: number) => {
-      if (isOver) return;
-      if (leftMs > 0) cancel = clock.after(WATCH_EVERY_MS, () => setImmediate(watch, leftMs - WATCH_EVERY_MS));
-      else this.#hang();
-    };
-    watch(HUNG_MS);
-    try {
-      return await call;
-    } finally {
-      isOver = true;
-      cancel();
-      this.#isHung = false;
-    }
-  }
-
-  #hang(): void {
-    this.#isHung = true;
-    this.#fail(new Error(`no response from the file system for ${HUNG_MS / 1000} s`));
-  }
-
-  async #failAndClose(error: unknown): Promise<never> {
-    this.#fail(error);
-    await this.#closeHandle();
-    throw error;
-  }
-
-  async #closeHandle(): Promise<void> {
+  /** A handle that may be broken is replaced, but a part of the batch can only be followed by the rest. */
+  async #closeUnlessBegun(): Promise<void> {
+    if (this.#batch && this.#batch.written > 0) return;
     const handle = this.#handle;
     this.#handle = null;
     await handle?.close().catch(() => undefined);
   }
 
   #fail(error: unknown): void {
-    const why = error instanceof Error ? error.message : String(error);
     if (this.#whyFailing === null) {
       this.failures += 1;
-      const cause = error instanceof WriteFailed ? error.cause : error;
-      this.#options.log.error('the audit file cannot be written', { path: this.path, error: cause });
+      this.#options.log.error('the audit file cannot be written', { path: this.path, error });
     }
-    this.#whyFailing = why;
+    this.#whyFailing = error instanceof Error ? error.message : String(error);
   }
 }
 

@@ -13,32 +13,13 @@ export interface Head {
   digest: string;
 }
 
-/** A head that is stored in the database, where someone with write access to the file cannot change it. */
-export interface Anchor {
-  line: number;
-  head: string;
-  /** Sequence number of the record in that line; null in a file without records. */
+/** The end of a chain. */
+export interface Tail {
+  /** Includes a line that a crash left incomplete. */
+  head: Head;
+  /** Sequence number of the last record; null in a file without records. */
   seq: number | null;
-  atMs: number;
 }
-
-export interface AnchorStore {
-  /** @param chain absolute path of the chain's current file, on this machine. */
-  last(chain: string): Promise<Anchor | null>;
-  save(chain: string, anchor: Anchor): Promise<void>;
-  /** Deletes the anchors of earlier lines. */
-  deleteBefore(chain: string, beforeLine: number): Promise<void>;
-  /** @param back how many newer anchors to skip; 0 returns the newest. @returns null if there are not enough. */
-  newest(chain: string, back: number): Promise<Anchor | null>;
-}
-
-/**
- * Name of a second chain of anchors: the last lines of the files that llmp has rotated. Only these anchors prove which lines our
- * own rotation removed; what the files in the folder say about it may be forged.
- *
- * @param chain absolute path of the file.
- */
-export const rotatedEndsOf = (chain: string): string => `${chain}:ends`;
 
 export const BEGINNING: Head = { line: 0, digest: '0'.repeat(64) };
 
@@ -84,10 +65,13 @@ export function chainLines(fields: readonly string[], head: Head): { bytes: Buff
 
 const LINKED = /^\{"line":\d+,"prev":"[0-9a-f]{64}",/;
 
+/** The fields of a line: a JSON object without its opening brace. */
+export const withoutLink = (line: string): string => line.replace(LINKED, '');
+
 /** The fields of lines that were chained before, in order to chain them again. */
 export function fieldsOf(bytes: Buffer): string[] {
   const lines = bytes.toString().split('\n');
-  return lines.filter((line) => line !== '').map((line) => line.replace(LINKED, ''));
+  return lines.filter((line) => line !== '').map(withoutLink);
 }
 
 /** The position of a line in its chain. `linkOf` returns null for a line that is not part of a chain. */

@@ -4,16 +4,16 @@
  * database is authoritative: when the file cannot be written, records are delayed but not lost.
  *
  * Each time new records are read, the last copied record is read again. If the database has another record in its place, or none,
- * the database was restored from a backup, or a replica took over: the copy continues after the last record that both have, and a
- * marker in the chain records this.
+ * the database was restored from a backup, or a replica took over: a marker in the chain records this, and the records since the
+ * last anchor are copied again. The anchor is in the database: up to there it has the records that the file has.
  */
 import type { Clock, Log, RecordStore } from '../../core/ports.js';
 import { SingleRun } from '../../core/single-run.js';
-import { lastCommonSeq } from './agreement.js';
+import type { AnchorStore } from './anchors.js';
 import type { AuditFile } from './audit-file.js';
-import { type Anchor, chainLines } from './chain.js';
+import { chainLines } from './chain.js';
+import { agreesSince } from './continuation.js';
 import { fieldsOfRecord } from './fields.js';
-import { fieldsOfMarker } from './marker.js';
 
 const BATCH_SIZE = 500;
 const RETRY_MS = 1_000;
@@ -21,10 +21,15 @@ const RETRY_MS = 1_000;
 export interface ChangeLogOptions {
   file: AuditFile;
   store: Pick<RecordStore, 'recordsAfter' | 'lastRecord' | 'onCommitted'>;
-  /** The last anchor of the file. */
-  lastAnchor: () => Promise<Anchor | null>;
+  anchors: Pick<AnchorStore, 'last'>;
   clock: Clock;
   log: Log;
+}
+
+/** A record that both the file and the database have. `id` is null if there is none. */
+interface CommonRecord {
+  seq: number;
+  id: string | null;
 }
 
 export class ChangeLog {
@@ -36,8 +41,8 @@ export class ChangeLog {
   #hasBegun = false;
   #isClosed = false;
   #cancelRetry: (() => void) | null = null;
-  /** The last record that the file and the database have in common; null until they are compared. */
-  #last: { seq: number; id: string | null } | null = null;
+  /** The last one; null until the file was compared with the database. */
+  #last: CommonRecord | null = null;
 
   constructor(options: ChangeLogOptions) {
     this.#options = options;
@@ -83,47 +88,52 @@ export class ChangeLog {
   async #copySome(): Promise<boolean> {
     const { file, store } = this.#options;
     await file.ready();
-    const last = (this.#last ??= await this.#findCommonRecord());
+    const last = this.#last ?? (await this.#compare());
     const records = await store.recordsAfter(Math.max(0, last.seq - 1), BATCH_SIZE);
     const again = last.id === null ? null : records.shift();
     if (again !== null && (again?.seq !== last.seq || again.id !== last.id)) {
-      this.#last = await this.#findCommonRecord();
+      await this.#goBack();
       return true;
     }
-    if (records.length === 0) {
+    const newest = records.at(-1);
+    if (!newest) {
       file.recovered();
       return false;
     }
     const { bytes, head } = chainLines(records.map(fieldsOfRecord), file.head);
-    const copied = records.at(-1);
-    this.#last = null; // A failed write may leave some of its lines in the file, so compare again after it.
-    await file.append(bytes, head, copied?.seq);
-    this.#last = copied ? { seq: copied.seq, id: copied.id } : null;
+    this.#last = { seq: newest.seq, id: newest.id }; // Also if it fails: the file writes these lines later.
+    await file.append(bytes, head, newest.seq);
     return records.length >= BATCH_SIZE - 1;
   }
 
-  /** Finds the last record that the file and the database have in common. Writes a marker if the file has later records. */
-  async #findCommonRecord(): Promise<{ seq: number; id: string | null }> {
-    const { file, store, lastAnchor, clock } = this.#options;
-    const { seq, path } = file;
-    const commonSeq = seq === null ? 0 : await lastCommonSeq(seq, { path, store, anchor: await lastAnchor() });
-    if (seq !== null && commonSeq < seq) {
-      const last = await store.lastRecord();
-      const details = { file_seq: seq, database_seq: last };
-      const marker = fieldsOfMarker({ action: 'audit.database_behind', seq: commonSeq, timeMs: clock.now(), details });
-      const { bytes, head } = chainLines([marker], file.head);
-      await file.append(bytes, head, commonSeq);
-      file.suspect(
-        'the database lacks records that the audit file has: the database was restored from a backup, or the file was forged',
-        {
-          file: seq,
-          last,
-          agreed: commonSeq,
-        },
-      );
-    }
-    const [record] = commonSeq === 0 ? [] : await store.recordsAfter(commonSeq - 1, 1);
-    return { seq: commonSeq, id: record?.seq === commonSeq ? record.id : null };
+  /** Finds the record after which the copy continues. */
+  async #compare(): Promise<CommonRecord> {
+    const { file, store, anchors } = this.#options;
+    if (file.seq === null) return (this.#last = { seq: 0, id: null });
+    const anchor = await anchors.last(file.path);
+    if (!(await agreesSince(anchor, file.head, file.path, store))) return this.#goBack();
+    return (this.#last = await this.#recordAt(file.seq));
+  }
+
+  /** The database is not the one that the file was copied from: marks this, and continues after the last anchored record. */
+  async #goBack(): Promise<CommonRecord> {
+    const { file, store, anchors } = this.#options;
+    const [anchor, last] = [await anchors.last(file.path), await store.lastRecord()];
+    const seq = Math.min(anchor?.seq ?? 0, file.seq ?? 0, last);
+    const details = { file_seq: file.seq ?? 0, database_seq: last };
+    const common = await this.#recordAt(seq);
+    file.suspect(
+      'the database lacks records that the audit file has: the database was restored from a backup, or the file was forged',
+      { ...details, continued_after: seq },
+    );
+    this.#last = common; // Also if the marker cannot be written now: the file writes it later.
+    await file.mark({ action: 'audit.database_behind', seq, details });
+    return common;
+  }
+
+  async #recordAt(seq: number): Promise<CommonRecord> {
+    const [record] = seq === 0 ? [] : await this.#options.store.recordsAfter(seq - 1, 1);
+    return { seq, id: record?.seq === seq ? record.id : null };
   }
 
   /** Copies the remaining records, unless the file cannot be written. */

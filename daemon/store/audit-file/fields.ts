@@ -2,6 +2,7 @@
 import type { NumberedRecord } from '../../core/ports.js';
 import type { RequestEnded } from '../../core/events.js';
 import { auditOutcomeOf } from '../../core/use-record.js';
+import { withoutLink } from './chain.js';
 
 // Characters that control a terminal or reverse the text direction when the file is displayed. JSON itself escapes the other
 // control characters.
@@ -35,12 +36,66 @@ export function fieldsOfRecord(record: NumberedRecord): string {
   return escaped(JSON.stringify(shown)).slice(1);
 }
 
-/**
- * Whether these are the fields of the record. A release that does not know users copies records to its own file without them, also
- * those of newer instances that share its database.
- */
-export const areFieldsOf = (record: NumberedRecord, fields: string): boolean =>
-  fieldsOfRecord(record) === fields || (record.user !== null && fieldsOfRecord({ ...record, user: null }) === fields);
+/** What a line without a record says: that the file or the database was not as expected. */
+export type MarkerAction = 'audit.file_replaced' | 'audit.file_cut' | 'audit.database_behind';
+
+const MARKER_ACTIONS: ReadonlySet<unknown> = new Set<MarkerAction>([
+  'audit.file_replaced',
+  'audit.file_cut',
+  'audit.database_behind',
+]);
+
+/** Such a line has the fields of a record, without an ID. */
+export interface Marker {
+  action: MarkerAction;
+  /** The last record before the point where the copy continues. Null in the use log. */
+  seq: number | null;
+  timeMs: number;
+  details: Record<string, number>;
+}
+
+/** A JSON object without its opening brace. */
+export function fieldsOfMarker({ action, seq, timeMs, details }: Marker): string {
+  const shown = {
+    ...(seq !== null && { seq }),
+    id: null,
+    time: new Date(timeMs).toISOString(),
+    action,
+    actor: 'system',
+    outcome: 'error',
+    project_id: null,
+    token_id: null,
+    obfuscated: null,
+    request_id: null,
+    client_ip: null,
+    reason: null,
+    count: null,
+    details,
+  };
+  return JSON.stringify(shown).slice(1);
+}
+
+/** A line of the file of changes. */
+export interface RecordLine {
+  /** Of the record, or of the last record before a marker; -1 if the line has none. */
+  seq: number;
+  isMarker: boolean;
+  /** A JSON object without its opening brace and its link. */
+  fields: string;
+}
+
+/** @returns null for a line that is incomplete after a crash, and for a marker in a file without records. */
+export function recordLineOf(bytes: Buffer): RecordLine | null {
+  const text = bytes.toString();
+  try {
+    const { seq, id, action } = JSON.parse(text) as Record<string, unknown>;
+    const isMarker = id === null && MARKER_ACTIONS.has(action);
+    if (seq === undefined && isMarker) return null;
+    return { seq: Number.isSafeInteger(seq) ? (seq as number) : -1, isMarker, fields: withoutLink(text) };
+  } catch {
+    return null;
+  }
+}
 
 /** The parts of a completed request that its line contains. */
 export type AuditedUse = Pick<

@@ -6,10 +6,10 @@ import { withTimeout } from '../../core/with-timeout.js';
 import type { Clock, Log, RecordStore } from '../../core/ports.js';
 import type { AuditStatus } from '../../core/status.js';
 import { PathInUse } from '../lock.js';
-import { AnchorWriter } from './anchor-writer.js';
-import { AuditFile, HUNG_MS } from './audit-file.js';
-import type { AnchorStore } from './chain.js';
+import type { AnchorStore } from './anchors.js';
+import { AuditFile, type AuditFileOptions } from './audit-file.js';
 import { ChangeLog } from './change-log.js';
+import { HUNG_MS } from './disk.js';
 import { UseLog } from './use-log.js';
 
 const MAX_START_MS = 1_000;
@@ -22,133 +22,101 @@ export interface AuditFilesOptions {
   log: Log;
 }
 
-export interface AuditFiles {
-  /** The change log and the use log; null if not configured. */
-  changes: AuditFile | null;
-  uses: AuditFile | null;
-  useLog: UseLog | null;
-  /** Call after the migrations. Resolves when the files are up to date, or after a timeout. */
-  begin(): Promise<void>;
-  /** Records a completed request. */
-  record(ended: RequestEnded): void;
-  /** Call when there may be records that another instance committed. */
-  wake(): void;
-  /** Call when other files may be at the paths. */
-  reopen(): void;
-  /** Why changes are refused; null while they are accepted. */
-  readonly whyNoChanges: string | null;
-  /** Whether a file cannot be written or was tampered with. */
-  readonly isFailing: boolean;
-  /** Of both files, since startup. */
-  readonly status: AuditStatus;
-  /** Whether a file system call is pending that may never return. */
-  readonly isHung: boolean;
-  /** Writes pending lines synchronously when the process is about to end. */
-  flushSync(): void;
-  close(): Promise<void>;
-}
-
 /** @throws {SettingsError} when another process uses a file. */
 export async function openAuditFiles(options: AuditFilesOptions): Promise<AuditFiles> {
-  const { settings, records, anchors, clock, log } = options;
-  const { auditUseLogMaxBytes: maxBytes, auditUseLogMaxFiles: maxFiles } = settings;
-  const changes = fileOf(options, settings.auditLogFile, null);
-  const uses = fileOf(options, settings.auditUseLogFile, { maxBytes, maxFiles });
-  const files = [changes, uses].filter((each) => each !== null);
+  const opened = new AuditFiles(options);
+  const { changes, uses } = opened;
   try {
-    if (changes) await claimFor(changes.file, 'AUDIT_LOG_FILE');
-    if (uses) await claimFor(uses.file, 'AUDIT_USE_LOG_FILE');
+    if (changes) await claimFor(changes, 'AUDIT_LOG_FILE');
+    if (uses) await claimFor(uses, 'AUDIT_USE_LOG_FILE');
   } catch (error) {
-    await Promise.all(files.map(({ file }) => file.close()));
+    await changes?.close();
+    await uses?.close();
     throw error;
   }
-  const changeLog =
-    changes &&
-    new ChangeLog({
-      file: changes.file,
-      store: records,
-      lastAnchor: () => anchors.last(changes.file.path),
-      clock,
-      log,
-    });
-  const useLog = uses && new UseLog({ file: uses.file, clock, log });
-  const isFailing = () => files.some(({ file }) => file.whyFailing !== null || file.doubt !== null);
-  const close = async () => {
-    await changeLog?.close();
-    await useLog?.close();
-    for (const { file, anchoring } of files) {
-      await anchoring.close();
-      await file.close();
-    }
-  };
-  return {
-    changes: changes?.file ?? null,
-    uses: uses?.file ?? null,
-    useLog,
-    async begin() {
-      for (const { anchoring } of files) anchoring.begin();
-      // A hung disk must not prevent a daemon from starting or stopping.
-      await withTimeout(clock, MAX_START_MS, Promise.all([changeLog?.begin(), useLog?.write()]), () => undefined);
-    },
-    record(ended) {
-      useLog?.record(ended);
-    },
-    wake() {
-      changeLog?.wake();
-    },
-    reopen() {
-      for (const { file } of files) file.reopen();
-      changeLog?.wake();
-    },
-    get whyNoChanges() {
-      const why = changes?.file.whyFailing ?? null;
-      return why && `the audit file cannot be written: ${why}`;
-    },
-    get isFailing() {
-      return isFailing();
-    },
-    get status() {
-      const sum = (of: 'lines' | 'failures') => files.reduce((all, { file }) => all + file[of], 0);
-      const status: AuditStatus['status'] = files.length === 0 ? 'off' : isFailing() ? 'failing' : 'ok';
-      return { status, records: sum('lines'), failures: sum('failures'), usesDropped: useLog?.dropped ?? 0 };
-    },
-    get isHung() {
-      return files.some(({ file }) => file.isHung);
-    },
-    flushSync() {
-      useLog?.flushSync();
-    },
-    close: () => withTimeout(clock, HUNG_MS + 1_000, close(), () => undefined),
-  };
+  return opened;
 }
 
-interface Anchored {
-  file: AuditFile;
-  anchoring: AnchorWriter;
-}
+export class AuditFiles {
+  readonly #clock: Clock;
+  /** Null if not configured. */
+  readonly changes: AuditFile | null;
+  readonly uses: AuditFile | null;
+  readonly useLog: UseLog | null;
+  readonly #changeLog: ChangeLog | null;
+  readonly #files: readonly AuditFile[];
 
-function fileOf(
-  { anchors, clock, log }: AuditFilesOptions,
-  name: string | null,
-  rotation: { maxBytes: number; maxFiles: number } | null,
-): Anchored | null {
-  if (name === null) return null;
-  const path = resolve(name);
-  const file: AuditFile = new AuditFile({
-    path,
-    clock,
-    log,
-    lastAnchor: () => anchors.last(path),
-    rotation,
-    onRotated: () => {
-      void anchoring.rotated();
-    },
-    onDoubt: () => {
-      void anchoring.anchor();
-    },
-  });
-  const anchoring = new AnchorWriter(file, anchors, rotation?.maxFiles ?? null, clock, log);
-  return { file, anchoring };
+  constructor({ settings, records, anchors, clock, log }: AuditFilesOptions) {
+    const fileAt = (name: string | null, rotation: AuditFileOptions['rotation']) =>
+      name === null ? null : new AuditFile({ path: resolve(name), anchors, clock, log, rotation });
+    const { auditUseLogMaxBytes: maxBytes, auditUseLogMaxFiles: maxFiles } = settings;
+    this.#clock = clock;
+    this.changes = fileAt(settings.auditLogFile, null);
+    this.uses = fileAt(settings.auditUseLogFile, { maxBytes, maxFiles });
+    this.#files = [this.changes, this.uses].filter((each) => each !== null);
+    this.#changeLog = this.changes && new ChangeLog({ file: this.changes, store: records, anchors, clock, log });
+    this.useLog = this.uses && new UseLog({ file: this.uses, clock, log });
+  }
+
+  /** Call after the migrations. Resolves when the files are up to date, or after a timeout: a hung disk must not prevent a start. */
+  async begin(): Promise<void> {
+    const copied = Promise.all([this.#changeLog?.begin(), this.useLog?.write()]);
+    await withTimeout(this.#clock, MAX_START_MS, copied, () => undefined);
+    for (const file of this.#files) file.keepAnchored();
+  }
+
+  /** Records a completed request. */
+  record(ended: RequestEnded): void {
+    this.useLog?.record(ended);
+  }
+
+  /** Call when another instance may have committed records, or another file may be at the path. */
+  wake(): void {
+    this.#changeLog?.wake();
+  }
+
+  /** Why changes are refused; null while they are accepted. */
+  get whyNoChanges(): string | null {
+    const why = this.changes?.whyFailing ?? null;
+    return why && `the audit file cannot be written: ${why}`;
+  }
+
+  /** Whether a file cannot be written or was tampered with. */
+  get isFailing(): boolean {
+    return this.#files.some((file) => file.whyFailing !== null || file.doubt !== null);
+  }
+
+  /** Of both files, since startup. */
+  get status(): AuditStatus {
+    const sum = (of: 'lines' | 'failures') => this.#files.reduce((all, file) => all + file[of], 0);
+    return {
+      status: this.#files.length === 0 ? 'off' : this.isFailing ? 'failing' : 'ok',
+      records: sum('lines'),
+      failures: sum('failures'),
+      usesDropped: this.useLog?.dropped ?? 0,
+    };
+  }
+
+  /** Whether a file system call is pending that may never return. */
+  get isHung(): boolean {
+    return this.#files.some((file) => file.isHung);
+  }
+
+  /** Writes pending lines synchronously when the process is about to end. */
+  flushSync(): void {
+    this.useLog?.flushSync();
+  }
+
+  /** Writes everything, unless the files cannot be written. A hung disk must not prevent a daemon from stopping. */
+  close(): Promise<void> {
+    return withTimeout(this.#clock, HUNG_MS + 1_000, this.#close(), () => undefined);
+  }
+
+  async #close(): Promise<void> {
+    await this.#changeLog?.close();
+    await this.useLog?.close();
+    for (const file of this.#files) await file.close();
+  }
 }
 
 async function claimFor(file: AuditFile, setting: string): Promise<void> {

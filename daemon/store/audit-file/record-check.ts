@@ -1,23 +1,19 @@
 /** Comparison of the change log with the database: each committed record once, in order, with equal content. */
 import type { CommittedRecord } from '../../core/ports.js';
-import { areFieldsOf } from './fields.js';
-import { isMarker } from './marker.js';
-import type { FoundLine } from './reading.js';
+import { fieldsOfRecord, type RecordLine, recordLineOf } from './fields.js';
+import type { FoundLine } from './lines.js';
 import type { Fault } from './verification.js';
 
 const BATCH_SIZE = 500;
 const MAX_PENDING = 1_000;
-const LINK = /^\{"line":\d+,"prev":"[0-9a-f]{64}",/;
 
 type RecordsAfter = (seq: number, limit: number) => Promise<CommittedRecord[]>;
 
-interface Line {
+interface Line extends RecordLine {
+  /** The number in its link. */
   number: number;
   file: string;
   at: number;
-  seq: number;
-  fields: string;
-  isMarker: boolean;
 }
 
 export class RecordCheck {
@@ -36,9 +32,10 @@ export class RecordCheck {
 
   /** @param number the line number. */
   async take(number: number, found: FoundLine): Promise<void> {
-    const line = recordLineOf(number, found);
-    if (!line) return;
-    this.#waiting.push(line);
+    const line = recordLineOf(found.bytes);
+    if (!line) return; // If it is incomplete after a crash, its record follows again.
+    const { file, at } = found;
+    this.#waiting.push({ ...line, number, file, at });
     if (this.#waiting.length === BATCH_SIZE) await this.#compare();
   }
 
@@ -65,7 +62,7 @@ export class RecordCheck {
   }
 
   async #compareLine({ seq, fields, number, file, at }: Line, record: CommittedRecord | undefined, next: number) {
-    if (!record || !areFieldsOf(record, fields)) {
+    if (!record || fieldsOfRecord(record) !== fields) {
       this.#addPending(seq, { kind: 'foreign_record', line: number, file, at, detail: String(seq) });
       return;
     }
@@ -117,17 +114,3 @@ const missingAt = (seq: number): Fault => ({
   at: null,
   detail: String(seq),
 });
-
-function recordLineOf(number: number, { bytes, file, at }: FoundLine): Line | null {
-  const text = bytes.toString();
-  try {
-    const parsed = JSON.parse(text) as Record<string, unknown>;
-    const { seq } = parsed;
-    // A marker in a file without records has no sequence number.
-    if (seq === undefined && isMarker(parsed)) return null;
-    const place = Number.isSafeInteger(seq) ? (seq as number) : -1;
-    return { number, file, at, seq: place, fields: text.replace(LINK, ''), isMarker: isMarker(parsed) };
-  } catch {
-    return null; // Incomplete after a crash: its record follows again.
-  }
-}

@@ -12,10 +12,8 @@
 import type { RequestEnded } from '../../core/events.js';
 import type { Clock, Log } from '../../core/ports.js';
 import type { AuditFile } from './audit-file.js';
-import { Chain, chainLines, digestOfLine, fieldsOf, type Head } from './chain.js';
+import { Chain, chainLines, fieldsOf, type Head } from './chain.js';
 import { UseFields } from './fields.js';
-import { linesOf } from './tail.js';
-import { WriteFailed } from './writing.js';
 
 // Takes up to 0.2 ms: requests that arrive meanwhile wait.
 const SLICE = 16;
@@ -26,34 +24,14 @@ const MAX_SPARES = 4; // As many chunks as a busy daemon fills between two write
 const MAX_WAITING_BYTES = 32 * 1024 * 1024;
 const SUMMARY_EVERY_MS = 60_000;
 
-const NOWHERE: Head = { line: 0, digest: '' };
+const NEWLINE = 10;
 
 /** Chained lines that are written together. */
 interface Chunk {
   bytes: Buffer;
   length: number;
-  before: Head;
-  after: Head;
-}
-
-const NEWLINE = 10;
-
-const firstLineBytes = ({ bytes }: Chunk): number => bytes.indexOf(NEWLINE) + 1;
-
-/** Splits off the lines that fit into `room` bytes, at least one. @returns these lines and the remaining ones. */
-function cutToFit(chunk: Chunk, room: number): [Chunk, Chunk | null] {
-  const { bytes, length, before, after } = chunk;
-  if (length <= room) return [chunk, null];
-  const fitting = room > 0 ? bytes.lastIndexOf(NEWLINE, room - 1) + 1 : 0;
-  const cut = fitting > 0 ? fitting : firstLineBytes(chunk);
-  if (cut >= length) return [chunk, null];
-  const taken = linesOf(bytes.subarray(0, cut));
-  const last = taken.at(-1) ?? Buffer.alloc(0);
-  const between = { line: before.line + taken.length, digest: digestOfLine(last) };
-  return [
-    { bytes: bytes.subarray(0, cut), length: cut, before, after: between },
-    { bytes: bytes.subarray(cut), length: length - cut, before: between, after },
-  ];
+  /** Its last line. */
+  head: Head;
 }
 
 export interface UseLogOptions {
@@ -67,8 +45,13 @@ export class UseLog {
   readonly #fields = new UseFields();
   #ended: RequestEnded[] = [];
   #isSliceDue = false;
+  /** What the first waiting line is chained to. */
+  #before: Head;
   #chain: Chain;
+  /** Full ones, and those that are to be written next. */
   #chunks: Chunk[] = [];
+  /** The one that lines are added to. */
+  #open: Chunk | null = null;
   /** The memory of chunks that were written. New memory twice a second would cause most of the full garbage collections. */
   readonly #spares: Buffer[] = [];
   #waitingBytes = 0;
@@ -83,12 +66,13 @@ export class UseLog {
 
   constructor(options: UseLogOptions) {
     this.#options = options;
-    this.#chain = new Chain(options.file.head);
+    this.#before = options.file.head;
+    this.#chain = new Chain(this.#before);
   }
 
   /** Bytes waiting to be written. */
   get waitingBytes(): number {
-    return this.#waitingBytes;
+    return this.#waitingBytes + this.#options.file.bytesWaiting;
   }
 
   readonly record = (ended: RequestEnded): void => {
@@ -141,7 +125,7 @@ export class UseLog {
     const link = chain.begin('');
     let room = link.length + 1;
     for (const part of fields) room += part.length;
-    if (this.#waitingBytes + room > MAX_WAITING_BYTES) {
+    if (this.waitingBytes + room > MAX_WAITING_BYTES) {
       this.dropped += 1;
       this.#droppedUnlogged += 1;
       return;
@@ -153,22 +137,26 @@ export class UseLog {
     chain.take(bytes.subarray(length, end));
     bytes[end] = NEWLINE;
     chunk.length = end + 1;
-    chunk.after = chain.head;
+    chunk.head = chain.head;
     this.#waitingBytes += end + 1 - length;
   }
 
   #chunkFor(bytes: number): Chunk {
-    const last = this.#chunks.at(-1);
-    if (last && last.length + bytes <= last.bytes.length) return last;
-    const { head } = this.#chain;
-    const chunk = { bytes: this.#memoryFor(bytes), length: 0, before: head, after: head };
-    this.#chunks.push(chunk);
-    return chunk;
+    if (this.#open && this.#open.length + bytes <= this.#open.bytes.length) return this.#open;
+    this.#closeChunk();
+    return (this.#open = { bytes: this.#memoryFor(bytes), length: 0, head: this.#chain.head });
   }
 
+  #closeChunk(): void {
+    if (this.#open) this.#chunks.push(this.#open);
+    this.#open = null;
+  }
+
+  /** A chunk fits into an empty file, unless a single line does not. */
   #memoryFor(bytes: number): Buffer {
-    if (bytes > CHUNK_BYTES) return Buffer.allocUnsafeSlow(bytes);
-    return this.#spares.pop() ?? Buffer.allocUnsafeSlow(CHUNK_BYTES);
+    const size = Math.min(CHUNK_BYTES, this.#options.file.maxBytes);
+    if (bytes > size) return Buffer.allocUnsafeSlow(bytes);
+    return this.#spares.pop() ?? Buffer.allocUnsafeSlow(size);
   }
 
   #writeLater(afterMs = WRITE_EVERY_MS): void {
@@ -196,65 +184,47 @@ export class UseLog {
   async #writeAll(): Promise<void> {
     const { file, log } = this.#options;
     this.#compose();
+    this.#closeChunk();
+    if (this.#chunks.length === 0) {
+      await file.ready();
+      file.recovered();
+    }
     // Under load lines come all the time: those wait for the next write, or this one would not end, with a disk sync every few milliseconds.
-    let until = this.#chain.line;
-    do {
-      const [chunk] = this.#chunks;
-      await file.ready(chunk ? firstLineBytes(chunk) : 0);
-      if (!chunk) {
-        file.recovered();
-        break;
-      }
-      if (chunk.before.digest !== file.head.digest) {
-        this.#rechain();
-        until = this.#chain.line;
-      }
-      await this.#writeChunk();
-    } while (this.#chunks[0] && this.#chunks[0].before.line < until);
+    for (let left = this.#chunks.length; left > 0; left--) await this.#writeChunk();
     if (this.#droppedUnlogged > 0)
       log.warn('the audit file could not be written for too long: uses of tokens are missing in it', {
         lines: this.#droppedUnlogged,
       });
     this.#droppedUnlogged = 0;
-    if (this.#ended.length > 0 || this.#chunks.length > 0) {
+    if (this.#ended.length > 0 || this.#open || this.#chunks.length > 0) {
       this.#writing = null;
       this.#writeLater();
     }
   }
 
   async #writeChunk(): Promise<void> {
-    const whole = this.#chunks.shift();
-    if (!whole) return;
-    const [chunk, rest] = cutToFit(whole, this.#options.file.bytesLeft);
-    if (rest) this.#chunks.unshift(rest);
-    try {
-      await this.#options.file.append(chunk.bytes.subarray(0, chunk.length), chunk.after);
-      this.#waitingBytes -= chunk.length;
-      if (chunk.bytes.length === CHUNK_BYTES && this.#spares.length < MAX_SPARES) this.#spares.push(chunk.bytes);
-    } catch (error) {
-      this.#putBack(chunk, error instanceof WriteFailed ? error.bytesWritten : 0);
-      throw error;
-    }
+    const { file } = this.#options;
+    await file.ready(this.#chunks[0]?.length);
+    if (this.#before.digest !== file.head.digest) this.#rechain();
+    const chunk = this.#chunks.shift();
+    if (!chunk) return;
+    this.#before = chunk.head;
+    this.#waitingBytes -= chunk.length;
+    // If it fails, the file keeps the lines and writes them later.
+    await file.append(chunk.bytes.subarray(0, chunk.length), chunk.head);
+    const isReusable = chunk.bytes.length === Math.min(CHUNK_BYTES, file.maxBytes);
+    if (isReusable && this.#spares.length < MAX_SPARES) this.#spares.push(chunk.bytes);
   }
 
-  /** Returns the unwritten lines to the queue. Lines that were written completely are in the file, if the disk stored them. */
-  #putBack(chunk: Chunk, taken: number): void {
-    const cut = taken === 0 ? 0 : chunk.bytes.lastIndexOf(NEWLINE, taken - 1) + 1;
-    this.#waitingBytes -= cut;
-    const bytes = chunk.bytes.subarray(cut);
-    const length = chunk.length - cut;
-    // Its chain no longer matches the file.
-    if (length > 0) this.#chunks.unshift({ ...chunk, bytes, length, before: NOWHERE });
-  }
-
-  /** Chains the waiting lines to the file's head again: at startup and after a failure they were chained to another one. */
+  /** Chains the waiting lines to the file's head again: at startup, and after a marker was written, they are chained to another one. */
   #rechain(): void {
+    this.#closeChunk();
     let { head } = this.#options.file;
+    this.#before = head;
     this.#chunks = this.#chunks.map(({ bytes, length }) => {
-      const before = head;
-      const chained = chainLines(fieldsOf(bytes.subarray(0, length)), before);
+      const chained = chainLines(fieldsOf(bytes.subarray(0, length)), head);
       head = chained.head;
-      return { bytes: chained.bytes, length: chained.bytes.length, before, after: head };
+      return { bytes: chained.bytes, length: chained.bytes.length, head };
     });
     this.#waitingBytes = this.#chunks.reduce((sum, { length }) => sum + length, 0);
     this.#chain = new Chain(head);
@@ -274,8 +244,8 @@ export class UseLog {
   flushSync(): void {
     this.#compose();
     this.#summarise();
-    const isInOrder = this.#chunks[0]?.before.digest === this.#options.file.head.digest;
-    if (!isInOrder && !this.#writing) this.#rechain();
+    this.#closeChunk();
+    if (this.#before.digest !== this.#options.file.head.digest && !this.#writing) this.#rechain();
     for (const { bytes, length } of this.#chunks) this.#options.file.writeSync(bytes.subarray(0, length));
     this.#chunks = [];
   }

@@ -1,6 +1,6 @@
 /** Verification of a chain: whether all lines are the original ones, complete and in order; if not, which line is the first fault. */
-import type { Anchor } from './chain.js';
-import type { FoundLine } from './reading.js';
+import type { Anchor } from './anchors.js';
+import type { FoundLine } from './lines.js';
 
 export type FaultKind =
   | 'changed'

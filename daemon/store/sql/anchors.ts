@@ -1,6 +1,6 @@
 /** Anchors of the audit files in the database: how far each chain had reached, and when. They reveal a file that was rewritten or cut. */
 import { hostname } from 'node:os';
-import type { Anchor, AnchorStore } from '../audit-file/chain.js';
+import type { Anchor, AnchorStore } from '../audit-file/anchors.js';
 import type { Database, Reader } from './database.js';
 import { ANCHOR, type AnchorColumns, ANCHORS } from './tables.js';
 

@@ -5,7 +5,7 @@
  */
 import type { CommittedChange, NumberedRecord, UsageCounts, UsageRow } from '../../core/ports.js';
 import type { Project, Token } from '../../core/token.js';
-import type { Anchor } from '../audit-file/chain.js';
+import type { Anchor } from '../audit-file/anchors.js';
 import {
   type ColumnsOf,
   filledIn,
