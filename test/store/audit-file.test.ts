@@ -2,7 +2,11 @@ import { expect } from 'chai';
 import { createHash } from 'node:crypto';
 import { appendFileSync, existsSync, readFileSync, renameSync, truncateSync, statSync, writeFileSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { WireProject } from '../../daemon/api/contract.js';
+import type { AnchorStore } from '../../daemon/store/audit-file/anchors.js';
+import { AuditFile } from '../../daemon/store/audit-file/audit-file.js';
+import { chainLines } from '../../daemon/store/audit-file/chain.js';
 import {
   allCopied,
   type AuditLine,
@@ -15,6 +19,7 @@ import {
   useLines,
   writeInto,
 } from '../support/audit-files.js';
+import { silent } from '../support/cache-model/instance.js';
 import { startDaemon, type TestDaemon } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
 import { bodyOf } from '../support/management.js';
@@ -295,6 +300,33 @@ describe('the use log file', () => {
     for (const [index, text] of kept.entries()) {
       if (index > 0) expect((JSON.parse(text) as AuditLine).prev).to.equal(sha256(kept[index - 1]!));
     }
+  });
+
+  it('is only renamed when the database knows where it ends: a crash after that would look like a removed file', async () => {
+    const path = join(daemon.dir, 'own.log');
+    const saved: [string, boolean][] = [];
+    const anchors: AnchorStore = {
+      last: () => Promise.resolve(null),
+      newest: () => Promise.resolve(null),
+      deleteBefore: () => Promise.resolve(),
+      async save(chain, { line }) {
+        await new Promise((resolve) => setImmediate(resolve));
+        saved.push([`${chain === path ? 'file' : 'end'} ${line}`, existsSync(`${path}.1`)]);
+      },
+    };
+    const rotation = { maxBytes: 100, maxFiles: 1 };
+    const file = new AuditFile({ path, anchors, clock: daemon.clock, log: silent, rotation });
+    for (let n = 0; n < 2; n++) {
+      await file.ready(100);
+      const { bytes, head } = chainLines(['"action":"x"}'], file.head);
+      await file.append(bytes, head);
+    }
+    expect(saved).to.deep.equal([
+      ['file 1', false],
+      ['end 1', false],
+    ]);
+    expect(existsSync(`${path}.1`)).to.equal(true);
+    await file.close();
   });
 
   it('continues after a crash has left its last line incomplete', async () => {

@@ -18,6 +18,7 @@
 import { type FileHandle, mkdir, open, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { type Clock, type Log, StoreUnavailable } from '../../core/ports.js';
+import { withTimeout } from '../../core/with-timeout.js';
 import { lockInode, lockPath, PathInUse, withoutLinks } from '../lock.js';
 import { type AnchorStore, AnchorWriter } from './anchors.js';
 import { BEGINNING, chainLines, type Head, type Tail } from './chain.js';
@@ -28,6 +29,7 @@ import { rotate } from './rotations.js';
 import { NotARegularFile } from './lines.js';
 
 const ANCHOR_EVERY_MS = 60_000;
+const MAX_ANCHOR_MS = 1_000;
 
 export interface AuditFileOptions {
   /** Absolute path. */
@@ -348,7 +350,9 @@ export class AuditFile {
   }
 
   async #rotate(maxFiles: number): Promise<void> {
-    if (this.#end) void this.#anchors.saveEnd(this.#end, maxFiles);
+    // First, so that a crash cannot leave a rotated file whose end is unknown. Without the database, lines are written all the same.
+    const anchored = this.#end ? this.#anchors.saveEnd(this.#end, maxFiles) : Promise.resolve();
+    await withTimeout(this.#options.clock, MAX_ANCHOR_MS, anchored, () => undefined);
     const handle = this.#handle;
     this.#handle = null;
     if (handle) await this.#disk.timed(handle.close());
