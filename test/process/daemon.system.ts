@@ -53,24 +53,19 @@ describe('llmp daemon', function () {
     expect(stderr).not.to.include('padded');
   });
 
-  for (const [what, env, name] of [
-    ['certificates are not checked', { NODE_TLS_REJECT_UNAUTHORIZED: '0' }, 'NODE_TLS_REJECT_UNAUTHORIZED'],
-    ['requests can be smuggled', { NODE_OPTIONS: '--insecure-http-parser' }, '--insecure-http-parser'],
-    ['a debugger can read all secrets', { NODE_OPTIONS: '--inspect=127.0.0.1:0' }, '--inspect'],
+  for (const [what, env, nodeOptions, name] of [
+    ['certificates are not checked', { NODE_TLS_REJECT_UNAUTHORIZED: '0' }, [], 'NODE_TLS_REJECT_UNAUTHORIZED'],
+    ['requests can be smuggled', { NODE_OPTIONS: '--insecure-http-parser' }, [], '--insecure-http-parser'],
+    ['a debugger can read all secrets', {}, ['--inspect=127.0.0.1:0'], '--inspect'],
   ] as const) {
     it(`does not start if ${what}`, async () => {
-      const { code, stdout, stderr } = await run({ MANAGEMENT_TOKEN, ...env });
-      expect({ code, stdout }).to.deep.equal({ code: 78, stdout: '' });
-      expect(stderr).to.match(new RegExp(`^llmp: ${name}`, 'm'));
+      const started = launchDaemon({ MANAGEMENT_TOKEN, ...env }, { nodeOptions, cwd: dir });
+      processes.push(started);
+      expect(await started.exit).to.equal(78);
+      expect(started.printed.stderr).to.match(new RegExp(`^llmp: ${name}`, 'm'));
+      expect(readdirSync(dir)).to.deep.equal([]);
     });
   }
-
-  it('does not start with a debugger on its own command line', async () => {
-    const started = launchDaemon({ MANAGEMENT_TOKEN }, { nodeOptions: ['--inspect=127.0.0.1:0'], cwd: dir });
-    processes.push(started);
-    expect(await started.exit).to.equal(78);
-    expect(readdirSync(dir)).to.deep.equal([]);
-  });
 
   it('I17 serves, writes files that only their owner can read, and exits with 0 on SIGTERM', async () => {
     const { child, exit, listening, printed } = start({
@@ -166,13 +161,6 @@ describe('llmp daemon', function () {
     });
   });
 
-  it('--check exits with 78, reports the problems, and creates nothing', async () => {
-    const { code, stderr } = await run({ MANAGEMENT_TOKEN, MAX_REQUEST_SIZE: '50' }, '--check');
-    expect(code).to.equal(78);
-    expect(stderr).to.include('MAX_REQUEST_SIZE must be a size').and.not.to.include('is valid');
-    expect(readdirSync(dir)).to.deep.equal([]);
-  });
-
   it('--print-config prints the settings in force and their origin, with secrets masked, and creates nothing', async () => {
     const { code, stdout } = await run({ MANAGEMENT_TOKEN, LOG_LEVEL: 'debug' }, '--print-config');
     expect(code).to.equal(0);
@@ -183,49 +171,32 @@ describe('llmp daemon', function () {
       'MAX_REQUEST_SIZE=50MB  # default',
     ]);
     expect(stdout).not.to.include(MANAGEMENT_TOKEN);
+    const invalid = await run({ LOG_LEVEL: 'debug' }, '--print-config');
+    expect(invalid.code).to.equal(78);
+    expect(invalid.stdout).to.include('LOG_LEVEL=debug  # environment').and.to.include('MANAGEMENT_TOKEN=  # not set');
+    expect(invalid.stderr).to.match(/^llmp: MANAGEMENT_TOKEN is required\nllmp: set MANAGEMENT_TOKEN or MANAGEMENT/);
     expect(readdirSync(dir)).to.deep.equal([]);
   });
 
-  it('--print-config prints valid settings despite problems, reports the problems, and exits with 78', async () => {
-    const { code, stdout, stderr } = await run({ LOG_LEVEL: 'debug' }, '--print-config');
-    expect(code).to.equal(78);
-    expect(stdout).to.include('LOG_LEVEL=debug  # environment').and.to.include('MANAGEMENT_TOKEN=  # not set');
-    expect(stderr).to.match(
-      /^llmp: MANAGEMENT_TOKEN is required\nllmp: set MANAGEMENT_TOKEN or MANAGEMENT_TOKEN_FILE; .*\n$/,
-    );
-  });
-
-  it('--check warns about names that are not settings', async () => {
-    writeFileSync(join(dir, 'llmp.env'), 'LOGLEVEL=debug\n');
-    const env = { MANAGEMENT_TOKEN, LLMP_SERVR: 'x' };
-    const { code, stderr } = await run(env, '--check', '--env-file', 'llmp.env');
+  it('--env-file provides settings, which the environment overrides; --check warns about unknown names', async () => {
+    const lines = ['# settings', `MANAGEMENT_TOKEN="${MANAGEMENT_TOKEN}"`, 'LOG_LEVEL=debug', 'LOGLEVEL=debug'];
+    writeFileSync(join(dir, 'llmp.env'), `${lines.join('\n')}\nREQUEST_TIMEOUT=5s\n`);
+    const { code, stdout } = await run({ LOG_LEVEL: 'warn' }, '--env-file', 'llmp.env', '--print-config');
     expect(code).to.equal(0);
-    expect(stderr.trim().split('\n')).to.deep.equal([
+    expect(stdout.split('\n')).to.include.members([
+      'LOG_LEVEL=warn  # environment',
+      'REQUEST_TIMEOUT=5s  # env file llmp.env',
+      'MANAGEMENT_TOKEN=********  # env file llmp.env',
+    ]);
+    const checked = await run({ LLMP_SERVR: 'x' }, '--check', '--env-file', 'llmp.env');
+    expect(checked).to.deep.include({ code: 0, stdout: '' });
+    expect(checked.stderr.trim().split('\n')).to.deep.equal([
       'warning: LLMP_SERVR in the environment is not a setting; did you mean LLMP_SERVER?',
       'warning: LOGLEVEL in llmp.env is not a setting; did you mean LOG_LEVEL?',
       'the configuration is valid',
     ]);
-  });
-
-  describe('--env-file', () => {
-    it('provides settings, which the environment overrides', async () => {
-      writeFileSync(
-        join(dir, 'llmp.env'),
-        `# settings\nMANAGEMENT_TOKEN="${MANAGEMENT_TOKEN}"\nLOG_LEVEL=debug\nREQUEST_TIMEOUT=5s\n`,
-      );
-      const { code, stdout } = await run({ LOG_LEVEL: 'warn' }, '--env-file', 'llmp.env', '--print-config');
-      expect(code).to.equal(0);
-      expect(stdout.split('\n')).to.include.members([
-        'LOG_LEVEL=warn  # environment',
-        'REQUEST_TIMEOUT=5s  # env file llmp.env',
-        'MANAGEMENT_TOKEN=********  # env file llmp.env',
-      ]);
-    });
-
-    it('makes the daemon exit with 78 if it cannot be read', async () => {
-      const { code, stderr } = await run({ MANAGEMENT_TOKEN }, '--env-file', 'missing.env', '--check');
-      expect(code).to.equal(78);
-      expect(stderr).to.include('--env-file: cannot read missing.env: ENOENT');
-    });
+    const missing = await run({ MANAGEMENT_TOKEN, MAX_REQUEST_SIZE: '50' }, '--env-file', 'missing.env', '--check');
+    expect(missing.code).to.equal(78);
+    expect(missing.stderr).to.include('--env-file: cannot read missing.env: ENOENT');
   });
 });

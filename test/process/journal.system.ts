@@ -2,54 +2,11 @@ import { expect } from 'chai';
 import { spawn } from 'node:child_process';
 import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Writable } from 'node:stream';
 import { isJournalStream } from '../../daemon/process/journal.js';
-import { createLog, type LogOptions } from '../../daemon/process/log.js';
 import { MANAGEMENT_TOKEN, temporaryFolder } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
 
 const LLMP = join(import.meta.dirname, '../../cli/main.js');
-
-describe('a log in the journal of systemd', () => {
-  const written = (options: Partial<LogOptions>, use: (log: ReturnType<typeof createLog>) => void) => {
-    let text = '';
-    const stream = new Writable({
-      decodeStrings: false,
-      write(piece: string, _encoding, done) {
-        text += piece;
-        done();
-      },
-    });
-    use(createLog({ level: 'debug', format: 'text', secrets: [], stream, isInJournal: true, ...options }));
-    return text;
-  };
-
-  it('starts each line with its priority, and has no timestamp', () => {
-    const text = written({}, (log) => {
-      log.debug('one');
-      log.info('two', { count: 2 });
-      log.warn('three');
-      log.error('four');
-    });
-    expect(text).to.equal('<7>one\n<6>two {"count":2}\n<4>three\n<3>four\n');
-  });
-
-  it('writes one line per record, and logged text cannot set the priority', () => {
-    const text = written({}, (log) => {
-      log.info('a\n<0>b', { error: new Error('c\n<0>d') });
-    });
-    expect(text.match(/\n/g)).to.have.length(1);
-    expect(text).to.match(/^<6>a\\n<0>b /);
-  });
-
-  it('writes JSON after the priority with LOG_FORMAT=json', () => {
-    const text = written({ format: 'json' }, (log) => {
-      log.warn('careful', { count: 3 });
-    });
-    expect(text.slice(0, 3)).to.equal('<4>');
-    expect(JSON.parse(text.slice(3))).to.deep.equal({ level: 'warn', message: 'careful', count: 3 });
-  });
-});
 
 describe('a stream', () => {
   const { dev, ino } = fstatSync(1);

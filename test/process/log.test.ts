@@ -18,12 +18,15 @@ function written(use: (log: ReturnType<typeof createLog>) => void, options: Part
   return text;
 }
 
+type Level = 'debug' | 'info' | 'warn' | 'error';
+/** The output for one message. */
+const line = (level: Level, message: string, fields?: Record<string, unknown>, options?: Partial<LogOptions>) =>
+  written((log) => {
+    log[level](message, fields);
+  }, options);
+
 const loggedFields = (fields: Record<string, unknown>, options?: Partial<LogOptions>) =>
-  JSON.parse(
-    written((log) => {
-      log.info('message', fields);
-    }, options),
-  ) as Record<string, unknown>;
+  JSON.parse(line('info', 'message', fields, options)) as Record<string, unknown>;
 
 describe('the log', () => {
   describe('masks', () => {
@@ -71,13 +74,7 @@ describe('the log', () => {
     ] as const) {
       it(`${what} anywhere in a text`, () => {
         expect(loggedFields({ text, list: [text] })).to.deep.include({ text: masked, list: [masked] });
-        expect(
-          written((log) => {
-            log.info(text);
-          }),
-        )
-          .to.include(masked)
-          .and.not.to.include(text);
+        expect(line('info', text)).to.include(masked).and.not.to.include(text);
       });
     }
 
@@ -124,12 +121,7 @@ describe('the log', () => {
 
     for (const format of ['json', 'text'] as const) {
       it(`I04 logs name, message, code, cause and stack, masked, and nothing that a library attached (${format})`, () => {
-        const text = written(
-          (log) => {
-            log.error('failed', { error: nested(), list: [{ error: nested() }] });
-          },
-          { format },
-        );
+        const text = line('error', 'failed', { error: nested(), list: [{ error: nested() }] }, { format });
         expect(text).to.include('the upstream said ********').and.to.include('refused Bearer ********');
         expect(text).to.include('ECONNRESET').and.to.include('log.test');
         expect(text).not.to.include('hidden').and.not.to.include('sk-wt-');
@@ -148,11 +140,7 @@ describe('the log', () => {
     it('that is its own cause is logged', () => {
       const error: Error & { cause?: unknown } = new Error('round');
       error.cause = error;
-      expect(
-        written((log) => {
-          log.error('failed', { error });
-        }),
-      ).to.include('round');
+      expect(line('error', 'failed', { error })).to.include('round');
     });
   });
 
@@ -160,12 +148,7 @@ describe('the log', () => {
     for (const format of ['json', 'text'] as const) {
       it(`cannot be forged by logged values (${format})`, () => {
         const name = 'x\n{"level":"error","message":"forged"}\r\nforged\u2028forged';
-        const text = written(
-          (log) => {
-            log.info(`message ${name}`, { name });
-          },
-          { format },
-        );
+        const text = line('info', `message ${name}`, { name }, { format });
         expect(text.split(/[\r\n\u2028\u2029\u0085]/)).to.have.length(2);
         expect(text).to.match(/\n$/);
       });
@@ -173,22 +156,13 @@ describe('the log', () => {
 
     it('in text format has no control characters', () => {
       const controls = Array.from({ length: 0xa0 }, (_, code) => String.fromCharCode(code)).join('');
-      const text = written(
-        (log) => {
-          log.info(`message ${controls}`, { controls });
-        },
-        { format: 'text' },
-      );
+      const text = line('info', `message ${controls}`, { controls }, { format: 'text' });
       // eslint-disable-next-line no-control-regex
       expect(text.slice(0, -1)).not.to.match(/[\u0000-\u001f\u007f-\u009f]/);
     });
 
     it('in JSON format has a time, a level, the message and the fields', () => {
-      const { time, ...rest } = JSON.parse(
-        written((log) => {
-          log.warn('careful', { count: 3 });
-        }),
-      ) as Record<string, unknown>;
+      const { time, ...rest } = JSON.parse(line('warn', 'careful', { count: 3 })) as Record<string, unknown>;
       expect(rest).to.deep.equal({ level: 'warn', message: 'careful', count: 3 });
       expect(time).to.match(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
     });
@@ -218,6 +192,32 @@ describe('the log', () => {
         { level: 'warn', format: 'text' },
       );
       expect(text.match(/one|two|three|four/g)).to.deep.equal(['three', 'four']);
+    });
+  });
+
+  describe('in the journal of systemd', () => {
+    const inJournal = { format: 'text', isInJournal: true } as const;
+
+    it('starts each line with its priority, and has no timestamp', () => {
+      const text = written((log) => {
+        log.debug('one');
+        log.info('two', { count: 2 });
+        log.warn('three');
+        log.error('four');
+      }, inJournal);
+      expect(text).to.equal('<7>one\n<6>two {"count":2}\n<4>three\n<3>four\n');
+    });
+
+    it('writes one line per record, and logged text cannot set the priority', () => {
+      const text = line('info', 'a\n<0>b', { error: new Error('c\n<0>d') }, inJournal);
+      expect(text.match(/\n/g)).to.have.length(1);
+      expect(text).to.match(/^<6>a\\n<0>b /);
+    });
+
+    it('writes JSON after the priority with LOG_FORMAT=json', () => {
+      const text = line('warn', 'careful', { count: 3 }, { isInJournal: true });
+      expect(text.slice(0, 3)).to.equal('<4>');
+      expect(JSON.parse(text.slice(3))).to.deep.equal({ level: 'warn', message: 'careful', count: 3 });
     });
   });
 });
