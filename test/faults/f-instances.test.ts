@@ -14,7 +14,7 @@ import { tally } from './support/concurrent-requests.js';
 import { runSequentialRequests } from './support/sequential-requests.js';
 
 // The long runs have many more.
-const SEEDS = 4;
+const SEEDS = 2;
 /** The server ends a transaction after it was idle for this time. */
 const TIMEOUTS = { ...DATABASE_TIMEOUTS, idleTransactionMs: 1_000 } satisfies DatabaseTimeouts;
 

@@ -343,7 +343,7 @@ describe('F: uses and states of tokens', function () {
 
     it('F07 revocations and reactivations in turn, with requests meanwhile: the last state holds, and each change is recorded', async () => {
       await open();
-      await revokeAndReactivate(scene, 50);
+      await revokeAndReactivate(scene, 15);
     });
 
     it('F12 a bulk revocation is one change with one record that has the count, and requests continue meanwhile', async () => {

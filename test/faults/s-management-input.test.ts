@@ -386,7 +386,11 @@ describe('S: input for the management API', () => {
       for (const start of ['POST /manage/projects', 'POST /v1/echo']) {
         const client = await stage.client(send(start, chunk('{'), { ...CHUNKED, Authorization: [] }));
         expect((await client.response()).status).to.equal(401);
+        const socket = stage.serverSocket(client);
+        const before = socket.bytesRead;
         client.send('zz\r\n\r\n');
+        await eventually('it is read', () => socket.bytesRead > before);
+        stage.daemon.clock.advance(LINGER_MS);
         await client.closed;
         expect(client.pending.toString('latin1')).to.equal('');
       }

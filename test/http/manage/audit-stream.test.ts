@@ -65,19 +65,19 @@ describe('/manage/audit/stream', () => {
   });
 
   it('continues after the last record of a client, however many followed, and then with new ones', async () => {
-    for (let n = 0; n < 450; n++) await setActive(n % 2 === 1);
+    await Promise.all(Array.from({ length: 220 }, (_, n) => setActive(n % 2 === 1)));
     const all = await listed();
     for (const [lastEventId, missed] of [
       ['0', all],
       ['2', all.slice(2)],
-      ['451', all.slice(451)],
+      ['221', all.slice(221)],
     ] as const) {
       const follower = await follow({}, lastEventId);
       await eventually('it has the missed records', () => follower.items.length >= missed.length);
       expect(follower.items).to.deep.equal(missed);
     }
     await setActive(true);
-    await eventually('all records are received', () => followers.every(({ positions }) => positions.at(-1) === '453'));
+    await eventually('all records are received', () => followers.every(({ positions }) => positions.at(-1) === '223'));
   }).timeout(60_000);
 
   it('waits for new records if the client has all existing ones', async () => {

@@ -91,6 +91,7 @@ describe('with MANAGEMENT_LISTEN_ADDR', () => {
           connection: 'close',
         });
       }
+      own.clock.advance(10_000);
       await own.stop();
       await stopped;
       expect([own.daemon.server.listening, own.daemon.managementServer?.listening]).to.deep.equal([false, false]);
