@@ -14,7 +14,6 @@ import { eventually } from '../support/eventually.js';
 import { Follower } from '../support/follower.js';
 import { SOME_REQUEST } from '../support/request-follower.js';
 import { problemOf } from '../support/inspected-events.js';
-import { head } from '../support/raw.js';
 import { ProxyFixture } from '../support/proxy-fixture.js';
 
 class EventFollower extends Follower<WireEvent> {
@@ -189,68 +188,11 @@ describe('events', function () {
       expect(follower.requests[0]!.request_id).to.equal('second');
     });
 
-    it('continues after the last event that a client has, with the same events as an uninterrupted stream', async () => {
-      const all = await follow();
-      for (let i = 0; i < 250; i++) await scene.get(scene.secret, { 'X-Request-ID': `r${i}` });
-      await eventually('all events arrive', () => all.items.length === 250);
-      const late = await follow({}, all.positions[99]);
-      await eventually('it has the rest', () => late.items.length === 150);
-      expect(late.items).to.deep.equal(all.items.slice(100));
-      expect(late.positions).to.deep.equal(all.positions.slice(100));
-    });
-
-    it('begins with the oldest stored event if the client was disconnected for too long, or since before a restart', async () => {
-      const { bus } = scene.daemon.daemon.shared;
-      const all = await follow();
-      await scene.get();
-      await eventually('the event arrives', () => all.items.length === 1);
-      const [first] = all.positions;
-      for (let i = 0; i < 10_500; i++)
-        bus!.publish({ kind: 'request', ended: { ...SOME_REQUEST, requestId: `n${i}` } });
-      for (const lastEventId of [first, '1-1', '9999999999999-1']) {
-        const late = await follow({}, lastEventId);
-        await eventually('it has all stored events', () => late.items.length === 10_000);
-        expect(late.requests[0]!.request_id).to.equal('n500');
-        expect(late.requests.at(-1)!.request_id).to.equal('n10499');
-      }
-    });
-
     it('refuses an invalid event ID', async () => {
       for (const id of ['x', '1', '1-', '1-1-1', '-1-1', `1-${'1'.repeat(40)}`]) {
         const answer = await scene.daemon.manage('GET', '/manage/events/stream', undefined, { 'last-event-id': id });
         expect([answer.status, (answer.body as WireProblem).code], id).to.deep.equal([400, 'invalid_request']);
       }
-    });
-
-    it('sends only the events that match the filters', async () => {
-      const { id: elsewhere } = await scene.daemon.createProject();
-      const other = await scene.daemon.createToken(elsewhere);
-      scene.provider.answer = (req, res) => {
-        res.writeHead(Number(req.url?.split('/').at(-1))).end();
-      };
-      // Those of several workers may arrive in another order.
-      const statuses = (it: EventFollower) => it.requests.map(({ status }) => status).sort((a, b) => a - b);
-      const [ofProject, ofToken, bad, one, kind] = await Promise.all(
-        [
-          { project_id: elsewhere },
-          { token_id: scene.token.id, status: '4xx' },
-          { status: '4xx,5xx' },
-          { status: '429,201' },
-          { kind: 'token.created', project_id: elsewhere },
-        ].map((query) => follow(query)),
-      );
-      for (const secret of [scene.secret, other.token]) {
-        for (const status of [200, 201, 404, 429, 500]) await scene.send(head(`GET /v1/${status}`, secret));
-      }
-      await scene.daemon.createToken(scene.project.id);
-      await scene.daemon.createToken(elsewhere);
-      await eventually('the last event arrives', () => kind!.items.length === 1 && ofProject!.items.length === 6);
-      expect(statuses(ofProject!)).to.deep.equal([200, 201, 404, 429, 500]);
-      expect(statuses(ofToken!)).to.deep.equal([404, 429]);
-      expect(statuses(bad!)).to.deep.equal([404, 404, 429, 429, 500, 500]);
-      expect(statuses(one!)).to.deep.equal([201, 201, 429, 429]);
-      expect(one!.changes).to.be.empty;
-      expect(kind!.changes[0]!.project_id).to.equal(elsewhere);
     });
 
     it('refuses filters that no event can match', async () => {

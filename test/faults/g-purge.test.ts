@@ -5,7 +5,7 @@ import { expect } from 'chai';
 import type { WireCachePurged, WireProject } from '../../daemon/api/contract.js';
 import { canary } from '../support/canaries.js';
 import { eventually } from '../support/eventually.js';
-import { auditOf, bodyOf } from '../support/management.js';
+import { bodyOf } from '../support/management.js';
 import { head, type RawResponse } from '../support/raw.js';
 import { staged } from './support/fault-fixture.js';
 import type { Exchange } from './support/upstream.js';
@@ -122,56 +122,6 @@ describe('G: purges of the cache', () => {
         expect(Number((await get()).text), 'the version served').to.equal(round);
         await Promise.all(before);
       }
-    });
-  });
-
-  describe('remove exactly what they name', () => {
-    it('G24 a purge matches query, escapes and method to the byte; each is counted and audited, also if it matches nothing', async () => {
-      answerInTurn();
-      const kept = ['/v1/a', '/v1/a?', '/v1/a?b', '/v1/%61', '/v1/a%2Fb'];
-      for (const target of kept) await get(target);
-      const audited = (await auditOf(stage.daemon)).length;
-      const counts = [];
-      const asked = [
-        { method: 'GET', url: '/v1/a' },
-        { method: 'GET', url: '/v1/a' },
-        { method: 'POST', url: '/v1/a?' },
-        { method: 'GET', url: '/v1/a%2fb' },
-        { method: 'GET', url: '/v1/a/b' },
-        { method: 'GET', url: '/v1/%61' },
-        { method: 'GET', url: '/v1/nothing' },
-      ];
-      for (const selection of asked) counts.push((await purge(selection)).purged_count);
-      expect(counts).to.deep.equal([1, 0, 0, 0, 0, 1, 0]);
-      const records = (await auditOf(stage.daemon)).slice(audited);
-      expect(records.map(({ action, outcome, count }) => ({ action, outcome, count }))).to.deep.equal(
-        counts.map((count) => ({ action: 'cache.purge', outcome: 'success', count })),
-      );
-      expect(records.map(({ details }) => JSON.parse(details ?? 'null') as unknown)).to.deep.equal(asked);
-      const served = [];
-      for (const target of kept) served.push(cacheOf(await get(target)));
-      expect(served).to.deep.equal(['miss', 'hit', 'hit', 'miss', 'hit']);
-    });
-
-    it('G24 an invalid purge is refused and removes nothing', async () => {
-      answerInTurn();
-      await get();
-      for (const body of [
-        { method: 'get', url: '/v1/models' },
-        { method: 'HEAD', url: '/v1/models' },
-        { method: 'PURGE', url: '/v1/models' },
-        { method: 'GET', url: '/v1/./models' },
-        { method: 'GET', url: '//v1/models' },
-        { method: 'GET', url: `${stage.daemon.url}/v1/models` },
-        { method: 'GET', url: '/v1/models', all: true },
-        { url: '/v1/models' },
-        { all: false },
-        {},
-      ]) {
-        const { status } = await stage.daemon.manage('POST', '/manage/cache/purge', body);
-        expect(status, JSON.stringify(body)).to.equal(400);
-      }
-      expect(cacheOf(await get())).to.equal('hit');
     });
   });
 

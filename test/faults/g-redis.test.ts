@@ -29,7 +29,8 @@ describe(`G: the cache in Redis${WITHOUT_REDIS}`, function () {
     provider = await startProvider();
     answered = 0;
     provider.answer = (_req, res) => {
-      res.writeHead(200, { 'Cache-Control': 'max-age=600' }).end(`${ANSWER} ${++answered}`);
+      // With a tag the entry is kept for longer than it is fresh.
+      res.writeHead(200, { 'Cache-Control': 'max-age=600', ETag: '"a"' }).end(`${ANSWER} ${++answered}`);
     };
     daemon = await startDaemon({
       upstream: provider.url,
@@ -57,36 +58,45 @@ describe(`G: the cache in Redis${WITHOUT_REDIS}`, function () {
   const cacheOf = (answer: RawResponse) => answer.header('x-proxy-cache');
   const entries = () => redis.client.keys(ENTRIES);
 
-  const SPOILT: Record<string, (bytes: Buffer) => string | Buffer> = {
-    'no bytes': () => '',
-    'a text': () => 'hello',
-    'foreign JSON': () => '{"status":200,"body":"poison"}',
-    'half of the entry': (bytes) => bytes.subarray(0, bytes.length >> 1),
-    'the entry with a changed bit': (bytes) => {
-      const changed = Buffer.from(bytes);
-      changed[bytes.length - 20]! ^= 1;
-      return changed;
+  const changed = (change: (bytes: Buffer) => string | Buffer) => (key: string, bytes: Buffer) =>
+    redis.client.set(key, change(bytes), 'KEEPTTL');
+  const CHANGES: Record<string, (key: string, bytes: Buffer) => unknown> = {
+    'no bytes': changed(() => ''),
+    'a text': changed(() => 'hello'),
+    'foreign JSON': changed(() => '{"status":200,"body":"poison"}'),
+    'half of the entry': changed((bytes) => bytes.subarray(0, bytes.length >> 1)),
+    'the entry without its last byte': changed((bytes) => bytes.subarray(0, -1)),
+    'the head of the entry': changed((bytes) => bytes.subarray(0, 13)),
+    'the entry in another layout': changed((bytes) => bytes.fill(99, 12, 13)),
+    'the entry, fresh for longer': changed((bytes) => bytes.fill('0', 0, 12)),
+    'the entry with more bytes after it': changed((bytes) => Buffer.concat([bytes, Buffer.from('x')])),
+    '20 MB': changed(() => Buffer.alloc(20 * 1024 * 1024, 'x')),
+    'the entry with a longer TTL': (key) => redis.client.pexpire(key, 24 * 3_600_000),
+    'the entry without a TTL': (key) => redis.client.persist(key),
+    'a value of another type': async (key) => {
+      await redis.client.del(key);
+      await redis.client.hset(key, 'a', 'b');
     },
-    'the entry in another layout': (bytes) => {
-      const changed = Buffer.from(bytes);
-      changed[12] = 99;
-      return changed;
-    },
-    'the entry with more bytes after it': (bytes) => Buffer.concat([bytes, Buffer.from('x')]),
-    '20 MB': () => Buffer.alloc(20 * 1024 * 1024, 'x'),
   };
-  for (const [what, spoil] of Object.entries(SPOILT)) {
-    it(`G27 ${what} in place of an entry is a miss and is replaced`, async () => {
-      await get();
-      const [key = ''] = await entries();
-      const bytes = await redis.client.getBuffer(key);
-      await redis.client.set(key, spoil(bytes!), 'KEEPTTL');
-      const after = await get();
-      expect([cacheOf(after), after.text]).to.deep.equal(['miss', `${ANSWER} 2`]);
-      const again = await get();
-      expect([cacheOf(again), again.text]).to.deep.equal(['hit', `${ANSWER} 2`]);
+  for (let at = 0; at < 6; at++) {
+    CHANGES[`the entry with a changed bit at ${20 * at}`] = changed((bytes) => {
+      bytes[20 * at]! ^= 1;
+      return bytes;
     });
   }
+
+  it('G27 whatever takes the place of an entry is a miss, and is replaced', async () => {
+    for (const [what, change] of Object.entries(CHANGES)) {
+      await daemon.manage('POST', '/manage/cache/purge', { all: true });
+      await get();
+      const [key = ''] = await entries();
+      await change(key, (await redis.client.getBuffer(key))!);
+      const after = await get();
+      expect([cacheOf(after), after.text], what).to.deep.equal(['miss', `${ANSWER} ${answered}`]);
+      const again = await get();
+      expect([cacheOf(again), again.text], what).to.deep.equal(['hit', after.text]);
+    }
+  });
 
   it('G27 an entry that is copied to another key is a miss there', async () => {
     await get('/v1/one');

@@ -69,12 +69,25 @@ describe('the description of the management API', () => {
     expect(new Set(ids).size).to.equal(ids.length);
   });
 
-  it('has the allowed methods of each path', async () => {
-    for (const path of Object.keys(DESCRIPTION.paths)) {
-      const answer = await rawRequest(daemon, { method: 'OPTIONS', path: path.replace('{id}', ID) });
-      const methods = operations.filter((it) => it.path === path).map(({ method }) => method.toUpperCase());
-      const own = methods.includes('GET') ? ['HEAD', 'OPTIONS'] : ['OPTIONS'];
-      expect(answer.headers.get('allow')?.split(', '), path).to.have.members([...methods, ...own]);
+  it('S09 S12 has the allowed methods of each path: OPTIONS names them, and any other is 405', async () => {
+    const ofProbes = ['/live', '/ready', '/health'].map((path): [string, string[]] => [path, ['GET']]);
+    const ofManagement = Object.keys(DESCRIPTION.paths).map((path): [string, string[]] => [
+      path,
+      operations.filter((it) => it.path === path).map(({ method }) => method.toUpperCase()),
+    ]);
+    for (const [path, methods] of [...ofProbes, ...ofManagement]) {
+      const ask = (method: string) => rawRequest(daemon, { method, path: path.replace('{id}', ID) });
+      const allowed = [...methods, ...(methods.includes('GET') ? ['HEAD'] : []), 'OPTIONS'];
+      const named = await ask('OPTIONS');
+      expect([named.status, named.text], path).to.deep.equal([204, '']);
+      expect(named.headers.get('allow')?.split(', '), path).to.have.members(allowed);
+      for (const method of ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'PROPFIND', 'TRACE']) {
+        if (allowed.includes(method)) continue;
+        const refused = await ask(method);
+        expect(refused.status, `${method} ${path}`).to.equal(405);
+        expect(refused.headers.get('allow')).to.equal(named.headers.get('allow'));
+        if (method !== 'HEAD') problemOf(refused, 405, 'method_not_allowed');
+      }
     }
   });
 

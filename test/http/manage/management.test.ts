@@ -81,54 +81,8 @@ describe('the management API', () => {
   });
 
   describe('methods', () => {
-    const allowed: Record<string, string> = {
-      '/manage/projects': 'POST, GET',
-      [`/manage/projects/${ID}`]: 'GET, PATCH',
-      [`/manage/projects/${ID}/tokens/revoke`]: 'POST',
-      '/manage/tokens': 'POST, GET',
-      '/manage/tokens/lookup': 'POST',
-      [`/manage/tokens/${ID}`]: 'GET, PATCH, DELETE',
-      '/manage/cache': 'GET',
-      '/manage/cache/purge': 'POST',
-      '/manage/usage': 'GET',
-      '/manage/top': 'GET',
-      '/manage/audit': 'GET',
-      [`/manage/audit/${ID}`]: 'GET',
-      '/manage/audit/stream': 'GET',
-      '/manage/events/stream': 'GET',
-      '/manage/status': 'GET',
-      '/manage/migrations': 'GET',
-      '/manage/migrations/up': 'POST',
-      '/manage/openapi.json': 'GET',
-      '/live': 'GET',
-      '/ready': 'GET',
-      '/health': 'GET',
-    };
-    /** Methods in `Allow` that are served in addition to these. */
-    const named = (methods: string) => `${methods}${methods.includes('GET') ? ', HEAD' : ''}, OPTIONS`;
-    for (const [path, allow] of Object.entries(allowed)) {
-      it(`S09 S12 other than ${allow} are 405 on ${path.replace(ID, '<id>')}, and OPTIONS names them`, async () => {
-        for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'PROPFIND', 'TRACE']) {
-          if (allow.split(', ').includes(method)) continue;
-          const answer = await rawRequest(daemon, { method, path });
-          problemOf(answer, 405, 'method_not_allowed');
-          expect(answer.headers.get('allow')).to.equal(named(allow));
-        }
-        const { status, text, headers } = await rawRequest(daemon, { method: 'OPTIONS', path });
-        expect([status, text, headers.get('allow')]).to.deep.equal([204, '', named(allow)]);
-      });
-    }
-
     it('OPTIONS on a path that does not exist is 404', async () => {
       problemOf(await rawRequest(daemon, { method: 'OPTIONS', path: '/manage/nothing' }), 404, 'not_found');
-    });
-
-    it('S12 HEAD is 405 where there is no GET', async () => {
-      const answer = await rawRequest(daemon, { method: 'HEAD', path: '/manage/tokens/lookup' });
-      expect({ status: answer.status, allow: answer.headers.get('allow') }).to.deep.equal({
-        status: 405,
-        allow: 'POST, OPTIONS',
-      });
     });
   });
 

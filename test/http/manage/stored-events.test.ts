@@ -17,8 +17,8 @@ const REQUESTS: Readonly<Record<string, Partial<RequestEnded>>> = {
   capped: REFUSED,
   inactive: { ...REFUSED, status: 403, code: 'project_inactive', model: 'gpt-4o-mini' },
   unknown: { status: 404, outcome: 'upstream_refused', model: 'o9' },
-  broken: { status: 502, code: 'upstream_unreachable', outcome: 'upstream_error', durationMs: 10_000 },
-  left: { status: 499, outcome: 'client_closed' },
+  broken: { status: 502, code: 'upstream_unreachable', outcome: 'upstream_error', durationMs: 10_000, projectId: 'q' },
+  left: { status: 499, outcome: 'client_closed', tokenId: 'u' },
 };
 
 describe('stored events', function () {
@@ -72,6 +72,11 @@ describe('stored events', function () {
     [{ model: 'GPT-4o' }, ['good', 'inactive']],
     [{ model: 'mini,claude' }, ['slow', 'inactive']],
     [{ model: '!gpt-4o,o9' }, ['slow', 'capped', 'broken', 'left']],
+    [{ project_id: 'q' }, ['broken']],
+    [{ token_id: 'u' }, ['left']],
+    [{ token_id: 't', status: '4xx' }, ['capped', 'inactive', 'unknown']],
+    [{ status: '4xx,5xx' }, ['capped', 'inactive', 'unknown', 'broken', 'left']],
+    [{ status: '429,502' }, ['capped', 'broken']],
     [{ took_over: '900ms' }, ['slow', 'broken']],
     [{ took_over: '2s', outcome: 'ok' }, ['slow']],
     [{ status: '4xx', outcome: '!refused', kind: 'request.completed' }, ['unknown', 'left']],

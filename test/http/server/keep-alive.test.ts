@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 import { startDaemon } from '../../support/daemon.js';
 import { eventually } from '../../support/eventually.js';
 import { ProxyFixture } from '../../support/proxy-fixture.js';
-import { head, type RawClient } from '../../support/raw.js';
+import { head, RawClient } from '../../support/raw.js';
 import { Realtime } from '../../support/realtime.js';
 import { TEST_WORKERS } from '../../support/test-workers.js';
 
@@ -71,11 +71,10 @@ describe('an idle client connection', () => {
     [undefined, 75],
     ['620s', 620],
   ] as const) {
-    it(`stays open for ${seconds} s ${given === undefined ? 'by default' : 'with CLIENT_KEEP_ALIVE'}, and says so`, async () => {
+    it(`E10 stays open for ${seconds} s ${given === undefined ? 'by default' : 'with CLIENT_KEEP_ALIVE'}, and says so`, async () => {
       const daemon = await startDaemon({ env: given === undefined ? {} : { CLIENT_KEEP_ALIVE: given } });
       try {
-        const { RawClient: Client } = await import('../../support/raw.js');
-        const client = await Client.to(daemon.url);
+        const client = await RawClient.to(daemon.url);
         let accepted: Socket | undefined;
         daemon.daemon.server.once('request', ({ socket }) => {
           accepted = socket;
