@@ -110,6 +110,42 @@ describe('a cached token', () => {
     expect(statements() - before).to.equal(1);
   });
 
+  describe('in flight, whose changes were missed', () => {
+    /** The status of a request that the provider answers after the change was made by another program, and everything is read again. */
+    async function statusAfter(change: 'deactivate' | 'revoke' | null, secondsLater: number): Promise<number> {
+      const project = await daemon.createProject();
+      const token = await daemon.createToken(project.id, { duration_hours: 24 });
+      clock.advance(24 * 3_600_000 - 1000);
+      let respond: (() => void) | undefined;
+      provider.answer = (_req, res) => {
+        respond = () => res.end('{}');
+      };
+      const response = daemon.call(token.token);
+      await eventually('the provider receives the request', () => respond !== undefined);
+      clock.advance(secondsLater * 1000);
+      const [table, id] = change === 'deactivate' ? ['projects', project.id] : ['tokens', token.id];
+      if (change) {
+        await daemon.daemon.stores.database.transact((tx) =>
+          tx.execute(`UPDATE ${table} SET is_active = 0 WHERE id = $id`, { id }),
+        );
+      }
+      await daemon.daemon.admission.resynchronize();
+      respond?.();
+      return (await response).status;
+    }
+
+    for (const [what, change, secondsLater, expected] of [
+      ['ends if its project is inactive', 'deactivate', 0, 403],
+      ['ends if it is revoked', 'revoke', 0, 401],
+      ['ends if its project is inactive and it has expired meanwhile', 'deactivate', 2, 403],
+      ['goes on if it has only expired', null, 2, 200],
+    ] as const) {
+      it(what, async () => {
+        expect(await statusAfter(change, secondsLater)).to.equal(expected);
+      });
+    }
+  });
+
   describe('while the database is unavailable', () => {
     it('is served for TOKEN_STALE_LIMIT, then gets 503, never 401', async () => {
       const token = await daemon.createToken((await daemon.createProject()).id);
