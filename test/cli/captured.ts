@@ -57,6 +57,7 @@ export async function llmp(args: string | readonly string[], situation: Situatio
     isAnswered = true;
     setImmediate(() => stdin.write(answer));
   });
+  const children: Promise<unknown>[] = [];
   const shell: Shell = {
     env,
     stdin,
@@ -87,10 +88,22 @@ export async function llmp(args: string | readonly string[], situation: Situatio
         exit: () => undefined,
       }),
     page: situation.page ?? (() => Promise.resolve(false)),
-    spawn: (file, args, childEnv) => spawn(file, args, { env: childEnv, stdio: 'ignore' }),
+    spawn(file, args, childEnv) {
+      const child = spawn(file, args, { env: childEnv, stdio: ['ignore', 'pipe', 'pipe'] });
+      child.stdout.setEncoding('utf8').on('data', (text: string) => stdout.write(text));
+      child.stderr.setEncoding('utf8').on('data', (text: string) => stderr.write(text));
+      // It may have ended before all of its output has arrived.
+      children.push(
+        new Promise((resolve) => {
+          child.once('close', resolve).once('error', resolve);
+        }),
+      );
+      return child;
+    },
   };
   const argv = typeof args === 'string' ? args.split(' ') : args;
   const exitCode = await run(argv, shell);
+  await Promise.all(children);
   inspect(`stdout of ${commandOf(argv)}`, stdout.text);
   inspect(`stderr of ${commandOf(argv)}`, stderr.text);
   return { exitCode, out: stdout.text, err: stderr.text };

@@ -65,6 +65,7 @@ describe('agents', () => {
   let bin: string;
   let tmp: string;
   const projects: Record<string, string> = {};
+  const tmpOfTests = process.env.TMPDIR;
 
   before(async () => {
     provider = await startProvider();
@@ -83,17 +84,26 @@ describe('agents', () => {
       projects[name] = (created.body as WireProject).id;
     }
     env = { LLMP_SERVER: daemon.url, MANAGEMENT_TOKEN, TMPDIR: tmp, TEST_LLMP: MAIN };
+    process.env.TMPDIR = tmp; // Of commands in this process.
   });
   after(async () => {
+    if (tmpOfTests === undefined) delete process.env.TMPDIR;
+    else process.env.TMPDIR = tmpOfTests;
     await daemon.stop();
     await provider.stop();
   });
   afterEach(() => {
-    expect(readdirSync(tmp), 'folders that are left').to.deep.equal([]);
+    expect(
+      readdirSync(tmp).filter((name) => name.startsWith('llmp-run-')),
+      'folders that are left',
+    ).to.deep.equal([]);
   });
 
   const run = (dialect: Dialect, args: readonly string[], more: NodeJS.ProcessEnv = {}) =>
-    ended(start(['run', '--project-id', dialect, ...args], { ...env, ...more }));
+    llmp(['run', '--project-id', dialect, ...args], {
+      env: { PATH: process.env.PATH, ...env, ...more },
+      interrupted: new Promise(() => undefined),
+    });
 
   async function started(dialect: Dialect, args: readonly string[], more: NodeJS.ProcessEnv = {}): Promise<Started> {
     const { out, err, exitCode } = await run(dialect, args, more);
@@ -219,9 +229,11 @@ describe('agents', () => {
   });
 
   it('only commands that need a folder get one', async () => {
-    const nowhere = { TMPDIR: join(bin, 'missing') };
-    expect((await run('openai', ['-q', '--', join(bin, 'codex')], nowhere)).exitCode).to.equal(0);
-    const { exitCode, out, err } = await run('anthropic', ['--', join(bin, 'claude')], nowhere);
+    const nowhere = { ...env, TMPDIR: join(bin, 'missing') };
+    const codex = ['run', '-q', '--project-id', 'openai', '--', join(bin, 'codex')];
+    expect((await ended(start(codex, nowhere))).exitCode).to.equal(0);
+    const claude = ['run', '--project-id', 'anthropic', '--', join(bin, 'claude')];
+    const { exitCode, out, err } = await ended(start(claude, nowhere));
     expect({ exitCode, out }).to.deep.equal({ exitCode: 126, out: '' });
     expect(err).to.contain('cannot create a folder in').and.to.contain('Revoked');
   });

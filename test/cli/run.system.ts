@@ -42,6 +42,12 @@ describe('llmp run', () => {
   afterEach(() => daemon.stop());
 
   const run = (args: readonly string[], more: NodeJS.ProcessEnv = {}) => start(['run', ...args], { ...env, ...more });
+  /** The same in this process: for what does not depend on signals and streams. */
+  const inside = (args: readonly string[], more: NodeJS.ProcessEnv = {}) =>
+    llmp(['run', ...args], {
+      env: { PATH: process.env.PATH, ...env, ...more },
+      interrupted: new Promise(() => undefined),
+    });
   const tokens = async () => (await daemon.manage('GET', '/manage/tokens')).body as WireToken[];
 
   async function onlyToken(): Promise<WireToken> {
@@ -66,7 +72,7 @@ for (let i = 0; i < 2; i++) {
 
     it('gets a working key and base URL in its environment, and its use is reported at the end', async () => {
       const command = ['--max-requests', '10', '--', NODE, '--input-type=module', '-e', CALLS];
-      const { exitCode, out, err } = await ended(run(command));
+      const { exitCode, out, err } = await inside(command);
       expect(out).to.equal('200 gpt-test\n200 gpt-test\n');
       const token = await onlyToken();
       expect(token).to.include({ state: 'revoked', request_count: 2, max_requests: 10, name: 'node' });
@@ -79,7 +85,7 @@ for (let i = 0; i < 2; i++) {
       writeFileSync(file, MANAGEMENT_TOKEN);
       const SHOWS = 'console.log(Object.keys(process.env).filter((name) => /MANAGEMENT|OPENAI/.test(name)).join())';
       for (const more of [{}, { MANAGEMENT_TOKEN: undefined, MANAGEMENT_TOKEN_FILE: file }]) {
-        const { out } = await ended(run(['--', NODE, '-e', SHOWS], more));
+        const { out } = await inside(['--', NODE, '-e', SHOWS], more);
         expect(out).to.equal('OPENAI_API_KEY,OPENAI_BASE_URL\n');
       }
     });
@@ -111,9 +117,7 @@ for (let i = 0; i < 2; i++) {
       expect(inherited).to.include(ofUser);
       // A database without a password is no secret, and may be the user's own.
       const own = { DATABASE_URL: 'postgres://db.test/app', ...ofUser };
-      expect((await ended(run(['--', NODE, '-p', 'process.env.DATABASE_URL'], own))).out).to.equal(
-        `${own.DATABASE_URL}\n`,
-      );
+      expect((await inside(['--', NODE, '-p', 'process.env.DATABASE_URL'], own)).out).to.equal(`${own.DATABASE_URL}\n`);
     });
 
     describe('and the SDKs', () => {
@@ -198,14 +202,14 @@ console.log(JSON.stringify(shown));`;
     it('gets its arguments unchanged, also without a leading --', async () => {
       const SHOWS = 'console.log(JSON.stringify(process.argv.slice(1)))';
       for (const front of [['--', NODE], [NODE]]) {
-        const { out } = await ended(run([...front, '-e', SHOWS, '--', '-q', '--json', '--server', 'x y', '']));
+        const { out } = await inside([...front, '-e', SHOWS, '--', '-q', '--json', '--server', 'x y', '']);
         expect(JSON.parse(out)).to.deep.equal(['-q', '--json', '--server', 'x y', '']);
       }
     });
 
     it('determines the exit code, also when a signal ends it', async () => {
-      expect((await ended(run(['sh', '-c', 'exit 7']))).exitCode).to.equal(7);
-      expect((await ended(run(['sh', '-c', 'kill -KILL $$']))).exitCode).to.equal(137);
+      expect((await inside(['sh', '-c', 'exit 7'])).exitCode).to.equal(7);
+      expect((await inside(['sh', '-c', 'kill -KILL $$'])).exitCode).to.equal(137);
       expect((await tokens()).map(({ state }) => state)).to.deep.equal(['revoked', 'revoked']);
     });
 
@@ -214,7 +218,7 @@ console.log(JSON.stringify(shown));`;
       ['may not be executed', '/etc/passwd', 126],
     ] as const) {
       it(`that ${what} is exit ${exitCode}, and the token is revoked`, async () => {
-        const failed = await ended(run(['-q', '--', file, 'an argument']));
+        const failed = await inside(['-q', '--', file, 'an argument']);
         expect(failed.exitCode).to.equal(exitCode);
         expect(failed.err).to.contain(`llmp: cannot run ${file}\n`);
         expect((await onlyToken()).state).to.equal('revoked');
@@ -224,8 +228,8 @@ console.log(JSON.stringify(shown));`;
 
   describe('the token', () => {
     it('is for an hour and named after the command by default', async () => {
-      await ended(run(['-q', '--', 'true']));
-      await ended(run(['-q', '--duration', '5m', '--name', 'nightly', '--', 'true']));
+      await inside(['-q', '--', 'true']);
+      await inside(['-q', '--duration', '5m', '--name', 'nightly', '--', 'true']);
       const lives = (await tokens()).map(({ name, expires_at: end, created_at: start }) => ({
         name,
         minutes: (Date.parse(end) - Date.parse(start)) / 60_000,
@@ -238,16 +242,16 @@ console.log(JSON.stringify(shown));`;
 
     it('is for the project of --project-id, then of LLMP_PROJECT_ID; without either, several projects exit with 2', async () => {
       const { id, name } = await daemon.createProject();
-      await ended(run(['-q', '--project-id', name, '--', 'true']));
-      await ended(run(['-q', '--', 'true'], { LLMP_PROJECT_ID: id.slice(0, 8) }));
+      await inside(['-q', '--project-id', name, '--', 'true']);
+      await inside(['-q', '--', 'true'], { LLMP_PROJECT_ID: id.slice(0, 8) });
       expect((await tokens()).map(({ project_id }) => project_id)).to.deep.equal([id, id]);
-      const { exitCode, out } = await ended(run(['--', 'echo', 'started']));
+      const { exitCode, out } = await inside(['--', 'echo', 'started']);
       expect({ exitCode, out }).to.deep.equal({ exitCode: 2, out: '' });
     });
 
     it('has a valid name for any command', async () => {
       for (const file of [`/nowhere/\u001b[2J${'x'.repeat(200)}`, '/nowhere/ ', '\u202e']) {
-        expect((await ended(run(['-q', '--', file]))).exitCode).to.equal(127);
+        expect((await inside(['-q', '--', file])).exitCode).to.equal(127);
       }
       const names = (await tokens()).map(({ name }) => name);
       expect(names).to.have.members([`\\x1b[2J${'x'.repeat(93)}`, 'run', '\\u202e']);
